@@ -1,0 +1,162 @@
+//! Builds the site agent. Each folder of src/ is a module of its own: what is not in its import list
+//! cannot be imported, so the compiler keeps the order base <- wire <- core <- store <- host <- main
+//! and core, store <- sim (never host).
+
+const std = @import("std");
+const builtin = @import("builtin");
+
+comptime {
+    if (!std.mem.eql(u8, builtin.zig_version_string, "0.17.0"))
+        @compileError("needs Zig 0.17.0, found " ++ builtin.zig_version_string ++
+            "; `npm start` and `npm test` fetch it into .toolchain/");
+}
+
+const Modules = struct {
+    base: *std.Build.Module,
+    wire: *std.Build.Module,
+    core: *std.Build.Module,
+    store: *std.Build.Module,
+    host: *std.Build.Module,
+    sim: *std.Build.Module,
+};
+
+const Import = std.Build.Module.Import;
+
+fn module(
+    b: *std.Build,
+    path: []const u8,
+    target: std.Build.ResolvedTarget,
+    optimize: std.lang.Optimize,
+    imports: []const Import,
+) *std.Build.Module {
+    return b.createModule(.{
+        .root_source_file = b.path(path),
+        .target = target,
+        .optimize = optimize,
+        .imports = imports,
+    });
+}
+
+fn graph(
+    b: *std.Build,
+    target: std.Build.ResolvedTarget,
+    optimize: std.lang.Optimize,
+    options: *std.Build.Step.Options,
+) Modules {
+    const base = module(b, "src/base/base.zig", target, optimize, &.{});
+    const base_import: Import = .{ .name = "base", .module = base };
+    const wire = module(b, "src/wire/wire.zig", target, optimize, &.{base_import});
+    const wire_import: Import = .{ .name = "wire", .module = wire };
+    const core = module(b, "src/core/core.zig", target, optimize, &.{ base_import, wire_import });
+    const core_import: Import = .{ .name = "core", .module = core };
+    const store = module(b, "src/store/store.zig", target, optimize, &.{ base_import, wire_import, core_import });
+    const store_import: Import = .{ .name = "store", .module = store };
+    const lower = [_]Import{ base_import, wire_import, core_import, store_import };
+    const host = module(b, "src/host/host.zig", target, optimize, &lower);
+    const sim = module(b, "src/sim/sim.zig", target, optimize, &lower);
+    base.addOptions("config", options);
+    const proto = "../../packages/proto/";
+    core.addAnonymousImport("boot_phases_json", .{ .root_source_file = b.path(proto ++ "boot-phases.json") });
+    wire.addAnonymousImport("stream_vectors_json", .{ .root_source_file = b.path(proto ++ "vectors/stream-v1.json") });
+    core.addAnonymousImport("uplink_vectors_json", .{ .root_source_file = b.path(proto ++ "vectors/uplink-v1.json") });
+    return .{ .base = base, .wire = wire, .core = core, .store = store, .host = host, .sim = sim };
+}
+
+fn targetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
+    return switch (arch) {
+        // Hardware AES in std.crypto needs aes and avx in the target; see the cipher choice in STREAM.md.
+        .x86_64 => b.resolveTargetQuery(.{
+            .cpu_arch = .x86_64,
+            .os_tag = .linux,
+            .abi = .musl,
+            .cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v3 },
+            .cpu_features_add = std.Target.x86.featureSet(&.{ .aes, .pclmul, .sha }),
+        }),
+        .aarch64 => b.resolveTargetQuery(.{
+            .cpu_arch = .aarch64,
+            .os_tag = .linux,
+            .abi = .musl,
+            .cpu_features_add = std.Target.aarch64.featureSet(&.{ .aes, .sha2 }),
+        }),
+        else => @panic("bootfarm-edge is built for x86_64 and aarch64 Linux"),
+    };
+}
+
+const Program = struct { name: []const u8, path: []const u8 };
+const programs = [_]Program{
+    .{ .name = "bootfarm-edge", .path = "src/edge/main.zig" },
+    .{ .name = "bootfarm-sim", .path = "src/simulator/main.zig" },
+};
+
+fn importsOf(m: Modules) [5]Import {
+    return .{
+        .{ .name = "base", .module = m.base },
+        .{ .name = "wire", .module = m.wire },
+        .{ .name = "core", .module = m.core },
+        .{ .name = "store", .module = m.store },
+        .{ .name = "host", .module = m.host },
+    };
+}
+
+pub fn build(b: *std.Build) void {
+    const optimize = b.standardOptimizeOption(.{ .preferred_optimize_mode = .safe });
+    const arch = b.option(std.Target.Cpu.Arch, "arch", "x86_64 or aarch64; this machine's by default") orelse
+        builtin.cpu.arch;
+    const target = targetOf(b, arch);
+    const options = b.addOptions();
+    options.addOption(
+        []const u8,
+        "version",
+        b.option([]const u8, "version", "version the programs print") orelse "0.1.0",
+    );
+
+    const m = graph(b, target, optimize, options);
+    const check = b.step("check", "compile everything without writing programs");
+    for (programs) |program| {
+        const root = module(b, program.path, target, optimize, &importsOf(m));
+        const exe = b.addExecutable(.{ .name = program.name, .linkage = .static, .root_module = root });
+        b.installArtifact(exe);
+        const run = b.addRunArtifact(exe);
+        run.addPassthruArgs();
+        b.step(b.fmt("run-{s}", .{program.name}), "run it with the arguments after --").dependOn(&run.step);
+        check.dependOn(&b.addExecutable(.{ .name = program.name, .root_module = root }).step);
+    }
+
+    const native = targetOf(b, builtin.cpu.arch);
+    const test_optimize = b.option(std.lang.Optimize, "test-optimize", "mode of tests; safe by default, debug builds faster") orelse
+        .safe;
+    const safe = graph(b, native, test_optimize, options);
+    const filters = b.option([]const []const u8, "test-filter", "run only tests whose name contains this") orelse &.{};
+    const test_all = b.step("test", "all module tests in ReleaseSafe");
+    inline for (@typeInfo(Modules).@"struct".field_names) |name| {
+        const t = b.addTest(.{ .name = "test-" ++ name, .root_module = @field(safe, name), .filters = filters });
+        const run = b.addRunArtifact(t);
+        test_all.dependOn(&run.step);
+        b.step("test-" ++ name, "tests of src/" ++ name).dependOn(&run.step);
+    }
+
+    const sim = b.addExecutable(.{
+        .name = "sim",
+        .root_module = module(b, "src/sim/main.zig", native, .safe, &.{
+            .{ .name = "base", .module = safe.base },
+            .{ .name = "sim", .module = safe.sim },
+        }),
+    });
+    const run_sim = b.addRunArtifact(sim);
+    run_sim.addPassthruArgs();
+    run_sim.has_side_effects = true;
+    b.step("sim", "simulate: core and store over a fake network, disk and clock; -- --seed N").dependOn(&run_sim.step);
+
+    const fuzz = b.addExecutable(.{
+        .name = "fuzz",
+        .root_module = module(b, "src/fuzz/main.zig", native, .safe, &.{
+            .{ .name = "base", .module = safe.base },
+            .{ .name = "wire", .module = safe.wire },
+            .{ .name = "core", .module = safe.core },
+        }),
+    });
+    const run_fuzz = b.addRunArtifact(fuzz);
+    run_fuzz.addPassthruArgs();
+    run_fuzz.has_side_effects = true;
+    b.step("fuzz", "feed every parser; -- --seed N --cases N --target NAME").dependOn(&run_fuzz.step);
+}

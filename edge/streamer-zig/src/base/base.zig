@@ -1,0 +1,3 @@
+//! Module `base`; ../../../docs/ARCHITECTURE.md says what belongs here.
+
+test {}

@@ -1,0 +1,3 @@
+//! Module `core`; ../../../docs/ARCHITECTURE.md says what belongs here.
+
+test {}

@@ -1,0 +1,3 @@
+//! Entry point.
+
+pub fn main() void {}

@@ -1,0 +1,3 @@
+//! Module `host`; ../../../docs/ARCHITECTURE.md says what belongs here.
+
+test {}

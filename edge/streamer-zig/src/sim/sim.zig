@@ -1,0 +1,3 @@
+//! Module `sim`; ../../../docs/ARCHITECTURE.md says what belongs here.
+
+test {}

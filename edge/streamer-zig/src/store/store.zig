@@ -1,0 +1,3 @@
+//! Module `store`; ../../../docs/ARCHITECTURE.md says what belongs here.
+
+test {}

@@ -1,0 +1,3 @@
+//! Module `wire`; ../../../docs/ARCHITECTURE.md says what belongs here.
+
+test {}

@@ -1,0 +1,62 @@
+import table from '../boot-phases.json' with { type: 'json' }
+
+/** The one table of boot phases, outcomes and causes; the edge's Zig tests read the same file. */
+export const bootPhases = [
+  'firmware',
+  'dhcp',
+  'nbp',
+  'loader',
+  'stage1',
+  'breather',
+  'stage2',
+  'ready',
+] as const
+export type BootPhase = (typeof bootPhases)[number]
+
+export const bootOutcomes = ['ready', 'failed', 'silent', 'superseded'] as const
+export type BootOutcome = (typeof bootOutcomes)[number]
+
+export const valueSources = ['observed', 'reported', 'inferred'] as const
+
+export const bootCauses = [
+  'nbp_not_found',
+  'nbp_architecture_mismatch',
+  'tftp_refused',
+  'tftp_timeout',
+  'file_not_found',
+  'token_refused',
+  'version_missing',
+  'store_read_error',
+  'guest_reported_failure',
+] as const
+export type BootCause = (typeof bootCauses)[number]
+
+export interface BootPhaseText {
+  name: string
+  title: string
+  begins: string
+  ends: string
+  seenBy: string
+}
+
+export interface BootCauseText {
+  name: string
+  sentence: string
+  remedy: string
+}
+
+/** The table's row for a phase; throws for a name that is not in the table. */
+export function bootPhaseText(name: BootPhase): BootPhaseText {
+  return find(table.phases, name)
+}
+
+/** What a cause means for people and what to do about it. */
+export function bootCauseText(name: BootCause): BootCauseText {
+  return find(table.causes, name)
+}
+
+function find<T extends { name: string }>(rows: T[], name: string): T {
+  const row = rows.find((candidate) => candidate.name === name)
+  if (!row) throw new Error(`boot-phases.json has no row named ${name}`)
+  return row
+}
