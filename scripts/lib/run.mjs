@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import { UserError } from './fail.mjs'
+
+const outputTailSize = 16_000
+
+/** No tool of ours reports home. */
+export const quietEnv = {
+  NEXT_TELEMETRY_DISABLED: '1',
+  TURBO_TELEMETRY_DISABLED: '1',
+  DO_NOT_TRACK: '1',
+  CHECKPOINT_DISABLE: '1',
+  PRISMA_HIDE_UPDATE_MESSAGE: '1',
+}
+
+/**
+ * Runs a command to its end and collects what it prints.
+ * @returns {Promise<{ code: number | null, output: string }>} output: stdout and stderr as they came
+ */
+export function capture(command, args, { cwd, env, input, onOutput, timeoutMs = 1_800_000 } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...process.env, ...quietEnv, ...env },
+      stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    })
+    if (input !== undefined) child.stdin.end(input)
+    const parts = []
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8')
+      stream.on('data', (text) => {
+        parts.push(text)
+        onOutput?.(text)
+      })
+    }
+    child.once('error', (error) => {
+      clearTimeout(timer)
+      reject(error)
+    })
+    child.once('close', (code) => {
+      clearTimeout(timer)
+      resolve({ code, output: parts.join('') })
+    })
+  })
+}
+
+/** Runs a command that has to succeed; otherwise a UserError with what was being done and the end of its output. */
+export async function must(what, command, args, options) {
+  let result
+  try {
+    result = await capture(command, args, options)
+  } catch (error) {
+    throw new UserError(`${what} failed: ${command} cannot be started (${error.code ?? error.message}).`)
+  }
+  if (result.code !== 0) {
+    throw new UserError(`${what} failed (exit code ${result.code}):\n${result.output.slice(-outputTailSize)}`)
+  }
+  return result.output
+}

@@ -1,0 +1,132 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { UserError } from './fail.mjs'
+import { edgeSource, inRoot, root, toolchain } from './paths.mjs'
+import { step } from './progress.mjs'
+import { capture, must } from './run.mjs'
+
+const nodeVersion = '24.21.0'
+/** Type stripping without a flag, and what vitest 5 needs. */
+const nodeMinimum = [22, 18]
+const zigVersion = '0.17.0'
+
+const toolchainNode = path.join(toolchain, 'node_modules/.bin/node')
+const toolchainZig = path.join(toolchain, 'zig/ziglang/zig')
+
+export function requireSupportedSystem() {
+  const supported = process.platform === 'linux' && ['x64', 'arm64'].includes(process.arch)
+  if (!supported) {
+    throw new UserError(
+      `this system is ${process.platform}-${process.arch}; Bootfarm runs on Linux on x86-64 or arm64 (a virtual machine or WSL 2 will do).`,
+    )
+  }
+}
+
+function isNewEnough([major, minor]) {
+  return major > nodeMinimum[0] || (major === nodeMinimum[0] && minor >= nodeMinimum[1])
+}
+
+/**
+ * Makes sure that the running Node is new enough: otherwise fetches one into .toolchain/ and runs `script` again with it.
+ * @returns {Promise<boolean>} true where the caller goes on; false where the other Node did the work and set the exit code
+ */
+export async function withSupportedNode(script) {
+  if (isNewEnough(process.versions.node.split('.').map(Number))) {
+    process.env.PATH = `${path.dirname(process.execPath)}:${process.env.PATH}`
+    return true
+  }
+  if (!hasToolchainNode()) {
+    await step(`Fetching Node ${nodeVersion} (the one here is ${process.versions.node})`, () =>
+      must(
+        `Fetching Node ${nodeVersion} from the npm registry (is there a network?)`,
+        'npm',
+        ['install', '--silent', '--no-save', '--no-audit', '--no-fund', '--prefix', toolchain, `node-linux-${process.arch}@${nodeVersion}`],
+        { cwd: prepared(toolchain) },
+      ),
+    )
+    if (!hasToolchainNode()) throw new UserError(`Node ${nodeVersion} was fetched into ${toolchain} but does not run.`)
+  }
+  await runAgain(script)
+  return false
+}
+
+function hasToolchainNode() {
+  const answer = spawnSync(toolchainNode, ['-p', 'process.versions.node'], { encoding: 'utf8' })
+  return answer.stdout?.trim() === nodeVersion
+}
+
+function prepared(directory) {
+  mkdirSync(directory, { recursive: true })
+  return directory
+}
+
+function runAgain(script) {
+  const child = spawn(toolchainNode, [script, ...process.argv.slice(2)], { stdio: 'inherit', cwd: root })
+  // Ctrl-C reaches the whole foreground group by itself; a signal sent to this process alone has to be handed on.
+  const handOn = (signal) => child.kill(signal)
+  process.on('SIGTERM', handOn)
+  process.on('SIGHUP', handOn)
+  process.on('SIGINT', () => {})
+  return new Promise((resolve) => {
+    child.once('close', (code, signal) => {
+      process.exitCode = signal ? 1 : (code ?? 1)
+      resolve()
+    })
+  })
+}
+
+/** Path of Zig, exactly of the version that build.zig wants; fetched into .toolchain/ where PATH has none. */
+export async function ensureZig() {
+  if (zigVersionOf('zig') === zigVersion) return 'zig'
+  if (zigVersionOf(toolchainZig) === zigVersion) return toolchainZig
+  await step(`Fetching Zig ${zigVersion}`, fetchZig)
+  if (zigVersionOf(toolchainZig) !== zigVersion) throw new UserError(`Zig ${zigVersion} was fetched into ${toolchain} but does not run.`)
+  return toolchainZig
+}
+
+function zigVersionOf(program) {
+  return spawnSync(program, ['version'], { encoding: 'utf8' }).stdout?.trim()
+}
+
+async function fetchZig() {
+  const python = ['python3', 'python'].find((name) => spawnSync(name, ['-c', 'import sys; sys.exit(sys.version_info < (3, 7))']).status === 0)
+  if (!python) throw new UserError('Python 3 is not installed; Zig comes as a Python package, so install python3 with pip and start again.')
+  if (spawnSync(python, ['-m', 'pip', '--version']).status !== 0) {
+    throw new UserError('pip is missing from Python 3; install it (Debian and Ubuntu: apt-get install python3-pip) and start again.')
+  }
+  const target = path.join(prepared(toolchain), 'zig')
+  const result = await capture(python, [
+    ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-deps', '--upgrade'],
+    ...['--target', target, `ziglang==${zigVersion}`],
+  ])
+  if (result.code !== 0) {
+    throw new UserError(`fetching Zig ${zigVersion} with pip failed (is there a network?):\n${result.output.slice(-2000)}`)
+  }
+}
+
+/** Installs the npm packages of the lock file unless exactly these are installed. */
+export async function ensurePackages() {
+  const stamp = inRoot('node_modules/.bootfarm-lock')
+  const wanted = createHash('sha256').update(readFileSync(inRoot('package-lock.json'))).digest('hex')
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
+  await step('Installing npm packages', () =>
+    must('Installing npm packages (is there a network?)', 'npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: root }),
+  )
+  writeFileSync(stamp, wanted)
+}
+
+/** Builds bootfarm-edge and bootfarm-sim; quick where nothing changed. */
+export async function buildEdge(zig, extra = []) {
+  await step('Building the edge agent', () =>
+    must('Building the edge agent', zig, ['build', ...extra], { cwd: edgeSource }),
+  )
+}
+
+/** Runs turbo tasks over the workspaces; quick where nothing changed. */
+export async function turbo(tasks, title) {
+  await step(title, () =>
+    must(title, inRoot('node_modules/.bin/turbo'), ['run', ...tasks, '--output-logs=errors-only', '--no-update-notifier'], { cwd: root }),
+  )
+}

@@ -1,0 +1,204 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import http from 'node:http'
+import path from 'node:path'
+import { edgeProgram, inRoot, root, simProgram } from '../lib/paths.mjs'
+import { say, step } from '../lib/progress.mjs'
+import { must } from '../lib/run.mjs'
+import { buildEdge, ensurePackages, ensureZig, turbo } from '../lib/toolchain.mjs'
+import { makeDemoFiles } from './demo-files.mjs'
+import { lockDataDirectory } from './lock.mjs'
+import { requireFreePorts } from './ports.mjs'
+import { Processes } from './processes.mjs'
+
+const edgeAddress = '127.0.0.1'
+const deviceCount = 6
+const historyDays = 30
+const processNames = ['postgres', 'api', 'web', 'edge', 'devices']
+
+/** Sets up, builds and starts everything; returns when a signal has stopped it in order. */
+export async function startProduct(options) {
+  mkdirSync(options.data, { recursive: true, mode: 0o700 })
+  await lockDataDirectory(options.data)
+  const processes = new Processes(options.data)
+  await processes.stopLeftovers(processNames.toReversed())
+  await requireFreePorts(wantedPorts(options))
+
+  let stop
+  const stopped = new Promise((resolve) => {
+    stop = resolve
+  })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stop(signal))
+
+  try {
+    const starting = (async () => {
+      await buildEverything()
+      const signIn = await startEverything(options, processes)
+      printWelcome(options, signIn)
+    })()
+    await Promise.race([starting, stopped])
+    await stopped
+  } finally {
+    say('Stopping')
+    await processes.stop()
+    say('Stopped')
+  }
+  // A set-up step may still be under way when Ctrl-C comes early; nothing of it may keep this process alive.
+  process.exit(process.exitCode ?? 0)
+}
+
+function wantedPorts({ webPort, apiPort, pgPort, edgePorts, databaseUrl }) {
+  const edge = (what, port, protocol) => ({ what: `the edge's ${what}`, port, protocol, option: '--edge-ports' })
+  return [
+    { what: 'the dashboard', port: webPort, protocol: 'tcp', option: '--web-port' },
+    { what: 'the API', port: apiPort, protocol: 'tcp', option: '--api-port' },
+    ...(databaseUrl ? [] : [{ what: 'PostgreSQL', port: pgPort, protocol: 'tcp', option: '--pg-port' }]),
+    edge('DHCP', edgePorts.dhcp, 'udp'),
+    edge('proxyDHCP', edgePorts.pxe, 'udp'),
+    edge('TFTP', edgePorts.tftp, 'udp'),
+    edge('HTTP boot', edgePorts.http, 'tcp'),
+    edge('stream', edgePorts.stream, 'udp'),
+    { what: "the simulated devices' wake-on-LAN", port: edgePorts.wol, protocol: 'udp', option: '--edge-ports' },
+  ]
+}
+
+/** Both halves side by side: the first Zig build keeps one core busy for a minute. */
+export async function buildEverything() {
+  const [zig] = await Promise.all([ensureZig(), ensurePackages()])
+  await Promise.all([buildEdge(zig), turbo(['build'], 'Building the dashboard')])
+}
+
+async function startEverything(options, processes) {
+  const { data, apiPort, webPort, edgePorts } = options
+  const databaseUrl = options.databaseUrl ?? (await startPostgres(options, processes))
+  const webUrl = `http://localhost:${webPort}`
+  const apiEnv = {
+    NODE_ENV: 'production',
+    DATABASE_URL: databaseUrl,
+    API_PORT: String(apiPort),
+    WEB_URL: webUrl,
+    BETTER_AUTH_SECRET: secretIn(data),
+  }
+  await step('Bringing the database up to date', () =>
+    must('Bringing the database up to date', process.execPath, [inRoot('packages/db/src/cli.ts'), 'migrate'], { env: apiEnv, cwd: root }),
+  )
+  const setUp = await step('Setting up the demo', async () => {
+    const output = await must(
+      'Setting up the demo',
+      process.execPath,
+      [inRoot('apps/api/src/demo/cli.ts'), 'set-up', '--data', data],
+      { env: apiEnv, cwd: root },
+    )
+    return JSON.parse(output.trim().split('\n').at(-1))
+  })
+  await step('Starting the API', () =>
+    processes.start({
+      name: 'api',
+      command: process.execPath,
+      args: [inRoot('apps/api/src/main.ts')],
+      cwd: root,
+      env: apiEnv,
+      ready: () => answers(`http://127.0.0.1:${apiPort}/healthz`),
+    }),
+  )
+  await step('Starting the dashboard', () =>
+    processes.start({
+      name: 'web',
+      command: process.execPath,
+      args: [inRoot('apps/web/.next/standalone/apps/web/server.js')],
+      cwd: root,
+      env: { NODE_ENV: 'production', PORT: String(webPort), HOSTNAME: '127.0.0.1', API_URL: `http://127.0.0.1:${apiPort}` },
+      ready: () => answers(`http://127.0.0.1:${webPort}/sign-in`),
+    }),
+  )
+  await startEdge(options, processes, setUp)
+  return JSON.parse(readFileSync(path.join(data, 'demo-sign-in.json'), 'utf8'))
+}
+
+async function startPostgres({ data, pgPort }, processes) {
+  const directory = path.join(data, 'postgres')
+  await step('Starting PostgreSQL', () =>
+    processes.start({
+      name: 'postgres',
+      command: process.execPath,
+      args: [inRoot('packages/db/src/cli.ts'), 'postgres', '--dir', directory, '--port', String(pgPort)],
+      cwd: root,
+      ready: async () => existsSync(path.join(data, 'postgres.url')),
+    }),
+  )
+  return readFileSync(path.join(data, 'postgres.url'), 'utf8').trim()
+}
+
+async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, processes, setUp) {
+  const edgeData = path.join(data, 'edge')
+  const trace = inRoot('e2e/traces/boot-trace-bios.csv')
+  const { bootFiles, disk } = makeDemoFiles(path.join(edgeData, 'store'), trace)
+  if (!existsSync(path.join(edgeData, 'identity.json'))) {
+    await step('Enrolling the edge with its join token', () =>
+      must('Enrolling the edge', edgeProgram, [
+        ...['enrol', '--url', `http://127.0.0.1:${apiPort}`],
+        ...['--token', setUp.joinToken, '--data', edgeData],
+      ]),
+    )
+    await step(`Making ${historyDays} days of demo history`, () =>
+      must('Making demo history', simProgram, ['history', '--data', edgeData, '--days', String(historyDays), '--seed', '1']),
+    )
+  }
+  await step('Starting the edge', () =>
+    processes.start({
+      name: 'edge',
+      command: edgeProgram,
+      args: [
+        ...['serve', '--data', edgeData, '--listen', edgeAddress, '--boot-files', bootFiles],
+        ...['--dhcp', 'server', '--dhcp-pool', '127.77.0.10-127.77.0.250'],
+        ...['--dhcp-port', String(edgePorts.dhcp), '--pxe-port', String(edgePorts.pxe), '--tftp-port', String(edgePorts.tftp)],
+        ...['--http-port', String(edgePorts.http), '--stream-port', String(edgePorts.stream)],
+        ...['--wol-target', `${edgeAddress}:${edgePorts.wol}`],
+      ],
+      ready: () => answers(`http://${edgeAddress}:${edgePorts.http}/healthz`),
+    }),
+  )
+  await step(`Starting ${deviceCount} simulated devices`, () =>
+    processes.start({
+      name: 'devices',
+      command: simProgram,
+      args: [
+        ...['boot', '--server', edgeAddress, '--dhcp-port', String(edgePorts.dhcp), '--devices', String(deviceCount)],
+        ...['--trace', trace, '--verify', disk, '--wol-port', String(edgePorts.wol)],
+        ...['--waves', '--wave-size', '3', '--wave-interval-s', String(waveIntervalSeconds)],
+      ],
+      ready: async () => true,
+    }),
+  )
+}
+
+function secretIn(data) {
+  const file = path.join(data, 'api.secret')
+  if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString('base64url'), { mode: 0o600 })
+  return readFileSync(file, 'utf8')
+}
+
+/** True when the address answers with a status below 500. */
+function answers(url) {
+  return new Promise((resolve) => {
+    const request = http.get(url, { timeout: 2000 }, (response) => {
+      response.resume()
+      resolve(response.statusCode < 500)
+    })
+    request.once('timeout', () => request.destroy())
+    request.once('error', () => resolve(false))
+  })
+}
+
+function printWelcome({ webPort }, signIn) {
+  process.stdout.write(`
+  Bootfarm is running.
+
+    Dashboard   http://localhost:${webPort}
+    Sign in     ${signIn.email}
+    Password    ${signIn.password}
+
+  Six simulated devices boot in waves. Ctrl-C stops everything; the data stays for the next start.
+
+`)
+}
