@@ -17,7 +17,8 @@ const apiLayers = {
   demo: ['domain', 'errors', 'services', 'auth'],
 }
 const serviceForbidden = [/^@trpc\//, /^fastify/, /^@fastify\//]
-const importPattern = /(?:^|\n)\s*(?:import|export)\s[^'"]*?from\s*['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]\s*\)|(?:^|\n)import\s+['"]([^'"]+)['"]/g
+const importPattern =
+  /(?:^|\n)\s*(?:import|export)\s[^'"]*?from\s*['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]\s*\)|(?:^|\n)import\s+['"]([^'"]+)['"]/g
 
 export function checkBoundaries() {
   const problems = []
@@ -28,33 +29,48 @@ export function checkBoundaries() {
       const target = match[1] ?? match[2] ?? match[3]
       const statement = match[0]
       const complain = (rule) => problems.push(`${file}: imports ${target}; ${rule}`)
-      if (file.startsWith('packages/') && /^@bootfarm\/(api|web|e2e)/.test(target)) complain('packages never import apps')
+      if (file.startsWith('packages/') && /^@bootfarm\/(api|web|e2e)/.test(target))
+        complain('packages never import apps')
       if (target.startsWith('.') && !isTest) {
         const reached = path.join(path.dirname(file), target)
-        if (workspaceOf(reached) !== workspaceOf(file)) complain('reach another workspace by its package name')
+        if (workspaceOf(reached) !== workspaceOf(file))
+          complain('reach another workspace by its package name')
       }
       if (file.startsWith('apps/web/')) checkWeb(file, target, statement, complain)
       if (file.startsWith('apps/api/src/') && !isTest) checkApi(file, target, complain)
     }
-    if (file.startsWith('apps/api/src/') && !isTest && /process\.env/.test(text) && !/\/(env|cli)\.ts$/.test(file)) {
+    if (
+      file.startsWith('apps/api/src/') &&
+      !isTest &&
+      /process\.env/.test(text) &&
+      !/\/(env|cli)\.ts$/.test(file)
+    ) {
       problems.push(`${file}: reads process.env; take the value from env.ts`)
     }
   }
   return problems
 }
 
-const workspaceOf = (file) => file.split('/').slice(0, file.startsWith('e2e') || file.startsWith('scripts') ? 1 : 2).join('/')
+const workspaceOf = (file) =>
+  file
+    .split('/')
+    .slice(0, file.startsWith('e2e') || file.startsWith('scripts') ? 1 : 2)
+    .join('/')
 
 function checkWeb(file, target, statement, complain) {
-  if (target.startsWith('@bootfarm/api') && !/import\s+type\b|export\s+type\b/.test(statement)) complain('web takes only types from the API')
+  if (target.startsWith('@bootfarm/api') && !/import\s+type\b|export\s+type\b/.test(statement))
+    complain('web takes only types from the API')
   if (/^@bootfarm\/db/.test(target)) complain('web never touches the database')
-  if (file.startsWith('apps/web/src/components/') && /features\//.test(target)) complain('components know no product nouns; move it to features/')
-  if (file.startsWith('apps/web/src/lib/') && /(features|components|app)\//.test(target)) complain('lib stands below features and components')
+  if (file.startsWith('apps/web/src/components/') && /features\//.test(target))
+    complain('components know no product nouns; move it to features/')
+  if (file.startsWith('apps/web/src/lib/') && /(features|components|app)\//.test(target))
+    complain('lib stands below features and components')
 }
 
 function checkApi(file, target, complain) {
   const layer = file.split('/')[3]
-  if (layer === 'services' && serviceForbidden.some((pattern) => pattern.test(target))) complain('services know neither tRPC nor Fastify')
+  if (layer === 'services' && serviceForbidden.some((pattern) => pattern.test(target)))
+    complain('services know neither tRPC nor Fastify')
   if (/^@bootfarm\/db/.test(target) && layer === 'domain') complain('domain is pure')
   if (!target.startsWith('.') || !(layer in apiLayers)) return
   const reached = path.join(path.dirname(file), target).split('/')[3]

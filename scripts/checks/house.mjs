@@ -18,22 +18,34 @@ export function checkHouse() {
     const text = readFileSync(file, 'utf8')
     const lines = text.split('\n').length - 1
     const ceiling = ceilings.find(({ pattern }) => pattern.test(file))
-    if (ceiling && lines > ceiling.lines) problems.push(`${file}: ${lines} lines; split it by idea (at most ${ceiling.lines})`)
-    if (/\b(TODO|FIXME|XXX)\b/.test(text) && !file.startsWith('scripts/checks/')) problems.push(`${file}: has a TODO; do it or leave it out`)
-    if (/waitForTimeout|test\.only|describe\.only|it\.only/.test(text) && !file.startsWith('scripts/checks/')) {
+    if (ceiling && lines > ceiling.lines)
+      problems.push(`${file}: ${lines} lines; split it by idea (at most ${ceiling.lines})`)
+    if (/\b(TODO|FIXME|XXX)\b/.test(text) && !file.startsWith('scripts/checks/'))
+      problems.push(`${file}: has a TODO; do it or leave it out`)
+    if (
+      /waitForTimeout|test\.only|describe\.only|it\.only/.test(text) &&
+      !file.startsWith('scripts/checks/')
+    ) {
       problems.push(`${file}: waits for a time or runs only one test; wait for what should happen`)
     }
   }
-  for (const file of trackedFiles(/^(README\.md|docs\/.*\.md|packages\/.*\.md)$/)) problems.push(...deadPaths(file))
+  for (const file of trackedFiles(/^(README\.md|docs\/.*\.md|packages\/.*\.md)$/))
+    problems.push(...deadPaths(file))
   return problems
 }
 
 /** Relative links, and `paths/in/back.ticks` that look like files of this project, must exist. */
 function deadPaths(file) {
   const text = readFileSync(file, 'utf8')
-  const links = [...text.matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)].map((match) => path.join(path.dirname(file), match[1]))
-  const ticks = [...text.matchAll(/`((?:apps|packages|edge|e2e|scripts|docs)\/[\w./-]+)`/g)].map((match) => match[1])
-  const inPackage = [...text.matchAll(/`((?:src|vectors)\/[\w./-]+\.\w+)`/g)].map((match) => path.join(path.dirname(file), match[1]))
+  const links = [...text.matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)].map((match) =>
+    path.join(path.dirname(file), match[1]),
+  )
+  const ticks = [...text.matchAll(/`((?:apps|packages|edge|e2e|scripts|docs)\/[\w./-]+)`/g)].map(
+    (match) => match[1],
+  )
+  const inPackage = [...text.matchAll(/`((?:src|vectors)\/[\w./-]+\.\w+)`/g)].map((match) =>
+    path.join(path.dirname(file), match[1]),
+  )
   return [...links, ...ticks, ...(file.startsWith('packages/') ? inPackage : [])]
     .filter((target) => !existsSync(target))
     .map((target) => `${file}: names ${target}, which does not exist`)

@@ -4,6 +4,9 @@ import { root } from '../lib/paths.mjs'
 
 /** Files that git knows or would take, as paths from the project's root, generated ones left out. */
 export function trackedFiles(pattern) {
-  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: root, encoding: 'utf8' })
+  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+    encoding: 'utf8',
+  })
   return listed.split('\n').filter((file) => pattern.test(file) && existsSync(file))
 }

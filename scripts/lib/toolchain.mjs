@@ -42,11 +42,21 @@ export async function withSupportedNode(script) {
       must(
         `Fetching Node ${nodeVersion} from the npm registry (is there a network?)`,
         'npm',
-        ['install', '--silent', '--no-save', '--no-audit', '--no-fund', '--prefix', toolchain, `node-linux-${process.arch}@${nodeVersion}`],
+        [
+          'install',
+          '--silent',
+          '--no-save',
+          '--no-audit',
+          '--no-fund',
+          '--prefix',
+          toolchain,
+          `node-linux-${process.arch}@${nodeVersion}`,
+        ],
         { cwd: prepared(toolchain) },
       ),
     )
-    if (!hasToolchainNode()) throw new UserError(`Node ${nodeVersion} was fetched into ${toolchain} but does not run.`)
+    if (!hasToolchainNode())
+      throw new UserError(`Node ${nodeVersion} was fetched into ${toolchain} but does not run.`)
   }
   await runAgain(script)
   return false
@@ -82,7 +92,8 @@ export async function ensureZig() {
   if (zigVersionOf('zig') === zigVersion) return 'zig'
   if (zigVersionOf(toolchainZig) === zigVersion) return toolchainZig
   await step(`Fetching Zig ${zigVersion}`, fetchZig)
-  if (zigVersionOf(toolchainZig) !== zigVersion) throw new UserError(`Zig ${zigVersion} was fetched into ${toolchain} but does not run.`)
+  if (zigVersionOf(toolchainZig) !== zigVersion)
+    throw new UserError(`Zig ${zigVersion} was fetched into ${toolchain} but does not run.`)
   return toolchainZig
 }
 
@@ -91,10 +102,17 @@ function zigVersionOf(program) {
 }
 
 async function fetchZig() {
-  const python = ['python3', 'python'].find((name) => spawnSync(name, ['-c', 'import sys; sys.exit(sys.version_info < (3, 7))']).status === 0)
-  if (!python) throw new UserError('Python 3 is not installed; Zig comes as a Python package, so install python3 with pip and start again.')
+  const python = ['python3', 'python'].find(
+    (name) => spawnSync(name, ['-c', 'import sys; sys.exit(sys.version_info < (3, 7))']).status === 0,
+  )
+  if (!python)
+    throw new UserError(
+      'Python 3 is not installed; Zig comes as a Python package, so install python3 with pip and start again.',
+    )
   if (spawnSync(python, ['-m', 'pip', '--version']).status !== 0) {
-    throw new UserError('pip is missing from Python 3; install it (Debian and Ubuntu: apt-get install python3-pip) and start again.')
+    throw new UserError(
+      'pip is missing from Python 3; install it (Debian and Ubuntu: apt-get install python3-pip) and start again.',
+    )
   }
   const target = path.join(prepared(toolchain), 'zig')
   const result = await capture(python, [
@@ -102,17 +120,26 @@ async function fetchZig() {
     ...['--target', target, `ziglang==${zigVersion}`],
   ])
   if (result.code !== 0) {
-    throw new UserError(`fetching Zig ${zigVersion} with pip failed (is there a network?):\n${result.output.slice(-2000)}`)
+    throw new UserError(
+      `fetching Zig ${zigVersion} with pip failed (is there a network?):\n${result.output.slice(-2000)}`,
+    )
   }
 }
 
 /** Installs the npm packages of the lock file unless exactly these are installed. */
 export async function ensurePackages() {
   const stamp = inRoot('node_modules/.bootfarm-lock')
-  const wanted = createHash('sha256').update(readFileSync(inRoot('package-lock.json'))).digest('hex')
+  const wanted = createHash('sha256')
+    .update(readFileSync(inRoot('package-lock.json')))
+    .digest('hex')
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
   await step('Installing npm packages', () =>
-    must('Installing npm packages (is there a network?)', 'npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: root }),
+    must(
+      'Installing npm packages (is there a network?)',
+      'npm',
+      ['ci', '--no-audit', '--no-fund', '--loglevel=error'],
+      { cwd: root },
+    ),
   )
   writeFileSync(stamp, wanted)
 }
@@ -127,6 +154,11 @@ export async function buildEdge(zig, extra = []) {
 /** Runs turbo tasks over the workspaces; quick where nothing changed. */
 export async function turbo(tasks, title) {
   await step(title, () =>
-    must(title, inRoot('node_modules/.bin/turbo'), ['run', ...tasks, '--output-logs=errors-only', '--no-update-notifier'], { cwd: root }),
+    must(
+      title,
+      inRoot('node_modules/.bin/turbo'),
+      ['run', ...tasks, '--output-logs=errors-only', '--no-update-notifier'],
+      { cwd: root },
+    ),
   )
 }

@@ -1,5 +1,15 @@
 import { createHash } from 'node:crypto'
-import { closeSync, existsSync, ftruncateSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import path from 'node:path'
 
 /** Sizes of a small Linux: what a device downloads before its stream begins. */

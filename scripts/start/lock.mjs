@@ -11,7 +11,11 @@ export function lockDataDirectory(data) {
   return new Promise((resolve, reject) => {
     const server = net.createServer((socket) => socket.destroy())
     server.once('error', () =>
-      reject(new UserError(`Bootfarm is already running with the data directory ${data}; stop that one, or choose another with --data.`)),
+      reject(
+        new UserError(
+          `Bootfarm is already running with the data directory ${data}; stop that one, or choose another with --data.`,
+        ),
+      ),
     )
     server.listen(name, () => {
       server.unref()

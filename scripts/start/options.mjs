@@ -51,20 +51,24 @@ export function readOptions(argv) {
     webPort: portNumber('--web-port', values['web-port']),
     apiPort: portNumber('--api-port', values['api-port']),
     pgPort: portNumber('--pg-port', values['pg-port']),
-    edgePorts: Object.fromEntries(edgePortNames.map((name, index) => [name, portNumber('--edge-ports', edgePorts[index])])),
+    edgePorts: Object.fromEntries(
+      edgePortNames.map((name, index) => [name, portNumber('--edge-ports', edgePorts[index])]),
+    ),
     waveIntervalSeconds: positive('--wave-interval', values['wave-interval']),
-    databaseUrl: process.env.DATABASE_URL,
+    databaseUrl: process.env.DATABASE_URL || undefined,
   }
 }
 
 function portNumber(option, text) {
   const port = Number(text)
-  if (!Number.isInteger(port) || port < 1 || port > 65535) throw new UserError(`${option} needs a port from 1 to 65535, not "${text}".`)
+  if (!Number.isInteger(port) || port < 1 || port > 65535)
+    throw new UserError(`${option} needs a port from 1 to 65535, not "${text}".`)
   return port
 }
 
 function positive(option, text) {
   const number = Number(text)
-  if (!Number.isInteger(number) || number < 1) throw new UserError(`${option} needs a whole number from 1 on, not "${text}".`)
+  if (!Number.isInteger(number) || number < 1)
+    throw new UserError(`${option} needs a whole number from 1 on, not "${text}".`)
   return number
 }

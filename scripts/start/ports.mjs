@@ -30,7 +30,14 @@ export async function requireFreePorts(wanted) {
   for (const { what, port, protocol, option } of wanted) {
     const trouble = await (protocol === 'tcp' ? tcpTrouble(port) : udpTrouble(port))
     if (!trouble) continue
-    const reason = trouble === 'EADDRINUSE' ? 'is already in use' : trouble === 'EACCES' ? 'needs more rights' : `cannot be used (${trouble})`
-    throw new UserError(`${protocol.toUpperCase()} port ${port} for ${what} ${reason}; stop what uses it, or choose another with ${option}.`)
+    const reason =
+      trouble === 'EADDRINUSE'
+        ? 'is already in use'
+        : trouble === 'EACCES'
+          ? 'needs more rights'
+          : `cannot be used (${trouble})`
+    throw new UserError(
+      `${protocol.toUpperCase()} port ${port} for ${what} ${reason}; stop what uses it, or choose another with ${option}.`,
+    )
   }
 }

@@ -1,5 +1,15 @@
 import { spawn } from 'node:child_process'
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
 import { say } from '../lib/progress.mjs'
@@ -20,7 +30,6 @@ export class Processes {
   #data
   #running = []
   #stopping = false
-  /** Called with the name of a process that ended before it was ready, or can not be started. */
   constructor(data) {
     this.#data = data
     mkdirSync(path.join(data, 'logs'), { recursive: true })
@@ -32,14 +41,17 @@ export class Processes {
    *   ready: asked again and again until true; the process ending first is an error.
    */
   async start(spec) {
+    if (this.#stopping) throw new UserError('stopped while starting.')
     const entry = { spec, child: null, ended: null, delayMs: restartDelayMs }
     this.#running.push(entry)
     this.#launch(entry)
     const readyBy = performance.now() + (spec.readyLimitMs ?? 60_000)
     while (!(await spec.ready())) {
       if (this.#stopping) throw new UserError('stopped while starting.')
-      if (entry.failedEarly) throw new UserError(`${spec.name} ended while starting:\n${this.#logTail(spec.name)}`)
-      if (performance.now() > readyBy) throw new UserError(`${spec.name} was not ready in time:\n${this.#logTail(spec.name)}`)
+      if (entry.failedEarly)
+        throw new UserError(`${spec.name} ended while starting:\n${this.#logTail(spec.name)}`)
+      if (performance.now() > readyBy)
+        throw new UserError(`${spec.name} was not ready in time:\n${this.#logTail(spec.name)}`)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
     entry.wasReady = true
@@ -119,7 +131,9 @@ export class Processes {
   }
 
   #logTail(name) {
-    return existsSync(this.#logFile(name)) ? readFileSync(this.#logFile(name), 'utf8').slice(-3000) : '(no log)'
+    return existsSync(this.#logFile(name))
+      ? readFileSync(this.#logFile(name), 'utf8').slice(-3000)
+      : '(no log)'
   }
 }
 

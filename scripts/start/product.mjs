@@ -48,7 +48,12 @@ export async function startProduct(options) {
 }
 
 function wantedPorts({ webPort, apiPort, pgPort, edgePorts, databaseUrl }) {
-  const edge = (what, port, protocol) => ({ what: `the edge's ${what}`, port, protocol, option: '--edge-ports' })
+  const edge = (what, port, protocol) => ({
+    what: `the edge's ${what}`,
+    port,
+    protocol,
+    option: '--edge-ports',
+  })
   return [
     { what: 'the dashboard', port: webPort, protocol: 'tcp', option: '--web-port' },
     { what: 'the API', port: apiPort, protocol: 'tcp', option: '--api-port' },
@@ -58,7 +63,12 @@ function wantedPorts({ webPort, apiPort, pgPort, edgePorts, databaseUrl }) {
     edge('TFTP', edgePorts.tftp, 'udp'),
     edge('HTTP boot', edgePorts.http, 'tcp'),
     edge('stream', edgePorts.stream, 'udp'),
-    { what: "the simulated devices' wake-on-LAN", port: edgePorts.wol, protocol: 'udp', option: '--edge-ports' },
+    {
+      what: "the simulated devices' wake-on-LAN",
+      port: edgePorts.wol,
+      protocol: 'udp',
+      option: '--edge-ports',
+    },
   ]
 }
 
@@ -69,7 +79,7 @@ export async function buildEverything() {
 }
 
 async function startEverything(options, processes) {
-  const { data, apiPort, webPort, edgePorts } = options
+  const { data, apiPort, webPort } = options
   const databaseUrl = options.databaseUrl ?? (await startPostgres(options, processes))
   const webUrl = `http://localhost:${webPort}`
   const apiEnv = {
@@ -80,7 +90,12 @@ async function startEverything(options, processes) {
     BETTER_AUTH_SECRET: secretIn(data),
   }
   await step('Bringing the database up to date', () =>
-    must('Bringing the database up to date', process.execPath, [inRoot('packages/db/src/cli.ts'), 'migrate'], { env: apiEnv, cwd: root }),
+    must(
+      'Bringing the database up to date',
+      process.execPath,
+      [inRoot('packages/db/src/cli.ts'), 'migrate'],
+      { env: apiEnv, cwd: root },
+    ),
   )
   const setUp = await step('Setting up the demo', async () => {
     const output = await must(
@@ -107,7 +122,12 @@ async function startEverything(options, processes) {
       command: process.execPath,
       args: [inRoot('apps/web/.next/standalone/apps/web/server.js')],
       cwd: root,
-      env: { NODE_ENV: 'production', PORT: String(webPort), HOSTNAME: '127.0.0.1', API_URL: `http://127.0.0.1:${apiPort}` },
+      env: {
+        NODE_ENV: 'production',
+        PORT: String(webPort),
+        HOSTNAME: '127.0.0.1',
+        API_URL: `http://127.0.0.1:${apiPort}`,
+      },
       ready: () => answers(`http://127.0.0.1:${webPort}/sign-in`),
     }),
   )
@@ -141,7 +161,15 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
       ]),
     )
     await step(`Making ${historyDays} days of demo history`, () =>
-      must('Making demo history', simProgram, ['history', '--data', edgeData, '--days', String(historyDays), '--seed', '1']),
+      must('Making demo history', simProgram, [
+        'history',
+        '--data',
+        edgeData,
+        '--days',
+        String(historyDays),
+        '--seed',
+        '1',
+      ]),
     )
   }
   await step('Starting the edge', () =>
@@ -151,7 +179,14 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
       args: [
         ...['serve', '--data', edgeData, '--listen', edgeAddress, '--boot-files', bootFiles],
         ...['--dhcp', 'server', '--dhcp-pool', '127.77.0.10-127.77.0.250'],
-        ...['--dhcp-port', String(edgePorts.dhcp), '--pxe-port', String(edgePorts.pxe), '--tftp-port', String(edgePorts.tftp)],
+        ...[
+          '--dhcp-port',
+          String(edgePorts.dhcp),
+          '--pxe-port',
+          String(edgePorts.pxe),
+          '--tftp-port',
+          String(edgePorts.tftp),
+        ],
         ...['--http-port', String(edgePorts.http), '--stream-port', String(edgePorts.stream)],
         ...['--wol-target', `${edgeAddress}:${edgePorts.wol}`],
       ],
@@ -163,7 +198,15 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
       name: 'devices',
       command: simProgram,
       args: [
-        ...['boot', '--server', edgeAddress, '--dhcp-port', String(edgePorts.dhcp), '--devices', String(deviceCount)],
+        ...[
+          'boot',
+          '--server',
+          edgeAddress,
+          '--dhcp-port',
+          String(edgePorts.dhcp),
+          '--devices',
+          String(deviceCount),
+        ],
         ...['--trace', trace, '--verify', disk, '--wol-port', String(edgePorts.wol)],
         ...['--waves', '--wave-size', '3', '--wave-interval-s', String(waveIntervalSeconds)],
       ],

@@ -5,11 +5,16 @@ import { bootCauses, bootPhases, valueSources } from './boot-phases.ts'
 
 const uuid = z.uuid()
 const base64 = (bytes: number) =>
-  z.base64().refine((text) => Buffer.from(text, 'base64').length === bytes, `must be ${bytes} bytes in base64`)
+  z
+    .base64()
+    .refine((text) => Buffer.from(text, 'base64').length === bytes, `must be ${bytes} bytes in base64`)
 /** JSON numbers stay exact up to 2^53 - 1. */
 const count = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
 /** Text that a device or an agent chose: printable ASCII, never trusted. */
-const untrustedText = z.string().max(64).regex(/^[\x20-\x7e]*$/)
+const untrustedText = z
+  .string()
+  .max(64)
+  .regex(/^[\x20-\x7e]*$/)
 export const macAddress = z.string().regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'lower-case, colon-separated')
 
 export const reportsPerBatchMax = 100
@@ -108,7 +113,10 @@ export const bootPhaseReport = z.object({
   /** Count of reads by size: index i counts sizes in (2^(i+8), 2^(i+9)] bytes, index 0 all up to 512. */
   readSizes: z.array(count).max(16).optional(),
   /** Silences over 250 ms, at most 8, each as begin (µs since the boot's begin) and length. */
-  gaps: z.array(z.object({ atUs: count, durationUs: count })).max(8).optional(),
+  gaps: z
+    .array(z.object({ atUs: count, durationUs: count }))
+    .max(8)
+    .optional(),
 })
 export type BootPhaseReport = z.infer<typeof bootPhaseReport>
 
@@ -175,7 +183,9 @@ export const heartbeat = z.strictObject({
   reportBacklog: count,
   state: statePair,
   /** Packets and requests that were ignored, by reason. */
-  ignored: z.record(untrustedText, count).refine((counters) => Object.keys(counters).length <= 64, 'at most 64 reasons'),
+  ignored: z
+    .record(untrustedText, count)
+    .refine((counters) => Object.keys(counters).length <= 64, 'at most 64 reasons'),
 })
 export type Heartbeat = z.infer<typeof heartbeat>
 

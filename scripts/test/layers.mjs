@@ -1,0 +1,141 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { checkBoundaries } from '../checks/boundaries.mjs'
+import { checkHouse } from '../checks/house.mjs'
+import { edgeSource, inRoot, root } from '../lib/paths.mjs'
+import { say } from '../lib/progress.mjs'
+import { capture } from '../lib/run.mjs'
+import { ensurePackages, ensureZig } from '../lib/toolchain.mjs'
+import { withProduct } from './product.mjs'
+import { ensureSystemPackages } from './system-packages.mjs'
+import { oneCheck, playwrightCounts, Tally, vitestCounts, zigCounts } from './tally.mjs'
+
+/** Cases for each parser, and simulated boots: enough to find what a change broke, small enough for every run. */
+const fuzzCases = 200_000
+const simulatedSeeds = 40
+
+/** Runs every layer, quick ones first; returns the exit code. `only` are layer names, all when empty. */
+export async function testEverything(only) {
+  const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-test-'))
+  const tally = new Tally()
+  try {
+    const [zig] = await Promise.all([ensureZig(), ensurePackages()])
+    const system = await ensureSystemPackages()
+    const layer = layerRunner(tally, only)
+    // Two tracks side by side, one for each language; what needs both comes after.
+    await Promise.all([zigTrack(layer, zig), typescriptTrack(layer, scratch)])
+    const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
+    await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets'], env))
+    if (layer.wanted('browser') || layer.wanted('faults')) {
+      await withProduct(scratch, async (productEnv) => {
+        await layer('browser', 150, () => playwright(scratch, productEnv))
+        await layer('faults', 90, () => vitest(scratch, 'e2e', ['faults'], productEnv))
+      }).catch((error) => {
+        process.stdout.write(`${error.message}\n`)
+        tally.add(oneCheck(false))
+      })
+    }
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+  for (const reason of tally.reasons) process.stdout.write(`skipped: ${reason}\n`)
+  const skipIsFailure = process.env.CI === 'true' && tally.skipped > 0
+  if (skipIsFailure) process.stdout.write('CI=true: a skipped test is a failure\n')
+  process.stdout.write(`\n${tally.closingLine()}\n`)
+  return tally.failed > 0 || tally.passed === 0 || skipIsFailure ? 1 : 0
+}
+
+/** A layer prints its output when it is over, as a whole, since two may run side by side. */
+function layerRunner(tally, only) {
+  const wanted = (name) => only.length === 0 || only.includes(name)
+  const layer = async (name, budgetSeconds, work) => {
+    if (!wanted(name)) return
+    const begin = performance.now()
+    const { output, ...counts } = await work().catch((error) => ({ output: error.stack, ...oneCheck(false) }))
+    tally.add(counts)
+    const seconds = ((performance.now() - begin) / 1000).toFixed(1)
+    const verdict = counts.failed ? 'FAILED' : 'ok'
+    say(
+      `${verdict.padEnd(6)} ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped (${seconds} s of ${budgetSeconds} s)`,
+    )
+    if (counts.failed) process.stdout.write(`${output.slice(-20_000)}\n`)
+  }
+  layer.wanted = wanted
+  return layer
+}
+
+async function zigTrack(layer, zig) {
+  const build = (...args) => capture(zig, ['build', ...args], { cwd: edgeSource })
+  const checked =
+    (...args) =>
+    async () => {
+      const { code, output } = await build(...args)
+      return { output, ...oneCheck(code === 0) }
+    }
+  await layer('zig-format', 10, () => command(zig, ['fmt', '--check', '.'], edgeSource))
+  await layer('zig-build', 150, checked())
+  await layer('zig-test', 240, async () => {
+    const { code, output } = await build('test', '--summary', 'all')
+    return { output, ...zigCounts(output, code) }
+  })
+  await layer('simulation', 60, checked('sim', '--', '--seed', '1', '--seeds', String(simulatedSeeds)))
+  await layer('simulation-canary', 30, async () => {
+    const { code, output } = await build('sim', '--', '--seed', '1', '--canary')
+    return { output: `the canary was not caught\n${output}`, ...oneCheck(code !== 0) }
+  })
+  await layer('fuzz', 60, checked('fuzz', '--', '--seed', '1', '--cases', String(fuzzCases)))
+}
+
+async function typescriptTrack(layer, scratch) {
+  await layer('format', 10, () =>
+    command(
+      inRoot('node_modules/.bin/biome'),
+      ['ci', '--error-on-warnings', '--max-diagnostics=50', '.'],
+      root,
+    ),
+  )
+  await layer('boundaries', 5, () => problems(checkBoundaries()))
+  await layer('house', 5, () => problems(checkHouse()))
+  const turbo = (task) =>
+    command(
+      inRoot('node_modules/.bin/turbo'),
+      ['run', task, '--output-logs=errors-only', '--no-update-notifier'],
+      root,
+    )
+  await layer('typecheck', 60, () => turbo('typecheck'))
+  await layer('services', 150, () => vitest(scratch, '.', []))
+  await layer('web-build', 90, () => turbo('build'))
+}
+
+async function problems(found) {
+  return { output: found.join('\n'), ...oneCheck(found.length === 0) }
+}
+
+async function command(program, args, cwd) {
+  const { code, output } = await capture(program, args, { cwd })
+  return { output, ...oneCheck(code === 0) }
+}
+
+async function vitest(scratch, directory, filters, env) {
+  const file = path.join(scratch, `vitest-${directory === '.' ? 'root' : filters.join('-')}.json`)
+  const args = ['run', ...filters, '--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
+  const { code, output } = await capture(inRoot('node_modules/.bin/vitest'), args, {
+    cwd: inRoot(directory),
+    env,
+  })
+  return { output, ...vitestCounts(file, code) }
+}
+
+async function playwright(scratch, env) {
+  const file = path.join(scratch, 'playwright.json')
+  const { code, output } = await capture(
+    inRoot('node_modules/.bin/playwright'),
+    ['test', '--reporter=list,json'],
+    {
+      cwd: inRoot('e2e'),
+      env: { ...env, PLAYWRIGHT_JSON_OUTPUT_NAME: file },
+    },
+  )
+  return { output, ...playwrightCounts(file, code) }
+}

@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import net from 'node:net'
+import path from 'node:path'
+import { UserError } from '../lib/fail.mjs'
+import { inRoot, root } from '../lib/paths.mjs'
+
+const portsNeeded = 9
+
+/**
+ * Starts the whole product as `npm start` does, with a data directory and ports of its own, and stops it after `work`.
+ * @param {(env: Record<string, string>) => Promise<void>} work gets the addresses and the sign-in as environment for test runners
+ */
+export async function withProduct(scratch, work) {
+  const data = path.join(scratch, 'product')
+  const ports = await freePorts(portsNeeded)
+  const [web, api, postgres, ...edge] = ports
+  const args = ['--data', data, '--web-port', web, '--api-port', api, '--pg-port', postgres]
+  args.push('--edge-ports', edge.join(','), '--wave-interval', '10')
+  const product = spawn(process.execPath, [inRoot('scripts/start.mjs'), ...args.map(String)], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, DATABASE_URL: '' },
+  })
+  let output = ''
+  const ended = new Promise((resolve) => product.once('exit', resolve))
+  try {
+    await new Promise((resolve, reject) => {
+      for (const stream of [product.stdout, product.stderr]) {
+        stream.on('data', (text) => {
+          output += text
+          if (output.includes('Ctrl-C stops everything')) resolve()
+        })
+      }
+      ended.then(() => reject(new UserError(`npm start ended before it was ready:\n${output}`)))
+    })
+    const signIn = JSON.parse(readFileSync(path.join(data, 'demo-sign-in.json'), 'utf8'))
+    await work({
+      BOOTFARM_WEB_URL: `http://localhost:${web}`,
+      BOOTFARM_API_URL: `http://127.0.0.1:${api}`,
+      BOOTFARM_EDGE_HTTP_PORT: String(edge[3]),
+      BOOTFARM_DATA: data,
+      BOOTFARM_START_ARGS: JSON.stringify(args.map(String)),
+      BOOTFARM_DEMO_EMAIL: signIn.email,
+      BOOTFARM_DEMO_PASSWORD: signIn.password,
+    })
+  } catch (error) {
+    throw new UserError(`${error.message}\n${logs(data)}`)
+  } finally {
+    product.kill('SIGTERM')
+    await ended
+  }
+  if (product.exitCode !== 0)
+    throw new UserError(
+      `npm start ended with ${product.exitCode ?? product.signalCode} after SIGTERM:\n${output}`,
+    )
+}
+
+function logs(data) {
+  const folder = path.join(data, 'logs')
+  if (!existsSync(folder)) return ''
+  return readdirSync(folder)
+    .map((file) => `--- ${file}\n${readFileSync(path.join(folder, file), 'utf8').slice(-3000)}`)
+    .join('\n')
+}
+
+/** Ports that were free a moment ago, all held at once so that they differ. */
+async function freePorts(count) {
+  const servers = await Promise.all(
+    Array.from(
+      { length: count },
+      () =>
+        new Promise((resolve, reject) => {
+          const server = net.createServer()
+          server.once('error', reject)
+          server.listen(0, '127.0.0.1', () => resolve(server))
+        }),
+    ),
+  )
+  const ports = servers.map((server) => server.address().port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}
