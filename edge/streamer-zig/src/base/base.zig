@@ -1,3 +1,29 @@
-//! Module `base`; ../../../docs/ARCHITECTURE.md says what belongs here.
+//! What every room uses: checked reading and writing of bytes, bounded containers, addresses, identifiers,
+//! a deterministic random source and the counters of ignored input. It must never touch a clock, a
+//! socket, a file or an allocator.
 
-test {}
+pub const Cursor = @import("cursor.zig").Cursor;
+pub const ByteWriter = @import("byte_writer.zig").ByteWriter;
+pub const BoundedArray = @import("bounded_array.zig").BoundedArray;
+pub const Mac = @import("addresses.zig").Mac;
+pub const Ip4 = @import("addresses.zig").Ip4;
+pub const Endpoint = @import("addresses.zig").Endpoint;
+pub const Uuid = @import("uuid.zig").Uuid;
+pub const UntrustedText = @import("untrusted_text.zig").UntrustedText;
+pub const Prng = @import("prng.zig").Prng;
+pub const IgnoreReason = @import("ignored.zig").IgnoreReason;
+pub const IgnoredCounters = @import("ignored.zig").IgnoredCounters;
+
+/// The version that the programs print and report.
+pub const version: []const u8 = @import("config").version;
+
+test {
+    _ = @import("cursor.zig");
+    _ = @import("byte_writer.zig");
+    _ = @import("bounded_array.zig");
+    _ = @import("addresses.zig");
+    _ = @import("uuid.zig");
+    _ = @import("untrusted_text.zig");
+    _ = @import("prng.zig");
+    _ = @import("ignored.zig");
+}
