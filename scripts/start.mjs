@@ -2,7 +2,7 @@
 var major = Number(process.versions.node.split('.')[0])
 if (major < 18) {
   console.error(
-    'bootfarm: Node ' + process.versions.node + ' is too old; install Node 18 or newer and start again.',
+    `bootfarm: Node ${process.versions.node} is too old; install Node 18 or newer and start again.`,
   )
   process.exit(1)
 }
