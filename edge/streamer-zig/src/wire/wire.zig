@@ -1,3 +1,7 @@
-//! Module `wire`; ../../../docs/ARCHITECTURE.md says what belongs here.
+//! Module `wire`: bytes <-> structs. No state, no clock, no allocation.
 
-test {}
+pub const stream = @import("stream.zig");
+
+test {
+    _ = stream;
+}

@@ -1,0 +1,571 @@
+//! Packets of the stream, version 1 (packages/proto/STREAM.md): bytes to structs and back. Whatever `parse` accepts,
+//! `emit` writes back byte for byte, and nothing that `parse` returns can be longer or larger than the limits below.
+//! It keeps no state and decides nothing about sessions.
+
+const std = @import("std");
+const assert = std.debug.assert;
+
+pub const version = 1;
+pub const port_default = 6910;
+pub const header_size = 16;
+pub const hello_size = 240;
+pub const cookie_size = 64;
+pub const welcome_size = 128;
+pub const refuse_size = 36;
+pub const read_size_fixed = 40;
+pub const read_error_size = 20;
+pub const no_session_size = 16;
+pub const ready_size = 40;
+pub const ready_ack_size = 16;
+
+pub const sector_size = 512;
+/// Longest READ, in bytes; WELCOME may lower it, never below `read_size_promised`.
+pub const read_size_max = 1 << 20;
+pub const read_size_promised = 128 << 10;
+/// Payload of a DATA packet in bytes: 9000 of IP less 20 IP, 8 UDP and 16 header; 512 fits an IP packet of 576.
+pub const fragment_size_max = 8956;
+pub const fragment_size_min = 512;
+pub const fragment_size_ethernet = 1456;
+pub const fragments_max = read_size_max / fragment_size_min;
+pub const ranges_max = 64;
+/// The largest packet of a device, and of either side.
+pub const request_size_max = read_size_fixed + 4 * ranges_max;
+pub const packet_size_max = header_size + fragment_size_max;
+
+comptime {
+    assert(fragments_max == 2048);
+    assert(request_size_max == 296);
+    assert(packet_size_max + 28 == 9000);
+    // Answers to an address that has not shown a cookie are never longer than what it sent.
+    assert(cookie_size < hello_size);
+    assert(refuse_size < hello_size);
+    assert(welcome_size < hello_size);
+    assert(no_session_size < ready_size);
+    assert(@sizeOf(HeaderLayout) == header_size and @alignOf(HeaderLayout) == 1);
+    assert(@sizeOf(HelloLayout) == hello_size);
+    assert(@sizeOf(CookieLayout) == cookie_size);
+    assert(@sizeOf(WelcomeLayout) == welcome_size);
+    assert(@sizeOf(RefuseLayout) == refuse_size);
+    assert(@sizeOf(ReadLayout) == read_size_fixed);
+    assert(@sizeOf(ReadErrorLayout) == read_error_size);
+    assert(@sizeOf(ReadyLayout) == ready_size);
+}
+
+pub const Type = enum(u4) {
+    hello = 1,
+    cookie = 2,
+    welcome = 3,
+    refuse = 4,
+    read = 5,
+    data = 6,
+    read_error = 7,
+    no_session = 8,
+    ready = 9,
+    ready_ack = 10,
+};
+
+/// One UDP payload. `session_id` is 0 in hello, cookie and refuse, and in nothing else.
+pub const Packet = struct {
+    session_id: u64 = 0,
+    request_id: u32 = 0,
+    body: Body,
+};
+
+pub const Body = union(Type) {
+    hello: Hello,
+    cookie: Cookie,
+    welcome: Welcome,
+    refuse: Refuse,
+    read: Read,
+    data: Data,
+    read_error: ReadError,
+    no_session,
+    ready: Ready,
+    ready_ack,
+};
+
+pub const HelloKind = enum(u8) { token = 0, resumption = 1 };
+
+pub const Hello = struct {
+    client_nonce: [16]u8,
+    /// Zeros until the edge has sent one.
+    cookie: [32]u8 = @splat(0),
+    kind: HelloKind,
+    boot_id: [16]u8,
+    /// `token`: the boot token and 16 zeros. `resumption`: HMAC-SHA256(resume_secret, client_nonce).
+    proof: [32]u8,
+    /// What the device can receive, in bytes; at least `fragment_size_min`.
+    fragment_size_max: u16,
+};
+
+pub const Cookie = struct {
+    client_nonce: [16]u8,
+    cookie: [32]u8,
+};
+
+pub const Welcome = struct {
+    client_nonce: [16]u8,
+    version_tag: u64,
+    /// Bytes; a multiple of 512, not 0.
+    disk_size: u64,
+    fragment_size: u16,
+    read_size_max: u32,
+    outstanding_bytes_max: u32,
+    resume_secret: [32]u8,
+    version_id: [16]u8,
+};
+
+pub const RefuseCode = enum(u16) {
+    token_refused = 1,
+    version_missing = 2,
+    busy = 3,
+    protocol_version = 4,
+};
+
+pub const Refuse = struct {
+    client_nonce: [16]u8,
+    code: RefuseCode,
+};
+
+/// Fragments `first_fragment` to `first_fragment + fragment_count - 1` of a read.
+pub const Range = struct {
+    first_fragment: u16,
+    fragment_count: u16,
+};
+
+/// Ranges as they stand in the packet: ascending, disjoint, not empty. No ranges at all means every fragment.
+pub const Ranges = struct {
+    bytes: []const u8 = &.{},
+
+    pub fn count(ranges: Ranges) u16 {
+        return @intCast(@divExact(ranges.bytes.len, 4));
+    }
+
+    pub fn at(ranges: Ranges, index: u16) Range {
+        const raw = ranges.bytes[@as(usize, index) * 4 ..][0..4];
+        return .{
+            .first_fragment = std.mem.readInt(u16, raw[0..2], .big),
+            .fragment_count = std.mem.readInt(u16, raw[2..4], .big),
+        };
+    }
+
+    /// Sum of the ranges' fragments; at most `fragments_max`, since they are disjoint.
+    pub fn fragmentCount(ranges: Ranges) u16 {
+        var sum: u16 = 0;
+        for (0..ranges.count()) |index| sum += ranges.at(@intCast(index)).fragment_count;
+        return sum;
+    }
+};
+
+/// Collects the ranges of a READ.
+pub const RangeList = struct {
+    buffer: [ranges_max * 4]u8 = undefined,
+    count: u16 = 0,
+
+    /// `range` begins beyond the end of the range before it.
+    pub fn append(list: *RangeList, range: Range) error{Full}!void {
+        if (list.count == ranges_max) return error.Full;
+        const raw = list.buffer[@as(usize, list.count) * 4 ..][0..4];
+        std.mem.writeInt(u16, raw[0..2], range.first_fragment, .big);
+        std.mem.writeInt(u16, raw[2..4], range.fragment_count, .big);
+        list.count += 1;
+    }
+
+    pub fn view(list: *const RangeList) Ranges {
+        return .{ .bytes = list.buffer[0 .. @as(usize, list.count) * 4] };
+    }
+};
+
+pub const Read = struct {
+    version_tag: u64,
+    /// Bytes; a multiple of 512.
+    offset: u64,
+    /// Bytes; a multiple of 512, not 0. May exceed `read_size_max`: that is answered, not ignored.
+    length: u32,
+    /// 0 the first time.
+    attempt: u16 = 0,
+    ranges: Ranges = .{},
+};
+
+pub const Data = struct {
+    /// Fragment of the read, from 0.
+    index: u16,
+    payload: []const u8,
+};
+
+pub const ReadErrorCode = enum(u16) {
+    beyond_the_end = 1,
+    store_error = 2,
+    version_mismatch = 3,
+    too_large = 4,
+};
+
+pub const ReadError = struct {
+    code: ReadErrorCode,
+};
+
+pub const ReadyOutcome = enum(u8) { ready = 0, failed = 1 };
+
+pub const Ready = struct {
+    outcome: ReadyOutcome,
+    /// Microseconds since the device's own power-on, as far as it knows.
+    uptime_us: u64,
+    /// Printable ASCII, padded with zeros.
+    text: [12]u8 = @splat(0),
+};
+
+pub const ParseError = error{
+    /// Too short for its type, too long for it, or a READ whose range count says something else.
+    WrongSize,
+    WrongVersion,
+    UnknownType,
+    /// A field that must be 0 is not.
+    ReservedNotZero,
+    /// A value outside what the specification allows.
+    BadValue,
+};
+
+/// The packet in `bytes`; slices of the result point into it.
+pub fn parse(bytes: []const u8) ParseError!Packet {
+    const header: *const HeaderLayout = try overlay(HeaderLayout, bytes, .at_least);
+    if (header.version_and_type >> 4 != version) return error.WrongVersion;
+    const kind = std.enums.fromInt(Type, @as(u4, @truncate(header.version_and_type))) orelse
+        return error.UnknownType;
+    if (header.flags != 0) return error.ReservedNotZero;
+    if (kind != .data) try expectZero(&header.index);
+    const session_id = int(u64, &header.session_id);
+    const request_id = int(u32, &header.request_id);
+    switch (kind) {
+        .hello, .cookie, .refuse => if (session_id != 0) return error.ReservedNotZero,
+        else => if (session_id == 0) return error.BadValue,
+    }
+    switch (kind) {
+        .hello, .cookie, .refuse, .welcome => if (request_id != 0) return error.ReservedNotZero,
+        else => {},
+    }
+    return .{ .session_id = session_id, .request_id = request_id, .body = switch (kind) {
+        .hello => .{ .hello = try parseHello(bytes) },
+        .cookie => .{ .cookie = try parseCookie(bytes) },
+        .welcome => .{ .welcome = try parseWelcome(bytes) },
+        .refuse => .{ .refuse = try parseRefuse(bytes) },
+        .read => .{ .read = try parseRead(bytes) },
+        .data => .{ .data = try parseData(bytes) },
+        .read_error => .{ .read_error = try parseReadError(bytes) },
+        .no_session => if (bytes.len == no_session_size) .no_session else return error.WrongSize,
+        .ready => .{ .ready = try parseReady(bytes) },
+        .ready_ack => if (bytes.len == ready_ack_size) .ready_ack else return error.WrongSize,
+    } };
+}
+
+/// Writes `packet` to the front of `out` and returns it. `out` has room for the packet (`packet_size_max` always has);
+/// every value is one that `parse` takes.
+pub fn emit(packet: Packet, out: []u8) []u8 {
+    const header: *HeaderLayout = @ptrCast(out[0..header_size]);
+    header.* = .{ .version_and_type = @as(u8, version) << 4 | @backingInt(std.meta.activeTag(packet.body)) };
+    std.mem.writeInt(u32, &header.request_id, packet.request_id, .big);
+    std.mem.writeInt(u64, &header.session_id, packet.session_id, .big);
+    switch (packet.body) {
+        .hello => |hello| return emitHello(hello, out),
+        .cookie => |cookie| {
+            const layout = overlayMutable(CookieLayout, out);
+            layout.client_nonce = cookie.client_nonce;
+            layout.cookie = cookie.cookie;
+            return out[0..cookie_size];
+        },
+        .welcome => |welcome| return emitWelcome(welcome, out),
+        .refuse => |refuse| {
+            const layout = overlayMutable(RefuseLayout, out);
+            layout.client_nonce = refuse.client_nonce;
+            std.mem.writeInt(u16, &layout.code, @backingInt(refuse.code), .big);
+            layout.reserved = @splat(0);
+            return out[0..refuse_size];
+        },
+        .read => |read| return emitRead(read, out),
+        .data => |data| {
+            assert(data.payload.len > 0);
+            std.mem.writeInt(u16, &header.index, data.index, .big);
+            @memcpy(out[header_size..][0..data.payload.len], data.payload);
+            return out[0 .. header_size + data.payload.len];
+        },
+        .read_error => |read_error| {
+            const layout = overlayMutable(ReadErrorLayout, out);
+            std.mem.writeInt(u16, &layout.code, @backingInt(read_error.code), .big);
+            layout.reserved = @splat(0);
+            return out[0..read_error_size];
+        },
+        .no_session, .ready_ack => return out[0..header_size],
+        .ready => |ready| {
+            const layout = overlayMutable(ReadyLayout, out);
+            layout.outcome = @backingInt(ready.outcome);
+            layout.reserved = @splat(0);
+            std.mem.writeInt(u64, &layout.uptime_us, ready.uptime_us, .big);
+            layout.text = ready.text;
+            return out[0..ready_size];
+        },
+    }
+}
+
+/// The 16 bytes in front of fragment `index`; for senders that keep header and payload apart.
+pub fn dataHeader(session_id: u64, request_id: u32, index: u16) [header_size]u8 {
+    assert(index < fragments_max);
+    var bytes: [header_size]u8 = @splat(0);
+    const header: *HeaderLayout = @ptrCast(&bytes);
+    header.version_and_type = @as(u8, version) << 4 | @backingInt(Type.data);
+    std.mem.writeInt(u16, &header.index, index, .big);
+    std.mem.writeInt(u32, &header.request_id, request_id, .big);
+    std.mem.writeInt(u64, &header.session_id, session_id, .big);
+    return bytes;
+}
+
+/// Fragments of a read of `length` bytes; both at least 1.
+pub fn fragmentCount(length: u32, fragment_size: u16) u16 {
+    assert(length > 0 and length <= read_size_max);
+    assert(fragment_size >= fragment_size_min);
+    return @intCast(std.math.divCeil(u32, length, fragment_size) catch unreachable);
+}
+
+/// Bytes of fragment `index` of a read of `length` bytes.
+pub fn fragmentLength(length: u32, fragment_size: u16, index: u16) u16 {
+    const begin = @as(u32, index) * fragment_size;
+    assert(begin < length);
+    return @intCast(@min(fragment_size, length - begin));
+}
+
+const HeaderLayout = extern struct {
+    version_and_type: u8,
+    flags: u8 = 0,
+    index: [2]u8 = @splat(0),
+    request_id: [4]u8 = @splat(0),
+    session_id: [8]u8 = @splat(0),
+};
+
+const HelloLayout = extern struct {
+    header: HeaderLayout,
+    client_nonce: [16]u8,
+    cookie: [32]u8,
+    kind: u8,
+    reserved: [3]u8,
+    boot_id: [16]u8,
+    proof: [32]u8,
+    fragment_size_max: [2]u8,
+    padding: [122]u8,
+};
+
+const CookieLayout = extern struct {
+    header: HeaderLayout,
+    client_nonce: [16]u8,
+    cookie: [32]u8,
+};
+
+const WelcomeLayout = extern struct {
+    header: HeaderLayout,
+    client_nonce: [16]u8,
+    version_tag: [8]u8,
+    disk_size: [8]u8,
+    fragment_size: [2]u8,
+    reserved_after_fragment_size: [2]u8,
+    read_size_max: [4]u8,
+    outstanding_bytes_max: [4]u8,
+    reserved_after_outstanding: [4]u8,
+    resume_secret: [32]u8,
+    version_id: [16]u8,
+    reserved_at_end: [16]u8,
+};
+
+const RefuseLayout = extern struct {
+    header: HeaderLayout,
+    client_nonce: [16]u8,
+    code: [2]u8,
+    reserved: [2]u8,
+};
+
+const ReadLayout = extern struct {
+    header: HeaderLayout,
+    version_tag: [8]u8,
+    offset: [8]u8,
+    length: [4]u8,
+    range_count: [2]u8,
+    attempt: [2]u8,
+};
+
+const ReadErrorLayout = extern struct {
+    header: HeaderLayout,
+    code: [2]u8,
+    reserved: [2]u8,
+};
+
+const ReadyLayout = extern struct {
+    header: HeaderLayout,
+    outcome: u8,
+    reserved: [3]u8,
+    uptime_us: [8]u8,
+    text: [12]u8,
+};
+
+fn overlay(comptime Layout: type, bytes: []const u8, comptime size: enum { exactly, at_least }) ParseError!*const Layout {
+    if (bytes.len < @sizeOf(Layout)) return error.WrongSize;
+    if (size == .exactly and bytes.len > @sizeOf(Layout)) return error.WrongSize;
+    return @ptrCast(bytes[0..@sizeOf(Layout)]);
+}
+
+fn overlayMutable(comptime Layout: type, out: []u8) *Layout {
+    return @ptrCast(out[0..@sizeOf(Layout)]);
+}
+
+fn int(comptime T: type, bytes: *const [@divExact(@bitSizeOf(T), 8)]u8) T {
+    return std.mem.readInt(T, bytes, .big);
+}
+
+fn expectZero(bytes: []const u8) ParseError!void {
+    if (!std.mem.allEqual(u8, bytes, 0)) return error.ReservedNotZero;
+}
+
+fn parseHello(bytes: []const u8) ParseError!Hello {
+    const layout = try overlay(HelloLayout, bytes, .exactly);
+    const kind = std.enums.fromInt(HelloKind, layout.kind) orelse return error.BadValue;
+    try expectZero(&layout.reserved);
+    try expectZero(&layout.padding);
+    if (kind == .token) try expectZero(layout.proof[16..]);
+    const fragment_size = int(u16, &layout.fragment_size_max);
+    if (fragment_size < fragment_size_min) return error.BadValue;
+    return .{
+        .client_nonce = layout.client_nonce,
+        .cookie = layout.cookie,
+        .kind = kind,
+        .boot_id = layout.boot_id,
+        .proof = layout.proof,
+        .fragment_size_max = fragment_size,
+    };
+}
+
+fn parseCookie(bytes: []const u8) ParseError!Cookie {
+    const layout = try overlay(CookieLayout, bytes, .exactly);
+    return .{ .client_nonce = layout.client_nonce, .cookie = layout.cookie };
+}
+
+fn parseWelcome(bytes: []const u8) ParseError!Welcome {
+    const layout = try overlay(WelcomeLayout, bytes, .exactly);
+    try expectZero(&layout.reserved_after_fragment_size);
+    try expectZero(&layout.reserved_after_outstanding);
+    try expectZero(&layout.reserved_at_end);
+    const welcome: Welcome = .{
+        .client_nonce = layout.client_nonce,
+        .version_tag = int(u64, &layout.version_tag),
+        .disk_size = int(u64, &layout.disk_size),
+        .fragment_size = int(u16, &layout.fragment_size),
+        .read_size_max = int(u32, &layout.read_size_max),
+        .outstanding_bytes_max = int(u32, &layout.outstanding_bytes_max),
+        .resume_secret = layout.resume_secret,
+        .version_id = layout.version_id,
+    };
+    if (welcome.disk_size == 0 or welcome.disk_size % sector_size != 0) return error.BadValue;
+    if (welcome.fragment_size < fragment_size_min) return error.BadValue;
+    if (welcome.fragment_size > fragment_size_max) return error.BadValue;
+    if (welcome.read_size_max < read_size_promised) return error.BadValue;
+    if (welcome.read_size_max > read_size_max) return error.BadValue;
+    if (welcome.outstanding_bytes_max < read_size_promised) return error.BadValue;
+    return welcome;
+}
+
+fn parseRefuse(bytes: []const u8) ParseError!Refuse {
+    const layout = try overlay(RefuseLayout, bytes, .exactly);
+    try expectZero(&layout.reserved);
+    const code = std.enums.fromInt(RefuseCode, int(u16, &layout.code)) orelse return error.BadValue;
+    return .{ .client_nonce = layout.client_nonce, .code = code };
+}
+
+fn parseRead(bytes: []const u8) ParseError!Read {
+    const layout = try overlay(ReadLayout, bytes, .at_least);
+    const range_count = int(u16, &layout.range_count);
+    if (range_count > ranges_max) return error.BadValue;
+    if (bytes.len != read_size_fixed + @as(usize, range_count) * 4) return error.WrongSize;
+    const read: Read = .{
+        .version_tag = int(u64, &layout.version_tag),
+        .offset = int(u64, &layout.offset),
+        .length = int(u32, &layout.length),
+        .attempt = int(u16, &layout.attempt),
+        .ranges = .{ .bytes = bytes[read_size_fixed..] },
+    };
+    if (read.length == 0 or read.length % sector_size != 0) return error.BadValue;
+    if (read.offset % sector_size != 0) return error.BadValue;
+    var fragments_end: u32 = 0;
+    for (0..range_count) |index| {
+        const range = read.ranges.at(@intCast(index));
+        if (range.fragment_count == 0) return error.BadValue;
+        if (range.first_fragment < fragments_end) return error.BadValue;
+        fragments_end = @as(u32, range.first_fragment) + range.fragment_count;
+        if (fragments_end > fragments_max) return error.BadValue;
+    }
+    return read;
+}
+
+fn parseData(bytes: []const u8) ParseError!Data {
+    const layout = try overlay(HeaderLayout, bytes, .at_least);
+    const payload = bytes[header_size..];
+    if (payload.len == 0 or payload.len > fragment_size_max) return error.WrongSize;
+    const index = int(u16, &layout.index);
+    if (index >= fragments_max) return error.BadValue;
+    return .{ .index = index, .payload = payload };
+}
+
+fn parseReadError(bytes: []const u8) ParseError!ReadError {
+    const layout = try overlay(ReadErrorLayout, bytes, .exactly);
+    try expectZero(&layout.reserved);
+    const code = std.enums.fromInt(ReadErrorCode, int(u16, &layout.code)) orelse return error.BadValue;
+    return .{ .code = code };
+}
+
+fn parseReady(bytes: []const u8) ParseError!Ready {
+    const layout = try overlay(ReadyLayout, bytes, .exactly);
+    try expectZero(&layout.reserved);
+    const outcome = std.enums.fromInt(ReadyOutcome, layout.outcome) orelse return error.BadValue;
+    const text_size = std.mem.findScalar(u8, &layout.text, 0) orelse layout.text.len;
+    for (layout.text[0..text_size]) |byte| if (!std.ascii.isPrint(byte)) return error.BadValue;
+    try expectZero(layout.text[text_size..]);
+    return .{ .outcome = outcome, .uptime_us = int(u64, &layout.uptime_us), .text = layout.text };
+}
+
+fn emitHello(hello: Hello, out: []u8) []u8 {
+    const layout = overlayMutable(HelloLayout, out);
+    layout.client_nonce = hello.client_nonce;
+    layout.cookie = hello.cookie;
+    layout.kind = @backingInt(hello.kind);
+    layout.reserved = @splat(0);
+    layout.boot_id = hello.boot_id;
+    layout.proof = hello.proof;
+    std.mem.writeInt(u16, &layout.fragment_size_max, hello.fragment_size_max, .big);
+    layout.padding = @splat(0);
+    return out[0..hello_size];
+}
+
+fn emitWelcome(welcome: Welcome, out: []u8) []u8 {
+    const layout = overlayMutable(WelcomeLayout, out);
+    layout.client_nonce = welcome.client_nonce;
+    std.mem.writeInt(u64, &layout.version_tag, welcome.version_tag, .big);
+    std.mem.writeInt(u64, &layout.disk_size, welcome.disk_size, .big);
+    std.mem.writeInt(u16, &layout.fragment_size, welcome.fragment_size, .big);
+    layout.reserved_after_fragment_size = @splat(0);
+    std.mem.writeInt(u32, &layout.read_size_max, welcome.read_size_max, .big);
+    std.mem.writeInt(u32, &layout.outstanding_bytes_max, welcome.outstanding_bytes_max, .big);
+    layout.reserved_after_outstanding = @splat(0);
+    layout.resume_secret = welcome.resume_secret;
+    layout.version_id = welcome.version_id;
+    layout.reserved_at_end = @splat(0);
+    return out[0..welcome_size];
+}
+
+fn emitRead(read: Read, out: []u8) []u8 {
+    const layout = overlayMutable(ReadLayout, out);
+    std.mem.writeInt(u64, &layout.version_tag, read.version_tag, .big);
+    std.mem.writeInt(u64, &layout.offset, read.offset, .big);
+    std.mem.writeInt(u32, &layout.length, read.length, .big);
+    std.mem.writeInt(u16, &layout.range_count, read.ranges.count(), .big);
+    std.mem.writeInt(u16, &layout.attempt, read.attempt, .big);
+    const size = read_size_fixed + read.ranges.bytes.len;
+    @memcpy(out[read_size_fixed..size], read.ranges.bytes);
+    return out[0..size];
+}
+
+test {
+    _ = @import("stream_vectors_test.zig");
+}

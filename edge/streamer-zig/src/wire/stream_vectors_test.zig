@@ -1,0 +1,120 @@
+//! The golden packets of packages/proto/vectors/stream-v1.json, which the TypeScript tests read too. In them bytes and
+//! 64-bit numbers are hex, enums are names, and whoever is refused says why.
+
+const std = @import("std");
+const stream = @import("stream.zig");
+const testing = std.testing;
+
+const Vector = struct {
+    name: []const u8,
+    hex: []const u8,
+    packet: ?std.json.Value = null,
+    refused: ?[]const u8 = null,
+};
+
+fn reasonOf(err: stream.ParseError) []const u8 {
+    return switch (err) {
+        error.WrongSize => "wrong_size",
+        error.WrongVersion => "wrong_version",
+        error.UnknownType => "unknown_type",
+        error.ReservedNotZero => "reserved_not_zero",
+        error.BadValue => "bad_value",
+    };
+}
+
+fn expectField(comptime T: type, expected: std.json.Value, actual: T) !void {
+    var hex_buffer: [2 * stream.packet_size_max]u8 = undefined;
+    switch (@typeInfo(T)) {
+        .int => if (T == u64) {
+            const text = try std.mem.print(&hex_buffer, "{x:0>16}", .{actual});
+            try testing.expectEqualStrings(expected.string, text);
+        } else try testing.expectEqual(expected.integer, actual),
+        .@"enum" => try testing.expectEqualStrings(expected.string, @tagName(actual)),
+        .array => {
+            const text = try std.mem.print(&hex_buffer, "{x}", .{&actual});
+            try testing.expectEqualStrings(expected.string, text);
+        },
+        .pointer => {
+            const text = try std.mem.print(&hex_buffer, "{x}", .{actual});
+            try testing.expectEqualStrings(expected.string, text);
+        },
+        .@"struct" => {
+            comptime std.debug.assert(T == stream.Ranges);
+            try testing.expectEqual(expected.array.items.len, actual.count());
+            for (expected.array.items, 0..) |pair, index| {
+                const range = actual.at(@intCast(index));
+                try testing.expectEqual(pair.array.items[0].integer, range.first_fragment);
+                try testing.expectEqual(pair.array.items[1].integer, range.fragment_count);
+            }
+        },
+        else => comptime unreachable,
+    }
+}
+
+fn expectPacket(expected: std.json.ObjectMap, packet: stream.Packet) !void {
+    try testing.expectEqualStrings(expected.get("type").?.string, @tagName(packet.body));
+    if (expected.get("session_id")) |id| try expectField(u64, id, packet.session_id);
+    if (expected.get("request_id")) |id| try expectField(u32, id, packet.request_id);
+    switch (packet.body) {
+        inline else => |body| {
+            const Fields = @TypeOf(body);
+            if (Fields == void) return;
+            const info = @typeInfo(Fields).@"struct";
+            inline for (info.field_names, info.field_types) |name, T| {
+                const value = expected.get(name).?;
+                if (Fields == stream.Ready and comptime std.mem.eql(u8, name, "text"))
+                    try testing.expectEqualStrings(value.string, std.mem.trimEnd(u8, &body.text, "\x00"))
+                else
+                    try expectField(T, value, @field(body, name));
+            }
+        },
+    }
+}
+
+fn checkVector(vector: Vector) !void {
+    var bytes_buffer: [stream.packet_size_max + 1]u8 = undefined;
+    const bytes = try std.fmt.hexToBytes(&bytes_buffer, vector.hex);
+    if (vector.refused) |reason| {
+        if (stream.parse(bytes)) |_| return error.AcceptedHostilePacket else |err| {
+            try testing.expectEqualStrings(reason, reasonOf(err));
+        }
+        return;
+    }
+    const packet = try stream.parse(bytes);
+    try expectPacket(vector.packet.?.object, packet);
+    var out: [stream.packet_size_max]u8 = @splat(0xee);
+    try testing.expectEqualSlices(u8, bytes, stream.emit(packet, &out));
+    if (packet.body == .data) {
+        const header = stream.dataHeader(packet.session_id, packet.request_id, packet.body.data.index);
+        try testing.expectEqualSlices(u8, bytes[0..stream.header_size], &header);
+    }
+}
+
+test "every golden packet is read as written down and written back byte for byte" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const text = @embedFile("stream_vectors_json");
+    const vectors = try std.json.parseFromSliceLeaky([]Vector, arena.allocator(), text, .{});
+    try testing.expect(vectors.len >= 80);
+    for (vectors) |vector| checkVector(vector) catch |err| {
+        std.debug.print("vector: {s}\n", .{vector.name});
+        return err;
+    };
+}
+
+test "a packet cut anywhere is refused" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const text = @embedFile("stream_vectors_json");
+    const vectors = try std.json.parseFromSliceLeaky([]Vector, arena.allocator(), text, .{});
+    for (vectors) |vector| {
+        if (vector.refused != null) continue;
+        const bytes = try arena.allocator().alloc(u8, vector.hex.len / 2);
+        _ = try std.fmt.hexToBytes(bytes, vector.hex);
+        for (0..@min(bytes.len, 300)) |size| {
+            const packet = stream.parse(bytes[0..size]) catch continue;
+            // Only fragments have no length of their own to be checked against.
+            try testing.expectEqual(stream.Type.data, std.meta.activeTag(packet.body));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import {
+  helloKinds,
+  packetTypes,
+  readErrorCodes,
+  readyOutcomes,
+  refuseCodes,
+  type StreamPacket,
+  streamVersion,
+} from './stream.ts'
+
+/** The packet's bytes. The values are ones that `parseStreamPacket` takes. */
+export function emitStreamPacket(packet: StreamPacket): Buffer {
+  const index = packet.type === 'data' ? packet.index : 0
+  const request = 'request_id' in packet ? packet.request_id : 0
+  const session = 'session_id' in packet ? packet.session_id : '0'.repeat(16)
+  const first = (streamVersion << 4) | (packetTypes.indexOf(packet.type) + 1)
+  const header = [int(first, 1), int(0, 1), int(index, 2), int(request, 4), hex(session)]
+  return Buffer.concat([...header, ...bodyOf(packet)])
+}
+
+const hex = (text: string) => Buffer.from(text, 'hex')
+
+function int(value: number, size: 1 | 2 | 4): Buffer {
+  const bytes = Buffer.alloc(size)
+  bytes.writeUIntBE(value, 0, size)
+  return bytes
+}
+
+function bodyOf(packet: StreamPacket): Buffer[] {
+  switch (packet.type) {
+    case 'hello':
+      return [
+        hex(packet.client_nonce + packet.cookie),
+        int(helloKinds.indexOf(packet.kind), 1),
+        Buffer.alloc(3),
+        hex(packet.boot_id + packet.proof),
+        int(packet.fragment_size_max, 2),
+        Buffer.alloc(122),
+      ]
+    case 'cookie':
+      return [hex(packet.client_nonce + packet.cookie)]
+    case 'welcome':
+      return [
+        hex(packet.client_nonce + packet.version_tag + packet.disk_size),
+        int(packet.fragment_size, 2),
+        Buffer.alloc(2),
+        int(packet.read_size_max, 4),
+        int(packet.outstanding_bytes_max, 4),
+        Buffer.alloc(4),
+        hex(packet.resume_secret + packet.version_id),
+        Buffer.alloc(16),
+      ]
+    case 'refuse':
+      return [hex(packet.client_nonce), int(refuseCodes.indexOf(packet.code) + 1, 2), Buffer.alloc(2)]
+    case 'read':
+      return [
+        hex(packet.version_tag + packet.offset),
+        int(packet.length, 4),
+        int(packet.ranges.length, 2),
+        int(packet.attempt, 2),
+        ...packet.ranges.flatMap(([start, count]) => [int(start, 2), int(count, 2)]),
+      ]
+    case 'data':
+      return [hex(packet.payload)]
+    case 'read_error':
+      return [int(readErrorCodes.indexOf(packet.code) + 1, 2), Buffer.alloc(2)]
+    case 'ready':
+      return [
+        int(readyOutcomes.indexOf(packet.outcome), 1),
+        Buffer.alloc(3),
+        hex(packet.uptime_us),
+        Buffer.from(packet.text.padEnd(12, '\0'), 'latin1'),
+      ]
+    case 'no_session':
+    case 'ready_ack':
+      return []
+  }
+}

@@ -1,0 +1,275 @@
+/**
+ * Packets of the stream, version 1 (STREAM.md). Bytes are lower-case hex, 64-bit numbers 16 hex digits (they do not
+ * fit a JavaScript number); what `parseStreamPacket` takes, `emitStreamPacket` (stream-emit.ts)
+ * writes back byte for byte.
+ */
+
+export const streamVersion = 1
+export const streamPortDefault = 6910
+export const streamReadSizeMax = 1 << 20
+export const streamReadSizePromised = 128 << 10
+export const streamFragmentSizeMin = 512
+export const streamFragmentSizeMax = 8956
+export const streamFragmentsMax = streamReadSizeMax / streamFragmentSizeMin
+export const streamRangesMax = 64
+export const streamSectorSize = 512
+
+const headerSize = 16
+export const packetTypes = [
+  'hello',
+  'cookie',
+  'welcome',
+  'refuse',
+  'read',
+  'data',
+  'read_error',
+  'no_session',
+  'ready',
+  'ready_ack',
+] as const
+export const helloKinds = ['token', 'resumption'] as const
+export const refuseCodes = ['token_refused', 'version_missing', 'busy', 'protocol_version'] as const
+export const readErrorCodes = ['beyond_the_end', 'store_error', 'version_mismatch', 'too_large'] as const
+export const readyOutcomes = ['ready', 'failed'] as const
+
+export type StreamPacketType = (typeof packetTypes)[number]
+export type StreamRefusal =
+  | 'wrong_size'
+  | 'wrong_version'
+  | 'unknown_type'
+  | 'reserved_not_zero'
+  | 'bad_value'
+
+interface InSession {
+  session_id: string
+  request_id: number
+}
+export type StreamHello = {
+  type: 'hello'
+  client_nonce: string
+  cookie: string
+  kind: (typeof helloKinds)[number]
+  boot_id: string
+  proof: string
+  fragment_size_max: number
+}
+export type StreamWelcome = {
+  type: 'welcome'
+  session_id: string
+  client_nonce: string
+  version_tag: string
+  disk_size: string
+  fragment_size: number
+  read_size_max: number
+  outstanding_bytes_max: number
+  resume_secret: string
+  version_id: string
+}
+export type StreamRead = InSession & {
+  type: 'read'
+  version_tag: string
+  offset: string
+  length: number
+  attempt: number
+  /** First fragment and count; ascending and disjoint. */
+  ranges: [number, number][]
+}
+export type StreamReady = InSession & {
+  type: 'ready'
+  outcome: (typeof readyOutcomes)[number]
+  uptime_us: string
+  text: string
+}
+export type StreamPacket =
+  | StreamHello
+  | { type: 'cookie'; client_nonce: string; cookie: string }
+  | StreamWelcome
+  | { type: 'refuse'; client_nonce: string; code: (typeof refuseCodes)[number] }
+  | StreamRead
+  | (InSession & { type: 'data'; index: number; payload: string })
+  | (InSession & { type: 'read_error'; code: (typeof readErrorCodes)[number] })
+  | (InSession & { type: 'no_session' })
+  | StreamReady
+  | (InSession & { type: 'ready_ack' })
+
+/** A packet that must be ignored, and the reason it is counted under. */
+export class StreamPacketError extends Error {
+  readonly reason: StreamRefusal
+  constructor(reason: StreamRefusal) {
+    super(`stream packet refused: ${reason}`)
+    this.reason = reason
+  }
+}
+
+function refuse(reason: StreamRefusal): never {
+  throw new StreamPacketError(reason)
+}
+
+function check(holds: boolean, reason: StreamRefusal): void {
+  if (!holds) refuse(reason)
+}
+
+const isZero = (bytes: Uint8Array) => bytes.every((byte) => byte === 0)
+
+/** Reads fields in order; the caller checked the size before. */
+class Reader {
+  position = headerSize
+  readonly bytes: Buffer
+  constructor(bytes: Uint8Array) {
+    this.bytes = Buffer.from(bytes)
+  }
+  hex(size: number): string {
+    return this.take(size).toString('hex')
+  }
+  int(size: 1 | 2 | 4): number {
+    return this.take(size).readUIntBE(0, size)
+  }
+  named<T extends string>(names: readonly T[], size: 1 | 2, first: number): T {
+    return names[this.int(size) - first] ?? refuse('bad_value')
+  }
+  zeros(size: number): void {
+    check(isZero(this.take(size)), 'reserved_not_zero')
+  }
+  take(size: number): Buffer {
+    this.position += size
+    return this.bytes.subarray(this.position - size, this.position)
+  }
+}
+
+/** The packet in `bytes`; throws StreamPacketError. */
+export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
+  check(bytes.length >= headerSize, 'wrong_size')
+  const reader = new Reader(bytes)
+  const first = reader.bytes.readUInt8(0)
+  check(first >> 4 === streamVersion, 'wrong_version')
+  const type = packetTypes[(first & 15) - 1] ?? refuse('unknown_type')
+  const index = reader.bytes.readUInt16BE(2)
+  const request_id = reader.bytes.readUInt32BE(4)
+  const session_id = reader.bytes.toString('hex', 8, headerSize)
+  check(reader.bytes.readUInt8(1) === 0, 'reserved_not_zero')
+  check(index === 0 || type === 'data', 'reserved_not_zero')
+  const hasSession = !/^0+$/.test(session_id)
+  if (type === 'hello' || type === 'cookie' || type === 'refuse') check(!hasSession, 'reserved_not_zero')
+  else check(hasSession, 'bad_value')
+  const outside = type === 'hello' || type === 'cookie' || type === 'refuse' || type === 'welcome'
+  check(request_id === 0 || !outside, 'reserved_not_zero')
+  const session = { session_id, request_id }
+  switch (type) {
+    case 'hello':
+      return parseHello(reader)
+    case 'cookie':
+      check(bytes.length === 64, 'wrong_size')
+      return { type, client_nonce: reader.hex(16), cookie: reader.hex(32) }
+    case 'welcome':
+      return parseWelcome(reader, session_id)
+    case 'refuse':
+      return parseRefuse(reader)
+    case 'read':
+      return parseRead(reader, session)
+    case 'data':
+      check(bytes.length > headerSize && bytes.length <= headerSize + streamFragmentSizeMax, 'wrong_size')
+      check(index < streamFragmentsMax, 'bad_value')
+      return { type, ...session, index, payload: reader.hex(bytes.length - headerSize) }
+    case 'read_error': {
+      check(bytes.length === 20, 'wrong_size')
+      check(isZero(bytes.subarray(18)), 'reserved_not_zero')
+      return { type, ...session, code: reader.named(readErrorCodes, 2, 1) }
+    }
+    case 'ready':
+      return parseReady(reader, session)
+    case 'no_session':
+    case 'ready_ack':
+      check(bytes.length === headerSize, 'wrong_size')
+      return { type, ...session }
+  }
+}
+
+function parseHello(reader: Reader): StreamHello {
+  check(reader.bytes.length === 240, 'wrong_size')
+  const client_nonce = reader.hex(16)
+  const cookie = reader.hex(32)
+  const kind = reader.named(helloKinds, 1, 0)
+  reader.zeros(3)
+  const boot_id = reader.hex(16)
+  const proof = reader.hex(32)
+  check(kind === 'resumption' || proof.endsWith('00'.repeat(16)), 'reserved_not_zero')
+  const fragment_size_max = reader.int(2)
+  reader.zeros(122)
+  check(fragment_size_max >= streamFragmentSizeMin, 'bad_value')
+  return { type: 'hello', client_nonce, cookie, kind, boot_id, proof, fragment_size_max }
+}
+
+function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
+  check(reader.bytes.length === 128, 'wrong_size')
+  const client_nonce = reader.hex(16)
+  const version_tag = reader.hex(8)
+  const disk_size = reader.hex(8)
+  const fragment_size = reader.int(2)
+  reader.zeros(2)
+  const read_size_max = reader.int(4)
+  const outstanding_bytes_max = reader.int(4)
+  reader.zeros(4)
+  const resume_secret = reader.hex(32)
+  const version_id = reader.hex(16)
+  reader.zeros(16)
+  const size = BigInt(`0x${disk_size}`)
+  check(size > 0n && size % BigInt(streamSectorSize) === 0n, 'bad_value')
+  check(fragment_size >= streamFragmentSizeMin && fragment_size <= streamFragmentSizeMax, 'bad_value')
+  check(read_size_max >= streamReadSizePromised && read_size_max <= streamReadSizeMax, 'bad_value')
+  check(outstanding_bytes_max >= streamReadSizePromised, 'bad_value')
+  return {
+    type: 'welcome',
+    session_id,
+    client_nonce,
+    version_tag,
+    disk_size,
+    fragment_size,
+    read_size_max,
+    outstanding_bytes_max,
+    resume_secret,
+    version_id,
+  }
+}
+
+function parseRefuse(reader: Reader): StreamPacket {
+  check(reader.bytes.length === 36, 'wrong_size')
+  check(isZero(reader.bytes.subarray(34)), 'reserved_not_zero')
+  return { type: 'refuse', client_nonce: reader.hex(16), code: reader.named(refuseCodes, 2, 1) }
+}
+
+function parseRead(reader: Reader, session: InSession): StreamRead {
+  check(reader.bytes.length >= 40, 'wrong_size')
+  const version_tag = reader.hex(8)
+  const offset = reader.hex(8)
+  const length = reader.int(4)
+  const range_count = reader.int(2)
+  const attempt = reader.int(2)
+  check(range_count <= streamRangesMax, 'bad_value')
+  check(reader.bytes.length === 40 + 4 * range_count, 'wrong_size')
+  check(length > 0 && length % streamSectorSize === 0, 'bad_value')
+  check(BigInt(`0x${offset}`) % BigInt(streamSectorSize) === 0n, 'bad_value')
+  const ranges: [number, number][] = []
+  let end = 0
+  for (let index = 0; index < range_count; index += 1) {
+    const first = reader.int(2)
+    const count = reader.int(2)
+    check(count > 0 && first >= end && first + count <= streamFragmentsMax, 'bad_value')
+    end = first + count
+    ranges.push([first, count])
+  }
+  return { type: 'read', ...session, version_tag, offset, length, attempt, ranges }
+}
+
+function parseReady(reader: Reader, session: InSession): StreamReady {
+  check(reader.bytes.length === 40, 'wrong_size')
+  check(isZero(reader.bytes.subarray(17, 20)), 'reserved_not_zero')
+  const outcome = reader.named(readyOutcomes, 1, 0)
+  reader.zeros(3)
+  const uptime_us = reader.hex(8)
+  const padded = reader.take(12).toString('latin1')
+  const end = padded.indexOf('\0')
+  const text = end < 0 ? padded : padded.slice(0, end)
+  check(/^[\x20-\x7e]*$/.test(text), 'bad_value')
+  check(text.padEnd(12, '\0') === padded, 'reserved_not_zero')
+  return { type: 'ready', ...session, outcome, uptime_us, text }
+}

@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { parseStreamPacket, type StreamPacket, StreamPacketError } from '../src/stream.ts'
+import { emitStreamPacket } from '../src/stream-emit.ts'
+
+interface Vector {
+  name: string
+  hex: string
+  packet?: StreamPacket
+  refused?: string
+}
+
+const vectors: Vector[] = JSON.parse(
+  readFileSync(new URL('../vectors/stream-v1.json', import.meta.url), 'utf8'),
+)
+
+describe('the golden packets of the stream', () => {
+  test('there are enough of them', () => expect(vectors.length).toBeGreaterThanOrEqual(80))
+
+  test.each(vectors.filter((vector) => vector.packet))('$name is read and written back', (vector) => {
+    const packet = parseStreamPacket(Buffer.from(vector.hex, 'hex'))
+    expect(packet).toEqual(vector.packet)
+    expect(emitStreamPacket(packet).toString('hex')).toBe(vector.hex)
+  })
+
+  test.each(vectors.filter((vector) => vector.refused))('$name is refused', (vector) => {
+    const parse = () => parseStreamPacket(Buffer.from(vector.hex, 'hex'))
+    expect(parse).toThrow(StreamPacketError)
+    expect(parse).toThrow(`stream packet refused: ${vector.refused}`)
+  })
+})
