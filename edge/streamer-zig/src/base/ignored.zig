@@ -30,6 +30,20 @@ pub const IgnoreReason = enum(u8) {
     tftp_unknown_transfer,
     tftp_busy,
     tftp_source_limit,
+    stream_wrong_size,
+    stream_wrong_version,
+    stream_unknown_type,
+    stream_reserved_not_zero,
+    stream_bad_value,
+    stream_wrong_direction,
+    stream_stale_cookie,
+    stream_stale_hello,
+    stream_token_refused,
+    stream_version_missing,
+    stream_busy,
+    stream_unknown_session,
+    stream_wrong_source,
+    stream_bad_range,
 
     pub const count = @typeInfo(IgnoreReason).@"enum".field_names.len;
 

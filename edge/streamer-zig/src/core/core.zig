@@ -1,3 +1,7 @@
 //! Module `core`; ../../../docs/ARCHITECTURE.md says what belongs here.
 
-test {}
+pub const StreamServer = @import("stream_server.zig");
+
+test {
+    _ = StreamServer;
+}
