@@ -1,6 +1,6 @@
-//! Builds the site agent. Each folder of src/ is a module of its own: what is not in its import list
-//! cannot be imported, so the compiler keeps the order base <- wire <- core <- store <- host <- main
-//! and core, store <- sim (never host).
+//! Builds the site agent. Each folder of src/ is a module of its own: what is not in its import
+//! list cannot be imported, so the compiler keeps the order base <- wire <- core <- store <- host
+//! <- main and core, store <- sim (never host).
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -49,22 +49,31 @@ fn graph(
     const wire_import: Import = .{ .name = "wire", .module = wire };
     const core = module(b, "src/core/core.zig", target, optimize, &.{ base_import, wire_import });
     const core_import: Import = .{ .name = "core", .module = core };
-    const store = module(b, "src/store/store.zig", target, optimize, &.{ base_import, wire_import, core_import });
+    const below_store = [_]Import{ base_import, wire_import, core_import };
+    const store = module(b, "src/store/store.zig", target, optimize, &below_store);
     const store_import: Import = .{ .name = "store", .module = store };
     const lower = [_]Import{ base_import, wire_import, core_import, store_import };
     const host = module(b, "src/host/host.zig", target, optimize, &lower);
     const sim = module(b, "src/sim/sim.zig", target, optimize, &lower);
     base.addOptions("config", options);
     const proto = "../../packages/proto/";
-    core.addAnonymousImport("boot_phases_json", .{ .root_source_file = b.path(proto ++ "boot-phases.json") });
-    wire.addAnonymousImport("stream_vectors_json", .{ .root_source_file = b.path(proto ++ "vectors/stream-v1.json") });
-    core.addAnonymousImport("uplink_vectors_json", .{ .root_source_file = b.path(proto ++ "vectors/uplink-v1.json") });
+    embed(b, core, "boot_phases_json", proto ++ "boot-phases.json");
+    embed(b, core, "uplink_vectors_json", proto ++ "vectors/uplink-v1.json");
+    embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v1.json");
+    embed(b, wire, "dhcp_vectors_json", proto ++ "vectors/dhcp-v1.json");
+    embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
     return .{ .base = base, .wire = wire, .core = core, .store = store, .host = host, .sim = sim };
+}
+
+/// Makes a file outside the module's folder readable by `@embedFile(name)` and nothing else.
+fn embed(b: *std.Build, in: *std.Build.Module, name: []const u8, path: []const u8) void {
+    in.addAnonymousImport(name, .{ .root_source_file = b.path(path) });
 }
 
 fn targetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
     return switch (arch) {
-        // Hardware AES in std.crypto needs aes and avx in the target; see the cipher choice in STREAM.md.
+        // Hardware AES in std.crypto needs aes and avx in the target; see the cipher choice in
+        // STREAM.md.
         .x86_64 => b.resolveTargetQuery(.{
             .cpu_arch = .x86_64,
             .os_tag = .linux,
@@ -99,8 +108,11 @@ fn importsOf(m: Modules) [5]Import {
 }
 
 pub fn build(b: *std.Build) void {
-    const optimize = b.standardOptimizeOption(.{ .preferred_optimize_mode = .safe });
-    const arch = b.option(std.Target.Cpu.Arch, "arch", "x86_64 or aarch64; this machine's by default") orelse
+    const Optimize = std.lang.Optimize;
+    const optimize = b.option(Optimize, "optimize", "mode of the programs; safe by default") orelse
+        .safe;
+    const Arch = std.Target.Cpu.Arch;
+    const arch = b.option(Arch, "arch", "x86_64 or aarch64; this machine's by default") orelse
         builtin.cpu.arch;
     const target = targetOf(b, arch);
     const options = b.addOptions();
@@ -114,22 +126,31 @@ pub fn build(b: *std.Build) void {
     const check = b.step("check", "compile everything without writing programs");
     for (programs) |program| {
         const root = module(b, program.path, target, optimize, &importsOf(m));
-        const exe = b.addExecutable(.{ .name = program.name, .linkage = .static, .root_module = root });
+        const exe = b.addExecutable(.{
+            .name = program.name,
+            .linkage = .static,
+            .root_module = root,
+        });
         b.installArtifact(exe);
         const run = b.addRunArtifact(exe);
         run.addPassthruArgs();
-        b.step(b.fmt("run-{s}", .{program.name}), "run it with the arguments after --").dependOn(&run.step);
+        const run_name = b.fmt("run-{s}", .{program.name});
+        b.step(run_name, "run it with the arguments after --").dependOn(&run.step);
         check.dependOn(&b.addExecutable(.{ .name = program.name, .root_module = root }).step);
     }
 
     const native = targetOf(b, builtin.cpu.arch);
-    const test_optimize = b.option(std.lang.Optimize, "test-optimize", "mode of tests; safe by default, debug builds faster") orelse
-        .safe;
+    const test_optimize = b.option(Optimize, "test-optimize", "mode of the tests") orelse .safe;
     const safe = graph(b, native, test_optimize, options);
-    const filters = b.option([]const []const u8, "test-filter", "run only tests whose name contains this") orelse &.{};
+    const filters = b.option([]const []const u8, "test-filter", "only tests named like this") orelse
+        &.{};
     const test_all = b.step("test", "all module tests in ReleaseSafe");
     inline for (@typeInfo(Modules).@"struct".field_names) |name| {
-        const t = b.addTest(.{ .name = "test-" ++ name, .root_module = @field(safe, name), .filters = filters });
+        const t = b.addTest(.{
+            .name = "test-" ++ name,
+            .root_module = @field(safe, name),
+            .filters = filters,
+        });
         const run = b.addRunArtifact(t);
         test_all.dependOn(&run.step);
         b.step("test-" ++ name, "tests of src/" ++ name).dependOn(&run.step);
@@ -145,7 +166,8 @@ pub fn build(b: *std.Build) void {
     const run_sim = b.addRunArtifact(sim);
     run_sim.addPassthruArgs();
     run_sim.has_side_effects = true;
-    b.step("sim", "simulate: core and store over a fake network, disk and clock; -- --seed N").dependOn(&run_sim.step);
+    const sim_help = "simulate: core and store over a fake network, disk and clock; -- --seed N";
+    b.step("sim", sim_help).dependOn(&run_sim.step);
 
     const fuzz = b.addExecutable(.{
         .name = "fuzz",
@@ -158,5 +180,6 @@ pub fn build(b: *std.Build) void {
     const run_fuzz = b.addRunArtifact(fuzz);
     run_fuzz.addPassthruArgs();
     run_fuzz.has_side_effects = true;
-    b.step("fuzz", "feed every parser; -- --seed N --cases N --target NAME").dependOn(&run_fuzz.step);
+    const fuzz_help = "feed every parser; -- --seed N --cases N --target NAME";
+    b.step("fuzz", fuzz_help).dependOn(&run_fuzz.step);
 }

@@ -4,7 +4,7 @@ const std = @import("std");
 const assert = std.debug.assert;
 
 /// An Ethernet address. Written lower case and colon-separated; `-` is read as well.
-pub const Mac = struct {
+pub const Mac = extern struct {
     bytes: [6]u8,
 
     pub const text_size = 17;
@@ -25,8 +25,10 @@ pub const Mac = struct {
     }
 
     pub fn format(mac: Mac, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        const b = mac.bytes;
-        try writer.print("{x:0>2}:{x:0>2}:{x:0>2}:{x:0>2}:{x:0>2}:{x:0>2}", .{ b[0], b[1], b[2], b[3], b[4], b[5] });
+        for (mac.bytes, 0..) |byte, index| {
+            if (index > 0) try writer.writeByte(':');
+            try writer.print("{x:0>2}", .{byte});
+        }
     }
 
     pub fn toText(mac: Mac) [text_size]u8 {
@@ -56,8 +58,9 @@ pub const Mac = struct {
     }
 };
 
-/// An IPv4 address, dotted decimal in text.
-pub const Ip4 = struct {
+/// An IPv4 address, dotted decimal in text. Extern, so that a packet's list of addresses can be
+/// read in place.
+pub const Ip4 = extern struct {
     bytes: [4]u8,
 
     pub const text_size_max = 15;
@@ -88,7 +91,8 @@ pub const Ip4 = struct {
     }
 
     pub fn format(ip: Ip4, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        try writer.print("{d}.{d}.{d}.{d}", .{ ip.bytes[0], ip.bytes[1], ip.bytes[2], ip.bytes[3] });
+        const b = ip.bytes;
+        try writer.print("{d}.{d}.{d}.{d}", .{ b[0], b[1], b[2], b[3] });
     }
 
     pub fn eql(a: Ip4, b: Ip4) bool {
@@ -182,14 +186,21 @@ test "an IPv4 address survives its text form" {
 }
 
 test "text that is not an IPv4 address is refused" {
-    for ([_][]const u8{ "", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1.2.3.04", "1.2.3.x", "1..2.3", "+1.2.3.4" }) |text|
+    const wrong = [_][]const u8{
+        "", "1.2.3", "1.2.3.4.5", "1.2.3.256", "1.2.3.04", "1.2.3.x", "1..2.3", "+1.2.3.4",
+    };
+    for (wrong) |text|
         try testing.expectError(error.InvalidIp, Ip4.parse(text));
 }
 
 test "an endpoint survives its text form and wrong ones are refused" {
     var buffer: [Endpoint.text_size_max]u8 = undefined;
     const endpoint = try Endpoint.parse("255.255.255.255:9");
-    try testing.expectEqualStrings("255.255.255.255:9", try std.mem.print(&buffer, "{f}", .{endpoint}));
-    for ([_][]const u8{ "", "1.2.3.4", "1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:+1", "1.2.3.4:1_0" }) |text|
+    const text_again = try std.mem.print(&buffer, "{f}", .{endpoint});
+    try testing.expectEqualStrings("255.255.255.255:9", text_again);
+    const wrong = [_][]const u8{
+        "", "1.2.3.4", "1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536", "1.2.3.4:+1", "1.2.3.4:1_0",
+    };
+    for (wrong) |text|
         try testing.expectError(error.InvalidEndpoint, Endpoint.parse(text));
 }

@@ -1,6 +1,6 @@
-//! What every room uses: checked reading and writing of bytes, bounded containers, addresses, identifiers,
-//! a deterministic random source and the counters of ignored input. It must never touch a clock, a
-//! socket, a file or an allocator.
+//! What every room uses: checked reading and writing of bytes, bounded containers, addresses,
+//! identifiers, a deterministic random source and the counters of ignored input. It must never
+//! touch a clock, a socket, a file or an allocator.
 
 pub const Cursor = @import("cursor.zig").Cursor;
 pub const ByteWriter = @import("byte_writer.zig").ByteWriter;

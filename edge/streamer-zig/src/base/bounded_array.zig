@@ -1,4 +1,5 @@
-//! A list of fixed capacity that is a plain value: it can be copied, compared and put into an event.
+//! A list of fixed capacity that is a plain value: it can be copied, compared and put into an
+//! event.
 
 const std = @import("std");
 const assert = std.debug.assert;

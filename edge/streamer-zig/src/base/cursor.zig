@@ -4,7 +4,8 @@
 const std = @import("std");
 const assert = std.debug.assert;
 
-/// Reads from the front of a slice; every read either succeeds whole or leaves the position unchanged.
+/// Reads from the front of a slice; every read either succeeds whole or leaves the position
+/// unchanged.
 pub const Cursor = struct {
     buffer: []const u8,
     position: usize = 0,

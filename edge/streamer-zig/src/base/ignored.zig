@@ -1,14 +1,16 @@
-//! Counters of input that was ignored. Bad input is never an error in core: it is counted under one of these
-//! reasons, and the counters go out with each heartbeat.
+//! Counters of input that was ignored. Bad input is never an error in core: it is counted under one
+//! of these reasons, and the counters go out with each heartbeat.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
-/// Why a packet or request got no service. The names are what the dashboard shows; they are never reused.
+/// Why a packet or request got no service. The names are what the dashboard shows; they are never
+/// reused.
 pub const IgnoreReason = enum(u8) {
     dhcp_truncated,
+    dhcp_too_long,
+    dhcp_not_dhcp,
     dhcp_not_ethernet,
-    dhcp_no_magic_cookie,
     dhcp_bad_option,
     dhcp_not_a_request,
     dhcp_bad_client_address,
@@ -22,6 +24,7 @@ pub const IgnoreReason = enum(u8) {
     dhcp_relayed,
     dhcp_table_full,
     tftp_truncated,
+    tftp_too_long,
     tftp_bad_packet,
     tftp_bad_option,
     tftp_not_a_read,
@@ -91,7 +94,8 @@ pub const IgnoredCounters = struct {
             while (iterator.index < IgnoreReason.count) {
                 defer iterator.index += 1;
                 const value = iterator.counters.values[iterator.index];
-                if (value > 0) return .{ .reason = @fromBackingInt(iterator.index), .count = value };
+                if (value == 0) continue;
+                return .{ .reason = @fromBackingInt(iterator.index), .count = value };
             }
             return null;
         }
@@ -121,8 +125,9 @@ test "each reason is counted by itself and only counted ones are listed" {
     try testing.expectEqual(4, twice.get(.tftp_busy));
     try testing.expectEqual(3, counters.total());
     var iterator = counters.iterate();
-    try testing.expectEqual(IgnoredCounters.Entry{ .reason = .dhcp_truncated, .count = 1 }, iterator.next().?);
-    try testing.expectEqual(IgnoredCounters.Entry{ .reason = .tftp_busy, .count = 2 }, iterator.next().?);
+    const Entry = IgnoredCounters.Entry;
+    try testing.expectEqual(Entry{ .reason = .dhcp_truncated, .count = 1 }, iterator.next().?);
+    try testing.expectEqual(Entry{ .reason = .tftp_busy, .count = 2 }, iterator.next().?);
     try testing.expectEqual(null, iterator.next());
 }
 

@@ -1,5 +1,6 @@
-//! A deterministic random source: the same seed gives the same numbers on every machine. Only u32 and u64 are
-//! drawn, since `usize` draws differ between 32 and 64 bits. It is for tests, simulation and jitter, never for keys.
+//! A deterministic random source: the same seed gives the same numbers on every machine. Only u32
+//! and u64 are drawn, since `usize` draws differ between 32 and 64 bits. It is for tests,
+//! simulation and jitter, never for keys.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -57,7 +58,8 @@ test "the same seed gives the same numbers for ever" {
     try testing.expectEqual(pinned_first_of_seed_1, pinned.nextU64());
 }
 
-/// xoshiro256++ seeded by splitmix64; a change of the algorithm would invalidate every recorded seed.
+/// xoshiro256++ seeded by splitmix64; a change of the algorithm would invalidate every recorded
+/// seed.
 const pinned_first_of_seed_1: u64 = 14971601782005023387;
 
 test "numbers stay within their limits" {

@@ -1,10 +1,11 @@
-//! Text that a device chose. It is bounded and printable from the moment it enters, and reaches logs,
-//! JSON or scripts only through the encoders of their writers.
+//! Text that a device chose. It is bounded and printable from the moment it enters, and reaches
+//! logs, JSON or scripts only through the encoders of their writers.
 
 const std = @import("std");
 const assert = std.debug.assert;
 
-/// At most 64 bytes of printable ASCII; every other byte was replaced by `?` (UPLINK.md, boot reports).
+/// At most 64 bytes of printable ASCII; every other byte was replaced by `?` (UPLINK.md, boot
+/// reports).
 pub const UntrustedText = struct {
     buffer: [size_max]u8 = @splat(0),
     size: u8 = 0,
@@ -31,7 +32,8 @@ pub const UntrustedText = struct {
         return std.mem.eql(u8, a.slice(), b.slice());
     }
 
-    /// As it is, between quotes; quote and backslash inside become `?` so that a log line keeps its fields.
+    /// As it is, between quotes; quote and backslash inside become `?` so that a log line keeps its
+    /// fields.
     pub fn format(text: UntrustedText, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         try writer.writeByte('"');
         for (text.buffer[0..text.size]) |byte|

@@ -12,7 +12,8 @@ pub const Uuid = struct {
     /// Where the text form has its dashes.
     const dash_positions = [_]usize{ 8, 13, 18, 23 };
 
-    /// A version 4 UUID of 16 random bytes (RFC 9562 section 5.4): six of the 128 bits are overwritten.
+    /// A version 4 UUID of 16 random bytes (RFC 9562 section 5.4): six of the 128 bits are
+    /// overwritten.
     pub fn fromRandom(random: [16]u8) Uuid {
         var uuid: Uuid = .{ .bytes = random };
         uuid.bytes[6] = uuid.bytes[6] & 0x0f | 0x40;
@@ -24,7 +25,8 @@ pub const Uuid = struct {
         return .{ .bytes = bytes };
     }
 
-    /// A GUID as SMBIOS, UEFI and DHCP option 97 store it: the first three fields are little-endian.
+    /// A GUID as SMBIOS, UEFI and DHCP option 97 store it: the first three fields are
+    /// little-endian.
     pub fn fromMixedEndian(guid: [16]u8) Uuid {
         const g = guid;
         return .{ .bytes = .{
@@ -53,8 +55,10 @@ pub const Uuid = struct {
     }
 
     pub fn format(uuid: Uuid, writer: *std.Io.Writer) std.Io.Writer.Error!void {
-        const b = &uuid.bytes;
-        try writer.print("{x}-{x}-{x}-{x}-{x}", .{ b[0..4], b[4..6], b[6..8], b[8..10], b[10..16] });
+        for (uuid.bytes, 0..) |byte, index| {
+            if (index == 4 or index == 6 or index == 8 or index == 10) try writer.writeByte('-');
+            try writer.print("{x:0>2}", .{byte});
+        }
     }
 
     pub fn toText(uuid: Uuid) [text_size]u8 {
@@ -83,7 +87,10 @@ test "random bytes become a version 4 UUID" {
 }
 
 test "a mixed-endian GUID is put in order and back" {
-    const guid = [16]u8{ 0x33, 0x22, 0x11, 0x00, 0x55, 0x44, 0x77, 0x66, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff };
+    const guid = [16]u8{
+        0x33, 0x22, 0x11, 0x00, 0x55, 0x44, 0x77, 0x66,
+        0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff,
+    };
     const uuid: Uuid = .fromMixedEndian(guid);
     try testing.expectEqualStrings("00112233-4455-6677-8899-aabbccddeeff", &uuid.toText());
     try testing.expectEqualSlices(u8, &guid, &uuid.toMixedEndian());

@@ -1,7 +1,15 @@
-//! Module `wire`: bytes <-> structs. No state, no clock, no allocation.
+//! Bytes <-> structs of every protocol on the network. No state, no clock, no allocation: a parser
+//! either gives a whole packet whose slices lie within its input, or one of a few errors.
 
+pub const dhcp = @import("dhcp.zig");
 pub const stream = @import("stream.zig");
+pub const tftp = @import("tftp.zig");
+pub const wake_on_lan = @import("wake_on_lan.zig");
 
 test {
     _ = stream;
+    _ = @import("dhcp_options.zig");
+    _ = @import("dhcp_test.zig");
+    _ = @import("tftp_test.zig");
+    _ = @import("wake_on_lan.zig");
 }
