@@ -1,0 +1,441 @@
+//! One boot of one device as a state machine: what the edge sees becomes phases, counts and an outcome.
+//! Phases: packages/proto/boot-phases.json. Pure: time comes in with each event. Bad or late events change
+//! nothing. The outcome is final; a boot that is over may still be served.
+
+const std = @import("std");
+const base = @import("base");
+const boot_phase = @import("boot_phase.zig");
+const assert = std.debug.assert;
+
+const Phase = boot_phase.Phase;
+const PhaseRecord = boot_phase.PhaseRecord;
+const Traffic = boot_phase.Traffic;
+
+/// Which software speaks DHCP: the firmware's own boot ROM, or iPXE, native or loaded as boot program.
+pub const DhcpClient = enum { rom, ipxe };
+
+pub const DhcpMessage = enum { discover, request };
+
+pub const DhcpRequest = struct {
+    message: DhcpMessage,
+    client: DhcpClient,
+    xid: u32,
+    size: u32,
+};
+
+pub const LoaderFile = enum { script, kernel, initrd, other };
+
+/// Which files end the loader phase when all of them are delivered; none: only the first disk read ends it.
+pub const LoaderFiles = packed struct(u8) {
+    kernel: bool = false,
+    initrd: bool = false,
+    _: u6 = 0,
+
+    fn with(files: LoaderFiles, file: LoaderFile) LoaderFiles {
+        var result = files;
+        switch (file) {
+            .kernel => result.kernel = true,
+            .initrd => result.initrd = true,
+            .script, .other => {},
+        }
+        return result;
+    }
+
+    fn contains(files: LoaderFiles, others: LoaderFiles) bool {
+        return toInt(files) & toInt(others) == toInt(others);
+    }
+
+    fn toInt(files: LoaderFiles) u8 {
+        return @bitCast(files);
+    }
+};
+
+/// What happened to this boot. Sizes in bytes.
+pub const Event = union(enum) {
+    power_command,
+    dhcp_request: DhcpRequest,
+    dhcp_answer: struct { size: u32 },
+    nbp_begin,
+    nbp_traffic: Traffic,
+    nbp_end,
+    loader_begin: LoaderFile,
+    loader_traffic: Traffic,
+    loader_end: LoaderFile,
+    /// A read of the disk by firmware or loader over HTTP.
+    stage1_read: struct { size: u64, traffic: Traffic },
+    stream_open: struct { resumed: bool, mtu: u16 },
+    /// A READ request; `attempt` above 0 is a repeated one that misses fragments.
+    stream_read: struct { size: u64, attempt: u16, missing_fragments: u32 },
+    stream_traffic: Traffic,
+    ready: struct { uptime_us: u64 },
+    /// Ends the boot at once.
+    failed: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
+    /// Trouble that the device may overcome by itself; it names the cause if the boot gets no further.
+    suspected: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
+};
+
+/// What a DHCP request means for the boot that its device is known to be in.
+pub const DhcpMeaning = enum { same_boot, new_boot };
+
+pub const Identity = struct {
+    id: base.Uuid,
+    mac: base.Mac,
+    /// 16 hex digits in URLs and boot file names.
+    handle: u64,
+    token: [16]u8,
+};
+
+/// What the device was given at its begin; all of it stays for this boot, whatever the policy says later.
+pub const Assignment = struct {
+    version_id: base.Uuid,
+    vdisk_id: ?base.Uuid = null,
+    device_id: ?base.Uuid = null,
+    /// False for a disk that was named on the command line: its made-up ids are not reported.
+    managed: bool = false,
+    loader_files: LoaderFiles = .{},
+};
+
+pub const Facts = struct {
+    machine_id: ?base.Uuid = null,
+    client_arch: ?u16 = null,
+    vendor_class: base.UntrustedText = .empty,
+    user_class: base.UntrustedText = .empty,
+    ip: ?base.Ip4 = null,
+    mtu: ?u16 = null,
+};
+
+pub const Boot = struct {
+    identity: Identity,
+    assignment: Assignment,
+    facts: Facts = .{},
+    /// One wall-clock anchor; everything else is on the monotonic clock.
+    started_unix_ms: u64,
+    started_us: u64,
+    /// Of the last report made of this boot; 0 before the first.
+    revision: u64 = 0,
+    /// A phase began or ended since the last report.
+    changed: bool = true,
+    /// Something was counted since the boot was last written to the journal.
+    touched: bool = true,
+    phases: [Phase.count]?PhaseRecord = @splat(null),
+    outcome: ?boot_phase.Outcome = null,
+    suspicion: ?boot_phase.Failure = null,
+    loader_done: LoaderFiles = .{},
+    rom_xid: ?u32 = null,
+    ipxe_xid: ?u32 = null,
+    last_dhcp_answer_us: ?u64 = null,
+    last_us: u64 = 0,
+    reconnects: u64 = 0,
+    stream_was_open: bool = false,
+    /// Whoever said the first valid hello with this boot's token; the token is worth nothing to others.
+    token_nonce: ?[16]u8 = null,
+
+    pub const simulator_user_class = "bootfarm-sim";
+
+    pub fn init(identity: Identity, assignment: Assignment, now_us: u64, now_unix_ms: u64) Boot {
+        return .{
+            .identity = identity,
+            .assignment = assignment,
+            .started_us = now_us,
+            .started_unix_ms = now_unix_ms,
+        };
+    }
+
+    pub fn isOver(boot: *const Boot) bool {
+        return boot.outcome != null;
+    }
+
+    pub fn isSimulated(boot: *const Boot) bool {
+        return std.mem.eql(u8, boot.facts.user_class.slice(), simulator_user_class);
+    }
+
+    /// The latest phase that has begun.
+    pub fn current(boot: *const Boot) ?Phase {
+        var index: u8 = Phase.count;
+        while (index > 0) {
+            index -= 1;
+            if (boot.phases[index] != null) return @fromBackingInt(index);
+        }
+        return null;
+    }
+
+    pub fn record(boot: *const Boot, phase: Phase) ?*const PhaseRecord {
+        return if (boot.phases[@backingInt(phase)]) |*found| found else null;
+    }
+
+    /// A device tells in no message that it starts again; its DHCP requests show it. The second DHCP of one boot
+    /// (iPXE after the firmware's ROM) and repeated requests belong to the boot. Rules, in this order:
+    /// a transaction id that this boot knows: same boot, even when it is over (a late duplicate);
+    /// the boot is over: new boot; a REQUEST: same boot (only DISCOVER begins);
+    /// ROM: new boot once a download has begun or iPXE has spoken, since a ROM does not come back by itself;
+    /// iPXE: new boot once the operating system was loaded, or where iPXE is the ROM and already had its script.
+    pub fn dhcpMeaning(boot: *const Boot, request: DhcpRequest) DhcpMeaning {
+        if (boot.rom_xid == request.xid or boot.ipxe_xid == request.xid) return .same_boot;
+        if (boot.isOver()) return .new_boot;
+        if (request.message == .request) return .same_boot;
+        const phase = boot.current() orelse return .same_boot;
+        const reached = @backingInt(phase);
+        const again = switch (request.client) {
+            .rom => boot.ipxe_xid != null or reached > @backingInt(Phase.dhcp),
+            .ipxe => reached > @backingInt(Phase.loader) or
+                (boot.rom_xid == null and reached >= @backingInt(Phase.loader)),
+        };
+        return if (again) .new_boot else .same_boot;
+    }
+
+    /// The one place where a boot changes. Late events of a boot that is over are ignored.
+    pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
+        if (boot.isOver()) return;
+        // The clock may have been restarted under a boot taken from the journal; time never runs backwards in a boot.
+        const now_us = @max(at_us -| boot.started_us, boot.last_us);
+        boot.last_us = now_us;
+        boot.touched = true;
+        switch (event) {
+            .power_command => boot.begin(.firmware, now_us, .observed),
+            .dhcp_request => |request| boot.dhcpRequest(now_us, request),
+            .dhcp_answer => |answer| boot.dhcpAnswer(now_us, answer.size),
+            .nbp_begin => boot.nbpBegin(now_us),
+            .nbp_traffic => |traffic| boot.count(.nbp, now_us, traffic),
+            .nbp_end => boot.nbpEnd(now_us),
+            .loader_begin => |file| boot.loaderBegin(now_us, file),
+            .loader_traffic => |traffic| boot.count(.loader, now_us, traffic),
+            .loader_end => |file| boot.loaderEnd(now_us, file),
+            .stage1_read => |read| boot.stage1Read(now_us, read.size, read.traffic),
+            .stream_open => |open| boot.streamOpen(now_us, open.resumed, open.mtu),
+            .stream_read => |read| boot.streamRead(now_us, read.size, read.attempt, read.missing_fragments),
+            .stream_traffic => |traffic| boot.count(if (boot.has(.stage2)) .stage2 else .breather, now_us, traffic),
+            .ready => boot.becomeReady(now_us),
+            .failed => |failed| boot.finish(now_us, .{ .failed = .{
+                .phase = boot.current() orelse .dhcp,
+                .cause = failed.cause,
+                .text = failed.text,
+            } }),
+            .suspected => |suspected| boot.suspicion = .{
+                .phase = boot.current() orelse .dhcp,
+                .cause = suspected.cause,
+                .text = suspected.text,
+            },
+        }
+    }
+
+    /// The device started again: what was suspected is more than that it did.
+    pub fn supersede(boot: *Boot, at_us: u64) void {
+        if (boot.isOver()) return;
+        const now_us = @max(at_us -| boot.started_us, boot.last_us);
+        if (boot.suspicion) |failure| return boot.finish(now_us, .{ .failed = failure });
+        boot.finish(now_us, .superseded);
+    }
+
+    /// When the boot counts as silent unless something is heard before; null when it is over.
+    pub fn silentAt(boot: *const Boot) ?u64 {
+        if (boot.isOver()) return null;
+        const phase = boot.current() orelse .dhcp;
+        const limit_us = phase.silenceLimitUs() orelse return null;
+        return boot.started_us + boot.last_us + limit_us;
+    }
+
+    /// Ends a boot of which nothing was heard for its phase's limit.
+    pub fn tick(boot: *Boot, at_us: u64) void {
+        const deadline_us = boot.silentAt() orelse return;
+        if (at_us < deadline_us) return;
+        const now_us = at_us - boot.started_us;
+        if (boot.suspicion) |failure| return boot.finish(now_us, .{ .failed = failure });
+        boot.finish(now_us, .{ .silent = boot.current() orelse .dhcp });
+    }
+
+    /// After a restart of the machine the monotonic clock begins anew; the wall clock bridges it as well as it can.
+    pub fn rebase(boot: *Boot, now_us: u64, now_unix_ms: u64) void {
+        const age_us = (now_unix_ms -| boot.started_unix_ms) * std.time.us_per_ms;
+        boot.started_us = now_us -| @max(age_us, boot.last_us);
+    }
+
+    fn has(boot: *const Boot, phase: Phase) bool {
+        return boot.phases[@backingInt(phase)] != null;
+    }
+
+    fn mutable(boot: *Boot, phase: Phase) ?*PhaseRecord {
+        return if (boot.phases[@backingInt(phase)]) |*found| found else null;
+    }
+
+    fn begin(boot: *Boot, phase: Phase, start_us: u64, source: boot_phase.Source) void {
+        if (boot.has(phase)) return;
+        boot.phases[@backingInt(phase)] = .init(start_us, source);
+        boot.changed = true;
+        if (boot.suspicion) |failure| {
+            // Getting further than the trouble proves that the device overcame it.
+            if (@backingInt(failure.phase) < @backingInt(phase)) boot.suspicion = null;
+        }
+    }
+
+    fn end(boot: *Boot, phase: Phase, end_us: u64) void {
+        const found = boot.mutable(phase) orelse return;
+        if (found.end_us != null) return;
+        found.end_us = @max(end_us, found.start_us);
+        boot.changed = true;
+    }
+
+    /// Ends a phase at its last packet.
+    fn endAtLast(boot: *Boot, phase: Phase) void {
+        const found = boot.record(phase) orelse return;
+        boot.end(phase, found.last_us);
+    }
+
+    fn count(boot: *Boot, phase: Phase, now_us: u64, traffic: Traffic) void {
+        const found = boot.mutable(phase) orelse return;
+        if (found.end_us == null) found.touch(now_us);
+        found.count(traffic);
+    }
+
+    fn dhcpRequest(boot: *Boot, now_us: u64, request: DhcpRequest) void {
+        boot.end(.firmware, now_us);
+        const phase = boot.dhcpPhase(now_us);
+        const known = switch (request.client) {
+            .rom => &boot.rom_xid,
+            .ipxe => &boot.ipxe_xid,
+        };
+        const repeated = request.message == .discover and known.* != null;
+        known.* = request.xid;
+        boot.count(phase, now_us, .{
+            .bytes_in = request.size,
+            .packets_in = 1,
+            .retries = @intFromBool(repeated),
+        });
+    }
+
+    fn dhcpAnswer(boot: *Boot, now_us: u64, size: u32) void {
+        const phase = boot.dhcpPhase(now_us);
+        if (phase == .dhcp) boot.last_dhcp_answer_us = now_us;
+        boot.count(phase, now_us, .{ .bytes_out = size, .packets_out = 1 });
+    }
+
+    /// DHCP after the first download is the loader's (iPXE asks again by itself).
+    fn dhcpPhase(boot: *Boot, now_us: u64) Phase {
+        if (boot.has(.loader)) return .loader;
+        if (boot.has(.nbp)) return .nbp;
+        boot.begin(.dhcp, now_us, .observed);
+        return .dhcp;
+    }
+
+    fn endDhcp(boot: *Boot) void {
+        const found = boot.record(.dhcp) orelse return;
+        boot.end(.dhcp, boot.last_dhcp_answer_us orelse found.last_us);
+    }
+
+    fn nbpBegin(boot: *Boot, now_us: u64) void {
+        if (boot.has(.loader) and !boot.has(.nbp)) return;
+        boot.end(.firmware, now_us);
+        boot.endDhcp();
+        boot.begin(.nbp, now_us, .observed);
+        // A second download of a boot program (OVMF asks for the size first) prolongs the phase.
+        const found = boot.mutable(.nbp).?;
+        if (boot.current() == .nbp) found.end_us = null;
+    }
+
+    fn nbpEnd(boot: *Boot, now_us: u64) void {
+        boot.count(.nbp, now_us, .{});
+        boot.end(.nbp, now_us);
+        boot.begin(.loader, now_us, .observed);
+    }
+
+    fn loaderBegin(boot: *Boot, now_us: u64, file: LoaderFile) void {
+        if (boot.stream_was_open) return;
+        boot.end(.firmware, now_us);
+        boot.endDhcp();
+        boot.endAtLast(.nbp);
+        boot.begin(.loader, now_us, .observed);
+        if (boot.has(.breather) and file != .script) {
+            // The loader had not finished after all: the breather was concluded too early.
+            boot.phases[@backingInt(Phase.breather)] = null;
+            boot.mutable(.loader).?.end_us = null;
+            boot.changed = true;
+        }
+        boot.count(.loader, now_us, .{});
+    }
+
+    fn loaderEnd(boot: *Boot, now_us: u64, file: LoaderFile) void {
+        if (boot.stream_was_open) return;
+        boot.count(.loader, now_us, .{});
+        boot.loader_done = boot.loader_done.with(file);
+        const wanted = boot.assignment.loader_files;
+        if (wanted.toInt() == 0 or !boot.loader_done.contains(wanted)) return;
+        boot.end(.loader, now_us);
+        boot.begin(.breather, now_us, .inferred);
+    }
+
+    fn stage1Read(boot: *Boot, now_us: u64, size: u64, traffic: Traffic) void {
+        if (boot.has(.stage2)) return;
+        boot.endDhcp();
+        boot.endAtLast(.nbp);
+        boot.endAtLast(.loader);
+        boot.begin(.stage1, now_us, .observed);
+        boot.mutable(.stage1).?.countRead(size);
+        boot.count(.stage1, now_us, traffic);
+    }
+
+    fn streamOpen(boot: *Boot, now_us: u64, resumed: bool, mtu: u16) void {
+        boot.facts.mtu = mtu;
+        if (boot.stream_was_open) {
+            if (resumed) boot.reconnects += 1;
+            boot.touchCurrent(now_us);
+            return;
+        }
+        boot.stream_was_open = true;
+        boot.end(.firmware, now_us);
+        boot.endDhcp();
+        boot.endAtLast(.nbp);
+        boot.endAtLast(.loader);
+        boot.endAtLast(.stage1);
+        boot.begin(.breather, boot.loadedUs() orelse now_us, .inferred);
+        boot.end(.breather, now_us);
+    }
+
+    /// The last byte for the loader, or the last read of stage 1.
+    fn loadedUs(boot: *const Boot) ?u64 {
+        for ([_]Phase{ .stage1, .loader, .nbp, .dhcp }) |phase| {
+            if (boot.record(phase)) |found| return found.end_us;
+        }
+        return null;
+    }
+
+    fn streamRead(boot: *Boot, now_us: u64, size: u64, attempt: u16, missing_fragments: u32) void {
+        if (!boot.stream_was_open) return;
+        boot.begin(.stage2, now_us, .observed);
+        const stage2 = boot.mutable(.stage2).?;
+        if (attempt == 0) return stage2.countRead(size);
+        stage2.count(.{ .retries = 1, .missing_fragments = missing_fragments });
+    }
+
+    fn touchCurrent(boot: *Boot, now_us: u64) void {
+        const phase = boot.current() orelse return;
+        boot.count(phase, now_us, .{});
+    }
+
+    fn becomeReady(boot: *Boot, now_us: u64) void {
+        if (!boot.stream_was_open) return;
+        boot.begin(.stage2, now_us, .observed);
+        boot.begin(.ready, now_us, .reported);
+        boot.finish(now_us, .ready);
+    }
+
+    fn finish(boot: *Boot, now_us: u64, outcome: boot_phase.Outcome) void {
+        assert(boot.outcome == null);
+        for (&boot.phases, 0..) |*place, index| {
+            const found = if (place.*) |*value| value else continue;
+            if (found.end_us != null) continue;
+            // Silence is not part of the phase in which it began, but for the last phase of a boot that got ready.
+            const is_last = boot.current() == @as(Phase, @fromBackingInt(@as(u8, @intCast(index))));
+            const ended_us = switch (outcome) {
+                .ready, .failed => now_us,
+                .silent, .superseded => if (is_last and found.source != .inferred) found.last_us else now_us,
+            };
+            found.end_us = @max(ended_us, found.start_us);
+        }
+        boot.outcome = outcome;
+        boot.changed = true;
+        boot.touched = true;
+    }
+};
+
+test {
+    _ = @import("boot_test.zig");
+}

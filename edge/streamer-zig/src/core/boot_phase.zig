@@ -1,0 +1,216 @@
+//! The phases, sources, outcomes and causes of a boot, and what is counted in one phase. The names are those of
+//! packages/proto/boot-phases.json; a test holds them equal. Times are µs since the boot's begin.
+
+const std = @import("std");
+const base = @import("base");
+const assert = std.debug.assert;
+
+pub const Phase = enum(u8) {
+    firmware,
+    dhcp,
+    nbp,
+    loader,
+    stage1,
+    breather,
+    stage2,
+    ready,
+
+    pub const count = @typeInfo(Phase).@"enum".field_names.len;
+
+    /// How long nothing may be heard in this phase before the boot counts as silent. `ready` has no limit.
+    pub fn silenceLimitUs(phase: Phase) ?u64 {
+        const limit_ms: u64 = switch (phase) {
+            .firmware => 120_000,
+            .dhcp => 60_000,
+            .nbp => 60_000,
+            .loader => 120_000,
+            .stage1 => 120_000,
+            .breather => 180_000,
+            .stage2 => 300_000,
+            .ready => return null,
+        };
+        return limit_ms * std.time.us_per_ms;
+    }
+};
+
+/// Who knows a value: the edge saw it, the device said it, or the edge concluded it from what it saw.
+pub const Source = enum { observed, reported, inferred };
+
+pub const OutcomeKind = enum { ready, failed, silent, superseded };
+
+pub const Cause = enum {
+    nbp_not_found,
+    nbp_architecture_mismatch,
+    tftp_refused,
+    tftp_timeout,
+    file_not_found,
+    token_refused,
+    version_missing,
+    store_read_error,
+    guest_reported_failure,
+};
+
+pub const Failure = struct { phase: Phase, cause: Cause, text: base.UntrustedText = .empty };
+
+pub const Outcome = union(OutcomeKind) {
+    ready,
+    failed: Failure,
+    silent: Phase,
+    superseded,
+};
+
+/// Bytes and packets since the last such event; `in` is from the device to the edge.
+pub const Traffic = struct {
+    bytes_in: u64 = 0,
+    bytes_out: u64 = 0,
+    packets_in: u64 = 0,
+    packets_out: u64 = 0,
+    retries: u64 = 0,
+    missing_fragments: u64 = 0,
+};
+
+/// A silence within a phase.
+pub const Gap = struct { at_us: u64, duration_us: u64 };
+
+pub const gaps_max = 8;
+pub const gap_threshold_us = 250 * std.time.us_per_ms;
+pub const read_size_classes = 16;
+
+/// What one phase of one boot counted so far.
+pub const PhaseRecord = struct {
+    start_us: u64,
+    /// Null while the phase goes on.
+    end_us: ?u64 = null,
+    source: Source,
+    /// The last packet either way.
+    last_us: u64,
+    traffic: Traffic = .{},
+    reads: u64 = 0,
+    read_sizes: [read_size_classes]u64 = @splat(0),
+    gaps: [gaps_max]Gap = undefined,
+    gap_count: u8 = 0,
+
+    pub fn init(start_us: u64, source: Source) PhaseRecord {
+        return .{ .start_us = start_us, .last_us = start_us, .source = source };
+    }
+
+    pub fn durationUs(record: *const PhaseRecord) ?u64 {
+        const end_us = record.end_us orelse return null;
+        assert(end_us >= record.start_us);
+        return end_us - record.start_us;
+    }
+
+    /// Notes that a packet passed; a long silence before it becomes a gap.
+    pub fn touch(record: *PhaseRecord, now_us: u64) void {
+        if (now_us <= record.last_us) return;
+        const silence_us = now_us - record.last_us;
+        if (silence_us > gap_threshold_us)
+            record.addGap(.{ .at_us = record.last_us, .duration_us = silence_us });
+        record.last_us = now_us;
+    }
+
+    pub fn count(record: *PhaseRecord, traffic: Traffic) void {
+        const total = &record.traffic;
+        total.bytes_in += traffic.bytes_in;
+        total.bytes_out += traffic.bytes_out;
+        total.packets_in += traffic.packets_in;
+        total.packets_out += traffic.packets_out;
+        total.retries += traffic.retries;
+        total.missing_fragments += traffic.missing_fragments;
+    }
+
+    /// Class i holds sizes in (2^(i+8), 2^(i+9)], class 0 all up to 512, the last one all above.
+    pub fn countRead(record: *PhaseRecord, size: u64) void {
+        record.reads += 1;
+        record.read_sizes[readSizeClass(size)] += 1;
+    }
+
+    pub fn gapSlice(record: *const PhaseRecord) []const Gap {
+        return record.gaps[0..record.gap_count];
+    }
+
+    /// When all places are taken the longest gaps stay, in the order of time.
+    fn addGap(record: *PhaseRecord, gap: Gap) void {
+        assert(record.gap_count <= gaps_max);
+        if (record.gap_count == gaps_max) {
+            var shortest: u8 = 0;
+            for (record.gaps, 0..) |candidate, index| {
+                if (candidate.duration_us < record.gaps[shortest].duration_us) shortest = @intCast(index);
+            }
+            if (record.gaps[shortest].duration_us >= gap.duration_us) return;
+            std.mem.copyForwards(Gap, record.gaps[shortest..][0 .. gaps_max - 1 - shortest], record.gaps[shortest + 1 ..]);
+            record.gap_count -= 1;
+        }
+        record.gaps[record.gap_count] = gap;
+        record.gap_count += 1;
+    }
+};
+
+pub fn readSizeClass(size: u64) usize {
+    if (size <= 512) return 0;
+    const bits = 64 - @clz(size - 1);
+    return @min(bits - 9, read_size_classes - 1);
+}
+
+const testing = std.testing;
+
+const Table = struct {
+    version: u32,
+    phases: []const struct { name: []const u8, silenceLimitMs: u64 },
+    sources: []const []const u8,
+    outcomes: []const []const u8,
+    causes: []const struct { name: []const u8 },
+};
+
+fn expectNames(comptime E: type, rows: anytype) !void {
+    const names = @typeInfo(E).@"enum".field_names;
+    try testing.expectEqual(names.len, rows.len);
+    inline for (names, 0..) |name, index| {
+        const row = rows[index];
+        const text = if (@TypeOf(row) == []const u8) row else row.name;
+        try testing.expectEqualStrings(name, text);
+    }
+}
+
+test "phases, sources, outcomes, causes and limits are those of boot-phases.json" {
+    const parsed = try std.json.parseFromSlice(Table, testing.allocator, @embedFile("boot_phases_json"), .{
+        .ignore_unknown_fields = true,
+    });
+    defer parsed.deinit();
+    const table = parsed.value;
+    try testing.expectEqual(1, table.version);
+    try expectNames(Phase, table.phases);
+    try expectNames(Source, table.sources);
+    try expectNames(OutcomeKind, table.outcomes);
+    try expectNames(Cause, table.causes);
+    for (table.phases, 0..) |row, index| {
+        const phase: Phase = @fromBackingInt(@as(u8, @intCast(index)));
+        const limit_us = phase.silenceLimitUs() orelse 0;
+        try testing.expectEqual(row.silenceLimitMs * std.time.us_per_ms, limit_us);
+    }
+}
+
+test "read sizes fall into the classes of the report" {
+    try testing.expectEqual(0, readSizeClass(1));
+    try testing.expectEqual(0, readSizeClass(512));
+    try testing.expectEqual(1, readSizeClass(513));
+    try testing.expectEqual(1, readSizeClass(1024));
+    try testing.expectEqual(3, readSizeClass(4096));
+    try testing.expectEqual(4, readSizeClass(4097));
+    try testing.expectEqual(15, readSizeClass(1 << 40));
+}
+
+test "only silences above the threshold are gaps and the longest eight stay in order" {
+    var record: PhaseRecord = .init(0, .observed);
+    record.touch(gap_threshold_us);
+    try testing.expectEqual(0, record.gap_count);
+    var now_us: u64 = gap_threshold_us;
+    for ([_]u64{ 300, 900, 400, 500, 600, 700, 800, 1000, 350, 260 }) |silence_ms| {
+        now_us += silence_ms * std.time.us_per_ms;
+        record.touch(now_us);
+    }
+    const want = [_]u64{ 900, 400, 500, 600, 700, 800, 1000, 350 };
+    try testing.expectEqual(gaps_max, record.gap_count);
+    for (want, record.gapSlice()) |silence_ms, gap|
+        try testing.expectEqual(silence_ms * std.time.us_per_ms, gap.duration_us);
+}
