@@ -1,0 +1,259 @@
+//! A boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in src/uplink.ts), at most 2 KiB. What
+//! does not fit is left out in this order: shortest gaps, size histograms, device-chosen text, earliest phases.
+
+const std = @import("std");
+const base = @import("base");
+const boot_phase = @import("boot_phase.zig");
+const boot_module = @import("boot.zig");
+const assert = std.debug.assert;
+
+const Boot = boot_module.Boot;
+const Phase = boot_phase.Phase;
+const PhaseRecord = boot_phase.PhaseRecord;
+const Stringify = std.json.Stringify;
+
+pub const size_max = 2048;
+
+/// JSON numbers stay exact up to here.
+const number_max = (1 << 53) - 1;
+
+pub const Options = struct {
+    revision: u64,
+    /// Made by the demo's history generator; never happened.
+    generated: bool = false,
+};
+
+/// How much is left out.
+const Cut = struct {
+    gaps_kept: u32,
+    read_sizes: bool = true,
+    texts: bool = true,
+    first_phase: u8 = 0,
+};
+
+/// Writes the boot's JSON object into `buffer` and returns it.
+pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []const u8 {
+    var cut: Cut = .{ .gaps_kept = boot_phase.gaps_max * Phase.count };
+    while (true) {
+        var writer: std.Io.Writer = .fixed(buffer);
+        if (write(boot, options, cut, &writer)) |_| return writer.buffered() else |_| {}
+        if (cut.gaps_kept > 0) {
+            cut.gaps_kept = @min(cut.gaps_kept, gapCount(boot)) -| 1;
+        } else if (cut.read_sizes) {
+            cut.read_sizes = false;
+        } else if (cut.texts) {
+            cut.texts = false;
+        } else {
+            // Without any phase an object is below 1 KiB, so the loop ends.
+            assert(cut.first_phase < Phase.count);
+            cut.first_phase += 1;
+        }
+    }
+}
+
+fn write(boot: *const Boot, options: Options, cut: Cut, writer: *std.Io.Writer) Stringify.Error!void {
+    var json: Stringify = .{ .writer = writer };
+    try json.beginObject();
+    try field(&json, "id", &boot.identity.id.toText());
+    try number(&json, "revision", options.revision);
+    try field(&json, "mac", &boot.identity.mac.toText());
+    if (boot.facts.machine_id) |id| try field(&json, "machineId", &id.toText());
+    if (boot.assignment.managed) {
+        if (boot.assignment.device_id) |id| try field(&json, "deviceId", &id.toText());
+        if (boot.assignment.vdisk_id) |id| try field(&json, "vdiskId", &id.toText());
+        try field(&json, "versionId", &boot.assignment.version_id.toText());
+    }
+    try field(&json, "simulated", boot.isSimulated());
+    try field(&json, "generated", options.generated);
+    try number(&json, "startedUnixMs", boot.started_unix_ms);
+    try writeFacts(boot, cut, &json);
+    try number(&json, "reconnects", boot.reconnects);
+    try json.objectField("phases");
+    try json.beginArray();
+    const floor_us = shortestGapKept(boot, cut.gaps_kept);
+    for (boot.phases[cut.first_phase..], cut.first_phase..) |*place, index| {
+        const record = if (place.*) |*value| value else continue;
+        try writePhase(&json, @fromBackingInt(@as(u8, @intCast(index))), record, cut, floor_us);
+    }
+    try json.endArray();
+    if (boot.outcome) |*outcome| try writeOutcome(&json, outcome, cut);
+    try json.endObject();
+}
+
+fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!void {
+    const facts = &boot.facts;
+    if (facts.client_arch) |arch| try number(json, "clientArch", arch);
+    if (cut.texts and facts.vendor_class.size > 0) try field(json, "vendorClass", facts.vendor_class.slice());
+    if (cut.texts and facts.user_class.size > 0) try field(json, "userClass", facts.user_class.slice());
+    if (facts.ip) |ip| {
+        try json.objectField("ip");
+        try json.print("\"{f}\"", .{ip});
+    }
+    if (facts.mtu) |mtu| try number(json, "mtu", mtu);
+}
+
+fn writePhase(json: *Stringify, phase: Phase, record: *const PhaseRecord, cut: Cut, floor_us: u64) Stringify.Error!void {
+    const traffic = &record.traffic;
+    try json.beginObject();
+    try field(json, "name", @tagName(phase));
+    try number(json, "startUs", record.start_us);
+    if (record.durationUs()) |duration_us| try number(json, "durationUs", duration_us);
+    try field(json, "source", @tagName(record.source));
+    try number(json, "bytesIn", traffic.bytes_in);
+    try number(json, "bytesOut", traffic.bytes_out);
+    try number(json, "packetsIn", traffic.packets_in);
+    try number(json, "packetsOut", traffic.packets_out);
+    try number(json, "retries", traffic.retries);
+    try number(json, "missingFragments", traffic.missing_fragments);
+    try number(json, "reads", record.reads);
+    if (cut.read_sizes and record.reads > 0) try writeReadSizes(json, record);
+    if (cut.gaps_kept > 0 and record.gap_count > 0) {
+        try json.objectField("gaps");
+        try json.beginArray();
+        for (record.gapSlice()) |gap| {
+            if (gap.duration_us < floor_us) continue;
+            try json.beginObject();
+            try number(json, "atUs", gap.at_us);
+            try number(json, "durationUs", gap.duration_us);
+            try json.endObject();
+        }
+        try json.endArray();
+    }
+    try json.endObject();
+}
+
+/// Classes above the largest that occurred are left out.
+fn writeReadSizes(json: *Stringify, record: *const PhaseRecord) Stringify.Error!void {
+    var used: usize = record.read_sizes.len;
+    while (used > 0 and record.read_sizes[used - 1] == 0) used -= 1;
+    try json.objectField("readSizes");
+    try json.beginArray();
+    for (record.read_sizes[0..used]) |value| try json.write(@min(value, number_max));
+    try json.endArray();
+}
+
+fn writeOutcome(json: *Stringify, outcome: *const boot_phase.Outcome, cut: Cut) Stringify.Error!void {
+    try json.objectField("outcome");
+    try json.beginObject();
+    try field(json, "kind", @tagName(outcome.*));
+    switch (outcome.*) {
+        .ready, .superseded => {},
+        .silent => |phase| try field(json, "phase", @tagName(phase)),
+        .failed => |*failure| {
+            try field(json, "phase", @tagName(failure.phase));
+            try field(json, "cause", @tagName(failure.cause));
+            if (cut.texts and failure.text.size > 0) try field(json, "text", failure.text.slice());
+        },
+    }
+    try json.endObject();
+}
+
+fn field(json: *Stringify, name: []const u8, value: anytype) Stringify.Error!void {
+    try json.objectField(name);
+    try json.write(value);
+}
+
+fn number(json: *Stringify, name: []const u8, value: u64) Stringify.Error!void {
+    try json.objectField(name);
+    try json.write(@min(value, number_max));
+}
+
+fn gapCount(boot: *const Boot) u32 {
+    var total: u32 = 0;
+    for (boot.phases) |place| total += if (place) |record| record.gap_count else 0;
+    return total;
+}
+
+/// The length of the `kept`-th longest gap of the boot; 0 keeps all. Equal ones may go a few too many.
+fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
+    const total = gapCount(boot);
+    if (kept >= total) return 0;
+    var lengths: [boot_phase.gaps_max * Phase.count]u64 = undefined;
+    var filled: u32 = 0;
+    for (&boot.phases) |*place| {
+        const record = if (place.*) |*value| value else continue;
+        for (record.gapSlice()) |gap| {
+            lengths[filled] = gap.duration_us;
+            filled += 1;
+        }
+    }
+    assert(filled == total);
+    std.mem.sort(u64, lengths[0..filled], {}, std.sort.desc(u64));
+    return if (kept == 0) std.math.maxInt(u64) else lengths[kept - 1];
+}
+
+const testing = std.testing;
+
+fn testBoot() Boot {
+    var boot: Boot = .init(.{
+        .id = .fromRandom(@splat(0xab)),
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
+        .handle = 7,
+        .token = @splat(9),
+    }, .{
+        .version_id = .fromRandom(@splat(1)),
+        .vdisk_id = .fromRandom(@splat(2)),
+        .device_id = .fromRandom(@splat(3)),
+        .managed = true,
+    }, 0, 1_795_000_000_000);
+    boot.facts = .{
+        .machine_id = .fromRandom(@splat(4)),
+        .client_arch = 0,
+        .vendor_class = .init("PXEClient:Arch:00000:UNDI:002001"),
+        .user_class = .init("bootfarm-sim"),
+        .ip = .init(127, 77, 0, 10),
+        .mtu = 1500,
+    };
+    return boot;
+}
+
+test "a report is the JSON of UPLINK.md" {
+    var boot = testBoot();
+    boot.facts.machine_id = null;
+    boot.assignment.managed = false;
+    boot.apply(0, .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 } });
+    boot.apply(1000, .{ .failed = .{ .cause = .nbp_not_found, .text = .init("x\"y") } });
+    var buffer: [size_max]u8 = undefined;
+    try testing.expectEqualStrings(
+        "{\"id\":\"abababab-abab-4bab-abab-abababababab\",\"revision\":3,\"mac\":\"02:bf:00:00:00:01\"," ++
+            "\"simulated\":true,\"generated\":false,\"startedUnixMs\":1795000000000,\"clientArch\":0," ++
+            "\"vendorClass\":\"PXEClient:Arch:00000:UNDI:002001\",\"userClass\":\"bootfarm-sim\"," ++
+            "\"ip\":\"127.77.0.10\",\"mtu\":1500,\"reconnects\":0,\"phases\":[{\"name\":\"dhcp\",\"startUs\":0," ++
+            "\"durationUs\":1000,\"source\":\"observed\",\"bytesIn\":300,\"bytesOut\":0,\"packetsIn\":1," ++
+            "\"packetsOut\":0,\"retries\":0,\"missingFragments\":0,\"reads\":0}]," ++
+            "\"outcome\":{\"kind\":\"failed\",\"phase\":\"dhcp\",\"cause\":\"nbp_not_found\",\"text\":\"x\\\"y\"}}",
+        encode(&boot, .{ .revision = 3 }, &buffer),
+    );
+}
+
+test "a report with everything in it stays within 2 KiB and is JSON" {
+    var boot = testBoot();
+    var full: PhaseRecord = .init(1, .observed);
+    for (0..12) |index| full.touch((index + 1) * 1_000_000_000 + index);
+    full.count(.{ .bytes_in = 1 << 60, .bytes_out = 1 << 60, .packets_in = 1 << 60, .packets_out = 1 << 60 });
+    full.countRead(1 << 60);
+    full.end_us = 1 << 60;
+    for (&boot.phases) |*place| place.* = full;
+    boot.facts.user_class = .init(&@as([64]u8, @splat('"')));
+    boot.facts.vendor_class = .init(&@as([64]u8, @splat('\\')));
+    boot.outcome = .{ .failed = .{ .phase = .stage2, .cause = .guest_reported_failure, .text = boot.facts.user_class } };
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 << 60 }, &buffer);
+    const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});
+    defer parsed.deinit();
+    try testing.expect(parsed.value.object.get("phases").?.array.items.len >= 5);
+}
+
+test "the longest gaps survive when not all fit" {
+    var boot = testBoot();
+    for (&boot.phases, 0..) |*place, index| {
+        place.* = .init(index, .observed);
+        place.*.?.end_us = 9_000_000;
+    }
+    var record = &boot.phases[@backingInt(Phase.stage2)].?;
+    for ([_]u64{ 300_000, 310_000, 5_000_000, 320_000, 330_000, 340_000, 350_000, 360_000 }) |silence_us|
+        record.touch(record.last_us + silence_us);
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.find(u8, text, "\"durationUs\":5000000}") != null);
+}

@@ -1,0 +1,252 @@
+//! All boots that this edge knows: those in progress and, as long as there is room, those that are over, since
+//! their devices still read. Fixed size; searches scan compact key columns. Pure: no clock, no randomness.
+
+const std = @import("std");
+const base = @import("base");
+const boot_module = @import("boot.zig");
+const assert = std.debug.assert;
+
+const Boot = boot_module.Boot;
+
+pub const BootTable = struct {
+    /// Null: the place is free.
+    places: []?Boot,
+    /// Column of the places' MAC addresses; `free_mac` where a place is free.
+    macs: []u48,
+    handles: []u64,
+    /// Grows with each use of a place, so that an old reference finds nothing.
+    generations: []u32,
+    /// Order of begin; the greatest of one MAC is its latest boot.
+    serials: []u64,
+    next_serial: u64 = 1,
+    count: u32 = 0,
+    active_count: u32 = 0,
+
+    pub const capacity_default = 2048;
+    /// No device has the zero address (`Mac.isDevice`).
+    const free_mac: u48 = 0;
+
+    pub const Ref = struct { index: u32, generation: u32 };
+
+    /// `full`: every place holds a boot in progress or one whose end is not reported yet.
+    pub const BeginError = error{Full};
+
+    pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!BootTable {
+        assert(capacity > 0);
+        const places = try gpa.alloc(?Boot, capacity);
+        errdefer gpa.free(places);
+        const macs = try gpa.alloc(u48, capacity);
+        errdefer gpa.free(macs);
+        const handles = try gpa.alloc(u64, capacity);
+        errdefer gpa.free(handles);
+        const generations = try gpa.alloc(u32, capacity);
+        errdefer gpa.free(generations);
+        const serials = try gpa.alloc(u64, capacity);
+        for (places) |*place| place.* = null;
+        @memset(macs, free_mac);
+        @memset(handles, 0);
+        @memset(generations, 0);
+        @memset(serials, 0);
+        return .{
+            .places = places,
+            .macs = macs,
+            .handles = handles,
+            .generations = generations,
+            .serials = serials,
+        };
+    }
+
+    pub fn deinit(table: *BootTable, gpa: std.mem.Allocator) void {
+        gpa.free(table.places);
+        gpa.free(table.macs);
+        gpa.free(table.handles);
+        gpa.free(table.generations);
+        gpa.free(table.serials);
+        table.* = undefined;
+    }
+
+    pub fn get(table: *BootTable, ref: Ref) ?*Boot {
+        if (ref.index >= table.places.len) return null;
+        if (table.generations[ref.index] != ref.generation) return null;
+        return if (table.places[ref.index]) |*boot| boot else null;
+    }
+
+    /// The latest boot of a device, in progress or over.
+    pub fn findByMac(table: *const BootTable, mac: base.Mac) ?Ref {
+        const wanted = mac.toInt();
+        if (wanted == free_mac) return null;
+        var best: ?usize = null;
+        for (table.macs, 0..) |candidate, index| {
+            if (candidate != wanted) continue;
+            if (best == null or table.serials[index] > table.serials[best.?]) best = index;
+        }
+        return table.refOf(best orelse return null);
+    }
+
+    pub fn findByHandle(table: *const BootTable, handle: u64) ?Ref {
+        if (handle == 0) return null;
+        const index = std.mem.findScalar(u64, table.handles, handle) orelse return null;
+        return table.refOf(index);
+    }
+
+    pub fn findById(table: *const BootTable, id: base.Uuid) ?Ref {
+        for (table.places, 0..) |*place, index| {
+            const boot = if (place.*) |*value| value else continue;
+            if (boot.identity.id.eql(id)) return table.refOf(index);
+        }
+        return null;
+    }
+
+    /// The latest boot in progress whose device has this address: for requests that name no boot.
+    pub fn findActiveByIp(table: *const BootTable, ip: base.Ip4) ?Ref {
+        var best: ?usize = null;
+        for (table.places, 0..) |*place, index| {
+            const boot = if (place.*) |*value| value else continue;
+            if (boot.isOver()) continue;
+            const known = boot.facts.ip orelse continue;
+            if (!known.eql(ip)) continue;
+            if (best == null or table.serials[index] > table.serials[best.?]) best = index;
+        }
+        return table.refOf(best orelse return null);
+    }
+
+    /// Puts a boot in a free place, or in that of the oldest boot that is over and reported. The device's boot in
+    /// progress, if there is one, is superseded.
+    pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
+        assert(boot.identity.mac.isDevice());
+        assert(boot.identity.handle != 0);
+        if (table.findByMac(boot.identity.mac)) |ref| table.supersede(ref, now_us);
+        const index = table.freePlace() orelse return error.Full;
+        table.places[index] = boot;
+        table.macs[index] = boot.identity.mac.toInt();
+        table.handles[index] = boot.identity.handle;
+        table.generations[index] +%= 1;
+        table.serials[index] = table.next_serial;
+        table.next_serial += 1;
+        table.count += 1;
+        if (!boot.isOver()) table.active_count += 1;
+        return table.refOf(index);
+    }
+
+    /// Every event goes through here, so that the count of boots in progress is right.
+    pub fn apply(table: *BootTable, ref: Ref, now_us: u64, event: boot_module.Event) void {
+        const boot = table.get(ref) orelse return;
+        const was_over = boot.isOver();
+        boot.apply(now_us, event);
+        table.noteEnd(was_over, boot);
+    }
+
+    pub fn supersede(table: *BootTable, ref: Ref, now_us: u64) void {
+        const boot = table.get(ref) orelse return;
+        const was_over = boot.isOver();
+        boot.supersede(now_us);
+        table.noteEnd(was_over, boot);
+    }
+
+    /// Ends boots that have been silent for too long.
+    pub fn tick(table: *BootTable, now_us: u64) void {
+        for (table.places) |*place| {
+            const boot = if (place.*) |*value| value else continue;
+            const was_over = boot.isOver();
+            boot.tick(now_us);
+            table.noteEnd(was_over, boot);
+        }
+    }
+
+    /// All boots, in no order of meaning.
+    pub fn iterate(table: *BootTable) Iterator {
+        return .{ .table = table };
+    }
+
+    pub const Iterator = struct {
+        table: *BootTable,
+        index: u32 = 0,
+
+        pub fn next(iterator: *Iterator) ?*Boot {
+            while (iterator.index < iterator.table.places.len) {
+                const index = iterator.index;
+                iterator.index += 1;
+                if (iterator.table.places[index]) |*boot| return boot;
+            }
+            return null;
+        }
+    };
+
+    fn noteEnd(table: *BootTable, was_over: bool, boot: *const Boot) void {
+        if (was_over or !boot.isOver()) return;
+        assert(table.active_count > 0);
+        table.active_count -= 1;
+    }
+
+    fn refOf(table: *const BootTable, index: usize) Ref {
+        assert(index < table.places.len);
+        return .{ .index = @intCast(index), .generation = table.generations[index] };
+    }
+
+    fn freePlace(table: *BootTable) ?usize {
+        if (table.count < table.places.len) return std.mem.findScalar(u48, table.macs, free_mac).?;
+        var oldest: ?usize = null;
+        for (table.places, 0..) |*place, index| {
+            const boot = &place.*.?;
+            if (!boot.isOver() or boot.changed) continue;
+            if (oldest == null or table.serials[index] < table.serials[oldest.?]) oldest = index;
+        }
+        const index = oldest orelse return null;
+        table.places[index] = null;
+        table.macs[index] = free_mac;
+        table.handles[index] = 0;
+        table.count -= 1;
+        return index;
+    }
+};
+
+const testing = std.testing;
+
+fn testBoot(number: u8, now_us: u64) Boot {
+    return .init(.{
+        .id = .fromRandom(@splat(number)),
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } },
+        .handle = @as(u64, number) << 32 | now_us + 1,
+        .token = @splat(number),
+    }, .{ .version_id = .zero }, now_us, 1_000);
+}
+
+test "a new boot of a device supersedes the one in progress and both stay to be reported" {
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const first = try table.insert(testBoot(1, 0), 0);
+    const second = try table.insert(testBoot(1, 50), 50);
+    try testing.expectEqual(.superseded, std.meta.activeTag(table.get(first).?.outcome.?));
+    try testing.expect(!table.get(second).?.isOver());
+    try testing.expectEqual(second, table.findByMac(testBoot(1, 0).identity.mac).?);
+    try testing.expectEqual(1, table.active_count);
+    try testing.expectEqual(2, table.count);
+}
+
+test "a full table gives up only boots that are over and reported" {
+    var table: BootTable = try .init(testing.allocator, 2);
+    defer table.deinit(testing.allocator);
+    const first = try table.insert(testBoot(1, 0), 0);
+    _ = try table.insert(testBoot(2, 0), 0);
+    try testing.expectError(error.Full, table.insert(testBoot(3, 0), 0));
+    table.supersede(first, 10);
+    try testing.expectError(error.Full, table.insert(testBoot(3, 0), 0));
+    table.get(first).?.changed = false;
+    const third = try table.insert(testBoot(3, 0), 0);
+    try testing.expectEqual(null, table.get(first));
+    try testing.expectEqual(third, table.findByHandle(testBoot(3, 0).identity.handle).?);
+    try testing.expectEqual(null, table.findByHandle(0));
+    try testing.expectEqual(2, table.active_count);
+}
+
+test "boots are found by id and by address while they go on" {
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const ref = try table.insert(testBoot(1, 0), 0);
+    table.get(ref).?.facts.ip = .init(10, 0, 0, 9);
+    try testing.expectEqual(ref, table.findById(.fromRandom(@splat(1))).?);
+    try testing.expectEqual(ref, table.findActiveByIp(.init(10, 0, 0, 9)).?);
+    table.apply(ref, 5, .{ .failed = .{ .cause = .store_read_error } });
+    try testing.expectEqual(null, table.findActiveByIp(.init(10, 0, 0, 9)));
+    try testing.expectEqual(ref, table.findById(.fromRandom(@splat(1))).?);
+}

@@ -1,0 +1,275 @@
+//! Tests of boot.zig: what sequences of packets mean.
+
+const std = @import("std");
+const base = @import("base");
+const boot_phase = @import("boot_phase.zig");
+const boot_module = @import("boot.zig");
+
+const testing = std.testing;
+const Boot = boot_module.Boot;
+const DhcpRequest = boot_module.DhcpRequest;
+
+const ms = std.time.us_per_ms;
+
+fn start() Boot {
+    return .init(.{
+        .id = .fromRandom(@splat(1)),
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
+        .handle = 7,
+        .token = @splat(9),
+    }, .{ .version_id = .zero, .loader_files = .{ .kernel = true, .initrd = true } }, 1_000_000, 1_795_000_000_000);
+}
+
+fn discover(client: boot_module.DhcpClient, xid: u32) DhcpRequest {
+    return .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
+}
+
+/// Applies an event `at_ms` after the boot's begin.
+fn at(boot: *Boot, at_ms: u64, event: boot_module.Event) void {
+    boot.apply(boot.started_us + at_ms * ms, event);
+}
+
+fn dhcpRom(boot: *Boot) void {
+    at(boot, 0, .{ .dhcp_request = discover(.rom, 1) });
+    at(boot, 1, .{ .dhcp_answer = .{ .size = 400 } });
+}
+
+fn downloadNbp(boot: *Boot) void {
+    at(boot, 10, .nbp_begin);
+    at(boot, 12, .{ .nbp_traffic = .{ .bytes_out = 90_000, .packets_out = 60, .packets_in = 61 } });
+    at(boot, 20, .nbp_end);
+}
+
+fn download(boot: *Boot, at_ms: u64, file: boot_module.LoaderFile) void {
+    at(boot, at_ms, .{ .loader_begin = file });
+    at(boot, at_ms + 1, .{ .loader_traffic = .{ .bytes_out = 5_000_000 } });
+    at(boot, at_ms + 5, .{ .loader_end = file });
+}
+
+fn loadSystem(boot: *Boot) void {
+    at(boot, 30, .{ .dhcp_request = discover(.ipxe, 2) });
+    at(boot, 31, .{ .dhcp_answer = .{ .size = 400 } });
+    download(boot, 40, .script);
+    download(boot, 50, .kernel);
+    download(boot, 60, .initrd);
+}
+
+fn streamSystem(boot: *Boot) void {
+    at(boot, 900, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(boot, 901, .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } });
+    at(boot, 905, .{ .stream_read = .{ .size = 131072, .attempt = 0, .missing_fragments = 0 } });
+    at(boot, 910, .{ .stream_read = .{ .size = 131072, .attempt = 1, .missing_fragments = 3 } });
+    at(boot, 1500, .{ .stream_traffic = .{ .bytes_out = 140_000, .packets_out = 100 } });
+}
+
+fn expectPhase(boot: *const Boot, phase: boot_phase.Phase, start_ms: u64, duration_ms: u64) !void {
+    const record = boot.record(phase) orelse return error.PhaseIsMissing;
+    try testing.expectEqual(start_ms * ms, record.start_us);
+    try testing.expectEqual(duration_ms * ms, record.durationUs().?);
+}
+
+test "a whole boot has each phase with its own begin and end" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    loadSystem(&boot);
+    streamSystem(&boot);
+    at(&boot, 2000, .{ .ready = .{ .uptime_us = 1 } });
+    try expectPhase(&boot, .dhcp, 0, 1);
+    try expectPhase(&boot, .nbp, 10, 10);
+    try expectPhase(&boot, .loader, 20, 45);
+    try expectPhase(&boot, .breather, 65, 835);
+    try expectPhase(&boot, .stage2, 901, 1099);
+    try expectPhase(&boot, .ready, 2000, 0);
+    try testing.expectEqual(.ready, std.meta.activeTag(boot.outcome.?));
+    const stage2 = boot.record(.stage2).?;
+    try testing.expectEqual(2, stage2.reads);
+    try testing.expectEqual(1, stage2.traffic.retries);
+    try testing.expectEqual(3, stage2.traffic.missing_fragments);
+    try testing.expectEqual(1, stage2.gap_count);
+    try testing.expectEqual(.inferred, boot.record(.breather).?.source);
+    try testing.expectEqual(.reported, boot.record(.ready).?.source);
+}
+
+test "a power command begins the firmware phase and the first DHCP packet ends it" {
+    var boot = start();
+    at(&boot, 0, .power_command);
+    at(&boot, 2500, .{ .dhcp_request = discover(.rom, 1) });
+    try expectPhase(&boot, .firmware, 0, 2500);
+    try testing.expectEqual(.dhcp, boot.current().?);
+}
+
+test "the second DHCP of one boot, by iPXE, starts no new boot" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.ipxe, 2)));
+    loadSystem(&boot);
+    // Asking again with a new transaction id while it loads is iPXE's own retry.
+    var loading = start();
+    dhcpRom(&loading);
+    downloadNbp(&loading);
+    at(&loading, 30, .{ .dhcp_request = discover(.ipxe, 2) });
+    try testing.expectEqual(.same_boot, loading.dhcpMeaning(discover(.ipxe, 3)));
+}
+
+test "a repeated or delayed DISCOVER of a known transaction starts no new boot" {
+    var boot = start();
+    dhcpRom(&boot);
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.rom, 1)));
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.rom, 77)));
+    downloadNbp(&boot);
+    loadSystem(&boot);
+    streamSystem(&boot);
+    at(&boot, 2000, .{ .ready = .{ .uptime_us = 1 } });
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.rom, 1)));
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.ipxe, 2)));
+}
+
+test "a DISCOVER of the firmware after a download means that the device started again" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    try testing.expectEqual(.new_boot, boot.dhcpMeaning(discover(.rom, 5)));
+    var spoken = start();
+    dhcpRom(&spoken);
+    at(&spoken, 30, .{ .dhcp_request = discover(.ipxe, 2) });
+    try testing.expectEqual(.new_boot, spoken.dhcpMeaning(discover(.rom, 5)));
+}
+
+test "iPXE as the ROM starts again with a DISCOVER after its script, and anyone after loading" {
+    var native = start();
+    at(&native, 0, .{ .dhcp_request = discover(.ipxe, 1) });
+    try testing.expectEqual(.same_boot, native.dhcpMeaning(discover(.ipxe, 2)));
+    download(&native, 10, .script);
+    try testing.expectEqual(.new_boot, native.dhcpMeaning(discover(.ipxe, 3)));
+    var loaded = start();
+    dhcpRom(&loaded);
+    downloadNbp(&loaded);
+    loadSystem(&loaded);
+    try testing.expectEqual(.new_boot, loaded.dhcpMeaning(discover(.ipxe, 3)));
+    try testing.expectEqual(.same_boot, loaded.dhcpMeaning(.{ .message = .request, .client = .ipxe, .xid = 8, .size = 1 }));
+}
+
+test "a boot that is over is followed by a new one at any new transaction" {
+    var boot = start();
+    dhcpRom(&boot);
+    boot.tick(boot.started_us + 61_001 * ms);
+    try testing.expectEqual(boot_phase.Phase.dhcp, boot.outcome.?.silent);
+    try testing.expectEqual(.new_boot, boot.dhcpMeaning(.{ .message = .request, .client = .rom, .xid = 9, .size = 1 }));
+}
+
+test "silence counts from the last packet and by the limit of the phase" {
+    var boot = start();
+    dhcpRom(&boot);
+    boot.tick(boot.started_us + 60_000 * ms);
+    try testing.expect(!boot.isOver());
+    downloadNbp(&boot);
+    loadSystem(&boot);
+    boot.tick(boot.started_us + 180_064 * ms);
+    try testing.expect(!boot.isOver());
+    boot.tick(boot.started_us + 180_065 * ms);
+    try testing.expectEqual(boot_phase.Phase.breather, boot.outcome.?.silent);
+}
+
+test "suspected trouble names the cause when the boot gets no further, and is forgotten when it does" {
+    var stuck = start();
+    dhcpRom(&stuck);
+    at(&stuck, 10, .nbp_begin);
+    at(&stuck, 12, .{ .suspected = .{ .cause = .tftp_timeout } });
+    var recovered = stuck;
+    stuck.tick(stuck.started_us + 70_000 * ms);
+    try testing.expectEqual(.tftp_timeout, stuck.outcome.?.failed.cause);
+    try testing.expectEqual(.nbp, stuck.outcome.?.failed.phase);
+    downloadNbp(&recovered);
+    recovered.supersede(recovered.started_us + 70_000 * ms);
+    try testing.expectEqual(.superseded, std.meta.activeTag(recovered.outcome.?));
+}
+
+test "a file that is loaded again takes the breather back" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    loadSystem(&boot);
+    try testing.expectEqual(.breather, boot.current().?);
+    at(&boot, 100, .{ .loader_begin = .initrd });
+    try testing.expectEqual(.loader, boot.current().?);
+    at(&boot, 140, .{ .loader_end = .initrd });
+    try expectPhase(&boot, .loader, 20, 120);
+}
+
+test "a disk that the loader reads over HTTP is stage 1" {
+    var boot = start();
+    boot.assignment.loader_files = .{};
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    download(&boot, 40, .script);
+    at(&boot, 50, .{ .stage1_read = .{ .size = 512, .traffic = .{ .bytes_out = 512 } } });
+    at(&boot, 90, .{ .stage1_read = .{ .size = 65024, .traffic = .{ .bytes_out = 65024 } } });
+    at(&boot, 400, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    try expectPhase(&boot, .loader, 20, 25);
+    try expectPhase(&boot, .stage1, 50, 40);
+    try expectPhase(&boot, .breather, 90, 310);
+    try testing.expectEqual(2, boot.record(.stage1).?.reads);
+}
+
+test "a resumed stream belongs to its boot" {
+    var boot = start();
+    dhcpRom(&boot);
+    streamSystem(&boot);
+    at(&boot, 1600, .{ .stream_open = .{ .resumed = true, .mtu = 1500 } });
+    try testing.expectEqual(1, boot.reconnects);
+    try testing.expect(!boot.isOver());
+}
+
+test "nothing changes a boot that is over" {
+    var boot = start();
+    dhcpRom(&boot);
+    at(&boot, 5, .{ .failed = .{ .cause = .nbp_not_found } });
+    const before = boot;
+    downloadNbp(&boot);
+    boot.supersede(boot.started_us + 1);
+    boot.tick(boot.started_us + 1_000_000 * ms);
+    try testing.expectEqualDeep(before.outcome, boot.outcome);
+    try testing.expectEqual(null, boot.record(.nbp));
+    try testing.expectEqual(.dhcp, boot.outcome.?.failed.phase);
+}
+
+test "any order of events keeps phases in the boot's time and never ends one before its begin" {
+    var prng: base.Prng = .init(11);
+    for (0..2000) |_| {
+        var boot = start();
+        var now_ms: u64 = 0;
+        for (0..prng.below(40)) |_| {
+            now_ms += prng.below(400);
+            at(&boot, now_ms, randomEvent(&prng));
+        }
+        if (prng.chance(1, 2)) boot.tick(boot.started_us + (now_ms + 400_000) * ms);
+        for (boot.phases) |place| {
+            const record = place orelse continue;
+            try testing.expect(record.start_us <= record.last_us or record.source == .inferred);
+            if (record.end_us) |end_us| try testing.expect(record.start_us <= end_us);
+            if (boot.isOver()) try testing.expect(record.end_us != null);
+        }
+    }
+}
+
+fn randomEvent(prng: *base.Prng) boot_module.Event {
+    const file = prng.pick(boot_module.LoaderFile, &.{ .script, .kernel, .initrd, .other });
+    const client = prng.pick(boot_module.DhcpClient, &.{ .rom, .ipxe });
+    return switch (prng.below(16)) {
+        0 => .power_command,
+        1, 2 => .{ .dhcp_request = discover(client, prng.nextU32()) },
+        3 => .{ .dhcp_answer = .{ .size = 300 } },
+        4 => .nbp_begin,
+        5 => .{ .nbp_traffic = .{ .bytes_out = 1000 } },
+        6 => .nbp_end,
+        7, 8 => .{ .loader_begin = file },
+        9, 10 => .{ .loader_end = file },
+        11 => .{ .stage1_read = .{ .size = 512, .traffic = .{} } },
+        12 => .{ .stream_open = .{ .resumed = prng.chance(1, 2), .mtu = 1500 } },
+        13 => .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } },
+        14 => .{ .suspected = .{ .cause = .tftp_timeout } },
+        else => .{ .stream_traffic = .{ .bytes_out = 4096 } },
+    };
+}

@@ -1,0 +1,146 @@
+//! Tests of report_log.zig on a real file system.
+
+const std = @import("std");
+const ReportLog = @import("report_log.zig").ReportLog;
+
+const testing = std.testing;
+const io = testing.io;
+
+const Fixture = struct {
+    tmp: testing.TmpDir,
+    log: ReportLog,
+    buffer: []u8,
+
+    fn init(options: ReportLog.Options) !Fixture {
+        const tmp = testing.tmpDir(.{ .iterate = true });
+        return .{
+            .tmp = tmp,
+            .log = try .open(io, testing.allocator, tmp.dir, options),
+            .buffer = try testing.allocator.alloc(u8, ReportLog.batch_size_max),
+        };
+    }
+
+    fn deinit(fixture: *Fixture) void {
+        fixture.log.deinit(testing.allocator);
+        testing.allocator.free(fixture.buffer);
+        fixture.tmp.cleanup();
+    }
+
+    /// As after kill -9: nothing is written on the way out.
+    fn restart(fixture: *Fixture, options: ReportLog.Options) !void {
+        fixture.log.deinit(testing.allocator);
+        fixture.log = try .open(io, testing.allocator, fixture.tmp.dir, options);
+    }
+
+    fn append(fixture: *Fixture, count: u32) !void {
+        for (0..count) |_| try testing.expect(fixture.log.appendBoot("{\"id\":\"x\"}"));
+    }
+
+    fn next(fixture: *Fixture) !ReportLog.Batch {
+        return (try fixture.log.nextBatch(fixture.buffer)) orelse error.NothingToSend;
+    }
+};
+
+test "reports are sent in order until acknowledged, and repeated until then" {
+    var fixture = try Fixture.init(.{ .epoch = 1 });
+    defer fixture.deinit();
+    try testing.expectEqual(null, try fixture.log.nextBatch(fixture.buffer));
+    try fixture.append(2);
+    const body = "{\"bootEpoch\":1,\"fromSeq\":1,\"reports\":[{\"seq\":1,\"type\":\"boot\",\"boot\":{\"id\":\"x\"}}," ++
+        "{\"seq\":2,\"type\":\"boot\",\"boot\":{\"id\":\"x\"}}]}";
+    try testing.expectEqualStrings(body, (try fixture.next()).body);
+    try testing.expectEqualStrings(body, (try fixture.next()).body);
+    fixture.log.ack(1, 1);
+    try testing.expectEqual(1, fixture.log.backlog());
+    try testing.expectEqual(2, (try fixture.next()).from_seq);
+    fixture.log.ack(1, 2);
+    try testing.expectEqual(0, fixture.log.backlog());
+    try testing.expectEqual(null, try fixture.log.nextBatch(fixture.buffer));
+    try fixture.append(1);
+    try testing.expectEqual(3, (try fixture.next()).from_seq);
+}
+
+test "a batch has at most 100 reports and the next one goes on after it" {
+    var fixture = try Fixture.init(.{ .epoch = 1, .segment_size_max = 1000 });
+    defer fixture.deinit();
+    try fixture.append(250);
+    var sent: u64 = 0;
+    while (try fixture.log.nextBatch(fixture.buffer)) |batch| {
+        try testing.expectEqual(sent + 1, batch.from_seq);
+        try testing.expect(batch.until_seq - sent <= 100);
+        sent = batch.until_seq;
+        fixture.log.ack(1, sent);
+    }
+    try testing.expectEqual(250, sent);
+    try testing.expectEqual(0, fixture.log.segments.items.len);
+}
+
+test "reports of earlier epochs are sent first and survive restarts" {
+    var fixture = try Fixture.init(.{ .epoch = 1 });
+    defer fixture.deinit();
+    try fixture.append(3);
+    try fixture.restart(.{ .epoch = 2 });
+    try fixture.append(1);
+    try testing.expectEqual(4, fixture.log.backlog());
+    const old = try fixture.next();
+    try testing.expectEqual(1, old.epoch);
+    try testing.expectEqual(3, old.until_seq);
+    fixture.log.ack(1, 3);
+    const new = try fixture.next();
+    try testing.expectEqual(2, new.epoch);
+    try testing.expectEqual(1, new.from_seq);
+    fixture.log.ack(2, 1);
+    try testing.expectEqual(0, fixture.log.backlog());
+}
+
+test "a torn tail is cut and everything before it is kept" {
+    var fixture = try Fixture.init(.{ .epoch = 1 });
+    defer fixture.deinit();
+    try fixture.append(3);
+    const segment = fixture.log.segments.items[0];
+    const file = try fixture.tmp.dir.openFile(io, &segment.name(), .{ .mode = .read_write });
+    try file.setLength(io, segment.size - 1);
+    file.close(io);
+    try fixture.restart(.{ .epoch = 2 });
+    try testing.expectEqual(2, (try fixture.next()).until_seq);
+    // In the same epoch (the start did not get far) the next report follows what is left.
+    try fixture.restart(.{ .epoch = 1 });
+    try fixture.append(1);
+    try testing.expectEqual(3, (try fixture.next()).until_seq);
+}
+
+test "a full log loses reports, says so by a gap, and goes on" {
+    var fixture = try Fixture.init(.{ .epoch = 1, .size_max = 200, .segment_size_max = 100 });
+    defer fixture.deinit();
+    while (fixture.log.appendBoot("{\"id\":\"x\"}")) {}
+    try testing.expect(!fixture.log.appendBoot("{\"id\":\"y\"}"));
+    const kept = (try fixture.next()).until_seq;
+    fixture.log.ack(1, kept);
+    try fixture.append(1);
+    const batch = try fixture.next();
+    try testing.expectEqual(kept + 1, batch.from_seq);
+    try testing.expectEqual(kept + 3, batch.until_seq);
+    try testing.expect(std.mem.find(u8, batch.body, "\"type\":\"gap\",\"untilSeq\":6,") != null);
+    try testing.expectEqual(2, fixture.log.lost_count);
+}
+
+test "reports that an API asks for again but are gone are declared as a gap" {
+    var fixture = try Fixture.init(.{ .epoch = 1 });
+    defer fixture.deinit();
+    try fixture.append(2);
+    _ = try fixture.next();
+    fixture.log.ack(1, 2);
+    try fixture.append(1);
+    _ = try fixture.next();
+    fixture.log.rewind(1, 1);
+    const batch = try fixture.next();
+    try testing.expectEqual(1, batch.from_seq);
+    try testing.expect(std.mem.find(u8, batch.body, "{\"seq\":1,\"type\":\"gap\",\"untilSeq\":2,") != null);
+}
+
+test "a log of a higher epoch is refused" {
+    var fixture = try Fixture.init(.{ .epoch = 2 });
+    defer fixture.deinit();
+    try fixture.append(1);
+    try testing.expectError(error.LogFromTheFuture, ReportLog.open(io, testing.allocator, fixture.tmp.dir, .{ .epoch = 1 }));
+}

@@ -1,0 +1,82 @@
+//! The segment files of the report log: their names, and what a start finds in them.
+
+const std = @import("std");
+const record_file = @import("record_file.zig");
+const linux = std.os.linux;
+const Io = std.Io;
+
+/// Each start of the edge adds one; those without reports are never made.
+pub const count_max = 4096;
+
+pub const Segment = struct {
+    epoch: u64,
+    first_seq: u64,
+    /// Below `first_seq` while the segment is empty.
+    last_seq: u64,
+    size: u64,
+
+    const digits = 20;
+    const suffix = ".log";
+    pub const name_size = digits + 1 + digits + suffix.len;
+
+    /// `EPOCH-FIRST_SEQ.log` with leading zeros, so that names sort like segments.
+    pub fn name(segment: *const Segment) [name_size]u8 {
+        var text: [name_size]u8 = undefined;
+        _ = std.mem.print(&text, "{d:0>20}-{d:0>20}" ++ suffix, .{ segment.epoch, segment.first_seq }) catch unreachable;
+        return text;
+    }
+
+    /// Null for a name that is not a segment's.
+    fn parse(text: []const u8) ?Segment {
+        if (text.len != name_size or text[digits] != '-') return null;
+        if (!std.mem.endsWith(u8, text, suffix)) return null;
+        const epoch = std.fmt.parseInt(u64, text[0..digits], 10) catch return null;
+        const first_seq = std.fmt.parseInt(u64, text[digits + 1 ..][0..digits], 10) catch return null;
+        if (epoch == 0 or first_seq == 0) return null;
+        return .{ .epoch = epoch, .first_seq = first_seq, .last_seq = first_seq - 1, .size = 0 };
+    }
+
+    fn before(_: void, a: Segment, b: Segment) bool {
+        if (a.epoch != b.epoch) return a.epoch < b.epoch;
+        return a.first_seq < b.first_seq;
+    }
+};
+
+/// Fills `segments` with what the directory holds, sorted. A torn tail is cut off its file; a file without one
+/// whole record is deleted.
+pub fn scan(
+    io: Io,
+    dir: Io.Dir,
+    segments: *std.ArrayList(Segment),
+    buffer: *[record_file.frame_size_max]u8,
+) !void {
+    var iterator = dir.iterate();
+    while (try iterator.next(io)) |entry| {
+        const segment = Segment.parse(entry.name) orelse continue;
+        try segments.appendBounded(segment);
+    }
+    std.mem.sort(Segment, segments.items, {}, Segment.before);
+    var index: usize = 0;
+    while (index < segments.items.len) {
+        const segment = &segments.items[index];
+        try measure(io, dir, segment, buffer);
+        if (segment.last_seq >= segment.first_seq) {
+            index += 1;
+            continue;
+        }
+        try dir.deleteFile(io, &segment.name());
+        _ = segments.orderedRemove(index);
+    }
+}
+
+fn measure(io: Io, dir: Io.Dir, segment: *Segment, buffer: *[record_file.frame_size_max]u8) !void {
+    const file = try dir.openFile(io, &segment.name(), .{ .mode = .read_write });
+    defer file.close(io);
+    var reader: record_file.Reader = .{ .fd = file.handle, .buffer = buffer };
+    while (try reader.next()) |record| {
+        if (record.number <= segment.last_seq) break;
+        segment.last_seq = record.number;
+        segment.size = reader.offset;
+    }
+    if (linux.errno(linux.ftruncate(file.handle, @intCast(segment.size))) != .SUCCESS) return error.SystemCallFailed;
+}

@@ -1,0 +1,76 @@
+//! System calls that std.posix no longer wraps, with the errors that this program tells apart.
+
+const std = @import("std");
+const linux = std.os.linux;
+
+pub const Error = error{ WouldBlock, Interrupted, SystemCallFailed };
+
+/// The result of a raw system call, or its error.
+pub fn check(rc: usize) Error!usize {
+    return switch (linux.errno(rc)) {
+        .SUCCESS => rc,
+        .AGAIN => error.WouldBlock,
+        .INTR => error.Interrupted,
+        else => error.SystemCallFailed,
+    };
+}
+
+pub fn close(fd: i32) void {
+    _ = linux.close(fd);
+}
+
+/// µs of CLOCK_MONOTONIC: the same for all processes as long as the kernel runs.
+pub fn monotonicUs() u64 {
+    return clockNs(.MONOTONIC) / std.time.ns_per_us;
+}
+
+pub fn unixMs() u64 {
+    return clockNs(.REALTIME) / std.time.ns_per_ms;
+}
+
+fn clockNs(clock: linux.clockid_t) u64 {
+    var ts: linux.timespec = undefined;
+    _ = linux.clock_gettime(clock, &ts);
+    const ns = @as(i128, ts.sec) * std.time.ns_per_s + ts.nsec;
+    // A wall clock before 1970 counts as 1970.
+    return @intCast(@max(ns, 0));
+}
+
+/// Writes everything to a file; sockets need their own loop.
+pub fn writeAll(fd: i32, bytes: []const u8) Error!void {
+    var written: usize = 0;
+    while (written < bytes.len) {
+        const rest = bytes[written..];
+        written += check(linux.write(fd, rest.ptr, rest.len)) catch |err| switch (err) {
+            error.Interrupted => continue,
+            error.WouldBlock, error.SystemCallFailed => return err,
+        };
+    }
+}
+
+/// Reads up to `buffer.len` bytes at an offset; short only at the end of the file.
+pub fn readAt(fd: i32, buffer: []u8, offset: u64) Error!usize {
+    var filled: usize = 0;
+    while (filled < buffer.len) {
+        const rest = buffer[filled..];
+        const count = check(linux.pread(fd, rest.ptr, rest.len, @intCast(offset + filled))) catch |err| switch (err) {
+            error.Interrupted => continue,
+            error.WouldBlock, error.SystemCallFailed => return err,
+        };
+        if (count == 0) break;
+        filled += count;
+    }
+    return filled;
+}
+
+/// Random bytes from the kernel; a system without them cannot run this program.
+pub fn random(buffer: []u8) void {
+    var filled: usize = 0;
+    while (filled < buffer.len) {
+        const rest = buffer[filled..];
+        filled += check(linux.getrandom(rest.ptr, rest.len, 0)) catch |err| switch (err) {
+            error.Interrupted, error.WouldBlock => continue,
+            error.SystemCallFailed => @panic("getrandom does not work on this system"),
+        };
+    }
+}
