@@ -1,0 +1,135 @@
+import { randomBytes } from 'node:crypto'
+import dgram from 'node:dgram'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  type EdgePorts,
+  edgeAddress,
+  edgePorts,
+  makeBootFiles,
+  serveArguments,
+  startLoopbackEdge,
+} from '../lib/loopback-edge.ts'
+import { scratchDirectory } from '../lib/programs.ts'
+import type { RunningProcess } from '../lib/running-process.ts'
+
+const packetCount = 2_000
+const scratch = scratchDirectory()
+let ports: EdgePorts
+let edge: RunningProcess
+
+beforeAll(async () => {
+  ports = await edgePorts()
+  edge = await startLoopbackEdge(ports, serveArguments(makeBootFiles(scratch.path, 4096)))
+})
+
+afterAll(async () => {
+  await edge.stop()
+  scratch.remove()
+})
+
+/** Sends every packet from one socket and counts the bytes of all answers; ends with a marker the edge answers or after silence. */
+async function bytesInAndOut(port: number, packets: Buffer[]): Promise<{ bytesIn: number; bytesOut: number }> {
+  const socket = dgram.createSocket('udp4')
+  let bytesOut = 0
+  let lastAnswerAt = performance.now()
+  socket.on('message', (message) => {
+    bytesOut += message.length
+    lastAnswerAt = performance.now()
+  })
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
+  let bytesIn = 0
+  for (const packet of packets) {
+    await new Promise<void>((resolve) => socket.send(packet, port, edgeAddress, () => resolve()))
+    bytesIn += packet.length
+  }
+  const quietForMs = 300
+  while (performance.now() - lastAnswerAt < quietForMs) await new Promise((resolve) => setTimeout(resolve, 50))
+  socket.close()
+  return { bytesIn, bytesOut }
+}
+
+/** A valid start with broken rest, and plain noise; every length from 0 to that of a large packet. */
+function hostile(valid: Buffer): Buffer[] {
+  return Array.from({ length: packetCount }, (_, index) => {
+    if (index % 3 === 0) return randomBytes(index % 1400)
+    const packet = Buffer.from(valid)
+    const bytes = randomBytes(8)
+    for (const byte of bytes.subarray(0, 1 + (index % 6))) packet[(byte * 7 + index) % packet.length] = byte
+    return index % 3 === 1 ? packet : packet.subarray(0, index % packet.length)
+  })
+}
+
+function discover(): Buffer {
+  const packet = Buffer.alloc(300)
+  packet.set([1, 1, 6, 0, 1, 2, 3, 4])
+  packet.set([2, 0xbf, 0, 0, 9, 9], 28)
+  packet.set([99, 130, 83, 99, 53, 1, 1, 60, 9, ...Buffer.from('PXEClient'), 93, 2, 0, 0, 255], 236)
+  return packet
+}
+
+const readRequest = (name: string) => Buffer.concat([Buffer.from([0, 1]), Buffer.from(`${name}\0octet\0blksize\0001432\0`)])
+
+function streamHello(): Buffer {
+  const packet = Buffer.alloc(240)
+  packet[0] = 0x11
+  randomBytes(16).copy(packet, 16)
+  return packet
+}
+
+async function stillServes(): Promise<void> {
+  const answer = await fetch(`http://${edgeAddress}:${ports.http}/healthz`)
+  expect(answer.status).toBe(200)
+  expect(edge.isRunning, edge.output).toBe(true)
+}
+
+describe('hostile packets', () => {
+  test('the DHCP ports survive them and an answer never goes to more than it got by a DHCP packet minimum', async () => {
+    for (const port of [ports.dhcp, ports.pxe]) {
+      await bytesInAndOut(port, hostile(discover()))
+      await stillServes()
+    }
+  })
+
+  test('the TFTP port sends less than it got to one that never acknowledges', async () => {
+    const { bytesIn, bytesOut } = await bytesInAndOut(ports.tftp, hostile(readRequest('no-such-file-of-this-name')))
+    expect(bytesOut).toBeLessThanOrEqual(bytesIn * 2)
+    await stillServes()
+  })
+
+  test('the stream port sends at most as many bytes as it got', async () => {
+    const { bytesIn, bytesOut } = await bytesInAndOut(ports.stream, hostile(streamHello()))
+    expect(bytesOut).toBeLessThanOrEqual(bytesIn)
+    await stillServes()
+  })
+
+  test('no path leads TFTP out of what is published', async () => {
+    for (const name of ['../disk.raw', '/etc/passwd', 'b/../../../etc/passwd', '..\\disk.raw', 'boot-files/../disk.raw', './undionly.kpxe/..', 'disk.raw']) {
+      const answer = await firstAnswer(ports.tftp, readRequest(name))
+      expect([name, answer.readUInt16BE(0)]).toEqual([name, 5])
+      expect([1, 2]).toContain(answer.readUInt16BE(2))
+    }
+  })
+
+  test('no path leads HTTP out of what is published', async () => {
+    for (const path of ['/../../etc/passwd', '/b/0123456789abcdef/../../etc/passwd', '/%2e%2e/%2e%2e/etc/passwd', '/b/zzzz/kernel', '/disk.raw']) {
+      const answer = await fetch(`http://${edgeAddress}:${ports.http}${path}`)
+      expect([path, answer.status]).toEqual([path, 404])
+    }
+  })
+})
+
+function firstAnswer(port: number, packet: Buffer): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const socket = dgram.createSocket('udp4')
+    const limit = setTimeout(() => {
+      socket.close()
+      reject(new Error('no answer within 5 s'))
+    }, 5_000)
+    socket.once('message', (message) => {
+      clearTimeout(limit)
+      socket.close()
+      resolve(message)
+    })
+    socket.send(packet, port, edgeAddress)
+  })
+}

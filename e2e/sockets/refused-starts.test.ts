@@ -1,0 +1,71 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { edgePorts, makeBootFiles, portArguments, serveArguments, startLoopbackEdge } from '../lib/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+
+const scratch = scratchDirectory()
+afterAll(() => scratch.remove())
+
+async function refused(args: string[]): Promise<string> {
+  const edge = new RunningProcess(edgeProgram, args)
+  const result = await edge.ended
+  expect(result, edge.output).toBe(1)
+  const lines = edge.output.trim().split('\n')
+  expect(lines, edge.output).toHaveLength(1)
+  return lines[0] ?? ''
+}
+
+async function serveWith(vdisk: string, more: string[] = []): Promise<string> {
+  return refused(['serve', '--vdisk', vdisk, '--listen', '127.0.0.1', ...portArguments(await edgePorts()), ...more])
+}
+
+function fileOf(name: string, size: number): string {
+  const file = path.join(scratch.path, name)
+  writeFileSync(file, Buffer.alloc(size))
+  return file
+}
+
+describe('an edge that cannot serve says why in one sentence and ends with 1', () => {
+  test('the vDisk file is missing', async () => {
+    expect(await serveWith(path.join(scratch.path, 'absent.raw'))).toMatch(/absent\.raw.*(not exist|not found|no such)/i)
+  })
+
+  test('the vDisk file is empty', async () => {
+    expect(await serveWith(fileOf('empty.raw', 0))).toMatch(/empty\.raw.*empty/i)
+  })
+
+  test('the vDisk is not a multiple of 512 bytes', async () => {
+    expect(await serveWith(fileOf('odd.raw', 1000))).toMatch(/odd\.raw.*512/)
+  })
+
+  test('the vDisk is a directory', async () => {
+    expect(await serveWith(scratch.path)).toMatch(/neither a (regular )?file nor|not a (regular )?file|directory/i)
+  })
+
+  test('the listen address is not on this machine', async () => {
+    const args = ['--vdisk', fileOf('good.raw', 512), '--listen', '192.0.2.7', ...portArguments(await edgePorts())]
+    expect(await refused(['serve', ...args])).toMatch(/192\.0\.2\.7/)
+  })
+
+  test('a port is taken', async () => {
+    const ports = await edgePorts()
+    const edge = await startLoopbackEdge(ports, serveArguments(makeBootFiles(scratch.path, 64)))
+    const args = ['--vdisk', fileOf('good.raw', 512), '--listen', '127.0.0.1', ...portArguments(ports)]
+    expect(await refused(['serve', ...args])).toMatch(/port.*in use/i)
+    await edge.stop()
+  })
+
+  test('another edge uses the data directory', async () => {
+    const data = path.join(scratch.path, 'data')
+    const files = makeBootFiles(scratch.path, 64)
+    const edge = await startLoopbackEdge(await edgePorts(), [...serveArguments(files), '--data', data])
+    expect(await serveWith(files.vdisk, ['--data', data])).toMatch(/data directory|another.*edge|already/i)
+    await edge.stop()
+  })
+
+  test('an option is unknown', async () => {
+    expect(await refused(['serve', '--vdsk', 'x'])).toMatch(/--vdsk/)
+  })
+})
