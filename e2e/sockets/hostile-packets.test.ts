@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import dgram from 'node:dgram'
+import http from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type EdgePorts,
@@ -112,11 +113,22 @@ describe('hostile packets', () => {
 
   test('no path leads HTTP out of what is published', async () => {
     for (const path of ['/../../etc/passwd', '/b/0123456789abcdef/../../etc/passwd', '/%2e%2e/%2e%2e/etc/passwd', '/b/zzzz/kernel', '/disk.raw']) {
-      const answer = await fetch(`http://${edgeAddress}:${ports.http}${path}`)
-      expect([path, answer.status]).toEqual([path, 404])
+      const status = await statusOf(path)
+      expect([path, status]).toEqual([path, status === 400 ? 400 : 404])
     }
   })
 })
+
+/** Status of a GET whose path goes out as it stands (fetch would tidy it). */
+function statusOf(path: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const request = http.get({ host: edgeAddress, port: ports.http, path }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+    request.once('error', reject)
+  })
+}
 
 function firstAnswer(port: number, packet: Buffer): Promise<Buffer> {
   return new Promise((resolve, reject) => {
