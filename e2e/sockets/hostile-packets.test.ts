@@ -29,7 +29,10 @@ afterAll(async () => {
 })
 
 /** Sends every packet from one socket and counts the bytes of all answers; ends with a marker the edge answers or after silence. */
-async function bytesInAndOut(port: number, packets: Buffer[]): Promise<{ bytesIn: number; bytesOut: number }> {
+async function bytesInAndOut(
+  port: number,
+  packets: Buffer[],
+): Promise<{ bytesIn: number; bytesOut: number }> {
   const socket = dgram.createSocket('udp4')
   let bytesOut = 0
   let lastAnswerAt = performance.now()
@@ -44,7 +47,8 @@ async function bytesInAndOut(port: number, packets: Buffer[]): Promise<{ bytesIn
     bytesIn += packet.length
   }
   const quietForMs = 300
-  while (performance.now() - lastAnswerAt < quietForMs) await new Promise((resolve) => setTimeout(resolve, 50))
+  while (performance.now() - lastAnswerAt < quietForMs)
+    await new Promise((resolve) => setTimeout(resolve, 50))
   socket.close()
   return { bytesIn, bytesOut }
 }
@@ -68,7 +72,8 @@ function discover(): Buffer {
   return packet
 }
 
-const readRequest = (name: string) => Buffer.concat([Buffer.from([0, 1]), Buffer.from(`${name}\0octet\0blksize\0001432\0`)])
+const readRequest = (name: string) =>
+  Buffer.concat([Buffer.from([0, 1]), Buffer.from(`${name}\0octet\0blksize\0001432\0`)])
 
 function streamHello(): Buffer {
   const packet = Buffer.alloc(240)
@@ -92,7 +97,10 @@ describe('hostile packets', () => {
   })
 
   test('the TFTP port sends less than it got to one that never acknowledges', async () => {
-    const { bytesIn, bytesOut } = await bytesInAndOut(ports.tftp, hostile(readRequest('no-such-file-of-this-name')))
+    const { bytesIn, bytesOut } = await bytesInAndOut(
+      ports.tftp,
+      hostile(readRequest('no-such-file-of-this-name')),
+    )
     expect(bytesOut).toBeLessThanOrEqual(bytesIn * 2)
     await stillServes()
   })
@@ -104,7 +112,15 @@ describe('hostile packets', () => {
   })
 
   test('no path leads TFTP out of what is published', async () => {
-    for (const name of ['../disk.raw', '/etc/passwd', 'b/../../../etc/passwd', '..\\disk.raw', 'boot-files/../disk.raw', './undionly.kpxe/..', 'disk.raw']) {
+    for (const name of [
+      '../disk.raw',
+      '/etc/passwd',
+      'b/../../../etc/passwd',
+      '..\\disk.raw',
+      'boot-files/../disk.raw',
+      './undionly.kpxe/..',
+      'disk.raw',
+    ]) {
       const answer = await firstAnswer(ports.tftp, readRequest(name))
       expect([name, answer.readUInt16BE(0)]).toEqual([name, 5])
       expect([1, 2]).toContain(answer.readUInt16BE(2))
@@ -112,7 +128,13 @@ describe('hostile packets', () => {
   })
 
   test('no path leads HTTP out of what is published', async () => {
-    for (const path of ['/../../etc/passwd', '/b/0123456789abcdef/../../etc/passwd', '/%2e%2e/%2e%2e/etc/passwd', '/b/zzzz/kernel', '/disk.raw']) {
+    for (const path of [
+      '/../../etc/passwd',
+      '/b/0123456789abcdef/../../etc/passwd',
+      '/%2e%2e/%2e%2e/etc/passwd',
+      '/b/zzzz/kernel',
+      '/disk.raw',
+    ]) {
       const status = await statusOf(path)
       expect([path, status]).toEqual([path, status === 400 ? 400 : 404])
     }

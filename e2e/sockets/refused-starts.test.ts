@@ -1,7 +1,13 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { edgePorts, makeBootFiles, portArguments, serveArguments, startLoopbackEdge } from '../lib/loopback-edge.ts'
+import {
+  edgePorts,
+  makeBootFiles,
+  portArguments,
+  serveArguments,
+  startLoopbackEdge,
+} from '../lib/loopback-edge.ts'
 import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
 import { RunningProcess } from '../lib/running-process.ts'
 
@@ -18,7 +24,15 @@ async function refused(args: string[]): Promise<string> {
 }
 
 async function serveWith(vdisk: string, more: string[] = []): Promise<string> {
-  return refused(['serve', '--vdisk', vdisk, '--listen', '127.0.0.1', ...portArguments(await edgePorts()), ...more])
+  return refused([
+    'serve',
+    '--vdisk',
+    vdisk,
+    '--listen',
+    '127.0.0.1',
+    ...portArguments(await edgePorts()),
+    ...more,
+  ])
 }
 
 function fileOf(name: string, size: number): string {
@@ -29,7 +43,9 @@ function fileOf(name: string, size: number): string {
 
 describe('an edge that cannot serve says why in one sentence and ends with 1', () => {
   test('the vDisk file is missing', async () => {
-    expect(await serveWith(path.join(scratch.path, 'absent.raw'))).toMatch(/absent\.raw.*(not exist|not found|no such)/i)
+    expect(await serveWith(path.join(scratch.path, 'absent.raw'))).toMatch(
+      /absent\.raw.*(not exist|not found|no such)/i,
+    )
   })
 
   test('the vDisk file is empty', async () => {
@@ -41,11 +57,19 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
   })
 
   test('the vDisk is a directory', async () => {
-    expect(await serveWith(scratch.path)).toMatch(/neither a (regular )?file nor|not a (regular )?file|directory/i)
+    expect(await serveWith(scratch.path)).toMatch(
+      /neither a (regular )?file nor|not a (regular )?file|directory/i,
+    )
   })
 
   test('the listen address is not on this machine', async () => {
-    const args = ['--vdisk', fileOf('good.raw', 512), '--listen', '192.0.2.7', ...portArguments(await edgePorts())]
+    const args = [
+      '--vdisk',
+      fileOf('good.raw', 512),
+      '--listen',
+      '192.0.2.7',
+      ...portArguments(await edgePorts()),
+    ]
     expect(await refused(['serve', ...args])).toMatch(/192\.0\.2\.7/)
   })
 
