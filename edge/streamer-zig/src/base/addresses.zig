@@ -37,6 +37,16 @@ pub const Mac = extern struct {
         return text;
     }
 
+    /// A JSON string, for std.json.
+    pub fn jsonStringify(mac: Mac, json: anytype) !void {
+        try json.print("\"{f}\"", .{mac});
+    }
+
+    pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !Mac {
+        const text = try std.json.innerParse([]const u8, allocator, source, options);
+        return parse(text) catch error.UnexpectedToken;
+    }
+
     pub fn eql(a: Mac, b: Mac) bool {
         return std.mem.eql(u8, &a.bytes, &b.bytes);
     }
@@ -93,6 +103,16 @@ pub const Ip4 = extern struct {
     pub fn format(ip: Ip4, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         const b = ip.bytes;
         try writer.print("{d}.{d}.{d}.{d}", .{ b[0], b[1], b[2], b[3] });
+    }
+
+    /// A JSON string, for std.json.
+    pub fn jsonStringify(ip: Ip4, json: anytype) !void {
+        try json.print("\"{f}\"", .{ip});
+    }
+
+    pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !Ip4 {
+        const text = try std.json.innerParse([]const u8, allocator, source, options);
+        return parse(text) catch error.UnexpectedToken;
     }
 
     pub fn eql(a: Ip4, b: Ip4) bool {

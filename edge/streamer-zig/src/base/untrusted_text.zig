@@ -28,6 +28,10 @@ pub const UntrustedText = struct {
         return text.buffer[0..text.size];
     }
 
+    pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !UntrustedText {
+        return .init(try std.json.innerParse([]const u8, allocator, source, options));
+    }
+
     pub fn eql(a: *const UntrustedText, b: *const UntrustedText) bool {
         return std.mem.eql(u8, a.slice(), b.slice());
     }

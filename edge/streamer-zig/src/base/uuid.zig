@@ -67,6 +67,16 @@ pub const Uuid = struct {
         return text;
     }
 
+    /// A JSON string, for std.json.
+    pub fn jsonStringify(uuid: Uuid, json: anytype) !void {
+        try json.print("\"{f}\"", .{uuid});
+    }
+
+    pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.json.ParseOptions) !Uuid {
+        const text = try std.json.innerParse([]const u8, allocator, source, options);
+        return parse(text) catch error.UnexpectedToken;
+    }
+
     pub fn eql(a: Uuid, b: Uuid) bool {
         return std.mem.eql(u8, &a.bytes, &b.bytes);
     }
@@ -106,4 +116,15 @@ test "text that is not a UUID is refused" {
         "00112233-4455-6677-889--aabbccddeeff",
     };
     for (wrong) |text| try testing.expectError(error.InvalidUuid, Uuid.parse(text));
+}
+
+test "a UUID is a string in JSON" {
+    const text = "\"00112233-4455-6677-8899-aabbccddeeff\"";
+    const parsed = try std.json.parseFromSlice(Uuid, testing.allocator, text, .{});
+    defer parsed.deinit();
+    var buffer: [Uuid.text_size + 2]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    try std.json.Stringify.value(parsed.value, .{}, &writer);
+    try testing.expectEqualStrings(text, writer.buffered());
+    try testing.expectError(error.UnexpectedToken, std.json.parseFromSlice(Uuid, testing.allocator, "\"x\"", .{}));
 }

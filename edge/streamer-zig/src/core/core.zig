@@ -4,6 +4,11 @@ pub const StreamServer = @import("stream_server.zig");
 pub const boot_phase = @import("boot_phase.zig");
 pub const boot = @import("boot.zig");
 pub const boot_report = @import("boot_report.zig");
+pub const boot_policy = @import("boot_policy.zig");
+pub const BootPolicy = boot_policy.BootPolicy;
+pub const desired_state = @import("desired_state.zig");
+pub const uplink = @import("uplink.zig");
+pub const uplink_message = @import("uplink_message.zig");
 pub const BootTable = @import("boot_table.zig").BootTable;
 
 test {
@@ -12,4 +17,8 @@ test {
     _ = boot;
     _ = boot_report;
     _ = @import("boot_table.zig");
+    _ = boot_policy;
+    _ = desired_state;
+    _ = uplink;
+    _ = uplink_message;
 }

@@ -1,0 +1,205 @@
+//! Which device boots what: from a verified desired state, or one disk for everyone (standalone). Pure; a lookup
+//! costs a binary search.
+
+const std = @import("std");
+const base = @import("base");
+const boot_module = @import("boot.zig");
+const desired_state = @import("desired_state.zig");
+const assert = std.debug.assert;
+
+const DesiredState = desired_state.DesiredState;
+
+pub const Target = struct {
+    assignment: boot_module.Assignment,
+    /// Text of one line of printable ASCII.
+    command_line: []const u8,
+};
+
+pub const Decision = union(enum) {
+    target: Target,
+    /// Not in the desired state, and those devices are to be ignored.
+    unknown_device,
+    disabled,
+    /// The device is to boot a version that the desired state does not describe, or describes in a way that
+    /// cannot be used.
+    version_missing,
+};
+
+pub const BootPolicy = struct {
+    source: union(enum) {
+        /// No desired state yet: nothing boots.
+        nothing,
+        /// One disk for every device.
+        standalone: Target,
+        state: *const DesiredState,
+    },
+    /// Of `state.devices`, sorted by MAC address.
+    devices: []const Entry = &.{},
+
+    const Entry = struct { mac: u48, index: u32 };
+
+    pub const nothing: BootPolicy = .{ .source = .nothing };
+
+    pub fn standalone(target: Target) BootPolicy {
+        return .{ .source = .{ .standalone = target } };
+    }
+
+    /// The state, and what is allocated here, must outlive the policy. A MAC address that occurs twice belongs to
+    /// the device that is named first.
+    pub fn init(arena: std.mem.Allocator, state: *const DesiredState) error{OutOfMemory}!BootPolicy {
+        const entries = try arena.alloc(Entry, state.devices.len);
+        for (entries, state.devices, 0..) |*entry, device, index|
+            entry.* = .{ .mac = device.mac.toInt(), .index = @intCast(index) };
+        std.mem.sort(Entry, entries, {}, before);
+        return .{ .source = .{ .state = state }, .devices = entries };
+    }
+
+    pub fn decide(policy: *const BootPolicy, mac: base.Mac) Decision {
+        switch (policy.source) {
+            .nothing => return .unknown_device,
+            .standalone => |target| return .{ .target = target },
+            .state => |state| {
+                const index = policy.find(mac) orelse return switch (state.unknownDevices) {
+                    .ignore => .unknown_device,
+                    .boot => firstVersion(state),
+                };
+                const device = &state.devices[index];
+                if (!device.enabled) return .disabled;
+                return decideVersion(state, device);
+            },
+        }
+    }
+
+    fn find(policy: *const BootPolicy, mac: base.Mac) ?u32 {
+        const wanted = mac.toInt();
+        const at = std.sort.lowerBound(Entry, policy.devices, wanted, compare);
+        if (at == policy.devices.len or policy.devices[at].mac != wanted) return null;
+        return policy.devices[at].index;
+    }
+
+    fn compare(wanted: u48, entry: Entry) std.math.Order {
+        return std.math.order(wanted, entry.mac);
+    }
+
+    fn before(_: void, a: Entry, b: Entry) bool {
+        if (a.mac != b.mac) return a.mac < b.mac;
+        return a.index < b.index;
+    }
+};
+
+fn decideVersion(state: *const DesiredState, device: *const desired_state.Device) Decision {
+    for (state.vdisks) |*vdisk| {
+        for (vdisk.versions) |*version| {
+            if (!version.id.eql(device.versionId)) continue;
+            return targetOf(vdisk, version, device.id);
+        }
+    }
+    return .version_missing;
+}
+
+fn firstVersion(state: *const DesiredState) Decision {
+    if (state.vdisks.len == 0 or state.vdisks[0].versions.len == 0) return .version_missing;
+    return targetOf(&state.vdisks[0], &state.vdisks[0].versions[0], null);
+}
+
+fn targetOf(
+    vdisk: *const desired_state.Vdisk,
+    version: *const desired_state.Version,
+    device_id: ?base.Uuid,
+) Decision {
+    if (!isCommandLine(version.commandLine)) return .version_missing;
+    return .{ .target = .{
+        .assignment = .{
+            .version_id = version.id,
+            .vdisk_id = vdisk.id,
+            .device_id = device_id,
+            .managed = true,
+            .loader_files = .{
+                .kernel = version.kernelPath != null,
+                .initrd = version.kernelPath != null and version.initrdPath != null,
+            },
+        },
+        .command_line = version.commandLine,
+    } };
+}
+
+/// What goes into a boot script must not be able to end its line.
+pub fn isCommandLine(text: []const u8) bool {
+    if (text.len > desired_state.command_line_size_max) return false;
+    for (text) |byte| if (!std.ascii.isPrint(byte)) return false;
+    return true;
+}
+
+const testing = std.testing;
+
+fn uuid(number: u8) base.Uuid {
+    return .fromRandom(@splat(number));
+}
+
+fn testMac(number: u8) base.Mac {
+    return .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } };
+}
+
+const test_versions = [_]desired_state.Version{
+    .{ .id = uuid(1), .number = 1, .sizeBytes = 512, .diskPath = "d", .kernelPath = "k", .commandLine = "quiet" },
+    .{ .id = uuid(2), .number = 2, .sizeBytes = 512, .diskPath = "d", .commandLine = "quiet\nshell" },
+};
+
+const test_vdisks = [_]desired_state.Vdisk{
+    .{ .id = uuid(30), .name = "disk", .versions = &test_versions },
+};
+
+const test_devices = [_]desired_state.Device{
+    .{ .id = uuid(13), .name = "c", .mac = testMac(3), .versionId = uuid(1), .enabled = false },
+    .{ .id = uuid(12), .name = "b", .mac = testMac(2), .versionId = uuid(2), .enabled = true },
+    .{ .id = uuid(11), .name = "a", .mac = testMac(1), .versionId = uuid(1), .enabled = true },
+    .{ .id = uuid(15), .name = "e", .mac = testMac(1), .versionId = uuid(2), .enabled = true },
+    .{ .id = uuid(14), .name = "d", .mac = testMac(4), .versionId = uuid(9), .enabled = true },
+};
+
+fn testState(unknown: desired_state.UnknownDevices) DesiredState {
+    return .{
+        .edgeId = uuid(20),
+        .organizationId = uuid(21),
+        .siteId = uuid(22),
+        .siteName = "",
+        .incarnation = 1,
+        .counter = 1,
+        .unknownDevices = unknown,
+        .vdisks = &test_vdisks,
+        .devices = &test_devices,
+        .powerOns = &.{},
+    };
+}
+
+test "each device gets the version that the desired state says" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const state = testState(.ignore);
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    const target = policy.decide(testMac(1)).target;
+    try testing.expect(target.assignment.device_id.?.eql(uuid(11)));
+    try testing.expect(target.assignment.version_id.eql(uuid(1)));
+    try testing.expect(target.assignment.loader_files.kernel);
+    try testing.expect(!target.assignment.loader_files.initrd);
+    try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(2))));
+    try testing.expectEqual(.disabled, std.meta.activeTag(policy.decide(testMac(3))));
+    try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(4))));
+    try testing.expectEqual(.unknown_device, std.meta.activeTag(policy.decide(testMac(5))));
+}
+
+test "unknown devices boot the first version where that is wanted" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const state = testState(.boot);
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    const target = policy.decide(testMac(5)).target;
+    try testing.expectEqual(null, target.assignment.device_id);
+    try testing.expect(target.assignment.version_id.eql(uuid(1)));
+}
+
+test "without a desired state nothing boots, standalone everything does" {
+    try testing.expectEqual(.unknown_device, std.meta.activeTag(BootPolicy.nothing.decide(testMac(1))));
+    const policy: BootPolicy = .standalone(.{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" });
+    try testing.expect(policy.decide(testMac(77)).target.assignment.version_id.eql(uuid(7)));
+}

@@ -1,0 +1,169 @@
+//! The desired state as the API sends it (packages/proto/UPLINK.md, `desiredState` in src/uplink.ts): envelope,
+//! signature, schema, limits. What passes here is safe to act on. It must never look at a clock: an old snapshot is
+//! told by its pair alone.
+
+const std = @import("std");
+const base = @import("base");
+const assert = std.debug.assert;
+const Ed25519 = std.crypto.sign.Ed25519;
+
+pub const envelope_size_max = 8 << 20;
+pub const devices_max = 20_000;
+pub const vdisks_max = 256;
+pub const versions_max = 1024;
+pub const power_ons_max = 1024;
+pub const command_line_size_max = 1024;
+pub const schema = 1;
+
+/// JSON numbers of the protocol are at most 2^53 - 1.
+const number_max = (1 << 53) - 1;
+
+/// Only a higher pair replaces what an edge has; a restored control plane starts a new incarnation.
+pub const Pair = struct {
+    incarnation: u64 = 0,
+    counter: u64 = 0,
+
+    pub fn isHigher(pair: Pair, than: Pair) bool {
+        if (pair.incarnation != than.incarnation) return pair.incarnation > than.incarnation;
+        return pair.counter > than.counter;
+    }
+};
+
+pub const UnknownDevices = enum { ignore, boot };
+
+/// Names are those of the JSON.
+pub const Version = struct {
+    id: base.Uuid,
+    number: u64,
+    sizeBytes: u64,
+    diskPath: []const u8,
+    kernelPath: ?[]const u8 = null,
+    initrdPath: ?[]const u8 = null,
+    commandLine: []const u8,
+};
+
+pub const Vdisk = struct { id: base.Uuid, name: []const u8, versions: []const Version };
+
+pub const Device = struct {
+    id: base.Uuid,
+    name: []const u8,
+    mac: base.Mac,
+    versionId: base.Uuid,
+    enabled: bool,
+};
+
+pub const PowerOn = struct { id: base.Uuid, deviceId: base.Uuid, mac: base.Mac };
+
+pub const DesiredState = struct {
+    edgeId: base.Uuid,
+    organizationId: base.Uuid,
+    siteId: base.Uuid,
+    siteName: []const u8,
+    incarnation: u64,
+    counter: u64,
+    unknownDevices: UnknownDevices,
+    vdisks: []const Vdisk,
+    devices: []const Device,
+    powerOns: []const PowerOn,
+
+    pub fn pair(state: *const DesiredState) Pair {
+        return .{ .incarnation = state.incarnation, .counter = state.counter };
+    }
+};
+
+pub const Envelope = struct { payload: []const u8, signature: []const u8, keyId: []const u8 };
+
+pub const Refusal = error{
+    TooLarge,
+    EnvelopeMalformed,
+    SignatureInvalid,
+    SchemaTooNew,
+    StateMalformed,
+    OtherEdge,
+    NotHigher,
+    OutOfMemory,
+};
+
+/// What the edge was told at enrolment.
+pub const Expected = struct {
+    edge_id: base.Uuid,
+    signing_key: [32]u8,
+    /// Of the state that the edge has; nothing at most as high is taken.
+    above: ?Pair = null,
+};
+
+/// Verifies an envelope and reads its state. Everything returned lives in `arena`, or points into `text`.
+pub fn accept(arena: std.mem.Allocator, text: []const u8, expected: Expected) Refusal!DesiredState {
+    if (text.len > envelope_size_max) return error.TooLarge;
+    const envelope = parse(Envelope, arena, text) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Malformed => error.EnvelopeMalformed,
+    };
+    try verify(envelope, expected.signing_key);
+    const Head = struct { schema: u64 };
+    const head = parse(Head, arena, envelope.payload) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Malformed => error.StateMalformed,
+    };
+    if (head.schema > schema) return error.SchemaTooNew;
+    const state = parse(DesiredState, arena, envelope.payload) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Malformed => error.StateMalformed,
+    };
+    try checkLimits(&state);
+    if (!state.edgeId.eql(expected.edge_id)) return error.OtherEdge;
+    if (expected.above) |above| if (!state.pair().isHigher(above)) return error.NotHigher;
+    return state;
+}
+
+pub fn sentence(refusal: Refusal) []const u8 {
+    return switch (refusal) {
+        error.TooLarge => "it is larger than 8 MiB",
+        error.EnvelopeMalformed => "it is not a state envelope",
+        error.SignatureInvalid => "its signature is not by the organization's key that was pinned at enrolment",
+        error.SchemaTooNew => "its schema is newer than this edge knows; update the edge",
+        error.StateMalformed => "it is not a desired state",
+        error.OtherEdge => "it is for another edge",
+        error.NotHigher => "it is not newer than the state that this edge has",
+        error.OutOfMemory => "there is not enough memory",
+    };
+}
+
+fn verify(envelope: Envelope, key: [32]u8) Refusal!void {
+    const decoder = std.base64.standard.Decoder;
+    var raw: [Ed25519.Signature.encoded_length]u8 = undefined;
+    const size = decoder.calcSizeForSlice(envelope.signature) catch return error.EnvelopeMalformed;
+    if (size != raw.len) return error.EnvelopeMalformed;
+    decoder.decode(&raw, envelope.signature) catch return error.EnvelopeMalformed;
+    const public_key = Ed25519.PublicKey.fromBytes(key) catch return error.SignatureInvalid;
+    const signature: Ed25519.Signature = .fromBytes(raw);
+    var verifier = signature.verifier(public_key) catch return error.SignatureInvalid;
+    verifier.update("bootfarm-state-v1\n");
+    verifier.update(envelope.payload);
+    verifier.verify() catch return error.SignatureInvalid;
+}
+
+fn parse(comptime T: type, arena: std.mem.Allocator, text: []const u8) error{ Malformed, OutOfMemory }!T {
+    return std.json.parseFromSliceLeaky(T, arena, text, .{
+        .ignore_unknown_fields = true,
+        .max_value_len = envelope_size_max,
+    }) catch |err| switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        else => error.Malformed,
+    };
+}
+
+fn checkLimits(state: *const DesiredState) Refusal!void {
+    if (state.devices.len > devices_max) return error.TooLarge;
+    if (state.vdisks.len > vdisks_max) return error.TooLarge;
+    if (state.powerOns.len > power_ons_max) return error.TooLarge;
+    if (state.incarnation > number_max) return error.StateMalformed;
+    if (state.counter > number_max) return error.StateMalformed;
+    var version_count: usize = 0;
+    for (state.vdisks) |vdisk| version_count += vdisk.versions.len;
+    if (version_count > versions_max) return error.TooLarge;
+}
+
+test {
+    _ = @import("desired_state_test.zig");
+}

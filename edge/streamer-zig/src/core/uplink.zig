@@ -1,0 +1,253 @@
+//! When the edge says what to the API, and what an answer means (packages/proto/UPLINK.md). Pure: time and random
+//! numbers come in. Reports and heartbeats share one line of requests (`Sender`), the long poll has its own (`Poller`).
+//! A batch of reports is never dropped, whatever the API answers.
+
+const std = @import("std");
+const base = @import("base");
+const assert = std.debug.assert;
+
+pub const heartbeat_interval_ms = 5_000;
+pub const poll_wait_ms = 25_000;
+pub const retry_first_ms = 1_000;
+pub const retry_most_ms = 30_000;
+/// A new report may be followed by others at once; they go out together.
+pub const report_delay_ms = 50;
+
+/// What came back for a request.
+pub const Answer = union(enum) {
+    /// Nothing: no connection, no answer in time, or none that can be read.
+    nothing,
+    ok,
+    refused: struct { status: u16, code: Code, expected_seq: ?u64 = null },
+};
+
+pub const Code = enum {
+    join_token_unknown,
+    join_token_used,
+    join_token_expired,
+    edge_unknown,
+    edge_revoked,
+    signature_invalid,
+    stale_epoch,
+    invalid_body,
+    report_gap,
+    too_large,
+    unavailable,
+    /// One that this version does not know.
+    other,
+
+    pub fn parse(text: []const u8) Code {
+        return std.meta.stringToEnum(Code, text) orelse .other;
+    }
+};
+
+/// Waiting times of one kind of request.
+pub const BackOff = struct {
+    failures: u8 = 0,
+    not_before_ms: u64 = 0,
+
+    pub fn reset(back_off: *BackOff) void {
+        back_off.* = .{};
+    }
+
+    /// 1 s doubling to 30 s, of which a random part between half and all, so that edges of one site do not
+    /// come back together.
+    pub fn fail(back_off: *BackOff, now_ms: u64, random: u64) void {
+        const doublings: u6 = @intCast(@min(back_off.failures, 5));
+        const whole_ms = @min(@as(u64, retry_first_ms) << doublings, retry_most_ms);
+        const half_ms = whole_ms / 2;
+        back_off.failures +|= 1;
+        back_off.not_before_ms = now_ms + half_ms + random % (half_ms + 1);
+    }
+};
+
+pub const Effect = union(enum) {
+    none,
+    /// The API's cursor is elsewhere: go on from this seq.
+    rewind: u64,
+    /// The edge is revoked or unknown: nothing more is sent.
+    stop,
+};
+
+pub const Sender = struct {
+    reports: BackOff = .{},
+    heartbeats: BackOff = .{},
+    stopped: bool = false,
+    next_heartbeat_ms: u64 = 0,
+
+    pub const Step = union(enum) {
+        reports,
+        heartbeat,
+        /// Nothing to do before this time, unless a report comes in.
+        wait_until_ms: u64,
+        stopped,
+    };
+
+    /// Heartbeats first: they are small, and reports may go on for long.
+    pub fn next(sender: *const Sender, now_ms: u64, backlog: u64) Step {
+        if (sender.stopped) return .stopped;
+        const heartbeat_ms = @max(sender.next_heartbeat_ms, sender.heartbeats.not_before_ms);
+        if (now_ms >= heartbeat_ms) return .heartbeat;
+        if (backlog == 0) return .{ .wait_until_ms = heartbeat_ms };
+        if (now_ms >= sender.reports.not_before_ms) return .reports;
+        return .{ .wait_until_ms = @min(heartbeat_ms, sender.reports.not_before_ms) };
+    }
+
+    pub fn heartbeatAnswered(sender: *Sender, now_ms: u64, random: u64, answer: Answer) Effect {
+        sender.next_heartbeat_ms = now_ms + heartbeat_interval_ms;
+        switch (answer) {
+            .ok => {
+                sender.heartbeats.reset();
+                // The API is back: waiting reports need not sit out their time.
+                sender.reports.not_before_ms = @min(sender.reports.not_before_ms, now_ms);
+            },
+            .nothing => sender.heartbeats.fail(now_ms, random),
+            .refused => |refused| {
+                sender.heartbeats.fail(now_ms, random);
+                return sender.refusal(refused.code);
+            },
+        }
+        return .none;
+    }
+
+    pub fn reportsAnswered(sender: *Sender, now_ms: u64, random: u64, answer: Answer) Effect {
+        switch (answer) {
+            .ok => sender.reports.reset(),
+            .nothing => sender.reports.fail(now_ms, random),
+            .refused => |refused| {
+                if (refused.code == .report_gap) if (refused.expected_seq) |seq| {
+                    // An API that asks for the same again and again must not make a busy loop.
+                    if (sender.reports.failures > 0) sender.reports.fail(now_ms, random) else sender.reports.failures = 1;
+                    return .{ .rewind = seq };
+                };
+                sender.reports.fail(now_ms, random);
+                return sender.refusal(refused.code);
+            },
+        }
+        return .none;
+    }
+
+    fn refusal(sender: *Sender, code: Code) Effect {
+        if (code != .edge_revoked) return .none;
+        sender.stopped = true;
+        return .stop;
+    }
+};
+
+pub const Poller = struct {
+    back_off: BackOff = .{},
+    stopped: bool = false,
+
+    pub const Step = union(enum) { poll, wait_until_ms: u64, stopped };
+
+    pub fn next(poller: *const Poller, now_ms: u64) Step {
+        if (poller.stopped) return .stopped;
+        if (now_ms >= poller.back_off.not_before_ms) return .poll;
+        return .{ .wait_until_ms = poller.back_off.not_before_ms };
+    }
+
+    /// `usable`: the answer held a state that was taken, or said that there is none. A state that is refused would
+    /// come again at once.
+    pub fn answered(poller: *Poller, now_ms: u64, random: u64, answer: Answer, usable: bool) Effect {
+        switch (answer) {
+            .ok => if (usable) poller.back_off.reset() else poller.back_off.fail(now_ms, random),
+            .nothing => poller.back_off.fail(now_ms, random),
+            .refused => |refused| {
+                poller.back_off.fail(now_ms, random);
+                if (refused.code == .edge_revoked) {
+                    poller.stopped = true;
+                    return .stop;
+                }
+            },
+        }
+        return .none;
+    }
+};
+
+/// Power-on commands that were carried out. An API repeats them until they are a minute old; each is carried out
+/// once as long as its id is among the last ones kept.
+pub const PowerOnLog = struct {
+    ids: [capacity]base.Uuid = @splat(.zero),
+    next: u32 = 0,
+
+    pub const capacity = 4096;
+
+    /// False when the id was seen before.
+    pub fn add(log: *PowerOnLog, id: base.Uuid) bool {
+        for (&log.ids) |*known| if (known.eql(id)) return false;
+        log.ids[log.next] = id;
+        log.next = (log.next + 1) % capacity;
+        return true;
+    }
+};
+
+const testing = std.testing;
+
+test "heartbeats come every five seconds and reports in between" {
+    var sender: Sender = .{};
+    try testing.expectEqual(Sender.Step.heartbeat, sender.next(100, 5));
+    _ = sender.heartbeatAnswered(110, 0, .ok);
+    try testing.expectEqual(Sender.Step.reports, sender.next(111, 5));
+    _ = sender.reportsAnswered(120, 0, .ok);
+    try testing.expectEqual(Sender.Step{ .wait_until_ms = 5110 }, sender.next(121, 0));
+    try testing.expectEqual(Sender.Step.heartbeat, sender.next(5110, 0));
+}
+
+test "retries wait 1 s doubling to 30 s with jitter, and end when the API is back" {
+    var back_off: BackOff = .{};
+    var prng: base.Prng = .init(3);
+    for ([_]u64{ 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000 }) |whole_ms| {
+        back_off.fail(7, prng.nextU64());
+        try testing.expect(back_off.not_before_ms >= 7 + whole_ms / 2);
+        try testing.expect(back_off.not_before_ms <= 7 + whole_ms);
+    }
+    var sender: Sender = .{};
+    for (0..300) |_| _ = sender.reportsAnswered(0, 0, .nothing);
+    _ = sender.heartbeatAnswered(1, 0, .ok);
+    try testing.expectEqual(Sender.Step.reports, sender.next(1, 1));
+}
+
+test "a refused batch is kept and tried again later, a gap is declared at once" {
+    var sender: Sender = .{};
+    _ = sender.heartbeatAnswered(0, 0, .ok);
+    const invalid: Answer = .{ .refused = .{ .status = 400, .code = .invalid_body } };
+    try testing.expectEqual(Effect.none, sender.reportsAnswered(0, 0, invalid));
+    try testing.expectEqual(Sender.Step{ .wait_until_ms = 500 }, sender.next(1, 1));
+    sender.reports.reset();
+    const gap: Answer = .{ .refused = .{ .status = 409, .code = .report_gap, .expected_seq = 4 } };
+    try testing.expectEqual(Effect{ .rewind = 4 }, sender.reportsAnswered(1, 0, gap));
+    try testing.expectEqual(Sender.Step.reports, sender.next(2, 1));
+    try testing.expectEqual(Effect{ .rewind = 4 }, sender.reportsAnswered(2, 0, gap));
+    try testing.expectEqual(std.meta.Tag(Sender.Step).wait_until_ms, std.meta.activeTag(sender.next(3, 1)));
+}
+
+test "a revoked edge says nothing more" {
+    var sender: Sender = .{};
+    var poller: Poller = .{};
+    const revoked: Answer = .{ .refused = .{ .status = 403, .code = .edge_revoked } };
+    try testing.expectEqual(Effect.stop, sender.heartbeatAnswered(0, 0, revoked));
+    try testing.expectEqual(Effect.stop, poller.answered(0, 0, revoked, false));
+    try testing.expectEqual(Sender.Step.stopped, sender.next(90_000, 3));
+    try testing.expectEqual(Poller.Step.stopped, poller.next(90_000));
+}
+
+test "a state that is refused is not asked for again at once" {
+    var poller: Poller = .{};
+    _ = poller.answered(0, 0, .ok, false);
+    try testing.expectEqual(Poller.Step{ .wait_until_ms = 500 }, poller.next(1));
+    _ = poller.answered(1, 0, .ok, true);
+    try testing.expectEqual(Poller.Step.poll, poller.next(1));
+}
+
+test "a power-on is carried out once" {
+    var log: PowerOnLog = .{};
+    const id: base.Uuid = .fromRandom(@splat(5));
+    try testing.expect(log.add(id));
+    try testing.expect(!log.add(id));
+    for (0..PowerOnLog.capacity - 1) |index| {
+        var bytes: [16]u8 = @splat(1);
+        std.mem.writeInt(u64, bytes[8..16], index, .big);
+        try testing.expect(log.add(.fromBytes(bytes)));
+    }
+    try testing.expect(!log.add(id));
+}

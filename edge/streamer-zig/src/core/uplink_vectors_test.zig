@@ -1,0 +1,114 @@
+//! The golden vectors of packages/proto/vectors/uplink-v1.json, read by the TypeScript tests as well.
+
+const std = @import("std");
+const base = @import("base");
+const desired_state = @import("desired_state.zig");
+const uplink_message = @import("uplink_message.zig");
+
+const testing = std.testing;
+const Ed25519 = std.crypto.sign.Ed25519;
+
+const Key = struct { seedHex: []const u8, publicKey: []const u8 };
+
+const Vectors = struct {
+    version: u32,
+    edgeId: base.Uuid,
+    edgeKey: Key,
+    organizationKey: Key,
+    requests: []const struct {
+        method: []const u8,
+        path: []const u8,
+        edgeId: []const u8,
+        bootEpoch: u64,
+        counter: u64,
+        body: []const u8,
+        signedText: []const u8,
+        signature: []const u8,
+    },
+    states: []const struct { name: []const u8, verdict: []const u8, envelope: desired_state.Envelope },
+};
+
+fn load() !std.json.Parsed(Vectors) {
+    const parsed = try std.json.parseFromSlice(Vectors, testing.allocator, @embedFile("uplink_vectors_json"), .{
+        .ignore_unknown_fields = true,
+    });
+    try testing.expectEqual(1, parsed.value.version);
+    return parsed;
+}
+
+test "requests are signed like the golden ones" {
+    const parsed = try load();
+    defer parsed.deinit();
+    const vectors = parsed.value;
+    var seed: [32]u8 = undefined;
+    _ = try std.fmt.hexToBytes(&seed, vectors.edgeKey.seedHex);
+    const key = try Ed25519.KeyPair.generateDeterministic(seed);
+    try testing.expectEqualStrings(vectors.edgeKey.publicKey, &uplink_message.keyText(key.public_key.toBytes()));
+    try testing.expect(vectors.requests.len >= 4);
+    for (vectors.requests) |request| {
+        const facts: uplink_message.Facts = .{
+            .method = request.method,
+            .path = request.path,
+            .edge_id = if (std.mem.eql(u8, request.edgeId, "-")) null else try .parse(request.edgeId),
+            .boot_epoch = request.bootEpoch,
+            .counter = request.counter,
+            .body = request.body,
+        };
+        var buffer: [512]u8 = undefined;
+        var writer: std.Io.Writer = .fixed(&buffer);
+        try uplink_message.writeSignedText(&writer, facts);
+        try testing.expectEqualStrings(request.signedText, writer.buffered());
+        try testing.expectEqualStrings(request.signature, &uplink_message.sign(key, facts));
+    }
+}
+
+test "states get the verdict of the golden ones" {
+    const parsed = try load();
+    defer parsed.deinit();
+    const vectors = parsed.value;
+    const expected: desired_state.Expected = .{
+        .edge_id = vectors.edgeId,
+        .signing_key = try uplink_message.parseKey(vectors.organizationKey.publicKey),
+    };
+    for (vectors.states) |state| {
+        var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+        defer arena.deinit();
+        const text = try std.json.Stringify.valueAlloc(arena.allocator(), state.envelope, .{});
+        const verdict: []const u8 = if (desired_state.accept(arena.allocator(), text, expected)) |accepted| blk: {
+            try testing.expectEqual(1, accepted.devices.len);
+            try testing.expectEqualStrings("demo/disk.raw", accepted.vdisks[0].versions[0].diskPath);
+            break :blk "accepted";
+        } else |err| switch (err) {
+            error.SignatureInvalid => "signature_invalid",
+            error.SchemaTooNew => "schema_too_new",
+            error.OtherEdge => "other_edge",
+            error.StateMalformed => "state_malformed",
+            else => |other| return other,
+        };
+        try testing.expectEqualStrings(state.verdict, verdict);
+    }
+}
+
+test "only a higher pair is taken" {
+    const parsed = try load();
+    defer parsed.deinit();
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const text = try std.json.Stringify.valueAlloc(arena.allocator(), parsed.value.states[0].envelope, .{});
+    const key = try uplink_message.parseKey(parsed.value.organizationKey.publicKey);
+    // The golden state is (1, 6).
+    const cases = [_]struct { above: desired_state.Pair, taken: bool }{
+        .{ .above = .{ .incarnation = 1, .counter = 5 }, .taken = true },
+        .{ .above = .{ .incarnation = 0, .counter = 99 }, .taken = true },
+        .{ .above = .{ .incarnation = 1, .counter = 6 }, .taken = false },
+        .{ .above = .{ .incarnation = 2, .counter = 0 }, .taken = false },
+    };
+    for (cases) |case| {
+        const result = desired_state.accept(arena.allocator(), text, .{
+            .edge_id = parsed.value.edgeId,
+            .signing_key = key,
+            .above = case.above,
+        });
+        if (case.taken) _ = try result else try testing.expectError(error.NotHigher, result);
+    }
+}

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import {
+  desiredState,
+  enrolRequest,
+  heartbeat,
+  reportBatch,
+  stateEnvelope,
+  stateQuery,
+} from '../src/uplink.ts'
+import {
+  publicKeyOf,
+  signText,
+  stateSignedText,
+  type UplinkRequestFacts,
+  uplinkSignedText,
+  verifyText,
+} from '../src/uplink-signature.ts'
+
+interface Key {
+  seedHex: string
+  publicKey: string
+}
+
+interface RequestVector extends Omit<UplinkRequestFacts, 'body'> {
+  name: string
+  body: string
+  signedText: string
+  signature: string
+}
+
+interface StateVector {
+  name: string
+  verdict: string
+  envelope: { payload: string; signature: string; keyId: string }
+}
+
+interface Vectors {
+  edgeId: string
+  edgeKey: Key
+  organizationKey: Key
+  requests: RequestVector[]
+  states: StateVector[]
+}
+
+const vectors: Vectors = JSON.parse(
+  readFileSync(new URL('../vectors/uplink-v1.json', import.meta.url), 'utf8'),
+)
+
+const seedOf = (key: Key) => Buffer.from(key.seedHex, 'hex')
+
+describe('the golden requests of the uplink', () => {
+  test('public keys follow from their seeds', () => {
+    for (const key of [vectors.edgeKey, vectors.organizationKey]) {
+      expect(publicKeyOf(seedOf(key))).toBe(key.publicKey)
+    }
+  })
+
+  test.each(vectors.requests)('$name is signed as written', (vector) => {
+    const text = uplinkSignedText({ ...vector, body: Buffer.from(vector.body) })
+    expect(text).toBe(vector.signedText)
+    expect(signText(text, seedOf(vectors.edgeKey))).toBe(vector.signature)
+    expect(verifyText(text, vector.signature, vectors.edgeKey.publicKey)).toBe(true)
+    expect(verifyText(`${text} `, vector.signature, vectors.edgeKey.publicKey)).toBe(false)
+  })
+
+  test('their bodies are what the API accepts', () => {
+    const bodyOf = (name: string) =>
+      JSON.parse(vectors.requests.find((vector) => vector.name === name)?.body ?? 'null')
+    expect(enrolRequest.safeParse(bodyOf('enrolment')).error).toBeUndefined()
+    expect(reportBatch.safeParse(bodyOf('reports')).error).toBeUndefined()
+    expect(heartbeat.safeParse(bodyOf('heartbeat')).error).toBeUndefined()
+    const path = vectors.requests.find((vector) => vector.name === 'state')?.path ?? ''
+    const query = Object.fromEntries(new URL(path, 'http://edge').searchParams)
+    expect(stateQuery.parse(query)).toEqual({ after: '1.5', waitMs: 25_000 })
+  })
+})
+
+describe('the golden states of the uplink', () => {
+  test.each(vectors.states)('$name: $verdict', ({ envelope, verdict }) => {
+    expect(stateEnvelope.safeParse(envelope).error).toBeUndefined()
+    const text = stateSignedText(envelope.payload)
+    const genuine = verifyText(text, envelope.signature, vectors.organizationKey.publicKey)
+    expect(genuine).toBe(verdict !== 'signature_invalid')
+    const parsed = desiredState.safeParse(JSON.parse(envelope.payload))
+    const usable = genuine && parsed.success && parsed.data.edgeId === vectors.edgeId
+    expect(usable).toBe(verdict === 'accepted')
+  })
+})
