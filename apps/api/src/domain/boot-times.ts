@@ -1,0 +1,27 @@
+/** How boots of one span went; µs from begin to ready, null where none was ready. */
+export interface BootTimes {
+  readyCount: number
+  failedCount: number
+  generatedCount: number
+  p50Us: number | null
+  p95Us: number | null
+}
+
+const dayMs = 86_400_000
+const noBoots: BootTimes = { readyCount: 0, failedCount: 0, generatedCount: 0, p50Us: null, p95Us: null }
+
+/** The last `count` UTC days up to that of `now`, as YYYY-MM-DD, oldest first. */
+export function daysBefore(now: Date, count: number): string[] {
+  return Array.from({ length: count }, (_, index) =>
+    new Date(now.getTime() - (count - 1 - index) * dayMs).toISOString().slice(0, 10),
+  )
+}
+
+/** One row for each day, empty where `rows` has none. */
+export function fillDays(
+  days: string[],
+  rows: (BootTimes & { day: string })[],
+): (BootTimes & { day: string })[] {
+  const byDay = new Map(rows.map((row) => [row.day, row]))
+  return days.map((day) => byDay.get(day) ?? { day, ...noBoots })
+}

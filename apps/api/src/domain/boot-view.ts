@@ -1,0 +1,113 @@
+import { bootCauses, bootOutcomes, bootPhases, valueSources } from '@bootfarm/proto/boot-phases'
+import { z } from 'zod'
+import { pageInput, pageOf } from './keyset.ts'
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+const count = z.number().int().nonnegative()
+
+export const bootPhaseView = z.object({
+  name: z.enum(bootPhases),
+  /** µs since the boot's begin. */
+  startUs: count,
+  /** Null while the phase goes on. */
+  durationUs: count.nullable(),
+  source: z.enum(valueSources),
+  bytesIn: count,
+  bytesOut: count,
+  packetsIn: count,
+  packetsOut: count,
+  retries: count,
+  missingFragments: count,
+  reads: count,
+  /** Index i counts reads of (2^(i+8), 2^(i+9)] bytes, index 0 all up to 512. */
+  readSizes: z.array(count),
+  /** Silences over 250 ms; `atUs` since the boot's begin. */
+  gaps: z.array(z.object({ atUs: count, durationUs: count })),
+})
+export type BootPhaseView = z.infer<typeof bootPhaseView>
+
+/** A boot as lists and live updates show it. */
+export const bootSummary = z.object({
+  id: uuid,
+  deviceId: uuid.nullable(),
+  /** The registered name; null for a device that is not registered. */
+  deviceName: z.string().nullable(),
+  mac: z.string(),
+  siteId: uuid,
+  siteName: z.string(),
+  edgeId: uuid,
+  edgeName: z.string(),
+  startedAt: instant,
+  /** Null while the boot goes on. */
+  outcome: z.enum(bootOutcomes).nullable(),
+  failedPhase: z.enum(bootPhases).nullable(),
+  failedCause: z.enum(bootCauses).nullable(),
+  /** The phase that began last. */
+  lastPhase: z.enum(bootPhases).nullable(),
+  /** From the boot's begin to the end of the last phase known. */
+  totalUs: count,
+  bytesOut: count,
+  retries: count,
+  simulated: z.boolean(),
+  generated: z.boolean(),
+  phases: z.array(bootPhaseView.pick({ name: true, startUs: true, durationUs: true })),
+})
+export type BootSummary = z.infer<typeof bootSummary>
+
+export const bootDetail = bootSummary.extend({
+  revision: count,
+  receivedAt: instant,
+  updatedAt: instant,
+  /** Null where the edge named none, or it is gone. */
+  vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count.nullable() }).nullable(),
+  /** What went wrong, for people; only where the outcome is `failed`. */
+  cause: z.object({ sentence: z.string(), remedy: z.string(), deviceText: z.string().nullable() }).nullable(),
+  /** What the machine said of itself: untrusted text. */
+  facts: z.object({
+    machineId: z.string().nullable(),
+    clientArch: count.nullable(),
+    vendorClass: z.string().nullable(),
+    userClass: z.string().nullable(),
+    ip: z.string().nullable(),
+    mtuBytes: count.nullable(),
+    reconnects: count,
+  }),
+  phases: z.array(bootPhaseView),
+})
+export type BootDetail = z.infer<typeof bootDetail>
+
+export const bootListInput = z.object({
+  ...pageInput,
+  /** `booting`: still going on. */
+  outcome: z.enum([...bootOutcomes, 'booting']).optional(),
+  deviceId: uuid.optional(),
+  siteId: uuid.optional(),
+  edgeId: uuid.optional(),
+  simulated: z.boolean().optional(),
+  generated: z.boolean().optional(),
+  since: instant.optional(),
+})
+export const bootPage = pageOf(bootSummary)
+
+export const bootGetInput = z.object({ bootId: uuid })
+
+export const bootChangeInput = z
+  .object({
+    /** Set by the client itself when it reconnects. */
+    lastEventId: z
+      .string()
+      .regex(/^\d{1,18}$/)
+      .nullish(),
+  })
+  .optional()
+
+/**
+ * `synced` comes first on every connection: read your lists again, later changes follow as `boot`.
+ * After a reconnect the changes since `lastEventId` follow it, each boot once with its newest state.
+ */
+export const bootChange = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('synced') }),
+  z.object({ kind: z.literal('boot'), boot: bootSummary }),
+])
+export type BootChange = z.infer<typeof bootChange>

@@ -1,0 +1,51 @@
+import { bootOutcomes } from '@bootfarm/proto/boot-phases'
+import { z } from 'zod'
+import { pageInput, pageOf } from './keyset.ts'
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+const count = z.number().int().nonnegative()
+
+export const deviceListInput = z.object({
+  ...pageInput,
+  /** Part of the name or of the MAC address, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
+  siteId: uuid.optional(),
+  collectionId: uuid.optional(),
+  /** `booting`: its last boot goes on; `never`: it has not booted yet. */
+  lastOutcome: z.enum([...bootOutcomes, 'booting', 'never']).optional(),
+})
+export const deviceSummary = z.object({
+  id: uuid,
+  name: z.string(),
+  mac: z.string(),
+  enabled: z.boolean(),
+  siteId: uuid,
+  siteName: z.string(),
+  collectionId: uuid,
+  collectionName: z.string(),
+  lastBoot: z
+    .object({
+      id: uuid,
+      startedAt: instant,
+      /** Null while the boot goes on. */
+      outcome: z.enum(bootOutcomes).nullable(),
+      totalUs: count,
+    })
+    .nullable(),
+})
+export type DeviceSummary = z.infer<typeof deviceSummary>
+export const devicePage = pageOf(deviceSummary)
+
+export const deviceGetInput = z.object({ deviceId: uuid })
+export const deviceDetail = deviceSummary.extend({
+  createdAt: instant,
+  /** What it boots next; null where its collection has no vDisk or the vDisk no version. */
+  vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count }).nullable(),
+  /** A power-on that the edge is being asked for now. */
+  powerOn: z.object({ id: uuid, requestedAt: instant, expiresAt: instant }).nullable(),
+})
+export type DeviceDetail = z.infer<typeof deviceDetail>
+
+export const bootAgainInput = z.object({ deviceId: uuid })
+export const bootAgainResult = z.object({ powerOnId: uuid, expiresAt: instant })

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { bootSummary } from './boot-view.ts'
+import { edgeSummary } from './edge-view.ts'
+import { pageInput, pageOf } from './keyset.ts'
+
+const uuid = z.uuid()
+const count = z.number().int().nonnegative()
+
+export const farmListInput = z.object(pageInput)
+export const farmSummary = z.object({ id: uuid, name: z.string(), createdAt: z.iso.datetime() })
+export const farmPage = pageOf(farmSummary)
+
+export const farmOverviewInput = z.object({ farmId: uuid })
+const bootTimes = {
+  readyCount: count,
+  /** Failed and silent. */
+  failedCount: count,
+  /** Of all these, made by the demo's history generator. */
+  generatedCount: count,
+  /** Of the ready ones, from begin to ready; null where there is none. */
+  p50Us: count.nullable(),
+  p95Us: count.nullable(),
+}
+export const farmOverview = z.object({
+  farm: farmSummary,
+  counts: z.object({
+    sites: count,
+    edges: count,
+    edgesOnline: count,
+    collections: count,
+    devices: count,
+    devicesBooting: count,
+    vdisks: count,
+  }),
+  recentBoots: z.array(bootSummary),
+  last24Hours: z.object(bootTimes),
+  /** The last 30 UTC days, oldest first, days without boots included. */
+  byDay: z.array(z.object({ day: z.iso.date(), ...bootTimes })),
+})
+export type FarmOverview = z.infer<typeof farmOverview>
+
+export const siteListInput = z.object({ ...pageInput, farmId: uuid.optional() })
+export const siteSummary = z.object({
+  id: uuid,
+  farmId: uuid,
+  name: z.string(),
+  timeZone: z.string(),
+  edgeCount: count,
+  edgesOnline: count,
+  deviceCount: count,
+})
+export type SiteSummary = z.infer<typeof siteSummary>
+export const sitePage = pageOf(siteSummary)
+
+export const collectionSummary = z.object({
+  id: uuid,
+  name: z.string(),
+  siteId: uuid,
+  siteName: z.string(),
+  vdiskId: uuid.nullable(),
+  vdiskName: z.string().nullable(),
+  deviceCount: count,
+})
+export type CollectionSummary = z.infer<typeof collectionSummary>
+export const collectionListInput = z.object({ ...pageInput, siteId: uuid.optional() })
+export const collectionPage = pageOf(collectionSummary)
+
+export const siteGetInput = z.object({ siteId: uuid })
+export const siteDetail = siteSummary.extend({
+  farmName: z.string(),
+  unknownDevices: z.enum(['ignore', 'boot']),
+  createdAt: z.iso.datetime(),
+  /** At most 100 each; the lists have them all. */
+  edges: z.array(edgeSummary),
+  collections: z.array(collectionSummary),
+})
+export type SiteDetail = z.infer<typeof siteDetail>

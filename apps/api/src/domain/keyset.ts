@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import { AppError } from '../errors/app-error.ts'
+
+/** Keyset paging: a page goes on after the last row's sort key, which travels as an opaque cursor. */
+
+const pageSizeMax = 100
+const pageSizeDefault = 50
+
+export const pageInput = {
+  cursor: z.string().max(512).nullish(),
+  limit: z.number().int().min(1).max(pageSizeMax).default(pageSizeDefault),
+}
+
+export function pageOf<T extends z.ZodType>(item: T) {
+  return z.object({ items: z.array(item), nextCursor: z.string().nullable() })
+}
+
+const key = z.tuple([z.string(), z.uuid()])
+
+/** The sort key's text (a name, or an ISO instant) and the id that makes it unique. */
+export type KeysetKey = z.infer<typeof key>
+
+export function encodeCursor(sortKey: KeysetKey): string {
+  return Buffer.from(JSON.stringify(sortKey)).toString('base64url')
+}
+
+/** Null for the first page; `invalid` for a cursor that this API did not make. */
+export function decodeCursor(cursor: string | null | undefined): KeysetKey | null {
+  if (!cursor) return null
+  try {
+    return key.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()))
+  } catch (cause) {
+    throw new AppError('invalid', { public: 'The cursor is not one of this list.', cause })
+  }
+}
+
+/** As `decodeCursor`, for lists sorted by an instant. */
+export function decodeInstantCursor(cursor: string | null | undefined): { at: Date; id: string } | null {
+  const sortKey = decodeCursor(cursor)
+  if (!sortKey) return null
+  const at = new Date(sortKey[0])
+  if (Number.isNaN(at.getTime()))
+    throw new AppError('invalid', { public: 'The cursor is not one of this list.' })
+  return { at, id: sortKey[1] }
+}
+
+/**
+ * Cuts the one row too many that a list reads to learn whether there is a next page.
+ * @param rows at most limit + 1 rows
+ */
+export function cutPage<Row, Item>(
+  rows: Row[],
+  limit: number,
+  map: { item: (row: Row) => Item; key: (row: Row) => KeysetKey },
+): { items: Item[]; nextCursor: string | null } {
+  const page = rows.slice(0, limit)
+  const last = page.at(-1)
+  const nextCursor = rows.length > limit && last !== undefined ? encodeCursor(map.key(last)) : null
+  return { items: page.map(map.item), nextCursor }
+}

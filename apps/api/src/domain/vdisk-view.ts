@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import { pageInput, pageOf } from './keyset.ts'
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+const count = z.number().int().nonnegative()
+
+export const vdiskVersionView = z.object({
+  id: uuid,
+  number: count,
+  sizeBytes: count,
+  diskPath: z.string(),
+  kernelPath: z.string().nullable(),
+  initrdPath: z.string().nullable(),
+  commandLine: z.string(),
+  createdAt: instant,
+})
+
+export const vdiskListInput = z.object({ ...pageInput, farmId: uuid.optional() })
+export const vdiskSummary = z.object({
+  id: uuid,
+  farmId: uuid,
+  name: z.string(),
+  createdAt: instant,
+  versionCount: count,
+  /** What its devices boot. */
+  newestVersion: vdiskVersionView
+    .pick({ id: true, number: true, sizeBytes: true, createdAt: true })
+    .nullable(),
+})
+export type VdiskSummary = z.infer<typeof vdiskSummary>
+export const vdiskPage = pageOf(vdiskSummary)
+
+export const vdiskGetInput = z.object({ vdiskId: uuid })
+export const vdiskDetail = z.object({
+  id: uuid,
+  farmId: uuid,
+  farmName: z.string(),
+  name: z.string(),
+  createdAt: instant,
+  /** Newest first. */
+  versions: z.array(vdiskVersionView),
+  collections: z.array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count })),
+})
+export type VdiskDetail = z.infer<typeof vdiskDetail>

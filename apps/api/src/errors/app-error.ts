@@ -1,0 +1,62 @@
+import type { TRPC_ERROR_CODE_KEY } from '@trpc/server'
+
+type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+interface ErrorRow {
+  status: number
+  trpc: TRPC_ERROR_CODE_KEY
+  log: LogLevel
+  title: string
+}
+
+/** The one table of errors that leave the API: HTTP status, tRPC code, log level, and the sentence for people. */
+export const errorTable = {
+  invalid: row(400, 'BAD_REQUEST', 'debug', 'The request is not valid.'),
+  unauthenticated: row(401, 'UNAUTHORIZED', 'debug', 'Sign in first.'),
+  forbidden: row(403, 'FORBIDDEN', 'info', 'Your role does not allow this.'),
+  not_found: row(404, 'NOT_FOUND', 'debug', 'There is no such thing.'),
+  conflict: row(409, 'CONFLICT', 'info', 'This contradicts the current state.'),
+  internal: row(500, 'INTERNAL_SERVER_ERROR', 'error', 'Something went wrong in the API.'),
+  unavailable: row(503, 'SERVICE_UNAVAILABLE', 'warn', 'The database does not answer. Try again.'),
+  // The uplink's own codes: packages/proto/UPLINK.md.
+  join_token_unknown: row(403, 'FORBIDDEN', 'warn', 'This join token is not known.'),
+  join_token_used: row(409, 'CONFLICT', 'warn', 'This join token is used by another edge.'),
+  join_token_expired: row(403, 'FORBIDDEN', 'warn', 'This join token has expired.'),
+  edge_unknown: row(401, 'UNAUTHORIZED', 'warn', 'This edge is not known.'),
+  edge_revoked: row(403, 'FORBIDDEN', 'warn', 'This edge was revoked.'),
+  signature_invalid: row(401, 'UNAUTHORIZED', 'warn', 'The signature does not fit the request.'),
+  stale_epoch: row(409, 'CONFLICT', 'warn', 'A later boot epoch of this edge was seen.'),
+  invalid_body: row(400, 'BAD_REQUEST', 'warn', 'The body is not what this route takes.'),
+  report_gap: row(409, 'CONFLICT', 'warn', 'Reports before these are missing.'),
+  too_large: row(413, 'PAYLOAD_TOO_LARGE', 'warn', 'The body is too large.'),
+} as const satisfies Record<string, ErrorRow>
+
+export type AppErrorCode = keyof typeof errorTable
+
+interface AppErrorTexts {
+  /** For logs alone. */
+  internal?: string
+  /** For the caller, in place of the table's sentence. */
+  public?: string
+  /** Further members of the uplink's problem document. */
+  extra?: Record<string, unknown>
+  cause?: unknown
+}
+
+export class AppError extends Error {
+  readonly code: AppErrorCode
+  readonly publicText: string
+  readonly extra: Record<string, unknown>
+
+  constructor(code: AppErrorCode, texts: AppErrorTexts = {}) {
+    super(texts.internal ?? texts.public ?? errorTable[code].title, { cause: texts.cause })
+    this.name = 'AppError'
+    this.code = code
+    this.publicText = texts.public ?? errorTable[code].title
+    this.extra = texts.extra ?? {}
+  }
+}
+
+function row(status: number, trpc: TRPC_ERROR_CODE_KEY, log: LogLevel, title: string): ErrorRow {
+  return { status, trpc, log, title }
+}

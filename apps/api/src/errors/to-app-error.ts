@@ -1,0 +1,41 @@
+import { AppError } from './app-error.ts'
+
+/** PostgreSQL is away, starting, or stopping: SQLSTATE class 08, 57P0x, and the codes of Node, Prisma and its adapter. */
+const unavailableCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'P1001',
+  'P1002',
+  'P1008',
+  'P1017',
+  'P2024',
+  '57P01',
+  '57P02',
+  '57P03',
+  '53300',
+  '08000',
+  '08003',
+  '08006',
+])
+const unavailableTexts =
+  /terminated unexpectedly|Can't reach database server|server has closed the connection/i
+const causeDepthMax = 6
+
+/** Any thrown value as one row of the error table; what we did not foresee is `internal`. */
+export function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error
+  for (let cause = error, depth = 0; cause instanceof Error && depth < causeDepthMax; depth++) {
+    if (cause instanceof AppError) return cause
+    if (isUnavailable(cause)) return new AppError('unavailable', { internal: cause.message, cause: error })
+    cause = cause.cause
+  }
+  const internal = error instanceof Error ? error.message : String(error)
+  return new AppError('internal', { internal, cause: error })
+}
+
+function isUnavailable(error: Error): boolean {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  return unavailableCodes.has(code) || unavailableTexts.test(error.message)
+}

@@ -1,0 +1,46 @@
+import type { Prisma } from '@bootfarm/db'
+import type { z } from 'zod'
+import type { CollectionSummary, collectionListInput, collectionPage } from '../../domain/farm-view.ts'
+import { cutPage } from '../../domain/keyset.ts'
+import { afterName } from '../after-name.ts'
+import type { ServiceContext } from '../service-context.ts'
+
+export const collectionSummarySelect = {
+  id: true,
+  name: true,
+  siteId: true,
+  vdiskId: true,
+  site: { select: { name: true } },
+  vdisk: { select: { name: true } },
+  _count: { select: { devices: true } },
+} satisfies Prisma.CollectionSelect
+type CollectionSummaryRow = Prisma.CollectionGetPayload<{ select: typeof collectionSummarySelect }>
+
+export async function listCollections(
+  { db, actor }: ServiceContext,
+  input: z.output<typeof collectionListInput>,
+): Promise<z.infer<typeof collectionPage>> {
+  const rows = await db.collection.findMany({
+    where: {
+      organizationId: actor.organizationId,
+      ...(input.siteId ? { siteId: input.siteId } : {}),
+      ...afterName(input.cursor),
+    },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: input.limit + 1,
+    select: collectionSummarySelect,
+  })
+  return cutPage(rows, input.limit, { item: collectionSummaryOf, key: (row) => [row.name, row.id] })
+}
+
+export function collectionSummaryOf(row: CollectionSummaryRow): CollectionSummary {
+  return {
+    id: row.id,
+    name: row.name,
+    siteId: row.siteId,
+    siteName: row.site.name,
+    vdiskId: row.vdiskId,
+    vdiskName: row.vdisk?.name ?? null,
+    deviceCount: row._count.devices,
+  }
+}

@@ -1,0 +1,45 @@
+import type { z } from 'zod'
+import type { bootAgainResult } from '../../domain/device-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { notify } from '../notifications.ts'
+import type { ServiceContext } from '../service-context.ts'
+
+/** How long a power-on stays in the desired state: UPLINK.md. */
+const powerOnValidMs = 60_000
+const powerOnsPendingMax = 10
+
+/**
+ * Asks the site's edges to wake the device; they hear of it within a second.
+ * Throws `not_found`; `conflict` for a disabled device, a site without an edge, or too many wishes at once.
+ */
+export async function bootAgain(
+  { db, clock, actor }: ServiceContext,
+  deviceId: string,
+): Promise<z.infer<typeof bootAgainResult>> {
+  const { organizationId } = actor
+  const requestedAt = clock()
+  const expiresAt = new Date(requestedAt.getTime() + powerOnValidMs)
+  return db.$transaction(async (transaction) => {
+    const device = await transaction.device.findUnique({
+      where: { organizationId_id: { organizationId, id: deviceId } },
+      select: {
+        enabled: true,
+        siteId: true,
+        site: { select: { _count: { select: { edges: { where: { revokedAt: null } } } } } },
+        _count: { select: { powerOns: { where: { expiresAt: { gt: requestedAt } } } } },
+      },
+    })
+    if (!device) throw new AppError('not_found')
+    if (!device.enabled) throw new AppError('conflict', { public: 'This device is disabled.' })
+    if (device.site._count.edges === 0)
+      throw new AppError('conflict', { public: 'No edge is enrolled at this site to wake the device.' })
+    if (device._count.powerOns >= powerOnsPendingMax)
+      throw new AppError('conflict', { public: 'This device is being woken already.' })
+    const powerOn = await transaction.powerOn.create({
+      data: { organizationId, deviceId, requestedByUserId: actor.userId, requestedAt, expiresAt },
+      select: { id: true },
+    })
+    await notify(transaction, { state: { siteId: device.siteId } })
+    return { powerOnId: powerOn.id, expiresAt: expiresAt.toISOString() }
+  })
+}

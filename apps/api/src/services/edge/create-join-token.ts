@@ -1,0 +1,45 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { z } from 'zod'
+import type { createdJoinToken } from '../../domain/edge-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { SystemContext } from '../service-context.ts'
+
+const joinTokenSizeBytes = 24
+const joinTokenValidMs = 3_600_000
+
+export function hashJoinToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex')
+}
+
+interface JoinTokenSite {
+  organizationId: string
+  siteId: string
+  /** Null where the demo's set-up makes it. */
+  createdByUserId: string | null
+}
+
+/** A one-time right to enrol one edge at a site, for an hour. Throws `not_found`. */
+export async function createJoinToken(
+  { db, clock }: SystemContext,
+  { organizationId, siteId, createdByUserId }: JoinTokenSite,
+): Promise<z.infer<typeof createdJoinToken>> {
+  const site = await db.site.findUnique({
+    where: { organizationId_id: { organizationId, id: siteId } },
+    select: { id: true },
+  })
+  if (!site) throw new AppError('not_found')
+  const token = `bfj_${randomBytes(joinTokenSizeBytes).toString('base64url')}`
+  const createdAt = clock()
+  const row = await db.joinToken.create({
+    data: {
+      organizationId,
+      siteId,
+      createdByUserId,
+      tokenHash: hashJoinToken(token),
+      createdAt,
+      expiresAt: new Date(createdAt.getTime() + joinTokenValidMs),
+    },
+    select: { id: true, expiresAt: true },
+  })
+  return { id: row.id, token, expiresAt: row.expiresAt.toISOString() }
+}

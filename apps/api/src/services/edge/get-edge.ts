@@ -1,0 +1,38 @@
+import type { EdgeDetail } from '../../domain/edge-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { ServiceContext } from '../service-context.ts'
+import { edgeSummaryOf, edgeSummarySelect, heartbeatOf } from './edge-rows.ts'
+
+/** Throws `not_found`. */
+export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: string): Promise<EdgeDetail> {
+  const { organizationId } = actor
+  const row = await db.edge.findUnique({
+    where: { organizationId_id: { organizationId, id: edgeId } },
+    select: {
+      ...edgeSummarySelect,
+      bootEpoch: true,
+      clockOffsetMs: true,
+      desiredState: { select: { incarnation: true, counter: true } },
+    },
+  })
+  if (!row) throw new AppError('not_found')
+  const lost = await db.reportCursor.aggregate({
+    where: { organizationId, edgeId },
+    _sum: { lostCount: true },
+  })
+  const heartbeat = heartbeatOf(row)
+  return {
+    ...edgeSummaryOf(row, clock()),
+    bootEpoch: Number(row.bootEpoch),
+    uptimeMs: heartbeat?.uptimeMs ?? null,
+    clockOffsetMs: row.clockOffsetMs === null ? null : Number(row.clockOffsetMs),
+    ignored: Object.entries(heartbeat?.ignored ?? {})
+      .map(([reason, count]) => ({ reason, count }))
+      .sort((left, right) => right.count - left.count || left.reason.localeCompare(right.reason)),
+    desiredState: row.desiredState
+      ? { incarnation: row.desiredState.incarnation, counter: Number(row.desiredState.counter) }
+      : null,
+    appliedState: heartbeat?.state ?? null,
+    reportsLost: Number(lost._sum.lostCount ?? 0n),
+  }
+}

@@ -1,0 +1,27 @@
+import type { z } from 'zod'
+import type { edgeListInput, edgePage } from '../../domain/edge-view.ts'
+import { cutPage } from '../../domain/keyset.ts'
+import { afterName } from '../after-name.ts'
+import type { ServiceContext } from '../service-context.ts'
+import { edgeSummaryOf, edgeSummarySelect } from './edge-rows.ts'
+
+export async function listEdges(
+  { db, clock, actor }: ServiceContext,
+  input: z.output<typeof edgeListInput>,
+): Promise<z.infer<typeof edgePage>> {
+  const now = clock()
+  const rows = await db.edge.findMany({
+    where: {
+      organizationId: actor.organizationId,
+      ...(input.siteId ? { siteId: input.siteId } : {}),
+      ...afterName(input.cursor),
+    },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: input.limit + 1,
+    select: edgeSummarySelect,
+  })
+  return cutPage(rows, input.limit, {
+    item: (row) => edgeSummaryOf(row, now),
+    key: (row) => [row.name, row.id],
+  })
+}

@@ -1,0 +1,55 @@
+import type { FarmOverview } from '../../domain/farm-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { bootSummaryOf, bootSummarySelect } from '../boot/boot-rows.ts'
+import { onlineEdgeFilter } from '../edge/edge-rows.ts'
+import type { ServiceContext } from '../service-context.ts'
+import { bootTimesByDay, bootTimesOfLastDay } from './boot-times.ts'
+
+const recentBootsMax = 10
+
+/** Throws `not_found`. */
+export async function getFarmOverview(context: ServiceContext, farmId: string): Promise<FarmOverview> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const farm = await db.farm.findUnique({
+    where: { organizationId_id: { organizationId, id: farmId } },
+    select: { id: true, name: true, createdAt: true },
+  })
+  if (!farm) throw new AppError('not_found')
+  const [counts, recentBoots, last24Hours, byDay] = await Promise.all([
+    countRows(context, farmId),
+    db.boot.findMany({
+      where: { organizationId, site: { farmId } },
+      orderBy: [{ startedAt: 'desc' }, { id: 'desc' }],
+      take: recentBootsMax,
+      select: bootSummarySelect,
+    }),
+    bootTimesOfLastDay(context, farmId),
+    bootTimesByDay(context, farmId),
+  ])
+  return {
+    farm: { ...farm, createdAt: farm.createdAt.toISOString() },
+    counts,
+    recentBoots: recentBoots.map(bootSummaryOf),
+    last24Hours,
+    byDay,
+  }
+}
+
+async function countRows(
+  { db, clock, actor }: ServiceContext,
+  farmId: string,
+): Promise<FarmOverview['counts']> {
+  const { organizationId } = actor
+  const ofSites = { organizationId, site: { farmId } }
+  const [sites, edges, edgesOnline, collections, devices, devicesBooting, vdisks] = await Promise.all([
+    db.site.count({ where: { organizationId, farmId } }),
+    db.edge.count({ where: { ...ofSites, revokedAt: null } }),
+    db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()) } }),
+    db.collection.count({ where: ofSites }),
+    db.device.count({ where: ofSites }),
+    db.device.count({ where: { ...ofSites, lastBootId: { not: null }, lastBootOutcome: null } }),
+    db.vdisk.count({ where: { organizationId, farmId } }),
+  ])
+  return { sites, edges, edgesOnline, collections, devices, devicesBooting, vdisks }
+}

@@ -1,0 +1,21 @@
+import type { z } from 'zod'
+import type { farmListInput, farmPage } from '../../domain/farm-view.ts'
+import { cutPage } from '../../domain/keyset.ts'
+import { afterName } from '../after-name.ts'
+import type { ServiceContext } from '../service-context.ts'
+
+export async function listFarms(
+  { db, actor }: ServiceContext,
+  input: z.output<typeof farmListInput>,
+): Promise<z.infer<typeof farmPage>> {
+  const rows = await db.farm.findMany({
+    where: { organizationId: actor.organizationId, ...afterName(input.cursor) },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: input.limit + 1,
+    select: { id: true, name: true, createdAt: true },
+  })
+  return cutPage(rows, input.limit, {
+    item: (row) => ({ ...row, createdAt: row.createdAt.toISOString() }),
+    key: (row) => [row.name, row.id],
+  })
+}

@@ -1,0 +1,22 @@
+import { listen, type NotificationListener } from '@bootfarm/db'
+import type { DbOrTransaction } from './service-context.ts'
+
+/** What PostgreSQL carries between API processes: only that something changed, never the change itself. */
+export type Topic = { boots: { organizationId: string } } | { state: { siteId: string } }
+
+const channel = 'bootfarm'
+
+export type Notifications = NotificationListener
+
+export function openNotifications(databaseUrl: string): Promise<Notifications> {
+  return listen(databaseUrl, channel)
+}
+
+export function topicText(topic: Topic): string {
+  return 'boots' in topic ? `boots:${topic.boots.organizationId}` : `state:${topic.state.siteId}`
+}
+
+/** Inside a transaction it is sent when that commits, and not at all when it does not. */
+export async function notify(db: DbOrTransaction, topic: Topic): Promise<void> {
+  await db.$executeRaw`select pg_notify(${channel}, ${topicText(topic)})`
+}

@@ -1,0 +1,36 @@
+import type { SiteDetail } from '../../domain/farm-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { collectionSummaryOf, collectionSummarySelect } from '../collection/list-collections.ts'
+import { edgeSummaryOf, edgeSummarySelect } from '../edge/edge-rows.ts'
+import type { ServiceContext } from '../service-context.ts'
+import { countOnlineEdges, siteSummaryOf, siteSummarySelect } from './list-sites.ts'
+
+const rowsShownMax = 100
+const byName = [{ name: 'asc' as const }, { id: 'asc' as const }]
+
+/** Throws `not_found`. */
+export async function getSite(context: ServiceContext, siteId: string): Promise<SiteDetail> {
+  const { db, clock, actor } = context
+  const row = await db.site.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: siteId } },
+    select: {
+      ...siteSummarySelect,
+      unknownDevices: true,
+      createdAt: true,
+      farm: { select: { name: true } },
+      edges: { orderBy: byName, take: rowsShownMax, select: edgeSummarySelect },
+      collections: { orderBy: byName, take: rowsShownMax, select: collectionSummarySelect },
+    },
+  })
+  if (!row) throw new AppError('not_found')
+  const online = await countOnlineEdges(context, [siteId])
+  const now = clock()
+  return {
+    ...siteSummaryOf(row, online.get(siteId) ?? 0),
+    farmName: row.farm.name,
+    unknownDevices: row.unknownDevices,
+    createdAt: row.createdAt.toISOString(),
+    edges: row.edges.map((edge) => edgeSummaryOf(edge, now)),
+    collections: row.collections.map(collectionSummaryOf),
+  }
+}

@@ -1,0 +1,58 @@
+import type { VdiskDetail } from '../../domain/vdisk-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { ServiceContext } from '../service-context.ts'
+
+/** Throws `not_found`. */
+export async function getVdisk({ db, actor }: ServiceContext, vdiskId: string): Promise<VdiskDetail> {
+  const row = await db.vdisk.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: vdiskId } },
+    select: {
+      id: true,
+      farmId: true,
+      name: true,
+      createdAt: true,
+      farm: { select: { name: true } },
+      versions: {
+        orderBy: { number: 'desc' },
+        select: {
+          id: true,
+          number: true,
+          sizeBytes: true,
+          diskPath: true,
+          kernelPath: true,
+          initrdPath: true,
+          commandLine: true,
+          createdAt: true,
+        },
+      },
+      collections: {
+        orderBy: [{ name: 'asc' }, { id: 'asc' }],
+        select: {
+          id: true,
+          name: true,
+          site: { select: { name: true } },
+          _count: { select: { devices: true } },
+        },
+      },
+    },
+  })
+  if (!row) throw new AppError('not_found')
+  return {
+    id: row.id,
+    farmId: row.farmId,
+    farmName: row.farm.name,
+    name: row.name,
+    createdAt: row.createdAt.toISOString(),
+    versions: row.versions.map((version) => ({
+      ...version,
+      sizeBytes: Number(version.sizeBytes),
+      createdAt: version.createdAt.toISOString(),
+    })),
+    collections: row.collections.map((collection) => ({
+      id: collection.id,
+      name: collection.name,
+      siteName: collection.site.name,
+      deviceCount: collection._count.devices,
+    })),
+  }
+}

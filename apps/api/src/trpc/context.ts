@@ -1,0 +1,10 @@
+import type { Actor } from '../domain/actor.ts'
+import type { Notifications } from '../services/notifications.ts'
+import type { SystemContext } from '../services/service-context.ts'
+
+/** What each request brings to its procedures. */
+export interface TrpcContext extends SystemContext {
+  notifications: Notifications
+  /** Reads the session cookie; null where nobody is signed in. One look-up a request, however many procedures it calls. */
+  findActor(): Promise<Actor | null>
+}

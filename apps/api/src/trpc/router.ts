@@ -1,0 +1,25 @@
+import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
+import { bootRouter } from './routers/boot-router.ts'
+import { collectionRouter } from './routers/collection-router.ts'
+import { deviceRouter } from './routers/device-router.ts'
+import { edgeRouter } from './routers/edge-router.ts'
+import { farmRouter } from './routers/farm-router.ts'
+import { sessionRouter } from './routers/session-router.ts'
+import { siteRouter } from './routers/site-router.ts'
+import { vdiskRouter } from './routers/vdisk-router.ts'
+import { router } from './trpc.ts'
+
+export const appRouter = router({
+  session: sessionRouter,
+  farm: farmRouter,
+  site: siteRouter,
+  edge: edgeRouter,
+  collection: collectionRouter,
+  device: deviceRouter,
+  boot: bootRouter,
+  vdisk: vdiskRouter,
+})
+
+export type AppRouter = typeof appRouter
+export type RouterInputs = inferRouterInputs<AppRouter>
+export type RouterOutputs = inferRouterOutputs<AppRouter>

@@ -1,0 +1,31 @@
+import { tracked } from '@trpc/server'
+import { bootChangeInput, bootDetail, bootGetInput, bootListInput, bootPage } from '../../domain/boot-view.ts'
+import { getBoot } from '../../services/boot/get-boot.ts'
+import { listBoots } from '../../services/boot/list-boots.ts'
+import { watchBoots } from '../../services/boot/watch-boots.ts'
+import { procedure, router } from '../trpc.ts'
+
+export const bootRouter = router({
+  list: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(bootListInput)
+    .output(bootPage)
+    .query(({ ctx, input }) => listBoots(ctx, input)),
+  get: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(bootGetInput)
+    .output(bootDetail)
+    .query(({ ctx, input }) => getBoot(ctx, input.bootId)),
+  onChange: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(bootChangeInput)
+    .subscription(async function* ({ ctx, input, signal }) {
+      const after = input?.lastEventId ? BigInt(input.lastEventId) : null
+      const changes = watchBoots(ctx, {
+        notifications: ctx.notifications,
+        signal: signal ?? new AbortController().signal,
+        after,
+      })
+      for await (const { id, event } of changes) yield tracked(id, event)
+    }),
+})

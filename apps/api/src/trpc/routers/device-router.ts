@@ -1,0 +1,30 @@
+import {
+  bootAgainInput,
+  bootAgainResult,
+  deviceDetail,
+  deviceGetInput,
+  deviceListInput,
+  devicePage,
+} from '../../domain/device-view.ts'
+import { bootAgain } from '../../services/device/boot-again.ts'
+import { getDevice } from '../../services/device/get-device.ts'
+import { listDevices } from '../../services/device/list-devices.ts'
+import { procedure, router } from '../trpc.ts'
+
+export const deviceRouter = router({
+  list: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(deviceListInput)
+    .output(devicePage)
+    .query(({ ctx, input }) => listDevices(ctx, input)),
+  get: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(deviceGetInput)
+    .output(deviceDetail)
+    .query(({ ctx, input }) => getDevice(ctx, input.deviceId)),
+  bootAgain: procedure
+    .meta({ minimumRole: 'operator' })
+    .input(bootAgainInput)
+    .output(bootAgainResult)
+    .mutation(({ ctx, input }) => bootAgain(ctx, input.deviceId)),
+})

@@ -1,0 +1,36 @@
+import {
+  createdJoinToken,
+  createJoinTokenInput,
+  edgeDetail,
+  edgeGetInput,
+  edgeListInput,
+  edgePage,
+} from '../../domain/edge-view.ts'
+import { createJoinToken } from '../../services/edge/create-join-token.ts'
+import { getEdge } from '../../services/edge/get-edge.ts'
+import { listEdges } from '../../services/edge/list-edges.ts'
+import { procedure, router } from '../trpc.ts'
+
+export const edgeRouter = router({
+  list: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(edgeListInput)
+    .output(edgePage)
+    .query(({ ctx, input }) => listEdges(ctx, input)),
+  get: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(edgeGetInput)
+    .output(edgeDetail)
+    .query(({ ctx, input }) => getEdge(ctx, input.edgeId)),
+  createJoinToken: procedure
+    .meta({ minimumRole: 'admin' })
+    .input(createJoinTokenInput)
+    .output(createdJoinToken)
+    .mutation(({ ctx, input }) =>
+      createJoinToken(ctx, {
+        organizationId: ctx.actor.organizationId,
+        siteId: input.siteId,
+        createdByUserId: ctx.actor.userId,
+      }),
+    ),
+})

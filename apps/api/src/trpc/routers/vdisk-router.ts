@@ -1,0 +1,17 @@
+import { vdiskDetail, vdiskGetInput, vdiskListInput, vdiskPage } from '../../domain/vdisk-view.ts'
+import { getVdisk } from '../../services/vdisk/get-vdisk.ts'
+import { listVdisks } from '../../services/vdisk/list-vdisks.ts'
+import { procedure, router } from '../trpc.ts'
+
+export const vdiskRouter = router({
+  list: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(vdiskListInput)
+    .output(vdiskPage)
+    .query(({ ctx, input }) => listVdisks(ctx, input)),
+  get: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(vdiskGetInput)
+    .output(vdiskDetail)
+    .query(({ ctx, input }) => getVdisk(ctx, input.vdiskId)),
+})

@@ -1,0 +1,78 @@
+import { initTRPC, TRPCError } from '@trpc/server'
+import { ZodError } from 'zod'
+import { type Role, roleAllows } from '../domain/actor.ts'
+import { AppError, errorTable } from '../errors/app-error.ts'
+import { toAppError } from '../errors/to-app-error.ts'
+import type { TrpcContext } from './context.ts'
+
+/** Policy as data: the least role that may call a procedure. There is no procedure without one. */
+export interface ProcedurePolicy {
+  minimumRole: Role
+}
+
+const ssePingIntervalMs = 15_000
+const sseReconnectAfterInactivityMs = 40_000
+/** A subscription is ended and signed in again after this time, so that a revoked session ends. */
+const sseDurationMsMax = 600_000
+
+const t = initTRPC
+  .context<TrpcContext>()
+  .meta<ProcedurePolicy>()
+  .create({
+    isDev: false,
+    sse: {
+      ping: { enabled: true, intervalMs: ssePingIntervalMs },
+      client: { reconnectAfterInactivityMs: sseReconnectAfterInactivityMs },
+      maxDurationMs: sseDurationMsMax,
+    },
+    errorFormatter({ shape, error }) {
+      const { code, message } = publicError(error)
+      return {
+        code: shape.code,
+        message,
+        data: {
+          code: shape.data.code,
+          httpStatus: shape.data.httpStatus,
+          path: shape.data.path,
+          appCode: code,
+        },
+      }
+    },
+  })
+
+export const router = t.router
+
+/** Every procedure is built from this one: errors of services get their row of the table, and the policy is enforced. */
+export const procedure = t.procedure
+  .use(async ({ next }) => {
+    const result = await next()
+    if (result.ok || isCallersFault(result.error)) return result
+    const error = toAppError(result.error.cause ?? result.error)
+    throw new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
+  })
+  .use(async ({ ctx, meta, next }) => {
+    if (!meta) throw new AppError('forbidden', { internal: 'a procedure without a policy' })
+    const actor = await ctx.findActor()
+    if (!actor) throw new AppError('unauthenticated')
+    if (!roleAllows(actor.role, meta.minimumRole)) throw new AppError('forbidden')
+    return next({ ctx: { db: ctx.db, clock: ctx.clock, actor } })
+  })
+
+/** Input that zod refused, an unknown procedure: tRPC's own errors, which carry no secret. */
+function isCallersFault(error: TRPCError): boolean {
+  return error.code !== 'INTERNAL_SERVER_ERROR' && !(error.cause instanceof AppError)
+}
+
+function publicError(error: TRPCError): { code: string; message: string } {
+  if (error.cause instanceof AppError) return { code: error.cause.code, message: error.cause.publicText }
+  if (error.cause instanceof ZodError) return { code: 'invalid', message: zodMessage(error.cause) }
+  if (error.code === 'INTERNAL_SERVER_ERROR') return { code: 'internal', message: errorTable.internal.title }
+  if (error.code === 'NOT_FOUND') return { code: 'not_found', message: errorTable.not_found.title }
+  return { code: 'invalid', message: errorTable.invalid.title }
+}
+
+function zodMessage(error: ZodError): string {
+  const issue = error.issues[0]
+  if (!issue) return errorTable.invalid.title
+  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message
+}
