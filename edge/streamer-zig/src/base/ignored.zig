@@ -22,7 +22,7 @@ pub const IgnoreReason = enum(u8) {
     dhcp_no_boot_program,
     dhcp_no_free_address,
     dhcp_relayed,
-    dhcp_table_full,
+    dhcp_bad_address,
     tftp_truncated,
     tftp_too_long,
     tftp_bad_packet,

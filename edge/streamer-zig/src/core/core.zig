@@ -1,5 +1,11 @@
 //! Module `core`; ../../../docs/ARCHITECTURE.md says what belongs here.
 
+pub const AddressBook = @import("address_book.zig");
+pub const BootClient = @import("boot_client.zig").BootClient;
+pub const BootHandle = @import("boot_handle.zig").BootHandle;
+pub const BootPath = @import("boot_handle.zig").BootPath;
+pub const DhcpLeases = @import("dhcp_leases.zig");
+pub const DhcpService = @import("dhcp_service.zig");
 pub const StreamServer = @import("stream_server.zig");
 pub const boot_phase = @import("boot_phase.zig");
 pub const boot = @import("boot.zig");
@@ -12,6 +18,10 @@ pub const uplink_message = @import("uplink_message.zig");
 pub const BootTable = @import("boot_table.zig").BootTable;
 
 test {
+    _ = @import("boot_handle.zig");
+    _ = AddressBook;
+    _ = DhcpLeases;
+    _ = @import("dhcp_service_test.zig");
     _ = StreamServer;
     _ = boot_phase;
     _ = boot;

@@ -1,0 +1,107 @@
+//! Who asks: recognizes a network boot in a DHCP packet, and picks the boot program for its
+//! architecture (RFC 4578, PXE 2.1).
+
+const std = @import("std");
+const base = @import("base");
+const dhcp = @import("wire").dhcp;
+const Ip4 = base.Ip4;
+const Mac = base.Mac;
+
+pub const pxe_class = "PXEClient";
+pub const http_class = "HTTPClient";
+
+pub const Loader = enum { pxe, http, ipxe };
+
+/// What a network boot says about its device. Values only: it may be kept.
+pub const BootClient = struct {
+    mac: Mac,
+    message_type: dhcp.MessageType,
+    loader: Loader,
+    arch: dhcp.ClientArch,
+    machine_id: ?base.Uuid,
+    vendor_class: base.UntrustedText,
+    user_class: base.UntrustedText,
+    /// As far as it is known by now.
+    ip: ?Ip4,
+
+    /// Null for a client that does not boot from the network.
+    pub fn of(packet: *const dhcp.Packet, message_type: dhcp.MessageType) ?BootClient {
+        const options = &packet.options;
+        const vendor_class = options.vendor_class orelse "";
+        const is_http = std.mem.startsWith(u8, vendor_class, http_class);
+        const loader: Loader = if (options.isIpxe())
+            .ipxe
+        else if (is_http)
+            .http
+        else if (std.mem.startsWith(u8, vendor_class, pxe_class))
+            .pxe
+        else
+            return null;
+        return .{
+            .mac = packet.chaddr,
+            .message_type = message_type,
+            .loader = loader,
+            .arch = options.client_arch orelse archOfClass(vendor_class),
+            .machine_id = if (options.client_machine_id) |id| id.uuid() else null,
+            .vendor_class = .init(vendor_class),
+            .user_class = .init(options.userClassText() orelse ""),
+            // What a DISCOVER asks for is a wish, not an address.
+            .ip = if (message_type == .discover) null else addressOf(packet),
+        };
+    }
+};
+
+/// Which published file boots which kind of firmware. Slices live as long as the service.
+pub const Programs = struct {
+    bios: ?[]const u8 = null,
+    uefi_x64: ?[]const u8 = null,
+    uefi_arm64: ?[]const u8 = null,
+
+    /// At most this long, so that the path fits the `file` field of a packet together with an
+    /// address.
+    pub const name_size_max = 64;
+
+    /// Picks from the names of the published files; null where none fits.
+    pub fn choose(published: []const []const u8) Programs {
+        return .{
+            .bios = find(published, &.{"undionly.kpxe"}),
+            .uefi_x64 = find(published, &.{ "snponly.efi", "ipxe.efi" }),
+            .uefi_arm64 = find(published, &.{"ipxe-arm64.efi"}),
+        };
+    }
+
+    fn find(published: []const []const u8, wanted: []const []const u8) ?[]const u8 {
+        for (wanted) |name| for (published) |candidate| {
+            if (std.mem.eql(u8, candidate, name)) return candidate;
+        };
+        return null;
+    }
+
+    pub fn of(programs: *const Programs, arch: dhcp.ClientArch) ?[]const u8 {
+        return switch (arch) {
+            .bios => programs.bios,
+            .uefi_x64, .uefi_x64_by_rfc4578, .uefi_x64_http => programs.uefi_x64,
+            .uefi_arm64, .uefi_arm64_http => programs.uefi_arm64,
+            _ => null,
+        };
+    }
+};
+
+/// The address that a client has or asks for.
+pub fn addressOf(packet: *const dhcp.Packet) ?Ip4 {
+    if (packet.ciaddr.isUnicast()) return packet.ciaddr;
+    const requested = packet.options.requested_ip orelse return null;
+    return if (requested.isUnicast()) requested else null;
+}
+
+/// `PXEClient:Arch:00007:...` (PXE 2.1, section 2.2.3), for clients without option 93. BIOS where
+/// it says nothing.
+fn archOfClass(vendor_class: []const u8) dhcp.ClientArch {
+    const marker = ":Arch:";
+    const at = std.mem.find(u8, vendor_class, marker) orelse return .bios;
+    const rest = vendor_class[at + marker.len ..];
+    if (rest.len < 5) return .bios;
+    for (rest[0..5]) |digit| if (!std.ascii.isDigit(digit)) return .bios;
+    const number = std.fmt.parseInt(u16, rest[0..5], 10) catch return .bios;
+    return @fromBackingInt(number);
+}
