@@ -1,6 +1,6 @@
 import { bootCauses, bootOutcomes, bootPhases, valueSources } from '@bootfarm/proto/boot-phases'
 import { z } from 'zod'
-import { pageInput, pageOf } from './keyset.ts'
+import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
@@ -84,8 +84,8 @@ export const bootListInput = z.object({
   deviceId: uuid.optional(),
   siteId: uuid.optional(),
   edgeId: uuid.optional(),
-  simulated: z.boolean().optional(),
-  generated: z.boolean().optional(),
+  /** `device`: a real machine; `simulated`: by bootfarm-sim; `generated`: by the demo's history generator. */
+  origin: z.enum(['device', 'simulated', 'generated']).optional(),
   since: instant.optional(),
 })
 export const bootPage = pageOf(bootSummary)

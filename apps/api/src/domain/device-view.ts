@@ -1,6 +1,6 @@
 import { bootOutcomes } from '@bootfarm/proto/boot-phases'
 import { z } from 'zod'
-import { pageInput, pageOf } from './keyset.ts'
+import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { bootSummary } from './boot-view.ts'
 import { edgeSummary } from './edge-view.ts'
-import { pageInput, pageOf } from './keyset.ts'
+import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { pageInput, pageOf } from './keyset.ts'
+import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()

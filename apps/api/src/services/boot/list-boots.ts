@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { bootListInput, bootPage } from '../../domain/boot-view.ts'
-import { cutPage, decodeInstantCursor } from '../../domain/keyset.ts'
+import { cutPage, decodeInstantCursor } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { bootSummaryOf, bootSummarySelect } from './boot-rows.ts'
 
@@ -30,8 +30,9 @@ function filterOf(input: Input): Prisma.BootWhereInput {
     ...(input.deviceId ? { deviceId: input.deviceId } : {}),
     ...(input.siteId ? { siteId: input.siteId } : {}),
     ...(input.edgeId ? { edgeId: input.edgeId } : {}),
-    ...(input.simulated === undefined ? {} : { simulated: input.simulated }),
-    ...(input.generated === undefined ? {} : { generated: input.generated }),
+    ...(input.origin
+      ? { simulated: input.origin === 'simulated', generated: input.origin === 'generated' }
+      : {}),
     ...(input.since ? { startedAt: { gte: new Date(input.since) } } : {}),
   }
 }

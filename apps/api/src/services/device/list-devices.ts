@@ -1,8 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { DeviceSummary, deviceListInput, devicePage } from '../../domain/device-view.ts'
-import { cutPage } from '../../domain/keyset.ts'
-import { afterName } from '../after-name.ts'
+import { afterName, cutPage } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 type Input = z.output<typeof deviceListInput>

@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import type { edgeListInput, edgePage } from '../../domain/edge-view.ts'
-import { cutPage } from '../../domain/keyset.ts'
-import { afterName } from '../after-name.ts'
+import { afterName, cutPage } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { edgeSummaryOf, edgeSummarySelect } from './edge-rows.ts'
 

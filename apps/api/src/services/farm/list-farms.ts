@@ -1,7 +1,6 @@
 import type { z } from 'zod'
 import type { farmListInput, farmPage } from '../../domain/farm-view.ts'
-import { cutPage } from '../../domain/keyset.ts'
-import { afterName } from '../after-name.ts'
+import { afterName, cutPage } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 export async function listFarms(

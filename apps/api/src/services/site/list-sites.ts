@@ -1,9 +1,8 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { SiteSummary, siteListInput, sitePage } from '../../domain/farm-view.ts'
-import { cutPage } from '../../domain/keyset.ts'
-import { afterName } from '../after-name.ts'
 import { onlineEdgeFilter } from '../edge/edge-rows.ts'
+import { afterName, cutPage } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 export const siteSummarySelect = {

@@ -1,23 +1,9 @@
 import { z } from 'zod'
 import { AppError } from '../errors/app-error.ts'
 
-/** Keyset paging: a page goes on after the last row's sort key, which travels as an opaque cursor. */
-
-const pageSizeMax = 100
-const pageSizeDefault = 50
-
-export const pageInput = {
-  cursor: z.string().max(512).nullish(),
-  limit: z.number().int().min(1).max(pageSizeMax).default(pageSizeDefault),
-}
-
-export function pageOf<T extends z.ZodType>(item: T) {
-  return z.object({ items: z.array(item), nextCursor: z.string().nullable() })
-}
-
 const key = z.tuple([z.string(), z.uuid()])
 
-/** The sort key's text (a name, or an ISO instant) and the id that makes it unique. */
+/** What a page goes on after: the sort key's text (a name, or an ISO instant) and the id that makes it unique. */
 export type KeysetKey = z.infer<typeof key>
 
 export function encodeCursor(sortKey: KeysetKey): string {
@@ -57,4 +43,16 @@ export function cutPage<Row, Item>(
   const last = page.at(-1)
   const nextCursor = rows.length > limit && last !== undefined ? encodeCursor(map.key(last)) : null
   return { items: page.map(map.item), nextCursor }
+}
+
+interface NameKeyset {
+  OR?: [{ name: { gt: string } }, { name: string; id: { gt: string } }]
+}
+
+/** The `where` of lists sorted by (name, id): what comes after the cursor. */
+export function afterName(cursor: string | null | undefined): NameKeyset {
+  const after = decodeCursor(cursor)
+  if (!after) return {}
+  const [name, id] = after
+  return { OR: [{ name: { gt: name } }, { name, id: { gt: id } }] }
 }

@@ -1,0 +1,15 @@
+import { z } from 'zod'
+
+/** Lists are read page by page: a page goes on after the last row's sort key, which travels as an opaque cursor. */
+
+const pageSizeMax = 100
+const pageSizeDefault = 50
+
+export const pageInput = {
+  cursor: z.string().max(512).nullish(),
+  limit: z.number().int().min(1).max(pageSizeMax).default(pageSizeDefault),
+}
+
+export function pageOf<T extends z.ZodType>(item: T) {
+  return z.object({ items: z.array(item), nextCursor: z.string().nullable() })
+}
