@@ -7,6 +7,12 @@ import { bootSummaryOf, bootSummarySelect } from './boot-rows.ts'
 
 type Input = z.output<typeof bootListInput>
 
+const originFilters = {
+  device: { simulated: false, generated: false },
+  simulated: { simulated: true, generated: false },
+  generated: { generated: true },
+}
+
 /** Newest first, by (startedAt, id). */
 export async function listBoots(
   { db, actor }: ServiceContext,
@@ -30,9 +36,7 @@ function filterOf(input: Input): Prisma.BootWhereInput {
     ...(input.deviceId ? { deviceId: input.deviceId } : {}),
     ...(input.siteId ? { siteId: input.siteId } : {}),
     ...(input.edgeId ? { edgeId: input.edgeId } : {}),
-    ...(input.origin
-      ? { simulated: input.origin === 'simulated', generated: input.origin === 'generated' }
-      : {}),
+    ...(input.origin ? originFilters[input.origin] : {}),
     ...(input.since ? { startedAt: { gte: new Date(input.since) } } : {}),
   }
 }

@@ -1,0 +1,125 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+
+/**
+ * Applies prisma/migrations at start-up and keeps Prisma's own table, row by row as `prisma migrate deploy` does, so that
+ * production needs no CLI and the CLI agrees afterwards.
+ */
+
+/** The advisory lock that Prisma's engine takes. */
+const advisoryLock = 72_707_369
+const migrationsFolder = fileURLToPath(new URL('../prisma/migrations/', import.meta.url))
+const createTable = `create table if not exists _prisma_migrations (
+  id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
+  migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
+  started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`
+
+interface Migration {
+  name: string
+  sql: string
+  checksum: string
+}
+
+/**
+ * Brings the database up to date and makes it where it does not exist.
+ * @returns names of the migrations applied now
+ * Throws when one failed earlier, or was edited after it was applied.
+ */
+export async function migrate(url: string, folder: string = migrationsFolder): Promise<string[]> {
+  const client = await connect(url)
+  try {
+    // Two programs starting at once: the second waits here and then finds nothing to do.
+    await client.query('select pg_advisory_lock($1)', [advisoryLock])
+    await client.query(createTable)
+    const applied = await readApplied(client)
+    const pending = readMigrations(folder).filter((migration) => isPending(migration, applied))
+    for (const migration of pending) await apply(client, migration)
+    return pending.map(({ name }) => name)
+  } finally {
+    await client.end()
+  }
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url })
+  try {
+    await client.connect()
+    return client
+  } catch (error) {
+    if ((error as { code?: string }).code !== '3D000') throw error
+  }
+  await createDatabase(url)
+  const created = new pg.Client({ connectionString: url })
+  await created.connect()
+  return created
+}
+
+async function createDatabase(url: string): Promise<void> {
+  const neighbour = new URL(url)
+  const name = decodeURIComponent(neighbour.pathname.slice(1))
+  neighbour.pathname = '/postgres'
+  const client = new pg.Client({ connectionString: neighbour.toString() })
+  await client.connect()
+  try {
+    await client.query(`create database ${pg.escapeIdentifier(name)}`)
+  } catch (error) {
+    // 42P04, 23505: another program made it meanwhile.
+    if (!['42P04', '23505'].includes((error as { code?: string }).code ?? '')) throw error
+  } finally {
+    await client.end()
+  }
+}
+
+/** Checksums by name of what is applied. */
+async function readApplied(client: pg.Client): Promise<Map<string, string>> {
+  const { rows } = await client.query<{ migration_name: string; checksum: string; finished_at: Date | null }>(
+    'select migration_name, checksum, finished_at from _prisma_migrations where rolled_back_at is null',
+  )
+  const failed = rows.find((row) => !row.finished_at)
+  if (failed)
+    throw new Error(
+      `Migration ${failed.migration_name} failed earlier; repair the database, then run \`prisma migrate resolve\`.`,
+    )
+  return new Map(rows.map((row) => [row.migration_name, row.checksum]))
+}
+
+function readMigrations(folder: string): Migration[] {
+  return readdirSync(folder)
+    .sort()
+    .map((name) => ({ name, file: path.join(folder, name, 'migration.sql') }))
+    .filter(({ file }) => existsSync(file))
+    .map(({ name, file }) => {
+      const sql = readFileSync(file, 'utf8')
+      return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') }
+    })
+}
+
+function isPending({ name, checksum }: Migration, applied: Map<string, string>): boolean {
+  const known = applied.get(name)
+  if (known !== undefined && known !== checksum)
+    throw new Error(`Migration ${name} was edited after it was applied; write a new one instead.`)
+  return known === undefined
+}
+
+async function apply(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
+  const id = randomUUID()
+  await client.query('insert into _prisma_migrations (id, checksum, migration_name) values ($1, $2, $3)', [
+    id,
+    checksum,
+    name,
+  ])
+  try {
+    // One simple query: PostgreSQL runs a file of several statements as one transaction.
+    await client.query(sql)
+  } catch (error) {
+    await client.query('update _prisma_migrations set logs = $2 where id = $1', [id, String(error)])
+    throw new Error(`Migration ${name} failed: ${String(error)}`, { cause: error })
+  }
+  await client.query(
+    'update _prisma_migrations set finished_at = now(), applied_steps_count = 1 where id = $1',
+    [id],
+  )
+}
