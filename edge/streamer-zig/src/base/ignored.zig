@@ -47,6 +47,11 @@ pub const IgnoreReason = enum(u8) {
     stream_unknown_session,
     stream_wrong_source,
     stream_bad_range,
+    http_bad_request,
+    http_not_found,
+    http_busy,
+    http_slow,
+    boot_table_full,
 
     pub const count = @typeInfo(IgnoreReason).@"enum".field_names.len;
 

@@ -87,7 +87,7 @@ pub const PhaseRecord = struct {
     traffic: Traffic = .{},
     reads: u64 = 0,
     read_sizes: [read_size_classes]u64 = @splat(0),
-    gaps: [gaps_max]Gap = undefined,
+    gaps: [gaps_max]Gap = @splat(.{ .at_us = 0, .duration_us = 0 }),
     gap_count: u8 = 0,
 
     pub fn init(start_us: u64, source: Source) PhaseRecord {

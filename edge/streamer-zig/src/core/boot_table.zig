@@ -143,6 +143,30 @@ pub const BootTable = struct {
         table.noteEnd(was_over, boot);
     }
 
+    /// Puts a later state of the same boot in its place.
+    pub fn replace(table: *BootTable, ref: Ref, boot: Boot) void {
+        const place = table.get(ref).?;
+        assert(place.identity.id.eql(boot.identity.id));
+        assert(place.identity.mac.eql(boot.identity.mac));
+        if (!place.isOver()) table.active_count -= 1;
+        if (!boot.isOver()) table.active_count += 1;
+        place.* = boot;
+        table.handles[ref.index] = boot.identity.handle;
+    }
+
+    pub const Found = struct { serial: u64, boot: *Boot };
+
+    /// The boot that was put in next after the one of this serial; 0 for the first.
+    pub fn nextAfter(table: *BootTable, serial: u64) ?Found {
+        var best: ?usize = null;
+        for (table.serials, 0..) |candidate, index| {
+            if (candidate <= serial or table.places[index] == null) continue;
+            if (best == null or candidate < table.serials[best.?]) best = index;
+        }
+        const index = best orelse return null;
+        return .{ .serial = table.serials[index], .boot = &table.places[index].? };
+    }
+
     /// Ends boots that have been silent for too long.
     pub fn tick(table: *BootTable, now_us: u64) void {
         for (table.places) |*place| {

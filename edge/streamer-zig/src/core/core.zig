@@ -12,6 +12,7 @@ pub const boot = @import("boot.zig");
 pub const boot_report = @import("boot_report.zig");
 pub const boot_policy = @import("boot_policy.zig");
 pub const BootPolicy = boot_policy.BootPolicy;
+pub const boot_script = @import("boot_script.zig");
 pub const desired_state = @import("desired_state.zig");
 pub const uplink = @import("uplink.zig");
 pub const uplink_message = @import("uplink_message.zig");
@@ -28,6 +29,7 @@ test {
     _ = boot_report;
     _ = @import("boot_table.zig");
     _ = boot_policy;
+    _ = boot_script;
     _ = desired_state;
     _ = uplink;
     _ = uplink_message;

@@ -3,7 +3,13 @@
 pub const sys = @import("sys.zig");
 pub const ReportLog = @import("report_log.zig").ReportLog;
 
+pub const DataDir = @import("data_dir.zig").DataDir;
+
 test {
+    _ = @import("data_dir.zig");
+    _ = @import("boot_journal.zig");
+    _ = @import("epoll.zig");
+    _ = @import("http_server.zig");
     _ = @import("sys.zig");
     _ = @import("record_file.zig");
     _ = @import("report_log.zig");

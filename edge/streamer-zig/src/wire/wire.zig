@@ -2,11 +2,13 @@
 //! either gives a whole packet whose slices lie within its input, or one of a few errors.
 
 pub const dhcp = @import("dhcp.zig");
+pub const http_request = @import("http_request.zig");
 pub const stream = @import("stream.zig");
 pub const tftp = @import("tftp.zig");
 pub const wake_on_lan = @import("wake_on_lan.zig");
 
 test {
+    _ = http_request;
     _ = stream;
     _ = @import("dhcp_options.zig");
     _ = @import("dhcp_test.zig");

@@ -1,0 +1,103 @@
+//! The iPXE script of one boot: where the edge is, which boot this is, and what to load. Everything that goes in is
+//! made by this edge or was checked for printable ASCII; nothing a device said reaches a script.
+
+const std = @import("std");
+const base = @import("base");
+const boot_module = @import("boot.zig");
+const boot_policy = @import("boot_policy.zig");
+const desired_state = @import("desired_state.zig");
+const assert = std.debug.assert;
+
+pub const size_max = 4096;
+
+pub const Options = struct {
+    identity: boot_module.Identity,
+    http: base.Endpoint,
+    stream: base.Endpoint,
+    has_kernel: bool,
+    has_initrd: bool,
+    /// Passed `boot_policy.isCommandLine`.
+    command_line: []const u8,
+};
+
+pub fn write(options: Options, buffer: *[size_max]u8) []const u8 {
+    assert(boot_policy.isCommandLine(options.command_line));
+    var writer: std.Io.Writer = .fixed(buffer);
+    writeTo(options, &writer) catch unreachable;
+    return writer.buffered();
+}
+
+fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    const id = &options.identity;
+    try writer.print("#!ipxe\nset bootfarm_edge {f}\nset bootfarm_boot {f}\nset bootfarm_token {x}\n", .{
+        options.stream,
+        id.id,
+        &id.token,
+    });
+    if (!options.has_kernel) {
+        try writer.print("sanboot --no-describe http://{f}/b/{x:0>16}/disk\n", .{ options.http, id.handle });
+        return;
+    }
+    try writer.print("kernel http://{f}/b/{x:0>16}/kernel {s}", .{ options.http, id.handle, options.command_line });
+    if (options.command_line.len > 0) try writer.writeByte(' ');
+    try writer.writeAll("bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token}");
+    if (options.has_initrd) {
+        try writer.writeAll(" initrd=initrd\n");
+        try writer.print("initrd --name initrd http://{f}/b/{x:0>16}/initrd\n", .{ options.http, id.handle });
+    } else try writer.writeByte('\n');
+    try writer.writeAll("boot\n");
+}
+
+/// For networks whose own server names this file: the device says its address, and its boot's script follows.
+pub fn writeEntrance(http: base.Endpoint, buffer: *[size_max]u8) []const u8 {
+    return std.mem.print(buffer, "#!ipxe\nchain http://{f}/m/${{net0/mac:hexhyp}}/boot.ipxe\n", .{http}) catch unreachable;
+}
+
+const testing = std.testing;
+
+const test_options: Options = .{
+    .identity = .{
+        .id = .fromRandom(@splat(1)),
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
+        .handle = 0xab,
+        .token = @splat(0x0f),
+    },
+    .http = .{ .ip = .init(10, 0, 0, 1), .port = 6980 },
+    .stream = .{ .ip = .init(10, 0, 0, 1), .port = 6910 },
+    .has_kernel = true,
+    .has_initrd = true,
+    .command_line = "quiet",
+};
+
+test "a script with a kernel hands boot id and token to the kernel" {
+    var buffer: [size_max]u8 = undefined;
+    try testing.expectEqualStrings(
+        \\#!ipxe
+        \\set bootfarm_edge 10.0.0.1:6910
+        \\set bootfarm_boot 01010101-0101-4101-8101-010101010101
+        \\set bootfarm_token 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
+        \\kernel http://10.0.0.1:6980/b/00000000000000ab/kernel quiet bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token} initrd=initrd
+        \\initrd --name initrd http://10.0.0.1:6980/b/00000000000000ab/initrd
+        \\boot
+        \\
+    , write(test_options, &buffer));
+}
+
+test "a script without a kernel boots the disk over HTTP" {
+    var options = test_options;
+    options.has_kernel = false;
+    var buffer: [size_max]u8 = undefined;
+    const text = write(options, &buffer);
+    try testing.expect(std.mem.endsWith(u8, text, "sanboot --no-describe http://10.0.0.1:6980/b/00000000000000ab/disk\n"));
+    try testing.expectEqualStrings(
+        "#!ipxe\nchain http://10.0.0.1:6980/m/${net0/mac:hexhyp}/boot.ipxe\n",
+        writeEntrance(options.http, &buffer),
+    );
+}
+
+test "the longest command line fits" {
+    var options = test_options;
+    options.command_line = &@as([desired_state.command_line_size_max]u8, @splat('x'));
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(write(options, &buffer).len < size_max);
+}

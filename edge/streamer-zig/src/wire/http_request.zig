@@ -1,0 +1,225 @@
+//! Heads of HTTP/1.x requests (RFC 9112) as boot firmware and loaders send them: GET and HEAD with at most one byte
+//! range (RFC 9110 section 14). Nothing that frames a body is taken, so that no request can hide another.
+
+const std = @import("std");
+const assert = std.debug.assert;
+
+/// Longer heads are refused.
+pub const head_size_max = 4096;
+
+pub const Method = enum { get, head };
+
+pub const Range = union(enum) {
+    /// First and last byte, both included.
+    closed: struct { first: u64, last: u64 },
+    /// From this byte to the end.
+    open: u64,
+    /// That many last bytes.
+    suffix: u64,
+
+    pub const Part = struct { first: u64, length: u64 };
+
+    /// The bytes of something of `size` bytes; null when there are none (416).
+    pub fn resolve(range: Range, size: u64) ?Part {
+        switch (range) {
+            .closed => |closed| {
+                if (closed.first >= size) return null;
+                return .{ .first = closed.first, .length = @min(closed.last, size - 1) - closed.first + 1 };
+            },
+            .open => |first| return if (first >= size) null else .{ .first = first, .length = size - first },
+            .suffix => |count| {
+                if (count == 0 or size == 0) return null;
+                const length = @min(count, size);
+                return .{ .first = size - length, .length = length };
+            },
+        }
+    }
+};
+
+pub const Request = struct {
+    method: Method,
+    /// Begins with `/`; printable ASCII without spaces; not decoded.
+    target: []const u8,
+    /// Null also where the header is one that may be ignored (several ranges, other units).
+    range: ?Range,
+    keep_alive: bool,
+    /// Bytes of the head with its empty line: where the next request begins.
+    size: usize,
+};
+
+pub const Problem = enum {
+    malformed,
+    too_long,
+    method_not_allowed,
+    has_body,
+    version_not_supported,
+
+    pub fn status(problem: Problem) u16 {
+        return switch (problem) {
+            .malformed => 400,
+            .too_long => 431,
+            .method_not_allowed => 405,
+            .has_body => 413,
+            .version_not_supported => 505,
+        };
+    }
+};
+
+pub const Result = union(enum) {
+    /// The empty line has not come yet.
+    incomplete,
+    request: Request,
+    problem: Problem,
+};
+
+/// Reads the head at the front of `bytes`; slices point into it.
+pub fn parse(bytes: []const u8) Result {
+    const window = bytes[0..@min(bytes.len, head_size_max)];
+    const end = std.mem.find(u8, window, "\r\n\r\n") orelse
+        return if (bytes.len >= head_size_max) .{ .problem = .too_long } else .incomplete;
+    var lines = std.mem.splitSequence(u8, window[0..end], "\r\n");
+    var request = parseLine(lines.first()) catch |err| return .{ .problem = problemOf(err) };
+    request.size = end + 4;
+    while (lines.next()) |line| {
+        parseField(&request, line) catch |err| return .{ .problem = problemOf(err) };
+    }
+    return .{ .request = request };
+}
+
+const Error = error{ Malformed, MethodNotAllowed, HasBody, VersionNotSupported };
+
+fn problemOf(err: Error) Problem {
+    return switch (err) {
+        error.Malformed => .malformed,
+        error.MethodNotAllowed => .method_not_allowed,
+        error.HasBody => .has_body,
+        error.VersionNotSupported => .version_not_supported,
+    };
+}
+
+fn parseLine(line: []const u8) Error!Request {
+    var parts = std.mem.splitScalar(u8, line, ' ');
+    const method_text = parts.first();
+    const target = parts.next() orelse return error.Malformed;
+    const version = parts.next() orelse return error.Malformed;
+    if (parts.next() != null) return error.Malformed;
+    const keep_alive = if (std.mem.eql(u8, version, "HTTP/1.1"))
+        true
+    else if (std.mem.eql(u8, version, "HTTP/1.0"))
+        false
+    else
+        return if (std.mem.startsWith(u8, version, "HTTP/")) error.VersionNotSupported else error.Malformed;
+    if (method_text.len == 0) return error.Malformed;
+    for (method_text) |byte| if (!std.ascii.isUpper(byte)) return error.Malformed;
+    const method: Method = if (std.mem.eql(u8, method_text, "GET"))
+        .get
+    else if (std.mem.eql(u8, method_text, "HEAD"))
+        .head
+    else
+        return error.MethodNotAllowed;
+    if (target.len == 0 or target[0] != '/') return error.Malformed;
+    for (target) |byte| if (!std.ascii.isGraphical(byte)) return error.Malformed;
+    return .{ .method = method, .target = target, .range = null, .keep_alive = keep_alive, .size = 0 };
+}
+
+fn parseField(request: *Request, line: []const u8) Error!void {
+    const colon = std.mem.findScalar(u8, line, ':') orelse return error.Malformed;
+    const name = line[0..colon];
+    const value = std.mem.trim(u8, line[colon + 1 ..], " \t");
+    if (name.len == 0) return error.Malformed;
+    // RFC 9112 section 5.1: no space before the colon; a folded line begins with one.
+    for (name) |byte| if (!std.ascii.isGraphical(byte)) return error.Malformed;
+    for (value) |byte| if (byte < 0x20 and byte != '\t') return error.Malformed;
+    if (std.ascii.eqlIgnoreCase(name, "connection")) {
+        if (std.ascii.eqlIgnoreCase(value, "close")) request.keep_alive = false;
+        if (std.ascii.eqlIgnoreCase(value, "keep-alive")) request.keep_alive = true;
+    } else if (std.ascii.eqlIgnoreCase(name, "transfer-encoding")) {
+        return error.HasBody;
+    } else if (std.ascii.eqlIgnoreCase(name, "content-length")) {
+        if (!std.mem.eql(u8, value, "0")) return error.HasBody;
+    } else if (std.ascii.eqlIgnoreCase(name, "range")) {
+        request.range = parseRange(value);
+    }
+}
+
+fn parseRange(value: []const u8) ?Range {
+    const unit = "bytes=";
+    if (value.len < unit.len or !std.ascii.eqlIgnoreCase(value[0..unit.len], unit)) return null;
+    const spec = value[unit.len..];
+    const dash = std.mem.findScalar(u8, spec, '-') orelse return null;
+    const first_text = spec[0..dash];
+    const last_text = spec[dash + 1 ..];
+    if (first_text.len == 0) return .{ .suffix = number(last_text) orelse return null };
+    const first = number(first_text) orelse return null;
+    if (last_text.len == 0) return .{ .open = first };
+    const last = number(last_text) orelse return null;
+    return if (last < first) null else .{ .closed = .{ .first = first, .last = last } };
+}
+
+fn number(text: []const u8) ?u64 {
+    if (text.len == 0 or text.len > 18) return null;
+    for (text) |byte| if (!std.ascii.isDigit(byte)) return null;
+    return std.fmt.parseInt(u64, text, 10) catch null;
+}
+
+const testing = std.testing;
+
+fn expectProblem(problem: Problem, text: []const u8) !void {
+    try testing.expectEqual(Result{ .problem = problem }, parse(text));
+}
+
+test "requests of iPXE and of HTTP boot firmware are read" {
+    const text = "GET /b/0123456789abcdef/disk HTTP/1.1\r\nConnection: keep-alive\r\nUser-Agent: iPXE/1.21\r\n" ++
+        "Host: 10.0.0.1:6980\r\nRange: bytes=512-1023\r\n\r\nGET ";
+    const request = parse(text).request;
+    try testing.expectEqual(.get, request.method);
+    try testing.expectEqualStrings("/b/0123456789abcdef/disk", request.target);
+    try testing.expect(request.keep_alive);
+    try testing.expectEqual(text.len - 4, request.size);
+    try testing.expectEqual(Range.Part{ .first = 512, .length = 512 }, request.range.?.resolve(4096).?);
+    const head = parse("HEAD /x HTTP/1.0\r\n\r\n").request;
+    try testing.expectEqual(.head, head.method);
+    try testing.expect(!head.keep_alive);
+    for (0..text.len - 5) |size| try testing.expectEqual(Result.incomplete, parse(text[0..size]));
+}
+
+test "ranges beyond the end are cut or refused, and unknown ones are not ranges" {
+    const open: Range = .{ .open = 10 };
+    try testing.expectEqual(Range.Part{ .first = 10, .length = 2 }, open.resolve(12).?);
+    try testing.expectEqual(null, open.resolve(10));
+    const closed: Range = .{ .closed = .{ .first = 5, .last = 900 } };
+    try testing.expectEqual(Range.Part{ .first = 5, .length = 5 }, closed.resolve(10).?);
+    const suffix: Range = .{ .suffix = 900 };
+    try testing.expectEqual(Range.Part{ .first = 0, .length = 10 }, suffix.resolve(10).?);
+    for ([_][]const u8{ "bytes=", "bytes=-", "bytes=5-4", "bytes=0-1,4-5", "lines=1-2", "bytes=99999999999999999999-" }) |value|
+        try testing.expectEqual(null, parseRange(value));
+}
+
+test "what could hide another request or is no request is refused" {
+    try expectProblem(.malformed, "\r\n\r\n");
+    try expectProblem(.malformed, "GET /\r\n\r\n");
+    try expectProblem(.malformed, "GET  / HTTP/1.1\r\n\r\n");
+    try expectProblem(.malformed, "GET x HTTP/1.1\r\n\r\n");
+    try expectProblem(.malformed, "GET /\x01 HTTP/1.1\r\n\r\n");
+    try expectProblem(.malformed, "GET / HTTP/1.1\r\nHost : x\r\n\r\n");
+    try expectProblem(.malformed, "GET / HTTP/1.1\r\n folded\r\n\r\n");
+    try expectProblem(.method_not_allowed, "POST / HTTP/1.1\r\n\r\n");
+    try expectProblem(.has_body, "GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\n");
+    try expectProblem(.has_body, "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+    try expectProblem(.version_not_supported, "GET / HTTP/2.0\r\n\r\n");
+    try expectProblem(.too_long, &@as([head_size_max]u8, @splat('x')));
+}
+
+test "random heads never crash the parser and accepted targets are printable" {
+    const fuzzOne = struct {
+        fn run(_: void, smith: *testing.Smith) !void {
+            var buffer: [256]u8 = undefined;
+            const size = smith.slice(&buffer);
+            switch (parse(buffer[0..size])) {
+                .request => |request| for (request.target) |byte| try testing.expect(std.ascii.isGraphical(byte)),
+                .incomplete, .problem => {},
+            }
+        }
+    }.run;
+    try testing.fuzz({}, fuzzOne, .{ .corpus = &.{ "GET / HTTP/1.1\r\nRange: bytes=0-1\r\n\r\n", "HEAD" } });
+}
