@@ -33,6 +33,7 @@ pub const IgnoreReason = enum(u8) {
     tftp_unknown_transfer,
     tftp_busy,
     tftp_source_limit,
+    tftp_stale_ack,
     stream_wrong_size,
     stream_wrong_version,
     stream_unknown_type,

@@ -7,6 +7,8 @@ pub const BootPath = @import("boot_handle.zig").BootPath;
 pub const DhcpLeases = @import("dhcp_leases.zig");
 pub const DhcpService = @import("dhcp_service.zig");
 pub const StreamServer = @import("stream_server.zig");
+pub const TftpClient = @import("tftp_client.zig");
+pub const TftpServer = @import("tftp_session.zig");
 pub const boot_phase = @import("boot_phase.zig");
 pub const boot = @import("boot.zig");
 pub const boot_report = @import("boot_report.zig");
@@ -24,6 +26,8 @@ test {
     _ = DhcpLeases;
     _ = @import("dhcp_service_test.zig");
     _ = StreamServer;
+    _ = @import("tftp_session_test.zig");
+    _ = @import("tftp_transfer_test.zig");
     _ = boot_phase;
     _ = boot;
     _ = boot_report;

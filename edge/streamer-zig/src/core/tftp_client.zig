@@ -1,0 +1,254 @@
+//! The client's side of one TFTP download (RFC 1350, 2347, 2348, 2349, 7440), as firmware does it;
+//! simulated devices use it. No clock and no socket: the caller sends what a step says and keeps
+//! the bytes it brings.
+//!
+//!     var step = client.start(now_us, &buffer);
+//!     // then client.receive(...) for each datagram, and client.tick(...) when client.deadline_us
+//!     // has passed, until a step has an outcome; receive stays in use for a while then, since the
+//!     // server may not have heard the last ACK.
+
+const std = @import("std");
+const assert = std.debug.assert;
+const base = @import("base");
+const tftp = @import("wire").tftp;
+const Endpoint = base.Endpoint;
+
+pub const TftpClient = @This();
+
+options: Options,
+state: State = .idle,
+/// The server's own port for this transfer, known with its first packet (RFC 1350 section 4).
+peer: ?Endpoint = null,
+blksize: u16 = tftp.blksize_default,
+windowsize: u16 = 1,
+/// From the OACK, when `tsize` was asked for.
+file_size: ?u64 = null,
+/// The next block in order, 1-based, not cut to 16 bits.
+expected: u64 = 1,
+bytes_received: u64 = 0,
+/// Blocks in order since the last ACK.
+window_count: u16 = 0,
+/// The present hole was reported; one ACK for each.
+is_hole_reported: bool = false,
+retry_count: u32 = 0,
+/// Packets sent again, in the whole transfer.
+retries: u64 = 0,
+/// When `tick` is due.
+deadline_us: u64 = std.math.maxInt(u64),
+
+pub const Buffer = [tftp.request_size_max]u8;
+
+pub const Options = struct {
+    /// Where the request goes.
+    server: Endpoint,
+    file_name: []const u8,
+    blksize: ?u16 = 1432,
+    windowsize: ?u16 = null,
+    asks_size: bool = true,
+    retry_timeout_us: u64 = std.time.us_per_s,
+    retries_max: u32 = 6,
+};
+
+const State = enum { idle, requested, receiving, done, failed };
+
+pub const Failure = union(enum) {
+    timeout,
+    /// An OACK that does not fit what was asked for.
+    bad_options,
+    server_error: struct { code: tftp.ErrorCode, text: base.UntrustedText },
+};
+
+pub const Outcome = union(enum) { done: u64, failed: Failure };
+
+pub const Packet = struct { to: Endpoint, bytes: []const u8 };
+
+/// Bytes of the file, in order and each once; they point into the datagram.
+pub const Content = struct { offset: u64, bytes: []const u8 };
+
+pub const Step = struct {
+    ignored: bool = false,
+    send: ?Packet = null,
+    content: ?Content = null,
+    /// Comes once.
+    outcome: ?Outcome = null,
+};
+
+pub fn init(options: Options) TftpClient {
+    assert(options.file_name.len > 0);
+    assert(options.retry_timeout_us > 0);
+    return .{ .options = options };
+}
+
+/// The read request.
+pub fn start(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
+    assert(client.state == .idle);
+    client.state = .requested;
+    return .{ .send = client.request(now_us, buffer) };
+}
+
+pub fn receive(
+    client: *TftpClient,
+    now_us: u64,
+    from: Endpoint,
+    datagram: []const u8,
+    buffer: *Buffer,
+) Step {
+    const ignored: Step = .{ .ignored = true };
+    if (client.state == .idle or client.state == .failed) return ignored;
+    if (!from.ip.eql(client.options.server.ip)) return ignored;
+    if (client.peer) |peer| if (!from.eql(peer)) return ignored;
+    const packet = tftp.parse(datagram) catch return ignored;
+    switch (packet) {
+        .oack => |options| return client.receiveOack(now_us, from, &options, buffer),
+        .data => |data| return client.receiveData(now_us, from, data, buffer),
+        .err => |failure| {
+            if (client.state == .done) return ignored;
+            const text: base.UntrustedText = .init(failure.text);
+            return client.fail(.{ .server_error = .{ .code = failure.code, .text = text } });
+        },
+        .rrq, .wrq, .ack => return ignored,
+    }
+}
+
+/// Call it when `deadline_us` has passed: what was lost is asked for again.
+pub fn tick(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
+    if (now_us < client.deadline_us) return .{};
+    switch (client.state) {
+        .idle, .done, .failed => return .{},
+        .requested, .receiving => {},
+    }
+    if (client.retry_count == client.options.retries_max) return client.fail(.timeout);
+    client.retry_count += 1;
+    client.retries += 1;
+    if (client.state == .requested) return .{ .send = client.request(now_us, buffer) };
+    return .{ .send = client.acknowledge(now_us, buffer) };
+}
+
+fn receiveOack(
+    client: *TftpClient,
+    now_us: u64,
+    from: Endpoint,
+    options: *const tftp.Options,
+    buffer: *Buffer,
+) Step {
+    switch (client.state) {
+        .requested => {},
+        // The server did not hear ACK 0.
+        .receiving => if (client.expected == 1)
+            return .{ .send = client.acknowledge(now_us, buffer) }
+        else
+            return .{ .ignored = true },
+        .idle, .done, .failed => return .{ .ignored = true },
+    }
+    const asked = &client.options;
+    client.blksize = agreed(options.blksize, asked.blksize, tftp.blksize_default) catch
+        return client.refuse(from, buffer);
+    client.windowsize = agreed(options.windowsize, asked.windowsize, 1) catch
+        return client.refuse(from, buffer);
+    client.file_size = options.tsize;
+    client.peer = from;
+    client.state = .receiving;
+    client.retry_count = 0;
+    return .{ .send = client.acknowledge(now_us, buffer) };
+}
+
+/// A server may lower a value, but neither raise one nor bring up its own (RFC 2347).
+fn agreed(offered: ?u16, asked: ?u16, default: u16) error{BadOptions}!u16 {
+    const value = offered orelse return default;
+    if (value > asked orelse return error.BadOptions) return error.BadOptions;
+    return value;
+}
+
+fn receiveData(
+    client: *TftpClient,
+    now_us: u64,
+    from: Endpoint,
+    data: tftp.Data,
+    buffer: *Buffer,
+) Step {
+    switch (client.state) {
+        .idle, .failed => unreachable,
+        // The server did not hear the last ACK.
+        .done => return .{ .send = client.acknowledge(now_us, buffer) },
+        // A server without options (RFC 2347) sends block 1 at once, by the defaults.
+        .requested => {
+            client.peer = from;
+            client.state = .receiving;
+        },
+        .receiving => {},
+    }
+    if (data.block != @as(u16, @truncate(client.expected))) return client.missed(now_us, buffer);
+    if (data.bytes.len > client.blksize) return .{ .ignored = true };
+    const is_last = data.bytes.len < client.blksize;
+    var step: Step = .{ .content = .{ .offset = client.bytes_received, .bytes = data.bytes } };
+    client.expected += 1;
+    client.bytes_received += data.bytes.len;
+    client.window_count += 1;
+    client.is_hole_reported = false;
+    client.retry_count = 0;
+    client.deadline_us = now_us + client.options.retry_timeout_us;
+    if (is_last) {
+        client.state = .done;
+        client.deadline_us = std.math.maxInt(u64);
+        step.outcome = .{ .done = client.bytes_received };
+    }
+    if (is_last or client.window_count == client.windowsize)
+        step.send = client.acknowledge(now_us, buffer);
+    return step;
+}
+
+/// A block out of order: the last one in order is acknowledged once, so that the server goes on
+/// behind it (RFC 7440 section 4); in lock-step it is a repeated block whose ACK was lost.
+fn missed(client: *TftpClient, now_us: u64, buffer: *Buffer) Step {
+    if (client.windowsize > 1 and client.is_hole_reported) return .{ .ignored = true };
+    client.is_hole_reported = true;
+    client.retries += 1;
+    return .{ .send = client.acknowledge(now_us, buffer) };
+}
+
+fn request(client: *TftpClient, now_us: u64, buffer: *Buffer) Packet {
+    const options = &client.options;
+    const packet: tftp.Packet = .{ .rrq = .{
+        .file_name = options.file_name,
+        .options = .{
+            .blksize = options.blksize,
+            .tsize = if (options.asks_size) 0 else null,
+            .windowsize = options.windowsize,
+        },
+    } };
+    client.setDeadline(now_us);
+    return .{
+        .to = options.server,
+        // The caller's own file name: longer than a request is a mistake of ours.
+        .bytes = tftp.emit(&packet, buffer) catch unreachable,
+    };
+}
+
+fn acknowledge(client: *TftpClient, now_us: u64, buffer: *Buffer) Packet {
+    client.window_count = 0;
+    if (client.state == .receiving) client.setDeadline(now_us);
+    const packet: tftp.Packet = .{ .ack = @truncate(client.expected - 1) };
+    return .{ .to = client.peer.?, .bytes = tftp.emit(&packet, buffer) catch unreachable };
+}
+
+/// Doubles with each repetition in a row.
+fn setDeadline(client: *TftpClient, now_us: u64) void {
+    const doublings: u6 = @intCast(@min(client.retry_count, 6));
+    client.deadline_us = now_us + (client.options.retry_timeout_us << doublings);
+}
+
+fn refuse(client: *TftpClient, to: Endpoint, buffer: *Buffer) Step {
+    const packet: tftp.Packet = .{ .err = .{
+        .code = .option_refused,
+        .text = "options not as asked",
+    } };
+    var step = client.fail(.bad_options);
+    step.send = .{ .to = to, .bytes = tftp.emit(&packet, buffer) catch unreachable };
+    return step;
+}
+
+fn fail(client: *TftpClient, why: Failure) Step {
+    client.state = .failed;
+    client.deadline_us = std.math.maxInt(u64);
+    return .{ .outcome = .{ .failed = why } };
+}

@@ -1,0 +1,115 @@
+//! What a step of the TFTP server says: what is to be sent, and what has happened to which
+//! transfer.
+
+const std = @import("std");
+const assert = std.debug.assert;
+const base = @import("base");
+const tftp = @import("wire").tftp;
+const BootHandle = @import("boot_handle.zig").BootHandle;
+const Endpoint = base.Endpoint;
+
+/// A published file.
+pub const File = struct {
+    name: []const u8,
+    size: u64,
+    /// The caller's own number for it.
+    id: u32,
+};
+
+/// What all events of a transfer carry.
+pub const Transfer = struct {
+    peer: Endpoint,
+    /// From the path `b/<handle>/<name>`; null for a bare name.
+    handle: ?BootHandle,
+    file: File,
+};
+
+pub const Refusal = enum { not_found, not_octet };
+
+pub const Failure = union(enum) {
+    /// The peer ended it. The text is the peer's own.
+    peer_error: struct { code: tftp.ErrorCode, text: base.UntrustedText },
+    /// It stopped acknowledging.
+    timeout,
+    /// The same peer asked for a file again.
+    superseded,
+    /// It never answered the first packet and its place was needed.
+    evicted,
+    /// The caller could not read the file.
+    aborted,
+};
+
+pub const Event = union(enum) {
+    began: Transfer,
+    /// The peer wanted only the size, as OVMF does: OACK, then ERROR 8. It asks again.
+    size_asked: Transfer,
+    finished: struct {
+        transfer: Transfer,
+        bytes: u64,
+        /// Blocks that were sent more than once.
+        retries: u64,
+        /// False: everything but the last block was acknowledged, then the peer was gone. ROMs that
+        /// start the program at once do so.
+        last_ack_seen: bool,
+    },
+    failed: struct { transfer: Transfer, bytes: u64, retries: u64, why: Failure },
+    refused: struct {
+        peer: Endpoint,
+        handle: ?BootHandle,
+        name: base.UntrustedText,
+        why: Refusal,
+    },
+};
+
+/// DATA packets to send: `count` blocks from number `first` (1-based, not yet cut to 16 bits).
+pub const Blocks = struct {
+    to: Endpoint,
+    file_id: u32,
+    file_size: u64,
+    blksize: u16,
+    first: u64,
+    count: u16,
+
+    pub fn iterate(blocks: Blocks) Iterator {
+        return .{ .blocks = blocks };
+    }
+
+    pub const Iterator = struct {
+        blocks: Blocks,
+        index: u16 = 0,
+
+        pub fn next(iterator: *Iterator) ?Block {
+            const blocks = &iterator.blocks;
+            if (iterator.index == blocks.count) return null;
+            const number = blocks.first + iterator.index;
+            iterator.index += 1;
+            const offset = (number - 1) * blocks.blksize;
+            assert(offset <= blocks.file_size);
+            return .{
+                .header = tftp.dataHeader(@truncate(number)),
+                .offset = offset,
+                .size = @intCast(@min(blocks.blksize, blocks.file_size - offset)),
+            };
+        }
+    };
+};
+
+/// One DATA packet: the header, then `size` bytes of the file; 0 for the end of a file whose size
+/// is a multiple of the block's.
+pub const Block = struct { header: [tftp.data_header_size]u8, offset: u64, size: u16 };
+
+pub const Packet = struct { to: Endpoint, bytes: []const u8 };
+
+pub const Send = union(enum) {
+    nothing,
+    /// Points into the reply buffer.
+    packet: Packet,
+    blocks: Blocks,
+};
+
+pub const Step = struct {
+    /// Set when the datagram was ignored or refused; counted already.
+    ignored: ?base.IgnoreReason = null,
+    send: Send = .nothing,
+    events: base.BoundedArray(Event, 2) = .empty,
+};
