@@ -23,12 +23,11 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
+const secrets = @import("stream_secrets.zig");
 const assert = std.debug.assert;
-const HmacSha256 = std.crypto.auth.hmac.sha2.HmacSha256;
 const Endpoint = base.Endpoint;
 const Uuid = base.Uuid;
 
-pub const cookie_slot_us = 30 * std.time.us_per_s;
 pub const session_idle_us_default = 300 * std.time.us_per_s;
 pub const read_size_buckets = 16;
 /// Room for every answer but DATA.
@@ -271,7 +270,11 @@ pub fn receive(
     }
     const session = server.findById(parsed.session_id) orelse {
         server.ignored.add(.stream_unknown_session);
-        return answer(.{ .session_id = parsed.session_id, .request_id = parsed.request_id, .body = .no_session }, reply);
+        return answer(.{
+            .session_id = parsed.session_id,
+            .request_id = parsed.request_id,
+            .body = .no_session,
+        }, reply);
     };
     if (!session.from.eql(from)) return server.ignore(.stream_wrong_source);
     session.last_packet_at_us = now_us;
@@ -376,13 +379,6 @@ pub fn readSizeIndex(length: u32) u4 {
     return @intCast(@min(std.math.log2_int_ceil(u32, length) - 9, read_size_buckets - 1));
 }
 
-/// The tag that ties READs to a version: the first 8 bytes of SHA-256 of the version's id.
-pub fn versionTag(version_id: Uuid) u64 {
-    var digest: [32]u8 = undefined;
-    std.crypto.hash.sha2.Sha256.hash(&version_id.bytes, &digest, .{});
-    return std.mem.readInt(u64, digest[0..8], .big);
-}
-
 fn receiveHello(
     server: *StreamServer,
     now_us: u64,
@@ -390,9 +386,10 @@ fn receiveHello(
     hello: wire.Hello,
     reply: *ReplyBuffer,
 ) Step {
-    const slot = now_us / cookie_slot_us;
-    const current = server.cookieOf(slot, from, hello.client_nonce);
-    const previous = server.cookieOf(slot -| 1, from, hello.client_nonce);
+    const key = &server.options.keys.cookie;
+    const slot = now_us / secrets.cookie_slot_us;
+    const current = secrets.cookie(key, slot, from, hello.client_nonce);
+    const previous = secrets.cookie(key, slot -| 1, from, hello.client_nonce);
     const holds = std.crypto.timing_safe.eql([32]u8, current, hello.cookie) or
         std.crypto.timing_safe.eql([32]u8, previous, hello.cookie);
     if (!holds) {
@@ -419,7 +416,7 @@ fn receiveRead(
     read: wire.Read,
     reply: *ReplyBuffer,
 ) Step {
-    const mistake: ?wire.ReadErrorCode = if (read.version_tag != versionTag(session.version_id))
+    const mistake: ?wire.ReadErrorCode = if (read.version_tag != secrets.versionTag(session.version_id))
         .version_mismatch
     else if (read.length > server.options.read_size_max)
         .too_large
@@ -501,40 +498,20 @@ fn proofHolds(server: *const StreamServer, claim: Claim, boot: Grant.Boot) bool 
             return std.mem.eql(u8, &nonce, &claim.client_nonce);
         },
         .resumption => {
-            var expected: [32]u8 = undefined;
-            HmacSha256.create(&expected, &claim.client_nonce, &server.resumeSecret(claim.boot_id));
+            const secret = secrets.resumeSecret(&server.options.keys.resumption, claim.boot_id);
+            const expected = secrets.resumeProof(&secret, claim.client_nonce);
             return std.crypto.timing_safe.eql([32]u8, claim.proof, expected);
         },
     }
 }
 
-fn resumeSecret(server: *const StreamServer, boot_id: Uuid) [32]u8 {
-    var secret: [32]u8 = undefined;
-    HmacSha256.create(&secret, &boot_id.bytes, &server.options.keys.resumption);
-    return secret;
-}
-
-fn cookieOf(server: *const StreamServer, slot: u64, from: Endpoint, client_nonce: [16]u8) [32]u8 {
-    var text: [30]u8 = undefined;
-    std.mem.writeInt(u64, text[0..8], slot, .big);
-    std.mem.writeInt(u48, text[8..14], from.toInt(), .big);
-    text[14..30].* = client_nonce;
-    var cookie: [32]u8 = undefined;
-    HmacSha256.create(&cookie, &text, &server.options.keys.cookie);
-    return cookie;
-}
-
-/// 48 bits that nobody can guess, and the session's place in the table plus one.
+/// Unguessable, and the session's place in the table plus one in its low 16 bits.
 fn makeSessionId(server: *StreamServer, session: *const Session, claim: Claim) u64 {
     server.session_serial += 1;
-    var text: [40]u8 = undefined;
-    text[0..16].* = claim.boot_id.bytes;
-    text[16..32].* = claim.client_nonce;
-    std.mem.writeInt(u64, text[32..40], server.session_serial, .big);
-    var digest: [32]u8 = undefined;
-    HmacSha256.create(&digest, &text, &server.options.keys.session);
+    const key = &server.options.keys.session;
+    const bits = secrets.sessionBits(key, claim.boot_id, claim.client_nonce, server.session_serial);
     const index = session - server.sessions.ptr;
-    return @as(u64, std.mem.readInt(u48, digest[0..6], .big)) << 16 | (index + 1);
+    return @as(u64, bits) << 16 | (index + 1);
 }
 
 fn findById(server: *StreamServer, id: u64) ?*Session {
@@ -565,12 +542,12 @@ fn drop(server: *StreamServer, session: *Session) void {
 fn welcome(server: *const StreamServer, session: *const Session, reply: *ReplyBuffer) []const u8 {
     return wire.emit(.{ .session_id = session.id, .body = .{ .welcome = .{
         .client_nonce = session.client_nonce,
-        .version_tag = versionTag(session.version_id),
+        .version_tag = secrets.versionTag(session.version_id),
         .disk_size = session.disk_size,
         .fragment_size = session.fragment_size,
         .read_size_max = server.options.read_size_max,
         .outstanding_bytes_max = server.options.outstanding_bytes_max,
-        .resume_secret = server.resumeSecret(session.boot_id),
+        .resume_secret = secrets.resumeSecret(&server.options.keys.resumption, session.boot_id),
         .version_id = session.version_id.bytes,
     } } }, reply);
 }

@@ -1,0 +1,50 @@
+//! What edge and device of a stream compute to know each other (packages/proto/STREAM.md, Rules). Pure functions.
+
+const std = @import("std");
+const base = @import("base");
+const HmacSha256 = std.crypto.auth.hmac.sha2.HmacSha256;
+
+pub const cookie_slot_us = 30 * std.time.us_per_s;
+
+/// What a device at `from` has to show to be believed its address during time slots `slot` and `slot + 1`.
+pub fn cookie(key: *const [32]u8, slot: u64, from: base.Endpoint, client_nonce: [16]u8) [32]u8 {
+    var text: [30]u8 = undefined;
+    std.mem.writeInt(u64, text[0..8], slot, .big);
+    std.mem.writeInt(u48, text[8..14], from.toInt(), .big);
+    text[14..30].* = client_nonce;
+    var digest: [32]u8 = undefined;
+    HmacSha256.create(&digest, &text, key);
+    return digest;
+}
+
+/// What WELCOME gives to the device of a boot.
+pub fn resumeSecret(key: *const [32]u8, boot_id: base.Uuid) [32]u8 {
+    var secret: [32]u8 = undefined;
+    HmacSha256.create(&secret, &boot_id.bytes, key);
+    return secret;
+}
+
+/// The proof in a HELLO of kind resumption.
+pub fn resumeProof(secret: *const [32]u8, client_nonce: [16]u8) [32]u8 {
+    var proof: [32]u8 = undefined;
+    HmacSha256.create(&proof, &client_nonce, secret);
+    return proof;
+}
+
+/// 48 bits of a session id that nobody can guess; `serial` is never used twice with one key.
+pub fn sessionBits(key: *const [32]u8, boot_id: base.Uuid, client_nonce: [16]u8, serial: u64) u48 {
+    var text: [40]u8 = undefined;
+    text[0..16].* = boot_id.bytes;
+    text[16..32].* = client_nonce;
+    std.mem.writeInt(u64, text[32..40], serial, .big);
+    var digest: [32]u8 = undefined;
+    HmacSha256.create(&digest, &text, key);
+    return std.mem.readInt(u48, digest[0..6], .big);
+}
+
+/// The tag that ties READs to a version: the first 8 bytes of SHA-256 of the version's id.
+pub fn versionTag(version_id: base.Uuid) u64 {
+    var digest: [32]u8 = undefined;
+    std.crypto.hash.sha2.Sha256.hash(&version_id.bytes, &digest, .{});
+    return std.mem.readInt(u64, digest[0..8], .big);
+}
