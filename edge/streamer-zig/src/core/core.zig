@@ -19,6 +19,7 @@ pub const desired_state = @import("desired_state.zig");
 pub const uplink = @import("uplink.zig");
 pub const uplink_message = @import("uplink_message.zig");
 pub const BootTable = @import("boot_table.zig").BootTable;
+pub const StreamClient = @import("stream_client.zig");
 
 test {
     _ = @import("boot_handle.zig");
@@ -37,4 +38,6 @@ test {
     _ = desired_state;
     _ = uplink;
     _ = uplink_message;
+    _ = StreamClient;
+    _ = @import("round_trip.zig");
 }

@@ -1,0 +1,186 @@
+//! One read of a device that is under way: which fragments have come, which are missing, when to ask again. The client
+//! decides about packets; this keeps the account of a single request.
+
+const std = @import("std");
+const wire = @import("wire").stream;
+const RoundTrip = @import("round_trip.zig");
+const assert = std.debug.assert;
+
+const PendingRead = @This();
+
+/// Fragments beyond a hole that must have come before the hole counts as lost.
+pub const gap_threshold = 3;
+
+state: State = .free,
+tag: u64 = 0,
+offset: u64 = 0,
+buffer: []u8 = &.{},
+request_id: u32 = 0,
+failure: wire.ReadErrorCode = .store_error,
+
+fragment_size: u16 = 0,
+fragment_count: u16 = 0,
+received: std.bit_set.Static(wire.fragments_max) = .empty,
+received_count: u16 = 0,
+received_bytes: u32 = 0,
+/// The highest indices that have come, highest first; null while there are fewer.
+highest: [gap_threshold]?u16 = @splat(null),
+/// Holes below this have been asked for again; only time or later requests tell that they were lost once more.
+repeated_below: u16 = 0,
+
+/// How often it was asked again.
+attempt: u16 = 0,
+/// Serial numbers of the first and the last READ that went out for it, among all of the client's READs.
+first_serial: u64 = 0,
+sent_serial: u64 = 0,
+sent_at_us: u64 = 0,
+/// When it was last sent or got something new.
+progress_at_us: u64 = 0,
+timeout_us: u64 = 0,
+/// Fragments of requests sent later that have come since the last READ.
+passed: u16 = 0,
+/// A measurement that the client has not taken yet.
+round_trip_us: ?u64 = null,
+/// What is to be asked again: the missing fragments in [first, end).
+repeat: ?struct { first: u16, end: u16 } = null,
+
+pub const State = enum { free, queued, asked, done, failed };
+
+/// The first READ goes out.
+pub fn ask(read: *PendingRead, now_us: u64, fragment_size: u16, serial: u64, timeout_us: u64) void {
+    assert(read.state == .queued);
+    read.state = .asked;
+    read.fragment_size = fragment_size;
+    read.fragment_count = wire.fragmentCount(@intCast(read.buffer.len), fragment_size);
+    read.first_serial = serial;
+    read.sent_serial = serial;
+    read.sent_at_us = now_us;
+    read.progress_at_us = now_us;
+    read.timeout_us = timeout_us;
+}
+
+pub const Acceptance = enum {
+    new,
+    /// It had come before.
+    duplicate,
+    /// No fragment of this read has this index and length.
+    misfit,
+};
+
+pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
+    assert(read.state == .asked);
+    if (fragment.index >= read.fragment_count) return .misfit;
+    const length = wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, fragment.index);
+    if (fragment.payload.len != length) return .misfit;
+    if (read.received.isSet(fragment.index)) return .duplicate;
+    // Karn's rule: an answer to a READ that was sent twice measures nothing.
+    if (read.received_count == 0 and read.attempt == 0) read.round_trip_us = now_us -| read.sent_at_us;
+    const begin = @as(usize, fragment.index) * read.fragment_size;
+    @memcpy(read.buffer[begin..][0..length], fragment.payload);
+    read.received.set(fragment.index);
+    read.received_count += 1;
+    read.received_bytes += length;
+    read.progress_at_us = now_us;
+    read.noteHighest(fragment.index);
+    read.repeatGap();
+    return .new;
+}
+
+pub fn isComplete(read: *const PendingRead) bool {
+    assert(read.received_count <= read.fragment_count);
+    return read.received_count == read.fragment_count;
+}
+
+pub fn missingBytes(read: *const PendingRead) u32 {
+    return @as(u32, @intCast(read.buffer.len)) - read.received_bytes;
+}
+
+/// Everything that is missing is to be asked again.
+pub fn repeatMissing(read: *PendingRead) void {
+    assert(!read.isComplete());
+    read.repeat = .{ .first = 0, .end = read.fragment_count };
+    read.repeated_below = read.fragment_count;
+}
+
+/// After a resumption: whatever has not come is asked again; with fragments of another size everything is.
+pub fn askAnew(read: *PendingRead, fragment_size: u16, timeout_us: u64) void {
+    if (fragment_size != read.fragment_size) {
+        read.fragment_size = fragment_size;
+        read.fragment_count = wire.fragmentCount(@intCast(read.buffer.len), fragment_size);
+        read.received = .empty;
+        read.received_count = 0;
+        read.received_bytes = 0;
+        read.highest = @splat(null);
+    }
+    read.timeout_us = timeout_us;
+    read.repeatMissing();
+}
+
+/// The edge could not read its store: it is asked again when the doubled time-out has passed, not before.
+pub fn waitAfterStoreError(read: *PendingRead, now_us: u64) void {
+    read.progress_at_us = now_us;
+    read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
+    read.repeat = null;
+    read.sent_serial = std.math.maxInt(u64);
+}
+
+/// Moves missing fragments from `repeat` into `ranges`, as many as fit; returns how many fragments.
+pub fn takeMissing(read: *PendingRead, ranges: *wire.RangeList) u16 {
+    const wanted = read.repeat.?;
+    read.repeat = null;
+    var count: u16 = 0;
+    var index = wanted.first;
+    while (index < wanted.end) {
+        if (read.received.isSet(index)) {
+            index += 1;
+            continue;
+        }
+        const first = index;
+        while (index < wanted.end and !read.received.isSet(index)) index += 1;
+        ranges.append(.{ .first_fragment = first, .fragment_count = index - first }) catch {
+            read.repeat = .{ .first = first, .end = wanted.end };
+            break;
+        };
+        count += index - first;
+    }
+    return count;
+}
+
+pub fn noteRepeat(read: *PendingRead, now_us: u64, serial: u64) void {
+    read.attempt +|= 1;
+    read.sent_serial = serial;
+    read.progress_at_us = now_us;
+    read.passed = 0;
+}
+
+/// While fragments of any read come in, the edge is at work in the order it was asked: nobody is late yet.
+pub fn timeoutAt(read: *const PendingRead, last_fragment_at_us: u64) u64 {
+    return @max(read.progress_at_us, last_fragment_at_us) + read.timeout_us;
+}
+
+/// Submitted before `other`; request ids are compared so that they may wrap.
+pub fn isBefore(read: *const PendingRead, other: ?*const PendingRead) bool {
+    const rival = other orelse return true;
+    return @as(i32, @bitCast(read.request_id -% rival.request_id)) < 0;
+}
+
+fn noteHighest(read: *PendingRead, index: u16) void {
+    var candidate: ?u16 = index;
+    for (&read.highest) |*kept| {
+        const value = candidate orelse return;
+        if (kept.* != null and kept.*.? > value) continue;
+        std.mem.swap(?u16, kept, &candidate);
+    }
+}
+
+/// A hole with `gap_threshold` fragments beyond it is lost.
+fn repeatGap(read: *PendingRead) void {
+    const certain = read.highest[gap_threshold - 1] orelse return;
+    if (certain <= read.repeated_below) return;
+    var first = read.repeated_below;
+    while (first < certain and read.received.isSet(first)) first += 1;
+    read.repeated_below = certain;
+    if (first == certain) return;
+    const begin = if (read.repeat) |pending| pending.first else first;
+    read.repeat = .{ .first = begin, .end = certain };
+}

@@ -1,0 +1,587 @@
+//! The device's side of the stream (packages/proto/STREAM.md): it says hello, keeps several reads outstanding, asks again
+//! for exactly the fragments that are missing, resumes when the edge has forgotten it, and never gives up by itself.
+//! It has no clock, socket or allocation after `init`; bytes go straight into the buffers that its caller gave.
+//!
+//! How a caller uses it: after anything that may have changed (a packet, a timer, a new read)
+//!
+//!     while (client.transmit(now_us, &out)) |packet| send(packet);
+//!     while (client.nextEvent()) |event| ...;
+//!     sleep until client.deadline(), then transmit again
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire").stream;
+const secrets = @import("stream_secrets.zig");
+const RoundTrip = @import("round_trip.zig");
+const PendingRead = @import("pending_read.zig");
+const assert = std.debug.assert;
+
+pub const StreamClient = @This();
+
+/// Fragments of later requests that must have come before a read is asked for again at once.
+pub const passed_threshold = 3;
+pub const hello_timeout_us_first = 200 * std.time.us_per_ms;
+pub const silence_us_max = 10 * std.time.us_per_s;
+/// A read is at most as long as every edge promises to serve.
+pub const read_size_max = wire.read_size_promised;
+
+options: Options,
+identity: Identity,
+state: State = .idle,
+reads: []PendingRead,
+round_trip: RoundTrip = .{},
+statistics: Statistics = .{},
+
+greeting: Greeting = .{},
+session: ?Session = null,
+ready: ?ReadyReport = null,
+
+request_id_next: u32 = 1,
+send_serial: u64 = 0,
+/// Bytes asked for and not received.
+outstanding_bytes: u64 = 0,
+last_packet_at_us: u64 = 0,
+last_fragment_at_us: u64 = 0,
+/// Since when something has been outstanding without a break.
+waiting_since_us: u64 = 0,
+unseen: Unseen = .{},
+
+pub const State = enum {
+    /// Before `start`.
+    idle,
+    /// Saying hello, for the first time or again.
+    greeting,
+    established,
+    /// Refused for good, or the edge's version changed under the boot.
+    ended,
+};
+
+pub const Options = struct {
+    reads_max: u16 = 64,
+    fragment_size_max: u16 = wire.fragment_size_ethernet,
+    /// The device's own bound; the edge's WELCOME may lower it.
+    outstanding_bytes_max: u32 = 1 << 20,
+};
+
+pub const Identity = struct {
+    boot_id: base.Uuid,
+    token: [16]u8,
+    /// Unguessable; the nonces of all hellos of this boot come from it.
+    nonce_seed: [32]u8,
+};
+
+/// What WELCOME said.
+pub const Session = struct {
+    id: u64,
+    version_tag: u64,
+    version_id: base.Uuid,
+    /// Bytes.
+    disk_size: u64,
+    fragment_size: u16,
+    outstanding_bytes_max: u32,
+    resume_secret: [32]u8,
+};
+
+pub const Event = union(enum) {
+    /// The session is open; `resumed` when it is not the boot's first.
+    established: struct { resumed: bool },
+    /// The edge will not serve this boot.
+    refused: wire.RefuseCode,
+    /// A resumption offered another version or size: a boot never mixes two.
+    version_changed,
+    /// The buffer of the read with this tag is complete.
+    read_done: struct { tag: u64, buffer: []u8 },
+    read_failed: struct { tag: u64, code: wire.ReadErrorCode },
+    ready_acknowledged,
+};
+
+pub const Statistics = struct {
+    reads: u64 = 0,
+    read_bytes: u64 = 0,
+    packets_in: u64 = 0,
+    bytes_in: u64 = 0,
+    packets_out: u64 = 0,
+    bytes_out: u64 = 0,
+    /// READs sent again and the fragments they named.
+    repeats: u64 = 0,
+    missing_fragments: u64 = 0,
+    /// Fragments that had come before, or belonged to no read any more.
+    unexpected_fragments: u64 = 0,
+    store_errors: u64 = 0,
+    resumptions: u64 = 0,
+    /// Packets that were malformed or not from this session.
+    ignored: u64 = 0,
+};
+
+const Greeting = struct {
+    kind: wire.HelloKind = .token,
+    nonce: [16]u8 = @splat(0),
+    nonce_serial: u64 = 0,
+    cookie: [32]u8 = @splat(0),
+    /// When HELLO goes out next.
+    due_at_us: u64 = 0,
+    timeout_us: u64 = hello_timeout_us_first,
+    sent_at_us: u64 = 0,
+    /// HELLOs with this cookie.
+    sent_count: u32 = 0,
+};
+
+const ReadyReport = struct {
+    outcome: wire.ReadyOutcome,
+    uptime_us: u64,
+    text: [12]u8,
+    request_id: u32,
+    due_at_us: u64,
+    timeout_us: u64,
+    acknowledged: bool = false,
+};
+
+/// Events that are no read's.
+const Unseen = struct {
+    established: ?bool = null,
+    refused: ?wire.RefuseCode = null,
+    version_changed: bool = false,
+    ready_acknowledged: bool = false,
+};
+
+/// Allocates the table of reads, and nothing later.
+pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamClient {
+    assert(options.reads_max > 0);
+    assert(options.fragment_size_max >= wire.fragment_size_min);
+    assert(options.fragment_size_max <= wire.fragment_size_max);
+    assert(options.outstanding_bytes_max >= read_size_max);
+    const reads = try gpa.alloc(PendingRead, options.reads_max);
+    @memset(reads, .{});
+    return .{ .options = options, .identity = undefined, .reads = reads };
+}
+
+pub fn deinit(client: *StreamClient, gpa: std.mem.Allocator) void {
+    gpa.free(client.reads);
+    client.* = undefined;
+}
+
+/// Begins a boot's stream; whatever went on before is forgotten, its buffers are the caller's again.
+pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
+    const reads = client.reads;
+    const options = client.options;
+    @memset(reads, .{});
+    client.* = .{ .options = options, .identity = identity, .reads = reads };
+    client.last_packet_at_us = now_us;
+    client.greet(now_us, .token);
+}
+
+/// Asks for `buffer.len` bytes at `offset`, both multiples of 512, at most `read_size_max`. `buffer` is the client's until
+/// the read's event; `tag` comes back with it. `Full`: `reads_max` reads are under way.
+pub fn submit(client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
+    assert(buffer.len > 0);
+    assert(buffer.len <= read_size_max);
+    assert(buffer.len % wire.sector_size == 0);
+    assert(offset % wire.sector_size == 0);
+    for (client.reads) |*read| {
+        if (read.state != .free) continue;
+        read.* = .{
+            .state = .queued,
+            .tag = tag,
+            .offset = offset,
+            .buffer = buffer,
+            .request_id = client.takeRequestId(),
+        };
+        return;
+    }
+    return error.Full;
+}
+
+/// Reports the outcome of the boot; it is repeated until the edge has acknowledged it.
+pub fn reportReady(
+    client: *StreamClient,
+    now_us: u64,
+    outcome: wire.ReadyOutcome,
+    uptime_us: u64,
+    text: []const u8,
+) void {
+    var padded: [12]u8 = @splat(0);
+    const size = @min(text.len, padded.len);
+    for (padded[0..size], text[0..size]) |*kept, byte| kept.* = if (std.ascii.isPrint(byte)) byte else '?';
+    client.ready = .{
+        .outcome = outcome,
+        .uptime_us = uptime_us,
+        .text = padded,
+        .request_id = client.takeRequestId(),
+        .due_at_us = now_us,
+        .timeout_us = client.round_trip.timeout_us,
+    };
+    client.noteWaiting(now_us);
+}
+
+/// One datagram from the edge's address.
+pub fn receive(client: *StreamClient, now_us: u64, packet: []const u8) void {
+    client.statistics.packets_in += 1;
+    client.statistics.bytes_in += packet.len;
+    const taken = if (wire.parse(packet)) |parsed| client.receiveParsed(now_us, parsed) else |_| false;
+    if (taken) client.last_packet_at_us = now_us else client.statistics.ignored += 1;
+}
+
+/// The next packet to send, written to `out`, or null when there is nothing to send before `deadline`.
+pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    client.checkTimers(now_us);
+    const packet = switch (client.state) {
+        .idle, .ended => return null,
+        .greeting => client.transmitHello(now_us, out),
+        .established => client.transmitRead(now_us, out) orelse client.transmitReady(now_us, out),
+    } orelse return null;
+    client.statistics.packets_out += 1;
+    client.statistics.bytes_out += packet.len;
+    return packet;
+}
+
+/// When `transmit` is worth calling again if nothing comes in until then; null: never.
+pub fn deadline(client: *const StreamClient) ?u64 {
+    switch (client.state) {
+        .idle, .ended => return null,
+        .greeting => return client.greeting.due_at_us,
+        .established => {},
+    }
+    var earliest: ?u64 = null;
+    if (client.ready) |ready| if (!ready.acknowledged) {
+        earliest = ready.due_at_us;
+    };
+    for (client.reads) |*read| {
+        const at = switch (read.state) {
+            .asked => if (read.repeat != null) 0 else read.timeoutAt(client.last_fragment_at_us),
+            .free, .queued, .done, .failed => continue,
+        };
+        earliest = @min(earliest orelse at, at);
+    }
+    if (client.firstQueued()) |read| if (client.mayAsk(read)) return 0;
+    return earliest;
+}
+
+/// What happened since the last call, one at a time.
+pub fn nextEvent(client: *StreamClient) ?Event {
+    if (client.unseen.established) |resumed| {
+        client.unseen.established = null;
+        return .{ .established = .{ .resumed = resumed } };
+    }
+    if (client.unseen.refused) |code| {
+        client.unseen.refused = null;
+        return .{ .refused = code };
+    }
+    if (client.unseen.version_changed) {
+        client.unseen.version_changed = false;
+        return .version_changed;
+    }
+    for (client.reads) |*read| switch (read.state) {
+        .done => {
+            read.state = .free;
+            return .{ .read_done = .{ .tag = read.tag, .buffer = read.buffer } };
+        },
+        .failed => {
+            read.state = .free;
+            return .{ .read_failed = .{ .tag = read.tag, .code = read.failure } };
+        },
+        .free, .queued, .asked => {},
+    };
+    if (client.unseen.ready_acknowledged) {
+        client.unseen.ready_acknowledged = false;
+        return .ready_acknowledged;
+    }
+    return null;
+}
+
+/// True when the packet belongs to this boot's session.
+fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
+    switch (packet.body) {
+        .cookie => |cookie| return client.receiveCookie(now_us, cookie),
+        .welcome => |welcome| return client.receiveWelcome(now_us, packet.session_id, welcome),
+        .refuse => |refusal| return client.receiveRefuse(now_us, refusal),
+        .data, .read_error, .no_session, .ready_ack => {},
+        .hello, .read, .ready => return false,
+    }
+    if (client.state != .established) return false;
+    if (client.session.?.id != packet.session_id) return false;
+    switch (packet.body) {
+        .data => |fragment| return client.receiveFragment(now_us, packet.request_id, fragment),
+        .read_error => |read_error| return client.receiveReadError(now_us, packet.request_id, read_error.code),
+        .no_session => client.greet(now_us, .resumption),
+        .ready_ack => {
+            const ready = &(client.ready orelse return false);
+            if (ready.request_id != packet.request_id) return false;
+            if (!ready.acknowledged) client.unseen.ready_acknowledged = true;
+            ready.acknowledged = true;
+        },
+        else => unreachable,
+    }
+    return true;
+}
+
+fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bool {
+    if (client.state != .greeting) return false;
+    if (!std.mem.eql(u8, &cookie.client_nonce, &client.greeting.nonce)) return false;
+    // A second copy of the same cookie must not become a second hello.
+    if (std.mem.eql(u8, &cookie.cookie, &client.greeting.cookie)) return true;
+    client.measureHello(now_us);
+    client.greeting.cookie = cookie.cookie;
+    client.greeting.due_at_us = now_us;
+    client.greeting.sent_count = 0;
+    return true;
+}
+
+fn receiveWelcome(client: *StreamClient, now_us: u64, session_id: u64, welcome: wire.Welcome) bool {
+    if (client.state != .greeting) return false;
+    if (!std.mem.eql(u8, &welcome.client_nonce, &client.greeting.nonce)) return false;
+    const session: Session = .{
+        .id = session_id,
+        .version_tag = welcome.version_tag,
+        .version_id = .fromBytes(welcome.version_id),
+        .disk_size = welcome.disk_size,
+        .fragment_size = welcome.fragment_size,
+        .outstanding_bytes_max = @min(welcome.outstanding_bytes_max, client.options.outstanding_bytes_max),
+        .resume_secret = welcome.resume_secret,
+    };
+    if (session.fragment_size > client.options.fragment_size_max) return false;
+    const resumed = client.session != null;
+    if (client.session) |before| {
+        const same = before.version_tag == session.version_tag and
+            before.version_id.eql(session.version_id) and before.disk_size == session.disk_size;
+        if (!same) {
+            client.transition(.ended);
+            client.unseen.version_changed = true;
+            return true;
+        }
+        client.statistics.resumptions += 1;
+    }
+    client.session = session;
+    client.measureHello(now_us);
+    client.transition(.established);
+    client.unseen.established = resumed;
+    for (client.reads) |*read| {
+        if (read.state != .asked) continue;
+        client.outstanding_bytes -= read.missingBytes();
+        read.askAnew(session.fragment_size, client.round_trip.timeout_us);
+        client.outstanding_bytes += read.missingBytes();
+    }
+    if (client.ready) |*ready| ready.due_at_us = now_us;
+    if (client.hasOutstanding()) client.waiting_since_us = now_us;
+    return true;
+}
+
+/// The first reads need a time-out too; Karn's rule as for them.
+fn measureHello(client: *StreamClient, now_us: u64) void {
+    if (client.greeting.sent_count == 1) client.round_trip.measure(now_us -| client.greeting.sent_at_us);
+}
+
+fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) bool {
+    if (client.state != .greeting) return false;
+    if (!std.mem.eql(u8, &refusal.client_nonce, &client.greeting.nonce)) return false;
+    if (refusal.code == .busy) {
+        client.greeting.due_at_us = now_us + RoundTrip.timeout_us_max;
+        return true;
+    }
+    client.transition(.ended);
+    client.unseen.refused = refusal.code;
+    return true;
+}
+
+fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment: wire.Data) bool {
+    client.last_fragment_at_us = now_us;
+    const read = client.findAsked(request_id) orelse {
+        client.statistics.unexpected_fragments += 1;
+        return true;
+    };
+    switch (read.accept(now_us, fragment)) {
+        .misfit => return false,
+        .duplicate => {
+            client.statistics.unexpected_fragments += 1;
+            return true;
+        },
+        .new => {},
+    }
+    client.outstanding_bytes -= fragment.payload.len;
+    if (read.round_trip_us) |sample| {
+        client.round_trip.measure(sample);
+        read.round_trip_us = null;
+    }
+    read.timeout_us = client.round_trip.timeout_us;
+    // What was sent in order comes in order, but for a little reordering: who is overtaken has lost something.
+    for (client.reads) |*other| {
+        if (other.state != .asked or other.repeat != null) continue;
+        if (other.sent_serial >= read.first_serial) continue;
+        other.passed += 1;
+        if (other.passed >= passed_threshold) other.repeatMissing();
+    }
+    if (read.isComplete()) {
+        read.state = .done;
+        client.statistics.reads += 1;
+        client.statistics.read_bytes += read.buffer.len;
+    }
+    return true;
+}
+
+fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, code: wire.ReadErrorCode) bool {
+    const read = client.findAsked(request_id) orelse return true;
+    if (code == .store_error) {
+        client.statistics.store_errors += 1;
+        read.waitAfterStoreError(now_us);
+        return true;
+    }
+    client.outstanding_bytes -= read.missingBytes();
+    read.state = .failed;
+    read.failure = code;
+    return true;
+}
+
+/// Moves what has waited too long to where `transmit` finds it.
+fn checkTimers(client: *StreamClient, now_us: u64) void {
+    if (client.state != .established) return;
+    const heard_at_us = @max(client.last_packet_at_us, client.waiting_since_us);
+    if (client.hasOutstanding() and now_us -| heard_at_us >= silence_us_max) {
+        client.greet(now_us, .resumption);
+        return;
+    }
+    for (client.reads) |*read| {
+        if (read.state != .asked or read.repeat != null) continue;
+        if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
+        read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
+        read.repeatMissing();
+    }
+}
+
+fn transmitHello(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const greeting = &client.greeting;
+    if (now_us < greeting.due_at_us) return null;
+    greeting.due_at_us = now_us + greeting.timeout_us;
+    greeting.sent_at_us = now_us;
+    greeting.sent_count += 1;
+    greeting.timeout_us = @min(greeting.timeout_us * 2, RoundTrip.timeout_us_max);
+    const proof: [32]u8 = switch (greeting.kind) {
+        .token => client.identity.token ++ @as([16]u8, @splat(0)),
+        .resumption => secrets.resumeProof(&client.session.?.resume_secret, greeting.nonce),
+    };
+    return wire.emit(.{ .body = .{ .hello = .{
+        .client_nonce = greeting.nonce,
+        .cookie = greeting.cookie,
+        .kind = greeting.kind,
+        .boot_id = client.identity.boot_id.bytes,
+        .proof = proof,
+        .fragment_size_max = client.options.fragment_size_max,
+    } } }, out);
+}
+
+/// Repeats before new reads, each in the order in which they were submitted.
+fn transmitRead(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    while (client.firstToRepeat()) |read| {
+        var ranges: wire.RangeList = .{};
+        const missing = read.takeMissing(&ranges);
+        // What was missing may have come since.
+        if (missing == 0) continue;
+        client.send_serial += 1;
+        read.noteRepeat(now_us, client.send_serial);
+        client.statistics.repeats += 1;
+        client.statistics.missing_fragments += missing;
+        return client.emitRead(read, ranges.view(), out);
+    }
+    const read = client.firstQueued() orelse return null;
+    if (!client.mayAsk(read)) return null;
+    client.noteWaiting(now_us);
+    client.send_serial += 1;
+    read.ask(now_us, client.session.?.fragment_size, client.send_serial, client.round_trip.timeout_us);
+    client.outstanding_bytes += read.buffer.len;
+    return client.emitRead(read, .{}, out);
+}
+
+/// Reads are asked in order: a small one never overtakes a large one that has to wait.
+fn firstQueued(client: *const StreamClient) ?*PendingRead {
+    var first: ?*PendingRead = null;
+    for (client.reads) |*read| {
+        if (read.state == .queued and read.isBefore(first)) first = read;
+    }
+    return first;
+}
+
+fn firstToRepeat(client: *StreamClient) ?*PendingRead {
+    var first: ?*PendingRead = null;
+    for (client.reads) |*read| {
+        if (read.state == .asked and read.repeat != null and read.isBefore(first)) first = read;
+    }
+    return first;
+}
+
+fn emitRead(
+    client: *const StreamClient,
+    read: *const PendingRead,
+    ranges: wire.Ranges,
+    out: *[wire.request_size_max]u8,
+) []const u8 {
+    const session = client.session.?;
+    return wire.emit(.{ .session_id = session.id, .request_id = read.request_id, .body = .{ .read = .{
+        .version_tag = session.version_tag,
+        .offset = read.offset,
+        .length = @intCast(read.buffer.len),
+        .attempt = read.attempt,
+        .ranges = ranges,
+    } } }, out);
+}
+
+fn transmitReady(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const ready = &(client.ready orelse return null);
+    if (ready.acknowledged or now_us < ready.due_at_us) return null;
+    ready.due_at_us = now_us + ready.timeout_us;
+    ready.timeout_us = @min(ready.timeout_us * 2, RoundTrip.timeout_us_max);
+    return wire.emit(.{ .session_id = client.session.?.id, .request_id = ready.request_id, .body = .{ .ready = .{
+        .outcome = ready.outcome,
+        .uptime_us = ready.uptime_us,
+        .text = ready.text,
+    } } }, out);
+}
+
+/// Begins a hello, each under a nonce of its own.
+fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
+    client.transition(.greeting);
+    var digest: [32]u8 = undefined;
+    const serial = client.greeting.nonce_serial + 1;
+    std.crypto.auth.hmac.sha2.HmacSha256.create(&digest, std.mem.asBytes(&serial), &client.identity.nonce_seed);
+    client.greeting = .{ .kind = kind, .nonce = digest[0..16].*, .nonce_serial = serial, .due_at_us = now_us };
+}
+
+fn transition(client: *StreamClient, next: State) void {
+    const allowed = switch (client.state) {
+        .idle => next == .greeting,
+        .greeting => next == .established or next == .ended,
+        .established => next == .greeting,
+        .ended => false,
+    };
+    assert(allowed);
+    client.state = next;
+}
+
+fn takeRequestId(client: *StreamClient) u32 {
+    defer client.request_id_next +%= 1;
+    return client.request_id_next;
+}
+
+fn findAsked(client: *StreamClient, request_id: u32) ?*PendingRead {
+    for (client.reads) |*read| {
+        if (read.state == .asked and read.request_id == request_id) return read;
+    }
+    return null;
+}
+
+/// One read may always be outstanding, however little the edge allows.
+fn mayAsk(client: *const StreamClient, read: *const PendingRead) bool {
+    if (client.outstanding_bytes == 0) return true;
+    const allowed = client.session.?.outstanding_bytes_max;
+    return client.outstanding_bytes + read.buffer.len <= allowed;
+}
+
+fn hasOutstanding(client: *const StreamClient) bool {
+    if (client.outstanding_bytes > 0) return true;
+    return if (client.ready) |ready| !ready.acknowledged else false;
+}
+
+fn noteWaiting(client: *StreamClient, now_us: u64) void {
+    if (client.outstanding_bytes == 0) client.waiting_since_us = now_us;
+}
+
+test {
+    _ = @import("stream_client_test.zig");
+}
