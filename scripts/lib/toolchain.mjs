@@ -137,7 +137,8 @@ export async function ensurePackages() {
     must(
       'Installing npm packages (is there a network?)',
       'npm',
-      ['ci', '--no-audit', '--no-fund', '--loglevel=error'],
+      // Not `npm ci`: it refuses a lock file without the platform packages that a registry does not carry.
+      ['install', '--no-save', '--no-audit', '--no-fund', '--loglevel=error'],
       { cwd: root },
     ),
   )
