@@ -62,7 +62,8 @@ pub const Event = union(enum) {
     loader_traffic: Traffic,
     loader_end: LoaderFile,
     /// A read of the disk by firmware or loader over HTTP.
-    stage1_read: struct { size: u64, traffic: Traffic },
+    stage1_read: struct { size: u64 },
+    stage1_traffic: Traffic,
     stream_open: struct { resumed: bool, mtu: u16 },
     /// A READ request; `attempt` above 0 is a repeated one that misses fragments.
     stream_read: struct { size: u64, attempt: u16, missing_fragments: u32 },
@@ -200,7 +201,8 @@ pub const Boot = struct {
             .loader_begin => |file| boot.loaderBegin(now_us, file),
             .loader_traffic => |traffic| boot.count(.loader, now_us, traffic),
             .loader_end => |file| boot.loaderEnd(now_us, file),
-            .stage1_read => |read| boot.stage1Read(now_us, read.size, read.traffic),
+            .stage1_read => |read| boot.stage1Read(now_us, read.size),
+            .stage1_traffic => |traffic| boot.count(.stage1, now_us, traffic),
             .stream_open => |open| boot.streamOpen(now_us, open.resumed, open.mtu),
             .stream_read => |read| boot.streamRead(now_us, read.size, read.attempt, read.missing_fragments),
             .stream_traffic => |traffic| boot.count(if (boot.has(.stage2)) .stage2 else .breather, now_us, traffic),
@@ -362,14 +364,14 @@ pub const Boot = struct {
         boot.begin(.breather, now_us, .inferred);
     }
 
-    fn stage1Read(boot: *Boot, now_us: u64, size: u64, traffic: Traffic) void {
-        if (boot.has(.stage2)) return;
+    fn stage1Read(boot: *Boot, now_us: u64, size: u64) void {
+        if (boot.stream_was_open) return;
         boot.endDhcp();
         boot.endAtLast(.nbp);
         boot.endAtLast(.loader);
         boot.begin(.stage1, now_us, .observed);
         boot.mutable(.stage1).?.countRead(size);
-        boot.count(.stage1, now_us, traffic);
+        boot.count(.stage1, now_us, .{});
     }
 
     fn streamOpen(boot: *Boot, now_us: u64, resumed: bool, mtu: u16) void {

@@ -14,6 +14,8 @@ pub const BootTable = struct {
     /// Column of the places' MAC addresses; `free_mac` where a place is free.
     macs: []u48,
     handles: []u64,
+    /// Zeros where a place is free; boot ids are never zero.
+    ids: []u128,
     /// Grows with each use of a place, so that an old reference finds nothing.
     generations: []u32,
     /// Order of begin; the greatest of one MAC is its latest boot.
@@ -39,18 +41,22 @@ pub const BootTable = struct {
         errdefer gpa.free(macs);
         const handles = try gpa.alloc(u64, capacity);
         errdefer gpa.free(handles);
+        const ids = try gpa.alloc(u128, capacity);
+        errdefer gpa.free(ids);
         const generations = try gpa.alloc(u32, capacity);
         errdefer gpa.free(generations);
         const serials = try gpa.alloc(u64, capacity);
         for (places) |*place| place.* = null;
         @memset(macs, free_mac);
         @memset(handles, 0);
+        @memset(ids, 0);
         @memset(generations, 0);
         @memset(serials, 0);
         return .{
             .places = places,
             .macs = macs,
             .handles = handles,
+            .ids = ids,
             .generations = generations,
             .serials = serials,
         };
@@ -60,6 +66,7 @@ pub const BootTable = struct {
         gpa.free(table.places);
         gpa.free(table.macs);
         gpa.free(table.handles);
+        gpa.free(table.ids);
         gpa.free(table.generations);
         gpa.free(table.serials);
         table.* = undefined;
@@ -90,11 +97,9 @@ pub const BootTable = struct {
     }
 
     pub fn findById(table: *const BootTable, id: base.Uuid) ?Ref {
-        for (table.places, 0..) |*place, index| {
-            const boot = if (place.*) |*value| value else continue;
-            if (boot.identity.id.eql(id)) return table.refOf(index);
-        }
-        return null;
+        if (id.eql(.zero)) return null;
+        const index = std.mem.findScalar(u128, table.ids, idColumn(id)) orelse return null;
+        return table.refOf(index);
     }
 
     /// The latest boot in progress whose device has this address: for requests that name no boot.
@@ -115,11 +120,13 @@ pub const BootTable = struct {
     pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
         assert(boot.identity.mac.isDevice());
         assert(boot.identity.handle != 0);
+        assert(!boot.identity.id.eql(.zero));
         if (table.findByMac(boot.identity.mac)) |ref| table.supersede(ref, now_us);
         const index = table.freePlace() orelse return error.Full;
         table.places[index] = boot;
         table.macs[index] = boot.identity.mac.toInt();
         table.handles[index] = boot.identity.handle;
+        table.ids[index] = idColumn(boot.identity.id);
         table.generations[index] +%= 1;
         table.serials[index] = table.next_serial;
         table.next_serial += 1;
@@ -196,6 +203,10 @@ pub const BootTable = struct {
         }
     };
 
+    fn idColumn(id: base.Uuid) u128 {
+        return std.mem.readInt(u128, &id.bytes, .big);
+    }
+
     fn noteEnd(table: *BootTable, was_over: bool, boot: *const Boot) void {
         if (was_over or !boot.isOver()) return;
         assert(table.active_count > 0);
@@ -219,6 +230,7 @@ pub const BootTable = struct {
         table.places[index] = null;
         table.macs[index] = free_mac;
         table.handles[index] = 0;
+        table.ids[index] = 0;
         table.count -= 1;
         return index;
     }

@@ -204,8 +204,8 @@ test "a disk that the loader reads over HTTP is stage 1" {
     dhcpRom(&boot);
     downloadNbp(&boot);
     download(&boot, 40, .script);
-    at(&boot, 50, .{ .stage1_read = .{ .size = 512, .traffic = .{ .bytes_out = 512 } } });
-    at(&boot, 90, .{ .stage1_read = .{ .size = 65024, .traffic = .{ .bytes_out = 65024 } } });
+    at(&boot, 50, .{ .stage1_read = .{ .size = 512 } });
+    at(&boot, 90, .{ .stage1_read = .{ .size = 65024 } });
     at(&boot, 400, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
     try expectPhase(&boot, .loader, 20, 25);
     try expectPhase(&boot, .stage1, 50, 40);
@@ -266,7 +266,7 @@ fn randomEvent(prng: *base.Prng) boot_module.Event {
         6 => .nbp_end,
         7, 8 => .{ .loader_begin = file },
         9, 10 => .{ .loader_end = file },
-        11 => .{ .stage1_read = .{ .size = 512, .traffic = .{} } },
+        11 => .{ .stage1_read = .{ .size = 512 } },
         12 => .{ .stream_open = .{ .resumed = prng.chance(1, 2), .mtu = 1500 } },
         13 => .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } },
         14 => .{ .suspected = .{ .cause = .tftp_timeout } },

@@ -9,6 +9,8 @@ test {
     _ = @import("data_dir.zig");
     _ = @import("boot_journal.zig");
     _ = @import("epoll.zig");
+    _ = @import("sockets.zig");
+    _ = @import("udp_socket.zig");
     _ = @import("http_server.zig");
     _ = @import("sys.zig");
     _ = @import("record_file.zig");

@@ -1,0 +1,211 @@
+//! Opening the sockets that devices reach, with the errors that a person can do something about, and which interface
+//! has an address.
+
+const std = @import("std");
+const base = @import("base");
+const sys = @import("sys.zig");
+const assert = std.debug.assert;
+const linux = std.os.linux;
+
+pub const OpenError = error{ PortInUse, PermissionDenied, AddressNotHere, SystemCallFailed };
+
+pub const Interface = struct {
+    index: u32,
+    name_buffer: [linux.IFNAMESIZE]u8,
+    name_size: u8,
+    /// Of the address that was looked for.
+    prefix_size: u8,
+
+    pub fn name(interface: *const Interface) []const u8 {
+        return interface.name_buffer[0..interface.name_size];
+    }
+};
+
+pub fn isLoopback(ip: base.Ip4) bool {
+    return ip.bytes[0] == 127;
+}
+
+pub const UdpOptions = struct {
+    address: base.Endpoint,
+    /// Receive broadcasts on this interface only; the address is then 0.0.0.0.
+    interface: ?*const Interface = null,
+    broadcast: bool = false,
+    /// Bytes; the kernel may give less.
+    buffer_size: u32 = 1 << 20,
+};
+
+pub fn openUdp(options: UdpOptions) OpenError!i32 {
+    const fd = try openSocket(linux.SOCK.DGRAM);
+    errdefer sys.close(fd);
+    if (options.broadcast) try setInt(fd, linux.SOL.SOCKET, linux.SO.BROADCAST, 1);
+    setBuffer(fd, linux.SO.RCVBUFFORCE, linux.SO.RCVBUF, options.buffer_size);
+    setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, options.buffer_size);
+    if (options.interface) |interface| {
+        const name = interface.name();
+        const rc = linux.setsockopt(fd, linux.SOL.SOCKET, linux.SO.BINDTODEVICE, name.ptr, @intCast(name.len));
+        if (linux.errno(rc) == .PERM) return error.PermissionDenied;
+        _ = sys.check(rc) catch return error.SystemCallFailed;
+    }
+    try bind(fd, options.address);
+    return fd;
+}
+
+pub fn openListener(address: base.Endpoint) OpenError!i32 {
+    const fd = try openSocket(linux.SOCK.STREAM);
+    errdefer sys.close(fd);
+    // Only against connections of an earlier process in TIME_WAIT; two listeners still exclude each other.
+    try setInt(fd, linux.SOL.SOCKET, linux.SO.REUSEADDR, 1);
+    try bind(fd, address);
+    _ = sys.check(linux.listen(fd, 512)) catch return error.SystemCallFailed;
+    return fd;
+}
+
+/// The interface that has this address; null when this machine does not have it.
+pub fn interfaceOf(ip: base.Ip4) error{SystemCallFailed}!?Interface {
+    const protocol = linux.NETLINK.ROUTE;
+    const rc = linux.socket(linux.AF.NETLINK, linux.SOCK.RAW | linux.SOCK.CLOEXEC, protocol);
+    const fd: i32 = @intCast(sys.check(rc) catch return error.SystemCallFailed);
+    defer sys.close(fd);
+    const Request = extern struct { header: linux.nlmsghdr, address: AddressMessage };
+    const request: Request = .{
+        .header = .{
+            .len = @sizeOf(Request),
+            .type = .RTM_GETADDR,
+            .flags = linux.NLM_F_REQUEST | linux.NLM_F_DUMP,
+            .seq = 1,
+            .pid = 0,
+        },
+        .address = .{ .family = linux.AF.INET, .prefix_size = 0, .flags = 0, .scope = 0, .index = 0 },
+    };
+    const bytes = std.mem.asBytes(&request);
+    _ = sys.check(linux.sendto(fd, bytes, bytes.len, 0, null, 0)) catch return error.SystemCallFailed;
+    while (true) {
+        var buffer: [16384]u8 align(4) = undefined;
+        const size = sys.check(linux.recvfrom(fd, &buffer, buffer.len, 0, null, null)) catch return error.SystemCallFailed;
+        switch (searchAddresses(buffer[0..size], ip)) {
+            .more => {},
+            .done => return null,
+            .found => |found| return try withName(found.index, found.prefix_size),
+        }
+    }
+}
+
+pub fn setInt(fd: i32, level: i32, option: u32, value: i32) error{SystemCallFailed}!void {
+    const rc = linux.setsockopt(fd, level, option, @ptrCast(&value), @sizeOf(i32));
+    _ = sys.check(rc) catch return error.SystemCallFailed;
+}
+
+pub fn toSockaddr(endpoint: base.Endpoint) linux.sockaddr.in {
+    return .{
+        .port = std.mem.nativeToBig(u16, endpoint.port),
+        .addr = std.mem.bytesToValue(u32, &endpoint.ip.bytes),
+    };
+}
+
+pub fn fromSockaddr(address: *const linux.sockaddr.in) base.Endpoint {
+    return .{
+        .ip = .{ .bytes = std.mem.toBytes(address.addr) },
+        .port = std.mem.bigToNative(u16, address.port),
+    };
+}
+
+fn openSocket(kind: u32) OpenError!i32 {
+    const flags = kind | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
+    return @intCast(sys.check(linux.socket(linux.AF.INET, flags, 0)) catch return error.SystemCallFailed);
+}
+
+fn bind(fd: i32, address: base.Endpoint) OpenError!void {
+    const sockaddr = toSockaddr(address);
+    switch (linux.errno(linux.bind(fd, @ptrCast(&sockaddr), @sizeOf(linux.sockaddr.in)))) {
+        .SUCCESS => {},
+        .ADDRINUSE => return error.PortInUse,
+        .ACCES => return error.PermissionDenied,
+        .ADDRNOTAVAIL => return error.AddressNotHere,
+        else => return error.SystemCallFailed,
+    }
+}
+
+/// The forced size needs CAP_NET_ADMIN; without it the system's limit holds.
+fn setBuffer(fd: i32, forced: u32, plain: u32, size: u32) void {
+    const value: i32 = @intCast(size);
+    setInt(fd, linux.SOL.SOCKET, forced, value) catch setInt(fd, linux.SOL.SOCKET, plain, value) catch {};
+}
+
+/// struct ifaddrmsg (linux/if_addr.h).
+const AddressMessage = extern struct { family: u8, prefix_size: u8, flags: u8, scope: u8, index: u32 };
+
+const Search = union(enum) { more, done, found: struct { index: u32, prefix_size: u8 } };
+
+fn searchAddresses(bytes: []align(4) const u8, ip: base.Ip4) Search {
+    const header_size = @sizeOf(linux.nlmsghdr);
+    var at: usize = 0;
+    while (bytes.len - at >= header_size) {
+        const header = std.mem.bytesToValue(linux.nlmsghdr, bytes[at..][0..header_size]);
+        if (header.len < header_size or header.len > bytes.len - at) return .done;
+        if (header.type == .DONE or header.type == .ERROR) return .done;
+        const body = bytes[at + header_size .. at + header.len];
+        if (matches(body, ip)) {
+            const message = std.mem.bytesToValue(AddressMessage, body[0..@sizeOf(AddressMessage)]);
+            return .{ .found = .{ .index = message.index, .prefix_size = message.prefix_size } };
+        }
+        at += @min(std.mem.alignForward(usize, header.len, 4), bytes.len - at);
+    }
+    return .more;
+}
+
+fn matches(body: []const u8, ip: base.Ip4) bool {
+    // IFA_LOCAL is the address itself; IFA_ADDRESS is the peer's on point-to-point links.
+    const ifa_local = 2;
+    if (body.len < @sizeOf(AddressMessage)) return false;
+    var at: usize = @sizeOf(AddressMessage);
+    while (body.len - at >= 4) {
+        const size = std.mem.readInt(u16, body[at..][0..2], .native);
+        const kind = std.mem.readInt(u16, body[at + 2 ..][0..2], .native);
+        if (size < 4 or size > body.len - at) return false;
+        if (kind == ifa_local and std.mem.eql(u8, body[at + 4 .. at + size], &ip.bytes)) return true;
+        at += @min(std.mem.alignForward(usize, size, 4), body.len - at);
+    }
+    return false;
+}
+
+fn withName(index: u32, prefix_size: u8) error{SystemCallFailed}!Interface {
+    const siocgifname = 0x8910;
+    const fd = openSocket(linux.SOCK.DGRAM) catch return error.SystemCallFailed;
+    defer sys.close(fd);
+    // struct ifreq: the name, then a union that begins with the index.
+    var request: [40]u8 align(8) = @splat(0);
+    std.mem.writeInt(u32, request[16..20], index, .native);
+    _ = sys.check(linux.ioctl(fd, siocgifname, @intFromPtr(&request))) catch return error.SystemCallFailed;
+    const name = std.mem.sliceTo(request[0..linux.IFNAMESIZE], 0);
+    var interface: Interface = .{
+        .index = index,
+        .name_buffer = @splat(0),
+        .name_size = @intCast(name.len),
+        .prefix_size = prefix_size,
+    };
+    @memcpy(interface.name_buffer[0..name.len], name);
+    return interface;
+}
+
+const testing = std.testing;
+
+test "the loopback address is on the loopback interface and a foreign one on none" {
+    const interface = (try interfaceOf(.init(127, 0, 0, 1))).?;
+    try testing.expectEqualStrings("lo", interface.name());
+    try testing.expectEqual(8, interface.prefix_size);
+    try testing.expectEqual(null, try interfaceOf(.init(192, 0, 2, 7)));
+}
+
+test "a taken port and a foreign address are told apart" {
+    const any: base.Endpoint = .{ .ip = .init(127, 0, 0, 1), .port = 0 };
+    const fd = try openUdp(.{ .address = any });
+    defer sys.close(fd);
+    var address: linux.sockaddr.in = undefined;
+    var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
+    _ = try sys.check(linux.getsockname(fd, @ptrCast(&address), &size));
+    const taken = fromSockaddr(&address);
+    try testing.expectError(error.PortInUse, openUdp(.{ .address = taken }));
+    try testing.expectError(error.AddressNotHere, openUdp(.{ .address = .{ .ip = .init(192, 0, 2, 7), .port = 0 } }));
+    const listener = try openListener(.{ .ip = .init(127, 0, 0, 1), .port = 0 });
+    sys.close(listener);
+}

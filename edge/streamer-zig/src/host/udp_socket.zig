@@ -1,0 +1,233 @@
+//! A UDP socket of the packet loop: datagrams come in batches; large answers go out as one super-packet that kernel
+//! or network card cuts (UDP_SEGMENT). Sending never waits longer than a few ms: what does not go out is asked for
+//! again by the device.
+
+const std = @import("std");
+const base = @import("base");
+const sys = @import("sys.zig");
+const sockets = @import("sockets.zig");
+const assert = std.debug.assert;
+const linux = std.os.linux;
+const Endpoint = base.Endpoint;
+
+pub const batch_max = 32;
+/// Longer datagrams arrive cut, and every parser refuses what is longer than this less one.
+pub const datagram_size_max = 2048;
+/// A super-packet is one IP packet to the kernel; 64 segments work everywhere.
+const super_packet_size_max = 65_000;
+const segments_max = 64;
+/// How often, and for how long each time, a full send buffer is waited for.
+const send_tries_max = 3;
+const send_wait_ms = 2;
+
+pub const Datagram = struct { from: Endpoint, bytes: []const u8 };
+
+/// One fragment of an answer: a header, and bytes behind it.
+pub const Segment = struct { header: [16]u8, bytes: []const u8 };
+
+pub const UdpSocket = struct {
+    fd: i32,
+    /// Packets to be sent carry this source address; for sockets bound to 0.0.0.0.
+    source_ip: ?base.Ip4 = null,
+    segmentation: bool = true,
+    dropped: u64 = 0,
+    batch: *Batch,
+
+    const Batch = struct {
+        buffers: [batch_max][datagram_size_max]u8,
+        names: [batch_max]linux.sockaddr.in,
+        vectors: [batch_max]std.posix.iovec,
+        messages: [batch_max]linux.mmsghdr,
+    };
+
+    pub fn init(gpa: std.mem.Allocator, fd: i32, source_ip: ?base.Ip4) error{OutOfMemory}!UdpSocket {
+        return .{ .fd = fd, .source_ip = source_ip, .batch = try gpa.create(Batch) };
+    }
+
+    pub fn deinit(socket: *UdpSocket, gpa: std.mem.Allocator) void {
+        sys.close(socket.fd);
+        gpa.destroy(socket.batch);
+        socket.* = undefined;
+    }
+
+    /// Receives what waits, at most one batch; returns its size. `datagram` gives each.
+    pub fn receive(socket: *UdpSocket) usize {
+        const batch = socket.batch;
+        for (&batch.messages, &batch.vectors, &batch.buffers, &batch.names) |*message, *vector, *buffer, *name| {
+            vector.* = .{ .base = buffer, .len = buffer.len };
+            message.* = .{ .len = 0, .hdr = .{
+                .name = @ptrCast(name),
+                .namelen = @sizeOf(linux.sockaddr.in),
+                .iov = @ptrCast(vector),
+                .iovlen = 1,
+                .control = null,
+                .controllen = 0,
+                .flags = 0,
+            } };
+        }
+        // An ICMP error of an earlier answer comes back as an error here; the next call goes on.
+        return sys.check(linux.recvmmsg(socket.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null)) catch 0;
+    }
+
+    pub fn datagram(socket: *const UdpSocket, index: usize) Datagram {
+        const batch = socket.batch;
+        return .{
+            .from = sockets.fromSockaddr(&batch.names[index]),
+            .bytes = batch.buffers[index][0..batch.messages[index].len],
+        };
+    }
+
+    pub fn send(socket: *UdpSocket, to: Endpoint, bytes: []const u8) void {
+        const vector: [1]std.posix.iovec_const = .{.{ .base = bytes.ptr, .len = bytes.len }};
+        socket.sendVectors(to, &vector, null) catch {};
+    }
+
+    /// All but the last segment are of the same size.
+    pub fn sendSegments(socket: *UdpSocket, to: Endpoint, segments: []const Segment) void {
+        if (segments.len == 0) return;
+        const size = segments[0].header.len + segments[0].bytes.len;
+        const together = @max(1, @min(segments_max, super_packet_size_max / size));
+        var sent: usize = 0;
+        while (sent < segments.len) {
+            const count = @min(if (socket.segmentation) together else 1, segments.len - sent);
+            const part = segments[sent..][0..count];
+            socket.sendPart(to, part, size) catch |err| switch (err) {
+                // This interface or kernel cannot cut: one by one from now on.
+                error.Unsupported => {
+                    socket.segmentation = false;
+                    continue;
+                },
+                error.Dropped => return,
+            };
+            sent += count;
+        }
+    }
+
+    fn sendPart(socket: *UdpSocket, to: Endpoint, part: []const Segment, size: usize) SendError!void {
+        var vectors: [2 * segments_max]std.posix.iovec_const = undefined;
+        for (part, 0..) |*segment, index| {
+            vectors[2 * index] = .{ .base = &segment.header, .len = segment.header.len };
+            vectors[2 * index + 1] = .{ .base = segment.bytes.ptr, .len = segment.bytes.len };
+        }
+        const cut: ?u16 = if (part.len > 1) @intCast(size) else null;
+        try socket.sendVectors(to, vectors[0 .. 2 * part.len], cut);
+    }
+
+    const SendError = error{ Unsupported, Dropped };
+
+    fn sendVectors(socket: *UdpSocket, to: Endpoint, vectors: []const std.posix.iovec_const, cut: ?u16) SendError!void {
+        const name = sockets.toSockaddr(to);
+        var control: Control = .{};
+        if (socket.source_ip) |ip| control.addSource(ip);
+        if (cut) |size| control.addSegmentSize(size);
+        const message: linux.msghdr_const = .{
+            .name = @ptrCast(&name),
+            .namelen = @sizeOf(linux.sockaddr.in),
+            .iov = vectors.ptr,
+            .iovlen = @intCast(vectors.len),
+            .control = if (control.size > 0) &control.bytes else null,
+            .controllen = @intCast(control.size),
+            .flags = 0,
+        };
+        for (0..send_tries_max) |_| {
+            switch (linux.errno(linux.sendmsg(socket.fd, &message, linux.MSG.NOSIGNAL))) {
+                .SUCCESS => return,
+                .INTR => {},
+                .AGAIN, .NOBUFS => socket.waitWritable(),
+                .IO, .INVAL, .OPNOTSUPP => if (cut != null) return error.Unsupported else break,
+                else => break,
+            }
+        }
+        socket.dropped += 1;
+        return error.Dropped;
+    }
+
+    fn waitWritable(socket: *const UdpSocket) void {
+        var polled = [1]linux.pollfd{.{ .fd = socket.fd, .events = linux.POLL.OUT, .revents = 0 }};
+        _ = linux.poll(&polled, polled.len, send_wait_ms);
+    }
+};
+
+/// Control messages of one sendmsg (cmsg(3)), each padded to 8 bytes.
+const Control = struct {
+    bytes: [64]u8 align(8) = @splat(0),
+    size: usize = 0,
+
+    const header_size = @sizeOf(linux.cmsghdr);
+
+    fn addSource(control: *Control, ip: base.Ip4) void {
+        // struct in_pktinfo: interface 0 (any), source address, unused.
+        var info: [12]u8 = @splat(0);
+        info[4..8].* = ip.bytes;
+        control.add(linux.SOL.IP, linux.IP.PKTINFO, &info);
+    }
+
+    fn addSegmentSize(control: *Control, size: u16) void {
+        control.add(linux.IPPROTO.UDP, linux.UDP.SEGMENT, std.mem.asBytes(&size));
+    }
+
+    fn add(control: *Control, level: i32, kind: i32, bytes: []const u8) void {
+        const header: linux.cmsghdr = .{ .len = header_size + bytes.len, .level = level, .type = kind };
+        const place = control.bytes[control.size..];
+        @memcpy(place[0..header_size], std.mem.asBytes(&header));
+        @memcpy(place[header_size..][0..bytes.len], bytes);
+        control.size += std.mem.alignForward(usize, header_size + bytes.len, 8);
+        assert(control.size <= control.bytes.len);
+    }
+};
+
+const testing = std.testing;
+
+fn testSocket() !UdpSocket {
+    const any: Endpoint = .{ .ip = .init(127, 0, 0, 1), .port = 0 };
+    return .init(testing.allocator, try sockets.openUdp(.{ .address = any, .buffer_size = 4 << 20 }), null);
+}
+
+fn endpointOf(socket: *const UdpSocket) !Endpoint {
+    var address: linux.sockaddr.in = undefined;
+    var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
+    _ = try sys.check(linux.getsockname(socket.fd, @ptrCast(&address), &size));
+    return sockets.fromSockaddr(&address);
+}
+
+test "a cut super-packet arrives as the segments it was made of" {
+    var sender = try testSocket();
+    defer sender.deinit(testing.allocator);
+    var receiver = try testSocket();
+    defer receiver.deinit(testing.allocator);
+    const disk: [100 * 1456]u8 = @splat(7);
+    var segments: [100]Segment = undefined;
+    for (&segments, 0..) |*segment, index| {
+        const length: usize = if (index == 99) 10 else 1456;
+        segment.* = .{ .header = @splat(@intCast(index)), .bytes = disk[index * 1456 ..][0..length] };
+    }
+    sender.sendSegments(try endpointOf(&receiver), &segments);
+    var received: usize = 0;
+    while (received < segments.len) {
+        const count = receiver.receive();
+        try testing.expect(count > 0);
+        for (0..count) |index| {
+            const datagram = receiver.datagram(index);
+            const last = received + index == 99;
+            try testing.expectEqual(@as(usize, if (last) 26 else 1472), datagram.bytes.len);
+            try testing.expectEqual(received + index, datagram.bytes[0]);
+            try testing.expect(datagram.from.eql(try endpointOf(&sender)));
+        }
+        received += count;
+    }
+    try testing.expectEqual(0, sender.dropped);
+}
+
+test "a datagram may carry another source address of this machine" {
+    var sender = try testSocket();
+    defer sender.deinit(testing.allocator);
+    var receiver = try testSocket();
+    defer receiver.deinit(testing.allocator);
+    const any: Endpoint = .{ .ip = .zero, .port = 0 };
+    var open: UdpSocket = try .init(testing.allocator, try sockets.openUdp(.{ .address = any }), .init(127, 0, 0, 9));
+    defer open.deinit(testing.allocator);
+    open.send(try endpointOf(&receiver), "hello");
+    try testing.expectEqual(1, receiver.receive());
+    try testing.expect(receiver.datagram(0).from.ip.eql(.init(127, 0, 0, 9)));
+    try testing.expectEqualStrings("hello", receiver.datagram(0).bytes);
+}
