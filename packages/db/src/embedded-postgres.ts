@@ -106,9 +106,9 @@ async function supervise(server: Server, unlock: () => Promise<void>): Promise<E
     if (stopping) return
     const now = performance.now()
     deaths.push(now)
-    if (deaths.filter((at) => now - at < restartsWindowMs).length > restartsMax)
-      return reject(new Error(`PostgreSQL keeps dying; see ${server.logFile}`))
-    launching = relaunch().catch(reject)
+    const recent = deaths.filter((at) => now - at < restartsWindowMs).length
+    if (recent > restartsMax) reject(new Error(`PostgreSQL keeps dying; see ${server.logFile}`))
+    else launching = relaunch().catch(reject)
   }
   async function relaunch(): Promise<void> {
     await delay(restartDelayMs)

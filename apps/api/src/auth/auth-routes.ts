@@ -1,0 +1,39 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Auth } from './auth.ts'
+
+const bodySizeMax = 64 * 1024
+
+/** Hands /api/auth/* to better-auth, which wants the request's bytes as they came. */
+export async function authRoutes(app: FastifyInstance, { auth, webUrl }: { auth: Auth; webUrl: string }) {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: bodySizeMax }, (_request, body, done) =>
+    done(null, body),
+  )
+  app.route({
+    method: ['GET', 'POST'],
+    url: '/api/auth/*',
+    async handler(request, reply) {
+      const answer = await auth.handler(
+        new Request(new URL(request.raw.url ?? '/', webUrl), {
+          method: request.method,
+          headers: headersOf(request),
+          ...(Buffer.isBuffer(request.body) ? { body: new Uint8Array(request.body) } : {}),
+        }),
+      )
+      reply.code(answer.status)
+      for (const [name, value] of answer.headers) if (name !== 'set-cookie') reply.header(name, value)
+      const cookies = answer.headers.getSetCookie()
+      if (cookies.length > 0) reply.header('set-cookie', cookies)
+      return reply.send(Buffer.from(await answer.arrayBuffer()))
+    },
+  })
+}
+
+export function headersOf(request: FastifyRequest): Headers {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (typeof value === 'string') headers.set(name, value)
+    else for (const item of value ?? []) headers.append(name, item)
+  }
+  return headers
+}

@@ -1,0 +1,27 @@
+import type { Auth } from '../auth/auth.ts'
+import { ensureUser, findUserId } from '../auth/create-user.ts'
+import { ensureDemoRows, hasEnrolledEdge } from '../services/demo/ensure-demo-rows.ts'
+import { createJoinToken } from '../services/edge/create-join-token.ts'
+import type { SystemContext } from '../services/service-context.ts'
+import { ensureSignInFile } from './sign-in-file.ts'
+
+export interface DemoSetUp {
+  email: string
+  organizationId: string
+  farmId: string
+  siteId: string
+  /** Null once an edge has enrolled. */
+  joinToken: string | null
+}
+
+/** Makes what is missing of the demo. The password stays in `directory`; a person's own later choice of one is kept. */
+export async function setUpDemo(context: SystemContext, auth: Auth, directory: string): Promise<DemoSetUp> {
+  const { signIn, isNew } = ensureSignInFile(directory)
+  const known = await findUserId(auth, signIn.email)
+  const userId = known && !isNew ? known : await ensureUser(auth, { name: 'Demo owner', ...signIn })
+  const rows = await ensureDemoRows(context, userId)
+  const joinToken = (await hasEnrolledEdge(context, rows))
+    ? null
+    : (await createJoinToken(context, { ...rows, createdByUserId: null })).token
+  return { email: signIn.email, ...rows, joinToken }
+}

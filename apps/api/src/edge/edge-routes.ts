@@ -1,0 +1,84 @@
+import { enrolRequest, heartbeat, reportBatch, reportBatchSizeMax, stateQuery } from '@bootfarm/proto/uplink'
+import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { parseStatePair } from '../domain/state-pair.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { Notifications } from '../services/notifications.ts'
+import type { SystemContext } from '../services/service-context.ts'
+import { applyReports } from '../services/uplink/apply-reports.ts'
+import { type AuthenticatedEdge, authenticateEdge } from '../services/uplink/authenticate-edge.ts'
+import { enrolEdge } from '../services/uplink/enrol-edge.ts'
+import { takeHeartbeat } from '../services/uplink/take-heartbeat.ts'
+import { waitForState } from '../services/uplink/wait-for-state.ts'
+import { problemHandler } from './problem.ts'
+import { bytesOf, parseBody, parsed, pathOf, signedRequestOf } from './signed-request.ts'
+
+const smallBodySizeMax = 16 * 1024
+
+export interface EdgeRoutesOptions {
+  context: SystemContext
+  notifications: Notifications
+}
+
+/** /edge/v1, as packages/proto/UPLINK.md says. Bodies are taken as bytes, for the signature is over them. */
+export async function edgeRoutes(app: FastifyInstance, { context, notifications }: EdgeRoutesOptions) {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
+  app.setErrorHandler(problemHandler)
+
+  app.post('/enrol', { bodyLimit: smallBodySizeMax }, async (request, reply) => {
+    const body = parseBody(enrolRequest, request)
+    requireProofOfPossession(request, body.publicKey)
+    reply.code(201)
+    return enrolEdge(context, body)
+  })
+
+  app.get('/state', async (request, reply) => {
+    const edge = await authenticate(context, request)
+    const { after, waitMs } = parsed(stateQuery, request.query)
+    const envelope = await waitForState(context, edge, {
+      notifications,
+      after: parseStatePair(after),
+      waitMs,
+      signal: closedSignal(reply),
+    })
+    if (envelope) return envelope
+    return reply.code(204).send()
+  })
+
+  app.post('/reports', { bodyLimit: reportBatchSizeMax }, async (request) => {
+    const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch: true })
+    const batch = parseBody(reportBatch, request)
+    const ackedSeq = await applyReports(context, edge, batch)
+    return { bootEpoch: batch.bootEpoch, ackedSeq }
+  })
+
+  app.post('/heartbeat', { bodyLimit: smallBodySizeMax }, async (request) => {
+    const edge = await authenticate(context, request)
+    return { state: await takeHeartbeat(context, edge, parseBody(heartbeat, request)) }
+  })
+}
+
+function authenticate(context: SystemContext, request: FastifyRequest): Promise<AuthenticatedEdge> {
+  return authenticateEdge(context, signedRequestOf(request), { anyEpoch: false })
+}
+
+function requireProofOfPossession(request: FastifyRequest, publicKey: string): void {
+  const { 'bootfarm-signature': signature } = request.headers
+  const text = uplinkSignedText({
+    method: request.method,
+    path: pathOf(request),
+    edgeId: '-',
+    bootEpoch: 0,
+    counter: 0,
+    body: bytesOf(request),
+  })
+  if (typeof signature !== 'string' || !verifyText(text, signature, publicKey))
+    throw new AppError('signature_invalid')
+}
+
+function closedSignal(reply: FastifyReply): AbortSignal {
+  const controller = new AbortController()
+  reply.raw.once('close', () => controller.abort())
+  return controller.signal
+}

@@ -1,0 +1,25 @@
+import { z } from 'zod'
+
+const secretLengthMin = 32
+
+const environment = z.object({
+  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgresql://'),
+  API_HOST: z.string().min(1).default('127.0.0.1'),
+  API_PORT: z.coerce.number().int().min(0).max(65535).default(4000),
+  /** Where people open the dashboard: origin of sign-in and of its cookies. */
+  WEB_URL: z.url().default('http://localhost:3000'),
+  BETTER_AUTH_SECRET: z.string().min(secretLengthMin, `must have at least ${secretLengthMin} characters`),
+  LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+})
+export type Environment = z.infer<typeof environment>
+
+/** Throws one sentence that names each variable that is missing or wrong. */
+export function readEnvironment(variables: Record<string, string | undefined> = process.env): Environment {
+  const parsed = environment.safeParse(variables)
+  if (parsed.success) return parsed.data
+  const problems = parsed.error.issues.map((issue) => {
+    const name = issue.path.join('.')
+    return variables[name] === undefined ? `${name} is not set` : `${name} ${issue.message}`
+  })
+  throw new Error(`The environment is not complete: ${problems.join('; ')}.`)
+}

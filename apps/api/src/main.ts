@@ -1,0 +1,37 @@
+import { createDb } from '@bootfarm/db'
+import { systemClock } from './domain/clock.ts'
+import { readEnvironment } from './env.ts'
+import { createServer } from './server.ts'
+import { openNotifications } from './services/notifications.ts'
+
+/** Starts the API and stops it in order at SIGTERM or SIGINT: requests, subscriptions, database. */
+async function main(): Promise<void> {
+  const environment = readEnvironment()
+  const notifications = await openNotifications(environment.DATABASE_URL)
+  const db = createDb(environment.DATABASE_URL)
+  const app = await createServer({
+    db,
+    notifications,
+    clock: systemClock,
+    webUrl: environment.WEB_URL,
+    secret: environment.BETTER_AUTH_SECRET,
+    logLevel: environment.LOG_LEVEL,
+  })
+  app.addHook('onClose', async () => {
+    await notifications.close()
+    await db.$disconnect()
+  })
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+    process.once(signal, () => {
+      app.close().then(
+        () => process.exit(0),
+        () => process.exit(1),
+      )
+    })
+  await app.listen({ host: environment.API_HOST, port: environment.API_PORT })
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`The API did not start: ${error instanceof Error ? error.message : String(error)}\n`)
+  process.exit(1)
+})

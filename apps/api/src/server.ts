@@ -1,0 +1,103 @@
+import type { Db } from '@bootfarm/db'
+import {
+  type CreateFastifyContextOptions,
+  type FastifyTRPCPluginOptions,
+  fastifyTRPCPlugin,
+} from '@trpc/server/adapters/fastify'
+import Fastify, { type FastifyInstance, LogController } from 'fastify'
+import { type Auth, createAuth } from './auth/auth.ts'
+import { authRoutes, headersOf } from './auth/auth-routes.ts'
+import type { Actor } from './domain/actor.ts'
+import type { Clock } from './domain/clock.ts'
+import { edgeRoutes } from './edge/edge-routes.ts'
+import { errorTable } from './errors/app-error.ts'
+import { toAppError } from './errors/to-app-error.ts'
+import { checkHealth } from './services/check-health.ts'
+import type { Notifications } from './services/notifications.ts'
+import { findActor } from './services/session/find-actor.ts'
+import type { TrpcContext } from './trpc/context.ts'
+import { procedurePolicies } from './trpc/policies.ts'
+import { type AppRouter, appRouter } from './trpc/router.ts'
+
+/** Long poll of an edge (25 s) and a subscription's silence between pings both fit. */
+const keepAliveTimeoutMs = 65_000
+/** tRPC puts the names of batched procedures into the path. */
+const pathParameterLengthMax = 5_000
+
+export interface ServerOptions {
+  db: Db
+  notifications: Notifications
+  clock: Clock
+  webUrl: string
+  secret: string
+  logLevel: string
+}
+
+/** The whole API, not listening yet. Throws when a procedure has no policy. */
+export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
+  procedurePolicies()
+  const { db, clock, notifications, webUrl } = options
+  const app = Fastify({
+    logger: { level: options.logLevel },
+    logController: new LogController({ disableRequestLogging: true }),
+    forceCloseConnections: true,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    routerOptions: { maxParamLength: pathParameterLengthMax },
+  })
+  const auth = createAuth({ db, webUrl, secret: options.secret })
+  setFallbacks(app)
+  app.get('/healthz', async () => {
+    await checkHealth({ db, clock })
+    return { status: 'ok' }
+  })
+  await app.register(authRoutes, { auth, webUrl })
+  await app.register(edgeRoutes, { prefix: '/edge/v1', context: { db, clock }, notifications })
+  await app.register(fastifyTRPCPlugin, {
+    prefix: '/api/trpc',
+    trpcOptions: {
+      router: appRouter,
+      createContext: ({ req }) => createContext(req, { db, clock, notifications, auth }),
+      onError({ error, path, req }) {
+        const { code, message } = toAppError(error.cause ?? error)
+        if (error.code !== 'INTERNAL_SERVER_ERROR' && code === 'internal') return
+        req.log[errorTable[code].log]({ code, path, detail: message }, 'procedure failed')
+      },
+    } satisfies FastifyTRPCPluginOptions<AppRouter>['trpcOptions'],
+  })
+  return app
+}
+
+type ContextParts = Pick<TrpcContext, 'db' | 'clock' | 'notifications'> & { auth: Auth }
+
+function createContext(
+  request: CreateFastifyContextOptions['req'],
+  { auth, ...parts }: ContextParts,
+): TrpcContext {
+  let actor: Promise<Actor | null> | undefined
+  async function lookUp(): Promise<Actor | null> {
+    const session = await auth.api.getSession({ headers: headersOf(request) })
+    return session ? findActor(parts, session.user) : null
+  }
+  return {
+    ...parts,
+    findActor() {
+      actor ??= lookUp()
+      return actor
+    },
+  }
+}
+
+/** What no route answers, and what Fastify itself refuses: never more than the table's sentence. */
+function setFallbacks(app: FastifyInstance): void {
+  app.setNotFoundHandler((_request, reply) =>
+    reply.code(404).send({ code: 'not_found', message: errorTable.not_found.title }),
+  )
+  app.setErrorHandler((thrown, request, reply) => {
+    const status = thrown instanceof Error && 'statusCode' in thrown ? Number(thrown.statusCode) : 500
+    if (status >= 400 && status < 500)
+      return reply.code(status).send({ code: 'invalid', message: errorTable.invalid.title })
+    const error = toAppError(thrown)
+    request.log[errorTable[error.code].log]({ code: error.code, detail: error.message }, 'request failed')
+    return reply.code(errorTable[error.code].status).send({ code: error.code, message: error.publicText })
+  })
+}

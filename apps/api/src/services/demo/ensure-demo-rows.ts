@@ -1,0 +1,118 @@
+import type { DbTransaction } from '@bootfarm/db'
+import { createOrganization } from '../organization/create-organization.ts'
+import type { SystemContext } from '../service-context.ts'
+
+const organizationSlug = 'demo'
+const deviceCount = 6
+/** What the demo's simulated devices boot: made beside the edge's store at start. */
+const demoVersion = {
+  number: 1,
+  sizeBytes: 419_430_400,
+  diskPath: 'demo/1/disk.raw',
+  kernelPath: 'demo/1/kernel',
+  initrdPath: 'demo/1/initrd',
+  commandLine: 'console=ttyS0 ro',
+}
+
+export interface DemoRows {
+  organizationId: string
+  farmId: string
+  siteId: string
+}
+
+/** The demo's organization with everything in it; what is there already stays as it is. */
+export async function ensureDemoRows(context: SystemContext, ownerUserId: string): Promise<DemoRows> {
+  const { db } = context
+  const known = await db.organization.findUnique({ where: { slug: organizationSlug }, select: { id: true } })
+  const organizationId =
+    known?.id ?? (await createOrganization(context, { slug: organizationSlug, name: 'Demo' }))
+  return db.$transaction(async (transaction) => {
+    await transaction.membership.upsert({
+      where: { organizationId_userId: { organizationId, userId: ownerUserId } },
+      create: { organizationId, userId: ownerUserId, role: 'owner' },
+      update: {},
+    })
+    const farm = await transaction.farm.upsert({
+      where: { organizationId_name: { organizationId, name: 'Demo farm' } },
+      create: { organizationId, name: 'Demo farm' },
+      update: {},
+      select: { id: true },
+    })
+    const vdiskId = await ensureVdisk(transaction, organizationId, farm.id)
+    const site = await transaction.site.upsert({
+      where: { organizationId_farmId_name: { organizationId, farmId: farm.id, name: 'Demo site' } },
+      create: { organizationId, farmId: farm.id, name: 'Demo site', timeZone: 'Europe/Berlin' },
+      update: {},
+      select: { id: true },
+    })
+    await ensureDevices(transaction, { organizationId, siteId: site.id, vdiskId })
+    return { organizationId, farmId: farm.id, siteId: site.id }
+  })
+}
+
+async function ensureVdisk(
+  transaction: DbTransaction,
+  organizationId: string,
+  farmId: string,
+): Promise<string> {
+  const vdisk = await transaction.vdisk.upsert({
+    where: { organizationId_farmId_name: { organizationId, farmId, name: 'Demo Linux' } },
+    create: { organizationId, farmId, name: 'Demo Linux' },
+    update: {},
+    select: { id: true },
+  })
+  await transaction.vdiskVersion.upsert({
+    where: {
+      organizationId_vdiskId_number: { organizationId, vdiskId: vdisk.id, number: demoVersion.number },
+    },
+    create: { organizationId, vdiskId: vdisk.id, ...demoVersion },
+    update: {},
+    select: { id: true },
+  })
+  return vdisk.id
+}
+
+interface DeviceOptions {
+  organizationId: string
+  siteId: string
+  vdiskId: string
+}
+
+/** Six devices in two collections: 02:bf:00:00:00:01 to :06, the addresses that bootfarm-sim uses. */
+async function ensureDevices(
+  transaction: DbTransaction,
+  { organizationId, siteId, vdiskId }: DeviceOptions,
+): Promise<void> {
+  const collectionIds: string[] = []
+  for (const name of ['Classroom', 'Lab']) {
+    const collection = await transaction.collection.upsert({
+      where: { organizationId_siteId_name: { organizationId, siteId, name } },
+      create: { organizationId, siteId, name, vdiskId },
+      update: {},
+      select: { id: true },
+    })
+    collectionIds.push(collection.id)
+  }
+  for (let number = 1; number <= deviceCount; number++) {
+    const mac = `02:bf:00:00:00:${String(number).padStart(2, '0')}`
+    const isFirstHalf = number <= deviceCount / 2
+    const collectionId = collectionIds[isFirstHalf ? 0 : 1] ?? ''
+    await transaction.device.upsert({
+      where: { organizationId_siteId_mac: { organizationId, siteId, mac } },
+      create: { organizationId, siteId, collectionId, mac, name: `demo-${String(number).padStart(2, '0')}` },
+      update: {},
+      select: { id: true },
+    })
+  }
+}
+
+export async function hasEnrolledEdge(
+  { db }: SystemContext,
+  { organizationId, siteId }: DemoRows,
+): Promise<boolean> {
+  const edge = await db.edge.findFirst({
+    where: { organizationId, siteId, revokedAt: null },
+    select: { id: true },
+  })
+  return edge !== null
+}

@@ -1,0 +1,78 @@
+import type { DbTransaction } from '@bootfarm/db'
+import type { Report, ReportBatch } from '@bootfarm/proto/uplink'
+import { AppError } from '../../errors/app-error.ts'
+import { notify } from '../notifications.ts'
+import type { SystemContext } from '../service-context.ts'
+import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { writeBoots } from './write-boots.ts'
+
+/**
+ * Applies each report once: the cursor of (edge, epoch) is locked, and advanced in the transaction that writes the boots.
+ * What is applied already is skipped. Throws `invalid_body` for seqs that are not consecutive, `report_gap` with `expectedSeq`.
+ * @returns the last seq that is applied and durable
+ */
+export async function applyReports(
+  { db, clock }: SystemContext,
+  edge: AuthenticatedEdge,
+  batch: ReportBatch,
+): Promise<number> {
+  requireConsecutive(batch)
+  const now = clock()
+  return db.$transaction(async (transaction) => {
+    const acked = await lockCursor(transaction, edge, { bootEpoch: batch.bootEpoch, now })
+    if (batch.fromSeq > acked + 1)
+      throw new AppError('report_gap', {
+        public: `Reports ${acked + 1} to ${batch.fromSeq - 1} are missing.`,
+        extra: { expectedSeq: acked + 1 },
+      })
+    const fresh = batch.reports.filter((report) => lastSeqOf(report) > acked)
+    const last = fresh.at(-1)
+    if (!last) return acked
+    const boots = fresh.flatMap((report) => (report.type === 'boot' ? [report.boot] : []))
+    if (boots.length > 0) {
+      await writeBoots(transaction, edge, { boots, now })
+      await notify(transaction, { boots: { organizationId: edge.organizationId } })
+    }
+    const ackedSeq = lastSeqOf(last)
+    const { organizationId, edgeId } = edge
+    await transaction.reportCursor.update({
+      where: { organizationId_edgeId_bootEpoch: { organizationId, edgeId, bootEpoch: batch.bootEpoch } },
+      data: { ackedSeq, lostCount: { increment: countLost(fresh, acked) }, updatedAt: now },
+    })
+    return ackedSeq
+  })
+}
+
+/** A `gap` stands for all the records up to `untilSeq`. */
+function lastSeqOf(report: Report): number {
+  return report.type === 'gap' ? Math.max(report.seq, report.untilSeq) : report.seq
+}
+
+function requireConsecutive(batch: ReportBatch): void {
+  let expected = batch.fromSeq
+  for (const report of batch.reports) {
+    if (report.seq !== expected)
+      throw new AppError('invalid_body', { public: `Report ${report.seq} stands where ${expected} belongs.` })
+    expected = lastSeqOf(report) + 1
+  }
+}
+
+function countLost(fresh: Report[], acked: number): number {
+  return fresh
+    .filter((report) => report.type === 'gap')
+    .reduce((count, report) => count + lastSeqOf(report) - Math.max(report.seq - 1, acked), 0)
+}
+
+async function lockCursor(
+  transaction: DbTransaction,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  { bootEpoch, now }: { bootEpoch: number; now: Date },
+): Promise<number> {
+  await transaction.$executeRaw`
+    insert into report_cursor (organization_id, edge_id, boot_epoch, updated_at)
+    values (${organizationId}::uuid, ${edgeId}::uuid, ${bootEpoch}, ${now}) on conflict do nothing`
+  const rows = await transaction.$queryRaw<{ acked_seq: bigint }[]>`
+    select acked_seq from report_cursor where organization_id = ${organizationId}::uuid
+      and edge_id = ${edgeId}::uuid and boot_epoch = ${bootEpoch} for update`
+  return Number(rows[0]?.acked_seq ?? 0n)
+}

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto'
+import type { DbTransaction } from '@bootfarm/db'
+import type { StateEnvelope } from '@bootfarm/proto/uplink'
+import { signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
+import { canonicalJson } from '../../domain/canonical-json.ts'
+import type { StatePair } from '../../domain/state-pair.ts'
+import type { SystemContext } from '../service-context.ts'
+import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { readStateContent, type StateContent } from './state-content.ts'
+
+export interface SignedState {
+  pair: StatePair
+  envelope: StateEnvelope
+}
+
+const storedSelect = {
+  incarnation: true,
+  counter: true,
+  contentHash: true,
+  payload: true,
+  signature: true,
+  signingKeyId: true,
+} as const
+
+interface StoredState {
+  incarnation: number
+  counter: bigint
+  payload: string
+  signature: string
+  signingKeyId: string
+}
+
+/** The edge's desired state, signed: the stored one while its content is what it was, else a new one with the next counter. */
+export async function currentState(context: SystemContext, edge: AuthenticatedEdge): Promise<SignedState> {
+  const { db, clock } = context
+  const stored = await db.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
+  const content = await readStateContent(db, edge, clock())
+  if (stored && stored.contentHash === hashOf(content)) return signedStateOf(stored)
+  return db.$transaction((transaction) => renewState(transaction, edge, clock()))
+}
+
+/** Decides again under a lock on the edge's row, for two requests of an edge may come to two API processes. */
+async function renewState(
+  transaction: DbTransaction,
+  edge: AuthenticatedEdge,
+  now: Date,
+): Promise<SignedState> {
+  const { organizationId, edgeId } = edge
+  await transaction.$executeRaw`select 1 from edge where organization_id = ${organizationId}::uuid
+    and id = ${edgeId}::uuid for no key update`
+  const stored = await transaction.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
+  const content = await readStateContent(transaction, edge, now)
+  const contentHash = hashOf(content)
+  if (stored && stored.contentHash === contentHash) return signedStateOf(stored)
+  const counter = (stored?.counter ?? 0n) + 1n
+  const payload = canonicalJson({ ...content, counter: Number(counter), issuedUnixMs: now.getTime() })
+  const key = await transaction.signingKey.findFirstOrThrow({
+    where: { organizationId },
+    orderBy: { createdAt: 'desc' },
+    select: { id: true, seed: true },
+  })
+  const row = {
+    incarnation: content.incarnation,
+    counter,
+    contentHash,
+    payload,
+    signature: signText(stateSignedText(payload), key.seed),
+    signingKeyId: key.id,
+    issuedAt: now,
+  }
+  await transaction.desiredState.upsert({
+    where: keyOf(edge),
+    create: { organizationId, edgeId, ...row },
+    update: row,
+    select: { edgeId: true },
+  })
+  return signedStateOf(row)
+}
+
+function keyOf({ organizationId, edgeId }: AuthenticatedEdge) {
+  return { organizationId_edgeId: { organizationId, edgeId } }
+}
+
+function hashOf(content: StateContent): string {
+  return createHash('sha256').update(canonicalJson(content)).digest('hex')
+}
+
+function signedStateOf({ incarnation, counter, payload, signature, signingKeyId }: StoredState): SignedState {
+  return {
+    pair: { incarnation, counter: Number(counter) },
+    envelope: { payload, signature, keyId: signingKeyId },
+  }
+}

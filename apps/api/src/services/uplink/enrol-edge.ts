@@ -1,0 +1,111 @@
+import type { DbTransaction } from '@bootfarm/db'
+import type { EnrolRequest, EnrolResponse } from '@bootfarm/proto/uplink'
+import { AppError } from '../../errors/app-error.ts'
+import { hashJoinToken } from '../edge/create-join-token.ts'
+import type { SystemContext } from '../service-context.ts'
+
+interface LockedToken {
+  organization_id: string
+  id: string
+  site_id: string
+  expires_at: Date
+  used_at: Date | null
+  edge_id: string | null
+}
+
+/**
+ * Uses up the join token for this public key. The same token with the same key gets the same answer again.
+ * The caller has checked the signature by the key inside. Throws `join_token_*`, `edge_revoked`, `invalid_body`.
+ */
+export async function enrolEdge(context: SystemContext, request: EnrolRequest): Promise<EnrolResponse> {
+  return context.db.$transaction(async (transaction) => {
+    const [token] = await transaction.$queryRaw<LockedToken[]>`
+      select organization_id::text, id::text, site_id::text, expires_at, used_at, edge_id::text from join_token
+      where token_hash = ${hashJoinToken(request.joinToken)} for update`
+    if (!token) throw new AppError('join_token_unknown')
+    const edgeId = token.used_at
+      ? await edgeOfUsedToken(transaction, token, request.publicKey)
+      : await useToken(transaction, token, { request, now: context.clock() })
+    return answer(transaction, token, edgeId)
+  })
+}
+
+async function edgeOfUsedToken(
+  transaction: DbTransaction,
+  token: LockedToken,
+  publicKey: string,
+): Promise<string> {
+  const edge = await transaction.edge.findFirst({
+    where: { organizationId: token.organization_id, id: token.edge_id ?? '', publicKey },
+    select: { id: true, revokedAt: true },
+  })
+  if (!edge) throw new AppError('join_token_used')
+  if (edge.revokedAt) throw new AppError('edge_revoked')
+  return edge.id
+}
+
+async function useToken(
+  transaction: DbTransaction,
+  token: LockedToken,
+  { request, now }: { request: EnrolRequest; now: Date },
+): Promise<string> {
+  if (token.expires_at <= now) throw new AppError('join_token_expired')
+  const { organization_id: organizationId, site_id: siteId } = token
+  const edgeId =
+    (await edgeOfKnownKey(transaction, token, request.publicKey)) ??
+    (
+      await transaction.edge.create({
+        data: {
+          organizationId,
+          siteId,
+          name: request.hostname || 'edge',
+          publicKey: request.publicKey,
+          arch: request.arch,
+          agentVersion: request.agentVersion,
+          enrolledAt: now,
+        },
+        select: { id: true },
+      })
+    ).id
+  await transaction.joinToken.update({
+    where: { organizationId_id: { organizationId, id: token.id } },
+    data: { usedAt: now, edgeId },
+  })
+  return edgeId
+}
+
+/** An edge that lost its identity but kept its key comes back as what it was, at the site it was enrolled at. */
+async function edgeOfKnownKey(
+  transaction: DbTransaction,
+  token: LockedToken,
+  publicKey: string,
+): Promise<string | null> {
+  const edge = await transaction.edge.findUnique({
+    where: { publicKey },
+    select: { id: true, organizationId: true, siteId: true, revokedAt: true },
+  })
+  if (!edge) return null
+  const isSameSite = edge.organizationId === token.organization_id && edge.siteId === token.site_id
+  if (!isSameSite)
+    throw new AppError('invalid_body', { public: 'This key is enrolled elsewhere; make a new one.' })
+  if (edge.revokedAt) throw new AppError('edge_revoked')
+  return edge.id
+}
+
+async function answer(
+  transaction: DbTransaction,
+  token: LockedToken,
+  edgeId: string,
+): Promise<EnrolResponse> {
+  const { organization_id: organizationId, site_id: siteId } = token
+  const site = await transaction.site.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: siteId } },
+    select: { name: true },
+  })
+  const signingKey = await transaction.signingKey.findFirstOrThrow({
+    where: { organizationId },
+    orderBy: { createdAt: 'desc' },
+    select: { id: true, publicKey: true },
+  })
+  return { edgeId, organizationId, siteId, siteName: site.name, signingKey }
+}

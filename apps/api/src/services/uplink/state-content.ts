@@ -1,0 +1,69 @@
+import type { DesiredState } from '@bootfarm/proto/uplink'
+import type { DbOrTransaction } from '../service-context.ts'
+import type { AuthenticatedEdge } from './authenticate-edge.ts'
+
+/** A desired state without what its signing adds. */
+export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
+
+const versionSelect = {
+  id: true,
+  number: true,
+  sizeBytes: true,
+  diskPath: true,
+  kernelPath: true,
+  initrdPath: true,
+  commandLine: true,
+} as const
+
+/**
+ * What the edge's site wants now: vDisks of its collections with all their versions, newest first (running devices may still
+ * be on an older one), its devices, and the power-ons that have not expired.
+ */
+export async function readStateContent(
+  db: DbOrTransaction,
+  { organizationId, edgeId, siteId }: AuthenticatedEdge,
+  now: Date,
+): Promise<StateContent> {
+  const [organization, site, vdisks, devices, powerOns] = await Promise.all([
+    db.organization.findUniqueOrThrow({ where: { id: organizationId }, select: { stateIncarnation: true } }),
+    db.site.findUniqueOrThrow({
+      where: { organizationId_id: { organizationId, id: siteId } },
+      select: { name: true, unknownDevices: true },
+    }),
+    db.vdisk.findMany({
+      where: { organizationId, collections: { some: { organizationId, siteId } } },
+      orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+      select: { id: true, name: true, versions: { orderBy: { number: 'desc' }, select: versionSelect } },
+    }),
+    db.device.findMany({
+      where: { organizationId, siteId },
+      orderBy: [{ name: 'asc' }, { id: 'asc' }],
+      select: { id: true, name: true, mac: true, enabled: true, collection: { select: { vdiskId: true } } },
+    }),
+    db.powerOn.findMany({
+      where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
+      orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+      select: { id: true, deviceId: true, device: { select: { mac: true } } },
+    }),
+  ])
+  const newestVersionOf = new Map(vdisks.map((vdisk) => [vdisk.id, vdisk.versions[0]?.id]))
+  return {
+    schema: 1,
+    edgeId,
+    organizationId,
+    siteId,
+    siteName: site.name,
+    incarnation: organization.stateIncarnation,
+    unknownDevices: site.unknownDevices,
+    vdisks: vdisks.map((vdisk) => ({
+      ...vdisk,
+      versions: vdisk.versions.map((version) => ({ ...version, sizeBytes: Number(version.sizeBytes) })),
+    })),
+    // A device without a version to boot is not the edge's business yet.
+    devices: devices.flatMap(({ id, name, mac, enabled, collection }) => {
+      const versionId = newestVersionOf.get(collection.vdiskId ?? '')
+      return versionId ? [{ id, name, mac, enabled, versionId }] : []
+    }),
+    powerOns: powerOns.map(({ id, deviceId, device }) => ({ id, deviceId, mac: device.mac })),
+  }
+}

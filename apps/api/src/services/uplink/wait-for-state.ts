@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import type { StateEnvelope } from '@bootfarm/proto/uplink'
+import { isLater, type StatePair } from '../../domain/state-pair.ts'
+import { type Notifications, topicText } from '../notifications.ts'
+import type { SystemContext } from '../service-context.ts'
+import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { currentState } from './current-state.ts'
+
+interface WaitOptions {
+  notifications: Notifications
+  after: StatePair
+  waitMs: number
+  /** Aborts when the edge is gone. */
+  signal: AbortSignal
+}
+
+/**
+ * The first desired state later than `after`, at once or within `waitMs`; else null. A notification of the site wakes it.
+ * What only time changes (a power-on that expires) is seen by the next request.
+ */
+export async function waitForState(
+  context: SystemContext,
+  edge: AuthenticatedEdge,
+  { notifications, after, waitMs, signal }: WaitOptions,
+): Promise<StateEnvelope | null> {
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
+  const waker = new EventTarget()
+  let isWoken = false
+  // Listening begins before the first look, so that no change falls between.
+  const unsubscribe = notifications.subscribe(topicText({ state: { siteId: edge.siteId } }), () => {
+    isWoken = true
+    waker.dispatchEvent(new Event('wake'))
+  })
+  try {
+    for (;;) {
+      isWoken = false
+      const state = await currentState(context, edge)
+      if (isLater(state.pair, after)) return state.envelope
+      if (deadline.aborted) return null
+      if (!isWoken) await once(waker, 'wake', { signal: deadline }).catch(() => undefined)
+      if (deadline.aborted) return null
+    }
+  } finally {
+    unsubscribe()
+  }
+}
