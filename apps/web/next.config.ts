@@ -1,0 +1,25 @@
+import { join } from 'node:path'
+import type { NextConfig } from 'next'
+
+const securityHeaders = [
+  { key: 'X-Content-Type-Options', value: 'nosniff' },
+  { key: 'X-Frame-Options', value: 'DENY' },
+  { key: 'Referrer-Policy', value: 'same-origin' },
+]
+
+const repository = join(import.meta.dirname, '../..')
+
+const config: NextConfig = {
+  output: 'standalone',
+  outputFileTracingRoot: repository,
+  turbopack: { root: repository },
+  transpilePackages: ['@bootfarm/proto'],
+  // A compressor would hold back the lines of the live updates.
+  compress: false,
+  poweredByHeader: false,
+  // `npm run typecheck` and `biome check` do this once, for all packages.
+  typescript: { ignoreBuildErrors: true },
+  headers: async () => [{ source: '/:path*', headers: securityHeaders }],
+}
+
+export default config
