@@ -1,0 +1,32 @@
+import type { ComponentProps } from 'react'
+import { classNames } from '../lib/class-names'
+
+const looks = {
+  primary: 'bg-ink text-canvas hover:opacity-90',
+  quiet: 'border border-line-strong bg-surface text-ink hover:bg-hover',
+  bare: 'text-ink-soft hover:bg-hover hover:text-ink',
+} as const
+
+export interface ButtonProps extends ComponentProps<'button'> {
+  look?: keyof typeof looks
+  /** Shows that the answer is awaited; the button stays focusable and takes no second press. */
+  busy?: boolean
+}
+
+export function Button({ look = 'quiet', busy = false, className, onClick, ...rest }: ButtonProps) {
+  return (
+    <button
+      type="button"
+      aria-busy={busy || undefined}
+      aria-disabled={busy || undefined}
+      onClick={busy ? (event) => event.preventDefault() : onClick}
+      className={classNames(
+        'inline-flex h-8 items-center justify-center gap-2 whitespace-nowrap rounded-md px-3 font-medium text-sm transition-colors disabled:opacity-50',
+        looks[look],
+        busy && 'opacity-70',
+        className,
+      )}
+      {...rest}
+    />
+  )
+}

@@ -1,0 +1,82 @@
+'use client'
+
+import { type ReactNode, useEffect, useState } from 'react'
+import { Button } from './button'
+import { Icon } from './icon'
+
+const field =
+  'h-8 rounded-md border border-line-strong bg-surface text-ink text-sm hover:bg-hover max-sm:w-full'
+const searchDelayMs = 250
+
+/** One row above a list; `onClear` is shown when a filter is set. */
+export function FilterBar({ onClear, children }: { onClear?: (() => void) | undefined; children: ReactNode }) {
+  return (
+    <search className="grid grid-cols-2 items-center gap-2 sm:flex sm:flex-wrap" aria-label="Filters">
+      {children}
+      {onClear && (
+        <Button look="bare" onClick={onClear}>
+          <Icon name="close" size={12} /> Clear
+        </Button>
+      )}
+    </search>
+  )
+}
+
+interface SelectFilterProps {
+  label: string
+  value: string | undefined
+  options: { value: string; label: string }[]
+  onChange: (value: string) => void
+}
+
+/** The browser's own select: quick, typeable, right on phones. The first option means "not filtered". */
+export function SelectFilter({ label, value, options, onChange }: SelectFilterProps) {
+  return (
+    <select
+      aria-label={label}
+      value={value ?? ''}
+      onChange={(event) => onChange(event.target.value)}
+      className={`${field} px-2 ${value ? 'border-ink-faint font-medium' : ''}`}
+    >
+      <option value="">{label}: all</option>
+      {options.map((option) => (
+        <option key={option.value} value={option.value}>
+          {option.label}
+        </option>
+      ))}
+    </select>
+  )
+}
+
+interface SearchFilterProps {
+  label: string
+  value: string | undefined
+  onChange: (value: string) => void
+}
+
+/** Filters while the viewer types, a moment after the last key. */
+export function SearchFilter({ label, value = '', onChange }: SearchFilterProps) {
+  const [text, setText] = useState(value)
+  useEffect(() => setText(value), [value])
+  useEffect(() => {
+    if (text === value) return
+    const timer = setTimeout(() => onChange(text), searchDelayMs)
+    return () => clearTimeout(timer)
+  }, [text, value, onChange])
+  return (
+    <div className="relative col-span-2">
+      <span className="pointer-events-none absolute top-2 left-2.5 text-ink-faint">
+        <Icon name="search" />
+      </span>
+      <input
+        type="search"
+        aria-label={label}
+        placeholder={label}
+        value={text}
+        maxLength={64}
+        onChange={(event) => setText(event.target.value)}
+        className={`${field} w-full pr-2 pl-8 placeholder:text-ink-faint sm:w-64`}
+      />
+    </div>
+  )
+}

@@ -1,0 +1,42 @@
+/** Drawn on a 16-unit grid with one stroke width, so that they sit beside 13 px text. */
+const paths = {
+  overview: 'M2.5 9.5h4v4h-4zM2.5 2.5h4v4h-4zM9.5 2.5h4v7h-4zM9.5 12.5h4v1h-4z',
+  device: 'M2.5 3.5h11v7h-11zM6 13.5h4M8 10.5v3',
+  boot: 'M2.5 3.5h5M5 6.5h5M7.5 9.5h3M10 12.5h3.5',
+  vdisk: 'M2.5 4.5c0-1.1 2.46-2 5.5-2s5.5.9 5.5 2-2.46 2-5.5 2-5.5-.9-5.5-2zM2.5 4.5v7c0 1.1 2.46 2 5.5 2s5.5-.9 5.5-2v-7M2.5 8c0 1.1 2.46 2 5.5 2s5.5-.9 5.5-2',
+  edge: 'M2.5 2.5h11v4h-11zM2.5 9.5h11v4h-11zM5 4.5h.01M5 11.5h.01M8 4.5h3M8 11.5h3',
+  site: 'M8 14s4.5-4.2 4.5-7.5a4.5 4.5 0 0 0-9 0C3.5 9.8 8 14 8 14zM8 8a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3z',
+  menu: 'M2.5 4.5h11M2.5 8h11M2.5 11.5h11',
+  close: 'M4 4l8 8M12 4l-8 8',
+  chevron: 'M6 3.5 10.5 8 6 12.5',
+  updown: 'M5 6.5 8 3.5l3 3M5 9.5l3 3 3-3',
+  sun: 'M8 10.75a2.75 2.75 0 1 0 0-5.5 2.75 2.75 0 0 0 0 5.5zM8 1.5v1.25M8 13.25v1.25M1.5 8h1.25M13.25 8h1.25M3.4 3.4l.9.9M11.7 11.7l.9.9M12.6 3.4l-.9.9M4.3 11.7l-.9.9',
+  moon: 'M13.5 9.6A5.75 5.75 0 0 1 6.4 2.5a5.75 5.75 0 1 0 7.1 7.1z',
+  system: 'M2.5 3.5h11v7h-11zM6 13.5h4',
+  check: 'M3 8.5 6.5 12 13 4.5',
+  power: 'M8 2v5.5M4.6 4.4a5 5 0 1 0 6.8 0',
+  search: 'M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9zM10.3 10.3l3.2 3.2',
+  alert: 'M8 2.5 14 13H2zM8 6.5v3M8 11.2h.01',
+  signOut: 'M6.5 2.5h-4v11h4M10 5l3 3-3 3M13 8H6',
+} as const
+
+export type IconName = keyof typeof paths
+
+export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
+  return (
+    <svg
+      aria-hidden="true"
+      width={size}
+      height={size}
+      viewBox="0 0 16 16"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.4"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      className="shrink-0"
+    >
+      <path d={paths[name]} />
+    </svg>
+  )
+}

@@ -1,0 +1,54 @@
+'use client'
+
+import type { ReactNode } from 'react'
+import { readableError } from '../lib/readable-error'
+import { Button } from './button'
+import { ErrorState } from './states'
+import { type Column, Table, TableSkeleton } from './table'
+
+/** The part of an infinite query that a list needs. */
+interface PagedQuery<Row> {
+  data: { pages: { items: Row[] }[] } | undefined
+  error: unknown
+  isPending: boolean
+  hasNextPage: boolean
+  isFetchingNextPage: boolean
+  fetchNextPage: () => unknown
+  refetch: () => unknown
+}
+
+interface PagedListProps<Row> {
+  label: string
+  query: PagedQuery<Row>
+  columns: Column<Row>[]
+  rowKey: (row: Row) => string
+  empty: ReactNode
+}
+
+/** A keyset list with its four states: loading, failed, empty, rows with "Load more" while there are more. */
+export function PagedList<Row>({ label, query, columns, rowKey, empty }: PagedListProps<Row>) {
+  if (query.isPending) return <TableSkeleton label={label} />
+  if (query.data === undefined) {
+    return (
+      <ErrorState
+        title={`${label} could not be loaded.`}
+        text={readableError(query.error)}
+        onRetry={() => query.refetch()}
+      />
+    )
+  }
+  const rows = query.data.pages.flatMap((page) => page.items)
+  if (rows.length === 0) return <>{empty}</>
+  return (
+    <>
+      <Table label={label} columns={columns} rows={rows} rowKey={rowKey} />
+      {query.hasNextPage && (
+        <div className="flex justify-center border-line border-t p-3">
+          <Button busy={query.isFetchingNextPage} onClick={() => query.fetchNextPage()}>
+            {query.isFetchingNextPage ? 'Loading' : 'Load more'}
+          </Button>
+        </div>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,58 @@
+import { type ReactNode, useId } from 'react'
+import { classNames } from '../lib/class-names'
+
+interface PanelProps {
+  title: string
+  /** Right of the title. */
+  aside?: ReactNode
+  /** No inner margin: for tables. */
+  flush?: boolean
+  className?: string
+  children: ReactNode
+}
+
+export function Panel({ title, aside, flush = false, className, children }: PanelProps) {
+  const titleId = useId()
+  return (
+    <section
+      aria-labelledby={titleId}
+      className={classNames('min-w-0 rounded-lg border border-line bg-surface', className)}
+    >
+      <header className="flex min-h-10 flex-wrap items-center justify-between gap-x-4 gap-y-1 border-line border-b px-4 py-2">
+        <h2 id={titleId} className="font-medium text-ink text-sm">
+          {title}
+        </h2>
+        {aside && <div className="flex items-center gap-3 text-ink-soft text-xs">{aside}</div>}
+      </header>
+      <div className={flush ? '' : 'p-4'}>{children}</div>
+    </section>
+  )
+}
+
+export interface Fact {
+  label: string
+  value: ReactNode
+}
+
+/** Label and value pairs; a value that is not known is a dash with its meaning for screen readers. */
+export function Facts({ facts, className }: { facts: Fact[]; className?: string }) {
+  return (
+    <dl className={classNames('grid grid-cols-[minmax(6.5rem,auto)_1fr] gap-x-5 gap-y-2 text-sm', className)}>
+      {facts.map(({ label, value }) => (
+        <div key={label} className="col-span-2 grid grid-cols-subgrid">
+          <dt className="text-ink-faint">{label}</dt>
+          <dd className="min-w-0 break-words text-ink">{value ?? <Unknown />}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+export function Unknown({ label = 'not known' }: { label?: string }) {
+  return (
+    <span className="text-ink-faint">
+      <span aria-hidden="true">–</span>
+      <span className="sr-only">{label}</span>
+    </span>
+  )
+}

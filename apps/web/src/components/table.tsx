@@ -1,0 +1,105 @@
+import type { ReactNode } from 'react'
+import { classNames } from '../lib/class-names'
+import { LoadingState, Skeleton } from './states'
+
+export interface Column<Row> {
+  title: string
+  cell: (row: Row) => ReactNode
+  /** Numbers stand right. */
+  align?: 'right'
+  /** The least window width at which the column is shown; always without it. */
+  from?: 'sm' | 'md' | 'lg' | 'xl'
+  /** Takes the width that is left over. */
+  wide?: boolean
+}
+
+const shownFrom = {
+  sm: 'hidden sm:table-cell',
+  md: 'hidden md:table-cell',
+  lg: 'hidden lg:table-cell',
+  xl: 'hidden xl:table-cell',
+} as const
+
+function cellClass<Row>(column: Column<Row>): string {
+  return classNames(
+    'px-2 first:pl-4 last:pr-4',
+    column.align === 'right' && 'text-right',
+    column.from && shownFrom[column.from],
+    column.wide && 'w-full',
+  )
+}
+
+interface TableProps<Row> {
+  /** What the rows are, for screen readers. */
+  label: string
+  columns: Column<Row>[]
+  rows: Row[]
+  rowKey: (row: Row) => string
+}
+
+/** Rows of 40 px; the first column names the row and is its header. */
+export function Table<Row>({ label, columns, rows, rowKey }: TableProps<Row>) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
+    <section aria-label={label} tabIndex={0} className="overflow-x-auto rounded-b-lg">
+      <table className="w-full text-left text-sm">
+        <caption className="sr-only">{label}</caption>
+        <TableHead columns={columns} />
+        <tbody>
+          {rows.map((row) => (
+            <tr key={rowKey(row)} className="group border-line border-t first:border-t-0 hover:bg-hover">
+              {columns.map((column, index) => {
+                const Cell = index === 0 ? 'th' : 'td'
+                return (
+                  <Cell
+                    key={column.title}
+                    {...(index === 0 ? { scope: 'row' as const } : {})}
+                    className={classNames('h-10 whitespace-nowrap py-1.5 font-normal', cellClass(column))}
+                  >
+                    {column.cell(row)}
+                  </Cell>
+                )
+              })}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
+  return (
+    <thead>
+      <tr className="border-line border-b">
+        {columns.map((column) => (
+          <th
+            key={column.title}
+            scope="col"
+            className={classNames('h-8 whitespace-nowrap font-medium text-ink-faint text-xs', cellClass(column))}
+          >
+            {column.title}
+          </th>
+        ))}
+      </tr>
+    </thead>
+  )
+}
+
+/** As high as `rowCount` rows, so that nothing jumps when they come. */
+export function TableSkeleton({ label, rowCount = 8 }: { label: string; rowCount?: number }) {
+  const widths = ['w-40', 'w-32', 'w-36', 'w-28']
+  return (
+    <LoadingState label={`Loading ${label.toLowerCase()}`}>
+      <div className="h-8 border-line border-b" />
+      {Array.from({ length: rowCount }, (_, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows without identity
+        <div key={index} className="flex h-10 items-center gap-6 border-line border-t px-4 first:border-t-0">
+          <Skeleton className={`h-3 ${widths[index % widths.length]}`} />
+          <Skeleton className="h-3 flex-1" />
+          <Skeleton className="h-3 w-16" />
+        </div>
+      ))}
+    </LoadingState>
+  )
+}

@@ -1,0 +1,60 @@
+/** Instants in the viewer's zone. English month names in every place, since the pages are in English. */
+
+const locale = 'en-GB'
+
+/** `14:03:22` today, `18 Nov 14:03` this year, `18 Nov 2025` before. @param timeZone an IANA name; the viewer's zone without it */
+export function formatInstant(at: Date, now: Date, timeZone?: string): string {
+  const zone = timeZone === undefined ? {} : { timeZone }
+  const day = (instant: Date) => instant.toLocaleDateString(locale, zone)
+  if (day(at) === day(now)) return at.toLocaleTimeString(locale, { ...zone, hourCycle: 'h23' })
+  const year = (instant: Date) => instant.toLocaleDateString(locale, { ...zone, year: 'numeric' })
+  const dayAndMonth = at.toLocaleDateString(locale, { ...zone, day: 'numeric', month: 'short' })
+  if (year(at) !== year(now)) return `${dayAndMonth} ${year(at)}`
+  const minutes = at.toLocaleTimeString(locale, {
+    ...zone,
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+  })
+  return `${dayAndMonth} ${minutes}`
+}
+
+/** Day, time with seconds and the zone's short name, for pages that show one instant. */
+export function formatInstantInFull(at: Date, timeZone?: string): string {
+  return at.toLocaleString(locale, {
+    ...(timeZone === undefined ? {} : { timeZone }),
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hourCycle: 'h23',
+    timeZoneName: 'short',
+  })
+}
+
+/** `2026-11-18 14:03:22 UTC`. */
+export function formatUtc(at: Date): string {
+  return `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`
+}
+
+/** `just now`, `12 s ago`, `5 min ago`, `3 h ago`, `2 d ago`; clocks that disagree never give a negative age. */
+export function formatAge(at: Date, now: Date): string {
+  const seconds = Math.max(0, Math.floor((now.getTime() - at.getTime()) / 1000))
+  if (seconds < 5) return 'just now'
+  if (seconds < 60) return `${seconds}\u00a0s ago`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}\u00a0min ago`
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}\u00a0h ago`
+  return `${Math.floor(seconds / 86_400)}\u00a0d ago`
+}
+
+/** The day of a daily rollup, `2026-11-18`, as `Wed 18 Nov`; it names a day, not an instant, so no zone moves it. */
+export function formatDay(day: string): string {
+  return new Date(`${day}T00:00:00Z`).toLocaleDateString(locale, {
+    timeZone: 'UTC',
+    weekday: 'short',
+    day: 'numeric',
+    month: 'short',
+  })
+}

@@ -1,0 +1,23 @@
+/** One sentence for people out of whatever a query threw. */
+export function readableError(error: unknown): string {
+  if (errorCode(error) === 'NOT_FOUND') return 'It does not exist, or it belongs to another organization.'
+  if (error instanceof TypeError || isUnreachable(error))
+    return 'The API does not answer. It is asked again when you try again.'
+  if (error instanceof Error && error.message !== '') return error.message
+  return 'Something went wrong.'
+}
+
+/** tRPC's code of the error, where the API gave one. */
+export function errorCode(error: unknown): string | undefined {
+  const code = fieldOf(fieldOf(error, 'data'), 'code')
+  return typeof code === 'string' ? code : undefined
+}
+
+/** No tRPC answer at all: the network, or the dashboard's server could not reach the API. */
+function isUnreachable(error: unknown): boolean {
+  return fieldOf(error, 'name') === 'TRPCClientError' && errorCode(error) === undefined
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined
+}
