@@ -9,7 +9,13 @@ const field =
 const searchDelayMs = 250
 
 /** One row above a list; `onClear` is shown when a filter is set. */
-export function FilterBar({ onClear, children }: { onClear?: (() => void) | undefined; children: ReactNode }) {
+export function FilterBar({
+  onClear,
+  children,
+}: {
+  onClear?: (() => void) | undefined
+  children: ReactNode
+}) {
   return (
     <search className="grid grid-cols-2 items-center gap-2 sm:flex sm:flex-wrap" aria-label="Filters">
       {children}

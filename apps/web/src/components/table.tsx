@@ -76,7 +76,10 @@ function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
           <th
             key={column.title}
             scope="col"
-            className={classNames('h-8 whitespace-nowrap font-medium text-ink-faint text-xs', cellClass(column))}
+            className={classNames(
+              'h-8 whitespace-nowrap font-medium text-ink-faint text-xs',
+              cellClass(column),
+            )}
           >
             {column.title}
           </th>

@@ -1,0 +1,23 @@
+import type { Metadata } from 'next'
+import { redirect } from 'next/navigation'
+import { readSession } from '../../features/session/read-session'
+import { SignInForm } from '../../features/session/sign-in-form'
+import { pathAfterSignIn } from '../../features/session/sign-in-path'
+import { SignInScene } from '../../features/session/sign-in-scene'
+
+export const metadata: Metadata = { title: 'Sign in' }
+
+export default async function SignInPage({
+  searchParams,
+}: {
+  searchParams: Promise<{ next?: string | string[] }>
+}) {
+  const { next } = await searchParams
+  const path = typeof next === 'string' ? next : undefined
+  if ((await readSession()).kind === 'signed-in') redirect(pathAfterSignIn(path))
+  return (
+    <SignInScene>
+      <SignInForm next={path} />
+    </SignInScene>
+  )
+}

@@ -1,0 +1,22 @@
+'use client'
+
+import { formatDuration } from '../../lib/format-quantity'
+import { useNow } from '../../lib/use-now'
+import { elapsedOf } from './waterfall-layout'
+
+interface TimedBoot {
+  startedAt: string
+  totalUs: number
+  outcome: string | null
+}
+
+const refreshMs = 250
+
+/** How long the boot took; counting while it goes on. */
+export function BootDuration({ boot }: { boot: TimedBoot }) {
+  return boot.outcome === null ? <Counting boot={boot} /> : formatDuration(boot.totalUs)
+}
+
+function Counting({ boot }: { boot: TimedBoot }) {
+  return <span className="text-live">{formatDuration(elapsedOf(boot, useNow(refreshMs)))}</span>
+}

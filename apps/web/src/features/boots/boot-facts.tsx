@@ -1,0 +1,66 @@
+import Link from 'next/link'
+import type { ReactNode } from 'react'
+import { type Fact, Facts } from '../../components/panel'
+import type { BootDetail } from './boot-types'
+
+/** DHCP option 93 (RFC 4578, and IANA's registry of processor architecture types). */
+const clientArchitectures: Record<number, string> = {
+  0: 'x86 BIOS',
+  6: 'x86 UEFI',
+  7: 'x86-64 UEFI',
+  9: 'x86-64 UEFI',
+  10: 'arm32 UEFI',
+  11: 'arm64 UEFI',
+  15: 'x86 UEFI, HTTP boot',
+  16: 'x86-64 UEFI, HTTP boot',
+  19: 'arm64 UEFI, HTTP boot',
+  20: 'x86 BIOS, HTTP boot',
+}
+
+/** What is known of the machine and of who served it. What the machine said of itself is plain text here. */
+export function BootFacts({ boot }: { boot: BootDetail }) {
+  const { facts, vdisk } = boot
+  const rows: Fact[] = [
+    {
+      label: 'Device',
+      value: boot.deviceId ? link(`/devices/${boot.deviceId}`, boot.deviceName) : 'not registered',
+    },
+    { label: 'MAC address', value: <Mono>{boot.mac}</Mono> },
+    { label: 'Address', value: facts.ip && <Mono>{facts.ip}</Mono> },
+    { label: 'Edge', value: link(`/edges/${boot.edgeId}`, boot.edgeName) },
+    { label: 'Site', value: link(`/sites/${boot.siteId}`, boot.siteName) },
+    { label: 'vDisk', value: vdisk && link(`/vdisks/${vdisk.id}`, versionName(vdisk)) },
+    { label: 'Firmware', value: architecture(facts.clientArch) },
+    { label: 'Vendor class', value: facts.vendorClass && <Mono>{facts.vendorClass}</Mono> },
+    { label: 'User class', value: facts.userClass && <Mono>{facts.userClass}</Mono> },
+    { label: 'Machine id', value: facts.machineId && <Mono>{facts.machineId}</Mono> },
+    { label: 'MTU', value: facts.mtuBytes === null ? null : `${facts.mtuBytes} B` },
+    { label: 'Reconnects', value: facts.reconnects },
+    { label: 'Boot id', value: <Mono>{boot.id}</Mono> },
+  ]
+  return <Facts facts={rows} />
+}
+
+function versionName({ name, versionNumber }: NonNullable<BootDetail['vdisk']>): string {
+  return versionNumber === null ? name : `${name} version ${versionNumber}`
+}
+
+function architecture(clientArch: number | null): string | null {
+  if (clientArch === null) return null
+  return `${clientArchitectures[clientArch] ?? 'unknown'} (type ${clientArch})`
+}
+
+function link(href: string, text: string | null): ReactNode {
+  return (
+    <Link
+      href={href}
+      className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink"
+    >
+      {text}
+    </Link>
+  )
+}
+
+function Mono({ children }: { children: ReactNode }) {
+  return <span className="break-all font-mono text-xs">{children}</span>
+}

@@ -1,0 +1,75 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { FilterBar, SelectFilter } from '../../components/filter'
+import { Page, PageHeader } from '../../components/page-header'
+import { EmptyState } from '../../components/states'
+import { useTRPC } from '../../lib/trpc'
+import { useUrlFilters } from '../../lib/use-url-filters'
+import { bootFilterShape, bootListInput, originOptions, periodOptions } from './boot-filters'
+import { BootList } from './boot-list'
+
+const outcomeOptions = [
+  { value: 'booting', label: 'Booting' },
+  { value: 'ready', label: 'Ready' },
+  { value: 'failed', label: 'Failed' },
+  { value: 'silent', label: 'Silent' },
+  { value: 'superseded', label: 'Superseded' },
+]
+/** As many as the API gives at once; beyond them a device's own page has its boots. */
+const devicesMax = 100
+
+export function BootsPage() {
+  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(bootFilterShape)
+  const input = useMemo(() => bootListInput(filters, new Date()), [filters])
+  return (
+    <Page>
+      <PageHeader title="Boots" summary="Newest first. A boot begins with its first packet." />
+      <FilterBar onClear={filtered ? clearFilters : undefined}>
+        <SelectFilter
+          label="Outcome"
+          value={filters.outcome}
+          options={outcomeOptions}
+          onChange={(value) => setFilter('outcome', value)}
+        />
+        <DeviceFilter value={filters.device} onChange={(value) => setFilter('device', value)} />
+        <SelectFilter
+          label="Period"
+          value={filters.period}
+          options={periodOptions}
+          onChange={(value) => setFilter('period', value)}
+        />
+        <SelectFilter
+          label="Origin"
+          value={filters.origin}
+          options={originOptions}
+          onChange={(value) => setFilter('origin', value)}
+        />
+      </FilterBar>
+      <div className="rounded-lg border border-line bg-surface">
+        <BootList input={input} empty={<NoBoots filtered={filtered} />} />
+      </div>
+    </Page>
+  )
+}
+
+function DeviceFilter({ value, onChange }: { value: string | undefined; onChange: (value: string) => void }) {
+  const trpc = useTRPC()
+  const { data } = useQuery(trpc.device.list.queryOptions({ limit: devicesMax }))
+  const options = (data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))
+  if (value && !options.some((option) => option.value === value))
+    options.push({ value, label: 'Device of this link' })
+  return <SelectFilter label="Device" value={value} options={options} onChange={onChange} />
+}
+
+function NoBoots({ filtered }: { filtered: boolean }) {
+  return filtered ? (
+    <EmptyState title="No boot fits these filters." text="Clear a filter, or choose a longer period." />
+  ) : (
+    <EmptyState
+      title="No boots yet."
+      text="As soon as a device at one of your sites asks an edge for a boot program, its boot appears here."
+    />
+  )
+}

@@ -1,0 +1,46 @@
+import { type BootOutcome, type BootPhase, bootPhaseText } from '@bootfarm/proto/boot-phases'
+import { Dot, Tag, type Tone } from '../../components/tag'
+
+const outcomes: Record<BootOutcome, { tone: Tone; word: string; title: string }> = {
+  ready: { tone: 'ready', word: 'Ready', title: 'The device reported that its service is up.' },
+  failed: { tone: 'failed', word: 'Failed', title: 'The boot ended with a known cause.' },
+  silent: { tone: 'silent', word: 'Silent', title: 'Nothing more was heard from the device.' },
+  superseded: {
+    tone: 'plain',
+    word: 'Superseded',
+    title: 'The device started again before the boot was over.',
+  },
+}
+
+interface OutcomeTagProps {
+  /** Null while the boot goes on. */
+  outcome: BootOutcome | null
+  /** Shown for a boot that goes on. */
+  lastPhase?: BootPhase | null
+}
+
+export function OutcomeTag({ outcome, lastPhase }: OutcomeTagProps) {
+  if (outcome === null) {
+    return (
+      <Tag tone="live" title="The boot goes on.">
+        <Dot tone="live" pulsing />
+        {lastPhase ? `Booting: ${bootPhaseText(lastPhase).title}` : 'Booting'}
+      </Tag>
+    )
+  }
+  const { tone, word, title } = outcomes[outcome]
+  return (
+    <Tag tone={tone} title={title}>
+      <Dot tone={tone} />
+      {word}
+    </Tag>
+  )
+}
+
+/** Where a boot came from, if not from a real machine. */
+export function OriginTags({ simulated, generated }: { simulated: boolean; generated: boolean }) {
+  if (generated)
+    return <Tag title="Made by the demo’s history generator; it never happened.">demo history</Tag>
+  if (simulated) return <Tag title="A real boot of a simulated device, over real sockets.">simulated</Tag>
+  return null
+}

@@ -1,0 +1,107 @@
+import { bootPhaseText } from '@bootfarm/proto/boot-phases'
+import { Unknown } from '../../components/panel'
+import { type Column, Table } from '../../components/table'
+import { formatBytes, formatCount, formatDuration } from '../../lib/format-quantity'
+import type { BootPhaseView } from './boot-types'
+import { phaseColour } from './phase-colour'
+
+const sources = {
+  observed: 'The edge saw it on the wire.',
+  reported: 'The device said so.',
+  inferred: 'Concluded from what came before and after.',
+} as const
+
+/** Nothing counted is a dash, so that what happened stands out. */
+function counted(value: number, format: (value: number) => string = formatCount) {
+  return value === 0 ? <Unknown label="0" /> : format(value)
+}
+
+function columnsOf(running: boolean, totalUs: number): Column<BootPhaseView>[] {
+  const length = ({ durationUs }: BootPhaseView) => {
+    if (durationUs !== null) return formatDuration(durationUs)
+    return running ? <span className="text-live">going on</span> : <Unknown label="its end was not seen" />
+  }
+  const share = ({ durationUs }: BootPhaseView) =>
+    durationUs === null ? <Unknown /> : `${Math.round((durationUs / totalUs) * 100)} %`
+  return [
+    { title: 'Phase', cell: (phase) => <PhaseName phase={phase} /> },
+    { title: 'Begins at', align: 'right', cell: (phase) => formatDuration(phase.startUs) },
+    {
+      title: 'Duration',
+      align: 'right',
+      cell: (phase) => (phase.name === 'ready' ? <Unknown label="an instant" /> : length(phase)),
+    },
+    {
+      title: 'Share',
+      align: 'right',
+      cell: (phase) => (phase.name === 'ready' ? <Unknown label="an instant" /> : share(phase)),
+    },
+    { title: 'Received', align: 'right', cell: (phase) => counted(phase.bytesIn, formatBytes) },
+    { title: 'Sent', align: 'right', cell: (phase) => counted(phase.bytesOut, formatBytes) },
+    { title: 'Packets in', align: 'right', cell: (phase) => counted(phase.packetsIn) },
+    { title: 'Packets out', align: 'right', cell: (phase) => counted(phase.packetsOut) },
+    { title: 'Reads', align: 'right', cell: (phase) => counted(phase.reads) },
+    { title: 'Retries', align: 'right', cell: (phase) => counted(phase.retries) },
+    { title: 'Missing fragments', align: 'right', cell: (phase) => counted(phase.missingFragments) },
+    { title: 'Silences', align: 'right', cell: (phase) => <Silences gaps={phase.gaps} /> },
+    {
+      title: 'Source',
+      cell: (phase) => (
+        <span title={sources[phase.source]} className="text-ink-soft">
+          {phase.source}
+        </span>
+      ),
+    },
+  ]
+}
+
+/** The waterfall in numbers. Sent and received as the edge sees it. */
+export function PhaseTable({
+  phases,
+  running,
+  totalUs,
+}: {
+  phases: BootPhaseView[]
+  running: boolean
+  totalUs: number
+}) {
+  return (
+    <Table
+      label="Phases"
+      columns={columnsOf(running, Math.max(1, totalUs))}
+      rows={phases}
+      rowKey={(phase) => phase.name}
+    />
+  )
+}
+
+function PhaseName({ phase }: { phase: BootPhaseView }) {
+  const text = bootPhaseText(phase.name)
+  return (
+    <span
+      className="inline-flex items-center gap-2 font-medium"
+      title={`From ${text.begins}, until ${text.ends}`}
+    >
+      <span
+        aria-hidden="true"
+        className="size-2 rounded-full"
+        style={{ background: phaseColour(phase.name) }}
+      />
+      {text.title}
+    </span>
+  )
+}
+
+function Silences({ gaps }: { gaps: BootPhaseView['gaps'] }) {
+  if (gaps.length === 0) return <Unknown label="0" />
+  const longest = Math.max(...gaps.map(({ durationUs }) => durationUs))
+  return (
+    <span
+      title={gaps
+        .map((gap) => `${formatDuration(gap.durationUs)} from ${formatDuration(gap.atUs)} on`)
+        .join('\n')}
+    >
+      {gaps.length}, up to {formatDuration(longest)}
+    </span>
+  )
+}

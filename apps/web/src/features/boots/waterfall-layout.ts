@@ -1,0 +1,121 @@
+import { type BootPhase, bootPhases } from '@bootfarm/proto/boot-phases'
+import { scaleLinear } from 'd3-scale'
+
+/** Where everything of a waterfall stands. Times in µs since the boot's begin, lengths in the unit of `widthPx`. */
+
+export interface WaterfallPhase {
+  name: BootPhase
+  startUs: number
+  /** Null while the phase goes on, and where its end was never seen. */
+  durationUs: number | null
+  gaps: { atUs: number; durationUs: number }[]
+}
+
+export interface WaterfallInput {
+  phases: WaterfallPhase[]
+  /** False once the boot has an outcome. */
+  running: boolean
+  /** How far the boot is: its whole length once it is over. */
+  elapsedUs: number
+  widthPx: number
+}
+
+export interface WaterfallBar {
+  name: BootPhase
+  startUs: number
+  endUs: number
+  /** The phase goes on, so the bar grows. */
+  open: boolean
+  x: number
+  width: number
+  gaps: { x: number; width: number; atUs: number; durationUs: number }[]
+}
+
+export interface WaterfallLayout {
+  totalUs: number
+  bars: WaterfallBar[]
+  ticks: { us: number; x: number }[]
+}
+
+/** A phase of a few µs is still to be seen and hit. */
+const barWidthMin = 2
+const pixelsPerTick = 90
+
+export function layOutWaterfall({ phases, running, elapsedUs, widthPx }: WaterfallInput): WaterfallLayout {
+  const endOf = (phase: WaterfallPhase) =>
+    phase.durationUs === null ? Math.max(phase.startUs, elapsedUs) : phase.startUs + phase.durationUs
+  const totalUs = Math.max(1, elapsedUs, ...phases.map(endOf))
+  const scale = scaleLinear().domain([0, totalUs]).range([0, widthPx])
+  const span = (fromUs: number, toUs: number) => {
+    const width = Math.max(barWidthMin, scale(toUs) - scale(fromUs))
+    // A narrow bar at the very end stays inside.
+    return { x: Math.min(scale(fromUs), widthPx - width), width }
+  }
+  const bars = inOrder(phases).map((phase) => {
+    const endUs = endOf(phase)
+    return {
+      name: phase.name,
+      startUs: phase.startUs,
+      endUs,
+      open: running && phase.durationUs === null,
+      ...span(phase.startUs, endUs),
+      gaps: phase.gaps
+        .filter(({ atUs }) => atUs < endUs)
+        .map((gap) => ({ ...gap, ...span(gap.atUs, Math.min(gap.atUs + gap.durationUs, endUs)) })),
+    }
+  })
+  const tickCount = Math.max(2, Math.floor(widthPx / pixelsPerTick))
+  return { totalUs, bars, ticks: scale.ticks(tickCount).map((us) => ({ us, x: scale(us) })) }
+}
+
+/** The chain's order, whatever the order of arrival. */
+function inOrder<Phase extends { name: BootPhase }>(phases: Phase[]): Phase[] {
+  return [...phases].sort((a, b) => bootPhases.indexOf(a.name) - bootPhases.indexOf(b.name))
+}
+
+export interface AbsentPhases {
+  /** The chain went past them. */
+  notPartOfThisBoot: BootPhase[]
+  /** The boot has not come to them, or never did. */
+  notReached: BootPhase[]
+}
+
+/** Sorts the phases that the boot does not have by whether a later one was seen. */
+export function absentPhases(present: { name: BootPhase }[]): AbsentPhases {
+  const seen = new Set(present.map(({ name }) => name))
+  const lastIndex = bootPhases.findLastIndex((name) => seen.has(name))
+  const absent = bootPhases.filter((name) => !seen.has(name))
+  return {
+    notPartOfThisBoot: absent.filter((name) => bootPhases.indexOf(name) < lastIndex),
+    notReached: absent.filter((name) => bootPhases.indexOf(name) > lastIndex),
+  }
+}
+
+export type LabelSide = 'after' | 'before' | 'inside'
+
+/** Where a bar's text has room: after the bar, else before it, else on it. */
+export function labelSide(
+  bar: { x: number; width: number },
+  textWidth: number,
+  plotWidth: number,
+): LabelSide {
+  if (bar.x + bar.width + textWidth <= plotWidth) return 'after'
+  return bar.x >= textWidth ? 'before' : 'inside'
+}
+
+/** How much later than its last report a boot may be: the longest silence that an edge waits for. */
+const unreportedUsMax = 600 * 1_000_000
+
+/**
+ * How far a boot is now. The edge's wall clock may be wrong by years: it is believed only where it fits what was reported.
+ * @param totalUs the end of the last phase known
+ */
+export function elapsedOf(
+  boot: { startedAt: string; totalUs: number; outcome: string | null },
+  now: Date,
+): number {
+  if (boot.outcome !== null) return boot.totalUs
+  const byClockUs = (now.getTime() - Date.parse(boot.startedAt)) * 1000
+  const plausible = byClockUs >= boot.totalUs && byClockUs <= boot.totalUs + unreportedUsMax
+  return plausible ? byClockUs : boot.totalUs
+}

@@ -1,0 +1,77 @@
+'use client'
+
+import { useMutation, useQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useEffect, useState } from 'react'
+import { Button } from '../../components/button'
+import { Icon } from '../../components/icon'
+import { useToast } from '../../components/toast'
+import { readableError } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+
+/** Asked for, and not yet seen to happen. */
+interface Wish {
+  /** The device's last boot when it was asked for. */
+  bootIdBefore: string | null
+  expiresAt: string
+}
+
+/** Wakes the device, then waits for the boot that follows and offers the way to it. */
+export function BootAgain({ deviceId }: { deviceId: string }) {
+  const trpc = useTRPC()
+  const showToast = useToast()
+  const { data: device } = useQuery(trpc.device.get.queryOptions({ deviceId }))
+  const [wish, setWish] = useState<Wish | null>(null)
+  const bootId = device?.lastBoot?.id ?? null
+  const name = device?.name ?? 'the device'
+
+  const wake = useMutation(
+    trpc.device.bootAgain.mutationOptions({
+      onSuccess: ({ expiresAt }) => setWish({ bootIdBefore: bootId, expiresAt }),
+      onError: (error) =>
+        showToast({ title: `${name} is not woken.`, text: readableError(error), tone: 'failed' }),
+    }),
+  )
+
+  useEffect(() => {
+    if (wish === null) return
+    if (bootId !== null && bootId !== wish.bootIdBefore) {
+      setWish(null)
+      showToast({
+        title: `${name} is booting.`,
+        text: (
+          <Link href={`/boots/${bootId}`} className="underline underline-offset-4">
+            Watch this boot
+          </Link>
+        ),
+        tone: 'live',
+      })
+      return
+    }
+    const timer = setTimeout(
+      () => {
+        setWish(null)
+        showToast({
+          title: `${name} did not start.`,
+          text: 'A device that is already booting, switched off at the mains, or without wake-on-LAN does not answer.',
+          tone: 'silent',
+        })
+      },
+      Math.max(0, Date.parse(wish.expiresAt) - Date.now()),
+    )
+    return () => clearTimeout(timer)
+  }, [wish, bootId, name, showToast])
+
+  const waiting = wish !== null
+  return (
+    <Button
+      look="primary"
+      busy={wake.isPending || waiting}
+      onClick={() => wake.mutate({ deviceId })}
+      title="Sends a wake-on-LAN packet from an edge of its site."
+    >
+      <Icon name="power" size={14} />
+      {waiting ? 'Waiting for its first packet' : 'Boot again'}
+    </Button>
+  )
+}

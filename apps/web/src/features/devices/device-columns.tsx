@@ -1,0 +1,57 @@
+import Link from 'next/link'
+import { Age } from '../../components/instant'
+import { Unknown } from '../../components/panel'
+import type { Column } from '../../components/table'
+import { Tag } from '../../components/tag'
+import type { RouterOutputs } from '../../lib/trpc'
+import { BootDuration } from '../boots/boot-duration'
+import { OutcomeTag } from '../boots/outcome-tag'
+
+type DeviceSummary = RouterOutputs['device']['list']['items'][number]
+
+export const deviceColumns: Column<DeviceSummary>[] = [
+  {
+    title: 'Name',
+    cell: (device) => (
+      <span className="inline-flex items-center gap-2">
+        <Link
+          href={`/devices/${device.id}`}
+          className="rounded font-medium text-ink underline-offset-4 hover:underline"
+        >
+          {device.name}
+        </Link>
+        {!device.enabled && <Tag title="Edges give it no answer.">disabled</Tag>}
+      </span>
+    ),
+  },
+  {
+    title: 'MAC address',
+    from: 'md',
+    cell: (device) => <span className="font-mono text-ink-soft text-xs">{device.mac}</span>,
+  },
+  { title: 'Collection', from: 'lg', cell: (device) => device.collectionName },
+  { title: 'Site', from: 'xl', cell: (device) => device.siteName },
+  {
+    title: 'Last boot',
+    wide: true,
+    cell: ({ lastBoot }) =>
+      lastBoot ? (
+        <Link href={`/boots/${lastBoot.id}`} className="rounded-full">
+          <OutcomeTag outcome={lastBoot.outcome} />
+        </Link>
+      ) : (
+        <span className="text-ink-faint">never</span>
+      ),
+  },
+  {
+    title: 'Duration',
+    align: 'right',
+    cell: ({ lastBoot }) => (lastBoot ? <BootDuration boot={lastBoot} /> : <Unknown />),
+  },
+  {
+    title: 'When',
+    from: 'sm',
+    align: 'right',
+    cell: ({ lastBoot }) => (lastBoot ? <Age at={lastBoot.startedAt} /> : <Unknown />),
+  },
+]

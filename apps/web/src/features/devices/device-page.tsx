@@ -1,0 +1,109 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { Instant } from '../../components/instant'
+import { Page, PageHeader } from '../../components/page-header'
+import { Facts, Panel } from '../../components/panel'
+import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { Tag } from '../../components/tag'
+import { readableError } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { BootList } from '../boots/boot-list'
+import { OutcomeTag } from '../boots/outcome-tag'
+import { PageName } from '../shell/breadcrumbs'
+import { BootAgain } from './boot-again'
+
+type DeviceDetail = RouterOutputs['device']['get']
+
+export function DevicePage({ deviceId }: { deviceId: string }) {
+  const trpc = useTRPC()
+  const query = useQuery(trpc.device.get.queryOptions({ deviceId }))
+  if (query.data) return <Device device={query.data} />
+  if (query.isPending) return <DeviceSkeleton />
+  return (
+    <ErrorState
+      title="This device could not be loaded."
+      text={readableError(query.error)}
+      onRetry={() => query.refetch()}
+    />
+  )
+}
+
+function Device({ device }: { device: DeviceDetail }) {
+  return (
+    <Page>
+      <PageName name={device.name} />
+      <PageHeader
+        title={device.name}
+        tags={
+          <>
+            {device.lastBoot && <OutcomeTag outcome={device.lastBoot.outcome} />}
+            {!device.enabled && <Tag>disabled</Tag>}
+          </>
+        }
+        summary={<span className="font-mono text-xs">{device.mac}</span>}
+        actions={<BootAgain deviceId={device.id} />}
+      />
+      <div className="grid items-start gap-5 xl:grid-cols-[1fr_300px]">
+        <Panel title="Boots of this device" flush className="order-last xl:order-first">
+          <BootList
+            input={{ deviceId: device.id, limit: 25 }}
+            empty={
+              <EmptyState
+                title="It has not booted yet."
+                text="Boot it, or switch it on: its boot appears here with its first packet."
+              />
+            }
+          />
+        </Panel>
+        <Panel title="Facts">
+          <DeviceFacts device={device} />
+        </Panel>
+      </div>
+    </Page>
+  )
+}
+
+function DeviceFacts({ device }: { device: DeviceDetail }) {
+  const { vdisk } = device
+  const link = 'rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink'
+  return (
+    <Facts
+      facts={[
+        {
+          label: 'Boots',
+          value: vdisk ? (
+            <Link href={`/vdisks/${vdisk.id}`} className={link}>
+              {vdisk.name} version {vdisk.versionNumber}
+            </Link>
+          ) : (
+            'nothing: its collection has no vDisk'
+          ),
+        },
+        { label: 'Collection', value: device.collectionName },
+        {
+          label: 'Site',
+          value: (
+            <Link href={`/sites/${device.siteId}`} className={link}>
+              {device.siteName}
+            </Link>
+          ),
+        },
+        { label: 'Enabled', value: device.enabled ? 'yes' : 'no: edges give it no answer' },
+        { label: 'Added', value: <Instant at={device.createdAt} /> },
+      ]}
+    />
+  )
+}
+
+function DeviceSkeleton() {
+  return (
+    <LoadingState label="Loading the device">
+      <Page>
+        <Skeleton className="h-7 w-56" />
+        <Skeleton className="h-96 w-full rounded-lg" />
+      </Page>
+    </LoadingState>
+  )
+}

@@ -1,0 +1,92 @@
+'use client'
+
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { z } from 'zod'
+import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { EmptyState } from '../../components/states'
+import { useTRPC } from '../../lib/trpc'
+import { useUrlFilters } from '../../lib/use-url-filters'
+import { deviceColumns } from './device-columns'
+
+const filterShape = {
+  search: z.string().max(64).optional(),
+  collection: z.uuid().optional(),
+  last: z.enum(['booting', 'ready', 'failed', 'silent', 'superseded', 'never']).optional(),
+}
+
+const lastOutcomeOptions = [
+  { value: 'booting', label: 'Booting now' },
+  { value: 'ready', label: 'Ready' },
+  { value: 'failed', label: 'Failed' },
+  { value: 'silent', label: 'Silent' },
+  { value: 'superseded', label: 'Superseded' },
+  { value: 'never', label: 'Never booted' },
+]
+/** As many as the API gives at once. */
+const collectionsMax = 100
+
+export function DevicesPage() {
+  const trpc = useTRPC()
+  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
+  const collections = useQuery(trpc.collection.list.queryOptions({ limit: collectionsMax }))
+  const query = useInfiniteQuery(
+    trpc.device.list.infiniteQueryOptions(
+      {
+        ...(filters.search && { search: filters.search }),
+        ...(filters.collection && { collectionId: filters.collection }),
+        ...(filters.last && { lastOutcome: filters.last }),
+      },
+      { getNextPageParam: (page) => page.nextCursor, placeholderData: keepPreviousData },
+    ),
+  )
+  const collectionOptions = (collections.data?.items ?? []).map(({ id, name, siteName }) => ({
+    value: id,
+    label: `${name}, ${siteName}`,
+  }))
+  return (
+    <Page>
+      <PageHeader title="Devices" summary="Machines that boot from the network, by name." />
+      <FilterBar onClear={filtered ? clearFilters : undefined}>
+        <SearchFilter
+          label="Search name or MAC"
+          value={filters.search}
+          onChange={(value) => setFilter('search', value)}
+        />
+        <SelectFilter
+          label="Collection"
+          value={filters.collection}
+          options={collectionOptions}
+          onChange={(value) => setFilter('collection', value)}
+        />
+        <SelectFilter
+          label="Last boot"
+          value={filters.last}
+          options={lastOutcomeOptions}
+          onChange={(value) => setFilter('last', value)}
+        />
+      </FilterBar>
+      <div className="rounded-lg border border-line bg-surface">
+        <PagedList
+          label="Devices"
+          query={query}
+          columns={deviceColumns}
+          rowKey={(device) => device.id}
+          empty={<NoDevices filtered={filtered} />}
+        />
+      </div>
+    </Page>
+  )
+}
+
+function NoDevices({ filtered }: { filtered: boolean }) {
+  return filtered ? (
+    <EmptyState
+      title="No device fits these filters."
+      text="Clear a filter, or search for less of the name."
+    />
+  ) : (
+    <EmptyState title="No devices yet." text="Devices that are registered at a site appear here." />
+  )
+}

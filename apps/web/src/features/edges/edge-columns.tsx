@@ -1,0 +1,60 @@
+import Link from 'next/link'
+import { Age } from '../../components/instant'
+import type { Column } from '../../components/table'
+import { Dot, Tag } from '../../components/tag'
+import { formatCount } from '../../lib/format-quantity'
+import type { RouterOutputs } from '../../lib/trpc'
+
+type EdgeSummary = RouterOutputs['edge']['list']['items'][number]
+
+export const edgeColumns: Column<EdgeSummary>[] = [
+  {
+    title: 'Name',
+    cell: (edge) => (
+      <Link
+        href={`/edges/${edge.id}`}
+        className="rounded font-medium text-ink underline-offset-4 hover:underline"
+      >
+        {edge.name}
+      </Link>
+    ),
+  },
+  { title: 'State', cell: (edge) => <EdgeState edge={edge} /> },
+  {
+    title: 'Site',
+    from: 'sm',
+    wide: true,
+    cell: (edge) => (
+      <Link
+        href={`/sites/${edge.siteId}`}
+        className="rounded text-ink-soft underline-offset-4 hover:underline"
+      >
+        {edge.siteName}
+      </Link>
+    ),
+  },
+  {
+    title: 'Version',
+    from: 'md',
+    cell: (edge) => <span className="font-mono text-xs">{edge.agentVersion}</span>,
+  },
+  { title: 'Booting', align: 'right', from: 'sm', cell: (edge) => formatCount(edge.devicesBooting) },
+  { title: 'Backlog', align: 'right', from: 'md', cell: (edge) => formatCount(edge.reportBacklog) },
+  {
+    title: 'Heard',
+    align: 'right',
+    cell: (edge) =>
+      edge.heartbeatAt ? <Age at={edge.heartbeatAt} /> : <span className="text-ink-faint">never</span>,
+  },
+]
+
+export function EdgeState({ edge }: { edge: Pick<EdgeSummary, 'online' | 'revokedAt'> }) {
+  if (edge.revokedAt !== null) return <Tag title="Its requests are refused.">Revoked</Tag>
+  const tone = edge.online ? 'ready' : 'failed'
+  return (
+    <Tag tone={tone} title={edge.online ? 'Heard within the last 20 s.' : 'Not heard for more than 20 s.'}>
+      <Dot tone={tone} />
+      {edge.online ? 'Online' : 'Offline'}
+    </Tag>
+  )
+}

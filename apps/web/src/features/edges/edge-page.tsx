@@ -1,0 +1,140 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { Age, Instant } from '../../components/instant'
+import { Page, PageHeader } from '../../components/page-header'
+import { Facts, Panel } from '../../components/panel'
+import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { Table } from '../../components/table'
+import { countOf, formatClockOffset, formatCount, formatDuration } from '../../lib/format-quantity'
+import { readableError } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { BootList } from '../boots/boot-list'
+import { PageName } from '../shell/breadcrumbs'
+import { EdgeState } from './edge-columns'
+import { heartbeatRefreshMs } from './heartbeat-refresh'
+
+type EdgeDetail = RouterOutputs['edge']['get']
+
+export function EdgePage({ edgeId }: { edgeId: string }) {
+  const trpc = useTRPC()
+  const query = useQuery(trpc.edge.get.queryOptions({ edgeId }, { refetchInterval: heartbeatRefreshMs }))
+  if (query.data) return <Edge edge={query.data} />
+  if (query.isPending) return <EdgeSkeleton />
+  return (
+    <ErrorState
+      title="This edge could not be loaded."
+      text={readableError(query.error)}
+      onRetry={() => query.refetch()}
+    />
+  )
+}
+
+function Edge({ edge }: { edge: EdgeDetail }) {
+  return (
+    <Page>
+      <PageName name={edge.name} />
+      <PageHeader
+        title={edge.name}
+        tags={<EdgeState edge={edge} />}
+        summary={
+          <>
+            at{' '}
+            <Link
+              href={`/sites/${edge.siteId}`}
+              className="underline decoration-line-strong underline-offset-4"
+            >
+              {edge.siteName}
+            </Link>
+          </>
+        }
+      />
+      <div className="grid items-start gap-5 lg:grid-cols-2">
+        <Panel title="State">
+          <EdgeFacts edge={edge} />
+        </Panel>
+        <IgnoredPackets ignored={edge.ignored} />
+      </div>
+      <Panel title="Boots at this edge" flush>
+        <BootList
+          input={{ edgeId: edge.id, limit: 10 }}
+          empty={<EmptyState title="No boots yet." text="No device has booted at this edge." />}
+        />
+      </Panel>
+    </Page>
+  )
+}
+
+function EdgeFacts({ edge }: { edge: EdgeDetail }) {
+  return (
+    <Facts
+      facts={[
+        { label: 'Heard', value: edge.heartbeatAt && <Age at={edge.heartbeatAt} /> },
+        {
+          label: 'Version',
+          value: <span className="font-mono text-xs">{`${edge.agentVersion} ${edge.arch}`}</span>,
+        },
+        { label: 'Uptime', value: edge.uptimeMs === null ? null : formatDuration(edge.uptimeMs * 1000) },
+        {
+          label: 'Clock',
+          value: edge.clockOffsetMs === null ? null : `${formatClockOffset(edge.clockOffsetMs)} to the API’s`,
+        },
+        { label: 'Booting', value: countOf(edge.devicesBooting, 'device') },
+        { label: 'Backlog', value: `${countOf(edge.reportBacklog, 'report')} not yet sent` },
+        { label: 'Lost', value: edge.reportsLost === 0 ? 'no reports' : countOf(edge.reportsLost, 'report') },
+        { label: 'Desired state', value: <DesiredState edge={edge} /> },
+        { label: 'Boot epoch', value: `${edge.bootEpoch} (starts of the agent)` },
+        { label: 'Enrolled', value: <Instant at={edge.enrolledAt} /> },
+      ]}
+    />
+  )
+}
+
+function DesiredState({ edge: { desiredState, appliedState } }: { edge: EdgeDetail }) {
+  if (!desiredState) return <>none yet</>
+  const name = ({ incarnation, counter }: { incarnation: number; counter: number }) =>
+    `${incarnation}.${counter}`
+  const applied = appliedState ? name(appliedState) : 'none'
+  return name(desiredState) === applied ? (
+    <>{applied}, applied</>
+  ) : (
+    <>
+      {name(desiredState)}, the edge has {applied}
+    </>
+  )
+}
+
+function IgnoredPackets({ ignored }: { ignored: EdgeDetail['ignored'] }) {
+  return (
+    <Panel title="Ignored packets and requests" aside="since the agent’s start" flush>
+      {ignored.length === 0 ? (
+        <EmptyState title="None." text="Everything that came in was understood." />
+      ) : (
+        <Table
+          label="Ignored packets by reason"
+          rows={ignored}
+          rowKey={(row) => row.reason}
+          columns={[
+            { title: 'Reason', wide: true, cell: (row) => row.reason.replaceAll('_', ' ') },
+            { title: 'Count', align: 'right', cell: (row) => formatCount(row.count) },
+          ]}
+        />
+      )}
+    </Panel>
+  )
+}
+
+function EdgeSkeleton() {
+  return (
+    <LoadingState label="Loading the edge">
+      <Page>
+        <Skeleton className="h-7 w-56" />
+        <div className="grid gap-5 lg:grid-cols-2">
+          <Skeleton className="h-72 rounded-lg" />
+          <Skeleton className="h-72 rounded-lg" />
+        </div>
+      </Page>
+    </LoadingState>
+  )
+}

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { withBoot, withLastBoot } from './apply-boot-change.ts'
+
+type Boot = Parameters<typeof withBoot>[1]
+
+function boot(id: string, minute: number, change: Partial<Boot> = {}): Boot {
+  return {
+    id,
+    deviceId: 'device-1',
+    deviceName: 'pc-01',
+    mac: '02:bf:00:00:00:01',
+    siteId: 'site',
+    siteName: 'Lab',
+    edgeId: 'edge',
+    edgeName: 'edge-1',
+    startedAt: `2026-11-18T12:${String(minute).padStart(2, '0')}:00.000Z`,
+    outcome: null,
+    failedPhase: null,
+    failedCause: null,
+    lastPhase: 'dhcp',
+    totalUs: 1000,
+    bytesOut: 0,
+    retries: 0,
+    simulated: true,
+    generated: false,
+    phases: [],
+    ...change,
+  }
+}
+
+const ids = (boots: Boot[]) => boots.map(({ id }) => id)
+
+test('a known boot is replaced where it stands', () => {
+  const boots = withBoot([boot('b', 2), boot('a', 1)], boot('a', 1, { outcome: 'ready' }))
+  expect(ids(boots)).toEqual(['b', 'a'])
+  expect(boots[1]?.outcome).toBe('ready')
+})
+
+test('a new boot comes in by its begin, and the list keeps its length', () => {
+  expect(ids(withBoot([boot('b', 2), boot('a', 1)], boot('c', 3)))).toEqual(['c', 'b'])
+  expect(ids(withBoot([], boot('c', 3)))).toEqual(['c'])
+  expect(ids(withBoot([boot('b', 2), boot('a', 1)], boot('late', 0)))).toEqual(['b', 'a'])
+})
+
+test('a boot reported late does not hide the newest boot of its device', () => {
+  const device = {
+    id: 'device-1',
+    lastBoot: { id: 'b', startedAt: boot('b', 2).startedAt, outcome: null, totalUs: 1 },
+  }
+  expect(withLastBoot(device, boot('a', 1)).lastBoot.id).toBe('b')
+  expect(withLastBoot(device, boot('c', 3)).lastBoot.id).toBe('c')
+  expect(withLastBoot(device, boot('c', 3, { deviceId: 'device-2' })).lastBoot.id).toBe('b')
+})

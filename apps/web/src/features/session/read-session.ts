@@ -1,0 +1,37 @@
+import { cookies } from 'next/headers'
+import { z } from 'zod'
+import { apiUrl } from '../../env'
+
+const sessionAnswer = z.object({
+  result: z.object({
+    data: z.object({
+      user: z.object({ name: z.string(), email: z.string() }),
+      organization: z.object({ name: z.string() }),
+      role: z.string(),
+    }),
+  }),
+})
+export type SessionView = z.infer<typeof sessionAnswer>['result']['data']
+
+export type SessionAnswer =
+  | { kind: 'signed-in'; session: SessionView }
+  | { kind: 'signed-out' }
+  | { kind: 'api-away' }
+
+/**
+ * Asks the API who is signed in, so that the first paint is already the right page. It decides nothing: every answer with
+ * data in it is authorised by the API.
+ */
+export async function readSession(): Promise<SessionAnswer> {
+  const cookie = (await cookies()).toString()
+  if (cookie === '') return { kind: 'signed-out' }
+  try {
+    const answer = await fetch(`${apiUrl()}/api/trpc/session.me`, { headers: { cookie }, cache: 'no-store' })
+    if (answer.status === 401) return { kind: 'signed-out' }
+    if (!answer.ok) return { kind: 'api-away' }
+    return { kind: 'signed-in', session: sessionAnswer.parse(await answer.json()).result.data }
+  } catch (error) {
+    console.error('session:', error instanceof Error ? (error.cause ?? error.message) : error)
+    return { kind: 'api-away' }
+  }
+}

@@ -1,0 +1,65 @@
+'use client'
+
+import { DropdownMenu } from 'radix-ui'
+import { Icon } from '../../components/icon'
+import { useToast } from '../../components/toast'
+import { authClient } from './auth-client'
+import type { SessionView } from './read-session'
+
+/** Organization and user, with sign-out. */
+export function SignedInAs({ session }: { session: SessionView }) {
+  const showToast = useToast()
+  async function signOut() {
+    const { error } = await authClient.signOut().catch(() => ({ error: { status: 0 } }))
+    if (error)
+      showToast({ title: 'You are still signed in.', text: 'The API does not answer.', tone: 'failed' })
+    else window.location.assign('/sign-in')
+  }
+  return (
+    <DropdownMenu.Root>
+      <DropdownMenu.Trigger className="flex w-full items-center gap-2.5 rounded-md px-2 py-1.5 text-left hover:bg-hover data-[state=open]:bg-hover">
+        <Initials name={session.organization.name} />
+        <span className="min-w-0 flex-1">
+          <span className="block truncate font-medium text-ink text-sm">{session.organization.name}</span>
+          <span className="block truncate text-ink-faint text-xs">{session.user.name}</span>
+        </span>
+        <span className="text-ink-faint">
+          <Icon name="updown" />
+        </span>
+      </DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content
+          align="start"
+          sideOffset={6}
+          className="z-50 w-60 animate-[appear_120ms_ease-out] rounded-lg border border-line bg-raised p-1 shadow-black/10 shadow-lg"
+        >
+          <DropdownMenu.Label className="px-2.5 py-2">
+            <span className="block truncate font-medium text-ink text-sm">{session.user.name}</span>
+            <span className="block truncate text-ink-soft text-xs">{session.user.email}</span>
+            <span className="mt-1 block text-ink-faint text-xs">
+              {session.role} of {session.organization.name}
+            </span>
+          </DropdownMenu.Label>
+          <DropdownMenu.Separator className="my-1 h-px bg-line" />
+          <DropdownMenu.Item
+            onSelect={() => void signOut()}
+            className="flex h-8 cursor-pointer items-center gap-2.5 rounded-md px-2.5 text-ink text-sm outline-none data-[highlighted]:bg-hover"
+          >
+            <Icon name="signOut" /> Sign out
+          </DropdownMenu.Item>
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
+  )
+}
+
+function Initials({ name }: { name: string }) {
+  return (
+    <span
+      aria-hidden="true"
+      className="grid size-7 shrink-0 place-items-center rounded-md border border-line-strong bg-sunken font-mono font-medium text-2xs text-ink-soft"
+    >
+      {name.slice(0, 2).toUpperCase()}
+    </span>
+  )
+}

@@ -1,0 +1,36 @@
+'use client'
+
+import Link from 'next/link'
+import { usePathname } from 'next/navigation'
+import { Icon } from '../../components/icon'
+import { classNames } from '../../lib/class-names'
+import { placeOf, places } from './places'
+
+export function Navigation({ onNavigate }: { onNavigate?: () => void }) {
+  const pathname = usePathname()
+  const current = placeOf(pathname)
+  return (
+    <nav aria-label="Main">
+      <ul className="flex flex-col gap-px">
+        {places.map((place) => (
+          <li key={place.href}>
+            <Link
+              href={place.href}
+              aria-current={current === place ? 'page' : undefined}
+              {...(onNavigate ? { onClick: onNavigate } : {})}
+              className={classNames(
+                'relative flex h-8 items-center gap-2.5 rounded-md px-2.5 text-sm transition-colors max-md:h-10',
+                current === place
+                  ? 'bg-hover font-medium text-ink before:absolute before:top-2 before:bottom-2 before:left-0 before:w-0.5 before:rounded-full before:bg-(--phase-stage2)'
+                  : 'text-ink-soft hover:bg-hover hover:text-ink',
+              )}
+            >
+              <Icon name={place.icon} />
+              {place.title}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  )
+}

@@ -1,0 +1,126 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { Page, PageHeader } from '../../components/page-header'
+import { Facts, Panel, Unknown } from '../../components/panel'
+import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { type Column, Table } from '../../components/table'
+import { formatCount } from '../../lib/format-quantity'
+import { formatInstantInFull } from '../../lib/format-time'
+import { readableError } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useNow } from '../../lib/use-now'
+import { edgeColumns } from '../edges/edge-columns'
+import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
+import { PageName } from '../shell/breadcrumbs'
+import { EdgesOnline } from './edges-online'
+
+type SiteDetail = RouterOutputs['site']['get']
+type Collection = SiteDetail['collections'][number]
+
+const collectionColumns: Column<Collection>[] = [
+  {
+    title: 'Name',
+    cell: (collection) => (
+      <Link
+        href={`/devices?collection=${collection.id}`}
+        className="rounded font-medium text-ink underline-offset-4 hover:underline"
+      >
+        {collection.name}
+      </Link>
+    ),
+  },
+  {
+    title: 'vDisk',
+    wide: true,
+    cell: ({ vdiskId, vdiskName }) =>
+      vdiskId ? (
+        <Link
+          href={`/vdisks/${vdiskId}`}
+          className="rounded text-ink-soft underline-offset-4 hover:underline"
+        >
+          {vdiskName}
+        </Link>
+      ) : (
+        <Unknown label="none" />
+      ),
+  },
+  { title: 'Devices', align: 'right', cell: (collection) => formatCount(collection.deviceCount) },
+]
+
+export function SitePage({ siteId }: { siteId: string }) {
+  const trpc = useTRPC()
+  const query = useQuery(trpc.site.get.queryOptions({ siteId }, { refetchInterval: heartbeatRefreshMs }))
+  if (query.data) return <Site site={query.data} />
+  if (query.isPending) {
+    return (
+      <LoadingState label="Loading the site">
+        <Page>
+          <Skeleton className="h-7 w-56" />
+          <Skeleton className="h-80 w-full rounded-lg" />
+        </Page>
+      </LoadingState>
+    )
+  }
+  return (
+    <ErrorState
+      title="This site could not be loaded."
+      text={readableError(query.error)}
+      onRetry={() => query.refetch()}
+    />
+  )
+}
+
+function Site({ site }: { site: SiteDetail }) {
+  return (
+    <Page>
+      <PageName name={site.name} />
+      <PageHeader title={site.name} tags={<EdgesOnline {...site} />} summary={`of farm ${site.farmName}`} />
+      <div className="grid items-start gap-5 xl:grid-cols-[1fr_340px]">
+        <div className="flex min-w-0 flex-col gap-5">
+          <Panel title="Edges" flush>
+            {site.edges.length === 0 ? (
+              <EmptyState title="No edge is enrolled." text="Devices of this site get no answer." />
+            ) : (
+              <Table
+                label="Edges of this site"
+                columns={edgeColumns.filter(({ title }) => title !== 'Site')}
+                rows={site.edges}
+                rowKey={(edge) => edge.id}
+              />
+            )}
+          </Panel>
+          <Panel title="Collections" flush>
+            {site.collections.length === 0 ? (
+              <EmptyState
+                title="No collections yet."
+                text="A collection says which vDisk its devices boot."
+              />
+            ) : (
+              <Table
+                label="Collections of this site"
+                columns={collectionColumns}
+                rows={site.collections}
+                rowKey={(collection) => collection.id}
+              />
+            )}
+          </Panel>
+        </div>
+        <Panel title="Facts">
+          <Facts
+            facts={[
+              { label: 'Time zone', value: site.timeZone.replaceAll('_', ' ') },
+              { label: 'Its time', value: formatInstantInFull(useNow(1000), site.timeZone) },
+              { label: 'Devices', value: formatCount(site.deviceCount) },
+              {
+                label: 'Unknown devices',
+                value: site.unknownDevices === 'boot' ? 'boot the first vDisk' : 'get no answer',
+              },
+            ]}
+          />
+        </Panel>
+      </div>
+    </Page>
+  )
+}

@@ -1,0 +1,57 @@
+'use client'
+
+import { useInfiniteQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { EmptyState } from '../../components/states'
+import type { Column } from '../../components/table'
+import { formatCount } from '../../lib/format-quantity'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
+import { EdgesOnline } from './edges-online'
+
+type SiteSummary = RouterOutputs['site']['list']['items'][number]
+
+const columns: Column<SiteSummary>[] = [
+  {
+    title: 'Name',
+    cell: (site) => (
+      <Link
+        href={`/sites/${site.id}`}
+        className="rounded font-medium text-ink underline-offset-4 hover:underline"
+      >
+        {site.name}
+      </Link>
+    ),
+  },
+  { title: 'Edges', cell: (site) => <EdgesOnline {...site} /> },
+  { title: 'Time zone', from: 'sm', wide: true, cell: (site) => site.timeZone.replaceAll('_', ' ') },
+  { title: 'Devices', align: 'right', cell: (site) => formatCount(site.deviceCount) },
+]
+
+export function SitesPage() {
+  const trpc = useTRPC()
+  const query = useInfiniteQuery(
+    trpc.site.list.infiniteQueryOptions(
+      {},
+      { getNextPageParam: (page) => page.nextCursor, refetchInterval: heartbeatRefreshMs },
+    ),
+  )
+  return (
+    <Page>
+      <PageHeader title="Sites" summary="Locations with their edges and collections of devices." />
+      <div className="rounded-lg border border-line bg-surface">
+        <PagedList
+          label="Sites"
+          query={query}
+          columns={columns}
+          rowKey={(site) => site.id}
+          empty={
+            <EmptyState title="No sites yet." text="A site holds the edges and devices of one location." />
+          }
+        />
+      </div>
+    </Page>
+  )
+}

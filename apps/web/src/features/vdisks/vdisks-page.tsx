@@ -1,0 +1,67 @@
+'use client'
+
+import { useInfiniteQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { Instant } from '../../components/instant'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { Unknown } from '../../components/panel'
+import { EmptyState } from '../../components/states'
+import type { Column } from '../../components/table'
+import { formatBytes, formatCount } from '../../lib/format-quantity'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+
+type VdiskSummary = RouterOutputs['vdisk']['list']['items'][number]
+
+const columns: Column<VdiskSummary>[] = [
+  {
+    title: 'Name',
+    wide: true,
+    cell: (vdisk) => (
+      <Link
+        href={`/vdisks/${vdisk.id}`}
+        className="rounded font-medium text-ink underline-offset-4 hover:underline"
+      >
+        {vdisk.name}
+      </Link>
+    ),
+  },
+  {
+    title: 'Newest version',
+    align: 'right',
+    cell: ({ newestVersion }) => newestVersion?.number ?? <Unknown label="none" />,
+  },
+  {
+    title: 'Size',
+    align: 'right',
+    cell: ({ newestVersion }) => (newestVersion ? formatBytes(newestVersion.sizeBytes) : <Unknown />),
+  },
+  { title: 'Versions', align: 'right', from: 'sm', cell: (vdisk) => formatCount(vdisk.versionCount) },
+  { title: 'Made', align: 'right', from: 'md', cell: (vdisk) => <Instant at={vdisk.createdAt} /> },
+]
+
+export function VdisksPage() {
+  const trpc = useTRPC()
+  const query = useInfiniteQuery(
+    trpc.vdisk.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
+  )
+  return (
+    <Page>
+      <PageHeader title="vDisks" summary="Disk images that many devices boot from." />
+      <div className="rounded-lg border border-line bg-surface">
+        <PagedList
+          label="vDisks"
+          query={query}
+          columns={columns}
+          rowKey={(vdisk) => vdisk.id}
+          empty={
+            <EmptyState
+              title="No vDisks yet."
+              text="A vDisk is an image with its versions; devices boot the newest."
+            />
+          }
+        />
+      </div>
+    </Page>
+  )
+}

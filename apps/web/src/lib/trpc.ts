@@ -1,0 +1,8 @@
+'use client'
+
+import type { AppRouter } from '@bootfarm/api/router'
+import { createTRPCContext } from '@trpc/tanstack-react-query'
+
+export type { RouterOutputs } from '@bootfarm/api/router'
+
+export const { TRPCProvider, useTRPC } = createTRPCContext<AppRouter>()
