@@ -1,3 +1,148 @@
-//! Entry point.
+//! The fuzzer: every parser of `wire`, and the machines that face the network, under random and
+//! damaged packets. Bounded, seeded, with a real exit code; a case that fails is run again alone by
+//! its number.
+//!
+//!     zig build fuzz -- --seed N --cases N [--target NAME] [--case N] [--canary]
 
-pub fn main() void {}
+const std = @import("std");
+const base = @import("base");
+const fuzz_case = @import("case.zig");
+const Case = fuzz_case.Case;
+const Violation = fuzz_case.Violation;
+
+const Target = struct {
+    name: []const u8,
+    /// True when the parser took the packet, or the machine got somewhere.
+    run: *const fn (case: *Case) Violation!bool,
+    /// A case of a machine has many packets; it runs that many times fewer cases.
+    weight: u64 = 1,
+};
+
+const targets = [_]Target{
+    .{ .name = "dhcp", .run = @import("dhcp_target.zig").parser },
+    .{ .name = "tftp", .run = @import("tftp_target.zig").parser },
+    .{ .name = "wake-on-lan", .run = @import("wake_on_lan_target.zig").parser },
+    .{ .name = "stream", .run = @import("stream_target.zig").parser },
+    .{ .name = "http", .run = @import("http_target.zig").parser },
+    .{ .name = "dhcp-service", .run = @import("dhcp_target.zig").service, .weight = 32 },
+    .{ .name = "tftp-server", .run = @import("tftp_target.zig").server, .weight = 32 },
+};
+
+const Options = struct {
+    seed: u64 = 1,
+    cases: u64 = 200_000,
+    target: ?[]const u8 = null,
+    /// Only this case.
+    case: ?u64 = null,
+    is_canary: bool = false,
+};
+
+const usage =
+    \\usage: fuzz [--seed N] [--cases N] [--target NAME] [--case N] [--canary]
+    \\  --seed N       the random numbers; the same seed gives the same cases (1)
+    \\  --cases N      cases for each parser (200000); machines run fewer, of many packets each
+    \\  --target NAME  only this target
+    \\  --case N       only this case, to see a failure again
+    \\  --canary       with a bug planted in the TFTP parser: must end with exit code 1
+    \\
+;
+
+/// For the panic handler: which case runs.
+var running: struct { target: []const u8 = "", seed: u64 = 0, case: u64 = 0 } = .{};
+
+pub const panic = std.debug.FullPanic(panicWithCase);
+
+fn panicWithCase(message: []const u8, first_address: ?usize) noreturn {
+    printReplay("panic");
+    std.debug.defaultPanic(message, first_address);
+}
+
+pub fn main(init: std.process.Init) u8 {
+    const arguments = init.minimal.args.toSlice(init.arena.allocator()) catch return 2;
+    const options = parseArguments(arguments[1..]) catch {
+        std.debug.print("{s}", .{usage});
+        return 2;
+    };
+    var is_target_known = false;
+    for (targets) |target| {
+        if (options.target) |name| if (!std.mem.eql(u8, name, target.name)) continue;
+        is_target_known = true;
+        runTarget(&target, &options) catch return 1;
+    }
+    if (is_target_known) return 0;
+    std.debug.print("no target {s}; there are:", .{options.target.?});
+    for (targets) |target| std.debug.print(" {s}", .{target.name});
+    std.debug.print("\n", .{});
+    return 2;
+}
+
+fn parseArguments(arguments: []const [:0]const u8) error{Usage}!Options {
+    var options: Options = .{};
+    var index: usize = 0;
+    while (index < arguments.len) : (index += 1) {
+        const name = arguments[index];
+        if (std.mem.eql(u8, name, "--canary")) {
+            options.is_canary = true;
+            continue;
+        }
+        index += 1;
+        if (index == arguments.len) return error.Usage;
+        const value = arguments[index];
+        if (std.mem.eql(u8, name, "--target")) {
+            options.target = value;
+            continue;
+        }
+        const number = std.fmt.parseInt(u64, value, 10) catch return error.Usage;
+        if (std.mem.eql(u8, name, "--seed")) {
+            options.seed = number;
+        } else if (std.mem.eql(u8, name, "--cases")) {
+            options.cases = number;
+        } else if (std.mem.eql(u8, name, "--case")) {
+            options.case = number;
+        } else return error.Usage;
+    }
+    return options;
+}
+
+var memory: [1 << 20]u8 = undefined;
+
+fn runTarget(target: *const Target, options: *const Options) Violation!void {
+    const count = if (options.case == null) @max(1, options.cases / target.weight) else 1;
+    const first = options.case orelse 0;
+    running = .{ .target = target.name, .seed = options.seed };
+    var accepted: u64 = 0;
+    for (first..first + count) |number| {
+        running.case = number;
+        var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+        var case: Case = .{
+            .prng = .init(caseSeed(target.name, options.seed, number)),
+            .gpa = fixed.allocator(),
+            .is_canary = options.is_canary,
+        };
+        const is_accepted = target.run(&case) catch |violation| {
+            printReplay("failed");
+            return violation;
+        };
+        accepted += @intFromBool(is_accepted);
+    }
+    std.debug.print("fuzz {s}: {d} cases, {d} accepted, seed {d}: ok\n", .{
+        target.name, count, accepted, options.seed,
+    });
+    // A generator whose packets are all refused would test nothing.
+    if (count >= 1000) try fuzz_case.expect(accepted * 50 > count, "some cases get through");
+}
+
+/// Each case has its own random numbers, whatever ran before it.
+fn caseSeed(target: []const u8, seed: u64, number: u64) u64 {
+    var hash: std.hash.Wyhash = .init(seed);
+    hash.update(target);
+    hash.update(std.mem.asBytes(&std.mem.nativeToLittle(u64, number)));
+    return hash.final();
+}
+
+fn printReplay(what: []const u8) void {
+    std.debug.print("fuzz {s}: {s}; again: ", .{ running.target, what });
+    std.debug.print("zig build fuzz -- --target {s} --seed {d} --case {d}\n", .{
+        running.target, running.seed, running.case,
+    });
+}

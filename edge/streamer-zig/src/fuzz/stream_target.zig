@@ -1,0 +1,105 @@
+//! The stream: the parser alone.
+
+const std = @import("std");
+const stream = @import("wire").stream;
+const fuzz_case = @import("case.zig");
+const Case = fuzz_case.Case;
+const Violation = fuzz_case.Violation;
+const expect = fuzz_case.expect;
+
+pub fn parser(case: *Case) Violation!bool {
+    var buffer: [stream.packet_size_max]u8 = undefined;
+    const payload = makePayload(case, &buffer);
+    const packet = stream.parse(payload) catch return false;
+    switch (packet.body) {
+        .read => |read| {
+            try expect(read.ranges.count() <= stream.ranges_max, "a READ has at most 64 ranges");
+            _ = read.ranges.fragmentCount();
+        },
+        .data => |data| try fuzz_case.expectWithin(data.payload, payload),
+        else => {},
+    }
+    var out: [stream.packet_size_max]u8 = undefined;
+    const again = stream.emit(packet, &out);
+    try expect(std.mem.eql(u8, payload, again), "emit(parse(bytes)) == bytes");
+    return true;
+}
+
+fn makePayload(case: *Case, buffer: []u8) []u8 {
+    if (case.prng.chance(1, 8)) return case.garbage(buffer[0..300]);
+    var list: stream.RangeList = .{};
+    var content: [600]u8 = undefined;
+    const packet = makePacket(case, &list, &content);
+    const bytes = stream.emit(packet, buffer);
+    return if (case.prng.chance(1, 4)) bytes else case.mutate(buffer[0..700], bytes.len);
+}
+
+fn makePacket(case: *Case, list: *stream.RangeList, content: *[600]u8) stream.Packet {
+    const prng = &case.prng;
+    var bytes: [64]u8 = undefined;
+    prng.fill(&bytes);
+    const session_id = prng.nextU64() | 1;
+    const request_id = prng.nextU32();
+    const nonce = bytes[0..16].*;
+    const size: usize = @intCast(prng.between(1, content.len));
+    switch (@as(stream.Type, @fromBackingInt(@as(u4, @intCast(prng.between(1, 10)))))) {
+        .hello => return .{ .body = .{ .hello = .{
+            .client_nonce = nonce,
+            .kind = if (prng.chance(1, 2)) .token else .resumption,
+            .boot_id = bytes[16..32].*,
+            .proof = bytes[0..16].* ++ @as([16]u8, @splat(0)),
+            .fragment_size_max = @intCast(prng.between(512, stream.fragment_size_max)),
+        } } },
+        .cookie => return .{ .body = .{ .cookie = .{
+            .client_nonce = nonce,
+            .cookie = bytes[16..48].*,
+        } } },
+        .welcome => return .{ .session_id = session_id, .body = .{ .welcome = .{
+            .client_nonce = nonce,
+            .version_tag = prng.nextU64(),
+            .disk_size = prng.between(1, 1 << 40) * stream.sector_size,
+            .fragment_size = stream.fragment_size_ethernet,
+            .read_size_max = stream.read_size_max,
+            .outstanding_bytes_max = stream.read_size_max,
+            .resume_secret = bytes[16..48].*,
+            .version_id = bytes[48..64].*,
+        } } },
+        .refuse => return .{ .body = .{ .refuse = .{ .client_nonce = nonce, .code = .busy } } },
+        .read => {
+            var next: u64 = 0;
+            for (0..@intCast(prng.below(8))) |_| {
+                const first = next + prng.below(16);
+                const count = prng.between(1, 16);
+                next = first + count;
+                list.append(.{
+                    .first_fragment = @intCast(first),
+                    .fragment_count = @intCast(count),
+                }) catch unreachable;
+            }
+            return .{ .session_id = session_id, .request_id = request_id, .body = .{ .read = .{
+                .version_tag = prng.nextU64(),
+                .offset = prng.below(1 << 40) * stream.sector_size,
+                .length = stream.read_size_max,
+                .ranges = list.view(),
+            } } };
+        },
+        .data => return .{ .session_id = session_id, .request_id = request_id, .body = .{ .data = .{
+            .index = @intCast(prng.below(stream.fragments_max)),
+            .payload = content[0..size],
+        } } },
+        .read_error => return .{ .session_id = session_id, .request_id = request_id, .body = .{
+            .read_error = .{ .code = .too_large },
+        } },
+        .no_session => return in(session_id, request_id, .no_session),
+        .ready => return in(session_id, request_id, .{ .ready = .{
+            .outcome = .ready,
+            .uptime_us = prng.nextU64(),
+            .text = "hello\x00\x00\x00\x00\x00\x00\x00".*,
+        } }),
+        .ready_ack => return in(session_id, request_id, .ready_ack),
+    }
+}
+
+fn in(session_id: u64, request_id: u32, body: stream.Body) stream.Packet {
+    return .{ .session_id = session_id, .request_id = request_id, .body = body };
+}
