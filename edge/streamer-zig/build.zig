@@ -17,6 +17,7 @@ const Modules = struct {
     core: *std.Build.Module,
     store: *std.Build.Module,
     host: *std.Build.Module,
+    initramfs: *std.Build.Module,
     sim: *std.Build.Module,
 };
 
@@ -54,6 +55,7 @@ fn graph(
     const store_import: Import = .{ .name = "store", .module = store };
     const lower = [_]Import{ base_import, wire_import, core_import, store_import };
     const host = module(b, "src/host/host.zig", target, optimize, &lower);
+    const initramfs = module(b, "src/initramfs/initramfs.zig", target, optimize, &.{base_import});
     const sim = module(b, "src/sim/sim.zig", target, optimize, &lower);
     base.addOptions("config", options);
     const proto = "../../packages/proto/";
@@ -62,7 +64,7 @@ fn graph(
     embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v1.json");
     embed(b, wire, "dhcp_vectors_json", proto ++ "vectors/dhcp-v1.json");
     embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
-    return .{ .base = base, .wire = wire, .core = core, .store = store, .host = host, .sim = sim };
+    return .{ .base = base, .wire = wire, .core = core, .store = store, .host = host, .initramfs = initramfs, .sim = sim };
 }
 
 /// Makes a file outside the module's folder readable by `@embedFile(name)` and nothing else.
@@ -91,19 +93,31 @@ fn targetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
     };
 }
 
-const Program = struct { name: []const u8, path: []const u8 };
+/// Without any instruction that a 64-bit processor may lack.
+fn plainTargetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
+    return b.resolveTargetQuery(.{ .cpu_arch = arch, .os_tag = .linux, .abi = .musl, .cpu_model = .baseline });
+}
+
+const Program = struct {
+    name: []const u8,
+    path: []const u8,
+    /// A device may be older and smaller than the machine that runs an edge.
+    runs_on: enum { edge_host, any_device } = .edge_host,
+};
 const programs = [_]Program{
     .{ .name = "bootfarm-edge", .path = "src/edge/main.zig" },
     .{ .name = "bootfarm-sim", .path = "src/simulator/main.zig" },
+    .{ .name = "bootfarm-target", .path = "src/target/main.zig", .runs_on = .any_device },
 };
 
-fn importsOf(m: Modules) [5]Import {
+fn importsOf(m: Modules) [6]Import {
     return .{
         .{ .name = "base", .module = m.base },
         .{ .name = "wire", .module = m.wire },
         .{ .name = "core", .module = m.core },
         .{ .name = "store", .module = m.store },
         .{ .name = "host", .module = m.host },
+        .{ .name = "initramfs", .module = m.initramfs },
     };
 }
 
@@ -123,9 +137,16 @@ pub fn build(b: *std.Build) void {
     );
 
     const m = graph(b, target, optimize, options);
+    const plain_target = plainTargetOf(b, arch);
+    const plain = graph(b, plain_target, optimize, options);
     const check = b.step("check", "compile everything without writing programs");
     for (programs) |program| {
-        const root = module(b, program.path, target, optimize, &importsOf(m));
+        const root = switch (program.runs_on) {
+            .edge_host => module(b, program.path, target, optimize, &importsOf(m)),
+            .any_device => module(b, program.path, plain_target, optimize, &importsOf(plain)),
+        };
+        // It is sent to every device at every boot.
+        if (program.runs_on == .any_device) root.strip = true;
         const exe = b.addExecutable(.{
             .name = program.name,
             .linkage = .static,

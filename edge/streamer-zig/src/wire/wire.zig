@@ -3,12 +3,16 @@
 
 pub const dhcp = @import("dhcp.zig");
 pub const http_request = @import("http_request.zig");
+pub const nbd = @import("nbd.zig");
+pub const nbd_netlink = @import("nbd_netlink.zig");
 pub const stream = @import("stream.zig");
 pub const tftp = @import("tftp.zig");
 pub const wake_on_lan = @import("wake_on_lan.zig");
 
 test {
     _ = http_request;
+    _ = nbd;
+    _ = nbd_netlink;
     _ = stream;
     _ = @import("dhcp_options.zig");
     _ = @import("dhcp_test.zig");

@@ -1,0 +1,150 @@
+#!/bin/sh
+# First process of a device that boots from a Bootfarm edge: drivers, network, the streamed disk, an overlay in RAM, and
+# on to the system's own init. Whatever stops it ends in one line that says so.
+#
+# Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token (by the edge's boot script),
+# bootfarm.root=DEVICE, bootfarm.overlay=SIZE, BOOTIF=01-MAC, init=PATH, panic=SECONDS.
+export PATH=/bin:/sbin
+mkdir -p /proc /sys /dev /run /lower /overlay /newroot
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mount -t tmpfs -o mode=0755,size=20% tmpfs /run
+mkdir -p /run/bootfarm
+
+overlay_size=50%
+after_failure=30
+for word in $(cat /proc/cmdline); do
+  case $word in
+    bootfarm.root=*) root=${word#*=} ;;
+    bootfarm.overlay=*) overlay_size=${word#*=} ;;
+    BOOTIF=*) boot_mac=$(echo "${word#BOOTIF=??-}" | tr 'A-F-' 'a-f:') ;;
+    init=*) system_init=${word#*=} ;;
+    panic=-*) after_failure=1 ;;
+    panic=*) after_failure=${word#*=} ;;
+  esac
+done
+
+say() { echo "bootfarm: $*" >/dev/console; }
+
+# Seconds since the kernel started, kept for the report of this boot.
+step() {
+  read -r uptime rest </proc/uptime
+  echo "$1 $uptime" >>/run/bootfarm/steps
+}
+
+# fail CODE SENTENCE: the code, at most 12 characters, goes to the edge if it can be reached.
+fail() {
+  say "$2"
+  [ -n "$is_attached" ] && bootfarm-target failed "$1"
+  say "starting again in $after_failure s"
+  sleep "$after_failure"
+  reboot -f
+}
+
+release=$(uname -r)
+if [ ! -d "/lib/modules/$release" ]; then
+  fail wrong_kernel "this initramfs was made for kernel $(ls /lib/modules), but $release runs; build one with --kernel-release $release"
+fi
+
+load_drivers() {
+  # shellcheck disable=SC2046 # each line is one word
+  modprobe -a $(find /sys/devices -name modalias -exec cat {} + 2>/dev/null | sort -u) 2>/dev/null
+}
+
+ethernet_nics() {
+  for nic in /sys/class/net/*; do
+    [ -e "$nic/device" ] && [ "$(cat "$nic/type")" = 1 ] || continue
+    [ -z "$boot_mac" ] || [ "$(cat "$nic/address")" = "$boot_mac" ] || continue
+    echo "${nic##*/}"
+  done
+}
+
+# Buses bring new devices, so the drivers are asked for again until there is a card.
+drivers_limit=10
+step initramfs
+for attempt in $(seq "$drivers_limit"); do
+  load_drivers
+  nics=$(ethernet_nics)
+  [ -n "$nics" ] && break
+  [ "$attempt" -gt 2 ] && sleep 0.5
+done
+modprobe -a nbd overlay af_packet 2>/dev/null
+[ -b /dev/nbd0 ] || fail no_nbd "this kernel has no nbd driver (CONFIG_BLK_DEV_NBD), so no disk can be streamed"
+[ -n "$nics" ] || fail no_nic "no network card was found${boot_mac:+ with address $boot_mac}; its driver is not in this initramfs"
+step drivers
+
+ip link set lo up
+for nic in $nics; do ip link set "$nic" up; done
+
+network_up() {
+  rounds_limit=6
+  for round in $(seq "$rounds_limit"); do
+    for nic in $nics; do
+      [ "$(cat "/sys/class/net/$nic/carrier" 2>/dev/null)" = 1 ] || continue
+      udhcpc -i "$nic" -n -t 5 -T 1 -s /etc/udhcpc.sh >/dev/null 2>&1 && return 0
+    done
+    sleep 0.5
+  done
+  return 1
+}
+network_up || fail no_address "no DHCP server gave $(echo $nics) an address"
+step network
+
+mkdir -p /run/bootfarm && cp /bin/bootfarm-target /run/bootfarm/bootfarm-target
+# It says itself why it failed.
+/run/bootfarm/bootfarm-target attach || fail no_disk "no root disk"
+is_attached=yes
+step disk
+
+is_root() {
+  for program in "$system_init" /sbin/init /lib/systemd/systemd /usr/lib/systemd/systemd /bin/init; do
+    [ -n "$program" ] || continue
+    if [ -x "/lower$program" ] || [ -L "/lower$program" ]; then
+      found_init=$program
+      return 0
+    fi
+  done
+  return 1
+}
+
+mount_root() {
+  # A disk that was not unmounted has a journal to replay, which a read-only disk cannot.
+  mount -o ro "$1" /lower 2>/dev/null || mount -o ro,noload "$1" /lower 2>/dev/null ||
+    mount -o ro,norecovery "$1" /lower 2>/dev/null || return 1
+  is_root && return 0
+  seen_without_init="$seen_without_init $1"
+  umount /lower
+  return 1
+}
+
+if [ -n "$root" ]; then
+  candidates="/dev/${root#/dev/}"
+else
+  candidates="/dev/nbd0 $(ls -d /dev/nbd0p* 2>/dev/null)"
+fi
+# First with what the kernel has built in: some file systems take a second to load.
+for file_system in none ext4 squashfs erofs xfs f2fs btrfs; do
+  if [ "$file_system" != none ]; then modprobe -q "$file_system" 2>/dev/null || continue; fi
+  seen_without_init=
+  for candidate in $candidates; do
+    mount_root "$candidate" && mounted=$candidate && break 2
+  done
+done
+if [ -z "$mounted" ]; then
+  dmesg | grep -E 'nbd0|EXT4-fs|XFS|BTRFS|SQUASHFS' | tail -n 3 >/dev/console
+  [ -n "$seen_without_init" ] && fail no_init "a file system was mounted from$seen_without_init, but it has no /sbin/init"
+  fail no_root "no file system on $(echo $candidates) could be mounted"
+fi
+step root
+
+mount -t tmpfs -o "mode=0755,size=$overlay_size" tmpfs /overlay || fail no_overlay "no RAM for the overlay of $overlay_size"
+mkdir /overlay/upper /overlay/work
+mount -t overlay -o lowerdir=/lower,upperdir=/overlay/upper,workdir=/overlay/work overlay /newroot ||
+  fail no_overlay "the overlay in RAM could not be mounted"
+mkdir -p /newroot/proc /newroot/sys /newroot/dev /newroot/run
+step overlay
+say "root disk $mounted, overlay in RAM of $overlay_size, $(cut -d' ' -f1 /proc/uptime) s after the kernel's start"
+
+for tree in proc sys dev run; do mount --move "/$tree" "/newroot/$tree"; done
+exec switch_root /newroot "$found_init"

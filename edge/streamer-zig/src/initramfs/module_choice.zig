@@ -1,0 +1,33 @@
+//! Which modules an initramfs needs to reach its root disk: the block device, the overlay, what finds the network card,
+//! the common network cards, and the file systems a root disk may have.
+
+/// Without any of these, as module or built in, no device boots.
+pub const required = [_]Required{
+    .{ .name = "nbd", .option = "CONFIG_BLK_DEV_NBD", .purpose = "the streamed disk is an nbd device" },
+    .{ .name = "overlay", .option = "CONFIG_OVERLAY_FS", .purpose = "writes are kept in RAM above the read-only disk" },
+    .{ .name = "af_packet", .option = "CONFIG_PACKET", .purpose = "DHCP needs raw packets" },
+};
+
+pub const Required = struct { name: []const u8, option: []const u8, purpose: []const u8 };
+
+/// Taken where the kernel has them.
+pub const buses = [_][]const u8{
+    "virtio_pci", "virtio_mmio", "hv_vmbus", "xen_platform_pci", "xhci_pci", "ehci_pci", "virtio_rng",
+};
+
+/// Network cards of desktops, thin clients, servers and virtual machines.
+pub const network_cards = [_][]const u8{
+    "virtio_net",   "e1000",        "e1000e",      "igb",       "igc",          "igbvf",
+    "ixgbe",        "ixgbevf",      "i40e",        "iavf",      "ice",          "r8169",
+    "8139cp",       "8139too",      "tg3",         "bnx2",      "bnx2x",        "bnxt_en",
+    "b44",          "atlantic",     "alx",         "atl1",      "atl1c",        "atl1e",
+    "atl2",         "sky2",         "skge",        "jme",       "forcedeth",    "via_rhine",
+    "via_velocity", "pcnet32",      "ne2k_pci",    "e100",      "mlx4_en",      "mlx5_core",
+    "ena",          "gve",          "vmxnet3",     "hv_netvsc", "xen_netfront", "mana",
+    "amd_xgbe",     "stmmac_pci",   "dwmac_intel", "lan743x",   "bcmgenet",     "macb",
+    "r8152",        "ax88179_178a", "asix",        "cdc_ether", "cdc_ncm",      "smsc95xx",
+    "lan78xx",      "realtek",      "broadcom",    "marvell",   "smsc",
+};
+
+/// Of a root disk; loaded by the kernel when one is mounted.
+pub const file_systems = [_][]const u8{ "ext4", "xfs", "btrfs", "squashfs", "erofs", "f2fs" };

@@ -1,0 +1,127 @@
+//! `bootfarm-target attach`: opens the stream, gives the kernel its disk, and leaves a process of its own behind that serves
+//! it for as long as the machine runs. Until the disk is there it stays in the foreground, so that an init script may wait.
+
+const std = @import("std");
+const linux = std.os.linux;
+const core = @import("core");
+const stream = @import("wire").stream;
+const sys = @import("host").sys;
+const say = @import("console.zig").say;
+const control = @import("control_socket.zig");
+const kernel_device = @import("kernel_device.zig");
+const protection = @import("protection.zig");
+const sys_time = @import("sys_time.zig");
+const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
+const KernelSocket = @import("kernel_socket.zig").KernelSocket;
+const ServedDisk = @import("served_disk.zig").ServedDisk;
+const Silence = @import("silence.zig").Silence;
+const TargetOptions = core.target_options.TargetOptions;
+
+/// The client's table of reads, one for each slot of the queue.
+var reads_memory: [64 << 10]u8 align(64) = undefined;
+const socket_retry_us = 1 * std.time.us_per_s;
+
+/// `words` as on the kernel's command line. Returns the exit code; the disk is there when it is 0.
+pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
+    const options = TargetOptions.parse(words) catch |reason| {
+        say("{s}", .{TargetOptions.explain(reason)});
+        return 1;
+    };
+    var allocator: std.heap.FixedBufferAllocator = .init(&reads_memory);
+    var client = core.StreamClient.init(allocator.allocator(), .{ .reads_max = core.nbd_queue.slots_max }) catch
+        @panic("reads_memory is too small for the client's reads");
+    var edge: EdgeSocket = .init(options.edge);
+    if (!openSession(&client, &edge, options)) return 1;
+
+    const disk_size = client.session.?.disk_size;
+    const kernel_fd = kernel_device.start(disk_size) catch |reason| {
+        explainDevice(reason);
+        return 1;
+    };
+    const pid: i32 = @bitCast(@as(u32, @truncate(sys.check(linux.fork()) catch {
+        say("no process could be started to serve the disk", .{});
+        return 1;
+    })));
+    if (pid == 0) {
+        protection.markAsStorage(first_argument);
+        serve(&client, &edge, kernel_fd, disk_size);
+    }
+    sys.close(kernel_fd);
+    kernel_device.readFirstBlock() catch |reason| {
+        explainDevice(reason);
+        return 1;
+    };
+    say("{s} is the disk of boot {f}, {d} MiB from {f}", .{
+        kernel_device.path, options.boot_id, disk_size >> 20, options.edge,
+    });
+    return 0;
+}
+
+/// Says hello until the edge has answered, however long that takes; false when it refuses this boot.
+fn openSession(client: *core.StreamClient, edge: *EdgeSocket, options: TargetOptions) bool {
+    var seed: [32]u8 = undefined;
+    sys.random(&seed);
+    client.start(sys.monotonicUs(), .{ .boot_id = options.boot_id, .token = options.token, .nonce_seed = seed });
+    edge.open();
+    var silence: Silence = .{};
+    while (true) {
+        const now_us = sys.monotonicUs();
+        var in: [stream.packet_size_max]u8 = undefined;
+        while (edge.receive(&in)) |packet| {
+            silence.heard(now_us);
+            client.receive(now_us, packet);
+        }
+        while (client.nextEvent()) |event| switch (event) {
+            .established => return true,
+            .refused => |code| {
+                explainRefusal(code, options);
+                return false;
+            },
+            // Nothing was read or reported yet.
+            .version_changed, .read_done, .read_failed, .ready_acknowledged => unreachable,
+        };
+        var out: [stream.request_size_max]u8 = undefined;
+        while (client.transmit(now_us, &out)) |packet| edge.send(packet);
+        silence.watch(client, edge, now_us);
+        if (edge.fd < 0) edge.open();
+        waitForPacket(edge, (client.deadline() orelse now_us + socket_retry_us) -| sys.monotonicUs());
+    }
+}
+
+fn waitForPacket(edge: *const EdgeSocket, limit_us: u64) void {
+    var timeout = sys_time.timespecOf(@min(limit_us, socket_retry_us));
+    var polled = [_]linux.pollfd{.{ .fd = edge.fd, .events = linux.POLL.IN, .revents = 0 }};
+    _ = linux.ppoll(&polled, polled.len, &timeout, null);
+}
+
+/// The process that stays. It ends only with the device, or with the machine.
+fn serve(client: *core.StreamClient, edge: *EdgeSocket, kernel_fd: i32, disk_size: u64) noreturn {
+    if (!protection.protect()) say("memory could not be locked; the disk may stand still when memory is short", .{});
+    var kernel: KernelSocket = .init(kernel_fd, disk_size);
+    const server = control.Server.init();
+    if (server == null) say("no control socket: `bootfarm-target ready` will not reach this process", .{});
+    var disk: ServedDisk = .{ .client = client, .edge = edge, .kernel = &kernel, .server = server };
+    disk.run() catch |reason| switch (reason) {
+        error.KernelGone => say("the kernel closed {s}", .{kernel_device.path}),
+    };
+    linux.exit_group(0);
+}
+
+fn explainRefusal(code: stream.RefuseCode, options: TargetOptions) void {
+    switch (code) {
+        .token_refused => say("the edge {f} refused the token of boot {f}: it was used before, or has expired; " ++
+            "start the device again", .{ options.edge, options.boot_id }),
+        .version_missing => say("the edge {f} does not have the disk of boot {f}", .{ options.edge, options.boot_id }),
+        .protocol_version => say("the edge {f} speaks another version of the stream; build the initramfs anew", .{options.edge}),
+        .busy => unreachable, // The client goes on asking.
+    }
+}
+
+fn explainDevice(reason: kernel_device.Error) void {
+    switch (reason) {
+        error.NoDriver => say("this kernel has no nbd driver, or it is not loaded (modprobe nbd)", .{}),
+        error.InUse => say("{s} is in use already", .{kernel_device.path}),
+        error.NotPermitted => say("only root can make {s}", .{kernel_device.path}),
+        error.Failed => say("{s} could not be made (kernel error {d})", .{ kernel_device.path, kernel_device.last_errno }),
+    }
+}

@@ -1,0 +1,102 @@
+//! Gives the kernel's nbd driver one end of a socket pair, from which it serves /dev/nbd0. The driver is told by generic
+//! netlink, so that no thread has to wait inside an ioctl for as long as the device lives.
+
+const std = @import("std");
+const linux = std.os.linux;
+const netlink = @import("wire").nbd_netlink;
+const nbd = @import("wire").nbd;
+const sys = @import("host").sys;
+
+pub const path = "/dev/nbd0";
+const index = 0;
+/// The smallest that every file system and partition table can be read with.
+const block_size_bytes = 512;
+/// How often the driver's answer is looked for among other messages.
+const answers_max = 16;
+
+pub const Error = error{
+    /// The kernel has no nbd driver, or it is not loaded.
+    NoDriver,
+    /// /dev/nbd0 has another socket already.
+    InUse,
+    /// CAP_SYS_ADMIN is missing.
+    NotPermitted,
+    /// Anything else; `last_errno` has the kernel's number.
+    Failed,
+};
+
+/// The kernel's number for the last failure, for the message.
+pub var last_errno: u16 = 0;
+
+/// Starts a read-only device of `disk_size` bytes and returns our end of the pair.
+pub fn start(disk_size: u64) Error!i32 {
+    const control = try fdOf(linux.socket(linux.AF.NETLINK, linux.SOCK.RAW | linux.SOCK.CLOEXEC, linux.NETLINK.GENERIC));
+    defer sys.close(control);
+    var buffer: [netlink.message_size_max]u8 = undefined;
+    const family_id = switch (try ask(control, netlink.emitFamilyRequest(&buffer))) {
+        .family_id => |id| id,
+        .failed => |errno| return if (errno == @backingInt(linux.E.NOENT)) error.NoDriver else failed(errno),
+        .done, .other => return failed(0),
+    };
+    var pair: [2]i32 = undefined;
+    _ = try check(linux.socketpair(linux.AF.UNIX, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0, &pair));
+    // The driver holds its end itself.
+    defer sys.close(pair[1]);
+    errdefer sys.close(pair[0]);
+    const answer = try ask(control, netlink.emitConnect(&buffer, family_id, .{
+        .index = index,
+        .size_bytes = disk_size,
+        .block_size_bytes = block_size_bytes,
+        .server_flags = nbd.flag_has_flags | nbd.flag_read_only,
+        .socket = pair[1],
+    }));
+    switch (answer) {
+        .done => {},
+        .failed => |errno| return switch (@as(linux.E, @fromBackingInt(errno))) {
+            .BUSY => error.InUse,
+            .PERM => error.NotPermitted,
+            else => failed(errno),
+        },
+        .family_id, .other => return failed(0),
+    }
+    // Room for several replies, so that one system call mostly takes a whole one.
+    const size: i32 = 1 << 20;
+    _ = linux.setsockopt(pair[0], linux.SOL.SOCKET, linux.SO.SNDBUFFORCE, std.mem.asBytes(&size), @sizeOf(i32));
+    return pair[0];
+}
+
+/// Opens the device and reads its first block: the partitions appear, and the whole path has been used once.
+pub fn readFirstBlock() Error!void {
+    const fd = try fdOf(linux.open(path, .{ .CLOEXEC = true }, 0));
+    defer sys.close(fd);
+    var block: [4096]u8 = undefined;
+    _ = try check(linux.pread(fd, &block, block.len, 0));
+}
+
+/// Sends a message and returns the answer to it.
+fn ask(control: i32, message: []const u8) Error!netlink.Answer {
+    _ = try check(linux.sendto(control, message.ptr, message.len, 0, null, 0));
+    for (0..answers_max) |_| {
+        var buffer: [4096]u8 align(4) = undefined;
+        const size = try check(linux.recvfrom(control, &buffer, buffer.len, 0, null, null));
+        switch (netlink.parseAnswer(buffer[0..size])) {
+            .other => continue,
+            else => |known| return known,
+        }
+    }
+    return failed(0);
+}
+
+fn fdOf(rc: usize) Error!i32 {
+    return @intCast(try check(rc));
+}
+
+fn check(rc: usize) Error!usize {
+    const errno = linux.errno(rc);
+    return if (errno == .SUCCESS) rc else failed(@backingInt(errno));
+}
+
+fn failed(errno: u16) Error {
+    last_errno = errno;
+    return error.Failed;
+}

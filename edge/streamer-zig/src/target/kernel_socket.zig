@@ -1,0 +1,147 @@
+//! The socket on which the kernel's nbd driver asks for blocks and gets them: requests into the queue, replies out of it,
+//! whatever part of them the socket takes at a time.
+
+const std = @import("std");
+const assert = std.debug.assert;
+const linux = std.os.linux;
+const core = @import("core");
+const nbd = @import("wire").nbd;
+const sys = @import("host").sys;
+
+const Buffer = [core.nbd_queue.part_size_max]u8;
+/// Part of the program, so that locking its memory makes them present once and for all.
+var buffers: [core.nbd_queue.slots_max]Buffer align(4096) = undefined;
+
+pub const KernelSocket = struct {
+    fd: i32,
+    queue: core.NbdQueue,
+    request: [nbd.request_size]u8 = undefined,
+    request_filled: usize = 0,
+    /// Bytes of a refused write that are still to be thrown away.
+    drop_left: u32 = 0,
+    outgoing: ?Sending = null,
+
+    /// A piece under way. The header is made once, since the socket may take a part of it.
+    const Sending = struct {
+        piece: core.NbdQueue.Outgoing,
+        header: [nbd.reply_size]u8,
+        header_size: usize,
+        sent: usize = 0,
+    };
+
+    /// A read that is to be submitted; `buffer` belongs to `slot`.
+    pub const Read = struct { slot: u8, offset: u64, buffer: []u8 };
+
+    /// The kernel closed the device, or the two lost their place in the bytes.
+    pub const Error = error{KernelGone};
+
+    /// `fd` is one end of a stream socket pair.
+    pub fn init(fd: i32, disk_size: u64) KernelSocket {
+        return .{ .fd = fd, .queue = .init(disk_size) };
+    }
+
+    /// What is worth waiting for.
+    pub fn pollEvents(socket: *const KernelSocket) i16 {
+        var events: i16 = 0;
+        if (socket.queue.wantsRequest()) events |= linux.POLL.IN;
+        if (socket.outgoing != null) events |= linux.POLL.OUT;
+        return events;
+    }
+
+    pub fn nextRead(socket: *KernelSocket) ?Read {
+        const part = socket.queue.nextPart() orelse return null;
+        return .{ .slot = part.slot, .offset = part.offset, .buffer = buffers[part.slot][0..part.length] };
+    }
+
+    /// Takes what requests there are, until one has to be read first; true when there was one.
+    pub fn takeRequests(socket: *KernelSocket) Error!bool {
+        var took_any = false;
+        while (socket.queue.wantsRequest()) {
+            if (!try socket.fillRequest()) break;
+            took_any = true;
+            const request = nbd.parseRequest(&socket.request) catch return error.KernelGone;
+            socket.request_filled = 0;
+            if (request.command == .disconnect) return error.KernelGone;
+            if (request.command == .write) socket.drop_left = request.length;
+            socket.queue.take(request);
+        }
+        return took_any;
+    }
+
+    /// Sends what is complete; true when anything was sent.
+    pub fn sendReplies(socket: *KernelSocket) Error!bool {
+        var sent_any = false;
+        while (true) {
+            if (socket.outgoing == null) {
+                const piece = socket.queue.nextOutgoing() orelse return sent_any;
+                socket.outgoing = .{
+                    .piece = piece,
+                    .header = if (piece.header) |header| nbd.emitReply(header) else undefined,
+                    .header_size = if (piece.header == null) 0 else nbd.reply_size,
+                };
+            }
+            const sending = &socket.outgoing.?;
+            const count = try socket.send(sending);
+            if (count == 0) return sent_any;
+            sent_any = true;
+            sending.sent += count;
+            const size = sending.header_size + sending.piece.length;
+            assert(sending.sent <= size);
+            if (sending.sent < size) continue;
+            socket.queue.sent(sending.piece.slot);
+            socket.outgoing = null;
+        }
+    }
+
+    /// True when a whole request stands in `request`.
+    fn fillRequest(socket: *KernelSocket) Error!bool {
+        var thrown_away: [4096]u8 = undefined;
+        while (socket.drop_left > 0) {
+            const size = try socket.receive(thrown_away[0..@min(socket.drop_left, thrown_away.len)]);
+            if (size == 0) return false;
+            socket.drop_left -= @intCast(size);
+        }
+        while (socket.request_filled < socket.request.len) {
+            const size = try socket.receive(socket.request[socket.request_filled..]);
+            if (size == 0) return false;
+            socket.request_filled += size;
+        }
+        return true;
+    }
+
+    /// 0 when nothing is there.
+    fn receive(socket: *KernelSocket, buffer: []u8) Error!usize {
+        const rc = linux.recvfrom(socket.fd, buffer.ptr, buffer.len, linux.MSG.DONTWAIT, null, null);
+        const size = sys.check(rc) catch |err| switch (err) {
+            error.WouldBlock, error.Interrupted => return 0,
+            error.SystemCallFailed => return error.KernelGone,
+        };
+        return if (size == 0) error.KernelGone else size;
+    }
+
+    /// 0 when the socket is full.
+    fn send(socket: *KernelSocket, sending: *const Sending) Error!usize {
+        const header_sent = @min(sending.sent, sending.header_size);
+        const content_sent = sending.sent - header_sent;
+        const header = sending.header[header_sent..sending.header_size];
+        const content = buffers[sending.piece.slot][content_sent..sending.piece.length];
+        const vectors = [_]std.posix.iovec_const{
+            .{ .base = header.ptr, .len = header.len },
+            .{ .base = content.ptr, .len = content.len },
+        };
+        const message: linux.msghdr_const = .{
+            .name = null,
+            .namelen = 0,
+            .iov = &vectors,
+            .iovlen = vectors.len,
+            .control = null,
+            .controllen = 0,
+            .flags = 0,
+        };
+        const rc = linux.sendmsg(socket.fd, &message, linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL);
+        return sys.check(rc) catch |err| switch (err) {
+            error.WouldBlock, error.Interrupted => 0,
+            error.SystemCallFailed => error.KernelGone,
+        };
+    }
+};

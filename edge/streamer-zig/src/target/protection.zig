@@ -1,0 +1,40 @@
+//! Keeps the process that serves the root disk alive: whatever it needed from that disk while the system is short of memory,
+//! or killed with the other processes at shut-down, would stop the machine.
+
+const std = @import("std");
+const linux = std.os.linux;
+const sys = @import("host").sys;
+
+/// Linux 5.6: this process is part of the way to a disk, so its allocations never wait for that disk.
+const PR_SET_IO_FLUSHER = 57;
+
+/// Leaves the caller's session and terminal, ignores the signals that end other programs, and locks all memory.
+/// False when the memory could not be locked.
+pub fn protect() bool {
+    _ = linux.setsid();
+    const ignore: std.posix.Sigaction = .{
+        .handler = .{ .handler = linux.SIG.IGN },
+        .mask = std.posix.sigemptyset(),
+        .flags = 0,
+    };
+    for ([_]std.posix.SIG{ .TERM, .INT, .HUP, .QUIT, .PIPE, .USR1, .USR2 }) |signal|
+        std.posix.sigaction(signal, &ignore, null);
+    _ = linux.prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+    surviveShortMemory();
+    return linux.errno(linux.mlockall(.{ .CURRENT = true, .FUTURE = true })) == .SUCCESS;
+}
+
+/// systemd spares processes whose name begins with `@` from its last killing spree
+/// (https://systemd.io/ROOT_STORAGE_DAEMONS/).
+pub fn markAsStorage(first_argument: [*:0]const u8) void {
+    @constCast(first_argument)[0] = '@';
+}
+
+/// Never chosen when memory runs out. Where /proc is not mounted the process goes on without.
+fn surviveShortMemory() void {
+    const path = "/proc/self/oom_score_adj";
+    const fd: i32 = @intCast(sys.check(linux.open(path, .{ .ACCMODE = .WRONLY, .CLOEXEC = true }, 0)) catch return);
+    defer sys.close(fd);
+    const never = "-1000";
+    _ = linux.write(fd, never, never.len);
+}

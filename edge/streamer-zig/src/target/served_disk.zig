@@ -1,0 +1,141 @@
+//! The loop that serves the disk: the kernel's requests from one socket, the stream's packets on the other, and the few
+//! words of the control socket. It allocates nothing; the buffers of all reads are part of the program.
+
+const std = @import("std");
+const linux = std.os.linux;
+const core = @import("core");
+const wire = @import("wire");
+const sys = @import("host").sys;
+const say = @import("console.zig").say;
+const sys_time = @import("sys_time.zig");
+const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
+const Silence = @import("silence.zig").Silence;
+const silence_line_us = @import("silence.zig").line_us;
+const control = @import("control_socket.zig");
+const KernelSocket = @import("kernel_socket.zig").KernelSocket;
+
+/// Packets taken before the kernel's side gets its turn.
+const packets_per_turn_max = 256;
+
+pub const ServedDisk = struct {
+    client: *core.StreamClient,
+    edge: *EdgeSocket,
+    kernel: *KernelSocket,
+    server: ?control.Server,
+    silence: Silence = .{},
+
+    /// Serves until the kernel closes the device.
+    pub fn run(disk: *ServedDisk) KernelSocket.Error!void {
+        while (true) {
+            const now_us = sys.monotonicUs();
+            disk.receivePackets(now_us);
+            try disk.takeEvents();
+            try disk.serveKernel();
+            disk.transmit(now_us);
+            disk.silence.watch(disk.client, disk.edge, now_us);
+            try disk.wait();
+        }
+    }
+
+    fn receivePackets(disk: *ServedDisk, now_us: u64) void {
+        var buffer: [wire.stream.packet_size_max]u8 = undefined;
+        for (0..packets_per_turn_max) |_| {
+            const packet = disk.edge.receive(&buffer) orelse return;
+            disk.silence.heard(now_us);
+            disk.client.receive(now_us, packet);
+        }
+    }
+
+    fn takeEvents(disk: *ServedDisk) KernelSocket.Error!void {
+        while (disk.client.nextEvent()) |event| switch (event) {
+            .read_done => |done| disk.kernel.queue.complete(@intCast(done.tag)),
+            .read_failed => |failure| {
+                say("the edge cannot serve a read: {t}", .{failure.code});
+                disk.kernel.queue.fail(@intCast(failure.tag)) catch return error.KernelGone;
+            },
+            .established => |session| if (session.resumed)
+                say("the edge {f} serves the disk again", .{disk.edge.edge}),
+            .refused => |code| say("the edge refused to go on with this boot ({t}); the disk stands still", .{code}),
+            .version_changed => say("the edge has another version of the disk than this boot began with; the disk stands still", .{}),
+            .ready_acknowledged => if (disk.server) |*server| server.acknowledge("ok"),
+        };
+    }
+
+    fn transmit(disk: *ServedDisk, now_us: u64) void {
+        var out: [wire.stream.request_size_max]u8 = undefined;
+        while (disk.client.transmit(now_us, &out)) |packet| disk.edge.send(packet);
+    }
+
+    /// Moves requests and replies until the kernel's socket is empty or full, or every slot is taken.
+    fn serveKernel(disk: *ServedDisk) KernelSocket.Error!void {
+        while (true) {
+            const sent_any = try disk.kernel.sendReplies();
+            const took_any = try disk.kernel.takeRequests();
+            while (disk.kernel.nextRead()) |read| {
+                disk.client.submit(read.slot, read.offset, read.buffer) catch
+                    unreachable; // The client has as many reads as the queue has slots.
+            }
+            if (!sent_any and !took_any) return;
+        }
+    }
+
+    fn wait(disk: *ServedDisk) KernelSocket.Error!void {
+        var polled: [3 + control.clients_max]linux.pollfd = undefined;
+        for (&polled) |*entry| entry.* = .{ .fd = -1, .events = linux.POLL.IN, .revents = 0 };
+        polled[0].fd = disk.edge.fd;
+        polled[1] = .{ .fd = disk.kernel.fd, .events = disk.kernel.pollEvents(), .revents = 0 };
+        if (disk.server) |*server| {
+            if (server.hasRoom()) polled[2].fd = server.fd;
+            for (polled[3..], server.clients) |*entry, client| entry.fd = client;
+        }
+        var timeout = disk.timeUntilDeadline();
+        _ = linux.ppoll(&polled, polled.len, &timeout, null);
+        const gone: i16 = linux.POLL.HUP | linux.POLL.ERR;
+        if (polled[1].revents & gone != 0) return error.KernelGone;
+        if (disk.server == null) return;
+        if (polled[2].revents != 0) disk.server.?.accept();
+        for (polled[3..], 0..) |entry, index| if (entry.revents != 0) disk.serveControl(index);
+    }
+
+    fn timeUntilDeadline(disk: *const ServedDisk) linux.timespec {
+        const now_us = sys.monotonicUs();
+        return sys_time.timespecOf(@min((disk.client.deadline() orelse std.math.maxInt(u64)) -| now_us, silence_line_us));
+    }
+
+    fn serveControl(disk: *ServedDisk, index: usize) void {
+        const server = &disk.server.?;
+        var buffer: [control.message_size_max]u8 = undefined;
+        const request = server.receive(index, &buffer) orelse return;
+        if (std.mem.cutPrefix(u8, request, "ready ")) |text| return disk.report(index, .ready, text);
+        if (std.mem.cutPrefix(u8, request, "failed ")) |text| return disk.report(index, .failed, text);
+        if (!std.mem.eql(u8, request, "status")) return server.answer(index, "unknown request");
+        var text: [control.message_size_max]u8 = undefined;
+        server.answer(index, disk.status(&text));
+    }
+
+    fn report(disk: *ServedDisk, index: usize, outcome: wire.stream.ReadyOutcome, text: []const u8) void {
+        disk.client.reportReady(sys.monotonicUs(), outcome, sys_time.uptimeUs(), text);
+        disk.server.?.waiting[index] = true;
+    }
+
+    fn status(disk: *const ServedDisk, buffer: *[control.message_size_max]u8) []const u8 {
+        var writer: std.Io.Writer = .fixed(buffer);
+        const s = &disk.client.statistics;
+        var edge_text: [@TypeOf(disk.edge.edge).text_size_max]u8 = undefined;
+        std.json.Stringify.value(.{
+            .edge = std.mem.print(&edge_text, "{f}", .{disk.edge.edge}) catch unreachable, // It has room for the longest.
+            .state = disk.client.state,
+            .diskSize = disk.kernel.queue.disk_size,
+            .readsWaiting = disk.kernel.queue.readingCount(),
+            .reads = s.reads,
+            .readBytes = s.read_bytes,
+            .packetsIn = s.packets_in,
+            .packetsOut = s.packets_out,
+            .repeats = s.repeats,
+            .missingFragments = s.missing_fragments,
+            .resumptions = s.resumptions,
+            .ignored = s.ignored,
+        }, .{}, &writer) catch return "the status does not fit";
+        return writer.buffered();
+    }
+};
