@@ -23,6 +23,10 @@ pub const uplink = @import("uplink.zig");
 pub const uplink_message = @import("uplink_message.zig");
 pub const BootTable = @import("boot_table.zig").BootTable;
 pub const StreamClient = @import("stream_client.zig");
+pub const stream_secrets = @import("stream_secrets.zig");
+/// The simulated device.
+pub const Device = @import("device/device.zig");
+pub const read_trace = @import("device/read_trace.zig");
 
 test {
     _ = @import("boot_handle.zig");
@@ -44,5 +48,10 @@ test {
     _ = uplink;
     _ = uplink_message;
     _ = StreamClient;
+    _ = Device;
+    _ = read_trace;
+    _ = @import("device/script.zig");
+    _ = @import("device/http_exchange.zig");
+    _ = @import("device/dhcp_exchange.zig");
     _ = @import("round_trip.zig");
 }

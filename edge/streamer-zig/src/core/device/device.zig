@@ -1,0 +1,510 @@
+//! A simulated device from power-on to ready: DHCP, TFTP, DHCP again as iPXE, HTTP, a breather, the stream with a
+//! recorded boot's reads, READY. Pure: the caller brings time, random bytes and packets, and does what `next` says until
+//! it says nothing more; then it waits for `deadline` or for something to come in.
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire");
+const DhcpExchange = @import("dhcp_exchange.zig");
+const HttpExchange = @import("http_exchange.zig");
+const TftpClient = @import("../tftp_client.zig");
+const StreamClient = @import("../stream_client.zig");
+const read_trace = @import("read_trace.zig");
+const script = @import("script.zig");
+const assert = std.debug.assert;
+
+pub const Device = @This();
+
+/// Reads that a device has under way at once; each has a buffer of 128 KiB.
+pub const reads_depth = 4;
+pub const script_size_max = 4096;
+pub const http_attempts_max = 5;
+pub const http_retry_us = std.time.us_per_s;
+/// Silence of a connection before it is given up.
+pub const http_idle_us_max = 10 * std.time.us_per_s;
+pub const tftp_attempts_max = 3;
+/// Nothing read for so long ends a boot; an edge may be restarted and cut off for less.
+pub const stage2_idle_us_max = 120 * std.time.us_per_s;
+/// So much of a disk a loader without a kernel reads by HTTP.
+const disk_probe_size = 512;
+
+profile: Profile,
+phase: Phase = .off,
+power_on_at_us: u64 = 0,
+random: Random = undefined,
+timings: Timings = .{},
+outcome: ?Outcome = null,
+
+dhcp: DhcpExchange = undefined,
+tftp: TftpClient = undefined,
+tftp_attempts: u8 = 0,
+tftp_server: base.Endpoint = undefined,
+/// What DHCP named: a file first, the script's URL as iPXE.
+tftp_file_buffer: [wire.dhcp.file_size_max]u8 = undefined,
+tftp_file_size: u8 = 0,
+script_url: script.Url = undefined,
+tftp_packet: ?struct { to: base.Endpoint, bytes: [TftpClient.Buffer.len]u8, size: u16 } = null,
+http: Http = .{},
+script_buffer: [script_size_max]u8 = undefined,
+script_size: u16 = 0,
+plan: ?script.Plan = null,
+download_index: u8 = 0,
+
+client: StreamClient,
+buffers: *[reads_depth][StreamClient.read_size_max]u8,
+free_buffers: std.bit_set.Static(reads_depth) = .full,
+offsets: [reads_depth]u64 = @splat(0),
+/// A completed read whose bytes the caller is looking at.
+shown_buffer: ?u8 = null,
+read_index: u32 = 0,
+reads_done: u32 = 0,
+read_due_at_us: u64 = 0,
+read_done_at_us: u64 = 0,
+breather_until_us: u64 = 0,
+
+pending: Pending = .{},
+
+pub const Phase = enum { off, dhcp, nbp, ipxe_dhcp, loader, breather, stage2, ready, failed };
+
+pub const Profile = struct {
+    mac: base.Mac,
+    /// The address the device has before DHCP; null: it has none, and needs an offer with one.
+    own_address: ?base.Ip4,
+    tftp_port: u16,
+    reads: []const read_trace.Read,
+    /// Think times are divided by this over 1000: 1000 is as recorded, 0 leaves none.
+    speed_per_mille: u32 = 1000,
+    breather_us: u64 = 800 * std.time.us_per_ms,
+};
+
+pub const Random = struct { xid: u32, nonce_seed: [32]u8 };
+
+/// Microseconds since power-on at which something began; null: it never did.
+pub const Timings = struct {
+    begins: std.enums.EnumArray(Phase, ?u64) = .initFill(null),
+    /// Bytes by TFTP and by HTTP.
+    nbp_bytes: u64 = 0,
+    loader_bytes: u64 = 0,
+};
+
+pub const Outcome = union(enum) {
+    ready,
+    failed: struct { phase: Phase, text: base.UntrustedText },
+};
+
+pub const Action = union(enum) {
+    /// To the DHCP server, or to everybody.
+    dhcp: []const u8,
+    /// From now on packets come from this address.
+    use_address: struct { ip: base.Ip4, subnet_mask: ?base.Ip4 },
+    tftp: struct { to: base.Endpoint, bytes: []const u8 },
+    /// Opens a connection in place of any before it, and sends the request.
+    http_open: struct { to: base.Endpoint, request: []const u8 },
+    http_close,
+    /// Stream packets go to this endpoint from now on.
+    stream_open: base.Endpoint,
+    stream: []const u8,
+    /// The bytes of the disk at `offset`; good until the next call of `next`. A caller that finds them wrong calls `fail`.
+    read_done: struct { offset: u64, bytes: []const u8 },
+    /// Comes once in a boot.
+    finished: Outcome,
+};
+
+pub const Buffer = [1500]u8;
+
+const Http = struct {
+    exchange: HttpExchange = .{},
+    is_open: bool = false,
+    attempts: u8 = 0,
+    due_at_us: u64 = 0,
+    idle_until_us: u64 = std.math.maxInt(u64),
+};
+
+const Pending = struct {
+    use_address: ?base.Ip4 = null,
+    subnet_mask: ?base.Ip4 = null,
+    http_close: bool = false,
+    stream_open: bool = false,
+    finished: bool = false,
+};
+
+/// Allocates the buffers of its reads, and nothing later.
+pub fn init(gpa: std.mem.Allocator, profile: Profile) error{OutOfMemory}!Device {
+    assert(profile.reads.len > 0);
+    const buffers = try gpa.create([reads_depth][StreamClient.read_size_max]u8);
+    errdefer gpa.destroy(buffers);
+    const client: StreamClient = try .init(gpa, .{ .reads_max = reads_depth });
+    return .{ .profile = profile, .buffers = buffers, .client = client };
+}
+
+pub fn deinit(device: *Device, gpa: std.mem.Allocator) void {
+    device.client.deinit(gpa);
+    gpa.destroy(device.buffers);
+    device.* = undefined;
+}
+
+/// Starts a boot, also in the middle of another one. The caller drops the connections and sockets of the boot before.
+pub fn powerOn(device: *Device, now_us: u64, random: Random) void {
+    const profile = device.profile;
+    const client = device.client;
+    const buffers = device.buffers;
+    device.* = .{ .profile = profile, .client = client, .buffers = buffers };
+    device.power_on_at_us = now_us;
+    device.random = random;
+    device.transition(now_us, .dhcp);
+    device.beginDhcp(now_us, .rom);
+}
+
+pub fn powerOff(device: *Device) void {
+    device.phase = .off;
+    device.pending = .{};
+}
+
+/// In the middle of a boot: neither off nor over.
+pub fn isBooting(device: *const Device) bool {
+    return switch (device.phase) {
+        .off, .ready, .failed => false,
+        .dhcp, .nbp, .ipxe_dhcp, .loader, .breather, .stage2 => true,
+    };
+}
+
+pub fn receiveDhcp(device: *Device, now_us: u64, payload: []const u8) void {
+    if (device.phase != .dhcp and device.phase != .ipxe_dhcp) return;
+    _ = device.dhcp.receive(now_us, payload);
+}
+
+pub fn receiveTftp(device: *Device, now_us: u64, from: base.Endpoint, payload: []const u8) void {
+    if (device.timings.begins.get(.nbp) == null) return;
+    var buffer: TftpClient.Buffer = undefined;
+    device.takeTftpStep(now_us, device.tftp.receive(now_us, from, payload, &buffer));
+}
+
+/// Bytes of the open connection.
+pub fn receiveHttp(device: *Device, now_us: u64, bytes: []const u8) void {
+    if (device.phase != .loader or !device.http.is_open) return;
+    device.http.idle_until_us = now_us + http_idle_us_max;
+    const body = device.http.exchange.receive(bytes);
+    device.timings.loader_bytes += body.len;
+    if (device.plan == null) {
+        if (body.len > device.script_buffer.len - device.script_size)
+            return device.fail(now_us, "boot script longer than 4096 bytes");
+        @memcpy(device.script_buffer[device.script_size..][0..body.len], body);
+        device.script_size += @intCast(body.len);
+    }
+    switch (device.http.exchange.state) {
+        .head, .body => {},
+        .failed => device.retryHttp(now_us),
+        .done => device.finishHttp(now_us),
+    }
+}
+
+/// The connection ended, or never came about.
+pub fn httpClosed(device: *Device, now_us: u64) void {
+    if (device.phase != .loader or !device.http.is_open) return;
+    device.retryHttp(now_us);
+}
+
+pub fn receiveStream(device: *Device, now_us: u64, payload: []const u8) void {
+    if (device.phase != .stage2 and device.phase != .ready) return;
+    device.client.receive(now_us, payload);
+}
+
+/// Ends the boot, for example since bytes were wrong.
+pub fn fail(device: *Device, now_us: u64, text: []const u8) void {
+    assert(device.isBooting());
+    device.outcome = .{ .failed = .{ .phase = device.phase, .text = .init(text) } };
+    device.pending.finished = true;
+    device.pending.http_close = device.http.is_open;
+    device.transition(now_us, .failed);
+}
+
+/// What to do now, one thing at a time; slices are good until the next call.
+pub fn next(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
+    if (device.shown_buffer) |index| device.free_buffers.set(index);
+    device.shown_buffer = null;
+    device.checkLimits(now_us);
+    if (device.takePending(buffer)) |action| return action;
+    switch (device.phase) {
+        .off, .failed => return null,
+        .dhcp, .ipxe_dhcp => if (device.dhcp.transmit(now_us, buffer)) |packet| return .{ .dhcp = packet },
+        .nbp => {},
+        .loader => if (device.openHttp(now_us, buffer)) |action| return action,
+        .breather => if (now_us >= device.breather_until_us) device.beginStream(now_us),
+        .stage2, .ready => if (device.nextOfStream(now_us, buffer)) |action| return action,
+    }
+    return device.takePending(buffer);
+}
+
+/// When `next` is worth calling again if nothing comes in; null: never.
+pub fn deadline(device: *const Device) ?u64 {
+    return switch (device.phase) {
+        .off, .failed => null,
+        .dhcp, .ipxe_dhcp => device.dhcp.deadline(),
+        .nbp => device.tftp.deadline_us,
+        .loader => if (device.http.is_open) device.http.idle_until_us else device.http.due_at_us,
+        .breather => device.breather_until_us,
+        .ready => device.client.deadline(),
+        .stage2 => at: {
+            var at_us = device.client.deadline() orelse std.math.maxInt(u64);
+            at_us = @min(at_us, device.read_done_at_us + stage2_idle_us_max);
+            const may_submit = device.free_buffers.count() > 0 and device.read_index < device.profile.reads.len;
+            if (device.client.session != null and may_submit) at_us = @min(at_us, device.read_due_at_us);
+            break :at at_us;
+        },
+    };
+}
+
+fn takePending(device: *Device, buffer: *Buffer) ?Action {
+    const pending = &device.pending;
+    if (pending.use_address) |ip| {
+        pending.use_address = null;
+        return .{ .use_address = .{ .ip = ip, .subnet_mask = pending.subnet_mask } };
+    }
+    if (device.tftp_packet) |*packet| {
+        const bytes = buffer[0..packet.size];
+        const to = packet.to;
+        @memcpy(bytes, packet.bytes[0..packet.size]);
+        device.tftp_packet = null;
+        return .{ .tftp = .{ .to = to, .bytes = bytes } };
+    }
+    if (pending.http_close) {
+        pending.http_close = false;
+        return .http_close;
+    }
+    if (pending.stream_open) {
+        pending.stream_open = false;
+        return .{ .stream_open = device.plan.?.stream };
+    }
+    if (pending.finished) {
+        pending.finished = false;
+        return .{ .finished = device.outcome.? };
+    }
+    return null;
+}
+
+fn checkLimits(device: *Device, now_us: u64) void {
+    switch (device.phase) {
+        .off, .ready, .failed, .breather => {},
+        .dhcp, .ipxe_dhcp => {
+            device.dhcp.tick(now_us);
+            if (device.dhcp.state == .failed) return device.fail(now_us, "no DHCP answer with a boot program");
+            if (device.dhcp.answer()) |*answer| device.finishDhcp(now_us, answer);
+        },
+        .nbp => {
+            var buffer: TftpClient.Buffer = undefined;
+            device.takeTftpStep(now_us, device.tftp.tick(now_us, &buffer));
+        },
+        .loader => if (device.http.is_open and now_us >= device.http.idle_until_us) device.retryHttp(now_us),
+        .stage2 => if (now_us -| device.read_done_at_us >= stage2_idle_us_max)
+            device.fail(now_us, "nothing read for 120 s"),
+    }
+}
+
+fn beginDhcp(device: *Device, now_us: u64, stage: DhcpExchange.Stage) void {
+    device.dhcp = .init(now_us, .{
+        .mac = device.profile.mac,
+        .stage = stage,
+        .xid = device.random.xid +% @backingInt(stage),
+        .has_address = device.profile.own_address != null,
+        .broadcast = device.profile.own_address == null,
+    });
+}
+
+fn finishDhcp(device: *Device, now_us: u64, answer: *const DhcpExchange.Answer) void {
+    if (answer.address) |ip| {
+        device.pending.use_address = ip;
+        device.pending.subnet_mask = answer.subnet_mask;
+    }
+    if (device.phase == .ipxe_dhcp) {
+        device.transition(now_us, .loader);
+        device.http = .{ .due_at_us = now_us };
+        // The URL outlives the exchange in the file buffer.
+        const size = answer.file_size;
+        @memcpy(device.tftp_file_buffer[0..size], answer.file());
+        device.script_size = 0;
+        device.plan = null;
+        device.download_index = 0;
+        if (script.Url.parse(device.tftp_file_buffer[0..size])) |url| {
+            device.script_url = url;
+        } else device.fail(now_us, "the boot file for iPXE is no http URL");
+        return;
+    }
+    device.transition(now_us, .nbp);
+    const size = answer.file_size;
+    @memcpy(device.tftp_file_buffer[0..size], answer.file());
+    device.tftp_server = .{ .ip = answer.next_server, .port = device.profile.tftp_port };
+    device.tftp_file_size = size;
+    device.beginTftp(now_us);
+}
+
+fn beginTftp(device: *Device, now_us: u64) void {
+    device.tftp_attempts += 1;
+    device.timings.nbp_bytes = 0;
+    device.tftp = .init(.{
+        .server = device.tftp_server,
+        .file_name = device.tftp_file_buffer[0..device.tftp_file_size],
+    });
+    var buffer: TftpClient.Buffer = undefined;
+    device.takeTftpStep(now_us, device.tftp.start(now_us, &buffer));
+}
+
+fn takeTftpStep(device: *Device, now_us: u64, step: TftpClient.Step) void {
+    if (step.content) |content| device.timings.nbp_bytes += content.bytes.len;
+    if (step.send) |packet| {
+        device.tftp_packet = .{ .to = packet.to, .bytes = undefined, .size = @intCast(packet.bytes.len) };
+        @memcpy(device.tftp_packet.?.bytes[0..packet.bytes.len], packet.bytes);
+    }
+    if (device.phase != .nbp) return;
+    switch (step.outcome orelse return) {
+        .done => {
+            device.transition(now_us, .ipxe_dhcp);
+            device.beginDhcp(now_us, .ipxe);
+        },
+        .failed => |failure| switch (failure) {
+            .timeout => if (device.tftp_attempts < tftp_attempts_max)
+                device.beginTftp(now_us)
+            else
+                device.fail(now_us, "TFTP: no answer"),
+            .bad_options => device.fail(now_us, "TFTP: wrong options in the OACK"),
+            .server_error => |said| device.fail(now_us, said.text.slice()),
+        },
+    }
+}
+
+fn openHttp(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
+    if (device.http.is_open or now_us < device.http.due_at_us) return null;
+    const url = if (device.plan) |*plan| plan.downloads.buffer[device.download_index] else device.script_url;
+    const range: ?u32 = if (device.plan) |plan| (if (plan.is_disk) disk_probe_size else null) else null;
+    const text = HttpExchange.request(url.endpoint, url.path, range, buffer[0..HttpExchange.request_size_max]) orelse {
+        device.fail(now_us, "a URL is too long");
+        return device.takePending(buffer);
+    };
+    device.http.is_open = true;
+    device.http.attempts += 1;
+    device.http.exchange = .{};
+    device.http.idle_until_us = now_us + http_idle_us_max;
+    return .{ .http_open = .{ .to = url.endpoint, .request = text } };
+}
+
+fn retryHttp(device: *Device, now_us: u64) void {
+    device.pending.http_close = device.http.is_open;
+    device.http.is_open = false;
+    if (device.plan == null) device.script_size = 0;
+    if (device.http.attempts == http_attempts_max) return device.fail(now_us, "HTTP: no whole answer");
+    device.http.due_at_us = now_us + http_retry_us;
+}
+
+fn finishHttp(device: *Device, now_us: u64) void {
+    device.pending.http_close = true;
+    device.http.is_open = false;
+    const status = device.http.exchange.status;
+    if (status != 200 and status != 206) {
+        var text: [32]u8 = undefined;
+        return device.fail(now_us, std.mem.print(&text, "HTTP: status {d}", .{status}) catch unreachable);
+    }
+    device.http = .{ .due_at_us = now_us };
+    if (device.plan != null) {
+        device.download_index += 1;
+    } else switch (script.parse(device.script_buffer[0..device.script_size])) {
+        .plan => |plan| device.plan = plan,
+        .failure => |failure| {
+            var text: [48]u8 = undefined;
+            return device.fail(now_us, std.mem.print(&text, "boot script: line {d}", .{failure.line}) catch unreachable);
+        },
+    }
+    if (device.download_index < device.plan.?.downloads.count) return;
+    device.transition(now_us, .breather);
+    device.breather_until_us = now_us + device.profile.breather_us;
+}
+
+fn beginStream(device: *Device, now_us: u64) void {
+    const plan = &device.plan.?;
+    device.transition(now_us, .stage2);
+    device.pending.stream_open = true;
+    device.read_done_at_us = now_us;
+    device.client.start(now_us, .{
+        .boot_id = plan.boot_id,
+        .token = plan.token,
+        .nonce_seed = device.random.nonce_seed,
+    });
+}
+
+fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
+    if (device.pending.stream_open) return device.takePending(buffer);
+    if (device.phase == .stage2 and device.client.state == .established) device.submitDue(now_us);
+    while (device.client.nextEvent()) |event| {
+        if (device.takeStreamEvent(now_us, event, buffer)) |action| return action;
+    }
+    if (device.phase == .failed) return device.takePending(buffer);
+    const packet = device.client.transmit(now_us, buffer[0..wire.stream.request_size_max]) orelse return null;
+    return .{ .stream = packet };
+}
+
+fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buffer: *Buffer) ?Action {
+    switch (event) {
+        .established => |established| if (!established.resumed) {
+            device.read_due_at_us = now_us;
+            device.read_done_at_us = now_us;
+            device.submitDue(now_us);
+        },
+        .read_done => |read| {
+            device.reads_done += 1;
+            device.read_done_at_us = now_us;
+            device.shown_buffer = @intCast(read.tag);
+            if (device.reads_done == device.profile.reads.len)
+                device.client.reportReady(now_us, .ready, now_us - device.power_on_at_us, "bootfarm-sim");
+            return .{ .read_done = .{ .offset = device.offsets[read.tag], .bytes = read.buffer } };
+        },
+        .ready_acknowledged => if (device.phase == .stage2) {
+            device.outcome = .ready;
+            device.pending.finished = true;
+            device.transition(now_us, .ready);
+        },
+        .refused => |code| return device.endStream(now_us, buffer, @tagName(code)),
+        .version_changed => return device.endStream(now_us, buffer, "the version changed under the boot"),
+        .read_failed => |failure| return device.endStream(now_us, buffer, @tagName(failure.code)),
+    }
+    return null;
+}
+
+fn endStream(device: *Device, now_us: u64, buffer: *Buffer, text: []const u8) ?Action {
+    // A device that is up stays up: it has no reads left to lose.
+    if (device.phase == .ready) return null;
+    device.fail(now_us, text);
+    return device.takePending(buffer);
+}
+
+/// Submits the reads whose think time is over, as far as there are buffers.
+fn submitDue(device: *Device, now_us: u64) void {
+    const reads = device.profile.reads;
+    while (device.read_index < reads.len and now_us >= device.read_due_at_us) {
+        const slot: u8 = @intCast(device.free_buffers.findFirstSet() orelse return);
+        const read = reads[device.read_index].within(device.client.session.?.disk_size);
+        device.offsets[slot] = read.offset;
+        device.client.submit(slot, read.offset, device.buffers[slot][0..read.length]) catch return;
+        device.free_buffers.unset(slot);
+        device.read_index += 1;
+        if (device.read_index == reads.len) return;
+        // From when it was asked, not from when it was due: a machine that waited thinks later.
+        const gap_us = reads[device.read_index].at_us - reads[device.read_index - 1].at_us;
+        const speed = device.profile.speed_per_mille;
+        device.read_due_at_us = now_us + if (speed == 0) 0 else gap_us * 1000 / speed;
+    }
+}
+
+fn transition(device: *Device, now_us: u64, phase: Phase) void {
+    const allowed = switch (phase) {
+        .off => true,
+        .dhcp => device.phase == .off,
+        .nbp => device.phase == .dhcp,
+        .ipxe_dhcp => device.phase == .nbp,
+        .loader => device.phase == .ipxe_dhcp,
+        .breather => device.phase == .loader,
+        .stage2 => device.phase == .breather,
+        .ready => device.phase == .stage2,
+        .failed => device.isBooting(),
+    };
+    assert(allowed);
+    device.phase = phase;
+    device.timings.begins.set(phase, now_us - device.power_on_at_us);
+}

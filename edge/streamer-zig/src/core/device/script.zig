@@ -1,0 +1,143 @@
+//! The part of an iPXE script that a simulated device understands: `set`, `kernel`, `initrd`, `sanboot`, `boot` and
+//! `${name}`. A script it does not understand ends the boot with the line's number, as iPXE does.
+
+const std = @import("std");
+const base = @import("base");
+
+pub const Plan = struct {
+    stream: base.Endpoint,
+    boot_id: base.Uuid,
+    token: [16]u8,
+    /// What is downloaded, in order; slices of the script.
+    downloads: base.BoundedArray(Url, 4) = .empty,
+    /// The downloads are a disk that is read in parts.
+    is_disk: bool = false,
+};
+
+/// `http://IP:PORT/path`; slices of what was parsed.
+pub const Url = struct {
+    endpoint: base.Endpoint,
+    path: []const u8,
+
+    pub fn parse(text: []const u8) ?Url {
+        const rest = std.mem.cutPrefix(u8, text, "http://") orelse return null;
+        const slash = std.mem.findScalar(u8, rest, '/') orelse return null;
+        const authority = rest[0..slash];
+        const endpoint = base.Endpoint.parse(authority) catch
+            base.Endpoint{ .ip = base.Ip4.parse(authority) catch return null, .port = 80 };
+        if (!isPath(rest[slash..])) return null;
+        return .{ .endpoint = endpoint, .path = rest[slash..] };
+    }
+
+    fn isPath(text: []const u8) bool {
+        for (text) |byte| if (!std.ascii.isPrint(byte) or byte == ' ') return false;
+        return true;
+    }
+};
+
+pub const Failure = struct { line: u32 };
+pub const Result = union(enum) { plan: Plan, failure: Failure };
+
+/// Reads a whole script. The boot's identity is what the script sets, or what its kernel line says where a kernel is.
+pub fn parse(text: []const u8) Result {
+    var stream: ?base.Endpoint = null;
+    var boot_id: ?base.Uuid = null;
+    var token: ?[16]u8 = null;
+    var plan: Plan = undefined;
+    plan.downloads = .empty;
+    plan.is_disk = false;
+    var is_booted = false;
+    var number: u32 = 0;
+    var lines = std.mem.splitScalar(u8, text, '\n');
+    while (lines.next()) |raw| {
+        number += 1;
+        const failure: Result = .{ .failure = .{ .line = number } };
+        const line = std.mem.trim(u8, raw, "\r ");
+        if (number == 1 and !std.mem.eql(u8, line, "#!ipxe")) return failure;
+        if (line.len == 0 or line[0] == '#') continue;
+        var words = std.mem.tokenizeScalar(u8, line, ' ');
+        const command = words.next().?;
+        if (std.mem.eql(u8, command, "set")) {
+            const name = words.next() orelse return failure;
+            const value = words.next() orelse return failure;
+            if (std.mem.eql(u8, name, "bootfarm_edge")) stream = base.Endpoint.parse(value) catch return failure;
+            if (std.mem.eql(u8, name, "bootfarm_boot")) boot_id = base.Uuid.parse(value) catch return failure;
+            if (std.mem.eql(u8, name, "bootfarm_token")) token = parseToken(value) orelse return failure;
+        } else if (isDownload(command)) {
+            const url = urlOf(&words) orelse return failure;
+            plan.downloads.append(url) catch return failure;
+            if (std.mem.eql(u8, command, "sanboot")) {
+                plan.is_disk = true;
+                is_booted = true;
+            }
+        } else if (std.mem.eql(u8, command, "boot")) {
+            is_booted = true;
+        } else return failure;
+    }
+    const end: Result = .{ .failure = .{ .line = number } };
+    if (!is_booted or plan.downloads.count == 0) return end;
+    plan.stream = stream orelse return end;
+    plan.boot_id = boot_id orelse return end;
+    plan.token = token orelse return end;
+    return .{ .plan = plan };
+}
+
+fn isDownload(command: []const u8) bool {
+    for ([_][]const u8{ "kernel", "initrd", "sanboot" }) |known| if (std.mem.eql(u8, command, known)) return true;
+    return false;
+}
+
+/// The first word that is a URL; options and their values stand before it.
+fn urlOf(words: *std.mem.TokenIterator(u8, .scalar)) ?Url {
+    while (words.next()) |word| if (Url.parse(word)) |url| return url;
+    return null;
+}
+
+fn parseToken(text: []const u8) ?[16]u8 {
+    var token: [16]u8 = undefined;
+    if (text.len != 32) return null;
+    _ = std.fmt.hexToBytes(&token, text) catch return null;
+    return token;
+}
+
+const testing = std.testing;
+
+const identity_lines =
+    \\#!ipxe
+    \\set bootfarm_edge 10.0.0.1:6910
+    \\set bootfarm_boot 01010101-0101-4101-8101-010101010101
+    \\set bootfarm_token 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
+    \\
+;
+
+test "a script with a kernel says what to load and who the boot is" {
+    const plan = parse(identity_lines ++
+        \\kernel http://10.0.0.1:6980/b/00000000000000ab/kernel quiet bootfarm.edge=${bootfarm_edge} initrd=initrd
+        \\initrd --name initrd http://10.0.0.1:6980/b/00000000000000ab/initrd
+        \\boot
+        \\
+    ).plan;
+    try testing.expectEqual(6910, plan.stream.port);
+    try testing.expectEqual(2, plan.downloads.count);
+    try testing.expectEqualStrings("/b/00000000000000ab/initrd", plan.downloads.buffer[1].path);
+    try testing.expectEqual(0x0f, plan.token[15]);
+    try testing.expect(!plan.is_disk);
+}
+
+test "a script without a kernel names its disk" {
+    const plan = parse(identity_lines ++ "sanboot --no-describe http://10.0.0.1/b/00000000000000ab/disk\n").plan;
+    try testing.expect(plan.is_disk);
+    try testing.expectEqual(80, plan.downloads.buffer[0].endpoint.port);
+}
+
+test "a script that cannot boot is refused with its line" {
+    const cases = [_]struct { []const u8, u32 }{
+        .{ "<html>", 1 },
+        .{ "#!ipxe\nfrobnicate\n", 2 },
+        .{ "#!ipxe\nset bootfarm_token 0f\n", 2 },
+        .{ "#!ipxe\nkernel ftp://1.2.3.4/x\n", 2 },
+        .{ identity_lines ++ "kernel http://10.0.0.1:6980/k\n", 6 },
+        .{ "#!ipxe\nkernel http://10.0.0.1:6980/k\nboot\n", 4 },
+    };
+    for (cases) |case| try testing.expectEqual(case[1], parse(case[0]).failure.line);
+}
