@@ -72,8 +72,12 @@ function discover(): Buffer {
   return packet
 }
 
+/** RFC 1350 section 5 with one option of RFC 2348; all strings end with a zero byte. */
 const readRequest = (name: string) =>
-  Buffer.concat([Buffer.from([0, 1]), Buffer.from(`${name}\0octet\0blksize\0001432\0`)])
+  Buffer.concat([
+    Buffer.from([0, 1]),
+    ...[name, 'octet', 'blksize', '1432'].map((text) => Buffer.from(`${text}\0`)),
+  ])
 
 function streamHello(): Buffer {
   const packet = Buffer.alloc(240)

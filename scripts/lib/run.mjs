@@ -20,7 +20,8 @@ export function capture(command, args, { cwd, env, input, onOutput, timeoutMs = 
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
-      env: { ...process.env, ...quietEnv, ...env },
+      // What is captured is shown as it is, and read by programs.
+      env: { ...process.env, ...quietEnv, NO_COLOR: '1', FORCE_COLOR: '0', ...env },
       stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     })
     if (input !== undefined) child.stdin.end(input)
