@@ -72,9 +72,10 @@ function wantedPorts({ webPort, apiPort, pgPort, edgePorts, databaseUrl }) {
   ]
 }
 
-/** Both halves side by side: the first Zig build keeps one core busy for a minute. */
+/** What is missing is said before anything long begins; then both halves side by side, since the first Zig build keeps one core busy. */
 export async function buildEverything() {
-  const [zig] = await Promise.all([ensureZig(), ensurePackages()])
+  const zig = await ensureZig()
+  await ensurePackages()
   await Promise.all([buildEdge(zig), turbo(['build'], 'Building the dashboard')])
 }
 

@@ -20,12 +20,14 @@ export async function testEverything(only) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-test-'))
   const tally = new Tally()
   try {
-    const [zig] = await Promise.all([ensureZig(), ensurePackages()])
+    const zig = await ensureZig()
+    await ensurePackages()
     const system = await ensureSystemPackages()
     const layer = layerRunner(tally, only)
     // Two tracks side by side, one for each language; what needs both comes after.
     await Promise.all([zigTrack(layer, zig), typescriptTrack(layer, scratch)])
     const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
+    await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up']))
     await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets'], env))
     if (layer.wanted('browser') || layer.wanted('faults')) {
       await withProduct(scratch, async (productEnv) => {

@@ -1,0 +1,95 @@
+import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, describe, expect, test } from 'vitest'
+import { scratchDirectory, startScript } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+
+const scratch = scratchDirectory()
+afterAll(() => scratch.remove())
+
+const data = path.join(scratch.path, 'data')
+
+/** Ends with exit code 1 and one sentence; nothing was started or made. */
+async function refused(
+  args: string[],
+  env: Record<string, string> = {},
+  command = process.execPath,
+): Promise<string> {
+  const started = new RunningProcess(command, [...args, '--data', data], env)
+  expect(await started.ended, started.output).toBe(1)
+  const sentences = started.output.split('\n').filter((line) => line.startsWith('bootfarm: '))
+  expect(sentences, started.output).toHaveLength(1)
+  expect(started.output).not.toMatch(/\n\s+at /)
+  expect(existsSync(path.join(data, 'postgres'))).toBe(false)
+  return sentences[0] ?? ''
+}
+
+/** Makes Node say something else about itself before the script runs. */
+function pretending(name: string, statement: string): string[] {
+  const file = path.join(scratch.path, `${name}.cjs`)
+  writeFileSync(file, statement)
+  return ['--require', file, startScript]
+}
+
+/** The scripts without anything that was fetched or built before. */
+function freshCopy(): string {
+  const root = path.join(scratch.path, 'copy')
+  const scripts = path.dirname(startScript)
+  cpSync(scripts, path.join(root, 'scripts'), { recursive: true })
+  return path.join(root, 'scripts/start.mjs')
+}
+
+function directoryWith(programs: string[]): string {
+  const directory = path.join(scratch.path, 'bin')
+  mkdirSync(directory, { recursive: true })
+  for (const program of programs) symlinkSync(program, path.join(directory, path.basename(program)))
+  return directory
+}
+
+describe('npm start says in one sentence what is missing', () => {
+  test('a Node that is too old', async () => {
+    const script = pretending('old', "Object.defineProperty(process.versions, 'node', { value: '16.20.0' })")
+    expect(await refused(script)).toMatch(/Node 16\.20\.0 is too old; install Node 18 or newer/)
+  })
+
+  test('another system', async () => {
+    const script = pretending('mac', "Object.defineProperty(process, 'platform', { value: 'darwin' })")
+    expect(await refused(script)).toMatch(/this system is darwin-\w+; Bootfarm runs on Linux/)
+  })
+
+  test('a port that is taken', async () => {
+    const server = net.createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const address = server.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    const sentence = await refused([startScript, '--web-port', String(port)])
+    server.close()
+    expect(sentence).toMatch(new RegExp(`port ${port} for the dashboard is already in use`))
+  })
+
+  test('an option that does not exist, and a port that is none', async () => {
+    expect(await refused([startScript, '--wbe-port', '1'])).toMatch(/--wbe-port/)
+    expect(await refused([startScript, '--web-port', '70000'])).toMatch(
+      /--web-port needs a port from 1 to 65535/,
+    )
+  })
+
+  test('no Python', async () => {
+    const env = { PATH: directoryWith([process.execPath]) }
+    expect(await refused([freshCopy(), ...freePortArguments], env)).toMatch(/Python 3 is not installed/)
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('no network', async () => {
+    const script = fileURLToPath(new URL(`file://${path.join(scratch.path, 'copy/scripts/start.mjs')}`))
+    const args = ['--net', process.execPath, script, ...freePortArguments]
+    expect(await refused(args, {}, 'unshare')).toMatch(/fetching Zig .* failed \(is there a network\?\)/)
+  })
+})
+
+/** Nothing of these tests gets as far as listening; the ports only must not be those of a running demo. */
+const freePortArguments = [
+  ...['--web-port', '43117', '--api-port', '43118', '--pg-port', '43119'],
+  ...['--edge-ports', '43120,43121,43122,43123,43124,43125'],
+]
