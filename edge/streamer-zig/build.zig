@@ -145,6 +145,9 @@ pub fn build(b: *std.Build) void {
             .edge_host => module(b, program.path, target, optimize, &importsOf(m)),
             .any_device => module(b, program.path, plain_target, optimize, &importsOf(plain)),
         };
+        if (std.mem.eql(u8, program.name, "bootfarm-sim")) root.addAnonymousImport("boot_trace_csv", .{
+            .root_source_file = b.path("../../e2e/traces/boot-trace-bios.csv"),
+        });
         // It is sent to every device at every boot.
         if (program.runs_on == .any_device) root.strip = true;
         const exe = b.addExecutable(.{

@@ -21,6 +21,30 @@ pub const Interface = struct {
     }
 };
 
+/// A socket for broadcasts on the interface of this name.
+pub fn openUdpOn(name: []const u8, address: base.Endpoint) OpenError!i32 {
+    var interface: Interface = .{
+        .index = 0,
+        .name_buffer = @splat(0),
+        .name_size = @intCast(name.len),
+        .prefix_size = 0,
+    };
+    @memcpy(interface.name_buffer[0..name.len], name);
+    return openUdp(.{ .address = address, .interface = &interface, .broadcast = true });
+}
+
+/// Begins a connection from `own` or from wherever the system likes; it is made when the socket is writable.
+pub fn connectTcp(own: ?base.Ip4, to: base.Endpoint) OpenError!i32 {
+    const fd = try openSocket(linux.SOCK.STREAM);
+    errdefer sys.close(fd);
+    if (own) |ip| try bind(fd, .{ .ip = ip, .port = 0 });
+    const address = toSockaddr(to);
+    return switch (linux.errno(linux.connect(fd, @ptrCast(&address), @sizeOf(linux.sockaddr.in)))) {
+        .SUCCESS, .INPROGRESS => fd,
+        else => error.SystemCallFailed,
+    };
+}
+
 pub fn isLoopback(ip: base.Ip4) bool {
     return ip.bytes[0] == 127;
 }

@@ -1,7 +1,16 @@
 //! `bootfarm-sim`: simulated devices over real sockets, and the demo's history.
 
 const std = @import("std");
+const boot_command = @import("boot_command.zig");
 const history_command = @import("history_command.zig");
+
+const usage =
+    \\Usage: bootfarm-sim boot|history [options]
+    \\
+    \\  boot      boots simulated devices over real sockets; bootfarm-sim boot --help
+    \\  history   writes generated boots into an edge's report log; bootfarm-sim history --help
+    \\
+;
 
 pub fn main(init: std.process.Init) !u8 {
     const io = init.io;
@@ -11,6 +20,15 @@ pub fn main(init: std.process.Init) !u8 {
     defer errors.interface.flush() catch {};
     if (args.len >= 2 and std.mem.eql(u8, args[1], "history"))
         return history_command.run(io, std.heap.smp_allocator, args[2..], &errors.interface);
-    try errors.interface.writeAll("bootfarm-sim: needs a command: history\n");
+    var out_buffer: [4096]u8 = undefined;
+    var out: std.Io.File.Writer = .initStreaming(.stdout(), io, &out_buffer);
+    defer out.interface.flush() catch {};
+    if (args.len >= 2 and std.mem.eql(u8, args[1], "boot"))
+        return boot_command.run(io, std.heap.smp_allocator, args[2..], &out.interface, &errors.interface);
+    if (args.len == 2 and std.mem.eql(u8, args[1], "--help")) {
+        try out.interface.writeAll(usage);
+        return 0;
+    }
+    try errors.interface.writeAll("bootfarm-sim: needs a command: boot or history; see bootfarm-sim --help\n");
     return 1;
 }

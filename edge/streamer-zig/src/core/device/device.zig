@@ -20,6 +20,7 @@ pub const reads_depth = 4;
 pub const script_size_max = 4096;
 pub const http_attempts_max = 5;
 pub const http_retry_us = std.time.us_per_s;
+pub const http_request_size_max = HttpExchange.request_size_max;
 /// Silence of a connection before it is given up.
 pub const http_idle_us_max = 10 * std.time.us_per_s;
 pub const tftp_attempts_max = 3;
@@ -43,7 +44,7 @@ tftp_server: base.Endpoint = undefined,
 tftp_file_buffer: [wire.dhcp.file_size_max]u8 = undefined,
 tftp_file_size: u8 = 0,
 script_url: script.Url = undefined,
-tftp_packet: ?struct { to: base.Endpoint, bytes: [TftpClient.Buffer.len]u8, size: u16 } = null,
+tftp_packet: ?struct { to: base.Endpoint, bytes: TftpClient.Buffer, size: u16 } = null,
 http: Http = .{},
 script_buffer: [script_size_max]u8 = undefined,
 script_size: u16 = 0,

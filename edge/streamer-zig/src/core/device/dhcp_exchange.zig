@@ -66,7 +66,7 @@ pub fn transmit(exchange: *DhcpExchange, now_us: u64, buffer: *[dhcp.packet_size
         return null;
     }
     const doublings: u6 = @intCast(exchange.attempts);
-    exchange.due_at_us = now_us + (timeout_us_first << doublings);
+    exchange.due_at_us = now_us + (@as(u64, timeout_us_first) << doublings);
     exchange.attempts += 1;
     const packet = exchange.packetNow();
     // Fields of fixed size, far below the limit.

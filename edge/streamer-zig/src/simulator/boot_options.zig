@@ -1,0 +1,171 @@
+//! The command line of `bootfarm-sim boot`.
+
+const std = @import("std");
+const base = @import("base");
+
+pub const devices_max = 4096;
+
+pub const usage =
+    \\Usage: bootfarm-sim boot --server IP [options]
+    \\
+    \\Boots simulated devices through DHCP, TFTP, HTTP and the stream, over real sockets. Without --waves it ends
+    \\when all are ready or have failed, and prints how long each phase took; exit code 0 when all are ready.
+    \\
+    \\  --server IP           the edge; DHCP packets go there unless --interface is given
+    \\  --dhcp-port N         the edge's DHCP port (default 67)
+    \\  --tftp-port N         the edge's TFTP port, which DHCP cannot say (default: the DHCP port and 2)
+    \\  --bind IP             the devices' own address where DHCP offers none (default 127.0.0.1 for a server on
+    \\                        127.0.0.0/8, else none)
+    \\  --interface IF        broadcast DHCP on this interface from port 68; offered addresses are added to it
+    \\                        while the program runs (needs root)
+    \\  --devices N           how many (default 1, at most 4096)
+    \\  --first-mac MAC       of the first device, the others follow (default 02:bf:00:00:00:01)
+    \\  --trace FILE          CSV time_ms,offset,length: the reads of a recorded boot (default: one is built in)
+    \\  --speed X             think times are X times shorter; 0 leaves none (default 1)
+    \\  --breather-ms N       from the last byte for the loader to the stream's hello (default 800)
+    \\  --verify FILE         compare every byte read with this disk file; a wrong one fails the boot
+    \\  --waves               go on until SIGTERM or SIGINT: boot in waves, for ever
+    \\  --wave-size N         devices started together (default 3)
+    \\  --wave-interval-s N   from wave to wave (default 20)
+    \\  --wol-port N          a magic packet to this UDP port (re)starts its device, unless it is in a boot
+    \\  --json                results as JSON lines
+    \\
+;
+
+pub const Options = struct {
+    server: base.Ip4 = .zero,
+    dhcp_port: u16 = 67,
+    tftp_port: ?u16 = null,
+    bind: ?base.Ip4 = null,
+    interface: ?[]const u8 = null,
+    devices: u16 = 1,
+    first_mac: base.Mac = .fromInt(0x02bf00000001),
+    trace: ?[]const u8 = null,
+    speed_per_mille: u32 = 1000,
+    breather_ms: u32 = 800,
+    verify: ?[]const u8 = null,
+    waves: bool = false,
+    wave_size: u16 = 3,
+    wave_interval_s: u32 = 20,
+    wol_port: ?u16 = null,
+    json: bool = false,
+
+    /// What a device has before DHCP.
+    pub fn ownAddress(options: *const Options) ?base.Ip4 {
+        if (options.bind) |ip| return ip;
+        if (options.interface == null and options.server.bytes[0] == 127) return .init(127, 0, 0, 1);
+        return null;
+    }
+
+    pub fn tftpPort(options: *const Options) u16 {
+        return options.tftp_port orelse options.dhcp_port +| 2;
+    }
+};
+
+pub const Problem = struct { argument: []const u8, why: []const u8 };
+pub const Result = union(enum) { options: Options, help, problem: Problem };
+
+/// `args` are those after `boot`.
+pub fn parse(args: []const [:0]const u8) Result {
+    var options: Options = .{};
+    var has_server = false;
+    var index: usize = 0;
+    while (index < args.len) : (index += 1) {
+        const name = args[index];
+        if (std.mem.eql(u8, name, "--help")) return .help;
+        if (std.mem.eql(u8, name, "--waves")) {
+            options.waves = true;
+            continue;
+        }
+        if (std.mem.eql(u8, name, "--json")) {
+            options.json = true;
+            continue;
+        }
+        if (index + 1 == args.len) return problem(name, "is unknown or needs a value");
+        index += 1;
+        has_server = has_server or std.mem.eql(u8, name, "--server");
+        if (!setValue(&options, name, args[index])) return problem(name, "is unknown or its value does not fit");
+    }
+    if (!has_server) return problem("--server", "is missing");
+    const last = @as(u64, options.first_mac.toInt()) + options.devices - 1;
+    if (last > std.math.maxInt(u48)) return problem("--first-mac", "leaves too few addresses for --devices");
+    if (options.ownAddress() == null and options.interface == null)
+        return problem("--bind", "or --interface is needed for a server that is not on loopback");
+    return .{ .options = options };
+}
+
+fn problem(argument: []const u8, why: []const u8) Result {
+    return .{ .problem = .{ .argument = argument, .why = why } };
+}
+
+fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
+    const Name = enum {
+        server,
+        @"dhcp-port",
+        @"tftp-port",
+        bind,
+        interface,
+        devices,
+        @"first-mac",
+        trace,
+        speed,
+        @"breather-ms",
+        verify,
+        @"wave-size",
+        @"wave-interval-s",
+        @"wol-port",
+    };
+    const bare = std.mem.cutPrefix(u8, name, "--") orelse return false;
+    switch (std.meta.stringToEnum(Name, bare) orelse return false) {
+        .server => options.server = base.Ip4.parse(value) catch return false,
+        .bind => options.bind = base.Ip4.parse(value) catch return false,
+        .@"dhcp-port" => options.dhcp_port = number(u16, value, 1, 65535) orelse return false,
+        .@"tftp-port" => options.tftp_port = number(u16, value, 1, 65535) orelse return false,
+        .@"wol-port" => options.wol_port = number(u16, value, 1, 65535) orelse return false,
+        .devices => options.devices = number(u16, value, 1, devices_max) orelse return false,
+        .@"wave-size" => options.wave_size = number(u16, value, 1, devices_max) orelse return false,
+        .@"wave-interval-s" => options.wave_interval_s = number(u32, value, 1, 86_400) orelse return false,
+        .@"breather-ms" => options.breather_ms = number(u32, value, 0, 600_000) orelse return false,
+        .@"first-mac" => {
+            options.first_mac = base.Mac.parse(value) catch return false;
+            return options.first_mac.isDevice();
+        },
+        .speed => {
+            const speed = std.fmt.parseFloat(f64, value) catch return false;
+            if (!(speed >= 0 and speed <= 1_000_000)) return false;
+            options.speed_per_mille = @trunc(speed * 1000);
+        },
+        .interface => {
+            if (value.len == 0 or value.len >= std.os.linux.IFNAMESIZE) return false;
+            options.interface = value;
+        },
+        .trace => options.trace = value,
+        .verify => options.verify = value,
+    }
+    return true;
+}
+
+fn number(comptime T: type, text: []const u8, least: T, most: T) ?T {
+    const value = std.fmt.parseInt(T, text, 10) catch return null;
+    return if (value < least or value > most) null else value;
+}
+
+const testing = std.testing;
+
+test "options are read and what does not fit is named" {
+    const good = parse(&.{ "--server", "127.0.0.1", "--dhcp-port", "10067", "--devices", "6", "--speed", "2.5", "--waves" });
+    try testing.expectEqual(2500, good.options.speed_per_mille);
+    try testing.expectEqual(10069, good.options.tftpPort());
+    try testing.expect(good.options.ownAddress().?.eql(.init(127, 0, 0, 1)));
+    const cases = [_]struct { []const [:0]const u8, []const u8 }{
+        .{ &.{}, "--server" },
+        .{ &.{ "--server", "10.0.0.1" }, "--bind" },
+        .{ &.{"--server"}, "--server" },
+        .{ &.{ "--server", "127.0.0.1", "--devices", "0" }, "--devices" },
+        .{ &.{ "--server", "127.0.0.1", "--speed", "-1" }, "--speed" },
+        .{ &.{ "--server", "127.0.0.1", "--first-mac", "01:00:00:00:00:00" }, "--first-mac" },
+        .{ &.{ "--server", "127.0.0.1", "--x", "1" }, "--x" },
+    };
+    for (cases) |case| try testing.expectEqualStrings(case[1], parse(case[0]).problem.argument);
+    try testing.expect(parse(&.{"--help"}) == .help);
+}
