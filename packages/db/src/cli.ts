@@ -12,12 +12,15 @@ const usage = `node packages/db/src/cli.ts COMMAND
 async function runPostgres(dir: string, port: number): Promise<void> {
   const urlFile = `${dir}.url`
   rmSync(urlFile, { force: true })
+  // A signal that comes while the server starts stops it as soon as it has.
+  const asked = new Promise<void>((resolve) => {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => resolve())
+  })
   const server = await startEmbeddedPostgres({ dir, port })
-  writeFileSync(urlFile, `${server.url('bootfarm')}\n`, { mode: 0o600 })
-  process.stdout.write(`${JSON.stringify({ pid: server.pid, port, urlFile })}\n`)
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
-    process.once(signal, () => void server.stop())
+  asked.then(() => server.stop())
   try {
+    writeFileSync(urlFile, `${server.url('bootfarm')}\n`, { mode: 0o600 })
+    process.stdout.write(`${JSON.stringify({ pid: server.pid, port, urlFile })}\n`)
     await server.ended
   } finally {
     rmSync(urlFile, { force: true })

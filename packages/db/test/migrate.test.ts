@@ -1,0 +1,98 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { migrate } from '../src/migrate.ts'
+import { createTestDatabase, type TestDatabase } from './test-database.ts'
+
+const prismaScript = fileURLToPath(new URL('../../../scripts/prisma.mjs', import.meta.url))
+let database: TestDatabase
+let folder: string
+
+beforeAll(async () => {
+  database = await createTestDatabase(inject('templateUrl'))
+  folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-migrations-'))
+})
+afterAll(async () => {
+  await database.drop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function prisma(...args: string[]) {
+  return promisify(execFile)(process.execPath, [prismaScript, ...args], {
+    env: { ...process.env, DATABASE_URL: database.url },
+  })
+}
+
+function writeMigration(name: string, sql: string): void {
+  mkdirSync(path.join(folder, name), { recursive: true })
+  writeFileSync(path.join(folder, name, 'migration.sql'), sql)
+}
+
+function emptyDatabaseUrl(name: string): string {
+  const url = new URL(inject('templateUrl'))
+  url.pathname = `/${name}`
+  return url.toString()
+}
+
+async function query(url: string, sql: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return (await client.query(sql)).rows
+  } finally {
+    await client.end()
+  }
+}
+
+describe('migrations', () => {
+  test('give what the schema says', async () => {
+    const diff = [
+      'migrate',
+      'diff',
+      '--from-config-datasource',
+      '--to-schema',
+      'prisma/schema',
+      '--exit-code',
+    ]
+    const { stdout } = await prisma(...diff)
+    expect(stdout).toContain('No difference detected')
+  })
+
+  test('are recorded as the Prisma CLI records them', async () => {
+    const { stdout } = await prisma('migrate', 'status')
+    expect(stdout).toContain('Database schema is up to date')
+  })
+
+  test('make the database, apply each once, and two programs at once do not meet', async () => {
+    writeMigration('1_first', 'create table a (x int); insert into a values (1);')
+    writeMigration('2_second', 'insert into a values (2);')
+    const url = emptyDatabaseUrl('made_by_migrate')
+    const applied = await Promise.all([migrate(url, folder), migrate(url, folder)])
+    expect(applied.flat().sort()).toEqual(['1_first', '2_second'])
+    expect(await query(url, 'select x from a order by x')).toEqual([{ x: 1 }, { x: 2 }])
+    expect(await migrate(url, folder)).toEqual([])
+  })
+
+  test('one that fails changes nothing, and the next start refuses to go on', async () => {
+    writeMigration('1_first', 'create table a (x int); insert into a values (1);')
+    writeMigration('2_second', 'insert into a values (2); insert into absent values (1);')
+    const url = emptyDatabaseUrl('failed_migration')
+    await expect(migrate(url, folder)).rejects.toThrow(/Migration 2_second failed.*absent/)
+    expect(await query(url, 'select x from a')).toEqual([{ x: 1 }])
+    await expect(migrate(url, folder)).rejects.toThrow(/2_second failed earlier/)
+  })
+
+  test('one that was edited after it was applied is refused', async () => {
+    writeMigration('1_first', 'create table a (x int);')
+    rmSync(path.join(folder, '2_second'), { recursive: true, force: true })
+    const url = emptyDatabaseUrl('edited_migration')
+    await migrate(url, folder)
+    writeMigration('1_first', 'create table a (x bigint);')
+    await expect(migrate(url, folder)).rejects.toThrow(/1_first was edited/)
+  })
+})

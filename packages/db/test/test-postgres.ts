@@ -1,0 +1,44 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { startEmbeddedPostgres } from '../src/embedded-postgres.ts'
+import { migrate } from '../src/migrate.ts'
+
+/** A folder that the account PostgreSQL runs as can reach. */
+export function makeReachableFolder(): string {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-db-'))
+  chmodSync(folder, 0o755)
+  return folder
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer()
+    server.once('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address()
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
+    })
+  })
+}
+
+export async function startTestPostgres() {
+  const folder = makeReachableFolder()
+  const server = await startEmbeddedPostgres({
+    dir: path.join(folder, 'cluster'),
+    port: await freePort(),
+    // The run's data is thrown away: nothing needs to reach the disk.
+    settings: { fsync: 'off', synchronous_commit: 'off', max_connections: '200' },
+  })
+  const templateUrl = server.url('bootfarm_template')
+  await migrate(templateUrl)
+  return {
+    server,
+    templateUrl,
+    async stop() {
+      await server.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
