@@ -1,13 +1,6 @@
 import type { TestProject } from 'vitest/node'
 import { startTestPostgres } from './test-postgres.ts'
 
-declare module 'vitest' {
-  interface ProvidedContext {
-    /** Of the run's PostgreSQL, for the database `bootfarm_template`. */
-    templateUrl: string
-  }
-}
-
 /** One PostgreSQL for a run, with a migrated database that each test file copies. */
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const server = await startTestPostgres()

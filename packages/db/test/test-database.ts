@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Of the run's PostgreSQL, for the database `bootfarm_template`. */
+    templateUrl: string
+  }
+}
+
 export interface TestDatabase {
   url: string
   drop(): Promise<void>

@@ -24,28 +24,30 @@ export async function readStateContent(
   { organizationId, edgeId, siteId }: AuthenticatedEdge,
   now: Date,
 ): Promise<StateContent> {
-  const [organization, site, vdisks, devices, powerOns] = await Promise.all([
-    db.organization.findUniqueOrThrow({ where: { id: organizationId }, select: { stateIncarnation: true } }),
-    db.site.findUniqueOrThrow({
-      where: { organizationId_id: { organizationId, id: siteId } },
-      select: { name: true, unknownDevices: true },
-    }),
-    db.vdisk.findMany({
-      where: { organizationId, collections: { some: { organizationId, siteId } } },
-      orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
-      select: { id: true, name: true, versions: { orderBy: { number: 'desc' }, select: versionSelect } },
-    }),
-    db.device.findMany({
-      where: { organizationId, siteId },
-      orderBy: [{ name: 'asc' }, { id: 'asc' }],
-      select: { id: true, name: true, mac: true, enabled: true, collection: { select: { vdiskId: true } } },
-    }),
-    db.powerOn.findMany({
-      where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
-      orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
-      select: { id: true, deviceId: true, device: { select: { mac: true } } },
-    }),
-  ])
+  // One after the other: a transaction is one connection.
+  const organization = await db.organization.findUniqueOrThrow({
+    where: { id: organizationId },
+    select: { stateIncarnation: true },
+  })
+  const site = await db.site.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: siteId } },
+    select: { name: true, unknownDevices: true },
+  })
+  const vdisks = await db.vdisk.findMany({
+    where: { organizationId, collections: { some: { organizationId, siteId } } },
+    orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+    select: { id: true, name: true, versions: { orderBy: { number: 'desc' }, select: versionSelect } },
+  })
+  const devices = await db.device.findMany({
+    where: { organizationId, siteId },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    select: { id: true, name: true, mac: true, enabled: true, collection: { select: { vdiskId: true } } },
+  })
+  const powerOns = await db.powerOn.findMany({
+    where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
+    orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+    select: { id: true, deviceId: true, device: { select: { mac: true } } },
+  })
   const newestVersionOf = new Map(vdisks.map((vdisk) => [vdisk.id, vdisk.versions[0]?.id]))
   return {
     schema: 1,

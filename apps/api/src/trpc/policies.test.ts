@@ -1,0 +1,107 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
+import { startTestApi, type TestApi } from '../../test/test-api.ts'
+import { callProcedure } from '../../test/test-client.ts'
+import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
+import { type Role, roleAllows } from '../domain/actor.ts'
+import { procedurePolicies } from './policies.ts'
+
+/** For each procedure, what to call it with: the name of its id where it takes one, and an id of the tenant's own. */
+interface Sample {
+  idName?: string
+  ownId?: (tenant: TestTenant & { edgeId: string; bootId: string }) => string
+}
+const samples: Record<string, Sample> = {
+  'session.me': {},
+  'farm.list': {},
+  'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
+  'site.list': {},
+  'site.get': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'edge.list': {},
+  'edge.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
+  'edge.createJoinToken': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'collection.list': {},
+  'device.list': {},
+  'device.get': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
+  'device.bootAgain': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
+  'boot.list': {},
+  'boot.get': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
+  'boot.onChange': {},
+  'vdisk.list': {},
+  'vdisk.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
+}
+
+let api: TestApi
+let tenant: TestTenant & { edgeId: string; bootId: string }
+const cookies = new Map<string, string>()
+
+beforeAll(async () => {
+  api = await startTestApi()
+  const rows = await createTenant(api, 'own')
+  const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
+  const bootId = randomUUID()
+  await edge.reports(1, bootReports(1, [bootWith({ id: bootId, mac: rows.macs[0] ?? '' })]))
+  tenant = { ...rows, edgeId: edge.edgeId, bootId }
+  const other = await createTenant(api, 'other')
+  for (const role of ['viewer', 'operator', 'admin', 'owner'] as const)
+    cookies.set(role, await signInAs(api, rows.organizationId, role))
+  cookies.set('other organization', await signInAs(api, other.organizationId, 'owner'))
+  cookies.set('without membership', await signInAs(api, other.organizationId, null))
+})
+afterAll(() => api.close())
+
+const procedures = procedurePolicies()
+
+function call(procedure: (typeof procedures)[number], who: string, id?: string) {
+  const idName = samples[procedure.path]?.idName
+  const takesNothing = procedure.path === 'session.me' || procedure.path === 'boot.onChange'
+  const input = idName ? { [idName]: id } : takesNothing ? undefined : {}
+  return callProcedure(api, { path: procedure.path, type: procedure.type, input, cookie: cookies.get(who) })
+}
+
+const ownIdOf = (path: string) => samples[path]?.ownId?.(tenant)
+
+test('every procedure has a sample here', () => {
+  expect(Object.keys(samples).sort()).toEqual(procedures.map(({ path }) => path).sort())
+})
+
+test('an API with a procedure without a policy does not start', () => {
+  const open = { _def: { procedures: { 'a.b': { _def: { type: 'query' } } } } }
+  expect(() => procedurePolicies(open)).toThrow('The procedure a.b has no policy')
+})
+
+describe.each(procedures)('$path', (procedure) => {
+  const { path, policy } = procedure
+  const takesId = samples[path]?.idName !== undefined
+
+  test.each(['anonymous', 'without membership'])('is closed to %s, whatever the input', async (who) => {
+    for (const id of [ownIdOf(path), randomUUID(), 'no id']) {
+      const answer = await call(procedure, who, id)
+      expect([answer.status, answer.code]).toEqual([401, 'unauthenticated'])
+    }
+  })
+
+  test.each(['viewer', 'operator', 'admin', 'owner'])('does for %s what its policy says', async (who) => {
+    const answer = await call(procedure, who, ownIdOf(path))
+    if (roleAllows(who as Role, policy.minimumRole)) expect(answer.status).toBe(200)
+    else expect([answer.status, answer.code]).toEqual([403, 'forbidden'])
+  })
+
+  test('shows another organization nothing', async () => {
+    const foreign = await call(procedure, 'other organization', ownIdOf(path))
+    for (const id of [tenant.farmId, tenant.siteId, tenant.edgeId, tenant.bootId, ...tenant.deviceIds])
+      expect(foreign.text).not.toContain(id)
+    if (!takesId) return
+    const absent = await call(procedure, 'other organization', randomUUID())
+    expect([foreign.status, foreign.code]).toEqual([404, 'not_found'])
+    expect(foreign.text).toBe(absent.text)
+  })
+
+  if (!takesId) return
+  test('refuses an id that is none', async () => {
+    const answer = await call(procedure, 'owner', '1 or 1=1')
+    expect([answer.status, answer.code]).toEqual([400, 'invalid'])
+    expect(answer.text).not.toMatch(/stack|node_modules|\.ts/)
+  })
+})

@@ -1,0 +1,164 @@
+import { randomBytes } from 'node:crypto'
+import type { BootReport, EnrolRequest, EnrolResponse, Heartbeat, Report } from '@bootfarm/proto/uplink'
+import { publicKeyOf, signText, uplinkSignedText } from '@bootfarm/proto/uplink-signature'
+
+export interface UplinkAnswer {
+  status: number
+  /** Null where the answer has no body. */
+  body: Record<string, unknown> | null
+}
+
+interface SendOptions {
+  method: 'GET' | 'POST'
+  path: string
+  body?: string
+  /** In place of the right ones. */
+  headers?: Record<string, string>
+  signal?: AbortSignal
+}
+
+/** The uplink's edge side, as packages/proto/UPLINK.md says, for tests. */
+export class EdgeClient {
+  readonly #url: string
+  readonly seed: Uint8Array
+  edgeId = '-'
+  bootEpoch = 1
+  counter = 0
+
+  constructor(url: string, seed: Uint8Array = randomBytes(32)) {
+    this.#url = url
+    this.seed = seed
+  }
+
+  /** Enrols and takes the identity over; throws unless it went well. */
+  static async enrolled(url: string, joinToken: string): Promise<EdgeClient> {
+    const edge = new EdgeClient(url)
+    const { status, body } = await edge.enrol(joinToken)
+    if (status !== 201) throw new Error(`enrolment answered ${status}: ${JSON.stringify(body)}`)
+    edge.edgeId = (body as unknown as EnrolResponse).edgeId
+    return edge
+  }
+
+  enrol(joinToken: string, changes: Partial<EnrolRequest> = {}): Promise<UplinkAnswer> {
+    const request: EnrolRequest = {
+      version: 1,
+      joinToken,
+      publicKey: publicKeyOf(this.seed),
+      agentVersion: '0.1.0',
+      arch: 'x86_64',
+      hostname: 'edge-1',
+      ...changes,
+    }
+    const path = '/edge/v1/enrol'
+    const body = JSON.stringify(request)
+    const facts = { method: 'POST', path, edgeId: '-', bootEpoch: 0, counter: 0, body: Buffer.from(body) }
+    const headers = signatureHeaders('-', 0, {
+      counter: 0,
+      signature: signText(uplinkSignedText(facts), this.seed),
+    })
+    return this.#fetch({ method: 'POST', path, body, headers })
+  }
+
+  state(after: string, waitMs: number, signal?: AbortSignal): Promise<UplinkAnswer> {
+    const path = `/edge/v1/state?after=${after}&waitMs=${waitMs}`
+    return this.send({ method: 'GET', path, ...(signal ? { signal } : {}) })
+  }
+
+  reports(fromSeq: number, reports: Report[], bootEpoch = this.bootEpoch): Promise<UplinkAnswer> {
+    return this.send({
+      method: 'POST',
+      path: '/edge/v1/reports',
+      body: JSON.stringify({ bootEpoch, fromSeq, reports }),
+    })
+  }
+
+  heartbeat(changes: Partial<Heartbeat> = {}): Promise<UplinkAnswer> {
+    return this.send({
+      method: 'POST',
+      path: '/edge/v1/heartbeat',
+      body: JSON.stringify(heartbeatWith(changes)),
+    })
+  }
+
+  /** Signs with the next counter and sends. */
+  send(options: SendOptions): Promise<UplinkAnswer> {
+    this.counter += 1
+    return this.#fetch({ ...options, headers: { ...this.#sign(options), ...options.headers } })
+  }
+
+  #sign({ method, path, body = '' }: SendOptions): Record<string, string> {
+    const { edgeId, bootEpoch, counter } = this
+    const text = uplinkSignedText({ method, path, edgeId, bootEpoch, counter, body: Buffer.from(body) })
+    return signatureHeaders(edgeId, bootEpoch, { counter, signature: signText(text, this.seed) })
+  }
+
+  async #fetch({ method, path, body, headers, signal }: SendOptions): Promise<UplinkAnswer> {
+    const answer = await fetch(this.#url + path, {
+      method,
+      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      ...(body === undefined ? {} : { body }),
+      ...(signal ? { signal } : {}),
+    })
+    const text = await answer.text()
+    return { status: answer.status, body: text ? JSON.parse(text) : null }
+  }
+}
+
+function signatureHeaders(
+  edgeId: string,
+  bootEpoch: number,
+  { counter, signature }: { counter: number; signature: string },
+): Record<string, string> {
+  return {
+    'bootfarm-edge': edgeId,
+    'bootfarm-epoch': String(bootEpoch),
+    'bootfarm-counter': String(counter),
+    'bootfarm-signature': signature,
+  }
+}
+
+export function heartbeatWith(changes: Partial<Heartbeat> = {}): Heartbeat {
+  return {
+    agentVersion: '0.1.0',
+    arch: 'x86_64',
+    uptimeMs: 5_000,
+    clockUnixMs: 1_795_000_000_000,
+    devicesBooting: 0,
+    reportBacklog: 0,
+    state: { incarnation: 0, counter: 0 },
+    ignored: {},
+    ...changes,
+  }
+}
+
+const phase = {
+  source: 'observed' as const,
+  bytesIn: 100,
+  bytesOut: 1_000,
+  packetsIn: 1,
+  packetsOut: 2,
+  retries: 1,
+  missingFragments: 0,
+  reads: 0,
+}
+
+/** A boot that became ready after 3 s, unless changed. */
+export function bootWith(changes: Partial<BootReport> & { id: string; mac: string }): BootReport {
+  return {
+    revision: 1,
+    simulated: true,
+    generated: false,
+    startedUnixMs: Date.parse('2026-11-20T11:59:00Z'),
+    reconnects: 0,
+    phases: [
+      { ...phase, name: 'dhcp', startUs: 0, durationUs: 1_000_000 },
+      { ...phase, name: 'stage2', startUs: 1_000_000, durationUs: 2_000_000 },
+    ],
+    outcome: { kind: 'ready' },
+    ...changes,
+  }
+}
+
+export function bootReports(fromSeq: number, boots: BootReport[]): Report[] {
+  return boots.map((boot, index) => ({ seq: fromSeq + index, type: 'boot' as const, boot }))
+}

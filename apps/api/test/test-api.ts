@@ -1,0 +1,72 @@
+import type { AddressInfo } from 'node:net'
+import { createDb, type Db } from '@bootfarm/db'
+import { createTestDatabase } from '@bootfarm/db/testing'
+import type { FastifyInstance } from 'fastify'
+import { inject } from 'vitest'
+import { createServer } from '../src/server.ts'
+import { type Notifications, openNotifications } from '../src/services/notifications.ts'
+
+const webUrl = 'http://localhost:3000'
+export const testSecret = 'a secret of at least 32 characters'
+export const testOrigin = webUrl
+
+/** The API on a port of its own, over a database of its own, with a clock that stands until it is moved. */
+export interface TestApi {
+  app: FastifyInstance
+  db: Db
+  databaseUrl: string
+  url: string
+  clock: { now: Date; advance(ms: number): void; read(): Date }
+  /** Resolves when somebody listens for the next time: an edge's long poll, a subscription. */
+  nextListener(): Promise<void>
+  close(): Promise<void>
+}
+
+export async function startTestApi(): Promise<TestApi> {
+  const database = await createTestDatabase(inject('templateUrl'))
+  const db = createDb(database.url)
+  const clock = {
+    now: new Date('2026-11-20T12:00:00Z'),
+    advance(ms: number) {
+      clock.now = new Date(clock.now.getTime() + ms)
+    },
+    read: () => clock.now,
+  }
+  const notifications = await openNotifications(database.url)
+  let announce = () => {}
+  const observed: Notifications = {
+    subscribe(payload, wake) {
+      announce()
+      return notifications.subscribe(payload, wake)
+    },
+    close: () => notifications.close(),
+  }
+  const app = await createServer({
+    db,
+    notifications: observed,
+    clock: clock.read,
+    webUrl,
+    secret: testSecret,
+    logLevel: 'silent',
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  return {
+    app,
+    db,
+    databaseUrl: database.url,
+    url: `http://127.0.0.1:${port}`,
+    clock,
+    nextListener() {
+      return new Promise((resolve) => {
+        announce = resolve
+      })
+    },
+    async close() {
+      await app.close()
+      await notifications.close()
+      await db.$disconnect()
+      await database.drop()
+    },
+  }
+}

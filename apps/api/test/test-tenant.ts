@@ -1,0 +1,94 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { createAuth } from '../src/auth/auth.ts'
+import { ensureUser } from '../src/auth/create-user.ts'
+import type { Role } from '../src/domain/actor.ts'
+import { createJoinToken } from '../src/services/edge/create-join-token.ts'
+import { createOrganization } from '../src/services/organization/create-organization.ts'
+import { type TestApi, testOrigin, testSecret } from './test-api.ts'
+
+/** An organization with one of everything, and six devices. */
+export interface TestTenant {
+  organizationId: string
+  farmId: string
+  siteId: string
+  collectionId: string
+  vdiskId: string
+  versionId: string
+  deviceIds: string[]
+  macs: string[]
+}
+
+export async function createTenant(api: TestApi, slug: string): Promise<TestTenant> {
+  const { db } = api
+  const context = { db, clock: api.clock.read }
+  const organizationId = await createOrganization(context, { slug, name: `Organization ${slug}` })
+  const farm = await db.farm.create({ data: { organizationId, name: `Farm of ${slug}` } })
+  const vdisk = await db.vdisk.create({ data: { organizationId, farmId: farm.id, name: 'Linux' } })
+  const version = await db.vdiskVersion.create({
+    data: {
+      organizationId,
+      vdiskId: vdisk.id,
+      number: 1,
+      sizeBytes: 419_430_400,
+      diskPath: 'a/1/disk.raw',
+      kernelPath: 'a/1/kernel',
+      initrdPath: 'a/1/initrd',
+      commandLine: 'quiet',
+    },
+  })
+  const site = await db.site.create({
+    data: { organizationId, farmId: farm.id, name: `Site of ${slug}`, timeZone: 'Europe/Berlin' },
+  })
+  const collection = await db.collection.create({
+    data: { organizationId, siteId: site.id, name: 'Lab', vdiskId: vdisk.id },
+  })
+  const macs = [1, 2, 3, 4, 5, 6].map((number) => `02:bf:00:00:00:0${number}`)
+  const deviceIds: string[] = []
+  for (const [index, mac] of macs.entries()) {
+    const place = { organizationId, siteId: site.id, collectionId: collection.id }
+    const device = await db.device.create({ data: { ...place, mac, name: `pc-0${index + 1}` } })
+    deviceIds.push(device.id)
+  }
+  return {
+    organizationId,
+    farmId: farm.id,
+    siteId: site.id,
+    collectionId: collection.id,
+    vdiskId: vdisk.id,
+    versionId: version.id,
+    deviceIds,
+    macs,
+  }
+}
+
+export async function makeJoinToken(api: TestApi, { organizationId, siteId }: TestTenant): Promise<string> {
+  const context = { db: api.db, clock: api.clock.read }
+  const { token } = await createJoinToken(context, { organizationId, siteId, createdByUserId: null })
+  return token
+}
+
+/** Makes a person with this role, signs in over HTTP, and returns the cookie. Null role: no membership. */
+export async function signInAs(api: TestApi, organizationId: string, role: Role | null): Promise<string> {
+  const auth = createAuth({ db: api.db, webUrl: testOrigin, secret: testSecret })
+  const person = {
+    name: `A ${role ?? 'guest'}`,
+    email: `${randomUUID()}@example.test`,
+    password: randomBytes(12).toString('hex'),
+  }
+  const userId = await ensureUser(auth, person)
+  if (role) await api.db.membership.create({ data: { organizationId, userId, role } })
+  const answer = await signIn(api, person)
+  if (!answer.ok) throw new Error(`sign-in answered ${answer.status}: ${await answer.text()}`)
+  return answer.headers
+    .getSetCookie()
+    .map((cookie) => cookie.split(';')[0])
+    .join('; ')
+}
+
+export function signIn(api: TestApi, person: { email: string; password: string }): Promise<Response> {
+  return fetch(`${api.url}/api/auth/sign-in/email`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', origin: testOrigin },
+    body: JSON.stringify({ email: person.email, password: person.password }),
+  })
+}
