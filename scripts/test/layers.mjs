@@ -87,6 +87,11 @@ async function zigTrack(layer, zig) {
     return { output: `the canary was not caught\n${output}`, ...oneCheck(code !== 0) }
   })
   await layer('fuzz', 60, checked('fuzz', '--', '--seed', '1', '--cases', String(fuzzCases)))
+  await layer('fuzz-canary', 30, async () => {
+    const { code, output } = await build('fuzz', '--', '--seed', '1', '--cases', '2000', '--canary')
+    const caught = code !== 0 && output.includes('violated:')
+    return { output: `the canary was not caught\n${output}`, ...oneCheck(caught) }
+  })
 }
 
 async function typescriptTrack(layer, scratch) {

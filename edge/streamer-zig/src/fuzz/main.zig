@@ -26,6 +26,7 @@ const targets = [_]Target{
     .{ .name = "http", .run = @import("http_target.zig").parser },
     .{ .name = "dhcp-service", .run = @import("dhcp_target.zig").service, .weight = 32 },
     .{ .name = "tftp-server", .run = @import("tftp_target.zig").server, .weight = 32 },
+    .{ .name = "stream-server", .run = @import("stream_server_target.zig").server, .weight = 32 },
 };
 
 const Options = struct {

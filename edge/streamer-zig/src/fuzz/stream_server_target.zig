@@ -1,0 +1,222 @@
+//! The edge's side of the stream, under a model of which boot token was bought by whom.
+
+const std = @import("std");
+const base = @import("base");
+const stream = @import("wire").stream;
+const StreamServer = @import("core").StreamServer;
+const fuzz_case = @import("case.zig");
+const Case = fuzz_case.Case;
+const Violation = fuzz_case.Violation;
+const expect = fuzz_case.expect;
+const Endpoint = base.Endpoint;
+
+const sessions_max = 3;
+const device_count = 5;
+const packets_per_case = 48;
+const disk_size = 300 * 1024;
+const second = std.time.us_per_s;
+
+/// One device, its boot, and what the server told it.
+const Device = struct {
+    from: Endpoint,
+    boot_id: base.Uuid,
+    token: [16]u8,
+    cookie: [32]u8 = @splat(0),
+    session_id: u64 = 1,
+    version_tag: u64 = 0,
+    /// The hello that the token opened a session for.
+    token_nonce: ?[16]u8 = null,
+};
+
+const Model = struct {
+    devices: [device_count]Device,
+
+    fn init(prng: *base.Prng) Model {
+        var model: Model = .{ .devices = undefined };
+        for (&model.devices, 0..) |*device, index| {
+            device.* = .{
+                .from = .{ .ip = .init(10, 0, 0, 1), .port = @intCast(1000 + index) },
+                .boot_id = .fromBytes(@splat(@intCast(index + 1))),
+                .token = undefined,
+            };
+            prng.fill(&device.token);
+        }
+        return model;
+    }
+
+    /// What the edge knows of a claim's boot: some boots do not exist.
+    fn grantOf(model: *const Model, boot_id: base.Uuid) StreamServer.Grant {
+        for (&model.devices) |*device| if (device.boot_id.eql(boot_id)) return .{ .boot = .{
+            .token = device.token,
+            .token_nonce = device.token_nonce,
+            .version_id = boot_id,
+            .disk_size = disk_size,
+        } };
+        return .unknown;
+    }
+};
+
+pub fn server(case: *Case) Violation!bool {
+    const prng = &case.prng;
+    var machine = StreamServer.init(case.gpa, .{
+        .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
+        .sessions_max = sessions_max,
+        .session_idle_us = 20 * second,
+    }) catch return fuzz_case.violated("a server of this size can be made");
+    defer machine.deinit(case.gpa);
+    var model: Model = .init(prng);
+    var now_us: u64 = 100 * second;
+    var has_read = false;
+    for (0..packets_per_case) |_| {
+        now_us += prng.below(if (prng.chance(1, 16)) 60 * second else second);
+        const device = &model.devices[@intCast(prng.below(device_count))];
+        var list: stream.RangeList = .{};
+        var buffer: [1024]u8 = undefined;
+        const bytes = stream.emit(makePacket(case, device, &list), &buffer);
+        const datagram = if (prng.chance(1, 8)) case.mutate(&buffer, bytes.len) else bytes;
+        has_read = try exchange(&machine, &model, device, now_us, datagram) or has_read;
+        if (prng.chance(1, 8)) machine.expire(now_us);
+        try expect(machine.session_count <= sessions_max, "the table of sessions is bounded");
+    }
+    return has_read;
+}
+
+fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) stream.Packet {
+    const prng = &case.prng;
+    const request_id = prng.nextU32();
+    switch (prng.below(4)) {
+        0, 1 => return .{ .body = .{ .hello = .{
+            .client_nonce = @splat(@intCast(prng.below(2))),
+            .cookie = device.cookie,
+            .kind = if (prng.chance(3, 4)) .token else .resumption,
+            .boot_id = device.boot_id.bytes,
+            .proof = (if (prng.chance(3, 4)) device.token else @as([16]u8, @splat(case.byte()))) ++
+                @as([16]u8, @splat(0)),
+            .fragment_size_max = @intCast(prng.between(512, stream.fragment_size_max)),
+        } } },
+        2 => {
+            if (prng.chance(1, 2)) makeRanges(prng, list);
+            const read: stream.Read = .{
+                .version_tag = device.version_tag,
+                .offset = prng.below(disk_size / 512 + 8) * 512,
+                .length = @intCast(prng.between(1, 200) * 512),
+                .attempt = @intCast(prng.below(2)),
+                .ranges = list.view(),
+            };
+            return .{
+                .session_id = device.session_id,
+                .request_id = request_id,
+                .body = .{ .read = read },
+            };
+        },
+        else => return .{ .session_id = device.session_id, .request_id = request_id, .body = .{
+            .ready = .{ .outcome = .ready, .uptime_us = prng.nextU64() },
+        } },
+    }
+}
+
+fn makeRanges(prng: *base.Prng, list: *stream.RangeList) void {
+    var next: u64 = 0;
+    for (0..@intCast(prng.between(1, 4))) |_| {
+        const first = next + prng.below(10);
+        const count = prng.between(1, 10);
+        next = first + count + 1;
+        list.append(.{
+            .first_fragment = @intCast(first),
+            .fragment_count = @intCast(count),
+        }) catch unreachable;
+    }
+}
+
+/// True when the datagram was a READ that is answered with bytes.
+fn exchange(
+    machine: *StreamServer,
+    model: *Model,
+    device: *Device,
+    now_us: u64,
+    datagram: []const u8,
+) Violation!bool {
+    var reply: StreamServer.ReplyBuffer = undefined;
+    switch (machine.receive(now_us, device.from, datagram, &reply)) {
+        .ignored => return false,
+        .reply => |bytes| {
+            try expect(bytes.len <= datagram.len, "an answer is not longer than its request");
+            const packet = stream.parse(bytes) catch
+                return fuzz_case.violated("an answer can be parsed");
+            if (packet.body == .cookie) device.cookie = packet.body.cookie.cookie;
+            return false;
+        },
+        .admit => |claim| {
+            const grant = model.grantOf(claim.boot_id);
+            const admission = machine.admit(now_us, claim, grant, &reply);
+            try checkAdmission(model, device, &claim, &admission, datagram.len);
+            return false;
+        },
+        .read => |read| {
+            try checkRead(device, &read);
+            return true;
+        },
+        .ready => |ready| {
+            try expect(ready.reply.len <= datagram.len, "READY_ACK is short");
+            return false;
+        },
+    }
+}
+
+fn checkAdmission(
+    model: *Model,
+    device: *Device,
+    claim: *const StreamServer.Claim,
+    admission: *const StreamServer.Admission,
+    request_size: usize,
+) Violation!void {
+    if (admission.reply) |bytes| {
+        try expect(bytes.len <= request_size, "WELCOME is not longer than HELLO");
+        const packet = stream.parse(bytes) catch
+            return fuzz_case.violated("an admission can be parsed");
+        if (packet.body == .welcome) {
+            device.session_id = packet.session_id;
+            device.version_tag = packet.body.welcome.version_tag;
+        }
+    }
+    switch (admission.outcome) {
+        .opened => {
+            const owner = ownerOf(model, claim.boot_id) orelse
+                return fuzz_case.violated("only a known boot opens a session");
+            try expect(claim.kind == .token, "a session is opened by a token");
+            const is_token = std.mem.eql(u8, claim.proof[0..16], &owner.token);
+            try expect(is_token, "only the right token opens a session");
+            const nonce = owner.token_nonce orelse claim.client_nonce;
+            const is_same = std.mem.eql(u8, &nonce, &claim.client_nonce);
+            try expect(is_same, "a token is bought by one hello");
+            owner.token_nonce = claim.client_nonce;
+        },
+        // Nobody here knows a resume secret.
+        .resumed => try expect(claim.kind == .token, "nobody resumes without the secret"),
+        .repeated, .token_refused, .version_missing, .busy, .stale => {},
+    }
+}
+
+fn ownerOf(model: *Model, boot_id: base.Uuid) ?*Device {
+    for (&model.devices) |*device| if (device.boot_id.eql(boot_id)) return device;
+    return null;
+}
+
+fn checkRead(device: *const Device, read: *const StreamServer.ReadRequest) Violation!void {
+    try expect(read.to.eql(device.from), "bytes go to the address that asked");
+    try expect(read.offset + read.length <= disk_size, "a read lies within the disk");
+    var bytes: u64 = 0;
+    var packets: u64 = 0;
+    var fragments = read.fragments();
+    while (fragments.next()) |fragment| {
+        try expect(fragment.length > 0, "a fragment is not empty");
+        try expect(fragment.length <= read.fragment_size, "a fragment fits its packet");
+        try expect(fragment.offset >= read.offset, "a fragment begins within its read");
+        const end = fragment.offset + fragment.length;
+        try expect(end <= read.offset + read.length, "a fragment ends within its read");
+        bytes += fragment.length;
+        packets += 1;
+    }
+    try expect(bytes == read.bytes_out, "the bytes announced are the bytes sent");
+    try expect(packets == read.packets_out, "the packets announced are the packets sent");
+}
