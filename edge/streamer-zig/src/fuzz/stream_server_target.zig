@@ -72,7 +72,13 @@ pub fn server(case: *Case) Violation!bool {
         const device = &model.devices[@intCast(prng.below(device_count))];
         var list: stream.RangeList = .{};
         var buffer: [1024]u8 = undefined;
-        const bytes = stream.emit(makePacket(case, device, &list), &buffer);
+        var packet = makePacket(case, device, &list);
+        const other = &model.devices[@intCast(prng.below(device_count))];
+        if (packet.session_id != 0 and prng.chance(1, 8)) {
+            packet.session_id = other.session_id;
+            if (packet.body == .read) packet.body.read.version_tag = other.version_tag;
+        }
+        const bytes = stream.emit(packet, &buffer);
         const datagram = if (prng.chance(1, 8)) case.mutate(&buffer, bytes.len) else bytes;
         has_read = try exchange(&machine, &model, device, now_us, datagram) or has_read;
         if (prng.chance(1, 8)) machine.expire(now_us);
@@ -204,6 +210,8 @@ fn ownerOf(model: *Model, boot_id: base.Uuid) ?*Device {
 
 fn checkRead(device: *const Device, read: *const StreamServer.ReadRequest) Violation!void {
     try expect(read.to.eql(device.from), "bytes go to the address that asked");
+    const is_own = read.session_id == device.session_id;
+    try expect(is_own, "a session is served to its own address only");
     try expect(read.offset + read.length <= disk_size, "a read lies within the disk");
     var bytes: u64 = 0;
     var packets: u64 = 0;
