@@ -20,7 +20,7 @@ export function FilterBar({
     <search className="grid grid-cols-2 items-center gap-2 sm:flex sm:flex-wrap" aria-label="Filters">
       {children}
       {onClear && (
-        <Button look="bare" onClick={onClear}>
+        <Button look="bare" onClick={onClear} className="justify-self-start">
           <Icon name="close" size={12} /> Clear
         </Button>
       )}

@@ -4,6 +4,8 @@ import { LoadingState, Skeleton } from './states'
 
 export interface Column<Row> {
   title: string
+  /** What a short title stands for. */
+  meaning?: string
   cell: (row: Row) => ReactNode
   /** Numbers stand right. */
   align?: 'right'
@@ -40,8 +42,12 @@ interface TableProps<Row> {
 /** Rows of 40 px; the first column names the row and is its header. */
 export function Table<Row>({ label, columns, rows, rowKey }: TableProps<Row>) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling region must be reachable by keyboard
-    <section aria-label={label} tabIndex={0} className="overflow-x-auto rounded-b-lg">
+    <section
+      aria-label={label}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+      tabIndex={0}
+      className="relative overflow-x-auto rounded-b-lg -outline-offset-2"
+    >
       <table className="w-full text-left text-sm">
         <caption className="sr-only">{label}</caption>
         <TableHead columns={columns} />
@@ -76,6 +82,7 @@ function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
           <th
             key={column.title}
             scope="col"
+            title={column.meaning}
             className={classNames(
               'h-8 whitespace-nowrap font-medium text-ink-faint text-xs',
               cellClass(column),

@@ -1,6 +1,5 @@
 /** One sentence for people out of whatever a query threw. */
 export function readableError(error: unknown): string {
-  if (errorCode(error) === 'NOT_FOUND') return 'It does not exist, or it belongs to another organization.'
   if (error instanceof TypeError || isUnreachable(error))
     return 'The API does not answer. It is asked again when you try again.'
   if (error instanceof Error && error.message !== '') return error.message

@@ -1,5 +1,5 @@
-import { bootPhaseText } from '@bootfarm/proto/boot-phases'
 import Link from 'next/link'
+import type { ReactNode } from 'react'
 import { Instant } from '../../components/instant'
 import { Unknown } from '../../components/panel'
 import type { Column } from '../../components/table'
@@ -14,23 +14,38 @@ export function bootColumns(scaleUs: number): Column<BootSummary>[] {
     {
       title: 'Device',
       cell: (boot) => (
-        <Link
-          href={`/boots/${boot.id}`}
-          className="rounded font-medium text-ink underline-offset-4 hover:underline"
-        >
-          {boot.deviceName ?? boot.mac}
-        </Link>
+        <>
+          <BootLink boot={boot}>{boot.deviceName ?? boot.mac}</BootLink>
+          <span className="block text-ink-faint text-xs sm:hidden">
+            <Instant at={boot.startedAt} />
+          </span>
+        </>
       ),
     },
+    ...columnsAfterName(scaleUs),
+    { title: 'Started', from: 'sm', align: 'right', cell: (boot) => <Instant at={boot.startedAt} /> },
+  ]
+}
+
+/** As `bootColumns`, for the boots of one device. */
+export function bootColumnsOfOneDevice(scaleUs: number): Column<BootSummary>[] {
+  const started: Column<BootSummary> = {
+    title: 'Started',
+    cell: (boot) => (
+      <BootLink boot={boot}>
+        <Instant at={boot.startedAt} />
+      </BootLink>
+    ),
+  }
+  return [started, ...columnsAfterName(scaleUs)]
+}
+
+function columnsAfterName(scaleUs: number): Column<BootSummary>[] {
+  return [
     {
       title: 'Outcome',
       cell: (boot) => (
-        <span className="inline-flex items-center gap-2">
-          <OutcomeTag outcome={boot.outcome} lastPhase={boot.lastPhase} />
-          {boot.failedPhase && (
-            <span className="text-ink-soft">in {bootPhaseText(boot.failedPhase).title}</span>
-          )}
-        </span>
+        <OutcomeTag outcome={boot.outcome} phase={boot.outcome ? boot.failedPhase : boot.lastPhase} />
       ),
     },
     { title: 'Duration', align: 'right', cell: (boot) => <BootDuration boot={boot} /> },
@@ -51,6 +66,16 @@ export function bootColumns(scaleUs: number): Column<BootSummary>[] {
       cell: (boot) => boot.retries || <Unknown label="none" />,
     },
     { title: 'Origin', from: 'md', cell: (boot) => <OriginTags {...boot} /> },
-    { title: 'Started', from: 'sm', align: 'right', cell: (boot) => <Instant at={boot.startedAt} /> },
   ]
+}
+
+function BootLink({ boot, children }: { boot: BootSummary; children: ReactNode }) {
+  return (
+    <Link
+      href={`/boots/${boot.id}`}
+      className="rounded font-medium text-ink underline-offset-4 hover:underline"
+    >
+      {children}
+    </Link>
+  )
 }

@@ -5,7 +5,7 @@ import type { ReactNode } from 'react'
 import { PagedList } from '../../components/paged-list'
 import { useTRPC } from '../../lib/trpc'
 import { barScaleUs } from './boot-bar'
-import { bootColumns } from './boot-columns'
+import { bootColumns, bootColumnsOfOneDevice } from './boot-columns'
 
 export interface BootListInput {
   outcome?: 'ready' | 'failed' | 'silent' | 'superseded' | 'booting'
@@ -26,12 +26,13 @@ export function BootList({ input, empty }: { input: BootListInput; empty: ReactN
       placeholderData: keepPreviousData,
     }),
   )
+  const columns = input.deviceId && input.limit ? bootColumnsOfOneDevice : bootColumns
   const boots = query.data?.pages.flatMap((page) => page.items) ?? []
   return (
     <PagedList
       label="Boots"
       query={query}
-      columns={bootColumns(barScaleUs(boots))}
+      columns={columns(barScaleUs(boots))}
       rowKey={(boot) => boot.id}
       empty={empty}
     />

@@ -5,9 +5,9 @@ import { useQuery } from '@tanstack/react-query'
 import { Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
 import { Panel } from '../../components/panel'
-import { ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { QueryError } from '../../components/query-error'
+import { LoadingState, Skeleton } from '../../components/states'
 import { formatBytes } from '../../lib/format-quantity'
-import { readableError } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
 import { BootAgain } from '../devices/boot-again'
@@ -29,13 +29,7 @@ export function BootPage({ bootId }: { bootId: string }) {
   const query = useQuery(trpc.boot.get.queryOptions({ bootId }))
   if (query.data) return <Boot boot={query.data} />
   if (query.isPending) return <BootSkeleton />
-  return (
-    <ErrorState
-      title="This boot could not be loaded."
-      text={readableError(query.error)}
-      onRetry={() => query.refetch()}
-    />
-  )
+  return <QueryError noun="boot" error={query.error} onRetry={() => query.refetch()} />
 }
 
 function Boot({ boot }: { boot: BootDetail }) {
@@ -48,7 +42,7 @@ function Boot({ boot }: { boot: BootDetail }) {
         title={`Boot of ${name}`}
         tags={
           <>
-            <OutcomeTag outcome={boot.outcome} lastPhase={boot.lastPhase} />
+            <OutcomeTag outcome={boot.outcome} phase={boot.outcome ? boot.failedPhase : boot.lastPhase} />
             <OriginTags {...boot} />
           </>
         }

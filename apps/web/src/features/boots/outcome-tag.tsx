@@ -15,16 +15,17 @@ const outcomes: Record<BootOutcome, { tone: Tone; word: string; title: string }>
 interface OutcomeTagProps {
   /** Null while the boot goes on. */
   outcome: BootOutcome | null
-  /** Shown for a boot that goes on. */
-  lastPhase?: BootPhase | null
+  /** Where the boot is, or where it ended without being ready. */
+  phase?: BootPhase | null
 }
 
-export function OutcomeTag({ outcome, lastPhase }: OutcomeTagProps) {
+export function OutcomeTag({ outcome, phase }: OutcomeTagProps) {
+  const where = phase ? `: ${bootPhaseText(phase).title}` : ''
   if (outcome === null) {
     return (
       <Tag tone="live" title="The boot goes on.">
         <Dot tone="live" pulsing />
-        {lastPhase ? `Booting: ${bootPhaseText(lastPhase).title}` : 'Booting'}
+        Booting{where}
       </Tag>
     )
   }
@@ -33,6 +34,7 @@ export function OutcomeTag({ outcome, lastPhase }: OutcomeTagProps) {
     <Tag tone={tone} title={title}>
       <Dot tone={tone} />
       {word}
+      {where}
     </Tag>
   )
 }

@@ -25,7 +25,7 @@ function columnsOf(running: boolean, totalUs: number): Column<BootPhaseView>[] {
     durationUs === null ? <Unknown /> : `${Math.round((durationUs / totalUs) * 100)} %`
   return [
     { title: 'Phase', cell: (phase) => <PhaseName phase={phase} /> },
-    { title: 'Begins at', align: 'right', cell: (phase) => formatDuration(phase.startUs) },
+    { title: 'Begins', align: 'right', cell: (phase) => formatDuration(phase.startUs) },
     {
       title: 'Duration',
       align: 'right',
@@ -38,11 +38,26 @@ function columnsOf(running: boolean, totalUs: number): Column<BootPhaseView>[] {
     },
     { title: 'Received', align: 'right', cell: (phase) => counted(phase.bytesIn, formatBytes) },
     { title: 'Sent', align: 'right', cell: (phase) => counted(phase.bytesOut, formatBytes) },
-    { title: 'Packets in', align: 'right', cell: (phase) => counted(phase.packetsIn) },
-    { title: 'Packets out', align: 'right', cell: (phase) => counted(phase.packetsOut) },
+    {
+      title: 'Pkts in',
+      meaning: 'Packets that the edge received',
+      align: 'right',
+      cell: (phase) => counted(phase.packetsIn),
+    },
+    {
+      title: 'Pkts out',
+      meaning: 'Packets that the edge sent',
+      align: 'right',
+      cell: (phase) => counted(phase.packetsOut),
+    },
     { title: 'Reads', align: 'right', cell: (phase) => counted(phase.reads) },
     { title: 'Retries', align: 'right', cell: (phase) => counted(phase.retries) },
-    { title: 'Missing fragments', align: 'right', cell: (phase) => counted(phase.missingFragments) },
+    {
+      title: 'Missing',
+      meaning: 'Fragments that did not arrive and were asked for again',
+      align: 'right',
+      cell: (phase) => counted(phase.missingFragments),
+    },
     { title: 'Silences', align: 'right', cell: (phase) => <Silences gaps={phase.gaps} /> },
     {
       title: 'Source',
@@ -101,7 +116,7 @@ function Silences({ gaps }: { gaps: BootPhaseView['gaps'] }) {
         .map((gap) => `${formatDuration(gap.durationUs)} from ${formatDuration(gap.atUs)} on`)
         .join('\n')}
     >
-      {gaps.length}, up to {formatDuration(longest)}
+      {gaps.length} ≤ {formatDuration(longest)}
     </span>
   )
 }

@@ -5,9 +5,9 @@ import Link from 'next/link'
 import { Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
 import { Facts, Panel } from '../../components/panel'
-import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { QueryError } from '../../components/query-error'
+import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Tag } from '../../components/tag'
-import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { BootList } from '../boots/boot-list'
 import { OutcomeTag } from '../boots/outcome-tag'
@@ -21,13 +21,7 @@ export function DevicePage({ deviceId }: { deviceId: string }) {
   const query = useQuery(trpc.device.get.queryOptions({ deviceId }))
   if (query.data) return <Device device={query.data} />
   if (query.isPending) return <DeviceSkeleton />
-  return (
-    <ErrorState
-      title="This device could not be loaded."
-      text={readableError(query.error)}
-      onRetry={() => query.refetch()}
-    />
-  )
+  return <QueryError noun="device" error={query.error} onRetry={() => query.refetch()} />
 }
 
 function Device({ device }: { device: DeviceDetail }) {

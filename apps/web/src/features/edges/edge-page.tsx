@@ -5,10 +5,10 @@ import Link from 'next/link'
 import { Age, Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
 import { Facts, Panel } from '../../components/panel'
-import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { QueryError } from '../../components/query-error'
+import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Table } from '../../components/table'
 import { countOf, formatClockOffset, formatCount, formatDuration } from '../../lib/format-quantity'
-import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { BootList } from '../boots/boot-list'
 import { PageName } from '../shell/breadcrumbs'
@@ -22,13 +22,7 @@ export function EdgePage({ edgeId }: { edgeId: string }) {
   const query = useQuery(trpc.edge.get.queryOptions({ edgeId }, { refetchInterval: heartbeatRefreshMs }))
   if (query.data) return <Edge edge={query.data} />
   if (query.isPending) return <EdgeSkeleton />
-  return (
-    <ErrorState
-      title="This edge could not be loaded."
-      text={readableError(query.error)}
-      onRetry={() => query.refetch()}
-    />
-  )
+  return <QueryError noun="edge" error={query.error} onRetry={() => query.refetch()} />
 }
 
 function Edge({ edge }: { edge: EdgeDetail }) {

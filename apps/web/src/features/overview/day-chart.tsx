@@ -83,7 +83,7 @@ function Reading({ day }: { day: DayOfBoots | undefined }) {
         <b className="font-medium text-ink">{duration(day.p50Us)}</b>
       </span>
       <span className="flex items-center gap-1.5">
-        <span className="h-0.5 w-3 bg-(--phase-dhcp)" /> 95 %{' '}
+        <span className="h-0.5 w-3 bg-(--phase-dhcp)" /> p95{' '}
         <b className="font-medium text-ink">{duration(day.p95Us)}</b>
       </span>
       <span className="flex items-center gap-1.5">
@@ -118,6 +118,7 @@ function CountColumn({ column, dimmed }: { column: DayColumn; dimmed: boolean })
         width={column.width}
         height={column.readyHeight}
         fill="var(--phase-ready)"
+        fillOpacity={0.5}
         rx={1}
       />
       <rect
@@ -173,29 +174,31 @@ function ChosenDay({ column }: { column: DayColumn | undefined }) {
 function DayTable({ days }: { days: DayOfBoots[] }) {
   const duration = (us: number | null) => (us === null ? 'none' : formatDuration(us))
   return (
-    <table className="sr-only">
-      <caption>Boots of the last 30 days</caption>
-      <thead>
-        <tr>
-          {['Day', 'Median', '95th percentile', 'Ready', 'Failed', 'Of these demo history'].map((title) => (
-            <th key={title} scope="col">
-              {title}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {days.map((day) => (
-          <tr key={day.day}>
-            <th scope="row">{formatDay(day.day)}</th>
-            <td>{duration(day.p50Us)}</td>
-            <td>{duration(day.p95Us)}</td>
-            <td>{day.readyCount}</td>
-            <td>{day.failedCount}</td>
-            <td>{day.generatedCount}</td>
+    <div className="sr-only">
+      <table>
+        <caption>Boots of the last 30 days</caption>
+        <thead>
+          <tr>
+            {['Day', 'Median', '95th percentile', 'Ready', 'Failed', 'Of these demo history'].map((title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {days.map((day) => (
+            <tr key={day.day}>
+              <th scope="row">{formatDay(day.day)}</th>
+              <td>{duration(day.p50Us)}</td>
+              <td>{duration(day.p95Us)}</td>
+              <td>{day.readyCount}</td>
+              <td>{day.failedCount}</td>
+              <td>{day.generatedCount}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   )
 }

@@ -15,7 +15,7 @@ interface Figure {
 
 /** The farm in six numbers; each leads to what it counts. */
 export function Figures({ counts, last24Hours }: Pick<FarmOverview, 'counts' | 'last24Hours'>) {
-  const { readyCount, failedCount, p50Us, p95Us, generatedCount } = last24Hours
+  const { readyCount, failedCount, p50Us, p95Us } = last24Hours
   const ended = readyCount + failedCount
   const figures: Figure[] = [
     {
@@ -42,7 +42,7 @@ export function Figures({ counts, last24Hours }: Pick<FarmOverview, 'counts' | '
       label: 'Failed, 24 h',
       value: formatCount(failedCount),
       ...(failedCount > 0 && { tone: 'failed' as const }),
-      ...(generatedCount > 0 && { note: 'with demo history' }),
+      ...(ended > 0 && { note: `of ${formatCount(ended)}` }),
       href: '/boots?outcome=failed&period=24h',
     },
     {
@@ -51,7 +51,7 @@ export function Figures({ counts, last24Hours }: Pick<FarmOverview, 'counts' | '
       href: '/boots?outcome=ready&period=24h',
     },
     {
-      label: '95 %, 24 h',
+      label: 'p95, 24 h',
       value: p95Us === null ? '–' : formatDuration(p95Us),
       href: '/boots?outcome=ready&period=24h',
     },

@@ -48,6 +48,7 @@ function Overview({ overview }: { overview: FarmOverview }) {
     <Page>
       <PageHeader
         title={farm.name}
+        tags={last24Hours.generatedCount > 0 && <DemoHistoryTag />}
         summary={`${countOf(counts.sites, 'site')}, ${countOf(counts.collections, 'collection')}, ${countOf(counts.devices, 'device')}, ${countOf(counts.vdisks, 'vDisk')}`}
       />
       <Figures counts={counts} last24Hours={last24Hours} />
@@ -68,9 +69,13 @@ function HistoryTag({ byDay }: { byDay: FarmOverview['byDay'] }) {
   return (
     <>
       <span className="max-sm:hidden">days in UTC</span>
-      <Tag title="Made by the demo’s history generator; it never happened.">includes demo history</Tag>
+      <DemoHistoryTag />
     </>
   )
+}
+
+function DemoHistoryTag() {
+  return <Tag title="Made by the demo’s history generator; it never happened.">includes demo history</Tag>
 }
 
 function OverviewSkeleton() {

@@ -1,3 +1,4 @@
+import { bootPhaseText } from '@bootfarm/proto/boot-phases'
 import type { ReactNode } from 'react'
 import { LogoMark } from '../shell/logo'
 
@@ -10,7 +11,7 @@ const bars = [
   { phase: 'breather', left: 51, width: 13 },
   { phase: 'stage2', left: 64, width: 33 },
   { phase: 'ready', left: 97, width: 3 },
-]
+] as const
 
 export function SignInScene({ children }: { children: ReactNode }) {
   return (
@@ -31,9 +32,19 @@ export function SignInScene({ children }: { children: ReactNode }) {
       >
         <div className="flex flex-col gap-5 px-[8%]">
           {bars.map(({ phase, left, width }) => (
-            <div key={phase} className="relative h-6 border-line border-b">
+            <div key={phase} className="relative h-8 border-line border-b">
               <span
-                className="absolute bottom-1.5 h-3 rounded-full"
+                className="absolute top-0 text-ink-faint text-xs"
+                style={
+                  left > 60
+                    ? { right: `${100 - left + 1.5}%`, top: 8 }
+                    : { left: `${left + width + 1.5}%`, top: 8 }
+                }
+              >
+                {bootPhaseText(phase).title}
+              </span>
+              <span
+                className="absolute bottom-2 h-3.5 rounded"
                 style={{ left: `${left}%`, width: `${width}%`, background: `var(--phase-${phase})` }}
               />
             </div>

@@ -4,11 +4,11 @@ import { useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Page, PageHeader } from '../../components/page-header'
 import { Facts, Panel, Unknown } from '../../components/panel'
-import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { QueryError } from '../../components/query-error'
+import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { type Column, Table } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'
-import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
 import { edgeColumns } from '../edges/edge-columns'
@@ -63,13 +63,7 @@ export function SitePage({ siteId }: { siteId: string }) {
       </LoadingState>
     )
   }
-  return (
-    <ErrorState
-      title="This site could not be loaded."
-      text={readableError(query.error)}
-      onRetry={() => query.refetch()}
-    />
-  )
+  return <QueryError noun="site" error={query.error} onRetry={() => query.refetch()} />
 }
 
 function Site({ site }: { site: SiteDetail }) {

@@ -5,10 +5,10 @@ import Link from 'next/link'
 import { Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
 import { Panel, Unknown } from '../../components/panel'
-import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { QueryError } from '../../components/query-error'
+import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { type Column, Table } from '../../components/table'
 import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'
-import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { PageName } from '../shell/breadcrumbs'
 
@@ -72,13 +72,7 @@ export function VdiskPage({ vdiskId }: { vdiskId: string }) {
       </LoadingState>
     )
   }
-  return (
-    <ErrorState
-      title="This vDisk could not be loaded."
-      text={readableError(query.error)}
-      onRetry={() => query.refetch()}
-    />
-  )
+  return <QueryError noun="vDisk" error={query.error} onRetry={() => query.refetch()} />
 }
 
 function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
