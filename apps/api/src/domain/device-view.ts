@@ -24,6 +24,8 @@ export const deviceSummary = z.object({
   siteName: z.string(),
   collectionId: uuid,
   collectionName: z.string(),
+  /** What it boots next; null where its collection has no vDisk or the vDisk no version. */
+  vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count }).nullable(),
   lastBoot: z
     .object({
       id: uuid,
@@ -31,6 +33,8 @@ export const deviceSummary = z.object({
       /** Null while the boot goes on. */
       outcome: z.enum(bootOutcomes).nullable(),
       totalUs: count,
+      simulated: z.boolean(),
+      generated: z.boolean(),
     })
     .nullable(),
 })
@@ -40,8 +44,6 @@ export const devicePage = pageOf(deviceSummary)
 export const deviceGetInput = z.object({ deviceId: uuid })
 export const deviceDetail = deviceSummary.extend({
   createdAt: instant,
-  /** What it boots next; null where its collection has no vDisk or the vDisk no version. */
-  vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count }).nullable(),
   /** A power-on that the edge is being asked for now. */
   powerOn: z.object({ id: uuid, requestedAt: instant, expiresAt: instant }).nullable(),
 })

@@ -1,30 +1,16 @@
 import type { DeviceDetail } from '../../domain/device-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { ServiceContext } from '../service-context.ts'
-import { deviceSummaryOf, deviceSummarySelect } from './list-devices.ts'
+import { deviceSummaryOf, deviceSummarySelect, originsOfLastBoots } from './device-rows.ts'
 
 /** Throws `not_found`. */
-export async function getDevice(
-  { db, clock, actor }: ServiceContext,
-  deviceId: string,
-): Promise<DeviceDetail> {
+export async function getDevice(context: ServiceContext, deviceId: string): Promise<DeviceDetail> {
+  const { db, clock, actor } = context
   const row = await db.device.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
     select: {
       ...deviceSummarySelect,
       createdAt: true,
-      collection: {
-        select: {
-          name: true,
-          vdisk: {
-            select: {
-              id: true,
-              name: true,
-              versions: { orderBy: { number: 'desc' }, take: 1, select: { number: true } },
-            },
-          },
-        },
-      },
       powerOns: {
         where: { expiresAt: { gt: clock() } },
         orderBy: { requestedAt: 'desc' },
@@ -34,13 +20,10 @@ export async function getDevice(
     },
   })
   if (!row) throw new AppError('not_found')
-  const { vdisk } = row.collection
-  const version = vdisk?.versions[0]
   const powerOn = row.powerOns[0]
   return {
-    ...deviceSummaryOf(row),
+    ...deviceSummaryOf(row, await originsOfLastBoots(context, [row])),
     createdAt: row.createdAt.toISOString(),
-    vdisk: vdisk && version ? { id: vdisk.id, name: vdisk.name, versionNumber: version.number } : null,
     powerOn: powerOn
       ? {
           id: powerOn.id,

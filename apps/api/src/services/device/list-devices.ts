@@ -1,60 +1,28 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import type { DeviceSummary, deviceListInput, devicePage } from '../../domain/device-view.ts'
+import type { deviceListInput, devicePage } from '../../domain/device-view.ts'
 import { afterName, cutPage } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
+import { deviceSummaryOf, deviceSummarySelect, originsOfLastBoots } from './device-rows.ts'
 
 type Input = z.output<typeof deviceListInput>
 
-export const deviceSummarySelect = {
-  id: true,
-  name: true,
-  mac: true,
-  enabled: true,
-  siteId: true,
-  collectionId: true,
-  lastBootId: true,
-  lastBootStartedAt: true,
-  lastBootOutcome: true,
-  lastBootTotalUs: true,
-  site: { select: { name: true } },
-  collection: { select: { name: true } },
-} satisfies Prisma.DeviceSelect
-type DeviceSummaryRow = Prisma.DeviceGetPayload<{ select: typeof deviceSummarySelect }>
-
 export async function listDevices(
-  { db, actor }: ServiceContext,
+  context: ServiceContext,
   input: Input,
 ): Promise<z.infer<typeof devicePage>> {
+  const { db, actor } = context
   const rows = await db.device.findMany({
     where: { organizationId: actor.organizationId, AND: [filterOf(input), afterName(input.cursor)] },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,
     select: deviceSummarySelect,
   })
-  return cutPage(rows, input.limit, { item: deviceSummaryOf, key: (row) => [row.name, row.id] })
-}
-
-export function deviceSummaryOf(row: DeviceSummaryRow): DeviceSummary {
-  return {
-    id: row.id,
-    name: row.name,
-    mac: row.mac,
-    enabled: row.enabled,
-    siteId: row.siteId,
-    siteName: row.site.name,
-    collectionId: row.collectionId,
-    collectionName: row.collection.name,
-    lastBoot:
-      row.lastBootId && row.lastBootStartedAt
-        ? {
-            id: row.lastBootId,
-            startedAt: row.lastBootStartedAt.toISOString(),
-            outcome: row.lastBootOutcome,
-            totalUs: Number(row.lastBootTotalUs ?? 0n),
-          }
-        : null,
-  }
+  const origins = await originsOfLastBoots(context, rows)
+  return cutPage(rows, input.limit, {
+    item: (row) => deviceSummaryOf(row, origins),
+    key: (row) => [row.name, row.id],
+  })
 }
 
 function filterOf(input: Input): Prisma.DeviceWhereInput {

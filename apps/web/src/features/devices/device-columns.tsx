@@ -5,7 +5,7 @@ import type { Column } from '../../components/table'
 import { Tag } from '../../components/tag'
 import type { RouterOutputs } from '../../lib/trpc'
 import { BootDuration } from '../boots/boot-duration'
-import { OutcomeTag } from '../boots/outcome-tag'
+import { OriginTags, OutcomeTag } from '../boots/outcome-tag'
 
 type DeviceSummary = RouterOutputs['device']['list']['items'][number]
 
@@ -20,6 +20,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
         >
           {device.name}
         </Link>
+        {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
         {!device.enabled && <Tag title="Edges give it no answer.">disabled</Tag>}
       </span>
     ),
@@ -32,8 +33,20 @@ export const deviceColumns: Column<DeviceSummary>[] = [
   { title: 'Collection', from: 'lg', cell: (device) => device.collectionName },
   { title: 'Site', from: 'xl', cell: (device) => device.siteName },
   {
-    title: 'Last boot',
+    title: 'vDisk',
+    from: 'lg',
     wide: true,
+    cell: ({ vdisk }) =>
+      vdisk ? (
+        <Link href={`/vdisks/${vdisk.id}`} className="rounded underline-offset-4 hover:underline">
+          {vdisk.name} <span className="text-ink-soft">v{vdisk.versionNumber}</span>
+        </Link>
+      ) : (
+        <Unknown label="none" />
+      ),
+  },
+  {
+    title: 'Last boot',
     cell: ({ lastBoot }) =>
       lastBoot ? (
         <Link href={`/boots/${lastBoot.id}`} className="rounded-full">

@@ -10,7 +10,7 @@ import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Tag } from '../../components/tag'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { BootList } from '../boots/boot-list'
-import { OutcomeTag } from '../boots/outcome-tag'
+import { OriginTags, OutcomeTag } from '../boots/outcome-tag'
 import { PageName } from '../shell/breadcrumbs'
 import { BootAgain } from './boot-again'
 
@@ -33,6 +33,7 @@ function Device({ device }: { device: DeviceDetail }) {
         tags={
           <>
             {device.lastBoot && <OutcomeTag outcome={device.lastBoot.outcome} />}
+            {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
             {!device.enabled && <Tag>disabled</Tag>}
           </>
         }

@@ -45,7 +45,14 @@ test('a new boot comes in by its begin, and the list keeps its length', () => {
 test('a boot reported late does not hide the newest boot of its device', () => {
   const device = {
     id: 'device-1',
-    lastBoot: { id: 'b', startedAt: boot('b', 2).startedAt, outcome: null, totalUs: 1 },
+    lastBoot: {
+      id: 'b',
+      startedAt: boot('b', 2).startedAt,
+      outcome: null,
+      totalUs: 1,
+      simulated: true,
+      generated: false,
+    },
   }
   expect(withLastBoot(device, boot('a', 1)).lastBoot.id).toBe('b')
   expect(withLastBoot(device, boot('c', 3)).lastBoot.id).toBe('c')

@@ -43,8 +43,8 @@ export function withLastBoot<Device extends Pick<DeviceSummary, 'id' | 'lastBoot
 ): Device {
   if (device.id !== boot.deviceId) return device
   if (device.lastBoot && device.lastBoot.startedAt > boot.startedAt) return device
-  const { id, startedAt, outcome, totalUs } = boot
-  return { ...device, lastBoot: { id, startedAt, outcome, totalUs } }
+  const { id, startedAt, outcome, totalUs, simulated, generated } = boot
+  return { ...device, lastBoot: { id, startedAt, outcome, totalUs, simulated, generated } }
 }
 
 function inPages<Page extends { items: unknown[] }>(
