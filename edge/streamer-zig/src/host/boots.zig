@@ -1,0 +1,201 @@
+//! The boots of this edge as the packet loop sees them: finds or begins the boot that a packet belongs to, tells it
+//! what happened, and writes journal and report as soon as a phase changes, before any answer goes out.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const sys = @import("sys.zig");
+const BootJournal = @import("boot_journal.zig").BootJournal;
+const ReportLog = @import("report_log.zig").ReportLog;
+const version_table = @import("version_table.zig");
+const assert = std.debug.assert;
+
+const Boot = core.boot.Boot;
+const VersionTable = version_table.VersionTable;
+
+pub const Boots = struct {
+    table: core.BootTable,
+    policy: core.BootPolicy = .nothing,
+    versions: VersionTable,
+    /// Where paths of the desired state begin; null in standalone use.
+    store_fd: ?i32 = null,
+    /// Null where nothing is kept on disk.
+    log: ?*ReportLog = null,
+    journal: ?*BootJournal = null,
+    listener: Listener,
+    ignored: base.IgnoredCounters = .{},
+
+    pub const Ref = core.BootTable.Ref;
+
+    /// Who wants to know.
+    pub const Listener = struct {
+        context: *anyopaque,
+        /// A report was written.
+        reported: *const fn (context: *anyopaque, boot: *const Boot) void,
+        /// A boot cannot begin since its version cannot be opened.
+        version_problem: *const fn (context: *anyopaque, problem: version_table.Problem) void,
+    };
+
+    pub fn deinit(boots: *Boots, gpa: std.mem.Allocator) void {
+        boots.table.deinit(gpa);
+        boots.versions.deinit(gpa);
+        boots.* = undefined;
+    }
+
+    /// The boot that a DHCP request belongs to, or begins; null: the device is to be ignored.
+    pub fn forDhcp(boots: *Boots, now_us: u64, client: *const core.BootClient, xid: u32, size: usize) ?Ref {
+        const request: core.boot.DhcpRequest = .{
+            .message = if (client.message_type == .discover) .discover else .request,
+            .client = if (client.loader == .ipxe) .ipxe else .rom,
+            .xid = xid,
+            .size = @intCast(size),
+        };
+        const ref = boots.continued(client.mac, request) orelse
+            boots.begin(now_us, client.mac) orelse return null;
+        const boot = boots.table.get(ref).?;
+        // Facts are the firmware's: what iPXE says later is about itself.
+        if (boot.facts.client_arch == null) {
+            boot.facts.client_arch = @backingInt(client.arch);
+            boot.facts.vendor_class = client.vendor_class;
+            boot.facts.user_class = client.user_class;
+        }
+        if (client.machine_id) |id| boot.facts.machine_id = id;
+        if (client.ip) |ip| boot.facts.ip = ip;
+        boots.apply(ref, now_us, .{ .dhcp_request = request });
+        return ref;
+    }
+
+    /// The boot of a script that was asked for by address, without our DHCP.
+    pub fn forScript(boots: *Boots, now_us: u64, mac: base.Mac, ip: base.Ip4) ?Ref {
+        const ref = blk: {
+            if (boots.table.findByMac(mac)) |ref| {
+                const boot = boots.table.get(ref).?;
+                const phase = boot.current() orelse .dhcp;
+                if (!boot.isOver() and @backingInt(phase) <= @backingInt(core.boot_phase.Phase.loader)) break :blk ref;
+            }
+            break :blk boots.begin(now_us, mac) orelse return null;
+        };
+        boots.table.get(ref).?.facts.ip = ip;
+        return ref;
+    }
+
+    /// The boot of a path `b/<handle>/...`, or of the address that asks for a bare name.
+    pub fn forPath(boots: *const Boots, handle: ?core.BootHandle, ip: base.Ip4) ?Ref {
+        if (handle) |known| return boots.table.findByHandle(known.value);
+        return boots.table.findActiveByIp(ip);
+    }
+
+    /// A power command was sent: it begins a boot, unless the device is in the middle of one.
+    pub fn powerOn(boots: *Boots, now_us: u64, mac: base.Mac) void {
+        if (!mac.isDevice()) return;
+        if (boots.table.findByMac(mac)) |ref| if (!boots.table.get(ref).?.isOver()) return;
+        const ref = boots.begin(now_us, mac) orelse return;
+        boots.apply(ref, now_us, .power_command);
+    }
+
+    pub fn learnAddress(boots: *Boots, mac: base.Mac, ip: base.Ip4) void {
+        const ref = boots.table.findByMac(mac) orelse return;
+        boots.table.get(ref).?.facts.ip = ip;
+    }
+
+    pub fn apply(boots: *Boots, ref: Ref, now_us: u64, event: core.boot.Event) void {
+        boots.table.apply(ref, now_us, event);
+        if (boots.table.get(ref)) |boot| boots.settle(boot);
+    }
+
+    pub fn get(boots: *Boots, ref: Ref) ?*Boot {
+        return boots.table.get(ref);
+    }
+
+    /// The open version of a boot; opens it if it can be.
+    pub fn versionOf(boots: *Boots, boot: *const Boot) ?*version_table.Version {
+        const id = boot.assignment.version_id;
+        if (boots.versions.find(id)) |version| return version;
+        return if (boots.openVersion(id)) boots.versions.find(id) else null;
+    }
+
+    /// The state as it is on disk must be what is in memory, before the device learns that its token is used.
+    pub fn journalNow(boots: *Boots, boot: *Boot) void {
+        const journal = boots.journal orelse return;
+        journal.write(boot);
+        boot.touched = false;
+    }
+
+    /// Once a second: ends silent boots, and keeps the counts of the others on disk.
+    pub fn tick(boots: *Boots, now_us: u64) void {
+        boots.table.tick(now_us);
+        var iterator = boots.table.iterate();
+        while (iterator.next()) |boot| {
+            boots.settle(boot);
+            if (boot.touched) boots.journalNow(boot);
+        }
+        if (boots.journal) |journal| journal.compact(&boots.table);
+    }
+
+    fn continued(boots: *Boots, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {
+        const ref = boots.table.findByMac(mac) orelse return null;
+        return switch (boots.table.get(ref).?.dhcpMeaning(request)) {
+            .same_boot => ref,
+            .new_boot => null,
+        };
+    }
+
+    fn begin(boots: *Boots, now_us: u64, mac: base.Mac) ?Ref {
+        const target = switch (boots.policy.decide(mac)) {
+            .unknown_device, .disabled => return null,
+            .version_missing => {
+                boots.listener.version_problem(boots.listener.context, .full);
+                return null;
+            },
+            .target => |target| target,
+        };
+        if (boots.table.findByMac(mac)) |earlier| {
+            boots.table.supersede(earlier, now_us);
+            boots.settle(boots.table.get(earlier).?);
+        }
+        const boot: Boot = .init(newIdentity(mac), target.assignment, now_us, sys.unixMs());
+        const ref = boots.table.insert(boot, now_us) catch {
+            boots.ignored.add(.boot_table_full);
+            return null;
+        };
+        if (boots.versions.find(target.assignment.version_id) == null and !boots.openVersion(target.assignment.version_id))
+            boots.apply(ref, now_us, .{ .failed = .{ .cause = .version_missing } });
+        return ref;
+    }
+
+    fn openVersion(boots: *Boots, id: base.Uuid) bool {
+        const state = switch (boots.policy.source) {
+            .state => |state| state,
+            .nothing, .standalone => return false,
+        };
+        const described = version_table.describedVersion(state, id) orelse return false;
+        const problem = boots.versions.open(boots.store_fd orelse return false, described) orelse return true;
+        boots.listener.version_problem(boots.listener.context, problem);
+        return false;
+    }
+
+    /// Writes what has changed: the report of a phase that began or ended, and the journal with it.
+    fn settle(boots: *Boots, boot: *Boot) void {
+        if (!boot.changed) return;
+        boot.changed = false;
+        boot.revision += 1;
+        boots.journalNow(boot);
+        if (boots.log) |log| {
+            var buffer: [core.boot_report.size_max]u8 = undefined;
+            _ = log.appendBoot(core.boot_report.encode(boot, .{ .revision = boot.revision }, &buffer));
+        }
+        boots.listener.reported(boots.listener.context, boot);
+    }
+};
+
+fn newIdentity(mac: base.Mac) core.boot.Identity {
+    var random: [40]u8 = undefined;
+    sys.random(&random);
+    const handle = std.mem.readInt(u64, random[32..40], .big);
+    return .{
+        .id = .fromRandom(random[0..16].*),
+        .mac = mac,
+        .handle = if (handle == 0) 1 else handle,
+        .token = random[16..32].*,
+    };
+}

@@ -1,0 +1,174 @@
+//! The stream on the network: datagrams to the stream server, disk bytes back, and what both mean for boots.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire").stream;
+const Boots = @import("boots.zig").Boots;
+const udp_socket = @import("udp_socket.zig");
+const assert = std.debug.assert;
+
+const StreamServer = core.StreamServer;
+const UdpSocket = udp_socket.UdpSocket;
+const Segment = udp_socket.Segment;
+
+pub const StreamPort = struct {
+    server: StreamServer,
+    boots: *Boots,
+    /// The bytes of one READ.
+    buffer: []u8,
+    segments: []Segment,
+    reply: StreamServer.ReplyBuffer = undefined,
+    store_errors: u64 = 0,
+
+    /// 20 bytes of IP, 8 of UDP, 16 of the stream's header.
+    const overhead_size = 44;
+
+    pub fn init(gpa: std.mem.Allocator, server: StreamServer, boots: *Boots) error{OutOfMemory}!StreamPort {
+        const buffer = try gpa.alloc(u8, wire.read_size_max);
+        errdefer gpa.free(buffer);
+        const segments = try gpa.alloc(Segment, wire.fragments_max);
+        return .{ .server = server, .boots = boots, .buffer = buffer, .segments = segments };
+    }
+
+    pub fn deinit(port: *StreamPort, gpa: std.mem.Allocator) void {
+        port.server.deinit(gpa);
+        gpa.free(port.buffer);
+        gpa.free(port.segments);
+        port.* = undefined;
+    }
+
+    pub fn receive(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
+        const count = socket.receive();
+        for (0..count) |index| {
+            const datagram = socket.datagram(index);
+            port.handle(socket, datagram.from, datagram.bytes, now_us);
+        }
+    }
+
+    fn handle(port: *StreamPort, socket: *UdpSocket, from: base.Endpoint, bytes: []const u8, now_us: u64) void {
+        switch (port.server.receive(now_us, from, bytes, &port.reply)) {
+            .ignored => {},
+            .reply => |packet| socket.send(from, packet),
+            .admit => |*claim| port.admit(socket, claim, bytes.len, now_us),
+            .read => |*read| port.answerRead(socket, read, bytes.len, now_us),
+            .ready => |*ready| {
+                port.becomeReady(ready, now_us);
+                socket.send(from, ready.reply);
+            },
+        }
+    }
+
+    fn admit(port: *StreamPort, socket: *UdpSocket, claim: *const StreamServer.Claim, size: usize, now_us: u64) void {
+        const ref = port.boots.table.findById(claim.boot_id);
+        const admission = port.server.admit(now_us, claim.*, port.grantOf(ref), &port.reply);
+        if (ref) |known| port.noteAdmission(known, claim, &admission, size, now_us);
+        if (admission.reply) |packet| socket.send(claim.from, packet);
+    }
+
+    fn grantOf(port: *StreamPort, ref: ?Boots.Ref) StreamServer.Grant {
+        const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
+        if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
+        const version = port.boots.versionOf(boot) orelse return .version_missing;
+        return .{ .boot = .{
+            .token = boot.identity.token,
+            .token_nonce = boot.token_nonce,
+            .version_id = version.id,
+            .disk_size = version.disk.size,
+        } };
+    }
+
+    fn noteAdmission(
+        port: *StreamPort,
+        ref: Boots.Ref,
+        claim: *const StreamServer.Claim,
+        admission: *const StreamServer.Admission,
+        size: usize,
+        now_us: u64,
+    ) void {
+        const boots = port.boots;
+        const boot = boots.get(ref) orelse return;
+        switch (admission.outcome) {
+            .opened, .resumed => {
+                if (admission.outcome == .opened) boot.token_nonce = claim.client_nonce;
+                const session = port.server.sessionOf(claim.boot_id) orelse return;
+                boots.apply(ref, now_us, .{ .stream_open = .{
+                    .resumed = admission.outcome == .resumed,
+                    .mtu = session.fragment_size + overhead_size,
+                } });
+                boots.journalNow(boot);
+            },
+            .token_refused => if (isOfDevice(boot, claim.from.ip) and !boot.stream_was_open)
+                boots.apply(ref, now_us, .{ .suspected = .{ .cause = .token_refused } }),
+            .version_missing => boots.apply(ref, now_us, .{ .failed = .{ .cause = .version_missing } }),
+            .repeated, .busy, .stale => {},
+        }
+        const answered: u64 = if (admission.reply) |packet| packet.len else 0;
+        boots.apply(ref, now_us, .{ .stream_traffic = .{
+            .bytes_in = size,
+            .packets_in = 1,
+            .bytes_out = answered,
+            .packets_out = @intFromBool(answered > 0),
+        } });
+    }
+
+    /// A stranger who knows the boot's id must not be able to make it look failed.
+    fn isOfDevice(boot: *const core.boot.Boot, ip: base.Ip4) bool {
+        const known = boot.facts.ip orelse return false;
+        return known.eql(ip);
+    }
+
+    fn answerRead(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest, size: usize, now_us: u64) void {
+        const ref = port.boots.table.findById(read.boot_id) orelse {
+            // Its place was given to another boot: the device has to say hello again.
+            port.server.forget(read.boot_id);
+            return;
+        };
+        port.boots.apply(ref, now_us, .{ .stream_read = .{
+            .size = read.length,
+            .attempt = @intFromBool(read.repeated),
+            .missing_fragments = if (read.repeated) read.packets_out else 0,
+        } });
+        port.sendFragments(socket, read) catch {
+            port.store_errors += 1;
+            port.boots.apply(ref, now_us, .{ .failed = .{ .cause = .store_read_error } });
+            socket.send(read.to, StreamServer.storeError(read.*, &port.reply));
+            return;
+        };
+        port.boots.apply(ref, now_us, .{ .stream_traffic = .{
+            .bytes_in = size,
+            .packets_in = 1,
+            .bytes_out = read.bytes_out + @as(u64, read.packets_out) * wire.header_size,
+            .packets_out = read.packets_out,
+        } });
+    }
+
+    fn sendFragments(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest) error{StoreError}!void {
+        const version = port.boots.versions.find(read.version_id) orelse return error.StoreError;
+        var count: usize = 0;
+        var fragments = read.fragments();
+        while (fragments.next()) |fragment| {
+            // Bytes lie in the buffer where they lie in the read, so that one that asks for all is read at once.
+            const at: usize = @intCast(fragment.offset - read.offset);
+            const bytes = port.buffer[at..][0..fragment.length];
+            port.segments[count] = .{ .header = fragment.header, .bytes = bytes };
+            count += 1;
+        }
+        assert(count > 0);
+        if (read.ranges.count() == 0) {
+            version.disk.read(port.buffer[0..read.length], read.offset) catch return error.StoreError;
+        } else for (port.segments[0..count]) |segment| {
+            const at = @intFromPtr(segment.bytes.ptr) - @intFromPtr(port.buffer.ptr);
+            version.disk.read(port.buffer[at..][0..segment.bytes.len], read.offset + at) catch return error.StoreError;
+        }
+        socket.sendSegments(read.to, port.segments[0..count]);
+    }
+
+    fn becomeReady(port: *StreamPort, ready: *const StreamServer.ReadyReport, now_us: u64) void {
+        const ref = port.boots.table.findById(ready.boot_id) orelse return;
+        port.boots.apply(ref, now_us, switch (ready.outcome) {
+            .ready => .{ .ready = .{ .uptime_us = ready.uptime_us } },
+            .failed => .{ .failed = .{ .cause = .guest_reported_failure, .text = ready.text } },
+        });
+    }
+};
