@@ -6,9 +6,32 @@ pub const Epoll = @import("epoll.zig").Epoll;
 pub const InterfaceAddresses = @import("interface_addresses.zig").InterfaceAddresses;
 pub const ReportLog = @import("report_log.zig").ReportLog;
 
+pub const BootFiles = @import("boot_files.zig").BootFiles;
+pub const BootJournal = @import("boot_journal.zig").BootJournal;
+pub const Boots = @import("boots.zig").Boots;
+pub const EdgeLoop = @import("edge_loop.zig").EdgeLoop;
+pub const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
+pub const HttpServer = @import("http_server.zig").HttpServer;
+pub const blockSignals = @import("edge_loop.zig").blockSignals;
+pub const lease_file = @import("lease_file.zig");
+pub const PowerOnFile = @import("power_on_file.zig").PowerOnFile;
+pub const speak = @import("speak.zig");
+pub const uplink_client = @import("uplink_client.zig");
+pub const UplinkClient = uplink_client.UplinkClient;
+pub const UplinkLink = @import("uplink_link.zig").UplinkLink;
+pub const StateBox = @import("uplink_link.zig").StateBox;
+pub const UplinkWorker = @import("uplink_worker.zig").UplinkWorker;
+pub const sockets = @import("sockets.zig");
+pub const version_table = @import("version_table.zig");
+pub const data_dir = @import("data_dir.zig");
 pub const DataDir = @import("data_dir.zig").DataDir;
 
 test {
+    _ = @import("power_on_file.zig");
+    _ = @import("boot_files.zig");
+    _ = @import("boot_http.zig");
+    _ = @import("edge_loop.zig");
+    _ = version_table;
     _ = @import("data_dir.zig");
     _ = @import("boot_journal.zig");
     _ = @import("epoll.zig");

@@ -58,10 +58,12 @@ pub const Response = struct {
 
 pub const Progress = struct {
     traffic: core.boot_phase.Traffic,
+    /// The first of this answer.
+    begins: bool = false,
     /// The last byte was handed to the network.
-    finished: bool,
+    finished: bool = false,
     /// Bytes of the body that this answer has in all, after its range.
-    body_size: u64,
+    body_size: u64 = 0,
 };
 
 pub const Handler = struct {
@@ -269,7 +271,7 @@ pub const HttpServer = struct {
         connection.answer_deadline_us = now_us + 60 * std.time.us_per_s +
             part.length / slowest_bytes_per_s * std.time.us_per_s;
         const traffic: core.boot_phase.Traffic = .{ .bytes_in = consumed };
-        server.report(connection, traffic, false);
+        server.report(connection, .{ .traffic = traffic, .begins = true });
         server.epoll.modify(connection.fd, .write, server.tokenOf(connection)) catch return server.close(connection);
         server.send(connection, now_us);
     }
@@ -280,12 +282,12 @@ pub const HttpServer = struct {
         while (connection.head_sent < connection.head_size or connection.left > 0) {
             const count = sendSome(connection) catch |err| switch (err) {
                 error.WouldBlock => {
-                    server.report(connection, .{ .bytes_out = sent }, false);
+                    server.report(connection, .{ .traffic = .{ .bytes_out = sent } });
                     return;
                 },
                 error.Interrupted => continue,
                 error.SystemCallFailed => {
-                    server.report(connection, .{ .bytes_out = sent }, false);
+                    server.report(connection, .{ .traffic = .{ .bytes_out = sent } });
                     return server.close(connection);
                 },
             };
@@ -294,11 +296,11 @@ pub const HttpServer = struct {
             sent += count;
             connection.deadline_us = now_us + stall_limit_us;
             if (sent >= turn_size_max) {
-                server.report(connection, .{ .bytes_out = sent }, false);
+                server.report(connection, .{ .traffic = .{ .bytes_out = sent } });
                 return;
             }
         }
-        server.report(connection, .{ .bytes_out = sent }, true);
+        server.report(connection, .{ .traffic = .{ .bytes_out = sent }, .finished = true });
         if (!connection.keep_alive) return server.close(connection);
         connection.state = .reading;
         connection.deadline_us = now_us + head_limit_us;
@@ -307,19 +309,16 @@ pub const HttpServer = struct {
         if (connection.input_size > 0) server.parse(connection, now_us);
     }
 
-    fn report(server: *HttpServer, connection: *Connection, traffic: core.boot_phase.Traffic, finished: bool) void {
+    fn report(server: *HttpServer, connection: *Connection, step: Progress) void {
         if (connection.tag.boot == null) return;
-        var whole = traffic;
+        var whole = step;
+        whole.body_size = connection.body_size;
         const now = tcpCounters(connection.fd) orelse connection.counters;
-        whole.packets_in = now.segments_in -| connection.counters.segments_in;
-        whole.packets_out = now.segments_out -| connection.counters.segments_out;
-        whole.retries = now.retransmitted -| connection.counters.retransmitted;
+        whole.traffic.packets_in = now.segments_in -| connection.counters.segments_in;
+        whole.traffic.packets_out = now.segments_out -| connection.counters.segments_out;
+        whole.traffic.retries = now.retransmitted -| connection.counters.retransmitted;
         connection.counters = now;
-        server.handler.progress(server.handler.context, connection.tag, .{
-            .traffic = whole,
-            .finished = finished,
-            .body_size = connection.body_size,
-        });
+        server.handler.progress(server.handler.context, connection.tag, whole);
     }
 
     fn close(server: *HttpServer, connection: *Connection) void {

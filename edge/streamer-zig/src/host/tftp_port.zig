@@ -42,7 +42,7 @@ pub const TftpPort = struct {
             const datagram = socket.datagram(index);
             const step = port.server.receive(now_us, datagram.from, datagram.bytes, &port.reply);
             if (step.ignored == null)
-                port.count(datagram.from, now_us, .{ .bytes_in = datagram.bytes.len, .packets_in = 1 });
+                port.countFor(datagram.from, now_us, .{ .bytes_in = datagram.bytes.len, .packets_in = 1 });
             port.act(socket, &step, now_us);
         }
     }
@@ -62,7 +62,7 @@ pub const TftpPort = struct {
         switch (step.send) {
             .nothing => {},
             .packet => |packet| {
-                port.count(packet.to, now_us, .{ .bytes_out = packet.bytes.len, .packets_out = 1 });
+                port.countFor(packet.to, now_us, .{ .bytes_out = packet.bytes.len, .packets_out = 1 });
                 socket.send(packet.to, packet.bytes);
             },
             .blocks => |blocks| port.sendBlocks(socket, blocks, now_us),
@@ -81,7 +81,7 @@ pub const TftpPort = struct {
             traffic.bytes_out += size;
             traffic.packets_out += 1;
         }
-        port.count(blocks.to, now_us, traffic);
+        port.countFor(blocks.to, now_us, traffic);
     }
 
     fn tell(port: *TftpPort, event: *const TftpServer.Event, now_us: u64) void {
@@ -120,7 +120,7 @@ pub const TftpPort = struct {
         port.boots.apply(ref, now_us, .{ .suspected = .{ .cause = .nbp_not_found, .text = name.* } });
     }
 
-    fn count(port: *TftpPort, peer: base.Endpoint, now_us: u64, traffic: core.boot_phase.Traffic) void {
+    fn countFor(port: *TftpPort, peer: base.Endpoint, now_us: u64, traffic: core.boot_phase.Traffic) void {
         const index = std.mem.findScalar(u48, port.peers, peer.toInt()) orelse return;
         port.boots.apply(port.refs[index], now_us, .{ .nbp_traffic = traffic });
     }

@@ -1,0 +1,42 @@
+//! The text of `bootfarm-edge --help`.
+
+pub const text =
+    \\bootfarm-edge boots machines over the network: DHCP, TFTP, HTTP boot and the disk stream of one site.
+    \\
+    \\  bootfarm-edge serve --vdisk FILE --listen IP [options]   works alone: everything that boots gets FILE
+    \\  bootfarm-edge enrol --url URL --token T --data DIR       joins this machine to a control plane, once
+    \\  bootfarm-edge serve --data DIR --listen IP [options]     serves what the control plane says
+    \\  bootfarm-edge version                                    prints the version
+    \\
+    \\What boots (without a control plane)
+    \\  --vdisk FILE          raw disk image or block device that devices read; it is never written
+    \\  --kernel FILE         kernel that the boot loader loads; without it, iPXE boots the disk itself (sanboot)
+    \\  --initrd FILE         initramfs for that kernel
+    \\  --cmdline TEXT        command line for that kernel; where the edge is and the boot's token are added
+    \\
+    \\Where
+    \\  --listen IP           address of this machine that devices reach; needed
+    \\  --dhcp MODE           proxy: beside the network's DHCP server, which gives the addresses (default)
+    \\                        server: this edge gives the addresses, from --dhcp-pool
+    \\                        off: the network's server names next-server IP and a boot file, or the URL
+    \\                        http://IP:PORT/boot.ipxe
+    \\  --dhcp-pool A-B       first and last address to give, at most 4096
+    \\  --dhcp-port N         67      --pxe-port N      4011    --tftp-port N     69
+    \\  --http-port N         6980    --stream-port N   6910
+    \\                        ports below 1024 need root or the capability CAP_NET_BIND_SERVICE
+    \\  --boot-files DIR      boot programs: every file directly in DIR is published under its name. BIOS devices
+    \\                        get undionly.kpxe, 64-bit UEFI ones snponly.efi or ipxe.efi, ARM ones ipxe-arm64.efi
+    \\  --wol-target IP:PORT  where wake-on-LAN packets go; 255.255.255.255:9
+    \\
+    \\What is kept
+    \\  --data DIR            identity, desired state, reports and boots in progress; one edge at a time. Without it,
+    \\                        nothing is kept
+    \\  --store DIR           where vDisk versions of the control plane are; DIR/store of --data
+    \\
+    \\What is printed
+    \\  --json                each boot that is over as one line of JSON, with the fields of the report
+    \\                        (packages/proto/UPLINK.md); otherwise as a table of its phases
+    \\
+    \\  --help                this text
+    \\
+;

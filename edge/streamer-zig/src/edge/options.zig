@@ -1,0 +1,194 @@
+//! The command line of `bootfarm-edge serve` and `enrol`. Wrong options are told in one sentence.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const host = @import("host");
+
+pub const Serve = struct {
+    vdisk: ?[]const u8 = null,
+    kernel: ?[]const u8 = null,
+    initrd: ?[]const u8 = null,
+    cmdline: []const u8 = "",
+    listen: ?base.Ip4 = null,
+    dhcp: core.DhcpService.Mode = .proxy,
+    pool: ?Pool = null,
+    ports: host.EdgeSockets.Ports = .{},
+    boot_files: ?[]const u8 = null,
+    data: ?[]const u8 = null,
+    store: ?[]const u8 = null,
+    wol_target: base.Endpoint = .{ .ip = .broadcast, .port = 9 },
+    json: bool = false,
+
+    pub const Pool = struct { first: base.Ip4, last: base.Ip4 };
+};
+
+pub const Enrol = struct { url: []const u8, token: []const u8, data: []const u8 };
+
+/// Where the sentence goes that says what is wrong.
+pub const Complaint = struct {
+    buffer: [512]u8 = undefined,
+    size: usize = 0,
+
+    pub fn set(complaint: *Complaint, comptime format: []const u8, arguments: anytype) error{Wrong} {
+        var writer: std.Io.Writer = .fixed(&complaint.buffer);
+        // A sentence that is too long is cut.
+        writer.print(format, arguments) catch {};
+        complaint.size = writer.end;
+        return error.Wrong;
+    }
+
+    pub fn text(complaint: *const Complaint) []const u8 {
+        return complaint.buffer[0..complaint.size];
+    }
+};
+
+pub const Error = error{Wrong};
+
+const Arguments = struct {
+    rest: []const [:0]const u8,
+    complaint: *Complaint,
+
+    /// The next option's name and, where it was written with `=`, its value.
+    fn next(arguments: *Arguments) Error!?struct { name: []const u8, value: ?[]const u8 } {
+        if (arguments.rest.len == 0) return null;
+        const argument = arguments.rest[0];
+        arguments.rest = arguments.rest[1..];
+        if (!std.mem.startsWith(u8, argument, "--"))
+            return arguments.complaint.set("'{s}' is not an option; see bootfarm-edge --help.", .{argument});
+        if (std.mem.findScalar(u8, argument, '=')) |at|
+            return .{ .name = argument[0..at], .value = argument[at + 1 ..] };
+        return .{ .name = argument, .value = null };
+    }
+
+    fn value(arguments: *Arguments, name: []const u8, inline_value: ?[]const u8) Error![]const u8 {
+        if (inline_value) |text| return text;
+        if (arguments.rest.len == 0) return arguments.complaint.set("{s} needs a value.", .{name});
+        defer arguments.rest = arguments.rest[1..];
+        return arguments.rest[0];
+    }
+};
+
+const ServeOption = enum {
+    @"--vdisk",
+    @"--kernel",
+    @"--initrd",
+    @"--cmdline",
+    @"--listen",
+    @"--dhcp",
+    @"--dhcp-pool",
+    @"--dhcp-port",
+    @"--pxe-port",
+    @"--tftp-port",
+    @"--http-port",
+    @"--stream-port",
+    @"--boot-files",
+    @"--data",
+    @"--store",
+    @"--wol-target",
+    @"--json",
+};
+
+pub fn parseServe(rest: []const [:0]const u8, complaint: *Complaint) Error!Serve {
+    var arguments: Arguments = .{ .rest = rest, .complaint = complaint };
+    var serve: Serve = .{};
+    while (try arguments.next()) |argument| {
+        const option = std.meta.stringToEnum(ServeOption, argument.name) orelse
+            return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{argument.name});
+        if (option == .@"--json") {
+            serve.json = true;
+            continue;
+        }
+        const text = try arguments.value(argument.name, argument.value);
+        try setServe(&serve, option, text, complaint);
+    }
+    try checkServe(&serve, complaint);
+    return serve;
+}
+
+fn setServe(serve: *Serve, option: ServeOption, text: []const u8, complaint: *Complaint) Error!void {
+    const name = @tagName(option);
+    switch (option) {
+        .@"--vdisk" => serve.vdisk = text,
+        .@"--kernel" => serve.kernel = text,
+        .@"--initrd" => serve.initrd = text,
+        .@"--cmdline" => serve.cmdline = text,
+        .@"--listen" => serve.listen = base.Ip4.parse(text) catch
+            return complaint.set("--listen needs an IPv4 address of this machine, and '{s}' is none.", .{text}),
+        .@"--dhcp" => serve.dhcp = std.meta.stringToEnum(core.DhcpService.Mode, text) orelse
+            return complaint.set("--dhcp is proxy, server or off, not '{s}'.", .{text}),
+        .@"--dhcp-pool" => serve.pool = try parsePool(text, complaint),
+        .@"--dhcp-port" => serve.ports.dhcp = try parsePort(name, text, complaint),
+        .@"--pxe-port" => serve.ports.pxe = try parsePort(name, text, complaint),
+        .@"--tftp-port" => serve.ports.tftp = try parsePort(name, text, complaint),
+        .@"--http-port" => serve.ports.http = try parsePort(name, text, complaint),
+        .@"--stream-port" => serve.ports.stream = try parsePort(name, text, complaint),
+        .@"--boot-files" => serve.boot_files = text,
+        .@"--data" => serve.data = text,
+        .@"--store" => serve.store = text,
+        .@"--wol-target" => serve.wol_target = base.Endpoint.parse(text) catch
+            return complaint.set("--wol-target is IP:PORT, for example 255.255.255.255:9, not '{s}'.", .{text}),
+        .@"--json" => unreachable,
+    }
+}
+
+fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
+    const listen = serve.listen orelse
+        return complaint.set("serve needs --listen IP, the address of this machine that devices reach.", .{});
+    if (!listen.isUnicast())
+        return complaint.set("--listen needs one address of this machine, and {f} is none.", .{listen});
+    if (serve.vdisk == null and serve.data == null)
+        return complaint.set("serve needs --vdisk FILE to work alone, or --data DIR of an enrolled edge.", .{});
+    if (serve.vdisk == null and (serve.kernel != null or serve.initrd != null or serve.cmdline.len > 0))
+        return complaint.set("--kernel, --initrd and --cmdline go with --vdisk.", .{});
+    if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
+        return complaint.set("--initrd and --cmdline go with --kernel.", .{});
+    if (!core.boot_policy.isCommandLine(serve.cmdline))
+        return complaint.set("--cmdline is one line of at most 1024 printable ASCII characters.", .{});
+    if (serve.dhcp == .server and serve.pool == null)
+        return complaint.set("--dhcp server needs --dhcp-pool FIRST-LAST.", .{});
+}
+
+fn parsePool(text: []const u8, complaint: *Complaint) Error!Serve.Pool {
+    const first, const last = std.mem.cutScalar(u8, text, '-') orelse
+        return complaint.set("--dhcp-pool is FIRST-LAST, for example 10.0.0.100-10.0.0.199, not '{s}'.", .{text});
+    return .{
+        .first = base.Ip4.parse(first) catch return complaint.set("--dhcp-pool: '{s}' is not an IPv4 address.", .{first}),
+        .last = base.Ip4.parse(last) catch return complaint.set("--dhcp-pool: '{s}' is not an IPv4 address.", .{last}),
+    };
+}
+
+fn parsePort(name: []const u8, text: []const u8, complaint: *Complaint) Error!u16 {
+    const port = std.fmt.parseInt(u16, text, 10) catch 0;
+    if (port == 0) return complaint.set("{s} is a port from 1 to 65535, not '{s}'.", .{ name, text });
+    return port;
+}
+
+const EnrolOption = enum { @"--url", @"--token", @"--data" };
+
+pub fn parseEnrol(rest: []const [:0]const u8, complaint: *Complaint) Error!Enrol {
+    var arguments: Arguments = .{ .rest = rest, .complaint = complaint };
+    var url: ?[]const u8 = null;
+    var token: ?[]const u8 = null;
+    var data: ?[]const u8 = null;
+    while (try arguments.next()) |argument| {
+        const option = std.meta.stringToEnum(EnrolOption, argument.name) orelse
+            return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{argument.name});
+        const text = try arguments.value(argument.name, argument.value);
+        switch (option) {
+            .@"--url" => url = std.mem.trimEnd(u8, text, "/"),
+            .@"--token" => token = text,
+            .@"--data" => data = text,
+        }
+    }
+    const enrol: Enrol = .{
+        .url = url orelse return complaint.set("enrol needs --url URL of the control plane.", .{}),
+        .token = token orelse return complaint.set("enrol needs --token T, the join token of this edge's site.", .{}),
+        .data = data orelse return complaint.set("enrol needs --data DIR, where this edge keeps its state.", .{}),
+    };
+    if (!std.mem.startsWith(u8, enrol.url, "http://") and !std.mem.startsWith(u8, enrol.url, "https://"))
+        return complaint.set("--url begins with http:// or https://, and '{s}' does not.", .{enrol.url});
+    if (enrol.token.len == 0 or enrol.token.len > core.uplink_message.join_token_size_max)
+        return complaint.set("--token is not a join token.", .{});
+    return enrol;
+}

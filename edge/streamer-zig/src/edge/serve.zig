@@ -1,0 +1,25 @@
+//! `bootfarm-edge serve`: opens everything or says what it cannot have, then runs until it is told to end.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const host = @import("host");
+const options_module = @import("options.zig");
+const start = @import("start.zig");
+const Edge = @import("edge.zig").Edge;
+const Terminal = @import("terminal.zig").Terminal;
+
+pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
+    // Before any thread exists: threads inherit the mask.
+    host.blockSignals();
+    var complaint: options_module.Complaint = .{};
+    const options = options_module.parseServe(arguments, &complaint) catch
+        return terminal.complain("{s}", .{complaint.text()});
+    var edge: Edge = .{ .init = init, .terminal = terminal, .options = options };
+    start.prepare(&edge, &complaint) catch |err| switch (err) {
+        error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
+        error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
+    };
+    return edge.run();
+}

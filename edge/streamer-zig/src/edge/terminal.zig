@@ -1,0 +1,16 @@
+//! Where this program speaks: results on standard output, everything else on standard error, each line in one write.
+
+const std = @import("std");
+const host = @import("host");
+
+pub const Terminal = struct {
+    pub fn out(_: *Terminal, text: []const u8) void {
+        host.sys.writeAll(1, text) catch {};
+    }
+
+    /// One sentence on standard error; returns the exit code of a start that failed.
+    pub fn complain(_: *Terminal, comptime format: []const u8, arguments: anytype) u8 {
+        host.speak.line(format, arguments);
+        return 1;
+    }
+};

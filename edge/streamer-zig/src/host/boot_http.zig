@@ -1,0 +1,148 @@
+//! What the paths of the boot HTTP server mean: scripts, kernels, disks and boot programs, and what their downloads
+//! mean for boots.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire");
+const sys = @import("sys.zig");
+const Boots = @import("boots.zig").Boots;
+const BootFiles = @import("boot_files.zig").BootFiles;
+const http_server = @import("http_server.zig");
+
+const Response = http_server.Response;
+const Tag = http_server.Tag;
+
+pub const BootHttp = struct {
+    boots: *Boots,
+    files: *const BootFiles,
+    /// As devices reach them.
+    http: base.Endpoint,
+    stream: base.Endpoint,
+
+    const text_type = "text/plain";
+    const not_found: Response = .{ .status = 404 };
+
+    pub fn handler(paths: *BootHttp) http_server.Handler {
+        return .{ .context = paths, .respond = respond, .progress = progress };
+    }
+
+    fn respond(
+        context: *anyopaque,
+        peer: base.Ip4,
+        request: *const wire.http_request.Request,
+        text: *[http_server.text_size_max]u8,
+    ) Response {
+        const paths: *BootHttp = @ptrCast(@alignCast(context));
+        const question = std.mem.findScalar(u8, request.target, '?') orelse request.target.len;
+        const path = std.mem.trimStart(u8, request.target[0..question], "/");
+        if (std.mem.eql(u8, path, "healthz")) return textOf(std.mem.print(text, "ok\n", .{}) catch unreachable, .{});
+        if (std.mem.eql(u8, path, "boot.ipxe")) return textOf(core.boot_script.writeEntrance(paths.http, text), .{});
+        if (std.mem.cutPrefix(u8, path, "m/")) |rest| return paths.scriptOfAddress(rest, peer, text);
+        const boot_path: core.BootPath = .parse(path);
+        const ref = paths.boots.forPath(boot_path.handle, peer);
+        if (boot_path.handle != null) if (ref) |known| if (paths.fileOfBoot(known, boot_path.name, text)) |response|
+            return response;
+        const bytes = paths.files.find(boot_path.name) orelse {
+            if (boot_path.handle != null) if (ref) |known| paths.missing(known, boot_path.name);
+            return not_found;
+        };
+        return .{ .status = 200, .body = .{ .memory = bytes }, .tag = .{ .boot = ref, .what = .nbp } };
+    }
+
+    fn textOf(text: []const u8, tag: Tag) Response {
+        return .{ .status = 200, .content_type = text_type, .body = .{ .text = text.len }, .tag = tag };
+    }
+
+    /// `<mac>/boot.ipxe`: where the network's own DHCP server names this edge's entrance.
+    fn scriptOfAddress(paths: *BootHttp, rest: []const u8, peer: base.Ip4, text: *[http_server.text_size_max]u8) Response {
+        const mac_text, const name = std.mem.cutScalar(u8, rest, '/') orelse return not_found;
+        if (!std.mem.eql(u8, name, "boot.ipxe")) return not_found;
+        const mac = base.Mac.parse(mac_text) catch return not_found;
+        if (!mac.isDevice()) return not_found;
+        const ref = paths.boots.forScript(sys.monotonicUs(), mac, peer) orelse return not_found;
+        return paths.script(ref, text) orelse not_found;
+    }
+
+    /// Null for a name that is none of the boot's own files.
+    fn fileOfBoot(paths: *BootHttp, ref: Boots.Ref, name: []const u8, text: *[http_server.text_size_max]u8) ?Response {
+        if (std.mem.eql(u8, name, "boot.ipxe")) return paths.script(ref, text);
+        const what: Tag.What = if (std.mem.eql(u8, name, "kernel"))
+            .kernel
+        else if (std.mem.eql(u8, name, "initrd"))
+            .initrd
+        else if (std.mem.eql(u8, name, "disk"))
+            .disk
+        else
+            return null;
+        const boot = paths.boots.get(ref) orelse return null;
+        const version = paths.boots.versionOf(boot) orelse return null;
+        const file = switch (what) {
+            .kernel => version.kernel,
+            .initrd => version.initrd,
+            .disk => version.disk,
+            else => unreachable,
+        } orelse return null;
+        return .{
+            .status = 200,
+            .body = .{ .file = .{ .fd = file.fd, .size = file.size } },
+            .tag = .{ .boot = ref, .what = what },
+        };
+    }
+
+    fn script(paths: *BootHttp, ref: Boots.Ref, text: *[http_server.text_size_max]u8) ?Response {
+        const boot = paths.boots.get(ref) orelse return null;
+        const version = paths.boots.versionOf(boot) orelse return null;
+        return textOf(core.boot_script.write(.{
+            .identity = boot.identity,
+            .http = paths.http,
+            .stream = paths.stream,
+            .has_kernel = version.kernel != null,
+            .has_initrd = version.kernel != null and version.initrd != null,
+            .command_line = version.commandLine(),
+        }, text), .{ .boot = ref, .what = .script });
+    }
+
+    /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's own files.
+    fn missing(paths: *BootHttp, ref: Boots.Ref, name: []const u8) void {
+        const own = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk" };
+        const now_us = sys.monotonicUs();
+        for (own) |candidate| if (std.mem.eql(u8, candidate, name)) {
+            paths.boots.apply(ref, now_us, .{ .failed = .{ .cause = .file_not_found, .text = .init(name) } });
+            return;
+        };
+        paths.boots.apply(ref, now_us, .{ .suspected = .{ .cause = .file_not_found, .text = .init(name) } });
+    }
+
+    fn progress(context: *anyopaque, tag: Tag, step: http_server.Progress) void {
+        const paths: *BootHttp = @ptrCast(@alignCast(context));
+        const ref = tag.boot orelse return;
+        const boots = paths.boots;
+        const now_us = sys.monotonicUs();
+        const whole = step.finished and step.body_size > 0;
+        switch (tag.what) {
+            .other => {},
+            .nbp => {
+                if (step.begins) boots.apply(ref, now_us, .nbp_begin);
+                boots.apply(ref, now_us, .{ .nbp_traffic = step.traffic });
+                if (whole) boots.apply(ref, now_us, .nbp_end);
+            },
+            .script, .kernel, .initrd => {
+                const file: core.boot.LoaderFile = switch (tag.what) {
+                    .script => .script,
+                    .kernel => .kernel,
+                    .initrd => .initrd,
+                    else => unreachable,
+                };
+                if (step.begins) boots.apply(ref, now_us, .{ .loader_begin = file });
+                boots.apply(ref, now_us, .{ .loader_traffic = step.traffic });
+                if (whole) boots.apply(ref, now_us, .{ .loader_end = file });
+            },
+            .disk => {
+                if (step.begins and step.body_size > 0)
+                    boots.apply(ref, now_us, .{ .stage1_read = .{ .size = step.body_size } });
+                boots.apply(ref, now_us, .{ .stage1_traffic = step.traffic });
+            },
+        }
+    }
+};

@@ -1,0 +1,206 @@
+//! The packet loop of the edge: one thread, one epoll instance; DHCP, TFTP, HTTP and the stream take turns. After its
+//! start it allocates nothing.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire");
+const sys = @import("sys.zig");
+const sockets = @import("sockets.zig");
+const Epoll = @import("epoll.zig").Epoll;
+const UdpSocket = @import("udp_socket.zig").UdpSocket;
+const Boots = @import("boots.zig").Boots;
+const BootFiles = @import("boot_files.zig").BootFiles;
+const BootHttp = @import("boot_http.zig").BootHttp;
+const DhcpPort = @import("dhcp_port.zig").DhcpPort;
+const TftpPort = @import("tftp_port.zig").TftpPort;
+const StreamPort = @import("stream_port.zig").StreamPort;
+const HttpServer = @import("http_server.zig").HttpServer;
+const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
+const assert = std.debug.assert;
+const linux = std.os.linux;
+
+pub const EdgeLoop = struct {
+    epoll: Epoll,
+    sockets: EdgeSockets,
+    dhcp: ?DhcpPort,
+    tftp: TftpPort,
+    stream: StreamPort,
+    paths: *BootHttp,
+    http: HttpServer,
+    boots: *Boots,
+    /// Where magic packets go.
+    wol_target: base.Endpoint,
+    signal_fd: i32,
+    /// Somebody outside the loop has something for it.
+    wake_fd: i32,
+    next_tick_us: u64 = 0,
+
+    pub const Options = struct {
+        listen: base.Ip4,
+        ports: EdgeSockets.Ports,
+        dhcp: core.DhcpService.Options,
+        stream_keys: core.StreamServer.Keys,
+        wol_target: base.Endpoint,
+    };
+
+    /// What the loop's owner does between turns.
+    pub const Owner = struct {
+        context: *anyopaque,
+        /// Once a second.
+        tick: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
+        /// After `wake`.
+        woken: *const fn (context: *anyopaque, loop: *EdgeLoop, now_us: u64) void,
+    };
+
+    const Token = struct {
+        const signal = 0;
+        const wake = 1;
+        const dhcp = 2;
+        const pxe = 3;
+        const tftp = 4;
+        const stream = 5;
+        const listener = 6;
+        const connections = 16;
+    };
+
+    const tick_interval_us = std.time.us_per_s;
+    const events_max = 64;
+
+    pub const InitError = error{ OutOfMemory, BadPool, SystemCallFailed };
+
+    /// Takes the sockets; `boots` and `files` stay the caller's and must outlive the loop. Signals TERM and INT must be
+    /// blocked already, in every thread.
+    pub fn init(
+        gpa: std.mem.Allocator,
+        open: EdgeSockets,
+        boots: *Boots,
+        files: *const BootFiles,
+        options: Options,
+    ) InitError!EdgeLoop {
+        const epoll = Epoll.init() catch return error.SystemCallFailed;
+        const paths = try gpa.create(BootHttp);
+        paths.* = .{
+            .boots = boots,
+            .files = files,
+            .http = .{ .ip = options.listen, .port = options.ports.http },
+            .stream = .{ .ip = options.listen, .port = options.ports.stream },
+        };
+        const tftp: core.TftpServer = try .init(gpa, files.tftp.items, .{});
+        const stream: core.StreamServer = try .init(gpa, .{ .keys = options.stream_keys });
+        return .{
+            .epoll = epoll,
+            .sockets = open,
+            .dhcp = if (options.dhcp.mode == .off) null else .{
+                .service = try .init(gpa, options.dhcp),
+                .boots = boots,
+            },
+            .tftp = try .init(gpa, tftp, boots, files),
+            .stream = try .init(gpa, stream, boots),
+            .paths = paths,
+            .http = try .init(gpa, open.listener, epoll, Token.connections, paths.handler(), HttpServer.connections_default),
+            .boots = boots,
+            .wol_target = options.wol_target,
+            .signal_fd = openSignals() catch return error.SystemCallFailed,
+            .wake_fd = openWake() catch return error.SystemCallFailed,
+        };
+    }
+
+    /// Runs until TERM or INT.
+    pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
+        try loop.addAll();
+        while (true) {
+            var buffer: [events_max]u64 = undefined;
+            const tokens = try loop.epoll.wait(&buffer, loop.timeoutMs());
+            const now_us = sys.monotonicUs();
+            for (tokens) |token| {
+                if (token == Token.signal) return;
+                loop.handle(token, owner, now_us);
+            }
+            loop.tftp.tick(&loop.sockets.tftp, now_us);
+            if (now_us < loop.next_tick_us) continue;
+            loop.next_tick_us = now_us + tick_interval_us;
+            loop.boots.tick(now_us);
+            loop.http.tick(now_us);
+            loop.stream.server.expire(now_us);
+            owner.tick(owner.context, loop, now_us);
+        }
+    }
+
+    /// From any thread.
+    pub fn wake(wake_fd: i32) void {
+        const one: u64 = 1;
+        _ = linux.write(wake_fd, std.mem.asBytes(&one), 8);
+    }
+
+    /// Sends a magic packet, and lets the boot begin.
+    pub fn powerOn(loop: *EdgeLoop, mac: base.Mac, now_us: u64) void {
+        if (!mac.isDevice()) return;
+        loop.sockets.wol.send(loop.wol_target, &wire.wake_on_lan.emit(mac));
+        loop.boots.powerOn(now_us, mac);
+    }
+
+    /// Of everything that was ignored since the start.
+    pub fn ignored(loop: *const EdgeLoop) base.IgnoredCounters {
+        var total = loop.boots.ignored;
+        if (loop.dhcp) |*dhcp| total.merge(&dhcp.service.ignored);
+        total.merge(&loop.tftp.server.ignored);
+        total.merge(&loop.stream.server.ignored);
+        total.merge(&loop.http.ignored);
+        return total;
+    }
+
+    fn addAll(loop: *EdgeLoop) sys.Error!void {
+        try loop.epoll.add(loop.signal_fd, .read, Token.signal);
+        try loop.epoll.add(loop.wake_fd, .read, Token.wake);
+        if (loop.sockets.dhcp) |*socket| try loop.epoll.add(socket.fd, .read, Token.dhcp);
+        if (loop.sockets.pxe) |*socket| try loop.epoll.add(socket.fd, .read, Token.pxe);
+        try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
+        try loop.epoll.add(loop.sockets.stream.fd, .read, Token.stream);
+        try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
+    }
+
+    fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {
+        switch (token) {
+            Token.wake => {
+                var count: u64 = undefined;
+                _ = linux.read(loop.wake_fd, @ptrCast(&count), 8);
+                owner.woken(owner.context, loop, now_us);
+            },
+            Token.dhcp => loop.dhcp.?.receive(&loop.sockets.dhcp.?, .dhcp, now_us),
+            Token.pxe => loop.dhcp.?.receive(&loop.sockets.pxe.?, .pxe, now_us),
+            Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
+            Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
+            Token.listener => loop.http.accept(now_us),
+            else => loop.http.handle(token, now_us),
+        }
+    }
+
+    fn timeoutMs(loop: *const EdgeLoop) i32 {
+        const now_us = sys.monotonicUs();
+        var deadline_us = loop.next_tick_us;
+        if (loop.tftp.server.nextDeadline()) |tftp_us| deadline_us = @min(deadline_us, tftp_us);
+        if (deadline_us <= now_us) return 0;
+        return @intCast(@min((deadline_us - now_us) / std.time.us_per_ms + 1, 1000));
+    }
+};
+
+/// TERM and INT as something to read; they must not end the process by themselves.
+pub fn blockSignals() void {
+    var mask = linux.sigemptyset();
+    linux.sigaddset(&mask, .TERM);
+    linux.sigaddset(&mask, .INT);
+    _ = linux.sigprocmask(linux.SIG.BLOCK, &mask, null);
+}
+
+fn openSignals() sys.Error!i32 {
+    var mask = linux.sigemptyset();
+    linux.sigaddset(&mask, .TERM);
+    linux.sigaddset(&mask, .INT);
+    const flags = linux.SFD.NONBLOCK | linux.SFD.CLOEXEC;
+    return @intCast(try sys.check(linux.signalfd(-1, &mask, flags)));
+}
+
+fn openWake() sys.Error!i32 {
+    return @intCast(try sys.check(linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC)));
+}

@@ -1,0 +1,13 @@
+//! What happens while the edge runs, one line each on standard error.
+
+const std = @import("std");
+const sys = @import("sys.zig");
+
+const line_size_max = 4096;
+
+/// A line that is too long is left out; one line is one write, from any thread.
+pub fn line(comptime format: []const u8, arguments: anytype) void {
+    var buffer: [line_size_max]u8 = undefined;
+    const text = std.mem.print(&buffer, "bootfarm-edge: " ++ format ++ "\n", arguments) catch return;
+    sys.writeAll(2, text) catch {};
+}

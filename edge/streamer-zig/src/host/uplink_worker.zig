@@ -1,0 +1,207 @@
+//! The uplink's two threads: one sends reports and heartbeats, one waits for desired states. What to do when is
+//! decided by core/uplink.zig; here it is done.
+
+const std = @import("std");
+const builtin = @import("builtin");
+const base = @import("base");
+const core = @import("core");
+const sys = @import("sys.zig");
+const speak = @import("speak.zig");
+const DataDir = @import("data_dir.zig").DataDir;
+const ReportLog = @import("report_log.zig").ReportLog;
+const uplink_client = @import("uplink_client.zig");
+const link_module = @import("uplink_link.zig");
+const assert = std.debug.assert;
+
+const UplinkClient = uplink_client.UplinkClient;
+const UplinkLink = link_module.UplinkLink;
+const StateBox = link_module.StateBox;
+
+pub const request_timeout_ms = 20_000;
+/// The API answers a long poll after 25 s at the latest.
+const poll_timeout_ms = core.uplink.poll_wait_ms + 15_000;
+
+pub const UplinkWorker = struct {
+    gpa: std.mem.Allocator,
+    link: *UplinkLink,
+    log: *ReportLog,
+    data: *const DataDir,
+    client_options: UplinkClient.Options,
+    signing_key: [32]u8,
+    counter: std.atomic.Value(u64) = .init(0),
+    sender: core.uplink.Sender = .{},
+    poller: core.uplink.Poller = .{},
+    /// So that an absent API is told once, not at each try.
+    is_answered: bool = true,
+
+    /// Both threads run until the process ends.
+    pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
+        worker.client_options.counter = &worker.counter;
+        const send_buffer = try worker.gpa.alloc(u8, ReportLog.batch_size_max);
+        const state_buffer = try worker.gpa.alloc(u8, core.desired_state.envelope_size_max + 4096);
+        const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
+        const sending = try std.Thread.spawn(options, runSender, .{ worker, send_buffer });
+        sending.detach();
+        const polling = try std.Thread.spawn(options, runPoller, .{ worker, state_buffer });
+        polling.detach();
+    }
+
+    fn runSender(worker: *UplinkWorker, buffer: []u8) void {
+        var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
+        defer client.deinit();
+        while (true) {
+            const seen = worker.link.reports_written.load(.acquire);
+            const now_ms = nowMs();
+            switch (worker.sender.next(now_ms, worker.log.backlog())) {
+                .heartbeat => worker.sendHeartbeat(&client),
+                .reports => worker.sendReports(&client, buffer),
+                .wait_until_ms => |until_ms| worker.waitForReport(seen, until_ms - now_ms),
+                .stopped => return,
+            }
+        }
+    }
+
+    fn waitForReport(worker: *UplinkWorker, seen: u32, wait_ms: u64) void {
+        const io = worker.link.io;
+        const limit: std.Io.Timeout = .{ .duration = .{
+            .raw = .fromMilliseconds(@intCast(wait_ms)),
+            .clock = .awake,
+        } };
+        io.futexWaitTimeout(u32, &worker.link.reports_written.raw, seen, limit) catch return;
+        // Phases often change together; what follows within a moment goes in the same request.
+        if (worker.link.reports_written.load(.acquire) != seen)
+            io.sleep(.fromMilliseconds(core.uplink.report_delay_ms), .awake) catch {};
+    }
+
+    fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
+        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+        defer arena.deinit();
+        const numbers = worker.link.numbers();
+        var body: [core.uplink_message.body_size_max]u8 = undefined;
+        const text = core.uplink_message.encode(core.uplink_message.Heartbeat{
+            .agentVersion = base.version,
+            .arch = comptime core.uplink_message.archName(builtin.cpu.arch).?,
+            .uptimeMs = (sys.monotonicUs() - worker.link.started_us) / std.time.us_per_ms,
+            .clockUnixMs = sys.unixMs(),
+            .devicesBooting = numbers.devices_booting,
+            .reportBacklog = worker.log.backlog(),
+            .state = numbers.pair,
+            .ignored = numbers.ignored,
+        }, &body);
+        var buffer: [core.uplink_message.body_size_max]u8 = undefined;
+        const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
+        const answer = uplink_client.meaning(arena.allocator(), result);
+        worker.tell("heartbeat", answer);
+        _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
+    }
+
+    fn sendReports(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
+        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+        defer arena.deinit();
+        const batch = worker.log.nextBatch(buffer) catch {
+            speak.line("The report log on disk does not answer; it is tried again.", .{});
+            _ = worker.sender.reportsAnswered(nowMs(), randomNumber(), .nothing);
+            return;
+        } orelse return;
+        var answer_buffer: [core.uplink_message.body_size_max]u8 = undefined;
+        const result = client.request(.POST, "/edge/v1/reports", batch.body, request_timeout_ms, &answer_buffer);
+        var answer = uplink_client.meaning(arena.allocator(), result);
+        if (answer == .ok) {
+            const body = (result catch unreachable).body;
+            if (core.uplink_message.parse(core.uplink_message.ReportAnswer, arena.allocator(), body)) |acked| {
+                worker.log.ack(acked.bootEpoch, acked.ackedSeq);
+                // An answer that moves nothing would be asked for again at once.
+                if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq) answer = .nothing;
+            } else |_| answer = .nothing;
+        }
+        worker.tell("reports", answer);
+        switch (worker.sender.reportsAnswered(nowMs(), randomNumber(), answer)) {
+            .rewind => |seq| worker.log.rewind(batch.epoch, seq),
+            .none, .stop => {},
+        }
+    }
+
+    fn runPoller(worker: *UplinkWorker, buffer: []u8) void {
+        var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
+        defer client.deinit();
+        while (true) {
+            const now_ms = nowMs();
+            switch (worker.poller.next(now_ms)) {
+                .poll => worker.poll(&client, buffer),
+                .wait_until_ms => |until_ms| worker.link.io.sleep(.fromMilliseconds(@intCast(until_ms - now_ms)), .awake) catch return,
+                .stopped => return,
+            }
+        }
+    }
+
+    fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
+        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+        defer arena.deinit();
+        const pair = worker.link.above() orelse core.desired_state.Pair{};
+        var path: [128]u8 = undefined;
+        const text = std.mem.print(&path, "/edge/v1/state?after={d}.{d}&waitMs={d}", .{
+            pair.incarnation,
+            pair.counter,
+            core.uplink.poll_wait_ms,
+        }) catch unreachable;
+        const result = client.request(.GET, text, "", poll_timeout_ms, buffer);
+        const answer = uplink_client.meaning(arena.allocator(), result);
+        var usable = true;
+        if (result) |answered| {
+            if (answered.status == 200) usable = worker.takeState(answered.body);
+        } else |err| if (err == error.AnswerTooLarge) {
+            speak.line("The desired state was refused: it is larger than 8 MiB.", .{});
+        }
+        _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
+    }
+
+    /// Verified, then on disk, then acted on.
+    fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
+        const box = StateBox.create(worker.gpa, envelope, .{
+            .edge_id = worker.client_options.edge_id.?,
+            .signing_key = worker.signing_key,
+            .above = worker.link.above(),
+        }) catch |refusal| {
+            speak.line("The desired state was refused: {s}.", .{core.desired_state.sentence(refusal)});
+            return false;
+        };
+        worker.data.write("state.json", envelope) catch {
+            speak.line("The desired state cannot be written to the data directory; it is tried again.", .{});
+            box.destroy(worker.gpa);
+            return false;
+        };
+        worker.link.offerState(box);
+        return true;
+    }
+
+    fn tell(worker: *UplinkWorker, what: []const u8, answer: core.uplink.Answer) void {
+        const url = worker.client_options.url;
+        switch (answer) {
+            .ok => {
+                if (!worker.is_answered) speak.line("The control plane at {s} answers again.", .{url});
+                worker.is_answered = true;
+            },
+            .nothing => {
+                if (worker.is_answered)
+                    speak.line("The control plane at {s} does not answer: devices boot on, and reports are kept until it does.", .{url});
+                worker.is_answered = false;
+            },
+            .refused => |refused| switch (refused.code) {
+                .edge_revoked => speak.line("The control plane at {s} has revoked this edge: nothing more is sent.", .{url}),
+                .stale_epoch => speak.line("The control plane refused the {s}: this data directory is older than what it has seen of this edge.", .{what}),
+                .report_gap => {},
+                else => speak.line("The control plane refused the {s}: {t} ({d}).", .{ what, refused.code, refused.status }),
+            },
+        }
+    }
+};
+
+fn nowMs() u64 {
+    return sys.monotonicUs() / std.time.us_per_ms;
+}
+
+fn randomNumber() u64 {
+    var bytes: [8]u8 = undefined;
+    sys.random(&bytes);
+    return std.mem.readInt(u64, &bytes, .little);
+}
