@@ -144,7 +144,7 @@ pub const Boots = struct {
         const target = switch (boots.policy.decide(mac)) {
             .unknown_device, .disabled => return null,
             .version_missing => {
-                boots.listener.version_problem(boots.listener.context, .full);
+                boots.listener.version_problem(boots.listener.context, .not_described);
                 return null;
             },
             .target => |target| target,

@@ -93,6 +93,14 @@ pub const ReportLog = struct {
         return false;
     }
 
+    /// Makes everything appended so far durable, as well as the disk can.
+    pub fn sync(log: *ReportLog) void {
+        log.mutex.lockUncancelable(log.io);
+        defer log.mutex.unlock(log.io);
+        if (log.active_fd) |fd| _ = linux.fdatasync(fd);
+        _ = linux.fsync(log.dir.handle);
+    }
+
     /// Reports that the API has not acknowledged.
     pub fn backlog(log: *ReportLog) u64 {
         log.mutex.lockUncancelable(log.io);

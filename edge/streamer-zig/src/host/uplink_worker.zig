@@ -17,11 +17,12 @@ const UplinkClient = uplink_client.UplinkClient;
 const UplinkLink = link_module.UplinkLink;
 const StateBox = link_module.StateBox;
 
-pub const request_timeout_ms = 20_000;
 /// The API answers a long poll after 25 s at the latest.
 const poll_timeout_ms = core.uplink.poll_wait_ms + 15_000;
 
 pub const UplinkWorker = struct {
+    pub const request_timeout_ms = 20_000;
+
     gpa: std.mem.Allocator,
     link: *UplinkLink,
     log: *ReportLog,

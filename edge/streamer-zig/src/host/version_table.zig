@@ -39,7 +39,10 @@ pub const Problem = union(enum) {
     file: struct { path: []const u8, why: store.store_file.OpenError },
     /// A copy that has not arrived whole.
     size: struct { path: []const u8, want: u64, have: u64 },
+    /// Every place is taken.
     full,
+    /// The desired state names a version that it does not describe, or describes in a way that cannot be used.
+    not_described,
 };
 
 pub const VersionTable = struct {

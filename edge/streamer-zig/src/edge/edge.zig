@@ -1,0 +1,140 @@
+//! One running edge: what it keeps on disk, its boots, its packet loop, and the uplink if it is enrolled.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const host = @import("host");
+const options_module = @import("options.zig");
+const boot_printer = @import("boot_printer.zig");
+const Terminal = @import("terminal.zig").Terminal;
+const assert = std.debug.assert;
+const linux = std.os.linux;
+
+pub const Edge = struct {
+    init: std.process.Init,
+    terminal: *Terminal,
+    options: options_module.Serve,
+    /// Fast and safe for threads; the packet loop allocates nothing after the start.
+    gpa: std.mem.Allocator = std.heap.smp_allocator,
+    started_us: u64 = 0,
+    data: ?host.DataDir = null,
+    epoch: u64 = 0,
+    log: ?host.ReportLog = null,
+    journal: ?host.BootJournal = null,
+    files: host.BootFiles = .none,
+    boots: host.Boots = undefined,
+    loop: host.EdgeLoop = undefined,
+    link: ?*host.UplinkLink = null,
+    worker: ?*host.UplinkWorker = null,
+    state: ?*host.StateBox = null,
+    power_ons: core.uplink.PowerOnLog = .{},
+    power_on_file: ?host.PowerOnFile = null,
+    leases_saved: u64 = 0,
+    lease_buffer: host.lease_file.Buffer = undefined,
+
+    /// Runs a prepared edge until TERM or INT; returns the exit code.
+    pub fn run(edge: *Edge) u8 {
+        if (edge.worker) |worker| worker.start() catch
+            return edge.terminal.complain("The uplink's threads cannot be started on this system.", .{});
+        edge.announce();
+        edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
+            edge.finish();
+            return edge.terminal.complain("The system refused to wait for packets; the edge ends.", .{});
+        };
+        edge.finish();
+        return 0;
+    }
+
+    pub fn listener(edge: *Edge) host.Boots.Listener {
+        return .{ .context = edge, .reported = reported, .version_problem = versionProblem };
+    }
+
+    /// Acts on a verified state. The boots that go on keep what they were given.
+    pub fn applyState(edge: *Edge, box: *host.StateBox) void {
+        edge.boots.policy = box.policy;
+        if (edge.state) |earlier| earlier.destroy(edge.gpa);
+        edge.state = box;
+        edge.boots.versions.closeUnused(&edge.boots.table, &box.state);
+    }
+
+    fn announce(edge: *const Edge) void {
+        const options = &edge.options;
+        const ports = &options.ports;
+        host.speak.line("serving on {f}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs", .{
+            options.listen.?,
+            options.dhcp,
+            ports.tftp,
+            ports.http,
+            ports.stream,
+            edge.files.names.items.len,
+        });
+    }
+
+    fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
+        const edge: *Edge = @ptrCast(@alignCast(context));
+        if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
+        edge.saveLeases(now_us);
+    }
+
+    fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
+        const edge: *Edge = @ptrCast(@alignCast(context));
+        const box = edge.link.?.takeState() orelse return;
+        edge.applyState(box);
+        for (box.state.powerOns) |power_on| {
+            if (!edge.power_ons.add(power_on.id)) continue;
+            if (edge.power_on_file) |*file| file.append(&edge.power_ons, power_on.id);
+            loop.powerOn(power_on.mac, now_us);
+        }
+    }
+
+    fn reported(context: *anyopaque, boot: *const core.boot.Boot) void {
+        const edge: *Edge = @ptrCast(@alignCast(context));
+        if (edge.link) |link| link.noteReport();
+        if (boot.isOver()) edge.print(boot);
+    }
+
+    fn print(edge: *Edge, boot: *const core.boot.Boot) void {
+        var buffer: [4096]u8 = undefined;
+        var writer: std.Io.Writer = .fixed(&buffer);
+        const result = if (edge.options.json)
+            boot_printer.writeJson(&writer, boot)
+        else
+            boot_printer.writeTable(&writer, boot);
+        result catch return;
+        edge.terminal.out(writer.buffered());
+    }
+
+    fn versionProblem(_: *anyopaque, problem: host.version_table.Problem) void {
+        switch (problem) {
+            .file => |file| host.speak.line("A version cannot be served: {s} in the store {s}.", .{
+                file.path,
+                @import("store").store_file.sentence(file.why, .disk),
+            }),
+            .size => |size| host.speak.line("A version cannot be served: {s} in the store has {d} bytes instead of {d}.", .{
+                size.path,
+                size.have,
+                size.want,
+            }),
+            .full => host.speak.line("A version cannot be served: more versions are in use than this edge can keep open.", .{}),
+            .not_described => host.speak.line("A device is to boot a version that its desired state does not describe.", .{}),
+        }
+    }
+
+    fn saveLeases(edge: *Edge, now_us: u64) void {
+        const data = if (edge.data) |*data| data else return;
+        const dhcp = if (edge.loop.dhcp) |*dhcp| dhcp else return;
+        const leases = if (dhcp.service.leases) |*leases| leases else return;
+        if (leases.change_count == edge.leases_saved) return;
+        host.lease_file.save(data, leases, now_us, &edge.lease_buffer) catch return;
+        edge.leases_saved = leases.change_count;
+    }
+
+    /// In order: nothing more is taken in, what was counted is on disk, the lock goes with the process.
+    fn finish(edge: *Edge) void {
+        const now_us = host.sys.monotonicUs();
+        edge.boots.tick(now_us);
+        edge.saveLeases(now_us);
+        if (edge.log) |*log| log.sync();
+        if (edge.journal) |*journal| _ = linux.fdatasync(journal.fd);
+    }
+};

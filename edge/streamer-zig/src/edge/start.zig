@@ -1,0 +1,290 @@
+//! The start of `serve`, step by step. Each step that cannot be done leaves one sentence for a person.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const host = @import("host");
+const options_module = @import("options.zig");
+const Edge = @import("edge.zig").Edge;
+const assert = std.debug.assert;
+const linux = std.os.linux;
+
+const Complaint = options_module.Complaint;
+const StoreFile = store.StoreFile;
+
+pub const Error = options_module.Error || error{OutOfMemory};
+
+pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
+    edge.started_us = host.sys.monotonicUs();
+    const interface = try findInterface(edge, complaint);
+    edge.boots = .{
+        .table = try .init(edge.gpa, core.BootTable.capacity_default),
+        .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
+        .listener = edge.listener(),
+    };
+    if (edge.options.vdisk != null) try prepareStandalone(edge, complaint);
+    try loadBootFiles(edge, complaint);
+    const stream_key = try prepareData(edge, complaint);
+    const open = try openSockets(edge, if (interface) |*found| found else null, complaint);
+    try prepareLoop(edge, open, interface, stream_key, complaint);
+    if (edge.options.vdisk == null) try prepareUplink(edge, complaint);
+    try loadJournal(edge, complaint);
+}
+
+/// Null on loopback.
+fn findInterface(edge: *const Edge, complaint: *Complaint) Error!?host.sockets.Interface {
+    const listen = edge.options.listen.?;
+    if (host.sockets.isLoopback(listen)) return null;
+    const found = host.sockets.interfaceOf(listen) catch
+        return complaint.set("The addresses of this machine cannot be read.", .{});
+    return found orelse complaint.set("{f} is not an address of this machine; --listen needs one that is.", .{listen});
+}
+
+fn prepareStandalone(edge: *Edge, complaint: *Complaint) Error!void {
+    const options = &edge.options;
+    const path = options.vdisk.?;
+    const disk = try openFile(path, .disk, complaint);
+    var version: host.version_table.Version = .{ .id = standaloneId(path, &disk), .disk = disk };
+    if (options.kernel) |kernel| version.kernel = try openFile(kernel, .plain, complaint);
+    if (options.initrd) |initrd| version.initrd = try openFile(initrd, .plain, complaint);
+    version.setCommandLine(options.cmdline);
+    edge.boots.versions.add(version) catch unreachable;
+    edge.boots.policy = .standalone(.{
+        .assignment = .{
+            .version_id = version.id,
+            .loader_files = .{ .kernel = version.kernel != null, .initrd = version.initrd != null },
+        },
+        .command_line = options.cmdline,
+    });
+}
+
+fn openFile(path: []const u8, kind: store.store_file.Kind, complaint: *Complaint) Error!StoreFile {
+    return StoreFile.open(path, kind) catch |problem|
+        complaint.set("{s} {s}.", .{ path, store.store_file.sentence(problem, kind) });
+}
+
+/// The same file in the same state has the same id at every start, so that devices can go on after a restart.
+fn standaloneId(path: []const u8, disk: *const StoreFile) base.Uuid {
+    var hash: std.crypto.hash.sha2.Sha256 = .init(.{});
+    hash.update(path);
+    hash.update(std.mem.asBytes(&disk.size));
+    hash.update(std.mem.asBytes(&disk.modified_ns));
+    var digest: [32]u8 = undefined;
+    hash.final(&digest);
+    return .fromRandom(digest[0..16].*);
+}
+
+fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
+    const path = edge.options.boot_files orelse return;
+    edge.files = host.BootFiles.load(edge.init.arena.allocator(), edge.init.io, path) catch |err| return switch (err) {
+        error.DirectoryNotReadable => complaint.set("The directory of boot programs {s} cannot be read.", .{path}),
+        error.FileNotReadable => complaint.set("A boot program in {s} cannot be read, or is larger than 64 MiB.", .{path}),
+        error.TooManyFiles => complaint.set("There are more than {d} boot programs in {s}.", .{ host.BootFiles.count_max, path }),
+        error.OutOfMemory => error.OutOfMemory,
+    };
+}
+
+/// Opens the data directory, if there is to be one; returns the key with which devices resume.
+fn prepareData(edge: *Edge, complaint: *Complaint) Error![32]u8 {
+    var random_key: [32]u8 = undefined;
+    host.sys.random(&random_key);
+    const path = edge.options.data orelse return random_key;
+    edge.data = try openData(edge.init.io, path, complaint);
+    const data = &edge.data.?;
+    edge.journal = host.BootJournal.open(data.dir.handle) catch
+        return complaint.set("The data directory {s} cannot be written.", .{path});
+    return data.secret("stream.key") catch |err| switch (err) {
+        error.Damaged => complaint.set("{s}/stream.key is damaged; remove it, and devices that run have to start again.", .{path}),
+        else => complaint.set("{s}/stream.key cannot be read or written.", .{path}),
+    };
+}
+
+pub fn openData(io: std.Io, path: []const u8, complaint: *Complaint) Error!host.DataDir {
+    return host.DataDir.open(io, path) catch |err| switch (err) {
+        error.NotUsable => complaint.set("The data directory {s} cannot be made or written.", .{path}),
+        error.Locked => complaint.set("Another edge already uses the data directory {s}.", .{path}),
+    };
+}
+
+fn openSockets(edge: *Edge, interface: ?*const host.sockets.Interface, complaint: *Complaint) Error!host.EdgeSockets {
+    const options = &edge.options;
+    var problem: host.EdgeSockets.Problem = undefined;
+    return host.EdgeSockets.open(
+        edge.gpa,
+        options.listen.?,
+        options.ports,
+        options.dhcp != .off,
+        interface,
+        &problem,
+    ) catch |err| switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Problem => complainOfSocket(options.listen.?, problem, complaint),
+    };
+}
+
+fn complainOfSocket(listen: base.Ip4, problem: host.EdgeSockets.Problem, complaint: *Complaint) Error {
+    const option = switch (problem.what) {
+        .dhcp => "--dhcp-port",
+        .pxe => "--pxe-port",
+        .tftp => "--tftp-port",
+        .http => "--http-port",
+        .stream => "--stream-port",
+        .wol => "--wol-target",
+    };
+    return switch (problem.why) {
+        error.PortInUse => complaint.set("Port {d} ({t}) of {f} is in use by another program; end it or choose another with {s}.", .{
+            problem.port,
+            problem.what,
+            listen,
+            option,
+        }),
+        error.PermissionDenied => complaint.set("Port {d} ({t}) needs root or CAP_NET_BIND_SERVICE and CAP_NET_RAW; or choose one above 1023 with {s}.", .{
+            problem.port,
+            problem.what,
+            option,
+        }),
+        error.AddressNotHere => complaint.set("{f} is not an address of this machine; --listen needs one that is.", .{listen}),
+        error.SystemCallFailed => complaint.set("Port {d} ({t}) of {f} cannot be opened.", .{ problem.port, problem.what, listen }),
+    };
+}
+
+fn prepareLoop(
+    edge: *Edge,
+    open: host.EdgeSockets,
+    interface: ?host.sockets.Interface,
+    stream_key: [32]u8,
+    complaint: *Complaint,
+) Error!void {
+    const options = &edge.options;
+    var keys: core.StreamServer.Keys = .{ .cookie = undefined, .session = undefined, .resumption = stream_key };
+    host.sys.random(&keys.cookie);
+    host.sys.random(&keys.session);
+    edge.loop = host.EdgeLoop.init(edge.gpa, open, &edge.boots, &edge.files, .{
+        .listen = options.listen.?,
+        .ports = options.ports,
+        .dhcp = .{
+            .mode = options.dhcp,
+            .server_ip = options.listen.?,
+            .http_port = options.ports.http,
+            .programs = .choose(edge.files.names.items),
+            .pool = if (options.pool) |pool| .{
+                .first = pool.first,
+                .last = pool.last,
+                .subnet_mask = maskOf(interface),
+            } else null,
+        },
+        .stream_keys = keys,
+        .wol_target = options.wol_target,
+    }) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.BadPool => complaint.set("--dhcp-pool is FIRST-LAST with at most {d} addresses, the first one below the last.", .{core.DhcpLeases.pool_size_max}),
+        error.SystemCallFailed => complaint.set("The system refused what the packet loop needs.", .{}),
+    };
+    const data = if (edge.data) |*data| data else return;
+    const dhcp = if (edge.loop.dhcp) |*dhcp| dhcp else return;
+    const leases = if (dhcp.service.leases) |*leases| leases else return;
+    host.lease_file.load(data, edge.gpa, leases, edge.started_us);
+}
+
+fn maskOf(interface: ?host.sockets.Interface) base.Ip4 {
+    const prefix_size: u5 = @intCast(@min(if (interface) |found| found.prefix_size else 8, 30));
+    return .fromInt(~(@as(u32, std.math.maxInt(u32)) >> prefix_size));
+}
+
+/// Identity, epoch, report log, the state on disk, and the threads' hands.
+fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
+    const arena = edge.init.arena.allocator();
+    const path = edge.options.data.?;
+    const data = &edge.data.?;
+    const identity = data.identity(arena) catch |err| return switch (err) {
+        error.Missing => complaint.set("{s} is not the data directory of an enrolled edge; run bootfarm-edge enrol first, or give --vdisk.", .{path}),
+        error.NotReadable, error.Damaged => complaint.set("{s}/identity.json cannot be read; enrol this edge again into another data directory.", .{path}),
+    };
+    const signing_key = core.uplink_message.parseKey(identity.signingKey) catch
+        return complaint.set("{s}/identity.json holds no signing key; enrol this edge again into another data directory.", .{path});
+    const seed = data.secret("edge.key") catch
+        return complaint.set("{s}/edge.key cannot be read; enrol this edge again into another data directory.", .{path});
+    const key = std.crypto.sign.Ed25519.KeyPair.generateDeterministic(seed) catch
+        return complaint.set("{s}/edge.key is not a key; enrol this edge again into another data directory.", .{path});
+    edge.epoch = data.nextEpoch(arena) catch |err| return switch (err) {
+        error.Damaged => complaint.set("{s}/epoch is damaged; write into it a number higher than every start of this edge.", .{path}),
+        else => complaint.set("{s}/epoch cannot be read or written.", .{path}),
+    };
+    try openLog(edge, complaint);
+    try openStore(edge, complaint);
+    edge.power_on_file = host.PowerOnFile.open(data.dir.handle, &edge.power_ons) catch
+        return complaint.set("{s}/power-ons cannot be read or written.", .{path});
+    const link = try edge.gpa.create(host.UplinkLink);
+    link.* = .{ .io = edge.init.io, .gpa = edge.gpa, .started_us = edge.started_us, .wake_fd = edge.loop.wake_fd };
+    edge.link = link;
+    const worker = try edge.gpa.create(host.UplinkWorker);
+    worker.* = .{
+        .gpa = edge.gpa,
+        .link = link,
+        .log = &edge.log.?,
+        .data = data,
+        .client_options = .{
+            .url = identity.url,
+            .key = key,
+            .edge_id = identity.edgeId,
+            .epoch = edge.epoch,
+            .counter = undefined,
+        },
+        .signing_key = signing_key,
+    };
+    edge.worker = worker;
+    try loadState(edge, .{ .edge_id = identity.edgeId, .signing_key = signing_key });
+}
+
+fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
+    const path = edge.options.data.?;
+    const dir = edge.data.?.subDir("reports") catch
+        return complaint.set("{s}/reports cannot be made or read.", .{path});
+    edge.log = host.ReportLog.open(edge.init.io, edge.gpa, dir, .{ .epoch = edge.epoch }) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.LogUnreadable => complaint.set("The report log in {s}/reports cannot be read.", .{path}),
+        error.LogFromTheFuture => complaint.set("The report log in {s}/reports is of later starts than {s}/epoch says.", .{ path, path }),
+    };
+    edge.boots.log = &edge.log.?;
+}
+
+fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
+    const given = edge.options.store;
+    const dir = if (given) |path|
+        std.Io.Dir.cwd().openDir(edge.init.io, path, .{}) catch
+            return complaint.set("The store directory {s} cannot be read.", .{path})
+    else
+        edge.data.?.subDir("store") catch
+            return complaint.set("{s}/store cannot be made or read.", .{edge.options.data.?});
+    edge.boots.store_fd = dir.handle;
+}
+
+/// What the control plane said last; an edge that starts without it boots devices by this.
+fn loadState(edge: *Edge, expected: core.desired_state.Expected) Error!void {
+    const arena = edge.init.arena.allocator();
+    const envelope = edge.data.?.read(arena, "state.json") catch |err| switch (err) {
+        error.Missing => return,
+        error.NotReadable => {
+            host.speak.line("The desired state on disk cannot be read; nothing boots until the control plane sends it.", .{});
+            return;
+        },
+    };
+    const box = host.StateBox.create(edge.gpa, envelope, expected) catch |refusal| switch (refusal) {
+        error.OutOfMemory => return error.OutOfMemory,
+        else => |other| {
+            host.speak.line("The desired state on disk was refused: {s}.", .{core.desired_state.sentence(other)});
+            return;
+        },
+    };
+    edge.link.?.setPair(box.state.pair());
+    // Power commands of an earlier time are not carried out now: the API repeats what still counts.
+    edge.applyState(box);
+}
+
+fn loadJournal(edge: *Edge, complaint: *Complaint) Error!void {
+    const journal = if (edge.journal) |*journal| journal else return;
+    journal.load(edge.gpa, &edge.boots.table, edge.started_us, host.sys.unixMs()) catch
+        return complaint.set("{s}/boots.journal cannot be read.", .{edge.options.data.?});
+    edge.boots.journal = journal;
+}
