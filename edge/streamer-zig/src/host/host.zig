@@ -21,7 +21,6 @@ pub const UplinkClient = uplink_client.UplinkClient;
 pub const UplinkLink = @import("uplink_link.zig").UplinkLink;
 pub const StateBox = @import("uplink_link.zig").StateBox;
 pub const UplinkWorker = @import("uplink_worker.zig").UplinkWorker;
-pub const sockets = @import("sockets.zig");
 pub const version_table = @import("version_table.zig");
 pub const data_dir = @import("data_dir.zig");
 pub const DataDir = @import("data_dir.zig").DataDir;
