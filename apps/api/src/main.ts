@@ -32,6 +32,8 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`The API did not start: ${error instanceof Error ? error.message : String(error)}\n`)
+  const reason =
+    error instanceof Error ? error.message || String((error as NodeJS.ErrnoException).code) : String(error)
+  process.stderr.write(`The API did not start: ${reason}\n`)
   process.exit(1)
 })

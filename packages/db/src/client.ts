@@ -6,8 +6,11 @@ export type Db = PrismaClient
 export type DbTransaction = Prisma.TransactionClient
 
 const connectionsMax = 10
+/** Report transactions of an organization wait for each other (BootFeed): a storm queues here, and is refused beyond. */
+const transactionOptions = { maxWait: 10_000, timeout: 15_000 }
 
 /** A client with its own pool. It connects at the first query, and again after the database was away. */
 export function createDb(url: string): Db {
-  return new PrismaClient({ adapter: new PrismaPg({ connectionString: url, max: connectionsMax }) })
+  const adapter = new PrismaPg({ connectionString: url, max: connectionsMax })
+  return new PrismaClient({ adapter, transactionOptions })
 }

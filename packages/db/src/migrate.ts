@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 
@@ -11,6 +12,12 @@ import pg from 'pg'
 
 /** The advisory lock that Prisma's engine takes. */
 const advisoryLock = 72_707_369
+const connectLimitMs = 15_000
+const connectRetryMs = 100
+/** SQLSTATE 3D000: invalid_catalog_name. */
+const databaseAbsent = '3D000'
+/** SQLSTATE 57P03: cannot_connect_now. */
+const notYetReady = new Set(['ECONNREFUSED', 'ECONNRESET', '57P03'])
 const migrationsFolder = fileURLToPath(new URL('../prisma/migrations/', import.meta.url))
 const createTable = `create table if not exists _prisma_migrations (
   id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
@@ -43,18 +50,23 @@ export async function migrate(url: string, folder: string = migrationsFolder): P
   }
 }
 
+/** Waits for a server that is only just starting, then says that there is none. */
 async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url })
-  try {
-    await client.connect()
-    return client
-  } catch (error) {
-    if ((error as { code?: string }).code !== '3D000') throw error
+  const deadline = performance.now() + connectLimitMs
+  for (;;) {
+    const client = new pg.Client({ connectionString: url })
+    try {
+      await client.connect()
+      return client
+    } catch (error) {
+      const { code = '' } = error as { code?: string }
+      if (code === databaseAbsent) await createDatabase(url)
+      else if (!notYetReady.has(code)) throw error
+      else if (performance.now() > deadline)
+        throw new Error(`The database at ${new URL(url).host} does not answer (${code}).`, { cause: error })
+      else await delay(connectRetryMs)
+    }
   }
-  await createDatabase(url)
-  const created = new pg.Client({ connectionString: url })
-  await created.connect()
-  return created
 }
 
 async function createDatabase(url: string): Promise<void> {

@@ -39,6 +39,7 @@ export async function listen(url: string, channel: string): Promise<Notification
     })
     await next.connect()
     await next.query(`listen ${pg.escapeIdentifier(channel)}`)
+    if (closed) return next.end()
     client = next
     if (ended) scheduleReconnect()
   }

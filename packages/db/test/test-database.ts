@@ -36,3 +36,5 @@ async function asAdmin(templateUrl: string, sql: string): Promise<void> {
     await client.end()
   }
 }
+
+export { freePort, makeReachableFolder } from './test-postgres.ts'

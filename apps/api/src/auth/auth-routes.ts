@@ -16,7 +16,7 @@ export async function authRoutes(app: FastifyInstance, { auth, webUrl }: { auth:
       const answer = await auth.handler(
         new Request(new URL(request.raw.url ?? '/', webUrl), {
           method: request.method,
-          headers: headersOf(request),
+          headers: withCallersAddress(request),
           ...(Buffer.isBuffer(request.body) ? { body: new Uint8Array(request.body) } : {}),
         }),
       )
@@ -27,6 +27,13 @@ export async function authRoutes(app: FastifyInstance, { auth, webUrl }: { auth:
       return reply.send(Buffer.from(await answer.arrayBuffer()))
     },
   })
+}
+
+/** The rate limit counts by this header; without a proxy in front it is the connection's own address. */
+function withCallersAddress(request: FastifyRequest): Headers {
+  const headers = headersOf(request)
+  if (!headers.has('x-forwarded-for')) headers.set('x-forwarded-for', request.ip)
+  return headers
 }
 
 export function headersOf(request: FastifyRequest): Headers {

@@ -27,7 +27,8 @@ export function createAuth({ db, webUrl, secret }: AuthOptions) {
       max: requestsPerMinuteMax,
       customRules: { '/sign-in/email': { window: 60, max: signInsPerMinuteMax } },
     },
-    advanced: { database: { generateId: 'uuid' } },
+    // Said, not left to a default that depends on NODE_ENV.
+    advanced: { database: { generateId: 'uuid' }, disableOriginCheck: false, disableCSRFCheck: false },
     telemetry: { enabled: false },
     logger: { level: 'error' },
   })

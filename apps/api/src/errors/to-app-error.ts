@@ -1,6 +1,6 @@
 import { AppError } from './app-error.ts'
 
-/** PostgreSQL is away, starting, or stopping: SQLSTATE class 08, 57P0x, and the codes of Node, Prisma and its adapter. */
+/** PostgreSQL is away, starting, stopping, or too busy: SQLSTATEs, and the codes of Node and Prisma. Trying again helps. */
 const unavailableCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -11,6 +11,10 @@ const unavailableCodes = new Set([
   'P1008',
   'P1017',
   'P2024',
+  'P2028',
+  'P2034',
+  '40001',
+  '40P01',
   '57P01',
   '57P02',
   '57P03',

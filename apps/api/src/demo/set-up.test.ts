@@ -1,0 +1,76 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { EdgeClient } from '../../test/edge-client.ts'
+import { startTestApi, type TestApi, testOrigin, testSecret } from '../../test/test-api.ts'
+import { signIn } from '../../test/test-tenant.ts'
+import { createAuth } from '../auth/auth.ts'
+import { setUpDemo } from './set-up.ts'
+
+let api: TestApi
+let folder: string
+
+beforeAll(async () => {
+  api = await startTestApi()
+  folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-demo-'))
+})
+afterAll(async () => {
+  await api.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function setUp(directory: string) {
+  const auth = createAuth({ db: api.db, webUrl: testOrigin, secret: testSecret })
+  return setUpDemo({ db: api.db, clock: api.clock.read }, auth, directory)
+}
+
+function readSignIn(directory: string): { email: string; password: string } {
+  return JSON.parse(readFileSync(path.join(directory, 'demo-sign-in.json'), 'utf8'))
+}
+
+async function countRows() {
+  const { db } = api
+  const tables = [
+    db.organization,
+    db.user,
+    db.membership,
+    db.farm,
+    db.site,
+    db.collection,
+    db.device,
+  ] as const
+  const counts = []
+  for (const table of [...tables, db.vdisk, db.vdiskVersion])
+    counts.push(await (table as typeof db.farm).count())
+  return counts
+}
+
+test('set-up makes everything once, and the printed password signs in', async () => {
+  const first = await setUp(folder)
+  const rows = await countRows()
+  expect(rows).toEqual([1, 1, 1, 1, 1, 2, 6, 1, 1])
+  const second = await setUp(folder)
+  expect({ ...second, joinToken: null }).toEqual({ ...first, joinToken: null })
+  expect(await countRows()).toEqual(rows)
+  expect((await signIn(api, readSignIn(folder))).status).toBe(200)
+  expect(statSync(path.join(folder, 'demo-sign-in.json')).mode & 0o777).toBe(0o600)
+})
+
+test('a data directory of another installation gets a password that works', async () => {
+  const other = path.join(folder, 'other')
+  await setUp(other)
+  expect(readSignIn(other).password).not.toBe(readSignIn(folder).password)
+  expect((await signIn(api, readSignIn(other))).status).toBe(200)
+})
+
+test('a join token is given until an edge has enrolled', async () => {
+  const { joinToken } = await setUp(folder)
+  const edge = await EdgeClient.enrolled(api.url, joinToken ?? '')
+  const payload = JSON.parse(String((await edge.state('0.0', 0)).body?.payload))
+  expect(payload.devices.map((device: { mac: string }) => device.mac)).toEqual(
+    [1, 2, 3, 4, 5, 6].map((number) => `02:bf:00:00:00:0${number}`),
+  )
+  expect(payload.vdisks[0].versions[0]).toMatchObject({ diskPath: 'demo/1/disk.raw', sizeBytes: 419_430_400 })
+  expect((await setUp(folder)).joinToken).toBeNull()
+})

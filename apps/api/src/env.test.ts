@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { readEnvironment } from './env.ts'
+
+const complete = {
+  DATABASE_URL: 'postgresql://a:b@127.0.0.1/c',
+  BETTER_AUTH_SECRET: 'a secret of at least 32 characters',
+}
+
+test('what may be left out has a default', () => {
+  expect(readEnvironment(complete)).toMatchObject({
+    API_HOST: '127.0.0.1',
+    API_PORT: 4000,
+    WEB_URL: 'http://localhost:3000',
+  })
+})
+
+test('one sentence names everything that is missing or wrong', () => {
+  expect(() => readEnvironment({ API_PORT: 'http', BETTER_AUTH_SECRET: 'short' })).toThrow(
+    /^The environment is not complete: DATABASE_URL is not set; API_PORT .*; BETTER_AUTH_SECRET must have at least 32 characters\.$/,
+  )
+})
