@@ -137,7 +137,8 @@ export const bootReport = z.object({
   id: uuid,
   revision: count,
   mac: macAddress,
-  machineId: uuid.optional(),
+  /** Option 97 as the firmware says it: any 16 bytes, many boards follow no version of RFC 9562. */
+  machineId: z.guid().lowercase().optional(),
   deviceId: uuid.optional(),
   vdiskId: uuid.optional(),
   versionId: uuid.optional(),

@@ -144,6 +144,13 @@ describe('a boot', () => {
     expect(await getBoot(id)).toMatchObject({ startedAt: api.clock.now.toISOString() })
   })
 
+  test('of a machine whose id follows no version of RFC 9562 is taken', async () => {
+    const id = randomUUID()
+    const machineId = '02bf0000-0000-0000-0000-000000000001'
+    await edge.reports(1, bootReports(1, [bootWith({ id, mac, machineId })]))
+    expect(await getBoot(id)).toMatchObject({ facts: { machineId } })
+  })
+
   test('of a device that is not registered has none, and a foreign version is not shown', async () => {
     const other = await createTenant(api, `other-${randomUUID()}`)
     const id = randomUUID()

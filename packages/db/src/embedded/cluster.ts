@@ -55,7 +55,9 @@ export function openCluster(directory: string, binaries: Binaries, account: Acco
 /** Where the new cluster is built: under a name that no start takes for a finished one. */
 function placeFor(directory: string, account: Account | null): string {
   const partial = partialOf(directory)
-  rmSync(partial, { recursive: true, force: true })
+  // What a start that was killed left half-made, also behind the link.
+  if (existsSync(partial)) rmSync(realpathSync(partial), { recursive: true, force: true })
+  rmSync(partial, { force: true })
   if (!account || isReachableByAll(directory)) return partial
   // The server's account cannot go through root's private folders: the cluster lives outside, behind a link.
   mkdirSync(outsideRoot, { recursive: true, mode: 0o755 })
