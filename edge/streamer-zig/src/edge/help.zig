@@ -6,6 +6,8 @@ pub const text =
     \\  bootfarm-edge serve --vdisk FILE --listen IP [options]   works alone: everything that boots gets FILE
     \\  bootfarm-edge enrol --url URL --token T --data DIR       joins this machine to a control plane, once
     \\  bootfarm-edge serve --data DIR --listen IP [options]     serves what the control plane says
+    \\  bootfarm-edge initramfs build --kernel-release R --out FILE [options]
+    \\                                                           makes what a kernel needs to stream its root disk
     \\  bootfarm-edge version                                    prints the version
     \\
     \\What boots (without a control plane)
@@ -36,6 +38,14 @@ pub const text =
     \\What is printed
     \\  --json                each boot that is over as one line of JSON, with the fields of the report
     \\                        (packages/proto/UPLINK.md); otherwise as a table of its phases
+    \\
+    \\Making an initramfs: kernel R finds its network card, streams its root disk, keeps what it writes in RAM
+    \\  --kernel-release R    the release as `uname -r` prints it
+    \\  --out FILE            where to write it; for --initrd
+    \\  --modules DIR         a root with lib/modules/R in it, or that folder itself; default /
+    \\  --add-module NAME     one more driver, with all it needs; may be repeated
+    \\  --busybox FILE        a statically linked busybox; default /bin/busybox
+    \\  --target FILE         bootfarm-target for the device's processor; default the one beside this program
     \\
     \\  --help                this text
     \\

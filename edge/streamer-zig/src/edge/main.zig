@@ -5,6 +5,7 @@ const base = @import("base");
 const help = @import("help.zig");
 const serve = @import("serve.zig");
 const enrol = @import("enrol.zig");
+const initramfs_command = @import("initramfs_command.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
 pub fn main(init: std.process.Init) !u8 {
@@ -15,13 +16,15 @@ pub fn main(init: std.process.Init) !u8 {
         terminal.out(help.text);
         return 0;
     };
-    if (rest.len == 0) return terminal.complain("Say what to do: serve, enrol or version; see bootfarm-edge --help.", .{});
+    if (rest.len == 0)
+        return terminal.complain("Say what to do: serve, enrol, initramfs or version; see bootfarm-edge --help.", .{});
     const command = rest[0];
     if (std.mem.eql(u8, command, "serve")) return serve.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "enrol")) return enrol.run(init, rest[1..], &terminal);
+    if (std.mem.eql(u8, command, "initramfs")) return initramfs_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "version") or std.mem.eql(u8, command, "--version")) {
         terminal.out(base.version ++ "\n");
         return 0;
     }
-    return terminal.complain("There is no command '{s}': say serve, enrol or version; see bootfarm-edge --help.", .{command});
+    return terminal.complain("There is no command '{s}': say serve, enrol, initramfs or version; see bootfarm-edge --help.", .{command});
 }
