@@ -7,6 +7,7 @@ import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 import { capture } from '../lib/run.mjs'
 import { ensurePackages, ensureZig } from '../lib/toolchain.mjs'
+import { ensureMachineKernel } from './machine-kernel.mjs'
 import { withProduct } from './product.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 import { oneCheck, playwrightCounts, Tally, vitestCounts, zigCounts } from './tally.mjs'
@@ -29,6 +30,11 @@ export async function testEverything(only) {
     const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
     await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up']))
     await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets'], env))
+    if (layer.wanted('machines')) {
+      const kernelMissing = await ensureMachineKernel()
+      const machineEnv = { ...env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
+      await layer('machines', 120, () => vitest(scratch, 'e2e', ['machines'], machineEnv))
+    }
     if (layer.wanted('browser') || layer.wanted('faults')) {
       await withProduct(scratch, async (productEnv) => {
         await layer('browser', 150, () => playwright(scratch, productEnv))

@@ -1,0 +1,61 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { edgeProgram } from './programs.ts'
+
+const kernels = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../.toolchain/kernels')
+
+export interface MachineKernel {
+  release: string
+  vmlinuz: string
+  /** The root in which its modules lie. */
+  modules: string
+}
+
+/** The kernel that `npm test` fetched; undefined where it could not. */
+export function findMachineKernel(): MachineKernel | undefined {
+  if (!existsSync(kernels)) return undefined
+  for (const release of readdirSync(kernels)) {
+    const modules = path.join(kernels, release)
+    const vmlinuz = path.join(modules, 'boot', `vmlinuz-${release}`)
+    if (existsSync(vmlinuz)) return { release, vmlinuz, modules }
+  }
+  return undefined
+}
+
+/** Makes the initramfs as a user would. */
+export function buildInitramfs(kernel: MachineKernel, out: string): void {
+  execFileSync(
+    edgeProgram,
+    [
+      ...['initramfs', 'build', '--kernel-release', kernel.release, '--modules', kernel.modules],
+      ...['--out', out],
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  )
+}
+
+/** Why machines cannot boot here; undefined where they can. */
+export function machinesMissing(): string | undefined {
+  if (process.getuid?.() !== 0) return 'network namespaces need root'
+  const missing = (process.env.BOOTFARM_MISSING_PACKAGES ?? '').split(' ')
+  const wanted = machinePackages.filter((name) => missing.includes(name))
+  if (wanted.length > 0) return `not installed: ${wanted.join(', ')}`
+  if (findMachineKernel()) return undefined
+  return `no kernel for virtual machines: ${process.env.BOOTFARM_NO_KERNEL ?? 'npm test fetches one'}`
+}
+
+const machinePackages = [
+  'iproute2',
+  'nftables',
+  'qemu-system-x86',
+  'ovmf',
+  'ipxe',
+  'ipxe-qemu',
+  'dnsmasq-base',
+  'busybox-static',
+  'e2fsprogs',
+  'kmod',
+  'tcpdump',
+]

@@ -1,0 +1,113 @@
+import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { onTestFailed } from 'vitest'
+import { type Firmware, startMachine } from './machine.ts'
+import { type MachineDisk, makeMachineDisk } from './machine-disk.ts'
+import { buildInitramfs, findMachineKernel } from './machine-kernel.ts'
+import { MachineSegment } from './machine-segment.ts'
+import { edgeProgram, scratchDirectory } from './programs.ts'
+import type { RunningProcess } from './running-process.ts'
+
+const bootPrograms = ['undionly.kpxe', 'snponly.efi', 'ipxe.efi']
+const debianBootPrograms = '/usr/lib/ipxe'
+/** Where what a failed test saw is kept. */
+const keptDirectory = path.resolve(import.meta.dirname, '../test-results/machines')
+const serialConsole = 'console=ttyS0 quiet panic=-1'
+
+/** A site with its own DHCP server and an edge beside it, made for one test file. */
+export class MachineSite {
+  readonly segment: MachineSegment
+  readonly disk: MachineDisk
+  readonly #scratch = scratchDirectory()
+  readonly #initrd: string
+  readonly #vmlinuz: string
+  readonly #running: RunningProcess[] = []
+
+  /** `script` is what the machines' init does; see `makeMachineDisk`. */
+  constructor(name: string, script: string, blobSize: number) {
+    const kernel = findMachineKernel()
+    if (!kernel) throw new Error('no kernel for virtual machines')
+    this.segment = new MachineSegment(name, 1)
+    this.disk = makeMachineDisk(this.#scratch.path, script, blobSize)
+    this.#vmlinuz = kernel.vmlinuz
+    this.#initrd = path.join(this.#scratch.path, 'initrd.img')
+    buildInitramfs(kernel, this.#initrd)
+    const bootFiles = this.#inScratch('boot-files')
+    mkdirSync(bootFiles)
+    for (const name of bootPrograms)
+      copyFileSync(path.join(debianBootPrograms, name), path.join(bootFiles, name))
+    this.#running.push(this.segment.startDhcpServer())
+  }
+
+  /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data. */
+  async startEdge(): Promise<RunningProcess> {
+    const edge = this.segment.startOnEdge(edgeProgram, [
+      ...[
+        'serve',
+        '--json',
+        '--listen',
+        this.segment.edgeIp,
+        '--dhcp',
+        'proxy',
+        '--data',
+        this.#inScratch('edge'),
+      ],
+      ...['--vdisk', this.disk.image, '--kernel', this.#vmlinuz, '--initrd', this.#initrd],
+      ...['--cmdline', serialConsole, '--boot-files', this.#inScratch('boot-files')],
+    ])
+    this.#running.push(edge)
+    await edge.waitFor(/^.+$/m)
+    return edge
+  }
+
+  /** Switches a machine on; what it and the network did is kept if the test fails. */
+  powerOn(firmware: Firmware): RunningProcess {
+    const capture = this.#inScratch('network.pcap')
+    this.#running.push(this.segment.startCapture(capture))
+    const machine = startMachine({ segment: this.segment, port: 0, firmware, directory: this.#scratch.path })
+    this.#running.push(machine)
+    onTestFailed(({ task }) => {
+      const kept = path.join(keptDirectory, task.name.replaceAll(/\W+/g, '-'))
+      mkdirSync(kept, { recursive: true })
+      writeFileSync(path.join(kept, 'serial.log'), machine.output)
+      this.#running.forEach((process, index) => {
+        writeFileSync(path.join(kept, `process-${index}.log`), process.output)
+      })
+      if (existsSync(capture)) copyFileSync(capture, path.join(kept, 'network.pcap'))
+      process.stderr.write(
+        `serial console, logs and packets are kept in ${kept}\n${machine.output.slice(-2000)}\n`,
+      )
+    })
+    return machine
+  }
+
+  /** Ends everything that was started, in the reverse order. */
+  async remove(): Promise<void> {
+    for (const process of this.#running.reverse()) await process.stop()
+    this.segment.remove()
+    this.#scratch.remove()
+  }
+
+  #inScratch(name: string): string {
+    return path.join(this.#scratch.path, name)
+  }
+}
+
+/** The edge's line about a boot that is over. */
+export async function finishedBoot(edge: RunningProcess): Promise<BootReport> {
+  await edge.waitFor(/"outcome":\s*\{/)
+  const report = edge.jsonLines<BootReport>().find((line) => line.outcome !== undefined)
+  if (!report) throw new Error(`no boot is over:\n${edge.output}`)
+  return report
+}
+
+/** One line for each phase, in milliseconds. */
+export function phaseTable(report: BootReport): string {
+  return report.phases
+    .map(({ name, startUs, durationUs = 0, bytesOut, retries }) => {
+      const [start, duration] = [startUs, durationUs].map((us) => (us / 1000).toFixed(1).padStart(9))
+      return `${name.padEnd(9)}${start} ms ${duration} ms ${String(bytesOut).padStart(10)} B out, ${retries} retries`
+    })
+    .join('\n')
+}

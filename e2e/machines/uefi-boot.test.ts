@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { machinesMissing } from '../lib/machine-kernel.ts'
+import { finishedBoot, MachineSite, phaseTable } from '../lib/machine-site.ts'
+import type { RunningProcess } from '../lib/running-process.ts'
+
+const script = `
+echo "BLOB $(md5sum /blob)"
+bootfarm-target ready busybox && echo "ACKNOWLEDGED"
+`
+const missing = machinesMissing()
+let site: MachineSite
+let edge: RunningProcess
+
+describe.skipIf(missing)(`a UEFI machine${missing ? ` (${missing})` : ''}`, () => {
+  beforeAll(async () => {
+    site = new MachineSite('uefi', script, 4 << 20)
+    edge = await site.startEdge()
+  })
+
+  afterAll(async () => {
+    await site.remove()
+  })
+
+  test('boots by the PXE client of its firmware and its phases are reported', async () => {
+    const machine = site.powerOn('uefi')
+    const [, sum] = await machine.waitFor(/^BLOB (\w+)/m)
+    expect(sum, 'the root disk has the bytes of the image').toBe(site.disk.blobSum)
+    await machine.waitFor(/^ACKNOWLEDGED/m)
+
+    const report = await finishedBoot(edge)
+    console.log(phaseTable(report))
+    expect(report).toMatchObject({ simulated: false, clientArch: 7, outcome: { kind: 'ready' } })
+    expect(report.phases.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready']),
+    )
+  })
+})
