@@ -97,9 +97,10 @@ pub const Sender = struct {
         sender.next_heartbeat_ms = now_ms + heartbeat_interval_ms;
         switch (answer) {
             .ok => {
+                // An API that is back: waiting reports need not sit out their time.
+                if (sender.heartbeats.failures > 0)
+                    sender.reports.not_before_ms = @min(sender.reports.not_before_ms, now_ms);
                 sender.heartbeats.reset();
-                // The API is back: waiting reports need not sit out their time.
-                sender.reports.not_before_ms = @min(sender.reports.not_before_ms, now_ms);
             },
             .nothing => sender.heartbeats.fail(now_ms, random),
             .refused => |refused| {
@@ -203,6 +204,7 @@ test "retries wait 1 s doubling to 30 s with jitter, and end when the API is bac
     }
     var sender: Sender = .{};
     for (0..300) |_| _ = sender.reportsAnswered(0, 0, .nothing);
+    _ = sender.heartbeatAnswered(0, 0, .nothing);
     _ = sender.heartbeatAnswered(1, 0, .ok);
     try testing.expectEqual(Sender.Step.reports, sender.next(1, 1));
 }

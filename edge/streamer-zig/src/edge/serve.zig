@@ -21,5 +21,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
         error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
     };
-    return edge.run();
+    const code = edge.run();
+    // The uplink's threads wait for answers that may take half a minute; everything that counts is on disk.
+    std.process.exit(code);
 }

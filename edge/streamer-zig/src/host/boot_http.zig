@@ -41,6 +41,7 @@ pub const BootHttp = struct {
         if (std.mem.cutPrefix(u8, path, "m/")) |rest| return paths.scriptOfAddress(rest, peer, text);
         const boot_path: core.BootPath = .parse(path);
         const ref = paths.boots.forPath(boot_path.handle, peer);
+        if (ref) |known| paths.boots.learnPeer(known, peer);
         if (boot_path.handle != null) if (ref) |known| if (paths.fileOfBoot(known, boot_path.name, text)) |response|
             return response;
         const bytes = paths.files.find(boot_path.name) orelse {

@@ -98,6 +98,12 @@ pub const Boots = struct {
         boots.table.get(ref).?.facts.ip = ip;
     }
 
+    /// The address that a download or stream came from, where DHCP has not shown one.
+    pub fn learnPeer(boots: *Boots, ref: Ref, ip: base.Ip4) void {
+        const boot = boots.table.get(ref) orelse return;
+        if (boot.facts.ip == null) boot.facts.ip = ip;
+    }
+
     pub fn apply(boots: *Boots, ref: Ref, now_us: u64, event: core.boot.Event) void {
         boots.table.apply(ref, now_us, event);
         if (boots.table.get(ref)) |boot| boots.settle(boot);

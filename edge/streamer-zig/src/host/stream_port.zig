@@ -91,6 +91,7 @@ pub const StreamPort = struct {
         switch (admission.outcome) {
             .opened, .resumed => {
                 if (admission.outcome == .opened) boot.token_nonce = claim.client_nonce;
+                boots.learnPeer(ref, claim.from.ip);
                 const session = port.server.sessionOf(claim.boot_id) orelse return;
                 boots.apply(ref, now_us, .{ .stream_open = .{
                     .resumed = admission.outcome == .resumed,

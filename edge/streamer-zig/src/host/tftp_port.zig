@@ -89,6 +89,7 @@ pub const TftpPort = struct {
             .began => |*transfer| {
                 const ref = port.boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
                 port.remember(transfer.peer, ref);
+                port.boots.learnPeer(ref, transfer.peer.ip);
                 port.boots.apply(ref, now_us, .nbp_begin);
             },
             .size_asked => |*transfer| _ = port.forget(transfer.peer),

@@ -34,6 +34,8 @@ pub const UplinkWorker = struct {
     poller: core.uplink.Poller = .{},
     /// So that an absent API is told once, not at each try.
     is_answered: bool = true,
+    /// The same refusal is told once.
+    last_refusal: u64 = 0,
 
     /// Both threads run until the process ends.
     pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
@@ -92,7 +94,7 @@ pub const UplinkWorker = struct {
         var buffer: [core.uplink_message.body_size_max]u8 = undefined;
         const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
         const answer = uplink_client.meaning(arena.allocator(), result);
-        worker.tell("heartbeat", answer);
+        worker.tell("heartbeat", answer, result);
         _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
     }
 
@@ -115,7 +117,7 @@ pub const UplinkWorker = struct {
                 if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq) answer = .nothing;
             } else |_| answer = .nothing;
         }
-        worker.tell("reports", answer);
+        worker.tell("reports", answer, result);
         switch (worker.sender.reportsAnswered(nowMs(), randomNumber(), answer)) {
             .rewind => |seq| worker.log.rewind(batch.epoch, seq),
             .none, .stop => {},
@@ -175,7 +177,31 @@ pub const UplinkWorker = struct {
         return true;
     }
 
-    fn tell(worker: *UplinkWorker, what: []const u8, answer: core.uplink.Answer) void {
+    fn tellRefusal(
+        worker: *UplinkWorker,
+        what: []const u8,
+        code: core.uplink.Code,
+        status: u16,
+        result: uplink_client.RequestError!uplink_client.Answer,
+    ) void {
+        const body = if (result) |answered| answered.body else |_| "";
+        const refusal = std.hash.Wyhash.hash(status, body) | 1;
+        if (refusal == worker.last_refusal) return;
+        worker.last_refusal = refusal;
+        var memory: [8192]u8 = undefined;
+        var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+        const problem = core.uplink_message.parse(core.uplink_message.Problem, fixed.allocator(), body) catch
+            core.uplink_message.Problem{};
+        const detail: base.UntrustedText = .init(problem.detail);
+        speak.line("The control plane refused the {s}: {t} ({d}) {f}.", .{ what, code, status, detail });
+    }
+
+    fn tell(
+        worker: *UplinkWorker,
+        what: []const u8,
+        answer: core.uplink.Answer,
+        result: uplink_client.RequestError!uplink_client.Answer,
+    ) void {
         const url = worker.client_options.url;
         switch (answer) {
             .ok => {
@@ -191,7 +217,7 @@ pub const UplinkWorker = struct {
                 .edge_revoked => speak.line("The control plane at {s} has revoked this edge: nothing more is sent.", .{url}),
                 .stale_epoch => speak.line("The control plane refused the {s}: this data directory is older than what it has seen of this edge.", .{what}),
                 .report_gap => {},
-                else => speak.line("The control plane refused the {s}: {t} ({d}).", .{ what, refused.code, refused.status }),
+                else => worker.tellRefusal(what, refused.code, refused.status, result),
             },
         }
     }
