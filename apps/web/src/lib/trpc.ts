@@ -3,6 +3,6 @@
 import type { AppRouter } from '@bootfarm/api/router'
 import { createTRPCContext } from '@trpc/tanstack-react-query'
 
-export type { RouterOutputs } from '@bootfarm/api/router'
+export type { RouterInputs, RouterOutputs } from '@bootfarm/api/router'
 
 export const { TRPCProvider, useTRPC } = createTRPCContext<AppRouter>()

@@ -14,7 +14,9 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
   const parameters = useSearchParams()
   const pathname = usePathname()
 
-  const filters = useMemo(() => readFilters(shape, parameters), [shape, parameters]) as Filters
+  const query = parameters.toString()
+  // By its text: the same query keeps the same filters, and with them whatever is made of them.
+  const filters = useMemo(() => readFilters(shape, new URLSearchParams(query)), [shape, query]) as Filters
 
   const setFilter = useCallback(
     (name: keyof Shape & string, value: string) => {

@@ -72,6 +72,7 @@ function columnsAfterName(scaleUs: number): Column<BootSummary>[] {
 function BootLink({ boot, children }: { boot: BootSummary; children: ReactNode }) {
   return (
     <Link
+      prefetch={false}
       href={`/boots/${boot.id}`}
       className="rounded font-medium text-ink underline-offset-4 hover:underline"
     >

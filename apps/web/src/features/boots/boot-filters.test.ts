@@ -8,8 +8,7 @@ test('filters become what the API is asked for', () => {
   expect(bootListInput({ outcome: 'failed', period: '24h', origin: 'simulated' }, now)).toEqual({
     outcome: 'failed',
     since: '2026-11-17T12:00:00.000Z',
-    simulated: true,
-    generated: false,
+    origin: 'simulated',
   })
-  expect(bootListInput({ origin: 'demo' }, now)).toEqual({ generated: true })
+  expect(bootListInput({ origin: 'generated' }, now)).toEqual({ origin: 'generated' })
 })

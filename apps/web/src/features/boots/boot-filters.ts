@@ -14,7 +14,7 @@ export const bootFilterShape = {
   outcome: z.enum([...bootOutcomes, 'booting']).optional(),
   device: z.uuid().optional(),
   period: z.enum(['1h', '24h', '7d', '30d']).optional(),
-  origin: z.enum(['real', 'simulated', 'demo', 'not-demo']).optional(),
+  origin: z.enum(['device', 'simulated', 'generated']).optional(),
 }
 type BootFilters = { [Name in keyof typeof bootFilterShape]?: z.infer<(typeof bootFilterShape)[Name]> }
 
@@ -26,18 +26,10 @@ export const periodOptions = [
 ]
 
 export const originOptions = [
-  { value: 'real', label: 'Real machines' },
+  { value: 'device', label: 'Real machines' },
   { value: 'simulated', label: 'Simulated devices' },
-  { value: 'demo', label: 'Demo history' },
-  { value: 'not-demo', label: 'Without demo history' },
+  { value: 'generated', label: 'Demo history' },
 ]
-
-const origins = {
-  real: { simulated: false, generated: false },
-  simulated: { simulated: true, generated: false },
-  demo: { generated: true },
-  'not-demo': { generated: false },
-} as const
 
 /** What the API is asked for. @param now fixed while the filters stay, so that a list is not another one each minute */
 export function bootListInput({ outcome, device, period, origin }: BootFilters, now: Date): BootListInput {
@@ -45,6 +37,6 @@ export function bootListInput({ outcome, device, period, origin }: BootFilters, 
     ...(outcome && { outcome }),
     ...(device && { deviceId: device }),
     ...(period && { since: new Date(now.getTime() - periodsMs[period]).toISOString() }),
-    ...(origin && origins[origin]),
+    ...(origin && { origin }),
   }
 }

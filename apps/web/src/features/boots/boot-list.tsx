@@ -3,19 +3,14 @@
 import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { PagedList } from '../../components/paged-list'
-import { useTRPC } from '../../lib/trpc'
+import { type RouterInputs, useTRPC } from '../../lib/trpc'
 import { barScaleUs } from './boot-bar'
 import { bootColumns, bootColumnsOfOneDevice } from './boot-columns'
 
-export interface BootListInput {
-  outcome?: 'ready' | 'failed' | 'silent' | 'superseded' | 'booting'
-  deviceId?: string
-  edgeId?: string
-  simulated?: boolean
-  generated?: boolean
-  since?: string
-  limit?: number
-}
+export type BootListInput = Pick<
+  RouterInputs['boot']['list'],
+  'outcome' | 'deviceId' | 'edgeId' | 'origin' | 'since' | 'limit'
+>
 
 /** Boots by begin, newest first; kept up to date by the live updates. */
 export function BootList({ input, empty }: { input: BootListInput; empty: ReactNode }) {

@@ -116,7 +116,8 @@ function Silences({ gaps }: { gaps: BootPhaseView['gaps'] }) {
         .map((gap) => `${formatDuration(gap.durationUs)} from ${formatDuration(gap.atUs)} on`)
         .join('\n')}
     >
-      {gaps.length} ≤ {formatDuration(longest)}
+      {gaps.length > 1 && `${gaps.length}, longest `}
+      {formatDuration(longest)}
     </span>
   )
 }

@@ -15,6 +15,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
     cell: (device) => (
       <span className="inline-flex items-center gap-2">
         <Link
+          prefetch={false}
           href={`/devices/${device.id}`}
           className="rounded font-medium text-ink underline-offset-4 hover:underline"
         >
@@ -38,7 +39,11 @@ export const deviceColumns: Column<DeviceSummary>[] = [
     wide: true,
     cell: ({ vdisk }) =>
       vdisk ? (
-        <Link href={`/vdisks/${vdisk.id}`} className="rounded underline-offset-4 hover:underline">
+        <Link
+          prefetch={false}
+          href={`/vdisks/${vdisk.id}`}
+          className="rounded underline-offset-4 hover:underline"
+        >
           {vdisk.name} <span className="text-ink-soft">v{vdisk.versionNumber}</span>
         </Link>
       ) : (
@@ -49,7 +54,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
     title: 'Last boot',
     cell: ({ lastBoot }) =>
       lastBoot ? (
-        <Link href={`/boots/${lastBoot.id}`} className="rounded-full">
+        <Link prefetch={false} href={`/boots/${lastBoot.id}`} className="rounded-full">
           <OutcomeTag outcome={lastBoot.outcome} />
         </Link>
       ) : (

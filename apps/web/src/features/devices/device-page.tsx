@@ -5,13 +5,13 @@ import Link from 'next/link'
 import { Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
 import { Facts, Panel } from '../../components/panel'
-import { QueryError } from '../../components/query-error'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Tag } from '../../components/tag'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { BootList } from '../boots/boot-list'
 import { OriginTags, OutcomeTag } from '../boots/outcome-tag'
 import { PageName } from '../shell/breadcrumbs'
+import { QueryError } from '../shell/query-error'
 import { BootAgain } from './boot-again'
 
 type DeviceDetail = RouterOutputs['device']['get']
@@ -69,7 +69,7 @@ function DeviceFacts({ device }: { device: DeviceDetail }) {
         {
           label: 'Boots',
           value: vdisk ? (
-            <Link href={`/vdisks/${vdisk.id}`} className={link}>
+            <Link prefetch={false} href={`/vdisks/${vdisk.id}`} className={link}>
               {vdisk.name} version {vdisk.versionNumber}
             </Link>
           ) : (
@@ -80,7 +80,7 @@ function DeviceFacts({ device }: { device: DeviceDetail }) {
         {
           label: 'Site',
           value: (
-            <Link href={`/sites/${device.siteId}`} className={link}>
+            <Link prefetch={false} href={`/sites/${device.siteId}`} className={link}>
               {device.siteName}
             </Link>
           ),

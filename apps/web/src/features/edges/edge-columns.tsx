@@ -12,6 +12,7 @@ export const edgeColumns: Column<EdgeSummary>[] = [
     title: 'Name',
     cell: (edge) => (
       <Link
+        prefetch={false}
         href={`/edges/${edge.id}`}
         className="rounded font-medium text-ink underline-offset-4 hover:underline"
       >
@@ -26,6 +27,7 @@ export const edgeColumns: Column<EdgeSummary>[] = [
     wide: true,
     cell: (edge) => (
       <Link
+        prefetch={false}
         href={`/sites/${edge.siteId}`}
         className="rounded text-ink-soft underline-offset-4 hover:underline"
       >

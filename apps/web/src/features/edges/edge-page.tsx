@@ -5,13 +5,13 @@ import Link from 'next/link'
 import { Age, Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
 import { Facts, Panel } from '../../components/panel'
-import { QueryError } from '../../components/query-error'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Table } from '../../components/table'
 import { countOf, formatClockOffset, formatCount, formatDuration } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { BootList } from '../boots/boot-list'
 import { PageName } from '../shell/breadcrumbs'
+import { QueryError } from '../shell/query-error'
 import { EdgeState } from './edge-columns'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
 
@@ -36,6 +36,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
           <>
             at{' '}
             <Link
+              prefetch={false}
               href={`/sites/${edge.siteId}`}
               className="underline decoration-line-strong underline-offset-4"
             >

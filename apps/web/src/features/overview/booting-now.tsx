@@ -57,7 +57,11 @@ function Boots({ boots }: { boots: BootSummary[] }) {
     <ul aria-label="Boots going on">
       {boots.map((boot) => (
         <li key={boot.id} className="animate-[arrive_1.2s_ease-out] border-line border-t first:border-t-0">
-          <Link href={`/boots/${boot.id}`} className="block px-4 py-2.5 -outline-offset-2 hover:bg-hover">
+          <Link
+            prefetch={false}
+            href={`/boots/${boot.id}`}
+            className="block px-4 py-2.5 -outline-offset-2 hover:bg-hover"
+          >
             <span className="flex items-center gap-2.5">
               <span className="truncate font-medium text-ink">{boot.deviceName ?? boot.mac}</span>
               <OriginTags {...boot} />

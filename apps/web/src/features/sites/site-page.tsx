@@ -4,7 +4,6 @@ import { useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Page, PageHeader } from '../../components/page-header'
 import { Facts, Panel, Unknown } from '../../components/panel'
-import { QueryError } from '../../components/query-error'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { type Column, Table } from '../../components/table'
 import { formatCount } from '../../lib/format-quantity'
@@ -14,6 +13,7 @@ import { useNow } from '../../lib/use-now'
 import { edgeColumns } from '../edges/edge-columns'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { PageName } from '../shell/breadcrumbs'
+import { QueryError } from '../shell/query-error'
 import { EdgesOnline } from './edges-online'
 
 type SiteDetail = RouterOutputs['site']['get']
@@ -24,6 +24,7 @@ const collectionColumns: Column<Collection>[] = [
     title: 'Name',
     cell: (collection) => (
       <Link
+        prefetch={false}
         href={`/devices?collection=${collection.id}`}
         className="rounded font-medium text-ink underline-offset-4 hover:underline"
       >
@@ -37,6 +38,7 @@ const collectionColumns: Column<Collection>[] = [
     cell: ({ vdiskId, vdiskName }) =>
       vdiskId ? (
         <Link
+          prefetch={false}
           href={`/vdisks/${vdiskId}`}
           className="rounded text-ink-soft underline-offset-4 hover:underline"
         >

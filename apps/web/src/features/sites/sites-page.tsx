@@ -18,6 +18,7 @@ const columns: Column<SiteSummary>[] = [
     title: 'Name',
     cell: (site) => (
       <Link
+        prefetch={false}
         href={`/sites/${site.id}`}
         className="rounded font-medium text-ink underline-offset-4 hover:underline"
       >

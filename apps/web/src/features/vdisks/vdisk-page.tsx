@@ -5,12 +5,12 @@ import Link from 'next/link'
 import { Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
 import { Panel, Unknown } from '../../components/panel'
-import { QueryError } from '../../components/query-error'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { type Column, Table } from '../../components/table'
 import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { PageName } from '../shell/breadcrumbs'
+import { QueryError } from '../shell/query-error'
 
 type VdiskDetail = RouterOutputs['vdisk']['get']
 type Version = VdiskDetail['versions'][number]
@@ -47,6 +47,7 @@ const collectionColumns: Column<Collection>[] = [
     title: 'Collection',
     cell: (collection) => (
       <Link
+        prefetch={false}
         href={`/devices?collection=${collection.id}`}
         className="rounded font-medium text-ink underline-offset-4 hover:underline"
       >

@@ -19,6 +19,7 @@ const columns: Column<VdiskSummary>[] = [
     wide: true,
     cell: (vdisk) => (
       <Link
+        prefetch={false}
         href={`/vdisks/${vdisk.id}`}
         className="rounded font-medium text-ink underline-offset-4 hover:underline"
       >

@@ -1,5 +1,6 @@
-import { errorCode, readableError } from '../lib/readable-error'
-import { ErrorState } from './states'
+import { ErrorState } from '../../components/states'
+import { errorCode, readableError } from '../../lib/readable-error'
+import { PageName } from './breadcrumbs'
 
 interface QueryErrorProps {
   /** What the page shows, in the singular. */
@@ -14,10 +15,14 @@ export function QueryError({ noun, error, onRetry }: QueryErrorProps) {
   // A malformed id is refused as bad input; for the viewer it is an address of nothing.
   if (code === 'NOT_FOUND' || code === 'BAD_REQUEST') {
     return (
-      <ErrorState
-        title={`There is no such ${noun}.`}
-        text="The address may be mistyped, or it belongs to another organization."
-      />
+      <>
+        <PageName name="Not found" />
+        <h1 className="sr-only">Not found</h1>
+        <ErrorState
+          title={`There is no such ${noun}.`}
+          text="The address may be mistyped, or it belongs to another organization."
+        />
+      </>
     )
   }
   return (

@@ -1,0 +1,34 @@
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { expect, test } from 'vitest'
+import { Waterfall } from './waterfall.tsx'
+
+const phases = [
+  { name: 'dhcp', startUs: 0, durationUs: 21_000, gaps: [] },
+  { name: 'breather', startUs: 21_000, durationUs: 979_000, gaps: [] },
+  { name: 'stage2', startUs: 1_000_000, durationUs: null, gaps: [{ atUs: 1_500_000, durationUs: 300_000 }] },
+] as const
+
+const draw = (running: boolean, elapsedUs: number) =>
+  renderToStaticMarkup(
+    createElement(Waterfall, {
+      phases: phases.map((phase) => ({ ...phase, gaps: [...phase.gaps] })),
+      running,
+      elapsedUs,
+    }),
+  ).replaceAll('\u00a0', ' ')
+
+test('the picture says in words what it shows', () => {
+  expect(draw(true, 4_000_000)).toContain(
+    'aria-label="Waterfall of 4.00 s so far: DHCP 21.0 ms; Breather 979 ms; Stage 2 3.00 s, going on"',
+  )
+  expect(draw(false, 4_000_000)).toContain('aria-label="Waterfall of 4.00 s: DHCP')
+})
+
+test('each phase has its name, its length and its bar; a silence is drawn with its length', () => {
+  const picture = draw(true, 4_000_000)
+  for (const text of ['>DHCP<', '>Breather<', '>Stage 2<', '>21.0 ms<', '>979 ms<', '>3.00 s<'])
+    expect(picture).toContain(text)
+  expect(picture).toContain('Silence of 300 ms')
+  expect(picture).toContain('fill="var(--phase-stage2)"')
+})

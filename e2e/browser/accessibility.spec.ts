@@ -1,0 +1,69 @@
+import { AxeBuilder } from '@axe-core/playwright'
+import { expect, type Page, test } from '@playwright/test'
+import { bootRows, bootTimeoutMs } from './boot-rows.ts'
+
+const lists = ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites']
+
+/** Opens each list and the first thing of each, and calls `check` when the page is there with its rows. */
+async function onEachPage(page: Page, check: (path: string) => Promise<void>): Promise<void> {
+  for (const path of lists) {
+    await page.goto(path)
+    await settled(page)
+    await check(path)
+    if (path === '/') continue
+    const href = await page.getByRole('table').first().getByRole('link').first().getAttribute('href')
+    await page.goto(href ?? '')
+    await settled(page)
+    await check(href ?? '')
+  }
+}
+
+/** Headed, and nothing loading any more. */
+async function settled(page: Page): Promise<void> {
+  await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
+  await expect(page.getByRole('status', { name: /^Loading/ })).toHaveCount(0)
+}
+
+async function seriousProblems(page: Page): Promise<string[]> {
+  const { violations } = await new AxeBuilder({ page }).analyze()
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 160)).join(' | ')}`)
+}
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`axe finds nothing serious on any page, ${colorScheme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    await page.goto('/boots')
+    await expect(bootRows(page).first()).toBeVisible({ timeout: bootTimeoutMs })
+    await onEachPage(page, async (path) => {
+      expect.soft(await seriousProblems(page), path).toEqual([])
+    })
+  })
+
+  test(`axe finds nothing serious on the sign-in page, ${colorScheme}`, async ({ browser }) => {
+    const context = await browser.newContext({ colorScheme, storageState: { cookies: [], origins: [] } })
+    const page = await context.newPage()
+    await page.goto('/sign-in')
+    await page.getByLabel('E-mail').fill('nobody@bootfarm.test')
+    await page.getByLabel('Password').fill('wrong-password')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await expect(page.getByText('E-mail or password is wrong.')).toBeVisible()
+    expect(await seriousProblems(page)).toEqual([])
+    await context.close()
+  })
+}
+
+test('at 390 px no page scrolls sideways, and the navigation is a sheet', async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 844 })
+  await onEachPage(page, async (path) => {
+    const width = await page.evaluate(() => document.documentElement.scrollWidth)
+    expect.soft(width, `${path} is ${width} px wide`).toBeLessThanOrEqual(390)
+  })
+  await page.getByRole('button', { name: 'Open navigation' }).click()
+  const sheet = page.getByRole('dialog')
+  expect(await seriousProblems(page)).toEqual([])
+  await sheet.getByRole('link', { name: 'Devices' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Devices' })).toBeVisible()
+  await expect(sheet).toHaveCount(0)
+})

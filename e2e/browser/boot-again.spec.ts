@@ -1,0 +1,21 @@
+import { expect, test } from '@playwright/test'
+import { bootTimeoutMs } from './boot-rows.ts'
+
+test('Boot again leads to a new boot of the device that ends ready', async ({ page }) => {
+  await page.goto('/devices')
+  await page.getByRole('link', { name: /-01$/ }).click()
+  const boots = page.getByRole('region', { name: 'Boots of this device' })
+  const newest = boots.getByRole('row').nth(1)
+  // A device in the middle of a boot goes on with it.
+  await expect(newest.getByText('Ready', { exact: true })).toBeVisible({ timeout: bootTimeoutMs })
+  const before = await newest.getByRole('link').getAttribute('href')
+  await page.getByRole('button', { name: 'Boot again' }).click()
+  await expect(page.getByRole('button', { name: 'Waiting for its first packet' })).toBeVisible()
+
+  const watch = page.getByRole('link', { name: 'Watch this boot' })
+  await expect(watch).toBeVisible({ timeout: bootTimeoutMs })
+  expect(await watch.getAttribute('href')).not.toBe(before)
+  await watch.click()
+  await expect(page.getByRole('heading', { level: 1 })).toContainText('Boot of')
+  await expect(page.getByRole('img', { name: /Ready \d/ })).toBeVisible({ timeout: bootTimeoutMs })
+})

@@ -1,0 +1,51 @@
+import { expect, test } from '@playwright/test'
+import { bootTimeoutMs, newestBoot, openReadyBoot } from './boot-rows.ts'
+
+const phases = ['DHCP', 'Boot program', 'Loader', 'Breather', 'Stage 2', 'Ready']
+const duration = /^\d[\d.]*\s(µs|ms|s)$/
+
+test('a boot’s waterfall shows each phase with its time, as a picture and as a table', async ({ page }) => {
+  await openReadyBoot(page)
+  const waterfall = page.getByRole('img', { name: /^Waterfall of/ })
+  for (const phase of phases) {
+    await expect(waterfall).toHaveAccessibleName(new RegExp(`${phase} \\d`))
+    const row = page
+      .getByRole('table', { name: 'Phases' })
+      .getByRole('row')
+      .filter({
+        has: page.getByRole('rowheader', { name: phase, exact: true }),
+      })
+    await expect(row.getByRole('cell').first()).toHaveText(duration)
+  }
+  await expect(page.getByText(/^Not part of this boot: .*Stage 1/)).toBeVisible()
+})
+
+test('bytes, packets, reads and where each value comes from are there', async ({ page }) => {
+  await openReadyBoot(page)
+  const table = page.getByRole('table', { name: 'Phases' })
+  const stage2 = table.getByRole('row').filter({ has: page.getByRole('rowheader', { name: 'Stage 2' }) })
+  await expect(stage2).toContainText(/MiB/)
+  await expect(stage2).toContainText('observed')
+  await expect(table.getByRole('row').filter({ hasText: 'Breather' })).toContainText('inferred')
+  await expect(table.getByRole('row').filter({ hasText: 'Ready' })).toContainText('reported')
+  await expect(page.getByRole('table', { name: 'Reads by size' }).getByRole('row')).not.toHaveCount(1)
+})
+
+test('a boot names device, edge, vDisk version and says that it is simulated', async ({ page }) => {
+  await openReadyBoot(page)
+  await expect(page.getByRole('main').getByText('simulated', { exact: true })).toBeVisible()
+  const facts = page.getByRole('region', { name: 'Facts' })
+  await expect(facts.getByText(/^02:bf:00:00:00:0\d$/)).toBeVisible()
+  await expect(facts.getByRole('link', { name: /version \d+$/ })).toBeVisible()
+  await expect(facts.getByText(/^x86 BIOS/)).toBeVisible()
+})
+
+test('a running boot’s page grows phase by phase until it is ready, without a reload', async ({ page }) => {
+  await page.goto('/boots?origin=simulated')
+  const before = await newestBoot(page)
+  await expect.poll(() => newestBoot(page), { timeout: bootTimeoutMs }).not.toBe(before)
+  await page.goto(await newestBoot(page))
+  const openedAt = await page.evaluate(() => performance.timeOrigin)
+  await expect(page.getByRole('img', { name: /Ready \d/ })).toBeVisible({ timeout: bootTimeoutMs })
+  expect(await page.evaluate(() => performance.timeOrigin)).toBe(openedAt)
+})

@@ -1,0 +1,9 @@
+import { expect, test } from '@playwright/test'
+import { demoSignIn, signIn } from './demo-sign-in.ts'
+
+test('sign in once for the other tests', async ({ page }) => {
+  await page.goto('/sign-in')
+  await signIn(page, demoSignIn())
+  await expect(page.getByRole('navigation', { name: 'Main' })).toBeVisible()
+  await page.context().storageState({ path: 'test-results/session.json' })
+})

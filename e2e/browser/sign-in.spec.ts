@@ -1,0 +1,38 @@
+import { expect, test } from '@playwright/test'
+import { demoSignIn, signIn } from './demo-sign-in.ts'
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+test('a wrong password gets one clear sentence, the right one the overview', async ({ page }) => {
+  await page.goto('/sign-in')
+  await signIn(page, { ...demoSignIn(), password: 'not-the-password' })
+  await expect(page.getByText('E-mail or password is wrong.')).toBeVisible()
+  await expect(page.getByLabel('Password')).toBeFocused()
+  await signIn(page, demoSignIn())
+  await expect(page).toHaveURL('/')
+  await expect(page.getByRole('heading', { name: 'Booting now' })).toBeVisible()
+})
+
+test('a page that was asked for signed out is there after sign-in, with its filters', async ({ page }) => {
+  await page.goto('/boots?outcome=ready')
+  await expect(page).toHaveURL(/\/sign-in\?next=/)
+  await signIn(page, demoSignIn())
+  await expect(page).toHaveURL('/boots?outcome=ready')
+  await expect(page.getByRole('heading', { level: 1, name: 'Boots' })).toBeVisible()
+})
+
+test('sign-in never leads to another host', async ({ page }) => {
+  await page.goto('/sign-in?next=//example.com/')
+  await signIn(page, demoSignIn())
+  await expect(page).toHaveURL('/')
+})
+
+test('after sign-out every page asks to sign in', async ({ page }) => {
+  await page.goto('/sign-in')
+  await signIn(page, demoSignIn())
+  await page.getByRole('button', { name: /Demo/ }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await expect(page.getByRole('button', { name: 'Sign in' })).toBeVisible()
+  await page.goto('/devices')
+  await expect(page).toHaveURL('/sign-in?next=%2Fdevices')
+})

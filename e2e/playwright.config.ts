@@ -1,0 +1,53 @@
+import { existsSync } from 'node:fs'
+import { chromium, defineConfig } from '@playwright/test'
+
+/** A Chromium that is there: named, Playwright's own, the system's, else the headless one from npm. */
+async function browserProgram(): Promise<string> {
+  const candidates = [
+    process.env.CHROMIUM_PATH,
+    chromium.executablePath(),
+    '/usr/bin/chromium',
+    '/usr/bin/google-chrome',
+  ]
+  const found = candidates.find((path) => path && existsSync(path))
+  return found ?? (await import('@sparticuz/chromium')).default.executablePath()
+}
+
+/** Against a running product: BOOTFARM_WEB_URL, BOOTFARM_DEMO_EMAIL and BOOTFARM_DEMO_PASSWORD say which. */
+export default defineConfig({
+  testDir: 'browser',
+  outputDir: 'test-results',
+  reporter: 'list',
+  // A simulated boot takes seconds, and a test may have to wait for the next wave of them.
+  timeout: 90_000,
+  expect: { timeout: 10_000 },
+  retries: 0,
+  workers: 1,
+  use: {
+    baseURL: process.env.BOOTFARM_WEB_URL ?? 'http://localhost:3000',
+    viewport: { width: 1280, height: 800 },
+    screenshot: 'only-on-failure',
+    launchOptions: {
+      executablePath: await browserProgram(),
+      args: [
+        // Chromium's own sandbox refuses to run as root.
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+      ],
+    },
+  },
+  projects: [
+    { name: 'sign in', testMatch: 'session.setup.ts' },
+    {
+      name: 'dashboard',
+      testMatch: '*.spec.ts',
+      dependencies: ['sign in'],
+      use: { storageState: 'test-results/session.json' },
+    },
+  ],
+})
