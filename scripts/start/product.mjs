@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import path from 'node:path'
 import { edgeProgram, inRoot, root, simProgram } from '../lib/paths.mjs'
@@ -22,6 +22,7 @@ export async function startProduct(options) {
   await lockDataDirectory(options.data)
   const processes = new Processes(options.data)
   await processes.stopLeftovers(processNames.toReversed())
+  await stopLeftoverPostgres(options.data)
   await requireFreePorts(wantedPorts(options))
 
   let stop
@@ -134,6 +135,19 @@ async function startEverything(options, processes) {
   )
   await startEdge(options, processes, setUp)
   return JSON.parse(readFileSync(path.join(data, 'demo-sign-in.json'), 'utf8'))
+}
+
+/** A database server outlives its supervisor when that was killed; only then does its pid file name a running process. */
+async function stopLeftoverPostgres(data) {
+  const directory = path.join(data, 'postgres')
+  rmSync(path.join(data, 'postgres.url'), { force: true })
+  if (!existsSync(path.join(directory, 'postmaster.pid'))) return
+  await must(
+    'Stopping the database of an earlier start',
+    process.execPath,
+    [inRoot('packages/db/src/cli.ts'), 'stop', '--dir', directory],
+    { cwd: root },
+  )
 }
 
 async function startPostgres({ data, pgPort }, processes) {

@@ -166,10 +166,25 @@ export const report = z.discriminatedUnion('type', [
 ])
 export type Report = z.infer<typeof report>
 
+/** A report that this version cannot read counts as lost: refusing its batch would hold up all that come after it for ever. */
+export interface UnreadableReport {
+  seq: number
+  type: 'unreadable'
+  reason: string
+}
+
+const receivedReport = z.looseObject({ seq: count.min(1) }).transform((value): Report | UnreadableReport => {
+  const result = report.safeParse(value)
+  if (result.success) return result.data
+  const [issue] = result.error.issues
+  return { seq: value.seq, type: 'unreadable', reason: `${issue?.path.join('.')}: ${issue?.message}` }
+})
+export type ReceivedReport = z.infer<typeof receivedReport>
+
 export const reportBatch = z.strictObject({
   bootEpoch: count.min(1),
   fromSeq: count.min(1),
-  reports: z.array(report).min(1).max(reportsPerBatchMax),
+  reports: z.array(receivedReport).min(1).max(reportsPerBatchMax),
 })
 export type ReportBatch = z.infer<typeof reportBatch>
 

@@ -49,6 +49,9 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
   app.post('/reports', { bodyLimit: reportBatchSizeMax }, async (request) => {
     const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch: true })
     const batch = parseBody(reportBatch, request)
+    for (const report of batch.reports)
+      if (report.type === 'unreadable')
+        request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
     const ackedSeq = await applyReports(context, edge, batch)
     return { bootEpoch: batch.bootEpoch, ackedSeq }
   })

@@ -96,6 +96,19 @@ describe('reports', () => {
     expect(seen.reportsLost).toBe(8)
   })
 
+  test('that cannot be read count as lost and hold nothing up', async () => {
+    const [first, second] = [randomUUID(), randomUUID()]
+    const reports = bootReports(1, [
+      bootWith({ id: first, mac }),
+      bootWith({ id: randomUUID(), mac: 'no address' }),
+      bootWith({ id: second, mac }),
+    ])
+    expect(await edge.reports(1, reports)).toEqual(acked(3))
+    for (const id of [first, second]) expect(await getBoot(id)).toMatchObject({ outcome: 'ready' })
+    const seen = await query<EdgeDetail>(api, cookie, 'edge.get', { edgeId: edge.edgeId })
+    expect(seen.reportsLost).toBe(1)
+  })
+
   test('of each boot epoch have a count of their own', async () => {
     const one = () => bootReports(1, [bootWith({ id: randomUUID(), mac })])
     expect(await edge.reports(1, one(), 1)).toEqual(acked(1, 1))

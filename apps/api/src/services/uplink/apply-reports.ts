@@ -1,5 +1,5 @@
 import type { DbTransaction } from '@bootfarm/db'
-import type { Report, ReportBatch } from '@bootfarm/proto/uplink'
+import type { ReceivedReport, ReportBatch } from '@bootfarm/proto/uplink'
 import { AppError } from '../../errors/app-error.ts'
 import { notify } from '../notifications.ts'
 import type { SystemContext } from '../service-context.ts'
@@ -8,7 +8,7 @@ import { writeBoots } from './write-boots.ts'
 
 /**
  * Applies each report once: the cursor of (edge, epoch) is locked, and advanced in the transaction that writes the boots.
- * What is applied already is skipped. Throws `invalid_body` for seqs that are not consecutive, `report_gap` with `expectedSeq`.
+ * What is applied already is skipped; what cannot be read counts as lost. Throws `invalid_body` for seqs that are not consecutive, `report_gap` with `expectedSeq`.
  * @returns the last seq that is applied and durable
  */
 export async function applyReports(
@@ -44,7 +44,7 @@ export async function applyReports(
 }
 
 /** A `gap` stands for all the records up to `untilSeq`. */
-function lastSeqOf(report: Report): number {
+function lastSeqOf(report: ReceivedReport): number {
   return report.type === 'gap' ? Math.max(report.seq, report.untilSeq) : report.seq
 }
 
@@ -57,9 +57,9 @@ function requireConsecutive(batch: ReportBatch): void {
   }
 }
 
-function countLost(fresh: Report[], acked: number): number {
+function countLost(fresh: ReceivedReport[], acked: number): number {
   return fresh
-    .filter((report) => report.type === 'gap')
+    .filter((report) => report.type !== 'boot')
     .reduce((count, report) => count + lastSeqOf(report) - Math.max(report.seq - 1, acked), 0)
 }
 
