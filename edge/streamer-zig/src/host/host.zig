@@ -37,7 +37,8 @@ test {
     _ = @import("interface_addresses.zig");
     _ = @import("sockets.zig");
     _ = @import("udp_socket.zig");
-    _ = @import("http_server.zig");
+    _ = @import("http_server_test.zig");
+    _ = @import("uplink_client_test.zig");
     _ = @import("sys.zig");
     _ = @import("record_file.zig");
     _ = @import("report_log.zig");

@@ -1,0 +1,214 @@
+//! Tests of http_server.zig over real sockets on loopback, one thread for both sides.
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire");
+const sys = @import("sys.zig");
+const sockets = @import("sockets.zig");
+const http_server = @import("http_server.zig");
+const Epoll = @import("epoll.zig").Epoll;
+
+const testing = std.testing;
+const linux = std.os.linux;
+const HttpServer = http_server.HttpServer;
+
+const file_size = 8 << 20;
+
+/// Serves `/small` from memory, `/file` from disk, `/text` written on demand.
+const Fixture = struct {
+    tmp: testing.TmpDir,
+    file_fd: i32,
+    epoll: Epoll,
+    listener: i32,
+    port: u16,
+    server: HttpServer,
+    now_us: u64 = 1_000_000,
+
+    const token_base = 16;
+
+    fn init(connections_max: u16) !*Fixture {
+        const fixture = try testing.allocator.create(Fixture);
+        var tmp = testing.tmpDir(.{});
+        const content = try testing.allocator.alloc(u8, file_size);
+        defer testing.allocator.free(content);
+        for (content, 0..) |*byte, index| byte.* = byteAt(index);
+        try tmp.dir.writeFile(testing.io, .{ .sub_path = "file", .data = content });
+        const file = try tmp.dir.openFile(testing.io, "file", .{});
+        const listener = try sockets.openListener(.{ .ip = .init(127, 0, 0, 1), .port = 0 });
+        var address: linux.sockaddr.in = undefined;
+        var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
+        _ = try sys.check(linux.getsockname(listener, @ptrCast(&address), &size));
+        const epoll = try Epoll.init();
+        fixture.* = .{
+            .tmp = tmp,
+            .file_fd = file.handle,
+            .epoll = epoll,
+            .listener = listener,
+            .port = std.mem.bigToNative(u16, address.port),
+            .server = try .init(testing.allocator, listener, epoll, token_base, .{
+                .context = fixture,
+                .respond = respond,
+                .progress = progress,
+            }, connections_max),
+        };
+        return fixture;
+    }
+
+    fn deinit(fixture: *Fixture) void {
+        fixture.server.deinit(testing.allocator);
+        fixture.epoll.deinit();
+        sys.close(fixture.listener);
+        sys.close(fixture.file_fd);
+        fixture.tmp.cleanup();
+        testing.allocator.destroy(fixture);
+    }
+
+    fn respond(context: *anyopaque, _: base.Ip4, request: *const wire.http_request.Request, text: *[http_server.text_size_max]u8) http_server.Response {
+        const fixture: *Fixture = @ptrCast(@alignCast(context));
+        if (std.mem.eql(u8, request.target, "/small")) return .{ .status = 200, .body = .{ .memory = "0123456789" } };
+        if (std.mem.eql(u8, request.target, "/file"))
+            return .{ .status = 200, .body = .{ .file = .{ .fd = fixture.file_fd, .size = file_size } } };
+        if (std.mem.eql(u8, request.target, "/text")) {
+            const written = std.mem.print(text, "hello", .{}) catch unreachable;
+            return .{ .status = 200, .body = .{ .text = written.len } };
+        }
+        return .{ .status = 404 };
+    }
+
+    fn progress(_: *anyopaque, _: http_server.Tag, _: http_server.Progress) void {}
+
+    fn connect(fixture: *const Fixture) !i32 {
+        const fd: i32 = @intCast(try sys.check(linux.socket(linux.AF.INET, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0)));
+        const to = sockets.toSockaddr(.{ .ip = .init(127, 0, 0, 1), .port = fixture.port });
+        _ = try sys.check(linux.connect(fd, @ptrCast(&to), @sizeOf(linux.sockaddr.in)));
+        return fd;
+    }
+
+    /// Lets the server do what it can at once.
+    fn turn(fixture: *Fixture) !void {
+        fixture.server.accept(fixture.now_us);
+        var buffer: [16]u64 = undefined;
+        for (try fixture.epoll.wait(&buffer, 10)) |token| fixture.server.handle(token, fixture.now_us);
+    }
+
+    /// Sends a request and reads until `size` bytes have come or the server has closed.
+    fn exchange(fixture: *Fixture, fd: i32, request: []const u8, answer: []u8) ![]u8 {
+        try sys.writeAll(fd, request);
+        var filled: usize = 0;
+        for (0..10_000) |_| {
+            if (filled == answer.len) break;
+            try fixture.turn();
+            const rest = answer[filled..];
+            const count = sys.check(linux.recvfrom(fd, rest.ptr, rest.len, linux.MSG.DONTWAIT, null, null)) catch |err| switch (err) {
+                error.WouldBlock => continue,
+                else => return err,
+            };
+            if (count == 0) break;
+            filled += count;
+        }
+        return answer[0..filled];
+    }
+
+    fn isClosed(_: *const Fixture, fd: i32) bool {
+        var byte: [1]u8 = undefined;
+        const count = sys.check(linux.recvfrom(fd, &byte, 1, linux.MSG.DONTWAIT, null, null)) catch |err|
+            return err == error.SystemCallFailed;
+        return count == 0;
+    }
+};
+
+fn byteAt(index: usize) u8 {
+    return @truncate(index *% 2_654_435_761 >> 7);
+}
+
+fn bodyOf(answer: []const u8) []const u8 {
+    const end = std.mem.find(u8, answer, "\r\n\r\n") orelse return "";
+    return answer[end + 4 ..];
+}
+
+test "two requests in one packet are answered in order on one connection" {
+    const fixture = try Fixture.init(4);
+    defer fixture.deinit();
+    const fd = try fixture.connect();
+    defer sys.close(fd);
+    const requests = "GET /small HTTP/1.1\r\n\r\nGET /text HTTP/1.1\r\nConnection: close\r\n\r\n";
+    var buffer: [2048]u8 = undefined;
+    const answer = try fixture.exchange(fd, requests, &buffer);
+    const first = std.mem.find(u8, answer, "0123456789").?;
+    const second = std.mem.find(u8, answer, "hello").?;
+    try testing.expect(first < second);
+    try testing.expectEqual(2, std.mem.count(u8, answer, "HTTP/1.1 200 OK\r\n"));
+}
+
+test "ranges, HEAD and refusals are as RFC 9110 says" {
+    const fixture = try Fixture.init(4);
+    defer fixture.deinit();
+    const cases = [_]struct { request: []const u8, status: []const u8, has: []const u8 = "", body: []const u8 = "" }{
+        .{ .request = "GET /small HTTP/1.0\r\nRange: bytes=2-4\r\n\r\n", .status = "206", .has = "content-range: bytes 2-4/10\r\n", .body = "234" },
+        .{ .request = "GET /small HTTP/1.0\r\nRange: bytes=-3\r\n\r\n", .status = "206", .body = "789" },
+        .{ .request = "GET /small HTTP/1.0\r\nRange: bytes=10-\r\n\r\n", .status = "416", .has = "content-range: bytes */10\r\n" },
+        .{ .request = "HEAD /file HTTP/1.0\r\n\r\n", .status = "200", .has = "content-length: 8388608\r\n" },
+        .{ .request = "GET /absent HTTP/1.0\r\n\r\n", .status = "404", .has = "content-length: 0\r\n" },
+        .{ .request = "POST /small HTTP/1.1\r\n\r\n", .status = "405", .has = "allow: GET, HEAD\r\n" },
+        .{ .request = "nonsense\r\n\r\n", .status = "400", .has = "connection: close\r\n" },
+    };
+    for (cases) |case| {
+        const fd = try fixture.connect();
+        defer sys.close(fd);
+        var buffer: [2048]u8 = undefined;
+        const answer = try fixture.exchange(fd, case.request, &buffer);
+        try testing.expectEqualStrings(case.status, answer["HTTP/1.1 ".len..][0..3]);
+        try testing.expect(std.mem.find(u8, answer, case.has) != null);
+        try testing.expectEqualStrings(case.body, bodyOf(answer));
+    }
+    try testing.expectEqual(1, fixture.server.ignored.get(.http_not_found));
+    try testing.expectEqual(2, fixture.server.ignored.get(.http_bad_request));
+}
+
+test "a file larger than every socket buffer arrives whole" {
+    const fixture = try Fixture.init(4);
+    defer fixture.deinit();
+    const fd = try fixture.connect();
+    defer sys.close(fd);
+    const buffer = try testing.allocator.alloc(u8, file_size + 1024);
+    defer testing.allocator.free(buffer);
+    const body = bodyOf(try fixture.exchange(fd, "GET /file HTTP/1.1\r\nConnection: close\r\n\r\n", buffer));
+    try testing.expectEqual(file_size, body.len);
+    for (body, 0..) |byte, index| if (byte != byteAt(index)) return error.WrongByte;
+}
+
+test "a client that does not finish its head, or does not read, is cut off" {
+    const fixture = try Fixture.init(4);
+    defer fixture.deinit();
+    const silent = try fixture.connect();
+    defer sys.close(silent);
+    const stalled = try fixture.connect();
+    defer sys.close(stalled);
+    try sys.writeAll(silent, "GET /small HT");
+    try sys.writeAll(stalled, "GET /file HTTP/1.1\r\n\r\n");
+    for (0..20) |_| try fixture.turn();
+    fixture.server.tick(fixture.now_us);
+    try testing.expectEqual(0, fixture.server.ignored.get(.http_slow));
+    fixture.now_us += http_server.stall_limit_us + 1;
+    fixture.server.tick(fixture.now_us);
+    try testing.expectEqual(2, fixture.server.ignored.get(.http_slow));
+    try testing.expect(fixture.isClosed(silent));
+    // The places are free again.
+    const next = try fixture.connect();
+    defer sys.close(next);
+    var buffer: [1024]u8 = undefined;
+    const answer = try fixture.exchange(next, "GET /small HTTP/1.0\r\n\r\n", &buffer);
+    try testing.expectEqualStrings("0123456789", bodyOf(answer));
+}
+
+test "connections beyond the places are closed and counted" {
+    const fixture = try Fixture.init(2);
+    defer fixture.deinit();
+    var fds: [3]i32 = undefined;
+    for (&fds) |*fd| fd.* = try fixture.connect();
+    defer for (fds) |fd| sys.close(fd);
+    for (0..5) |_| try fixture.turn();
+    try testing.expectEqual(1, fixture.server.ignored.get(.http_busy));
+    try testing.expect(fixture.isClosed(fds[2]));
+    try testing.expect(!fixture.isClosed(fds[0]));
+}
