@@ -46,7 +46,8 @@ pub const Uuid = struct {
         var uuid: Uuid = .zero;
         var at: usize = 0;
         for (&uuid.bytes) |*byte| {
-            if (text[at] == '-') at += 1;
+            // Only the dashes checked above are skipped; one elsewhere is no digit.
+            if (std.mem.findScalar(usize, &dash_positions, at) != null) at += 1;
             _ = std.fmt.hexToBytes(byte[0..1], text[at..][0..2]) catch return error.InvalidUuid;
             at += 2;
         }
@@ -113,6 +114,9 @@ test "text that is not a UUID is refused" {
         "00112233-4455-6677-8899-aabbccddeef",
         "00112233-4455-6677-8899-aabbccddeefg",
         "0011223-34455-6677-8899-aabbccddeeff",
+        "00112233-4455-6677-8899-aabbccddee-f",
+        "-0112233-4455-6677-8899-aabbccddeeff",
+        "00112233-4455-6677-8899-a-bbccddeeff",
         "00112233-4455-6677-889--aabbccddeeff",
     };
     for (wrong) |text| try testing.expectError(error.InvalidUuid, Uuid.parse(text));
