@@ -24,9 +24,13 @@ const targets = [_]Target{
     .{ .name = "wake-on-lan", .run = @import("wake_on_lan_target.zig").parser },
     .{ .name = "stream", .run = @import("stream_target.zig").parser },
     .{ .name = "http", .run = @import("http_target.zig").parser },
+    .{ .name = "nbd", .run = @import("device_target.zig").nbdParser },
+    .{ .name = "nbd-netlink", .run = @import("device_target.zig").netlinkParser },
+    .{ .name = "target-options", .run = @import("device_target.zig").optionsParser },
     .{ .name = "dhcp-service", .run = @import("dhcp_target.zig").service, .weight = 32 },
     .{ .name = "tftp-server", .run = @import("tftp_target.zig").server, .weight = 32 },
     .{ .name = "stream-server", .run = @import("stream_server_target.zig").server, .weight = 32 },
+    .{ .name = "nbd-queue", .run = @import("device_target.zig").queue, .weight = 512 },
 };
 
 const Options = struct {
