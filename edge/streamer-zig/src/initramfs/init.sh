@@ -77,23 +77,35 @@ step drivers
 ip link set lo up
 for nic in $nics; do ip link set "$nic" up; done
 
+# The system's network manager must not touch the card its disk comes through: it would take the address away, or give the
+# card another name.
+leave_boot_nic_alone() {
+  mac=$(cat "/sys/class/net/$boot_nic/address")
+  mkdir -p /run/systemd/network /run/NetworkManager/conf.d
+  printf '[Match]\nMACAddress=%s\n\n[Link]\nUnmanaged=yes\n' "$mac" >/run/systemd/network/10-bootfarm.network
+  printf '[Match]\nMACAddress=%s\n\n[Link]\nNamePolicy=\nName=%s\n' "$mac" "$boot_nic" >/run/systemd/network/10-bootfarm.link
+  printf '[keyfile]\nunmanaged-devices=mac:%s\n' "$mac" >/run/NetworkManager/conf.d/10-bootfarm.conf
+}
+
+# A switch port may take half a minute until it forwards anything (spanning tree).
+network_limit=90
 network_up() {
-  rounds_limit=6
-  for round in $(seq "$rounds_limit"); do
+  until [ "$(cut -d. -f1 /proc/uptime)" -ge "$network_limit" ]; do
     for nic in $nics; do
       [ "$(cat "/sys/class/net/$nic/carrier" 2>/dev/null)" = 1 ] || continue
-      udhcpc -i "$nic" -n -t 5 -T 1 -s /etc/udhcpc.sh >/dev/null 2>&1 && return 0
+      udhcpc -i "$nic" -n -t 5 -T 1 -s /etc/udhcpc.sh >/dev/null 2>&1 && boot_nic=$nic && return 0
     done
-    sleep 0.5
+    sleep 0.2
   done
   return 1
 }
-network_up || fail no_address "no DHCP server gave $(echo $nics) an address"
+network_up || fail no_address "no DHCP server gave $(echo $nics) an address within $network_limit s"
+leave_boot_nic_alone
 step network
 
 mkdir -p /run/bootfarm && cp /bin/bootfarm-target /run/bootfarm/bootfarm-target
 # It says itself why it failed.
-/run/bootfarm/bootfarm-target attach || fail no_disk "no root disk"
+/run/bootfarm/bootfarm-target attach || fail no_disk "no root disk, for the reason above"
 is_attached=yes
 step disk
 
