@@ -26,7 +26,7 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
 
   test('boots beside another DHCP server and its phases are reported', async () => {
     const machine = site.powerOn('bios')
-    const [, sum] = await machine.waitFor(/^BLOB (\w+)/m)
+    const [, sum] = await machine.waitFor(/^BLOB (\w{32})/m)
     expect(sum, 'the root disk has the bytes of the image').toBe(site.disk.blobSum)
     await machine.waitFor(/^ACKNOWLEDGED/m)
     expect(machine.output).toMatch(/^WRITABLE/m)

@@ -23,7 +23,7 @@ describe.skipIf(missing)(`a UEFI machine${missing ? ` (${missing})` : ''}`, () =
 
   test('boots by the PXE client of its firmware and its phases are reported', async () => {
     const machine = site.powerOn('uefi')
-    const [, sum] = await machine.waitFor(/^BLOB (\w+)/m)
+    const [, sum] = await machine.waitFor(/^BLOB (\w{32})/m)
     expect(sum, 'the root disk has the bytes of the image').toBe(site.disk.blobSum)
     await machine.waitFor(/^ACKNOWLEDGED/m)
 
