@@ -39,6 +39,9 @@ progress_at_us: u64 = 0,
 timeout_us: u64 = 0,
 /// Fragments of requests sent later that have come since the last READ.
 passed: u16 = 0,
+/// Asked again since time was over, and how long after the first READ the next new fragment came.
+timed_out: bool = false,
+stall_us: ?u64 = null,
 /// A measurement that the client has not taken yet.
 round_trip_us: ?u64 = null,
 /// What is to be asked again: the missing fragments in [first, end).
@@ -75,6 +78,7 @@ pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     if (read.received.isSet(fragment.index)) return .duplicate;
     // Karn's rule: an answer to a READ that was sent twice measures nothing.
     if (read.received_count == 0 and read.attempt == 0) read.round_trip_us = now_us -| read.sent_at_us;
+    if (read.timed_out and read.stall_us == null) read.stall_us = now_us -| read.sent_at_us;
     const begin = @as(usize, fragment.index) * read.fragment_size;
     @memcpy(read.buffer[begin..][0..length], fragment.payload);
     read.received.set(fragment.index);

@@ -5,10 +5,14 @@ const RoundTrip = @This();
 
 pub const timeout_us_min = 4 * std.time.us_per_ms;
 pub const timeout_us_max = std.time.us_per_s;
+/// Stalls of busy machines; a longer floor would make real losses dear.
+pub const floor_us_max = 100 * std.time.us_per_ms;
 
 smoothed_us: u64 = 0,
 variation_us: u64 = 0,
 timeout_us: u64 = timeout_us_max,
+/// Never below; above `timeout_us_min` where a time-out turned out to have been a stall and no loss.
+floor_us: u64 = timeout_us_min,
 sampled: bool = false,
 
 /// A sample of a request that was sent once (Karn's rule is the caller's).
@@ -26,8 +30,22 @@ pub fn measure(round_trip: *RoundTrip, sample_us: u64) void {
         round_trip.variation_us = (3 * round_trip.variation_us + error_us) / 4;
         round_trip.smoothed_us = (7 * round_trip.smoothed_us + sample) / 8;
     }
+    // Forgotten by half in 177 samples, about a quarter of a boot.
+    round_trip.floor_us = @max(timeout_us_min, round_trip.floor_us - round_trip.floor_us / 256);
+    round_trip.update();
+}
+
+/// What was asked again after a time-out came twice: its first answer took `actual_us` and was not lost (as RFC 3522
+/// finds it, by other means). Such a stall is to be waited for the next time.
+pub fn noteSpurious(round_trip: *RoundTrip, actual_us: u64) void {
+    const wanted = @min(actual_us + actual_us / 2, floor_us_max);
+    round_trip.floor_us = @max(round_trip.floor_us, wanted);
+    round_trip.update();
+}
+
+fn update(round_trip: *RoundTrip) void {
     const timeout = round_trip.smoothed_us + 4 * round_trip.variation_us;
-    round_trip.timeout_us = std.math.clamp(timeout, timeout_us_min, timeout_us_max);
+    round_trip.timeout_us = std.math.clamp(timeout, round_trip.floor_us, timeout_us_max);
 }
 
 test "the time-out follows the samples and stays within its limits" {
@@ -40,4 +58,15 @@ test "the time-out follows the samples and stays within its limits" {
     try std.testing.expect(round_trip.timeout_us < 30_000);
     round_trip.measure(std.math.maxInt(u64));
     try std.testing.expectEqual(timeout_us_max, round_trip.timeout_us);
+}
+
+test "a stall that was taken for a loss is waited for, and forgotten later" {
+    var round_trip: RoundTrip = .{};
+    round_trip.measure(200);
+    round_trip.noteSpurious(12_000);
+    try std.testing.expectEqual(18_000, round_trip.timeout_us);
+    round_trip.noteSpurious(9_000_000);
+    try std.testing.expectEqual(floor_us_max, round_trip.timeout_us);
+    for (0..2000) |_| round_trip.measure(200);
+    try std.testing.expectEqual(timeout_us_min, round_trip.timeout_us);
 }

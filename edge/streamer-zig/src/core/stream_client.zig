@@ -14,6 +14,7 @@ const wire = @import("wire").stream;
 const secrets = @import("stream_secrets.zig");
 const RoundTrip = @import("round_trip.zig");
 const PendingRead = @import("pending_read.zig");
+const step = @import("stream_client_step.zig");
 const assert = std.debug.assert;
 
 pub const StreamClient = @This();
@@ -63,55 +64,10 @@ pub const Options = struct {
     outstanding_bytes_max: u32 = 1 << 20,
 };
 
-pub const Identity = struct {
-    boot_id: base.Uuid,
-    token: [16]u8,
-    /// Unguessable; the nonces of all hellos of this boot come from it.
-    nonce_seed: [32]u8,
-};
-
-/// What WELCOME said.
-pub const Session = struct {
-    id: u64,
-    version_tag: u64,
-    version_id: base.Uuid,
-    /// Bytes.
-    disk_size: u64,
-    fragment_size: u16,
-    outstanding_bytes_max: u32,
-    resume_secret: [32]u8,
-};
-
-pub const Event = union(enum) {
-    /// The session is open; `resumed` when it is not the boot's first.
-    established: struct { resumed: bool },
-    /// The edge will not serve this boot.
-    refused: wire.RefuseCode,
-    /// A resumption offered another version or size: a boot never mixes two.
-    version_changed,
-    /// The buffer of the read with this tag is complete.
-    read_done: struct { tag: u64, buffer: []u8 },
-    read_failed: struct { tag: u64, code: wire.ReadErrorCode },
-    ready_acknowledged,
-};
-
-pub const Statistics = struct {
-    reads: u64 = 0,
-    read_bytes: u64 = 0,
-    packets_in: u64 = 0,
-    bytes_in: u64 = 0,
-    packets_out: u64 = 0,
-    bytes_out: u64 = 0,
-    /// READs sent again and the fragments they named.
-    repeats: u64 = 0,
-    missing_fragments: u64 = 0,
-    /// Fragments that had come before, or belonged to no read any more.
-    unexpected_fragments: u64 = 0,
-    store_errors: u64 = 0,
-    resumptions: u64 = 0,
-    /// Packets that were malformed or not from this session.
-    ignored: u64 = 0,
-};
+pub const Identity = step.Identity;
+pub const Session = step.Session;
+pub const Event = step.Event;
+pub const Statistics = step.Statistics;
 
 const Greeting = struct {
     kind: wire.HelloKind = .token,
@@ -385,13 +341,13 @@ fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) bool 
 fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment: wire.Data) bool {
     client.last_fragment_at_us = now_us;
     const read = client.findAsked(request_id) orelse {
-        client.statistics.unexpected_fragments += 1;
+        client.noteUnexpected(request_id);
         return true;
     };
     switch (read.accept(now_us, fragment)) {
         .misfit => return false,
         .duplicate => {
-            client.statistics.unexpected_fragments += 1;
+            client.noteUnexpected(request_id);
             return true;
         },
         .new => {},
@@ -415,6 +371,19 @@ fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment
         client.statistics.read_bytes += read.buffer.len;
     }
     return true;
+}
+
+/// A fragment that came before, maybe of a read that is done: was a stall taken for a loss?
+fn noteUnexpected(client: *StreamClient, request_id: u32) void {
+    client.statistics.unexpected_fragments += 1;
+    for (client.reads) |*read| {
+        if (read.request_id != request_id) continue;
+        const stall_us = read.stall_us orelse return;
+        client.round_trip.noteSpurious(stall_us);
+        read.stall_us = null;
+        read.timed_out = false;
+        return;
+    }
 }
 
 fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, code: wire.ReadErrorCode) bool {
@@ -442,6 +411,7 @@ fn checkTimers(client: *StreamClient, now_us: u64) void {
         if (read.state != .asked or read.repeat != null) continue;
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
         read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
+        read.timed_out = true;
         read.repeatMissing();
     }
 }

@@ -20,6 +20,8 @@ pub const World = @This();
 /// After the network has healed, every boot is over by then.
 const finish_within_us = 400 * std.time.us_per_s;
 const events_max = 5_000_000;
+/// Steps of the loop at one instant; a machine that asks for more says that it has something to do and does nothing.
+const steps_at_once_max = 100_000;
 const thief_endpoint: Endpoint = .{ .ip = .init(10, 0, 3, 1), .port = 5555 };
 const http_piece_size = 16384;
 
@@ -125,8 +127,13 @@ fn makeDevice(world: *World, index: u16, options: *const Options) !FakeDevice {
 fn loop(world: *World) !void {
     const network = world.network;
     const deadline_us = world.scenario.heal_at_us + finish_within_us;
+    var instant_us: u64 = 0;
+    var steps_at_once: u32 = 0;
     while (world.violation == null) {
         if (network.arrived > events_max) return world.violate("more events than any run needs");
+        steps_at_once = if (network.now_us == instant_us) steps_at_once + 1 else 0;
+        instant_us = network.now_us;
+        if (steps_at_once > steps_at_once_max) return world.violateStuck();
         if (network.now_us >= deadline_us) return world.violateUnfinished();
         if (world.isFinished()) return world.checkEnd();
         const at_us = @min(world.nextAt(), deadline_us);
@@ -332,7 +339,9 @@ fn checkEnd(world: *World) void {
         // A late copy of an earlier boot's DISCOVER may have superseded this one.
         if (fake.boots == 1 and outcome != .ready)
             return world.violateAt(fake.index, "a boot that got ready has another outcome at the edge");
-        if (boot.record(.stage2).?.reads < 1) return world.violateAt(fake.index, "the edge counted no reads");
+        // A READ whose first packet was lost is a retry to the edge.
+        const stage2 = boot.record(.stage2).?;
+        if (stage2.reads + stage2.retries < 1) return world.violateAt(fake.index, "the edge counted no reads");
     }
 }
 
@@ -341,6 +350,15 @@ fn violateUnfinished(world: *World) void {
         if (fake.device.phase != .ready) return world.violateAt(fake.index, "a boot did not finish on a healthy network");
     }
     world.violate("the run did not end");
+}
+
+fn violateStuck(world: *World) void {
+    const now_us = world.network.now_us;
+    for (world.devices) |*fake| {
+        const due_us = fake.device.deadline() orelse continue;
+        if (due_us <= now_us) return world.violateAt(fake.index, "a device wants its turn and does nothing with it");
+    }
+    world.violate("the edge wants its turn and does nothing with it");
 }
 
 fn violateAt(world: *World, device: u16, text: []const u8) void {

@@ -249,7 +249,7 @@ pub fn deadline(device: *const Device) ?u64 {
             var at_us = device.client.deadline() orelse std.math.maxInt(u64);
             at_us = @min(at_us, device.read_done_at_us + stage2_idle_us_max);
             const may_submit = device.free_buffers.count() > 0 and device.read_index < device.profile.reads.len;
-            if (device.client.session != null and may_submit) at_us = @min(at_us, device.read_due_at_us);
+            if (device.client.state == .established and may_submit) at_us = @min(at_us, device.read_due_at_us);
             break :at at_us;
         },
     };

@@ -101,6 +101,7 @@ pub fn tick(exchange: *DhcpExchange, now_us: u64) void {
 }
 
 pub fn deadline(exchange: *const DhcpExchange) u64 {
+    if (exchange.state != .selecting) return exchange.due_at_us;
     return @min(exchange.due_at_us, exchange.proxy_until_us orelse std.math.maxInt(u64));
 }
 
