@@ -341,7 +341,7 @@ fn checkEnd(world: *World) void {
             return world.violateAt(fake.index, "a boot that got ready has another outcome at the edge");
         // A READ whose first packet was lost is a retry to the edge.
         const stage2 = boot.record(.stage2).?;
-        if (stage2.reads + stage2.retries < 1) return world.violateAt(fake.index, "the edge counted no reads");
+        if (stage2.reads + stage2.traffic.retries < 1) return world.violateAt(fake.index, "the edge counted no reads");
     }
 }
 
