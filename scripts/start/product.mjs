@@ -213,15 +213,8 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
       name: 'devices',
       command: simProgram,
       args: [
-        ...[
-          'boot',
-          '--server',
-          edgeAddress,
-          '--dhcp-port',
-          String(edgePorts.dhcp),
-          '--devices',
-          String(deviceCount),
-        ],
+        ...['boot', '--server', edgeAddress, '--devices', String(deviceCount)],
+        ...['--dhcp-port', String(edgePorts.dhcp), '--tftp-port', String(edgePorts.tftp)],
         ...['--trace', trace, '--verify', disk, '--wol-port', String(edgePorts.wol)],
         ...['--waves', '--wave-size', '3', '--wave-interval-s', String(waveIntervalSeconds)],
       ],

@@ -1,0 +1,145 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { bootDevices, phasesOfPxeBoot, printedBoots } from '../lib/boot-result.ts'
+import { type BootFiles, makeBootFiles, serveArguments } from '../lib/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+import { namespacesMissing, Segment } from '../lib/segment.ts'
+
+const missing = namespacesMissing()
+const deviceCount = 6
+const sectorCount = 16 * 2048
+const scratch = scratchDirectory()
+const files: BootFiles = makeBootFiles(scratch.path, sectorCount)
+const trace = path.join(scratch.path, 'trace.csv')
+const traceSize = writeTrace(trace, 600, 5)
+
+let segment: Segment
+const running: RunningProcess[] = []
+
+afterAll(() => scratch.remove())
+
+/** Reads of all sizes up to 128 KiB over the whole disk, one each `intervalMs`; returns how many bytes they read. */
+function writeTrace(file: string, reads: number, intervalMs: number): number {
+  const sizes = [512, 4096, 16384, 131072, 1536]
+  let size = 0
+  const lines = Array.from({ length: reads }, (_, index) => {
+    const length = sizes[index % sizes.length] ?? 512
+    const offset = ((index * 7919) % (sectorCount - 256)) * 512
+    size += length
+    return `${(index * intervalMs).toFixed(3)},${offset},${length}`
+  })
+  writeFileSync(file, `time_ms,offset,length\n${lines.join('\n')}\n`)
+  return size
+}
+
+function startEdge(...args: string[]): RunningProcess {
+  const serve = ['serve', '--listen', segment.edgeIp, '--json', ...serveArguments(files), ...args]
+  const edge = new RunningProcess(...segment.onEdge(edgeProgram, ...serve))
+  running.push(edge)
+  return edge
+}
+
+async function untilListening(edge: RunningProcess): Promise<void> {
+  const script = `until (exec 3<>/dev/tcp/${segment.edgeIp}/6980) 2>/dev/null; do sleep 0.05; done`
+  const probe = new RunningProcess(...segment.onEdge('bash', '-c', script))
+  running.push(probe)
+  await Promise.race([
+    probe.ended,
+    edge.ended.then((end) => {
+      throw new Error(`the edge ended with ${end}:\n${edge.output}`)
+    }),
+  ])
+}
+
+const boot = (...args: string[]) =>
+  bootDevices(
+    [
+      ...['--server', segment.edgeIp, '--interface', segment.deviceInterface, '--breather-ms', '100'],
+      ...['--devices', String(deviceCount), '--trace', trace, '--verify', files.vdisk, ...args],
+    ],
+    (command, ...rest) => segment.onDevices(command, ...rest),
+  )
+
+describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${missing})` : ''}`, () => {
+  let count = 0
+
+  beforeEach(() => {
+    segment = new Segment(`${process.pid}-${count++}`)
+  })
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((process) => process.stop()))
+    segment.remove()
+  })
+
+  test('six devices boot by DHCP server, TFTP, HTTP and stream, every byte right and every phase reported', async () => {
+    const edge = startEdge('--dhcp', 'server', '--dhcp-pool', '10.77.0.100-10.77.0.150')
+    await untilListening(edge)
+    const { exit, devices, output } = await boot()
+    expect(exit, output).toBe(0)
+    expect(devices.map(({ outcome, readBytes }) => [outcome, readBytes])).toEqual(
+      Array.from({ length: deviceCount }, () => ['ready', traceSize]),
+    )
+    const boots = await printedBoots(edge, deviceCount)
+    expect(boots).toHaveLength(deviceCount)
+    for (const { outcome, phases, simulated, ip } of boots) {
+      expect(outcome).toEqual({ kind: 'ready' })
+      expect(phases.map(({ name }) => name)).toEqual(phasesOfPxeBoot)
+      expect(simulated).toBe(true)
+      expect(ip).toMatch(/^10\.77\.0\.1\d\d$/)
+    }
+  })
+
+  test('devices with addresses of their own boot by proxyDHCP', async () => {
+    segment.addDeviceAddresses(100, 1)
+    const edge = startEdge('--dhcp', 'proxy')
+    await untilListening(edge)
+    const { exit, output } = await boot('--bind', '10.77.0.100')
+    expect(exit, output).toBe(0)
+    for (const { outcome } of await printedBoots(edge, deviceCount))
+      expect(outcome).toEqual({ kind: 'ready' })
+  })
+
+  test.each([1, 10])(
+    'with %i of 100 UDP packets lost every device becomes ready and every byte is right',
+    async (percent) => {
+      segment.loseEach(percent)
+      const edge = startEdge('--dhcp', 'server', '--dhcp-pool', '10.77.0.100-10.77.0.150')
+      await untilListening(edge)
+      const { exit, devices, output } = await boot()
+      expect(exit, output).toBe(0)
+      expect(devices.reduce((sum, { repeats }) => sum + repeats, 0)).toBeGreaterThan(0)
+      const boots = await printedBoots(edge, deviceCount)
+      expect(boots.every(({ outcome }) => outcome?.kind === 'ready')).toBe(true)
+    },
+  )
+
+  test('an edge killed with -9 in mid-boot comes back and the devices go on: the same boots, one each', async () => {
+    const data = path.join(scratch.path, 'data')
+    const options = ['--data', data, '--dhcp', 'server', '--dhcp-pool', '10.77.0.100-10.77.0.150']
+    const first = startEdge(...options)
+    await untilListening(first)
+    const booting = boot()
+    // Loading takes 4 MB for all six; beyond 20 MB each is in the middle of its disk.
+    const bytesSent = '/sys/class/net/edge0/statistics/tx_bytes'
+    const streaming = new RunningProcess(
+      ...segment.onEdge('bash', '-c', `until [ $(cat ${bytesSent}) -gt 20000000 ]; do sleep 0.02; done`),
+    )
+    running.push(streaming)
+    await streaming.ended
+    first.kill('SIGKILL')
+    await first.ended
+    const second = startEdge(...options)
+    const { exit, devices, output } = await booting
+    expect(exit, output).toBe(0)
+    expect(devices.filter(({ resumptions }) => resumptions > 0).length).toBeGreaterThan(0)
+    const boots = await printedBoots(second, deviceCount)
+    expect(boots).toHaveLength(deviceCount)
+    for (const { outcome, phases, reconnects } of boots) {
+      expect(outcome).toEqual({ kind: 'ready' })
+      expect(phases.map(({ name }) => name)).toEqual(phasesOfPxeBoot)
+      expect(reconnects).toBeGreaterThanOrEqual(1)
+    }
+  })
+})
