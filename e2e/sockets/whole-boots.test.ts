@@ -50,7 +50,7 @@ function startDevices(ports: EdgePorts, count: number, speed: number): RunningPr
 }
 
 async function bootsOf(edge: RunningProcess, count: number) {
-  while (edge.jsonLines().length < count) await edge.waitFor(new RegExp(`(\\{"id".*\\n[^]*){${count}}`))
+  while (edge.jsonLines().length < count) await edge.waitFor(new RegExp(`(\\{"id".*\\n[\\s\\S]*){${count}}`))
   return edge.jsonLines().map((line) => bootReport.parse(line))
 }
 
@@ -99,7 +99,7 @@ describe('simulated devices on loopback', () => {
 async function streamOfBothIsOpen(journal: string): Promise<void> {
   for (;;) {
     const text = readFileSync(journal, 'latin1')
-    const reading = [...text.matchAll(/"id":"([0-9a-f-]{36})"[^]{0,4000}?"reads":[1-9]/g)].map(
+    const reading = [...text.matchAll(/"id":"([0-9a-f-]{36})"[\s\S]{0,4000}?"reads":[1-9]/g)].map(
       (match) => match[1],
     )
     if (new Set(reading).size >= 2) return

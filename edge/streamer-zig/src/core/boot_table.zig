@@ -115,13 +115,16 @@ pub const BootTable = struct {
         return table.refOf(best orelse return null);
     }
 
-    /// Puts a boot in a free place, or in that of the oldest boot that is over and reported. The device's boot in
-    /// progress, if there is one, is superseded.
+    /// Puts a boot in a free place. The device's earlier boot is superseded if it goes on, and gives its place up as
+    /// soon as it is reported; a full table gives up the oldest boot that is over and reported.
     pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
         assert(boot.identity.mac.isDevice());
         assert(boot.identity.handle != 0);
         assert(!boot.identity.id.eql(.zero));
-        if (table.findByMac(boot.identity.mac)) |ref| table.supersede(ref, now_us);
+        if (table.findByMac(boot.identity.mac)) |ref| {
+            table.supersede(ref, now_us);
+            if (!table.get(ref).?.changed) table.clear(ref.index);
+        }
         const index = table.freePlace() orelse return error.Full;
         table.places[index] = boot;
         table.macs[index] = boot.identity.mac.toInt();
@@ -218,6 +221,15 @@ pub const BootTable = struct {
         return .{ .index = @intCast(index), .generation = table.generations[index] };
     }
 
+    fn clear(table: *BootTable, index: usize) void {
+        assert(table.places[index].?.isOver());
+        table.places[index] = null;
+        table.macs[index] = free_mac;
+        table.handles[index] = 0;
+        table.ids[index] = 0;
+        table.count -= 1;
+    }
+
     fn freePlace(table: *BootTable) ?usize {
         if (table.count < table.places.len) return std.mem.findScalar(u48, table.macs, free_mac).?;
         var oldest: ?usize = null;
@@ -227,11 +239,7 @@ pub const BootTable = struct {
             if (oldest == null or table.serials[index] < table.serials[oldest.?]) oldest = index;
         }
         const index = oldest orelse return null;
-        table.places[index] = null;
-        table.macs[index] = free_mac;
-        table.handles[index] = 0;
-        table.ids[index] = 0;
-        table.count -= 1;
+        table.clear(index);
         return index;
     }
 };
@@ -273,6 +281,21 @@ test "a full table gives up only boots that are over and reported" {
     try testing.expectEqual(third, table.findByHandle(testBoot(3, 0).identity.handle).?);
     try testing.expectEqual(null, table.findByHandle(0));
     try testing.expectEqual(2, table.active_count);
+}
+
+test "a device that boots again and again takes one place, and one that runs for long keeps its own" {
+    var table: BootTable = try .init(testing.allocator, 3);
+    defer table.deinit(testing.allocator);
+    const runs = try table.insert(testBoot(1, 0), 0);
+    table.supersede(runs, 1);
+    table.get(runs).?.changed = false;
+    for (0..10) |round| {
+        const ref = try table.insert(testBoot(2, round), round);
+        table.apply(ref, round, .{ .failed = .{ .cause = .store_read_error } });
+        table.get(ref).?.changed = false;
+    }
+    try testing.expect(table.get(runs) != null);
+    try testing.expectEqual(2, table.count);
 }
 
 test "boots are found by id and by address while they go on" {

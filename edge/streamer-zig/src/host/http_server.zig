@@ -131,7 +131,7 @@ pub const HttpServer = struct {
     }
 
     pub fn deinit(server: *HttpServer, gpa: std.mem.Allocator) void {
-        for (server.connections) |*connection| if (connection.state != .free) sys.close(connection.fd);
+        for (server.connections) |*connection| if (connection.state != .free) server.close(connection);
         gpa.free(server.connections);
         server.* = undefined;
     }
@@ -255,7 +255,7 @@ pub const HttpServer = struct {
                 part.length = 0;
             }
         };
-        connection.body = response.body;
+        connection.body = heldBody(response.body) orelse return server.close(connection);
         connection.tag = response.tag;
         connection.offset = part.first;
         connection.left = if (method == .head) 0 else part.length;
@@ -301,6 +301,7 @@ pub const HttpServer = struct {
             }
         }
         server.report(connection, .{ .traffic = .{ .bytes_out = sent }, .finished = true });
+        releaseBody(connection);
         if (!connection.keep_alive) return server.close(connection);
         connection.state = .reading;
         connection.deadline_us = now_us + head_limit_us;
@@ -324,6 +325,7 @@ pub const HttpServer = struct {
     fn close(server: *HttpServer, connection: *Connection) void {
         _ = server;
         assert(connection.state != .free);
+        releaseBody(connection);
         sys.close(connection.fd);
         connection.fd = -1;
         connection.state = .free;
@@ -333,6 +335,26 @@ pub const HttpServer = struct {
         return server.token_base + (connection - server.connections.ptr);
     }
 };
+
+/// A file descriptor of the answer's own: the version may be closed while a slow client still reads it.
+fn heldBody(body: Body) ?Body {
+    switch (body) {
+        .none, .text, .memory => return body,
+        .file => |file| {
+            const rc = linux.fcntl(file.fd, linux.F.DUPFD_CLOEXEC, 0);
+            const fd: i32 = @intCast(sys.check(rc) catch return null);
+            return .{ .file = .{ .fd = fd, .size = file.size } };
+        },
+    }
+}
+
+fn releaseBody(connection: *Connection) void {
+    switch (connection.body) {
+        .none, .text, .memory => {},
+        .file => |file| sys.close(file.fd),
+    }
+    connection.body = .none;
+}
 
 /// Sends a piece of the head or of the body; returns its bytes.
 fn sendSome(connection: *Connection) sys.Error!u64 {
