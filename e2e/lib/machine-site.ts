@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
@@ -38,6 +38,11 @@ export class MachineSite {
     for (const name of bootPrograms)
       copyFileSync(path.join(debianBootPrograms, name), path.join(bootFiles, name))
     this.#running.push(this.segment.startDhcpServer())
+  }
+
+  /** Makes the disk shorter than its file system. */
+  cutDisk(size: number): void {
+    truncateSync(this.disk.image, size)
   }
 
   /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data. */
@@ -94,12 +99,25 @@ export class MachineSite {
   }
 }
 
-/** The edge's line about a boot that is over. */
-export async function finishedBoot(edge: RunningProcess): Promise<BootReport> {
-  await edge.waitFor(/"outcome":\s*\{/)
-  const report = edge.jsonLines<BootReport>().find((line) => line.outcome !== undefined)
-  if (!report) throw new Error(`no boot is over:\n${edge.output}`)
-  return report
+/** The edge's line about a boot that is over; the first one that fits. */
+export async function finishedBoot(
+  edge: RunningProcess,
+  fits: (report: BootReport) => boolean = () => true,
+): Promise<BootReport> {
+  let lines = 0
+  for (;;) {
+    const reports = wholeLines(edge.output)
+    const report = reports.find((line) => line.outcome !== undefined && fits(line))
+    if (report) return report
+    lines = reports.length
+    await edge.waitFor(new RegExp(`(^\\{.*\\}\\n[^]*){${lines + 1}}`, 'm'))
+  }
+}
+
+/** The lines of JSON that have come whole. */
+function wholeLines(output: string): BootReport[] {
+  const lines = output.split('\n').slice(0, -1)
+  return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as BootReport)
 }
 
 /** One line for each phase, in milliseconds. */

@@ -9,6 +9,8 @@ export type Firmware =
   | 'bios'
   /** OVMF with its own PXE client; the card has no ROM. */
   | 'uefi'
+  /** OVMF with its HTTP boot client alone. */
+  | 'uefi-http'
 
 const ovmfCode = '/usr/share/OVMF/OVMF_CODE_4M.fd'
 const ovmfVariables = '/usr/share/OVMF/OVMF_VARS_4M.fd'
@@ -31,7 +33,7 @@ export const macOf = (port: number) => `52:54:00:78:00:${port.toString(16).padSt
  */
 export function startMachine(options: MachineOptions): RunningProcess {
   const { segment, port, firmware, memoryMib = 256 } = options
-  const card = `virtio-net-pci,netdev=n0,mac=${macOf(port)},bootindex=1${firmware === 'uefi' ? ',romfile=' : ''}`
+  const card = `virtio-net-pci,netdev=n0,mac=${macOf(port)},bootindex=1${firmware === 'bios' ? '' : ',romfile='}`
   return segment.startOnSwitch('qemu-system-x86_64', [
     ...['-accel', 'tcg', '-cpu', 'max', '-smp', '1', '-m', String(memoryMib)],
     ...firmwareArguments(options),
@@ -47,8 +49,12 @@ function firmwareArguments({ firmware, directory, port }: MachineOptions): strin
   if (firmware === 'bios') return ['-machine', 'pc,graphics=off']
   const variables = path.join(directory, `uefi-variables-${port}.fd`)
   copyFileSync(ovmfVariables, variables)
+  const pxeClients = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
+    '-fw_cfg',
+    `name=opt/org.tianocore/${name},string=n`,
+  ])
   return [
-    ...['-machine', 'q35'],
+    ...['-machine', 'q35', ...(firmware === 'uefi-http' ? pxeClients : [])],
     ...['-drive', `if=pflash,format=raw,unit=0,readonly=on,file=${ovmfCode}`],
     ...['-drive', `if=pflash,format=raw,unit=1,file=${variables}`],
   ]

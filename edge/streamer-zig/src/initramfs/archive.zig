@@ -7,8 +7,8 @@ const CpioWriter = @import("cpio.zig").CpioWriter;
 
 /// Programs of busybox that init.sh and udhcpc.sh use.
 pub const applets = [_][]const u8{
-    "cat",   "cp",     "cut", "dmesg", "echo",  "find", "grep", "ip", "ls",     "mkdir",       "modprobe", "printf",
-    "mount", "reboot", "seq", "sh",    "sleep", "sort", "tail", "tr", "udhcpc", "switch_root", "umount",   "uname",
+    "cat",   "cp",     "cut", "dmesg", "echo",  "find", "grep", "ip", "ln",     "ls",          "mkdir",  "modprobe", "printf",
+    "mount", "reboot", "seq", "sh",    "sleep", "sort", "tail", "tr", "udhcpc", "switch_root", "umount", "uname",
 };
 
 pub const ModuleFile = struct {

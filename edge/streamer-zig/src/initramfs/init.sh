@@ -158,5 +158,20 @@ mkdir -p /newroot/proc /newroot/sys /newroot/dev /newroot/run
 step overlay
 say "root disk $mounted, overlay in RAM of $overlay_size, $(cut -d' ' -f1 /proc/uptime) s after the kernel's start"
 
+# A system with systemd reports by itself that it is up, without anything in its image; another one runs the same command.
+units=/run/systemd/system
+mkdir -p $units/multi-user.target.wants
+cat >$units/bootfarm-ready.service <<'UNIT'
+[Unit]
+Description=Report to the Bootfarm edge that this machine is up
+After=multi-user.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/run/bootfarm/bootfarm-target ready systemd
+UNIT
+ln -s ../bootfarm-ready.service $units/multi-user.target.wants/bootfarm-ready.service
+
 for tree in proc sys dev run; do mount --move "/$tree" "/newroot/$tree"; done
 exec switch_root /newroot "$found_init"
