@@ -91,7 +91,7 @@ function Reading({ day }: { day: DayOfBoots | undefined }) {
         <b className="font-medium text-ink">{formatCount(day.readyCount)}</b>
       </span>
       <span className="flex items-center gap-1.5">
-        <span className="size-2 rounded-sm bg-failed" /> failed{' '}
+        <span className="size-2 rounded-sm bg-failed" /> failed or silent{' '}
         <b className="font-medium text-ink">{formatCount(day.failedCount)}</b>
       </span>
     </div>
@@ -179,11 +179,13 @@ function DayTable({ days }: { days: DayOfBoots[] }) {
         <caption>Boots of the last 30 days</caption>
         <thead>
           <tr>
-            {['Day', 'Median', '95th percentile', 'Ready', 'Failed', 'Of these demo history'].map((title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ))}
+            {['Day', 'Median', '95th percentile', 'Ready', 'Failed or silent', 'Of these demo history'].map(
+              (title) => (
+                <th key={title} scope="col">
+                  {title}
+                </th>
+              ),
+            )}
           </tr>
         </thead>
         <tbody>

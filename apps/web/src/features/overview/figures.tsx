@@ -39,11 +39,11 @@ export function Figures({ counts, last24Hours }: Pick<FarmOverview, 'counts' | '
       href: '/boots?outcome=ready&period=24h',
     },
     {
-      label: 'Failed, 24 h',
+      label: 'Failed or silent, 24 h',
       value: formatCount(failedCount),
       ...(failedCount > 0 && { tone: 'failed' as const }),
       ...(ended > 0 && { note: `of ${formatCount(ended)}` }),
-      href: '/boots?outcome=failed&period=24h',
+      href: '/boots?period=24h',
     },
     {
       label: 'Median, 24 h',
