@@ -44,7 +44,7 @@ export class MachineSegment {
       ],
       ...['--dhcp-range=10.78.0.50,10.78.0.99,255.255.255.0,1h', '--dhcp-leasefile=/dev/null', '--pid-file='],
       ...['--enable-ra', '--dhcp-range=::,constructor:dhcp0,ra-only', '--ra-param=dhcp0,4'],
-      ...['--leasefile-ro', '--log-dhcp', '--log-facility=-'],
+      ...['--leasefile-ro', '--no-ping', '--log-dhcp', '--log-facility=-'],
     ])
   }
 
@@ -57,9 +57,18 @@ export class MachineSegment {
     return this.#start(this.#switch, program, args)
   }
 
-  /** Records the begin of every packet on the switch. */
+  /** Records the begin of every packet at the edge's port of the switch. */
   startCapture(file: string): RunningProcess {
-    return this.#start(this.#switch, 'tcpdump', ['-i', 'br0', '-p', '-U', '-s', '192', '-w', file])
+    return this.#start(this.#switch, 'tcpdump', [
+      '-i',
+      'to-edge',
+      '-U',
+      '--immediate-mode',
+      '-s',
+      '192',
+      '-w',
+      file,
+    ])
   }
 
   /** Loses this share of the packets between the edge and the machines, in percent, both ways. */

@@ -6,6 +6,7 @@ import { type Firmware, startMachine } from './machine.ts'
 import { type MachineDisk, makeMachineDisk } from './machine-disk.ts'
 import { buildInitramfs, findMachineKernel } from './machine-kernel.ts'
 import { MachineSegment } from './machine-segment.ts'
+import { readPackets, type SeenPacket } from './packets.ts'
 import { edgeProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
 
@@ -23,6 +24,7 @@ export class MachineSite {
   readonly #initrd: string
   readonly #vmlinuz: string
   readonly #running: RunningProcess[] = []
+  #recorder: RunningProcess | undefined
 
   /** `script` is what the machines' init does; see `makeMachineDisk`. */
   constructor(name: string, script: string, blobSize: number) {
@@ -67,9 +69,12 @@ export class MachineSite {
   }
 
   /** Switches a machine on; what it and the network did is kept if the test fails. */
-  powerOn(firmware: Firmware): RunningProcess {
+  async powerOn(firmware: Firmware): Promise<RunningProcess> {
     const capture = this.#inScratch('network.pcap')
-    this.#running.push(this.segment.startCapture(capture))
+    const recorder = this.segment.startCapture(capture)
+    this.#running.push(recorder)
+    this.#recorder = recorder
+    await recorder.waitFor(/listening on/)
     const machine = startMachine({ segment: this.segment, port: 0, firmware, directory: this.#scratch.path })
     this.#running.push(machine)
     onTestFailed(({ task }) => {
@@ -85,6 +90,12 @@ export class MachineSite {
       )
     })
     return machine
+  }
+
+  /** What passed the switch since the last machine was switched on; ends the recording. */
+  async packets(): Promise<SeenPacket[]> {
+    await this.#recorder?.stop()
+    return readPackets(this.#inScratch('network.pcap'))
   }
 
   /** Ends everything that was started, in the reverse order. */

@@ -30,7 +30,7 @@ describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (
   })
 
   test('goes on reading when its edge is killed and started again, in the same boot', async () => {
-    const machine = site.powerOn('bios')
+    const machine = await site.powerOn('bios')
     await machine.waitFor(/^SUM 2 /m)
     edge.kill('SIGKILL')
     await edge.ended

@@ -25,7 +25,7 @@ describe.skipIf(missing)(`a UEFI machine${missing ? ` (${missing})` : ''}`, () =
     { firmware: 'uefi', client: 'PXE', clientArch: 7 },
     { firmware: 'uefi-http', client: 'HTTP boot', clientArch: 16 },
   ] as const)('boots by the $client client of its firmware and its phases are reported', async (boot) => {
-    const machine = site.powerOn(boot.firmware)
+    const machine = await site.powerOn(boot.firmware)
     const [, sum] = await machine.waitFor(/^BLOB (\w{32})/m)
     expect(sum, 'the root disk has the bytes of the image').toBe(site.disk.blobSum)
     await machine.waitFor(/^ACKNOWLEDGED/m)

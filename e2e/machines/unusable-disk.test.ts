@@ -19,7 +19,7 @@ describe.skipIf(missing)(`a machine whose disk cannot be used${missing ? ` (${mi
   })
 
   test('says so in one line on its console and in the report of its boot', async () => {
-    const machine = site.powerOn('bios')
+    const machine = await site.powerOn('bios')
     await machine.waitFor(/^bootfarm: no file system on \/dev\/nbd0 could be mounted/m)
     const report = await finishedBoot(edge)
     expect(report.outcome).toEqual({
