@@ -50,6 +50,7 @@ test {
     _ = StreamClient;
     _ = Device;
     _ = read_trace;
+    _ = @import("request_window.zig");
     _ = @import("device/script.zig");
     _ = @import("device/http_exchange.zig");
     _ = @import("device/dhcp_exchange.zig");

@@ -24,6 +24,7 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const secrets = @import("stream_secrets.zig");
+const RequestWindow = @import("request_window.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
 const Uuid = base.Uuid;
@@ -138,7 +139,7 @@ pub const ReadRequest = struct {
     ranges: wire.Ranges,
     /// First READ in the boot's first session since this process started.
     first: bool,
-    /// Asked before: the fragments named now were missing.
+    /// It came before, or names only some fragments: those were missing.
     repeated: bool,
     /// Payload that goes out for this READ.
     bytes_out: u32,
@@ -202,7 +203,7 @@ pub const Statistics = struct {
     bytes_in: u64 = 0,
     packets_out: u64 = 0,
     bytes_out: u64 = 0,
-    /// READs asked for the first time, and their bytes.
+    /// READs that came for the first time, and their bytes.
     reads: u64 = 0,
     read_bytes: u64 = 0,
     /// READs asked again, and the fragments they named.
@@ -225,6 +226,7 @@ pub const Session = struct {
     fragment_size: u16 = 0,
     last_packet_at_us: u64 = 0,
     ready: bool = false,
+    requests: RequestWindow = .{},
     statistics: Statistics = .{},
 };
 
@@ -321,6 +323,7 @@ pub fn admit(
         return server.refuse(claim, .busy, reply);
     const statistics = session.statistics;
     const ready = session.ready;
+    const requests = session.requests;
     session.* = .{
         .id = server.makeSessionId(session, claim),
         .boot_id = claim.boot_id,
@@ -333,6 +336,7 @@ pub fn admit(
         .last_packet_at_us = now_us,
         .statistics = statistics,
         .ready = ready,
+        .requests = requests,
     };
     if (claim.kind == .resumption) session.statistics.resumptions += 1;
     return .{
@@ -447,7 +451,7 @@ fn receiveRead(
         .fragment_size = session.fragment_size,
         .ranges = read.ranges,
         .first = session.statistics.reads == 0 and session.statistics.retries == 0,
-        .repeated = read.attempt > 0 or range_count > 0,
+        .repeated = false,
         .bytes_out = read.length,
         .packets_out = fragment_count,
     };
@@ -459,6 +463,8 @@ fn receiveRead(
         request.bytes_out = @as(u32, request.packets_out) * session.fragment_size;
         if (ends_short) request.bytes_out -= session.fragment_size - last_length;
     }
+    const is_seen = session.requests.note(request_id);
+    request.repeated = is_seen or request.packets_out < fragment_count;
     countRead(&session.statistics, &request);
     return .{ .read = request };
 }

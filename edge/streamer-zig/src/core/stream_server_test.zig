@@ -231,6 +231,20 @@ test "a repeated READ names the missing fragments only and counts as a retry" {
     try testing.expectEqual(1, statistics.read_sizes[8]);
 }
 
+test "a READ whose first packet was lost counts as a read, a second copy as a retry" {
+    var bench: Bench = try .init(4);
+    defer bench.deinit();
+    const session = try bench.open();
+    var list: wire.RangeList = .{};
+    try list.append(.{ .first_fragment = 0, .fragment_count = 3 });
+    const again: wire.Read = .{ .version_tag = 0, .offset = 0, .length = 4096, .attempt = 1, .ranges = list.view() };
+    try testing.expect(!bench.read(device, session, again).read.repeated);
+    try testing.expect(bench.read(device, session, again).read.repeated);
+    const statistics = bench.server.sessionOf(boot_id).?.statistics;
+    try testing.expectEqual(1, statistics.reads);
+    try testing.expectEqual(1, statistics.retries);
+}
+
 test "a READ beyond the disk, its limits or its version is answered with an error and no bytes" {
     var bench: Bench = try .init(4);
     defer bench.deinit();

@@ -1,0 +1,42 @@
+//! Which of a device's latest requests have come already. It only makes counts right: a READ whose first packet was lost
+//! is no retry. A forgotten window does no harm.
+
+const std = @import("std");
+const RequestWindow = @This();
+
+pub const size = 64;
+
+newest: u32 = 0,
+/// Bit i: request `newest - i` has come.
+seen: u64 = 0,
+
+/// Notes a request; true when it has come before. Ids may wrap; those long before the newest count as seen.
+pub fn note(window: *RequestWindow, request_id: u32) bool {
+    const ahead: i32 = @bitCast(request_id -% window.newest);
+    if (window.seen == 0 or ahead > 0) {
+        const shift: u32 = if (window.seen == 0) size else @intCast(ahead);
+        window.seen = if (shift >= size) 1 else window.seen << @intCast(shift) | 1;
+        window.newest = request_id;
+        return false;
+    }
+    const behind = window.newest -% request_id;
+    if (behind >= size) return true;
+    const bit = @as(u64, 1) << @intCast(behind);
+    defer window.seen |= bit;
+    return window.seen & bit != 0;
+}
+
+test "each request is new once, in any order, and over the wrap of its id" {
+    var window: RequestWindow = .{};
+    const ids = [_]u32{ 7, 9, 8, std.math.maxInt(u32), 0, 2, 1, 70 };
+    // From 9 to the largest id is a step back by ten.
+    const seen = [_]bool{ false, false, false, false, false, false, false, false };
+    for (ids, seen) |id, expected| try std.testing.expectEqual(expected, window.note(id));
+    try std.testing.expect(window.note(70));
+    try std.testing.expect(window.note(1));
+    try std.testing.expect(!window.note(71));
+    var wrapping: RequestWindow = .{};
+    try std.testing.expect(!wrapping.note(std.math.maxInt(u32)));
+    try std.testing.expect(!wrapping.note(0));
+    try std.testing.expect(wrapping.note(std.math.maxInt(u32)));
+}
