@@ -36,6 +36,7 @@ test {
     _ = nbd_queue;
     _ = target_options;
     _ = StreamServer;
+    _ = TftpClient;
     _ = @import("tftp_session_test.zig");
     _ = @import("tftp_transfer_test.zig");
     _ = boot_phase;

@@ -38,6 +38,10 @@ deadline_us: u64 = std.math.maxInt(u64),
 
 pub const Buffer = [tftp.request_size_max]u8;
 
+/// A doubled time-out grows no further: a server that was started again knows nothing of the transfer and stays silent, so
+/// that only giving up and asking anew helps.
+pub const retry_timeout_max_us = 4 * std.time.us_per_s;
+
 pub const Options = struct {
     /// Where the request goes.
     server: Endpoint,
@@ -231,10 +235,11 @@ fn acknowledge(client: *TftpClient, now_us: u64, buffer: *Buffer) Packet {
     return .{ .to = client.peer.?, .bytes = tftp.emit(&packet, buffer) catch unreachable };
 }
 
-/// Doubles with each repetition in a row.
+/// Doubles with each repetition in a row, up to `retry_timeout_max_us`.
 fn setDeadline(client: *TftpClient, now_us: u64) void {
     const doublings: u6 = @intCast(@min(client.retry_count, 6));
-    client.deadline_us = now_us + (client.options.retry_timeout_us << doublings);
+    const doubled_us = client.options.retry_timeout_us << doublings;
+    client.deadline_us = now_us + @max(client.options.retry_timeout_us, @min(doubled_us, retry_timeout_max_us));
 }
 
 fn refuse(client: *TftpClient, to: Endpoint, buffer: *Buffer) Step {
@@ -251,4 +256,19 @@ fn fail(client: *TftpClient, why: Failure) Step {
     client.state = .failed;
     client.deadline_us = std.math.maxInt(u64);
     return .{ .outcome = .{ .failed = why } };
+}
+
+test "a server that has forgotten the transfer is given up within half a minute" {
+    var client: TftpClient = .init(.{ .server = .{ .ip = .init(10, 0, 0, 1), .port = 69 }, .file_name = "nbp" });
+    var buffer: Buffer = undefined;
+    _ = client.start(0, &buffer);
+    var packet: [tftp.request_size_max]u8 = undefined;
+    const oack = tftp.emit(&.{ .oack = .{ .blksize = 1432, .tsize = 5000 } }, &packet) catch unreachable;
+    _ = client.receive(1000, client.options.server, oack, &buffer);
+    var now_us: u64 = 1000;
+    const outcome = while (now_us < 30 * std.time.us_per_s) {
+        now_us = client.deadline_us;
+        if (client.tick(now_us, &buffer).outcome) |outcome| break outcome;
+    } else unreachable;
+    try std.testing.expectEqual(.timeout, std.meta.activeTag(outcome.failed));
 }
