@@ -88,6 +88,7 @@ async function zigTrack(layer, zig) {
     return { output, ...zigCounts(output, code) }
   })
   await layer('simulation', 60, checked('sim', '--', '--seed', '1', '--seeds', String(simulatedSeeds)))
+  await layer('simulation-plants', 60, checked('sim', '--', '--seed', '1', '--self-test'))
   await layer('simulation-canary', 30, async () => {
     const { code, output } = await build('sim', '--', '--seed', '1', '--canary')
     return { output: `the canary was not caught\n${output}`, ...oneCheck(code !== 0) }

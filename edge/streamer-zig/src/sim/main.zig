@@ -1,131 +1,194 @@
-//! `zig build sim -- --seed N`: simulates, prints what happened, and exits with 1 and the seed when something did not hold.
+//! The simulator: runs seeds and tells what it found; a failing seed is run again alone by its number.
+//!
+//!     zig build sim -- --seed N [--seeds N] [--devices N] [--plant NAME] [--self-test] [--canary] [--trace]
 
 const std = @import("std");
 const sim = @import("sim");
+const World = sim.World;
+const Plant = sim.Plant;
 
 const usage =
-    \\Usage: sim [options]
-    \\
-    \\  --seed N      first seed (default 1); a run is its seed, for ever
-    \\  --seeds N     how many seeds in a row (default 1)
-    \\  --devices N   devices in each run (default 3, at most 32)
-    \\  --plant NAME  put a bug into the world; a run that finds it exits with 1
-    \\  --plants      run each bug over the seeds and exit with 1 unless all of them are found
-    \\  --canary      change one byte before it is checked; the run must exit with 1
+    \\usage: sim [--seed N] [--seeds N] [--devices N] [--plant NAME] [--self-test] [--canary] [--trace]
+    \\  --seed N      the first seed (1); the same seed gives the same run
+    \\  --seeds N     how many seeds, one after the other (1)
+    \\  --devices N   1 to 60; the seed decides otherwise
+    \\  --plant NAME  with this bug in it: ends with exit code 1 when a check finds it
+    \\  --self-test   plants every bug in turn; each must be found
+    \\  --canary      a check that must fail: ends with exit code 1
+    \\  --trace       prints everything that happens
     \\
 ;
+
+/// Up to so many seeds each one is run twice to compare the hashes; of more, every tenth.
+const compared_all_max = 20;
+/// Seeds that a planted bug may need to show.
+const self_test_seeds = 100;
 
 const Options = struct {
     seed: u64 = 1,
     seeds: u64 = 1,
-    devices: u16 = 3,
-    plant: sim.Plant = .none,
-    all_plants: bool = false,
-    canary: bool = false,
+    devices: ?u8 = null,
+    plant: Plant = .none,
+    is_self_test: bool = false,
+    is_canary: bool = false,
+    is_traced: bool = false,
+
+    fn world(options: *const Options, seed: u64) World.Options {
+        return .{
+            .seed = seed,
+            .devices = options.devices,
+            .plant = options.plant,
+            .is_traced = options.is_traced,
+            .is_canary = options.is_canary,
+        };
+    }
 };
 
+/// For the panic handler: which run goes on.
+var running: Options = .{};
+
+pub const panic = std.debug.FullPanic(panicWithSeed);
+
+fn panicWithSeed(message: []const u8, first_address: ?usize) noreturn {
+    printReplay(&running);
+    std.debug.defaultPanic(message, first_address);
+}
+
 pub fn main(init: std.process.Init) !u8 {
-    const gpa = std.heap.smp_allocator;
-    const args = try init.minimal.args.toSlice(init.arena.allocator());
-    var buffer: [4096]u8 = undefined;
-    var file: std.Io.File.Writer = .initStreaming(.stdout(), init.io, &buffer);
-    const out = &file.interface;
-    defer out.flush() catch {};
-    const options = parse(args[1..]) orelse {
-        try out.writeAll(usage);
+    const arguments = try init.minimal.args.toSlice(init.arena.allocator());
+    const options = parseArguments(arguments[1..]) catch {
+        std.debug.print("{s}", .{usage});
         return 2;
     };
-    if (options.all_plants) return runPlants(gpa, &options, out);
-    for (0..options.seeds) |index| {
-        const seed = options.seed + index;
-        if (!try runSeed(gpa, &options, seed, out)) return 1;
-        try out.flush();
-    }
-    return 0;
+    const gpa = std.heap.smp_allocator;
+    return if (options.is_self_test) selfTest(gpa, &options) else runSeeds(gpa, &options);
 }
 
-/// Each seed runs twice: a run that is not the same again could not be replayed.
-fn runSeed(gpa: std.mem.Allocator, options: *const Options, seed: u64, out: *std.Io.Writer) !bool {
-    const world: sim.World.Options = .{
-        .seed = seed,
-        .devices = options.devices,
-        .plant = options.plant,
-        .canary = options.canary,
-    };
-    const report = try sim.World.run(gpa, world);
-    try out.print("seed {d}: {d} events, {d} packets, {d} boots, {d} reads, {d} restarts, {d} s, hash {x:0>16}\n", .{
-        seed,
-        report.events,
-        report.packets,
-        report.boots,
-        report.reads,
-        report.restarts,
-        report.now_us / std.time.us_per_s,
-        report.hash,
-    });
-    if (report.violation) |text| {
-        try out.print("seed {d}: FAILED: {s}", .{ seed, text });
-        if (report.device) |device| try out.print(" (device {d})", .{device});
-        try out.print("; again: zig build sim -- --seed {d} --devices {d}\n", .{ seed, options.devices });
-        return false;
-    }
-    const again = try sim.World.run(gpa, world);
-    if (again.hash == report.hash) return true;
-    try out.print("seed {d}: FAILED: the second run of the same seed was another: hash {x:0>16}\n", .{ seed, again.hash });
-    return false;
-}
-
-fn runPlants(gpa: std.mem.Allocator, options: *const Options, out: *std.Io.Writer) !u8 {
-    var missed: u8 = 0;
-    for (std.enums.values(sim.Plant)) |plant| {
-        if (plant == .none) continue;
-        const found = for (0..options.seeds) |index| {
-            const report = try sim.World.run(gpa, .{
-                .seed = options.seed + index,
-                .devices = options.devices,
-                .plant = plant,
-            });
-            if (report.violation) |text| {
-                try out.print("planted bug {t}: found by seed {d}: {s}\n", .{ plant, options.seed + index, text });
-                break true;
-            }
-        } else false;
-        if (found) continue;
-        missed += 1;
-        try out.print("planted bug {t}: NOT found in {d} seeds\n", .{ plant, options.seeds });
-    }
-    return if (missed == 0) 0 else 1;
-}
-
-fn parse(args: []const [:0]const u8) ?Options {
+fn parseArguments(arguments: []const [:0]const u8) error{Usage}!Options {
     var options: Options = .{};
     var index: usize = 0;
-    while (index < args.len) : (index += 1) {
-        const name = args[index];
+    while (index < arguments.len) : (index += 1) {
+        const name = arguments[index];
         if (std.mem.eql(u8, name, "--canary")) {
-            options.canary = true;
-        } else if (std.mem.eql(u8, name, "--plants")) {
-            options.all_plants = true;
-        } else {
-            index += 1;
-            if (index == args.len) return null;
-            if (!setValue(&options, name, args[index])) return null;
+            options.is_canary = true;
+            continue;
         }
+        if (std.mem.eql(u8, name, "--trace")) {
+            options.is_traced = true;
+            continue;
+        }
+        if (std.mem.eql(u8, name, "--self-test")) {
+            options.is_self_test = true;
+            continue;
+        }
+        index += 1;
+        if (index == arguments.len) return error.Usage;
+        const value = arguments[index];
+        if (std.mem.eql(u8, name, "--plant")) {
+            options.plant = Plant.parse(value) orelse return usagePlants(value);
+        } else if (std.mem.eql(u8, name, "--devices")) {
+            options.devices = std.fmt.parseInt(u8, value, 10) catch return error.Usage;
+            if (options.devices.? == 0 or options.devices.? > World.devices_max) return error.Usage;
+        } else if (std.mem.eql(u8, name, "--seed")) {
+            options.seed = std.fmt.parseInt(u64, value, 10) catch return error.Usage;
+        } else if (std.mem.eql(u8, name, "--seeds")) {
+            options.seeds = std.fmt.parseInt(u64, value, 10) catch return error.Usage;
+            if (options.seeds == 0) return error.Usage;
+        } else return error.Usage;
     }
     return options;
 }
 
-fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
-    if (std.mem.eql(u8, name, "--plant")) {
-        options.plant = sim.Plant.parse(value) orelse return false;
-        return true;
+fn usagePlants(name: []const u8) error{Usage} {
+    std.debug.print("no bug {s}; there are:", .{name});
+    for (std.enums.values(Plant)) |plant| std.debug.print(" {f}", .{plant});
+    std.debug.print("\n", .{});
+    return error.Usage;
+}
+
+fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
+    var total: World.Result = std.mem.zeroes(World.Result);
+    var compared: u64 = 0;
+    var seed = options.seed;
+    for (0..options.seeds) |number| {
+        defer seed += 1;
+        running = options.*;
+        running.seed = seed;
+        const result = try World.run(gpa, options.world(seed));
+        print(seed, &result);
+        if (result.violation) |*violation| return tell(seed, violation, options);
+        if (options.seeds <= compared_all_max or number % 10 == 0) {
+            compared += 1;
+            var silent = options.world(seed);
+            silent.is_traced = false;
+            const again = try World.run(gpa, silent);
+            if (again.hash != result.hash) return tellDifferent(seed, &result, &again, options);
+        }
+        inline for (.{ "events", "packets", "lost", "boots_ready", "boots_failed", "resumptions", "crashes", "virtual_us" }) |name|
+            @field(total, name) += @field(result, name);
     }
-    const number = std.fmt.parseInt(u64, value, 10) catch return false;
-    if (std.mem.eql(u8, name, "--seed")) options.seed = number else if (std.mem.eql(u8, name, "--seeds"))
-        options.seeds = number
-    else if (std.mem.eql(u8, name, "--devices")) {
-        if (number == 0 or number > 32) return false;
-        options.devices = @intCast(number);
-    } else return false;
-    return true;
+    std.debug.print("sim: {d} seeds from {d}, {d} compared with a second run; {d} events, {d} packets, {d} lost, " ++
+        "{d} boots ready, {d} failed under faults, {d} resumptions, {d} crashes of the edge, {d} virtual seconds: ok\n", .{
+        options.seeds,                        options.seed,      compared,           total.events,      total.packets,
+        total.lost,                           total.boots_ready, total.boots_failed, total.resumptions, total.crashes,
+        total.virtual_us / std.time.us_per_s,
+    });
+    return 0;
+}
+
+fn print(seed: u64, result: *const World.Result) void {
+    std.debug.print("seed {d}: {d} events, {d} packets, {d} lost, {d} boots ready, {d} failed, {d} virtual seconds, hash {x:0>16}\n", .{
+        seed,                                  result.events, result.packets, result.lost, result.boots_ready, result.boots_failed,
+        result.virtual_us / std.time.us_per_s, result.hash,
+    });
+}
+
+fn tell(seed: u64, violation: *const sim.Ledger.Violation, options: *const Options) u8 {
+    std.debug.print("seed {d} FAILED: {t}: {s}\n", .{ seed, violation.check, violation.text() });
+    var failed = options.*;
+    failed.seed = seed;
+    printReplay(&failed);
+    return 1;
+}
+
+fn tellDifferent(seed: u64, result: *const World.Result, again: *const World.Result, options: *const Options) u8 {
+    std.debug.print("seed {d} FAILED: same_seed_same_run: {d} events with hash {x:0>16}, then {d} with {x:0>16}\n", .{
+        seed, result.events, result.hash, again.events, again.hash,
+    });
+    var failed = options.*;
+    failed.seed = seed;
+    printReplay(&failed);
+    return 1;
+}
+
+fn printReplay(options: *const Options) void {
+    std.debug.print("again: zig build sim -- --seed {d}", .{options.seed});
+    if (options.devices) |devices| std.debug.print(" --devices {d}", .{devices});
+    if (options.plant != .none) std.debug.print(" --plant {f}", .{options.plant});
+    if (options.is_canary) std.debug.print(" --canary", .{});
+    std.debug.print(" --trace\n", .{});
+}
+
+/// Plants each bug; a simulator that does not find it is blind.
+fn selfTest(gpa: std.mem.Allocator, options: *const Options) !u8 {
+    var missed: u32 = 0;
+    for (std.enums.values(Plant)) |plant| {
+        if (plant == .none) continue;
+        var planted = options.*;
+        planted.plant = plant;
+        const found = for (options.seed..options.seed + self_test_seeds) |seed| {
+            running = planted;
+            running.seed = seed;
+            const result = try World.run(gpa, planted.world(seed));
+            const violation = result.violation orelse continue;
+            std.debug.print("plant {f}: found by {t} with seed {d}: {s}\n", .{ plant, violation.check, seed, violation.text() });
+            break true;
+        } else false;
+        if (found) continue;
+        missed += 1;
+        std.debug.print("plant {f}: NOT FOUND in {d} seeds\n", .{ plant, self_test_seeds });
+    }
+    const count = std.enums.values(Plant).len - 1;
+    std.debug.print("sim self-test: {d} of {d} planted bugs found\n", .{ count - missed, count });
+    return if (missed == 0) 0 else 1;
 }

@@ -1,25 +1,63 @@
-//! Bugs that are put into the simulated world on purpose, to show that its checks would find them.
+//! Bugs that can be planted into a run, to see that the simulator catches them. Each is done by the simulated world to the
+//! packets and answers of the real machines, where the machine's own mistake would show.
 
 const std = @import("std");
 
 pub const Plant = enum {
     none,
-    /// A device takes a fragment for another of its reads.
-    fragment_of_another_read,
-    /// The edge never sends the last fragment of a read.
-    last_fragment_forgotten,
-    /// The edge takes every hello as if its cookie were right.
-    cookie_not_checked,
-    /// The edge does not keep who used a token.
-    token_used_twice,
-    /// A restarted edge gives the newest version to a boot that began with another.
-    version_not_kept,
-    /// The store reads one sector beside.
-    wrong_sector,
-    /// The edge loses its resumption key with its memory.
-    resumption_key_lost,
+    /// Fragments of another device's session are taken for one's own.
+    accept_foreign_fragment,
+    /// The edge leaves out the last fragment of every read.
+    forget_last_fragment,
+    /// Fragments are the right ones with the bytes of the one before.
+    shift_fragment,
+    /// A HELLO is believed without its cookie.
+    cookie_unchecked,
+    /// The edge answers a HELLO without a cookie at length.
+    answer_too_long,
+    /// Whoever shows the token gets a session, as often as he likes.
+    token_twice,
+    /// Now and then a read is answered from another version.
+    stale_read,
+    /// A running boot follows the policy to another version.
+    version_follows_policy,
+    /// A resumption begins a new boot.
+    boot_on_resumption,
+    /// READY counts each time it is said.
+    ready_twice,
+    /// Reads that are asked again are counted as new ones.
+    count_repeats,
+    /// A restarted edge has lost its boots.
+    forget_journal,
+    /// A restarted edge begins to count revisions anew.
+    forget_revision,
+    /// A restarted edge gives the addresses in use once more.
+    forget_leases,
+    /// A restarted edge has another resumption key.
+    forget_resumption_key,
+    /// The first READ of each boot is thrown away, also when it is repeated.
+    deaf_to_reads,
+    /// A timer is planned in the past.
+    time_backwards,
 
+    /// As in `--plant`: dashes for underscores.
     pub fn parse(text: []const u8) ?Plant {
-        return std.meta.stringToEnum(Plant, text);
+        var buffer: [64]u8 = undefined;
+        if (text.len > buffer.len) return null;
+        const name = buffer[0..text.len];
+        @memcpy(name, text);
+        std.mem.replaceScalar(u8, name, '-', '_');
+        return std.meta.stringToEnum(Plant, name);
+    }
+
+    pub fn format(plant: Plant, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        for (@tagName(plant)) |byte| try writer.writeByte(if (byte == '_') '-' else byte);
     }
 };
+
+test "a plant has one spelling on the command line" {
+    try std.testing.expectEqual(.token_twice, Plant.parse("token-twice").?);
+    try std.testing.expectEqual(null, Plant.parse("no-such-bug"));
+    var buffer: [64]u8 = undefined;
+    try std.testing.expectEqualStrings("stale-read", try std.mem.print(&buffer, "{f}", .{Plant.stale_read}));
+}

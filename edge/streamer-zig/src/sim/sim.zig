@@ -1,10 +1,20 @@
-//! Module `sim`: the fake world. Real core machines over a fake network, disk and clock, from one seed; it never imports
-//! host.
+//! The fake world: the real machines of `core` over a simulated network, clock and disk. One thread, one seed; the same
+//! seed gives the same run. It must never import `host`.
 
 pub const World = @import("world.zig");
+pub const Ledger = @import("ledger.zig");
 pub const Plant = @import("plant.zig").Plant;
 
 test {
-    _ = World;
-    _ = @import("network.zig");
+    _ = @import("cookie_account.zig");
+    _ = @import("disk.zig");
+    _ = @import("event_queue.zig");
+    _ = @import("fabric.zig");
+    _ = @import("faults.zig");
+    _ = @import("packet_pool.zig");
+    _ = @import("scenario.zig");
+    _ = @import("trail.zig");
+    _ = @import("world_test.zig");
+    _ = Ledger;
+    _ = @import("plant.zig");
 }

@@ -1,400 +1,303 @@
-//! One simulated run: an edge, its devices, an attacker and a thief over the fake network, from one seed. Whatever is
-//! wrong ends the run with a sentence.
+//! One simulated site from one seed: an edge, its devices, a stranger, a network and a disk, and what goes wrong with them
+//! and when. Faults come first; then everything heals and every boot must finish.
 
 const std = @import("std");
 const base = @import("base");
-const wire = @import("wire");
 const core = @import("core");
-const disk = @import("disk.zig");
-const FakeDevice = @import("fake_device.zig");
-const FakeEdge = @import("fake_edge.zig");
-const Network = @import("network.zig");
-const Scenario = @import("scenario.zig");
-const Trust = @import("trust.zig");
+const Boots = @import("boots.zig");
+const DeviceNode = @import("device_node.zig");
+const Disk = @import("disk.zig");
+const EdgeNode = @import("edge_node.zig");
+const EventQueue = @import("event_queue.zig");
+const Fabric = @import("fabric.zig");
+const Faults = @import("faults.zig").Faults;
+const Journal = @import("journal.zig");
+const Ledger = @import("ledger.zig");
+const PacketPool = @import("packet_pool.zig");
 const Plant = @import("plant.zig").Plant;
+const scenario = @import("scenario.zig");
+const Stranger = @import("stranger.zig");
+const Trail = @import("trail.zig");
 const assert = std.debug.assert;
-const Endpoint = base.Endpoint;
 
 pub const World = @This();
 
-/// After the network has healed, every boot is over by then.
-const finish_within_us = 400 * std.time.us_per_s;
+pub const devices_max = 60;
+/// After the faults every device has that long to be ready.
+const finish_us_max = 300 * std.time.us_per_s;
+/// Afterwards nothing more may happen to the boots.
+const calm_us = 5 * std.time.us_per_s;
 const events_max = 5_000_000;
-/// Steps of the loop at one instant; a machine that asks for more says that it has something to do and does nothing.
-const steps_at_once_max = 100_000;
-const thief_endpoint: Endpoint = .{ .ip = .init(10, 0, 3, 1), .port = 5555 };
-const http_piece_size = 16384;
+
+gpa: std.mem.Allocator,
+options: Options,
+plan: scenario.Scenario,
+trail: Trail,
+ledger: Ledger = .{},
+prng: base.Prng,
+fabric: Fabric,
+disk: Disk,
+journal: Journal,
+edge: EdgeNode,
+devices: []DeviceNode,
+reads: [][]core.read_trace.Read,
+stranger: Stranger,
+events: u64 = 0,
+done_at_us: ?u64 = null,
 
 pub const Options = struct {
     seed: u64,
-    devices: u16 = 3,
+    /// Null: the seed decides.
+    devices: ?u8 = null,
     plant: Plant = .none,
-    canary: bool = false,
+    is_traced: bool = false,
+    is_canary: bool = false,
 };
 
-pub const Report = struct {
-    /// Null: everything held.
-    violation: ?[]const u8,
-    /// The device it was seen at.
-    device: ?u16 = null,
-    hash: u64,
+pub const Result = struct {
     events: u64,
     packets: u64,
-    boots: u64,
-    reads: u64,
-    restarts: u32,
-    now_us: u64,
+    lost: u64,
+    boots_ready: u32,
+    boots_failed: u32,
+    resumptions: u64,
+    crashes: u32,
+    virtual_us: u64,
+    hash: u64,
+    violation: ?Ledger.Violation,
 };
 
-gpa: std.mem.Allocator,
-prng: *base.Prng,
-scenario: Scenario,
-network: *Network,
-edge: *FakeEdge,
-trust: *Trust,
-devices: []FakeDevice,
-started_at_us: []u64,
-thief: ?core.StreamClient = null,
-is_healed: bool = false,
-violation: ?[]const u8 = null,
-violation_device: ?u16 = null,
-
-/// Runs one seed to its end. The same options give the same report.
-pub fn run(gpa: std.mem.Allocator, options: Options) !Report {
-    assert(options.devices > 0);
-    assert(options.devices <= Scenario.devices_max);
-    var prng: base.Prng = .init(options.seed);
-    const scenario: Scenario = .init(&prng);
-    var network: Network = .{ .gpa = gpa, .prng = &prng, .faults = scenario.faults };
-    defer network.deinit();
-    var trust: Trust = .{ .gpa = gpa };
-    defer trust.deinit();
-    var edge: FakeEdge = try .init(gpa, &network, &prng, .{
-        .mode = scenario.mode,
-        .plant = options.plant,
-        .trust = &trust,
-    });
-    defer edge.deinit();
-    edge.store_error_percent = scenario.store_error_percent;
-    const devices = try gpa.alloc(FakeDevice, options.devices);
-    defer gpa.free(devices);
-    const started_at_us = try gpa.alloc(u64, options.devices);
-    defer gpa.free(started_at_us);
-    @memset(started_at_us, 0);
-    var world: World = .{
-        .gpa = gpa,
-        .prng = &prng,
-        .scenario = scenario,
-        .network = &network,
-        .edge = &edge,
-        .trust = &trust,
-        .devices = devices,
-        .started_at_us = started_at_us,
-    };
-    for (devices, 0..) |*fake, index| fake.* = try world.makeDevice(@intCast(index), &options);
-    defer for (devices) |*fake| {
-        fake.answer.deinit(gpa);
-        fake.device.deinit(gpa);
-    };
-    defer if (world.thief) |*thief| thief.deinit(gpa);
-    try world.scenario.schedule(&prng, &network, options.devices);
-    try world.loop();
-    return world.report();
-}
-
-fn makeDevice(world: *World, index: u16, options: *const Options) !FakeDevice {
-    const own_address: ?base.Ip4 = if (world.scenario.mode == .proxy)
-        .init(10, 0, 1, @intCast(index + 1))
-    else
-        null;
+/// Runs a seed to its end.
+pub fn run(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!Result {
+    const world = try gpa.create(World);
+    defer gpa.destroy(world);
+    try world.init(gpa, options);
+    defer world.deinit();
+    try world.play();
     return .{
-        .network = world.network,
+        .events = world.events,
+        .packets = world.fabric.statistics.packets,
+        .lost = world.fabric.statistics.lost,
+        .boots_ready = world.ledger.devices_ready,
+        .boots_failed = world.ledger.devices_failed,
+        .resumptions = world.ledger.resumptions,
+        .crashes = world.edge.generation - 1,
+        .virtual_us = world.fabric.now_us - Fabric.start_us,
+        .hash = world.trail.hash,
+        .violation = world.ledger.violation,
+    };
+}
+
+fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!void {
+    var prng: base.Prng = .init(options.seed);
+    const plan: scenario.Scenario = .draw(&prng, options.devices);
+    assert(plan.device_count > 0 and plan.device_count <= devices_max);
+    world.gpa = gpa;
+    world.options = options;
+    world.plan = plan;
+    world.trail = .{ .is_traced = options.is_traced };
+    world.ledger = .{};
+    world.events = 0;
+    world.done_at_us = null;
+    world.fabric = try .init(gpa, plan.device_count + 1, prng.nextU64(), &world.trail, &world.ledger);
+    errdefer world.fabric.deinit(gpa);
+    world.disk = .init(&prng);
+    var resumption_key: [32]u8 = undefined;
+    prng.fill(&resumption_key);
+    world.journal = try .init(gpa, resumption_key);
+    errdefer world.journal.deinit(gpa);
+    const stranger_seed = prng.nextU64();
+    world.stranger = .{
+        .fabric = &world.fabric,
+        .link = plan.device_count,
+        .prng = .init(stranger_seed),
+        .devices = &.{},
+        .thief = try .init(gpa, .{ .reads_max = 1 }),
+        .period_us = plan.stranger_period_us,
+    };
+    errdefer world.stranger.thief.deinit(gpa);
+    world.edge = .{
+        .gpa = gpa,
+        .fabric = &world.fabric,
+        .journal = &world.journal,
+        .disk = &world.disk,
+        .prng = &world.prng,
+        .versions = &world.plan.versions,
         .plant = options.plant,
-        .index = index,
-        .own_address = own_address,
-        .canary = options.canary,
-        .device = try .init(world.gpa, .{
-            .mac = .fromInt(0x02bf00000001 + @as(u48, index)),
-            .own_address = own_address,
-            .tftp_port = wire.tftp.server_port,
-            .reads = world.scenario.reads[0..world.scenario.reads_count],
-            .speed_per_mille = world.scenario.speed_per_mille,
-            .breather_us = 200 * std.time.us_per_ms,
-        }),
+        .mode = plan.mode,
+        .pool_size = plan.device_count + 2,
     };
+    world.prng = .init(prng.nextU64());
+    errdefer world.edge.crash();
+    try world.edge.start();
+    try world.initDevices(&prng);
+    world.stranger.devices = world.devices;
+    world.planFaults(&prng);
 }
 
-fn loop(world: *World) !void {
-    const network = world.network;
-    const deadline_us = world.scenario.heal_at_us + finish_within_us;
-    var instant_us: u64 = 0;
-    var steps_at_once: u32 = 0;
-    while (world.violation == null) {
-        if (network.arrived > events_max) return world.violate("more events than any run needs");
-        steps_at_once = if (network.now_us == instant_us) steps_at_once + 1 else 0;
-        instant_us = network.now_us;
-        if (steps_at_once > steps_at_once_max) return world.violateStuck();
-        if (network.now_us >= deadline_us) return world.violateUnfinished();
-        if (world.isFinished()) return world.checkEnd();
-        const at_us = @min(world.nextAt(), deadline_us);
-        if (try network.next(at_us)) |event| {
-            try world.take(&event);
-        } else {
-            network.now_us = @max(network.now_us, at_us);
+fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
+    const gpa = world.gpa;
+    const count = world.plan.device_count;
+    const devices = try gpa.alloc(DeviceNode, count);
+    errdefer gpa.free(devices);
+    world.reads = try gpa.alloc([]core.read_trace.Read, count);
+    errdefer gpa.free(world.reads);
+    var made: usize = 0;
+    errdefer for (devices[0..made], world.reads[0..made]) |*node, reads| {
+        node.device.deinit(gpa);
+        gpa.free(reads);
+    };
+    const shared_xid = prng.nextU32();
+    for (devices, world.reads, 0..) |*node, *reads, index| {
+        reads.* = try scenario.drawReads(gpa, prng, world.plan.versions[0].size);
+        const address: base.Ip4 = .init(10, 77, 1, @intCast(index + 1));
+        node.* = .{
+            .device = Device.init(gpa, .{
+                .mac = Ledger.macOf(@intCast(index)),
+                .own_address = if (world.plan.mode == .proxy) address else null,
+                .tftp_port = EdgeNode.tftp_port,
+                .reads = reads.*,
+                .speed_per_mille = world.plan.speed_per_mille,
+                .breather_us = prng.between(0, 800) * std.time.us_per_ms,
+            }) catch |err| {
+                gpa.free(reads.*);
+                return err;
+            },
+            .link = @intCast(index),
+            .plant = world.options.plant,
+            .fabric = &world.fabric,
+            .own_address = if (world.plan.mode == .proxy) address else null,
+            .xid_next = if (world.plan.is_xid_shared) shared_xid else prng.nextU32(),
+            .prng = .init(prng.nextU64()),
+        };
+        made += 1;
+    }
+    world.devices = devices;
+}
+
+const Device = core.Device;
+
+fn deinit(world: *World) void {
+    const gpa = world.gpa;
+    for (world.devices, world.reads) |*node, reads| {
+        node.device.deinit(gpa);
+        gpa.free(reads);
+    }
+    gpa.free(world.devices);
+    gpa.free(world.reads);
+    world.edge.crash();
+    world.stranger.thief.deinit(gpa);
+    world.journal.deinit(gpa);
+    world.fabric.deinit(gpa);
+    world.* = undefined;
+}
+
+fn planFaults(world: *World, prng: *base.Prng) void {
+    const fabric = &world.fabric;
+    for (fabric.links[0..fabric.link_count]) |*link| link.faults = .draw(prng);
+    fabric.links[world.stranger.link].ip = Stranger.ip;
+    const plan = &world.plan;
+    for (world.devices) |*node| node.planPowerOn(prng.below(2 * std.time.us_per_s));
+    for (plan.planned[0..plan.planned_count]) |planned| fabric.plan(Fabric.start_us + planned.at_us, planned.event);
+    if (plan.stranger_period_us > 0) fabric.plan(fabric.now_us + plan.stranger_period_us, .stranger);
+    fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
+    fabric.plan(Fabric.start_us + plan.heal_at_us, .heal);
+}
+
+fn play(world: *World) error{OutOfMemory}!void {
+    const finish_at_us = Fabric.start_us + world.plan.heal_at_us + finish_us_max;
+    while (world.ledger.violation == null) {
+        const event = world.fabric.next() orelse break;
+        world.events += 1;
+        try world.handle(event);
+        if (world.done_at_us) |done_at_us| {
+            if (world.fabric.now_us >= done_at_us + calm_us) break;
+        } else if (world.ledger.healed and world.isDone()) {
+            world.done_at_us = world.fabric.now_us;
+        } else if (world.fabric.now_us > finish_at_us or world.events > events_max) {
+            world.tellUnfinished();
         }
-        try world.runTimers();
-        try world.check();
     }
+    if (world.ledger.violation == null) world.ledger.checkEnd();
+    if (world.options.is_canary)
+        world.ledger.violate(.canary, "{d} boots were ready, none should have been", .{world.ledger.devices_ready});
 }
 
-fn nextAt(world: *const World) u64 {
-    var at_us = world.network.nextAt() orelse std.math.maxInt(u64);
-    at_us = @min(at_us, world.edge.deadline());
-    for (world.devices) |*fake| at_us = @min(at_us, fake.device.deadline() orelse std.math.maxInt(u64));
-    if (world.thief) |*thief| at_us = @min(at_us, thief.deadline() orelse std.math.maxInt(u64));
-    return at_us;
-}
-
-fn runTimers(world: *World) !void {
-    const now_us = world.network.now_us;
-    if (world.edge.deadline() <= now_us) try world.edge.tick();
-    for (world.devices) |*fake| {
-        const due_us = fake.device.deadline() orelse continue;
-        if (due_us <= now_us) try fake.pump();
-    }
-    try world.pumpThief();
-}
-
-fn take(world: *World, event: *const Network.Event) !void {
-    switch (event.*) {
-        .datagram => |*datagram| {
-            if (world.prng.chance(world.scenario.attack_per_mille, 1000)) try world.attack(datagram);
-            try world.deliver(datagram);
-        },
-        .connection => |connection| try world.takeConnection(&connection),
-        .fault => |fault| try world.takeFault(fault),
-    }
-}
-
-fn deliver(world: *World, datagram: *const Network.Datagram) !void {
-    if (datagram.to.ip.eql(FakeEdge.ip)) return world.edge.receive(datagram);
-    if (datagram.to.eql(thief_endpoint)) {
-        if (world.thief) |*thief| thief.receive(world.network.now_us, datagram.payload());
-        return;
-    }
-    for (world.devices) |*fake| try fake.receive(datagram);
-}
-
-/// Somebody off the path who can send from any address and has seen old packets, but knows no session.
-fn attack(world: *World, seen: *const Network.Datagram) !void {
-    const prng = world.prng;
-    var bytes: [Network.datagram_size_max]u8 = undefined;
-    @memcpy(bytes[0..seen.size], seen.payload());
-    var size: u16 = seen.size;
-    const stream_port = wire.stream.port_default;
-    const is_stream = seen.to.port == stream_port or seen.from.port == stream_port;
-    if (is_stream) {
-        const is_session_known = size >= 16 and std.mem.readInt(u64, bytes[8..16], .big) != 0;
-        if (is_session_known) prng.fill(bytes[8..16]);
-    } else prng.fill(bytes[0..size]);
-    for (0..@intCast(prng.below(4))) |_| bytes[@intCast(prng.below(size))] ^= @as(u8, 1) << @intCast(prng.below(8));
-    if (prng.chance(1, 4)) size = @intCast(prng.between(1, size));
-    const stranger: Endpoint = .{ .ip = .init(10, 9, 9, @intCast(prng.below(250))), .port = 7777 };
-    // A forged source, or its own; a session that was guessed wrong makes both harmless.
-    const from = if (is_stream and prng.chance(1, 2) and bytes[0] & 15 != 1) seen.from else stranger;
-    try world.network.place(100, from, seen.to, bytes[0..size]);
-}
-
-fn takeConnection(world: *World, connection: *const Network.Connection) !void {
-    const fake = &world.devices[connection.device];
-    if (connection.opening != fake.opening) return;
-    // TCP repeats by itself until the network is whole again.
-    if (world.network.is_partitioned) return world.network.connect(300_000, connection.*);
-    switch (connection.what) {
-        .request => try world.answerHttp(fake, connection),
-        .answer => |piece| {
-            try fake.receiveHttp(piece.first, piece.end);
-        },
-        .closed => {
-            fake.device.httpClosed(world.network.now_us);
-            try fake.pump();
-        },
-    }
-}
-
-fn answerHttp(world: *World, fake: *FakeDevice, connection: *const Network.Connection) !void {
-    var script: [core.boot_script.size_max]u8 = undefined;
-    const body = world.edge.httpBody(fake.path(), &script);
-    var head: [128]u8 = undefined;
-    const size = if (body) |found| found.size else 0;
-    const status: []const u8 = if (body == null) "404 Not Found" else "200 OK";
-    const text = std.mem.print(&head, "HTTP/1.1 {s}\r\ncontent-length: {d}\r\n\r\n", .{ status, size }) catch unreachable;
-    fake.answer.clearRetainingCapacity();
-    try fake.answer.appendSlice(world.gpa, text);
-    if (body) |found| if (found.script) |bytes| try fake.answer.appendSlice(world.gpa, bytes);
-    const total = text.len + size;
-    var first: u64 = 0;
-    var delay_us: u64 = 1000;
-    while (first < total) {
-        const end = @min(total, first + world.prng.between(1, http_piece_size));
-        try world.network.connect(delay_us, .{
-            .device = connection.device,
-            .opening = connection.opening,
-            .what = .{ .answer = .{ .first = first, .end = end } },
-        });
-        first = end;
-        delay_us += 200;
-    }
-}
-
-fn takeFault(world: *World, fault: Network.Fault) !void {
-    switch (fault) {
-        .edge_crash => {
-            try world.edge.restart();
-            for (world.devices) |*fake| try world.network.connect(500, .{
-                .device = fake.index,
-                .opening = fake.opening,
-                .what = .closed,
-            });
-        },
-        .partition => |begins| world.network.is_partitioned = begins,
-        .next_version => world.edge.version += 1,
-        .thief => try world.startThief(),
-        .power_on => |index| try world.powerOn(index),
-        .heal => {
-            world.is_healed = true;
-            world.network.is_partitioned = false;
-            world.network.faults = .none;
-            world.edge.store_error_percent = 0;
-        },
-    }
-}
-
-fn powerOn(world: *World, index: u16) !void {
-    var random: core.Device.Random = undefined;
-    random.xid = world.prng.nextU32();
-    world.prng.fill(&random.nonce_seed);
-    world.started_at_us[index] = world.network.now_us;
-    try world.devices[index].powerOn(random);
-}
-
-/// Takes the token of a boot that has used it.
-fn startThief(world: *World) !void {
-    if (world.thief != null) return;
-    for (world.devices) |*fake| {
-        if (fake.device.client.session == null or fake.device.phase != .stage2) continue;
-        const plan = fake.device.plan orelse continue;
-        world.thief = try .init(world.gpa, .{ .reads_max = 1 });
-        world.thief.?.start(world.network.now_us, .{
-            .boot_id = plan.boot_id,
-            .token = plan.token,
-            .nonce_seed = @splat(0x66),
-        });
-        return;
-    }
-    if (!world.is_healed) try world.network.schedule(world.network.now_us + 100_000, .thief);
-}
-
-fn pumpThief(world: *World) !void {
-    const thief = &(world.thief orelse return);
-    const now_us = world.network.now_us;
-    while (thief.nextEvent()) |event| switch (event) {
-        .established => return world.violate("a stolen token opened a session"),
-        else => {},
-    };
-    var out: [wire.stream.request_size_max]u8 = undefined;
-    while (thief.transmit(now_us, &out)) |packet|
-        try world.network.send(thief_endpoint, FakeEdge.stream_endpoint, packet);
-}
-
-fn check(world: *World) !void {
-    if (world.trust.violation) |text| return world.violate(text);
-    if (world.edge.stream.session_count > FakeEdge.sessions_max) return world.violate("more sessions than the table has");
-    for (world.devices) |*fake| {
-        if (fake.violation) |text| return world.violateAt(fake.index, text);
-        if (fake.device.phase != .failed) continue;
-        const failed = fake.device.outcome.?.failed;
-        if (failed.phase == .stage2) return world.violateAt(fake.index, "a boot failed while it was reading");
-        if (world.started_at_us[fake.index] >= world.scenario.heal_at_us)
-            return world.violateAt(fake.index, "a boot failed on a healthy network");
-        // Whoever stands before the machine turns it on again.
-        fake.device.powerOff();
-        try world.network.schedule(world.network.now_us + std.time.us_per_s, .{ .power_on = fake.index });
-    }
-}
-
-fn isFinished(world: *const World) bool {
-    if (!world.is_healed) return false;
-    for (world.devices) |*fake| if (fake.device.phase != .ready) return false;
+fn isDone(world: *const World) bool {
+    for (world.devices) |*node| if (!node.isDone()) return false;
     return true;
 }
 
-fn checkEnd(world: *World) void {
-    for (world.devices) |*fake| {
-        const boot_id = fake.device.plan.?.boot_id;
-        const ref = world.edge.boots.findById(boot_id) orelse
-            return world.violateAt(fake.index, "the edge does not know a boot that got ready");
-        const boot = world.edge.boots.get(ref).?;
-        const outcome = boot.outcome orelse return world.violateAt(fake.index, "the edge did not hear of a boot's end");
-        // A late copy of an earlier boot's DISCOVER may have superseded this one.
-        if (fake.boots == 1 and outcome != .ready)
-            return world.violateAt(fake.index, "a boot that got ready has another outcome at the edge");
-        const reads = boot.record(.stage2).?.reads;
-        if (reads < fake.device.profile.reads.len and world.edge.restarts == 0)
-            return world.violateAt(fake.index, "the edge counted fewer reads than were done");
-    }
-}
-
-fn violateUnfinished(world: *World) void {
-    for (world.devices) |*fake| {
-        if (fake.device.phase != .ready) return world.violateAt(fake.index, "a boot did not finish on a healthy network");
-    }
-    world.violate("the run did not end");
-}
-
-fn violateStuck(world: *World) void {
-    const now_us = world.network.now_us;
-    for (world.devices) |*fake| {
-        const due_us = fake.device.deadline() orelse continue;
-        if (due_us <= now_us) return world.violateAt(fake.index, "a device wants its turn and does nothing with it");
-    }
-    world.violate("the edge wants its turn and does nothing with it");
-}
-
-fn violateAt(world: *World, device: u16, text: []const u8) void {
-    if (world.violation == null) world.violation_device = device;
-    world.violate(text);
-}
-
-fn violate(world: *World, text: []const u8) void {
-    if (world.violation == null) world.violation = text;
-}
-
-fn report(world: *World) Report {
-    var boots: u64 = 0;
-    var reads: u64 = 0;
-    for (world.devices) |*fake| {
-        boots += fake.boots;
-        reads += fake.reads_checked;
-    }
-    return .{
-        .violation = world.violation,
-        .device = world.violation_device,
-        .hash = world.network.hash.final(),
-        .events = world.network.arrived,
-        .packets = world.network.sent,
-        .boots = boots,
-        .reads = reads,
-        .restarts = world.edge.restarts,
-        .now_us = world.network.now_us,
+fn tellUnfinished(world: *World) void {
+    for (world.devices) |*node| if (!node.isDone()) {
+        const device = &node.device;
+        return world.ledger.violate(.every_boot_finishes, "device {d} is in {t} after {d} events, {d} of {d} reads done, client {t}", .{
+            node.link, device.phase, world.events, device.reads_done, device.profile.reads.len, device.client.state,
+        });
     };
 }
 
-test "a seed gives the same run twice and everything holds" {
-    const options: Options = .{ .seed = 1, .devices = 2 };
-    const first = try run(std.testing.allocator, options);
-    const second = try run(std.testing.allocator, options);
-    try std.testing.expectEqual(null, first.violation);
-    try std.testing.expectEqual(first.hash, second.hash);
-    try std.testing.expectEqual(first.events, second.events);
+fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
+    const fabric = &world.fabric;
+    const edge = &world.edge;
+    switch (event) {
+        .arrival => |arrival| world.arrive(arrival),
+        .device_wake => |link| world.devices[link].wake(),
+        .edge_wake => edge.wake(),
+        .edge_second => {
+            edge.second();
+            fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
+        },
+        .http => |http| world.devices[http.link].stepHttp(edge, http.serial, http.step),
+        .power_on => |link| world.devices[link].powerOn(),
+        .edge_crash => {
+            world.trail.print(fabric.now_us, "edge crashes", .{});
+            edge.crash();
+        },
+        .edge_start => if (edge.process == null) {
+            world.trail.print(fabric.now_us, "edge starts", .{});
+            try edge.start();
+        },
+        .cut => |cut| {
+            world.trail.print(fabric.now_us, "link {d} is cut for {d} us", .{ cut.link, cut.duration_us });
+            fabric.links[cut.link].is_cut = true;
+            fabric.plan(fabric.now_us + cut.duration_us, .{ .mend = cut.link });
+        },
+        .mend => |link| fabric.links[link].is_cut = false,
+        .switch_version => edge.assign(1 - edge.version_index),
+        .stranger => if (!world.ledger.healed) {
+            world.stranger.act();
+            fabric.plan(fabric.now_us + world.stranger.period_us, .stranger);
+        },
+        .heal => {
+            world.trail.print(fabric.now_us, "everything heals", .{});
+            world.ledger.healed = true;
+            world.disk.error_per_mille = 0;
+            for (fabric.links[0..fabric.link_count]) |*link| {
+                link.faults = link.faults.healed();
+                link.is_cut = false;
+            }
+        },
+    }
+}
+
+fn arrive(world: *World, arrival: EventQueue.Arrival) void {
+    const fabric = &world.fabric;
+    const bytes = fabric.pool.view(arrival.slot);
+    world.trail.note(@as(u64, arrival.link) << 1 | @backingInt(arrival.direction));
+    world.trail.noteBytes(bytes);
+    world.trail.print(fabric.now_us, "{t} {d}: {f} -> {f}, {d} bytes, {x}", .{
+        arrival.direction, arrival.link, arrival.from, arrival.to, bytes.len, bytes[0..@min(bytes.len, 8)],
+    });
+    var copy: [PacketPool.payload_size_max]u8 = undefined;
+    const packet = copy[0..bytes.len];
+    @memcpy(packet, bytes);
+    fabric.pool.giveBack(arrival.slot);
+    switch (arrival.direction) {
+        .to_edge => world.edge.receive(arrival.from, arrival.to, packet),
+        .to_device => if (arrival.link == world.stranger.link)
+            world.stranger.receive(arrival.to, packet)
+        else
+            world.devices[arrival.link].receive(arrival.from, arrival.to, packet),
+    }
 }

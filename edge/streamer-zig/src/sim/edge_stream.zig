@@ -1,0 +1,198 @@
+//! The stream port of the simulated edge: datagrams to the real stream server, made-up disk bytes back, and what both mean
+//! for boots. The host does the same with sockets and files.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const wire = @import("wire").stream;
+const Boots = @import("boots.zig");
+const CookieAccount = @import("cookie_account.zig");
+const disk_module = @import("disk.zig");
+const Fabric = @import("fabric.zig");
+const Plant = @import("plant.zig").Plant;
+const Endpoint = base.Endpoint;
+const StreamServer = core.StreamServer;
+
+pub const EdgeStream = @This();
+
+server: StreamServer,
+boots: *Boots,
+fabric: *Fabric,
+disk: *disk_module,
+plant: Plant,
+own: Endpoint,
+account: CookieAccount = .{},
+reads_answered: u64 = 0,
+reply: StreamServer.ReplyBuffer = undefined,
+packet: [wire.packet_size_max]u8 = undefined,
+
+/// 20 bytes of IP, 8 of UDP, 16 of the stream's header.
+const overhead_size = 44;
+
+pub fn receive(port: *EdgeStream, now_us: u64, from: Endpoint, bytes: []const u8) void {
+    port.account.noteRequest(from, bytes);
+    switch (port.server.receive(now_us, from, bytes, &port.reply)) {
+        .ignored => {},
+        .reply => |packet| if (!port.takePlantedHello(now_us, from, bytes)) port.send(from, packet, 0),
+        .admit => |*claim| port.admit(now_us, claim, bytes.len),
+        .read => |*read| port.answerRead(now_us, read, bytes.len),
+        .ready => |*ready| {
+            port.becomeReady(now_us, ready);
+            port.send(from, ready.reply, 0);
+        },
+    }
+    if (port.server.session_count > port.server.sessions.len)
+        port.fabric.ledger.violate(.tables_bounded, "{d} sessions at the edge", .{port.server.session_count});
+}
+
+fn send(port: *EdgeStream, to: Endpoint, bytes: []const u8, after_us: u64) void {
+    port.account.noteAnswer(port.fabric.ledger, to, bytes);
+    port.fabric.sendToDevices(port.own, to, bytes, after_us);
+}
+
+fn admit(port: *EdgeStream, now_us: u64, claim: *const StreamServer.Claim, size: usize) void {
+    const ref = port.boots.table.findById(claim.boot_id);
+    if (port.plant == .token_twice and claim.kind == .token) port.server.forget(claim.boot_id);
+    const admission = port.server.admit(now_us, claim.*, port.grantOf(ref), &port.reply);
+    if (ref) |known| port.noteAdmission(now_us, known, claim, &admission, size);
+    if (admission.reply) |packet| port.send(claim.from, packet, 0);
+}
+
+fn grantOf(port: *EdgeStream, ref: ?Boots.Ref) StreamServer.Grant {
+    const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
+    if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
+    var version = port.boots.versionOf(boot) orelse return .version_missing;
+    if (port.plant == .version_follows_policy)
+        for (port.boots.versions) |*other| if (other.id.eql(port.boots.policy.source.standalone.assignment.version_id)) {
+            version = other;
+        };
+    return .{ .boot = .{
+        .token = boot.identity.token,
+        .token_nonce = if (port.plant == .token_twice) null else boot.token_nonce,
+        .version_id = version.id,
+        .disk_size = version.size,
+    } };
+}
+
+fn noteAdmission(
+    port: *EdgeStream,
+    now_us: u64,
+    ref: Boots.Ref,
+    claim: *const StreamServer.Claim,
+    admission: *const StreamServer.Admission,
+    size: usize,
+) void {
+    const boots = port.boots;
+    const boot = boots.get(ref) orelse return;
+    switch (admission.outcome) {
+        .opened, .resumed => {
+            if (admission.outcome == .opened) boot.token_nonce = claim.client_nonce;
+            const session = port.server.sessionOf(claim.boot_id) orelse return;
+            boots.apply(ref, now_us, .{ .stream_open = .{
+                .resumed = admission.outcome == .resumed,
+                .mtu = session.fragment_size + overhead_size,
+            } });
+            boots.journalNow(boot);
+            if (port.plant == .boot_on_resumption and admission.outcome == .resumed) _ = boots.begin(now_us, boot.identity.mac);
+        },
+        .token_refused => if (isOfDevice(boot, claim.from.ip) and !boot.stream_was_open)
+            boots.apply(ref, now_us, .{ .suspected = .{ .cause = .token_refused } }),
+        .version_missing => boots.apply(ref, now_us, .{ .failed = .{ .cause = .version_missing } }),
+        .repeated, .busy, .stale => {},
+    }
+    const answered: u64 = if (admission.reply) |packet| packet.len else 0;
+    boots.apply(ref, now_us, .{ .stream_traffic = .{
+        .bytes_in = size,
+        .packets_in = 1,
+        .bytes_out = answered,
+        .packets_out = @intFromBool(answered > 0),
+    } });
+}
+
+fn isOfDevice(boot: *const core.boot.Boot, ip: base.Ip4) bool {
+    const known = boot.facts.ip orelse return false;
+    return known.eql(ip);
+}
+
+fn answerRead(port: *EdgeStream, now_us: u64, read: *const StreamServer.ReadRequest, size: usize) void {
+    const ref = port.boots.table.findById(read.boot_id) orelse {
+        // Its place was given to another boot: the device has to say hello again.
+        port.server.forget(read.boot_id);
+        return;
+    };
+    if (port.plant == .deaf_to_reads and read.request_id == 1) return;
+    port.boots.apply(ref, now_us, .{ .stream_read = .{
+        .size = read.length,
+        .attempt = @intFromBool(read.repeated and port.plant != .count_repeats),
+        .missing_fragments = if (read.repeated) read.packets_out else 0,
+    } });
+    if (port.disk.fails()) {
+        if (port.fabric.ledger.find(read.boot_id)) |account| account.had_store_error = true;
+        port.boots.apply(ref, now_us, .{ .failed = .{ .cause = .store_read_error } });
+        return port.send(read.to, StreamServer.storeError(read.*, &port.reply), 0);
+    }
+    port.sendFragments(read);
+    port.boots.apply(ref, now_us, .{ .stream_traffic = .{
+        .bytes_in = size,
+        .packets_in = 1,
+        .bytes_out = read.bytes_out + @as(u64, read.packets_out) * wire.header_size,
+        .packets_out = read.packets_out,
+    } });
+}
+
+fn sendFragments(port: *EdgeStream, read: *const StreamServer.ReadRequest) void {
+    port.reads_answered += 1;
+    const version = port.versionServed(read);
+    const after_us = port.disk.latencyUs();
+    const last_index = wire.fragmentCount(read.length, read.fragment_size) - 1;
+    var fragments = read.fragments();
+    while (fragments.next()) |fragment| {
+        if (port.plant == .forget_last_fragment and fragment.index == last_index) continue;
+        var offset = fragment.offset;
+        if (port.plant == .shift_fragment and fragment.index == 2) offset -= read.fragment_size;
+        const bytes = port.packet[0 .. wire.header_size + @as(usize, fragment.length)];
+        @memcpy(bytes[0..wire.header_size], &fragment.header);
+        disk_module.fill(version, offset, bytes[wire.header_size..]);
+        port.send(read.to, bytes, after_us);
+    }
+}
+
+fn versionServed(port: *const EdgeStream, read: *const StreamServer.ReadRequest) disk_module.Version {
+    const is_stale = port.plant == .stale_read and port.reads_answered % 100 == 99;
+    for (port.boots.versions) |version| if (version.id.eql(read.version_id) != is_stale) return version;
+    unreachable;
+}
+
+fn becomeReady(port: *EdgeStream, now_us: u64, ready: *const StreamServer.ReadyReport) void {
+    const ref = port.boots.table.findById(ready.boot_id) orelse return;
+    port.boots.apply(ref, now_us, switch (ready.outcome) {
+        .ready => .{ .ready = .{ .uptime_us = ready.uptime_us } },
+        .failed => .{ .failed = .{ .cause = .guest_reported_failure, .text = ready.text } },
+    });
+    if (port.plant != .ready_twice or !ready.repeated) return;
+    const boot = port.boots.get(ref) orelse return;
+    boot.changed = true;
+    port.boots.settle(boot);
+}
+
+/// True when a planted bug answered instead of the server.
+fn takePlantedHello(port: *EdgeStream, now_us: u64, from: Endpoint, bytes: []const u8) bool {
+    if (port.plant != .cookie_unchecked and port.plant != .answer_too_long) return false;
+    const parsed = wire.parse(bytes) catch return false;
+    if (parsed.body != .hello) return false;
+    const hello = parsed.body.hello;
+    if (port.plant == .answer_too_long) {
+        const padding: [wire.hello_size + 1]u8 = @splat(0);
+        port.send(from, &padding, 0);
+        return true;
+    }
+    port.admit(now_us, &.{
+        .from = from,
+        .client_nonce = hello.client_nonce,
+        .kind = hello.kind,
+        .boot_id = .fromBytes(hello.boot_id),
+        .proof = hello.proof,
+        .fragment_size_max = hello.fragment_size_max,
+    }, bytes.len);
+    return true;
+}
