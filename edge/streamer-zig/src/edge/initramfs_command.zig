@@ -196,34 +196,13 @@ fn readModules(command: *const Command, table: *const ModuleTable, folder: []con
     for (table.modules.values()) |module| {
         if (!module.is_chosen) continue;
         const packed_content = try command.read(try command.join(&.{ folder, module.path }));
-        const content = unpack(command.arena, .of(module.path), packed_content) catch
-            return command.fail("{s}/{s} cannot be unpacked", .{ folder, module.path });
+        const content = initramfs.unpack(command.arena, .of(module.path), packed_content) catch |reason| switch (reason) {
+            error.CannotUnpack => return command.fail("{s}/{s} cannot be unpacked", .{ folder, module.path }),
+            error.OutOfMemory => return error.OutOfMemory,
+        };
         try files.append(command.arena, .{ .path = module_table.plainPath(module.path), .content = content });
     }
     return files.items;
-}
-
-fn unpack(arena: Allocator, packing: module_table.Packing, content: []const u8) ![]const u8 {
-    var in: Io.Reader = .fixed(content);
-    const limit: Io.Limit = .limited(file_size_max);
-    switch (packing) {
-        .plain => return content,
-        .gzip => {
-            const window = try arena.alloc(u8, std.compress.flate.max_window_len);
-            var unpacker: std.compress.flate.Decompress = .init(&in, .gzip, window);
-            return unpacker.reader.allocRemaining(arena, limit);
-        },
-        .xz => {
-            var unpacker: std.compress.xz.Decompress = try .init(&in, arena, &.{});
-            return unpacker.reader.allocRemaining(arena, limit);
-        },
-        .zstd => {
-            const options: std.compress.zstd.Decompress.Options = .{};
-            const window = try arena.alloc(u8, options.window_len + std.compress.zstd.block_size_max);
-            var unpacker: std.compress.zstd.Decompress = .init(&in, window, options);
-            return unpacker.reader.allocRemaining(arena, limit);
-        },
-    }
 }
 
 fn readTarget(command: *const Command, options: Options) Failure![]const u8 {

@@ -5,6 +5,7 @@ pub const archive = @import("archive.zig");
 pub const elf = @import("elf.zig");
 pub const module_choice = @import("module_choice.zig");
 pub const ModuleTable = @import("module_table.zig").ModuleTable;
+pub const unpack = @import("unpack.zig").unpack;
 pub const module_table = @import("module_table.zig");
 
 test {
@@ -13,4 +14,5 @@ test {
     _ = module_choice;
     _ = module_table;
     _ = @import("cpio.zig");
+    _ = @import("unpack.zig");
 }
