@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { RunningProcess } from './running-process.ts'
 
 /**
@@ -13,10 +14,12 @@ export class MachineSegment {
   readonly #dhcp: string
 
   constructor(name: string, machines: number) {
-    this.#switch = `bf-${name}-s`
-    this.#edge = `bf-${name}-e`
-    this.#dhcp = `bf-${name}-d`
-    this.remove()
+    removeLeftOvers()
+    // Of this process alone: another run of the tests may be under way on the same machine.
+    const prefix = `bf-${name}-${process.pid}`
+    this.#switch = `${prefix}-s`
+    this.#edge = `${prefix}-e`
+    this.#dhcp = `${prefix}-d`
     for (const namespace of this.#namespaces()) run('ip', 'netns', 'add', namespace)
     this.#onSwitch('ip', 'link', 'add', 'br0', 'type', 'bridge', 'stp_state', '0', 'forward_delay', '0')
     this.#onSwitch('ip', 'link', 'set', 'br0', 'up')
@@ -87,15 +90,8 @@ export class MachineSegment {
     }
   }
 
-  /** Removes whatever of it exists, also what an earlier run left behind. */
   remove(): void {
-    for (const namespace of this.#namespaces()) {
-      try {
-        run('ip', 'netns', 'del', namespace)
-      } catch {
-        // It was not there.
-      }
-    }
+    for (const namespace of this.#namespaces()) run('ip', 'netns', 'del', namespace)
   }
 
   #namespaces(): string[] {
@@ -118,6 +114,14 @@ export class MachineSegment {
   /** `ip netns exec` becomes the program, so the process's id is the program's. */
   #start(namespace: string, program: string, args: string[]): RunningProcess {
     return new RunningProcess('ip', ['netns', 'exec', namespace, program, ...args])
+  }
+}
+
+/** Removes the namespaces of test processes that were killed. */
+function removeLeftOvers(): void {
+  const listed = execFileSync('ip', ['netns', 'list'], { encoding: 'utf8' })
+  for (const [, namespace = '', pid = ''] of listed.matchAll(/^(bf-[a-z]+-(\d+)-[sed])\b/gm)) {
+    if (!existsSync(`/proc/${pid}`)) run('ip', 'netns', 'del', namespace)
   }
 }
 
