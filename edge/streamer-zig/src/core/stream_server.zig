@@ -30,6 +30,8 @@ const Endpoint = base.Endpoint;
 const Uuid = base.Uuid;
 
 pub const session_idle_us_default = 300 * std.time.us_per_s;
+/// A session silent for so long gives its place to another one when the table is full; its device resumes.
+pub const session_spare_us = 10 * std.time.us_per_s;
 pub const read_size_buckets = 16;
 /// Room for every answer but DATA.
 pub const ReplyBuffer = [wire.welcome_size]u8;
@@ -319,7 +321,7 @@ pub fn admit(
             return .{ .outcome = .stale, .reply = null };
         }
     }
-    const session = existing orelse server.takeFreeSession() orelse
+    const session = existing orelse server.takeSession(now_us) orelse
         return server.refuse(claim, .busy, reply);
     const statistics = session.statistics;
     const ready = session.ready;
@@ -527,8 +529,17 @@ fn findById(server: *StreamServer, id: u64) ?*Session {
     return if (session.id == id) session else null;
 }
 
-fn takeFreeSession(server: *StreamServer) ?*Session {
-    if (server.session_count == server.sessions.len) return null;
+/// A free place, or that of the session which has been silent longest: whoever waits for something asks again every second,
+/// so that a session silent for `session_spare_us` is of a boot that is over or of a device that needs nothing now.
+fn takeSession(server: *StreamServer, now_us: u64) ?*Session {
+    if (server.session_count == server.sessions.len) {
+        var oldest = &server.sessions[0];
+        for (server.sessions) |*session| {
+            if (session.last_packet_at_us < oldest.last_packet_at_us) oldest = session;
+        }
+        if (now_us -| oldest.last_packet_at_us < session_spare_us) return null;
+        server.drop(oldest);
+    }
     for (server.sessions) |*session| {
         if (session.id != 0) continue;
         server.session_count += 1;

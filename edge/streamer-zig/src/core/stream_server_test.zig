@@ -301,16 +301,29 @@ test "READY is acknowledged each time and new only once" {
     try testing.expect(bench.send(device, packet).ready.repeated);
 }
 
-test "a full table refuses as busy until a session has been idle for its time" {
+test "a full table refuses as busy while all its sessions are in use, then gives the most silent one's place" {
     var bench: Bench = try .init(1);
     defer bench.deinit();
     _ = try bench.open();
     var other = Bench.hello(5, .token, tokenProof(token));
     other.boot_id = @splat(0xb1);
     try testing.expectEqual(.busy, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
-    bench.now_us += StreamServer.session_idle_us_default;
-    bench.server.expire(bench.now_us);
+    bench.now_us += StreamServer.session_spare_us - 1;
+    try testing.expectEqual(.busy, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    bench.now_us += 1;
     try testing.expectEqual(.opened, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    try testing.expectEqual(1, bench.server.session_count);
+    try testing.expectEqual(null, bench.server.sessionOf(boot_id));
+}
+
+test "a session that has been idle for its time is forgotten" {
+    var bench: Bench = try .init(4);
+    defer bench.deinit();
+    _ = try bench.open();
+    bench.server.expire(bench.now_us + StreamServer.session_idle_us_default - 1);
+    try testing.expectEqual(1, bench.server.session_count);
+    bench.server.expire(bench.now_us + StreamServer.session_idle_us_default);
+    try testing.expectEqual(0, bench.server.session_count);
 }
 
 test "sizes of reads fall into the buckets of the boot report" {
