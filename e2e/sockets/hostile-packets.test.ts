@@ -93,19 +93,20 @@ async function stillServes(): Promise<void> {
 }
 
 describe('hostile packets', () => {
-  test('the DHCP ports survive them and an answer never goes to more than it got by a DHCP packet minimum', async () => {
+  test('the DHCP ports send at most as many bytes as they got', async () => {
     for (const port of [ports.dhcp, ports.pxe]) {
-      await bytesInAndOut(port, hostile(discover()))
+      const { bytesIn, bytesOut } = await bytesInAndOut(port, hostile(discover()))
+      expect(bytesOut).toBeLessThanOrEqual(bytesIn)
       await stillServes()
     }
   })
 
-  test('the TFTP port sends less than it got to one that never acknowledges', async () => {
+  test('the TFTP port sends at most as many bytes as it got', async () => {
     const { bytesIn, bytesOut } = await bytesInAndOut(
       ports.tftp,
       hostile(readRequest('no-such-file-of-this-name')),
     )
-    expect(bytesOut).toBeLessThanOrEqual(bytesIn * 2)
+    expect(bytesOut).toBeLessThanOrEqual(bytesIn)
     await stillServes()
   })
 

@@ -83,6 +83,7 @@ async function zigTrack(layer, zig) {
     }
   await layer('zig-format', 10, () => command(zig, ['fmt', '--check', '.'], edgeSource))
   await layer('zig-build', 150, checked())
+  await layer('zig-arm64', 30, checked('check', '-Darch=aarch64'))
   await layer('zig-test', 240, async () => {
     const { code, output } = await build('test', '--summary', 'all')
     return { output, ...zigCounts(output, code) }
