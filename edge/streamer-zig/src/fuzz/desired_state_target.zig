@@ -1,0 +1,63 @@
+//! Desired states that are rightly signed and wrong inside: a control plane with a bug, or of another version, must not bring an
+//! edge down. Damaged envelopes as well. What is accepted is acted on: every device gets a decision.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const fuzz_case = @import("case.zig");
+const Case = fuzz_case.Case;
+const Violation = fuzz_case.Violation;
+const Ed25519 = std.crypto.sign.Ed25519;
+
+const edge_id = "0190f3a0-0000-7000-8000-000000000001";
+
+const well_made =
+    \\{"schema":1,"edgeId":"0190f3a0-0000-7000-8000-000000000001","organizationId":"0190f3a0-0000-7000-8000-000000000002",
+    \\"siteId":"0190f3a0-0000-7000-8000-000000000003","siteName":"Main \u00e9","incarnation":1,"counter":7,"issuedUnixMs":1,
+    \\"unknownDevices":"ignore","vdisks":[{"id":"0190f3a0-0000-7000-8000-000000000004","name":"Linux","versions":[
+    \\{"id":"0190f3a0-0000-7000-8000-000000000005","number":1,"sizeBytes":1048576,"diskPath":"demo/1/disk.raw",
+    \\"kernelPath":"demo/1/kernel","initrdPath":null,"commandLine":"quiet root=/dev/nbd0"}]}],"devices":[
+    \\{"id":"0190f3a0-0000-7000-8000-000000000006","name":"pc","mac":"02:bf:00:00:00:01",
+    \\"versionId":"0190f3a0-0000-7000-8000-000000000005","enabled":true}],"powerOns":[
+    \\{"id":"0190f3a0-0000-7000-8000-000000000007","deviceId":"0190f3a0-0000-7000-8000-000000000006","mac":"02:bf:00:00:00:01"}]}
+;
+
+pub fn reader(case: *Case) Violation!bool {
+    const key = Ed25519.KeyPair.generateDeterministic(@splat(9)) catch unreachable;
+    var buffer: [2 * well_made.len]u8 = undefined;
+    @memcpy(buffer[0..well_made.len], well_made);
+    const payload = if (case.prng.chance(1, 8)) buffer[0..well_made.len] else case.mutate(&buffer, well_made.len);
+    // The API's JSON encoder never sends bytes that are not UTF-8; what a damaged one would send is the envelope's matter below.
+    for (payload) |*byte| byte.* &= 0x7f;
+    const envelope = seal(case, key, payload) catch unreachable;
+    const text = if (case.prng.chance(1, 4)) case.mutate(envelope, envelope.len) else envelope;
+    const state = core.desired_state.accept(case.gpa, text, .{
+        .edge_id = base.Uuid.parse(edge_id) catch unreachable,
+        .signing_key = key.public_key.toBytes(),
+    }) catch |err| {
+        try fuzz_case.expect(err != error.OutOfMemory, "a small state needs little memory");
+        return false;
+    };
+    const policy = core.BootPolicy.init(case.gpa, &state) catch unreachable;
+    for (state.devices) |device| switch (policy.decide(device.mac)) {
+        .target => |target| for (target.command_line) |byte|
+            try fuzz_case.expect(byte >= 0x20 and byte < 0x7f, "a command line is one line of printable ASCII"),
+        .unknown_device => try fuzz_case.expect(false, "a device that is listed is known"),
+        .disabled, .version_missing => {},
+    };
+    return true;
+}
+
+fn seal(case: *Case, key: Ed25519.KeyPair, payload: []const u8) ![]u8 {
+    const signed = try std.mem.concat(case.gpa, u8, &.{ "bootfarm-state-v1\n", payload });
+    const signature = key.sign(signed, null) catch unreachable;
+    var signature_text: [88]u8 = undefined;
+    _ = std.base64.standard.Encoder.encode(&signature_text, &signature.toBytes());
+    var out: std.Io.Writer.Allocating = .init(case.gpa);
+    try std.json.Stringify.value(.{
+        .payload = payload,
+        .signature = @as([]const u8, &signature_text),
+        .keyId = edge_id,
+    }, .{}, &out.writer);
+    return out.written();
+}
