@@ -1,6 +1,6 @@
-//! One boot of one device as a state machine: what the edge sees becomes phases, counts and an outcome.
-//! Phases: packages/proto/boot-phases.json. Pure: time comes in with each event. Bad or late events change
-//! nothing. The outcome is final; a boot that is over may still be served.
+//! One boot of one device as a state machine: what the edge sees becomes phases, counts and an
+//! outcome. Phases: packages/proto/boot-phases.json. Pure: time comes in with each event. Bad or
+//! late events change nothing. The outcome is final; a boot that is over may still be served.
 
 const std = @import("std");
 const base = @import("base");
@@ -11,7 +11,8 @@ const Phase = boot_phase.Phase;
 const PhaseRecord = boot_phase.PhaseRecord;
 const Traffic = boot_phase.Traffic;
 
-/// Which software speaks DHCP: the firmware's own boot ROM, or iPXE, native or loaded as boot program.
+/// Which software speaks DHCP: the firmware's own boot ROM, or iPXE, native or loaded as boot
+/// program.
 pub const DhcpClient = enum { rom, ipxe };
 
 pub const DhcpMessage = enum { discover, request };
@@ -25,7 +26,8 @@ pub const DhcpRequest = struct {
 
 pub const LoaderFile = enum { script, kernel, initrd, other };
 
-/// Which files end the loader phase when all of them are delivered; none: only the first disk read ends it.
+/// Which files end the loader phase when all of them are delivered; none: only the first disk read
+/// ends it.
 pub const LoaderFiles = packed struct(u8) {
     kernel: bool = false,
     initrd: bool = false,
@@ -71,7 +73,8 @@ pub const Event = union(enum) {
     ready: struct { uptime_us: u64 },
     /// Ends the boot at once.
     failed: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
-    /// Trouble that the device may overcome by itself; it names the cause if the boot gets no further.
+    /// Trouble that the device may overcome by itself; it names the cause if the boot gets no
+    /// further.
     suspected: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
 };
 
@@ -86,7 +89,8 @@ pub const Identity = struct {
     token: [16]u8,
 };
 
-/// What the device was given at its begin; all of it stays for this boot, whatever the policy says later.
+/// What the device was given at its begin; all of it stays for this boot, whatever the policy says
+/// later.
 pub const Assignment = struct {
     version_id: base.Uuid,
     vdisk_id: ?base.Uuid = null,
@@ -128,7 +132,8 @@ pub const Boot = struct {
     last_us: u64 = 0,
     reconnects: u64 = 0,
     stream_was_open: bool = false,
-    /// Whoever said the first valid hello with this boot's token; the token is worth nothing to others.
+    /// Whoever said the first valid hello with this boot's token; the token is worth nothing to
+    /// others.
     token_nonce: ?[16]u8 = null,
 
     pub const simulator_user_class = "bootfarm-sim";
@@ -164,12 +169,13 @@ pub const Boot = struct {
         return if (boot.phases[@backingInt(phase)]) |*found| found else null;
     }
 
-    /// A device tells in no message that it starts again; its DHCP requests show it. The second DHCP of one boot
-    /// (iPXE after the firmware's ROM) and repeated requests belong to the boot. Rules, in this order:
-    /// a transaction id that this boot knows: same boot, even when it is over (a late duplicate);
-    /// the boot is over: new boot; a REQUEST: same boot (only DISCOVER begins);
-    /// ROM: new boot once a download has begun or iPXE has spoken, since a ROM does not come back by itself;
-    /// iPXE: new boot once the operating system was loaded, or where iPXE is the ROM and already had its script.
+    /// A device tells in no message that it starts again; its DHCP requests show it. The second
+    /// DHCP of one boot (iPXE after the firmware's ROM) and repeated requests belong to the boot.
+    /// Rules, in this order: a transaction id that this boot knows: same boot, even when it is over
+    /// (a late duplicate); the boot is over: new boot; a REQUEST: same boot (only DISCOVER begins);
+    /// ROM: new boot once a download has begun or iPXE has spoken, since a ROM does not come back
+    /// by itself; iPXE: new boot once the operating system was loaded, or where iPXE is the ROM and
+    /// already had its script.
     pub fn dhcpMeaning(boot: *const Boot, request: DhcpRequest) DhcpMeaning {
         if (boot.rom_xid == request.xid or boot.ipxe_xid == request.xid) return .same_boot;
         if (boot.isOver()) return .new_boot;
@@ -187,7 +193,8 @@ pub const Boot = struct {
     /// The one place where a boot changes. Late events of a boot that is over are ignored.
     pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
         if (boot.isOver()) return;
-        // The clock may have been restarted under a boot taken from the journal; time never runs backwards in a boot.
+        // The clock may have been restarted under a boot taken from the journal; time never runs
+        // backwards in a boot.
         const now_us = @max(at_us -| boot.started_us, boot.last_us);
         boot.last_us = now_us;
         boot.touched = true;
@@ -204,8 +211,17 @@ pub const Boot = struct {
             .stage1_read => |read| boot.stage1Read(now_us, read.size),
             .stage1_traffic => |traffic| boot.count(.stage1, now_us, traffic),
             .stream_open => |open| boot.streamOpen(now_us, open.resumed, open.mtu),
-            .stream_read => |read| boot.streamRead(now_us, read.size, read.attempt, read.missing_fragments),
-            .stream_traffic => |traffic| boot.count(if (boot.has(.stage2)) .stage2 else .breather, now_us, traffic),
+            .stream_read => |read| boot.streamRead(
+                now_us,
+                read.size,
+                read.attempt,
+                read.missing_fragments,
+            ),
+            .stream_traffic => |traffic| boot.count(
+                if (boot.has(.stage2)) .stage2 else .breather,
+                now_us,
+                traffic,
+            ),
             .ready => boot.becomeReady(now_us),
             .failed => |failed| boot.finish(now_us, .{ .failed = .{
                 .phase = boot.current() orelse .dhcp,
@@ -245,7 +261,8 @@ pub const Boot = struct {
         boot.finish(now_us, .{ .silent = boot.current() orelse .dhcp });
     }
 
-    /// After a restart of the machine the monotonic clock begins anew; the wall clock bridges it as well as it can.
+    /// After a restart of the machine the monotonic clock begins anew; the wall clock bridges it as
+    /// well as it can.
     pub fn rebase(boot: *Boot, now_us: u64, now_unix_ms: u64) void {
         const age_us = (now_unix_ms -| boot.started_unix_ms) * std.time.us_per_ms;
         boot.started_us = now_us -| @max(age_us, boot.last_us);
@@ -424,7 +441,8 @@ pub const Boot = struct {
         for (&boot.phases, 0..) |*place, index| {
             const found = if (place.*) |*value| value else continue;
             if (found.end_us != null) continue;
-            // Silence is not part of the phase in which it began, but for the last phase of a boot that got ready.
+            // Silence is not part of the phase in which it began, but for the last phase of a boot
+            // that got ready.
             const is_last = boot.current() == @as(Phase, @fromBackingInt(@as(u8, @intCast(index))));
             const ended_us = switch (outcome) {
                 .ready, .failed => now_us,

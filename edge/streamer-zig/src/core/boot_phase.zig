@@ -1,5 +1,6 @@
-//! The phases, sources, outcomes and causes of a boot, and what is counted in one phase. The names are those of
-//! packages/proto/boot-phases.json; a test holds them equal. Times are µs since the boot's begin.
+//! The phases, sources, outcomes and causes of a boot, and what is counted in one phase. The names
+//! are those of packages/proto/boot-phases.json; a test holds them equal. Times are µs since the
+//! boot's begin.
 
 const std = @import("std");
 const base = @import("base");
@@ -17,7 +18,8 @@ pub const Phase = enum(u8) {
 
     pub const count = @typeInfo(Phase).@"enum".field_names.len;
 
-    /// How long nothing may be heard in this phase before the boot counts as silent. `ready` has no limit.
+    /// How long nothing may be heard in this phase before the boot counts as silent. `ready` has no
+    /// limit.
     pub fn silenceLimitUs(phase: Phase) ?u64 {
         const limit_ms: u64 = switch (phase) {
             .firmware => 120_000,
@@ -33,7 +35,8 @@ pub const Phase = enum(u8) {
     }
 };
 
-/// Who knows a value: the edge saw it, the device said it, or the edge concluded it from what it saw.
+/// Who knows a value: the edge saw it, the device said it, or the edge concluded it from what it
+/// saw.
 pub const Source = enum { observed, reported, inferred };
 
 pub const OutcomeKind = enum { ready, failed, silent, superseded };
@@ -138,7 +141,11 @@ pub const PhaseRecord = struct {
                 if (candidate.duration_us < record.gaps[shortest].duration_us) shortest = @intCast(index);
             }
             if (record.gaps[shortest].duration_us >= gap.duration_us) return;
-            std.mem.copyForwards(Gap, record.gaps[shortest..][0 .. gaps_max - 1 - shortest], record.gaps[shortest + 1 ..]);
+            std.mem.copyForwards(
+                Gap,
+                record.gaps[shortest..][0 .. gaps_max - 1 - shortest],
+                record.gaps[shortest + 1 ..],
+            );
             record.gap_count -= 1;
         }
         record.gaps[record.gap_count] = gap;

@@ -1,5 +1,5 @@
-//! Which device boots what: from a verified desired state, or one disk for everyone (standalone). Pure; a lookup
-//! costs a binary search.
+//! Which device boots what: from a verified desired state, or one disk for everyone (standalone).
+//! Pure; a lookup costs a binary search.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,8 +20,8 @@ pub const Decision = union(enum) {
     /// Not in the desired state, and those devices are to be ignored.
     unknown_device,
     disabled,
-    /// The device is to boot a version that the desired state does not describe, or describes in a way that
-    /// cannot be used.
+    /// The device is to boot a version that the desired state does not describe, or describes in a
+    /// way that cannot be used.
     version_missing,
 };
 
@@ -44,9 +44,12 @@ pub const BootPolicy = struct {
         return .{ .source = .{ .standalone = target } };
     }
 
-    /// The state, and what is allocated here, must outlive the policy. A MAC address that occurs twice belongs to
-    /// the device that is named first.
-    pub fn init(arena: std.mem.Allocator, state: *const DesiredState) error{OutOfMemory}!BootPolicy {
+    /// The state, and what is allocated here, must outlive the policy. A MAC address that occurs
+    /// twice belongs to the device that is named first.
+    pub fn init(
+        arena: std.mem.Allocator,
+        state: *const DesiredState,
+    ) error{OutOfMemory}!BootPolicy {
         const entries = try arena.alloc(Entry, state.devices.len);
         for (entries, state.devices, 0..) |*entry, device, index|
             entry.* = .{ .mac = device.mac.toInt(), .index = @intCast(index) };
@@ -141,8 +144,21 @@ fn testMac(number: u8) base.Mac {
 }
 
 const test_versions = [_]desired_state.Version{
-    .{ .id = uuid(1), .number = 1, .sizeBytes = 512, .diskPath = "d", .kernelPath = "k", .commandLine = "quiet" },
-    .{ .id = uuid(2), .number = 2, .sizeBytes = 512, .diskPath = "d", .commandLine = "quiet\nshell" },
+    .{
+        .id = uuid(1),
+        .number = 1,
+        .sizeBytes = 512,
+        .diskPath = "d",
+        .kernelPath = "k",
+        .commandLine = "quiet",
+    },
+    .{
+        .id = uuid(2),
+        .number = 2,
+        .sizeBytes = 512,
+        .diskPath = "d",
+        .commandLine = "quiet\nshell",
+    },
 };
 
 const test_vdisks = [_]desired_state.Vdisk{
@@ -199,7 +215,12 @@ test "unknown devices boot the first version where that is wanted" {
 }
 
 test "without a desired state nothing boots, standalone everything does" {
-    try testing.expectEqual(.unknown_device, std.meta.activeTag(BootPolicy.nothing.decide(testMac(1))));
-    const policy: BootPolicy = .standalone(.{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" });
+    try testing.expectEqual(
+        .unknown_device,
+        std.meta.activeTag(BootPolicy.nothing.decide(testMac(1))),
+    );
+    const policy: BootPolicy = .standalone(
+        .{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" },
+    );
     try testing.expect(policy.decide(testMac(77)).target.assignment.version_id.eql(uuid(7)));
 }

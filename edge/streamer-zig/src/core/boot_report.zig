@@ -1,5 +1,6 @@
-//! A boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in src/uplink.ts), at most 2 KiB. What
-//! does not fit is left out in this order: shortest gaps, size histograms, device-chosen text, earliest phases.
+//! A boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in src/uplink.ts), at
+//! most 2 KiB. What does not fit is left out in this order: shortest gaps, size histograms,
+//! device-chosen text, earliest phases.
 
 const std = @import("std");
 const base = @import("base");
@@ -51,7 +52,12 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
     }
 }
 
-fn write(boot: *const Boot, options: Options, cut: Cut, writer: *std.Io.Writer) Stringify.Error!void {
+fn write(
+    boot: *const Boot,
+    options: Options,
+    cut: Cut,
+    writer: *std.Io.Writer,
+) Stringify.Error!void {
     var json: Stringify = .{ .writer = writer };
     try json.beginObject();
     try field(&json, "id", &boot.identity.id.toText());
@@ -83,8 +89,16 @@ fn write(boot: *const Boot, options: Options, cut: Cut, writer: *std.Io.Writer) 
 fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!void {
     const facts = &boot.facts;
     if (facts.client_arch) |arch| try number(json, "clientArch", arch);
-    if (cut.texts and facts.vendor_class.size > 0) try field(json, "vendorClass", facts.vendor_class.slice());
-    if (cut.texts and facts.user_class.size > 0) try field(json, "userClass", facts.user_class.slice());
+    if (cut.texts and facts.vendor_class.size > 0) try field(
+        json,
+        "vendorClass",
+        facts.vendor_class.slice(),
+    );
+    if (cut.texts and facts.user_class.size > 0) try field(
+        json,
+        "userClass",
+        facts.user_class.slice(),
+    );
     if (facts.ip) |ip| {
         try json.objectField("ip");
         try json.print("\"{f}\"", .{ip});
@@ -92,7 +106,13 @@ fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!voi
     if (facts.mtu) |mtu| try number(json, "mtu", mtu);
 }
 
-fn writePhase(json: *Stringify, phase: Phase, record: *const PhaseRecord, cut: Cut, floor_us: u64) Stringify.Error!void {
+fn writePhase(
+    json: *Stringify,
+    phase: Phase,
+    record: *const PhaseRecord,
+    cut: Cut,
+    floor_us: u64,
+) Stringify.Error!void {
     const traffic = &record.traffic;
     try json.beginObject();
     try field(json, "name", @tagName(phase));
@@ -132,7 +152,11 @@ fn writeReadSizes(json: *Stringify, record: *const PhaseRecord) Stringify.Error!
     try json.endArray();
 }
 
-fn writeOutcome(json: *Stringify, outcome: *const boot_phase.Outcome, cut: Cut) Stringify.Error!void {
+fn writeOutcome(
+    json: *Stringify,
+    outcome: *const boot_phase.Outcome,
+    cut: Cut,
+) Stringify.Error!void {
     try json.objectField("outcome");
     try json.beginObject();
     try field(json, "kind", @tagName(outcome.*));
@@ -164,7 +188,8 @@ fn gapCount(boot: *const Boot) u32 {
     return total;
 }
 
-/// The length of the `kept`-th longest gap of the boot; 0 keeps all. Equal ones may go a few too many.
+/// The length of the `kept`-th longest gap of the boot; 0 keeps all. Equal ones may go a few too
+/// many.
 fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
     const total = gapCount(boot);
     if (kept >= total) return 0;
@@ -211,7 +236,10 @@ test "a report is the JSON of UPLINK.md" {
     var boot = testBoot();
     boot.facts.machine_id = null;
     boot.assignment.managed = false;
-    boot.apply(0, .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 } });
+    boot.apply(
+        0,
+        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 } },
+    );
     boot.apply(1000, .{ .failed = .{ .cause = .nbp_not_found, .text = .init("x\"y") } });
     var buffer: [size_max]u8 = undefined;
     try testing.expectEqualStrings(
@@ -230,13 +258,26 @@ test "a report with everything in it stays within 2 KiB and is JSON" {
     var boot = testBoot();
     var full: PhaseRecord = .init(1, .observed);
     for (0..12) |index| full.touch((index + 1) * 1_000_000_000 + index);
-    full.count(.{ .bytes_in = 1 << 60, .bytes_out = 1 << 60, .packets_in = 1 << 60, .packets_out = 1 << 60 });
+    full.count(
+        .{
+            .bytes_in = 1 << 60,
+            .bytes_out = 1 << 60,
+            .packets_in = 1 << 60,
+            .packets_out = 1 << 60,
+        },
+    );
     full.countRead(1 << 60);
     full.end_us = 1 << 60;
     for (&boot.phases) |*place| place.* = full;
     boot.facts.user_class = .init(&@as([64]u8, @splat('"')));
     boot.facts.vendor_class = .init(&@as([64]u8, @splat('\\')));
-    boot.outcome = .{ .failed = .{ .phase = .stage2, .cause = .guest_reported_failure, .text = boot.facts.user_class } };
+    boot.outcome = .{
+        .failed = .{
+            .phase = .stage2,
+            .cause = .guest_reported_failure,
+            .text = boot.facts.user_class,
+        },
+    };
     var buffer: [size_max]u8 = undefined;
     const text = encode(&boot, .{ .revision = 1 << 60 }, &buffer);
     const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});

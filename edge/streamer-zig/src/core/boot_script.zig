@@ -1,5 +1,6 @@
-//! The iPXE script of one boot: where the edge is, which boot this is, and what to load. Everything that goes in is
-//! made by this edge or was checked for printable ASCII; nothing a device said reaches a script.
+//! The iPXE script of one boot: where the edge is, which boot this is, and what to load. Everything
+//! that goes in is made by this edge or was checked for printable ASCII; nothing a device said
+//! reaches a script.
 
 const std = @import("std");
 const base = @import("base");
@@ -35,22 +36,38 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         &id.token,
     });
     if (!options.has_kernel) {
-        try writer.print("sanboot --no-describe http://{f}/b/{x:0>16}/disk\n", .{ options.http, id.handle });
+        try writer.print(
+            "sanboot --no-describe http://{f}/b/{x:0>16}/disk\n",
+            .{ options.http, id.handle },
+        );
         return;
     }
-    try writer.print("kernel http://{f}/b/{x:0>16}/kernel {s}", .{ options.http, id.handle, options.command_line });
+    try writer.print(
+        "kernel http://{f}/b/{x:0>16}/kernel {s}",
+        .{ options.http, id.handle, options.command_line },
+    );
     if (options.command_line.len > 0) try writer.writeByte(' ');
-    try writer.writeAll("bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token}");
+    try writer.writeAll(
+        "bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token}",
+    );
     if (options.has_initrd) {
         try writer.writeAll(" initrd=initrd\n");
-        try writer.print("initrd --name initrd http://{f}/b/{x:0>16}/initrd\n", .{ options.http, id.handle });
+        try writer.print(
+            "initrd --name initrd http://{f}/b/{x:0>16}/initrd\n",
+            .{ options.http, id.handle },
+        );
     } else try writer.writeByte('\n');
     try writer.writeAll("boot\n");
 }
 
-/// For networks whose own server names this file: the device says its address, and its boot's script follows.
+/// For networks whose own server names this file: the device says its address, and its boot's
+/// script follows.
 pub fn writeEntrance(http: base.Endpoint, buffer: *[size_max]u8) []const u8 {
-    return std.mem.print(buffer, "#!ipxe\nchain http://{f}/m/${{net0/mac:hexhyp}}/boot.ipxe\n", .{http}) catch unreachable;
+    return std.mem.print(
+        buffer,
+        "#!ipxe\nchain http://{f}/m/${{net0/mac:hexhyp}}/boot.ipxe\n",
+        .{http},
+    ) catch unreachable;
 }
 
 const testing = std.testing;
@@ -88,7 +105,13 @@ test "a script without a kernel boots the disk over HTTP" {
     options.has_kernel = false;
     var buffer: [size_max]u8 = undefined;
     const text = write(options, &buffer);
-    try testing.expect(std.mem.endsWith(u8, text, "sanboot --no-describe http://10.0.0.1:6980/b/00000000000000ab/disk\n"));
+    try testing.expect(
+        std.mem.endsWith(
+            u8,
+            text,
+            "sanboot --no-describe http://10.0.0.1:6980/b/00000000000000ab/disk\n",
+        ),
+    );
     try testing.expectEqualStrings(
         "#!ipxe\nchain http://10.0.0.1:6980/m/${net0/mac:hexhyp}/boot.ipxe\n",
         writeEntrance(options.http, &buffer),

@@ -1,5 +1,6 @@
-//! All boots that this edge knows: those in progress and, as long as there is room, those that are over, since
-//! their devices still read. Fixed size; searches scan compact key columns. Pure: no clock, no randomness.
+//! All boots that this edge knows: those in progress and, as long as there is room, those that are
+//! over, since their devices still read. Fixed size; searches scan compact key columns. Pure: no
+//! clock, no randomness.
 
 const std = @import("std");
 const base = @import("base");
@@ -115,8 +116,9 @@ pub const BootTable = struct {
         return table.refOf(best orelse return null);
     }
 
-    /// Puts a boot in a free place. The device's earlier boot is superseded if it goes on, and gives its place up as
-    /// soon as it is reported; a full table gives up the oldest boot that is over and reported.
+    /// Puts a boot in a free place. The device's earlier boot is superseded if it goes on, and
+    /// gives its place up as soon as it is reported; a full table gives up the oldest boot that is
+    /// over and reported.
     pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
         assert(boot.identity.mac.isDevice());
         assert(boot.identity.handle != 0);

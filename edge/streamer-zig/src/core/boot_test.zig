@@ -17,7 +17,10 @@ fn start() Boot {
         .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
         .handle = 7,
         .token = @splat(9),
-    }, .{ .version_id = .zero, .loader_files = .{ .kernel = true, .initrd = true } }, 1_000_000, 1_795_000_000_000);
+    }, .{
+        .version_id = .zero,
+        .loader_files = .{ .kernel = true, .initrd = true },
+    }, 1_000_000, 1_795_000_000_000);
 }
 
 fn discover(client: boot_module.DhcpClient, xid: u32) DhcpRequest {
@@ -148,7 +151,10 @@ test "iPXE as the ROM starts again with a DISCOVER after its script, and anyone 
     downloadNbp(&loaded);
     loadSystem(&loaded);
     try testing.expectEqual(.new_boot, loaded.dhcpMeaning(discover(.ipxe, 3)));
-    try testing.expectEqual(.same_boot, loaded.dhcpMeaning(.{ .message = .request, .client = .ipxe, .xid = 8, .size = 1 }));
+    try testing.expectEqual(
+        .same_boot,
+        loaded.dhcpMeaning(.{ .message = .request, .client = .ipxe, .xid = 8, .size = 1 }),
+    );
 }
 
 test "a boot that is over is followed by a new one at any new transaction" {
@@ -156,7 +162,10 @@ test "a boot that is over is followed by a new one at any new transaction" {
     dhcpRom(&boot);
     boot.tick(boot.started_us + 61_001 * ms);
     try testing.expectEqual(boot_phase.Phase.dhcp, boot.outcome.?.silent);
-    try testing.expectEqual(.new_boot, boot.dhcpMeaning(.{ .message = .request, .client = .rom, .xid = 9, .size = 1 }));
+    try testing.expectEqual(
+        .new_boot,
+        boot.dhcpMeaning(.{ .message = .request, .client = .rom, .xid = 9, .size = 1 }),
+    );
 }
 
 test "silence counts from the last packet and by the limit of the phase" {

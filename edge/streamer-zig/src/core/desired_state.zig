@@ -1,6 +1,6 @@
-//! The desired state as the API sends it (packages/proto/UPLINK.md, `desiredState` in src/uplink.ts): envelope,
-//! signature, schema, limits. What passes here is safe to act on. It must never look at a clock: an old snapshot is
-//! told by its pair alone.
+//! The desired state as the API sends it (packages/proto/UPLINK.md, `desiredState` in
+//! src/uplink.ts): envelope, signature, schema, limits. What passes here is safe to act on. It must
+//! never look at a clock: an old snapshot is told by its pair alone.
 
 const std = @import("std");
 const base = @import("base");
@@ -92,7 +92,8 @@ pub const Expected = struct {
     above: ?Pair = null,
 };
 
-/// Verifies an envelope and reads its state. Everything returned lives in `arena`, or points into `text`.
+/// Verifies an envelope and reads its state. Everything returned lives in `arena`, or points into
+/// `text`.
 pub fn accept(arena: std.mem.Allocator, text: []const u8, expected: Expected) Refusal!DesiredState {
     if (text.len > envelope_size_max) return error.TooLarge;
     const envelope = parse(Envelope, arena, text) catch |err| return switch (err) {
@@ -143,7 +144,11 @@ fn verify(envelope: Envelope, key: [32]u8) Refusal!void {
     verifier.verify() catch return error.SignatureInvalid;
 }
 
-fn parse(comptime T: type, arena: std.mem.Allocator, text: []const u8) error{ Malformed, OutOfMemory }!T {
+fn parse(
+    comptime T: type,
+    arena: std.mem.Allocator,
+    text: []const u8,
+) error{ Malformed, OutOfMemory }!T {
     return std.json.parseFromSliceLeaky(T, arena, text, .{
         .ignore_unknown_fields = true,
         .max_value_len = envelope_size_max,

@@ -19,7 +19,10 @@ test "what is not an envelope is refused" {
     const unsigned = "{\"payload\":\"{}\",\"signature\":\"" ++ signature ++ "\",\"keyId\":\"x\"}";
     for ([_][]const u8{ "", "x", "[]", "{}", "null", "{\"payload\":1,\"signature\":\"\",\"keyId\":\"\"}", "{\"payload\":\"\"" }) |text|
         try testing.expectError(error.EnvelopeMalformed, accept(text));
-    try testing.expectError(error.EnvelopeMalformed, accept("{\"payload\":\"{}\",\"signature\":\"AAAA\",\"keyId\":\"x\"}"));
+    try testing.expectError(
+        error.EnvelopeMalformed,
+        accept("{\"payload\":\"{}\",\"signature\":\"AAAA\",\"keyId\":\"x\"}"),
+    );
     try testing.expectError(error.SignatureInvalid, accept(unsigned));
     const deep: [100_000]u8 = @splat('[');
     try testing.expectError(error.EnvelopeMalformed, accept(&deep));
@@ -30,7 +33,10 @@ test "random text never crashes the reader" {
     var text: [200]u8 = undefined;
     for (0..2000) |_| {
         const size = prng.below(text.len);
-        for (text[0..size]) |*byte| byte.* = prng.pick(u8, "{}[]\",:payloadsignaturekeyId\\u0001e-9");
+        for (text[0..size]) |*byte| byte.* = prng.pick(
+            u8,
+            "{}[]\",:payloadsignaturekeyId\\u0001e-9",
+        );
         try testing.expect(std.meta.isError(accept(text[0..size])));
     }
 }

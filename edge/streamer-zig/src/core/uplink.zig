@@ -1,6 +1,7 @@
-//! When the edge says what to the API, and what an answer means (packages/proto/UPLINK.md). Pure: time and random
-//! numbers come in. Reports and heartbeats share one line of requests (`Sender`), the long poll has its own (`Poller`).
-//! A batch of reports is never dropped, whatever the API answers.
+//! When the edge says what to the API, and what an answer means (packages/proto/UPLINK.md). Pure:
+//! time and random numbers come in. Reports and heartbeats share one line of requests (`Sender`),
+//! the long poll has its own (`Poller`). A batch of reports is never dropped, whatever the API
+//! answers.
 
 const std = @import("std");
 const base = @import("base");
@@ -50,8 +51,8 @@ pub const BackOff = struct {
         back_off.* = .{};
     }
 
-    /// 1 s doubling to 30 s, of which a random part between half and all, so that edges of one site do not
-    /// come back together.
+    /// 1 s doubling to 30 s, of which a random part between half and all, so that edges of one site
+    /// do not come back together.
     pub fn fail(back_off: *BackOff, now_ms: u64, random: u64) void {
         const doublings: u6 = @intCast(@min(back_off.failures, 5));
         const whole_ms = @min(@as(u64, retry_first_ms) << doublings, retry_most_ms);
@@ -147,9 +148,15 @@ pub const Poller = struct {
         return .{ .wait_until_ms = poller.back_off.not_before_ms };
     }
 
-    /// `usable`: the answer held a state that was taken, or said that there is none. A state that is refused would
-    /// come again at once.
-    pub fn answered(poller: *Poller, now_ms: u64, random: u64, answer: Answer, usable: bool) Effect {
+    /// `usable`: the answer held a state that was taken, or said that there is none. A state that
+    /// is refused would come again at once.
+    pub fn answered(
+        poller: *Poller,
+        now_ms: u64,
+        random: u64,
+        answer: Answer,
+        usable: bool,
+    ) Effect {
         switch (answer) {
             .ok => if (usable) poller.back_off.reset() else poller.back_off.fail(now_ms, random),
             .nothing => poller.back_off.fail(now_ms, random),
@@ -165,8 +172,8 @@ pub const Poller = struct {
     }
 };
 
-/// Power-on commands that were carried out. An API repeats them until they are a minute old; each is carried out
-/// once as long as its id is among the last ones kept.
+/// Power-on commands that were carried out. An API repeats them until they are a minute old; each
+/// is carried out once as long as its id is among the last ones kept.
 pub const PowerOnLog = struct {
     ids: [capacity]base.Uuid = @splat(.zero),
     next: u32 = 0,
@@ -220,7 +227,10 @@ test "a refused batch is kept and tried again later, a gap is declared at once" 
     try testing.expectEqual(Effect{ .rewind = 4 }, sender.reportsAnswered(1, 0, gap));
     try testing.expectEqual(Sender.Step.reports, sender.next(2, 1));
     try testing.expectEqual(Effect{ .rewind = 4 }, sender.reportsAnswered(2, 0, gap));
-    try testing.expectEqual(std.meta.Tag(Sender.Step).wait_until_ms, std.meta.activeTag(sender.next(3, 1)));
+    try testing.expectEqual(
+        std.meta.Tag(Sender.Step).wait_until_ms,
+        std.meta.activeTag(sender.next(3, 1)),
+    );
 }
 
 test "a revoked edge says nothing more" {

@@ -1,5 +1,5 @@
-//! Messages of the uplink, version 1 (packages/proto/UPLINK.md): what is signed, bodies of requests, answers. Golden
-//! vectors: packages/proto/vectors/uplink-v1.json.
+//! Messages of the uplink, version 1 (packages/proto/UPLINK.md): what is signed, bodies of
+//! requests, answers. Golden vectors: packages/proto/vectors/uplink-v1.json.
 
 const std = @import("std");
 const base = @import("base");
@@ -113,8 +113,17 @@ pub fn encode(message: anytype, buffer: *[body_size_max]u8) []const u8 {
 }
 
 /// Reads an answer; unknown fields are of a newer API and ignored.
-pub fn parse(comptime T: type, arena: std.mem.Allocator, text: []const u8) error{ Malformed, OutOfMemory }!T {
-    return std.json.parseFromSliceLeaky(T, arena, text, .{ .ignore_unknown_fields = true }) catch |err| switch (err) {
+pub fn parse(
+    comptime T: type,
+    arena: std.mem.Allocator,
+    text: []const u8,
+) error{ Malformed, OutOfMemory }!T {
+    return std.json.parseFromSliceLeaky(
+        T,
+        arena,
+        text,
+        .{ .ignore_unknown_fields = true },
+    ) catch |err| switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         else => error.Malformed,
     };

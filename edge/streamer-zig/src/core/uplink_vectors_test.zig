@@ -1,4 +1,5 @@
-//! The golden vectors of packages/proto/vectors/uplink-v1.json, read by the TypeScript tests as well.
+//! The golden vectors of packages/proto/vectors/uplink-v1.json, read by the TypeScript tests as
+//! well.
 
 const std = @import("std");
 const base = @import("base");
@@ -29,7 +30,9 @@ const Vectors = struct {
 };
 
 fn load() !std.json.Parsed(Vectors) {
-    const parsed = try std.json.parseFromSlice(Vectors, testing.allocator, @embedFile("uplink_vectors_json"), .{
+    const parsed = try std.json.parseFromSlice(Vectors, testing.allocator, @embedFile(
+        "uplink_vectors_json",
+    ), .{
         .ignore_unknown_fields = true,
     });
     try testing.expectEqual(1, parsed.value.version);
@@ -43,13 +46,20 @@ test "requests are signed like the golden ones" {
     var seed: [32]u8 = undefined;
     _ = try std.fmt.hexToBytes(&seed, vectors.edgeKey.seedHex);
     const key = try Ed25519.KeyPair.generateDeterministic(seed);
-    try testing.expectEqualStrings(vectors.edgeKey.publicKey, &uplink_message.keyText(key.public_key.toBytes()));
+    try testing.expectEqualStrings(
+        vectors.edgeKey.publicKey,
+        &uplink_message.keyText(key.public_key.toBytes()),
+    );
     try testing.expect(vectors.requests.len >= 4);
     for (vectors.requests) |request| {
         const facts: uplink_message.Facts = .{
             .method = request.method,
             .path = request.path,
-            .edge_id = if (std.mem.eql(u8, request.edgeId, "-")) null else try .parse(request.edgeId),
+            .edge_id = if (std.mem.eql(
+                u8,
+                request.edgeId,
+                "-",
+            )) null else try .parse(request.edgeId),
             .boot_epoch = request.bootEpoch,
             .counter = request.counter,
             .body = request.body,
@@ -74,9 +84,16 @@ test "states get the verdict of the golden ones" {
         var arena: std.heap.ArenaAllocator = .init(testing.allocator);
         defer arena.deinit();
         const text = try std.json.Stringify.valueAlloc(arena.allocator(), state.envelope, .{});
-        const verdict: []const u8 = if (desired_state.accept(arena.allocator(), text, expected)) |accepted| blk: {
+        const verdict: []const u8 = if (desired_state.accept(
+            arena.allocator(),
+            text,
+            expected,
+        )) |accepted| blk: {
             try testing.expectEqual(1, accepted.devices.len);
-            try testing.expectEqualStrings("demo/disk.raw", accepted.vdisks[0].versions[0].diskPath);
+            try testing.expectEqualStrings(
+                "demo/disk.raw",
+                accepted.vdisks[0].versions[0].diskPath,
+            );
             break :blk "accepted";
         } else |err| switch (err) {
             error.SignatureInvalid => "signature_invalid",
@@ -94,7 +111,11 @@ test "only a higher pair is taken" {
     defer parsed.deinit();
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
-    const text = try std.json.Stringify.valueAlloc(arena.allocator(), parsed.value.states[0].envelope, .{});
+    const text = try std.json.Stringify.valueAlloc(
+        arena.allocator(),
+        parsed.value.states[0].envelope,
+        .{},
+    );
     const key = try uplink_message.parseKey(parsed.value.organizationKey.publicKey);
     // The golden state is (1, 6).
     const cases = [_]struct { above: desired_state.Pair, taken: bool }{

@@ -1,4 +1,5 @@
-//! Prints a boot that is over: a table of its phases, or one line of JSON with the fields of the report.
+//! Prints a boot that is over: a table of its phases, or one line of JSON with the fields of the
+//! report.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,7 +21,9 @@ pub fn writeTable(writer: *Writer, boot: *const Boot) Writer.Error!void {
     if (boot.isSimulated()) try writer.writeAll("  simulated");
     try writer.writeAll("  ");
     try writeOutcome(writer, boot);
-    try writer.writeAll("\n  phase         begin ms   length ms   bytes in    bytes out  packets in/out  retries  missing  reads\n");
+    try writer.writeAll(
+        "\n  phase         begin ms   length ms   bytes in    bytes out  packets in/out  retries  missing  reads\n",
+    );
     for (std.enums.values(Phase)) |phase| {
         const record = boot.record(phase) orelse continue;
         const traffic = &record.traffic;
@@ -41,7 +44,10 @@ pub fn writeTable(writer: *Writer, boot: *const Boot) Writer.Error!void {
 
 fn writeOutcome(writer: *Writer, boot: *const Boot) Writer.Error!void {
     switch (boot.outcome.?) {
-        .ready => try writer.print("ready after {d:.3} s", .{@as(f64, @floatFromInt(boot.last_us)) / 1e6}),
+        .ready => try writer.print(
+            "ready after {d:.3} s",
+            .{@as(f64, @floatFromInt(boot.last_us)) / 1e6},
+        ),
         .superseded => try writer.writeAll("superseded: the device started again"),
         .silent => |phase| try writer.print("silent in {t}", .{phase}),
         .failed => |*failure| {

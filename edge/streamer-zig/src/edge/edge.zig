@@ -1,4 +1,5 @@
-//! One running edge: what it keeps on disk, its boots, its packet loop, and the uplink if it is enrolled.
+//! One running edge: what it keeps on disk, its boots, its packet loop, and the uplink if it is
+//! enrolled.
 
 const std = @import("std");
 const base = @import("base");
@@ -35,11 +36,17 @@ pub const Edge = struct {
     /// Runs a prepared edge until TERM or INT; returns the exit code.
     pub fn run(edge: *Edge) u8 {
         if (edge.worker) |worker| worker.start() catch
-            return edge.terminal.complain("The uplink's threads cannot be started on this system.", .{});
+            return edge.terminal.complain(
+                "The uplink's threads cannot be started on this system.",
+                .{},
+            );
         edge.announce();
         edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
             edge.finish();
-            return edge.terminal.complain("The system refused to wait for packets; the edge ends.", .{});
+            return edge.terminal.complain(
+                "The system refused to wait for packets; the edge ends.",
+                .{},
+            );
         };
         edge.finish();
         return 0;
@@ -115,8 +122,14 @@ pub const Edge = struct {
                 size.have,
                 size.want,
             }),
-            .full => host.speak.line("A version cannot be served: more versions are in use than this edge can keep open.", .{}),
-            .not_described => host.speak.line("A device is to boot a version that its desired state does not describe.", .{}),
+            .full => host.speak.line(
+                "A version cannot be served: more versions are in use than this edge can keep open.",
+                .{},
+            ),
+            .not_described => host.speak.line(
+                "A device is to boot a version that its desired state does not describe.",
+                .{},
+            ),
         }
     }
 
@@ -129,7 +142,8 @@ pub const Edge = struct {
         edge.leases_saved = leases.change_count;
     }
 
-    /// In order: nothing more is taken in, what was counted is on disk, the lock goes with the process.
+    /// In order: nothing more is taken in, what was counted is on disk, the lock goes with the
+    /// process.
     fn finish(edge: *Edge) void {
         const now_us = host.sys.monotonicUs();
         edge.boots.tick(now_us);

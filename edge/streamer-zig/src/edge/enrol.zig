@@ -23,19 +23,32 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     return 0;
 }
 
-fn enrol(init: std.process.Init, arguments: []const [:0]const u8, complaint: *Complaint) Error!host.data_dir.Identity {
+fn enrol(
+    init: std.process.Init,
+    arguments: []const [:0]const u8,
+    complaint: *Complaint,
+) Error!host.data_dir.Identity {
     const options = try options_module.parseEnrol(arguments, complaint);
     const arena = init.arena.allocator();
     var data = try start.openData(init.io, options.data, complaint);
     defer data.close();
     if (data.identity(arena)) |existing|
-        return complaint.set("{s} already belongs to edge {f} of {s}; choose another --data.", .{ options.data, existing.edgeId, existing.url })
+        return complaint.set(
+            "{s} already belongs to edge {f} of {s}; choose another --data.",
+            .{ options.data, existing.edgeId, existing.url },
+        )
     else |err| switch (err) {
         error.Missing => {},
-        error.NotReadable, error.Damaged => return complaint.set("{s}/identity.json cannot be read; choose another --data.", .{options.data}),
+        error.NotReadable, error.Damaged => return complaint.set(
+            "{s}/identity.json cannot be read; choose another --data.",
+            .{options.data},
+        ),
     }
     // Kept when the answer is lost: the same token with the same key gets the same identity again.
-    const seed = data.secret("edge.key") catch return complaint.set("{s}/edge.key cannot be read or written.", .{options.data});
+    const seed = data.secret("edge.key") catch return complaint.set(
+        "{s}/edge.key cannot be read or written.",
+        .{options.data},
+    );
     const key = std.crypto.sign.Ed25519.KeyPair.generateDeterministic(seed) catch
         return complaint.set("{s}/edge.key is not a key; remove it.", .{options.data});
     const answer = try ask(init, &options, key, complaint);
@@ -49,7 +62,10 @@ fn enrol(init: std.process.Init, arguments: []const [:0]const u8, complaint: *Co
         .signingKeyId = answer.signingKey.id,
         .signingKey = answer.signingKey.publicKey,
     };
-    data.writeIdentity(identity) catch return complaint.set("{s}/identity.json cannot be written.", .{options.data});
+    data.writeIdentity(identity) catch return complaint.set(
+        "{s}/identity.json cannot be written.",
+        .{options.data},
+    );
     return identity;
 }
 
@@ -78,26 +94,55 @@ fn ask(
         .hostname = hostName(),
     }, body);
     const buffer = try arena.alloc(u8, uplink_message.body_size_max);
-    const result = client.request(.POST, "/edge/v1/enrol", text, host.UplinkWorker.request_timeout_ms, buffer);
+    const result = client.request(
+        .POST,
+        "/edge/v1/enrol",
+        text,
+        host.UplinkWorker.request_timeout_ms,
+        buffer,
+    );
     switch (host.uplink_client.meaning(arena, result)) {
         .ok => {},
-        .nothing => return complaint.set("The control plane at {s} does not answer; check --url and try again.", .{options.url}),
+        .nothing => return complaint.set(
+            "The control plane at {s} does not answer; check --url and try again.",
+            .{options.url},
+        ),
         .refused => |refused| return complain(refused.code, refused.status, options.url, complaint),
     }
     const answered = (result catch unreachable).body;
     const answer = uplink_message.parse(uplink_message.EnrolAnswer, arena, answered) catch
-        return complaint.set("What answers at {s} is not a control plane of Bootfarm.", .{options.url});
+        return complaint.set(
+            "What answers at {s} is not a control plane of Bootfarm.",
+            .{options.url},
+        );
     _ = uplink_message.parseKey(answer.signingKey.publicKey) catch
-        return complaint.set("The control plane at {s} sent a signing key that is none.", .{options.url});
+        return complaint.set(
+            "The control plane at {s} sent a signing key that is none.",
+            .{options.url},
+        );
     return answer;
 }
 
-fn complain(code: core.uplink.Code, status: u16, url: []const u8, complaint: *Complaint) error{Wrong} {
+fn complain(
+    code: core.uplink.Code,
+    status: u16,
+    url: []const u8,
+    complaint: *Complaint,
+) error{Wrong} {
     return switch (code) {
-        .join_token_unknown => complaint.set("The join token is wrong: the control plane at {s} does not know it.", .{url}),
-        .join_token_used => complaint.set("The join token was already used by another edge; make a new one.", .{}),
+        .join_token_unknown => complaint.set(
+            "The join token is wrong: the control plane at {s} does not know it.",
+            .{url},
+        ),
+        .join_token_used => complaint.set(
+            "The join token was already used by another edge; make a new one.",
+            .{},
+        ),
         .join_token_expired => complaint.set("The join token has expired; make a new one.", .{}),
-        else => complaint.set("The control plane at {s} refused the enrolment: {t} ({d}).", .{ url, code, status }),
+        else => complaint.set(
+            "The control plane at {s} refused the enrolment: {t} ({d}).",
+            .{ url, code, status },
+        ),
     };
 }
 

@@ -12,19 +12,33 @@ pub fn main(init: std.process.Init) !u8 {
     const arguments = try init.minimal.args.toSlice(init.arena.allocator());
     var terminal: Terminal = .{};
     const rest = arguments[@min(1, arguments.len)..];
-    for (rest) |argument| if (std.mem.eql(u8, argument, "--help") or std.mem.eql(u8, argument, "-h")) {
+    for (rest) |argument| if (std.mem.eql(
+        u8,
+        argument,
+        "--help",
+    ) or std.mem.eql(u8, argument, "-h")) {
         terminal.out(help.text);
         return 0;
     };
     if (rest.len == 0)
-        return terminal.complain("Say what to do: serve, enrol, initramfs or version; see bootfarm-edge --help.", .{});
+        return terminal.complain(
+            "Say what to do: serve, enrol, initramfs or version; see bootfarm-edge --help.",
+            .{},
+        );
     const command = rest[0];
     if (std.mem.eql(u8, command, "serve")) return serve.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "enrol")) return enrol.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "initramfs")) return initramfs_command.run(init, rest[1..], &terminal);
+    if (std.mem.eql(u8, command, "initramfs")) return initramfs_command.run(
+        init,
+        rest[1..],
+        &terminal,
+    );
     if (std.mem.eql(u8, command, "version") or std.mem.eql(u8, command, "--version")) {
         terminal.out(base.version ++ "\n");
         return 0;
     }
-    return terminal.complain("There is no command '{s}': say serve, enrol, initramfs or version; see bootfarm-edge --help.", .{command});
+    return terminal.complain(
+        "There is no command '{s}': say serve, enrol, initramfs or version; see bootfarm-edge --help.",
+        .{command},
+    );
 }

@@ -30,7 +30,11 @@ pub const Complaint = struct {
     buffer: [512]u8 = undefined,
     size: usize = 0,
 
-    pub fn set(complaint: *Complaint, comptime format: []const u8, arguments: anytype) error{Wrong} {
+    pub fn set(
+        complaint: *Complaint,
+        comptime format: []const u8,
+        arguments: anytype,
+    ) error{Wrong} {
         var writer: std.Io.Writer = .fixed(&complaint.buffer);
         // A sentence that is too long is cut.
         writer.print(format, arguments) catch {};
@@ -55,7 +59,10 @@ const Arguments = struct {
         const argument = arguments.rest[0];
         arguments.rest = arguments.rest[1..];
         if (!std.mem.startsWith(u8, argument, "--"))
-            return arguments.complaint.set("'{s}' is not an option; see bootfarm-edge --help.", .{argument});
+            return arguments.complaint.set(
+                "'{s}' is not an option; see bootfarm-edge --help.",
+                .{argument},
+            );
         if (std.mem.findScalar(u8, argument, '=')) |at|
             return .{ .name = argument[0..at], .value = argument[at + 1 ..] };
         return .{ .name = argument, .value = null };
@@ -94,7 +101,10 @@ pub fn parseServe(rest: []const [:0]const u8, complaint: *Complaint) Error!Serve
     var serve: Serve = .{};
     while (try arguments.next()) |argument| {
         const option = std.meta.stringToEnum(ServeOption, argument.name) orelse
-            return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{argument.name});
+            return complaint.set(
+                "There is no option {s}; see bootfarm-edge --help.",
+                .{argument.name},
+            );
         if (option == .@"--json") {
             serve.json = true;
             continue;
@@ -106,7 +116,12 @@ pub fn parseServe(rest: []const [:0]const u8, complaint: *Complaint) Error!Serve
     return serve;
 }
 
-fn setServe(serve: *Serve, option: ServeOption, text: []const u8, complaint: *Complaint) Error!void {
+fn setServe(
+    serve: *Serve,
+    option: ServeOption,
+    text: []const u8,
+    complaint: *Complaint,
+) Error!void {
     const name = @tagName(option);
     switch (option) {
         .@"--vdisk" => serve.vdisk = text,
@@ -114,7 +129,10 @@ fn setServe(serve: *Serve, option: ServeOption, text: []const u8, complaint: *Co
         .@"--initrd" => serve.initrd = text,
         .@"--cmdline" => serve.cmdline = text,
         .@"--listen" => serve.listen = base.Ip4.parse(text) catch
-            return complaint.set("--listen needs an IPv4 address of this machine, and '{s}' is none.", .{text}),
+            return complaint.set(
+                "--listen needs an IPv4 address of this machine, and '{s}' is none.",
+                .{text},
+            ),
         .@"--dhcp" => serve.dhcp = std.meta.stringToEnum(core.DhcpService.Mode, text) orelse
             return complaint.set("--dhcp is proxy, server or off, not '{s}'.", .{text}),
         .@"--dhcp-pool" => serve.pool = try parsePool(text, complaint),
@@ -127,40 +145,67 @@ fn setServe(serve: *Serve, option: ServeOption, text: []const u8, complaint: *Co
         .@"--data" => serve.data = text,
         .@"--store" => serve.store = text,
         .@"--wol-target" => serve.wol_target = base.Endpoint.parse(text) catch
-            return complaint.set("--wol-target is IP:PORT, for example 255.255.255.255:9, not '{s}'.", .{text}),
+            return complaint.set(
+                "--wol-target is IP:PORT, for example 255.255.255.255:9, not '{s}'.",
+                .{text},
+            ),
         .@"--json" => unreachable,
     }
 }
 
 fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
     const listen = serve.listen orelse
-        return complaint.set("serve needs --listen IP, the address of this machine that devices reach.", .{});
+        return complaint.set(
+            "serve needs --listen IP, the address of this machine that devices reach.",
+            .{},
+        );
     if (!listen.isUnicast())
-        return complaint.set("--listen needs one address of this machine, and {f} is none.", .{listen});
+        return complaint.set(
+            "--listen needs one address of this machine, and {f} is none.",
+            .{listen},
+        );
     if (serve.vdisk == null and serve.data == null)
-        return complaint.set("serve needs --vdisk FILE to work alone, or --data DIR of an enrolled edge.", .{});
+        return complaint.set(
+            "serve needs --vdisk FILE to work alone, or --data DIR of an enrolled edge.",
+            .{},
+        );
     if (serve.vdisk == null and (serve.kernel != null or serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--kernel, --initrd and --cmdline go with --vdisk.", .{});
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--initrd and --cmdline go with --kernel.", .{});
     if (!core.boot_policy.isCommandLine(serve.cmdline))
-        return complaint.set("--cmdline is one line of at most 1024 printable ASCII characters.", .{});
+        return complaint.set(
+            "--cmdline is one line of at most 1024 printable ASCII characters.",
+            .{},
+        );
     if (serve.dhcp == .server and serve.pool == null)
         return complaint.set("--dhcp server needs --dhcp-pool FIRST-LAST.", .{});
 }
 
 fn parsePool(text: []const u8, complaint: *Complaint) Error!Serve.Pool {
     const first, const last = std.mem.cutScalar(u8, text, '-') orelse
-        return complaint.set("--dhcp-pool is FIRST-LAST, for example 10.0.0.100-10.0.0.199, not '{s}'.", .{text});
+        return complaint.set(
+            "--dhcp-pool is FIRST-LAST, for example 10.0.0.100-10.0.0.199, not '{s}'.",
+            .{text},
+        );
     return .{
-        .first = base.Ip4.parse(first) catch return complaint.set("--dhcp-pool: '{s}' is not an IPv4 address.", .{first}),
-        .last = base.Ip4.parse(last) catch return complaint.set("--dhcp-pool: '{s}' is not an IPv4 address.", .{last}),
+        .first = base.Ip4.parse(first) catch return complaint.set(
+            "--dhcp-pool: '{s}' is not an IPv4 address.",
+            .{first},
+        ),
+        .last = base.Ip4.parse(last) catch return complaint.set(
+            "--dhcp-pool: '{s}' is not an IPv4 address.",
+            .{last},
+        ),
     };
 }
 
 fn parsePort(name: []const u8, text: []const u8, complaint: *Complaint) Error!u16 {
     const port = std.fmt.parseInt(u16, text, 10) catch 0;
-    if (port == 0) return complaint.set("{s} is a port from 1 to 65535, not '{s}'.", .{ name, text });
+    if (port == 0) return complaint.set(
+        "{s} is a port from 1 to 65535, not '{s}'.",
+        .{ name, text },
+    );
     return port;
 }
 
@@ -173,7 +218,10 @@ pub fn parseEnrol(rest: []const [:0]const u8, complaint: *Complaint) Error!Enrol
     var data: ?[]const u8 = null;
     while (try arguments.next()) |argument| {
         const option = std.meta.stringToEnum(EnrolOption, argument.name) orelse
-            return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{argument.name});
+            return complaint.set(
+                "There is no option {s}; see bootfarm-edge --help.",
+                .{argument.name},
+            );
         const text = try arguments.value(argument.name, argument.value);
         switch (option) {
             .@"--url" => url = std.mem.trimEnd(u8, text, "/"),
@@ -183,11 +231,24 @@ pub fn parseEnrol(rest: []const [:0]const u8, complaint: *Complaint) Error!Enrol
     }
     const enrol: Enrol = .{
         .url = url orelse return complaint.set("enrol needs --url URL of the control plane.", .{}),
-        .token = token orelse return complaint.set("enrol needs --token T, the join token of this edge's site.", .{}),
-        .data = data orelse return complaint.set("enrol needs --data DIR, where this edge keeps its state.", .{}),
+        .token = token orelse return complaint.set(
+            "enrol needs --token T, the join token of this edge's site.",
+            .{},
+        ),
+        .data = data orelse return complaint.set(
+            "enrol needs --data DIR, where this edge keeps its state.",
+            .{},
+        ),
     };
-    if (!std.mem.startsWith(u8, enrol.url, "http://") and !std.mem.startsWith(u8, enrol.url, "https://"))
-        return complaint.set("--url begins with http:// or https://, and '{s}' does not.", .{enrol.url});
+    if (!std.mem.startsWith(u8, enrol.url, "http://") and !std.mem.startsWith(
+        u8,
+        enrol.url,
+        "https://",
+    ))
+        return complaint.set(
+            "--url begins with http:// or https://, and '{s}' does not.",
+            .{enrol.url},
+        );
     if (enrol.token.len == 0 or enrol.token.len > core.uplink_message.join_token_size_max)
         return complaint.set("--token is not a join token.", .{});
     return enrol;

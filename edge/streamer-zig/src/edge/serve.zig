@@ -1,4 +1,5 @@
-//! `bootfarm-edge serve`: opens everything or says what it cannot have, then runs until it is told to end.
+//! `bootfarm-edge serve`: opens everything or says what it cannot have, then runs until it is told
+//! to end.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,6 +23,7 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
         error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
     };
     const code = edge.run();
-    // The uplink's threads wait for answers that may take half a minute; everything that counts is on disk.
+    // The uplink's threads wait for answers that may take half a minute; everything that counts is
+    // on disk.
     std.process.exit(code);
 }

@@ -1,4 +1,5 @@
-//! The start of `serve`, step by step. Each step that cannot be done leaves one sentence for a person.
+//! The start of `serve`, step by step. Each step that cannot be done leaves one sentence for a
+//! person.
 
 const std = @import("std");
 const base = @import("base");
@@ -38,7 +39,10 @@ fn findInterface(edge: *const Edge, complaint: *Complaint) Error!?host.sockets.I
     if (host.sockets.isLoopback(listen)) return null;
     const found = host.sockets.interfaceOf(listen) catch
         return complaint.set("The addresses of this machine cannot be read.", .{});
-    return found orelse complaint.set("{f} is not an address of this machine; --listen needs one that is.", .{listen});
+    return found orelse complaint.set(
+        "{f} is not an address of this machine; --listen needs one that is.",
+        .{listen},
+    );
 }
 
 fn prepareStandalone(edge: *Edge, complaint: *Complaint) Error!void {
@@ -64,7 +68,8 @@ fn openFile(path: []const u8, kind: store.store_file.Kind, complaint: *Complaint
         complaint.set("{s} {s}.", .{ path, store.store_file.sentence(problem, kind) });
 }
 
-/// The same file in the same state has the same id at every start, so that devices can go on after a restart.
+/// The same file in the same state has the same id at every start, so that devices can go on after
+/// a restart.
 fn standaloneId(path: []const u8, disk: *const StoreFile) base.Uuid {
     var hash: std.crypto.hash.sha2.Sha256 = .init(.{});
     hash.update(path);
@@ -77,10 +82,23 @@ fn standaloneId(path: []const u8, disk: *const StoreFile) base.Uuid {
 
 fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
     const path = edge.options.boot_files orelse return;
-    edge.files = host.BootFiles.load(edge.init.arena.allocator(), edge.init.io, path) catch |err| return switch (err) {
-        error.DirectoryNotReadable => complaint.set("The directory of boot programs {s} cannot be read.", .{path}),
-        error.FileNotReadable => complaint.set("A boot program in {s} cannot be read, or is larger than 64 MiB.", .{path}),
-        error.TooManyFiles => complaint.set("There are more than {d} boot programs in {s}.", .{ host.BootFiles.count_max, path }),
+    edge.files = host.BootFiles.load(
+        edge.init.arena.allocator(),
+        edge.init.io,
+        path,
+    ) catch |err| return switch (err) {
+        error.DirectoryNotReadable => complaint.set(
+            "The directory of boot programs {s} cannot be read.",
+            .{path},
+        ),
+        error.FileNotReadable => complaint.set(
+            "A boot program in {s} cannot be read, or is larger than 64 MiB.",
+            .{path},
+        ),
+        error.TooManyFiles => complaint.set(
+            "There are more than {d} boot programs in {s}.",
+            .{ host.BootFiles.count_max, path },
+        ),
         error.OutOfMemory => error.OutOfMemory,
     };
 }
@@ -95,19 +113,29 @@ fn prepareData(edge: *Edge, complaint: *Complaint) Error![32]u8 {
     edge.journal = host.BootJournal.open(data.dir.handle) catch
         return complaint.set("The data directory {s} cannot be written.", .{path});
     return data.secret("stream.key") catch |err| switch (err) {
-        error.Damaged => complaint.set("{s}/stream.key is damaged; remove it, and devices that run have to start again.", .{path}),
+        error.Damaged => complaint.set(
+            "{s}/stream.key is damaged; remove it, and devices that run have to start again.",
+            .{path},
+        ),
         else => complaint.set("{s}/stream.key cannot be read or written.", .{path}),
     };
 }
 
 pub fn openData(io: std.Io, path: []const u8, complaint: *Complaint) Error!host.DataDir {
     return host.DataDir.open(io, path) catch |err| switch (err) {
-        error.NotUsable => complaint.set("The data directory {s} cannot be made or written.", .{path}),
+        error.NotUsable => complaint.set(
+            "The data directory {s} cannot be made or written.",
+            .{path},
+        ),
         error.Locked => complaint.set("Another edge already uses the data directory {s}.", .{path}),
     };
 }
 
-fn openSockets(edge: *Edge, interface: ?*const host.sockets.Interface, complaint: *Complaint) Error!host.EdgeSockets {
+fn openSockets(
+    edge: *Edge,
+    interface: ?*const host.sockets.Interface,
+    complaint: *Complaint,
+) Error!host.EdgeSockets {
     const options = &edge.options;
     var problem: host.EdgeSockets.Problem = undefined;
     return host.EdgeSockets.open(
@@ -123,7 +151,11 @@ fn openSockets(edge: *Edge, interface: ?*const host.sockets.Interface, complaint
     };
 }
 
-fn complainOfSocket(listen: base.Ip4, problem: host.EdgeSockets.Problem, complaint: *Complaint) Error {
+fn complainOfSocket(
+    listen: base.Ip4,
+    problem: host.EdgeSockets.Problem,
+    complaint: *Complaint,
+) Error {
     const option = switch (problem.what) {
         .dhcp => "--dhcp-port",
         .pxe => "--pxe-port",
@@ -144,8 +176,14 @@ fn complainOfSocket(listen: base.Ip4, problem: host.EdgeSockets.Problem, complai
             problem.what,
             option,
         }),
-        error.AddressNotHere => complaint.set("{f} is not an address of this machine; --listen needs one that is.", .{listen}),
-        error.SystemCallFailed => complaint.set("Port {d} ({t}) of {f} cannot be opened.", .{ problem.port, problem.what, listen }),
+        error.AddressNotHere => complaint.set(
+            "{f} is not an address of this machine; --listen needs one that is.",
+            .{listen},
+        ),
+        error.SystemCallFailed => complaint.set(
+            "Port {d} ({t}) of {f} cannot be opened.",
+            .{ problem.port, problem.what, listen },
+        ),
     };
 }
 
@@ -157,7 +195,11 @@ fn prepareLoop(
     complaint: *Complaint,
 ) Error!void {
     const options = &edge.options;
-    var keys: core.StreamServer.Keys = .{ .cookie = undefined, .session = undefined, .resumption = stream_key };
+    var keys: core.StreamServer.Keys = .{
+        .cookie = undefined,
+        .session = undefined,
+        .resumption = stream_key,
+    };
     host.sys.random(&keys.cookie);
     host.sys.random(&keys.session);
     edge.loop = host.EdgeLoop.init(edge.gpa, open, &edge.boots, &edge.files, .{
@@ -178,8 +220,14 @@ fn prepareLoop(
         .wol_target = options.wol_target,
     }) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.BadPool => complaint.set("--dhcp-pool is FIRST-LAST with at most {d} addresses, the first one below the last.", .{core.DhcpLeases.pool_size_max}),
-        error.SystemCallFailed => complaint.set("The system refused what the packet loop needs.", .{}),
+        error.BadPool => complaint.set(
+            "--dhcp-pool is FIRST-LAST with at most {d} addresses, the first one below the last.",
+            .{core.DhcpLeases.pool_size_max},
+        ),
+        error.SystemCallFailed => complaint.set(
+            "The system refused what the packet loop needs.",
+            .{},
+        ),
     };
     const data = if (edge.data) |*data| data else return;
     const dhcp = if (edge.loop.dhcp) |*dhcp| dhcp else return;
@@ -198,17 +246,35 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     const path = edge.options.data.?;
     const data = &edge.data.?;
     const identity = data.identity(arena) catch |err| return switch (err) {
-        error.Missing => complaint.set("{s} is not the data directory of an enrolled edge; run bootfarm-edge enrol first, or give --vdisk.", .{path}),
-        error.NotReadable, error.Damaged => complaint.set("{s}/identity.json cannot be read; enrol this edge again into another data directory.", .{path}),
+        error.Missing => complaint.set(
+            "{s} is not the data directory of an enrolled edge; run bootfarm-edge enrol first, or give --vdisk.",
+            .{path},
+        ),
+        error.NotReadable, error.Damaged => complaint.set(
+            "{s}/identity.json cannot be read; enrol this edge again into another data directory.",
+            .{path},
+        ),
     };
     const signing_key = core.uplink_message.parseKey(identity.signingKey) catch
-        return complaint.set("{s}/identity.json holds no signing key; enrol this edge again into another data directory.", .{path});
+        return complaint.set(
+            "{s}/identity.json holds no signing key; enrol this edge again into another data directory.",
+            .{path},
+        );
     const seed = data.secret("edge.key") catch
-        return complaint.set("{s}/edge.key cannot be read; enrol this edge again into another data directory.", .{path});
+        return complaint.set(
+            "{s}/edge.key cannot be read; enrol this edge again into another data directory.",
+            .{path},
+        );
     const key = std.crypto.sign.Ed25519.KeyPair.generateDeterministic(seed) catch
-        return complaint.set("{s}/edge.key is not a key; enrol this edge again into another data directory.", .{path});
+        return complaint.set(
+            "{s}/edge.key is not a key; enrol this edge again into another data directory.",
+            .{path},
+        );
     edge.epoch = data.nextEpoch(arena) catch |err| return switch (err) {
-        error.Damaged => complaint.set("{s}/epoch is damaged; write into it a number higher than every start of this edge.", .{path}),
+        error.Damaged => complaint.set(
+            "{s}/epoch is damaged; write into it a number higher than every start of this edge.",
+            .{path},
+        ),
         else => complaint.set("{s}/epoch cannot be read or written.", .{path}),
     };
     try openLog(edge, complaint);
@@ -216,7 +282,12 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     edge.power_on_file = host.PowerOnFile.open(data.dir.handle, &edge.power_ons) catch
         return complaint.set("{s}/power-ons cannot be read or written.", .{path});
     const link = try edge.gpa.create(host.UplinkLink);
-    link.* = .{ .io = edge.init.io, .gpa = edge.gpa, .started_us = edge.started_us, .wake_fd = edge.loop.wake_fd };
+    link.* = .{
+        .io = edge.init.io,
+        .gpa = edge.gpa,
+        .started_us = edge.started_us,
+        .wake_fd = edge.loop.wake_fd,
+    };
     edge.link = link;
     const worker = try edge.gpa.create(host.UplinkWorker);
     worker.* = .{
@@ -241,10 +312,21 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
     const path = edge.options.data.?;
     const dir = edge.data.?.subDir("reports") catch
         return complaint.set("{s}/reports cannot be made or read.", .{path});
-    edge.log = host.ReportLog.open(edge.init.io, edge.gpa, dir, .{ .epoch = edge.epoch }) catch |err| return switch (err) {
+    edge.log = host.ReportLog.open(
+        edge.init.io,
+        edge.gpa,
+        dir,
+        .{ .epoch = edge.epoch },
+    ) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.LogUnreadable => complaint.set("The report log in {s}/reports cannot be read.", .{path}),
-        error.LogFromTheFuture => complaint.set("The report log in {s}/reports is of later starts than {s}/epoch says.", .{ path, path }),
+        error.LogUnreadable => complaint.set(
+            "The report log in {s}/reports cannot be read.",
+            .{path},
+        ),
+        error.LogFromTheFuture => complaint.set(
+            "The report log in {s}/reports is of later starts than {s}/epoch says.",
+            .{ path, path },
+        ),
     };
     edge.boots.log = &edge.log.?;
 }
@@ -266,14 +348,24 @@ fn loadState(edge: *Edge, expected: core.desired_state.Expected) Error!void {
     const envelope = edge.data.?.read(arena, "state.json") catch |err| switch (err) {
         error.Missing => return,
         error.NotReadable => {
-            host.speak.line("The desired state on disk cannot be read; nothing boots until the control plane sends it.", .{});
+            host.speak.line(
+                "The desired state on disk cannot be read; nothing boots until the control plane sends it.",
+                .{},
+            );
             return;
         },
     };
-    const box = host.StateBox.create(edge.gpa, envelope, expected) catch |refusal| switch (refusal) {
+    const box = host.StateBox.create(
+        edge.gpa,
+        envelope,
+        expected,
+    ) catch |refusal| switch (refusal) {
         error.OutOfMemory => return error.OutOfMemory,
         else => |other| {
-            host.speak.line("The desired state on disk was refused: {s}.", .{core.desired_state.sentence(other)});
+            host.speak.line(
+                "The desired state on disk was refused: {s}.",
+                .{core.desired_state.sentence(other)},
+            );
             return;
         },
     };

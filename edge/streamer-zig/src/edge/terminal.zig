@@ -1,4 +1,5 @@
-//! Where this program speaks: results on standard output, everything else on standard error, each line in one write.
+//! Where this program speaks: results on standard output, everything else on standard error, each
+//! line in one write.
 
 const std = @import("std");
 const host = @import("host");

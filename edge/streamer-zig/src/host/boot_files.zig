@@ -1,5 +1,5 @@
-//! The boot programs that this edge publishes: every regular file directly in one directory, read at start. A request
-//! names one of them or nothing; no path of a device is ever opened.
+//! The boot programs that this edge publishes: every regular file directly in one directory, read
+//! at start. A request names one of them or nothing; no path of a device is ever opened.
 
 const std = @import("std");
 const core = @import("core");
@@ -20,9 +20,14 @@ pub const BootFiles = struct {
 
     pub const none: BootFiles = .{};
 
-    /// Everything lives in `arena`. What cannot be asked for (other kinds of files, long names) is left out.
+    /// Everything lives in `arena`. What cannot be asked for (other kinds of files, long names) is
+    /// left out.
     pub fn load(arena: std.mem.Allocator, io: Io, path: []const u8) LoadError!BootFiles {
-        const dir = Io.Dir.cwd().openDir(io, path, .{ .iterate = true }) catch return error.DirectoryNotReadable;
+        const dir = Io.Dir.cwd().openDir(
+            io,
+            path,
+            .{ .iterate = true },
+        ) catch return error.DirectoryNotReadable;
         defer dir.close(io);
         var files: BootFiles = .{};
         var iterator = dir.iterate();
@@ -31,9 +36,17 @@ pub const BootFiles = struct {
             const stat = dir.statFile(io, entry.name, .{}) catch continue;
             if (stat.kind != .file) continue;
             if (files.names.items.len == count_max) return error.TooManyFiles;
-            const bytes = dir.readFileAlloc(io, entry.name, arena, .limited(file_size_max)) catch return error.FileNotReadable;
+            const bytes = dir.readFileAlloc(
+                io,
+                entry.name,
+                arena,
+                .limited(file_size_max),
+            ) catch return error.FileNotReadable;
             const name = try arena.dupe(u8, entry.name);
-            try files.tftp.append(arena, .{ .name = name, .size = bytes.len, .id = @intCast(files.names.items.len) });
+            try files.tftp.append(
+                arena,
+                .{ .name = name, .size = bytes.len, .id = @intCast(files.names.items.len) },
+            );
             try files.names.append(arena, name);
             try files.contents.append(arena, bytes);
         }
@@ -77,5 +90,8 @@ test "regular files with plain names are published, nothing else" {
     try testing.expectEqualStrings("nbp", files.find("undionly.kpxe").?);
     try testing.expectEqual(null, files.find("dir"));
     try testing.expectEqual(0, files.tftp.items[0].id);
-    try testing.expectError(error.DirectoryNotReadable, BootFiles.load(arena.allocator(), io, "/nonexistent"));
+    try testing.expectError(
+        error.DirectoryNotReadable,
+        BootFiles.load(arena.allocator(), io, "/nonexistent"),
+    );
 }

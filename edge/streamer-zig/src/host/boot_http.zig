@@ -1,5 +1,5 @@
-//! What the paths of the boot HTTP server mean: scripts, kernels, disks and boot programs, and what their downloads
-//! mean for boots.
+//! What the paths of the boot HTTP server mean: scripts, kernels, disks and boot programs, and what
+//! their downloads mean for boots.
 
 const std = @import("std");
 const base = @import("base");
@@ -36,27 +36,51 @@ pub const BootHttp = struct {
         const paths: *BootHttp = @ptrCast(@alignCast(context));
         const question = std.mem.findScalar(u8, request.target, '?') orelse request.target.len;
         const path = std.mem.trimStart(u8, request.target[0..question], "/");
-        if (std.mem.eql(u8, path, "healthz")) return textOf(std.mem.print(text, "ok\n", .{}) catch unreachable, .{});
-        if (std.mem.eql(u8, path, "boot.ipxe")) return textOf(core.boot_script.writeEntrance(paths.http, text), .{});
+        if (std.mem.eql(u8, path, "healthz")) return textOf(
+            std.mem.print(text, "ok\n", .{}) catch unreachable,
+            .{},
+        );
+        if (std.mem.eql(u8, path, "boot.ipxe")) return textOf(
+            core.boot_script.writeEntrance(paths.http, text),
+            .{},
+        );
         if (std.mem.cutPrefix(u8, path, "m/")) |rest| return paths.scriptOfAddress(rest, peer, text);
         const boot_path: core.BootPath = .parse(path);
         const ref = paths.boots.forPath(boot_path.handle, peer);
         if (ref) |known| paths.boots.learnPeer(known, peer);
-        if (boot_path.handle != null) if (ref) |known| if (paths.fileOfBoot(known, boot_path.name, text)) |response|
+        if (boot_path.handle != null) if (ref) |known| if (paths.fileOfBoot(
+            known,
+            boot_path.name,
+            text,
+        )) |response|
             return response;
         const bytes = paths.files.find(boot_path.name) orelse {
             if (boot_path.handle != null) if (ref) |known| paths.missing(known, boot_path.name);
             return not_found;
         };
-        return .{ .status = 200, .body = .{ .memory = bytes }, .tag = .{ .boot = ref, .what = .nbp } };
+        return .{
+            .status = 200,
+            .body = .{ .memory = bytes },
+            .tag = .{ .boot = ref, .what = .nbp },
+        };
     }
 
     fn textOf(text: []const u8, tag: Tag) Response {
-        return .{ .status = 200, .content_type = text_type, .body = .{ .text = text.len }, .tag = tag };
+        return .{
+            .status = 200,
+            .content_type = text_type,
+            .body = .{ .text = text.len },
+            .tag = tag,
+        };
     }
 
     /// `<mac>/boot.ipxe`: where the network's own DHCP server names this edge's entrance.
-    fn scriptOfAddress(paths: *BootHttp, rest: []const u8, peer: base.Ip4, text: *[http_server.text_size_max]u8) Response {
+    fn scriptOfAddress(
+        paths: *BootHttp,
+        rest: []const u8,
+        peer: base.Ip4,
+        text: *[http_server.text_size_max]u8,
+    ) Response {
         const mac_text, const name = std.mem.cutScalar(u8, rest, '/') orelse return not_found;
         if (!std.mem.eql(u8, name, "boot.ipxe")) return not_found;
         const mac = base.Mac.parse(mac_text) catch return not_found;
@@ -66,7 +90,12 @@ pub const BootHttp = struct {
     }
 
     /// Null for a name that is none of the boot's own files.
-    fn fileOfBoot(paths: *BootHttp, ref: Boots.Ref, name: []const u8, text: *[http_server.text_size_max]u8) ?Response {
+    fn fileOfBoot(
+        paths: *BootHttp,
+        ref: Boots.Ref,
+        name: []const u8,
+        text: *[http_server.text_size_max]u8,
+    ) ?Response {
         if (std.mem.eql(u8, name, "boot.ipxe")) return paths.script(ref, text);
         const what: Tag.What = if (std.mem.eql(u8, name, "kernel"))
             .kernel
@@ -104,15 +133,24 @@ pub const BootHttp = struct {
         }, text), .{ .boot = ref, .what = .script });
     }
 
-    /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's own files.
+    /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's own
+    /// files.
     fn missing(paths: *BootHttp, ref: Boots.Ref, name: []const u8) void {
         const own = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk" };
         const now_us = sys.monotonicUs();
         for (own) |candidate| if (std.mem.eql(u8, candidate, name)) {
-            paths.boots.apply(ref, now_us, .{ .failed = .{ .cause = .file_not_found, .text = .init(name) } });
+            paths.boots.apply(
+                ref,
+                now_us,
+                .{ .failed = .{ .cause = .file_not_found, .text = .init(name) } },
+            );
             return;
         };
-        paths.boots.apply(ref, now_us, .{ .suspected = .{ .cause = .file_not_found, .text = .init(name) } });
+        paths.boots.apply(
+            ref,
+            now_us,
+            .{ .suspected = .{ .cause = .file_not_found, .text = .init(name) } },
+        );
     }
 
     fn progress(context: *anyopaque, tag: Tag, step: http_server.Progress) void {

@@ -1,6 +1,7 @@
-//! Boots on disk, so that an edge that was killed goes on with them: same boot ids, revisions go on. Records are
-//! written before the answer that depends on them is sent, without fsync: a killed process loses nothing, a machine
-//! that loses power starts its boots anew. The latest record of a boot counts.
+//! Boots on disk, so that an edge that was killed goes on with them: same boot ids, revisions go
+//! on. Records are written before the answer that depends on them is sent, without fsync: a killed
+//! process loses nothing, a machine that loses power starts its boots anew. The latest record of a
+//! boot counts.
 
 const std = @import("std");
 const base = @import("base");
@@ -29,9 +30,18 @@ pub const BootJournal = struct {
     const Entry = struct { kernel: base.Uuid, boot: Boot };
 
     pub fn open(dir_fd: i32) sys.Error!BootJournal {
-        const flags: linux.O = .{ .ACCMODE = .RDWR, .CREAT = true, .APPEND = true, .CLOEXEC = true };
+        const flags: linux.O = .{
+            .ACCMODE = .RDWR,
+            .CREAT = true,
+            .APPEND = true,
+            .CLOEXEC = true,
+        };
         const fd: i32 = @intCast(try sys.check(linux.openat(dir_fd, name, flags, 0o600)));
-        return .{ .fd = fd, .dir_fd = dir_fd, .kernel_boot_id = data_dir.kernelBootId() orelse .zero };
+        return .{
+            .fd = fd,
+            .dir_fd = dir_fd,
+            .kernel_boot_id = data_dir.kernelBootId() orelse .zero,
+        };
     }
 
     pub fn close(journal: *BootJournal) void {
@@ -39,9 +49,16 @@ pub const BootJournal = struct {
         journal.* = undefined;
     }
 
-    /// Fills the table with the boots of earlier processes; `gpa` is for the time of the call. Boots that do not fit
-    /// into the table, and records that this version cannot read, are left out.
-    pub fn load(journal: *BootJournal, gpa: std.mem.Allocator, table: *core.BootTable, now_us: u64, now_unix_ms: u64) sys.Error!void {
+    /// Fills the table with the boots of earlier processes; `gpa` is for the time of the call.
+    /// Boots that do not fit into the table, and records that this version cannot read, are left
+    /// out.
+    pub fn load(
+        journal: *BootJournal,
+        gpa: std.mem.Allocator,
+        table: *core.BootTable,
+        now_us: u64,
+        now_unix_ms: u64,
+    ) sys.Error!void {
         var arena: std.heap.ArenaAllocator = .init(gpa);
         defer arena.deinit();
         var reader: record_file.Reader = .{ .fd = journal.fd, .buffer = &journal.buffer };
@@ -57,7 +74,8 @@ pub const BootJournal = struct {
         journal.size = reader.offset;
     }
 
-    /// Writes a boot's present state. An edge whose disk refuses goes on; only a restart would show it.
+    /// Writes a boot's present state. An edge whose disk refuses goes on; only a restart would show
+    /// it.
     pub fn write(journal: *BootJournal, boot: *const Boot) void {
         journal.size += journal.append(journal.fd, boot) catch 0;
     }
@@ -71,10 +89,19 @@ pub const BootJournal = struct {
         };
     }
 
-    fn take(journal: *const BootJournal, table: *core.BootTable, entry: Entry, now_us: u64, now_unix_ms: u64) void {
+    fn take(
+        journal: *const BootJournal,
+        table: *core.BootTable,
+        entry: Entry,
+        now_us: u64,
+        now_unix_ms: u64,
+    ) void {
         var boot = entry.boot;
         if (boot.identity.handle == 0 or !boot.identity.mac.isDevice()) return;
-        if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us) boot.rebase(now_us, now_unix_ms);
+        if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us) boot.rebase(
+            now_us,
+            now_unix_ms,
+        );
         boot.touched = false;
         if (table.findById(boot.identity.id)) |ref| {
             table.replace(ref, boot);
@@ -83,7 +110,11 @@ pub const BootJournal = struct {
         _ = table.insert(boot, now_us) catch return;
     }
 
-    fn append(journal: *BootJournal, fd: i32, boot: *const Boot) (sys.Error || error{WriteFailed})!u64 {
+    fn append(
+        journal: *BootJournal,
+        fd: i32,
+        boot: *const Boot,
+    ) (sys.Error || error{WriteFailed})!u64 {
         var writer: std.Io.Writer = .fixed(&journal.payload);
         const entry: Entry = .{ .kernel = journal.kernel_boot_id, .boot = boot.* };
         try std.json.Stringify.value(entry, .{ .emit_null_optional_fields = false }, &writer);
@@ -93,8 +124,16 @@ pub const BootJournal = struct {
     }
 
     fn rewrite(journal: *BootJournal, table: *core.BootTable) !void {
-        const flags: linux.O = .{ .ACCMODE = .RDWR, .CREAT = true, .TRUNC = true, .APPEND = true, .CLOEXEC = true };
-        const fd: i32 = @intCast(try sys.check(linux.openat(journal.dir_fd, name_new, flags, 0o600)));
+        const flags: linux.O = .{
+            .ACCMODE = .RDWR,
+            .CREAT = true,
+            .TRUNC = true,
+            .APPEND = true,
+            .CLOEXEC = true,
+        };
+        const fd: i32 = @intCast(
+            try sys.check(linux.openat(journal.dir_fd, name_new, flags, 0o600)),
+        );
         errdefer sys.close(fd);
         var size: u64 = 0;
         // In the order of begin, so that reading it again supersedes nothing that goes on.
@@ -119,15 +158,26 @@ fn testBoot(number: u8) Boot {
         .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } },
         .handle = 0xfedcba9876543210 + @as(u64, number),
         .token = @splat(number | 0x80),
-    }, .{ .version_id = .fromRandom(@splat(9)), .loader_files = .{ .kernel = true } }, 1000, 1_795_000_000_000);
+    }, .{
+        .version_id = .fromRandom(@splat(9)),
+        .loader_files = .{ .kernel = true },
+    }, 1000, 1_795_000_000_000);
 }
 
 test "boots survive a killed process with everything that was counted" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     var boot = testBoot(1);
-    boot.facts = .{ .client_arch = 7, .vendor_class = .init("PXE\"Client"), .ip = .init(10, 0, 0, 1), .mtu = 1500 };
-    boot.apply(2000, .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 77, .size = 300 } });
+    boot.facts = .{
+        .client_arch = 7,
+        .vendor_class = .init("PXE\"Client"),
+        .ip = .init(10, 0, 0, 1),
+        .mtu = 1500,
+    };
+    boot.apply(
+        2000,
+        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 77, .size = 300 } },
+    );
     boot.apply(3000, .nbp_begin);
     boot.apply(900_000, .{ .suspected = .{ .cause = .tftp_timeout } });
     boot.token_nonce = @splat(0xff);

@@ -1,5 +1,6 @@
-//! The boots of this edge as the packet loop sees them: finds or begins the boot that a packet belongs to, tells it
-//! what happened, and writes journal and report as soon as a phase changes, before any answer goes out.
+//! The boots of this edge as the packet loop sees them: finds or begins the boot that a packet
+//! belongs to, tells it what happened, and writes journal and report as soon as a phase changes,
+//! before any answer goes out.
 
 const std = @import("std");
 const base = @import("base");
@@ -43,7 +44,13 @@ pub const Boots = struct {
     }
 
     /// The boot that a DHCP request belongs to, or begins; null: the device is to be ignored.
-    pub fn forDhcp(boots: *Boots, now_us: u64, client: *const core.BootClient, xid: u32, size: usize) ?Ref {
+    pub fn forDhcp(
+        boots: *Boots,
+        now_us: u64,
+        client: *const core.BootClient,
+        xid: u32,
+        size: usize,
+    ) ?Ref {
         const request: core.boot.DhcpRequest = .{
             .message = if (client.message_type == .discover) .discover else .request,
             .client = if (client.loader == .ipxe) .ipxe else .rom,
@@ -71,7 +78,9 @@ pub const Boots = struct {
             if (boots.table.findByMac(mac)) |ref| {
                 const boot = boots.table.get(ref).?;
                 const phase = boot.current() orelse .dhcp;
-                if (!boot.isOver() and @backingInt(phase) <= @backingInt(core.boot_phase.Phase.loader)) break :blk ref;
+                if (!boot.isOver() and @backingInt(phase) <= @backingInt(
+                    core.boot_phase.Phase.loader,
+                )) break :blk ref;
             }
             break :blk boots.begin(now_us, mac) orelse return null;
         };
@@ -120,7 +129,8 @@ pub const Boots = struct {
         return if (boots.openVersion(id)) boots.versions.find(id) else null;
     }
 
-    /// The state as it is on disk must be what is in memory, before the device learns that its token is used.
+    /// The state as it is on disk must be what is in memory, before the device learns that its
+    /// token is used.
     pub fn journalNow(boots: *Boots, boot: *Boot) void {
         const journal = boots.journal orelse return;
         journal.write(boot);
@@ -164,7 +174,9 @@ pub const Boots = struct {
             boots.ignored.add(.boot_table_full);
             return null;
         };
-        if (boots.versions.find(target.assignment.version_id) == null and !boots.openVersion(target.assignment.version_id))
+        if (boots.versions.find(
+            target.assignment.version_id,
+        ) == null and !boots.openVersion(target.assignment.version_id))
             boots.apply(ref, now_us, .{ .failed = .{ .cause = .version_missing } });
         return ref;
     }
@@ -175,7 +187,10 @@ pub const Boots = struct {
             .nothing, .standalone => return false,
         };
         const described = version_table.describedVersion(state, id) orelse return false;
-        const problem = boots.versions.open(boots.store_fd orelse return false, described) orelse return true;
+        const problem = boots.versions.open(
+            boots.store_fd orelse return false,
+            described,
+        ) orelse return true;
         boots.listener.version_problem(boots.listener.context, problem);
         return false;
     }
@@ -188,7 +203,9 @@ pub const Boots = struct {
         boots.journalNow(boot);
         if (boots.log) |log| {
             var buffer: [core.boot_report.size_max]u8 = undefined;
-            _ = log.appendBoot(core.boot_report.encode(boot, .{ .revision = boot.revision }, &buffer));
+            _ = log.appendBoot(
+                core.boot_report.encode(boot, .{ .revision = boot.revision }, &buffer),
+            );
         }
         boots.listener.reported(boots.listener.context, boot);
     }

@@ -1,5 +1,5 @@
-//! The edge's data directory: one edge at a time, files written whole or not at all. Secrets are readable by this
-//! user alone.
+//! The edge's data directory: one edge at a time, files written whole or not at all. Secrets are
+//! readable by this user alone.
 
 const std = @import("std");
 const base = @import("base");
@@ -43,9 +43,13 @@ pub const DataDir = struct {
         errdefer dir.close(io);
         if (made) _ = linux.fchmod(dir.handle, 0o700);
         const flags: linux.O = .{ .ACCMODE = .RDWR, .CREAT = true, .CLOEXEC = true };
-        const fd: i32 = @intCast(sys.check(linux.openat(dir.handle, "lock", flags, 0o600)) catch return error.NotUsable);
+        const fd: i32 = @intCast(
+            sys.check(linux.openat(dir.handle, "lock", flags, 0o600)) catch return error.NotUsable,
+        );
         errdefer sys.close(fd);
-        _ = sys.check(linux.flock(fd, lock_exclusive | lock_nonblocking)) catch |err| return switch (err) {
+        _ = sys.check(
+            linux.flock(fd, lock_exclusive | lock_nonblocking),
+        ) catch |err| return switch (err) {
             error.WouldBlock => error.Locked,
             error.Interrupted, error.SystemCallFailed => error.NotUsable,
         };
@@ -59,17 +63,33 @@ pub const DataDir = struct {
     }
 
     pub fn read(data: *const DataDir, arena: std.mem.Allocator, name: []const u8) ReadError![]u8 {
-        return data.dir.readFileAlloc(data.io, name, arena, .limited(file_size_max)) catch |err| switch (err) {
+        return data.dir.readFileAlloc(
+            data.io,
+            name,
+            arena,
+            .limited(file_size_max),
+        ) catch |err| switch (err) {
             error.FileNotFound => error.Missing,
             else => error.NotReadable,
         };
     }
 
     /// After a crash the file is either the old one or the new one.
-    pub fn write(data: *const DataDir, comptime name: [:0]const u8, bytes: []const u8) sys.Error!void {
+    pub fn write(
+        data: *const DataDir,
+        comptime name: [:0]const u8,
+        bytes: []const u8,
+    ) sys.Error!void {
         const temporary = name ++ ".new";
-        const flags: linux.O = .{ .ACCMODE = .WRONLY, .CREAT = true, .TRUNC = true, .CLOEXEC = true };
-        const fd: i32 = @intCast(try sys.check(linux.openat(data.dir.handle, temporary, flags, 0o600)));
+        const flags: linux.O = .{
+            .ACCMODE = .WRONLY,
+            .CREAT = true,
+            .TRUNC = true,
+            .CLOEXEC = true,
+        };
+        const fd: i32 = @intCast(
+            try sys.check(linux.openat(data.dir.handle, temporary, flags, 0o600)),
+        );
         defer sys.close(fd);
         try sys.writeAll(fd, bytes);
         _ = try sys.check(linux.fsync(fd));
@@ -84,12 +104,19 @@ pub const DataDir = struct {
     }
 
     /// The number of this start: one more than the last one, durable before it is used.
-    pub fn nextEpoch(data: *const DataDir, arena: std.mem.Allocator) (ReadError || sys.Error || error{Damaged})!u64 {
+    pub fn nextEpoch(
+        data: *const DataDir,
+        arena: std.mem.Allocator,
+    ) (ReadError || sys.Error || error{Damaged})!u64 {
         const last = data.read(arena, "epoch") catch |err| switch (err) {
             error.Missing => "0",
             error.NotReadable => return err,
         };
-        const number = std.fmt.parseInt(u53, std.mem.trim(u8, last, " \n"), 10) catch return error.Damaged;
+        const number = std.fmt.parseInt(
+            u53,
+            std.mem.trim(u8, last, " \n"),
+            10,
+        ) catch return error.Damaged;
         var buffer: [24]u8 = undefined;
         const epoch = @as(u64, number) + 1;
         try data.write("epoch", std.mem.print(&buffer, "{d}\n", .{epoch}) catch unreachable);
@@ -97,7 +124,10 @@ pub const DataDir = struct {
     }
 
     /// Secret bytes of this name, made at the first call.
-    pub fn secret(data: *const DataDir, comptime name: [:0]const u8) (ReadError || sys.Error || error{Damaged})![32]u8 {
+    pub fn secret(
+        data: *const DataDir,
+        comptime name: [:0]const u8,
+    ) (ReadError || sys.Error || error{Damaged})![32]u8 {
         var bytes: [32]u8 = undefined;
         const file = data.dir.openFile(data.io, name, .{}) catch |err| switch (err) {
             error.FileNotFound => {
@@ -117,15 +147,27 @@ pub const DataDir = struct {
         return bytes;
     }
 
-    pub fn identity(data: *const DataDir, arena: std.mem.Allocator) (ReadError || error{Damaged})!Identity {
+    pub fn identity(
+        data: *const DataDir,
+        arena: std.mem.Allocator,
+    ) (ReadError || error{Damaged})!Identity {
         const text = try data.read(arena, "identity.json");
-        return std.json.parseFromSliceLeaky(Identity, arena, text, .{ .ignore_unknown_fields = true }) catch error.Damaged;
+        return std.json.parseFromSliceLeaky(
+            Identity,
+            arena,
+            text,
+            .{ .ignore_unknown_fields = true },
+        ) catch error.Damaged;
     }
 
     pub fn writeIdentity(data: *const DataDir, value: Identity) sys.Error!void {
         var buffer: [16 * 1024]u8 = undefined;
         var writer: Io.Writer = .fixed(&buffer);
-        std.json.Stringify.value(value, .{ .whitespace = .indent_2 }, &writer) catch return error.SystemCallFailed;
+        std.json.Stringify.value(
+            value,
+            .{ .whitespace = .indent_2 },
+            &writer,
+        ) catch return error.SystemCallFailed;
         try data.write("identity.json", writer.buffered());
     }
 };
@@ -136,9 +178,15 @@ fn exists(io: Io, path: []const u8) bool {
     return true;
 }
 
-/// Changes with each start of the kernel; while it is the same, monotonic times of earlier processes hold.
+/// Changes with each start of the kernel; while it is the same, monotonic times of earlier
+/// processes hold.
 pub fn kernelBootId() ?base.Uuid {
-    const rc = linux.openat(linux.AT.FDCWD, "/proc/sys/kernel/random/boot_id", .{ .CLOEXEC = true }, 0);
+    const rc = linux.openat(
+        linux.AT.FDCWD,
+        "/proc/sys/kernel/random/boot_id",
+        .{ .CLOEXEC = true },
+        0,
+    );
     const fd: i32 = @intCast(sys.check(rc) catch return null);
     defer sys.close(fd);
     var text: [base.Uuid.text_size]u8 = undefined;

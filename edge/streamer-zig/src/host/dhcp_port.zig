@@ -1,4 +1,5 @@
-//! DHCP on the network: datagrams of port 67 and 4011 to the service, its answers back, and what both mean for boots.
+//! DHCP on the network: datagrams of port 67 and 4011 to the service, its answers back, and what
+//! both mean for boots.
 
 const std = @import("std");
 const base = @import("base");
@@ -26,7 +27,13 @@ pub const DhcpPort = struct {
         }
     }
 
-    fn handle(port: *DhcpPort, socket: *UdpSocket, arrival: DhcpService.Arrival, bytes: []const u8, now_us: u64) void {
+    fn handle(
+        port: *DhcpPort,
+        socket: *UdpSocket,
+        arrival: DhcpService.Arrival,
+        bytes: []const u8,
+        now_us: u64,
+    ) void {
         var ref: ?Boots.Ref = null;
         const step = switch (port.service.receive(now_us, arrival, bytes, &port.reply)) {
             .network_boot => |*request| answer: {
@@ -46,7 +53,8 @@ pub const DhcpPort = struct {
 
     fn targetOf(port: *DhcpPort, ref: ?Boots.Ref) DhcpService.BootTarget {
         const boot = port.boots.get(ref orelse return .ignore) orelse return .ignore;
-        // A boot that has failed gets nothing more: its device would only repeat the failure without an end.
+        // A boot that has failed gets nothing more: its device would only repeat the failure
+        // without an end.
         if (boot.isOver()) switch (boot.outcome.?) {
             .failed, .superseded => return .ignore,
             .ready, .silent => {},
@@ -54,12 +62,22 @@ pub const DhcpPort = struct {
         return .{ .boot = .{ .value = boot.identity.handle } };
     }
 
-    fn sendReply(port: *DhcpPort, socket: *UdpSocket, reply: *const DhcpService.Reply, ref: ?Boots.Ref, now_us: u64) void {
+    fn sendReply(
+        port: *DhcpPort,
+        socket: *UdpSocket,
+        reply: *const DhcpService.Reply,
+        ref: ?Boots.Ref,
+        now_us: u64,
+    ) void {
         if (ref) |known| {
             if (reply.ip) |ip| if (ip.isUnicast()) {
                 if (port.boots.get(known)) |boot| boot.facts.ip = ip;
             };
-            port.boots.apply(known, now_us, .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } });
+            port.boots.apply(
+                known,
+                now_us,
+                .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } },
+            );
             if (!reply.names_boot_file and reply.message_type != .nak) port.noProgram(known, now_us);
         }
         socket.send(reply.destination, reply.payload);

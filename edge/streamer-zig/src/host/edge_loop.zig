@@ -1,5 +1,5 @@
-//! The packet loop of the edge: one thread, one epoll instance; DHCP, TFTP, HTTP and the stream take turns. After its
-//! start it allocates nothing.
+//! The packet loop of the edge: one thread, one epoll instance; DHCP, TFTP, HTTP and the stream
+//! take turns. After its start it allocates nothing.
 
 const std = @import("std");
 const base = @import("base");
@@ -69,8 +69,8 @@ pub const EdgeLoop = struct {
 
     pub const InitError = error{ OutOfMemory, BadPool, SystemCallFailed };
 
-    /// Takes the sockets; `boots` and `files` stay the caller's and must outlive the loop. Signals TERM and INT must be
-    /// blocked already, in every thread.
+    /// Takes the sockets; `boots` and `files` stay the caller's and must outlive the loop. Signals
+    /// TERM and INT must be blocked already, in every thread.
     pub fn init(
         gpa: std.mem.Allocator,
         open: EdgeSockets,
@@ -98,7 +98,14 @@ pub const EdgeLoop = struct {
             .tftp = try .init(gpa, tftp, boots, files),
             .stream = try .init(gpa, stream, boots),
             .paths = paths,
-            .http = try .init(gpa, open.listener, epoll, Token.connections, paths.handler(), HttpServer.connections_default),
+            .http = try .init(
+                gpa,
+                open.listener,
+                epoll,
+                Token.connections,
+                paths.handler(),
+                HttpServer.connections_default,
+            ),
             .boots = boots,
             .wol_target = options.wol_target,
             .signal_fd = openSignals() catch return error.SystemCallFailed,

@@ -1,5 +1,5 @@
-//! The sockets that an edge listens at, opened together so that a start either has all of them or says which one it
-//! cannot have.
+//! The sockets that an edge listens at, opened together so that a start either has all of them or
+//! says which one it cannot have.
 
 const std = @import("std");
 const base = @import("base");
@@ -44,7 +44,8 @@ pub const EdgeSockets = struct {
         result.dhcp = null;
         result.pxe = null;
         if (with_dhcp) {
-            // Broadcasts arrive only at a socket of no address; the interface keeps others' packets out.
+            // Broadcasts arrive only at a socket of no address; the interface keeps others' packets
+            // out.
             const dhcp_ip: base.Ip4 = if (interface == null) listen else .zero;
             const fd = try one(.dhcp, problem, .{
                 .address = .{ .ip = dhcp_ip, .port = ports.dhcp },

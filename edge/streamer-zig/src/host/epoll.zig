@@ -44,7 +44,9 @@ pub const Epoll = struct {
     pub fn wait(epoll: Epoll, buffer: []u64, timeout_ms: i32) sys.Error![]u64 {
         var events: [64]linux.epoll_event = undefined;
         const most: u32 = @intCast(@min(events.len, buffer.len));
-        const count = sys.check(linux.epoll_wait(epoll.fd, &events, most, timeout_ms)) catch |err| switch (err) {
+        const count = sys.check(
+            linux.epoll_wait(epoll.fd, &events, most, timeout_ms),
+        ) catch |err| switch (err) {
             error.Interrupted => return buffer[0..0],
             error.WouldBlock, error.SystemCallFailed => return err,
         };
@@ -52,7 +54,13 @@ pub const Epoll = struct {
         return buffer[0..count];
     }
 
-    fn control(epoll: Epoll, operation: u32, fd: i32, interest: Interest, token: u64) sys.Error!void {
+    fn control(
+        epoll: Epoll,
+        operation: u32,
+        fd: i32,
+        interest: Interest,
+        token: u64,
+    ) sys.Error!void {
         var event: linux.epoll_event = .{ .events = interest.events(), .data = .{ .u64 = token } };
         _ = try sys.check(linux.epoll_ctl(epoll.fd, operation, fd, &event));
     }

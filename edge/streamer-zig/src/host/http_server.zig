@@ -1,6 +1,6 @@
-//! HTTP for boots: GET and HEAD of small texts, boot files in memory and files on disk, with single ranges and
-//! keep-alive. Non-blocking, a fixed number of connections, and a time limit for everything a client can delay. What a
-//! path means is the handler's business.
+//! HTTP for boots: GET and HEAD of small texts, boot files in memory and files on disk, with single
+//! ranges and keep-alive. Non-blocking, a fixed number of connections, and a time limit for
+//! everything a client can delay. What a path means is the handler's business.
 
 const std = @import("std");
 const base = @import("base");
@@ -142,7 +142,11 @@ pub const HttpServer = struct {
             var address: linux.sockaddr.in = undefined;
             var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
             const flags = linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
-            const fd: i32 = @intCast(sys.check(linux.accept4(server.listener, @ptrCast(&address), &size, flags)) catch return);
+            const fd: i32 = @intCast(
+                sys.check(
+                    linux.accept4(server.listener, @ptrCast(&address), &size, flags),
+                ) catch return,
+            );
             const peer: base.Ip4 = .{ .bytes = std.mem.toBytes(address.addr) };
             const index = server.placeFor(peer) orelse {
                 server.ignored.add(.http_busy);
@@ -204,7 +208,9 @@ pub const HttpServer = struct {
     fn read(server: *HttpServer, connection: *Connection, now_us: u64) void {
         const room = connection.input[connection.input_size..];
         assert(room.len > 0);
-        const count = sys.check(linux.recvfrom(connection.fd, room.ptr, room.len, 0, null, null)) catch |err| switch (err) {
+        const count = sys.check(
+            linux.recvfrom(connection.fd, room.ptr, room.len, 0, null, null),
+        ) catch |err| switch (err) {
             error.WouldBlock, error.Interrupted => return,
             error.SystemCallFailed => return server.close(connection),
         };
@@ -226,9 +232,21 @@ pub const HttpServer = struct {
             },
             .request => |request| {
                 connection.keep_alive = request.keep_alive;
-                const response = server.handler.respond(server.handler.context, connection.peer, &request, &connection.text);
+                const response = server.handler.respond(
+                    server.handler.context,
+                    connection.peer,
+                    &request,
+                    &connection.text,
+                );
                 if (response.status == 404) server.ignored.add(.http_not_found);
-                server.begin(connection, response, request.range, request.method, request.size, now_us);
+                server.begin(
+                    connection,
+                    response,
+                    request.range,
+                    request.method,
+                    request.size,
+                    now_us,
+                );
             },
         }
     }
@@ -260,11 +278,22 @@ pub const HttpServer = struct {
         connection.offset = part.first;
         connection.left = if (method == .head) 0 else part.length;
         connection.body_size = connection.left;
-        const head = writeHead(&connection.head, status, response.content_type, part, whole_size, connection.keep_alive);
+        const head = writeHead(
+            &connection.head,
+            status,
+            response.content_type,
+            part,
+            whole_size,
+            connection.keep_alive,
+        );
         connection.head_size = head.len;
         connection.head_sent = 0;
         const rest = connection.input_size - @min(consumed, connection.input_size);
-        std.mem.copyForwards(u8, connection.input[0..rest], connection.input[connection.input_size - rest ..][0..rest]);
+        std.mem.copyForwards(
+            u8,
+            connection.input[0..rest],
+            connection.input[connection.input_size - rest ..][0..rest],
+        );
         connection.input_size = rest;
         connection.state = .sending;
         connection.deadline_us = now_us + stall_limit_us;
@@ -272,7 +301,11 @@ pub const HttpServer = struct {
             part.length / slowest_bytes_per_s * std.time.us_per_s;
         const traffic: core.boot_phase.Traffic = .{ .bytes_in = consumed };
         server.report(connection, .{ .traffic = traffic, .begins = true });
-        server.epoll.modify(connection.fd, .write, server.tokenOf(connection)) catch return server.close(connection);
+        server.epoll.modify(
+            connection.fd,
+            .write,
+            server.tokenOf(connection),
+        ) catch return server.close(connection);
         server.send(connection, now_us);
     }
 
@@ -305,7 +338,11 @@ pub const HttpServer = struct {
         if (!connection.keep_alive) return server.close(connection);
         connection.state = .reading;
         connection.deadline_us = now_us + head_limit_us;
-        server.epoll.modify(connection.fd, .read, server.tokenOf(connection)) catch return server.close(connection);
+        server.epoll.modify(
+            connection.fd,
+            .read,
+            server.tokenOf(connection),
+        ) catch return server.close(connection);
         // The next request may be here already.
         if (connection.input_size > 0) server.parse(connection, now_us);
     }
@@ -336,7 +373,8 @@ pub const HttpServer = struct {
     }
 };
 
-/// A file descriptor of the answer's own: the version may be closed while a slow client still reads it.
+/// A file descriptor of the answer's own: the version may be closed while a slow client still reads
+/// it.
 fn heldBody(body: Body) ?Body {
     switch (body) {
         .none, .text, .memory => return body,
@@ -361,14 +399,21 @@ fn sendSome(connection: *Connection) sys.Error!u64 {
     if (connection.head_sent < connection.head_size) {
         const rest = connection.head[connection.head_sent..connection.head_size];
         const more: u32 = if (connection.left > 0) linux.MSG.MORE else 0;
-        const count = try sys.check(linux.sendto(connection.fd, rest.ptr, rest.len, linux.MSG.NOSIGNAL | more, null, 0));
+        const count = try sys.check(
+            linux.sendto(connection.fd, rest.ptr, rest.len, linux.MSG.NOSIGNAL | more, null, 0),
+        );
         connection.head_sent += count;
         return count;
     }
     const size: usize = @intCast(@min(connection.left, send_chunk_size));
     const count = switch (connection.body) {
         .none => unreachable,
-        .text => |length| try sendBytes(connection.fd, connection.text[0..length], connection.offset, size),
+        .text => |length| try sendBytes(
+            connection.fd,
+            connection.text[0..length],
+            connection.offset,
+            size,
+        ),
         .memory => |bytes| try sendBytes(connection.fd, bytes, connection.offset, size),
         .file => |file| blk: {
             var offset: i64 = @intCast(connection.offset);
@@ -395,10 +440,19 @@ fn writeHead(
 ) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     writer.print("HTTP/1.1 {d} {s}\r\n", .{ status, reasonOf(status) }) catch unreachable;
-    writer.print("content-length: {d}\r\naccept-ranges: bytes\r\n", .{part.length}) catch unreachable;
+    writer.print(
+        "content-length: {d}\r\naccept-ranges: bytes\r\n",
+        .{part.length},
+    ) catch unreachable;
     if (status == 206)
-        writer.print("content-range: bytes {d}-{d}/{d}\r\n", .{ part.first, part.first + part.length - 1, whole_size }) catch unreachable;
-    if (status == 416) writer.print("content-range: bytes */{d}\r\n", .{whole_size}) catch unreachable;
+        writer.print(
+            "content-range: bytes {d}-{d}/{d}\r\n",
+            .{ part.first, part.first + part.length - 1, whole_size },
+        ) catch unreachable;
+    if (status == 416) writer.print(
+        "content-range: bytes */{d}\r\n",
+        .{whole_size},
+    ) catch unreachable;
     if (status == 405) writer.writeAll("allow: GET, HEAD\r\n") catch unreachable;
     writer.print("content-type: {s}\r\nconnection: {s}\r\n\r\n", .{
         content_type,
@@ -428,7 +482,9 @@ fn tcpCounters(fd: i32) ?TcpCounters {
     var info: [144]u8 align(8) = undefined;
     var size: linux.socklen_t = info.len;
     const tcp_info = 11;
-    _ = sys.check(linux.getsockopt(fd, linux.IPPROTO.TCP, tcp_info, &info, &size)) catch return null;
+    _ = sys.check(
+        linux.getsockopt(fd, linux.IPPROTO.TCP, tcp_info, &info, &size),
+    ) catch return null;
     if (size < info.len) return null;
     return .{
         .retransmitted = std.mem.readInt(u32, info[100..104], .native),

@@ -63,11 +63,22 @@ const Fixture = struct {
         testing.allocator.destroy(fixture);
     }
 
-    fn respond(context: *anyopaque, _: base.Ip4, request: *const wire.http_request.Request, text: *[http_server.text_size_max]u8) http_server.Response {
+    fn respond(
+        context: *anyopaque,
+        _: base.Ip4,
+        request: *const wire.http_request.Request,
+        text: *[http_server.text_size_max]u8,
+    ) http_server.Response {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
-        if (std.mem.eql(u8, request.target, "/small")) return .{ .status = 200, .body = .{ .memory = "0123456789" } };
+        if (std.mem.eql(u8, request.target, "/small")) return .{
+            .status = 200,
+            .body = .{ .memory = "0123456789" },
+        };
         if (std.mem.eql(u8, request.target, "/file"))
-            return .{ .status = 200, .body = .{ .file = .{ .fd = fixture.file_fd, .size = file_size } } };
+            return .{
+                .status = 200,
+                .body = .{ .file = .{ .fd = fixture.file_fd, .size = file_size } },
+            };
         if (std.mem.eql(u8, request.target, "/text")) {
             const written = std.mem.print(text, "hello", .{}) catch unreachable;
             return .{ .status = 200, .body = .{ .text = written.len } };
@@ -78,7 +89,9 @@ const Fixture = struct {
     fn progress(_: *anyopaque, _: http_server.Tag, _: http_server.Progress) void {}
 
     fn connect(fixture: *const Fixture) !i32 {
-        const fd: i32 = @intCast(try sys.check(linux.socket(linux.AF.INET, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0)));
+        const fd: i32 = @intCast(
+            try sys.check(linux.socket(linux.AF.INET, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0)),
+        );
         const to = sockets.toSockaddr(.{ .ip = .init(127, 0, 0, 1), .port = fixture.port });
         _ = try sys.check(linux.connect(fd, @ptrCast(&to), @sizeOf(linux.sockaddr.in)));
         return fd;
@@ -88,7 +101,10 @@ const Fixture = struct {
     fn turn(fixture: *Fixture) !void {
         fixture.server.accept(fixture.now_us);
         var buffer: [16]u64 = undefined;
-        for (try fixture.epoll.wait(&buffer, 10)) |token| fixture.server.handle(token, fixture.now_us);
+        for (try fixture.epoll.wait(&buffer, 10)) |token| fixture.server.handle(
+            token,
+            fixture.now_us,
+        );
     }
 
     /// Sends a request and reads until `size` bytes have come or the server has closed.
@@ -99,7 +115,9 @@ const Fixture = struct {
             if (filled == answer.len) break;
             try fixture.turn();
             const rest = answer[filled..];
-            const count = sys.check(linux.recvfrom(fd, rest.ptr, rest.len, linux.MSG.DONTWAIT, null, null)) catch |err| switch (err) {
+            const count = sys.check(
+                linux.recvfrom(fd, rest.ptr, rest.len, linux.MSG.DONTWAIT, null, null),
+            ) catch |err| switch (err) {
                 error.WouldBlock => continue,
                 else => return err,
             };
@@ -111,7 +129,9 @@ const Fixture = struct {
 
     fn isClosed(_: *const Fixture, fd: i32) bool {
         var byte: [1]u8 = undefined;
-        const count = sys.check(linux.recvfrom(fd, &byte, 1, linux.MSG.DONTWAIT, null, null)) catch |err|
+        const count = sys.check(
+            linux.recvfrom(fd, &byte, 1, linux.MSG.DONTWAIT, null, null),
+        ) catch |err|
             return err == error.SystemCallFailed;
         return count == 0;
     }
@@ -144,12 +164,37 @@ test "ranges, HEAD and refusals are as RFC 9110 says" {
     const fixture = try Fixture.init(4);
     defer fixture.deinit();
     const cases = [_]struct { request: []const u8, status: []const u8, has: []const u8 = "", body: []const u8 = "" }{
-        .{ .request = "GET /small HTTP/1.0\r\nRange: bytes=2-4\r\n\r\n", .status = "206", .has = "content-range: bytes 2-4/10\r\n", .body = "234" },
-        .{ .request = "GET /small HTTP/1.0\r\nRange: bytes=-3\r\n\r\n", .status = "206", .body = "789" },
-        .{ .request = "GET /small HTTP/1.0\r\nRange: bytes=10-\r\n\r\n", .status = "416", .has = "content-range: bytes */10\r\n" },
-        .{ .request = "HEAD /file HTTP/1.0\r\n\r\n", .status = "200", .has = "content-length: 8388608\r\n" },
-        .{ .request = "GET /absent HTTP/1.0\r\n\r\n", .status = "404", .has = "content-length: 0\r\n" },
-        .{ .request = "POST /small HTTP/1.1\r\n\r\n", .status = "405", .has = "allow: GET, HEAD\r\n" },
+        .{
+            .request = "GET /small HTTP/1.0\r\nRange: bytes=2-4\r\n\r\n",
+            .status = "206",
+            .has = "content-range: bytes 2-4/10\r\n",
+            .body = "234",
+        },
+        .{
+            .request = "GET /small HTTP/1.0\r\nRange: bytes=-3\r\n\r\n",
+            .status = "206",
+            .body = "789",
+        },
+        .{
+            .request = "GET /small HTTP/1.0\r\nRange: bytes=10-\r\n\r\n",
+            .status = "416",
+            .has = "content-range: bytes */10\r\n",
+        },
+        .{
+            .request = "HEAD /file HTTP/1.0\r\n\r\n",
+            .status = "200",
+            .has = "content-length: 8388608\r\n",
+        },
+        .{
+            .request = "GET /absent HTTP/1.0\r\n\r\n",
+            .status = "404",
+            .has = "content-length: 0\r\n",
+        },
+        .{
+            .request = "POST /small HTTP/1.1\r\n\r\n",
+            .status = "405",
+            .has = "allow: GET, HEAD\r\n",
+        },
         .{ .request = "nonsense\r\n\r\n", .status = "400", .has = "connection: close\r\n" },
     };
     for (cases) |case| {
@@ -172,7 +217,9 @@ test "a file larger than every socket buffer arrives whole" {
     defer sys.close(fd);
     const buffer = try testing.allocator.alloc(u8, file_size + 1024);
     defer testing.allocator.free(buffer);
-    const body = bodyOf(try fixture.exchange(fd, "GET /file HTTP/1.1\r\nConnection: close\r\n\r\n", buffer));
+    const body = bodyOf(
+        try fixture.exchange(fd, "GET /file HTTP/1.1\r\nConnection: close\r\n\r\n", buffer),
+    );
     try testing.expectEqual(file_size, body.len);
     for (body, 0..) |byte, index| if (byte != byteAt(index)) return error.WrongByte;
 }

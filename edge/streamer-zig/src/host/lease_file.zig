@@ -10,7 +10,12 @@ const DataDir = @import("data_dir.zig").DataDir;
 const Row = struct { ip: base.Ip4, mac: base.Mac, untilUnixMs: u64 };
 
 /// Rows that do not fit the pool any more are left out. A file that cannot be read is like none.
-pub fn load(data: *const DataDir, gpa: std.mem.Allocator, leases: *core.DhcpLeases, now_us: u64) void {
+pub fn load(
+    data: *const DataDir,
+    gpa: std.mem.Allocator,
+    leases: *core.DhcpLeases,
+    now_us: u64,
+) void {
     var arena: std.heap.ArenaAllocator = .init(gpa);
     defer arena.deinit();
     const text = data.read(arena.allocator(), "leases.json") catch return;
@@ -26,7 +31,12 @@ pub fn load(data: *const DataDir, gpa: std.mem.Allocator, leases: *core.DhcpLeas
 }
 
 /// `buffer` holds all rows of the largest pool.
-pub fn save(data: *const DataDir, leases: *const core.DhcpLeases, now_us: u64, buffer: *Buffer) sys.Error!void {
+pub fn save(
+    data: *const DataDir,
+    leases: *const core.DhcpLeases,
+    now_us: u64,
+    buffer: *Buffer,
+) sys.Error!void {
     var writer: std.Io.Writer = .fixed(buffer);
     write(leases, now_us, &writer) catch return error.SystemCallFailed;
     try data.write("leases.json", writer.buffered());
@@ -35,7 +45,11 @@ pub fn save(data: *const DataDir, leases: *const core.DhcpLeases, now_us: u64, b
 const row_size_max = 96;
 pub const Buffer = [row_size_max * core.DhcpLeases.pool_size_max + 16]u8;
 
-fn write(leases: *const core.DhcpLeases, now_us: u64, writer: *std.Io.Writer) std.json.Stringify.Error!void {
+fn write(
+    leases: *const core.DhcpLeases,
+    now_us: u64,
+    writer: *std.Io.Writer,
+) std.json.Stringify.Error!void {
     const now_unix_ms = sys.unixMs();
     var json: std.json.Stringify = .{ .writer = writer };
     try json.beginArray();

@@ -1,4 +1,5 @@
-//! Ids of power-on commands that were carried out, on disk: a restarted edge does not wake a machine twice.
+//! Ids of power-on commands that were carried out, on disk: a restarted edge does not wake a
+//! machine twice.
 
 const std = @import("std");
 const base = @import("base");
@@ -20,14 +21,23 @@ pub const PowerOnFile = struct {
         const fd: i32 = @intCast(try sys.check(linux.openat(dir_fd, "power-ons", flags, 0o600)));
         var file: PowerOnFile = .{ .fd = fd };
         var id: [16]u8 = undefined;
-        while (try sys.readAt(fd, &id, file.count * id.len) == id.len) : (file.count += 1) _ = log.add(.fromBytes(id));
+        while (try sys.readAt(
+            fd,
+            &id,
+            file.count * id.len,
+        ) == id.len) : (file.count += 1) _ = log.add(.fromBytes(id));
         return file;
     }
 
     /// Best effort: without it a restart may wake a machine again, which does no harm.
     pub fn append(file: *PowerOnFile, log: *const PowerOnLog, id: base.Uuid) void {
         if (file.count >= count_max) return file.rewrite(log);
-        const rc = linux.pwrite(file.fd, &id.bytes, id.bytes.len, @intCast(file.count * id.bytes.len));
+        const rc = linux.pwrite(
+            file.fd,
+            &id.bytes,
+            id.bytes.len,
+            @intCast(file.count * id.bytes.len),
+        );
         if ((sys.check(rc) catch 0) == id.bytes.len) file.count += 1;
     }
 
@@ -36,7 +46,12 @@ pub const PowerOnFile = struct {
         for (0..PowerOnLog.capacity) |step| {
             // From the oldest to the newest.
             const id = log.ids[(log.next + step) % PowerOnLog.capacity];
-            const rc = linux.pwrite(file.fd, &id.bytes, id.bytes.len, @intCast(file.count * id.bytes.len));
+            const rc = linux.pwrite(
+                file.fd,
+                &id.bytes,
+                id.bytes.len,
+                @intCast(file.count * id.bytes.len),
+            );
             if ((sys.check(rc) catch 0) != id.bytes.len) break;
             file.count += 1;
         }

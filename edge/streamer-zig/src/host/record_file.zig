@@ -1,5 +1,6 @@
-//! Framing of records in a file that may be torn by a crash: size, CRC, number, payload, all little endian.
-//! A reader stops at the first record that is not whole; what was whole before stays readable.
+//! Framing of records in a file that may be torn by a crash: size, CRC, number, payload, all little
+//! endian. A reader stops at the first record that is not whole; what was whole before stays
+//! readable.
 
 const std = @import("std");
 const sys = @import("sys.zig");
@@ -50,7 +51,8 @@ pub const Reader = struct {
     offset: u64 = 0,
     buffer: *[frame_size_max]u8,
 
-    /// The next whole record; its payload is valid until the next call. Null at the end and at damage.
+    /// The next whole record; its payload is valid until the next call. Null at the end and at
+    /// damage.
     pub fn next(reader: *Reader) sys.Error!?Record {
         const size = try sys.readAt(reader.fd, reader.buffer, reader.offset);
         const record = decode(reader.buffer[0..size]) orelse return null;

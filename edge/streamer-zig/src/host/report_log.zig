@@ -1,7 +1,8 @@
-//! The reports of this edge on its disk until the API has acknowledged them: an append-only log in segments, each
-//! of one boot epoch. A record is written before it may be sent and synced before it is sent; a tail torn by a
-//! crash is cut at the next start. When the log is full or the disk refuses, a report is lost, its seq stays
-//! unused, and the reader declares the hole as a gap (packages/proto/UPLINK.md). One thread appends, one reads.
+//! The reports of this edge on its disk until the API has acknowledged them: an append-only log in
+//! segments, each of one boot epoch. A record is written before it may be sent and synced before it
+//! is sent; a tail torn by a crash is cut at the next start. When the log is full or the disk
+//! refuses, a report is lost, its seq stays unused, and the reader declares the hole as a gap
+//! (packages/proto/UPLINK.md). One thread appends, one reads.
 
 const std = @import("std");
 const sys = @import("sys.zig");
@@ -55,7 +56,8 @@ pub const ReportLog = struct {
     pub const batch_size_max = 512 * 1024;
     const report_size_max = 2048 + 128;
 
-    /// `dir` is the directory of the log alone and stays open while the log is; it must be iterable.
+    /// `dir` is the directory of the log alone and stays open while the log is; it must be
+    /// iterable.
     pub fn open(io: Io, gpa: std.mem.Allocator, dir: Io.Dir, options: Options) OpenError!ReportLog {
         assert(options.epoch > 0);
         var log: ReportLog = .{
@@ -68,7 +70,10 @@ pub const ReportLog = struct {
         segments_module.scan(io, dir, &log.segments, &log.buffer) catch return error.LogUnreadable;
         for (log.segments.items) |segment| {
             if (segment.epoch > options.epoch) return error.LogFromTheFuture;
-            if (segment.epoch == options.epoch) log.next_seq = @max(log.next_seq, segment.last_seq + 1);
+            if (segment.epoch == options.epoch) log.next_seq = @max(
+                log.next_seq,
+                segment.last_seq + 1,
+            );
         }
         return log;
     }
@@ -83,7 +88,11 @@ pub const ReportLog = struct {
     pub fn appendBoot(log: *ReportLog, boot_json: []const u8) bool {
         assert(boot_json.len <= 2048);
         var payload: [report_size_max]u8 = undefined;
-        const text = std.mem.print(&payload, "{{\"type\":\"boot\",\"boot\":{s}}}", .{boot_json}) catch unreachable;
+        const text = std.mem.print(
+            &payload,
+            "{{\"type\":\"boot\",\"boot\":{s}}}",
+            .{boot_json},
+        ) catch unreachable;
         log.mutex.lockUncancelable(log.io);
         defer log.mutex.unlock(log.io);
         const seq = log.next_seq;
@@ -113,8 +122,9 @@ pub const ReportLog = struct {
         return total;
     }
 
-    /// Makes everything appended so far durable and returns the next batch to send; null when there is none.
-    /// `buffer` holds at least `batch_size_max` bytes. Error: the disk does not answer; try again later.
+    /// Makes everything appended so far durable and returns the next batch to send; null when there
+    /// is none. `buffer` holds at least `batch_size_max` bytes. Error: the disk does not answer;
+    /// try again later.
     pub fn nextBatch(log: *ReportLog, buffer: []u8) sys.Error!?Batch {
         assert(buffer.len >= batch_size_max);
         log.mutex.lockUncancelable(log.io);
@@ -126,14 +136,23 @@ pub const ReportLog = struct {
         }
         var writer: Io.Writer = .fixed(buffer[0..batch_size_max]);
         const from_seq = log.acked_seq + 1;
-        writer.print("{{\"bootEpoch\":{d},\"fromSeq\":{d},\"reports\":[", .{ epoch, from_seq }) catch unreachable;
+        writer.print(
+            "{{\"bootEpoch\":{d},\"fromSeq\":{d},\"reports\":[",
+            .{ epoch, from_seq },
+        ) catch unreachable;
         const until_seq = try log.writeReports(&writer, epoch, from_seq);
         assert(until_seq >= from_seq);
         writer.writeAll("]}") catch unreachable;
-        return .{ .epoch = epoch, .from_seq = from_seq, .until_seq = until_seq, .body = writer.buffered() };
+        return .{
+            .epoch = epoch,
+            .from_seq = from_seq,
+            .until_seq = until_seq,
+            .body = writer.buffered(),
+        };
     }
 
-    /// The API has everything of `epoch` up to `seq`: segments that are acknowledged whole are deleted.
+    /// The API has everything of `epoch` up to `seq`: segments that are acknowledged whole are
+    /// deleted.
     pub fn ack(log: *ReportLog, epoch: u64, seq: u64) void {
         log.mutex.lockUncancelable(log.io);
         defer log.mutex.unlock(log.io);
@@ -152,8 +171,8 @@ pub const ReportLog = struct {
         }
     }
 
-    /// The API wants `expected_seq` of the epoch being sent. What is no longer here is declared as a gap by the
-    /// next batch; the API's cursor decides.
+    /// The API wants `expected_seq` of the epoch being sent. What is no longer here is declared as
+    /// a gap by the next batch; the API's cursor decides.
     pub fn rewind(log: *ReportLog, epoch: u64, expected_seq: u64) void {
         log.mutex.lockUncancelable(log.io);
         defer log.mutex.unlock(log.io);
@@ -184,9 +203,18 @@ pub const ReportLog = struct {
             if (last.size + size <= log.options.segment_size_max) return last;
             log.closeActive();
         }
-        const segment: Segment = .{ .epoch = log.options.epoch, .first_seq = seq, .last_seq = seq - 1, .size = 0 };
+        const segment: Segment = .{
+            .epoch = log.options.epoch,
+            .first_seq = seq,
+            .last_seq = seq - 1,
+            .size = 0,
+        };
         if (log.segments.items.len == log.segments.capacity) return null;
-        const file = log.dir.createFile(log.io, &segment.name(), .{ .exclusive = true }) catch return null;
+        const file = log.dir.createFile(
+            log.io,
+            &segment.name(),
+            .{ .exclusive = true },
+        ) catch return null;
         log.active_fd = file.handle;
         log.segments.appendAssumeCapacity(segment);
         return &log.segments.items[log.segments.items.len - 1];
@@ -223,9 +251,15 @@ pub const ReportLog = struct {
         var count: u32 = 0;
         for (log.segments.items) |segment| {
             if (segment.epoch != epoch or segment.last_seq < from_seq) continue;
-            const file = log.dir.openFile(log.io, &segment.name(), .{}) catch return error.SystemCallFailed;
+            const file = log.dir.openFile(
+                log.io,
+                &segment.name(),
+                .{},
+            ) catch return error.SystemCallFailed;
             defer file.close(log.io);
-            if (linux.errno(linux.fdatasync(file.handle)) != .SUCCESS) return error.SystemCallFailed;
+            if (linux.errno(
+                linux.fdatasync(file.handle),
+            ) != .SUCCESS) return error.SystemCallFailed;
             var reader: record_file.Reader = .{ .fd = file.handle, .buffer = &log.read_buffer };
             if (log.reader.segment_first_seq == segment.first_seq and log.reader.seq == from_seq)
                 reader.offset = log.reader.offset;
@@ -236,7 +270,11 @@ pub const ReportLog = struct {
                 if (record.number < from_seq) continue;
                 // A gap and a report take two places, and the closing brackets their own.
                 if (count + 2 > batch_reports_max or writer.unusedCapacityLen() < 2 * report_size_max) {
-                    log.reader = .{ .segment_first_seq = segment.first_seq, .seq = until_seq + 1, .offset = offset };
+                    log.reader = .{
+                        .segment_first_seq = segment.first_seq,
+                        .seq = until_seq + 1,
+                        .offset = offset,
+                    };
                     return until_seq;
                 }
                 count += writeReport(writer, until_seq + 1, record, count);
@@ -254,7 +292,12 @@ pub const ReportLog = struct {
 };
 
 /// Returns how many reports it wrote: a missing stretch before the record is one of its own.
-fn writeReport(writer: *Io.Writer, expected_seq: u64, record: record_file.Record, written: u32) u32 {
+fn writeReport(
+    writer: *Io.Writer,
+    expected_seq: u64,
+    record: record_file.Record,
+    written: u32,
+) u32 {
     var count: u32 = 0;
     if (record.number > expected_seq) {
         writeGap(writer, expected_seq, record.number - 1, "report log full", written);
@@ -268,7 +311,10 @@ fn writeReport(writer: *Io.Writer, expected_seq: u64, record: record_file.Record
 fn writeGap(writer: *Io.Writer, seq: u64, until_seq: u64, reason: []const u8, written: u32) void {
     assert(until_seq >= seq);
     if (written > 0) writer.writeByte(',') catch unreachable;
-    writer.print("{{\"seq\":{d},\"type\":\"gap\",\"untilSeq\":{d},\"reason\":\"{s}\"}}", .{ seq, until_seq, reason }) catch unreachable;
+    writer.print(
+        "{{\"seq\":{d},\"type\":\"gap\",\"untilSeq\":{d},\"reason\":\"{s}\"}}",
+        .{ seq, until_seq, reason },
+    ) catch unreachable;
 }
 
 test {

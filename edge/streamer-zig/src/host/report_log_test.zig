@@ -135,12 +135,17 @@ test "reports that an API asks for again but are gone are declared as a gap" {
     fixture.log.rewind(1, 1);
     const batch = try fixture.next();
     try testing.expectEqual(1, batch.from_seq);
-    try testing.expect(std.mem.find(u8, batch.body, "{\"seq\":1,\"type\":\"gap\",\"untilSeq\":2,") != null);
+    try testing.expect(
+        std.mem.find(u8, batch.body, "{\"seq\":1,\"type\":\"gap\",\"untilSeq\":2,") != null,
+    );
 }
 
 test "a log of a higher epoch is refused" {
     var fixture = try Fixture.init(.{ .epoch = 2 });
     defer fixture.deinit();
     try fixture.append(1);
-    try testing.expectError(error.LogFromTheFuture, ReportLog.open(io, testing.allocator, fixture.tmp.dir, .{ .epoch = 1 }));
+    try testing.expectError(
+        error.LogFromTheFuture,
+        ReportLog.open(io, testing.allocator, fixture.tmp.dir, .{ .epoch = 1 }),
+    );
 }

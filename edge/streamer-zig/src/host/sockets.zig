@@ -1,5 +1,5 @@
-//! Opening the sockets that devices reach, with the errors that a person can do something about, and which interface
-//! has an address.
+//! Opening the sockets that devices reach, with the errors that a person can do something about,
+//! and which interface has an address.
 
 const std = @import("std");
 const base = @import("base");
@@ -33,7 +33,8 @@ pub fn openUdpOn(name: []const u8, address: base.Endpoint) OpenError!i32 {
     return openUdp(.{ .address = address, .interface = &interface, .broadcast = true });
 }
 
-/// Begins a connection from `own` or from wherever the system likes; it is made when the socket is writable.
+/// Begins a connection from `own` or from wherever the system likes; it is made when the socket is
+/// writable.
 pub fn connectTcp(own: ?base.Ip4, to: base.Endpoint) OpenError!i32 {
     const fd = try openSocket(linux.SOCK.STREAM);
     errdefer sys.close(fd);
@@ -66,7 +67,13 @@ pub fn openUdp(options: UdpOptions) OpenError!i32 {
     setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, options.buffer_size);
     if (options.interface) |interface| {
         const name = interface.name();
-        const rc = linux.setsockopt(fd, linux.SOL.SOCKET, linux.SO.BINDTODEVICE, name.ptr, @intCast(name.len));
+        const rc = linux.setsockopt(
+            fd,
+            linux.SOL.SOCKET,
+            linux.SO.BINDTODEVICE,
+            name.ptr,
+            @intCast(name.len),
+        );
         if (linux.errno(rc) == .PERM) return error.PermissionDenied;
         _ = sys.check(rc) catch return error.SystemCallFailed;
     }
@@ -77,7 +84,8 @@ pub fn openUdp(options: UdpOptions) OpenError!i32 {
 pub fn openListener(address: base.Endpoint) OpenError!i32 {
     const fd = try openSocket(linux.SOCK.STREAM);
     errdefer sys.close(fd);
-    // Only against connections of an earlier process in TIME_WAIT; two listeners still exclude each other.
+    // Only against connections of an earlier process in TIME_WAIT; two listeners still exclude each
+    // other.
     try setInt(fd, linux.SOL.SOCKET, linux.SO.REUSEADDR, 1);
     try bind(fd, address);
     _ = sys.check(linux.listen(fd, 512)) catch return error.SystemCallFailed;
@@ -99,13 +107,23 @@ pub fn interfaceOf(ip: base.Ip4) error{SystemCallFailed}!?Interface {
             .seq = 1,
             .pid = 0,
         },
-        .address = .{ .family = linux.AF.INET, .prefix_size = 0, .flags = 0, .scope = 0, .index = 0 },
+        .address = .{
+            .family = linux.AF.INET,
+            .prefix_size = 0,
+            .flags = 0,
+            .scope = 0,
+            .index = 0,
+        },
     };
     const bytes = std.mem.asBytes(&request);
-    _ = sys.check(linux.sendto(fd, bytes, bytes.len, 0, null, 0)) catch return error.SystemCallFailed;
+    _ = sys.check(
+        linux.sendto(fd, bytes, bytes.len, 0, null, 0),
+    ) catch return error.SystemCallFailed;
     while (true) {
         var buffer: [16384]u8 align(4) = undefined;
-        const size = sys.check(linux.recvfrom(fd, &buffer, buffer.len, 0, null, null)) catch return error.SystemCallFailed;
+        const size = sys.check(
+            linux.recvfrom(fd, &buffer, buffer.len, 0, null, null),
+        ) catch return error.SystemCallFailed;
         switch (searchAddresses(buffer[0..size], ip)) {
             .more => {},
             .done => return null,
@@ -135,7 +153,9 @@ pub fn fromSockaddr(address: *const linux.sockaddr.in) base.Endpoint {
 
 fn openSocket(kind: u32) OpenError!i32 {
     const flags = kind | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
-    return @intCast(sys.check(linux.socket(linux.AF.INET, flags, 0)) catch return error.SystemCallFailed);
+    return @intCast(
+        sys.check(linux.socket(linux.AF.INET, flags, 0)) catch return error.SystemCallFailed,
+    );
 }
 
 fn bind(fd: i32, address: base.Endpoint) OpenError!void {
@@ -152,7 +172,12 @@ fn bind(fd: i32, address: base.Endpoint) OpenError!void {
 /// The forced size needs CAP_NET_ADMIN; without it the system's limit holds.
 fn setBuffer(fd: i32, forced: u32, plain: u32, size: u32) void {
     const value: i32 = @intCast(size);
-    setInt(fd, linux.SOL.SOCKET, forced, value) catch setInt(fd, linux.SOL.SOCKET, plain, value) catch {};
+    setInt(
+        fd,
+        linux.SOL.SOCKET,
+        forced,
+        value,
+    ) catch setInt(fd, linux.SOL.SOCKET, plain, value) catch {};
 }
 
 /// struct ifaddrmsg (linux/if_addr.h).
@@ -186,7 +211,11 @@ fn matches(body: []const u8, ip: base.Ip4) bool {
         const size = std.mem.readInt(u16, body[at..][0..2], .native);
         const kind = std.mem.readInt(u16, body[at + 2 ..][0..2], .native);
         if (size < 4 or size > body.len - at) return false;
-        if (kind == ifa_local and std.mem.eql(u8, body[at + 4 .. at + size], &ip.bytes)) return true;
+        if (kind == ifa_local and std.mem.eql(
+            u8,
+            body[at + 4 .. at + size],
+            &ip.bytes,
+        )) return true;
         at += @min(std.mem.alignForward(usize, size, 4), body.len - at);
     }
     return false;
@@ -199,7 +228,9 @@ fn withName(index: u32, prefix_size: u8) error{SystemCallFailed}!Interface {
     // struct ifreq: the name, then a union that begins with the index.
     var request: [40]u8 align(8) = @splat(0);
     std.mem.writeInt(u32, request[16..20], index, .native);
-    _ = sys.check(linux.ioctl(fd, siocgifname, @intFromPtr(&request))) catch return error.SystemCallFailed;
+    _ = sys.check(
+        linux.ioctl(fd, siocgifname, @intFromPtr(&request)),
+    ) catch return error.SystemCallFailed;
     const name = std.mem.sliceTo(request[0..linux.IFNAMESIZE], 0);
     var interface: Interface = .{
         .index = index,
@@ -229,7 +260,10 @@ test "a taken port and a foreign address are told apart" {
     _ = try sys.check(linux.getsockname(fd, @ptrCast(&address), &size));
     const taken = fromSockaddr(&address);
     try testing.expectError(error.PortInUse, openUdp(.{ .address = taken }));
-    try testing.expectError(error.AddressNotHere, openUdp(.{ .address = .{ .ip = .init(192, 0, 2, 7), .port = 0 } }));
+    try testing.expectError(
+        error.AddressNotHere,
+        openUdp(.{ .address = .{ .ip = .init(192, 0, 2, 7), .port = 0 } }),
+    );
     const listener = try openListener(.{ .ip = .init(127, 0, 0, 1), .port = 0 });
     sys.close(listener);
 }

@@ -1,4 +1,5 @@
-//! The stream on the network: datagrams to the stream server, disk bytes back, and what both mean for boots.
+//! The stream on the network: datagrams to the stream server, disk bytes back, and what both mean
+//! for boots.
 
 const std = @import("std");
 const base = @import("base");
@@ -24,7 +25,11 @@ pub const StreamPort = struct {
     /// 20 bytes of IP, 8 of UDP, 16 of the stream's header.
     const overhead_size = 44;
 
-    pub fn init(gpa: std.mem.Allocator, server: StreamServer, boots: *Boots) error{OutOfMemory}!StreamPort {
+    pub fn init(
+        gpa: std.mem.Allocator,
+        server: StreamServer,
+        boots: *Boots,
+    ) error{OutOfMemory}!StreamPort {
         const buffer = try gpa.alloc(u8, wire.read_size_max);
         errdefer gpa.free(buffer);
         const segments = try gpa.alloc(Segment, wire.fragments_max);
@@ -46,7 +51,13 @@ pub const StreamPort = struct {
         }
     }
 
-    fn handle(port: *StreamPort, socket: *UdpSocket, from: base.Endpoint, bytes: []const u8, now_us: u64) void {
+    fn handle(
+        port: *StreamPort,
+        socket: *UdpSocket,
+        from: base.Endpoint,
+        bytes: []const u8,
+        now_us: u64,
+    ) void {
         switch (port.server.receive(now_us, from, bytes, &port.reply)) {
             .ignored => {},
             .reply => |packet| socket.send(from, packet),
@@ -59,7 +70,13 @@ pub const StreamPort = struct {
         }
     }
 
-    fn admit(port: *StreamPort, socket: *UdpSocket, claim: *const StreamServer.Claim, size: usize, now_us: u64) void {
+    fn admit(
+        port: *StreamPort,
+        socket: *UdpSocket,
+        claim: *const StreamServer.Claim,
+        size: usize,
+        now_us: u64,
+    ) void {
         const ref = port.boots.table.findById(claim.boot_id);
         const admission = port.server.admit(now_us, claim.*, port.grantOf(ref), &port.reply);
         if (ref) |known| port.noteAdmission(known, claim, &admission, size, now_us);
@@ -101,7 +118,11 @@ pub const StreamPort = struct {
             },
             .token_refused => if (isOfDevice(boot, claim.from.ip) and !boot.stream_was_open)
                 boots.apply(ref, now_us, .{ .suspected = .{ .cause = .token_refused } }),
-            .version_missing => boots.apply(ref, now_us, .{ .failed = .{ .cause = .version_missing } }),
+            .version_missing => boots.apply(
+                ref,
+                now_us,
+                .{ .failed = .{ .cause = .version_missing } },
+            ),
             .repeated, .busy, .stale => {},
         }
         const answered: u64 = if (admission.reply) |packet| packet.len else 0;
@@ -119,7 +140,13 @@ pub const StreamPort = struct {
         return known.eql(ip);
     }
 
-    fn answerRead(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest, size: usize, now_us: u64) void {
+    fn answerRead(
+        port: *StreamPort,
+        socket: *UdpSocket,
+        read: *const StreamServer.ReadRequest,
+        size: usize,
+        now_us: u64,
+    ) void {
         const ref = port.boots.table.findById(read.boot_id) orelse {
             // Its place was given to another boot: the device has to say hello again.
             port.server.forget(read.boot_id);
@@ -144,12 +171,17 @@ pub const StreamPort = struct {
         } });
     }
 
-    fn sendFragments(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest) error{StoreError}!void {
+    fn sendFragments(
+        port: *StreamPort,
+        socket: *UdpSocket,
+        read: *const StreamServer.ReadRequest,
+    ) error{StoreError}!void {
         const version = port.boots.versions.find(read.version_id) orelse return error.StoreError;
         var count: usize = 0;
         var fragments = read.fragments();
         while (fragments.next()) |fragment| {
-            // Bytes lie in the buffer where they lie in the read, so that one that asks for all is read at once.
+            // Bytes lie in the buffer where they lie in the read, so that one that asks for all is
+            // read at once.
             const at: usize = @intCast(fragment.offset - read.offset);
             const bytes = port.buffer[at..][0..fragment.length];
             port.segments[count] = .{ .header = fragment.header, .bytes = bytes };
@@ -157,10 +189,16 @@ pub const StreamPort = struct {
         }
         assert(count > 0);
         if (read.ranges.count() == 0) {
-            version.disk.read(port.buffer[0..read.length], read.offset) catch return error.StoreError;
+            version.disk.read(
+                port.buffer[0..read.length],
+                read.offset,
+            ) catch return error.StoreError;
         } else for (port.segments[0..count]) |segment| {
             const at = @intFromPtr(segment.bytes.ptr) - @intFromPtr(port.buffer.ptr);
-            version.disk.read(port.buffer[at..][0..segment.bytes.len], read.offset + at) catch return error.StoreError;
+            version.disk.read(
+                port.buffer[at..][0..segment.bytes.len],
+                read.offset + at,
+            ) catch return error.StoreError;
         }
         socket.sendSegments(read.to, port.segments[0..count]);
     }

@@ -53,7 +53,9 @@ pub fn readAt(fd: i32, buffer: []u8, offset: u64) Error!usize {
     var filled: usize = 0;
     while (filled < buffer.len) {
         const rest = buffer[filled..];
-        const count = check(linux.pread(fd, rest.ptr, rest.len, @intCast(offset + filled))) catch |err| switch (err) {
+        const count = check(
+            linux.pread(fd, rest.ptr, rest.len, @intCast(offset + filled)),
+        ) catch |err| switch (err) {
             error.Interrupted => continue,
             error.WouldBlock, error.SystemCallFailed => return err,
         };

@@ -21,7 +21,12 @@ pub const TftpPort = struct {
     reply: TftpServer.ReplyBuffer = undefined,
     block: [wire.data_header_size + wire.blksize_max]u8 = undefined,
 
-    pub fn init(gpa: std.mem.Allocator, server: TftpServer, boots: *Boots, files: *const BootFiles) error{OutOfMemory}!TftpPort {
+    pub fn init(
+        gpa: std.mem.Allocator,
+        server: TftpServer,
+        boots: *Boots,
+        files: *const BootFiles,
+    ) error{OutOfMemory}!TftpPort {
         const peers = try gpa.alloc(u48, server.sessions.len);
         errdefer gpa.free(peers);
         const refs = try gpa.alloc(Boots.Ref, server.sessions.len);
@@ -42,7 +47,11 @@ pub const TftpPort = struct {
             const datagram = socket.datagram(index);
             const step = port.server.receive(now_us, datagram.from, datagram.bytes, &port.reply);
             if (step.ignored == null)
-                port.countFor(datagram.from, now_us, .{ .bytes_in = datagram.bytes.len, .packets_in = 1 });
+                port.countFor(
+                    datagram.from,
+                    now_us,
+                    .{ .bytes_in = datagram.bytes.len, .packets_in = 1 },
+                );
             port.act(socket, &step, now_us);
         }
     }
@@ -62,21 +71,33 @@ pub const TftpPort = struct {
         switch (step.send) {
             .nothing => {},
             .packet => |packet| {
-                port.countFor(packet.to, now_us, .{ .bytes_out = packet.bytes.len, .packets_out = 1 });
+                port.countFor(
+                    packet.to,
+                    now_us,
+                    .{ .bytes_out = packet.bytes.len, .packets_out = 1 },
+                );
                 socket.send(packet.to, packet.bytes);
             },
             .blocks => |blocks| port.sendBlocks(socket, blocks, now_us),
         }
     }
 
-    fn sendBlocks(port: *TftpPort, socket: *UdpSocket, blocks: TftpServer.Blocks, now_us: u64) void {
+    fn sendBlocks(
+        port: *TftpPort,
+        socket: *UdpSocket,
+        blocks: TftpServer.Blocks,
+        now_us: u64,
+    ) void {
         const bytes = port.files.contents.items[blocks.file_id];
         var traffic: core.boot_phase.Traffic = .{};
         var iterator = blocks.iterate();
         while (iterator.next()) |block| {
             const size = wire.data_header_size + @as(usize, block.size);
             @memcpy(port.block[0..wire.data_header_size], &block.header);
-            @memcpy(port.block[wire.data_header_size..size], bytes[@intCast(block.offset)..][0..block.size]);
+            @memcpy(
+                port.block[wire.data_header_size..size],
+                bytes[@intCast(block.offset)..][0..block.size],
+            );
             socket.send(blocks.to, port.block[0..size]);
             traffic.bytes_out += size;
             traffic.packets_out += 1;
@@ -106,22 +127,47 @@ pub const TftpPort = struct {
                         .cause = .tftp_refused,
                         .text = peer_error.text,
                     } }),
-                    .timeout, .evicted => port.boots.apply(ref, now_us, .{ .suspected = .{ .cause = .tftp_timeout } }),
+                    .timeout, .evicted => port.boots.apply(
+                        ref,
+                        now_us,
+                        .{ .suspected = .{ .cause = .tftp_timeout } },
+                    ),
                     .superseded, .aborted => {},
                 }
             },
-            .refused => |*refused| port.tellRefused(refused.handle, &refused.name, refused.why, now_us),
+            .refused => |*refused| port.tellRefused(
+                refused.handle,
+                &refused.name,
+                refused.why,
+                now_us,
+            ),
         }
     }
 
-    /// Loaders probe for files that need not exist; only a program that this edge named itself is missed.
-    fn tellRefused(port: *TftpPort, handle: ?core.BootHandle, name: *const base.UntrustedText, why: TftpServer.Refusal, now_us: u64) void {
+    /// Loaders probe for files that need not exist; only a program that this edge named itself is
+    /// missed.
+    fn tellRefused(
+        port: *TftpPort,
+        handle: ?core.BootHandle,
+        name: *const base.UntrustedText,
+        why: TftpServer.Refusal,
+        now_us: u64,
+    ) void {
         if (why != .not_found) return;
         const ref = port.boots.forPath(handle orelse return, .zero) orelse return;
-        port.boots.apply(ref, now_us, .{ .suspected = .{ .cause = .nbp_not_found, .text = name.* } });
+        port.boots.apply(
+            ref,
+            now_us,
+            .{ .suspected = .{ .cause = .nbp_not_found, .text = name.* } },
+        );
     }
 
-    fn countFor(port: *TftpPort, peer: base.Endpoint, now_us: u64, traffic: core.boot_phase.Traffic) void {
+    fn countFor(
+        port: *TftpPort,
+        peer: base.Endpoint,
+        now_us: u64,
+        traffic: core.boot_phase.Traffic,
+    ) void {
         const index = std.mem.findScalar(u48, port.peers, peer.toInt()) orelse return;
         port.boots.apply(port.refs[index], now_us, .{ .nbp_traffic = traffic });
     }

@@ -1,6 +1,6 @@
-//! A UDP socket of the packet loop: datagrams come in batches; large answers go out as one super-packet that kernel
-//! or network card cuts (UDP_SEGMENT). Sending never waits longer than a few ms: what does not go out is asked for
-//! again by the device.
+//! A UDP socket of the packet loop: datagrams come in batches; large answers go out as one
+//! super-packet that kernel or network card cuts (UDP_SEGMENT). Sending never waits longer than a
+//! few ms: what does not go out is asked for again by the device.
 
 const std = @import("std");
 const base = @import("base");
@@ -40,7 +40,11 @@ pub const UdpSocket = struct {
         messages: [batch_max]linux.mmsghdr,
     };
 
-    pub fn init(gpa: std.mem.Allocator, fd: i32, source_ip: ?base.Ip4) error{OutOfMemory}!UdpSocket {
+    pub fn init(
+        gpa: std.mem.Allocator,
+        fd: i32,
+        source_ip: ?base.Ip4,
+    ) error{OutOfMemory}!UdpSocket {
         return .{ .fd = fd, .source_ip = source_ip, .batch = try gpa.create(Batch) };
     }
 
@@ -66,7 +70,9 @@ pub const UdpSocket = struct {
             } };
         }
         // An ICMP error of an earlier answer comes back as an error here; the next call goes on.
-        return sys.check(linux.recvmmsg(socket.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null)) catch 0;
+        return sys.check(
+            linux.recvmmsg(socket.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
+        ) catch 0;
     }
 
     pub fn datagram(socket: *const UdpSocket, index: usize) Datagram {
@@ -103,7 +109,12 @@ pub const UdpSocket = struct {
         }
     }
 
-    fn sendPart(socket: *UdpSocket, to: Endpoint, part: []const Segment, size: usize) SendError!void {
+    fn sendPart(
+        socket: *UdpSocket,
+        to: Endpoint,
+        part: []const Segment,
+        size: usize,
+    ) SendError!void {
         var vectors: [2 * segments_max]std.posix.iovec_const = undefined;
         for (part, 0..) |*segment, index| {
             vectors[2 * index] = .{ .base = &segment.header, .len = segment.header.len };
@@ -115,7 +126,12 @@ pub const UdpSocket = struct {
 
     const SendError = error{ Unsupported, Dropped };
 
-    fn sendVectors(socket: *UdpSocket, to: Endpoint, vectors: []const std.posix.iovec_const, cut: ?u16) SendError!void {
+    fn sendVectors(
+        socket: *UdpSocket,
+        to: Endpoint,
+        vectors: []const std.posix.iovec_const,
+        cut: ?u16,
+    ) SendError!void {
         const name = sockets.toSockaddr(to);
         var control: Control = .{};
         if (socket.source_ip) |ip| control.addSource(ip);
@@ -167,7 +183,11 @@ const Control = struct {
     }
 
     fn add(control: *Control, level: i32, kind: i32, bytes: []const u8) void {
-        const header: linux.cmsghdr = .{ .len = header_size + bytes.len, .level = level, .type = kind };
+        const header: linux.cmsghdr = .{
+            .len = header_size + bytes.len,
+            .level = level,
+            .type = kind,
+        };
         const place = control.bytes[control.size..];
         @memcpy(place[0..header_size], std.mem.asBytes(&header));
         @memcpy(place[header_size..][0..bytes.len], bytes);
@@ -180,7 +200,11 @@ const testing = std.testing;
 
 fn testSocket() !UdpSocket {
     const any: Endpoint = .{ .ip = .init(127, 0, 0, 1), .port = 0 };
-    return .init(testing.allocator, try sockets.openUdp(.{ .address = any, .buffer_size = 4 << 20 }), null);
+    return .init(
+        testing.allocator,
+        try sockets.openUdp(.{ .address = any, .buffer_size = 4 << 20 }),
+        null,
+    );
 }
 
 fn endpointOf(socket: *const UdpSocket) !Endpoint {
@@ -199,7 +223,10 @@ test "a cut super-packet arrives as the segments it was made of" {
     var segments: [100]Segment = undefined;
     for (&segments, 0..) |*segment, index| {
         const length: usize = if (index == 99) 10 else 1456;
-        segment.* = .{ .header = @splat(@intCast(index)), .bytes = disk[index * 1456 ..][0..length] };
+        segment.* = .{
+            .header = @splat(@intCast(index)),
+            .bytes = disk[index * 1456 ..][0..length],
+        };
     }
     sender.sendSegments(try endpointOf(&receiver), &segments);
     var received: usize = 0;
@@ -224,7 +251,11 @@ test "a datagram may carry another source address of this machine" {
     var receiver = try testSocket();
     defer receiver.deinit(testing.allocator);
     const any: Endpoint = .{ .ip = .zero, .port = 0 };
-    var open: UdpSocket = try .init(testing.allocator, try sockets.openUdp(.{ .address = any }), .init(127, 0, 0, 9));
+    var open: UdpSocket = try .init(
+        testing.allocator,
+        try sockets.openUdp(.{ .address = any }),
+        .init(127, 0, 0, 9),
+    );
     defer open.deinit(testing.allocator);
     open.send(try endpointOf(&receiver), "hello");
     try testing.expectEqual(1, receiver.receive());

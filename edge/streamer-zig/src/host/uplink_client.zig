@@ -1,5 +1,5 @@
-//! Signed HTTP(S) requests to the API, each with a limit on its whole time and on the size of its answer. Blocks its
-//! thread; never used by the packet loop.
+//! Signed HTTP(S) requests to the API, each with a limit on its whole time and on the size of its
+//! answer. Blocks its thread; never used by the packet loop.
 
 const std = @import("std");
 const base = @import("base");
@@ -59,8 +59,8 @@ pub const UplinkClient = struct {
         client.* = undefined;
     }
 
-    /// `body`: empty for GET. The answer's body lies in `buffer`. `timeout_ms` covers all of it: looking up the name,
-    /// connecting, sending, waiting, receiving.
+    /// `body`: empty for GET. The answer's body lies in `buffer`. `timeout_ms` covers all of it:
+    /// looking up the name, connecting, sending, waiting, receiving.
     pub fn request(
         client: *UplinkClient,
         method: Method,
@@ -76,24 +76,46 @@ pub const UplinkClient = struct {
         var outcomes: [2]Outcome = undefined;
         var select: Io.Select(Outcome) = .init(client.io, &outcomes);
         defer select.cancelDiscard();
-        select.concurrent(.answered, exchange, .{ client, method, path, body, buffer }) catch return error.NoAnswer;
-        select.concurrent(.timeout, Io.sleep, .{ client.io, .fromMilliseconds(timeout_ms), .awake }) catch return error.NoAnswer;
+        select.concurrent(
+            .answered,
+            exchange,
+            .{ client, method, path, body, buffer },
+        ) catch return error.NoAnswer;
+        select.concurrent(
+            .timeout,
+            Io.sleep,
+            .{ client.io, .fromMilliseconds(timeout_ms), .awake },
+        ) catch return error.NoAnswer;
         return switch (select.await() catch return error.NoAnswer) {
             .answered => |answered| answered,
             .timeout => error.NoAnswer,
         };
     }
 
-    fn exchange(client: *UplinkClient, method: Method, path: []const u8, body: []const u8, buffer: []u8) RequestError!Answer {
+    fn exchange(
+        client: *UplinkClient,
+        method: Method,
+        path: []const u8,
+        body: []const u8,
+        buffer: []u8,
+    ) RequestError!Answer {
         return client.tryExchange(method, path, body, buffer) catch |err| switch (err) {
             error.AnswerTooLarge => error.AnswerTooLarge,
             else => error.NoAnswer,
         };
     }
 
-    fn tryExchange(client: *UplinkClient, method: Method, path: []const u8, body: []const u8, buffer: []u8) !Answer {
+    fn tryExchange(
+        client: *UplinkClient,
+        method: Method,
+        path: []const u8,
+        body: []const u8,
+        buffer: []u8,
+    ) !Answer {
         var url_buffer: [url_size_max]u8 = undefined;
-        const uri = try std.Uri.parse(try std.mem.print(&url_buffer, "{s}{s}", .{ client.url, path }));
+        const uri = try std.Uri.parse(
+            try std.mem.print(&url_buffer, "{s}{s}", .{ client.url, path }),
+        );
         const counter = if (client.edge_id == null) 0 else client.counter.fetchAdd(1, .monotonic) + 1;
         const signature = core.uplink_message.sign(client.key, .{
             .method = @tagName(method),
@@ -109,8 +131,14 @@ pub const UplinkClient = struct {
         var counter_text: [20]u8 = undefined;
         const headers = [_]std.http.Header{
             .{ .name = "bootfarm-edge", .value = if (client.edge_id == null) "-" else &edge_text },
-            .{ .name = "bootfarm-epoch", .value = try std.mem.print(&epoch_text, "{d}", .{client.epoch}) },
-            .{ .name = "bootfarm-counter", .value = try std.mem.print(&counter_text, "{d}", .{counter}) },
+            .{
+                .name = "bootfarm-epoch",
+                .value = try std.mem.print(&epoch_text, "{d}", .{client.epoch}),
+            },
+            .{
+                .name = "bootfarm-counter",
+                .value = try std.mem.print(&counter_text, "{d}", .{counter}),
+            },
             .{ .name = "bootfarm-signature", .value = &signature },
         };
         var sent = try client.http.request(switch (method) {
@@ -118,7 +146,10 @@ pub const UplinkClient = struct {
             .POST => .POST,
         }, uri, .{
             .redirect_behavior = .unhandled,
-            .headers = .{ .content_type = .{ .override = "application/json" }, .accept_encoding = .omit },
+            .headers = .{
+                .content_type = .{ .override = "application/json" },
+                .accept_encoding = .omit,
+            },
             .extra_headers = &headers,
         });
         defer sent.deinit();

@@ -24,22 +24,36 @@ const Server = struct {
         var address: linux.sockaddr.in = undefined;
         var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
         _ = try sys.check(linux.getsockname(listener, @ptrCast(&address), &size));
-        return .{ .listener = listener, .port = std.mem.bigToNative(u16, address.port), .answer = answer };
+        return .{
+            .listener = listener,
+            .port = std.mem.bigToNative(u16, address.port),
+            .answer = answer,
+        };
     }
 
     fn run(server: *Server) void {
         const text = server.answer orelse return;
-        var polled = [1]linux.pollfd{.{ .fd = server.listener, .events = linux.POLL.IN, .revents = 0 }};
+        var polled = [1]linux.pollfd{.{
+            .fd = server.listener,
+            .events = linux.POLL.IN,
+            .revents = 0,
+        }};
         _ = linux.poll(&polled, 1, 5000);
         const rc = linux.accept4(server.listener, null, null, linux.SOCK.CLOEXEC);
         const fd: i32 = @intCast(sys.check(rc) catch return);
         defer sys.close(fd);
-        server.request_size = sys.check(linux.read(fd, &server.request, server.request.len)) catch return;
+        server.request_size = sys.check(
+            linux.read(fd, &server.request, server.request.len),
+        ) catch return;
         sys.writeAll(fd, text) catch return;
     }
 };
 
-fn ask(server: *Server, timeout_ms: u32, buffer: []u8) !uplink_client.RequestError!uplink_client.Answer {
+fn ask(
+    server: *Server,
+    timeout_ms: u32,
+    buffer: []u8,
+) !uplink_client.RequestError!uplink_client.Answer {
     const thread = try std.Thread.spawn(.{}, Server.run, .{server});
     defer thread.join();
     var url: [64]u8 = undefined;
@@ -99,10 +113,22 @@ test "refusals say their code, and what may pass is tried again" {
     defer arena.deinit();
     const a = arena.allocator();
     try testing.expectEqual(.nothing, std.meta.activeTag(uplink_client.meaning(a, error.NoAnswer)));
-    try testing.expectEqual(.nothing, std.meta.activeTag(uplink_client.meaning(a, .{ .status = 503, .body = "{}" })));
-    try testing.expectEqual(.nothing, std.meta.activeTag(uplink_client.meaning(a, .{ .status = 429, .body = "" })));
-    try testing.expectEqual(.ok, std.meta.activeTag(uplink_client.meaning(a, .{ .status = 204, .body = "" })));
-    const gap = uplink_client.meaning(a, .{ .status = 409, .body = "{\"code\":\"report_gap\",\"expectedSeq\":4,\"x\":1}" });
+    try testing.expectEqual(
+        .nothing,
+        std.meta.activeTag(uplink_client.meaning(a, .{ .status = 503, .body = "{}" })),
+    );
+    try testing.expectEqual(
+        .nothing,
+        std.meta.activeTag(uplink_client.meaning(a, .{ .status = 429, .body = "" })),
+    );
+    try testing.expectEqual(
+        .ok,
+        std.meta.activeTag(uplink_client.meaning(a, .{ .status = 204, .body = "" })),
+    );
+    const gap = uplink_client.meaning(
+        a,
+        .{ .status = 409, .body = "{\"code\":\"report_gap\",\"expectedSeq\":4,\"x\":1}" },
+    );
     try testing.expectEqual(core.uplink.Code.report_gap, gap.refused.code);
     try testing.expectEqual(4, gap.refused.expected_seq.?);
     const html = uplink_client.meaning(a, .{ .status = 404, .body = "<html>" });

@@ -1,5 +1,5 @@
-//! What the packet loop and the uplink's threads hand each other: numbers for the heartbeat one way, a new desired
-//! state the other way, and the sign that a report was written.
+//! What the packet loop and the uplink's threads hand each other: numbers for the heartbeat one
+//! way, a new desired state the other way, and the sign that a report was written.
 
 const std = @import("std");
 const base = @import("base");
@@ -71,7 +71,11 @@ pub const UplinkLink = struct {
     pub fn numbers(link: *UplinkLink) Numbers {
         link.mutex.lockUncancelable(link.io);
         defer link.mutex.unlock(link.io);
-        return .{ .ignored = link.ignored, .devices_booting = link.devices_booting, .pair = link.pair };
+        return .{
+            .ignored = link.ignored,
+            .devices_booting = link.devices_booting,
+            .pair = link.pair,
+        };
     }
 
     /// The pair that a new state must be above; null while there is none.

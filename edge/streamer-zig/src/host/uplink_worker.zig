@@ -1,5 +1,5 @@
-//! The uplink's two threads: one sends reports and heartbeats, one waits for desired states. What to do when is
-//! decided by core/uplink.zig; here it is done.
+//! The uplink's two threads: one sends reports and heartbeats, one waits for desired states. What
+//! to do when is decided by core/uplink.zig; here it is done.
 
 const std = @import("std");
 const builtin = @import("builtin");
@@ -92,7 +92,13 @@ pub const UplinkWorker = struct {
             .ignored = numbers.ignored,
         }, &body);
         var buffer: [core.uplink_message.body_size_max]u8 = undefined;
-        const result = client.request(.POST, "/edge/v1/heartbeat", text, request_timeout_ms, &buffer);
+        const result = client.request(
+            .POST,
+            "/edge/v1/heartbeat",
+            text,
+            request_timeout_ms,
+            &buffer,
+        );
         const answer = uplink_client.meaning(arena.allocator(), result);
         worker.tell("heartbeat", answer, result);
         _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
@@ -107,11 +113,21 @@ pub const UplinkWorker = struct {
             return;
         } orelse return;
         var answer_buffer: [core.uplink_message.body_size_max]u8 = undefined;
-        const result = client.request(.POST, "/edge/v1/reports", batch.body, request_timeout_ms, &answer_buffer);
+        const result = client.request(
+            .POST,
+            "/edge/v1/reports",
+            batch.body,
+            request_timeout_ms,
+            &answer_buffer,
+        );
         var answer = uplink_client.meaning(arena.allocator(), result);
         if (answer == .ok) {
             const body = (result catch unreachable).body;
-            if (core.uplink_message.parse(core.uplink_message.ReportAnswer, arena.allocator(), body)) |acked| {
+            if (core.uplink_message.parse(
+                core.uplink_message.ReportAnswer,
+                arena.allocator(),
+                body,
+            )) |acked| {
                 worker.log.ack(acked.bootEpoch, acked.ackedSeq);
                 // An answer that moves nothing would be asked for again at once.
                 if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq) answer = .nothing;
@@ -131,7 +147,10 @@ pub const UplinkWorker = struct {
             const now_ms = nowMs();
             switch (worker.poller.next(now_ms)) {
                 .poll => worker.poll(&client, buffer),
-                .wait_until_ms => |until_ms| worker.link.io.sleep(.fromMilliseconds(@intCast(until_ms - now_ms)), .awake) catch return,
+                .wait_until_ms => |until_ms| worker.link.io.sleep(
+                    .fromMilliseconds(@intCast(until_ms - now_ms)),
+                    .awake,
+                ) catch return,
                 .stopped => return,
             }
         }
@@ -165,11 +184,17 @@ pub const UplinkWorker = struct {
             .signing_key = worker.signing_key,
             .above = worker.link.above(),
         }) catch |refusal| {
-            speak.line("The desired state was refused: {s}.", .{core.desired_state.sentence(refusal)});
+            speak.line(
+                "The desired state was refused: {s}.",
+                .{core.desired_state.sentence(refusal)},
+            );
             return false;
         };
         worker.data.write("state.json", envelope) catch {
-            speak.line("The desired state cannot be written to the data directory; it is tried again.", .{});
+            speak.line(
+                "The desired state cannot be written to the data directory; it is tried again.",
+                .{},
+            );
             box.destroy(worker.gpa);
             return false;
         };
@@ -190,10 +215,17 @@ pub const UplinkWorker = struct {
         worker.last_refusal = refusal;
         var memory: [8192]u8 = undefined;
         var fixed: std.heap.FixedBufferAllocator = .init(&memory);
-        const problem = core.uplink_message.parse(core.uplink_message.Problem, fixed.allocator(), body) catch
+        const problem = core.uplink_message.parse(
+            core.uplink_message.Problem,
+            fixed.allocator(),
+            body,
+        ) catch
             core.uplink_message.Problem{};
         const detail: base.UntrustedText = .init(problem.detail);
-        speak.line("The control plane refused the {s}: {t} ({d}) {f}.", .{ what, code, status, detail });
+        speak.line(
+            "The control plane refused the {s}: {t} ({d}) {f}.",
+            .{ what, code, status, detail },
+        );
     }
 
     fn tell(
@@ -205,17 +237,29 @@ pub const UplinkWorker = struct {
         const url = worker.client_options.url;
         switch (answer) {
             .ok => {
-                if (!worker.is_answered) speak.line("The control plane at {s} answers again.", .{url});
+                if (!worker.is_answered) speak.line(
+                    "The control plane at {s} answers again.",
+                    .{url},
+                );
                 worker.is_answered = true;
             },
             .nothing => {
                 if (worker.is_answered)
-                    speak.line("The control plane at {s} does not answer: devices boot on, and reports are kept until it does.", .{url});
+                    speak.line(
+                        "The control plane at {s} does not answer: devices boot on, and reports are kept until it does.",
+                        .{url},
+                    );
                 worker.is_answered = false;
             },
             .refused => |refused| switch (refused.code) {
-                .edge_revoked => speak.line("The control plane at {s} has revoked this edge: nothing more is sent.", .{url}),
-                .stale_epoch => speak.line("The control plane refused the {s}: this data directory is older than what it has seen of this edge.", .{what}),
+                .edge_revoked => speak.line(
+                    "The control plane at {s} has revoked this edge: nothing more is sent.",
+                    .{url},
+                ),
+                .stale_epoch => speak.line(
+                    "The control plane refused the {s}: this data directory is older than what it has seen of this edge.",
+                    .{what},
+                ),
                 .report_gap => {},
                 else => worker.tellRefusal(what, refused.code, refused.status, result),
             },

@@ -1,5 +1,6 @@
-//! The versions that are open for reading: disk, kernel and initramfs of each, opened when a boot needs them. Fixed
-//! size; a version that boots still use stays open when the desired state no longer names it.
+//! The versions that are open for reading: disk, kernel and initramfs of each, opened when a boot
+//! needs them. Fixed size; a version that boots still use stays open when the desired state no
+//! longer names it.
 
 const std = @import("std");
 const base = @import("base");
@@ -41,7 +42,8 @@ pub const Problem = union(enum) {
     size: struct { path: []const u8, want: u64, have: u64 },
     /// Every place is taken.
     full,
-    /// The desired state names a version that it does not describe, or describes in a way that cannot be used.
+    /// The desired state names a version that it does not describe, or describes in a way that
+    /// cannot be used.
     not_described,
 };
 
@@ -79,8 +81,13 @@ pub const VersionTable = struct {
         return error.Full;
     }
 
-    /// Opens what the desired state describes; null when it is open. Problem: what a person has to know.
-    pub fn open(table: *VersionTable, store_fd: i32, described: *const core.desired_state.Version) ?Problem {
+    /// Opens what the desired state describes; null when it is open. Problem: what a person has to
+    /// know.
+    pub fn open(
+        table: *VersionTable,
+        store_fd: i32,
+        described: *const core.desired_state.Version,
+    ) ?Problem {
         if (table.find(described.id) != null) return null;
         var problem: Problem = undefined;
         const version = openVersion(store_fd, described, &problem) catch return problem;
@@ -93,7 +100,11 @@ pub const VersionTable = struct {
     }
 
     /// Closes what neither a boot nor the desired state uses.
-    pub fn closeUnused(table: *VersionTable, boots: *core.BootTable, state: *const core.desired_state.DesiredState) void {
+    pub fn closeUnused(
+        table: *VersionTable,
+        boots: *core.BootTable,
+        state: *const core.desired_state.DesiredState,
+    ) void {
         for (table.versions) |*place| {
             const version = if (place.*) |*value| value else continue;
             if (isDescribed(state, version.id) or isUsed(boots, version.id)) continue;
@@ -147,7 +158,12 @@ fn openVersion(
     return version;
 }
 
-fn openFile(store_fd: i32, path: []const u8, kind: store.store_file.Kind, problem: *Problem) error{Problem}!StoreFile {
+fn openFile(
+    store_fd: i32,
+    path: []const u8,
+    kind: store.store_file.Kind,
+    problem: *Problem,
+) error{Problem}!StoreFile {
     return StoreFile.openBelow(store_fd, path, kind) catch |err| {
         problem.* = .{ .file = .{ .path = path, .why = err } };
         return error.Problem;

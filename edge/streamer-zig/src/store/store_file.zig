@@ -1,5 +1,5 @@
-//! Files that devices read: opened read-only, checked once, read by offset. A path of the desired state stays
-//! below the store's directory, whatever it says and whatever links lie there.
+//! Files that devices read: opened read-only, checked once, read by offset. A path of the desired
+//! state stays below the store's directory, whatever it says and whatever links lie there.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -39,7 +39,11 @@ pub const StoreFile = struct {
         const path_z = terminated(path) catch return error.PathEscapes;
         const OpenHow = extern struct { flags: u64, mode: u64, resolve: u64 };
         const flags: linux.O = .{ .CLOEXEC = true, .NONBLOCK = true };
-        const how: OpenHow = .{ .flags = @as(u32, @bitCast(flags)), .mode = 0, .resolve = resolve_beneath };
+        const how: OpenHow = .{
+            .flags = @as(u32, @bitCast(flags)),
+            .mode = 0,
+            .resolve = resolve_beneath,
+        };
         const rc = linux.syscall4(
             .openat2,
             @as(u32, @bitCast(dir_fd)),
@@ -84,7 +88,9 @@ pub const StoreFile = struct {
         errdefer _ = linux.close(fd);
         var stat: linux.Statx = undefined;
         const mask: linux.STATX = .{ .TYPE = true, .MODE = true, .SIZE = true, .MTIME = true };
-        if (linux.errno(linux.statx(fd, "", empty_path, mask, &stat)) != .SUCCESS) return error.NotReadable;
+        if (linux.errno(
+            linux.statx(fd, "", empty_path, mask, &stat),
+        ) != .SUCCESS) return error.NotReadable;
         const size = switch (stat.mode & linux.S.IFMT) {
             linux.S.IFREG => stat.size,
             linux.S.IFBLK => if (kind == .disk) blockDeviceSize(fd) orelse return error.NotReadable else return error.NotAFile,
@@ -168,7 +174,10 @@ test "a disk is a file of whole sectors" {
 test "a read gives all its bytes or none" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
-    try tmp.dir.writeFile(io, .{ .sub_path = "disk", .data = "a" ++ &@as([510]u8, @splat(0)) ++ "z" });
+    try tmp.dir.writeFile(
+        io,
+        .{ .sub_path = "disk", .data = "a" ++ &@as([510]u8, @splat(0)) ++ "z" },
+    );
     var disk = try StoreFile.openBelow(tmp.dir.handle, "disk", .disk);
     defer disk.close();
     var buffer: [512]u8 = undefined;
@@ -186,7 +195,13 @@ test "paths and links that lead out of the store are refused" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     for ([_][]const u8{ "", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/.", "a\x00b" }) |path|
-        try testing.expectError(error.PathEscapes, StoreFile.openBelow(tmp.dir.handle, path, .plain));
+        try testing.expectError(
+            error.PathEscapes,
+            StoreFile.openBelow(tmp.dir.handle, path, .plain),
+        );
     try tmp.dir.symLink(io, "/etc", "etc", .{});
-    try testing.expectError(error.PathEscapes, StoreFile.openBelow(tmp.dir.handle, "etc/passwd", .plain));
+    try testing.expectError(
+        error.PathEscapes,
+        StoreFile.openBelow(tmp.dir.handle, "etc/passwd", .plain),
+    );
 }

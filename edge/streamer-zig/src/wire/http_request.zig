@@ -1,5 +1,6 @@
-//! Heads of HTTP/1.x requests (RFC 9112) as boot firmware and loaders send them: GET and HEAD with at most one byte
-//! range (RFC 9110 section 14). Nothing that frames a body is taken, so that no request can hide another.
+//! Heads of HTTP/1.x requests (RFC 9112) as boot firmware and loaders send them: GET and HEAD with
+//! at most one byte range (RFC 9110 section 14). Nothing that frames a body is taken, so that no
+//! request can hide another.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -24,9 +25,15 @@ pub const Range = union(enum) {
         switch (range) {
             .closed => |closed| {
                 if (closed.first >= size) return null;
-                return .{ .first = closed.first, .length = @min(closed.last, size - 1) - closed.first + 1 };
+                return .{
+                    .first = closed.first,
+                    .length = @min(closed.last, size - 1) - closed.first + 1,
+                };
             },
-            .open => |first| return if (first >= size) null else .{ .first = first, .length = size - first },
+            .open => |first| return if (first >= size) null else .{
+                .first = first,
+                .length = size - first,
+            },
             .suffix => |count| {
                 if (count == 0 or size == 0) return null;
                 const length = @min(count, size);
@@ -108,7 +115,11 @@ fn parseLine(line: []const u8) Error!Request {
     else if (std.mem.eql(u8, version, "HTTP/1.0"))
         false
     else
-        return if (std.mem.startsWith(u8, version, "HTTP/")) error.VersionNotSupported else error.Malformed;
+        return if (std.mem.startsWith(
+            u8,
+            version,
+            "HTTP/",
+        )) error.VersionNotSupported else error.Malformed;
     if (method_text.len == 0) return error.Malformed;
     for (method_text) |byte| if (!std.ascii.isUpper(byte)) return error.Malformed;
     const method: Method = if (std.mem.eql(u8, method_text, "GET"))
@@ -119,7 +130,13 @@ fn parseLine(line: []const u8) Error!Request {
         return error.MethodNotAllowed;
     if (target.len == 0 or target[0] != '/') return error.Malformed;
     for (target) |byte| if (!std.ascii.isGraphical(byte)) return error.Malformed;
-    return .{ .method = method, .target = target, .range = null, .keep_alive = keep_alive, .size = 0 };
+    return .{
+        .method = method,
+        .target = target,
+        .range = null,
+        .keep_alive = keep_alive,
+        .size = 0,
+    };
 }
 
 fn parseField(request: *Request, line: []const u8) Error!void {
@@ -176,7 +193,10 @@ test "requests of iPXE and of HTTP boot firmware are read" {
     try testing.expectEqualStrings("/b/0123456789abcdef/disk", request.target);
     try testing.expect(request.keep_alive);
     try testing.expectEqual(text.len - 4, request.size);
-    try testing.expectEqual(Range.Part{ .first = 512, .length = 512 }, request.range.?.resolve(4096).?);
+    try testing.expectEqual(
+        Range.Part{ .first = 512, .length = 512 },
+        request.range.?.resolve(4096).?,
+    );
     const head = parse("HEAD /x HTTP/1.0\r\n\r\n").request;
     try testing.expectEqual(.head, head.method);
     try testing.expect(!head.keep_alive);
@@ -216,10 +236,16 @@ test "random heads never crash the parser and accepted targets are printable" {
             var buffer: [256]u8 = undefined;
             const size = smith.slice(&buffer);
             switch (parse(buffer[0..size])) {
-                .request => |request| for (request.target) |byte| try testing.expect(std.ascii.isGraphical(byte)),
+                .request => |request| for (request.target) |byte| try testing.expect(
+                    std.ascii.isGraphical(byte),
+                ),
                 .incomplete, .problem => {},
             }
         }
     }.run;
-    try testing.fuzz({}, fuzzOne, .{ .corpus = &.{ "GET / HTTP/1.1\r\nRange: bytes=0-1\r\n\r\n", "HEAD" } });
+    try testing.fuzz(
+        {},
+        fuzzOne,
+        .{ .corpus = &.{ "GET / HTTP/1.1\r\nRange: bytes=0-1\r\n\r\n", "HEAD" } },
+    );
 }
