@@ -73,6 +73,8 @@ pub const Event = union(enum) {
     ready: struct { uptime_us: u64 },
     /// Ends the boot at once.
     failed: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
+    /// The store could not read what the device asked for; the device asks again.
+    store_error,
     /// Trouble that the device may overcome by itself; it names the cause if the boot gets no
     /// further.
     suspected: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
@@ -125,6 +127,7 @@ pub const Boot = struct {
     phases: [Phase.count]?PhaseRecord = @splat(null),
     outcome: ?boot_phase.Outcome = null,
     suspicion: ?boot_phase.Failure = null,
+    store_errors: u32 = 0,
     loader_done: LoaderFiles = .{},
     rom_xid: ?u32 = null,
     ipxe_xid: ?u32 = null,
@@ -135,6 +138,9 @@ pub const Boot = struct {
     /// Whoever said the first valid hello with this boot's token; the token is worth nothing to
     /// others.
     token_nonce: ?[16]u8 = null,
+
+    /// A disk that hiccups is asked again; one that goes on refusing will not boot this device.
+    pub const store_errors_max = 16;
 
     pub const simulator_user_class = "bootfarm-sim";
 
@@ -228,12 +234,23 @@ pub const Boot = struct {
                 .cause = failed.cause,
                 .text = failed.text,
             } }),
+            .store_error => boot.storeError(now_us),
             .suspected => |suspected| boot.suspicion = .{
                 .phase = boot.current() orelse .dhcp,
                 .cause = suspected.cause,
                 .text = suspected.text,
             },
         }
+    }
+
+    fn storeError(boot: *Boot, now_us: u64) void {
+        boot.store_errors += 1;
+        const failure: boot_phase.Failure = .{
+            .phase = boot.current() orelse .dhcp,
+            .cause = .store_read_error,
+        };
+        boot.suspicion = failure;
+        if (boot.store_errors >= store_errors_max) boot.finish(now_us, .{ .failed = failure });
     }
 
     /// The device started again: what was suspected is more than that it did.

@@ -195,6 +195,20 @@ test "suspected trouble names the cause when the boot gets no further, and is fo
     try testing.expectEqual(.superseded, std.meta.activeTag(recovered.outcome.?));
 }
 
+test "a store that hiccups delays a boot, and one that goes on refusing fails it" {
+    var recovers = start();
+    dhcpRom(&recovers);
+    at(&recovers, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&recovers, 11, .{ .stream_read = .{ .size = 512, .attempt = 0, .missing_fragments = 0 } });
+    for (1..Boot.store_errors_max) |_| at(&recovers, 12, .store_error);
+    var refuses = recovers;
+    at(&recovers, 13, .{ .ready = .{ .uptime_us = 1 } });
+    try testing.expectEqual(.ready, std.meta.activeTag(recovers.outcome.?));
+    at(&refuses, 13, .store_error);
+    try testing.expectEqual(.store_read_error, refuses.outcome.?.failed.cause);
+    try testing.expectEqual(.stage2, refuses.outcome.?.failed.phase);
+}
+
 test "a file that is loaded again takes the breather back" {
     var boot = start();
     dhcpRom(&boot);
@@ -266,7 +280,7 @@ test "any order of events keeps phases in the boot's time and never ends one bef
 fn randomEvent(prng: *base.Prng) boot_module.Event {
     const file = prng.pick(boot_module.LoaderFile, &.{ .script, .kernel, .initrd, .other });
     const client = prng.pick(boot_module.DhcpClient, &.{ .rom, .ipxe });
-    return switch (prng.below(16)) {
+    return switch (prng.below(17)) {
         0 => .power_command,
         1, 2 => .{ .dhcp_request = discover(client, prng.nextU32()) },
         3 => .{ .dhcp_answer = .{ .size = 300 } },
@@ -278,6 +292,7 @@ fn randomEvent(prng: *base.Prng) boot_module.Event {
         11 => .{ .stage1_read = .{ .size = 512 } },
         12 => .{ .stream_open = .{ .resumed = prng.chance(1, 2), .mtu = 1500 } },
         13 => .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } },
+        15 => .store_error,
         14 => .{ .suspected = .{ .cause = .tftp_timeout } },
         else => .{ .stream_traffic = .{ .bytes_out = 4096 } },
     };

@@ -159,7 +159,7 @@ pub const StreamPort = struct {
         } });
         port.sendFragments(socket, read) catch {
             port.store_errors += 1;
-            port.boots.apply(ref, now_us, .{ .failed = .{ .cause = .store_read_error } });
+            port.boots.apply(ref, now_us, .store_error);
             socket.send(read.to, StreamServer.storeError(read.*, &port.reply));
             return;
         };

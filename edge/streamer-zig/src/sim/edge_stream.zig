@@ -128,7 +128,7 @@ fn answerRead(port: *EdgeStream, now_us: u64, read: *const StreamServer.ReadRequ
     } });
     if (port.disk.fails()) {
         if (port.fabric.ledger.find(read.boot_id)) |account| account.had_store_error = true;
-        port.boots.apply(ref, now_us, .{ .failed = .{ .cause = .store_read_error } });
+        port.boots.apply(ref, now_us, .store_error);
         return port.send(read.to, StreamServer.storeError(read.*, &port.reply), 0);
     }
     port.sendFragments(read);
