@@ -6,7 +6,7 @@ import { checkHouse } from '../checks/house.mjs'
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 import { capture } from '../lib/run.mjs'
-import { ensurePackages, ensureZig } from '../lib/toolchain.mjs'
+import { ensurePackages, ensureZig, zigJobs } from '../lib/toolchain.mjs'
 import { ensureMachineKernel } from './machine-kernel.mjs'
 import { withProduct } from './product.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
@@ -74,7 +74,7 @@ function layerRunner(tally, only) {
 }
 
 async function zigTrack(layer, zig) {
-  const build = (...args) => capture(zig, ['build', ...args], { cwd: edgeSource })
+  const build = (...args) => capture(zig, ['build', zigJobs, ...args], { cwd: edgeSource })
   const checked =
     (...args) =>
     async () => {
