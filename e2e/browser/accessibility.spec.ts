@@ -24,7 +24,18 @@ async function settled(page: Page): Promise<void> {
   await expect(page.getByRole('status', { name: /^Loading/ })).toHaveCount(0)
 }
 
+/** A colour that is half faded in has a contrast of its own: what fades and slides in has to have arrived. Endless ones do not count. */
+async function stillPictures(page: Page): Promise<void> {
+  await page.evaluate(async () => {
+    const arriving = document
+      .getAnimations()
+      .filter(({ effect }) => Number.isFinite(Number(effect?.getComputedTiming().endTime)))
+    await Promise.all(arriving.map(({ finished }) => finished.catch(() => undefined)))
+  })
+}
+
 async function seriousProblems(page: Page): Promise<string[]> {
+  await stillPictures(page)
   const { violations } = await new AxeBuilder({ page }).analyze()
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
@@ -62,6 +73,7 @@ test('at 390 px no page scrolls sideways, and the navigation is a sheet', async 
   })
   await page.getByRole('button', { name: 'Open navigation' }).click()
   const sheet = page.getByRole('dialog')
+  await expect(sheet).toBeVisible()
   expect(await seriousProblems(page)).toEqual([])
   await sheet.getByRole('link', { name: 'Devices' }).click()
   await expect(page.getByRole('heading', { level: 1, name: 'Devices' })).toBeVisible()
