@@ -19,7 +19,7 @@ export const macAddress = z.string().regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'lo
 
 export const reportsPerBatchMax = 100
 export const reportBatchSizeMax = 512 * 1024
-export const bootReportSizeMax = 2048
+export const bootReportSizeMax = 4096
 export const stateWaitMsMax = 25_000
 export const heartbeatIntervalMs = 5_000
 export const edgeOnlineWithinMs = 20_000
@@ -44,6 +44,9 @@ export const enrolResponse = z.object({
 export type EnrolResponse = z.infer<typeof enrolResponse>
 
 const statePair = z.object({ incarnation: count, counter: count })
+
+/** What a running device may be told to do. */
+export const powerOrders = ['power_off', 'restart'] as const
 
 /** What an edge has to do, complete; kept on its disk so that it boots devices with the API away. */
 export const desiredState = z.object({
@@ -86,6 +89,10 @@ export const desiredState = z.object({
   ),
   /** Wake-on-LAN to send; each id at least once, repeating is harmless. Gone from the snapshot after 60 s. */
   powerOns: z.array(z.object({ id: uuid, deviceId: uuid, mac: macAddress })),
+  /** For running devices, handed over when one reports next (STREAM.md, REPORT). Gone from the snapshot after 60 s. */
+  powerOrders: z
+    .array(z.object({ id: uuid, deviceId: uuid, mac: macAddress, order: z.enum(powerOrders) }))
+    .optional(),
 })
 export type DesiredState = z.infer<typeof desiredState>
 
@@ -133,6 +140,32 @@ export const bootOutcomeReport = z.discriminatedUnion('kind', [
 ])
 export type BootOutcomeReport = z.infer<typeof bootOutcomeReport>
 
+/** Where a device's own step belongs; `unit` is one of the slowest of systemd's units. */
+export const guestStepGroups = ['firmware', 'kernel', 'initramfs', 'system', 'unit'] as const
+
+/** What the device says of itself. */
+export const guestReport = z.object({
+  /** Where the kernel's clock began, µs since the boot's begin; concluded from when its report came. */
+  kernelStartUs: z.number().int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
+  /** In order of begin; firmware's steps lie before the kernel's start and so begin below 0. */
+  steps: z
+    .array(
+      z.object({
+        group: z.enum(guestStepGroups),
+        name: untrustedText.min(1).max(32),
+        /** µs since the kernel's start. */
+        startUs: z.number().int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
+        durationUs: count,
+      }),
+    )
+    .max(24),
+  /** The overlay in RAM; the edge reports it again when it has moved by 5 % of its size. `atUs` is µs since the boot's begin. */
+  writeCache: z.object({ usedBytes: count, sizeBytes: count.min(1), atUs: count }).optional(),
+  /** The last power order that the device has taken. */
+  powerOrderId: uuid.optional(),
+})
+export type GuestReport = z.infer<typeof guestReport>
+
 export const bootReport = z.object({
   id: uuid,
   revision: count,
@@ -155,6 +188,8 @@ export const bootReport = z.object({
   mtu: count.max(65535).optional(),
   reconnects: count,
   phases: z.array(bootPhaseReport).max(bootPhases.length),
+  /** Absent until the device has said anything; it may change after the boot is over. */
+  guest: guestReport.optional(),
   /** Absent while the boot goes on. */
   outcome: bootOutcomeReport.optional(),
 })

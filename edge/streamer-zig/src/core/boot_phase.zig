@@ -50,6 +50,13 @@ pub const Cause = enum {
     token_refused,
     version_missing,
     store_read_error,
+    kernel_mismatch,
+    kernel_architecture_mismatch,
+    kernel_without_nbd,
+    stream_unreachable,
+    disk_truncated,
+    root_not_found,
+    write_cache_full,
     guest_reported_failure,
 };
 
