@@ -5,6 +5,7 @@ import { onTestFailed } from 'vitest'
 import { type Firmware, startMachine } from './machine.ts'
 import { type MachineDisk, makeMachineDisk } from './machine-disk.ts'
 import { buildInitramfs, findMachineKernel } from './machine-kernel.ts'
+import { recordBoot, recordKept } from './machine-record.ts'
 import { MachineSegment } from './machine-segment.ts'
 import { readPackets, type SeenPacket } from './packets.ts'
 import { edgeProgram, scratchDirectory } from './programs.ts'
@@ -85,6 +86,7 @@ export class MachineSite {
         writeFileSync(path.join(kept, `process-${index}.log`), process.output)
       })
       if (existsSync(capture)) copyFileSync(capture, path.join(kept, 'network.pcap'))
+      recordKept(kept)
       process.stderr.write(
         `serial console, logs and packets are kept in ${kept}\n${machine.output.slice(-2000)}\n`,
       )
@@ -119,7 +121,10 @@ export async function finishedBoot(
   for (;;) {
     const reports = wholeLines(edge.output)
     const report = reports.find((line) => line.outcome !== undefined && fits(line))
-    if (report) return report
+    if (report) {
+      recordBoot(report)
+      return report
+    }
     lines = reports.length
     await edge.waitFor(new RegExp(`(^\\{.*\\}\\n[^]*){${lines + 1}}`, 'm'))
   }
@@ -129,14 +134,4 @@ export async function finishedBoot(
 function wholeLines(output: string): BootReport[] {
   const lines = output.split('\n').slice(0, -1)
   return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as BootReport)
-}
-
-/** One line for each phase, in milliseconds. */
-export function phaseTable(report: BootReport): string {
-  return report.phases
-    .map(({ name, startUs, durationUs = 0, bytesOut, retries }) => {
-      const [start, duration] = [startUs, durationUs].map((us) => (us / 1000).toFixed(1).padStart(9))
-      return `${name.padEnd(9)}${start} ms ${duration} ms ${String(bytesOut).padStart(10)} B out, ${retries} retries`
-    })
-    .join('\n')
 }

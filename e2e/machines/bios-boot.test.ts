@@ -2,7 +2,7 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { macOf } from '../lib/machine.ts'
 import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite, phaseTable } from '../lib/machine-site.ts'
+import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
 import type { SeenPacket } from '../lib/packets.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
@@ -40,7 +40,6 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
     expect(machine.output).toMatch(/^WRITABLE/m)
 
     const report = await finishedBoot(edge)
-    console.log(phaseTable(report))
     expect(report).toMatchObject({
       mac: macOf(0),
       simulated: false,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite, phaseTable } from '../lib/machine-site.ts'
+import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
 /** The machine reads its disk again and again, never from its own memory, and reports ready at the end. */
@@ -47,7 +47,6 @@ describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (
     expect(machine.output).not.toMatch(/I\/O error/)
 
     const report = await finishedBoot(restarted)
-    console.log(phaseTable(report))
     expect(report.outcome).toEqual({ kind: 'ready' })
     expect(report.reconnects).toBeGreaterThan(0)
     expect(report.phases.map(({ name }) => name)).toEqual(

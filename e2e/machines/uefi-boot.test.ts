@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite, phaseTable } from '../lib/machine-site.ts'
+import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
 const script = `
@@ -32,7 +32,6 @@ describe.skipIf(missing)(`a UEFI machine${missing ? ` (${missing})` : ''}`, () =
     await machine.ended
 
     const report = await finishedBoot(edge, ({ clientArch }) => clientArch === boot.clientArch)
-    console.log(phaseTable(report))
     expect(report).toMatchObject({ simulated: false, outcome: { kind: 'ready' } })
     expect(report.phases.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready']),

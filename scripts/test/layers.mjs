@@ -8,6 +8,7 @@ import { say } from '../lib/progress.mjs'
 import { capture } from '../lib/run.mjs'
 import { ensurePackages, ensureZig, zigJobs } from '../lib/toolchain.mjs'
 import { ensureMachineKernel } from './machine-kernel.mjs'
+import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
 import { ensureSystemPackages } from './system-packages.mjs'
 import { oneCheck, playwrightCounts, Tally, vitestCounts, zigCounts } from './tally.mjs'
@@ -20,6 +21,7 @@ const simulatedSeeds = 40
 export async function testEverything(only) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-test-'))
   const tally = new Tally()
+  const record = new MachineRecord(path.join(scratch, 'machines.jsonl'))
   try {
     const zig = await ensureZig()
     await ensurePackages()
@@ -32,7 +34,7 @@ export async function testEverything(only) {
     await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets'], env))
     if (layer.wanted('machines')) {
       const kernelMissing = await ensureMachineKernel()
-      const machineEnv = { ...env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
+      const machineEnv = { ...env, ...record.env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
       await layer('machines', 120, () => vitest(scratch, 'e2e', ['machines'], machineEnv))
     }
     if (layer.wanted('browser') || layer.wanted('faults')) {
@@ -45,6 +47,7 @@ export async function testEverything(only) {
       })
     }
   } finally {
+    record.print()
     rmSync(scratch, { recursive: true, force: true })
   }
   for (const reason of tally.reasons) process.stdout.write(`skipped: ${reason}\n`)
