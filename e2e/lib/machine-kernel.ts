@@ -1,10 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync } from 'node:fs'
-import path from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { findKernel } from '../../scripts/lib/machines/kernel.mjs'
 import { edgeProgram } from './programs.ts'
-
-const kernels = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../.toolchain/kernels')
 
 export interface MachineKernel {
   release: string
@@ -15,13 +11,7 @@ export interface MachineKernel {
 
 /** The kernel that `npm test` fetched; undefined where it could not. */
 export function findMachineKernel(): MachineKernel | undefined {
-  if (!existsSync(kernels)) return undefined
-  for (const release of readdirSync(kernels)) {
-    const modules = path.join(kernels, release)
-    const vmlinuz = path.join(modules, 'boot', `vmlinuz-${release}`)
-    if (existsSync(vmlinuz)) return { release, vmlinuz, modules }
-  }
-  return undefined
+  return findKernel('virtual')
 }
 
 /** Makes the initramfs as a user would. */

@@ -3,14 +3,14 @@ import os from 'node:os'
 import path from 'node:path'
 import { checkBoundaries } from '../checks/boundaries.mjs'
 import { checkHouse } from '../checks/house.mjs'
+import { ensureKernel } from '../lib/machines/kernel.mjs'
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 import { capture } from '../lib/run.mjs'
+import { ensureTestPackages } from '../lib/system-packages.mjs'
 import { ensurePackages, ensureZig, zigJobs } from '../lib/toolchain.mjs'
-import { ensureMachineKernel } from './machine-kernel.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
-import { ensureSystemPackages } from './system-packages.mjs'
 import { oneCheck, playwrightCounts, Tally, vitestCounts, zigCounts } from './tally.mjs'
 
 /** Cases for each parser, and simulated boots: enough to find what a change broke, small enough for every run. */
@@ -25,7 +25,7 @@ export async function testEverything(only) {
   try {
     const zig = await ensureZig()
     await ensurePackages()
-    const system = await ensureSystemPackages()
+    const system = await ensureTestPackages()
     const layer = layerRunner(tally, only)
     // Two tracks side by side, one for each language; what needs both comes after.
     await Promise.all([zigTrack(layer, zig), typescriptTrack(layer, scratch)])
@@ -33,7 +33,7 @@ export async function testEverything(only) {
     await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up']))
     await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets'], env))
     if (layer.wanted('machines')) {
-      const kernelMissing = await ensureMachineKernel()
+      const kernelMissing = await ensureKernel('virtual')
       const machineEnv = { ...env, ...record.env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
       await layer('machines', 120, () => vitest(scratch, 'e2e', ['machines'], machineEnv))
     }

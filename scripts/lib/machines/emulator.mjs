@@ -1,0 +1,55 @@
+import { copyFileSync } from 'node:fs'
+
+/**
+ * Who loads the first program over the network: `bios` is SeaBIOS and the iPXE in the network card's ROM; `uefi` OVMF with its
+ * own PXE client, the card has no ROM; `uefi-http` OVMF with its HTTP boot client alone.
+ * @typedef {'bios' | 'uefi' | 'uefi-http'} Firmware
+ */
+
+const ovmfCode = '/usr/share/OVMF/OVMF_CODE_4M.fd'
+const ovmfVariables = '/usr/share/OVMF/OVMF_VARS_4M.fd'
+
+/**
+ * A virtual machine without a disk, emulated (there is no /dev/kvm on many machines). Its serial console is the process's
+ * output. It powers off when its system does.
+ * @param {object} options
+ * @param {Firmware} options.firmware
+ * @param {string} options.mac
+ * @param {string} options.tap the port of the switch
+ * @param {string} options.uefiVariables file where UEFI keeps its variables, made anew at each start; unused with a BIOS
+ * @param {number} options.memoryMib
+ * @param {boolean} options.mayRestart false: the process ends when the machine restarts
+ * @returns {{ command: string, args: string[] }}
+ */
+export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, mayRestart }) {
+  const card = `virtio-net-pci,netdev=n0,mac=${mac},bootindex=1${firmware === 'bios' ? '' : ',romfile='}`
+  const args = [
+    ...['-accel', 'tcg', '-cpu', 'max', '-smp', '1', '-m', String(memoryMib)],
+    ...firmwareArguments(firmware, uefiVariables),
+    ...['-nodefaults', '-display', 'none', '-vga', 'none', '-monitor', 'none'],
+    ...(mayRestart ? [] : ['-no-reboot']),
+    ...['-netdev', `tap,id=n0,ifname=${tap},script=no,downscript=no`, '-device', card],
+    ...['-object', 'rng-random,id=r0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=r0'],
+    ...['-chardev', 'stdio,id=c0,signal=off', '-serial', 'chardev:c0'],
+  ]
+  return { command: 'qemu-system-x86_64', args }
+}
+
+/**
+ * @param {Firmware} firmware
+ * @param {string} uefiVariables
+ */
+function firmwareArguments(firmware, uefiVariables) {
+  // SeaBIOS writes to the serial port only without graphics.
+  if (firmware === 'bios') return ['-machine', 'pc,graphics=off']
+  copyFileSync(ovmfVariables, uefiVariables)
+  const pxeClients = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
+    '-fw_cfg',
+    `name=opt/org.tianocore/${name},string=n`,
+  ])
+  return [
+    ...['-machine', 'q35', ...(firmware === 'uefi-http' ? pxeClients : [])],
+    ...['-drive', `if=pflash,format=raw,unit=0,readonly=on,file=${ovmfCode}`],
+    ...['-drive', `if=pflash,format=raw,unit=1,file=${uefiVariables}`],
+  ]
+}

@@ -1,0 +1,100 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { UserError } from './fail.mjs'
+import { say } from './progress.mjs'
+import { capture } from './run.mjs'
+
+/**
+ * What is used of the system: a program or file, and the Debian package that has it.
+ * @typedef {{ paths: string[], debian: string }} Needed
+ */
+
+const network = { paths: ['/usr/sbin/ip', '/sbin/ip', '/usr/bin/ip'], debian: 'iproute2' }
+const bootPrograms = { paths: ['/usr/lib/ipxe/undionly.kpxe'], debian: 'ipxe' }
+
+/** For an initramfs and a root file system. */
+const imagePackages = [
+  { paths: ['/bin/busybox', '/usr/bin/busybox'], debian: 'busybox-static' },
+  { paths: ['/sbin/mke2fs', '/usr/sbin/mke2fs'], debian: 'e2fsprogs' },
+  { paths: ['/sbin/depmod', '/usr/sbin/depmod'], debian: 'kmod' },
+]
+
+/** For virtual machines that boot over the network. */
+export const machinePackages = [
+  network,
+  bootPrograms,
+  ...imagePackages,
+  { paths: ['/usr/bin/qemu-system-x86_64'], debian: 'qemu-system-x86' },
+  { paths: ['/usr/share/OVMF/OVMF_CODE_4M.fd'], debian: 'ovmf' },
+  { paths: ['/usr/lib/ipxe/qemu/pxe-virtio.rom'], debian: 'ipxe-qemu' },
+  { paths: ['/usr/sbin/dnsmasq'], debian: 'dnsmasq-base' },
+]
+
+/** For real machines on a LAN. */
+export const lanPackages = [network, bootPrograms, ...imagePackages]
+
+const testPackages = [
+  network,
+  { paths: ['/usr/sbin/nft', '/sbin/nft'], debian: 'nftables' },
+  {
+    paths: ['/usr/lib/x86_64-linux-gnu/libnss3.so', '/usr/lib/aarch64-linux-gnu/libnss3.so'],
+    debian: 'libnss3',
+  },
+  ...(process.arch === 'x64'
+    ? [...machinePackages, { paths: ['/usr/bin/tcpdump', '/usr/sbin/tcpdump'], debian: 'tcpdump' }]
+    : []),
+]
+
+/** What the tests need: installed where that is ours to do, else said and returned, for tests to be skipped. */
+export async function ensureTestPackages() {
+  const missing = missingOf(testPackages)
+  if (missing.length === 0) return { missing }
+  if (!isOursToInstall()) {
+    say(`Not installed here, and so some tests are skipped: ${missing.join(', ')}`)
+    return { missing }
+  }
+  await install(missing)
+  return { missing: missingOf(testPackages) }
+}
+
+/**
+ * Installs what is missing where that is ours to do (root on Debian), says so before; else a UserError names it.
+ * @param {string} purpose what needs them, for the sentence
+ * @param {Needed[]} needed
+ */
+export async function requirePackages(purpose, needed) {
+  const missing = missingOf(needed)
+  if (missing.length === 0) return
+  if (!isOursToInstall())
+    throw new UserError(
+      `${purpose} needs what these Debian packages have, and it is not installed here: ${missing.join(', ')}.`,
+    )
+  await install(missing)
+  const still = missingOf(needed)
+  if (still.length > 0)
+    throw new UserError(
+      `${purpose} needs ${still.join(', ')}; apt installed it, and its files are not there.`,
+    )
+}
+
+function isOursToInstall() {
+  const isDebian =
+    existsSync('/etc/os-release') && /^ID(_LIKE)?=.*debian/m.test(readFileSync('/etc/os-release', 'utf8'))
+  return process.getuid() === 0 && isDebian
+}
+
+async function install(missing) {
+  say(`Installing with apt: ${missing.join(', ')}`)
+  const env = { DEBIAN_FRONTEND: 'noninteractive' }
+  await capture('apt-get', ['update', '-q'], { env })
+  const { code, output } = await capture(
+    'apt-get',
+    ['install', '-yq', '--no-install-recommends', ...missing],
+    { env },
+  )
+  if (code !== 0)
+    throw new UserError(`installing ${missing.join(', ')} with apt failed:\n${output.slice(-2000)}`)
+}
+
+function missingOf(needed) {
+  return needed.filter(({ paths }) => !paths.some((file) => existsSync(file))).map(({ debian }) => debian)
+}
