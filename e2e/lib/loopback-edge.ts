@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { freePorts } from './free-ports.ts'
+import { x86Kernel } from './loader-files.ts'
 import { edgeProgram } from './programs.ts'
 import { RunningProcess } from './running-process.ts'
 
@@ -42,13 +43,14 @@ export function makeBootFiles(directory: string, sectors: number): BootFiles {
   }
   mkdirSync(files.bootFiles, { recursive: true })
   writeFileSync(files.vdisk, patterned(sectors * 512))
-  writeFileSync(files.kernel, patterned(300_001))
+  writeFileSync(files.kernel, x86Kernel('6.1.0-1-simulated', patterned(300_001)))
   writeFileSync(files.initrd, patterned(200_003))
   writeFileSync(path.join(files.bootFiles, 'undionly.kpxe'), patterned(bootProgramSize))
   return files
 }
 
-function patterned(size: number): Buffer {
+/** Bytes that differ everywhere. */
+export function patterned(size: number): Buffer {
   const bytes = Buffer.alloc(size)
   for (let at = 0; at + 4 <= size; at += 4) bytes.writeUInt32BE(Math.imul(at, 2654435761) >>> 0, at)
   return bytes

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
 import {
   edgePorts,
   makeBootFiles,
@@ -35,9 +36,9 @@ async function serveWith(vdisk: string, more: string[] = []): Promise<string> {
   ])
 }
 
-function fileOf(name: string, size: number): string {
+function fileOf(name: string, content: number | Buffer): string {
   const file = path.join(scratch.path, name)
-  writeFileSync(file, Buffer.alloc(size))
+  writeFileSync(file, typeof content === 'number' ? Buffer.alloc(content) : content)
   return file
 }
 
@@ -59,6 +60,28 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
   test('the vDisk is a directory', async () => {
     expect(await serveWith(scratch.path)).toMatch(
       /neither a (regular )?file nor|not a (regular )?file|directory/i,
+    )
+  })
+
+  test('the kernel was cut short', async () => {
+    const kernel = fileOf('cut', x86Kernel('6.1.0-53-amd64', Buffer.alloc(4096)).subarray(0, 4096))
+    const refusal = await serveWith(fileOf('good.raw', 512), ['--kernel', kernel])
+    expect(refusal).toBe(`bootfarm-edge: ${kernel} is a kernel that was cut short.`)
+  })
+
+  test('the kernel is none', async () => {
+    const page = fileOf('page', Buffer.from('<html>404</html>'))
+    const refusal = await serveWith(fileOf('good.raw', 512), ['--kernel', page])
+    expect(refusal).toBe(`bootfarm-edge: ${page} is not a kernel.`)
+  })
+
+  test('the initramfs is for another kernel', async () => {
+    const kernel = fileOf('kernel-53', x86Kernel('6.1.0-53-amd64', Buffer.alloc(4096)))
+    const initrd = fileOf('initrd-51', markedInitramfs('6.1.0-51-amd64', 'x86_64', Buffer.alloc(4096)))
+    const refusal = await serveWith(fileOf('good.raw', 512), ['--kernel', kernel, '--initrd', initrd])
+    expect(refusal).toBe(
+      `bootfarm-edge: ${initrd} does not belong to ${kernel}: kernel 6.1.0-53-amd64, initramfs for 6.1.0-51-amd64; ` +
+        'make it anew by bootfarm-edge initramfs build.',
     )
   })
 

@@ -55,7 +55,7 @@ fn graph(
     const store_import: Import = .{ .name = "store", .module = store };
     const lower = [_]Import{ base_import, wire_import, core_import, store_import };
     const host = module(b, "src/host/host.zig", target, optimize, &lower);
-    const initramfs = module(b, "src/initramfs/initramfs.zig", target, optimize, &.{base_import});
+    const initramfs = module(b, "src/initramfs/initramfs.zig", target, optimize, &.{ base_import, wire_import });
     const sim = module(b, "src/sim/sim.zig", target, optimize, &lower);
     base.addOptions("config", options);
     const proto = "../../packages/proto/";

@@ -6,6 +6,7 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  readSync,
   renameSync,
   writeFileSync,
   writeSync,
@@ -16,6 +17,8 @@ import path from 'node:path'
 const bootProgramSize = 70 * 1024
 const kernelSize = 8 * 1024 * 1024
 const initrdSize = 6 * 1024 * 1024
+const kernelMagic = 'HdrS'
+const kernelMagicOffset = 0x202
 export const demoDiskSize = 419_430_400
 
 /**
@@ -30,7 +33,7 @@ export function makeDemoFiles(store, trace) {
   mkdirSync(version, { recursive: true })
   const disk = path.join(version, 'disk.raw')
   onceWritten(path.join(bootFiles, 'undionly.kpxe'), (fd) => writeFiller(fd, 'boot program', bootProgramSize))
-  onceWritten(path.join(version, 'kernel'), (fd) => writeFiller(fd, 'kernel', kernelSize))
+  onceWritten(path.join(version, 'kernel'), writeKernel, isKernel)
   onceWritten(path.join(version, 'initrd'), (fd) => writeFiller(fd, 'initramfs', initrdSize))
   onceWritten(disk, (fd) => {
     ftruncateSync(fd, demoDiskSize)
@@ -42,9 +45,9 @@ export function makeDemoFiles(store, trace) {
   return { bootFiles, disk }
 }
 
-/** Writes beside and renames, so that an interrupted start leaves no half file. */
-function onceWritten(file, write) {
-  if (existsSync(file)) return
+/** Writes beside and renames, so that an interrupted start leaves no half file. `isCurrent` tells a file of an earlier release. */
+function onceWritten(file, write, isCurrent = () => true) {
+  if (existsSync(file) && isCurrent(file)) return
   const fd = openSync(`${file}.part`, 'w', 0o644)
   write(fd)
   closeSync(fd)
@@ -53,6 +56,31 @@ function onceWritten(file, write) {
 
 function writeFiller(fd, what, size) {
   writeFileSync(fd, filler(`Bootfarm simulated ${what}; for bootfarm-sim only, no machine runs it. `, size))
+}
+
+/**
+ * A kernel as far as its header goes: the edge refuses what is none. For 64-bit x86, as
+ * https://docs.kernel.org/arch/x86/boot.html has it: one sector of set-up code, then the system in units of 16 bytes.
+ */
+function writeKernel(fd) {
+  const kernel = filler('kernel', kernelSize)
+  kernel.fill(0, 0, 1024)
+  kernel.writeUInt8(1, 0x1f1)
+  kernel.writeUInt32LE((kernelSize - 1024) / 16, 0x1f4)
+  kernel.write(kernelMagic, kernelMagicOffset)
+  kernel.writeUInt16LE(0x020f, 0x206)
+  kernel.writeUInt16LE(0x100, 0x20e)
+  kernel.writeUInt16LE(1, 0x236)
+  kernel.write('1.0-simulated (for bootfarm-sim only, no machine runs it) #1\0', 0x300)
+  writeFileSync(fd, kernel)
+}
+
+function isKernel(file) {
+  const magic = Buffer.alloc(kernelMagic.length)
+  const fd = openSync(file, 'r')
+  readSync(fd, magic, 0, magic.length, kernelMagicOffset)
+  closeSync(fd)
+  return magic.toString('latin1') === kernelMagic
 }
 
 /** Bytes that depend on the label and differ in each 32-byte row, so that a mixed-up fragment shows. */

@@ -82,6 +82,7 @@ pub const Programs = struct {
             .bios => programs.bios,
             .uefi_x64, .uefi_x64_by_rfc4578, .uefi_x64_http => programs.uefi_x64,
             .uefi_arm64, .uefi_arm64_http => programs.uefi_arm64,
+            .uefi_x86, .uefi_x86_http => null,
             _ => null,
         };
     }

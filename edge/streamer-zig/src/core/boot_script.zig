@@ -60,6 +60,34 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     try writer.writeAll("boot\n");
 }
 
+/// How long a device that cannot be started waits before it asks again, and so how often an edge
+/// hears of each.
+pub const retry_after_s = 60;
+
+/// For a device that cannot start what it is assigned: says why on its console, waits and starts
+/// again, since the reason may be gone by then.
+pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
+    var writer: std.Io.Writer = .fixed(buffer);
+    writer.writeAll("#!ipxe\necho bootfarm: ") catch unreachable;
+    const kept = why[0..@min(why.len, refusal_size_max)];
+    for (kept) |byte| writer.writeByte(if (isHarmless(byte)) byte else '?') catch unreachable;
+    writer.print(
+        "\necho bootfarm: starting again in {d} s\nsleep {d}\nreboot\n",
+        .{ retry_after_s, retry_after_s },
+    ) catch unreachable;
+    return writer.buffered();
+}
+
+const refusal_size_max = 256;
+
+/// iPXE expands `${...}` and ends commands at `&&`, `||` and `;`; file names may hold any byte.
+fn isHarmless(byte: u8) bool {
+    return switch (byte) {
+        'a'...'z', 'A'...'Z', '0'...'9', ' ', '.', ',', ':', '_', '-', '+', '/', '~' => true,
+        else => false,
+    };
+}
+
 /// For networks whose own server names this file: the device says its address, and its boot's
 /// script follows.
 pub fn writeEntrance(http: base.Endpoint, buffer: *[size_max]u8) []const u8 {
@@ -116,6 +144,22 @@ test "a script without a kernel boots the disk over HTTP" {
         "#!ipxe\nchain http://10.0.0.1:6980/m/${net0/mac:hexhyp}/boot.ipxe\n",
         writeEntrance(options.http, &buffer),
     );
+}
+
+test "a refusal says why, waits and starts again, whatever a file's name is" {
+    var buffer: [size_max]u8 = undefined;
+    try testing.expectEqualStrings(
+        \\#!ipxe
+        \\echo bootfarm: kernel 6.1, initramfs for 6.2
+        \\echo bootfarm: starting again in 60 s
+        \\sleep 60
+        \\reboot
+        \\
+    , writeRefusal("kernel 6.1, initramfs for 6.2", &buffer));
+    const text = writeRefusal("a\nshell ${net0/mac} && b || c ; d", &buffer);
+    try testing.expect(std.mem.find(u8, text, "a?shell ??net0/mac? ?? b ?? c ? d\n") != null);
+    const long: [size_max]u8 = @splat('x');
+    try testing.expect(writeRefusal(&long, &buffer).len < 2 * refusal_size_max);
 }
 
 test "the longest command line fits" {

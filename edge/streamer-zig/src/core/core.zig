@@ -18,6 +18,7 @@ pub const boot_report = @import("boot_report.zig");
 pub const boot_policy = @import("boot_policy.zig");
 pub const BootPolicy = boot_policy.BootPolicy;
 pub const boot_script = @import("boot_script.zig");
+pub const kernel_fit = @import("kernel_fit.zig");
 pub const desired_state = @import("desired_state.zig");
 pub const uplink = @import("uplink.zig");
 pub const uplink_message = @import("uplink_message.zig");
@@ -45,6 +46,7 @@ test {
     _ = @import("boot_table.zig");
     _ = boot_policy;
     _ = boot_script;
+    _ = kernel_fit;
     _ = desired_state;
     _ = uplink;
     _ = uplink_message;

@@ -112,25 +112,7 @@ pub const Edge = struct {
     }
 
     fn versionProblem(_: *anyopaque, problem: host.version_table.Problem) void {
-        switch (problem) {
-            .file => |file| host.speak.line("A version cannot be served: {s} in the store {s}.", .{
-                file.path,
-                @import("store").store_file.sentence(file.why, .disk),
-            }),
-            .size => |size| host.speak.line("A version cannot be served: {s} in the store has {d} bytes instead of {d}.", .{
-                size.path,
-                size.have,
-                size.want,
-            }),
-            .full => host.speak.line(
-                "A version cannot be served: more versions are in use than this edge can keep open.",
-                .{},
-            ),
-            .not_described => host.speak.line(
-                "A device is to boot a version that its desired state does not describe.",
-                .{},
-            ),
-        }
+        host.speak.line("A version cannot be served from the store: {f}.", .{problem});
     }
 
     fn saveLeases(edge: *Edge, now_us: u64) void {

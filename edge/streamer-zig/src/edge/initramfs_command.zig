@@ -6,6 +6,7 @@ const Io = std.Io;
 const Allocator = std.mem.Allocator;
 const base = @import("base");
 const initramfs = @import("initramfs");
+const wire = @import("wire");
 const Terminal = @import("terminal.zig").Terminal;
 const ModuleTable = initramfs.ModuleTable;
 const ModuleFile = initramfs.archive.ModuleFile;
@@ -91,9 +92,17 @@ fn parse(command: *const Command, arguments: []const [:0]const u8) Failure!Optio
     }
     options.added = added.items;
     if (options.release.len == 0) return command.fail("--kernel-release is missing: the release as `uname -r` prints it", .{});
-    if (std.mem.findScalar(u8, options.release, '/') != null) return command.fail("--kernel-release is a name, not a path", .{});
+    if (!isRelease(options.release))
+        return command.fail("--kernel-release is a name of at most 64 characters as `uname -r` prints it, not a path", .{});
     if (options.out.len == 0) return command.fail("--out is missing: where to write the initramfs", .{});
     return options;
+}
+
+/// One word of at most the length that the kernel has for it.
+fn isRelease(text: []const u8) bool {
+    if (text.len > base.UntrustedText.size_max or std.mem.eql(u8, text, "..")) return false;
+    for (text) |byte| if (!std.ascii.isGraphical(byte) or byte == '/') return false;
+    return true;
 }
 
 fn build(command: *const Command, options: Options) Failure!void {
@@ -119,7 +128,15 @@ fn build(command: *const Command, options: Options) Failure!void {
     table.writeDep(command.arena, &dep.writer) catch return error.OutOfMemory;
     var alias: Io.Writer.Allocating = .init(command.arena);
     table.writeAlias(&alias.writer) catch return error.OutOfMemory;
-    try writeArchive(command, options, .{
+    const mark: wire.initramfs_mark.InitramfsMark = .{
+        .release = .init(options.release),
+        .architecture = switch (machine) {
+            .x86_64 => .x86_64,
+            .aarch64 => .aarch64,
+            .other => unreachable, // readTarget refuses it.
+        },
+    };
+    try writeArchive(command, options, mark, .{
         .release = options.release,
         .busybox = busybox,
         .target = target,
@@ -147,9 +164,32 @@ fn findModules(command: *const Command, options: Options) Failure![]const u8 {
             place, options.modules, options.release,
         });
     }
-    return command.fail("there are no modules of kernel {s} in {s}; looked for {s}", .{
-        options.release, options.modules, places[0],
+    return command.fail("there are no modules of kernel {s} in {s}; there are {s}", .{
+        options.release, options.modules, try listReleases(command, options),
     });
+}
+
+/// The kernels whose modules are there, for whoever gave another one.
+fn listReleases(command: *const Command, options: Options) Failure![]const u8 {
+    const places = [_][]const u8{
+        try command.join(&.{ options.modules, "lib/modules" }),
+        try command.join(&.{ options.modules, "usr/lib/modules" }),
+        options.modules,
+    };
+    for (places) |place| {
+        const dir = Io.Dir.cwd().openDir(command.io, place, .{ .iterate = true }) catch continue;
+        defer dir.close(command.io);
+        var text: Io.Writer.Allocating = .init(command.arena);
+        var iterator = dir.iterate();
+        while (iterator.next(command.io) catch null) |entry| {
+            if (text.written().len > line_size_max / 2) break;
+            dir.access(command.io, try command.join(&.{ entry.name, "modules.dep" }), .{}) catch continue;
+            const separator = if (text.written().len > 0) ", " else "those of ";
+            text.writer.print("{s}{s}", .{ separator, entry.name }) catch return error.OutOfMemory;
+        }
+        if (text.written().len > 0) return text.written();
+    }
+    return "none";
 }
 
 fn choose(command: *const Command, table: *ModuleTable, options: Options) Failure!void {
@@ -249,6 +289,11 @@ fn checkMachines(
     for (files) |file| {
         const facts = initramfs.elf.facts(file.content) catch
             return command.fail("{s} is not a kernel module", .{file.path});
+        const made_for = initramfs.elf.moduleRelease(file.content);
+        if (made_for) |release| if (!std.mem.eql(u8, release, options.release))
+            return command.fail("{s} is of kernel {s}, not {s}; give the modules of that one by --modules", .{
+                file.path, release, options.release,
+            });
         if (facts.machine == machine) continue;
         return command.fail("kernel {s} is for {t}, but bootfarm-target for {t}; give the matching one by --target", .{
             options.release, facts.machine, machine,
@@ -256,12 +301,17 @@ fn checkMachines(
     }
 }
 
-fn writeArchive(command: *const Command, options: Options, content: initramfs.archive.Content) Failure!void {
+fn writeArchive(
+    command: *const Command,
+    options: Options,
+    mark: wire.initramfs_mark.InitramfsMark,
+    content: initramfs.archive.Content,
+) Failure!void {
     const file = Io.Dir.cwd().createFileAtomic(command.io, options.out, .{ .replace = true }) catch
         return command.fail("{s} cannot be written", .{options.out});
     var atomic = file;
     defer atomic.deinit(command.io);
-    const sizes = compress(command, atomic.file, content) catch |reason| switch (reason) {
+    const sizes = compress(command, atomic.file, &mark, content) catch |reason| switch (reason) {
         error.OutOfMemory => return error.OutOfMemory,
         else => return command.fail("{s} cannot be written; is the disk full?", .{options.out}),
     };
@@ -275,15 +325,21 @@ fn writeArchive(command: *const Command, options: Options, content: initramfs.ar
 
 const Sizes = struct { compressed: u64, unpacked: u64 };
 
-fn compress(command: *const Command, file: Io.File, content: initramfs.archive.Content) !Sizes {
+fn compress(
+    command: *const Command,
+    file: Io.File,
+    mark: *const wire.initramfs_mark.InitramfsMark,
+    content: initramfs.archive.Content,
+) !Sizes {
     const flate = std.compress.flate;
     var buffer: [64 << 10]u8 = undefined;
     var writer = file.writer(command.io, &buffer);
     const window = try command.arena.alloc(u8, flate.max_window_len);
+    const marked = try initramfs.archive.writeMark(&writer.interface, mark);
     const compressor = try command.arena.create(flate.Compress);
     compressor.* = try .init(&writer.interface, window, .gzip, .default);
     const unpacked = try initramfs.archive.write(command.arena, &compressor.writer, content);
     try compressor.finish();
     try writer.interface.flush();
-    return .{ .compressed = writer.logicalPos(), .unpacked = unpacked };
+    return .{ .compressed = writer.logicalPos(), .unpacked = marked + unpacked };
 }

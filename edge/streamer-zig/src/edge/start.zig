@@ -52,6 +52,7 @@ fn prepareStandalone(edge: *Edge, complaint: *Complaint) Error!void {
     var version: host.version_table.Version = .{ .id = standaloneId(path, &disk), .disk = disk };
     if (options.kernel) |kernel| version.kernel = try openFile(kernel, .plain, complaint);
     if (options.initrd) |initrd| version.initrd = try openFile(initrd, .plain, complaint);
+    if (options.kernel) |kernel| try checkKernel(&version, kernel, options.initrd, complaint);
     version.setCommandLine(options.cmdline);
     edge.boots.versions.add(version) catch unreachable;
     edge.boots.policy = .standalone(.{
@@ -61,6 +62,24 @@ fn prepareStandalone(edge: *Edge, complaint: *Complaint) Error!void {
         },
         .command_line = options.cmdline,
     });
+}
+
+/// A device that is given files which cannot work shows nothing that helps.
+fn checkKernel(
+    version: *host.version_table.Version,
+    kernel_path: []const u8,
+    initrd_path: ?[]const u8,
+    complaint: *Complaint,
+) Error!void {
+    const initrd = if (version.initrd) |*file| file else null;
+    const files = host.loader_files.inspect(&version.kernel.?, initrd) catch |problem|
+        return complaint.set("{s} {s}.", .{ kernel_path, host.loader_files.sentence(problem) });
+    version.loader_files = files;
+    const misfit = core.kernel_fit.judge(&files, null) orelse return;
+    return complaint.set(
+        "{s} does not belong to {s}: {s}; make it anew by bootfarm-edge initramfs build.",
+        .{ initrd_path.?, kernel_path, misfit.text.slice() },
+    );
 }
 
 fn openFile(path: []const u8, kind: store.store_file.Kind, complaint: *Complaint) Error!StoreFile {

@@ -122,6 +122,15 @@ pub const BootHttp = struct {
 
     fn script(paths: *BootHttp, ref: Boots.Ref, text: *[http_server.text_size_max]u8) ?Response {
         const boot = paths.boots.get(ref) orelse return null;
+        const tag: Tag = .{ .boot = ref, .what = .script };
+        if (paths.boots.obstacleOf(boot)) |obstacle| {
+            const now_us = sys.monotonicUs();
+            paths.boots.apply(ref, now_us, .{ .loader_begin = .script });
+            paths.boots.apply(ref, now_us, .{
+                .failed = .{ .cause = obstacle.cause, .text = obstacle.text },
+            });
+            return textOf(core.boot_script.writeRefusal(obstacle.text.slice(), text), tag);
+        }
         const version = paths.boots.versionOf(boot) orelse return null;
         return textOf(core.boot_script.write(.{
             .identity = boot.identity,
@@ -130,7 +139,7 @@ pub const BootHttp = struct {
             .has_kernel = version.kernel != null,
             .has_initrd = version.kernel != null and version.initrd != null,
             .command_line = version.commandLine(),
-        }, text), .{ .boot = ref, .what = .script });
+        }, text), tag);
     }
 
     /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's own

@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const wire = @import("wire");
 const sys = @import("sys.zig");
 const BootJournal = @import("boot_journal.zig").BootJournal;
 const ReportLog = @import("report_log.zig").ReportLog;
@@ -126,7 +127,31 @@ pub const Boots = struct {
     pub fn versionOf(boots: *Boots, boot: *const Boot) ?*version_table.Version {
         const id = boot.assignment.version_id;
         if (boots.versions.find(id)) |version| return version;
-        return if (boots.openVersion(id)) boots.versions.find(id) else null;
+        return if (boots.openVersion(id) == null) boots.versions.find(id) else null;
+    }
+
+    /// Why a device cannot start what it is assigned, as far as the edge can tell; null: nothing
+    /// speaks against it.
+    pub fn obstacleOf(boots: *Boots, boot: *const Boot) ?core.kernel_fit.Misfit {
+        const id = boot.assignment.version_id;
+        const version = boots.versions.find(id) orelse {
+            if (boots.openVersion(id)) |problem| return missing(problem);
+            return boots.obstacleOf(boot);
+        };
+        const files = if (version.loader_files) |*files| files else return null;
+        const arch: ?wire.dhcp.ClientArch = if (boot.facts.client_arch) |number|
+            @fromBackingInt(number)
+        else
+            null;
+        return core.kernel_fit.judge(files, arch);
+    }
+
+    fn missing(problem: version_table.Problem) core.kernel_fit.Misfit {
+        var buffer: [base.UntrustedText.size_max]u8 = undefined;
+        var writer: std.Io.Writer = .fixed(&buffer);
+        // What is too long is cut.
+        writer.print("{f}", .{problem}) catch {};
+        return .{ .cause = .version_missing, .text = .init(writer.buffered()) };
     }
 
     /// The state as it is on disk must be what is in memory, before the device learns that its
@@ -174,25 +199,29 @@ pub const Boots = struct {
             boots.ignored.add(.boot_table_full);
             return null;
         };
-        if (boots.versions.find(
-            target.assignment.version_id,
-        ) == null and !boots.openVersion(target.assignment.version_id))
-            boots.apply(ref, now_us, .{ .failed = .{ .cause = .version_missing } });
+        // Not its end yet: its script says it on the device's console, and by then it may be over.
+        if (boots.versions.find(target.assignment.version_id) == null) {
+            if (boots.openVersion(target.assignment.version_id)) |problem| {
+                const misfit = missing(problem);
+                boots.apply(ref, now_us, .{
+                    .suspected = .{ .cause = misfit.cause, .text = misfit.text },
+                });
+            }
+        }
         return ref;
     }
 
-    fn openVersion(boots: *Boots, id: base.Uuid) bool {
+    /// Null when the version is open.
+    fn openVersion(boots: *Boots, id: base.Uuid) ?version_table.Problem {
         const state = switch (boots.policy.source) {
             .state => |state| state,
-            .nothing, .standalone => return false,
+            .nothing, .standalone => return .not_described,
         };
-        const described = version_table.describedVersion(state, id) orelse return false;
-        const problem = boots.versions.open(
-            boots.store_fd orelse return false,
-            described,
-        ) orelse return true;
+        const described = version_table.describedVersion(state, id) orelse return .not_described;
+        const store_fd = boots.store_fd orelse return .not_described;
+        const problem = boots.versions.open(store_fd, described) orelse return null;
         boots.listener.version_problem(boots.listener.context, problem);
-        return false;
+        return problem;
     }
 
     /// Writes what has changed: the report of a phase that began or ended, and the journal with it.

@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
+const loader_files = @import("loader_files.zig");
 const assert = std.debug.assert;
 
 const StoreFile = store.StoreFile;
@@ -15,6 +16,8 @@ pub const Version = struct {
     disk: StoreFile,
     kernel: ?StoreFile = null,
     initrd: ?StoreFile = null,
+    /// What kernel and initramfs say of themselves; null where there is no kernel.
+    loader_files: ?core.kernel_fit.Files = null,
     command_line_buffer: [core.desired_state.command_line_size_max]u8 = undefined,
     command_line_size: u16 = 0,
 
@@ -40,11 +43,37 @@ pub const Problem = union(enum) {
     file: struct { path: []const u8, why: store.store_file.OpenError },
     /// A copy that has not arrived whole.
     size: struct { path: []const u8, want: u64, have: u64 },
+    kernel: struct { path: []const u8, why: loader_files.Problem },
     /// Every place is taken.
     full,
     /// The desired state names a version that it does not describe, or describes in a way that
     /// cannot be used.
     not_described,
+
+    /// For a person, about the edge's store, without an end; a boot keeps 64 characters of it.
+    pub fn format(problem: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        switch (problem) {
+            .file => |file| try writer.print("{s} {s}", .{
+                file.path,
+                store.store_file.sentence(file.why, .disk),
+            }),
+            .size => |size| try writer.print("{s} has {d} bytes instead of {d}", .{
+                size.path,
+                size.have,
+                size.want,
+            }),
+            .kernel => |kernel| try writer.print("{s} {s}", .{
+                kernel.path,
+                loader_files.sentence(kernel.why),
+            }),
+            .full => try writer.writeAll(
+                "more versions are in use than this edge can keep open",
+            ),
+            .not_described => try writer.writeAll(
+                "the desired state does not describe this version",
+            ),
+        }
+    }
 };
 
 pub const VersionTable = struct {
@@ -154,6 +183,13 @@ fn openVersion(
     }
     if (described.kernelPath) |path| version.kernel = try openFile(store_fd, path, .plain, problem);
     if (described.initrdPath) |path| version.initrd = try openFile(store_fd, path, .plain, problem);
+    if (version.kernel) |*kernel| {
+        const initrd = if (version.initrd) |*file| file else null;
+        version.loader_files = loader_files.inspect(kernel, initrd) catch |err| {
+            problem.* = .{ .kernel = .{ .path = described.kernelPath.?, .why = err } };
+            return error.Problem;
+        };
+    }
     version.setCommandLine(described.commandLine);
     return version;
 }
@@ -171,12 +207,15 @@ fn openFile(
 }
 
 const testing = std.testing;
+const wire = @import("wire");
 
 test "a version of the desired state is opened whole or not at all" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
     try tmp.dir.writeFile(testing.io, .{ .sub_path = "disk", .data = &@as([1024]u8, @splat(1)) });
-    try tmp.dir.writeFile(testing.io, .{ .sub_path = "kernel", .data = "k" });
+    const kernel = &wire.kernel_image.test_x86;
+    try tmp.dir.writeFile(testing.io, .{ .sub_path = "kernel", .data = kernel });
+    try tmp.dir.writeFile(testing.io, .{ .sub_path = "cut", .data = kernel[0..600] });
     var table: VersionTable = try .init(testing.allocator, 1);
     defer table.deinit(testing.allocator);
     var described: core.desired_state.Version = .{
@@ -193,6 +232,15 @@ test "a version of the desired state is opened whole or not at all" {
     described.sizeBytes = 2048;
     try testing.expectEqual(1024, table.open(fd, &described).?.size.have);
     described.sizeBytes = 1024;
+    described.kernelPath = "cut";
+    const problem = table.open(fd, &described).?;
+    try testing.expectEqual(error.CutShort, problem.kernel.why);
+    var text: [64]u8 = undefined;
+    try testing.expectEqualStrings(
+        "cut is a kernel that was cut short",
+        try std.mem.print(&text, "{f}", .{problem}),
+    );
+    described.kernelPath = "kernel";
     try testing.expectEqual(null, table.open(fd, &described));
     try testing.expectEqual(null, table.open(fd, &described));
     try testing.expectEqualStrings("quiet", table.find(described.id).?.commandLine());

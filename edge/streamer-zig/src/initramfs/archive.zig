@@ -3,6 +3,7 @@
 const std = @import("std");
 const assert = std.debug.assert;
 const Writer = std.Io.Writer;
+const wire = @import("wire");
 const CpioWriter = @import("cpio.zig").CpioWriter;
 
 /// Programs of busybox that init.sh and udhcpc.sh use.
@@ -26,6 +27,16 @@ pub const Content = struct {
     dep: []const u8,
     alias: []const u8,
 };
+
+/// Writes the archive that comes first and is never compressed: for which kernel all this is, so
+/// that an edge can tell before it gives it to a device. Returns its size in bytes.
+pub fn writeMark(writer: *Writer, mark: *const wire.initramfs_mark.InitramfsMark) Writer.Error!u64 {
+    var buffer: [wire.initramfs_mark.content_size_max]u8 = undefined;
+    var cpio: CpioWriter = .{ .writer = writer };
+    try cpio.file(wire.initramfs_mark.name, 0o644, mark.write(&buffer));
+    try cpio.finish();
+    return cpio.size;
+}
 
 /// Writes the archive, not compressed, and returns its size in bytes. `scratch` is freed by the caller.
 pub fn write(scratch: std.mem.Allocator, writer: *Writer, content: Content) (Writer.Error || error{OutOfMemory})!u64 {
@@ -106,6 +117,18 @@ test "a module's folders come before it, each once" {
         std.mem.find(u8, text, "TRAILER!!!").?,
     };
     try testing.expect(std.sort.isSorted(usize, &places, {}, std.sort.asc(usize)));
+}
+
+test "the mark is what an edge reads" {
+    var buffer: [1024]u8 = undefined;
+    var writer: Writer = .fixed(&buffer);
+    const size = try writeMark(&writer, &.{ .release = .init("6.1.0-53-amd64"), .architecture = .aarch64 });
+    try testing.expectEqual(writer.end, size);
+    // The kernel looks for the next archive at a multiple of four.
+    try testing.expectEqual(0, size % 4);
+    const found = wire.initramfs_mark.read(writer.buffered()).?;
+    try testing.expectEqualStrings("6.1.0-53-amd64", found.release.slice());
+    try testing.expectEqual(.aarch64, found.architecture);
 }
 
 test "a busybox without an applet is found out" {

@@ -52,6 +52,16 @@ fn hasInterpreter(bytes: []const u8) bool {
     return false;
 }
 
+/// The kernel that a module was built for: the first word of its `vermagic`, which lies in its
+/// section `.modinfo` as text ended by a zero byte. Null where there is none.
+pub fn moduleRelease(bytes: []const u8) ?[]const u8 {
+    const key = "\x00vermagic=";
+    const at = std.mem.find(u8, bytes, key) orelse return null;
+    const rest = bytes[at + key.len ..];
+    const end = std.mem.findAny(u8, rest, " \x00") orelse return null;
+    return if (end > 0) rest[0..end] else null;
+}
+
 const testing = std.testing;
 
 fn headerOf(machine: u16, program_count: u16) [64]u8 {
@@ -80,6 +90,13 @@ test "a program that names a dynamic linker is recognised" {
     program[0] = 1;
     const static = headerOf(62, 1) ++ program;
     try testing.expect(!(try facts(&static)).has_interpreter);
+}
+
+test "a module names the kernel it was built for" {
+    const module = "\x7fELF\x00license=GPL\x00vermagic=6.1.0-53-amd64 SMP preempt \x00name=nbd\x00";
+    try testing.expectEqualStrings("6.1.0-53-amd64", moduleRelease(module).?);
+    for ([_][]const u8{ "", "vermagic=6.1 ", "\x00vermagic=", "\x00vermagic= x", "\x00vermagic=6.1" }) |other|
+        try testing.expectEqual(null, moduleRelease(other));
 }
 
 test "program headers beyond the end are not read" {

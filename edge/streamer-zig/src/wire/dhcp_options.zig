@@ -52,10 +52,12 @@ pub const MessageType = enum(u8) {
 /// named.
 pub const ClientArch = enum(u16) {
     bios = 0,
+    uefi_x86 = 6,
     uefi_x64 = 7,
     /// "EBC" in the registry; sent by x64 firmware since RFC 4578 had 7 and 9 exchanged.
     uefi_x64_by_rfc4578 = 9,
     uefi_arm64 = 11,
+    uefi_x86_http = 15,
     uefi_x64_http = 16,
     uefi_arm64_http = 19,
     _,

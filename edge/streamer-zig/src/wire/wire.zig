@@ -1,8 +1,11 @@
-//! Bytes <-> structs of every protocol on the network. No state, no clock, no allocation: a parser
-//! either gives a whole packet whose slices lie within its input, or one of a few errors.
+//! Bytes <-> structs of every protocol on the network, and of the files that devices are given. No
+//! state, no clock, no allocation: a parser either gives a whole packet whose slices lie within its
+//! input, or one of a few errors.
 
 pub const dhcp = @import("dhcp.zig");
 pub const http_request = @import("http_request.zig");
+pub const initramfs_mark = @import("initramfs_mark.zig");
+pub const kernel_image = @import("kernel_image.zig");
 pub const nbd = @import("nbd.zig");
 pub const nbd_netlink = @import("nbd_netlink.zig");
 pub const stream = @import("stream.zig");
@@ -11,6 +14,8 @@ pub const wake_on_lan = @import("wake_on_lan.zig");
 
 test {
     _ = http_request;
+    _ = initramfs_mark;
+    _ = kernel_image;
     _ = nbd;
     _ = nbd_netlink;
     _ = stream;

@@ -410,6 +410,7 @@ fn finishHttp(device: *Device, now_us: u64) void {
         .plan => |plan| device.plan = plan,
         .failure => |failure| {
             var text: [48]u8 = undefined;
+            if (failure.said.len > 0) return device.fail(now_us, failure.said);
             return device.fail(now_us, std.mem.print(&text, "boot script: line {d}", .{failure.line}) catch unreachable);
         },
     }

@@ -1,5 +1,5 @@
-//! The part of an iPXE script that a simulated device understands: `set`, `kernel`, `initrd`, `sanboot`, `boot` and
-//! `${name}`. A script it does not understand ends the boot with the line's number, as iPXE does.
+//! The part of an iPXE script that a simulated device understands: `set`, `echo`, `kernel`, `initrd`, `sanboot`,
+//! `boot` and `${name}`. A script it does not understand ends the boot with the line's number, as iPXE does.
 
 const std = @import("std");
 const base = @import("base");
@@ -35,7 +35,8 @@ pub const Url = struct {
     }
 };
 
-pub const Failure = struct { line: u32 };
+/// `said`: what the script wrote on the console before it gave up; a slice of the script.
+pub const Failure = struct { line: u32, said: []const u8 = "" };
 pub const Result = union(enum) { plan: Plan, failure: Failure };
 
 /// Reads a whole script. The boot's identity is what the script sets, or what its kernel line says where a kernel is.
@@ -47,11 +48,12 @@ pub fn parse(text: []const u8) Result {
     plan.downloads = .empty;
     plan.is_disk = false;
     var is_booted = false;
+    var said: []const u8 = "";
     var number: u32 = 0;
     var lines = std.mem.splitScalar(u8, text, '\n');
     while (lines.next()) |raw| {
         number += 1;
-        const failure: Result = .{ .failure = .{ .line = number } };
+        const failure: Result = .{ .failure = .{ .line = number, .said = said } };
         const line = std.mem.trim(u8, raw, "\r ");
         if (number == 1 and !std.mem.eql(u8, line, "#!ipxe")) return failure;
         if (line.len == 0 or line[0] == '#') continue;
@@ -63,6 +65,8 @@ pub fn parse(text: []const u8) Result {
             if (std.mem.eql(u8, name, "bootfarm_edge")) stream = base.Endpoint.parse(value) catch return failure;
             if (std.mem.eql(u8, name, "bootfarm_boot")) boot_id = base.Uuid.parse(value) catch return failure;
             if (std.mem.eql(u8, name, "bootfarm_token")) token = parseToken(value) orelse return failure;
+        } else if (std.mem.eql(u8, command, "echo")) {
+            if (said.len == 0) said = std.mem.trim(u8, words.rest(), " ");
         } else if (isDownload(command)) {
             const url = urlOf(&words) orelse return failure;
             plan.downloads.append(url) catch return failure;
@@ -128,6 +132,12 @@ test "a script without a kernel names its disk" {
     const plan = parse(identity_lines ++ "sanboot --no-describe http://10.0.0.1/b/00000000000000ab/disk\n").plan;
     try testing.expect(plan.is_disk);
     try testing.expectEqual(80, plan.downloads.buffer[0].endpoint.port);
+}
+
+test "a script that gives up has said why" {
+    const failure = parse("#!ipxe\necho bootfarm: no\necho again in 60 s\nsleep 60\nreboot\n").failure;
+    try testing.expectEqualStrings("bootfarm: no", failure.said);
+    try testing.expectEqual(4, failure.line);
 }
 
 test "a script that cannot boot is refused with its line" {

@@ -1,0 +1,56 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import type { DesiredState } from '@bootfarm/proto/uplink'
+import { publicKeyOf, signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
+
+/** Nothing listens there: the control plane is away. */
+const controlPlaneUrl = 'http://127.0.0.1:9'
+
+export const testUuid = (number: number) =>
+  `${number.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`
+
+export type TestVersion = Omit<DesiredState['vdisks'][number]['versions'][number], 'id' | 'number'>
+
+/**
+ * Writes the data directory of an edge that has enrolled and received its desired state before: device `macs[i]` boots
+ * `versions[i]`. Paths are below `directory`/store.
+ */
+export function writeEnrolledEdge(directory: string, macs: string[], versions: TestVersion[]): void {
+  const seed = Buffer.alloc(32, 7)
+  const [edgeId, organizationId, siteId, keyId] = [1, 2, 3, 4].map(testUuid) as [
+    string,
+    string,
+    string,
+    string,
+  ]
+  const state: DesiredState = {
+    schema: 1,
+    ...{ edgeId, organizationId, siteId, siteName: 'test', incarnation: 1, counter: 1, issuedUnixMs: 0 },
+    unknownDevices: 'ignore',
+    vdisks: versions.map((version, index) => ({
+      id: testUuid(100 + index),
+      name: `disk ${index}`,
+      versions: [{ id: versionIdOf(index), number: 1, ...version }],
+    })),
+    devices: macs.map((mac, index) => ({
+      id: testUuid(300 + index),
+      name: `device ${index}`,
+      mac,
+      versionId: versionIdOf(index),
+      enabled: true,
+    })),
+    powerOns: [],
+  }
+  const payload = JSON.stringify(state)
+  const signature = signText(stateSignedText(payload), seed)
+  const signingKey = publicKeyOf(seed)
+  mkdirSync(path.join(directory, 'store'), { recursive: true })
+  const identity = { edgeId, organizationId, siteId, siteName: 'test', url: controlPlaneUrl }
+  writeFileSync(
+    path.join(directory, 'identity.json'),
+    JSON.stringify({ ...identity, signingKeyId: keyId, signingKey }),
+  )
+  writeFileSync(path.join(directory, 'state.json'), JSON.stringify({ payload, signature, keyId }))
+}
+
+export const versionIdOf = (index: number) => testUuid(200 + index)
