@@ -5,8 +5,10 @@ import {
   readyOutcomes,
   refuseCodes,
   type StreamPacket,
+  streamOrders,
   streamVersion,
-} from './stream.ts'
+} from './stream-packet.ts'
+import { guestStepGroups } from './uplink.ts'
 
 /** The packet's bytes. The values are ones that `parseStreamPacket` takes. */
 export function emitStreamPacket(packet: StreamPacket): Buffer {
@@ -69,8 +71,22 @@ function bodyOf(packet: StreamPacket): Buffer[] {
         int(readyOutcomes.indexOf(packet.outcome), 1),
         Buffer.alloc(3),
         hex(packet.uptime_us),
-        Buffer.from(packet.text.padEnd(12, '\0'), 'latin1'),
+        Buffer.from(packet.code.padEnd(12, '\0') + packet.sentence, 'latin1'),
       ]
+    case 'report':
+      return [
+        hex(packet.uptime_us + packet.order_id + packet.write_cache_used + packet.write_cache_size),
+        int(packet.steps.length, 1),
+        Buffer.alloc(3),
+        ...packet.steps.flatMap((step) => [
+          int(guestStepGroups.indexOf(step.group), 1),
+          int(step.name.length, 1),
+          hex(step.start_us + step.duration_us),
+          Buffer.from(step.name, 'latin1'),
+        ]),
+      ]
+    case 'report_ack':
+      return [int(streamOrders.indexOf(packet.order), 1), Buffer.alloc(3), hex(packet.order_id)]
     case 'no_session':
     case 'ready_ack':
       return []

@@ -1,96 +1,37 @@
+import {
+  helloKinds,
+  type InSession,
+  packetTypes,
+  readErrorCodes,
+  readyOutcomes,
+  refuseCodes,
+  type StreamHello,
+  type StreamPacket,
+  type StreamRead,
+  type StreamReady,
+  type StreamRefusal,
+  type StreamReport,
+  type StreamWelcome,
+  streamFragmentSizeMax,
+  streamFragmentSizeMin,
+  streamFragmentsMax,
+  streamOrders,
+  streamRangesMax,
+  streamReadSizeMax,
+  streamReadSizePromised,
+  streamSectorSize,
+  streamStepsMax,
+  streamVersion,
+} from './stream-packet.ts'
+import { guestStepGroups } from './uplink.ts'
+
 /**
  * Packets of the stream, version 1 (STREAM.md). Bytes are lower-case hex, 64-bit numbers 16 hex digits (they do not
  * fit a JavaScript number); what `parseStreamPacket` takes, `emitStreamPacket` (stream-emit.ts)
  * writes back byte for byte.
  */
 
-export const streamVersion = 1
-export const streamPortDefault = 6910
-export const streamReadSizeMax = 1 << 20
-export const streamReadSizePromised = 128 << 10
-export const streamFragmentSizeMin = 512
-export const streamFragmentSizeMax = 8956
-export const streamFragmentsMax = streamReadSizeMax / streamFragmentSizeMin
-export const streamRangesMax = 64
-export const streamSectorSize = 512
-
 const headerSize = 16
-export const packetTypes = [
-  'hello',
-  'cookie',
-  'welcome',
-  'refuse',
-  'read',
-  'data',
-  'read_error',
-  'no_session',
-  'ready',
-  'ready_ack',
-] as const
-export const helloKinds = ['token', 'resumption'] as const
-export const refuseCodes = ['token_refused', 'version_missing', 'busy', 'protocol_version'] as const
-export const readErrorCodes = ['beyond_the_end', 'store_error', 'version_mismatch', 'too_large'] as const
-export const readyOutcomes = ['ready', 'failed'] as const
-
-export type StreamPacketType = (typeof packetTypes)[number]
-export type StreamRefusal =
-  | 'wrong_size'
-  | 'wrong_version'
-  | 'unknown_type'
-  | 'reserved_not_zero'
-  | 'bad_value'
-
-interface InSession {
-  session_id: string
-  request_id: number
-}
-export type StreamHello = {
-  type: 'hello'
-  client_nonce: string
-  cookie: string
-  kind: (typeof helloKinds)[number]
-  boot_id: string
-  proof: string
-  fragment_size_max: number
-}
-export type StreamWelcome = {
-  type: 'welcome'
-  session_id: string
-  client_nonce: string
-  version_tag: string
-  disk_size: string
-  fragment_size: number
-  read_size_max: number
-  outstanding_bytes_max: number
-  resume_secret: string
-  version_id: string
-}
-export type StreamRead = InSession & {
-  type: 'read'
-  version_tag: string
-  offset: string
-  length: number
-  attempt: number
-  /** First fragment and count; ascending and disjoint. */
-  ranges: [number, number][]
-}
-export type StreamReady = InSession & {
-  type: 'ready'
-  outcome: (typeof readyOutcomes)[number]
-  uptime_us: string
-  text: string
-}
-export type StreamPacket =
-  | StreamHello
-  | { type: 'cookie'; client_nonce: string; cookie: string }
-  | StreamWelcome
-  | { type: 'refuse'; client_nonce: string; code: (typeof refuseCodes)[number] }
-  | StreamRead
-  | (InSession & { type: 'data'; index: number; payload: string })
-  | (InSession & { type: 'read_error'; code: (typeof readErrorCodes)[number] })
-  | (InSession & { type: 'no_session' })
-  | StreamReady
-  | (InSession & { type: 'ready_ack' })
 
 /** A packet that must be ignored, and the reason it is counted under. */
 export class StreamPacketError extends Error {
@@ -109,6 +50,7 @@ function check(holds: boolean, reason: StreamRefusal): void {
   if (!holds) refuse(reason)
 }
 
+const isPrintable = (text: string) => /^[\x20-\x7e]*$/.test(text)
 const isZero = (bytes: Uint8Array) => bytes.every((byte) => byte === 0)
 
 /** Reads fields in order; the caller checked the size before. */
@@ -177,6 +119,18 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
     }
     case 'ready':
       return parseReady(reader, session)
+    case 'report':
+      return parseReport(reader, session)
+    case 'report_ack': {
+      check(bytes.length === 36, 'wrong_size')
+      const order = reader.named(streamOrders, 1, 0)
+      reader.zeros(3)
+      const order_id = reader.hex(16)
+      const hasId = !/^0+$/.test(order_id)
+      check(order !== 'none' || !hasId, 'reserved_not_zero')
+      check(order === 'none' || hasId, 'bad_value')
+      return { type, ...session, order, order_id }
+    }
     case 'no_session':
     case 'ready_ack':
       check(bytes.length === headerSize, 'wrong_size')
@@ -261,15 +215,45 @@ function parseRead(reader: Reader, session: InSession): StreamRead {
 }
 
 function parseReady(reader: Reader, session: InSession): StreamReady {
-  check(reader.bytes.length === 40, 'wrong_size')
+  check(reader.bytes.length >= 40 && reader.bytes.length <= 104, 'wrong_size')
   check(isZero(reader.bytes.subarray(17, 20)), 'reserved_not_zero')
   const outcome = reader.named(readyOutcomes, 1, 0)
   reader.zeros(3)
   const uptime_us = reader.hex(8)
   const padded = reader.take(12).toString('latin1')
   const end = padded.indexOf('\0')
-  const text = end < 0 ? padded : padded.slice(0, end)
-  check(/^[\x20-\x7e]*$/.test(text), 'bad_value')
-  check(text.padEnd(12, '\0') === padded, 'reserved_not_zero')
-  return { type: 'ready', ...session, outcome, uptime_us, text }
+  const code = end < 0 ? padded : padded.slice(0, end)
+  check(isPrintable(code), 'bad_value')
+  check(code.padEnd(12, '\0') === padded, 'reserved_not_zero')
+  const sentence = reader.take(reader.bytes.length - 40).toString('latin1')
+  check(isPrintable(sentence), 'bad_value')
+  return { type: 'ready', ...session, outcome, uptime_us, code, sentence }
+}
+
+function parseReport(reader: Reader, session: InSession): StreamReport {
+  const size = reader.bytes.length
+  check(size >= 60 && size <= 1200, 'wrong_size')
+  const uptime_us = reader.hex(8)
+  const order_id = reader.hex(16)
+  const write_cache_used = reader.hex(8)
+  const write_cache_size = reader.hex(8)
+  const step_count = reader.int(1)
+  reader.zeros(3)
+  check(step_count <= streamStepsMax, 'bad_value')
+  check(write_cache_used <= write_cache_size, 'bad_value')
+  const steps: StreamReport['steps'] = []
+  for (let index = 0; index < step_count; index += 1) {
+    check(reader.position + 18 <= size, 'wrong_size')
+    const group = reader.int(1)
+    const name_size = reader.int(1)
+    const start_us = reader.hex(8)
+    const duration_us = reader.hex(8)
+    check(name_size >= 1 && name_size <= 32, 'bad_value')
+    check(reader.position + name_size <= size, 'wrong_size')
+    const name = reader.take(name_size).toString('latin1')
+    check(isPrintable(name), 'bad_value')
+    steps.push({ group: guestStepGroups[group] ?? refuse('bad_value'), start_us, duration_us, name })
+  }
+  check(reader.position === size, 'wrong_size')
+  return { type: 'report', ...session, uptime_us, order_id, write_cache_used, write_cache_size, steps }
 }

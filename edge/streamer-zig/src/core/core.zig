@@ -14,6 +14,7 @@ pub const TftpClient = @import("tftp_client.zig");
 pub const TftpServer = @import("tftp_session.zig");
 pub const boot_phase = @import("boot_phase.zig");
 pub const boot = @import("boot.zig");
+pub const boot_cause = @import("boot_cause.zig");
 pub const boot_report = @import("boot_report.zig");
 pub const boot_policy = @import("boot_policy.zig");
 pub const BootPolicy = boot_policy.BootPolicy;
@@ -42,6 +43,7 @@ test {
     _ = @import("tftp_transfer_test.zig");
     _ = boot_phase;
     _ = boot;
+    _ = boot_cause;
     _ = boot_report;
     _ = @import("boot_table.zig");
     _ = boot_policy;

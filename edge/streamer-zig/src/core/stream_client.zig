@@ -15,6 +15,7 @@ const secrets = @import("stream_secrets.zig");
 const RoundTrip = @import("round_trip.zig");
 const PendingRead = @import("pending_read.zig");
 const step = @import("stream_client_step.zig");
+const ReportState = @import("stream_client_report.zig");
 const assert = std.debug.assert;
 
 pub const StreamClient = @This();
@@ -35,7 +36,8 @@ statistics: Statistics = .{},
 
 greeting: Greeting = .{},
 session: ?Session = null,
-ready: ?ReadyReport = null,
+ready: ?step.Ready = null,
+report_state: ReportState = .{},
 
 request_id_next: u32 = 1,
 send_serial: u64 = 0,
@@ -68,6 +70,8 @@ pub const Identity = step.Identity;
 pub const Session = step.Session;
 pub const Event = step.Event;
 pub const Statistics = step.Statistics;
+pub const Report = step.Report;
+pub const Order = step.Order;
 
 const Greeting = struct {
     kind: wire.HelloKind = .token,
@@ -82,22 +86,14 @@ const Greeting = struct {
     sent_count: u32 = 0,
 };
 
-const ReadyReport = struct {
-    outcome: wire.ReadyOutcome,
-    uptime_us: u64,
-    text: [12]u8,
-    request_id: u32,
-    due_at_us: u64,
-    timeout_us: u64,
-    acknowledged: bool = false,
-};
-
 /// Events that are no read's.
 const Unseen = struct {
     established: ?bool = null,
     refused: ?wire.RefuseCode = null,
     version_changed: bool = false,
     ready_acknowledged: bool = false,
+    order: ?step.Order = null,
+    report_acknowledged: bool = false,
 };
 
 /// Allocates the table of reads, and nothing later.
@@ -147,26 +143,39 @@ pub fn submit(client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{
     return error.Full;
 }
 
-/// Reports the outcome of the boot; it is repeated until the edge has acknowledged it.
+/// Reports the outcome of the boot; it is repeated until the edge has acknowledged it. `uptime_us` is that since the kernel's
+/// start. `code` is a word that the edge may know as a cause (`boot_cause.zig`), or the name of the service that is up; `sentence`
+/// says what happened, for people. At most 12 and 64 bytes of printable ASCII: more is cut, other bytes become `?`.
 pub fn reportReady(
     client: *StreamClient,
     now_us: u64,
     outcome: wire.ReadyOutcome,
     uptime_us: u64,
-    text: []const u8,
+    words: step.ReadyWords,
 ) void {
-    var padded: [12]u8 = @splat(0);
-    const size = @min(text.len, padded.len);
-    for (padded[0..size], text[0..size]) |*kept, byte| kept.* = if (std.ascii.isPrint(byte)) byte else '?';
+    client.noteWaiting(now_us);
     client.ready = .{
         .outcome = outcome,
         .uptime_us = uptime_us,
-        .text = padded,
+        .code = words.paddedCode(),
+        .sentence = .init(words.sentence),
         .request_id = client.takeRequestId(),
         .due_at_us = now_us,
         .timeout_us = client.round_trip.timeout_us,
     };
+}
+
+/// Says what the device knows of itself; the newest replaces one that is not acknowledged yet, and is repeated until it is. Steps
+/// are sent until they are acknowledged once, and again only when the caller gives other ones. The client keeps no rhythm: its
+/// caller says something new at least every 5 s, since that is also how orders reach it (events `order`, `report_acknowledged`).
+pub fn report(client: *StreamClient, now_us: u64, said: Report) void {
+    client.report_state.say(now_us, said);
+    client.sendReport(now_us);
+}
+
+fn sendReport(client: *StreamClient, now_us: u64) void {
     client.noteWaiting(now_us);
+    client.report_state.send(now_us, client.takeRequestId(), client.round_trip.timeout_us);
 }
 
 /// One datagram from the edge's address.
@@ -183,7 +192,8 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
     const packet = switch (client.state) {
         .idle, .ended => return null,
         .greeting => client.transmitHello(now_us, out),
-        .established => client.transmitRead(now_us, out) orelse client.transmitReady(now_us, out),
+        .established => client.transmitRead(now_us, out) orelse
+            client.transmitReady(now_us, out) orelse client.transmitReport(now_us, out),
     } orelse return null;
     client.statistics.packets_out += 1;
     client.statistics.bytes_out += packet.len;
@@ -201,6 +211,7 @@ pub fn deadline(client: *const StreamClient) ?u64 {
     if (client.ready) |ready| if (!ready.acknowledged) {
         earliest = ready.due_at_us;
     };
+    if (client.report_state.dueAt()) |at| earliest = @min(earliest orelse at, at);
     for (client.reads) |*read| {
         const at = switch (read.state) {
             .asked => if (read.repeat != null) 0 else read.timeoutAt(client.last_fragment_at_us),
@@ -241,6 +252,14 @@ pub fn nextEvent(client: *StreamClient) ?Event {
         client.unseen.ready_acknowledged = false;
         return .ready_acknowledged;
     }
+    if (client.unseen.order) |order| {
+        client.unseen.order = null;
+        return .{ .order = order };
+    }
+    if (client.unseen.report_acknowledged) {
+        client.unseen.report_acknowledged = false;
+        return .report_acknowledged;
+    }
     return null;
 }
 
@@ -250,8 +269,8 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
         .cookie => |cookie| return client.receiveCookie(now_us, cookie),
         .welcome => |welcome| return client.receiveWelcome(now_us, packet.session_id, welcome),
         .refuse => |refusal| return client.receiveRefuse(now_us, refusal),
-        .data, .read_error, .no_session, .ready_ack => {},
-        .hello, .read, .ready => return false,
+        .data, .read_error, .no_session, .ready_ack, .report_ack => {},
+        .hello, .read, .ready, .report => return false,
     }
     if (client.state != .established) return false;
     if (client.session.?.id != packet.session_id) return false;
@@ -264,6 +283,15 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
             if (ready.request_id != packet.request_id) return false;
             if (!ready.acknowledged) client.unseen.ready_acknowledged = true;
             ready.acknowledged = true;
+        },
+        .report_ack => |ack| switch (client.report_state.acknowledge(packet.request_id, ack)) {
+            .late => return false,
+            .known => client.unseen.report_acknowledged = true,
+            .order => |order| {
+                client.unseen.order = order;
+                client.unseen.report_acknowledged = false;
+                client.sendReport(now_us);
+            },
         },
         else => unreachable,
     }
@@ -317,6 +345,7 @@ fn receiveWelcome(client: *StreamClient, now_us: u64, session_id: u64, welcome: 
         client.outstanding_bytes += read.missingBytes();
     }
     if (client.ready) |*ready| ready.due_at_us = now_us;
+    client.report_state.due_at_us = now_us;
     if (client.hasOutstanding()) client.waiting_since_us = now_us;
     return true;
 }
@@ -500,8 +529,16 @@ fn transmitReady(client: *StreamClient, now_us: u64, out: *[wire.request_size_ma
     return wire.emit(.{ .session_id = client.session.?.id, .request_id = ready.request_id, .body = .{ .ready = .{
         .outcome = ready.outcome,
         .uptime_us = ready.uptime_us,
-        .text = ready.text,
+        .code = ready.code,
+        .sentence = ready.sentence.slice(),
     } } }, out);
+}
+
+fn transmitReport(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const body = client.report_state.transmit(now_us) orelse return null;
+    const session_id = client.session.?.id;
+    const request_id = client.report_state.request_id;
+    return wire.emit(.{ .session_id = session_id, .request_id = request_id, .body = .{ .report = body } }, out);
 }
 
 /// Begins a hello, each under a nonce of its own.
@@ -544,12 +581,13 @@ fn mayAsk(client: *const StreamClient, read: *const PendingRead) bool {
 }
 
 fn hasOutstanding(client: *const StreamClient) bool {
-    if (client.outstanding_bytes > 0) return true;
+    if (client.outstanding_bytes > 0 or client.report_state.dueAt() != null) return true;
     return if (client.ready) |ready| !ready.acknowledged else false;
 }
 
+/// Before something is asked: the wait begins with it, unless it has begun already.
 fn noteWaiting(client: *StreamClient, now_us: u64) void {
-    if (client.outstanding_bytes == 0) client.waiting_since_us = now_us;
+    if (!client.hasOutstanding()) client.waiting_since_us = now_us;
 }
 
 test {

@@ -1,5 +1,6 @@
 //! What goes into the stream client and what comes out of it, besides packets.
 
+const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 
@@ -22,6 +23,55 @@ pub const Session = struct {
     resume_secret: [32]u8,
 };
 
+pub const ReadyWords = struct {
+    code: []const u8 = "",
+    sentence: []const u8 = "",
+
+    pub fn paddedCode(words: ReadyWords) [wire.ready_code_size_max]u8 {
+        var padded: [wire.ready_code_size_max]u8 = @splat(0);
+        const size = @min(words.code.len, padded.len);
+        for (padded[0..size], words.code[0..size]) |*kept, byte| kept.* = if (std.ascii.isPrint(byte)) byte else '?';
+        return padded;
+    }
+};
+
+/// The outcome of the boot, until the edge has acknowledged it.
+pub const Ready = struct {
+    outcome: wire.ReadyOutcome,
+    uptime_us: u64,
+    code: [wire.ready_code_size_max]u8,
+    sentence: base.UntrustedText,
+    request_id: u32,
+    due_at_us: u64,
+    timeout_us: u64,
+    acknowledged: bool = false,
+};
+
+pub const WriteCache = struct {
+    /// Bytes; more than `size` counts as `size`.
+    used: u64,
+    /// Bytes, not 0.
+    size: u64,
+};
+
+/// What the device says of itself.
+pub const Report = struct {
+    /// Microseconds since the kernel's start, now (CLOCK_BOOTTIME); the client counts on when it repeats the packet.
+    uptime_us: u64,
+    write_cache: ?WriteCache = null,
+    /// All steps that are known, in order of begin, or none where nothing is new about them (`StepList.view`); they
+    /// are copied.
+    steps: wire.Steps = .{},
+};
+
+/// What somebody wants this device to do.
+pub const Order = struct {
+    kind: Kind,
+    id: base.Uuid,
+
+    pub const Kind = enum { power_off, restart };
+};
+
 pub const Event = union(enum) {
     /// The session is open; `resumed` when it is not the boot's first.
     established: struct { resumed: bool },
@@ -33,6 +83,11 @@ pub const Event = union(enum) {
     read_done: struct { tag: u64, buffer: []u8 },
     read_failed: struct { tag: u64, code: wire.ReadErrorCode },
     ready_acknowledged,
+    /// Comes once for each order; the client tells the edge at once that it is taken. Who carries it out waits for the next
+    /// `report_acknowledged`, for a second or two at most: then the edge knows, and will not give the order again.
+    order: Order,
+    /// The edge knows the newest report and the order taken last.
+    report_acknowledged,
 };
 
 pub const Statistics = struct {

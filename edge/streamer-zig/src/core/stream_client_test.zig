@@ -77,6 +77,12 @@ const World = struct {
     opened_count: u32 = 0,
     resumed_count: u32 = 0,
     ready_count: u32 = 0,
+    /// What waits for the device, until it says that it took it.
+    order: wire.ReportAck = .{},
+    reports: u32 = 0,
+    reports_with_steps: u32 = 0,
+    write_cache_used: u64 = 0,
+    uptime_us: u64 = 0,
 
     fn init(link: Link) !World {
         var world: World = .{
@@ -170,6 +176,14 @@ const World = struct {
             .ready => |ready| {
                 if (!ready.repeated) world.ready_count += 1;
                 try world.link.send(world.now_us, true, ready.reply);
+            },
+            .report => |said| {
+                world.reports += 1;
+                if (said.report.steps.count > 0) world.reports_with_steps += 1;
+                world.write_cache_used = said.report.write_cache_used;
+                world.uptime_us = said.report.uptime_us;
+                if (std.mem.eql(u8, &said.report.order_id, &world.order.order_id)) world.order = .{};
+                try world.link.send(world.now_us, true, world.server.acknowledgeReport(&said, world.order, &reply));
             },
         }
     }
@@ -351,11 +365,98 @@ test "READY is repeated until it is acknowledged, over a restart of the edge too
     defer world.deinit();
     try world.expectEstablished();
     try world.restartEdge();
-    world.client.reportReady(world.now_us, .ready, 123, "sshd");
+    world.client.reportReady(world.now_us, .ready, 123, .{ .code = "sshd" });
     try testing.expect((try world.nextEvent(60_000_000)).? == .established);
     try testing.expect((try world.nextEvent(60_000_000)).? == .ready_acknowledged);
     try testing.expectEqual(null, try world.nextEvent(60_000_000));
     try testing.expectEqual(1, world.ready_count);
+}
+
+fn reportOf(used: u64, steps: wire.Steps) StreamClient.Report {
+    return .{ .uptime_us = 1_000_000, .write_cache = .{ .used = used, .size = 1000 }, .steps = steps };
+}
+
+test "a newer report replaces one that is not acknowledged, and its steps are sent until they are known once" {
+    var world: World = try .init(.{ .prng = .init(10) });
+    defer world.deinit();
+    try world.expectEstablished();
+    var list: wire.StepList = .empty;
+    try list.append(.{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = 812_000 });
+    world.link.loss_percent = 100;
+    world.client.report(world.now_us, reportOf(1, list.view()));
+    try testing.expectEqual(null, try world.nextEvent(3_000_000));
+    world.link.loss_percent = 0;
+    world.client.report(world.now_us, reportOf(2, .{}));
+    try testing.expect((try world.nextEvent(2_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(2, world.write_cache_used);
+    try testing.expectEqual(1, world.reports);
+    try testing.expectEqual(1, world.reports_with_steps);
+    world.client.report(world.now_us, reportOf(5000, list.view()));
+    try testing.expect((try world.nextEvent(2_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(1000, world.write_cache_used);
+    try testing.expectEqual(1, world.reports_with_steps);
+    try list.append(.{ .group = .unit, .name = "ssh.service", .start_us = 812_000, .duration_us = 9 });
+    world.client.report(world.now_us, reportOf(3, list.view()));
+    try testing.expect((try world.nextEvent(2_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(2, world.reports_with_steps);
+    try testing.expectEqual(null, try world.nextEvent(60_000_000));
+    try testing.expectEqual(3, world.reports);
+}
+
+test "a repeated report says the uptime of when it is sent" {
+    var world: World = try .init(.{ .prng = .init(11) });
+    defer world.deinit();
+    try world.expectEstablished();
+    const said_us = world.now_us;
+    world.link.loss_percent = 100;
+    world.client.report(world.now_us, reportOf(1, .{}));
+    try testing.expectEqual(null, try world.nextEvent(5_000_000));
+    world.link.loss_percent = 0;
+    try testing.expect((try world.nextEvent(5_000_000)).? == .report_acknowledged);
+    const late_us = world.now_us - said_us - 2 * world.link.delay_us;
+    try testing.expectEqual(1_000_000 + late_us, world.uptime_us);
+}
+
+test "an order is taken once, under loss and over a restart of the edge, and then the edge knows" {
+    var world: World = try .init(.{ .prng = .init(12), .loss_percent = 40, .duplicate_percent = 20, .jitter_us = 3000 });
+    defer world.deinit();
+    try world.expectEstablished();
+    for (0..20) |round| {
+        world.order = .{ .order = if (round % 2 == 0) .restart else .power_off, .order_id = @splat(@intCast(round + 1)) };
+        if (round % 5 == 4) try world.restartEdge();
+        world.client.report(world.now_us, reportOf(round, .{}));
+        var taken: u32 = 0;
+        while (try world.nextEvent(40_000_000)) |event| switch (event) {
+            .order => |order| {
+                taken += 1;
+                try testing.expectEqual(@as(u8, @intCast(round + 1)), order.id.bytes[0]);
+                try testing.expectEqual(round % 2 == 0, order.kind == .restart);
+            },
+            .report_acknowledged => {
+                try testing.expectEqual(1, taken);
+                try testing.expectEqual(.none, world.order.order);
+            },
+            .established => {},
+            else => return error.UnexpectedEvent,
+        };
+        try testing.expectEqual(1, taken);
+    }
+}
+
+test "a device that only reports notices that its edge has gone, and resumes when it is back" {
+    var world: World = try .init(.{ .prng = .init(13) });
+    defer world.deinit();
+    try world.expectEstablished();
+    world.link.loss_percent = 100;
+    for (0..4) |round| {
+        world.client.report(world.now_us, reportOf(round, .{}));
+        try testing.expectEqual(null, try world.nextEvent(5_000_000));
+    }
+    try testing.expectEqual(.greeting, world.client.state);
+    world.link.loss_percent = 0;
+    try testing.expect((try world.nextEvent(5_000_000)).?.established.resumed);
+    try testing.expect((try world.nextEvent(5_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(3, world.write_cache_used);
 }
 
 test "no more than the edge allows is outstanding" {

@@ -17,6 +17,7 @@
 //!             while (fragments.next()) |fragment| ...
 //!         },
 //!         .ready => |ready| send(from, ready.reply),
+//!         .report => |report| send(from, server.acknowledgeReport(&report, order, &reply_buffer)),
 //!     }
 //!     // and about once a second: server.expire(now_us)
 
@@ -24,21 +25,23 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const secrets = @import("stream_secrets.zig");
+const step = @import("stream_server_step.zig");
 const RequestWindow = @import("request_window.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
 const Uuid = base.Uuid;
 
 pub const session_idle_us_default = 300 * std.time.us_per_s;
-/// A session silent for so long gives its place to another one when the table is full; its device resumes.
+/// A session that has asked for nothing for so long gives its place to another one when the table is full; its device resumes.
 pub const session_spare_us = 10 * std.time.us_per_s;
-pub const read_size_buckets = 16;
+pub const read_size_buckets = step.read_size_buckets;
 /// Room for every answer but DATA.
 pub const ReplyBuffer = [wire.welcome_size]u8;
 
 comptime {
     assert(wire.welcome_size >= wire.cookie_size);
     assert(wire.welcome_size >= wire.refuse_size);
+    assert(wire.welcome_size >= wire.report_ack_size);
 }
 
 pub const StreamServer = @This();
@@ -124,97 +127,16 @@ pub const Step = union(enum) {
     admit: Claim,
     read: ReadRequest,
     ready: ReadyReport,
+    /// Answered by `acknowledgeReport` once the caller knows what waits for the device.
+    report: DeviceReport,
 };
 
-/// A READ that holds: in a session, from its address, of its version, within the disk and the limits.
-pub const ReadRequest = struct {
-    boot_id: Uuid,
-    version_id: Uuid,
-    to: Endpoint,
-    session_id: u64,
-    request_id: u32,
-    /// Bytes from the begin of the disk.
-    offset: u64,
-    length: u32,
-    fragment_size: u16,
-    /// Points into the request's packet.
-    ranges: wire.Ranges,
-    /// First READ in the boot's first session since this process started.
-    first: bool,
-    /// It came before, or names only some fragments: those were missing.
-    repeated: bool,
-    /// Payload that goes out for this READ.
-    bytes_out: u32,
-    packets_out: u16,
-
-    pub fn fragments(read: *const ReadRequest) FragmentIterator {
-        return .{ .read = read };
-    }
-};
-
-pub const Fragment = struct {
-    index: u16,
-    /// Bytes from the begin of the disk.
-    offset: u64,
-    length: u16,
-    header: [wire.header_size]u8,
-};
-
-/// The fragments to send, in ascending order.
-pub const FragmentIterator = struct {
-    read: *const ReadRequest,
-    range_index: u16 = 0,
-    sent_of_range: u16 = 0,
-
-    pub fn next(iterator: *FragmentIterator) ?Fragment {
-        const read = iterator.read;
-        if (iterator.range_index >= @max(1, read.ranges.count())) return null;
-        const range: wire.Range = if (read.ranges.count() == 0)
-            .{ .first_fragment = 0, .fragment_count = wire.fragmentCount(read.length, read.fragment_size) }
-        else
-            read.ranges.at(iterator.range_index);
-        const index = range.first_fragment + iterator.sent_of_range;
-        iterator.sent_of_range += 1;
-        if (iterator.sent_of_range == range.fragment_count) {
-            iterator.range_index += 1;
-            iterator.sent_of_range = 0;
-        }
-        return .{
-            .index = index,
-            .offset = read.offset + @as(u64, index) * read.fragment_size,
-            .length = wire.fragmentLength(read.length, read.fragment_size, index),
-            .header = wire.dataHeader(read.session_id, read.request_id, index),
-        };
-    }
-};
-
-pub const ReadyReport = struct {
-    boot_id: Uuid,
-    outcome: wire.ReadyOutcome,
-    uptime_us: u64,
-    text: base.UntrustedText,
-    /// The acknowledgement of the first one was lost.
-    repeated: bool,
-    /// READY_ACK; points into the reply buffer.
-    reply: []const u8,
-};
-
-/// Totals since the boot's first session in this process; a resumption goes on counting.
-pub const Statistics = struct {
-    packets_in: u64 = 0,
-    bytes_in: u64 = 0,
-    packets_out: u64 = 0,
-    bytes_out: u64 = 0,
-    /// READs that came for the first time, and their bytes.
-    reads: u64 = 0,
-    read_bytes: u64 = 0,
-    /// READs asked again, and the fragments they named.
-    retries: u64 = 0,
-    missing_fragments: u64 = 0,
-    /// First-time READs by size; index as `readSizeIndex` says.
-    read_sizes: [read_size_buckets]u64 = @splat(0),
-    resumptions: u64 = 0,
-};
+pub const ReadRequest = step.ReadRequest;
+pub const Fragment = step.Fragment;
+pub const FragmentIterator = step.FragmentIterator;
+pub const ReadyReport = step.ReadyReport;
+pub const DeviceReport = step.DeviceReport;
+pub const Statistics = step.Statistics;
 
 pub const Session = struct {
     /// 0: free.
@@ -227,6 +149,8 @@ pub const Session = struct {
     disk_size: u64 = 0,
     fragment_size: u16 = 0,
     last_packet_at_us: u64 = 0,
+    /// The last packet that was no REPORT: what a device has to say of itself keeps no other from booting.
+    last_request_at_us: u64 = 0,
     ready: bool = false,
     requests: RequestWindow = .{},
     statistics: Statistics = .{},
@@ -267,8 +191,8 @@ pub fn receive(
     });
     switch (parsed.body) {
         .hello => |hello| return server.receiveHello(now_us, from, hello, reply),
-        .read, .ready => {},
-        .cookie, .welcome, .refuse, .data, .read_error, .no_session, .ready_ack => {
+        .read, .ready, .report => {},
+        .cookie, .welcome, .refuse, .data, .read_error, .no_session, .ready_ack, .report_ack => {
             return server.ignore(.stream_wrong_direction);
         },
     }
@@ -282,11 +206,18 @@ pub fn receive(
     };
     if (!session.from.eql(from)) return server.ignore(.stream_wrong_source);
     session.last_packet_at_us = now_us;
+    if (parsed.body != .report) session.last_request_at_us = now_us;
     session.statistics.packets_in += 1;
     session.statistics.bytes_in += packet.len;
     return switch (parsed.body) {
         .read => |read| server.receiveRead(session, parsed.request_id, read, reply),
         .ready => |ready| receiveReady(session, parsed.request_id, ready, reply),
+        .report => |report| .{ .report = .{
+            .boot_id = session.boot_id,
+            .session_id = session.id,
+            .request_id = parsed.request_id,
+            .report = report,
+        } },
         else => unreachable,
     };
 }
@@ -312,6 +243,7 @@ pub fn admit(
         if (std.mem.eql(u8, &session.client_nonce, &claim.client_nonce)) {
             session.from = claim.from;
             session.last_packet_at_us = now_us;
+            session.last_request_at_us = now_us;
             return .{ .outcome = .repeated, .reply = server.welcome(session, reply) };
         }
         if (claim.kind == .token and session.kind == .token)
@@ -336,6 +268,7 @@ pub fn admit(
         .disk_size = boot.disk_size,
         .fragment_size = @min(claim.fragment_size_max, server.options.fragment_size_max),
         .last_packet_at_us = now_us,
+        .last_request_at_us = now_us,
         .statistics = statistics,
         .ready = ready,
         .requests = requests,
@@ -353,6 +286,24 @@ pub fn storeError(read: ReadRequest, reply: *ReplyBuffer) []const u8 {
         .session_id = read.session_id,
         .request_id = read.request_id,
         .body = .{ .read_error = .{ .code = .store_error } },
+    }, reply);
+}
+
+/// REPORT_ACK with the order that waits for this device; shorter than any REPORT.
+pub fn acknowledgeReport(
+    server: *StreamServer,
+    report: *const DeviceReport,
+    ack: wire.ReportAck,
+    reply: *ReplyBuffer,
+) []const u8 {
+    if (server.findById(report.session_id)) |session| {
+        session.statistics.packets_out += 1;
+        session.statistics.bytes_out += wire.report_ack_size;
+    }
+    return wire.emit(.{
+        .session_id = report.session_id,
+        .request_id = report.request_id,
+        .body = .{ .report_ack = ack },
     }, reply);
 }
 
@@ -492,7 +443,8 @@ fn receiveReady(session: *Session, request_id: u32, ready: wire.Ready, reply: *R
         .boot_id = session.boot_id,
         .outcome = ready.outcome,
         .uptime_us = ready.uptime_us,
-        .text = .init(std.mem.trimEnd(u8, &ready.text, "\x00")),
+        .code = .init(std.mem.trimEnd(u8, &ready.code, "\x00")),
+        .sentence = .init(ready.sentence),
         .repeated = session.ready,
         .reply = wire.emit(.{ .session_id = session.id, .request_id = request_id, .body = .ready_ack }, reply),
     } };
@@ -529,15 +481,15 @@ fn findById(server: *StreamServer, id: u64) ?*Session {
     return if (session.id == id) session else null;
 }
 
-/// A free place, or that of the session which has been silent longest: whoever waits for something asks again every second,
-/// so that a session silent for `session_spare_us` is of a boot that is over or of a device that needs nothing now.
+/// A free place, or that of the session which has asked for nothing longest: whoever waits for something asks again every
+/// second, so that a session idle for `session_spare_us` is of a boot that is over or of a device that needs nothing now.
 fn takeSession(server: *StreamServer, now_us: u64) ?*Session {
     if (server.session_count == server.sessions.len) {
         var oldest = &server.sessions[0];
         for (server.sessions) |*session| {
-            if (session.last_packet_at_us < oldest.last_packet_at_us) oldest = session;
+            if (session.last_request_at_us < oldest.last_request_at_us) oldest = session;
         }
-        if (now_us -| oldest.last_packet_at_us < session_spare_us) return null;
+        if (now_us -| oldest.last_request_at_us < session_spare_us) return null;
         server.drop(oldest);
     }
     for (server.sessions) |*session| {

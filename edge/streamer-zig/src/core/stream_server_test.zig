@@ -292,13 +292,54 @@ test "READY is acknowledged each time and new only once" {
     const packet: wire.Packet = .{ .session_id = session.session_id, .request_id = 3, .body = .{ .ready = .{
         .outcome = .failed,
         .uptime_us = 42,
-        .text = "no root".* ++ @as([5]u8, @splat(0)),
+        .code = "no_root".* ++ @as([5]u8, @splat(0)),
+        .sentence = "no file system has an init",
     } } };
     const first = bench.send(device, packet).ready;
     try testing.expect(!first.repeated);
-    try testing.expectEqualStrings("no root", first.text.slice());
+    try testing.expectEqualStrings("no_root", first.code.slice());
+    try testing.expectEqualStrings("no file system has an init", first.sentence.slice());
     try testing.expectEqual(wire.Type.ready_ack, std.meta.activeTag((try wire.parse(first.reply)).body));
     try testing.expect(bench.send(device, packet).ready.repeated);
+}
+
+test "a REPORT is given with its steps and acknowledged with the order that waits" {
+    var bench: Bench = try .init(4);
+    defer bench.deinit();
+    const session = try bench.open();
+    var list: wire.StepList = .empty;
+    try list.append(.{ .group = .firmware, .name = "POST", .start_us = -9, .duration_us = 7 });
+    const packet: wire.Packet = .{ .session_id = session.session_id, .request_id = 3, .body = .{ .report = .{
+        .uptime_us = 42,
+        .write_cache_used = 1,
+        .write_cache_size = 2,
+        .steps = list.view(),
+    } } };
+    const said = bench.send(device, packet).report;
+    try testing.expectEqual(42, said.report.uptime_us);
+    var steps = said.report.steps.iterate();
+    try testing.expectEqualStrings("POST", steps.next().?.name);
+    const order: wire.ReportAck = .{ .order = .restart, .order_id = @splat(5) };
+    const answer = try wire.parse(bench.server.acknowledgeReport(&said, order, &bench.reply));
+    try testing.expectEqual(3, answer.request_id);
+    try testing.expectEqual(session.session_id, answer.session_id);
+    try testing.expectEqualDeep(order, answer.body.report_ack);
+    try testing.expectEqual(.stream_wrong_source, bench.send(elsewhere, packet).ignored);
+}
+
+test "a device that only reports gives its place to one that wants to boot" {
+    var bench: Bench = try .init(1);
+    defer bench.deinit();
+    const session = try bench.open();
+    const packet: wire.Packet = .{ .session_id = session.session_id, .body = .{ .report = .{ .uptime_us = 42 } } };
+    for (0..3) |_| {
+        bench.now_us += StreamServer.session_spare_us / 2;
+        _ = bench.send(device, packet).report;
+    }
+    var other = Bench.hello(5, .token, tokenProof(token));
+    other.boot_id = @splat(0xb1);
+    try testing.expectEqual(.opened, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
+    try testing.expect(bench.send(device, packet).reply.len == wire.no_session_size);
 }
 
 test "a full table refuses as busy while all its sessions are in use, then gives the most silent one's place" {

@@ -90,7 +90,7 @@ pub fn server(case: *Case) Violation!bool {
 fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) stream.Packet {
     const prng = &case.prng;
     const request_id = prng.nextU32();
-    switch (prng.below(4)) {
+    switch (prng.below(5)) {
         0, 1 => return .{ .body = .{ .hello = .{
             .client_nonce = @splat(@intCast(prng.below(2))),
             .cookie = device.cookie,
@@ -115,6 +115,9 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
                 .body = .{ .read = read },
             };
         },
+        3 => return .{ .session_id = device.session_id, .request_id = request_id, .body = .{
+            .report = .{ .uptime_us = prng.nextU64(), .write_cache_size = prng.nextU64() },
+        } },
         else => return .{ .session_id = device.session_id, .request_id = request_id, .body = .{
             .ready = .{ .outcome = .ready, .uptime_us = prng.nextU64() },
         } },
@@ -164,6 +167,12 @@ fn exchange(
         },
         .ready => |ready| {
             try expect(ready.reply.len <= datagram.len, "READY_ACK is short");
+            return false;
+        },
+        .report => |report| {
+            const ack: stream.ReportAck = .{ .order = .restart, .order_id = @splat(7) };
+            const bytes = machine.acknowledgeReport(&report, ack, &reply);
+            try expect(bytes.len <= datagram.len, "REPORT_ACK is shorter than any REPORT");
             return false;
         },
     }

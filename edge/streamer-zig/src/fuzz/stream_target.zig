@@ -1,6 +1,7 @@
 //! The stream: the parser alone.
 
 const std = @import("std");
+const base = @import("base");
 const stream = @import("wire").stream;
 const fuzz_case = @import("case.zig");
 const Case = fuzz_case.Case;
@@ -16,6 +17,16 @@ pub fn parser(case: *Case) Violation!bool {
             try expect(read.ranges.count() <= stream.ranges_max, "a READ has at most 64 ranges");
             _ = read.ranges.fragmentCount();
         },
+        .report => |report| {
+            try expect(report.steps.count <= stream.steps_max, "a REPORT has at most 24 steps");
+            try fuzz_case.expectWithin(report.steps.bytes, payload);
+            var list: stream.StepList = .empty;
+            var steps = report.steps.iterate();
+            while (steps.next()) |step| list.append(step) catch
+                return fuzz_case.violated("what was received can be sent");
+            try expect(list.view().eql(report.steps), "steps are kept byte for byte");
+        },
+        .ready => |ready| try fuzz_case.expectWithin(ready.sentence, payload),
         .data => |data| try fuzz_case.expectWithin(data.payload, payload),
         else => {},
     }
@@ -29,12 +40,18 @@ fn makePayload(case: *Case, buffer: []u8) []u8 {
     if (case.prng.chance(1, 8)) return case.garbage(buffer[0..300]);
     var list: stream.RangeList = .{};
     var content: [600]u8 = undefined;
-    const packet = makePacket(case, &list, &content);
+    var steps: stream.StepList = .empty;
+    const packet = makePacket(case, &list, &steps, &content);
     const bytes = stream.emit(packet, buffer);
-    return if (case.prng.chance(1, 4)) bytes else case.mutate(buffer[0..700], bytes.len);
+    return if (case.prng.chance(1, 4)) bytes else case.mutate(buffer[0..1300], bytes.len);
 }
 
-fn makePacket(case: *Case, list: *stream.RangeList, content: *[600]u8) stream.Packet {
+fn makePacket(
+    case: *Case,
+    list: *stream.RangeList,
+    steps: *stream.StepList,
+    content: *[600]u8,
+) stream.Packet {
     const prng = &case.prng;
     var bytes: [64]u8 = undefined;
     prng.fill(&bytes);
@@ -42,7 +59,7 @@ fn makePacket(case: *Case, list: *stream.RangeList, content: *[600]u8) stream.Pa
     const request_id = prng.nextU32();
     const nonce = bytes[0..16].*;
     const size: usize = @intCast(prng.between(1, content.len));
-    switch (@as(stream.Type, @fromBackingInt(@as(u4, @intCast(prng.between(1, 10)))))) {
+    switch (@as(stream.Type, @fromBackingInt(@as(u4, @intCast(prng.between(1, 12)))))) {
         .hello => return .{ .body = .{ .hello = .{
             .client_nonce = nonce,
             .kind = if (prng.chance(1, 2)) .token else .resumption,
@@ -94,10 +111,40 @@ fn makePacket(case: *Case, list: *stream.RangeList, content: *[600]u8) stream.Pa
         .ready => return in(session_id, request_id, .{ .ready = .{
             .outcome = .ready,
             .uptime_us = prng.nextU64(),
-            .text = "hello\x00\x00\x00\x00\x00\x00\x00".*,
+            .code = "hello\x00\x00\x00\x00\x00\x00\x00".*,
+            .sentence = sentence[0..@intCast(prng.below(sentence.len + 1))],
         } }),
         .ready_ack => return in(session_id, request_id, .ready_ack),
+        .report => return in(session_id, request_id, .{ .report = makeReport(prng, steps) }),
+        .report_ack => {
+            const order: stream.Order = @fromBackingInt(@as(u8, @intCast(prng.below(3))));
+            const id: [16]u8 = if (order == .none) @splat(0) else @splat(7);
+            return in(session_id, request_id, .{ .report_ack = .{ .order = order, .order_id = id } });
+        },
     }
+}
+
+/// Never shorter than its longest sentence.
+const sentence = "the initramfs was made for 6.1.0-39 and the kernel is 6.1.0-40..";
+
+comptime {
+    std.debug.assert(sentence.len == stream.ready_sentence_size_max);
+}
+
+fn makeReport(prng: *base.Prng, steps: *stream.StepList) stream.Report {
+    for (0..@intCast(prng.below(stream.steps_max + 1))) |_| steps.append(.{
+        .group = @fromBackingInt(@as(u8, @intCast(prng.below(5)))),
+        .name = sentence[0..@intCast(prng.between(1, 32))],
+        .start_us = @bitCast(prng.nextU64()),
+        .duration_us = prng.nextU64(),
+    }) catch break;
+    return .{
+        .uptime_us = prng.nextU64(),
+        .order_id = @splat(@intCast(prng.below(256))),
+        .write_cache_used = prng.below(1 << 30),
+        .write_cache_size = 1 << 30,
+        .steps = steps.view(),
+    };
 }
 
 fn in(session_id: u64, request_id: u32, body: stream.Body) stream.Packet {

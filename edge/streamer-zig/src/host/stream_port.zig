@@ -67,6 +67,7 @@ pub const StreamPort = struct {
                 port.becomeReady(ready, now_us);
                 socket.send(from, ready.reply);
             },
+            .report => |*report| socket.send(from, port.server.acknowledgeReport(report, .{}, &port.reply)),
         }
     }
 
@@ -207,7 +208,10 @@ pub const StreamPort = struct {
         const ref = port.boots.table.findById(ready.boot_id) orelse return;
         port.boots.apply(ref, now_us, switch (ready.outcome) {
             .ready => .{ .ready = .{ .uptime_us = ready.uptime_us } },
-            .failed => .{ .failed = .{ .cause = .guest_reported_failure, .text = ready.text } },
+            .failed => blk: {
+                const failure = core.boot_cause.failureOf(ready.code.slice(), ready.sentence.slice());
+                break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
+            },
         });
     }
 };

@@ -40,6 +40,7 @@ pub fn receive(port: *EdgeStream, now_us: u64, from: Endpoint, bytes: []const u8
             port.becomeReady(now_us, ready);
             port.send(from, ready.reply, 0);
         },
+        .report => |*report| port.send(from, port.server.acknowledgeReport(report, .{}, &port.reply), 0),
     }
     if (port.server.session_count > port.server.sessions.len)
         port.fabric.ledger.violate(.tables_bounded, "{d} sessions at the edge", .{port.server.session_count});
@@ -167,7 +168,10 @@ fn becomeReady(port: *EdgeStream, now_us: u64, ready: *const StreamServer.ReadyR
     const ref = port.boots.table.findById(ready.boot_id) orelse return;
     port.boots.apply(ref, now_us, switch (ready.outcome) {
         .ready => .{ .ready = .{ .uptime_us = ready.uptime_us } },
-        .failed => .{ .failed = .{ .cause = .guest_reported_failure, .text = ready.text } },
+        .failed => blk: {
+            const failure = core.boot_cause.failureOf(ready.code.slice(), ready.sentence.slice());
+            break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
+        },
     });
     if (port.plant != .ready_twice or !ready.repeated) return;
     const boot = port.boots.get(ref) orelse return;

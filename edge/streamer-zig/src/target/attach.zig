@@ -79,6 +79,7 @@ fn openSession(client: *core.StreamClient, edge: *EdgeSocket, options: TargetOpt
             },
             // Nothing was read or reported yet.
             .version_changed, .read_done, .read_failed, .ready_acknowledged => unreachable,
+            .order, .report_acknowledged => unreachable,
         };
         var out: [stream.request_size_max]u8 = undefined;
         while (client.transmit(now_us, &out)) |packet| edge.send(packet);

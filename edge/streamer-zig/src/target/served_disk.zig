@@ -58,6 +58,7 @@ pub const ServedDisk = struct {
             .refused => |code| say("the edge refused to go on with this boot ({t}); the disk stands still", .{code}),
             .version_changed => say("the edge has another version of the disk than this boot began with; the disk stands still", .{}),
             .ready_acknowledged => if (disk.server) |*server| server.acknowledge("ok"),
+            .order, .report_acknowledged => {}, // Nothing is reported yet.
         };
     }
 
@@ -114,7 +115,7 @@ pub const ServedDisk = struct {
     }
 
     fn report(disk: *ServedDisk, index: usize, outcome: wire.stream.ReadyOutcome, text: []const u8) void {
-        disk.client.reportReady(sys.monotonicUs(), outcome, sys_time.uptimeUs(), text);
+        disk.client.reportReady(sys.monotonicUs(), outcome, sys_time.uptimeUs(), .{ .code = text, .sentence = text });
         disk.server.?.waiting[index] = true;
     }
 

@@ -3,6 +3,8 @@
 //! It keeps no state and decides nothing about sessions.
 
 const std = @import("std");
+const guest = @import("stream_guest.zig");
+const ranges = @import("stream_ranges.zig");
 const assert = std.debug.assert;
 
 pub const version = 1;
@@ -15,8 +17,21 @@ pub const refuse_size = 36;
 pub const read_size_fixed = 40;
 pub const read_error_size = 20;
 pub const no_session_size = 16;
-pub const ready_size = 40;
+pub const ready_size_min = 40;
+pub const ready_code_size_max = 12;
+pub const ready_sentence_size_max = 64;
 pub const ready_ack_size = 16;
+
+pub const report_size_max = guest.report_size_max;
+pub const report_ack_size = guest.report_ack_size;
+pub const steps_max = guest.steps_max;
+pub const Report = guest.Report;
+pub const ReportAck = guest.ReportAck;
+pub const Order = guest.Order;
+pub const Step = guest.Step;
+pub const StepGroup = guest.StepGroup;
+pub const Steps = guest.Steps;
+pub const StepList = guest.StepList;
 
 pub const sector_size = 512;
 /// Longest READ, in bytes; WELCOME may lower it, never below `read_size_promised`.
@@ -27,20 +42,27 @@ pub const fragment_size_max = 8956;
 pub const fragment_size_min = 512;
 pub const fragment_size_ethernet = 1456;
 pub const fragments_max = read_size_max / fragment_size_min;
-pub const ranges_max = 64;
+pub const ranges_max = ranges.ranges_max;
+pub const Range = ranges.Range;
+pub const Ranges = ranges.Ranges;
+pub const RangeList = ranges.RangeList;
 /// The largest packet of a device, and of either side.
-pub const request_size_max = read_size_fixed + 4 * ranges_max;
+pub const request_size_max = report_size_max;
 pub const packet_size_max = header_size + fragment_size_max;
 
 comptime {
     assert(fragments_max == 2048);
-    assert(request_size_max == 296);
+    assert(request_size_max >= read_size_fixed + 4 * ranges_max);
+    assert(request_size_max >= ready_size_min + ready_sentence_size_max);
+    // A device's packet fits Ethernet's MTU behind the headers of IP and UDP.
+    assert(request_size_max + 28 <= 1500);
     assert(packet_size_max + 28 == 9000);
     // Answers to an address that has not shown a cookie are never longer than what it sent.
     assert(cookie_size < hello_size);
     assert(refuse_size < hello_size);
     assert(welcome_size < hello_size);
-    assert(no_session_size < ready_size);
+    assert(no_session_size < ready_size_min);
+    assert(report_ack_size < guest.report_size_min);
     assert(@sizeOf(HeaderLayout) == header_size and @alignOf(HeaderLayout) == 1);
     assert(@sizeOf(HelloLayout) == hello_size);
     assert(@sizeOf(CookieLayout) == cookie_size);
@@ -48,7 +70,7 @@ comptime {
     assert(@sizeOf(RefuseLayout) == refuse_size);
     assert(@sizeOf(ReadLayout) == read_size_fixed);
     assert(@sizeOf(ReadErrorLayout) == read_error_size);
-    assert(@sizeOf(ReadyLayout) == ready_size);
+    assert(@sizeOf(ReadyLayout) == ready_size_min);
 }
 
 pub const Type = enum(u4) {
@@ -62,6 +84,8 @@ pub const Type = enum(u4) {
     no_session = 8,
     ready = 9,
     ready_ack = 10,
+    report = 11,
+    report_ack = 12,
 };
 
 /// One UDP payload. `session_id` is 0 in hello, cookie and refuse, and in nothing else.
@@ -82,6 +106,8 @@ pub const Body = union(Type) {
     no_session,
     ready: Ready,
     ready_ack,
+    report: Report,
+    report_ack: ReportAck,
 };
 
 pub const HelloKind = enum(u8) { token = 0, resumption = 1 };
@@ -127,55 +153,6 @@ pub const Refuse = struct {
     code: RefuseCode,
 };
 
-/// Fragments `first_fragment` to `first_fragment + fragment_count - 1` of a read.
-pub const Range = struct {
-    first_fragment: u16,
-    fragment_count: u16,
-};
-
-/// Ranges as they stand in the packet: ascending, disjoint, not empty. No ranges at all means every fragment.
-pub const Ranges = struct {
-    bytes: []const u8 = &.{},
-
-    pub fn count(ranges: Ranges) u16 {
-        return @intCast(@divExact(ranges.bytes.len, 4));
-    }
-
-    pub fn at(ranges: Ranges, index: u16) Range {
-        const raw = ranges.bytes[@as(usize, index) * 4 ..][0..4];
-        return .{
-            .first_fragment = std.mem.readInt(u16, raw[0..2], .big),
-            .fragment_count = std.mem.readInt(u16, raw[2..4], .big),
-        };
-    }
-
-    /// Sum of the ranges' fragments; at most `fragments_max`, since they are disjoint.
-    pub fn fragmentCount(ranges: Ranges) u16 {
-        var sum: u16 = 0;
-        for (0..ranges.count()) |index| sum += ranges.at(@intCast(index)).fragment_count;
-        return sum;
-    }
-};
-
-/// Collects the ranges of a READ.
-pub const RangeList = struct {
-    buffer: [ranges_max * 4]u8 = undefined,
-    count: u16 = 0,
-
-    /// `range` begins beyond the end of the range before it.
-    pub fn append(list: *RangeList, range: Range) error{Full}!void {
-        if (list.count == ranges_max) return error.Full;
-        const raw = list.buffer[@as(usize, list.count) * 4 ..][0..4];
-        std.mem.writeInt(u16, raw[0..2], range.first_fragment, .big);
-        std.mem.writeInt(u16, raw[2..4], range.fragment_count, .big);
-        list.count += 1;
-    }
-
-    pub fn view(list: *const RangeList) Ranges {
-        return .{ .bytes = list.buffer[0 .. @as(usize, list.count) * 4] };
-    }
-};
-
 pub const Read = struct {
     version_tag: u64,
     /// Bytes; a multiple of 512.
@@ -210,8 +187,10 @@ pub const Ready = struct {
     outcome: ReadyOutcome,
     /// Microseconds since the device's own power-on, as far as it knows.
     uptime_us: u64,
-    /// Printable ASCII, padded with zeros.
-    text: [12]u8 = @splat(0),
+    /// Printable ASCII, padded with zeros: a word that the edge may know, or the name of the service that is up.
+    code: [ready_code_size_max]u8 = @splat(0),
+    /// Printable ASCII, at most `ready_sentence_size_max` bytes.
+    sentence: []const u8 = "",
 };
 
 pub const ParseError = error{
@@ -254,6 +233,8 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         .no_session => if (bytes.len == no_session_size) .no_session else return error.WrongSize,
         .ready => .{ .ready = try parseReady(bytes) },
         .ready_ack => if (bytes.len == ready_ack_size) .ready_ack else return error.WrongSize,
+        .report => .{ .report = try guest.parseReport(bytes) },
+        .report_ack => .{ .report_ack = try guest.parseReportAck(bytes) },
     } };
 }
 
@@ -294,14 +275,9 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
             return out[0..read_error_size];
         },
         .no_session, .ready_ack => return out[0..header_size],
-        .ready => |ready| {
-            const layout = overlayMutable(ReadyLayout, out);
-            layout.outcome = @backingInt(ready.outcome);
-            layout.reserved = @splat(0);
-            std.mem.writeInt(u64, &layout.uptime_us, ready.uptime_us, .big);
-            layout.text = ready.text;
-            return out[0..ready_size];
-        },
+        .ready => |ready| return emitReady(ready, out),
+        .report => |report| return guest.emitReport(report, out),
+        .report_ack => |ack| return guest.emitReportAck(ack, out),
     }
 }
 
@@ -399,7 +375,7 @@ const ReadyLayout = extern struct {
     outcome: u8,
     reserved: [3]u8,
     uptime_us: [8]u8,
-    text: [12]u8,
+    code: [ready_code_size_max]u8,
 };
 
 fn overlay(comptime Layout: type, bytes: []const u8, comptime size: enum { exactly, at_least }) ParseError!*const Layout {
@@ -516,13 +492,33 @@ fn parseReadError(bytes: []const u8) ParseError!ReadError {
 }
 
 fn parseReady(bytes: []const u8) ParseError!Ready {
-    const layout = try overlay(ReadyLayout, bytes, .exactly);
+    const layout = try overlay(ReadyLayout, bytes, .at_least);
+    const sentence = bytes[ready_size_min..];
+    if (sentence.len > ready_sentence_size_max) return error.WrongSize;
     try expectZero(&layout.reserved);
     const outcome = std.enums.fromInt(ReadyOutcome, layout.outcome) orelse return error.BadValue;
-    const text_size = std.mem.findScalar(u8, &layout.text, 0) orelse layout.text.len;
-    for (layout.text[0..text_size]) |byte| if (!std.ascii.isPrint(byte)) return error.BadValue;
-    try expectZero(layout.text[text_size..]);
-    return .{ .outcome = outcome, .uptime_us = int(u64, &layout.uptime_us), .text = layout.text };
+    const code_size = std.mem.findScalar(u8, &layout.code, 0) orelse layout.code.len;
+    for (layout.code[0..code_size]) |byte| if (!std.ascii.isPrint(byte)) return error.BadValue;
+    try expectZero(layout.code[code_size..]);
+    for (sentence) |byte| if (!std.ascii.isPrint(byte)) return error.BadValue;
+    return .{
+        .outcome = outcome,
+        .uptime_us = int(u64, &layout.uptime_us),
+        .code = layout.code,
+        .sentence = sentence,
+    };
+}
+
+fn emitReady(ready: Ready, out: []u8) []u8 {
+    assert(ready.sentence.len <= ready_sentence_size_max);
+    const layout = overlayMutable(ReadyLayout, out);
+    layout.outcome = @backingInt(ready.outcome);
+    layout.reserved = @splat(0);
+    std.mem.writeInt(u64, &layout.uptime_us, ready.uptime_us, .big);
+    layout.code = ready.code;
+    const size = ready_size_min + ready.sentence.len;
+    @memcpy(out[ready_size_min..size], ready.sentence);
+    return out[0..size];
 }
 
 fn emitHello(hello: Hello, out: []u8) []u8 {
@@ -567,5 +563,6 @@ fn emitRead(read: Read, out: []u8) []u8 {
 }
 
 test {
+    _ = guest;
     _ = @import("stream_vectors_test.zig");
 }

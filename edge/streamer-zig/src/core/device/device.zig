@@ -454,7 +454,7 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
             device.read_done_at_us = now_us;
             device.shown_buffer = @intCast(read.tag);
             if (device.reads_done == device.profile.reads.len)
-                device.client.reportReady(now_us, .ready, now_us - device.power_on_at_us, "bootfarm-sim");
+                device.client.reportReady(now_us, .ready, now_us - device.power_on_at_us, .{ .code = "bootfarm-sim" });
             return .{ .read_done = .{ .offset = device.offsets[read.tag], .bytes = read.buffer } };
         },
         .ready_acknowledged => if (device.phase == .stage2) {
@@ -462,6 +462,7 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
             device.pending.finished = true;
             device.transition(now_us, .ready);
         },
+        .order, .report_acknowledged => {},
         .refused => |code| return device.endStream(now_us, buffer, @tagName(code)),
         .version_changed => return device.endStream(now_us, buffer, "the version changed under the boot"),
         .read_failed => |failure| return device.endStream(now_us, buffer, @tagName(failure.code)),

@@ -1,0 +1,108 @@
+//! What comes out of the stream server, besides packets: which bytes to send, and what a device said.
+
+const base = @import("base");
+const wire = @import("wire").stream;
+const Endpoint = base.Endpoint;
+const Uuid = base.Uuid;
+
+pub const read_size_buckets = 16;
+
+/// A READ that holds: in a session, from its address, of its version, within the disk and the limits.
+pub const ReadRequest = struct {
+    boot_id: Uuid,
+    version_id: Uuid,
+    to: Endpoint,
+    session_id: u64,
+    request_id: u32,
+    /// Bytes from the begin of the disk.
+    offset: u64,
+    length: u32,
+    fragment_size: u16,
+    /// Points into the request's packet.
+    ranges: wire.Ranges,
+    /// First READ in the boot's first session since this process started.
+    first: bool,
+    /// It came before, or names only some fragments: those were missing.
+    repeated: bool,
+    /// Payload that goes out for this READ.
+    bytes_out: u32,
+    packets_out: u16,
+
+    pub fn fragments(read: *const ReadRequest) FragmentIterator {
+        return .{ .read = read };
+    }
+};
+
+pub const Fragment = struct {
+    index: u16,
+    /// Bytes from the begin of the disk.
+    offset: u64,
+    length: u16,
+    header: [wire.header_size]u8,
+};
+
+/// The fragments to send, in ascending order.
+pub const FragmentIterator = struct {
+    read: *const ReadRequest,
+    range_index: u16 = 0,
+    sent_of_range: u16 = 0,
+
+    pub fn next(iterator: *FragmentIterator) ?Fragment {
+        const read = iterator.read;
+        if (iterator.range_index >= @max(1, read.ranges.count())) return null;
+        const range: wire.Range = if (read.ranges.count() == 0)
+            .{ .first_fragment = 0, .fragment_count = wire.fragmentCount(read.length, read.fragment_size) }
+        else
+            read.ranges.at(iterator.range_index);
+        const index = range.first_fragment + iterator.sent_of_range;
+        iterator.sent_of_range += 1;
+        if (iterator.sent_of_range == range.fragment_count) {
+            iterator.range_index += 1;
+            iterator.sent_of_range = 0;
+        }
+        return .{
+            .index = index,
+            .offset = read.offset + @as(u64, index) * read.fragment_size,
+            .length = wire.fragmentLength(read.length, read.fragment_size, index),
+            .header = wire.dataHeader(read.session_id, read.request_id, index),
+        };
+    }
+};
+
+pub const ReadyReport = struct {
+    boot_id: Uuid,
+    outcome: wire.ReadyOutcome,
+    uptime_us: u64,
+    code: base.UntrustedText,
+    sentence: base.UntrustedText,
+    /// The acknowledgement of the first one was lost.
+    repeated: bool,
+    /// READY_ACK; points into the reply buffer.
+    reply: []const u8,
+};
+
+/// What a device says of itself, in a session and from its address.
+pub const DeviceReport = struct {
+    boot_id: Uuid,
+    session_id: u64,
+    request_id: u32,
+    /// Its steps point into the request's packet.
+    report: wire.Report,
+};
+
+/// Totals since the boot's first session in this process; a resumption goes on counting.
+pub const Statistics = struct {
+    packets_in: u64 = 0,
+    bytes_in: u64 = 0,
+    packets_out: u64 = 0,
+    bytes_out: u64 = 0,
+    /// READs that came for the first time, and their bytes.
+    reads: u64 = 0,
+    read_bytes: u64 = 0,
+    /// READs asked again, and the fragments they named.
+    retries: u64 = 0,
+    missing_fragments: u64 = 0,
+    /// First-time READs by size; index as `readSizeIndex` says.
+    read_sizes: [read_size_buckets]u64 = @splat(0),
+    resumptions: u64 = 0,
+};

@@ -1,0 +1,106 @@
+import { type guestStepGroups, powerOrders } from './uplink.ts'
+
+/** What a packet of the stream holds (STREAM.md). Bytes are lower-case hex, 64-bit numbers 16 hex digits. */
+
+export const streamVersion = 1
+export const streamPortDefault = 6910
+export const streamReadSizeMax = 1 << 20
+export const streamReadSizePromised = 128 << 10
+export const streamFragmentSizeMin = 512
+export const streamFragmentSizeMax = 8956
+export const streamFragmentsMax = streamReadSizeMax / streamFragmentSizeMin
+export const streamRangesMax = 64
+export const streamSectorSize = 512
+export const streamStepsMax = 24
+
+export const packetTypes = [
+  'hello',
+  'cookie',
+  'welcome',
+  'refuse',
+  'read',
+  'data',
+  'read_error',
+  'no_session',
+  'ready',
+  'ready_ack',
+  'report',
+  'report_ack',
+] as const
+export const helloKinds = ['token', 'resumption'] as const
+export const refuseCodes = ['token_refused', 'version_missing', 'busy', 'protocol_version'] as const
+export const readErrorCodes = ['beyond_the_end', 'store_error', 'version_mismatch', 'too_large'] as const
+export const readyOutcomes = ['ready', 'failed'] as const
+export const streamOrders = ['none', ...powerOrders] as const
+
+export type StreamPacketType = (typeof packetTypes)[number]
+export type StreamRefusal =
+  | 'wrong_size'
+  | 'wrong_version'
+  | 'unknown_type'
+  | 'reserved_not_zero'
+  | 'bad_value'
+
+export interface InSession {
+  session_id: string
+  request_id: number
+}
+export type StreamHello = {
+  type: 'hello'
+  client_nonce: string
+  cookie: string
+  kind: (typeof helloKinds)[number]
+  boot_id: string
+  proof: string
+  fragment_size_max: number
+}
+export type StreamWelcome = {
+  type: 'welcome'
+  session_id: string
+  client_nonce: string
+  version_tag: string
+  disk_size: string
+  fragment_size: number
+  read_size_max: number
+  outstanding_bytes_max: number
+  resume_secret: string
+  version_id: string
+}
+export type StreamRead = InSession & {
+  type: 'read'
+  version_tag: string
+  offset: string
+  length: number
+  attempt: number
+  /** First fragment and count; ascending and disjoint. */
+  ranges: [number, number][]
+}
+export type StreamReady = InSession & {
+  type: 'ready'
+  outcome: (typeof readyOutcomes)[number]
+  uptime_us: string
+  code: string
+  sentence: string
+}
+export type StreamReport = InSession & {
+  type: 'report'
+  uptime_us: string
+  order_id: string
+  write_cache_used: string
+  write_cache_size: string
+  /** `start_us` is a signed number in two's complement. */
+  steps: { group: (typeof guestStepGroups)[number]; start_us: string; duration_us: string; name: string }[]
+}
+export type StreamPacket =
+  | StreamHello
+  | { type: 'cookie'; client_nonce: string; cookie: string }
+  | StreamWelcome
+  | { type: 'refuse'; client_nonce: string; code: (typeof refuseCodes)[number] }
+  | StreamRead
+  | (InSession & { type: 'data'; index: number; payload: string })
+  | (InSession & { type: 'read_error'; code: (typeof readErrorCodes)[number] })
+  | (InSession & { type: 'no_session' })
+  | StreamReady
+  | (InSession & { type: 'ready_ack' })
+  | StreamReport
+  | (InSession & { type: 'report_ack'; order: (typeof streamOrders)[number]; order_id: string })
