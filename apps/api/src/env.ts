@@ -9,6 +9,8 @@ const environment = z.object({
   /** Where people open the dashboard: origin of sign-in and of its cookies. */
   WEB_URL: z.url().default('http://localhost:3000'),
   BETTER_AUTH_SECRET: z.string().min(secretLengthMin, `must have at least ${secretLengthMin} characters`),
+  /** Directory with devices' serial consoles: docs/operations.md. Empty counts as not set. */
+  BOOTFARM_CONSOLES: z.string().default(''),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 export type Environment = z.infer<typeof environment>

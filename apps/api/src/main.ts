@@ -15,6 +15,7 @@ async function main(): Promise<void> {
     clock: systemClock,
     webUrl: environment.WEB_URL,
     secret: environment.BETTER_AUTH_SECRET,
+    consolesDirectory: environment.BOOTFARM_CONSOLES || null,
     logLevel: environment.LOG_LEVEL,
   })
   app.addHook('onClose', async () => {

@@ -30,6 +30,7 @@ async function startApiWithPostgres() {
     clock: systemClock,
     webUrl,
     secret,
+    consolesDirectory: null,
     logLevel: 'silent',
   })
   await app.listen({ host: '127.0.0.1', port: 0 })

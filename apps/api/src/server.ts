@@ -30,13 +30,15 @@ export interface ServerOptions {
   clock: Clock
   webUrl: string
   secret: string
+  /** Where devices' serial consoles are kept; null where nobody does. */
+  consolesDirectory: string | null
   logLevel: string
 }
 
 /** The whole API, not listening yet. Throws when a procedure has no policy. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   procedurePolicies()
-  const { db, clock, notifications, webUrl } = options
+  const { db, clock, notifications, consolesDirectory, webUrl } = options
   const app = Fastify({
     logger: { level: options.logLevel },
     logController: new LogController({ disableRequestLogging: true }),
@@ -56,7 +58,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     prefix: '/api/trpc',
     trpcOptions: {
       router: appRouter,
-      createContext: ({ req }) => createContext(req, { db, clock, notifications, auth }),
+      createContext: ({ req }) => createContext(req, { db, clock, notifications, consolesDirectory, auth }),
       onError({ error, path, req }) {
         const { code, message } = toAppError(error.cause ?? error)
         if (error.code !== 'INTERNAL_SERVER_ERROR' && code === 'internal') return
@@ -67,7 +69,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   return app
 }
 
-type ContextParts = Pick<TrpcContext, 'db' | 'clock' | 'notifications'> & { auth: Auth }
+type ContextParts = Pick<TrpcContext, 'db' | 'clock' | 'notifications' | 'consolesDirectory'> & { auth: Auth }
 
 function createContext(
   request: CreateFastifyContextOptions['req'],

@@ -1,5 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import type { BootReport, EnrolRequest, EnrolResponse, Heartbeat, Report } from '@bootfarm/proto/uplink'
+import type {
+  BootReport,
+  EnrolRequest,
+  EnrolResponse,
+  GuestReport,
+  Heartbeat,
+  Report,
+} from '@bootfarm/proto/uplink'
 import { publicKeyOf, signText, uplinkSignedText } from '@bootfarm/proto/uplink-signature'
 
 export interface UplinkAnswer {
@@ -155,6 +162,22 @@ export function bootWith(changes: Partial<BootReport> & { id: string; mac: strin
       { ...phase, name: 'stage2', startUs: 1_000_000, durationUs: 2_000_000 },
     ],
     outcome: { kind: 'ready' },
+    ...changes,
+  }
+}
+
+/** A device whose kernel started 1.2 s after its first packet, with a step of each group, unless changed. */
+export function guestWith(changes: Partial<GuestReport> = {}): GuestReport {
+  return {
+    kernelStartUs: 1_200_000,
+    steps: [
+      { group: 'firmware', name: 'firmware', startUs: -3_000_000, durationUs: 1_500_000 },
+      { group: 'kernel', name: 'kernel', startUs: 0, durationUs: 400_000 },
+      { group: 'initramfs', name: 'modules', startUs: 400_000, durationUs: 90_000 },
+      { group: 'initramfs', name: 'disk', startUs: 490_000, durationUs: 210_000 },
+      { group: 'system', name: 'systemd', startUs: 700_000, durationUs: 1_000_000 },
+      { group: 'unit', name: 'ssh.service', startUs: 900_000, durationUs: 620_000 },
+    ],
     ...changes,
   }
 }

@@ -1,4 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
 import { createDb, type Db } from '@bootfarm/db'
 import { createTestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
@@ -15,6 +18,8 @@ export interface TestApi {
   app: FastifyInstance
   db: Db
   databaseUrl: string
+  /** Empty until a test keeps a console in it. */
+  consolesDirectory: string
   url: string
   clock: { now: Date; advance(ms: number): void; read(): Date }
   /** Resolves when somebody listens for the next time: an edge's long poll, a subscription. */
@@ -41,12 +46,14 @@ export async function startTestApi(): Promise<TestApi> {
     },
     close: () => notifications.close(),
   }
+  const consolesDirectory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-consoles-'))
   const app = await createServer({
     db,
     notifications: observed,
     clock: clock.read,
     webUrl,
     secret: testSecret,
+    consolesDirectory,
     logLevel: 'silent',
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
@@ -55,6 +62,7 @@ export async function startTestApi(): Promise<TestApi> {
     app,
     db,
     databaseUrl: database.url,
+    consolesDirectory,
     url: `http://127.0.0.1:${port}`,
     clock,
     nextListener() {
@@ -67,6 +75,7 @@ export async function startTestApi(): Promise<TestApi> {
       await notifications.close()
       await db.$disconnect()
       await database.drop()
+      rmSync(consolesDirectory, { recursive: true })
     },
   }
 }

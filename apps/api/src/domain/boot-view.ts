@@ -1,6 +1,10 @@
 import { bootCauses, bootOutcomes, bootPhases, valueSources } from '@bootfarm/proto/boot-phases'
+import { powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { deviceState } from './device-state.ts'
+import { guestView } from './guest-view.ts'
 import { pageInput, pageOf } from './page.ts'
+import { writeCacheView } from './write-cache.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
@@ -51,6 +55,14 @@ export const bootSummary = z.object({
   retries: count,
   simulated: z.boolean(),
   generated: z.boolean(),
+  /** Null where the device reported none. */
+  writeCache: writeCacheView.nullable(),
+  /** The last power order that the device took in this boot. */
+  takenPowerOrder: z.object({ id: uuid, order: z.enum(powerOrders), takenAt: instant }).nullable(),
+  /** What the device does now, as far as this boot's reports say. */
+  deviceState,
+  /** When its newest report came. */
+  reportedAt: instant,
   phases: z.array(bootPhaseView.pick({ name: true, startUs: true, durationUs: true })),
 })
 export type BootSummary = z.infer<typeof bootSummary>
@@ -58,7 +70,6 @@ export type BootSummary = z.infer<typeof bootSummary>
 export const bootDetail = bootSummary.extend({
   revision: count,
   receivedAt: instant,
-  updatedAt: instant,
   /** Null where the edge named none, or it is gone. */
   vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count.nullable() }).nullable(),
   /** What went wrong, for people; only where the outcome is `failed`. */
@@ -73,6 +84,8 @@ export const bootDetail = bootSummary.extend({
     mtuBytes: count.nullable(),
     reconnects: count,
   }),
+  /** Null until the device has said anything of itself. */
+  guest: guestView.nullable(),
   phases: z.array(bootPhaseView),
 })
 export type BootDetail = z.infer<typeof bootDetail>

@@ -1,6 +1,9 @@
 import { bootOutcomes } from '@bootfarm/proto/boot-phases'
+import { powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { deviceState } from './device-state.ts'
 import { pageInput, pageOf } from './page.ts'
+import { writeCacheView } from './write-cache.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
@@ -14,7 +17,22 @@ export const deviceListInput = z.object({
   collectionId: uuid.optional(),
   /** `booting`: its last boot goes on; `never`: it has not booted yet. */
   lastOutcome: z.enum([...bootOutcomes, 'booting', 'never']).optional(),
+  /** `warning`: 80 % or more of it is used; `critical`: 95 % or more; `full`. */
+  writeCache: z.enum(['warning', 'critical', 'full']).optional(),
 })
+
+/** An order for a running device, shown for some minutes. */
+export const powerOrderView = z.object({
+  id: uuid,
+  order: z.enum(powerOrders),
+  /** `waiting`: until the device reports next; `expired`: it did not, in time. */
+  state: z.enum(['waiting', 'taken', 'expired']),
+  requestedAt: instant,
+  expiresAt: instant,
+  takenAt: instant.nullable(),
+})
+export type PowerOrderView = z.infer<typeof powerOrderView>
+
 export const deviceSummary = z.object({
   id: uuid,
   name: z.string(),
@@ -35,8 +53,14 @@ export const deviceSummary = z.object({
       totalUs: count,
       simulated: z.boolean(),
       generated: z.boolean(),
+      writeCache: writeCacheView.nullable(),
+      /** When the last of its reports came. */
+      reportedAt: instant,
     })
     .nullable(),
+  now: deviceState,
+  /** The newest one. */
+  powerOrder: powerOrderView.nullable(),
 })
 export type DeviceSummary = z.infer<typeof deviceSummary>
 export const devicePage = pageOf(deviceSummary)
@@ -51,3 +75,6 @@ export type DeviceDetail = z.infer<typeof deviceDetail>
 
 export const bootAgainInput = z.object({ deviceId: uuid })
 export const bootAgainResult = z.object({ powerOnId: uuid, expiresAt: instant })
+
+export const powerOrderInput = z.object({ deviceId: uuid, order: z.enum(powerOrders) })
+export const powerOrderResult = z.object({ powerOrderId: uuid, expiresAt: instant })

@@ -5,6 +5,8 @@ import type { SystemContext } from '../services/service-context.ts'
 /** What each request brings to its procedures. */
 export interface TrpcContext extends SystemContext {
   notifications: Notifications
+  /** Where devices' serial consoles are kept; null where nobody does. */
+  consolesDirectory: string | null
   /** Reads the session cookie; null where nobody is signed in. One look-up a request, however many procedures it calls. */
   findActor(): Promise<Actor | null>
 }

@@ -10,6 +10,8 @@ import { procedurePolicies } from './policies.ts'
 /** For each procedure, what to call it with: the name of its id where it takes one, and an id of the tenant's own. */
 interface Sample {
   idName?: string
+  /** What it takes besides. */
+  input?: object
   ownId?: (tenant: TestTenant & { edgeId: string; bootId: string }) => string
 }
 const samples: Record<string, Sample> = {
@@ -25,8 +27,14 @@ const samples: Record<string, Sample> = {
   'device.list': {},
   'device.get': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
   'device.bootAgain': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
+  'device.orderPower': {
+    idName: 'deviceId',
+    input: { order: 'restart' },
+    ownId: (tenant) => tenant.deviceIds[0] ?? '',
+  },
   'boot.list': {},
   'boot.get': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
+  'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.onChange': {},
   'vdisk.list': {},
   'vdisk.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
@@ -54,9 +62,9 @@ afterAll(() => api.close())
 const procedures = procedurePolicies()
 
 function call(procedure: (typeof procedures)[number], who: string, id?: string) {
-  const idName = samples[procedure.path]?.idName
+  const { idName, input: rest } = samples[procedure.path] ?? {}
   const takesNothing = procedure.path === 'session.me' || procedure.path === 'boot.onChange'
-  const input = idName ? { [idName]: id } : takesNothing ? undefined : {}
+  const input = idName ? { [idName]: id, ...rest } : takesNothing ? undefined : {}
   return callProcedure(api, { path: procedure.path, type: procedure.type, input, cookie: cookies.get(who) })
 }
 

@@ -1,40 +1,56 @@
 import type { Prisma } from '@bootfarm/db'
 import { bootCauseText } from '@bootfarm/proto/boot-phases'
-import type { BootPhaseReport } from '@bootfarm/proto/uplink'
+import type { BootPhaseReport, GuestReport } from '@bootfarm/proto/uplink'
 import type { BootDetail, BootPhaseView, BootSummary } from '../../domain/boot-view.ts'
+import { deviceStateOf } from '../../domain/device-state.ts'
+import { guestViewOf } from '../../domain/guest-view.ts'
+import { type WriteCacheView, writeCacheOf } from '../../domain/write-cache.ts'
+
+/** What tells the state of the boot's device now. */
+export const deviceStateSelect = {
+  startedAt: true,
+  updatedAt: true,
+  outcome: true,
+  totalUs: true,
+  generated: true,
+  writeCacheUsedBytes: true,
+  writeCacheSizeBytes: true,
+  takenPowerOrders: {
+    orderBy: { takenAt: 'desc' },
+    take: 1,
+    select: { id: true, order: true, takenAt: true },
+  },
+  edge: { select: { name: true, heartbeatAt: true, revokedAt: true } },
+} satisfies Prisma.BootSelect
 
 export const bootSummarySelect = {
+  ...deviceStateSelect,
   id: true,
   deviceId: true,
   mac: true,
   siteId: true,
   edgeId: true,
-  startedAt: true,
-  outcome: true,
   failedPhase: true,
   failedCause: true,
   lastPhase: true,
-  totalUs: true,
   bytesOut: true,
   retries: true,
   simulated: true,
-  generated: true,
   phases: true,
   change: true,
   device: { select: { name: true } },
   site: { select: { name: true } },
-  edge: { select: { name: true } },
 } satisfies Prisma.BootSelect
 
 export const bootDetailSelect = {
   ...bootSummarySelect,
   revision: true,
   receivedAt: true,
-  updatedAt: true,
   failedText: true,
   vdiskId: true,
   versionId: true,
   facts: true,
+  guest: true,
 } satisfies Prisma.BootSelect
 
 export type BootSummaryRow = Prisma.BootGetPayload<{ select: typeof bootSummarySelect }>
@@ -51,7 +67,8 @@ export interface BootFacts {
   reconnects: number
 }
 
-export function bootSummaryOf(row: BootSummaryRow): BootSummary {
+export function bootSummaryOf(row: BootSummaryRow, now: Date): BootSummary {
+  const taken = row.takenPowerOrders[0]
   return {
     id: row.id,
     deviceId: row.deviceId,
@@ -72,6 +89,12 @@ export function bootSummaryOf(row: BootSummaryRow): BootSummary {
     retries: Number(row.retries),
     simulated: row.simulated,
     generated: row.generated,
+    writeCache: writeCacheOfRow(row),
+    takenPowerOrder: taken?.takenAt
+      ? { id: taken.id, order: taken.order, takenAt: taken.takenAt.toISOString() }
+      : null,
+    deviceState: deviceStateOf(row, now),
+    reportedAt: row.updatedAt.toISOString(),
     phases: phasesOf(row).map(({ name, startUs, durationUs }) => ({
       name,
       startUs,
@@ -80,14 +103,26 @@ export function bootSummaryOf(row: BootSummaryRow): BootSummary {
   }
 }
 
-export function bootDetailOf(row: BootDetailRow, vdisk: BootDetail['vdisk']): BootDetail {
+/** Null where the device reported none. */
+export function writeCacheOfRow(row: {
+  writeCacheUsedBytes: bigint | null
+  writeCacheSizeBytes: bigint | null
+}): WriteCacheView | null {
+  const { writeCacheUsedBytes: used, writeCacheSizeBytes: size } = row
+  return used === null || size === null ? null : writeCacheOf(Number(used), Number(size))
+}
+
+export function bootDetailOf(
+  row: BootDetailRow,
+  { vdisk, now }: { vdisk: BootDetail['vdisk']; now: Date },
+): BootDetail {
   const facts = row.facts as unknown as BootFacts
-  const summary = bootSummaryOf(row)
+  const guest = row.guest as unknown as GuestReport | null
+  const summary = bootSummaryOf(row, now)
   return {
     ...summary,
     revision: Number(row.revision),
     receivedAt: row.receivedAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
     vdisk,
     cause: summary.failedCause ? { ...causeOf(summary.failedCause), deviceText: row.failedText } : null,
     facts: {
@@ -99,6 +134,7 @@ export function bootDetailOf(row: BootDetailRow, vdisk: BootDetail['vdisk']): Bo
       mtuBytes: facts.mtu ?? null,
       reconnects: facts.reconnects,
     },
+    guest: guest && guestViewOf(guest, row.startedAt),
     phases: phasesOf(row).map(phaseView),
   }
 }

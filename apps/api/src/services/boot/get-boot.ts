@@ -5,13 +5,13 @@ import { type BootDetailRow, bootDetailOf, bootDetailSelect } from './boot-rows.
 
 /** Throws `not_found`. */
 export async function getBoot(context: ServiceContext, bootId: string): Promise<BootDetail> {
-  const { db, actor } = context
+  const { db, clock, actor } = context
   const row = await db.boot.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: bootId } },
     select: bootDetailSelect,
   })
   if (!row) throw new AppError('not_found')
-  return bootDetailOf(row, await vdiskOf(context, row))
+  return bootDetailOf(row, { vdisk: await vdiskOf(context, row), now: clock() })
 }
 
 /** The edge names vDisk and version; whether they are of this organization is looked up, not believed. */

@@ -15,7 +15,7 @@ const originFilters = {
 
 /** Newest first, by (startedAt, id). */
 export async function listBoots(
-  { db, actor }: ServiceContext,
+  { db, clock, actor }: ServiceContext,
   input: Input,
 ): Promise<z.infer<typeof bootPage>> {
   const rows = await db.boot.findMany({
@@ -24,8 +24,9 @@ export async function listBoots(
     take: input.limit + 1,
     select: bootSummarySelect,
   })
+  const now = clock()
   return cutPage(rows, input.limit, {
-    item: bootSummaryOf,
+    item: (row) => bootSummaryOf(row, now),
     key: (row) => [row.startedAt.toISOString(), row.id],
   })
 }

@@ -44,7 +44,7 @@ export async function* watchBoots(
       })
       for (const row of rows) {
         last = row.change
-        yield { id: String(last), event: { kind: 'boot', boot: bootSummaryOf(row) } }
+        yield { id: String(last), event: { kind: 'boot', boot: bootSummaryOf(row, context.clock()) } }
       }
       if (rows.length < changesPerReadMax && !pending) await once(waker, 'wake', { signal })
     }

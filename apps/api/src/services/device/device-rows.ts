@@ -1,55 +1,88 @@
 import type { Prisma } from '@bootfarm/db'
-import type { DeviceSummary } from '../../domain/device-view.ts'
+import { type DeviceState, deviceStateOf } from '../../domain/device-state.ts'
+import type { DeviceSummary, PowerOrderView } from '../../domain/device-view.ts'
+import type { WriteCacheView } from '../../domain/write-cache.ts'
+import { deviceStateSelect, writeCacheOfRow } from '../boot/boot-rows.ts'
 import type { ServiceContext } from '../service-context.ts'
 
-export const deviceSummarySelect = {
-  id: true,
-  name: true,
-  mac: true,
-  enabled: true,
-  siteId: true,
-  collectionId: true,
-  lastBootId: true,
-  lastBootStartedAt: true,
-  lastBootOutcome: true,
-  lastBootTotalUs: true,
-  site: { select: { name: true } },
-  collection: {
-    select: {
-      name: true,
-      vdisk: {
-        select: {
-          id: true,
-          name: true,
-          versions: { orderBy: { number: 'desc' }, take: 1, select: { number: true } },
+/** An order that is over is shown for this long. */
+const powerOrderShownMs = 600_000
+
+export const deviceSummarySelect = (now: Date) =>
+  ({
+    id: true,
+    name: true,
+    mac: true,
+    enabled: true,
+    siteId: true,
+    collectionId: true,
+    lastBootId: true,
+    lastBootStartedAt: true,
+    lastBootOutcome: true,
+    lastBootTotalUs: true,
+    site: { select: { name: true } },
+    collection: {
+      select: {
+        name: true,
+        vdisk: {
+          select: {
+            id: true,
+            name: true,
+            versions: { orderBy: { number: 'desc' }, take: 1, select: { number: true } },
+          },
         },
       },
     },
-  },
-} satisfies Prisma.DeviceSelect
-type DeviceSummaryRow = Prisma.DeviceGetPayload<{ select: typeof deviceSummarySelect }>
+    powerOrders: {
+      where: { requestedAt: { gt: new Date(now.getTime() - powerOrderShownMs) } },
+      orderBy: [{ requestedAt: 'desc' }, { id: 'desc' }],
+      take: 1,
+      select: { id: true, order: true, requestedAt: true, expiresAt: true, takenAt: true },
+    },
+  }) satisfies Prisma.DeviceSelect
+type DeviceSummaryRow = Prisma.DeviceGetPayload<{ select: ReturnType<typeof deviceSummarySelect> }>
 
-/** Where a boot came from. */
-interface BootOrigin {
+/** What of a device's last boot is not repeated in its own row. */
+interface LastBoot {
   simulated: boolean
   generated: boolean
+  writeCache: WriteCacheView | null
+  reportedAt: string
+  deviceState: DeviceState
 }
 
-/** The origins of the devices' last boots, by boot id, in one read. */
-export async function originsOfLastBoots(
-  { db, actor }: ServiceContext,
+/** The devices' last boots by id, in one read. */
+export async function readLastBoots(
+  { db, clock, actor }: ServiceContext,
   rows: Pick<DeviceSummaryRow, 'lastBootId'>[],
-): Promise<Map<string, BootOrigin>> {
+): Promise<Map<string, LastBoot>> {
   const ids = rows.flatMap(({ lastBootId }) => lastBootId ?? [])
   const boots = await db.boot.findMany({
     where: { organizationId: actor.organizationId, id: { in: ids } },
-    select: { id: true, simulated: true, generated: true },
+    select: { ...deviceStateSelect, id: true, simulated: true },
   })
-  return new Map(boots.map(({ id, simulated, generated }) => [id, { simulated, generated }]))
+  const now = clock()
+  return new Map(
+    boots.map((boot) => [
+      boot.id,
+      {
+        simulated: boot.simulated,
+        generated: boot.generated,
+        writeCache: writeCacheOfRow(boot),
+        reportedAt: boot.updatedAt.toISOString(),
+        deviceState: deviceStateOf(boot, now),
+      },
+    ]),
+  )
 }
 
-export function deviceSummaryOf(row: DeviceSummaryRow, origins: Map<string, BootOrigin>): DeviceSummary {
+export function deviceSummaryOf(
+  row: DeviceSummaryRow,
+  { lastBoots, now }: { lastBoots: Map<string, LastBoot>; now: Date },
+): DeviceSummary {
   const { vdisk } = row.collection
+  const lastBoot = lastBoots.get(row.lastBootId ?? '')
+  const powerOrder = row.powerOrders[0]
   const version = vdisk?.versions[0]
   return {
     id: row.id,
@@ -62,14 +95,31 @@ export function deviceSummaryOf(row: DeviceSummaryRow, origins: Map<string, Boot
     collectionName: row.collection.name,
     vdisk: vdisk && version ? { id: vdisk.id, name: vdisk.name, versionNumber: version.number } : null,
     lastBoot:
-      row.lastBootId && row.lastBootStartedAt
+      row.lastBootId && row.lastBootStartedAt && lastBoot
         ? {
             id: row.lastBootId,
             startedAt: row.lastBootStartedAt.toISOString(),
             outcome: row.lastBootOutcome,
             totalUs: Number(row.lastBootTotalUs ?? 0n),
-            ...(origins.get(row.lastBootId) ?? { simulated: false, generated: false }),
+            simulated: lastBoot.simulated,
+            generated: lastBoot.generated,
+            writeCache: lastBoot.writeCache,
+            reportedAt: lastBoot.reportedAt,
           }
         : null,
+    now: lastBoot?.deviceState ?? { state: 'unknown', since: null },
+    powerOrder: powerOrder ? powerOrderViewOf(powerOrder, now) : null,
+  }
+}
+
+function powerOrderViewOf(row: DeviceSummaryRow['powerOrders'][number], now: Date): PowerOrderView {
+  const ended = row.expiresAt <= now ? 'expired' : 'waiting'
+  return {
+    id: row.id,
+    order: row.order,
+    state: row.takenAt ? 'taken' : ended,
+    requestedAt: row.requestedAt.toISOString(),
+    expiresAt: row.expiresAt.toISOString(),
+    takenAt: row.takenAt?.toISOString() ?? null,
   }
 }

@@ -1,7 +1,7 @@
 import type { DeviceDetail } from '../../domain/device-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { ServiceContext } from '../service-context.ts'
-import { deviceSummaryOf, deviceSummarySelect, originsOfLastBoots } from './device-rows.ts'
+import { deviceSummaryOf, deviceSummarySelect, readLastBoots } from './device-rows.ts'
 
 /** Throws `not_found`. */
 export async function getDevice(context: ServiceContext, deviceId: string): Promise<DeviceDetail> {
@@ -9,7 +9,7 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
   const row = await db.device.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
     select: {
-      ...deviceSummarySelect,
+      ...deviceSummarySelect(clock()),
       createdAt: true,
       powerOns: {
         where: { expiresAt: { gt: clock() } },
@@ -22,7 +22,7 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
   if (!row) throw new AppError('not_found')
   const powerOn = row.powerOns[0]
   return {
-    ...deviceSummaryOf(row, await originsOfLastBoots(context, [row])),
+    ...deviceSummaryOf(row, { lastBoots: await readLastBoots(context, [row]), now: clock() }),
     createdAt: row.createdAt.toISOString(),
     powerOn: powerOn
       ? {

@@ -1,26 +1,34 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { deviceListInput, devicePage } from '../../domain/device-view.ts'
+import { writeCacheCriticalPercent, writeCacheWarningPercent } from '../../domain/write-cache.ts'
 import { afterName, cutPage } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
-import { deviceSummaryOf, deviceSummarySelect, originsOfLastBoots } from './device-rows.ts'
+import { deviceSummaryOf, deviceSummarySelect, readLastBoots } from './device-rows.ts'
 
 type Input = z.output<typeof deviceListInput>
+
+const writeCachePercentMin = {
+  warning: writeCacheWarningPercent,
+  critical: writeCacheCriticalPercent,
+  full: 100,
+}
 
 export async function listDevices(
   context: ServiceContext,
   input: Input,
 ): Promise<z.infer<typeof devicePage>> {
-  const { db, actor } = context
+  const { db, clock, actor } = context
+  const now = clock()
   const rows = await db.device.findMany({
     where: { organizationId: actor.organizationId, AND: [filterOf(input), afterName(input.cursor)] },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,
-    select: deviceSummarySelect,
+    select: deviceSummarySelect(now),
   })
-  const origins = await originsOfLastBoots(context, rows)
+  const lastBoots = await readLastBoots(context, rows)
   return cutPage(rows, input.limit, {
-    item: (row) => deviceSummaryOf(row, origins),
+    item: (row) => deviceSummaryOf(row, { lastBoots, now }),
     key: (row) => [row.name, row.id],
   })
 }
@@ -30,6 +38,9 @@ function filterOf(input: Input): Prisma.DeviceWhereInput {
     ...(input.siteId ? { siteId: input.siteId } : {}),
     ...(input.collectionId ? { collectionId: input.collectionId } : {}),
     ...lastOutcomeFilter(input.lastOutcome),
+    ...(input.writeCache
+      ? { lastBootWriteCachePercent: { gte: writeCachePercentMin[input.writeCache] } }
+      : {}),
     ...(input.search ? searchFilter(input.search) : {}),
   }
 }

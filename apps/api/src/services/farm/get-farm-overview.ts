@@ -9,7 +9,7 @@ const recentBootsMax = 10
 
 /** Throws `not_found`. */
 export async function getFarmOverview(context: ServiceContext, farmId: string): Promise<FarmOverview> {
-  const { db, actor } = context
+  const { db, clock, actor } = context
   const { organizationId } = actor
   const farm = await db.farm.findUnique({
     where: { organizationId_id: { organizationId, id: farmId } },
@@ -27,10 +27,11 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
     bootTimesOfLastDay(context, farmId),
     bootTimesByDay(context, farmId),
   ])
+  const now = clock()
   return {
     farm: { ...farm, createdAt: farm.createdAt.toISOString() },
     counts,
-    recentBoots: recentBoots.map(bootSummaryOf),
+    recentBoots: recentBoots.map((row) => bootSummaryOf(row, now)),
     last24Hours,
     byDay,
   }

@@ -17,7 +17,7 @@ const versionSelect = {
 
 /**
  * What the edge's site wants now: vDisks of its collections with all their versions, newest first (running devices may still
- * be on an older one), its devices, and the power-ons that have not expired.
+ * be on an older one), its devices, and the power-ons and power orders that have not expired.
  */
 export async function readStateContent(
   db: DbOrTransaction,
@@ -48,6 +48,11 @@ export async function readStateContent(
     orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
     select: { id: true, deviceId: true, device: { select: { mac: true } } },
   })
+  const powerOrders = await db.powerOrder.findMany({
+    where: { organizationId, expiresAt: { gt: now }, takenAt: null, device: { siteId } },
+    orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+    select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
+  })
   const newestVersionOf = new Map(vdisks.map((vdisk) => [vdisk.id, vdisk.versions[0]?.id]))
   return {
     schema: 1,
@@ -67,5 +72,11 @@ export async function readStateContent(
       return versionId ? [{ id, name, mac, enabled, versionId }] : []
     }),
     powerOns: powerOns.map(({ id, deviceId, device }) => ({ id, deviceId, mac: device.mac })),
+    powerOrders: powerOrders.map(({ id, deviceId, order, device }) => ({
+      id,
+      deviceId,
+      mac: device.mac,
+      order,
+    })),
   }
 }

@@ -1,6 +1,8 @@
 import { tracked } from '@trpc/server'
 import { bootChangeInput, bootDetail, bootGetInput, bootListInput, bootPage } from '../../domain/boot-view.ts'
+import { bootConsole, bootConsoleInput } from '../../domain/console-view.ts'
 import { getBoot } from '../../services/boot/get-boot.ts'
+import { getBootConsole } from '../../services/boot/get-boot-console.ts'
 import { listBoots } from '../../services/boot/list-boots.ts'
 import { watchBoots } from '../../services/boot/watch-boots.ts'
 import { procedure, router } from '../trpc.ts'
@@ -16,6 +18,18 @@ export const bootRouter = router({
     .input(bootGetInput)
     .output(bootDetail)
     .query(({ ctx, input }) => getBoot(ctx, input.bootId)),
+  console: procedure
+    // A console shows what a system prints for those who run it.
+    .meta({ minimumRole: 'operator' })
+    .input(bootConsoleInput)
+    .output(bootConsole)
+    .query(({ ctx, input }) =>
+      getBootConsole(ctx, {
+        bootId: input.bootId,
+        after: input.after,
+        directory: ctx.consolesDirectory,
+      }),
+    ),
   onChange: procedure
     .meta({ minimumRole: 'viewer' })
     .input(bootChangeInput)

@@ -5,10 +5,13 @@ import {
   deviceGetInput,
   deviceListInput,
   devicePage,
+  powerOrderInput,
+  powerOrderResult,
 } from '../../domain/device-view.ts'
 import { bootAgain } from '../../services/device/boot-again.ts'
 import { getDevice } from '../../services/device/get-device.ts'
 import { listDevices } from '../../services/device/list-devices.ts'
+import { orderPower } from '../../services/device/order-power.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const deviceRouter = router({
@@ -27,4 +30,9 @@ export const deviceRouter = router({
     .input(bootAgainInput)
     .output(bootAgainResult)
     .mutation(({ ctx, input }) => bootAgain(ctx, input.deviceId)),
+  orderPower: procedure
+    .meta({ minimumRole: 'operator' })
+    .input(powerOrderInput)
+    .output(powerOrderResult)
+    .mutation(({ ctx, input }) => orderPower(ctx, input)),
 })

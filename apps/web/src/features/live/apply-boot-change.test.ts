@@ -23,6 +23,10 @@ function boot(id: string, minute: number, change: Partial<Boot> = {}): Boot {
     retries: 0,
     simulated: true,
     generated: false,
+    writeCache: null,
+    takenPowerOrder: null,
+    deviceState: { state: 'booting', since: '2026-11-18T12:00:00.000Z' },
+    reportedAt: '2026-11-18T12:00:00.000Z',
     phases: [],
     ...change,
   }
@@ -52,9 +56,18 @@ test('a boot reported late does not hide the newest boot of its device', () => {
       totalUs: 1,
       simulated: true,
       generated: false,
+      writeCache: null,
+      reportedAt: boot('b', 2).startedAt,
     },
+    now: { state: 'booting' as const, since: boot('b', 2).startedAt },
   }
   expect(withLastBoot(device, boot('a', 1)).lastBoot.id).toBe('b')
   expect(withLastBoot(device, boot('c', 3)).lastBoot.id).toBe('c')
   expect(withLastBoot(device, boot('c', 3, { deviceId: 'device-2' })).lastBoot.id).toBe('b')
+})
+
+test('what the device does now is what its newest boot says', () => {
+  const device = { id: 'device-1', lastBoot: null, now: { state: 'unknown' as const, since: null } }
+  const deviceState = { state: 'running' as const, since: '2026-11-18T12:01:09.000Z' }
+  expect(withLastBoot(device, boot('a', 1, { deviceState })).now).toEqual(deviceState)
 })

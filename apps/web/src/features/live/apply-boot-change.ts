@@ -37,14 +37,18 @@ export function withBoot(boots: BootSummary[], boot: BootSummary): BootSummary[]
 }
 
 /** An older boot of the device, reported late, does not hide its newest. */
-export function withLastBoot<Device extends Pick<DeviceSummary, 'id' | 'lastBoot'>>(
+export function withLastBoot<Device extends Pick<DeviceSummary, 'id' | 'lastBoot' | 'now'>>(
   device: Device,
   boot: BootSummary,
 ): Device {
   if (device.id !== boot.deviceId) return device
   if (device.lastBoot && device.lastBoot.startedAt > boot.startedAt) return device
-  const { id, startedAt, outcome, totalUs, simulated, generated } = boot
-  return { ...device, lastBoot: { id, startedAt, outcome, totalUs, simulated, generated } }
+  const { id, startedAt, outcome, totalUs, simulated, generated, writeCache, reportedAt } = boot
+  return {
+    ...device,
+    lastBoot: { id, startedAt, outcome, totalUs, simulated, generated, writeCache, reportedAt },
+    now: boot.deviceState,
+  }
 }
 
 function inPages<Page extends { items: unknown[] }>(

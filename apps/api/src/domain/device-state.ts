@@ -1,0 +1,54 @@
+import { edgeOnlineWithinMs, type powerOrders } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+
+export const deviceStates = ['booting', 'running', 'restarting', 'off', 'failed', 'unknown'] as const
+
+/** What a device does now, as far as the reports of its newest boot say. */
+export const deviceState = z.object({
+  state: z.enum(deviceStates),
+  /** Null where the state is unknown. */
+  since: z.iso.datetime().nullable(),
+})
+export type DeviceState = z.infer<typeof deviceState>
+
+interface ReportedBoot {
+  startedAt: Date
+  /** When its newest report came. */
+  updatedAt: Date
+  outcome: 'ready' | 'failed' | 'silent' | 'superseded' | null
+  totalUs: bigint
+  generated: boolean
+  /** The orders that the device took in this boot, the last one first. */
+  takenPowerOrders: { order: (typeof powerOrders)[number]; takenAt: Date | null }[]
+  edge: { heartbeatAt: Date | null; revokedAt: Date | null }
+}
+
+/**
+ * A machine that is switched off by hand says nothing: `running` holds until its next boot or a power order that it took.
+ * A boot whose edge is away may be long over.
+ */
+export function deviceStateOf(boot: ReportedBoot, now: Date): DeviceState {
+  if (boot.generated) return { state: 'unknown', since: null }
+  if (boot.outcome === null)
+    return isHeardOf(boot, now)
+      ? { state: 'booting', since: boot.startedAt.toISOString() }
+      : { state: 'unknown', since: null }
+  if (boot.outcome === 'failed') return { state: 'failed', since: endOf(boot) }
+  if (boot.outcome !== 'ready') return { state: 'unknown', since: null }
+  const taken = boot.takenPowerOrders[0]
+  if (!taken?.takenAt) return { state: 'running', since: endOf(boot) }
+  const since = taken.takenAt.toISOString()
+  return { state: taken.order === 'power_off' ? 'off' : 'restarting', since }
+}
+
+function isHeardOf({ edge, updatedAt }: ReportedBoot, now: Date): boolean {
+  if (edge.revokedAt) return false
+  const heardAt = Math.max(edge.heartbeatAt?.getTime() ?? 0, updatedAt.getTime())
+  return now.getTime() - heardAt < edgeOnlineWithinMs
+}
+
+/** The edge's clock may be wrong: nothing that was reported happened after its report. */
+function endOf({ startedAt, totalUs, updatedAt }: ReportedBoot): string {
+  const endMs = startedAt.getTime() + Number(totalUs) / 1000
+  return new Date(Math.min(endMs, updatedAt.getTime())).toISOString()
+}

@@ -1,0 +1,80 @@
+import type { GuestReport } from '@bootfarm/proto/uplink'
+import { type BootConsole, consoleBytesMax, consoleLinesMax } from '../../domain/console-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { openConsole, readConsole } from '../console/console-file.ts'
+import type { ServiceContext } from '../service-context.ts'
+
+/** Firmware writes before it sends its first packet, which is the boot's begin. */
+const firmwareMs = 10_000
+const firmwareMsMax = 300_000
+
+const bootSelect = {
+  siteId: true,
+  deviceId: true,
+  mac: true,
+  startedAt: true,
+  generated: true,
+  guest: true,
+} as const
+
+interface Options {
+  bootId: string
+  after: number | undefined
+  /** Null where nobody keeps consoles. */
+  directory: string | null
+}
+
+/** What the device wrote to its serial console from the boot's begin to its next boot. Throws `not_found`. */
+export async function getBootConsole(
+  context: ServiceContext,
+  { bootId, after, directory }: Options,
+): Promise<BootConsole> {
+  const { db, actor } = context
+  const boot = await db.boot.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: bootId } },
+    select: bootSelect,
+  })
+  if (!boot) throw new AppError('not_found')
+  if (directory === null || boot.generated) return null
+  const file = await openConsole(directory, boot.mac)
+  if (!file) return null
+  try {
+    const startedMs = boot.startedAt.getTime()
+    const part = await readConsole(file, {
+      fromUnixMs: startedMs - leadMs(boot.guest as unknown as GuestReport | null),
+      untilUnixMs: (await nextBootAt(context, boot)) ?? Number.POSITIVE_INFINITY,
+      after,
+      linesMax: consoleLinesMax,
+      bytesMax: consoleBytesMax,
+    })
+    const lines = part.lines.map(({ atUnixMs, text }) => ({ atMs: atUnixMs - startedMs, text }))
+    return { ...part, lines }
+  } finally {
+    await file.close()
+  }
+}
+
+/** How long before the boot's begin its firmware began, where the device said so; else some seconds. */
+function leadMs(guest: GuestReport | null): number {
+  const firstStepUs = Math.min(0, ...(guest?.steps ?? []).map((step) => step.startUs))
+  const sinceMs = guest ? -(guest.kernelStartUs + firstStepUs) / 1000 : 0
+  return Math.min(firmwareMsMax, Math.max(firmwareMs, Math.ceil(sinceMs)))
+}
+
+async function nextBootAt(
+  { db, actor }: ServiceContext,
+  boot: { siteId: string; deviceId: string | null; mac: string; startedAt: Date },
+): Promise<number | null> {
+  const sameDevice = boot.deviceId ? { deviceId: boot.deviceId } : { siteId: boot.siteId, mac: boot.mac }
+  const next = await db.boot.findFirst({
+    where: {
+      organizationId: actor.organizationId,
+      ...sameDevice,
+      generated: false,
+      startedAt: { gt: boot.startedAt },
+    },
+    orderBy: { startedAt: 'asc' },
+    select: { startedAt: true },
+  })
+  return next?.startedAt.getTime() ?? null
+}
