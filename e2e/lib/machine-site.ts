@@ -1,8 +1,9 @@
-import { copyFileSync, existsSync, mkdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
-import { type Firmware, startMachine } from './machine.ts'
+import { writeEnrolledEdge } from './enrolled-edge.ts'
+import { type Firmware, macOf, startMachine } from './machine.ts'
 import { type MachineDisk, makeMachineDisk } from './machine-disk.ts'
 import { buildInitramfs, findMachineKernel } from './machine-kernel.ts'
 import { recordBoot, recordKept } from './machine-record.ts'
@@ -17,6 +18,15 @@ const debianBootPrograms = '/usr/lib/ipxe'
 const keptDirectory = path.resolve(import.meta.dirname, '../test-results/machines')
 const serialConsole = 'console=ttyS0 quiet panic=-1'
 
+/** What a machine is to boot; what is not given is the site's own. */
+export interface SiteVersion {
+  disk?: string
+  kernel?: string
+  initrd?: string
+  /** Goes before what the machines' console needs. */
+  commandLine?: string
+}
+
 /** A site with its own DHCP server and an edge beside it, made for one test file. */
 export class MachineSite {
   readonly segment: MachineSegment
@@ -27,11 +37,11 @@ export class MachineSite {
   readonly #running: RunningProcess[] = []
   #recorder: RunningProcess | undefined
 
-  /** `script` is what the machines' init does; see `makeMachineDisk`. */
-  constructor(name: string, script: string, blobSize: number) {
+  /** `script` is what the machines' init does; see `makeMachineDisk`. `machines`: how many ports the switch has for them. */
+  constructor(name: string, script: string, blobSize: number, machines = 1) {
     const kernel = findMachineKernel()
     if (!kernel) throw new Error('no kernel for virtual machines')
-    this.segment = new MachineSegment(name, 1)
+    this.segment = new MachineSegment(name, machines)
     this.disk = makeMachineDisk(this.#scratch.path, script, blobSize)
     this.#vmlinuz = kernel.vmlinuz
     this.#initrd = path.join(this.#scratch.path, 'initrd.img')
@@ -43,26 +53,60 @@ export class MachineSite {
     this.#running.push(this.segment.startDhcpServer())
   }
 
+  /** A file of this site alone. */
+  file(name: string, content: Uint8Array): string {
+    const file = this.#inScratch(name)
+    writeFileSync(file, content)
+    return file
+  }
+
+  get initrd(): string {
+    return this.#initrd
+  }
+
   /** Makes the disk shorter than its file system. */
   cutDisk(size: number): void {
     truncateSync(this.disk.image, size)
   }
 
   /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data. */
-  async startEdge(): Promise<RunningProcess> {
-    const edge = this.segment.startOnEdge(edgeProgram, [
-      ...[
-        'serve',
-        '--json',
-        '--listen',
-        this.segment.edgeIp,
-        '--dhcp',
-        'proxy',
-        '--data',
-        this.#inScratch('edge'),
-      ],
+  startEdge(): Promise<RunningProcess> {
+    return this.#serve([
       ...['--vdisk', this.disk.image, '--kernel', this.#vmlinuz, '--initrd', this.#initrd],
-      ...['--cmdline', serialConsole, '--boot-files', this.#inScratch('boot-files')],
+      ...['--cmdline', serialConsole],
+    ])
+  }
+
+  /** Starts an edge that has enrolled before and has no control plane now: the machine of port i boots `versions[i]`. */
+  startEnrolledEdge(versions: SiteVersion[]): Promise<RunningProcess> {
+    const data = this.#inScratch('edge')
+    const described = versions.map((version, index) => {
+      const folder = path.join(data, 'store', String(index))
+      mkdirSync(folder, { recursive: true })
+      const disk = version.disk ?? this.disk.image
+      copyFileSync(disk, path.join(folder, 'disk'))
+      copyFileSync(version.kernel ?? this.#vmlinuz, path.join(folder, 'kernel'))
+      copyFileSync(version.initrd ?? this.#initrd, path.join(folder, 'initrd'))
+      return {
+        sizeBytes: statSync(disk).size,
+        diskPath: `${index}/disk`,
+        kernelPath: `${index}/kernel`,
+        initrdPath: `${index}/initrd`,
+        commandLine: [version.commandLine, serialConsole].join(' ').trim(),
+      }
+    })
+    writeEnrolledEdge(
+      data,
+      versions.map((_, index) => macOf(index)),
+      described,
+    )
+    return this.#serve([])
+  }
+
+  async #serve(what: string[]): Promise<RunningProcess> {
+    const edge = this.segment.startOnEdge(edgeProgram, [
+      ...['serve', '--json', '--listen', this.segment.edgeIp, '--dhcp', 'proxy', ...what],
+      ...['--data', this.#inScratch('edge'), '--boot-files', this.#inScratch('boot-files')],
     ])
     this.#running.push(edge)
     await edge.waitFor(/^.+$/m)
@@ -70,13 +114,13 @@ export class MachineSite {
   }
 
   /** Switches a machine on; what it and the network did is kept if the test fails. */
-  async powerOn(firmware: Firmware): Promise<RunningProcess> {
+  async powerOn(firmware: Firmware, port = 0): Promise<RunningProcess> {
     const capture = this.#inScratch('network.pcap')
     const recorder = this.segment.startCapture(capture)
     this.#running.push(recorder)
     this.#recorder = recorder
     await recorder.waitFor(/listening on/)
-    const machine = startMachine({ segment: this.segment, port: 0, firmware, directory: this.#scratch.path })
+    const machine = startMachine({ segment: this.segment, port, firmware, directory: this.#scratch.path })
     this.#running.push(machine)
     onTestFailed(({ task }) => {
       const kept = path.join(keptDirectory, task.name.replaceAll(/\W+/g, '-'))

@@ -43,7 +43,7 @@ const versions = [
     outcome: {
       phase: 'loader',
       cause: 'kernel_architecture_mismatch',
-      text: 'kernel for aarch64, device of architecture 0',
+      text: 'kernel for aarch64, machine with x86 BIOS',
     },
   },
   {

@@ -36,17 +36,22 @@ pub fn judge(files: *const Files, client_arch: ?ClientArch) ?Misfit {
 
 fn misfitOfDevice(files: *const Files, client_arch: ClientArch) ?Misfit {
     const architecture = files.kernel.architecture orelse return null;
-    const is_taken = switch (client_arch) {
+    const is_x86 = architecture == .x86 or architecture == .x86_64;
+    const is_taken, const machine = switch (client_arch) {
         // A 32-bit UEFI on a 64-bit processor takes kernels of both kinds, and so does a BIOS.
-        .bios, .uefi_x86, .uefi_x86_http => architecture == .x86 or architecture == .x86_64,
-        .uefi_x64, .uefi_x64_by_rfc4578, .uefi_x64_http => architecture == .x86_64,
-        .uefi_arm64, .uefi_arm64_http => architecture == .aarch64,
+        .bios => .{ is_x86, "x86 BIOS" },
+        .uefi_x86, .uefi_x86_http => .{ is_x86, "32-bit x86 UEFI" },
+        .uefi_x64, .uefi_x64_by_rfc4578, .uefi_x64_http => .{
+            architecture == .x86_64,
+            "x86-64 UEFI",
+        },
+        .uefi_arm64, .uefi_arm64_http => .{ architecture == .aarch64, "arm64 UEFI" },
         _ => return null,
     };
     if (is_taken) return null;
-    return misfitOf(.kernel_architecture_mismatch, "kernel for {t}, device of architecture {d}", .{
+    return misfitOf(.kernel_architecture_mismatch, "kernel for {t}, machine with {s}", .{
         architecture,
-        @backingInt(client_arch),
+        machine,
     });
 }
 
@@ -115,7 +120,7 @@ test "each client architecture takes the kernels that run on it" {
     const misfit = judge(&filesOf(null, .aarch64, null), .uefi_x64).?;
     try testing.expectEqual(.kernel_architecture_mismatch, misfit.cause);
     try testing.expectEqualStrings(
-        "kernel for aarch64, device of architecture 7",
+        "kernel for aarch64, machine with x86-64 UEFI",
         misfit.text.slice(),
     );
 }
