@@ -56,7 +56,7 @@ export function BootVerdict({ boot }: { boot: BootDetail }) {
         <p className="mt-0.5 text-ink-soft">{remedy}</p>
         {deviceText && (
           <p className="mt-1.5 break-words text-ink-soft">
-            The device said: <span className="font-mono text-xs">{deviceText}</span>
+            In detail: <span className="font-mono text-xs">{deviceText}</span>
           </p>
         )}
       </div>
