@@ -25,8 +25,8 @@ describe.skipIf(missing)(`a machine whose disk cannot be used${missing ? ` (${mi
     expect(report.outcome).toEqual({
       kind: 'failed',
       phase: 'stage2',
-      cause: 'guest_reported_failure',
-      text: 'no_root',
+      cause: 'root_not_found',
+      text: 'no file system on /dev/nbd0 could be mounted',
     })
   })
 })

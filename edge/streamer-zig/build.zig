@@ -180,6 +180,15 @@ pub fn build(b: *std.Build) void {
         b.step("test-" ++ name, "tests of src/" ++ name).dependOn(&run.step);
     }
 
+    const target_tests = b.addTest(.{
+        .name = "test-target",
+        .root_module = module(b, "src/target/main.zig", native, test_optimize, &importsOf(safe)),
+        .filters = filters,
+    });
+    const run_target_tests = b.addRunArtifact(target_tests);
+    test_all.dependOn(&run_target_tests.step);
+    b.step("test-target", "tests of src/target").dependOn(&run_target_tests.step);
+
     const sim = b.addExecutable(.{
         .name = "sim",
         .root_module = module(b, "src/sim/main.zig", native, .safe, &.{

@@ -27,25 +27,39 @@ done
 
 say() { echo "bootfarm: $*" >/dev/console; }
 
-# Seconds since the kernel started, kept for the report of this boot.
+# Ends a stage of this start: seconds since the kernel's, kept for the report of this boot.
 step() {
   read -r uptime rest </proc/uptime
   echo "$1 $uptime" >>/run/bootfarm/steps
 }
 
-# fail CODE SENTENCE: the code, at most 12 characters, goes to the edge if it can be reached.
-fail() {
-  say "$2"
-  [ -n "$is_attached" ] && bootfarm-target failed "$1"
+step kernel
+
+start_again() {
   say "starting again in $after_failure s"
   sleep "$after_failure"
   reboot -f
 }
 
-release=$(uname -r)
-if [ ! -d "/lib/modules/$release" ]; then
-  fail wrong_kernel "this initramfs was made for kernel $(ls /lib/modules), but $release runs; build one with --kernel-release $release"
-fi
+# tell_edge CODE SENTENCE: by the stream or by HTTP, for which the network is brought up if it is not and can be.
+tell_edge() {
+  if [ -z "$is_attached$boot_nic" ]; then
+    # Not a second time.
+    [ -z "$network_deadline" ] || return
+    [ -n "$nics" ] || nics=$(ethernet_nics)
+    [ -n "$nics" ] || return
+    cards_up
+    network_up 20 || return
+  fi
+  bootfarm-target failed "$1" "$2"
+}
+
+# fail CODE SENTENCE: the code, at most 12 characters, and the first 64 of the sentence go to the edge if it can be reached.
+fail() {
+  say "$2"
+  tell_edge "$1" "$2"
+  start_again
+}
 
 load_drivers() {
   # shellcheck disable=SC2046 # each line is one word
@@ -60,9 +74,33 @@ ethernet_nics() {
   done
 }
 
+cards_up() {
+  ip link set lo up
+  for nic in $nics; do ip link set "$nic" up; done
+}
+
+# A switch port may take half a minute until it forwards anything (spanning tree).
+network_limit=90
+# network_up SECONDS: gives up then.
+network_up() {
+  network_deadline=$(($(cut -d. -f1 /proc/uptime) + $1))
+  until [ "$(cut -d. -f1 /proc/uptime)" -ge "$network_deadline" ]; do
+    for nic in $nics; do
+      [ "$(cat "/sys/class/net/$nic/carrier" 2>/dev/null)" = 1 ] || continue
+      udhcpc -i "$nic" -n -t 5 -T 1 -s /etc/udhcpc.sh >/dev/null 2>&1 && boot_nic=$nic && return 0
+    done
+    sleep 0.2
+  done
+  return 1
+}
+
+release=$(uname -r)
+if [ ! -d "/lib/modules/$release" ]; then
+  fail wrong_kernel "this initramfs was made for kernel $(ls /lib/modules), but $release runs; build one with --kernel-release $release"
+fi
+
 # Buses bring new devices, so the drivers are asked for again until there is a card.
 drivers_limit=10
-step initramfs
 for attempt in $(seq "$drivers_limit"); do
   load_drivers
   nics=$(ethernet_nics)
@@ -74,8 +112,7 @@ modprobe -a nbd overlay af_packet 2>/dev/null
 [ -n "$nics" ] || fail no_nic "no network card was found${boot_mac:+ with address $boot_mac}; its driver is not in this initramfs"
 step drivers
 
-ip link set lo up
-for nic in $nics; do ip link set "$nic" up; done
+cards_up
 
 # The system's network manager must not touch the card its disk comes through: it would take the address away, or give the
 # card another name.
@@ -87,25 +124,13 @@ leave_boot_nic_alone() {
   printf '[keyfile]\nunmanaged-devices=mac:%s\n' "$mac" >/run/NetworkManager/conf.d/10-bootfarm.conf
 }
 
-# A switch port may take half a minute until it forwards anything (spanning tree).
-network_limit=90
-network_up() {
-  until [ "$(cut -d. -f1 /proc/uptime)" -ge "$network_limit" ]; do
-    for nic in $nics; do
-      [ "$(cat "/sys/class/net/$nic/carrier" 2>/dev/null)" = 1 ] || continue
-      udhcpc -i "$nic" -n -t 5 -T 1 -s /etc/udhcpc.sh >/dev/null 2>&1 && boot_nic=$nic && return 0
-    done
-    sleep 0.2
-  done
-  return 1
-}
-network_up || fail no_address "no DHCP server gave $(echo $nics) an address within $network_limit s"
+network_up "$network_limit" || fail no_address "no DHCP server gave $(echo $nics) an address within $network_limit s"
 leave_boot_nic_alone
 step network
 
 mkdir -p /run/bootfarm && cp /bin/bootfarm-target /run/bootfarm/bootfarm-target
-# It says itself why it failed.
-/run/bootfarm/bootfarm-target attach || fail no_disk "no root disk, for the reason above"
+# It says itself why it failed, here and to the edge.
+/run/bootfarm/bootfarm-target attach || start_again
 is_attached=yes
 step disk
 
@@ -155,6 +180,7 @@ mkdir /overlay/upper /overlay/work
 mount -t overlay -o lowerdir=/lower,upperdir=/overlay/upper,workdir=/overlay/work overlay /newroot ||
   fail no_overlay "the overlay in RAM could not be mounted"
 mkdir -p /newroot/proc /newroot/sys /newroot/dev /newroot/run
+bootfarm-target cache /overlay
 step overlay
 say "root disk $mounted, overlay in RAM of $overlay_size, $(cut -d' ' -f1 /proc/uptime) s after the kernel's start"
 
@@ -171,7 +197,21 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/run/bootfarm/bootfarm-target ready systemd
 UNIT
-ln -s ../bootfarm-ready.service $units/multi-user.target.wants/bootfarm-ready.service
+# What its units took is known when all of them have started; the unit above is one of them.
+cat >$units/bootfarm-timings.service <<'UNIT'
+[Unit]
+Description=Report to the Bootfarm edge what the start of this machine took
+After=bootfarm-ready.service
+
+[Service]
+Type=simple
+ExecStart=/run/bootfarm/bootfarm-target timings
+UNIT
+for unit in ready timings; do
+  ln -s "../bootfarm-$unit.service" "$units/multi-user.target.wants/bootfarm-$unit.service"
+done
+
+step hand-over
 
 for tree in proc sys dev run; do mount --move "/$tree" "/newroot/$tree"; done
 exec switch_root /newroot "$found_init"

@@ -15,42 +15,42 @@ const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
 const KernelSocket = @import("kernel_socket.zig").KernelSocket;
 const ServedDisk = @import("served_disk.zig").ServedDisk;
 const Silence = @import("silence.zig").Silence;
+const http_report = @import("http_report.zig");
+const system_end = @import("system_end.zig");
 const TargetOptions = core.target_options.TargetOptions;
 
 /// The client's table of reads, one for each slot of the queue.
 var reads_memory: [64 << 10]u8 align(64) = undefined;
 const socket_retry_us = 1 * std.time.us_per_s;
+/// Silence of the edge after which it is told by HTTP that its stream does not answer.
+const no_stream_us = 20 * std.time.us_per_s;
 
 /// `words` as on the kernel's command line. Returns the exit code; the disk is there when it is 0.
 pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     const options = TargetOptions.parse(words) catch |reason| {
-        say("{s}", .{TargetOptions.explain(reason)});
-        return 1;
+        return fail(words, "bad_cmdline", "{s}", .{TargetOptions.explain(reason)});
     };
+    // The system moves /proc away from the root that this process keeps.
+    const proc: system_end.ProcFolder = .open();
     var allocator: std.heap.FixedBufferAllocator = .init(&reads_memory);
     var client = core.StreamClient.init(allocator.allocator(), .{ .reads_max = core.nbd_queue.slots_max }) catch
         @panic("reads_memory is too small for the client's reads");
     var edge: EdgeSocket = .init(options.edge);
-    if (!openSession(&client, &edge, options)) return 1;
+    if (!openSession(&client, &edge, options, words)) return 1;
 
     const disk_size = client.session.?.disk_size;
-    const kernel_fd = kernel_device.start(disk_size) catch |reason| {
-        explainDevice(reason);
-        return 1;
-    };
+    const kernel_fd = kernel_device.start(disk_size) catch |reason|
+        return failDevice(words, reason);
     const pid: i32 = @bitCast(@as(u32, @truncate(sys.check(linux.fork()) catch {
-        say("no process could be started to serve the disk", .{});
-        return 1;
+        return fail(words, "no_disk", "no process could be started to serve the disk", .{});
     })));
     if (pid == 0) {
         protection.markAsStorage(first_argument);
-        serve(&client, &edge, kernel_fd, disk_size);
+        serve(&client, &edge, .{ .fd = kernel_fd, .disk_size = disk_size, .proc = proc });
     }
     sys.close(kernel_fd);
-    kernel_device.readFirstBlock() catch |reason| {
-        explainDevice(reason);
-        return 1;
-    };
+    kernel_device.readFirstBlock() catch |reason|
+        return failDevice(words, reason);
     say("{s} is the disk of boot {f}, {d} MiB from {f}", .{
         kernel_device.path, options.boot_id, disk_size >> 20, options.edge,
     });
@@ -58,12 +58,18 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
 }
 
 /// Says hello until the edge has answered, however long that takes; false when it refuses this boot.
-fn openSession(client: *core.StreamClient, edge: *EdgeSocket, options: TargetOptions) bool {
+fn openSession(
+    client: *core.StreamClient,
+    edge: *EdgeSocket,
+    options: TargetOptions,
+    words: []const u8,
+) bool {
     var seed: [32]u8 = undefined;
     sys.random(&seed);
     client.start(sys.monotonicUs(), .{ .boot_id = options.boot_id, .token = options.token, .nonce_seed = seed });
     edge.open();
     var silence: Silence = .{};
+    var tell_at_us = sys.monotonicUs() + no_stream_us;
     while (true) {
         const now_us = sys.monotonicUs();
         var in: [stream.packet_size_max]u8 = undefined;
@@ -84,6 +90,10 @@ fn openSession(client: *core.StreamClient, edge: *EdgeSocket, options: TargetOpt
         var out: [stream.request_size_max]u8 = undefined;
         while (client.transmit(now_us, &out)) |packet| edge.send(packet);
         silence.watch(client, edge, now_us);
+        if (now_us >= tell_at_us) {
+            tell_at_us = std.math.maxInt(u64);
+            tellNoStream(words, options);
+        }
         if (edge.fd < 0) edge.open();
         waitForPacket(edge, (client.deadline() orelse now_us + socket_retry_us) -| sys.monotonicUs());
     }
@@ -95,13 +105,45 @@ fn waitForPacket(edge: *const EdgeSocket, limit_us: u64) void {
     _ = linux.ppoll(&polled, polled.len, &timeout, null);
 }
 
+/// In a process of its own, since asking goes on meanwhile.
+fn tellNoStream(words: []const u8, options: TargetOptions) void {
+    const pid = sys.check(linux.fork()) catch return;
+    if (pid != 0) return;
+    var buffer: [http_report.body_size_max]u8 = undefined;
+    const body = std.mem.print(&buffer, "no_stream the stream at {f} does not answer", .{options.edge}) catch
+        unreachable; // An endpoint is short.
+    const address = http_report.Address.find(words) orelse linux.exit_group(1);
+    if (http_report.post(address, .failed, body))
+        say("the edge was told by HTTP that its stream does not answer", .{});
+    linux.exit_group(0);
+}
+
+/// One line on the console, and to the edge by HTTP; the exit code.
+fn fail(words: []const u8, code: []const u8, comptime format: []const u8, arguments: anytype) u8 {
+    say(format, arguments);
+    var buffer: [http_report.body_size_max]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    writer.print("{s} " ++ format, .{code} ++ arguments) catch {}; // What does not fit is cut.
+    const address = http_report.Address.find(words) orelse return 1;
+    if (!http_report.post(address, .failed, writer.buffered())) say("the edge could not be told", .{});
+    return 1;
+}
+
+const Attached = struct { fd: i32, disk_size: u64, proc: system_end.ProcFolder };
+
 /// The process that stays. It ends only with the device, or with the machine.
-fn serve(client: *core.StreamClient, edge: *EdgeSocket, kernel_fd: i32, disk_size: u64) noreturn {
+fn serve(client: *core.StreamClient, edge: *EdgeSocket, attached: Attached) noreturn {
     if (!protection.protect()) say("memory could not be locked; the disk may stand still when memory is short", .{});
-    var kernel: KernelSocket = .init(kernel_fd, disk_size);
+    var kernel: KernelSocket = .init(attached.fd, attached.disk_size);
     const server = control.Server.init();
     if (server == null) say("no control socket: `bootfarm-target ready` will not reach this process", .{});
-    var disk: ServedDisk = .{ .client = client, .edge = edge, .kernel = &kernel, .server = server };
+    var disk: ServedDisk = .{
+        .client = client,
+        .edge = edge,
+        .kernel = &kernel,
+        .server = server,
+        .proc = attached.proc,
+    };
     disk.run() catch |reason| switch (reason) {
         error.KernelGone => say("the kernel closed {s}", .{kernel_device.path}),
     };
@@ -118,11 +160,15 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions) void {
     }
 }
 
-fn explainDevice(reason: kernel_device.Error) void {
-    switch (reason) {
-        error.NoDriver => say("this kernel has no nbd driver, or it is not loaded (modprobe nbd)", .{}),
-        error.InUse => say("{s} is in use already", .{kernel_device.path}),
-        error.NotPermitted => say("only root can make {s}", .{kernel_device.path}),
-        error.Failed => say("{s} could not be made (kernel error {d})", .{ kernel_device.path, kernel_device.last_errno }),
-    }
+fn failDevice(words: []const u8, reason: kernel_device.Error) u8 {
+    const path = kernel_device.path;
+    return switch (reason) {
+        error.NoDriver => fail(words, "no_nbd", "this kernel has no nbd driver, or it is not loaded " ++
+            "(modprobe nbd)", .{}),
+        error.InUse => fail(words, "no_disk", "{s} is in use already", .{path}),
+        error.NotPermitted => fail(words, "no_disk", "only root can make {s}", .{path}),
+        error.Failed => fail(words, "no_disk", "{s} could not be made (kernel error {d})", .{
+            path, kernel_device.last_errno,
+        }),
+    };
 }

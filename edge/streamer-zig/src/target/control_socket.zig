@@ -1,13 +1,16 @@
 //! How a second `bootfarm-target` talks to the one that serves the disk: an abstract unix socket, which needs no file system
 //! and so is reached from the initramfs and from the started system alike. One request, one answer, both a packet of text.
 //!
-//! Requests: `ready TEXT` and `failed TEXT` (answered when the edge has acknowledged), `status`. Only root is served.
+//! Requests: `ready CODE SENTENCE` and `failed CODE SENTENCE` (answered when the edge has acknowledged), `steps LINES` (those of
+//! `timings/step_list.zig`), `cache FOLDER` (on the file system to be watched), `status`. Only root is served.
 
 const std = @import("std");
 const linux = std.os.linux;
 const sys = @import("host").sys;
 
-pub const message_size_max = 512;
+pub const message_size_max = 4096;
+/// The answer to a request that was carried out.
+pub const done = "ok";
 pub const clients_max = 4;
 const name = "\x00bootfarm-target";
 /// What SO_PEERCRED says of the other side.

@@ -7,27 +7,34 @@ const base = @import("base");
 const sys = @import("host").sys;
 const console = @import("console.zig");
 const control = @import("control_socket.zig");
+const collected_steps = @import("collected_steps.zig");
+const http_report = @import("http_report.zig");
+const StepList = @import("timings/step_list.zig").StepList;
 const attach = @import("attach.zig").attach;
 
 /// One line on the console instead of a stack trace, which would be of no use on a device without symbols.
 pub const panic = std.debug.FullPanic(panicOneLine);
 
 const usage =
-    \\Usage: bootfarm-target attach [WORD...]   make /dev/nbd0 from an edge's stream, and serve it from the background
-    \\       bootfarm-target ready [TEXT]       report to the edge that this machine is up
-    \\       bootfarm-target failed TEXT        report that it did not come up, and why (12 characters)
-    \\       bootfarm-target status             what the running target does, as JSON
+    \\Usage: bootfarm-target attach [WORD...]         make /dev/nbd0 from an edge's stream, and serve it from the background
+    \\       bootfarm-target ready [CODE [SENTENCE]]  report to the edge that this machine is up
+    \\       bootfarm-target failed CODE [SENTENCE]   report that it did not come up, and why (12 and 64 characters)
+    \\       bootfarm-target timings                  wait until systemd is done, and report what its start took
+    \\       bootfarm-target cache FOLDER             watch the file system of FOLDER as the machine's write cache
+    \\       bootfarm-target status                   what the running target does, as JSON
     \\       bootfarm-target version
     \\
     \\attach reads these words from the kernel's command line; given as arguments they come first:
     \\  bootfarm.edge=IP:PORT    where the edge's stream listens
     \\  bootfarm.boot=UUID       the boot that the edge has begun for this device
     \\  bootfarm.token=HEX       its token, 32 hexadecimal digits, good for one session
+    \\  bootfarm.report=URL      where ready and failed are reported when no stream is attached
 ;
 
 /// How long `ready` and `failed` wait for the edge; the report goes on being sent after that.
-const report_timeout_s = 30;
-const status_timeout_s = 5;
+const ready_timeout_s = 30;
+const failed_timeout_s = 10;
+const answer_timeout_s = 5;
 /// As long as the kernel's own limit (COMMAND_LINE_SIZE is 2048 on x86 and arm64), and our arguments after it.
 const words_size_max = 4096;
 
@@ -40,8 +47,16 @@ pub fn main(init: std.process.Init.Minimal) u8 {
         var words: [words_size_max]u8 = undefined;
         return attach(readWords(&words, rest), arguments[0]);
     }
-    if (std.mem.eql(u8, verb, "ready")) return report("ready", if (rest.len > 0) rest[0] else "");
-    if (std.mem.eql(u8, verb, "failed") and rest.len > 0) return report("failed", rest[0]);
+    if (std.mem.eql(u8, verb, "ready")) {
+        var list: StepList = .{};
+        collected_steps.collectUntilReady(&list);
+        // Steps are a help to people: being up is reported without them too.
+        _ = sendSteps(&list);
+        return report(.ready, rest);
+    }
+    if (std.mem.eql(u8, verb, "failed") and rest.len > 0) return report(.failed, rest);
+    if (std.mem.eql(u8, verb, "timings")) return timings();
+    if (std.mem.eql(u8, verb, "cache") and rest.len == 1) return watchCache(rest[0]);
     if (std.mem.eql(u8, verb, "status")) return status();
     if (std.mem.eql(u8, verb, "version")) {
         console.print("bootfarm-target {s}", .{base.version});
@@ -65,26 +80,73 @@ fn readWords(buffer: *[words_size_max]u8, arguments: []const [*:0]const u8) []co
     return writer.buffered();
 }
 
-fn report(comptime verb: []const u8, text: [*:0]const u8) u8 {
-    var request: [control.message_size_max]u8 = undefined;
-    const words = std.mem.print(&request, verb ++ " {s}", .{text}) catch {
-        console.say("the text is too long", .{});
-        return 2;
+/// By the stream where there is one, else by HTTP.
+fn report(outcome: http_report.Outcome, words: []const [*:0]const u8) u8 {
+    var buffer: [http_report.body_size_max + 16]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    writer.print("{t}", .{outcome}) catch unreachable; // There is room.
+    const body_at = writer.end + 1;
+    for (words[0..@min(words.len, 2)]) |word| writer.print(" {s}", .{word}) catch break; // It is cut.
+    const timeout_s: u32 = switch (outcome) {
+        .ready => ready_timeout_s,
+        .failed => failed_timeout_s,
     };
-    var buffer: [control.message_size_max]u8 = undefined;
-    _ = control.ask(words, report_timeout_s, &buffer) catch |reason| switch (reason) {
+    var answer: [control.message_size_max]u8 = undefined;
+    _ = control.ask(writer.buffered(), timeout_s, &answer) catch |reason| switch (reason) {
         error.NoAnswer => {
-            console.say("the edge has not acknowledged within {d} s; it will be told when it answers", .{report_timeout_s});
+            console.say("the edge has not acknowledged within {d} s; it will be told when it answers", .{timeout_s});
             return 1;
         },
-        error.NotRunning, error.Refused => return explain(reason),
+        error.NotRunning => return reportByHttp(outcome, writer.buffered()[@min(body_at, writer.end)..]),
+        error.Refused => return explain(reason),
     };
     return 0;
 }
 
+fn reportByHttp(outcome: http_report.Outcome, body: []const u8) u8 {
+    var words: [words_size_max]u8 = undefined;
+    const address = http_report.Address.find(readWords(&words, &.{})) orelse return explain(error.NotRunning);
+    if (http_report.post(address, outcome, body)) return 0;
+    console.say("the edge {f} could not be told", .{address.edge});
+    return 1;
+}
+
+fn timings() u8 {
+    var list: StepList = .{};
+    if (!collected_steps.collectWithSystemd(&list)) {
+        console.say("no systemd runs here that has ended its start", .{});
+        return 1;
+    }
+    return sendSteps(&list);
+}
+
+fn sendSteps(list: *const StepList) u8 {
+    var request: [control.message_size_max]u8 = undefined;
+    var text: [StepList.text_size_max]u8 = undefined;
+    return tell(std.mem.print(&request, "steps {s}", .{list.write(&text)}) catch
+        unreachable); // The longest list has room.
+}
+
+fn watchCache(folder: [*:0]const u8) u8 {
+    var request: [control.message_size_max]u8 = undefined;
+    return tell(std.mem.print(&request, "cache {s}", .{folder}) catch {
+        console.say("the folder's name is too long", .{});
+        return 2;
+    });
+}
+
+/// Something that the running target only takes.
+fn tell(request: []const u8) u8 {
+    var buffer: [control.message_size_max]u8 = undefined;
+    const answer = control.ask(request, answer_timeout_s, &buffer) catch |reason| return explain(reason);
+    if (std.mem.eql(u8, answer, control.done)) return 0;
+    console.say("{s}", .{answer});
+    return 1;
+}
+
 fn status() u8 {
     var buffer: [control.message_size_max]u8 = undefined;
-    const text = control.ask("status", status_timeout_s, &buffer) catch |reason| return explain(reason);
+    const text = control.ask("status", answer_timeout_s, &buffer) catch |reason| return explain(reason);
     console.print("{s}", .{text});
     return 0;
 }
@@ -106,4 +168,17 @@ fn refuse() u8 {
 fn panicOneLine(message: []const u8, _: ?usize) noreturn {
     console.say("stopped by a fault of its own: {s}", .{message});
     linux.exit_group(134);
+}
+
+test {
+    _ = @import("http_report.zig");
+    _ = @import("power_order.zig");
+    _ = @import("system_end.zig");
+    _ = @import("program_output.zig");
+    _ = @import("collected_steps.zig");
+    _ = @import("write_cache.zig");
+    _ = @import("timings/firmware_table.zig");
+    _ = @import("timings/initramfs_steps.zig");
+    _ = @import("timings/step_list.zig");
+    _ = @import("timings/systemd_times.zig");
 }

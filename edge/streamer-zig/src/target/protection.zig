@@ -6,7 +6,10 @@ const linux = std.os.linux;
 const sys = @import("host").sys;
 
 /// Linux 5.6: this process is part of the way to a disk, so its allocations never wait for that disk.
-const PR_SET_IO_FLUSHER = 57;
+pub const PR_SET_IO_FLUSHER = 57;
+
+/// That of a child's end is among them: children are then forgotten by the kernel too.
+pub const ignored_signals = [_]std.posix.SIG{ .TERM, .INT, .HUP, .QUIT, .PIPE, .USR1, .USR2, .CHLD };
 
 /// Leaves the caller's session and terminal, ignores the signals that end other programs, and locks all memory.
 /// False when the memory could not be locked.
@@ -17,8 +20,7 @@ pub fn protect() bool {
         .mask = std.posix.sigemptyset(),
         .flags = 0,
     };
-    for ([_]std.posix.SIG{ .TERM, .INT, .HUP, .QUIT, .PIPE, .USR1, .USR2 }) |signal|
-        std.posix.sigaction(signal, &ignore, null);
+    for (ignored_signals) |signal| std.posix.sigaction(signal, &ignore, null);
     _ = linux.prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
     surviveShortMemory();
     return linux.errno(linux.mlockall(.{ .CURRENT = true, .FUTURE = true })) == .SUCCESS;

@@ -10,7 +10,11 @@ const say = @import("console.zig").say;
 const sys_time = @import("sys_time.zig");
 const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
 const Silence = @import("silence.zig").Silence;
-const silence_line_us = @import("silence.zig").line_us;
+const silence_look_us = @import("silence.zig").look_interval_us;
+const GuestReport = @import("guest_report.zig").GuestReport;
+const PowerOrder = @import("power_order.zig").PowerOrder;
+const StepList = @import("timings/step_list.zig").StepList;
+const system_end = @import("system_end.zig");
 const control = @import("control_socket.zig");
 const KernelSocket = @import("kernel_socket.zig").KernelSocket;
 
@@ -22,7 +26,10 @@ pub const ServedDisk = struct {
     edge: *EdgeSocket,
     kernel: *KernelSocket,
     server: ?control.Server,
+    proc: system_end.ProcFolder,
     silence: Silence = .{},
+    report: GuestReport = .{},
+    order: PowerOrder = .{},
 
     /// Serves until the kernel closes the device.
     pub fn run(disk: *ServedDisk) KernelSocket.Error!void {
@@ -31,7 +38,9 @@ pub const ServedDisk = struct {
             disk.receivePackets(now_us);
             try disk.takeEvents();
             try disk.serveKernel();
+            disk.report.tend(disk.client, now_us);
             disk.transmit(now_us);
+            disk.carryOutOrder(now_us);
             disk.silence.watch(disk.client, disk.edge, now_us);
             try disk.wait();
         }
@@ -57,9 +66,29 @@ pub const ServedDisk = struct {
                 say("the edge {f} serves the disk again", .{disk.edge.edge}),
             .refused => |code| say("the edge refused to go on with this boot ({t}); the disk stands still", .{code}),
             .version_changed => say("the edge has another version of the disk than this boot began with; the disk stands still", .{}),
-            .ready_acknowledged => if (disk.server) |*server| server.acknowledge("ok"),
-            .order, .report_acknowledged => {}, // Nothing is reported yet.
+            .ready_acknowledged => if (disk.server) |*server| server.acknowledge(control.done),
+            .order => |order| disk.takeOrder(order.kind),
+            .report_acknowledged => disk.order.acknowledged(),
         };
+    }
+
+    fn takeOrder(disk: *ServedDisk, kind: core.StreamClient.Order.Kind) void {
+        if (!disk.order.take(kind, sys.monotonicUs())) return;
+        say("the edge orders this machine to {s}", .{switch (kind) {
+            .power_off => "power off",
+            .restart => "restart",
+        }});
+    }
+
+    fn carryOutOrder(disk: *ServedDisk, now_us: u64) void {
+        switch (disk.order.next(now_us) orelse return) {
+            .ask_system => |kind| if (!system_end.askSystem(disk.proc, kind)) disk.order.systemCannotEnd(),
+            .sync => |kind| {
+                say("no system ends by itself; the machine ends at once", .{});
+                system_end.syncAndEnd(disk.proc, kind);
+            },
+            .ask_kernel => |kind| system_end.askKernel(kind),
+        }
     }
 
     fn transmit(disk: *ServedDisk, now_us: u64) void {
@@ -100,23 +129,52 @@ pub const ServedDisk = struct {
 
     fn timeUntilDeadline(disk: *const ServedDisk) linux.timespec {
         const now_us = sys.monotonicUs();
-        return sys_time.timespecOf(@min((disk.client.deadline() orelse std.math.maxInt(u64)) -| now_us, silence_line_us));
+        var at_us = @min(now_us + silence_look_us, disk.report.deadline());
+        if (disk.client.deadline()) |client_at_us| at_us = @min(at_us, client_at_us);
+        if (disk.order.deadline()) |order_at_us| at_us = @min(at_us, order_at_us);
+        return sys_time.timespecOf(at_us -| now_us);
     }
 
     fn serveControl(disk: *ServedDisk, index: usize) void {
         const server = &disk.server.?;
         var buffer: [control.message_size_max]u8 = undefined;
         const request = server.receive(index, &buffer) orelse return;
-        if (std.mem.cutPrefix(u8, request, "ready ")) |text| return disk.report(index, .ready, text);
-        if (std.mem.cutPrefix(u8, request, "failed ")) |text| return disk.report(index, .failed, text);
-        if (!std.mem.eql(u8, request, "status")) return server.answer(index, "unknown request");
+        const verb, const rest = std.mem.cutScalar(u8, request, ' ') orelse .{ request, "" };
+        if (std.mem.eql(u8, verb, "ready")) return disk.reportOutcome(index, .ready, rest);
+        if (std.mem.eql(u8, verb, "failed")) return disk.reportOutcome(index, .failed, rest);
+        if (std.mem.eql(u8, verb, "steps")) return server.answer(index, disk.takeSteps(rest));
+        if (std.mem.eql(u8, verb, "cache")) return server.answer(index, disk.watchCache(rest));
+        if (!std.mem.eql(u8, verb, "status")) return server.answer(index, "unknown request");
         var text: [control.message_size_max]u8 = undefined;
         server.answer(index, disk.status(&text));
     }
 
-    fn report(disk: *ServedDisk, index: usize, outcome: wire.stream.ReadyOutcome, text: []const u8) void {
-        disk.client.reportReady(sys.monotonicUs(), outcome, sys_time.uptimeUs(), .{ .code = text, .sentence = text });
+    /// `words` are a code and a sentence.
+    fn reportOutcome(
+        disk: *ServedDisk,
+        index: usize,
+        outcome: wire.stream.ReadyOutcome,
+        words: []const u8,
+    ) void {
+        const code, const sentence = std.mem.cutScalar(u8, words, ' ') orelse .{ words, "" };
+        disk.report.has_outcome = true;
+        disk.client.reportReady(sys.monotonicUs(), outcome, sys_time.uptimeUs(), .{
+            .code = code,
+            .sentence = sentence,
+        });
         disk.server.?.waiting[index] = true;
+    }
+
+    fn takeSteps(disk: *ServedDisk, text: []const u8) []const u8 {
+        const list = StepList.parse(text) catch return "not steps";
+        disk.report.setSteps(&list);
+        return control.done;
+    }
+
+    fn watchCache(disk: *ServedDisk, path: []const u8) []const u8 {
+        var buffer: [control.message_size_max]u8 = undefined;
+        const terminated = std.mem.printSentinel(&buffer, "{s}", .{path}, 0) catch unreachable;
+        return if (disk.report.watch(terminated)) control.done else "there is no such folder";
     }
 
     fn status(disk: *const ServedDisk, buffer: *[control.message_size_max]u8) []const u8 {
@@ -136,6 +194,10 @@ pub const ServedDisk = struct {
             .missingFragments = s.missing_fragments,
             .resumptions = s.resumptions,
             .ignored = s.ignored,
+            .writeCache = if (disk.report.level.size_bytes == 0) null else .{
+                .usedBytes = disk.report.level.used_bytes,
+                .sizeBytes = disk.report.level.size_bytes,
+            },
         }, .{}, &writer) catch return "the status does not fit";
         return writer.buffered();
     }

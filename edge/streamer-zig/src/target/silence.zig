@@ -1,28 +1,52 @@
-//! Tells the console when the edge does not answer, and opens the socket anew, with whatever address the device has then.
+//! Tells the console when the edge does not answer, and opens the socket anew, with whatever address
+//! the device has then.
 
 const std = @import("std");
 const core = @import("core");
 const say = @import("console.zig").say;
 const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
 
-/// Silence after which the console says so, and how often again.
-pub const line_us = 10 * std.time.us_per_s;
+/// Silence after which the console says so. One hello and its repetitions may be lost before.
+const first_line_us = 3 * std.time.us_per_s;
+/// How often it says so again.
+const line_interval_us = 30 * std.time.us_per_s;
+const reopen_interval_us = 10 * std.time.us_per_s;
+/// How long a caller may wait between two looks.
+pub const look_interval_us = 1 * std.time.us_per_s;
 
 pub const Silence = struct {
-    /// When something came, or silence was last spoken of; 0 before the first look.
+    /// When something came; 0 before the first look.
     since_us: u64 = 0,
+    line_at_us: u64 = 0,
+    reopen_at_us: u64 = 0,
 
     pub fn heard(silence: *Silence, now_us: u64) void {
-        silence.since_us = now_us;
+        silence.* = .{
+            .since_us = now_us,
+            .line_at_us = now_us + first_line_us,
+            .reopen_at_us = now_us + reopen_interval_us,
+        };
     }
 
-    /// An established client says hello again by itself after as long a silence; one that has nothing to ask hears nothing.
-    pub fn watch(silence: *Silence, client: *const core.StreamClient, edge: *EdgeSocket, now_us: u64) void {
-        if (silence.since_us == 0) silence.since_us = now_us;
+    /// An established client says hello again by itself after a long silence; one that has nothing
+    /// to ask hears nothing.
+    pub fn watch(
+        silence: *Silence,
+        client: *const core.StreamClient,
+        edge: *EdgeSocket,
+        now_us: u64,
+    ) void {
+        if (silence.since_us == 0) silence.heard(now_us);
         if (client.state != .greeting) return;
-        if (now_us -| silence.since_us < line_us) return;
-        silence.since_us = now_us;
-        say("the edge {f} does not answer; still asking", .{edge.edge});
-        edge.open();
+        if (now_us >= silence.line_at_us) {
+            silence.line_at_us = now_us + line_interval_us;
+            say("the edge {f} has not answered for {d} s; still asking", .{
+                edge.edge, (now_us - silence.since_us) / std.time.us_per_s,
+            });
+        }
+        if (now_us >= silence.reopen_at_us) {
+            silence.reopen_at_us = now_us + reopen_interval_us;
+            edge.open();
+        }
     }
 };

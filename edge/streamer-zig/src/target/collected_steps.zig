@@ -1,0 +1,95 @@
+//! Gathers the steps of this machine's start from where they stand: firmware, kernel and initramfs
+//! at once, systemd's when it is done. It runs in a process of its own that may wait for the disk,
+//! never in the one that serves it.
+
+const std = @import("std");
+const linux = std.os.linux;
+const sys = @import("host").sys;
+const sys_time = @import("sys_time.zig");
+const readFile = @import("small_file.zig").read;
+const firmware_table = @import("timings/firmware_table.zig");
+const initramfs_steps = @import("timings/initramfs_steps.zig");
+const systemd_times = @import("timings/systemd_times.zig");
+const StepList = @import("timings/step_list.zig").StepList;
+const outputOf = @import("program_output.zig").outputOf;
+
+const written_by_init = "/run/bootfarm/steps";
+const fpdt_folder = "/sys/firmware/acpi/fpdt/boot/";
+const fpdt_table = "/sys/firmware/acpi/tables/FPDT";
+const systemctl_paths = [_][*:0]const u8{ "/usr/bin/systemctl", "/bin/systemctl" };
+const systemctl_limit_us = 20 * std.time.us_per_s;
+/// systemd is asked whether it is done every second, for as long as a start may sensibly take.
+const finish_looks_max = 600;
+const look_interval: linux.timespec = .{ .sec = 1, .nsec = 0 };
+
+/// Room for what `systemctl show` prints of 2000 units; what is beyond is not looked at.
+var output_buffer: [256 << 10]u8 = undefined;
+
+/// What is known when the system reports that it is up: `system` until now, for any kind of init.
+pub fn collectUntilReady(list: *StepList) void {
+    const hand_over_us = collectBeforeSystem(list);
+    const now_us = sys_time.uptimeUs();
+    if (hand_over_us != 0) list.add(.init(.system, "until ready", @intCast(hand_over_us), now_us -| hand_over_us));
+    list.sort();
+}
+
+/// Waits until systemd is done with its start. False where there is no systemd, or it is not done
+/// in any sensible time.
+pub fn collectWithSystemd(list: *StepList) bool {
+    const times = waitForFinish() orelse return false;
+    const hand_over_us = collectBeforeSystem(list);
+    systemd_times.addManagerSteps(list, times, hand_over_us);
+    const arguments = [_:null]?[*:0]const u8{ "systemctl", "show", "--all", "*.service", "*.mount", "-p", systemd_times.unit_properties };
+    const text = outputOf(&systemctl_paths, &arguments, &output_buffer, systemctl_limit_us) orelse "";
+    const slowest: systemd_times.SlowestUnits = .parse(text, times.finish_us);
+    slowest.addSteps(list);
+    list.sort();
+    return true;
+}
+
+fn waitForFinish() ?systemd_times.ManagerTimes {
+    const arguments = [_:null]?[*:0]const u8{ "systemctl", "show", "-p", systemd_times.manager_properties };
+    for (0..finish_looks_max) |_| {
+        const text = outputOf(&systemctl_paths, &arguments, &output_buffer, systemctl_limit_us) orelse return null;
+        const times: systemd_times.ManagerTimes = .parse(text);
+        if (times.userspace_us == 0) return null;
+        if (times.finish_us != 0) return times;
+        _ = linux.nanosleep(&look_interval, null);
+    }
+    return null;
+}
+
+/// Returns when the initramfs handed over to the system, µs since the kernel's start; 0 when it is
+/// not known.
+fn collectBeforeSystem(list: *StepList) u64 {
+    if (firmwareTimes()) |times| firmware_table.addSteps(list, times);
+    var buffer: [1024]u8 = undefined;
+    return initramfs_steps.addSteps(list, readFile(written_by_init, &buffer));
+}
+
+/// Linux 5.12 and later may show the table as files of numbers; else it is looked for in memory,
+/// which many kernels forbid.
+fn firmwareTimes() ?firmware_table.BootTimes {
+    const shown: firmware_table.BootTimes = .{
+        .loader_load_ns = numberIn(fpdt_folder ++ "bootloader_load_ns"),
+        .loader_launch_ns = numberIn(fpdt_folder ++ "bootloader_launch_ns"),
+        .exit_begin_ns = numberIn(fpdt_folder ++ "exitbootservice_start_ns"),
+        .exit_end_ns = numberIn(fpdt_folder ++ "exitbootservice_end_ns"),
+    };
+    if (shown.exit_end_ns != 0) return shown;
+    var fpdt: [512]u8 = undefined;
+    const address = firmware_table.performanceTableAddress(readFile(fpdt_table, &fpdt)) orelse return null;
+    if (address > std.math.maxInt(i64)) return null;
+    const fd: i32 = @intCast(sys.check(linux.open("/dev/mem", .{ .CLOEXEC = true }, 0)) catch return null);
+    defer sys.close(fd);
+    var table: [firmware_table.performance_table_size_max]u8 = undefined;
+    const size = sys.readAt(fd, &table, address) catch return null;
+    return firmware_table.parsePerformanceTable(table[0..size]);
+}
+
+/// 0 where there is none.
+fn numberIn(path: [*:0]const u8) u64 {
+    var buffer: [32]u8 = undefined;
+    const text = std.mem.trimEnd(u8, readFile(path, &buffer), "\n");
+    return std.fmt.parseInt(u64, text, 10) catch 0;
+}

@@ -1,0 +1,96 @@
+//! What this machine says of itself while it runs: the steps of its start, how full its write cache
+//! is, and when that has to be said. The rhythm is ours (packages/proto/STREAM.md, REPORT); it is
+//! also how orders reach this machine.
+
+const std = @import("std");
+const core = @import("core");
+const stream = @import("wire").stream;
+const say = @import("console.zig").say;
+const sys_time = @import("sys_time.zig");
+const write_cache = @import("write_cache.zig");
+const StepList = @import("timings/step_list.zig").StepList;
+
+/// How often the write cache is looked at.
+const look_interval_us = 1 * std.time.us_per_s;
+/// How often the edge is told, also when nothing is new.
+const report_interval_us = 5 * std.time.us_per_s;
+
+pub const GuestReport = struct {
+    cache: ?write_cache.WriteCache = null,
+    level: write_cache.Level = .{ .used_bytes = 0, .size_bytes = 0 },
+    warnings: write_cache.Warnings = .{},
+    steps: stream.StepList = .empty,
+    look_at_us: u64 = 0,
+    report_at_us: u64 = 0,
+    /// The machine has said how its start went.
+    has_outcome: bool = false,
+
+    /// Looks and says what is due.
+    pub fn tend(report: *GuestReport, client: *core.StreamClient, now_us: u64) void {
+        if (now_us >= report.look_at_us) {
+            report.look_at_us = now_us + look_interval_us;
+            report.look(client, now_us);
+        }
+        if (now_us < report.report_at_us) return;
+        report.report_at_us = now_us + report_interval_us;
+        const has_cache = report.level.size_bytes > 0;
+        client.report(now_us, .{
+            .uptime_us = sys_time.uptimeUs(),
+            .write_cache = if (has_cache) .{
+                .used = report.level.used_bytes,
+                .size = report.level.size_bytes,
+            } else null,
+            .steps = report.steps.view(),
+        });
+    }
+
+    pub fn deadline(report: *const GuestReport) u64 {
+        return @min(report.look_at_us, report.report_at_us);
+    }
+
+    /// `path` is on the file system that holds the write cache; false when it cannot be watched.
+    pub fn watch(report: *GuestReport, path: [*:0]const u8) bool {
+        const cache = write_cache.WriteCache.open(path) orelse return false;
+        if (report.cache) |before| before.close();
+        report.cache = cache;
+        report.look_at_us = 0;
+        return cache.level() != null;
+    }
+
+    /// The newest steps replace the ones before.
+    pub fn setSteps(report: *GuestReport, list: *const StepList) void {
+        report.steps = .empty;
+        for (list.slice()) |*step| report.steps.append(.{
+            .group = std.enums.fromInt(stream.StepGroup, @backingInt(step.group)).?,
+            .name = step.name(),
+            .start_us = step.start_us,
+            .duration_us = step.duration_us,
+        }) catch break; // Steps with very long names do not all fit one packet.
+        report.report_at_us = 0;
+    }
+
+    fn look(report: *GuestReport, client: *core.StreamClient, now_us: u64) void {
+        const cache = report.cache orelse return;
+        report.level = cache.level() orelse return;
+        const mark = report.warnings.next(report.level) orelse return;
+        report.report_at_us = 0;
+        const used_mib = report.level.used_bytes >> 20;
+        const size_mib = report.level.size_bytes >> 20;
+        if (mark < 100) {
+            say("write cache in RAM is {d} % full ({d} of {d} MiB); at 100 % writes fail", .{
+                report.level.percent(), used_mib, size_mib,
+            });
+            return;
+        }
+        say("write cache in RAM is full ({d} MiB): writes fail; give it more with " ++
+            "bootfarm.overlay=, or write less", .{size_mib});
+        if (report.has_outcome) return;
+        report.has_outcome = true;
+        var buffer: [64]u8 = undefined;
+        client.reportReady(now_us, .failed, sys_time.uptimeUs(), .{
+            .code = "cache_full",
+            .sentence = std.mem.print(&buffer, "write cache in RAM is full ({d} MiB)", .{size_mib}) catch
+                unreachable, // A number of MiB has at most 14 digits.
+        });
+    }
+};

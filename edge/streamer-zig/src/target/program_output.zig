@@ -1,0 +1,82 @@
+//! Runs a program of the system and takes what it prints, within a time and a size.
+
+const std = @import("std");
+const linux = std.os.linux;
+const sys = @import("host").sys;
+const sys_time = @import("sys_time.zig");
+
+const environment = [_:null]?[*:0]const u8{ "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C" };
+/// Exit code of a child that found no program.
+const not_found = 127;
+
+/// What the first program of `paths` that there is prints, cut to `buffer`; one that takes longer
+/// than `limit_us` is ended. Null when it cannot be run. `arguments` begin with the program's name.
+pub fn outputOf(
+    paths: []const [*:0]const u8,
+    arguments: [*:null]const ?[*:0]const u8,
+    buffer: []u8,
+    limit_us: u64,
+) ?[]const u8 {
+    var pipe: [2]i32 = undefined;
+    _ = sys.check(linux.pipe2(&pipe, .{ .CLOEXEC = true })) catch return null;
+    const pid: i32 = @bitCast(@as(u32, @truncate(sys.check(linux.fork()) catch {
+        sys.close(pipe[0]);
+        sys.close(pipe[1]);
+        return null;
+    })));
+    if (pid == 0) runInChild(paths, arguments, pipe[1]);
+    sys.close(pipe[1]);
+    const size = readUntilEnd(pipe[0], buffer, sys.monotonicUs() + limit_us);
+    // A program that still prints is ended by this or by the signal.
+    sys.close(pipe[0]);
+    _ = linux.kill(pid, .KILL);
+    var status: i32 = 0;
+    while (linux.errno(linux.waitpid(pid, &status, 0)) == .INTR) {}
+    const word: u32 = @bitCast(status);
+    const found = !linux.W.IFEXITED(word) or linux.W.EXITSTATUS(word) != not_found;
+    return if (found) buffer[0..size] else null;
+}
+
+fn readUntilEnd(fd: i32, buffer: []u8, deadline_us: u64) usize {
+    var filled: usize = 0;
+    while (filled < buffer.len) {
+        const left_us = deadline_us -| sys.monotonicUs();
+        if (left_us == 0) break;
+        var polled = [_]linux.pollfd{.{ .fd = fd, .events = linux.POLL.IN, .revents = 0 }};
+        var timeout = sys_time.timespecOf(left_us);
+        if (linux.ppoll(&polled, polled.len, &timeout, null) != 1) continue;
+        const rest = buffer[filled..];
+        const size = sys.check(linux.read(fd, rest.ptr, rest.len)) catch break;
+        if (size == 0) break;
+        filled += size;
+    }
+    return filled;
+}
+
+fn runInChild(paths: []const [*:0]const u8, arguments: [*:null]const ?[*:0]const u8, output: i32) noreturn {
+    if (sys.check(linux.open("/dev/null", .{ .ACCMODE = .RDWR }, 0))) |nothing| {
+        _ = linux.dup2(@intCast(nothing), 0);
+        _ = linux.dup2(@intCast(nothing), 2);
+    } else |_| {}
+    _ = linux.dup2(output, 1);
+    for (paths) |path| _ = linux.execve(path, arguments, &environment);
+    linux.exit_group(not_found);
+}
+
+const testing = std.testing;
+
+test "a program's output is taken, cut to the room there is" {
+    var buffer: [8]u8 = undefined;
+    const arguments = [_:null]?[*:0]const u8{ "sh", "-c", "echo 123; echo 456789" };
+    const second = std.time.us_per_s;
+    try testing.expectEqualStrings("123\n4567", outputOf(&.{ "/nowhere", "/bin/sh" }, &arguments, &buffer, 30 * second).?);
+}
+
+test "a program that does not end is ended, and one that is not there is told from one that says nothing" {
+    var buffer: [8]u8 = undefined;
+    const endless = [_:null]?[*:0]const u8{ "sh", "-c", "echo 1; while :; do :; done" };
+    _ = outputOf(&.{"/bin/sh"}, &endless, &buffer, 50 * std.time.us_per_ms).?;
+    const silent = [_:null]?[*:0]const u8{ "sh", "-c", "exit 1" };
+    try testing.expectEqualStrings("", outputOf(&.{"/bin/sh"}, &silent, &buffer, 30 * std.time.us_per_s).?);
+    try testing.expectEqual(null, outputOf(&.{"/nowhere"}, &silent, &buffer, 30 * std.time.us_per_s));
+}

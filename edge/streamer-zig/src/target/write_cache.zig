@@ -1,0 +1,119 @@
+//! How full the write cache is: the tmpfs in the device's RAM that takes what the system writes
+//! above its read-only disk. Looking at it never waits for the disk, since all of it is memory.
+
+const std = @import("std");
+const linux = std.os.linux;
+const sys = @import("host").sys;
+
+/// Percent of its size at which the console and the edge are told.
+pub const marks = [_]u8{ 80, 95, 100 };
+/// So far below a mark it must fall before it counts again.
+const hysteresis_percent = 10;
+
+pub const Level = struct {
+    used_bytes: u64,
+    size_bytes: u64,
+
+    /// 100 only when nothing is left.
+    pub fn percent(level: Level) u8 {
+        if (level.size_bytes == 0) return 0;
+        if (level.used_bytes >= level.size_bytes) return 100;
+        return @intCast(@min(@as(u128, level.used_bytes) * 100 / level.size_bytes, 99));
+    }
+};
+
+/// Which marks were reached and not left since.
+pub const Warnings = struct {
+    reached: [marks.len]bool = @splat(false),
+
+    /// The highest mark that is newly reached, if any.
+    pub fn next(warnings: *Warnings, level: Level) ?u8 {
+        const percent = level.percent();
+        var newest: ?u8 = null;
+        for (marks, &warnings.reached) |mark, *reached| {
+            if (percent >= mark and !reached.*) newest = mark;
+            if (percent >= mark) reached.* = true;
+            if (percent + hysteresis_percent <= mark) reached.* = false;
+        }
+        return newest;
+    }
+};
+
+/// A file system to look at, by a descriptor that stays good when its place in the tree is gone.
+pub const WriteCache = struct {
+    fd: i32,
+
+    /// Null when there is nothing at `path`.
+    pub fn open(path: [*:0]const u8) ?WriteCache {
+        const flags: linux.O = .{ .PATH = true, .DIRECTORY = true, .CLOEXEC = true };
+        return .{ .fd = @intCast(sys.check(linux.open(path, flags, 0)) catch return null) };
+    }
+
+    pub fn close(cache: WriteCache) void {
+        sys.close(cache.fd);
+    }
+
+    pub fn level(cache: WriteCache) ?Level {
+        var status: FileSystemStatus = undefined;
+        _ = sys.check(linux.syscall2(.fstatfs, @bitCast(@as(isize, cache.fd)), @intFromPtr(&status))) catch return null;
+        const block_size: u64 = @intCast(@max(status.block_size, 0));
+        return .{
+            .used_bytes = (status.blocks -| status.blocks_free) *| block_size,
+            .size_bytes = status.blocks *| block_size,
+        };
+    }
+};
+
+/// struct statfs of 64-bit Linux.
+const FileSystemStatus = extern struct {
+    type: i64,
+    block_size: i64,
+    blocks: u64,
+    blocks_free: u64,
+    blocks_available: u64,
+    files: u64,
+    files_free: u64,
+    id: [2]i32,
+    name_size_max: i64,
+    fragment_size: i64,
+    flags: i64,
+    spare: [4]i64,
+
+    comptime {
+        std.debug.assert(@sizeOf(FileSystemStatus) == 120);
+    }
+};
+
+const testing = std.testing;
+
+fn levelOf(percent: u64) Level {
+    return .{ .used_bytes = percent << 20, .size_bytes = 100 << 20 };
+}
+
+test "each mark is told once, and again only after the fill has fallen well below it" {
+    var warnings: Warnings = .{};
+    const course = [_]struct { u64, ?u8 }{
+        .{ 79, null }, .{ 80, 80 },    .{ 81, null }, .{ 79, null }, .{ 80, null }, .{ 95, 95 }, .{ 100, 100 },
+        .{ 96, null }, .{ 100, null }, .{ 90, null }, .{ 100, 100 }, .{ 85, null }, .{ 96, 95 }, .{ 70, null },
+        .{ 80, 80 },   .{ 0, null },   .{ 100, 100 }, .{ 99, null },
+    };
+    for (course) |step| try testing.expectEqual(step[1], warnings.next(levelOf(step[0])));
+}
+
+test "full is only what has no byte left" {
+    const size = 1 << 40;
+    try testing.expectEqual(99, (Level{ .used_bytes = size - 1, .size_bytes = size }).percent());
+    try testing.expectEqual(100, (Level{ .used_bytes = size, .size_bytes = size }).percent());
+    try testing.expectEqual(0, (Level{ .used_bytes = 0, .size_bytes = 0 }).percent());
+    const most = std.math.maxInt(u64);
+    try testing.expectEqual(99, (Level{ .used_bytes = most - 1, .size_bytes = most }).percent());
+}
+
+test "a file system says how full it is" {
+    const cache = WriteCache.open("/dev/shm") orelse return error.SkipZigTest;
+    defer cache.close();
+    const level = cache.level().?;
+    try testing.expect(level.size_bytes > 0);
+    try testing.expect(level.used_bytes <= level.size_bytes);
+    try testing.expectEqual(null, WriteCache.open("/nowhere"));
+}
