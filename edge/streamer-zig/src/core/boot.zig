@@ -4,7 +4,9 @@
 
 const std = @import("std");
 const base = @import("base");
+const stream = @import("wire").stream;
 const boot_phase = @import("boot_phase.zig");
+const Guest = @import("boot_guest.zig");
 const assert = std.debug.assert;
 
 const Phase = boot_phase.Phase;
@@ -70,7 +72,10 @@ pub const Event = union(enum) {
     /// A READ request; `attempt` above 0 is a repeated one that misses fragments.
     stream_read: struct { size: u64, attempt: u16, missing_fragments: u32 },
     stream_traffic: Traffic,
-    ready: struct { uptime_us: u64 },
+    /// By the stream, or by HTTP: there also of a machine that opens no stream.
+    ready: enum { stream, http },
+    /// Taken after the boot is over, too.
+    guest: stream.Report,
     /// Ends the boot at once.
     failed: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
     /// The store could not read what the device asked for; the device asks again.
@@ -111,6 +116,8 @@ pub const Facts = struct {
     mtu: ?u16 = null,
 };
 
+pub const News = packed struct(u8) { outcome: bool = false, steps: bool = false, _: u6 = 0 };
+
 pub const Boot = struct {
     identity: Identity,
     assignment: Assignment,
@@ -122,6 +129,8 @@ pub const Boot = struct {
     revision: u64 = 0,
     /// A phase began or ended since the last report.
     changed: bool = true,
+    /// What is new to somebody who watches, since the last report.
+    news: News = .{},
     /// Something was counted since the boot was last written to the journal.
     touched: bool = true,
     phases: [Phase.count]?PhaseRecord = @splat(null),
@@ -135,6 +144,7 @@ pub const Boot = struct {
     last_us: u64 = 0,
     reconnects: u64 = 0,
     stream_was_open: bool = false,
+    guest: ?Guest = null,
     /// Whoever said the first valid hello with this boot's token; the token is worth nothing to
     /// others.
     token_nonce: ?[16]u8 = null,
@@ -198,6 +208,7 @@ pub const Boot = struct {
 
     /// The one place where a boot changes. Late events of a boot that is over are ignored.
     pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
+        if (event == .guest) boot.takeGuest(at_us, event.guest);
         if (boot.isOver()) return;
         // The clock may have been restarted under a boot taken from the journal; time never runs
         // backwards in a boot.
@@ -228,7 +239,8 @@ pub const Boot = struct {
                 now_us,
                 traffic,
             ),
-            .ready => boot.becomeReady(now_us),
+            .ready => |by| boot.becomeReady(now_us, by == .http),
+            .guest => boot.touchCurrent(now_us),
             .failed => |failed| boot.finish(now_us, .{ .failed = .{
                 .phase = boot.current() orelse .dhcp,
                 .cause = failed.cause,
@@ -241,6 +253,16 @@ pub const Boot = struct {
                 .text = suspected.text,
             },
         }
+    }
+
+    /// A device that has started again says nothing of an earlier boot.
+    fn takeGuest(boot: *Boot, at_us: u64, report: stream.Report) void {
+        if (boot.outcome) |outcome| if (outcome == .superseded) return;
+        const news = Guest.take(&boot.guest, at_us -| boot.started_us, report);
+        if (news == .nothing) return;
+        if (news == .steps) boot.news.steps = true;
+        boot.changed = true;
+        boot.touched = true;
     }
 
     fn storeError(boot: *Boot, now_us: u64) void {
@@ -416,6 +438,11 @@ pub const Boot = struct {
             return;
         }
         boot.stream_was_open = true;
+        boot.endBreather(now_us);
+    }
+
+    /// The operating system shows itself for the first time.
+    fn endBreather(boot: *Boot, now_us: u64) void {
         boot.end(.firmware, now_us);
         boot.endDhcp();
         boot.endAtLast(.nbp);
@@ -446,9 +473,9 @@ pub const Boot = struct {
         boot.count(phase, now_us, .{});
     }
 
-    fn becomeReady(boot: *Boot, now_us: u64) void {
-        if (!boot.stream_was_open) return;
-        boot.begin(.stage2, now_us, .observed);
+    fn becomeReady(boot: *Boot, now_us: u64, by_http: bool) void {
+        if (!boot.stream_was_open and !by_http) return;
+        if (boot.stream_was_open) boot.begin(.stage2, now_us, .observed) else boot.endBreather(now_us);
         boot.begin(.ready, now_us, .reported);
         boot.finish(now_us, .ready);
     }
@@ -468,6 +495,7 @@ pub const Boot = struct {
             found.end_us = @max(ended_us, found.start_us);
         }
         boot.outcome = outcome;
+        boot.news.outcome = true;
         boot.changed = true;
         boot.touched = true;
     }

@@ -1,11 +1,12 @@
 //! A boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in src/uplink.ts), at
-//! most 2 KiB. What does not fit is left out in this order: shortest gaps, size histograms,
-//! device-chosen text, earliest phases.
+//! most 4 KiB. What does not fit is left out in this order: the device's shortest units down to 12 steps in
+//! all, shortest gaps, size histograms, device-chosen text, the device's other steps, earliest phases.
 
 const std = @import("std");
 const base = @import("base");
 const boot_phase = @import("boot_phase.zig");
 const boot_module = @import("boot.zig");
+const guest_json = @import("boot_report_guest.zig");
 const assert = std.debug.assert;
 
 const Boot = boot_module.Boot;
@@ -13,10 +14,12 @@ const Phase = boot_phase.Phase;
 const PhaseRecord = boot_phase.PhaseRecord;
 const Stringify = std.json.Stringify;
 
-pub const size_max = 2048;
+pub const size_max = 4096;
+pub const SortedSteps = guest_json.SortedSteps;
 
-/// JSON numbers stay exact up to here.
-const number_max = (1 << 53) - 1;
+const number_max = guest_json.number_max;
+/// So many steps of a device are worth more than gaps and histograms.
+const steps_kept_long = 12;
 
 pub const Options = struct {
     revision: u64,
@@ -26,6 +29,7 @@ pub const Options = struct {
 
 /// How much is left out.
 const Cut = struct {
+    steps_kept: u8,
     gaps_kept: u32,
     read_sizes: bool = true,
     texts: bool = true,
@@ -34,16 +38,23 @@ const Cut = struct {
 
 /// Writes the boot's JSON object into `buffer` and returns it.
 pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []const u8 {
-    var cut: Cut = .{ .gaps_kept = boot_phase.gaps_max * Phase.count };
+    var cut: Cut = .{
+        .steps_kept = if (boot.guest) |*guest| guest.steps.count else 0,
+        .gaps_kept = boot_phase.gaps_max * Phase.count,
+    };
     while (true) {
         var writer: std.Io.Writer = .fixed(buffer);
         if (write(boot, options, cut, &writer)) |_| return writer.buffered() else |_| {}
-        if (cut.gaps_kept > 0) {
+        if (cut.steps_kept > steps_kept_long) {
+            cut.steps_kept -= 1;
+        } else if (cut.gaps_kept > 0) {
             cut.gaps_kept = @min(cut.gaps_kept, gapCount(boot)) -| 1;
         } else if (cut.read_sizes) {
             cut.read_sizes = false;
         } else if (cut.texts) {
             cut.texts = false;
+        } else if (cut.steps_kept > 0) {
+            cut.steps_kept -= 1;
         } else {
             // Without any phase an object is below 1 KiB, so the loop ends.
             assert(cut.first_phase < Phase.count);
@@ -82,6 +93,7 @@ fn write(
         try writePhase(&json, @fromBackingInt(@as(u8, @intCast(index))), record, cut, floor_us);
     }
     try json.endArray();
+    if (boot.guest) |*guest| try guest_json.write(&json, guest, cut.steps_kept);
     if (boot.outcome) |*outcome| try writeOutcome(&json, outcome, cut);
     try json.endObject();
 }
@@ -208,6 +220,7 @@ fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
 }
 
 const testing = std.testing;
+const stream = @import("wire").stream;
 
 fn testBoot() Boot {
     var boot: Boot = .init(.{
@@ -254,9 +267,10 @@ test "a report is the JSON of UPLINK.md" {
     );
 }
 
-test "a report with everything in it stays within 2 KiB and is JSON" {
+test "a report with everything in it stays within 4 KiB and is JSON" {
     var boot = testBoot();
     var full: PhaseRecord = .init(1, .observed);
+    var steps: stream.StepList = .empty;
     for (0..12) |index| full.touch((index + 1) * 1_000_000_000 + index);
     full.count(
         .{
@@ -271,6 +285,7 @@ test "a report with everything in it stays within 2 KiB and is JSON" {
     for (&boot.phases) |*place| place.* = full;
     boot.facts.user_class = .init(&@as([64]u8, @splat('"')));
     boot.facts.vendor_class = .init(&@as([64]u8, @splat('\\')));
+    boot.apply(1, .{ .guest = fullReport(&steps) });
     boot.outcome = .{
         .failed = .{
             .phase = .stage2,
@@ -282,7 +297,72 @@ test "a report with everything in it stays within 2 KiB and is JSON" {
     const text = encode(&boot, .{ .revision = 1 << 60 }, &buffer);
     const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});
     defer parsed.deinit();
-    try testing.expect(parsed.value.object.get("phases").?.array.items.len >= 5);
+    try testing.expectEqual(Phase.count, parsed.value.object.get("phases").?.array.items.len);
+    const guest = parsed.value.object.get("guest").?.object;
+    try testing.expect(guest.get("steps").?.array.items.len >= 8);
+    try testing.expectEqual(number_max, guest.get("writeCache").?.object.get("sizeBytes").?.integer);
+}
+
+/// As large as a device can make it.
+fn fullReport(steps: *stream.StepList) stream.Report {
+    while (true) steps.append(.{
+        .group = .initramfs,
+        .name = &@as([32]u8, @splat('"')),
+        .start_us = std.math.minInt(i64),
+        .duration_us = std.math.maxInt(u64),
+    }) catch break;
+    return .{
+        .uptime_us = std.math.maxInt(u64),
+        .order_id = @splat(0xab),
+        .write_cache_used = std.math.maxInt(u64),
+        .write_cache_size = std.math.maxInt(u64),
+        .steps = steps.view(),
+    };
+}
+
+test "what a device says of itself is in the report, in order of begin" {
+    var boot = testBoot();
+    var steps: stream.StepList = .empty;
+    try steps.append(.{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = 812_000 });
+    try steps.append(.{ .group = .firmware, .name = "POST", .start_us = -8_000_000, .duration_us = 6_000_000 });
+    boot.apply(5_000_000, .{ .guest = .{
+        .uptime_us = 1_500_000,
+        .write_cache_used = 1 << 20,
+        .write_cache_size = 1 << 30,
+        .steps = steps.view(),
+    } });
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.endsWith(u8, text, "\"phases\":[],\"guest\":{\"kernelStartUs\":3500000,\"steps\":[" ++
+        "{\"group\":\"firmware\",\"name\":\"POST\",\"startUs\":-8000000,\"durationUs\":6000000}," ++
+        "{\"group\":\"kernel\",\"name\":\"kernel\",\"startUs\":0,\"durationUs\":812000}]," ++
+        "\"writeCache\":{\"usedBytes\":1048576,\"sizeBytes\":1073741824,\"atUs\":5000000}}}"));
+}
+
+test "a device with many units keeps its own steps and its slowest units when not all fit" {
+    var boot = testBoot();
+    for (&boot.phases, 0..) |*place, index| {
+        place.* = .init(index, .observed);
+        place.*.?.end_us = 9_000_000;
+        place.*.?.traffic = .{ .bytes_in = 1 << 40, .bytes_out = 1 << 40, .packets_in = 1 << 40, .packets_out = 1 << 40 };
+    }
+    var steps: stream.StepList = .empty;
+    for (0..stream.steps_max) |index| try steps.append(.{
+        .group = if (index < 4) .kernel else .unit,
+        .name = "a-unit-of-some.service",
+        .start_us = @intCast(index * 1_000_000),
+        .duration_us = if (index < 4) 1 else index * 1000,
+    });
+    boot.apply(1, .{ .guest = .{ .uptime_us = 1, .steps = steps.view() } });
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});
+    defer parsed.deinit();
+    const kept = parsed.value.object.get("guest").?.object.get("steps").?.array.items;
+    try testing.expect(kept.len >= steps_kept_long and kept.len < stream.steps_max);
+    for (kept[0..4]) |step| try testing.expectEqualStrings("kernel", step.object.get("group").?.string);
+    const dropped = stream.steps_max - kept.len;
+    try testing.expectEqual(@as(i64, @intCast(4 + dropped)) * 1000, kept[4].object.get("durationUs").?.integer);
 }
 
 test "the longest gaps survive when not all fit" {

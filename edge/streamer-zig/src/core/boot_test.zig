@@ -77,7 +77,7 @@ test "a whole boot has each phase with its own begin and end" {
     downloadNbp(&boot);
     loadSystem(&boot);
     streamSystem(&boot);
-    at(&boot, 2000, .{ .ready = .{ .uptime_us = 1 } });
+    at(&boot, 2000, .{ .ready = .stream });
     try expectPhase(&boot, .dhcp, 0, 1);
     try expectPhase(&boot, .nbp, 10, 10);
     try expectPhase(&boot, .loader, 20, 45);
@@ -124,7 +124,7 @@ test "a repeated or delayed DISCOVER of a known transaction starts no new boot" 
     downloadNbp(&boot);
     loadSystem(&boot);
     streamSystem(&boot);
-    at(&boot, 2000, .{ .ready = .{ .uptime_us = 1 } });
+    at(&boot, 2000, .{ .ready = .stream });
     try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.rom, 1)));
     try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.ipxe, 2)));
 }
@@ -202,7 +202,7 @@ test "a store that hiccups delays a boot, and one that goes on refusing fails it
     at(&recovers, 11, .{ .stream_read = .{ .size = 512, .attempt = 0, .missing_fragments = 0 } });
     for (1..Boot.store_errors_max) |_| at(&recovers, 12, .store_error);
     var refuses = recovers;
-    at(&recovers, 13, .{ .ready = .{ .uptime_us = 1 } });
+    at(&recovers, 13, .{ .ready = .stream });
     try testing.expectEqual(.ready, std.meta.activeTag(recovers.outcome.?));
     at(&refuses, 13, .store_error);
     try testing.expectEqual(.store_read_error, refuses.outcome.?.failed.cause);

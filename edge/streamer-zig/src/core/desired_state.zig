@@ -12,6 +12,7 @@ pub const devices_max = 20_000;
 pub const vdisks_max = 256;
 pub const versions_max = 1024;
 pub const power_ons_max = 1024;
+pub const power_orders_max = 1024;
 pub const command_line_size_max = 1024;
 pub const schema = 1;
 
@@ -54,6 +55,15 @@ pub const Device = struct {
 
 pub const PowerOn = struct { id: base.Uuid, deviceId: base.Uuid, mac: base.Mac };
 
+pub const PowerOrderKind = enum { power_off, restart };
+
+pub const PowerOrder = struct {
+    id: base.Uuid,
+    deviceId: base.Uuid,
+    mac: base.Mac,
+    order: PowerOrderKind,
+};
+
 pub const DesiredState = struct {
     edgeId: base.Uuid,
     organizationId: base.Uuid,
@@ -65,6 +75,8 @@ pub const DesiredState = struct {
     vdisks: []const Vdisk,
     devices: []const Device,
     powerOns: []const PowerOn,
+    /// Of control planes that know them.
+    powerOrders: []const PowerOrder = &.{},
 
     pub fn pair(state: *const DesiredState) Pair {
         return .{ .incarnation = state.incarnation, .counter = state.counter };
@@ -162,6 +174,7 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     if (state.devices.len > devices_max) return error.TooLarge;
     if (state.vdisks.len > vdisks_max) return error.TooLarge;
     if (state.powerOns.len > power_ons_max) return error.TooLarge;
+    if (state.powerOrders.len > power_orders_max) return error.TooLarge;
     if (state.incarnation > number_max) return error.StateMalformed;
     if (state.counter > number_max) return error.StateMalformed;
     var version_count: usize = 0;

@@ -1,5 +1,5 @@
-//! Prints a boot that is over: a table of its phases, or one line of JSON with the fields of the
-//! report.
+//! Prints a boot that is over: a table of its phases and of the device's own steps, or one line of JSON
+//! with the fields of the report. Steps that come later are printed alone, or with the JSON once more.
 
 const std = @import("std");
 const base = @import("base");
@@ -15,8 +15,15 @@ pub fn writeJson(writer: *Writer, boot: *const Boot) Writer.Error!void {
     try writer.writeByte('\n');
 }
 
-pub fn writeTable(writer: *Writer, boot: *const Boot) Writer.Error!void {
+/// Enough for both.
+pub const size_max = 8192;
+
+pub fn writeTable(writer: *Writer, boot: *const Boot, part: enum { whole, steps }) Writer.Error!void {
     try writer.print("boot {f}  {f}", .{ boot.identity.id, boot.identity.mac });
+    if (part == .steps) {
+        try writer.writeByte('\n');
+        return writeSteps(writer, boot);
+    }
     if (boot.facts.ip) |ip| try writer.print("  {f}", .{ip});
     if (boot.isSimulated()) try writer.writeAll("  simulated");
     try writer.writeAll("  ");
@@ -40,6 +47,25 @@ pub fn writeTable(writer: *Writer, boot: *const Boot) Writer.Error!void {
             record.reads,
         });
     }
+    try writeSteps(writer, boot);
+}
+
+/// What the device measured itself. Begins are on the boot's clock, as those of the phases.
+fn writeSteps(writer: *Writer, boot: *const Boot) Writer.Error!void {
+    const guest = if (boot.guest) |*value| value else return;
+    if (guest.write_cache) |cache| try writer.print(
+        "  write cache in the device: {d} of {d} MiB used\n",
+        .{ cache.used >> 20, cache.size >> 20 },
+    );
+    const sorted: core.boot_report.SortedSteps = .init(guest);
+    if (sorted.count == 0) return;
+    try writer.writeAll("  device's step                                begin ms   length ms\n");
+    for (sorted.slice()) |step| try writer.print("  {s:<10} {s:<32} {d:>9.1} {d:>11.1}\n", .{
+        @tagName(step.group),
+        step.name,
+        @as(f64, @floatFromInt(guest.kernel_start_us +| step.start_us)) / 1000,
+        ms(step.duration_us),
+    });
 }
 
 fn writeOutcome(writer: *Writer, boot: *const Boot) Writer.Error!void {

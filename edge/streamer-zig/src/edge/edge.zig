@@ -30,6 +30,7 @@ pub const Edge = struct {
     state: ?*host.StateBox = null,
     power_ons: core.uplink.PowerOnLog = .{},
     power_on_file: ?host.PowerOnFile = null,
+    power_order_file: ?host.PowerOrderFile = null,
     leases_saved: u64 = 0,
     lease_buffer: host.lease_file.Buffer = undefined,
 
@@ -64,6 +65,16 @@ pub const Edge = struct {
         edge.boots.versions.closeUnused(&edge.boots.table, &box.state);
     }
 
+    /// After the boots are known: an order belongs to the boot that its device is in.
+    pub fn applyOrders(edge: *Edge) void {
+        const box = edge.state orelse return;
+        edge.boots.orders.update(box.state.powerOrders, &edge.boots.table, edge, keepOrder);
+    }
+
+    fn keepOrder(edge: *Edge, bound: core.PowerOrders.Bound) void {
+        if (edge.power_order_file) |*file| file.append(&edge.boots.orders, bound);
+    }
+
     fn announce(edge: *const Edge) void {
         const options = &edge.options;
         const ports = &options.ports;
@@ -87,6 +98,7 @@ pub const Edge = struct {
         const edge: *Edge = @ptrCast(@alignCast(context));
         const box = edge.link.?.takeState() orelse return;
         edge.applyState(box);
+        edge.applyOrders();
         for (box.state.powerOns) |power_on| {
             if (!edge.power_ons.add(power_on.id)) continue;
             if (edge.power_on_file) |*file| file.append(&edge.power_ons, power_on.id);
@@ -97,16 +109,16 @@ pub const Edge = struct {
     fn reported(context: *anyopaque, boot: *const core.boot.Boot) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.noteReport();
-        if (boot.isOver()) edge.print(boot);
+        if (boot.isOver() and (boot.news.outcome or boot.news.steps)) edge.print(boot);
     }
 
     fn print(edge: *Edge, boot: *const core.boot.Boot) void {
-        var buffer: [4096]u8 = undefined;
+        var buffer: [boot_printer.size_max]u8 = undefined;
         var writer: std.Io.Writer = .fixed(&buffer);
         const result = if (edge.options.json)
             boot_printer.writeJson(&writer, boot)
         else
-            boot_printer.writeTable(&writer, boot);
+            boot_printer.writeTable(&writer, boot, if (boot.news.outcome) .whole else .steps);
         result catch return;
         edge.terminal.out(writer.buffered());
     }

@@ -300,6 +300,8 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     try openStore(edge, complaint);
     edge.power_on_file = host.PowerOnFile.open(data.dir.handle, &edge.power_ons) catch
         return complaint.set("{s}/power-ons cannot be read or written.", .{path});
+    edge.power_order_file = host.PowerOrderFile.open(data.dir.handle, &edge.boots.orders) catch
+        return complaint.set("{s}/power-orders cannot be read or written.", .{path});
     const link = try edge.gpa.create(host.UplinkLink);
     link.* = .{
         .io = edge.init.io,
@@ -398,4 +400,5 @@ fn loadJournal(edge: *Edge, complaint: *Complaint) Error!void {
     journal.load(edge.gpa, &edge.boots.table, edge.started_us, host.sys.unixMs()) catch
         return complaint.set("{s}/boots.journal cannot be read.", .{edge.options.data.?});
     edge.boots.journal = journal;
+    edge.applyOrders();
 }

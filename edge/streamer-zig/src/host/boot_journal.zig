@@ -103,6 +103,7 @@ pub const BootJournal = struct {
             now_unix_ms,
         );
         boot.touched = false;
+        boot.news = .{};
         if (table.findById(boot.identity.id)) |ref| {
             table.replace(ref, boot);
             return;
@@ -197,6 +198,7 @@ test "boots survive a killed process with everything that was counted" {
     try journal.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
     try testing.expectEqual(2, table.count);
     boot.touched = false;
+    boot.news = .{};
     const loaded = table.get(table.findByHandle(boot.identity.handle).?).?;
     try testing.expectEqualDeep(boot, loaded.*);
 }

@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const stream = @import("wire").stream;
 const wire = @import("wire");
 const sys = @import("sys.zig");
 const BootJournal = @import("boot_journal.zig").BootJournal;
@@ -24,6 +25,8 @@ pub const Boots = struct {
     /// Null where nothing is kept on disk.
     log: ?*ReportLog = null,
     journal: ?*BootJournal = null,
+    /// What waits for running devices.
+    orders: core.PowerOrders = .{},
     listener: Listener,
     ignored: base.IgnoredCounters = .{},
 
@@ -32,7 +35,7 @@ pub const Boots = struct {
     /// Who wants to know.
     pub const Listener = struct {
         context: *anyopaque,
-        /// A report was written.
+        /// A report was written; `boot.news` says of what.
         reported: *const fn (context: *anyopaque, boot: *const Boot) void,
         /// A boot cannot begin since its version cannot be opened.
         version_problem: *const fn (context: *anyopaque, problem: version_table.Problem) void,
@@ -117,6 +120,15 @@ pub const Boots = struct {
     pub fn apply(boots: *Boots, ref: Ref, now_us: u64, event: core.boot.Event) void {
         boots.table.apply(ref, now_us, event);
         if (boots.table.get(ref)) |boot| boots.settle(boot);
+    }
+
+    /// What a running device says of itself; returns what waits for it.
+    pub fn takeReport(boots: *Boots, now_us: u64, said: *const core.StreamServer.DeviceReport) stream.ReportAck {
+        const ref = boots.table.findById(said.boot_id) orelse return .{};
+        var report = said.report;
+        if (!boots.orders.take(said.boot_id, .fromBytes(report.order_id))) report.order_id = @splat(0);
+        boots.apply(ref, now_us, .{ .guest = report });
+        return boots.orders.waitingFor(said.boot_id);
     }
 
     pub fn get(boots: *Boots, ref: Ref) ?*Boot {
@@ -237,6 +249,7 @@ pub const Boots = struct {
             );
         }
         boots.listener.reported(boots.listener.context, boot);
+        boot.news = .{};
     }
 };
 

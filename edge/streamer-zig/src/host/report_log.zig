@@ -5,6 +5,7 @@
 //! (packages/proto/UPLINK.md). One thread appends, one reads.
 
 const std = @import("std");
+const boot_report = @import("core").boot_report;
 const sys = @import("sys.zig");
 const record_file = @import("record_file.zig");
 const segments_module = @import("report_segments.zig");
@@ -54,7 +55,7 @@ pub const ReportLog = struct {
     /// A batch has at most 100 reports and 512 KiB (UPLINK.md).
     pub const batch_reports_max = 100;
     pub const batch_size_max = 512 * 1024;
-    const report_size_max = 2048 + 128;
+    const report_size_max = boot_report.size_max + 128;
 
     /// `dir` is the directory of the log alone and stays open while the log is; it must be
     /// iterable.
@@ -86,7 +87,7 @@ pub const ReportLog = struct {
 
     /// Writes a boot (the JSON of boot_report.encode) as the next report; false when it was lost.
     pub fn appendBoot(log: *ReportLog, boot_json: []const u8) bool {
-        assert(boot_json.len <= 2048);
+        assert(boot_json.len <= boot_report.size_max);
         var payload: [report_size_max]u8 = undefined;
         const text = std.mem.print(
             &payload,

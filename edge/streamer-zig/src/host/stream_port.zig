@@ -67,7 +67,10 @@ pub const StreamPort = struct {
                 port.becomeReady(ready, now_us);
                 socket.send(from, ready.reply);
             },
-            .report => |*report| socket.send(from, port.server.acknowledgeReport(report, .{}, &port.reply)),
+            .report => |*report| {
+                const ack = port.boots.takeReport(now_us, report);
+                socket.send(from, port.server.acknowledgeReport(report, ack, &port.reply));
+            },
         }
     }
 
@@ -207,7 +210,7 @@ pub const StreamPort = struct {
     fn becomeReady(port: *StreamPort, ready: *const StreamServer.ReadyReport, now_us: u64) void {
         const ref = port.boots.table.findById(ready.boot_id) orelse return;
         port.boots.apply(ref, now_us, switch (ready.outcome) {
-            .ready => .{ .ready = .{ .uptime_us = ready.uptime_us } },
+            .ready => .{ .ready = .stream },
             .failed => blk: {
                 const failure = core.boot_cause.failureOf(ready.code.slice(), ready.sentence.slice());
                 break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };

@@ -167,7 +167,7 @@ fn versionServed(port: *const EdgeStream, read: *const StreamServer.ReadRequest)
 fn becomeReady(port: *EdgeStream, now_us: u64, ready: *const StreamServer.ReadyReport) void {
     const ref = port.boots.table.findById(ready.boot_id) orelse return;
     port.boots.apply(ref, now_us, switch (ready.outcome) {
-        .ready => .{ .ready = .{ .uptime_us = ready.uptime_us } },
+        .ready => .{ .ready = .stream },
         .failed => blk: {
             const failure = core.boot_cause.failureOf(ready.code.slice(), ready.sentence.slice());
             break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };

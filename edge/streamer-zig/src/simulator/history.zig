@@ -210,7 +210,7 @@ fn tellSystem(teller: *Teller, fate: Fate) void {
         teller.tell(.{ .stream_traffic = .{ .bytes_in = 36, .bytes_out = size + fragments * 16, .packets_in = 1, .packets_out = fragments } });
     }
     switch (fate) {
-        .ready => teller.tell(.{ .ready = .{ .uptime_us = teller.now_us } }),
+        .ready => teller.tell(.{ .ready = .stream }),
         .superseded => teller.boot.supersede(teller.now_us),
         .silent => {
             teller.now_us += 1 + core.boot_phase.Phase.silenceLimitUs(.stage2).?;

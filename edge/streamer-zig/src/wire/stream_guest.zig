@@ -87,6 +87,17 @@ pub const StepList = struct {
         list.count = steps.count;
     }
 
+    /// Steps that were kept as the bytes of `Steps`.
+    pub fn fromBytes(bytes: []const u8) error{Malformed}!StepList {
+        var list: StepList = .empty;
+        var cursor: Cursor = .init(bytes);
+        while (cursor.remaining() > 0) {
+            const step = parseStep(&cursor) catch return error.Malformed;
+            list.append(step) catch return error.Malformed;
+        }
+        return list;
+    }
+
     pub fn view(list: *const StepList) Steps {
         return .{ .bytes = list.buffer[0..list.size], .count = list.count };
     }
