@@ -32,6 +32,16 @@ pub fn failureOf(code: []const u8, sentence: []const u8) Failure {
     return .{ .cause = .guest_reported_failure, .text = joined(code, sentence) };
 }
 
+/// The body of `POST failed`: a code, a space and a sentence; null where it does not begin with a code. White space at the end
+/// belongs to whatever sent it.
+pub fn failureOfBody(body: []const u8) ?Failure {
+    const text = std.mem.trimEnd(u8, body, " \t\r\n");
+    const code, const sentence = std.mem.cutScalar(u8, text, ' ') orelse .{ text, "" };
+    if (code.len == 0 or code.len > code_size_max) return null;
+    for (code) |byte| if (!std.ascii.isPrint(byte)) return null;
+    return failureOf(code, std.mem.trimStart(u8, sentence, " "));
+}
+
 fn joined(code: []const u8, sentence: []const u8) base.UntrustedText {
     if (code.len == 0) return .init(sentence);
     if (sentence.len == 0) return .init(code);
@@ -51,6 +61,15 @@ test "a device's word becomes the boot's cause, and its sentence the text" {
         try testing.expectEqualStrings("6.1 is not 6.2", failure.text.slice());
         try testing.expect(word.code.len <= code_size_max);
     }
+}
+
+test "a body is a code, a space and a sentence" {
+    const failure = failureOfBody("no_root  nothing on /dev/nbd0\r\n").?;
+    try testing.expectEqual(.root_not_found, failure.cause);
+    try testing.expectEqualStrings("nothing on /dev/nbd0", failure.text.slice());
+    try testing.expectEqual(.kernel_without_nbd, failureOfBody("no_nbd").?.cause);
+    for ([_][]const u8{ "", "\n", " no_root", "thirteen_long x", "a\x00b c" }) |body|
+        try testing.expectEqual(null, failureOfBody(body));
 }
 
 test "a word that nobody knows is a failure that the device reported, and stays in its text" {

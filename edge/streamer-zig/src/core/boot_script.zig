@@ -50,6 +50,8 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     try writer.writeAll(
         "bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token}",
     );
+    // For an initramfs that cannot open a stream, and for systems without our client.
+    try writer.print(" bootfarm.report=http://{f}/b/{x:0>16}", .{ options.http, id.handle });
     if (options.has_initrd) {
         try writer.writeAll(" initrd=initrd\n");
         try writer.print(
@@ -121,7 +123,7 @@ test "a script with a kernel hands boot id and token to the kernel" {
         \\set bootfarm_edge 10.0.0.1:6910
         \\set bootfarm_boot 01010101-0101-4101-8101-010101010101
         \\set bootfarm_token 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
-        \\kernel http://10.0.0.1:6980/b/00000000000000ab/kernel quiet bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token} initrd=initrd
+        \\kernel http://10.0.0.1:6980/b/00000000000000ab/kernel quiet bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token} bootfarm.report=http://10.0.0.1:6980/b/00000000000000ab initrd=initrd
         \\initrd --name initrd http://10.0.0.1:6980/b/00000000000000ab/initrd
         \\boot
         \\
@@ -162,9 +164,18 @@ test "a refusal says why, waits and starts again, whatever a file's name is" {
     try testing.expect(writeRefusal(&long, &buffer).len < 2 * refusal_size_max);
 }
 
-test "the longest command line fits" {
+test "the longest command line fits, with ours behind it also the kernel's own limit" {
     var options = test_options;
+    options.http = .{ .ip = .init(255, 255, 255, 255), .port = 65535 };
+    options.stream = options.http;
     options.command_line = &@as([desired_state.command_line_size_max]u8, @splat('x'));
     var buffer: [size_max]u8 = undefined;
-    try testing.expect(write(options, &buffer).len < size_max);
+    const text = write(options, &buffer);
+    try testing.expect(text.len < size_max);
+    const at = std.mem.find(u8, text, "/kernel ").? + "/kernel ".len;
+    const line = text[at..][0..std.mem.findScalar(u8, text[at..], '\n').?];
+    // What iPXE puts in place of the variables.
+    const values = "255.255.255.255:65535".len + 36 + 32;
+    // COMMAND_LINE_SIZE of x86 and arm64, with its end; iPXE adds nothing.
+    try testing.expect(line.len + values < 2048);
 }

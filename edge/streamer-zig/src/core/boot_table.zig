@@ -116,6 +116,20 @@ pub const BootTable = struct {
         return table.refOf(best orelse return null);
     }
 
+    /// The boot in progress whose device has this address: for what a device says without naming its boot.
+    pub fn onlyActiveByIp(table: *const BootTable, ip: base.Ip4) error{ None, Several }!Ref {
+        var only: ?usize = null;
+        for (table.places, 0..) |*place, index| {
+            const boot = if (place.*) |*value| value else continue;
+            if (boot.isOver()) continue;
+            const known = boot.facts.ip orelse continue;
+            if (!known.eql(ip)) continue;
+            if (only != null) return error.Several;
+            only = index;
+        }
+        return table.refOf(only orelse return error.None);
+    }
+
     /// Puts a boot in a free place. The device's earlier boot is superseded if it goes on, and
     /// gives its place up as soon as it is reported; a full table gives up the oldest boot that is
     /// over and reported.
@@ -307,6 +321,12 @@ test "boots are found by id and by address while they go on" {
     table.get(ref).?.facts.ip = .init(10, 0, 0, 9);
     try testing.expectEqual(ref, table.findById(.fromRandom(@splat(1))).?);
     try testing.expectEqual(ref, table.findActiveByIp(.init(10, 0, 0, 9)).?);
+    try testing.expectEqual(ref, try table.onlyActiveByIp(.init(10, 0, 0, 9)));
+    try testing.expectError(error.None, table.onlyActiveByIp(.init(10, 0, 0, 8)));
+    const other = try table.insert(testBoot(2, 0), 0);
+    table.get(other).?.facts.ip = .init(10, 0, 0, 9);
+    try testing.expectError(error.Several, table.onlyActiveByIp(.init(10, 0, 0, 9)));
+    table.supersede(other, 1);
     table.apply(ref, 5, .{ .failed = .{ .cause = .store_read_error } });
     try testing.expectEqual(null, table.findActiveByIp(.init(10, 0, 0, 9)));
     try testing.expectEqual(ref, table.findById(.fromRandom(@splat(1))).?);

@@ -236,6 +236,41 @@ test "a disk that the loader reads over HTTP is stage 1" {
     try testing.expectEqual(2, boot.record(.stage1).?.reads);
 }
 
+test "a machine that boots its whole disk over HTTP gets ready without a stream" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    download(&boot, 40, .script);
+    at(&boot, 60, .{ .stage1_read = .{ .size = 512 } });
+    at(&boot, 900, .{ .stage1_traffic = .{ .bytes_out = 512, .packets_out = 1 } });
+    at(&boot, 4000, .{ .ready = .stream });
+    try testing.expect(!boot.isOver());
+    at(&boot, 5000, .{ .ready = .http });
+    try testing.expectEqual(.ready, std.meta.activeTag(boot.outcome.?));
+    const breather = boot.record(.breather).?;
+    try testing.expectEqual(900 * ms, breather.start_us);
+    try testing.expectEqual(5000 * ms, breather.end_us.?);
+    try testing.expectEqual(null, boot.record(.stage2));
+    try testing.expectEqual(.reported, boot.record(.ready).?.source);
+}
+
+test "what a device says of itself is taken after its boot is over, until it starts again, and ends nothing" {
+    var boot = start();
+    dhcpRom(&boot);
+    at(&boot, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&boot, 20, .{ .ready = .stream });
+    boot.changed = false;
+    const last_us = boot.last_us;
+    at(&boot, 5000, .{ .guest = .{ .uptime_us = 4_000_000, .write_cache_used = 1, .write_cache_size = 100 } });
+    try testing.expect(boot.changed);
+    try testing.expectEqual(.ready, std.meta.activeTag(boot.outcome.?));
+    try testing.expectEqual(last_us, boot.last_us);
+    try testing.expectEqual(1_000_000, boot.guest.?.kernel_start_us);
+    boot.outcome = .superseded;
+    at(&boot, 9000, .{ .guest = .{ .uptime_us = 8_000_000, .write_cache_used = 99, .write_cache_size = 100 } });
+    try testing.expectEqual(1, boot.guest.?.write_cache.?.used);
+}
+
 test "a resumed stream belongs to its boot" {
     var boot = start();
     dhcpRom(&boot);

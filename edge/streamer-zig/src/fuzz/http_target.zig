@@ -1,4 +1,4 @@
-//! Heads of HTTP requests.
+//! HTTP requests.
 
 const std = @import("std");
 const http = @import("wire").http_request;
@@ -14,29 +14,32 @@ const heads = [_][]const u8{
     "GET /disk HTTP/1.1\r\nRange: bytes=18446744073709551615-\r\n\r\n",
     "GET /disk HTTP/1.0\r\nrange: bytes=-512\r\nConnection: close\r\n\r\n",
     "GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET /next HTTP/1.1\r\n\r\n",
+    "POST /failed HTTP/1.1\r\nContent-Length: 12\r\n\r\nno_root textGET / HTTP/1.1\r\n\r\n",
     "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 };
 
 pub fn parser(case: *Case) Violation!bool {
-    var buffer: [http.head_size_max + 64]u8 = undefined;
+    var buffer: [http.request_size_max + 64]u8 = undefined;
     const bytes = makeBytes(case, &buffer);
     const request = switch (http.parse(bytes)) {
         .incomplete => {
-            const is_short = bytes.len < http.head_size_max;
+            const is_short = bytes.len < http.request_size_max;
             try expect(is_short, "a head without an end is refused in the end");
             return false;
         },
         .problem => return false,
         .request => |request| request,
     };
-    try expect(request.size <= bytes.len, "a head ends within what was received");
-    try expect(request.size <= http.head_size_max, "a head is bounded");
+    try expect(request.size <= bytes.len, "a request ends within what was received");
+    try expect(request.size <= http.request_size_max, "a request is bounded");
+    try expect(request.body.len <= http.body_size_max, "a body is bounded");
+    try fuzz_case.expectWithin(request.body, bytes[0..request.size]);
     try fuzz_case.expectWithin(request.target, bytes[0..request.size]);
     try expect(request.target[0] == '/', "a target begins with a slash");
     if (request.range) |range| try checkRange(case, range);
     const shorter: usize = @intCast(case.prng.below(request.size));
     const is_incomplete = http.parse(bytes[0..shorter]) == .incomplete;
-    try expect(is_incomplete, "a head is taken only when it is whole");
+    try expect(is_incomplete, "a request is taken only when it is whole");
     return true;
 }
 

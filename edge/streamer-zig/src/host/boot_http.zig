@@ -1,5 +1,5 @@
-//! What the paths of the boot HTTP server mean: scripts, kernels, disks and boot programs, and what
-//! their downloads mean for boots.
+//! What the paths of the boot HTTP server mean: scripts, kernels, disks and boot programs, what
+//! their downloads mean for boots, and what a device says of itself (UPLINK.md).
 
 const std = @import("std");
 const base = @import("base");
@@ -22,6 +22,7 @@ pub const BootHttp = struct {
 
     const text_type = "text/plain";
     const not_found: Response = .{ .status = 404 };
+    const no_content: Response = .{ .status = 204 };
 
     pub fn handler(paths: *BootHttp) http_server.Handler {
         return .{ .context = paths, .respond = respond, .progress = progress };
@@ -36,6 +37,16 @@ pub const BootHttp = struct {
         const paths: *BootHttp = @ptrCast(@alignCast(context));
         const question = std.mem.findScalar(u8, request.target, '?') orelse request.target.len;
         const path = std.mem.trimStart(u8, request.target[0..question], "/");
+        const boot_path: core.BootPath = .parse(path);
+        const word = std.meta.stringToEnum(Word, boot_path.name);
+        if (request.method == .post or word != null) {
+            if (request.method == .post and word != null)
+                return paths.takeWord(word.?, boot_path.handle, peer, request.body, text);
+            const why = "POST is for /ready and /failed, with or without a boot's handle, and nothing else is.";
+            var refusal: Response = .saying(405, why, text);
+            refusal.allow = if (word != null) "POST" else "GET, HEAD";
+            return refusal;
+        }
         if (std.mem.eql(u8, path, "healthz")) return textOf(
             std.mem.print(text, "ok\n", .{}) catch unreachable,
             .{},
@@ -45,7 +56,6 @@ pub const BootHttp = struct {
             .{},
         );
         if (std.mem.cutPrefix(u8, path, "m/")) |rest| return paths.scriptOfAddress(rest, peer, text);
-        const boot_path: core.BootPath = .parse(path);
         const ref = paths.boots.forPath(boot_path.handle, peer);
         if (ref) |known| paths.boots.learnPeer(known, peer);
         if (boot_path.handle != null) if (ref) |known| if (paths.fileOfBoot(
@@ -63,6 +73,46 @@ pub const BootHttp = struct {
             .body = .{ .memory = bytes },
             .tag = .{ .boot = ref, .what = .nbp },
         };
+    }
+
+    const Word = enum { ready, failed };
+
+    /// `POST /ready`, `POST /failed`, alone or below a boot's handle.
+    fn takeWord(
+        paths: *BootHttp,
+        word: Word,
+        handle: ?core.BootHandle,
+        peer: base.Ip4,
+        body: []const u8,
+        text: *[http_server.text_size_max]u8,
+    ) Response {
+        const boots = paths.boots;
+        const event: core.boot.Event = switch (word) {
+            .ready => .{ .ready = .http },
+            .failed => blk: {
+                const failure = core.boot_cause.failureOfBody(body) orelse
+                    return .saying(400, "The body is a code of 1 to 12 characters, a space, and a sentence.", text);
+                break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
+            },
+        };
+        const ref = if (handle) |known|
+            boots.table.findByHandle(known.value) orelse
+                return .saying(404, "This edge knows no boot of that handle.", text)
+        else
+            boots.table.onlyActiveByIp(peer) catch |err| return .saying(409, switch (err) {
+                error.None => "No boot of this address is in progress.",
+                error.Several => "Several boots of this address are in progress; name one by its handle.",
+            }, text);
+        const boot = boots.get(ref).?;
+        if (boot.outcome) |outcome| switch (outcome) {
+            .ready => return if (word == .ready) no_content else .saying(409, "This boot is over: it got ready.", text),
+            .failed => return if (word == .failed) no_content else .saying(409, "This boot is over: it failed.", text),
+            .silent => return .saying(409, "This boot is over: it was silent for too long.", text),
+            .superseded => return .saying(409, "This boot is over: its device has started again.", text),
+        };
+        boots.learnPeer(ref, peer);
+        boots.apply(ref, sys.monotonicUs(), event);
+        return no_content;
     }
 
     fn textOf(text: []const u8, tag: Tag) Response {

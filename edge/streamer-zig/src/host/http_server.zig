@@ -1,5 +1,5 @@
 //! HTTP for boots: GET and HEAD of small texts, boot files in memory and files on disk, with single
-//! ranges and keep-alive. Non-blocking, a fixed number of connections, and a time limit for
+//! ranges and keep-alive, and POST of a short word. Non-blocking, a fixed number of connections, and a time limit for
 //! everything a client can delay. What a path means is the handler's business.
 
 const std = @import("std");
@@ -54,6 +54,14 @@ pub const Response = struct {
     content_type: []const u8 = "application/octet-stream",
     body: Body = .none,
     tag: Tag = .{},
+    /// With 405: what the path takes.
+    allow: []const u8 = "GET, HEAD, POST",
+
+    /// One line for whoever asked, in place of what was asked for.
+    pub fn saying(status: u16, sentence: []const u8, text: *[text_size_max]u8) Response {
+        const line = std.mem.print(text, "{s}\n", .{sentence}) catch unreachable;
+        return .{ .status = status, .content_type = "text/plain", .body = .{ .text = line.len } };
+    }
 };
 
 pub const Progress = struct {
@@ -82,7 +90,7 @@ const Connection = struct {
     answer_deadline_us: u64 = 0,
     keep_alive: bool = false,
     input_size: usize = 0,
-    input: [http_request.head_size_max]u8 = undefined,
+    input: [http_request.request_size_max]u8 = undefined,
     head_size: usize = 0,
     head_sent: usize = 0,
     head: [512]u8 = undefined,
@@ -228,7 +236,8 @@ pub const HttpServer = struct {
                 server.ignored.add(.http_bad_request);
                 connection.keep_alive = false;
                 connection.input_size = 0;
-                server.begin(connection, .{ .status = problem.status() }, null, .get, 0, now_us);
+                const refusal: Response = .saying(problem.status(), problem.sentence(), &connection.text);
+                server.begin(connection, refusal, null, .get, 0, now_us);
             },
             .request => |request| {
                 connection.keep_alive = request.keep_alive;
@@ -281,7 +290,7 @@ pub const HttpServer = struct {
         const head = writeHead(
             &connection.head,
             status,
-            response.content_type,
+            &response,
             part,
             whole_size,
             connection.keep_alive,
@@ -433,16 +442,17 @@ fn sendBytes(fd: i32, bytes: []const u8, offset: u64, size: usize) sys.Error!usi
 fn writeHead(
     buffer: *[512]u8,
     status: u16,
-    content_type: []const u8,
+    response: *const Response,
     part: http_request.Range.Part,
     whole_size: u64,
     keep_alive: bool,
 ) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     writer.print("HTTP/1.1 {d} {s}\r\n", .{ status, reasonOf(status) }) catch unreachable;
-    writer.print(
-        "content-length: {d}\r\naccept-ranges: bytes\r\n",
-        .{part.length},
+    // RFC 9110 section 8.6: 204 has no length.
+    if (status != 204) writer.print(
+        "content-length: {d}\r\naccept-ranges: bytes\r\ncontent-type: {s}\r\n",
+        .{ part.length, response.content_type },
     ) catch unreachable;
     if (status == 206)
         writer.print(
@@ -453,9 +463,8 @@ fn writeHead(
         "content-range: bytes */{d}\r\n",
         .{whole_size},
     ) catch unreachable;
-    if (status == 405) writer.writeAll("allow: GET, HEAD\r\n") catch unreachable;
-    writer.print("content-type: {s}\r\nconnection: {s}\r\n\r\n", .{
-        content_type,
+    if (status == 405) writer.print("allow: {s}\r\n", .{response.allow}) catch unreachable;
+    writer.print("connection: {s}\r\n\r\n", .{
         if (keep_alive) "keep-alive" else "close",
     }) catch unreachable;
     return writer.buffered();
@@ -464,10 +473,13 @@ fn writeHead(
 fn reasonOf(status: u16) []const u8 {
     return switch (status) {
         200 => "OK",
+        204 => "No Content",
         206 => "Partial Content",
         400 => "Bad Request",
         404 => "Not Found",
         405 => "Method Not Allowed",
+        409 => "Conflict",
+        411 => "Length Required",
         413 => "Content Too Large",
         416 => "Range Not Satisfiable",
         431 => "Request Header Fields Too Large",

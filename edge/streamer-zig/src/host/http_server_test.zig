@@ -83,6 +83,8 @@ const Fixture = struct {
             const written = std.mem.print(text, "hello", .{}) catch unreachable;
             return .{ .status = 200, .body = .{ .text = written.len } };
         }
+        if (std.mem.eql(u8, request.target, "/word"))
+            return .{ .status = if (std.mem.eql(u8, request.body, "hello")) 204 else 409 };
         return .{ .status = 404 };
     }
 
@@ -191,11 +193,29 @@ test "ranges, HEAD and refusals are as RFC 9110 says" {
             .has = "content-length: 0\r\n",
         },
         .{
-            .request = "POST /small HTTP/1.1\r\n\r\n",
+            .request = "PUT /small HTTP/1.1\r\n\r\n",
             .status = "405",
-            .has = "allow: GET, HEAD\r\n",
+            .has = "allow: GET, HEAD, POST\r\n",
+            .body = "Only GET, HEAD and POST are served here.\n",
         },
-        .{ .request = "nonsense\r\n\r\n", .status = "400", .has = "connection: close\r\n" },
+        .{
+            .request = "POST /word HTTP/1.1\r\n\r\n",
+            .status = "411",
+            .has = "connection: close\r\n",
+            .body = "A POST needs a Content-Length.\n",
+        },
+        .{
+            .request = "POST /word HTTP/1.1\r\nContent-Length: 257\r\n\r\n",
+            .status = "413",
+            .has = "connection: close\r\n",
+            .body = "A body may have at most 256 bytes, and only that of POST.\n",
+        },
+        .{
+            .request = "nonsense\r\n\r\n",
+            .status = "400",
+            .has = "connection: close\r\n",
+            .body = "This is not an HTTP request.\n",
+        },
     };
     for (cases) |case| {
         const fd = try fixture.connect();
@@ -207,7 +227,21 @@ test "ranges, HEAD and refusals are as RFC 9110 says" {
         try testing.expectEqualStrings(case.body, bodyOf(answer));
     }
     try testing.expectEqual(1, fixture.server.ignored.get(.http_not_found));
-    try testing.expectEqual(2, fixture.server.ignored.get(.http_bad_request));
+    try testing.expectEqual(4, fixture.server.ignored.get(.http_bad_request));
+}
+
+test "a body is taken though it comes in pieces, and the connection goes on" {
+    const fixture = try Fixture.init(4);
+    defer fixture.deinit();
+    const fd = try fixture.connect();
+    defer sys.close(fd);
+    try sys.writeAll(fd, "POST /word HTTP/1.1\r\nContent-Length: 5\r\n\r\nhe");
+    for (0..5) |_| try fixture.turn();
+    var buffer: [2048]u8 = undefined;
+    const rest = "lloPOST /word HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET /small HTTP/1.1\r\nConnection: close\r\n\r\n";
+    const answer = try fixture.exchange(fd, rest, &buffer);
+    try testing.expect(std.mem.startsWith(u8, answer, "HTTP/1.1 204 No Content\r\nconnection: keep-alive\r\n\r\nHTTP/1.1 409"));
+    try testing.expect(std.mem.endsWith(u8, answer, "\r\n\r\n0123456789"));
 }
 
 test "a file larger than every socket buffer arrives whole" {

@@ -1,6 +1,6 @@
-//! Heads of HTTP/1.x requests (RFC 9112) as boot firmware and loaders send them: GET and HEAD with
-//! at most one byte range (RFC 9110 section 14). Nothing that frames a body is taken, so that no
-//! request can hide another.
+//! HTTP/1.x requests (RFC 9112) as boot firmware, loaders and machines that report send them: GET and HEAD
+//! with at most one byte range (RFC 9110 section 14), and POST with a short body of a length that is said
+//! once. Nothing else that frames a body is taken, so that no request can hide another.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -8,7 +8,12 @@ const assert = std.debug.assert;
 /// Longer heads are refused.
 pub const head_size_max = 4096;
 
-pub const Method = enum { get, head };
+/// Longer bodies are refused.
+pub const body_size_max = 256;
+/// Room for every request that is taken, and for a head that is refused for its length.
+pub const request_size_max = head_size_max + body_size_max;
+
+pub const Method = enum { get, head, post };
 
 pub const Range = union(enum) {
     /// First and last byte, both included.
@@ -50,7 +55,9 @@ pub const Request = struct {
     /// Null also where the header is one that may be ignored (several ranges, other units).
     range: ?Range,
     keep_alive: bool,
-    /// Bytes of the head with its empty line: where the next request begins.
+    /// Of POST; at most `body_size_max` bytes of anything.
+    body: []const u8 = "",
+    /// Bytes of the head with its empty line and of the body: where the next request begins.
     size: usize,
 };
 
@@ -59,6 +66,8 @@ pub const Problem = enum {
     too_long,
     method_not_allowed,
     has_body,
+    /// A POST that does not say how long its body is.
+    no_length,
     version_not_supported,
 
     pub fn status(problem: Problem) u16 {
@@ -67,19 +76,32 @@ pub const Problem = enum {
             .too_long => 431,
             .method_not_allowed => 405,
             .has_body => 413,
+            .no_length => 411,
             .version_not_supported => 505,
+        };
+    }
+
+    /// One line for whoever asked.
+    pub fn sentence(problem: Problem) []const u8 {
+        return switch (problem) {
+            .malformed => "This is not an HTTP request.",
+            .too_long => "The head of this request is longer than 4096 bytes.",
+            .method_not_allowed => "Only GET, HEAD and POST are served here.",
+            .has_body => "A body may have at most 256 bytes, and only that of POST.",
+            .no_length => "A POST needs a Content-Length.",
+            .version_not_supported => "Only HTTP/1.0 and HTTP/1.1 are served here.",
         };
     }
 };
 
 pub const Result = union(enum) {
-    /// The empty line has not come yet.
+    /// The empty line, or the end of the body, has not come yet.
     incomplete,
     request: Request,
     problem: Problem,
 };
 
-/// Reads the head at the front of `bytes`; slices point into it.
+/// Reads the request at the front of `bytes`; slices point into it.
 pub fn parse(bytes: []const u8) Result {
     const window = bytes[0..@min(bytes.len, head_size_max)];
     const end = std.mem.find(u8, window, "\r\n\r\n") orelse
@@ -87,19 +109,43 @@ pub fn parse(bytes: []const u8) Result {
     var lines = std.mem.splitSequence(u8, window[0..end], "\r\n");
     var request = parseLine(lines.first()) catch |err| return .{ .problem = problemOf(err) };
     request.size = end + 4;
+    var framing: Framing = .{};
     while (lines.next()) |line| {
-        parseField(&request, line) catch |err| return .{ .problem = problemOf(err) };
+        parseField(&request, &framing, line) catch |err| return .{ .problem = problemOf(err) };
     }
+    const body_size = framing.bodySize(request.method) catch |err| return .{ .problem = problemOf(err) };
+    if (bytes.len - request.size < body_size) return .incomplete;
+    request.body = bytes[request.size..][0..body_size];
+    request.size += body_size;
     return .{ .request = request };
 }
 
-const Error = error{ Malformed, MethodNotAllowed, HasBody, VersionNotSupported };
+/// What the head says about a body.
+const Framing = struct {
+    length: ?u64 = null,
+    is_encoded: bool = false,
+
+    fn bodySize(framing: Framing, method: Method) Error!usize {
+        const length = framing.length orelse 0;
+        switch (method) {
+            .get, .head => if (framing.is_encoded or length > 0) return error.HasBody,
+            .post => {
+                if (framing.is_encoded or framing.length == null) return error.NoLength;
+                if (length > body_size_max) return error.HasBody;
+            },
+        }
+        return @intCast(length);
+    }
+};
+
+const Error = error{ Malformed, MethodNotAllowed, HasBody, NoLength, VersionNotSupported };
 
 fn problemOf(err: Error) Problem {
     return switch (err) {
         error.Malformed => .malformed,
         error.MethodNotAllowed => .method_not_allowed,
         error.HasBody => .has_body,
+        error.NoLength => .no_length,
         error.VersionNotSupported => .version_not_supported,
     };
 }
@@ -126,6 +172,8 @@ fn parseLine(line: []const u8) Error!Request {
         .get
     else if (std.mem.eql(u8, method_text, "HEAD"))
         .head
+    else if (std.mem.eql(u8, method_text, "POST"))
+        .post
     else
         return error.MethodNotAllowed;
     if (target.len == 0 or target[0] != '/') return error.Malformed;
@@ -139,7 +187,7 @@ fn parseLine(line: []const u8) Error!Request {
     };
 }
 
-fn parseField(request: *Request, line: []const u8) Error!void {
+fn parseField(request: *Request, framing: *Framing, line: []const u8) Error!void {
     const colon = std.mem.findScalar(u8, line, ':') orelse return error.Malformed;
     const name = line[0..colon];
     const value = std.mem.trim(u8, line[colon + 1 ..], " \t");
@@ -151,9 +199,11 @@ fn parseField(request: *Request, line: []const u8) Error!void {
         if (std.ascii.eqlIgnoreCase(value, "close")) request.keep_alive = false;
         if (std.ascii.eqlIgnoreCase(value, "keep-alive")) request.keep_alive = true;
     } else if (std.ascii.eqlIgnoreCase(name, "transfer-encoding")) {
-        return error.HasBody;
+        framing.is_encoded = true;
     } else if (std.ascii.eqlIgnoreCase(name, "content-length")) {
-        if (!std.mem.eql(u8, value, "0")) return error.HasBody;
+        // RFC 9112 section 6.3: one that is said twice, or is no number, could hide a request.
+        if (framing.length != null) return error.Malformed;
+        framing.length = number(value) orelse return error.Malformed;
     } else if (std.ascii.eqlIgnoreCase(name, "range")) {
         request.range = parseRange(value);
     }
@@ -223,11 +273,31 @@ test "what could hide another request or is no request is refused" {
     try expectProblem(.malformed, "GET /\x01 HTTP/1.1\r\n\r\n");
     try expectProblem(.malformed, "GET / HTTP/1.1\r\nHost : x\r\n\r\n");
     try expectProblem(.malformed, "GET / HTTP/1.1\r\n folded\r\n\r\n");
-    try expectProblem(.method_not_allowed, "POST / HTTP/1.1\r\n\r\n");
+    try expectProblem(.method_not_allowed, "PUT / HTTP/1.1\r\n\r\n");
+    try expectProblem(.no_length, "POST / HTTP/1.1\r\n\r\n");
+    try expectProblem(.no_length, "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n");
+    try expectProblem(.has_body, "POST / HTTP/1.1\r\nContent-Length: 257\r\n\r\n");
+    try expectProblem(.malformed, "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n");
+    for ([_][]const u8{ "", "-1", "+1", "0x1", "1, 1", "9999999999999999999" }) |length| {
+        var buffer: [128]u8 = undefined;
+        const text = try std.mem.print(&buffer, "POST / HTTP/1.1\r\nContent-Length: {s}\r\n\r\n1", .{length});
+        try expectProblem(.malformed, text);
+    }
     try expectProblem(.has_body, "GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\n");
     try expectProblem(.has_body, "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n");
     try expectProblem(.version_not_supported, "GET / HTTP/2.0\r\n\r\n");
     try expectProblem(.too_long, &@as([head_size_max]u8, @splat('x')));
+}
+
+test "a short body is taken whole, and the next request begins behind it" {
+    const text = "POST /failed HTTP/1.1\r\nContent-Length: 14\r\n\r\nno_root \r\n\r\nx?GET ";
+    const request = parse(text).request;
+    try testing.expectEqual(.post, request.method);
+    try testing.expectEqualStrings("no_root \r\n\r\nx?", request.body);
+    try testing.expectEqual(text.len - 4, request.size);
+    for (0..text.len - 4) |size| try testing.expectEqual(Result.incomplete, parse(text[0..size]));
+    const empty = parse("POST /ready HTTP/1.0\r\nContent-Length: 0\r\n\r\n").request;
+    try testing.expectEqual(0, empty.body.len);
 }
 
 test "random heads never crash the parser and accepted targets are printable" {
