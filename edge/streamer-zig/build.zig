@@ -18,6 +18,7 @@ const Modules = struct {
     store: *std.Build.Module,
     host: *std.Build.Module,
     initramfs: *std.Build.Module,
+    prepare: *std.Build.Module,
     sim: *std.Build.Module,
 };
 
@@ -56,6 +57,10 @@ fn graph(
     const lower = [_]Import{ base_import, wire_import, core_import, store_import };
     const host = module(b, "src/host/host.zig", target, optimize, &lower);
     const initramfs = module(b, "src/initramfs/initramfs.zig", target, optimize, &.{ base_import, wire_import });
+    const prepare = module(b, "src/prepare/prepare.zig", target, optimize, &.{
+        .{ .name = "host", .module = host },
+        .{ .name = "initramfs", .module = initramfs },
+    });
     const sim = module(b, "src/sim/sim.zig", target, optimize, &lower);
     base.addOptions("config", options);
     const proto = "../../packages/proto/";
@@ -64,7 +69,16 @@ fn graph(
     embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v1.json");
     embed(b, wire, "dhcp_vectors_json", proto ++ "vectors/dhcp-v1.json");
     embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
-    return .{ .base = base, .wire = wire, .core = core, .store = store, .host = host, .initramfs = initramfs, .sim = sim };
+    return .{
+        .base = base,
+        .wire = wire,
+        .core = core,
+        .store = store,
+        .host = host,
+        .initramfs = initramfs,
+        .prepare = prepare,
+        .sim = sim,
+    };
 }
 
 /// Makes a file outside the module's folder readable by `@embedFile(name)` and nothing else.
@@ -110,7 +124,7 @@ const programs = [_]Program{
     .{ .name = "bootfarm-target", .path = "src/target/main.zig", .runs_on = .any_device },
 };
 
-fn importsOf(m: Modules) [6]Import {
+fn importsOf(m: Modules) [7]Import {
     return .{
         .{ .name = "base", .module = m.base },
         .{ .name = "wire", .module = m.wire },
@@ -118,6 +132,7 @@ fn importsOf(m: Modules) [6]Import {
         .{ .name = "store", .module = m.store },
         .{ .name = "host", .module = m.host },
         .{ .name = "initramfs", .module = m.initramfs },
+        .{ .name = "prepare", .module = m.prepare },
     };
 }
 

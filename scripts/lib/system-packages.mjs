@@ -27,6 +27,7 @@ export const machinePackages = [
   { paths: ['/usr/share/OVMF/OVMF_CODE_4M.fd'], debian: 'ovmf' },
   { paths: ['/usr/lib/ipxe/qemu/pxe-virtio.rom'], debian: 'ipxe-qemu' },
   { paths: ['/usr/sbin/dnsmasq'], debian: 'dnsmasq-base' },
+  { paths: ['/usr/sbin/debootstrap', '/sbin/debootstrap'], debian: 'debootstrap' },
 ]
 
 /** For real machines on a LAN. */

@@ -6,10 +6,16 @@ const Writer = std.Io.Writer;
 const wire = @import("wire");
 const CpioWriter = @import("cpio.zig").CpioWriter;
 
-/// Programs of busybox that init.sh and udhcpc.sh use.
+/// The scripts of a start from an edge, here and in the initramfs that a prepared system makes of itself.
+pub const init_script = @embedFile("init.sh");
+pub const udhcpc_script = @embedFile("udhcpc.sh");
+pub const adapt_root_script = @embedFile("adapt-root.sh");
+
+/// Programs of busybox that these scripts use.
 pub const applets = [_][]const u8{
-    "cat",   "cp",     "cut", "dmesg", "echo",  "find", "grep", "ip", "ln",     "ls",          "mkdir",  "modprobe", "printf",
-    "mount", "reboot", "seq", "sh",    "sleep", "sort", "tail", "tr", "udhcpc", "switch_root", "umount", "uname",
+    "awk",   "cat",  "cp",    "cut",      "dmesg",  "echo",        "find",   "grep",  "ip",
+    "ln",    "ls",   "mkdir", "modprobe", "printf", "mount",       "reboot", "seq",   "sh",
+    "sleep", "sort", "tail",  "tr",       "udhcpc", "switch_root", "umount", "uname",
 };
 
 pub const ModuleFile = struct {
@@ -46,8 +52,9 @@ pub fn write(scratch: std.mem.Allocator, writer: *Writer, content: Content) (Wri
     try cpio.symbolicLink("sbin", "bin");
     // The kernel opens it for the first process, before anything is mounted.
     try cpio.characterDevice("dev/console", 5, 1);
-    try cpio.file("init", 0o755, @embedFile("init.sh"));
-    try cpio.file("etc/udhcpc.sh", 0o755, @embedFile("udhcpc.sh"));
+    try cpio.file("init", 0o755, init_script);
+    try cpio.file("etc/udhcpc.sh", 0o755, udhcpc_script);
+    try cpio.file("etc/adapt-root.sh", 0o755, adapt_root_script);
     try cpio.file("bin/busybox", 0o755, content.busybox);
     for (applets) |applet| {
         var name: [32]u8 = undefined;

@@ -4,15 +4,19 @@
 #
 # Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token (by the edge's boot script),
 # bootfarm.root=DEVICE, bootfarm.overlay=SIZE, BOOTIF=01-MAC, init=PATH, panic=SECONDS.
-export PATH=/bin:/sbin
+export PATH=/bootfarm/bin:/bin:/sbin
 mkdir -p /proc /sys /dev /run /lower /overlay /newroot
 mount -t proc proc /proc
+# The initramfs that a prepared system makes of itself also starts it from a disk of its own, as before.
+if [ -x /init.system ] && ! grep -q bootfarm.edge= /proc/cmdline; then
+  umount /proc
+  exec /init.system "$@"
+fi
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 mount -t tmpfs -o mode=0755,size=20% tmpfs /run
 mkdir -p /run/bootfarm
 
-overlay_size=50%
 after_failure=30
 for word in $(cat /proc/cmdline); do
   case $word in
@@ -114,18 +118,7 @@ step drivers
 
 cards_up
 
-# The system's network manager must not touch the card its disk comes through: it would take the address away, or give the
-# card another name.
-leave_boot_nic_alone() {
-  mac=$(cat "/sys/class/net/$boot_nic/address")
-  mkdir -p /run/systemd/network /run/NetworkManager/conf.d
-  printf '[Match]\nMACAddress=%s\n\n[Link]\nUnmanaged=yes\n' "$mac" >/run/systemd/network/10-bootfarm.network
-  printf '[Match]\nMACAddress=%s\n\n[Link]\nNamePolicy=\nName=%s\n' "$mac" "$boot_nic" >/run/systemd/network/10-bootfarm.link
-  printf '[keyfile]\nunmanaged-devices=mac:%s\n' "$mac" >/run/NetworkManager/conf.d/10-bootfarm.conf
-}
-
 network_up "$network_limit" || fail no_address "no DHCP server gave $(echo $nics) an address within $network_limit s"
-leave_boot_nic_alone
 step network
 
 mkdir -p /run/bootfarm && cp /bin/bootfarm-target /run/bootfarm/bootfarm-target
@@ -175,11 +168,15 @@ if [ -z "$mounted" ]; then
 fi
 step root
 
+# The choice of a prepared system, as `ram=SIZE`; the kernel's command line counts more.
+if [ -z "$overlay_size" ] && read -r choice 2>/dev/null </lower/etc/bootfarm/write-cache; then overlay_size=${choice#ram=}; fi
+overlay_size=${overlay_size:-50%}
 mount -t tmpfs -o "mode=0755,size=$overlay_size" tmpfs /overlay || fail no_overlay "no RAM for the overlay of $overlay_size"
 mkdir /overlay/upper /overlay/work
 mount -t overlay -o lowerdir=/lower,upperdir=/overlay/upper,workdir=/overlay/work overlay /newroot ||
   fail no_overlay "the overlay in RAM could not be mounted"
 mkdir -p /newroot/proc /newroot/sys /newroot/dev /newroot/run
+/etc/adapt-root.sh /newroot "$boot_nic"
 bootfarm-target cache /overlay
 step overlay
 say "root disk $mounted, overlay in RAM of $overlay_size, $(cut -d' ' -f1 /proc/uptime) s after the kernel's start"

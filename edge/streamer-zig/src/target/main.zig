@@ -11,6 +11,7 @@ const collected_steps = @import("collected_steps.zig");
 const http_report = @import("http_report.zig");
 const StepList = @import("timings/step_list.zig").StepList;
 const attach = @import("attach.zig").attach;
+const prepare = @import("prepare");
 
 /// One line on the console instead of a stack trace, which would be of no use on a device without symbols.
 pub const panic = std.debug.FullPanic(panicOneLine);
@@ -22,7 +23,15 @@ const usage =
     \\       bootfarm-target timings                  wait until systemd is done, and report what its start took
     \\       bootfarm-target cache FOLDER             watch the file system of FOLDER as the machine's write cache
     \\       bootfarm-target status                   what the running target does, as JSON
+    \\       bootfarm-target prepare [OPTION...]      make a Debian or Ubuntu root start from an edge too
     \\       bootfarm-target version
+    \\
+    \\prepare adds files to the root and runs its update-initramfs; it says each change, and may be run again:
+    \\  --root DIR               the root file system; without it the running system
+    \\  --write-cache ram=SIZE   memory for what a machine writes: ram=2g, or ram=50% (the default)
+    \\  --no-initramfs           leave update-initramfs to you
+    \\  --dry-run                only say what would be changed
+    \\  --undo                   take everything back
     \\
     \\attach reads these words from the kernel's command line; given as arguments they come first:
     \\  bootfarm.edge=IP:PORT    where the edge's stream listens
@@ -58,6 +67,7 @@ pub fn main(init: std.process.Init.Minimal) u8 {
     if (std.mem.eql(u8, verb, "timings")) return timings();
     if (std.mem.eql(u8, verb, "cache") and rest.len == 1) return watchCache(rest[0]);
     if (std.mem.eql(u8, verb, "status")) return status();
+    if (std.mem.eql(u8, verb, "prepare")) return prepare.run(rest);
     if (std.mem.eql(u8, verb, "version")) {
         console.print("bootfarm-target {s}", .{base.version});
         return 0;

@@ -1,0 +1,40 @@
+#!/bin/sh
+# Called by init.sh with the mounted root and the boot NIC before the system's own init starts: what a system that may have been
+# installed on a disk of its own has to leave alone on a streamed one. It writes only to /run and to the overlay in RAM, so the
+# image stays as it is and goes on starting from a disk of its own.
+root=$1
+boot_nic=$2
+mac=$(cat "/sys/class/net/$boot_nic/address")
+
+# The system's network manager must not touch the card its disk comes through: it would take the address away, or give the
+# card another name. 10-bootfarm comes before what netplan makes, 10-netplan-*.
+mkdir -p /run/systemd/network /run/NetworkManager/conf.d
+printf '[Match]\nMACAddress=%s\n\n[Link]\nUnmanaged=yes\n' "$mac" >/run/systemd/network/10-bootfarm.network
+printf '[Match]\nMACAddress=%s\n\n[Link]\nNamePolicy=\nName=%s\n' "$mac" "$boot_nic" >/run/systemd/network/10-bootfarm.link
+printf '[keyfile]\nunmanaged-devices=mac:%s\n' "$mac" >/run/NetworkManager/conf.d/10-bootfarm.conf
+# ifupdown, at the start and when udev sees the card.
+mkdir -p /run/systemd/system/networking.service.d
+printf '[Service]\nEnvironment=EXCLUDE_INTERFACES=%s\n' "$boot_nic" >/run/systemd/system/networking.service.d/10-bootfarm.conf
+ln -sf /dev/null "/run/systemd/system/ifup@$boot_nic.service"
+# cloud-init renames cards and writes the configuration of the others.
+if [ -d "$root/etc/cloud/cloud.cfg.d" ]; then
+  printf 'network: {config: disabled}\n' >"$root/etc/cloud/cloud.cfg.d/99-bootfarm.cfg"
+fi
+
+# The root is mounted already, and its options are those of its disk; a read-only disk has no swap and nothing to check; a
+# partition of the machine the image was taken from is not waited for.
+if [ -f "$root/etc/fstab" ]; then
+  awk '
+    /^[ \t]*(#|$)/ { print; next }
+    $2 == "/" || $3 == "swap" { print "# not on a streamed disk: " $0; next }
+    $1 ~ /^((PART)?(UUID|LABEL)|ID)=|^\/dev\// {
+      print $1, $2, $3, ($4 == "" ? "defaults" : $4) ",nofail,x-systemd.device-timeout=10s", 0, 0
+      next
+    }
+    { print }' "$root/etc/fstab" >/run/bootfarm/fstab &&
+    cp /run/bootfarm/fstab "$root/etc/fstab"
+fi
+
+# A journal on the root disk would take up to a tenth of the write cache, and is gone at power-off all the same.
+mkdir -p /run/systemd/journald.conf.d
+printf '[Journal]\nStorage=volatile\n' >/run/systemd/journald.conf.d/10-bootfarm.conf

@@ -1,0 +1,149 @@
+//! The files that a prepared root has more than before, each with the reason that people are told.
+
+const std = @import("std");
+const initramfs = @import("initramfs");
+const archive = initramfs.archive;
+const module_choice = initramfs.module_choice;
+
+pub const File = struct {
+    path: []const u8,
+    mode: u32 = 0o644,
+    content: []const u8,
+    why: []const u8,
+};
+
+pub const folder = "usr/lib/bootfarm";
+pub const program_path = folder ++ "/bootfarm-target";
+pub const write_cache_path = "etc/bootfarm/write-cache";
+/// For which files and kernels the initramfs was made.
+pub const stamp_path = "var/lib/bootfarm/initramfs";
+
+pub const scripts = [_]File{
+    .{
+        .path = folder ++ "/init.sh",
+        .mode = 0o755,
+        .content = archive.init_script,
+        .why = "first program of a start from an edge",
+    },
+    .{
+        .path = folder ++ "/udhcpc.sh",
+        .mode = 0o755,
+        .content = archive.udhcpc_script,
+        .why = "gives the boot NIC its address",
+    },
+    .{
+        .path = folder ++ "/adapt-root.sh",
+        .mode = 0o755,
+        .content = archive.adapt_root_script,
+        .why = "at each start from an edge, in RAM: keeps network managers off the boot NIC, and " ++
+            "takes root and swap out of fstab",
+    },
+    .{
+        .path = "etc/initramfs-tools/hooks/bootfarm",
+        .mode = 0o755,
+        .content = hook,
+        .why = "puts these into every initramfs that update-initramfs makes; without an edge's " ++
+            "words on the kernel's command line the system starts as before",
+    },
+};
+
+/// Whether the initramfs has to be made anew when this file changes.
+pub fn isInInitramfs(file: File) bool {
+    if (std.mem.eql(u8, file.path, program_path)) return true;
+    for (scripts) |script| if (std.mem.eql(u8, file.path, script.path)) return true;
+    return false;
+}
+
+/// What goes on by itself in a system and would fill the write cache with what is lost at power-off.
+const Idle = struct { unit: []const u8, why: []const u8 };
+const idle = [_]Idle{
+    .{ .unit = "apt-daily.timer", .why = "downloads package lists" },
+    .{ .unit = "apt-daily-upgrade.timer", .why = "installs packages" },
+    .{ .unit = "man-db.timer", .why = "rebuilds the index of manual pages" },
+    .{ .unit = "plocate-updatedb.timer", .why = "rebuilds the index of file names" },
+    .{ .unit = "mlocate-updatedb.timer", .why = "rebuilds the index of file names" },
+    .{ .unit = "dpkg-db-backup.timer", .why = "copies the list of packages" },
+    .{ .unit = "e2scrub_all.timer", .why = "checks disks that are not there" },
+    .{ .unit = "e2scrub_reap.service", .why = "checks disks that are not there" },
+    .{ .unit = "fstrim.timer", .why = "trims disks that are not there" },
+    .{ .unit = "snapd.snap-repair.timer", .why = "downloads packages" },
+    .{ .unit = "motd-news.timer", .why = "downloads news" },
+    .{ .unit = "update-notifier-download.timer", .why = "downloads packages" },
+};
+
+const unit_folders = [_][]const u8{ "usr/lib/systemd/system/", "lib/systemd/system/" };
+const idle_condition =
+    \\# Written by `bootfarm-target prepare`: what this does is lost at power-off where the disk is streamed.
+    \\[Unit]
+    \\ConditionKernelCommandLine=!bootfarm.edge
+    \\
+;
+
+/// One for each unit of `idle`; `unit_path` is where it is if the root has it.
+pub const Rest = struct { unit_paths: [unit_folders.len][]const u8, file: File };
+pub const rests: [idle.len]Rest = rests: {
+    var all: [idle.len]Rest = undefined;
+    for (&all, idle) |*rest, entry| {
+        for (&rest.unit_paths, unit_folders) |*path, unit_folder| path.* = unit_folder ++ entry.unit;
+        rest.file = .{
+            .path = "etc/systemd/system/" ++ entry.unit ++ ".d/bootfarm.conf",
+            .content = idle_condition,
+            .why = "a start from an edge does without " ++ entry.unit ++ ", which " ++ entry.why,
+        };
+    }
+    break :rests all;
+};
+
+/// Directories that `--undo` removes where nothing is left in them.
+pub const folders = [_][]const u8{ folder, "etc/bootfarm", "var/lib/bootfarm" };
+
+/// initramfs-tools(7), "HOOK SCRIPTS". busybox's modprobe is left out: the initramfs has kmod's, which reads
+/// compressed modules.
+const hook = hook: {
+    @setEvalBranchQuota(10_000);
+    var applets: []const u8 = "";
+    for (archive.applets) |applet| {
+        if (!std.mem.eql(u8, applet, "modprobe")) applets = applets ++ " " ++ applet;
+    }
+    var modules: []const u8 = "";
+    for (module_choice.required) |required| modules = modules ++ " " ++ required.name;
+    for (module_choice.buses ++ module_choice.network_cards ++ module_choice.file_systems) |name|
+        modules = modules ++ " " ++ name;
+    break :hook
+    \\#!/bin/sh
+    \\# Written by `bootfarm-target prepare`; `bootfarm-target prepare --undo` takes it back.
+    \\# Puts what starts a machine from a Bootfarm edge into the system's initramfs, and in front of its init.
+    \\[ "$1" = prereqs ] && exit 0
+    \\. /usr/share/initramfs-tools/hook-functions
+    \\
+    ++ "\nmanual_add_modules" ++ modules ++
+        \\
+        \\
+        \\copy_exec "$(command -v busybox)" /bin/busybox
+        \\mkdir -p "$DESTDIR/bootfarm/bin"
+        \\
+    ++ "for applet in" ++ applets ++ "; do\n" ++
+        \\  ln -s /bin/busybox "$DESTDIR/bootfarm/bin/$applet"
+        \\done
+        \\copy_exec /usr/lib/bootfarm/bootfarm-target /bin/bootfarm-target
+        \\cp /usr/lib/bootfarm/udhcpc.sh /usr/lib/bootfarm/adapt-root.sh "$DESTDIR/etc/"
+        \\mv "$DESTDIR/init" "$DESTDIR/init.system"
+        \\cp /usr/lib/bootfarm/init.sh "$DESTDIR/init"
+        \\
+    ;
+};
+
+const testing = std.testing;
+
+test "the hook asks for every driver and every program of busybox but modprobe" {
+    for (module_choice.required) |required| try testing.expect(std.mem.find(u8, hook, required.name) != null);
+    try testing.expect(std.mem.find(u8, hook, " r8169 ") != null);
+    try testing.expect(std.mem.find(u8, hook, " udhcpc ") != null);
+    try testing.expect(std.mem.find(u8, hook, " modprobe") == null);
+    try testing.expect(std.mem.startsWith(u8, hook, "#!/bin/sh\n"));
+}
+
+test "every path lies in the root" {
+    for (scripts) |file| try testing.expect(file.path[0] != '/');
+    for (rests) |rest| try testing.expect(rest.file.path[0] != '/');
+}
