@@ -68,13 +68,17 @@ export async function ensureSystemRoot() {
   if (missing) return { missing }
   const kernel = findKernel('virtual')
   const { release } = kernel
-  const treeKey = keyOf(readFileSync(new URL(import.meta.url)), release)
+  const recipe = { suite, mirror, packages, unneeded, configuration, build: buildTree.toString() }
+  const treeKey = keyOf(JSON.stringify(recipe), release)
   const tree = path.join(roots, `tree-${treeKey}`)
   if (!existsSync(tree))
     await step('Building a small Debian for virtual machines, once (about a minute)', () =>
       inPart(tree, (part) => buildTree(part, kernel)),
     )
-  const system = path.join(roots, `system-${keyOf(treeKey, readFileSync(targetProgram))}`)
+  const system = path.join(
+    roots,
+    `system-${keyOf(treeKey, buildSystem.toString(), diskSize, readFileSync(targetProgram))}`,
+  )
   if (!existsSync(system))
     await step('Preparing the Debian to start from an edge', () =>
       inPart(system, (part) => buildSystem(part, tree, release)),

@@ -21,14 +21,14 @@ if [ -d "$root/etc/cloud/cloud.cfg.d" ]; then
   printf 'network: {config: disabled}\n' >"$root/etc/cloud/cloud.cfg.d/99-bootfarm.cfg"
 fi
 
-# The root is mounted already, and its options are those of its disk; a read-only disk has no swap and nothing to check; a
-# partition of the machine the image was taken from is not waited for.
+# The root is mounted already, and its options are those of its disk; a read-only disk has no swap and nothing to check. Other
+# partitions are mounted when something looks into them: they may have stayed in the machine that the image was taken from.
 if [ -f "$root/etc/fstab" ]; then
   awk '
     /^[ \t]*(#|$)/ { print; next }
     $2 == "/" || $3 == "swap" { print "# not on a streamed disk: " $0; next }
     $1 ~ /^((PART)?(UUID|LABEL)|ID)=|^\/dev\// {
-      print $1, $2, $3, ($4 == "" ? "defaults" : $4) ",nofail,x-systemd.device-timeout=10s", 0, 0
+      print $1, $2, $3, ($4 == "" ? "defaults" : $4) ",nofail,x-systemd.automount,x-systemd.device-timeout=10s", 0, 0
       next
     }
     { print }' "$root/etc/fstab" >/run/bootfarm/fstab &&
