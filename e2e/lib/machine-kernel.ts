@@ -48,4 +48,8 @@ const machinePackages = [
   'e2fsprogs',
   'kmod',
   'tcpdump',
+  'isolinux',
+  'syslinux-common',
+  'genisoimage',
+  'dosfstools',
 ]

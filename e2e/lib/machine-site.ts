@@ -3,7 +3,7 @@ import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
 import { writeEnrolledEdge } from './enrolled-edge.ts'
-import { type Firmware, macOf, startMachine } from './machine.ts'
+import { type Firmware, type Medium, macOf, startMachine } from './machine.ts'
 import { type MachineDisk, makeMachineDisk } from './machine-disk.ts'
 import { buildInitramfs, findMachineKernel } from './machine-kernel.ts'
 import { recordBoot, recordKept } from './machine-record.ts'
@@ -70,8 +70,8 @@ export class MachineSite {
   }
 
   /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data. */
-  startEdge(): Promise<RunningProcess> {
-    return this.#serve([
+  startEdge(dhcp: 'proxy' | 'off' = 'proxy'): Promise<RunningProcess> {
+    return this.#serve(dhcp, [
       ...['--vdisk', this.disk.image, '--kernel', this.#vmlinuz, '--initrd', this.#initrd],
       ...['--cmdline', serialConsole],
     ])
@@ -100,12 +100,12 @@ export class MachineSite {
       versions.map((_, index) => macOf(index)),
       described,
     )
-    return this.#serve([])
+    return this.#serve('proxy', [])
   }
 
-  async #serve(what: string[]): Promise<RunningProcess> {
+  async #serve(dhcp: 'proxy' | 'off', what: string[]): Promise<RunningProcess> {
     const edge = this.segment.startOnEdge(edgeProgram, [
-      ...['serve', '--json', '--listen', this.segment.edgeIp, '--dhcp', 'proxy', ...what],
+      ...['serve', '--json', '--listen', this.segment.edgeIp, '--dhcp', dhcp, ...what],
       ...['--data', this.#inScratch('edge'), '--boot-files', this.#inScratch('boot-files')],
     ])
     this.#running.push(edge)
@@ -114,13 +114,14 @@ export class MachineSite {
   }
 
   /** Switches a machine on; what it and the network did is kept if the test fails. */
-  async powerOn(firmware: Firmware, port = 0): Promise<RunningProcess> {
+  async powerOn(firmware: Firmware, port = 0, medium?: Medium): Promise<RunningProcess> {
     const capture = this.#inScratch('network.pcap')
     const recorder = this.segment.startCapture(capture)
     this.#running.push(recorder)
     this.#recorder = recorder
     await recorder.waitFor(/listening on/)
-    const machine = startMachine({ segment: this.segment, port, firmware, directory: this.#scratch.path })
+    const directory = this.#scratch.path
+    const machine = startMachine({ segment: this.segment, port, firmware, medium, directory })
     this.#running.push(machine)
     onTestFailed(({ task }) => {
       const kept = path.join(keptDirectory, task.name.replaceAll(/\W+/g, '-'))

@@ -1,9 +1,9 @@
 import path from 'node:path'
-import { emulator, type Firmware } from '../../scripts/lib/machines/emulator.mjs'
+import { emulator, type Firmware, type Medium } from '../../scripts/lib/machines/emulator.mjs'
 import type { MachineSegment } from './machine-segment.ts'
 import type { RunningProcess } from './running-process.ts'
 
-export type { Firmware }
+export type { Firmware, Medium }
 
 export interface MachineOptions {
   segment: MachineSegment
@@ -13,19 +13,22 @@ export interface MachineOptions {
   /** For the files of this machine. */
   directory: string
   memoryMib?: number
+  /** Without it, it starts from the network. */
+  medium?: Medium | undefined
 }
 
 export const macOf = (port: number) => `52:54:00:78:00:${port.toString(16).padStart(2, '0')}`
 
 /** A virtual machine without a disk. Its serial console is the process's output; it never restarts. */
 export function startMachine(options: MachineOptions): RunningProcess {
-  const { segment, port, firmware, directory, memoryMib = 256 } = options
+  const { segment, port, firmware, directory, medium, memoryMib = 256 } = options
   const { command, args } = emulator({
     firmware,
     mac: macOf(port),
     tap: `tap${port}`,
     uefiVariables: path.join(directory, `uefi-variables-${port}.fd`),
     memoryMib,
+    medium,
     mayRestart: false,
   })
   return segment.startOnSwitch(command, args)

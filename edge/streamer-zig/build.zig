@@ -19,6 +19,7 @@ const Modules = struct {
     host: *std.Build.Module,
     initramfs: *std.Build.Module,
     prepare: *std.Build.Module,
+    media: *std.Build.Module,
     sim: *std.Build.Module,
 };
 
@@ -61,6 +62,7 @@ fn graph(
         .{ .name = "host", .module = host },
         .{ .name = "initramfs", .module = initramfs },
     });
+    const media = module(b, "src/media/media.zig", target, optimize, &.{base_import});
     const sim = module(b, "src/sim/sim.zig", target, optimize, &lower);
     base.addOptions("config", options);
     const proto = "../../packages/proto/";
@@ -77,6 +79,7 @@ fn graph(
         .host = host,
         .initramfs = initramfs,
         .prepare = prepare,
+        .media = media,
         .sim = sim,
     };
 }
@@ -112,6 +115,15 @@ fn plainTargetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTar
     return b.resolveTargetQuery(.{ .cpu_arch = arch, .os_tag = .linux, .abi = .musl, .cpu_model = .baseline });
 }
 
+/// The UEFI program that boot media carry; for the devices' processor, whatever the edge's is.
+fn bootMediaUefi(b: *std.Build) std.Build.LazyPath {
+    const target = b.resolveTargetQuery(.{ .cpu_arch = .x86_64, .os_tag = .uefi, .cpu_model = .baseline });
+    const root = module(b, "src/media_uefi/main.zig", target, .small, &.{});
+    root.strip = true;
+    root.single_threaded = true;
+    return b.addExecutable(.{ .name = "boot-media-uefi", .root_module = root }).getEmittedBin();
+}
+
 const Program = struct {
     name: []const u8,
     path: []const u8,
@@ -124,7 +136,7 @@ const programs = [_]Program{
     .{ .name = "bootfarm-target", .path = "src/target/main.zig", .runs_on = .any_device },
 };
 
-fn importsOf(m: Modules) [7]Import {
+fn importsOf(m: Modules) [8]Import {
     return .{
         .{ .name = "base", .module = m.base },
         .{ .name = "wire", .module = m.wire },
@@ -133,6 +145,7 @@ fn importsOf(m: Modules) [7]Import {
         .{ .name = "host", .module = m.host },
         .{ .name = "initramfs", .module = m.initramfs },
         .{ .name = "prepare", .module = m.prepare },
+        .{ .name = "media", .module = m.media },
     };
 }
 
@@ -163,6 +176,8 @@ pub fn build(b: *std.Build) void {
         if (std.mem.eql(u8, program.name, "bootfarm-sim")) root.addAnonymousImport("boot_trace_csv", .{
             .root_source_file = b.path("../../e2e/traces/boot-trace-bios.csv"),
         });
+        if (std.mem.eql(u8, program.name, "bootfarm-edge"))
+            root.addAnonymousImport("boot_media_uefi", .{ .root_source_file = bootMediaUefi(b) });
         // It is sent to every device at every boot.
         if (program.runs_on == .any_device) root.strip = true;
         const exe = b.addExecutable(.{

@@ -33,6 +33,14 @@ export const machinePackages = [
 /** For real machines on a LAN. */
 export const lanPackages = [network, bootPrograms, ...imagePackages]
 
+/** For boot media, and to look into them from outside. */
+const mediaPackages = [
+  { paths: ['/usr/lib/ISOLINUX/isolinux.bin'], debian: 'isolinux' },
+  { paths: ['/usr/lib/syslinux/modules/bios/ldlinux.c32'], debian: 'syslinux-common' },
+  { paths: ['/usr/bin/isoinfo'], debian: 'genisoimage' },
+  { paths: ['/sbin/fsck.fat', '/usr/sbin/fsck.fat'], debian: 'dosfstools' },
+]
+
 const testPackages = [
   network,
   { paths: ['/usr/sbin/nft', '/sbin/nft'], debian: 'nftables' },
@@ -41,7 +49,11 @@ const testPackages = [
     debian: 'libnss3',
   },
   ...(process.arch === 'x64'
-    ? [...machinePackages, { paths: ['/usr/bin/tcpdump', '/usr/sbin/tcpdump'], debian: 'tcpdump' }]
+    ? [
+        ...machinePackages,
+        ...mediaPackages,
+        { paths: ['/usr/bin/tcpdump', '/usr/sbin/tcpdump'], debian: 'tcpdump' },
+      ]
     : []),
 ]
 

@@ -6,6 +6,11 @@ import { copyFileSync } from 'node:fs'
  * @typedef {'bios' | 'uefi' | 'uefi-http'} Firmware
  */
 
+/**
+ * What it starts from instead of the network: an image in its drive or on its USB port.
+ * @typedef {{ kind: 'cd' | 'usb', file: string }} Medium
+ */
+
 const ovmfCode = '/usr/share/OVMF/OVMF_CODE_4M.fd'
 const ovmfVariables = '/usr/share/OVMF/OVMF_VARS_4M.fd'
 
@@ -18,21 +23,33 @@ const ovmfVariables = '/usr/share/OVMF/OVMF_VARS_4M.fd'
  * @param {string} options.tap the port of the switch
  * @param {string} options.uefiVariables file where UEFI keeps its variables, made anew at each start; unused with a BIOS
  * @param {number} options.memoryMib
+ * @param {Medium | undefined} [options.medium] without it, it starts from the network
  * @param {boolean} options.mayRestart false: the process ends when the machine restarts
  * @returns {{ command: string, args: string[] }}
  */
-export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, mayRestart }) {
-  const card = `virtio-net-pci,netdev=n0,mac=${mac},bootindex=1${firmware === 'bios' ? '' : ',romfile='}`
+export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium, mayRestart }) {
+  // A card with a ROM is what a BIOS starts from the network by.
+  const rom = firmware === 'bios' && !medium ? '' : ',romfile='
+  const card = `virtio-net-pci,netdev=n0,mac=${mac}${medium ? '' : ',bootindex=1'}${rom}`
   const args = [
     ...['-accel', 'tcg', '-cpu', 'max', '-smp', '1', '-m', String(memoryMib)],
     ...firmwareArguments(firmware, uefiVariables),
     ...['-nodefaults', '-display', 'none', '-vga', 'none', '-monitor', 'none'],
     ...(mayRestart ? [] : ['-no-reboot']),
+    ...(medium ? mediumArguments(medium) : []),
     ...['-netdev', `tap,id=n0,ifname=${tap},script=no,downscript=no`, '-device', card],
     ...['-object', 'rng-random,id=r0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=r0'],
     ...['-chardev', 'stdio,id=c0,signal=off', '-serial', 'chardev:c0'],
   ]
   return { command: 'qemu-system-x86_64', args }
+}
+
+/** @param {Medium} medium */
+function mediumArguments({ kind, file }) {
+  const drive = ['-drive', `if=none,id=m0,format=raw,readonly=on,file=${file}`]
+  if (kind === 'cd')
+    return [...drive, '-device', 'virtio-scsi-pci', '-device', 'scsi-cd,drive=m0,bootindex=1']
+  return [...drive, '-device', 'qemu-xhci', '-device', 'usb-storage,drive=m0,bootindex=1']
 }
 
 /**

@@ -52,6 +52,8 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     );
     // For an initramfs that cannot open a stream, and for systems without our client.
     try writer.print(" bootfarm.report=http://{f}/b/{x:0>16}", .{ options.http, id.handle });
+    // What a boot medium knows of its device: the card, and an address; nothing for others.
+    try writer.writeAll(" ${bootfarm_words}");
     if (options.has_initrd) {
         try writer.writeAll(" initrd=initrd\n");
         try writer.print(
@@ -90,12 +92,12 @@ fn isHarmless(byte: u8) bool {
     };
 }
 
-/// For networks whose own server names this file: the device says its address, and its boot's
-/// script follows.
+/// For networks whose own server names this file: the device says the address of the card it came by
+/// (iPXE's `netX`, the one opened last), and its boot's script follows.
 pub fn writeEntrance(http: base.Endpoint, buffer: *[size_max]u8) []const u8 {
     return std.mem.print(
         buffer,
-        "#!ipxe\nchain http://{f}/m/${{net0/mac:hexhyp}}/boot.ipxe\n",
+        "#!ipxe\nchain http://{f}/m/${{netX/mac:hexhyp}}/boot.ipxe\n",
         .{http},
     ) catch unreachable;
 }
@@ -123,7 +125,7 @@ test "a script with a kernel hands boot id and token to the kernel" {
         \\set bootfarm_edge 10.0.0.1:6910
         \\set bootfarm_boot 01010101-0101-4101-8101-010101010101
         \\set bootfarm_token 0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
-        \\kernel http://10.0.0.1:6980/b/00000000000000ab/kernel quiet bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token} bootfarm.report=http://10.0.0.1:6980/b/00000000000000ab initrd=initrd
+        \\kernel http://10.0.0.1:6980/b/00000000000000ab/kernel quiet bootfarm.edge=${bootfarm_edge} bootfarm.boot=${bootfarm_boot} bootfarm.token=${bootfarm_token} bootfarm.report=http://10.0.0.1:6980/b/00000000000000ab ${bootfarm_words} initrd=initrd
         \\initrd --name initrd http://10.0.0.1:6980/b/00000000000000ab/initrd
         \\boot
         \\
@@ -143,7 +145,7 @@ test "a script without a kernel boots the disk over HTTP" {
         ),
     );
     try testing.expectEqualStrings(
-        "#!ipxe\nchain http://10.0.0.1:6980/m/${net0/mac:hexhyp}/boot.ipxe\n",
+        "#!ipxe\nchain http://10.0.0.1:6980/m/${netX/mac:hexhyp}/boot.ipxe\n",
         writeEntrance(options.http, &buffer),
     );
 }

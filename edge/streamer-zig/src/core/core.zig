@@ -22,6 +22,7 @@ pub const boot_policy = @import("boot_policy.zig");
 pub const BootPolicy = boot_policy.BootPolicy;
 pub const boot_script = @import("boot_script.zig");
 pub const kernel_fit = @import("kernel_fit.zig");
+pub const MediaQuery = @import("media_query.zig").MediaQuery;
 pub const desired_state = @import("desired_state.zig");
 pub const uplink = @import("uplink.zig");
 pub const uplink_message = @import("uplink_message.zig");
@@ -53,6 +54,7 @@ test {
     _ = boot_policy;
     _ = boot_script;
     _ = kernel_fit;
+    _ = @import("media_query.zig");
     _ = desired_state;
     _ = uplink;
     _ = uplink_message;

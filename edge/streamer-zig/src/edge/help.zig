@@ -8,6 +8,9 @@ pub const text =
     \\  bootfarm-edge serve --data DIR --listen IP [options]     serves what the control plane says
     \\  bootfarm-edge initramfs build --kernel-release R --out FILE [options]
     \\                                                           makes what a kernel needs to stream its root disk
+    \\  bootfarm-edge boot-media build --edge IP --out FILE [options]
+    \\                                                           makes a CD or USB stick for a site whose DHCP cannot
+    \\                                                           be touched
     \\  bootfarm-edge version                                    prints the version
     \\
     \\What boots (without a control plane)
@@ -46,6 +49,14 @@ pub const text =
     \\  --add-module NAME     one more driver, with all it needs; may be repeated
     \\  --busybox FILE        a statically linked busybox; default /bin/busybox
     \\  --target FILE         bootfarm-target for the device's processor; default the one beside this program
+    \\
+    \\Making a boot medium: one image for discs and USB sticks, BIOS and 64-bit UEFI (Secure Boot off)
+    \\  --edge IP[:PORT]      an edge and its HTTP port, 6980 by default; repeated, edges are asked in this order
+    \\  --out FILE            where to write the image; for a stick, copy it to the whole device (dd)
+    \\  --address A           dhcp (default), or IP/PREFIX,GATEWAY for a medium of one device without DHCP
+    \\  --ipxe DIR            has ipxe.lkrn and ipxe.efi; default where Debian's package ipxe has them
+    \\  --syslinux DIR        has isolinux.bin, isohdpfx.bin and ldlinux.c32; default where Debian's packages
+    \\                        isolinux and syslinux-common have them
     \\
     \\  --help                this text
     \\

@@ -55,7 +55,10 @@ pub const BootHttp = struct {
             core.boot_script.writeEntrance(paths.http, text),
             .{},
         );
-        if (std.mem.cutPrefix(u8, path, "m/")) |rest| return paths.scriptOfAddress(rest, peer, text);
+        if (std.mem.cutPrefix(u8, path, "m/")) |rest| {
+            const query = request.target[@min(question + 1, request.target.len)..];
+            return paths.scriptOfAddress(.{ .path = rest, .query = query }, peer, text);
+        }
         const ref = paths.boots.forPath(boot_path.handle, peer);
         if (ref) |known| paths.boots.learnPeer(known, peer);
         if (boot_path.handle != null) if (ref) |known| if (paths.fileOfBoot(
@@ -124,18 +127,22 @@ pub const BootHttp = struct {
         };
     }
 
-    /// `<mac>/boot.ipxe`: where the network's own DHCP server names this edge's entrance.
+    /// `<mac>/boot.ipxe`: where the network's own DHCP server names this edge's entrance, or the
+    /// device starts from a boot medium.
     fn scriptOfAddress(
         paths: *BootHttp,
-        rest: []const u8,
+        asked: struct { path: []const u8, query: []const u8 },
         peer: base.Ip4,
         text: *[http_server.text_size_max]u8,
     ) Response {
-        const mac_text, const name = std.mem.cutScalar(u8, rest, '/') orelse return not_found;
+        const mac_text, const name = std.mem.cutScalar(u8, asked.path, '/') orelse return not_found;
         if (!std.mem.eql(u8, name, "boot.ipxe")) return not_found;
         const mac = base.Mac.parse(mac_text) catch return not_found;
         if (!mac.isDevice()) return not_found;
         const ref = paths.boots.forScript(sys.monotonicUs(), mac, peer) orelse return not_found;
+        if (core.MediaQuery.parse(asked.query)) |query| {
+            if (paths.boots.get(ref)) |boot| query.tell(&boot.facts);
+        }
         return paths.script(ref, text) orelse not_found;
     }
 

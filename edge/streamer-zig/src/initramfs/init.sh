@@ -3,7 +3,8 @@
 # on to the system's own init. Whatever stops it ends in one line that says so.
 #
 # Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token (by the edge's boot script),
-# bootfarm.root=DEVICE, bootfarm.overlay=SIZE, BOOTIF=01-MAC, init=PATH, panic=SECONDS.
+# bootfarm.root=DEVICE, bootfarm.overlay=SIZE, bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
+# panic=SECONDS.
 export PATH=/bootfarm/bin:/bin:/sbin
 mkdir -p /proc /sys /dev /run /lower /overlay /newroot
 mount -t proc proc /proc
@@ -22,6 +23,7 @@ for word in $(cat /proc/cmdline); do
   case $word in
     bootfarm.root=*) root=${word#*=} ;;
     bootfarm.overlay=*) overlay_size=${word#*=} ;;
+    bootfarm.address=*) fixed_address=${word#*=} ;;
     BOOTIF=*) boot_mac=$(echo "${word#BOOTIF=??-}" | tr 'A-F-' 'a-f:') ;;
     init=*) system_init=${word#*=} ;;
     panic=-*) after_failure=1 ;;
@@ -83,6 +85,16 @@ cards_up() {
   for nic in $nics; do ip link set "$nic" up; done
 }
 
+# An address that a boot medium says, or the DHCP server's.
+take_address() {
+  if [ -n "$fixed_address" ]; then
+    own_network=${fixed_address%,*}
+    interface=$1 ip=${own_network%/*} mask=${own_network#*/} router=${fixed_address#*,} /etc/udhcpc.sh bound
+  else
+    udhcpc -i "$1" -n -t 5 -T 1 -s /etc/udhcpc.sh >/dev/null 2>&1
+  fi
+}
+
 # A switch port may take half a minute until it forwards anything (spanning tree).
 network_limit=90
 # network_up SECONDS: gives up then.
@@ -91,7 +103,7 @@ network_up() {
   until [ "$(cut -d. -f1 /proc/uptime)" -ge "$network_deadline" ]; do
     for nic in $nics; do
       [ "$(cat "/sys/class/net/$nic/carrier" 2>/dev/null)" = 1 ] || continue
-      udhcpc -i "$nic" -n -t 5 -T 1 -s /etc/udhcpc.sh >/dev/null 2>&1 && boot_nic=$nic && return 0
+      take_address "$nic" && boot_nic=$nic && return 0
     done
     sleep 0.2
   done
