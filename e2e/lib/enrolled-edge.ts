@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import type { DesiredState } from '@bootfarm/proto/uplink'
+import type { DesiredState, powerOrders as powerOrderNames } from '@bootfarm/proto/uplink'
 import { publicKeyOf, signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
 
 /** Nothing listens there: the control plane is away. */
@@ -11,11 +11,22 @@ export const testUuid = (number: number) =>
 
 export type TestVersion = Omit<DesiredState['vdisks'][number]['versions'][number], 'id' | 'number'>
 
+export interface TestPowerOrder {
+  /** The device, as an index of `macs`. */
+  port: number
+  order: (typeof powerOrderNames)[number]
+}
+
 /**
  * Writes the data directory of an edge that has enrolled and received its desired state before: device `macs[i]` boots
  * `versions[i]`. Paths are below `directory`/store.
  */
-export function writeEnrolledEdge(directory: string, macs: string[], versions: TestVersion[]): void {
+export function writeEnrolledEdge(
+  directory: string,
+  macs: string[],
+  versions: TestVersion[],
+  powerOrders: TestPowerOrder[] = [],
+): void {
   const seed = Buffer.alloc(32, 7)
   const [edgeId, organizationId, siteId, keyId] = [1, 2, 3, 4].map(testUuid) as [
     string,
@@ -40,6 +51,12 @@ export function writeEnrolledEdge(directory: string, macs: string[], versions: T
       enabled: true,
     })),
     powerOns: [],
+    powerOrders: powerOrders.map(({ port, order }, index) => ({
+      id: testUuid(400 + index),
+      deviceId: testUuid(300 + port),
+      mac: macs[port] ?? '',
+      order,
+    })),
   }
   const payload = JSON.stringify(state)
   const signature = signText(stateSignedText(payload), seed)
@@ -54,3 +71,4 @@ export function writeEnrolledEdge(directory: string, macs: string[], versions: T
 }
 
 export const versionIdOf = (index: number) => testUuid(200 + index)
+export const orderIdOf = (index: number) => testUuid(400 + index)

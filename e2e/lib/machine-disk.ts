@@ -4,7 +4,20 @@ import { chmodSync, copyFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync 
 import path from 'node:path'
 
 const busybox = '/bin/busybox'
-const applets = ['sh', 'cat', 'cut', 'md5sum', 'mount', 'poweroff', 'ps', 'sleep', 'sync', 'touch']
+const applets = [
+  'sh',
+  'cat',
+  'cut',
+  'grep',
+  'head',
+  'md5sum',
+  'mount',
+  'poweroff',
+  'ps',
+  'sleep',
+  'sync',
+  'touch',
+]
 
 export interface MachineDisk {
   image: string

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, statSync, truncateSync, writeFileS
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
-import { writeEnrolledEdge } from './enrolled-edge.ts'
+import { type TestPowerOrder, writeEnrolledEdge } from './enrolled-edge.ts'
 import { type Firmware, type Medium, macOf, startMachine } from './machine.ts'
 import { type MachineDisk, makeMachineDisk } from './machine-disk.ts'
 import { buildInitramfs, findMachineKernel } from './machine-kernel.ts'
@@ -69,16 +69,18 @@ export class MachineSite {
     truncateSync(this.disk.image, size)
   }
 
-  /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data. */
-  startEdge(dhcp: 'proxy' | 'off' = 'proxy'): Promise<RunningProcess> {
+  /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data.
+   * `kernelWords` are for the kernel's command line. */
+  startEdge(dhcp: 'proxy' | 'off' = 'proxy', kernelWords = ''): Promise<RunningProcess> {
     return this.#serve(dhcp, [
       ...['--vdisk', this.disk.image, '--kernel', this.#vmlinuz, '--initrd', this.#initrd],
-      ...['--cmdline', serialConsole],
+      ...['--cmdline', `${serialConsole} ${kernelWords}`.trim()],
     ])
   }
 
-  /** Starts an edge that has enrolled before and has no control plane now: the machine of port i boots `versions[i]`. */
-  startEnrolledEdge(versions: SiteVersion[]): Promise<RunningProcess> {
+  /** Starts an edge that has enrolled before and has no control plane now: the machine of port i boots `versions[i]`.
+   * Started again, it goes on with its data and has new power orders. */
+  startEnrolledEdge(versions: SiteVersion[], powerOrders: TestPowerOrder[] = []): Promise<RunningProcess> {
     const data = this.#inScratch('edge')
     const described = versions.map((version, index) => {
       const folder = path.join(data, 'store', String(index))
@@ -99,6 +101,7 @@ export class MachineSite {
       data,
       versions.map((_, index) => macOf(index)),
       described,
+      powerOrders,
     )
     return this.#serve('proxy', [])
   }

@@ -1,16 +1,37 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { orderIdOf } from '../lib/enrolled-edge.ts'
 import { machinesMissing } from '../lib/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
-/** The machine reads its disk again and again, never from its own memory, and reports ready at the end. */
+/**
+ * The machine reads its disk again and again, never from its own memory, and reports ready at the end. In its last rounds it
+ * ends the program that brings it its disk, as a fault would. Then it waits to be switched off, as busybox's init is.
+ */
 const rounds = 6
 const script = `
+trap 'ordered=yes' USR2
+crash_target() {
+  # Something is read, and the program at work.
+  until status=$(bootfarm-target status) && case $status in *'"readsWaiting":0,'*) false ;; esac; do
+    kill -0 $reading 2>/dev/null || break
+  done
+  pid=\${status#*'"pid":'}
+  kill -SEGV "\${pid%%,*}"
+  echo "CRASHED $status"
+}
 for round in 1 2 3 4 5 6; do
   echo 3 >/proc/sys/vm/drop_caches
-  echo "SUM $round $(md5sum /blob)"
+  md5sum /blob >/sum &
+  reading=$!
+  [ $round -ge 5 ] && crash_target
+  # A signal ends waiting before its time.
+  until wait; do :; done
+  echo "SUM $round $(cat /sum)"
 done
 bootfarm-target ready busybox && echo "ACKNOWLEDGED"
+until [ "$ordered" ]; do sleep 1; done
+echo "ORDERED"
 `
 const missing = machinesMissing()
 let site: MachineSite
@@ -21,7 +42,7 @@ const sums = (output: string) => [...output.matchAll(/^SUM \d+ (\w{32})/gm)].map
 describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     site = new MachineSite('killed', script, 8 << 20)
-    edge = await site.startEdge()
+    edge = await site.startEnrolledEdge([{}])
     site.segment.loseEach(1)
   })
 
@@ -29,7 +50,7 @@ describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (
     await site.remove()
   })
 
-  test('goes on reading when its edge is killed and started again, in the same boot', async () => {
+  test('goes on reading when its edge or its own program is killed, in the same boot, and takes an order', async () => {
     const machine = await site.powerOn('bios')
     await machine.waitFor(/^SUM 2 /m)
     edge.kill('SIGKILL')
@@ -40,14 +61,27 @@ describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (
     await new Promise((resolve) => setTimeout(resolve, 1500))
     expect(sums(machine.output).length, 'nothing is read without an edge').toBeLessThanOrEqual(before + 1)
 
-    const restarted = await site.startEdge()
+    const restarted = await site.startEnrolledEdge([{}], [{ port: 0, order: 'power_off' }])
     await machine.waitFor(/^ACKNOWLEDGED/m)
     expect(sums(machine.output)).toEqual(Array(rounds).fill(site.disk.blobSum))
     expect(machine.output).toMatch(/serves the disk again/)
+    const crashed = [...machine.output.matchAll(/^CRASHED .*"readsWaiting":(\d+)/gm)].map(
+      ([, count]) => count,
+    )
+    expect(crashed, 'each crash came while the machine read').toEqual([
+      expect.not.stringMatching(/^0$/),
+      expect.not.stringMatching(/^0$/),
+    ])
+    expect(machine.output.match(/talks to the edge ended \(signal 11\); another goes on/g)).toHaveLength(2)
     expect(machine.output).not.toMatch(/I\/O error/)
+
+    expect(machine.output).toMatch(/the edge orders this machine to power off/)
+    await machine.waitFor(/^ORDERED/m)
+    expect(await machine.ended, 'the machine switched itself off').toBe(0)
 
     const report = await finishedBoot(restarted)
     expect(report.outcome).toEqual({ kind: 'ready' })
+    expect(report.guest?.powerOrderId).toBe(orderIdOf(0))
     expect(report.reconnects).toBeGreaterThan(0)
     expect(report.phases.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['dhcp', 'loader', 'stage2', 'ready']),

@@ -117,9 +117,9 @@ pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
     const reads = client.reads;
     const options = client.options;
     @memset(reads, .{});
-    client.* = .{ .options = options, .identity = identity, .reads = reads };
+    client.* = .{ .options = options, .identity = identity, .reads = reads, .session = identity.session };
     client.last_packet_at_us = now_us;
-    client.greet(now_us, .token);
+    client.greet(now_us, if (identity.session == null) .token else .resumption);
 }
 
 /// Asks for `buffer.len` bytes at `offset`, both multiples of 512, at most `read_size_max`. `buffer` is the client's until

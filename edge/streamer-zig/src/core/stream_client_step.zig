@@ -9,6 +9,8 @@ pub const Identity = struct {
     token: [16]u8,
     /// Unguessable; the nonces of all hellos of this boot come from it.
     nonce_seed: [32]u8,
+    /// What another process of this device had opened for this boot and leaves behind: it is resumed.
+    session: ?Session = null,
 };
 
 /// What WELCOME said.

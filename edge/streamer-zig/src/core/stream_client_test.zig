@@ -304,6 +304,23 @@ test "a device goes on after its edge was restarted, without a new boot" {
     try testing.expect(world.resumed_count >= 5);
 }
 
+test "another process of the device goes on with the session that the one before had opened" {
+    var world: World = try .init(.{ .prng = .init(9), .loss_percent = 5 });
+    defer world.deinit();
+    try world.expectEstablished();
+    try world.readMany(5, 4);
+    const session = world.client.session.?;
+    for (0..3) |serial| {
+        var identity = world.client.identity;
+        identity.nonce_seed = @splat(@intCast(0x40 + serial));
+        identity.session = session;
+        world.client.start(world.now_us, identity);
+        try world.readMany(5, 4);
+    }
+    try testing.expectEqual(1, world.opened_count);
+    try testing.expect(world.resumed_count >= 3);
+}
+
 test "a WELCOME lost together with the edge's memory still leads to one session" {
     var world: World = try .init(.{ .prng = .init(2), .lose_to_device = &.{1} });
     defer world.deinit();

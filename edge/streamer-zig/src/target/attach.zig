@@ -1,5 +1,7 @@
-//! `bootfarm-target attach`: opens the stream, gives the kernel its disk, and leaves a process of its own behind that serves
-//! it for as long as the machine runs. Until the disk is there it stays in the foreground, so that an init script may wait.
+//! `bootfarm-target attach`: opens the stream, gives the kernel its disk, and leaves two processes
+//! behind that serve it for as long as the machine runs: one that the kernel's disk hangs on, and
+//! one that it starts for the stream. Until the disk is there it stays in the foreground, so that
+//! an init script may wait.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -12,7 +14,8 @@ const kernel_device = @import("kernel_device.zig");
 const protection = @import("protection.zig");
 const sys_time = @import("sys_time.zig");
 const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
-const KernelSocket = @import("kernel_socket.zig").KernelSocket;
+const DiskKeeper = @import("disk_keeper.zig").DiskKeeper;
+const SharedMemory = @import("shared_memory.zig").SharedMemory;
 const ServedDisk = @import("served_disk.zig").ServedDisk;
 const Silence = @import("silence.zig").Silence;
 const http_report = @import("http_report.zig");
@@ -38,6 +41,8 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     var edge: EdgeSocket = .init(options.edge);
     if (!openSession(&client, &edge, options, words)) return 1;
 
+    const memory = SharedMemory.init() catch
+        return fail(words, "no_disk", "no memory for the reads of the disk", .{});
     const disk_size = client.session.?.disk_size;
     const kernel_fd = kernel_device.start(disk_size) catch |reason|
         return failDevice(words, reason);
@@ -46,7 +51,16 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     })));
     if (pid == 0) {
         protection.markAsStorage(first_argument);
-        serve(&client, &edge, .{ .fd = kernel_fd, .disk_size = disk_size, .proc = proc });
+        var identity = client.identity;
+        identity.session = client.session;
+        var handover: Handover = .{
+            .client = &client,
+            .edge = &edge,
+            .identity = identity,
+            .memory = memory,
+            .proc = proc,
+        };
+        keep(&handover, kernel_fd);
     }
     sys.close(kernel_fd);
     kernel_device.readFirstBlock() catch |reason|
@@ -57,7 +71,8 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     return 0;
 }
 
-/// Says hello until the edge has answered, however long that takes; false when it refuses this boot.
+/// Says hello until the edge has answered, however long that takes; false when it refuses this
+/// boot.
 fn openSession(
     client: *core.StreamClient,
     edge: *EdgeSocket,
@@ -129,23 +144,57 @@ fn fail(words: []const u8, code: []const u8, comptime format: []const u8, argume
     return 1;
 }
 
-const Attached = struct { fd: i32, disk_size: u64, proc: system_end.ProcFolder };
+/// What the process of the kernel's disk hands to each process of the stream that it starts.
+const Handover = struct {
+    client: *core.StreamClient,
+    edge: *EdgeSocket,
+    identity: core.StreamClient.Identity,
+    memory: *SharedMemory,
+    proc: system_end.ProcFolder,
+};
 
 /// The process that stays. It ends only with the device, or with the machine.
-fn serve(client: *core.StreamClient, edge: *EdgeSocket, attached: Attached) noreturn {
+fn keep(handover: *Handover, kernel_fd: i32) noreturn {
     if (!protection.protect()) say("memory could not be locked; the disk may stand still when memory is short", .{});
-    var kernel: KernelSocket = .init(attached.fd, attached.disk_size);
+    protection.awaitChildren();
+    const disk_size = handover.identity.session.?.disk_size;
+    var keeper: DiskKeeper = .{
+        .kernel = .init(kernel_fd, disk_size, &handover.memory.buffers),
+        .stream_main = streamMain,
+        .context = handover,
+        .handed_over_fd = handover.edge.fd,
+    };
+    keeper.run() catch |reason| switch (reason) {
+        error.KernelGone => say("the kernel closed {s}", .{kernel_device.path}),
+    };
+    linux.exit_group(0);
+}
+
+/// The process of the stream: the first goes on with the session that `attach` opened, a later one
+/// resumes it.
+fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
+    const handover: *Handover = @ptrCast(@alignCast(context));
+    _ = protection.protect();
+    if (serial > 0) {
+        var identity = handover.identity;
+        sys.random(&identity.nonce_seed);
+        handover.client.start(sys.monotonicUs(), identity);
+        handover.edge.fd = -1;
+        handover.edge.open();
+    }
     const server = control.Server.init();
     if (server == null) say("no control socket: `bootfarm-target ready` will not reach this process", .{});
     var disk: ServedDisk = .{
-        .client = client,
-        .edge = edge,
-        .kernel = &kernel,
+        .client = handover.client,
+        .edge = handover.edge,
+        .memory = handover.memory,
+        .link_fd = link_fd,
+        .serial = serial,
         .server = server,
-        .proc = attached.proc,
+        .proc = handover.proc,
     };
     disk.run() catch |reason| switch (reason) {
-        error.KernelGone => say("the kernel closed {s}", .{kernel_device.path}),
+        error.Gone => {}, // The other process has said why.
     };
     linux.exit_group(0);
 }

@@ -1,5 +1,5 @@
-//! Lines for whoever looks at the device's console. The program's standard error is the console in an initramfs and stays
-//! so after the system has started.
+//! Lines for whoever looks at the device's console. The program's standard error is the console in
+//! an initramfs and stays so after the system has started.
 
 const std = @import("std");
 const linux = std.os.linux;

@@ -1,8 +1,10 @@
-//! How a second `bootfarm-target` talks to the one that serves the disk: an abstract unix socket, which needs no file system
-//! and so is reached from the initramfs and from the started system alike. One request, one answer, both a packet of text.
+//! How a second `bootfarm-target` talks to the one that serves the disk: an abstract unix socket,
+//! which needs no file system and so is reached from the initramfs and from the started system
+//! alike. One request, one answer, both a packet of text.
 //!
-//! Requests: `ready CODE SENTENCE` and `failed CODE SENTENCE` (answered when the edge has acknowledged), `steps LINES` (those of
-//! `timings/step_list.zig`), `cache FOLDER` (on the file system to be watched), `status`. Only root is served.
+//! Requests: `ready CODE SENTENCE` and `failed CODE SENTENCE` (answered when the edge has
+//! acknowledged), `steps LINES` (those of `timings/step_list.zig`), `cache FOLDER` (on the file
+//! system to be watched), `status`. Only root is served.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -52,7 +54,8 @@ pub const Server = struct {
         server.waiting[index] = false;
     }
 
-    /// The request of a client that can be read; null when it has gone, or says more while it waits for its answer.
+    /// The request of a client that can be read; null when it has gone, or says more while it waits
+    /// for its answer.
     pub fn receive(server: *Server, index: usize, buffer: *[message_size_max]u8) ?[]const u8 {
         const rc = linux.recvfrom(server.clients[index], buffer, buffer.len, linux.MSG.DONTWAIT, null, null);
         const size = sys.check(rc) catch 0;

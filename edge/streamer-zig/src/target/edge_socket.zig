@@ -1,5 +1,6 @@
-//! The UDP socket to the edge. It is connected, so that the kernel drops what comes from anywhere else, and it is made
-//! anew when the edge has been silent, since the device may have got another address meanwhile.
+//! The UDP socket to the edge. It is connected, so that the kernel drops what comes from anywhere
+//! else, and it is made anew when the edge has been silent, since the device may have got another
+//! address meanwhile.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -12,15 +13,16 @@ pub const EdgeSocket = struct {
     fd: i32 = -1,
     edge: Endpoint,
 
-    /// A burst of answers to all outstanding reads, with the kernel's own bookkeeping for each packet.
+    /// A burst of answers to all outstanding reads, with the kernel's own bookkeeping for each
+    /// packet.
     const receive_buffer_size: i32 = 4 << 20;
 
     pub fn init(edge: Endpoint) EdgeSocket {
         return .{ .edge = edge };
     }
 
-    /// Makes the socket, in place of an earlier one. Without a network there is none afterwards, and `send` and
-    /// `receive` do nothing.
+    /// Makes the socket, in place of an earlier one. Without a network there is none afterwards,
+    /// and `send` and `receive` do nothing.
     pub fn open(socket: *EdgeSocket) void {
         if (socket.fd >= 0) sys.close(socket.fd);
         socket.fd = connected(socket.edge) catch -1;

@@ -1,5 +1,6 @@
-//! Gives the kernel's nbd driver one end of a socket pair, from which it serves /dev/nbd0. The driver is told by generic
-//! netlink, so that no thread has to wait inside an ioctl for as long as the device lives.
+//! Gives the kernel's nbd driver one end of a socket pair, from which it serves /dev/nbd0. The
+//! driver is told by generic netlink, so that no thread has to wait inside an ioctl for as long as
+//! the device lives.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -65,7 +66,8 @@ pub fn start(disk_size: u64) Error!i32 {
     return pair[0];
 }
 
-/// Opens the device and reads its first block: the partitions appear, and the whole path has been used once.
+/// Opens the device and reads its first block: the partitions appear, and the whole path has been
+/// used once.
 pub fn readFirstBlock() Error!void {
     const fd = try fdOf(linux.open(path, .{ .CLOEXEC = true }, 0));
     defer sys.close(fd);

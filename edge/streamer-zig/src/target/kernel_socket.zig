@@ -1,5 +1,5 @@
-//! The socket on which the kernel's nbd driver asks for blocks and gets them: requests into the queue, replies out of it,
-//! whatever part of them the socket takes at a time.
+//! The socket on which the kernel's nbd driver asks for blocks and gets them: requests into the
+//! queue, replies out of it, whatever part of them the socket takes at a time.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -8,13 +8,13 @@ const core = @import("core");
 const nbd = @import("wire").nbd;
 const sys = @import("host").sys;
 
-const Buffer = [core.nbd_queue.part_size_max]u8;
-/// Part of the program, so that locking its memory makes them present once and for all.
-var buffers: [core.nbd_queue.slots_max]Buffer align(4096) = undefined;
+const Buffers = @import("shared_memory.zig").Buffers;
 
 pub const KernelSocket = struct {
     fd: i32,
     queue: core.NbdQueue,
+    /// One for each slot of the queue.
+    buffers: *const Buffers,
     request: [nbd.request_size]u8 = undefined,
     request_filled: usize = 0,
     /// Bytes of a refused write that are still to be thrown away.
@@ -29,15 +29,12 @@ pub const KernelSocket = struct {
         sent: usize = 0,
     };
 
-    /// A read that is to be submitted; `buffer` belongs to `slot`.
-    pub const Read = struct { slot: u8, offset: u64, buffer: []u8 };
-
     /// The kernel closed the device, or the two lost their place in the bytes.
     pub const Error = error{KernelGone};
 
     /// `fd` is one end of a stream socket pair.
-    pub fn init(fd: i32, disk_size: u64) KernelSocket {
-        return .{ .fd = fd, .queue = .init(disk_size) };
+    pub fn init(fd: i32, disk_size: u64, buffers: *const Buffers) KernelSocket {
+        return .{ .fd = fd, .queue = .init(disk_size), .buffers = buffers };
     }
 
     /// What is worth waiting for.
@@ -46,11 +43,6 @@ pub const KernelSocket = struct {
         if (socket.queue.wantsRequest()) events |= linux.POLL.IN;
         if (socket.outgoing != null) events |= linux.POLL.OUT;
         return events;
-    }
-
-    pub fn nextRead(socket: *KernelSocket) ?Read {
-        const part = socket.queue.nextPart() orelse return null;
-        return .{ .slot = part.slot, .offset = part.offset, .buffer = buffers[part.slot][0..part.length] };
     }
 
     /// Takes what requests there are, until one has to be read first; true when there was one.
@@ -124,7 +116,7 @@ pub const KernelSocket = struct {
         const header_sent = @min(sending.sent, sending.header_size);
         const content_sent = sending.sent - header_sent;
         const header = sending.header[header_sent..sending.header_size];
-        const content = buffers[sending.piece.slot][content_sent..sending.piece.length];
+        const content = socket.buffers[sending.piece.slot][content_sent..sending.piece.length];
         const vectors = [_]std.posix.iovec_const{
             .{ .base = header.ptr, .len = header.len },
             .{ .base = content.ptr, .len = content.len },

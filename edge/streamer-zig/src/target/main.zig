@@ -1,5 +1,6 @@
-//! `bootfarm-target`: runs on a device, turns the edge's stream into /dev/nbd0 and reports how the boot went. It is started
-//! by the initramfs and has to work without anything else: static, no files but /proc, raw system calls.
+//! `bootfarm-target`: runs on a device, turns the edge's stream into /dev/nbd0 and reports how the
+//! boot went. It is started by the initramfs and has to work without anything else: static, no
+//! files but /proc, raw system calls.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -13,8 +14,12 @@ const StepList = @import("timings/step_list.zig").StepList;
 const attach = @import("attach.zig").attach;
 const prepare = @import("prepare");
 
-/// One line on the console instead of a stack trace, which would be of no use on a device without symbols.
+/// One line on the console instead of a stack trace, which would be of no use on a device without
+/// symbols.
 pub const panic = std.debug.FullPanic(panicOneLine);
+
+/// A fault ends the process at once; the one that started it says so and starts another.
+pub const std_options: std.Options = .{ .enable_segfault_handler = false };
 
 const usage =
     \\Usage: bootfarm-target attach [WORD...]         make /dev/nbd0 from an edge's stream, and serve it from the background
@@ -44,7 +49,8 @@ const usage =
 const ready_timeout_s = 30;
 const failed_timeout_s = 10;
 const answer_timeout_s = 5;
-/// As long as the kernel's own limit (COMMAND_LINE_SIZE is 2048 on x86 and arm64), and our arguments after it.
+/// As long as the kernel's own limit (COMMAND_LINE_SIZE is 2048 on x86 and arm64), and our
+/// arguments after it.
 const words_size_max = 4096;
 
 pub fn main(init: std.process.Init.Minimal) u8 {
@@ -181,7 +187,9 @@ fn panicOneLine(message: []const u8, _: ?usize) noreturn {
 }
 
 test {
+    _ = @import("disk_link.zig");
     _ = @import("http_report.zig");
+    _ = @import("shared_memory.zig");
     _ = @import("power_order.zig");
     _ = @import("system_end.zig");
     _ = @import("program_output.zig");

@@ -1,18 +1,20 @@
-//! Keeps the process that serves the root disk alive: whatever it needed from that disk while the system is short of memory,
-//! or killed with the other processes at shut-down, would stop the machine.
+//! Keeps the process that serves the root disk alive: whatever it needed from that disk while the
+//! system is short of memory, or killed with the other processes at shut-down, would stop the
+//! machine.
 
 const std = @import("std");
 const linux = std.os.linux;
 const sys = @import("host").sys;
 
-/// Linux 5.6: this process is part of the way to a disk, so its allocations never wait for that disk.
+/// Linux 5.6: this process is part of the way to a disk, so its allocations never wait for that
+/// disk.
 pub const PR_SET_IO_FLUSHER = 57;
 
 /// That of a child's end is among them: children are then forgotten by the kernel too.
 pub const ignored_signals = [_]std.posix.SIG{ .TERM, .INT, .HUP, .QUIT, .PIPE, .USR1, .USR2, .CHLD };
 
-/// Leaves the caller's session and terminal, ignores the signals that end other programs, and locks all memory.
-/// False when the memory could not be locked.
+/// Leaves the caller's session and terminal, ignores the signals that end other programs, and locks
+/// all memory. False when the memory could not be locked.
 pub fn protect() bool {
     _ = linux.setsid();
     const ignore: std.posix.Sigaction = .{
@@ -24,6 +26,16 @@ pub fn protect() bool {
     _ = linux.prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
     surviveShortMemory();
     return linux.errno(linux.mlockall(.{ .CURRENT = true, .FUTURE = true })) == .SUCCESS;
+}
+
+/// Undoes for one signal what `protect` did: the kernel keeps how a child ended until it was asked.
+pub fn awaitChildren() void {
+    const default: std.posix.Sigaction = .{
+        .handler = .{ .handler = linux.SIG.DFL },
+        .mask = std.posix.sigemptyset(),
+        .flags = 0,
+    };
+    std.posix.sigaction(.CHLD, &default, null);
 }
 
 /// systemd spares processes whose name begins with `@` from its last killing spree

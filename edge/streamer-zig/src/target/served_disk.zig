@@ -1,5 +1,7 @@
-//! The loop that serves the disk: the kernel's requests from one socket, the stream's packets on the other, and the few
-//! words of the control socket. It allocates nothing; the buffers of all reads are part of the program.
+//! The loop that reads the disk from the edge: wanted reads from the process that the kernel's disk
+//! hangs on, the stream's packets, and the few words of the control socket. It allocates nothing.
+//! When it ends, another process goes on in its place (`disk_keeper.zig`); what that one has to
+//! know is in the shared memory.
 
 const std = @import("std");
 const linux = std.os.linux;
@@ -16,7 +18,8 @@ const PowerOrder = @import("power_order.zig").PowerOrder;
 const StepList = @import("timings/step_list.zig").StepList;
 const system_end = @import("system_end.zig");
 const control = @import("control_socket.zig");
-const KernelSocket = @import("kernel_socket.zig").KernelSocket;
+const disk_link = @import("disk_link.zig");
+const SharedMemory = @import("shared_memory.zig").SharedMemory;
 
 /// Packets taken before the kernel's side gets its turn.
 const packets_per_turn_max = 256;
@@ -24,26 +27,45 @@ const packets_per_turn_max = 256;
 pub const ServedDisk = struct {
     client: *core.StreamClient,
     edge: *EdgeSocket,
-    kernel: *KernelSocket,
+    memory: *SharedMemory,
+    /// To the process that the kernel's disk hangs on.
+    link_fd: i32,
+    /// How many processes have done this before.
+    serial: u32,
+    reads_waiting: u32 = 0,
     server: ?control.Server,
     proc: system_end.ProcFolder,
     silence: Silence = .{},
     report: GuestReport = .{},
     order: PowerOrder = .{},
 
-    /// Serves until the kernel closes the device.
-    pub fn run(disk: *ServedDisk) KernelSocket.Error!void {
+    /// Serves until the other process has gone.
+    pub fn run(disk: *ServedDisk) disk_link.Error!void {
+        disk.goOnFromBefore();
         while (true) {
             const now_us = sys.monotonicUs();
             disk.receivePackets(now_us);
             try disk.takeEvents();
-            try disk.serveKernel();
+            try disk.takeRequests();
             disk.report.tend(disk.client, now_us);
             disk.transmit(now_us);
             disk.carryOutOrder(now_us);
             disk.silence.watch(disk.client, disk.edge, now_us);
-            try disk.wait();
+            disk.wait();
         }
+    }
+
+    /// Says again what an earlier process said, in case the edge has not heard it.
+    fn goOnFromBefore(disk: *ServedDisk) void {
+        if (disk.memory.steps.get()) |steps| disk.report.steps = steps;
+        if (disk.memory.cache_path.get()) |path| _ = disk.watchPath(path.slice());
+        if (disk.memory.order.get()) |order| disk.order = order;
+        const kept = disk.memory.outcome.get() orelse return;
+        disk.report.has_outcome = true;
+        disk.client.reportReady(sys.monotonicUs(), kept.outcome, kept.uptime_us, .{
+            .code = kept.code.slice(),
+            .sentence = kept.sentence.slice(),
+        });
     }
 
     fn receivePackets(disk: *ServedDisk, now_us: u64) void {
@@ -55,12 +77,12 @@ pub const ServedDisk = struct {
         }
     }
 
-    fn takeEvents(disk: *ServedDisk) KernelSocket.Error!void {
+    fn takeEvents(disk: *ServedDisk) disk_link.Error!void {
         while (disk.client.nextEvent()) |event| switch (event) {
-            .read_done => |done| disk.kernel.queue.complete(@intCast(done.tag)),
+            .read_done => |done| try disk.answer(done.tag, .done),
             .read_failed => |failure| {
                 say("the edge cannot serve a read: {t}", .{failure.code});
-                disk.kernel.queue.fail(@intCast(failure.tag)) catch return error.KernelGone;
+                try disk.answer(failure.tag, .failed);
             },
             .established => |session| if (session.resumed)
                 say("the edge {f} serves the disk again", .{disk.edge.edge}),
@@ -74,6 +96,7 @@ pub const ServedDisk = struct {
 
     fn takeOrder(disk: *ServedDisk, kind: core.StreamClient.Order.Kind) void {
         if (!disk.order.take(kind, sys.monotonicUs())) return;
+        disk.memory.order.set(disk.order);
         say("the edge orders this machine to {s}", .{switch (kind) {
             .power_off => "power off",
             .restart => "restart",
@@ -81,14 +104,18 @@ pub const ServedDisk = struct {
     }
 
     fn carryOutOrder(disk: *ServedDisk, now_us: u64) void {
-        switch (disk.order.next(now_us) orelse return) {
-            .ask_system => |kind| if (!system_end.askSystem(disk.proc, kind)) disk.order.systemCannotEnd(),
+        const action = disk.order.next(now_us) orelse return;
+        switch (action) {
+            .ask_system => |kind| {
+                if (!system_end.askSystem(disk.proc, kind)) disk.order.systemCannotEnd();
+            },
             .sync => |kind| {
                 say("no system ends by itself; the machine ends at once", .{});
                 system_end.syncAndEnd(disk.proc, kind);
             },
             .ask_kernel => |kind| system_end.askKernel(kind),
         }
+        disk.memory.order.set(disk.order);
     }
 
     fn transmit(disk: *ServedDisk, now_us: u64) void {
@@ -96,32 +123,31 @@ pub const ServedDisk = struct {
         while (disk.client.transmit(now_us, &out)) |packet| disk.edge.send(packet);
     }
 
-    /// Moves requests and replies until the kernel's socket is empty or full, or every slot is taken.
-    fn serveKernel(disk: *ServedDisk) KernelSocket.Error!void {
-        while (true) {
-            const sent_any = try disk.kernel.sendReplies();
-            const took_any = try disk.kernel.takeRequests();
-            while (disk.kernel.nextRead()) |read| {
-                disk.client.submit(read.slot, read.offset, read.buffer) catch
-                    unreachable; // The client has as many reads as the queue has slots.
-            }
-            if (!sent_any and !took_any) return;
+    fn takeRequests(disk: *ServedDisk) disk_link.Error!void {
+        while (try disk_link.receive(disk_link.Request, disk.link_fd)) |request| {
+            const buffer = disk.memory.buffers[request.slot][0..request.length];
+            disk.client.submit(request.slot, request.offset, buffer) catch
+                unreachable; // The client has as many reads as the queue has slots.
+            disk.reads_waiting += 1;
         }
     }
 
-    fn wait(disk: *ServedDisk) KernelSocket.Error!void {
+    fn answer(disk: *ServedDisk, tag: u64, result: disk_link.Result) disk_link.Error!void {
+        disk.reads_waiting -= 1;
+        try disk_link.send(disk.link_fd, disk_link.Answer{ .slot = @intCast(tag), .result = result });
+    }
+
+    fn wait(disk: *ServedDisk) void {
         var polled: [3 + control.clients_max]linux.pollfd = undefined;
         for (&polled) |*entry| entry.* = .{ .fd = -1, .events = linux.POLL.IN, .revents = 0 };
         polled[0].fd = disk.edge.fd;
-        polled[1] = .{ .fd = disk.kernel.fd, .events = disk.kernel.pollEvents(), .revents = 0 };
+        polled[1].fd = disk.link_fd;
         if (disk.server) |*server| {
             if (server.hasRoom()) polled[2].fd = server.fd;
             for (polled[3..], server.clients) |*entry, client| entry.fd = client;
         }
         var timeout = disk.timeUntilDeadline();
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
-        const gone: i16 = linux.POLL.HUP | linux.POLL.ERR;
-        if (polled[1].revents & gone != 0) return error.KernelGone;
         if (disk.server == null) return;
         if (polled[2].revents != 0) disk.server.?.accept();
         for (polled[3..], 0..) |entry, index| if (entry.revents != 0) disk.serveControl(index);
@@ -157,8 +183,15 @@ pub const ServedDisk = struct {
         words: []const u8,
     ) void {
         const code, const sentence = std.mem.cutScalar(u8, words, ' ') orelse .{ words, "" };
+        const uptime_us = sys_time.uptimeUs();
         disk.report.has_outcome = true;
-        disk.client.reportReady(sys.monotonicUs(), outcome, sys_time.uptimeUs(), .{
+        disk.memory.outcome.set(.{
+            .outcome = outcome,
+            .uptime_us = uptime_us,
+            .code = .init(code),
+            .sentence = .init(sentence),
+        });
+        disk.client.reportReady(sys.monotonicUs(), outcome, uptime_us, .{
             .code = code,
             .sentence = sentence,
         });
@@ -168,13 +201,20 @@ pub const ServedDisk = struct {
     fn takeSteps(disk: *ServedDisk, text: []const u8) []const u8 {
         const list = StepList.parse(text) catch return "not steps";
         disk.report.setSteps(&list);
+        disk.memory.steps.set(disk.report.steps);
         return control.done;
     }
 
     fn watchCache(disk: *ServedDisk, path: []const u8) []const u8 {
-        var buffer: [control.message_size_max]u8 = undefined;
-        const terminated = std.mem.printSentinel(&buffer, "{s}", .{path}, 0) catch unreachable;
-        return if (disk.report.watch(terminated)) control.done else "there is no such folder";
+        if (!disk.watchPath(path)) return "there is no such folder";
+        disk.memory.cache_path.set(.init(path));
+        return control.done;
+    }
+
+    fn watchPath(disk: *ServedDisk, path: []const u8) bool {
+        var buffer: [control.message_size_max + 1]u8 = undefined;
+        return disk.report.watch(std.mem.printSentinel(&buffer, "{s}", .{path}, 0) catch
+            unreachable); // A message has no longer path.
     }
 
     fn status(disk: *const ServedDisk, buffer: *[control.message_size_max]u8) []const u8 {
@@ -184,8 +224,8 @@ pub const ServedDisk = struct {
         std.json.Stringify.value(.{
             .edge = std.mem.print(&edge_text, "{f}", .{disk.edge.edge}) catch unreachable, // It has room for the longest.
             .state = disk.client.state,
-            .diskSize = disk.kernel.queue.disk_size,
-            .readsWaiting = disk.kernel.queue.readingCount(),
+            .diskSize = if (disk.client.session) |session| session.disk_size else 0,
+            .readsWaiting = disk.reads_waiting,
             .reads = s.reads,
             .readBytes = s.read_bytes,
             .packetsIn = s.packets_in,
@@ -193,6 +233,8 @@ pub const ServedDisk = struct {
             .repeats = s.repeats,
             .missingFragments = s.missing_fragments,
             .resumptions = s.resumptions,
+            .pid = linux.getpid(),
+            .processesBefore = disk.serial,
             .ignored = s.ignored,
             .writeCache = if (disk.report.level.size_bytes == 0) null else .{
                 .usedBytes = disk.report.level.used_bytes,

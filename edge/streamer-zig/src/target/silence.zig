@@ -1,5 +1,5 @@
-//! Tells the console when the edge does not answer, and opens the socket anew, with whatever address
-//! the device has then.
+//! Tells the console when the edge does not answer, and opens the socket anew, with whatever
+//! address the device has then.
 
 const std = @import("std");
 const core = @import("core");

@@ -11,7 +11,8 @@ pub fn timespecOf(us: u64) linux.timespec {
     };
 }
 
-/// µs since the kernel's start, suspension included: the nearest to power-on that the device itself knows.
+/// µs since the kernel's start, suspension included: the nearest to power-on that the device itself
+/// knows.
 pub fn uptimeUs() u64 {
     var ts: linux.timespec = undefined;
     _ = linux.clock_gettime(.BOOTTIME, &ts);

@@ -1,0 +1,152 @@
+//! The process that the kernel's disk hangs on. It reads no packet of the network: that does a
+//! process that it starts, and starts again when that ends for whatever reason. Reads under way are
+//! then asked for anew, so the system only sees a slow read. What this process itself does is
+//! little, and its memory is fixed.
+
+const std = @import("std");
+const linux = std.os.linux;
+const core = @import("core");
+const sys = @import("host").sys;
+const say = @import("console.zig").say;
+const disk_link = @import("disk_link.zig");
+const sys_time = @import("sys_time.zig");
+const KernelSocket = @import("kernel_socket.zig").KernelSocket;
+const NbdQueue = core.NbdQueue;
+
+/// A process that lived for less was started in vain: the next one waits, ever longer.
+const settled_us = 10 * std.time.us_per_s;
+const pause_us_first = 50 * std.time.us_per_ms;
+const pause_us_max = 5 * std.time.us_per_s;
+
+/// What becomes of the started process: it has one end of the link and never returns. `serial`
+/// counts from 0.
+pub const StreamMain = *const fn (context: *anyopaque, link_fd: i32, serial: u32) noreturn;
+
+pub const DiskKeeper = struct {
+    kernel: KernelSocket,
+    stream_main: StreamMain,
+    context: *anyopaque,
+    /// Of the first stream's process alone: closed here as soon as that has it.
+    handed_over_fd: i32,
+    /// What each slot that is being read has to get.
+    parts: [core.nbd_queue.slots_max]?NbdQueue.Part = @splat(null),
+    link_fd: i32 = -1,
+    pid: i32 = 0,
+    serial: u32 = 0,
+    started_at_us: u64 = 0,
+    pause_us: u64 = pause_us_first,
+
+    pub const Error = KernelSocket.Error;
+
+    /// Serves until the kernel closes the device.
+    pub fn run(keeper: *DiskKeeper) Error!void {
+        keeper.startStream();
+        while (true) {
+            keeper.serve() catch |reason| switch (reason) {
+                error.Gone => {
+                    keeper.endStream();
+                    keeper.startStream();
+                    continue;
+                },
+                error.KernelGone => return error.KernelGone,
+            };
+            try keeper.wait();
+        }
+    }
+
+    fn serve(keeper: *DiskKeeper) (Error || disk_link.Error)!void {
+        while (try disk_link.receive(disk_link.Answer, keeper.link_fd)) |answer| try keeper.take(answer);
+        while (true) {
+            const sent_any = try keeper.kernel.sendReplies();
+            const took_any = try keeper.kernel.takeRequests();
+            while (keeper.kernel.queue.nextPart()) |part| {
+                keeper.parts[part.slot] = part;
+                try keeper.ask(part);
+            }
+            if (!sent_any and !took_any) return;
+        }
+    }
+
+    fn take(keeper: *DiskKeeper, answer: disk_link.Answer) Error!void {
+        // Whatever the other process says, the queue only hears of reads that it waits for.
+        if (answer.slot >= keeper.parts.len or keeper.parts[answer.slot] == null) return;
+        const slot: u8 = @intCast(answer.slot);
+        switch (answer.result) {
+            .done => keeper.kernel.queue.complete(slot),
+            .failed => keeper.kernel.queue.fail(slot) catch return error.KernelGone,
+            _ => return,
+        }
+        keeper.parts[slot] = null;
+    }
+
+    fn ask(keeper: *DiskKeeper, part: NbdQueue.Part) disk_link.Error!void {
+        const request: disk_link.Request = .{ .offset = part.offset, .length = part.length, .slot = part.slot };
+        try disk_link.send(keeper.link_fd, request);
+    }
+
+    fn wait(keeper: *DiskKeeper) Error!void {
+        var polled = [_]linux.pollfd{
+            .{ .fd = keeper.link_fd, .events = linux.POLL.IN, .revents = 0 },
+            .{ .fd = keeper.kernel.fd, .events = keeper.kernel.pollEvents(), .revents = 0 },
+        };
+        _ = linux.ppoll(&polled, polled.len, null, null);
+        const gone: i16 = linux.POLL.HUP | linux.POLL.ERR;
+        if (polled[1].revents & gone != 0) return error.KernelGone;
+    }
+
+    /// Starts the stream's process, until one has started, and gives it what is under way.
+    fn startStream(keeper: *DiskKeeper) void {
+        while (true) {
+            keeper.tryStart() catch {
+                keeper.pause();
+                continue;
+            };
+            for (keeper.parts) |part| keeper.ask(part orelse continue) catch break; // Noticed by the next `serve`.
+            return;
+        }
+    }
+
+    fn tryStart(keeper: *DiskKeeper) sys.Error!void {
+        const fds = try disk_link.pair();
+        const pid = sys.check(linux.fork()) catch |err| {
+            for (fds) |fd| sys.close(fd);
+            return err;
+        };
+        if (pid == 0) {
+            sys.close(fds[0]);
+            // Else the kernel would not see when the keeper ends.
+            sys.close(keeper.kernel.fd);
+            keeper.stream_main(keeper.context, fds[1], keeper.serial);
+        }
+        sys.close(fds[1]);
+        if (keeper.handed_over_fd >= 0) sys.close(keeper.handed_over_fd);
+        keeper.handed_over_fd = -1;
+        keeper.link_fd = fds[0];
+        keeper.pid = @bitCast(@as(u32, @truncate(pid)));
+        keeper.serial +%= 1;
+        keeper.started_at_us = sys.monotonicUs();
+    }
+
+    /// Says how the process ended, which it has, or does now.
+    fn endStream(keeper: *DiskKeeper) void {
+        sys.close(keeper.link_fd);
+        keeper.link_fd = -1;
+        var status: i32 = 0;
+        while (linux.errno(linux.waitpid(keeper.pid, &status, 0)) == .INTR) {}
+        const word: u32 = @bitCast(status);
+        const how, const number = if (linux.W.IFEXITED(word))
+            .{ "code", @as(u32, linux.W.EXITSTATUS(word)) }
+        else
+            .{ "signal", @backingInt(linux.W.TERMSIG(word)) };
+        say("the process that talks to the edge ended ({s} {d}); another goes on", .{ how, number });
+        if (sys.monotonicUs() - keeper.started_at_us >= settled_us) {
+            keeper.pause_us = pause_us_first;
+        } else keeper.pause();
+    }
+
+    fn pause(keeper: *DiskKeeper) void {
+        const time = sys_time.timespecOf(keeper.pause_us);
+        _ = linux.nanosleep(&time, null);
+        keeper.pause_us = @min(2 * keeper.pause_us, pause_us_max);
+    }
+};

@@ -1,0 +1,101 @@
+//! Memory that the process of the kernel's disk and the process of the stream have together: the
+//! bytes of the reads under way, and what of the stream's process has to outlive it.
+
+const std = @import("std");
+const linux = std.os.linux;
+const core = @import("core");
+const stream = @import("wire").stream;
+const sys = @import("host").sys;
+const PowerOrder = @import("power_order.zig").PowerOrder;
+
+pub const Buffers = [core.nbd_queue.slots_max][core.nbd_queue.part_size_max]u8;
+
+pub const Outcome = struct {
+    outcome: stream.ReadyOutcome,
+    /// When it was said, µs since the kernel's start.
+    uptime_us: u64,
+    code: Text(12) = .{},
+    sentence: Text(64) = .{},
+};
+
+pub const SharedMemory = struct {
+    buffers: Buffers align(4096),
+    outcome: Kept(Outcome) = .{},
+    steps: Kept(stream.StepList) = .{},
+    cache_path: Kept(Text(64)) = .{},
+    order: Kept(PowerOrder) = .{},
+
+    /// For this process and all that it will fork.
+    pub fn init() sys.Error!*SharedMemory {
+        const protection: linux.PROT = .{ .READ = true, .WRITE = true };
+        const flags: linux.MAP = .{ .TYPE = .SHARED, .ANONYMOUS = true };
+        const rc = linux.mmap(null, @sizeOf(SharedMemory), protection, flags, -1, 0);
+        const memory: *SharedMemory = @ptrFromInt(try sys.check(rc));
+        memory.outcome = .{};
+        memory.steps = .{};
+        memory.cache_path = .{};
+        memory.order = .{};
+        return memory;
+    }
+};
+
+/// Text of a bounded size; what is longer is cut.
+pub fn Text(comptime size_max: u8) type {
+    return struct {
+        buffer: [size_max]u8 = @splat(0),
+        size: u8 = 0,
+
+        const Self = @This();
+
+        pub fn init(text: []const u8) Self {
+            var made: Self = .{ .size = @intCast(@min(text.len, size_max)) };
+            @memcpy(made.buffer[0..made.size], text[0..made.size]);
+            return made;
+        }
+
+        pub fn slice(text: *const Self) []const u8 {
+            return text.buffer[0..text.size];
+        }
+    };
+}
+
+/// A value whose writer may die at any instant: who reads it later gets a whole one or none.
+pub fn Kept(comptime T: type) type {
+    return struct {
+        is_whole: std.atomic.Value(bool) = .init(false),
+        value: T = undefined,
+
+        const Self = @This();
+
+        pub fn set(kept: *Self, value: T) void {
+            kept.is_whole.store(false, .seq_cst);
+            kept.value = value;
+            kept.is_whole.store(true, .seq_cst);
+        }
+
+        pub fn get(kept: *const Self) ?T {
+            return if (kept.is_whole.load(.seq_cst)) kept.value else null;
+        }
+    };
+}
+
+const testing = std.testing;
+
+test "what one process keeps is there for the next, and what it did not finish is not" {
+    const memory: *SharedMemory = try .init();
+    try testing.expectEqual(null, memory.outcome.get());
+    const pid = try sys.check(linux.fork());
+    if (pid == 0) {
+        memory.outcome.set(.{ .outcome = .failed, .uptime_us = 7, .code = .init("cache_full") });
+        memory.steps.set(.empty);
+        memory.steps.is_whole.store(false, .seq_cst);
+        memory.buffers[3][9] = 1;
+        linux.exit_group(0);
+    }
+    var status: i32 = 0;
+    _ = linux.waitpid(@intCast(pid), &status, 0);
+    const outcome = memory.outcome.get().?;
+    try testing.expectEqualStrings("cache_full", outcome.code.slice());
+    try testing.expectEqual(null, memory.steps.get());
+    try testing.expectEqual(1, memory.buffers[3][9]);
+}
