@@ -12,7 +12,7 @@ touch /written && echo "WRITABLE"
 echo "BLOB $(md5sum /blob)"
 head -c 20971520 /dev/zero >/fill
 # It looks every second.
-until bootfarm-target status | grep -q '"usedBytes":2[0-9]\\{7\\}'; do :; done
+until bootfarm-target status | grep -q '"usedBytes":2[0-9]\\{7\\}'; do sleep 0.2; done
 bootfarm-target ready busybox && echo "ACKNOWLEDGED"
 `
 /** How far the edge's times may be from those of a recorder on the switch. */
