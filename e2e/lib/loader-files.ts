@@ -36,6 +36,15 @@ export function markedInitramfs(release: string, architecture: string, rest: Uin
   ])
 }
 
+/** The begin of an ext4 file system of `blocks` blocks of 4096 bytes (Linux's Documentation/filesystems/ext4/super.rst). */
+export function ext4Begin(blocks: number): Buffer {
+  const begin = Buffer.alloc(4096)
+  begin.writeUInt32LE(blocks, 1024 + 4)
+  begin.writeUInt32LE(2, 1024 + 24)
+  begin.writeUInt16LE(0xef53, 1024 + 56)
+  return begin
+}
+
 function cpioEntry(name: string, mode: number, content: string): Buffer {
   const fields = [1, mode, 1, 0, 0, 0, content.length, 0, 0, 0, 0, name.length + 1, 0]
   const header = `070701${fields.map((field) => field.toString(16).padStart(8, '0')).join('')}`

@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { versionIdOf } from '../lib/enrolled-edge.ts'
 import { markedInitramfs } from '../lib/loader-files.ts'
 import { findMachineKernel, machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite, type SiteVersion } from '../lib/machine-site.ts'
+import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
 const missing = machinesMissing()
@@ -11,7 +12,6 @@ let edge: RunningProcess
 
 interface BadInput {
   name: string
-  version: SiteVersion
   /** The line on the machine's console, whole. */
   line: string
   outcome: { phase: string; cause: string; text: string }
@@ -23,7 +23,6 @@ const release = findMachineKernel()?.release ?? ''
 const inputs: BadInput[] = [
   {
     name: 'an initramfs for another kernel',
-    version: {},
     line: `bootfarm: kernel ${release}, initramfs for 6.1.0-1-amd64`,
     outcome: {
       phase: 'loader',
@@ -31,17 +30,35 @@ const inputs: BadInput[] = [
       text: `kernel ${release}, initramfs for 6.1.0-1-amd64`,
     },
   },
+  {
+    name: 'a disk that is smaller than its file system',
+    line: `bootfarm: ext4 needs ${17 << 20} bytes, ${1 << 20} are there`,
+    outcome: {
+      phase: 'loader',
+      cause: 'disk_truncated',
+      text: `ext4 needs ${17 << 20} bytes, ${1 << 20} are there`,
+    },
+  },
+  {
+    name: 'a disk without a file system',
+    line: 'bootfarm: no file system on /dev/nbd0 could be mounted',
+    outcome: {
+      phase: 'stage2',
+      cause: 'root_not_found',
+      text: '',
+    },
+  },
 ]
 
 describe.skipIf(missing)(`a machine that is given${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     site = new MachineSite('badinput', '', 1 << 20, inputs.length)
-    const [otherKernel] = inputs
-    if (otherKernel) {
-      const initrd = markedInitramfs('6.1.0-1-amd64', 'x86_64', Buffer.alloc(4096))
-      otherKernel.version.initrd = site.file('other-initrd', initrd)
-    }
-    edge = await site.startEnrolledEdge(inputs.map(({ version }) => version))
+    const initrd = markedInitramfs('6.1.0-1-amd64', 'x86_64', Buffer.alloc(4096))
+    edge = await site.startEnrolledEdge([
+      { initrd: site.file('other-initrd', initrd) },
+      { disk: site.file('cut-disk', readFileSync(site.disk.image).subarray(0, 1 << 20)) },
+      { disk: site.file('no-file-system', Buffer.alloc(1 << 20, 'x')) },
+    ])
   })
 
   afterAll(async () => {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
+import { ext4Begin, markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
 import {
   edgePorts,
   makeBootFiles,
@@ -60,6 +60,14 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
   test('the vDisk is a directory', async () => {
     expect(await serveWith(scratch.path)).toMatch(
       /neither a (regular )?file nor|not a (regular )?file|directory/i,
+    )
+  })
+
+  test('the vDisk is smaller than the file system on it', async () => {
+    const disk = fileOf('short.raw', ext4Begin(6144))
+    expect(await serveWith(disk)).toBe(
+      `bootfarm-edge: ${disk} is smaller than what is on it: ext4 needs 25165824 bytes, 4096 are there; ` +
+        'import the whole image again.',
     )
   })
 

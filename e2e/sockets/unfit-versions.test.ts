@@ -4,7 +4,7 @@ import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, expect, test } from 'vitest'
 import { bootDevices, printedBoots } from '../lib/boot-result.ts'
 import { versionIdOf, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
-import { arm64Kernel, markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
+import { arm64Kernel, ext4Begin, markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
 import { edgeAddress, edgePorts, makeBootFiles, patterned, startLoopbackEdge } from '../lib/loopback-edge.ts'
 import { scratchDirectory } from '../lib/programs.ts'
 
@@ -78,6 +78,17 @@ const versions = [
     },
   },
   {
+    name: 'disk-smaller-than-its-file-system',
+    disk: ext4Begin(diskSize / 4096 + 1),
+    kernel: x86Kernel('6.1.0-53-amd64', system),
+    initrd: markedInitramfs('6.1.0-53-amd64', 'x86_64', system),
+    outcome: {
+      phase: 'loader',
+      cause: 'disk_truncated',
+      text: 'ext4 needs 36864 bytes, 32768 are there',
+    },
+  },
+  {
     name: 'good',
     kernel: x86Kernel('6.1.0-53-amd64', system),
     initrd: markedInitramfs('6.1.0-53-amd64', 'x86_64', system),
@@ -101,8 +112,9 @@ test('a version that cannot be started is told on the console and in the boot, a
     mkdirSync(folder, { recursive: true })
     writeFileSync(path.join(folder, 'kernel'), kernel)
     writeFileSync(path.join(folder, 'initrd'), initrd)
-    writeFileSync(path.join(folder, 'disk'), patterned(diskSize))
-    if (version.diskSize) truncateSync(path.join(folder, 'disk'), version.diskSize)
+    const disk = path.join(folder, 'disk')
+    writeFileSync(disk, version.disk ?? patterned(diskSize))
+    truncateSync(disk, version.diskSize ?? diskSize)
   }
   writeEnrolledEdge(
     data,

@@ -21,6 +21,7 @@ pub const boot_report = @import("boot_report.zig");
 pub const boot_policy = @import("boot_policy.zig");
 pub const BootPolicy = boot_policy.BootPolicy;
 pub const boot_script = @import("boot_script.zig");
+pub const disk_fit = @import("disk_fit.zig");
 pub const kernel_fit = @import("kernel_fit.zig");
 pub const MediaQuery = @import("media_query.zig").MediaQuery;
 pub const desired_state = @import("desired_state.zig");
@@ -53,6 +54,7 @@ test {
     _ = @import("boot_table.zig");
     _ = boot_policy;
     _ = boot_script;
+    _ = disk_fit;
     _ = kernel_fit;
     _ = @import("media_query.zig");
     _ = desired_state;

@@ -49,6 +49,10 @@ fn prepareStandalone(edge: *Edge, complaint: *Complaint) Error!void {
     const options = &edge.options;
     const path = options.vdisk.?;
     const disk = try openFile(path, .disk, complaint);
+    if (host.disk_check.findShortage(&disk)) |shortage| return complaint.set(
+        "{s} is smaller than what is on it: {f}; import the whole image again.",
+        .{ path, shortage },
+    );
     var version: host.version_table.Version = .{ .id = standaloneId(path, &disk), .disk = disk };
     if (options.kernel) |kernel| version.kernel = try openFile(kernel, .plain, complaint);
     if (options.initrd) |initrd| version.initrd = try openFile(initrd, .plain, complaint);

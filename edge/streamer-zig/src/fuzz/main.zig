@@ -29,6 +29,8 @@ const targets = [_]Target{
     .{ .name = "target-options", .run = @import("device_target.zig").optionsParser },
     .{ .name = "kernel-image", .run = @import("loader_files_target.zig").kernel, .weight = 8 },
     .{ .name = "initramfs-mark", .run = @import("loader_files_target.zig").mark },
+    .{ .name = "partition-table", .run = @import("disk_target.zig").partitions, .weight = 4 },
+    .{ .name = "super-blocks", .run = @import("disk_target.zig").superBlocks, .weight = 4 },
     .{ .name = "desired-state", .run = @import("desired_state_target.zig").reader, .weight = 64 },
     .{ .name = "dhcp-service", .run = @import("dhcp_target.zig").service, .weight = 32 },
     .{ .name = "tftp-server", .run = @import("tftp_target.zig").server, .weight = 32 },

@@ -150,6 +150,8 @@ pub const Boots = struct {
             if (boots.openVersion(id)) |problem| return missing(problem);
             return boots.obstacleOf(boot);
         };
+        if (version.disk_shortage) |shortage|
+            return .{ .cause = .disk_truncated, .text = shortage.text() };
         const files = if (version.loader_files) |*files| files else return null;
         const arch: ?wire.dhcp.ClientArch = if (boot.facts.client_arch) |number|
             @fromBackingInt(number)

@@ -22,6 +22,7 @@ pub const UplinkClient = uplink_client.UplinkClient;
 pub const UplinkLink = @import("uplink_link.zig").UplinkLink;
 pub const StateBox = @import("uplink_link.zig").StateBox;
 pub const UplinkWorker = @import("uplink_worker.zig").UplinkWorker;
+pub const disk_check = @import("disk_check.zig");
 pub const loader_files = @import("loader_files.zig");
 pub const version_table = @import("version_table.zig");
 pub const data_dir = @import("data_dir.zig");
@@ -33,6 +34,7 @@ test {
     _ = @import("boot_files.zig");
     _ = @import("boot_http.zig");
     _ = @import("edge_loop.zig");
+    _ = disk_check;
     _ = loader_files;
     _ = version_table;
     _ = @import("data_dir.zig");

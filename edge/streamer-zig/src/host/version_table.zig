@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const store = @import("store");
+const disk_check = @import("disk_check.zig");
 const loader_files = @import("loader_files.zig");
 const assert = std.debug.assert;
 
@@ -16,6 +17,8 @@ pub const Version = struct {
     disk: StoreFile,
     kernel: ?StoreFile = null,
     initrd: ?StoreFile = null,
+    /// What of its file systems is not on the disk.
+    disk_shortage: ?core.disk_fit.Shortage = null,
     /// What kernel and initramfs say of themselves; null where there is no kernel.
     loader_files: ?core.kernel_fit.Files = null,
     command_line_buffer: [core.desired_state.command_line_size_max]u8 = undefined,
@@ -181,6 +184,7 @@ fn openVersion(
         } };
         return error.Problem;
     }
+    version.disk_shortage = disk_check.findShortage(&version.disk);
     if (described.kernelPath) |path| version.kernel = try openFile(store_fd, path, .plain, problem);
     if (described.initrdPath) |path| version.initrd = try openFile(store_fd, path, .plain, problem);
     if (version.kernel) |*kernel| {

@@ -8,8 +8,8 @@ const std = @import("std");
 const base = @import("base");
 const assert = std.debug.assert;
 
-/// How much of a file's begin is enough: the set-up code of x86 ends before, and with it the text of
-/// its release.
+/// How much of a file's begin is enough: the set-up code of x86 ends before, and with it the text
+/// of its release.
 pub const head_size_max = 64 << 10;
 
 pub const Architecture = enum { x86, x86_64, aarch64, other };
@@ -32,8 +32,8 @@ pub const Problem = error{
     CutShort,
 };
 
-/// `head`: the file's first bytes, at most `head_size_max`, all of them where it is shorter; `size`:
-/// of the whole file, in bytes.
+/// `head`: the file's first bytes, at most `head_size_max`, all of them where it is shorter;
+/// `size`: of the whole file, in bytes.
 pub fn inspect(head: []const u8, size: u64) Problem!KernelImage {
     assert(head.len <= size);
     assert(head.len == size or head.len == head_size_max);

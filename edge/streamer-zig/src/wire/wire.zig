@@ -3,19 +3,23 @@
 //! input, or one of a few errors.
 
 pub const dhcp = @import("dhcp.zig");
+pub const file_system = @import("file_system.zig");
 pub const http_request = @import("http_request.zig");
 pub const initramfs_mark = @import("initramfs_mark.zig");
 pub const kernel_image = @import("kernel_image.zig");
 pub const nbd = @import("nbd.zig");
 pub const nbd_netlink = @import("nbd_netlink.zig");
+pub const partition_table = @import("partition_table.zig");
 pub const stream = @import("stream.zig");
 pub const tftp = @import("tftp.zig");
 pub const wake_on_lan = @import("wake_on_lan.zig");
 
 test {
+    _ = file_system;
     _ = http_request;
     _ = initramfs_mark;
     _ = kernel_image;
+    _ = partition_table;
     _ = nbd;
     _ = nbd_netlink;
     _ = stream;
