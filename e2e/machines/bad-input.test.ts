@@ -45,7 +45,7 @@ const inputs: BadInput[] = [
     outcome: {
       phase: 'stage2',
       cause: 'root_not_found',
-      text: '',
+      text: 'no file system on /dev/nbd0 could be mounted',
     },
   },
 ]
