@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
@@ -62,11 +62,6 @@ export class MachineSite {
 
   get initrd(): string {
     return this.#initrd
-  }
-
-  /** Makes the disk shorter than its file system. */
-  cutDisk(size: number): void {
-    truncateSync(this.disk.image, size)
   }
 
   /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data.
