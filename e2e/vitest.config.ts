@@ -2,7 +2,13 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   test: {
-    include: ['set-up/**/*.test.ts', 'sockets/**/*.test.ts', 'faults/**/*.test.ts', 'machines/**/*.test.ts'],
+    include: [
+      'set-up/**/*.test.ts',
+      'sockets/**/*.test.ts',
+      'faults/**/*.test.ts',
+      'machines/**/*.test.ts',
+      'machines-long/**/*.test.ts',
+    ],
     // Each file drives real processes on a machine of two cores; one after the other keeps their time limits honest.
     fileParallelism: false,
     testTimeout: 60_000,

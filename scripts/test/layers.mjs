@@ -17,8 +17,11 @@ import { oneCheck, playwrightCounts, Tally, vitestCounts, zigCounts } from './ta
 const fuzzCases = 200_000
 const simulatedSeeds = 40
 
-/** Runs every layer, quick ones first; returns the exit code. `only` are layer names, all when empty. */
-export async function testEverything(only) {
+/**
+ * Runs every layer, quick ones first; returns the exit code. `only` are layer names, all when empty; those that take long are
+ * run when they are named or `withLong` is true.
+ */
+export async function testEverything(only, { withLong }) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-test-'))
   const tally = new Tally()
   const record = new MachineRecord(path.join(scratch, 'machines.jsonl'))
@@ -26,17 +29,17 @@ export async function testEverything(only) {
     const zig = await ensureZig()
     await ensurePackages()
     const system = await ensureTestPackages()
-    const layer = layerRunner(tally, only)
+    const layer = layerRunner(tally, only, withLong)
     // Two tracks side by side, one for each language; what needs both comes after.
     await Promise.all([zigTrack(layer, zig), typescriptTrack(layer, scratch)])
     const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
     await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up']))
     await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets'], env))
-    if (layer.wanted('machines')) {
+    const machineEnv = async () => {
       const kernelMissing = await ensureKernel('virtual')
-      const machineEnv = { ...env, ...record.env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
-      await layer('machines', 120, () => vitest(scratch, 'e2e', ['machines'], machineEnv))
+      return { ...env, ...record.env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
     }
+    await layer('machines', 120, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
     if (layer.wanted('browser') || layer.wanted('faults')) {
       await withProduct(scratch, async (productEnv) => {
         await layer('browser', 150, () => playwright(scratch, productEnv))
@@ -46,6 +49,7 @@ export async function testEverything(only) {
         tally.add(oneCheck(false))
       })
     }
+    await longTrack(layer, scratch, machineEnv)
   } finally {
     record.print()
     rmSync(scratch, { recursive: true, force: true })
@@ -58,10 +62,10 @@ export async function testEverything(only) {
 }
 
 /** A layer prints its output when it is over, as a whole, since two may run side by side. */
-function layerRunner(tally, only) {
-  const wanted = (name) => only.length === 0 || only.includes(name)
-  const layer = async (name, budgetSeconds, work) => {
-    if (!wanted(name)) return
+function layerRunner(tally, only, withLong) {
+  const wanted = (name, isLong) => (only.length === 0 ? withLong || !isLong : only.includes(name))
+  const layer = async (name, budgetSeconds, work, isLong = false) => {
+    if (!wanted(name, isLong)) return
     const begin = performance.now()
     const { output, ...counts } = await work().catch((error) => ({ output: error.stack, ...oneCheck(false) }))
     tally.add(counts)
@@ -72,8 +76,16 @@ function layerRunner(tally, only) {
     )
     if (counts.failed) process.stdout.write(`${output.slice(-20_000)}\n`)
   }
-  layer.wanted = wanted
+  layer.wanted = (name) => wanted(name, false)
+  layer.long = (name, budgetSeconds, work) => layer(name, budgetSeconds, work, true)
   return layer
+}
+
+/** What takes too long for every change: `npm run test:all`. */
+async function longTrack(layer, scratch, machineEnv) {
+  await layer.long('machines-long', 300, async () =>
+    vitest(scratch, 'e2e', ['machines-long/'], await machineEnv()),
+  )
 }
 
 async function zigTrack(layer, zig) {
@@ -136,7 +148,10 @@ async function command(program, args, cwd) {
 }
 
 async function vitest(scratch, directory, filters, env) {
-  const file = path.join(scratch, `vitest-${directory === '.' ? 'root' : filters.join('-')}.json`)
+  const file = path.join(
+    scratch,
+    `vitest-${directory === '.' ? 'root' : filters.join('-').replaceAll('/', '')}.json`,
+  )
   const args = ['run', ...filters, '--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
   const { code, output } = await capture(inRoot('node_modules/.bin/vitest'), args, {
     cwd: inRoot(directory),

@@ -6,5 +6,7 @@ await runMain(async () => {
   requireSupportedSystem()
   if (!(await withSupportedNode(fileURLToPath(new URL('../test.mjs', import.meta.url))))) return
   const { testEverything } = await import('./layers.mjs')
-  process.exitCode = await testEverything(process.argv.slice(2))
+  const words = process.argv.slice(2)
+  const only = words.filter((word) => word !== '--all')
+  process.exitCode = await testEverything(only, { withLong: words.includes('--all') })
 })

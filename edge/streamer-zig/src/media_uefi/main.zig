@@ -25,7 +25,7 @@ var typing: Input = .{
     .wait_for_key = undefined,
 };
 
-/// A few kilobytes instead of fifty: there is nobody to read a stack trace.
+/// There is nobody to read a stack trace.
 pub const panic = std.debug.no_panic;
 
 pub fn main() Status {
