@@ -4,6 +4,7 @@ import { classNames } from '../lib/class-names'
 const looks = {
   primary: 'bg-ink text-canvas hover:opacity-90',
   quiet: 'border border-line-strong bg-surface text-ink hover:bg-hover',
+  danger: 'bg-failed text-canvas hover:opacity-90',
   bare: 'text-ink-soft hover:bg-hover hover:text-ink',
 } as const
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { countOf, formatBytes, formatClockOffset, formatDuration } from './format-quantity.ts'
+import { countOf, formatBytes, formatClockOffset, formatDuration, formatOffset } from './format-quantity.ts'
 
 const plain = (text: string) => text.replaceAll('\u00a0', ' ')
 
@@ -38,6 +38,11 @@ test('a clock offset always shows its sign', () => {
   expect(plain(formatClockOffset(0))).toBe('±0 ms')
   expect(plain(formatClockOffset(-12))).toBe('−12.0 ms')
   expect(plain(formatClockOffset(1500))).toBe('+1.50 s')
+})
+
+test('a point of time before 0 has a minus', () => {
+  expect(plain(formatOffset(-1_800_000))).toBe('−1.80 s')
+  expect(plain(formatOffset(1_800_000))).toBe('1.80 s')
 })
 
 test('a noun follows its number', () => {

@@ -17,6 +17,11 @@ export function formatDuration(us: number): string {
   return inTwoUnits(Math.round(seconds / 3600), 24, 'd', 'h')
 }
 
+/** A point on an axis of time: as a duration, with a minus before 0. */
+export function formatOffset(us: number): string {
+  return us < 0 ? `−${formatDuration(-us)}` : formatDuration(us)
+}
+
 /** @param ms a difference of two clocks, with its sign */
 export function formatClockOffset(ms: number): string {
   if (ms === 0) return `±0${space}ms`

@@ -5,4 +5,4 @@ import { createTRPCContext } from '@trpc/tanstack-react-query'
 
 export type { RouterInputs, RouterOutputs } from '@bootfarm/api/router'
 
-export const { TRPCProvider, useTRPC } = createTRPCContext<AppRouter>()
+export const { TRPCProvider, useTRPC, useTRPCClient } = createTRPCContext<AppRouter>()

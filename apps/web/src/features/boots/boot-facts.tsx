@@ -1,5 +1,6 @@
 import Link from 'next/link'
 import type { ReactNode } from 'react'
+import { Instant } from '../../components/instant'
 import { type Fact, Facts } from '../../components/panel'
 import type { BootDetail } from './boot-types'
 
@@ -19,7 +20,7 @@ const clientArchitectures: Record<number, string> = {
 
 /** What is known of the machine and of who served it. What the machine said of itself is plain text here. */
 export function BootFacts({ boot }: { boot: BootDetail }) {
-  const { facts, vdisk } = boot
+  const { facts, vdisk, takenPowerOrder } = boot
   const rows: Fact[] = [
     {
       label: 'Device',
@@ -36,9 +37,18 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'Machine id', value: facts.machineId && <Mono>{facts.machineId}</Mono> },
     { label: 'MTU', value: facts.mtuBytes === null ? null : `${facts.mtuBytes} B` },
     { label: 'Reconnects', value: facts.reconnects },
+    ...(takenPowerOrder ? [{ label: 'Order taken', value: <TakenOrder taken={takenPowerOrder} /> }] : []),
     { label: 'Boot id', value: <Mono>{boot.id}</Mono> },
   ]
   return <Facts facts={rows} />
+}
+
+function TakenOrder({ taken }: { taken: NonNullable<BootDetail['takenPowerOrder']> }) {
+  return (
+    <>
+      {taken.order === 'power_off' ? 'power off' : 'restart'}, <Instant at={taken.takenAt} />
+    </>
+  )
 }
 
 function versionName({ name, versionNumber }: NonNullable<BootDetail['vdisk']>): string {

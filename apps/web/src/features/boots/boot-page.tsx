@@ -1,6 +1,5 @@
 'use client'
 
-import { type BootPhase, bootPhaseText } from '@bootfarm/proto/boot-phases'
 import { useQuery } from '@tanstack/react-query'
 import { Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
@@ -8,21 +7,19 @@ import { Panel } from '../../components/panel'
 import { LoadingState, Skeleton } from '../../components/states'
 import { formatBytes } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
-import { useNow } from '../../lib/use-now'
 import { BootAgain } from '../devices/boot-again'
+import { WriteCacheMeter, WriteCacheNotice } from '../devices/write-cache'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { BootDuration } from './boot-duration'
 import { BootFacts } from './boot-facts'
 import type { BootDetail } from './boot-types'
 import { BootVerdict } from './boot-verdict'
+import { BootWaterfall } from './boot-waterfall'
 import { OriginTags, OutcomeTag } from './outcome-tag'
 import { PhaseTable } from './phase-table'
 import { ReadSizeHistogram, readSizeRows } from './read-size-histogram'
-import { Waterfall } from './waterfall'
-import { absentPhases, elapsedOf } from './waterfall-layout'
-
-const growMs = 100
+import { StepTable } from './step-table'
 
 export function BootPage({ bootId }: { bootId: string }) {
   const trpc = useTRPC()
@@ -50,17 +47,25 @@ function Boot({ boot }: { boot: BootDetail }) {
         actions={boot.deviceId && <BootAgain deviceId={boot.deviceId} />}
       />
       <BootVerdict boot={boot} />
-      <Panel title="Where the time went" aside={<HatchLegend />}>
-        <LiveWaterfall boot={boot} />
-        <AbsentPhases boot={boot} />
-      </Panel>
+      {boot.writeCache && <WriteCacheNotice cache={boot.writeCache} at={boot.guest?.writeCacheAt ?? null} />}
+      <BootWaterfall key={boot.id} boot={boot} />
       <Panel title="Phases in numbers" flush>
         <PhaseTable phases={boot.phases} running={boot.outcome === null} totalUs={boot.totalUs} />
       </Panel>
+      {boot.guest && boot.guest.steps.length > 0 && (
+        <Panel title="The device’s own steps in numbers" flush>
+          <StepTable steps={boot.guest.steps} />
+        </Panel>
+      )}
       <div className="grid items-start gap-5 lg:grid-cols-2">
-        <Panel title="Facts">
+        <Panel title="Facts" className="lg:row-span-2">
           <BootFacts boot={boot} />
         </Panel>
+        {boot.writeCache && (
+          <Panel title="Write cache" aside={<WriteCacheAt boot={boot} />}>
+            <WriteCacheMeter cache={boot.writeCache} />
+          </Panel>
+        )}
         {readSizes.length > 0 && (
           <Panel title="Reads by size" aside="size at most, reads">
             <ReadSizeHistogram rows={readSizes} />
@@ -68,6 +73,15 @@ function Boot({ boot }: { boot: BootDetail }) {
         )}
       </div>
     </Page>
+  )
+}
+
+function WriteCacheAt({ boot: { guest } }: { boot: BootDetail }) {
+  if (!guest?.writeCacheAt) return null
+  return (
+    <span>
+      reported <Instant at={guest.writeCacheAt} />
+    </span>
   )
 }
 
@@ -81,47 +95,6 @@ function Summary({ boot }: { boot: BootDetail }) {
       <span>{formatBytes(boot.bytesOut)} sent</span>
       {boot.retries > 0 && <span>{boot.retries} retries</span>}
     </span>
-  )
-}
-
-function LiveWaterfall({ boot }: { boot: BootDetail }) {
-  if (boot.outcome !== null)
-    return <Waterfall phases={boot.phases} running={false} elapsedUs={boot.totalUs} />
-  return <GrowingWaterfall boot={boot} />
-}
-
-function GrowingWaterfall({ boot }: { boot: BootDetail }) {
-  return <Waterfall phases={boot.phases} running elapsedUs={elapsedOf(boot, useNow(growMs))} />
-}
-
-function HatchLegend() {
-  return (
-    <span className="flex items-center gap-2">
-      <span
-        aria-hidden="true"
-        className="h-2.5 w-6 rounded-sm"
-        style={{
-          background:
-            'repeating-linear-gradient(135deg, var(--phase-breather) 0 1.5px, transparent 1.5px 5px)',
-        }}
-      />
-      nothing on the wire
-    </span>
-  )
-}
-
-function AbsentPhases({ boot }: { boot: BootDetail }) {
-  const { notPartOfThisBoot, notReached } = absentPhases(boot.phases)
-  const titles = (names: BootPhase[]) => names.map((name) => bootPhaseText(name).title).join(', ')
-  return (
-    <div className="mt-3 flex flex-wrap gap-x-6 gap-y-1 border-line border-t pt-3 text-ink-faint text-xs">
-      {notPartOfThisBoot.length > 0 && <p>Not part of this boot: {titles(notPartOfThisBoot)}</p>}
-      {notReached.length > 0 && (
-        <p>
-          {boot.outcome === null ? 'Still to come' : 'Not reached'}: {titles(notReached)}
-        </p>
-      )}
-    </div>
   )
 }
 

@@ -1,5 +1,6 @@
 import { type BootPhase, bootPhases } from '@bootfarm/proto/boot-phases'
 import { scaleLinear } from 'd3-scale'
+import { type GuestStepGroup, guestStepGroups } from './guest-steps'
 
 /** Where everything of a waterfall stands. Times in µs since the boot's begin, lengths in the unit of `widthPx`. */
 
@@ -11,8 +12,18 @@ export interface WaterfallPhase {
   gaps: { atUs: number; durationUs: number }[]
 }
 
+/** A step that the device reported of itself. */
+export interface WaterfallStep {
+  group: GuestStepGroup
+  name: string
+  /** Below 0 for what the firmware did before the boot's first packet. */
+  startUs: number
+  durationUs: number
+}
+
 export interface WaterfallInput {
   phases: WaterfallPhase[]
+  steps?: readonly WaterfallStep[]
   /** False once the boot has an outcome. */
   running: boolean
   /** How far the boot is: its whole length once it is over. */
@@ -31,8 +42,17 @@ export interface WaterfallBar {
   gaps: { x: number; width: number; atUs: number; durationUs: number }[]
 }
 
+export interface StepBar extends WaterfallStep {
+  x: number
+  width: number
+}
+
 export interface WaterfallLayout {
   totalUs: number
+  /** What the axis shows: from before 0 where the firmware reported itself, to the end of the last step. */
+  axis: { fromUs: number; toUs: number }
+  /** In the groups' order, by begin. */
+  steps: StepBar[]
   bars: WaterfallBar[]
   ticks: { us: number; x: number }[]
 }
@@ -40,12 +60,18 @@ export interface WaterfallLayout {
 /** A phase of a few µs is still to be seen and hit. */
 const barWidthMin = 2
 const pixelsPerTick = 90
+/** No firmware takes longer before its first packet; a number beyond is a broken clock. */
+const firmwareUsMax = 600 * 1_000_000
+/** Steps may go on after the boot, but do not press it into a corner. */
+const afterBootShareMax = 0.5
 
-export function layOutWaterfall({ phases, running, elapsedUs, widthPx }: WaterfallInput): WaterfallLayout {
+export function layOutWaterfall(input: WaterfallInput): WaterfallLayout {
+  const { phases, running, elapsedUs, widthPx, steps = [] } = input
   const endOf = (phase: WaterfallPhase) =>
     phase.durationUs === null ? Math.max(phase.startUs, elapsedUs) : phase.startUs + phase.durationUs
   const totalUs = Math.max(1, elapsedUs, ...phases.map(endOf))
-  const scale = scaleLinear().domain([0, totalUs]).range([0, widthPx])
+  const axis = axisOf(steps, totalUs)
+  const scale = scaleLinear().domain([axis.fromUs, axis.toUs]).range([0, widthPx]).clamp(true)
   const span = (fromUs: number, toUs: number) => {
     const width = Math.max(barWidthMin, scale(toUs) - scale(fromUs))
     // A narrow bar at the very end stays inside.
@@ -65,7 +91,31 @@ export function layOutWaterfall({ phases, running, elapsedUs, widthPx }: Waterfa
     }
   })
   const tickCount = Math.max(2, Math.floor(widthPx / pixelsPerTick))
-  return { totalUs, bars, ticks: scale.ticks(tickCount).map((us) => ({ us, x: scale(us) })) }
+  return {
+    totalUs,
+    axis,
+    steps: inGroups(steps).map((step) => ({
+      ...step,
+      ...span(step.startUs, step.startUs + step.durationUs),
+    })),
+    bars,
+    ticks: scale.ticks(tickCount).map((us) => ({ us, x: scale(us) })),
+  }
+}
+
+function axisOf(steps: readonly WaterfallStep[], totalUs: number): { fromUs: number; toUs: number } {
+  const first = Math.min(0, ...steps.map(({ startUs }) => startUs))
+  const last = Math.max(0, ...steps.map(({ startUs, durationUs }) => startUs + durationUs))
+  return {
+    fromUs: Math.max(first, -firmwareUsMax),
+    toUs: Math.max(totalUs, Math.min(last, totalUs * (1 + afterBootShareMax))),
+  }
+}
+
+function inGroups(steps: readonly WaterfallStep[]): WaterfallStep[] {
+  return steps.toSorted(
+    (a, b) => guestStepGroups.indexOf(a.group) - guestStepGroups.indexOf(b.group) || a.startUs - b.startUs,
+  )
 }
 
 /** The chain's order, whatever the order of arrival. */

@@ -6,6 +6,10 @@ import { Tag } from '../../components/tag'
 import type { RouterOutputs } from '../../lib/trpc'
 import { BootDuration } from '../boots/boot-duration'
 import { OriginTags, OutcomeTag } from '../boots/outcome-tag'
+import { DeviceStateCell } from './device-state'
+import { PowerMenu } from './power-buttons'
+import { PowerOrderTag } from './power-order-note'
+import { WriteCacheTag } from './write-cache'
 
 type DeviceSummary = RouterOutputs['device']['list']['items'][number]
 
@@ -22,6 +26,8 @@ export const deviceColumns: Column<DeviceSummary>[] = [
           {device.name}
         </Link>
         {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
+        <WriteCacheTag cache={device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)} />
+        <PowerOrderTag order={device.powerOrder} />
         {!device.enabled && <Tag title="Edges give it no answer.">disabled</Tag>}
       </span>
     ),
@@ -50,8 +56,10 @@ export const deviceColumns: Column<DeviceSummary>[] = [
         <Unknown label="none" />
       ),
   },
+  { title: 'Now', cell: (device) => <DeviceStateCell device={device} /> },
   {
     title: 'Last boot',
+    from: 'md',
     cell: ({ lastBoot }) =>
       lastBoot ? (
         <Link prefetch={false} href={`/boots/${lastBoot.id}`} className="rounded-full">
@@ -63,6 +71,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
   },
   {
     title: 'Duration',
+    from: 'sm',
     align: 'right',
     cell: ({ lastBoot }) => (lastBoot ? <BootDuration boot={lastBoot} /> : <Unknown />),
   },
@@ -71,5 +80,17 @@ export const deviceColumns: Column<DeviceSummary>[] = [
     from: 'sm',
     align: 'right',
     cell: ({ lastBoot }) => (lastBoot ? <Age at={lastBoot.startedAt} /> : <Unknown />),
+  },
+  {
+    title: 'Power',
+    align: 'right',
+    cell: (device) =>
+      device.now.state === 'running' ? (
+        <span className="inline-flex">
+          <PowerMenu device={device} />
+        </span>
+      ) : (
+        <Unknown label="takes no order now" />
+      ),
   },
 ]

@@ -9,22 +9,39 @@ import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Tag } from '../../components/tag'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { BootList } from '../boots/boot-list'
-import { OriginTags, OutcomeTag } from '../boots/outcome-tag'
+import { OriginTags } from '../boots/outcome-tag'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { BootAgain } from './boot-again'
+import { DeviceStateFact, DeviceStateTag } from './device-state'
+import { PowerButtons } from './power-buttons'
+import { PowerOrderNote } from './power-order-note'
+import { WriteCacheMeter, WriteCacheNotice } from './write-cache'
 
 type DeviceDetail = RouterOutputs['device']['get']
 
+/** How soon the page hears that an order was taken or has expired. */
+const orderRefreshMs = 2000
+
 export function DevicePage({ deviceId }: { deviceId: string }) {
   const trpc = useTRPC()
-  const query = useQuery(trpc.device.get.queryOptions({ deviceId }))
+  const query = useQuery(
+    trpc.device.get.queryOptions(
+      { deviceId },
+      {
+        refetchInterval: ({ state }) =>
+          state.data?.powerOrder?.state === 'waiting' ? orderRefreshMs : false,
+      },
+    ),
+  )
   if (query.data) return <Device device={query.data} />
   if (query.isPending) return <DeviceSkeleton />
   return <QueryError noun="device" error={query.error} onRetry={() => query.refetch()} />
 }
 
 function Device({ device }: { device: DeviceDetail }) {
+  // A machine that is off has an empty write cache, whatever it said last.
+  const cache = device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)
   return (
     <Page>
       <PageName name={device.name} />
@@ -32,14 +49,21 @@ function Device({ device }: { device: DeviceDetail }) {
         title={device.name}
         tags={
           <>
-            {device.lastBoot && <OutcomeTag outcome={device.lastBoot.outcome} />}
+            <DeviceStateTag device={device} />
             {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
             {!device.enabled && <Tag>disabled</Tag>}
           </>
         }
         summary={<span className="font-mono text-xs">{device.mac}</span>}
-        actions={<BootAgain deviceId={device.id} />}
+        actions={
+          <>
+            {device.now.state === 'running' && <PowerButtons device={device} />}
+            <BootAgain deviceId={device.id} />
+          </>
+        }
       />
+      {device.powerOrder && <PowerOrderNote order={device.powerOrder} />}
+      {cache && <WriteCacheNotice cache={cache} at={null} />}
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_300px]">
         <Panel title="Boots of this device" flush className="order-last xl:order-first">
           <BootList
@@ -52,9 +76,24 @@ function Device({ device }: { device: DeviceDetail }) {
             }
           />
         </Panel>
-        <Panel title="Facts">
-          <DeviceFacts device={device} />
-        </Panel>
+        <div className="grid gap-5 sm:max-xl:grid-cols-2">
+          {cache && device.lastBoot && (
+            <Panel title="Write cache">
+              <WriteCacheMeter
+                cache={cache}
+                note={
+                  <>
+                    In the device’s RAM, by the newest report of its last boot,{' '}
+                    <Instant at={device.lastBoot.reportedAt} />.
+                  </>
+                }
+              />
+            </Panel>
+          )}
+          <Panel title="Facts">
+            <DeviceFacts device={device} />
+          </Panel>
+        </div>
       </div>
     </Page>
   )
@@ -66,6 +105,8 @@ function DeviceFacts({ device }: { device: DeviceDetail }) {
   return (
     <Facts
       facts={[
+        { label: 'Now', value: <DeviceStateFact device={device} /> },
+        { label: 'Last report', value: device.lastBoot && <Instant at={device.lastBoot.reportedAt} /> },
         {
           label: 'Boots',
           value: vdisk ? (

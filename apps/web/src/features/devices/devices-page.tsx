@@ -13,6 +13,7 @@ import { deviceColumns } from './device-columns'
 const filterShape = {
   search: z.string().max(64).optional(),
   collection: z.uuid().optional(),
+  cache: z.enum(['warning', 'critical', 'full']).optional(),
   last: z.enum(['booting', 'ready', 'failed', 'silent', 'superseded', 'never']).optional(),
 }
 
@@ -24,6 +25,13 @@ const lastOutcomeOptions = [
   { value: 'superseded', label: 'Superseded' },
   { value: 'never', label: 'Never booted' },
 ]
+const writeCacheOptions = [
+  { value: 'warning', label: '80 % or more' },
+  { value: 'critical', label: '95 % or more' },
+  { value: 'full', label: 'Full' },
+]
+/** How soon the list hears that an order was taken or has expired. */
+const orderRefreshMs = 3000
 /** As many as the API gives at once. */
 const collectionsMax = 100
 
@@ -37,8 +45,18 @@ export function DevicesPage() {
         ...(filters.search && { search: filters.search }),
         ...(filters.collection && { collectionId: filters.collection }),
         ...(filters.last && { lastOutcome: filters.last }),
+        ...(filters.cache && { writeCache: filters.cache }),
       },
-      { getNextPageParam: (page) => page.nextCursor, placeholderData: keepPreviousData },
+      {
+        refetchInterval: ({ state }) =>
+          state.data?.pages.some(({ items }) =>
+            items.some(({ powerOrder }) => powerOrder?.state === 'waiting'),
+          )
+            ? orderRefreshMs
+            : false,
+        getNextPageParam: (page) => page.nextCursor,
+        placeholderData: keepPreviousData,
+      },
     ),
   )
   const collectionOptions = (collections.data?.items ?? []).map(({ id, name, siteName }) => ({
@@ -65,6 +83,12 @@ export function DevicesPage() {
           value={filters.last}
           options={lastOutcomeOptions}
           onChange={(value) => setFilter('last', value)}
+        />
+        <SelectFilter
+          label="Write cache"
+          value={filters.cache}
+          options={writeCacheOptions}
+          onChange={(value) => setFilter('cache', value)}
         />
       </FilterBar>
       <div className="rounded-lg border border-line bg-surface">

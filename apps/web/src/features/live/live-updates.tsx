@@ -25,7 +25,7 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const { refreshLists, refreshBoot } = useRefresh()
-  const outcomes = useRef(new Map<string, string | null>())
+  const turns = useRef(new Map<string, string>())
   const subscription = useSubscription(
     trpc.boot.onChange.subscriptionOptions(undefined, {
       onData: ({ data: change }) => {
@@ -36,10 +36,11 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
         const { boot } = change
         applyBootChange(queryClient, trpc, boot)
         refreshBoot(boot.id)
-        if (outcomes.current.get(boot.id) === boot.outcome) return
-        // Only a boot that begins or ends can enter or leave a list, or change what is counted.
-        if (outcomes.current.size >= bootsRememberedMax) outcomes.current.clear()
-        outcomes.current.set(boot.id, boot.outcome)
+        // Only a boot that begins or ends can enter or leave a list, or change what is counted; and an order that its device took.
+        const turn = `${boot.outcome} ${boot.takenPowerOrder?.id}`
+        if (turns.current.get(boot.id) === turn) return
+        if (turns.current.size >= bootsRememberedMax) turns.current.clear()
+        turns.current.set(boot.id, turn)
         refreshLists()
       },
       onError: (error) => {

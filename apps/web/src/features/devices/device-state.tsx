@@ -1,0 +1,85 @@
+import { Instant } from '../../components/instant'
+import { Dot, Tag, type Tone } from '../../components/tag'
+import type { RouterOutputs } from '../../lib/trpc'
+
+type DeviceSummary = RouterOutputs['device']['list']['items'][number]
+type State = DeviceSummary['now']['state']
+
+const states: Record<State, { tone: Tone; word: string; title: string }> = {
+  booting: { tone: 'live', word: 'Booting', title: 'Its boot goes on.' },
+  running: {
+    tone: 'ready',
+    word: 'Running',
+    title: 'Its last boot became ready. A machine that is switched off by hand says nothing.',
+  },
+  restarting: {
+    tone: 'live',
+    word: 'Restarting',
+    title: 'It took the order to restart; its next boot is awaited.',
+  },
+  off: { tone: 'plain', word: 'Off', title: 'It took the order to switch itself off.' },
+  failed: { tone: 'failed', word: 'Failed', title: 'Its last boot ended with a known cause.' },
+  unknown: { tone: 'plain', word: 'Unknown', title: 'No report says what it does.' },
+}
+
+const unknownTitles = {
+  never: 'It has not booted yet.',
+  silent: 'In its last boot nothing more was heard from it.',
+  superseded: 'It started again, and that boot is not reported yet.',
+  booting: 'Its edge has not been heard of while it was booting.',
+} as const
+
+/** What the device does now, as far as its reports say. */
+export function DeviceStateTag({
+  device: { now, lastBoot },
+}: {
+  device: Pick<DeviceSummary, 'now' | 'lastBoot'>
+}) {
+  const { tone, word, title } = states[now.state]
+  return (
+    <Tag tone={tone} title={now.state === 'unknown' ? unknownTitle(lastBoot) : title}>
+      <Dot tone={tone} pulsing={now.state === 'booting' || now.state === 'restarting'} />
+      {word}
+    </Tag>
+  )
+}
+
+export function unknownTitle(lastBoot: DeviceSummary['lastBoot']): string {
+  if (lastBoot === null) return unknownTitles.never
+  if (lastBoot.outcome === 'silent' || lastBoot.outcome === 'superseded')
+    return unknownTitles[lastBoot.outcome]
+  return lastBoot.outcome === null ? unknownTitles.booting : states.unknown.title
+}
+
+/** The same with its time, for a cell of a list. */
+export function DeviceStateCell({ device }: { device: Pick<DeviceSummary, 'now' | 'lastBoot'> }) {
+  const { since } = device.now
+  return (
+    <span className="inline-flex items-center gap-2">
+      <DeviceStateTag device={device} />
+      {since && (
+        <span className="hidden text-ink-faint text-xs sm:inline">
+          since <Instant at={since} />
+        </span>
+      )}
+    </span>
+  )
+}
+
+/** In a sentence, for a device's page. */
+export function DeviceStateFact({ device }: { device: Pick<DeviceSummary, 'now' | 'lastBoot'> }) {
+  const { state, since } = device.now
+  if (state === 'unknown')
+    return `not known: ${unknownTitle(device.lastBoot).toLowerCase().replace(/\.$/, '')}`
+  return (
+    <span title={states[state].title}>
+      {states[state].word.toLowerCase()}
+      {since && (
+        <>
+          {' since '}
+          <Instant at={since} />
+        </>
+      )}
+    </span>
+  )
+}

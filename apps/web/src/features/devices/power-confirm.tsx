@@ -1,0 +1,57 @@
+'use client'
+
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { ConfirmDialog } from '../../components/confirm-dialog'
+import { useToast } from '../../components/toast'
+import { readableError } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import { type OrderedDevice, type PowerOrder, powerWords } from './power-words'
+
+interface PowerConfirmProps {
+  device: OrderedDevice
+  /** What was chosen; null while nothing is. */
+  order: PowerOrder | null
+  onClose: () => void
+}
+
+/** Names the machine and what it loses, then gives the order. */
+export function PowerConfirm({ device, order, onClose }: PowerConfirmProps) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  const give = useMutation(
+    trpc.device.orderPower.mutationOptions({
+      onSuccess: (_result, { order: given }) => {
+        void queryClient.invalidateQueries(trpc.device.pathFilter())
+        showToast({
+          title: `${device.name}: ${powerWords[given].noun} ordered.`,
+          text: 'It takes the order when it reports next.',
+          tone: 'live',
+        })
+      },
+      onError: (error) =>
+        showToast({
+          title: `${device.name} gets no order.`,
+          text: readableError(error),
+          tone: 'failed',
+        }),
+    }),
+  )
+  if (order === null) return null
+  const { verb, does } = powerWords[order]
+  return (
+    <ConfirmDialog
+      open
+      onOpenChange={(open) => !open && onClose()}
+      title={`${verb} ${device.name}?`}
+      action={`${verb} ${device.name}`}
+      onConfirm={() => give.mutate({ deviceId: device.id, order })}
+    >
+      <p>
+        {device.name} (<span className="font-mono text-xs">{device.mac}</span>) {does} as soon as it reports
+        next. If it does not within a minute, the order expires.
+      </p>
+      <p>What it has written to its own RAM is lost.</p>
+    </ConfirmDialog>
+  )
+}

@@ -1,0 +1,64 @@
+import { Instant } from '../../components/instant'
+import { Dot, Tag, type Tone } from '../../components/tag'
+import type { RouterOutputs } from '../../lib/trpc'
+import { powerWords } from './power-words'
+
+type PowerOrderView = NonNullable<RouterOutputs['device']['get']['powerOrder']>
+
+const tones: Record<PowerOrderView['state'], Tone> = { waiting: 'live', taken: 'ready', expired: 'silent' }
+
+/** What became of the newest order: a line on the device's page. */
+export function PowerOrderNote({ order }: { order: PowerOrderView }) {
+  const { noun } = powerWords[order.order]
+  return (
+    <p
+      role="status"
+      className="flex items-start gap-2.5 rounded-lg bg-hover px-4 py-2.5 text-ink-soft text-sm"
+    >
+      <span className="pt-px">
+        <Dot tone={tones[order.state]} pulsing={order.state === 'waiting'} />
+      </span>
+      <span>
+        <span className="font-medium text-ink capitalize">{noun}</span> <State order={order} />
+      </span>
+    </p>
+  )
+}
+
+function State({ order }: { order: PowerOrderView }) {
+  if (order.state === 'waiting')
+    return (
+      <>
+        waits for the device, which takes it when it reports next. Expires <Instant at={order.expiresAt} />.
+      </>
+    )
+  if (order.state === 'taken' && order.takenAt)
+    return (
+      <>
+        was taken by the device, <Instant at={order.takenAt} />.
+      </>
+    )
+  return (
+    <>
+      expired <Instant at={order.expiresAt} />: the device did not report in time. It may be off, or run a
+      system without bootfarm-target.
+    </>
+  )
+}
+
+/** In a list: only while it waits, or when it came to nothing. */
+export function PowerOrderTag({ order }: { order: PowerOrderView | null }) {
+  if (order === null || order.state === 'taken') return null
+  return (
+    <Tag
+      tone={tones[order.state]}
+      title={
+        order.state === 'waiting'
+          ? 'The device takes the order when it reports next.'
+          : 'The device did not report in time.'
+      }
+    >
+      {powerWords[order.order].noun} {order.state === 'waiting' ? 'waits' : 'expired'}
+    </Tag>
+  )
+}

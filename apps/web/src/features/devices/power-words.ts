@@ -1,0 +1,15 @@
+import type { RouterInputs } from '../../lib/trpc'
+
+export type PowerOrder = RouterInputs['device']['orderPower']['order']
+
+/** The device as an order names it. */
+export interface OrderedDevice {
+  id: string
+  name: string
+  mac: string
+}
+
+export const powerWords = {
+  restart: { verb: 'Restart', noun: 'restart', does: 'shuts its system down and boots again' },
+  power_off: { verb: 'Power off', noun: 'power-off', does: 'shuts its system down and switches itself off' },
+} as const satisfies Record<PowerOrder, { verb: string; noun: string; does: string }>
