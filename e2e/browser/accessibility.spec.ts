@@ -1,5 +1,5 @@
-import { AxeBuilder } from '@axe-core/playwright'
 import { expect, type Page, test } from '@playwright/test'
+import { seriousProblems } from './axe.ts'
 import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 
 const lists = ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites']
@@ -22,24 +22,6 @@ async function onEachPage(page: Page, check: (path: string) => Promise<void>): P
 async function settled(page: Page): Promise<void> {
   await expect(page.getByRole('heading', { level: 1 })).toBeVisible()
   await expect(page.getByRole('status', { name: /^Loading/ })).toHaveCount(0)
-}
-
-/** A colour that is half faded in has a contrast of its own: what fades and slides in has to have arrived. Endless ones do not count. */
-async function stillPictures(page: Page): Promise<void> {
-  await page.evaluate(async () => {
-    const arriving = document
-      .getAnimations()
-      .filter(({ effect }) => Number.isFinite(Number(effect?.getComputedTiming().endTime)))
-    await Promise.all(arriving.map(({ finished }) => finished.catch(() => undefined)))
-  })
-}
-
-async function seriousProblems(page: Page): Promise<string[]> {
-  await stillPictures(page)
-  const { violations } = await new AxeBuilder({ page }).analyze()
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html.slice(0, 160)).join(' | ')}`)
 }
 
 for (const colorScheme of ['light', 'dark'] as const) {

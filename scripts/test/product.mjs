@@ -20,7 +20,7 @@ export async function withProduct(scratch, work) {
   const product = spawn(process.execPath, [inRoot('scripts/start.mjs'), ...args.map(String)], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, DATABASE_URL: '' },
+    env: { ...process.env, DATABASE_URL: '', BOOTFARM_CONSOLES: path.join(data, 'consoles') },
   })
   let output = ''
   const ended = new Promise((resolve) => product.once('exit', resolve))

@@ -8,10 +8,7 @@ import type { FastifyInstance } from 'fastify'
 import { inject } from 'vitest'
 import { createServer } from '../src/server.ts'
 import { type Notifications, openNotifications } from '../src/services/notifications.ts'
-
-const webUrl = 'http://localhost:3000'
-export const testSecret = 'a secret of at least 32 characters'
-export const testOrigin = webUrl
+import { testOrigin, testSecret } from './test-constants.ts'
 
 /** The API on a port of its own, over a database of its own, with a clock that stands until it is moved. */
 export interface TestApi {
@@ -51,7 +48,7 @@ export async function startTestApi(): Promise<TestApi> {
     db,
     notifications: observed,
     clock: clock.read,
-    webUrl,
+    webUrl: testOrigin,
     secret: testSecret,
     consolesDirectory,
     logLevel: 'silent',

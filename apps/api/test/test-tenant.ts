@@ -4,7 +4,11 @@ import { ensureUser } from '../src/auth/create-user.ts'
 import type { Role } from '../src/domain/actor.ts'
 import { createJoinToken } from '../src/services/edge/create-join-token.ts'
 import { createOrganization } from '../src/services/organization/create-organization.ts'
-import { type TestApi, testOrigin, testSecret } from './test-api.ts'
+import type { TestApi } from './test-api.ts'
+import { testOrigin, testSecret } from './test-constants.ts'
+
+/** What making rows needs of an API. */
+type TestRows = Pick<TestApi, 'db' | 'clock'>
 
 /** An organization with one of everything, and six devices. */
 export interface TestTenant {
@@ -18,7 +22,7 @@ export interface TestTenant {
   macs: string[]
 }
 
-export async function createTenant(api: TestApi, slug: string): Promise<TestTenant> {
+export async function createTenant(api: TestRows, slug: string): Promise<TestTenant> {
   const { db } = api
   const context = { db, clock: api.clock.read }
   const organizationId = await createOrganization(context, { slug, name: `Organization ${slug}` })
@@ -61,22 +65,32 @@ export async function createTenant(api: TestApi, slug: string): Promise<TestTena
   }
 }
 
-export async function makeJoinToken(api: TestApi, { organizationId, siteId }: TestTenant): Promise<string> {
+export async function makeJoinToken(api: TestRows, { organizationId, siteId }: TestTenant): Promise<string> {
   const context = { db: api.db, clock: api.clock.read }
   const { token } = await createJoinToken(context, { organizationId, siteId, createdByUserId: null })
   return token
 }
 
-/** Makes a person with this role, signs in over HTTP, and returns the cookie. Null role: no membership. */
-export async function signInAs(api: TestApi, organizationId: string, role: Role | null): Promise<string> {
-  const auth = createAuth({ db: api.db, webUrl: testOrigin, secret: testSecret })
+/** Makes a person with this role who may sign in. Null role: no membership. */
+export async function createPerson(
+  { db }: Pick<TestApi, 'db'>,
+  organizationId: string,
+  role: Role | null,
+): Promise<{ email: string; password: string }> {
+  const auth = createAuth({ db, webUrl: testOrigin, secret: testSecret })
   const person = {
     name: `A ${role ?? 'guest'}`,
     email: `${randomUUID()}@example.test`,
     password: randomBytes(12).toString('hex'),
   }
   const userId = await ensureUser(auth, person)
-  if (role) await api.db.membership.create({ data: { organizationId, userId, role } })
+  if (role) await db.membership.create({ data: { organizationId, userId, role } })
+  return person
+}
+
+/** Makes such a person, signs in over HTTP, and returns the cookie. */
+export async function signInAs(api: TestApi, organizationId: string, role: Role | null): Promise<string> {
+  const person = await createPerson(api, organizationId, role)
   const answer = await signIn(api, person)
   if (!answer.ok) throw new Error(`sign-in answered ${answer.status}: ${await answer.text()}`)
   return answer.headers

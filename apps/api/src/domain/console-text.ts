@@ -32,7 +32,7 @@ export function readableConsoleText(raw: string): string {
 }
 
 export interface ConsoleLine {
-  /** When the line was complete, by the clock of who keeps the console. */
+  /** By the clock of who keeps the console. */
   atUnixMs: number
   text: string
 }

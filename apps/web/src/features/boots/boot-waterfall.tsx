@@ -20,12 +20,19 @@ export function BootWaterfall({ boot }: { boot: BootDetail }) {
   const lines = useConsole(boot.id, running)
   const [marked, setMarked] = useState<Span | null>(null)
   return (
-    <div className={classNames('grid items-start gap-5', lines && 'xl:grid-cols-[minmax(0,1fr)_420px]')}>
+    <div
+      className={classNames(
+        'grid grid-cols-1 items-start gap-5',
+        lines && 'xl:grid-cols-[minmax(0,1fr)_380px]',
+      )}
+    >
       <Panel title="Where the time went" aside={<Legend boot={boot} />}>
         <LiveWaterfall boot={boot} onMark={lines ? setMarked : undefined} />
         <NotKnown boot={boot} />
       </Panel>
-      {lines && <ConsolePanel console={lines} running={running} marked={marked} />}
+      {lines && (
+        <ConsolePanel console={lines} running={running} marked={marked} className="xl:sticky xl:top-16" />
+      )}
     </div>
   )
 }

@@ -52,7 +52,7 @@ export function ConsolePanel({ console: { lines, cut }, running, marked, classNa
         onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
           atEnd.current = scrollHeight - scrollTop - clientHeight < followWithinPx
         }}
-        className="relative max-h-[28rem] overflow-auto rounded-b-lg bg-sunken py-2 font-mono text-2xs -outline-offset-2"
+        className="relative max-h-[28rem] overflow-auto xl:max-h-[calc(100dvh-9rem)] rounded-b-lg bg-sunken py-2 font-mono text-2xs -outline-offset-2"
       >
         {lines.length === 0 && <p className="px-4 py-1 text-ink-faint">Nothing written yet.</p>}
         <ol>

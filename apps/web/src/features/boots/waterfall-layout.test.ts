@@ -80,6 +80,50 @@ describe('layOutWaterfall', () => {
   })
 })
 
+describe('steps of the device', () => {
+  const input = { phases: [phase('dhcp', 0, 1_000_000)], running: false, elapsedUs: 1_000_000, widthPx: 200 }
+  const step = (group: 'firmware' | 'kernel' | 'unit', startUs: number, durationUs: number) => ({
+    group,
+    name: `${group} ${startUs}`,
+    startUs,
+    durationUs,
+  })
+
+  test('stand on the phases’ axis, which begins with the firmware', () => {
+    const steps = [step('kernel', 500_000, 250_000), step('firmware', -1_000_000, 500_000)]
+    const layout = layOutWaterfall({ ...input, steps })
+    expect(layout.axis).toEqual({ fromUs: -1_000_000, toUs: 1_000_000 })
+    expect(layout.totalUs).toBe(1_000_000)
+    expect(layout.bars[0]).toMatchObject({ x: 100, width: 100 })
+    expect(layout.steps.map(({ group, x, width }) => [group, x, width])).toEqual([
+      ['firmware', 0, 50],
+      ['kernel', 150, 25],
+    ])
+    expect(layout.ticks.map(({ us }) => us)).toContain(0)
+  })
+
+  test('that go on after the boot are shown, but do not press it into a corner', () => {
+    const shortly = layOutWaterfall({ ...input, steps: [step('unit', 0, 1_200_000)] })
+    expect(shortly.axis.toUs).toBe(1_200_000)
+    const long = layOutWaterfall({ ...input, steps: [step('unit', 0, 60_000_000)] })
+    expect(long.axis.toUs).toBe(1_500_000)
+    expect(long.steps[0]).toMatchObject({ x: 0, width: 200 })
+  })
+
+  test('of a broken clock stay inside the picture', () => {
+    const far = Number.MAX_SAFE_INTEGER
+    const layout = layOutWaterfall({
+      ...input,
+      steps: [step('firmware', -far, far), step('unit', far, far)],
+    })
+    expect(layout.axis.fromUs).toBe(-600_000_000)
+    for (const { x, width } of layout.steps) {
+      expect(x).toBeGreaterThanOrEqual(0)
+      expect(x + width).toBeLessThanOrEqual(200)
+    }
+  })
+})
+
 test('a phase that the chain went past is not part of the boot, a later one was not reached', () => {
   expect(absentPhases([{ name: 'dhcp' }, { name: 'nbp' }, { name: 'loader' }, { name: 'breather' }])).toEqual(
     {

@@ -32,3 +32,28 @@ test('each phase has its name, its length and its bar; a silence is drawn with i
   expect(picture).toContain('Silence of 300 ms')
   expect(picture).toContain('fill="var(--phase-stage2)"')
 })
+
+test('the device’s own steps are drawn below the phases with their names and lengths', () => {
+  const picture = renderToStaticMarkup(
+    createElement(Waterfall, {
+      phases: [{ name: 'dhcp', startUs: 0, durationUs: 1_000_000, gaps: [] }],
+      steps: [
+        { group: 'firmware', name: 'firmware', startUs: -2_000_000, durationUs: 1_500_000 },
+        { group: 'unit', name: '<b>.service', startUs: 500_000, durationUs: 250_000 },
+      ],
+      running: false,
+      elapsedUs: 1_000_000,
+    }),
+  ).replaceAll('\u00a0', ' ')
+  expect(picture).toContain('; 2 steps that the device reported"')
+  for (const text of [
+    '>Firmware<',
+    '>Slowest units<',
+    '>&lt;b&gt;.service<',
+    '>1.50 s<',
+    '>250 ms<',
+    '>−2 s<',
+  ])
+    expect(picture).toContain(text)
+  expect(picture).toContain('fill="var(--step-unit)"')
+})

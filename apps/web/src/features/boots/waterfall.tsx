@@ -16,7 +16,7 @@ import {
 import { StepRows, stepRowsHeight } from './waterfall-steps'
 
 const widthBeforeMeasure = 800
-const narrowBelow = 560
+const narrowBelow = 480
 
 /** A span of time, in µs since the boot's begin. */
 export interface Span {
@@ -40,7 +40,7 @@ export function Waterfall({ phases, steps = [], running, elapsedUs, onMark }: Wa
   const [pointerX, setPointerX] = useState<number | null>(null)
   const hatchId = useId()
   const narrow = frameWidth < narrowBelow
-  const gutter = narrow ? 92 : steps.length > 0 ? 178 : 116
+  const gutter = gutterOf(frameWidth, steps.length > 0)
   const widthPx = Math.max(1, frameWidth - gutter)
   const layout = layOutWaterfall({ phases, steps, running, elapsedUs, widthPx })
   const { bars, axis } = layout
@@ -96,6 +96,13 @@ export function Waterfall({ phases, steps = [], running, elapsedUs, onMark }: Wa
       {onMark && <PhaseButtons bars={bars} width={gutter - 6} onMark={onMark} />}
     </div>
   )
+}
+
+/** Room for the names left of the bars; steps have longer ones than phases. */
+function gutterOf(frameWidth: number, withSteps: boolean): number {
+  if (frameWidth < narrowBelow) return 92
+  if (withSteps) return frameWidth < 720 ? 150 : 190
+  return frameWidth < 560 ? 92 : 116
 }
 
 function spanOf(bar: WaterfallBar): Span {

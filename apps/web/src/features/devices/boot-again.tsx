@@ -70,7 +70,7 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
       onClick={() => wake.mutate({ deviceId })}
       title="Sends a wake-on-LAN packet from an edge of its site."
     >
-      <Icon name="power" size={14} />
+      <Icon name="boot" size={14} />
       {waiting ? 'Waiting for its first packet' : 'Boot again'}
     </Button>
   )

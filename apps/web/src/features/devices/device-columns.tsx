@@ -17,7 +17,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
   {
     title: 'Name',
     cell: (device) => (
-      <span className="inline-flex items-center gap-2">
+      <span className="inline-flex flex-wrap items-center gap-x-2 gap-y-1 max-sm:max-w-40 sm:min-w-36">
         <Link
           prefetch={false}
           href={`/devices/${device.id}`}
@@ -34,7 +34,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
   },
   {
     title: 'MAC address',
-    from: 'md',
+    from: 'lg',
     cell: (device) => <span className="font-mono text-ink-soft text-xs">{device.mac}</span>,
   },
   { title: 'Collection', from: 'lg', cell: (device) => device.collectionName },
@@ -71,7 +71,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
   },
   {
     title: 'Duration',
-    from: 'sm',
+    from: 'lg',
     align: 'right',
     cell: ({ lastBoot }) => (lastBoot ? <BootDuration boot={lastBoot} /> : <Unknown />),
   },

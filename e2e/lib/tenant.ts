@@ -1,0 +1,127 @@
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { bootReports, bootWith, EdgeClient } from '@bootfarm/api/testing/edge-client'
+import { createPerson, createTenant, makeJoinToken, type TestTenant } from '@bootfarm/api/testing/tenant'
+import { createDb } from '@bootfarm/db'
+import type { BootReport, GuestReport } from '@bootfarm/proto/uplink'
+import { required } from './api-client.ts'
+
+/** A real boot's phases as an edge reports them, in µs. */
+const phases: [BootReport['phases'][number]['name'], number, number][] = [
+  ['dhcp', 0, 2_100_000],
+  ['nbp', 2_100_000, 340_000],
+  ['loader', 2_440_000, 1_900_000],
+  ['breather', 4_340_000, 2_260_000],
+  ['stage2', 6_600_000, 8_400_000],
+  ['ready', 15_000_000, 0],
+]
+
+/** Without any traffic. */
+export function phase(
+  place: Pick<BootReport['phases'][number], 'name' | 'startUs' | 'durationUs'>,
+): BootReport['phases'][number] {
+  const bytes = { bytesIn: 0, bytesOut: 0, packetsIn: 0, packetsOut: 0 }
+  return { ...place, ...bytes, source: 'observed', retries: 0, missingFragments: 0, reads: 0 }
+}
+
+/** An organization of its own in the product under test, with six devices whose edge says what the test wants. */
+export class Tenant {
+  readonly rows: TestTenant
+  readonly person: { email: string; password: string }
+  readonly #edge: EdgeClient
+  #nextSeq = 1
+
+  private constructor(rows: TestTenant, person: Tenant['person'], edge: EdgeClient) {
+    this.rows = rows
+    this.person = person
+    this.#edge = edge
+  }
+
+  static async create(): Promise<Tenant> {
+    const slug = randomBytes(4).toString('hex')
+    const databaseUrl = readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
+    const db = createDb(databaseUrl)
+    try {
+      const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
+      const rows = await createTenant({ db, clock }, slug)
+      const person = await createPerson({ db }, rows.organizationId, 'operator')
+      const joinToken = await makeJoinToken({ db, clock }, rows)
+      return new Tenant(rows, person, await EdgeClient.enrolled(required('BOOTFARM_API_URL'), joinToken))
+    } finally {
+      await db.$disconnect()
+    }
+  }
+
+  /** Reports this boot, of the first device unless it names another: that it became ready 15 s after its begin, a minute ago. */
+  report(boot: Partial<BootReport> & { id: string }): Promise<void> {
+    return this.#send(
+      bootWith({
+        mac: this.rows.macs[0] ?? '',
+        simulated: false,
+        startedUnixMs: Date.now() - 75_000,
+        phases: phases.map(([name, startUs, durationUs]) => phase({ name, startUs, durationUs })),
+        ...boot,
+      }),
+    )
+  }
+
+  /** Reports a boot that is in its last phase. */
+  reportGoingOn(boot: Partial<BootReport> & { id: string; mac: string }): Promise<void> {
+    const { outcome: _none, ...report } = bootWith({ simulated: false, ...boot })
+    return this.#send(report)
+  }
+
+  async #send(report: BootReport): Promise<void> {
+    const { status, body } = await this.#edge.reports(this.#nextSeq, bootReports(this.#nextSeq, [report]))
+    if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
+    this.#nextSeq += 1
+  }
+}
+
+const ms = 1000
+/** What bootfarm-target says of a UEFI machine with Debian, with as many steps as there may be. */
+export const fullGuest: GuestReport = {
+  kernelStartUs: 4_450_000,
+  steps: [
+    step('firmware', 'firmware', -12_600, 4_850),
+    step('firmware', 'boot loader', -7_700, 7_650),
+    step('kernel', 'kernel', 0, 830),
+    step('initramfs', 'unpack', 830, 95),
+    step('initramfs', 'drivers', 925, 140),
+    step('initramfs', 'network', 1_065, 820),
+    step('initramfs', 'stream', 1_885, 240),
+    step('initramfs', 'root file system', 2_125, 96),
+    step('initramfs', 'overlay', 2_221, 12),
+    step('system', 'systemd', 2_240, 8_310),
+    step('unit', 'systemd-journal-flush.service', 3_050, 320),
+    step('unit', 'systemd-udev-trigger.service', 2_900, 540),
+    step('unit', 'dev-nbd0p2.device', 2_600, 1_100),
+    step('unit', 'cloud-init-local.service', 3_400, 1_900),
+    step('unit', 'systemd-networkd-wait-online.service'.slice(0, 32), 5_300, 2_010),
+    step('unit', 'cloud-init.service', 5_350, 1_240),
+    step('unit', 'apparmor.service', 3_400, 410),
+    step('unit', 'ssh.service', 7_300, 260),
+    step('unit', 'snapd.seeded.service', 7_350, 3_170),
+    step('unit', 'polkit.service', 7_400, 180),
+    step('unit', 'getty.target', 7_600, 1),
+    step('unit', 'unattended-upgrades.service', 7_620, 300),
+    step('unit', 'user@1000.service', 9_000, 220),
+    step('unit', 'multi-user.target', 10_540, 2),
+  ],
+}
+
+function step(
+  group: GuestReport['steps'][number]['group'],
+  name: string,
+  startMs: number,
+  durationMs: number,
+): GuestReport['steps'][number] {
+  return { group, name, startUs: startMs * ms, durationUs: durationMs * ms }
+}
+
+export const cacheOf = (percent: number): NonNullable<GuestReport['writeCache']> => ({
+  usedBytes: Math.ceil((percent * 2 ** 31) / 100),
+  sizeBytes: 2 ** 31,
+  atUs: 30_000_000,
+})
