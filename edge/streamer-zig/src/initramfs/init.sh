@@ -210,7 +210,7 @@ UNIT
 cat >$units/bootfarm-timings.service <<'UNIT'
 [Unit]
 Description=Report to the Bootfarm edge what the start of this machine took
-After=bootfarm-ready.service
+After=multi-user.target bootfarm-ready.service
 
 [Service]
 Type=simple
