@@ -64,6 +64,7 @@ test {
     _ = Device;
     _ = read_trace;
     _ = @import("request_window.zig");
+    _ = @import("device/guest_words.zig");
     _ = @import("device/script.zig");
     _ = @import("device/http_exchange.zig");
     _ = @import("device/dhcp_exchange.zig");

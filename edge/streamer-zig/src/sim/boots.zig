@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const stream = @import("wire").stream;
 const Ledger = @import("ledger.zig");
 const Journal = @import("journal.zig");
 const Version = @import("disk.zig").Version;
@@ -24,6 +25,7 @@ versions: *const [versions_max]Version,
 /// A made-up wall clock: the monotonic one and a constant.
 unix_ms_at_0: u64 = 1_795_000_000_000,
 full_count: u32 = 0,
+orders: core.PowerOrders = .{},
 
 /// The boot that a DHCP request belongs to, or begins; null: the device is to be ignored.
 pub fn forDhcp(boots: *Boots, now_us: u64, client: *const core.BootClient, xid: u32, size: usize) ?Ref {
@@ -59,6 +61,25 @@ pub fn get(boots: *Boots, ref: Ref) ?*Boot {
 pub fn apply(boots: *Boots, ref: Ref, now_us: u64, event: core.boot.Event) void {
     boots.table.apply(ref, now_us, event);
     if (boots.table.get(ref)) |boot| boots.settle(boot);
+}
+
+/// What a running device says of itself; returns what waits for it.
+pub fn takeReport(boots: *Boots, now_us: u64, said: *const core.StreamServer.DeviceReport) stream.ReportAck {
+    const ref = boots.table.findById(said.boot_id) orelse return .{};
+    var report = said.report;
+    if (!boots.orders.take(said.boot_id, .fromBytes(report.order_id))) report.order_id = @splat(0);
+    boots.apply(ref, now_us, .{ .guest = report });
+    return boots.orders.waitingFor(said.boot_id);
+}
+
+/// A new desired state, or the one from the disk.
+pub fn takeOrders(boots: *Boots, wanted: []const core.desired_state.PowerOrder) void {
+    boots.orders.update(wanted, &boots.table, boots, keepOrder);
+}
+
+fn keepOrder(boots: *Boots, bound: core.PowerOrders.Bound) void {
+    boots.journal.writeOrder(bound);
+    boots.ledger.noteOrder(bound);
 }
 
 pub fn journalNow(boots: *Boots, boot: *Boot) void {
@@ -116,6 +137,7 @@ pub fn settle(boots: *Boots, boot: *Boot) void {
     var buffer: [core.boot_report.size_max]u8 = undefined;
     _ = core.boot_report.encode(boot, .{ .revision = boot.revision }, &buffer);
     boots.ledger.noteReport(boot);
+    boot.news = .{};
 }
 
 fn continued(boots: *Boots, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {

@@ -65,7 +65,28 @@ pub fn powerOn(node: *DeviceNode) void {
 
 /// Ready, and nothing more planned.
 pub fn isDone(node: *const DeviceNode) bool {
-    return node.device.phase == .ready and !node.is_power_planned;
+    return node.device.phase == .ready and !node.is_power_planned and node.hasSaidAll();
+}
+
+/// The write cache fills no more, and the edge is known to have heard of it.
+fn hasSaidAll(node: *const DeviceNode) bool {
+    const profile = &node.device.profile.guest;
+    const is_filling = profile.write_cache_per_second > 0;
+    const last = if (is_filling) profile.write_cache_used_max else core.Device.GuestWords.usedAt(profile, 0);
+    return node.device.guest.used_known == last;
+}
+
+/// What a device said last, and was acknowledged, is what the edge reported, but for a little.
+pub fn checkWords(node: *const DeviceNode) void {
+    const ledger = node.fabric.ledger;
+    const used = node.device.guest.used_known orelse return;
+    const account = ledger.find(node.device.plan.?.boot_id) orelse return;
+    const size = node.device.profile.guest.write_cache_size;
+    const reported = account.write_cache_used orelse
+        return ledger.violate(.last_words_arrive, "device {d}: no report has its write cache", .{node.link});
+    const difference = @max(used, reported) - @min(used, reported);
+    if (difference * 20 < size) return;
+    ledger.violate(.last_words_arrive, "device {d}: {d} bytes of its write cache are used, reported were {d}", .{ node.link, used, reported });
 }
 
 pub fn planPowerOn(node: *DeviceNode, after_us: u64) void {
@@ -146,6 +167,7 @@ fn act(node: *DeviceNode, action: Device.Action) void {
         },
         .read_done => |read| node.checkRead(read.offset, read.bytes),
         .finished => |outcome| node.finish(outcome),
+        .carry_out => |order| node.carryOut(order),
     }
 }
 
@@ -156,6 +178,16 @@ fn useAddress(node: *DeviceNode, given: base.Ip4) void {
     if (fabric.linkOf(given)) |other| if (other != node.link)
         fabric.ledger.violate(.one_address_per_device, "devices {d} and {d} both have {f}", .{ other, node.link, given });
     fabric.links[node.link].ip = given;
+}
+
+fn carryOut(node: *DeviceNode, order: core.StreamClient.Order) void {
+    const fabric = node.fabric;
+    fabric.trail.print(fabric.now_us, "device {d} does as it is told: {t}", .{ node.link, order.kind });
+    fabric.ledger.noteOrderTaken(order.id, node.link, node.device.plan.?.boot_id);
+    node.device.powerOff();
+    node.closeSockets();
+    // Somebody switches on again what was switched off.
+    node.planPowerOn(if (order.kind == .restart) 1 else std.time.us_per_s);
 }
 
 fn finish(node: *DeviceNode, outcome: Device.Outcome) void {

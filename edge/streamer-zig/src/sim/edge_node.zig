@@ -11,6 +11,7 @@ const EdgeTftp = @import("edge_tftp.zig");
 const Disk = @import("disk.zig");
 const Fabric = @import("fabric.zig");
 const Journal = @import("journal.zig");
+const Ledger = @import("ledger.zig");
 const Plant = @import("plant.zig").Plant;
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
@@ -30,6 +31,7 @@ const boots_kept_max = 96;
 const nbp_size = 61 * 1432 + 77;
 const kernel_size = 300_000;
 const initrd_size = 150_000;
+const orders_max = 16;
 const published = [_]core.TftpServer.File{.{ .name = "undionly.kpxe", .size = nbp_size, .id = 0 }};
 
 gpa: std.mem.Allocator,
@@ -48,6 +50,9 @@ version_index: u8 = 0,
 generation: u32 = 0,
 process: ?*Process = null,
 tftp_wake_at_us: ?u64 = null,
+/// Of the desired state; none goes from it before the end.
+orders: [orders_max]core.desired_state.PowerOrder = undefined,
+order_count: u8 = 0,
 
 /// What a crash loses.
 const Process = struct {
@@ -112,6 +117,8 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     edge.process = process;
     edge.tftp_wake_at_us = null;
     edge.assign(edge.version_index);
+    edge.journal.loadOrders(&process.boots.orders, edge.plant);
+    process.boots.takeOrders(edge.orders[0..edge.order_count]);
 }
 
 /// Everything in memory is gone, without a last word.
@@ -136,6 +143,22 @@ pub fn assign(edge: *EdgeNode, version_index: u8) void {
         },
         .command_line = "quiet",
     });
+}
+
+/// The desired state says that this device is to do something.
+pub fn order(edge: *EdgeNode, device: u8) void {
+    if (edge.order_count == orders_max) return;
+    var id: [16]u8 = undefined;
+    edge.prng.fill(&id);
+    edge.orders[edge.order_count] = .{
+        .id = .fromRandom(id),
+        .deviceId = .zero,
+        .mac = Ledger.macOf(device),
+        .order = if (edge.prng.chance(2, 3)) .restart else .power_off,
+    };
+    edge.order_count += 1;
+    const process = edge.process orelse return;
+    process.boots.takeOrders(edge.orders[0..edge.order_count]);
 }
 
 /// A datagram comes in; nobody listens while the edge is down.

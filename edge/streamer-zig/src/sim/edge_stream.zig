@@ -40,7 +40,10 @@ pub fn receive(port: *EdgeStream, now_us: u64, from: Endpoint, bytes: []const u8
             port.becomeReady(now_us, ready);
             port.send(from, ready.reply, 0);
         },
-        .report => |*report| port.send(from, port.server.acknowledgeReport(report, .{}, &port.reply), 0),
+        .report => |*report| {
+            const ack = port.takeReport(now_us, report);
+            port.send(from, port.server.acknowledgeReport(report, ack, &port.reply), 0);
+        },
     }
     if (port.server.session_count > port.server.sessions.len)
         port.fabric.ledger.violate(.tables_bounded, "{d} sessions at the edge", .{port.server.session_count});
@@ -176,7 +179,25 @@ fn becomeReady(port: *EdgeStream, now_us: u64, ready: *const StreamServer.ReadyR
     if (port.plant != .ready_twice or !ready.repeated) return;
     const boot = port.boots.get(ref) orelse return;
     boot.changed = true;
+    boot.news.outcome = true;
     port.boots.settle(boot);
+}
+
+fn takeReport(port: *EdgeStream, now_us: u64, said: *const StreamServer.DeviceReport) wire.ReportAck {
+    const boots = port.boots;
+    if (port.plant == .deaf_to_the_running) if (boots.table.findById(said.boot_id)) |ref| {
+        if (boots.get(ref).?.isOver()) return boots.orders.waitingFor(said.boot_id);
+    };
+    const ack = boots.takeReport(now_us, said);
+    if (port.plant != .order_follows_device or ack.order != .none) return ack;
+    const account = port.fabric.ledger.find(said.boot_id) orelse return ack;
+    for (&boots.orders.bindings) |*binding| {
+        const bound = port.fabric.ledger.find(binding.bound.boot_id) orelse continue;
+        const is_other = !binding.bound.boot_id.eql(said.boot_id);
+        if (is_other and binding.order != .none and bound.device == account.device)
+            return .{ .order = binding.order, .order_id = binding.bound.id.bytes };
+    }
+    return ack;
 }
 
 /// True when a planted bug answered instead of the server.

@@ -29,6 +29,8 @@ pub const Event = union(enum) {
     cut: struct { link: Link, duration_us: u64 },
     mend: Link,
     switch_version,
+    /// Somebody wants this device to start again, or to be switched off.
+    order: Link,
     stranger,
     heal,
 };

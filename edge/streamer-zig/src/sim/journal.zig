@@ -21,6 +21,8 @@ lease_count: u32 = 0,
 leases_at_us: u64 = 0,
 lease_change_count: u64 = 0,
 resumption_key: [32]u8,
+orders: [Ledger.orders_max]core.PowerOrders.Bound = undefined,
+order_count: u32 = 0,
 
 pub fn init(gpa: std.mem.Allocator, resumption_key: [32]u8) error{OutOfMemory}!Journal {
     return .{ .boots = try gpa.alloc(Boot, Ledger.boots_max), .resumption_key = resumption_key };
@@ -48,9 +50,23 @@ pub fn load(journal: *const Journal, table: *core.BootTable, now_us: u64, plant:
     for (journal.boots[0..journal.boot_count]) |kept| {
         var boot = kept;
         boot.touched = false;
+        boot.news = .{};
         if (plant == .forget_revision) boot.revision = 0;
         _ = table.insert(boot, now_us) catch continue;
     }
+}
+
+/// A power order that is new.
+pub fn writeOrder(journal: *Journal, bound: core.PowerOrders.Bound) void {
+    // As many places as the ledger has: it complains first.
+    if (journal.order_count == journal.orders.len) return;
+    journal.orders[journal.order_count] = bound;
+    journal.order_count += 1;
+}
+
+pub fn loadOrders(journal: *const Journal, orders: *core.PowerOrders, plant: Plant) void {
+    if (plant == .forget_orders) return;
+    for (journal.orders[0..journal.order_count]) |bound| orders.restore(bound);
 }
 
 pub fn writeLeases(journal: *Journal, leases: *const core.DhcpLeases, now_us: u64) void {

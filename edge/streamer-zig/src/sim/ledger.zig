@@ -12,6 +12,7 @@ pub const Ledger = @This();
 
 pub const boots_max = 512;
 const devices_max = 64;
+pub const orders_max = 32;
 
 violation: ?Violation = null,
 boots: [boots_max]BootAccount = undefined,
@@ -24,6 +25,8 @@ resumptions: u64 = 0,
 /// How often the edge was started.
 generation: u32 = 0,
 healed: bool = false,
+orders: [orders_max]OrderAccount = undefined,
+order_count: u32 = 0,
 
 pub const Check = enum {
     bytes_equal_version,
@@ -43,6 +46,8 @@ pub const Check = enum {
     one_address_per_device,
     no_honest_refusal,
     every_boot_finishes,
+    order_taken_once,
+    last_words_arrive,
     no_busy_waiting,
     time_forward,
     same_seed_same_run,
@@ -75,6 +80,15 @@ pub const BootAccount = struct {
     reads_counted: u64 = 0,
     /// The device itself saw its READY acknowledged.
     device_ready: bool = false,
+    /// Bytes, in the edge's last report that had them.
+    write_cache_used: ?u64 = null,
+};
+
+pub const OrderAccount = struct {
+    id: base.Uuid,
+    /// The boot that its device was in when the edge first saw it; zero: none.
+    boot_id: base.Uuid,
+    taken_count: u32 = 0,
 };
 
 pub fn violate(ledger: *Ledger, check: Check, comptime format: []const u8, arguments: anytype) void {
@@ -113,11 +127,15 @@ pub fn noteReport(ledger: *Ledger, boot: *const core.boot.Boot) void {
     if (boot.revision != account.revision + 1)
         ledger.violate(.revisions_ascend, "device {d}: revision {d} follows {d}", .{ account.device, boot.revision, account.revision });
     account.revision = boot.revision;
+    if (boot.guest) |*guest| {
+        if (guest.write_cache) |cache| account.write_cache_used = cache.used;
+    }
     const kind: core.boot_phase.OutcomeKind = boot.outcome orelse {
         if (account.outcome != null) ledger.violate(.outcome_final, "device {d}: a boot that was over goes on", .{account.device});
         return;
     };
-    if (kind == .ready) {
+    // A boot that is over is reported again when its device says something new.
+    if (kind == .ready and boot.news.outcome) {
         account.reads_counted = boot.record(.stage2).?.reads;
         account.ready_count += 1;
         if (account.ready_count > 1) ledger.violate(.ready_once, "device {d}: a boot is ready {d} times", .{ account.device, account.ready_count });
@@ -156,6 +174,37 @@ pub fn noteDeviceReady(ledger: *Ledger, id: base.Uuid, reads_done: u64) void {
         ledger.violate(.reads_counted, "device {d} did {d} reads, the edge counted {d}", .{
             account.device, reads_done, account.reads_counted,
         });
+}
+
+/// The edge sees a power order for the first time.
+pub fn noteOrder(ledger: *Ledger, bound: core.PowerOrders.Bound) void {
+    for (ledger.orders[0..ledger.order_count]) |*order| if (order.id.eql(bound.id)) return;
+    if (ledger.order_count == orders_max) return ledger.violate(.tables_bounded, "more than {d} orders", .{orders_max});
+    ledger.orders[ledger.order_count] = .{ .id = bound.id, .boot_id = bound.boot_id };
+    ledger.order_count += 1;
+}
+
+/// A device carries out an order in this boot.
+pub fn noteOrderTaken(ledger: *Ledger, id: base.Uuid, device: u8, boot_id: base.Uuid) void {
+    for (ledger.orders[0..ledger.order_count]) |*order| {
+        if (!order.id.eql(id)) continue;
+        order.taken_count += 1;
+        if (order.taken_count > 1)
+            ledger.violate(.order_taken_once, "device {d} takes an order {d} times", .{ device, order.taken_count });
+        if (!order.boot_id.eql(boot_id))
+            ledger.violate(.order_taken_once, "device {d} takes an order that was for another boot", .{device});
+        return;
+    }
+    ledger.violate(.order_taken_once, "device {d} takes an order that nobody gave", .{device});
+}
+
+/// An order waits for a boot that one of these devices is in.
+pub fn hasOrderFor(ledger: *const Ledger, nodes: anytype) bool {
+    for (ledger.orders[0..ledger.order_count]) |*order| {
+        if (order.taken_count > 0) continue;
+        for (nodes) |*node| if (node.device.plan) |plan| if (plan.boot_id.eql(order.boot_id)) return true;
+    }
+    return false;
 }
 
 /// After every event.

@@ -37,6 +37,12 @@ pub const Plant = enum {
     forget_resumption_key,
     /// The first READ of each boot is thrown away, also when it is repeated.
     deaf_to_reads,
+    /// What a device says after its boot is over is not taken.
+    deaf_to_the_running,
+    /// A restarted edge has forgotten for which boots its power orders are.
+    forget_orders,
+    /// An order is given to whatever boot its device is in.
+    order_follows_device,
     /// A timer is planned in the past.
     time_backwards,
 

@@ -24,6 +24,8 @@ pub const Scenario = struct {
     stranger_period_us: u64,
     planned: [planned_max]Planned = undefined,
     planned_count: u32 = 0,
+    /// A power order on the quiet network.
+    late_order: ?Planned = null,
 
     /// Times are since the begin.
     pub const Planned = struct { at_us: u64, event: EventQueue.Event };
@@ -67,6 +69,12 @@ pub const Scenario = struct {
         for (0..@intCast(prng.below(8))) |_|
             scenario.add(prng.between(2, heal_at_us), .{ .power_on = @intCast(prng.below(scenario.device_count)) });
         for (0..@intCast(prng.below(4))) |_| scenario.add(prng.below(heal_at_us), .switch_version);
+        for (0..@intCast(prng.below(5))) |_|
+            scenario.add(prng.below(heal_at_us), .{ .order = @intCast(prng.below(scenario.device_count)) });
+        if (prng.chance(1, 2)) scenario.late_order = .{
+            .at_us = heal_at_us + prng.between(1, 4 * second),
+            .event = .{ .order = @intCast(prng.below(scenario.device_count)) },
+        };
     }
 
     fn add(scenario: *Scenario, at_us: u64, event: EventQueue.Event) void {

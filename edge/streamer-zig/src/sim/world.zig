@@ -44,6 +44,8 @@ reads: [][]core.read_trace.Read,
 stranger: Stranger,
 events: u64 = 0,
 done_at_us: ?u64 = null,
+/// Orders that are still to come.
+orders_left: u32 = 0,
 
 pub const Options = struct {
     seed: u64,
@@ -99,6 +101,7 @@ fn init(world: *World, gpa: std.mem.Allocator, options: Options) error{OutOfMemo
     world.ledger = .{};
     world.events = 0;
     world.done_at_us = null;
+    world.orders_left = 0;
     world.fabric = try .init(gpa, plan.device_count + 1, prng.nextU64(), &world.trail, &world.ledger);
     errdefer world.fabric.deinit(gpa);
     world.disk = .init(&prng);
@@ -159,6 +162,13 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
                 .reads = reads.*,
                 .speed_per_mille = world.plan.speed_per_mille,
                 .breather_us = prng.between(0, 800) * std.time.us_per_ms,
+                .guest = .{
+                    .interval_us = 500 * std.time.us_per_ms,
+                    .write_cache_size = 64 << 20,
+                    .write_cache_used_at_ready = 1 << 20,
+                    .write_cache_per_second = prng.pick(u64, &.{ 0, 10, 60 }) << 20,
+                    .write_cache_used_max = prng.between(1, 64) << 20,
+                },
             }) catch |err| {
                 gpa.free(reads.*);
                 return err;
@@ -198,10 +208,16 @@ fn planFaults(world: *World, prng: *base.Prng) void {
     fabric.links[world.stranger.link].ip = Stranger.ip;
     const plan = &world.plan;
     for (world.devices) |*node| node.planPowerOn(prng.below(2 * std.time.us_per_s));
-    for (plan.planned[0..plan.planned_count]) |planned| fabric.plan(Fabric.start_us + planned.at_us, planned.event);
+    for (plan.planned[0..plan.planned_count]) |planned| world.schedule(planned);
+    if (plan.late_order) |planned| world.schedule(planned);
     if (plan.stranger_period_us > 0) fabric.plan(fabric.now_us + plan.stranger_period_us, .stranger);
     fabric.plan(fabric.now_us + std.time.us_per_s, .edge_second);
     fabric.plan(Fabric.start_us + plan.heal_at_us, .heal);
+}
+
+fn schedule(world: *World, planned: scenario.Scenario.Planned) void {
+    if (planned.event == .order) world.orders_left += 1;
+    world.fabric.plan(Fabric.start_us + planned.at_us, planned.event);
 }
 
 fn play(world: *World) error{OutOfMemory}!void {
@@ -219,13 +235,14 @@ fn play(world: *World) error{OutOfMemory}!void {
         }
     }
     if (world.ledger.violation == null) world.ledger.checkEnd();
+    if (world.ledger.violation == null) for (world.devices) |*node| node.checkWords();
     if (world.options.is_canary)
         world.ledger.violate(.canary, "{d} boots were ready, none should have been", .{world.ledger.devices_ready});
 }
 
 fn isDone(world: *const World) bool {
     for (world.devices) |*node| if (!node.isDone()) return false;
-    return true;
+    return world.orders_left == 0 and !world.ledger.hasOrderFor(world.devices);
 }
 
 fn tellUnfinished(world: *World) void {
@@ -265,6 +282,11 @@ fn handle(world: *World, event: EventQueue.Event) error{OutOfMemory}!void {
         },
         .mend => |link| fabric.links[link].is_cut = false,
         .switch_version => edge.assign(1 - edge.version_index),
+        .order => |link| {
+            world.trail.print(fabric.now_us, "an order for device {d}", .{link});
+            world.orders_left -= 1;
+            edge.order(link);
+        },
         .stranger => if (!world.ledger.healed) {
             world.stranger.act();
             fabric.plan(fabric.now_us + world.stranger.period_us, .stranger);

@@ -8,6 +8,7 @@ const host = @import("host");
 const boot_options = @import("boot_options.zig");
 const boot_output = @import("boot_output.zig");
 const DeviceHost = @import("device_host.zig");
+const assert = std.debug.assert;
 const linux = std.os.linux;
 const sys = host.sys;
 const sockets = host.sockets;
@@ -219,7 +220,7 @@ fn runFleet(fleet: *Fleet) !u8 {
             if (deadline_us <= now_us) try pump(fleet, @intCast(index), now_us);
         }
         if (!fleet.options.waves and fleet.ready_count + fleet.failed_count >= fleet.hosts.len) {
-            if (!anyBooting(fleet)) return if (fleet.failed_count > 0) 1 else 0;
+            if (!anyBusy(fleet, now_us)) return if (fleet.failed_count > 0) 1 else 0;
         }
         try setTimer(fleet);
         for (try fleet.world.epoll.wait(&tokens, -1)) |token| try dispatch(fleet, token);
@@ -227,8 +228,12 @@ fn runFleet(fleet: *Fleet) !u8 {
     return if (fleet.options.waves) 0 else 1;
 }
 
-fn anyBooting(fleet: *const Fleet) bool {
-    for (fleet.hosts) |*device_host| if (device_host.device.isBooting()) return true;
+/// A device is in a boot, or has not said yet how it went.
+fn anyBusy(fleet: *const Fleet, now_us: u64) bool {
+    for (fleet.hosts) |*device_host| {
+        if (device_host.device.isBooting()) return true;
+        if (device_host.device.guest.firstWordUntil()) |until_us| if (now_us < until_us) return true;
+    }
     return false;
 }
 
@@ -282,6 +287,11 @@ fn pump(fleet: *Fleet, index: u16, now_us: u64) !void {
 
 fn settle(fleet: *Fleet, index: u16, outcome: ?Device.Outcome) !void {
     const device_host = &fleet.hosts[index];
+    if (device_host.carried_out == .restart) {
+        // It was ready before, and is at the begin of a boot now.
+        const at_once = device_host.powerOn(&fleet.world, sys.monotonicUs(), fleet.options.ownAddress());
+        assert(outcome == null and at_once == null);
+    }
     fleet.deadlines_us[index] = device_host.device.deadline() orelse std.math.maxInt(u64);
     const ended = outcome orelse return;
     if (ended == .ready) fleet.ready_count += 1 else fleet.failed_count += 1;

@@ -23,6 +23,8 @@ fds: std.enums.EnumArray(Socket, ?i32) = .initFill(null),
 stream_to: base.Endpoint = undefined,
 http_request: [core.Device.http_request_size_max]u8 = undefined,
 http_request_size: u16 = 0,
+/// Switched off, or about to be on again, as it was told.
+carried_out: ?core.StreamClient.Order.Kind = null,
 boots: u32 = 0,
 
 pub const Socket = enum(u8) { tftp, stream, http };
@@ -45,6 +47,7 @@ pub fn powerOn(device_host: *DeviceHost, world: *const World, now_us: u64, own_a
     device_host.closeAll();
     device_host.address = own_address;
     device_host.boots += 1;
+    device_host.carried_out = null;
     var random: Device.Random = undefined;
     sys.random(std.mem.asBytes(&random.xid));
     sys.random(&random.nonce_seed);
@@ -74,6 +77,11 @@ pub fn pump(device_host: *DeviceHost, world: *const World, now_us: u64) ?Device.
         .read_done => |read| if (!matches(world, read.offset, read.bytes))
             device_host.device.fail(now_us, "bytes differ from the disk file"),
         .finished => |ended| outcome = ended,
+        .carry_out => |order| {
+            device_host.device.powerOff();
+            device_host.closeAll();
+            device_host.carried_out = order.kind;
+        },
     };
     return outcome;
 }

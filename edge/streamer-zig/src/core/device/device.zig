@@ -14,6 +14,7 @@ const script = @import("script.zig");
 const assert = std.debug.assert;
 
 pub const Device = @This();
+pub const GuestWords = @import("guest_words.zig");
 
 /// Reads that a device has under way at once; each has a buffer of 128 KiB.
 pub const reads_depth = 4;
@@ -62,6 +63,7 @@ reads_done: u32 = 0,
 read_due_at_us: u64 = 0,
 read_done_at_us: u64 = 0,
 breather_until_us: u64 = 0,
+guest: GuestWords = .{},
 
 pending: Pending = .{},
 
@@ -76,6 +78,7 @@ pub const Profile = struct {
     /// Think times are divided by this over 1000: 1000 is as recorded, 0 leaves none.
     speed_per_mille: u32 = 1000,
     breather_us: u64 = 800 * std.time.us_per_ms,
+    guest: GuestWords.Profile = .{},
 };
 
 pub const Random = struct { xid: u32, nonce_seed: [32]u8 };
@@ -109,6 +112,8 @@ pub const Action = union(enum) {
     read_done: struct { offset: u64, bytes: []const u8 },
     /// Comes once in a boot.
     finished: Outcome,
+    /// The caller switches the device off, and on again for a restart.
+    carry_out: StreamClient.Order,
 };
 
 pub const Buffer = [1500]u8;
@@ -159,6 +164,7 @@ pub fn powerOn(device: *Device, now_us: u64, random: Random) void {
 pub fn powerOff(device: *Device) void {
     device.phase = .off;
     device.pending = .{};
+    device.guest = .{};
 }
 
 /// In the middle of a boot: neither off nor over.
@@ -244,7 +250,7 @@ pub fn deadline(device: *const Device) ?u64 {
         .nbp => device.tftp.deadline_us,
         .loader => if (device.http.is_open) device.http.idle_until_us else device.http.due_at_us,
         .breather => device.breather_until_us,
-        .ready => device.client.deadline(),
+        .ready => @min(device.client.deadline() orelse std.math.maxInt(u64), device.guest.deadline() orelse std.math.maxInt(u64)),
         .stage2 => at: {
             var at_us = device.client.deadline() orelse std.math.maxInt(u64);
             at_us = @min(at_us, device.read_done_at_us + stage2_idle_us_max);
@@ -438,8 +444,27 @@ fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
         if (device.takeStreamEvent(now_us, event, buffer)) |action| return action;
     }
     if (device.phase == .failed) return device.takePending(buffer);
+    if (device.guest.dueOrder(now_us)) |order| return .{ .carry_out = order };
+    device.sayGuest(now_us);
     const packet = device.client.transmit(now_us, buffer[0..wire.stream.request_size_max]) orelse return null;
     return .{ .stream = packet };
+}
+
+/// When the parts of this boot began, on the caller's clock.
+fn guestBegins(device: *const Device) GuestWords.Begins {
+    const begins = &device.timings.begins;
+    return .{
+        .kernel_us = device.power_on_at_us + begins.get(.breather).?,
+        .stream_us = device.power_on_at_us + begins.get(.stage2).?,
+        .ready_us = device.power_on_at_us + begins.get(.ready).?,
+    };
+}
+
+fn sayGuest(device: *Device, now_us: u64) void {
+    if (device.phase != .ready) return;
+    var steps: wire.stream.StepList = .empty;
+    const report = device.guest.next(now_us, &device.profile.guest, device.guestBegins(), &steps) orelse return;
+    device.client.report(now_us, report);
 }
 
 fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buffer: *Buffer) ?Action {
@@ -454,15 +479,17 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
             device.read_done_at_us = now_us;
             device.shown_buffer = @intCast(read.tag);
             if (device.reads_done == device.profile.reads.len)
-                device.client.reportReady(now_us, .ready, now_us - device.power_on_at_us, .{ .code = "bootfarm-sim" });
+                device.client.reportReady(now_us, .ready, now_us - device.power_on_at_us - device.timings.begins.get(.breather).?, .{ .code = "bootfarm-sim" });
             return .{ .read_done = .{ .offset = device.offsets[read.tag], .bytes = read.buffer } };
         },
         .ready_acknowledged => if (device.phase == .stage2) {
             device.outcome = .ready;
             device.pending.finished = true;
             device.transition(now_us, .ready);
+            device.guest.begin(device.guestBegins());
         },
-        .order, .report_acknowledged => {},
+        .order => |order| device.guest.take(now_us, order),
+        .report_acknowledged => device.guest.acknowledged(now_us),
         .refused => |code| return device.endStream(now_us, buffer, @tagName(code)),
         .version_changed => return device.endStream(now_us, buffer, "the version changed under the boot"),
         .read_failed => |failure| return device.endStream(now_us, buffer, @tagName(failure.code)),

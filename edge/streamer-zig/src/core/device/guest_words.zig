@@ -1,0 +1,156 @@
+//! What a simulated device says of itself once it is ready (REPORT of packages/proto/STREAM.md): a few steps that fit its own
+//! boot, a write cache that fills at an even rate, and the orders it has taken.
+
+const std = @import("std");
+const stream = @import("wire").stream;
+const StreamClient = @import("../stream_client.zig");
+const assert = std.debug.assert;
+
+pub const GuestWords = @This();
+
+/// Whoever carries out an order waits that long for the edge to know that it was taken.
+pub const order_wait_us_max = 2 * std.time.us_per_s;
+/// A device that was not acknowledged for so long is taken for one whose edge knows no reports.
+pub const first_word_us_max = 2 * std.time.us_per_s;
+
+/// Zeros before the device has begun to say anything.
+begun_at_us: u64 = 0,
+kernel_start_us: u64 = 0,
+due_at_us: ?u64 = null,
+/// Of the report that was said last, and of the one that the edge is known to have.
+used_said: u64 = 0,
+used_known: ?u64 = null,
+order: ?StreamClient.Order = null,
+/// When the order is carried out.
+order_due_at_us: ?u64 = null,
+
+pub const Profile = struct {
+    interval_us: u64 = 5 * std.time.us_per_s,
+    /// Bytes.
+    write_cache_size: u64 = 512 << 20,
+    write_cache_used_at_ready: u64 = 24 << 20,
+    /// Bytes that go into it in a second, until it holds `write_cache_used_max`.
+    write_cache_per_second: u64 = 1 << 20,
+    write_cache_used_max: u64 = 320 << 20,
+};
+
+/// When the parts of the boot began; µs on the caller's clock.
+pub const Begins = struct { kernel_us: u64, stream_us: u64, ready_us: u64 };
+
+/// The device is ready.
+pub fn begin(words: *GuestWords, begins: Begins) void {
+    assert(begins.kernel_us <= begins.stream_us and begins.stream_us <= begins.ready_us);
+    words.* = .{
+        .begun_at_us = begins.ready_us,
+        .kernel_start_us = begins.kernel_us,
+        .due_at_us = begins.ready_us,
+    };
+}
+
+/// The report that is due now. `list` is where the steps of the first one go.
+pub fn next(
+    words: *GuestWords,
+    now_us: u64,
+    profile: *const Profile,
+    begins: Begins,
+    list: *stream.StepList,
+) ?StreamClient.Report {
+    if (now_us < words.due_at_us orelse return null) return null;
+    words.due_at_us = now_us + profile.interval_us;
+    words.used_said = usedAt(profile, now_us - words.begun_at_us);
+    if (words.used_known == null) appendSteps(list, begins);
+    return .{
+        .uptime_us = now_us - words.kernel_start_us,
+        .write_cache = .{ .used = words.used_said, .size = profile.write_cache_size },
+        .steps = list.view(),
+    };
+}
+
+pub fn usedAt(profile: *const Profile, age_us: u64) u64 {
+    const filled = @as(u128, age_us) * profile.write_cache_per_second / std.time.us_per_s;
+    return @intCast(@min(profile.write_cache_used_at_ready + filled, profile.write_cache_used_max));
+}
+
+/// The edge has the report that was said last.
+pub fn acknowledged(words: *GuestWords, now_us: u64) void {
+    words.used_known = words.used_said;
+    if (words.order != null) words.order_due_at_us = now_us;
+}
+
+pub fn take(words: *GuestWords, now_us: u64, order: StreamClient.Order) void {
+    words.order = order;
+    words.order_due_at_us = now_us + order_wait_us_max;
+}
+
+/// The order to carry out now.
+pub fn dueOrder(words: *GuestWords, now_us: u64) ?StreamClient.Order {
+    if (now_us < words.order_due_at_us orelse return null) return null;
+    words.order_due_at_us = null;
+    defer words.order = null;
+    return words.order;
+}
+
+pub fn deadline(words: *const GuestWords) ?u64 {
+    var at_us = words.due_at_us orelse return null;
+    if (words.order_due_at_us) |order_us| at_us = @min(at_us, order_us);
+    return at_us;
+}
+
+/// Until when somebody who ends with the device should wait; null: nothing is left to say for the first time.
+pub fn firstWordUntil(words: *const GuestWords) ?u64 {
+    if (words.due_at_us == null or words.used_known != null) return null;
+    return words.begun_at_us + first_word_us_max;
+}
+
+/// Shares of the boot as a small Linux takes them.
+fn appendSteps(list: *stream.StepList, begins: Begins) void {
+    const breather_us = begins.stream_us - begins.kernel_us;
+    const stream_us: i64 = @intCast(breather_us);
+    const system_us = begins.ready_us - begins.stream_us;
+    const kernel_us = breather_us / 3 * 2;
+    const steps = [_]stream.Step{
+        .{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = kernel_us },
+        .{ .group = .initramfs, .name = "network", .start_us = @intCast(kernel_us), .duration_us = breather_us - kernel_us },
+        .{ .group = .initramfs, .name = "mount", .start_us = stream_us, .duration_us = system_us / 10 },
+        .{ .group = .system, .name = "system", .start_us = stream_us + @as(i64, @intCast(system_us / 10)), .duration_us = system_us - system_us / 10 },
+    };
+    for (steps) |step| list.append(step) catch unreachable; // There is room for 24.
+}
+
+const testing = std.testing;
+
+test "steps follow one another until the device is ready, and the write cache fills to its end" {
+    var words: GuestWords = .{};
+    const begins: Begins = .{ .kernel_us = 1_000_000, .stream_us = 1_900_000, .ready_us = 4_000_000 };
+    const profile: Profile = .{};
+    words.begin(begins);
+    var list: stream.StepList = .empty;
+    const first = words.next(4_000_000, &profile, begins, &list).?;
+    try testing.expectEqual(3_000_000, first.uptime_us);
+    var end_us: i64 = 0;
+    var steps = first.steps.iterate();
+    while (steps.next()) |step| {
+        try testing.expectEqual(end_us, step.start_us);
+        end_us += @intCast(step.duration_us);
+    }
+    try testing.expectEqual(3_000_000, end_us);
+    try testing.expectEqual(null, words.next(4_000_001, &profile, begins, &list));
+    words.acknowledged(4_100_000);
+    const second = words.next(words.deadline().?, &profile, begins, &list).?;
+    try testing.expectEqual((24 + 5) << 20, second.write_cache.?.used);
+    try testing.expectEqual(profile.write_cache_used_max, usedAt(&profile, std.math.maxInt(u64)));
+}
+
+test "an order is carried out once the edge knows, or after two seconds" {
+    var words: GuestWords = .{};
+    words.begin(.{ .kernel_us = 0, .stream_us = 0, .ready_us = 0 });
+    const order: StreamClient.Order = .{ .kind = .restart, .id = .fromRandom(@splat(1)) };
+    words.take(10, order);
+    try testing.expectEqual(null, words.dueOrder(11));
+    words.acknowledged(12);
+    try testing.expectEqual(.restart, words.dueOrder(12).?.kind);
+    try testing.expectEqual(null, words.dueOrder(13));
+    words.take(20, order);
+    try testing.expectEqual(null, words.dueOrder(19 + order_wait_us_max));
+    try testing.expectEqual(.restart, words.dueOrder(20 + order_wait_us_max).?.kind);
+}
