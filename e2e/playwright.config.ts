@@ -15,7 +15,6 @@ async function browserProgram(): Promise<string> {
 
 /** Against a running product: BOOTFARM_WEB_URL, BOOTFARM_DEMO_EMAIL and BOOTFARM_DEMO_PASSWORD say which. */
 export default defineConfig({
-  testDir: 'browser',
   outputDir: 'test-results',
   reporter: 'list',
   // A simulated boot takes seconds, and a test may have to wait for the next wave of them.
@@ -42,9 +41,18 @@ export default defineConfig({
     },
   },
   projects: [
-    { name: 'sign in', testMatch: 'session.setup.ts' },
+    { name: 'sign in', testDir: 'browser', testMatch: 'session.setup.ts' },
     {
       name: 'dashboard',
+      testDir: 'browser',
+      testMatch: '*.spec.ts',
+      dependencies: ['sign in'],
+      use: { storageState: 'test-results/session.json' },
+    },
+    {
+      // Against `npm start -- --machine`.
+      name: 'machine',
+      testDir: 'machine-browser',
       testMatch: '*.spec.ts',
       dependencies: ['sign in'],
       use: { storageState: 'test-results/session.json' },

@@ -8,6 +8,7 @@ export default defineConfig({
       'faults/**/*.test.ts',
       'machines/**/*.test.ts',
       'machines-long/**/*.test.ts',
+      'lan/**/*.test.ts',
     ],
     // Each file drives real processes on a machine of two cores; one after the other keeps their time limits honest.
     fileParallelism: false,

@@ -1,30 +1,15 @@
-import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { scratchDirectory, startScript } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+import { freePortArguments, refusals } from '../lib/refused-start.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
 
-const data = path.join(scratch.path, 'data')
-
-/** Ends with exit code 1 and one sentence; nothing was started or made. */
-async function refused(
-  args: string[],
-  env: Record<string, string> = {},
-  command = process.execPath,
-): Promise<string> {
-  const started = new RunningProcess(command, [...args, '--data', data], env)
-  expect(await started.ended, started.output).toBe(1)
-  const sentences = started.output.split('\n').filter((line) => line.startsWith('bootfarm: '))
-  expect(sentences, started.output).toHaveLength(1)
-  expect(started.output).not.toMatch(/\n\s+at /)
-  expect(existsSync(path.join(data, 'postgres'))).toBe(false)
-  return sentences[0] ?? ''
-}
+const refused = refusals(path.join(scratch.path, 'data'))
 
 /** Makes Node say something else about itself before the script runs. */
 function pretending(name: string, statement: string): string[] {
@@ -87,9 +72,3 @@ describe('npm start says in one sentence what is missing', () => {
     expect(await refused(args, {}, 'unshare')).toMatch(/fetching Zig .* failed \(is there a network\?\)/)
   })
 })
-
-/** Nothing of these tests gets as far as listening; the ports only must not be those of a running demo. */
-const freePortArguments = [
-  ...['--web-port', '43117', '--api-port', '43118', '--pg-port', '43119'],
-  ...['--edge-ports', '43120,43121,43122,43123,43124,43125'],
-]

@@ -12,7 +12,8 @@ const network = { paths: ['/usr/sbin/ip', '/sbin/ip', '/usr/bin/ip'], debian: 'i
 const bootPrograms = { paths: ['/usr/lib/ipxe/undionly.kpxe'], debian: 'ipxe' }
 
 /** For an initramfs and a root file system. */
-const imagePackages = [
+export const imagePackages = [
+  { paths: ['/usr/sbin/debootstrap', '/sbin/debootstrap'], debian: 'debootstrap' },
   { paths: ['/bin/busybox', '/usr/bin/busybox'], debian: 'busybox-static' },
   { paths: ['/sbin/mke2fs', '/usr/sbin/mke2fs'], debian: 'e2fsprogs' },
   { paths: ['/sbin/depmod', '/usr/sbin/depmod'], debian: 'kmod' },
@@ -27,11 +28,10 @@ export const machinePackages = [
   { paths: ['/usr/share/OVMF/OVMF_CODE_4M.fd'], debian: 'ovmf' },
   { paths: ['/usr/lib/ipxe/qemu/pxe-virtio.rom'], debian: 'ipxe-qemu' },
   { paths: ['/usr/sbin/dnsmasq'], debian: 'dnsmasq-base' },
-  { paths: ['/usr/sbin/debootstrap', '/sbin/debootstrap'], debian: 'debootstrap' },
 ]
 
-/** For real machines on a LAN. */
-export const lanPackages = [network, bootPrograms, ...imagePackages]
+/** For real machines on a LAN, beside what they boot. */
+export const lanPackages = [network, bootPrograms]
 
 /** For boot media, and to look into them from outside. */
 const mediaPackages = [

@@ -18,16 +18,23 @@ Starts PostgreSQL, the API, the dashboard, one edge and six simulated devices on
   --edge-ports LIST   UDP and TCP ports of the demo's edge: dhcp,pxe,tftp,http,stream,wol
                       (default ${edgePortDefaults})
   --wave-interval N   seconds between waves of simulated boots (default 45)
+  --machine [uefi]    also boots a virtual machine, with a real firmware (bios, or uefi), kernel and system, from an
+                      edge of its own in network namespaces; needs root
+  --lan IP            also serves real machines at this address of this machine, beside the LAN's DHCP server; needs
+                      root. They boot Debian, or with --disk FILE a raw disk image of yours, which goes with
+                      --kernel FILE, --initrd FILE and --cmdline TEXT (docs/real-machines.md)
   --help              this text
 
 DATABASE_URL          a PostgreSQL to use in place of the embedded one
 `
 
+const firmwares = ['bios', 'uefi']
+
 export function readOptions(argv) {
   let values
   try {
     values = parseArgs({
-      args: argv,
+      args: withFirmware(argv),
       options: {
         data: { type: 'string', default: process.env.BOOTFARM_DATA ?? inRoot('.data') },
         'web-port': { type: 'string', default: '3000' },
@@ -35,6 +42,12 @@ export function readOptions(argv) {
         'pg-port': { type: 'string', default: '54329' },
         'edge-ports': { type: 'string', default: edgePortDefaults },
         'wave-interval': { type: 'string', default: '45' },
+        machine: { type: 'string' },
+        lan: { type: 'string' },
+        disk: { type: 'string' },
+        kernel: { type: 'string' },
+        initrd: { type: 'string' },
+        cmdline: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
     }).values
@@ -54,9 +67,45 @@ export function readOptions(argv) {
     edgePorts: Object.fromEntries(
       edgePortNames.map((name, index) => [name, portNumber('--edge-ports', edgePorts[index])]),
     ),
+    lan: lanOptions(values),
+    machine: values.machine && oneOf('--machine', values.machine, firmwares),
     waveIntervalSeconds: positive('--wave-interval', values['wave-interval']),
     databaseUrl: process.env.DATABASE_URL || undefined,
   }
+}
+
+/** The firmware of `--machine` may be left out. */
+function withFirmware(argv) {
+  return argv.flatMap((argument, index) => {
+    const next = argv[index + 1]
+    if (argument === '--machine' && (next === undefined || next.startsWith('--')))
+      return ['--machine', 'bios']
+    return [argument]
+  })
+}
+
+function lanOptions({ lan, disk, kernel, initrd, cmdline }) {
+  const own = { '--disk': disk, '--kernel': kernel, '--initrd': initrd, '--cmdline': cmdline }
+  const first = Object.entries(own).find(([, value]) => value !== undefined)?.[0]
+  if (!lan && first) throw new UserError(`${first} goes with --lan IP.`)
+  if (lan && first && !disk) throw new UserError(`${first} goes with --disk FILE.`)
+  if (kernel === undefined && (initrd ?? cmdline) !== undefined)
+    throw new UserError('--initrd and --cmdline go with --kernel FILE.')
+  const absolute = (file) => file && path.resolve(file)
+  return (
+    lan && {
+      ip: lan,
+      disk: absolute(disk),
+      kernel: absolute(kernel),
+      initrd: absolute(initrd),
+      commandLine: cmdline ?? '',
+    }
+  )
+}
+
+function oneOf(option, text, values) {
+  if (!values.includes(text)) throw new UserError(`${option} is ${values.join(' or ')}, not "${text}".`)
+  return text
 }
 
 function portNumber(option, text) {

@@ -1,20 +1,29 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import http from 'node:http'
 import path from 'node:path'
 import { edgeProgram, inRoot, root, simProgram } from '../lib/paths.mjs'
 import { say, step } from '../lib/progress.mjs'
 import { must } from '../lib/run.mjs'
 import { buildEdge, ensurePackages, ensureZig, turbo } from '../lib/toolchain.mjs'
 import { makeDemoFiles } from './demo-files.mjs'
+import { LanSite } from './lan-site.mjs'
 import { lockDataDirectory } from './lock.mjs'
-import { requireFreePorts } from './ports.mjs'
+import { consolesIn, MachineSite } from './machine-site.mjs'
+import { answers, requireFreePorts } from './ports.mjs'
 import { Processes } from './processes.mjs'
 
 const edgeAddress = '127.0.0.1'
 const deviceCount = 6
 const historyDays = 30
-const processNames = ['postgres', 'api', 'web', 'edge', 'devices']
+const processNames = [
+  'postgres',
+  'api',
+  'web',
+  'edge',
+  'devices',
+  ...MachineSite.processNames,
+  ...LanSite.processNames,
+]
 
 /** Sets up, builds and starts everything; returns when a signal has stopped it in order. */
 export async function startProduct(options) {
@@ -24,6 +33,8 @@ export async function startProduct(options) {
   await processes.stopLeftovers(processNames.toReversed())
   await stopLeftoverPostgres(options.data)
   await requireFreePorts(wantedPorts(options))
+  const sites = furtherSites(options)
+  for (const site of sites) await site.check()
 
   let stop
   const stopped = new Promise((resolve) => {
@@ -34,18 +45,27 @@ export async function startProduct(options) {
   try {
     const starting = (async () => {
       await buildEverything()
-      const signIn = await startEverything(options, processes)
-      printWelcome(options, signIn)
+      const signIn = await startEverything(options, processes, sites)
+      printWelcome(options, signIn, sites)
     })()
     await Promise.race([starting, stopped])
     await stopped
   } finally {
     say('Stopping')
     await processes.stop()
+    for (const site of sites) site.remove()
     say('Stopped')
   }
   // A set-up step may still be under way when Ctrl-C comes early; nothing of it may keep this process alive.
   process.exit(process.exitCode ?? 0)
+}
+
+/** Sites of the demo beside the one with simulated devices, each with an edge of its own. */
+function furtherSites(options) {
+  return [
+    ...(options.machine ? [new MachineSite(options)] : []),
+    ...(options.lan ? [new LanSite(options)] : []),
+  ]
 }
 
 function wantedPorts({ webPort, apiPort, pgPort, edgePorts, databaseUrl }) {
@@ -80,7 +100,7 @@ export async function buildEverything() {
   await Promise.all([buildEdge(zig), turbo(['build'], 'Building the dashboard')])
 }
 
-async function startEverything(options, processes) {
+async function startEverything(options, processes, sites) {
   const { data, apiPort, webPort } = options
   const databaseUrl = options.databaseUrl ?? (await startPostgres(options, processes))
   const webUrl = `http://localhost:${webPort}`
@@ -90,6 +110,7 @@ async function startEverything(options, processes) {
     API_PORT: String(apiPort),
     WEB_URL: webUrl,
     BETTER_AUTH_SECRET: secretIn(data),
+    BOOTFARM_CONSOLES: consolesIn(data),
   }
   await step('Bringing the database up to date', () =>
     must(
@@ -99,15 +120,7 @@ async function startEverything(options, processes) {
       { env: apiEnv, cwd: root },
     ),
   )
-  const setUp = await step('Setting up the demo', async () => {
-    const output = await must(
-      'Setting up the demo',
-      process.execPath,
-      [inRoot('apps/api/src/demo/cli.ts'), 'set-up', '--data', data],
-      { env: apiEnv, cwd: root },
-    )
-    return JSON.parse(output.trim().split('\n').at(-1))
-  })
+  const setUp = await setUpDemo(data, apiEnv, sites)
   await step('Starting the API', () =>
     processes.start({
       name: 'api',
@@ -134,7 +147,21 @@ async function startEverything(options, processes) {
     }),
   )
   await startEdge(options, processes, setUp)
+  for (const [index, site] of sites.entries()) await site.start(processes, setUp.sites[index].joinToken)
   return JSON.parse(readFileSync(path.join(data, 'demo-sign-in.json'), 'utf8'))
+}
+
+/** What the demo has in the database; `sites` are the further ones in their order. */
+async function setUpDemo(data, env, sites) {
+  const file = path.join(data, 'run/sites.json')
+  const described = []
+  for (const site of sites) described.push(await site.describe())
+  writeFileSync(file, JSON.stringify(described))
+  return step('Setting up the demo', async () => {
+    const command = [inRoot('apps/api/src/demo/cli.ts'), 'set-up', '--data', data, '--sites', file]
+    const output = await must('Setting up the demo', process.execPath, command, { env, cwd: root })
+    return JSON.parse(output.trim().split('\n').at(-1))
+  })
 }
 
 /** A database server outlives its supervisor when that was killed; only then does its pid file name a running process. */
@@ -229,19 +256,7 @@ function secretIn(data) {
   return readFileSync(file, 'utf8')
 }
 
-/** True when the address answers with a status below 500. */
-function answers(url) {
-  return new Promise((resolve) => {
-    const request = http.get(url, { timeout: 2000 }, (response) => {
-      response.resume()
-      resolve(response.statusCode < 500)
-    })
-    request.once('timeout', () => request.destroy())
-    request.once('error', () => resolve(false))
-  })
-}
-
-function printWelcome({ webPort }, signIn) {
+function printWelcome({ webPort }, signIn, sites) {
   process.stdout.write(`
   Bootfarm is running.
 
@@ -249,7 +264,8 @@ function printWelcome({ webPort }, signIn) {
     Sign in     ${signIn.email}
     Password    ${signIn.password}
 
-  Six simulated devices boot in waves. Ctrl-C stops everything; the data stays for the next start.
+  Six simulated devices boot in waves.${sites.map((site) => `\n  ${site.welcome()}`).join('')}
+  Ctrl-C stops everything; the data stays for the next start.
 
 `)
 }

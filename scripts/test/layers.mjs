@@ -33,7 +33,7 @@ export async function testEverything(only, { withLong }) {
     // Two tracks side by side, one for each language; what needs both comes after.
     await Promise.all([zigTrack(layer, zig), typescriptTrack(layer, scratch)])
     const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
-    await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up']))
+    await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up'], env))
     await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets'], env))
     const machineEnv = async () => {
       const kernelMissing = await ensureKernel('virtual')
@@ -42,7 +42,7 @@ export async function testEverything(only, { withLong }) {
     await layer('machines', 120, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
     if (layer.wanted('browser') || layer.wanted('faults')) {
       await withProduct(scratch, async (productEnv) => {
-        await layer('browser', 150, () => playwright(scratch, productEnv))
+        await layer('browser', 150, () => playwright(scratch, productEnv, 'dashboard'))
         await layer('faults', 90, () => vitest(scratch, 'e2e', ['faults'], productEnv))
       }).catch((error) => {
         process.stdout.write(`${error.message}\n`)
@@ -86,6 +86,10 @@ async function longTrack(layer, scratch, machineEnv) {
   await layer.long('machines-long', 300, async () =>
     vitest(scratch, 'e2e', ['machines-long/'], await machineEnv()),
   )
+  await layer.long('machine-start', 600, () =>
+    withProduct(scratch, (productEnv) => playwright(scratch, productEnv, 'machine'), ['--machine']),
+  )
+  await layer.long('lan', 900, async () => vitest(scratch, 'e2e', ['lan/'], await machineEnv()))
 }
 
 async function zigTrack(layer, zig) {
@@ -160,11 +164,11 @@ async function vitest(scratch, directory, filters, env) {
   return { output, ...vitestCounts(file, code) }
 }
 
-async function playwright(scratch, env) {
-  const file = path.join(scratch, 'playwright.json')
+async function playwright(scratch, env, project) {
+  const file = path.join(scratch, `playwright-${project}.json`)
   const { code, output } = await capture(
     inRoot('node_modules/.bin/playwright'),
-    ['test', '--reporter=list,json'],
+    ['test', `--project=${project}`, '--reporter=list,json'],
     {
       cwd: inRoot('e2e'),
       env: { ...env, PLAYWRIGHT_JSON_OUTPUT_NAME: file },

@@ -9,20 +9,24 @@ const portsNeeded = 9
 
 /**
  * Starts the whole product as `npm start` does, with a data directory and ports of its own, and stops it after `work`.
- * @param {(env: Record<string, string>) => Promise<void>} work gets the addresses and the sign-in as environment for test runners
+ * @template T
+ * @param {(env: Record<string, string>) => Promise<T>} work gets the addresses and the sign-in as environment for test runners
+ * @param {string[]} options further ones of `npm start`
+ * @returns {Promise<T>}
  */
-export async function withProduct(scratch, work) {
-  const data = path.join(scratch, 'product')
+export async function withProduct(scratch, work, options = []) {
+  const data = path.join(scratch, `product${options.join('')}`)
   const ports = await freePorts(portsNeeded)
   const [web, api, postgres, ...edge] = ports
   const args = ['--data', data, '--web-port', web, '--api-port', api, '--pg-port', postgres]
-  args.push('--edge-ports', edge.join(','), '--wave-interval', '10')
+  args.push('--edge-ports', edge.join(','), '--wave-interval', '10', ...options)
   const product = spawn(process.execPath, [inRoot('scripts/start.mjs'), ...args.map(String)], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, DATABASE_URL: '', BOOTFARM_CONSOLES: path.join(data, 'consoles') },
   })
   let output = ''
+  let result
   const ended = new Promise((resolve) => product.once('exit', resolve))
   try {
     await new Promise((resolve, reject) => {
@@ -35,7 +39,7 @@ export async function withProduct(scratch, work) {
       ended.then(() => reject(new UserError(`npm start ended before it was ready:\n${output}`)))
     })
     const signIn = JSON.parse(readFileSync(path.join(data, 'demo-sign-in.json'), 'utf8'))
-    await work({
+    result = await work({
       BOOTFARM_WEB_URL: `http://localhost:${web}`,
       BOOTFARM_API_URL: `http://127.0.0.1:${api}`,
       BOOTFARM_EDGE_HTTP_PORT: String(edge[3]),
@@ -54,6 +58,7 @@ export async function withProduct(scratch, work) {
     throw new UserError(
       `npm start ended with ${product.exitCode ?? product.signalCode} after SIGTERM:\n${output}`,
     )
+  return result
 }
 
 function logs(data) {

@@ -57,6 +57,10 @@ export class NetworkSegment {
     return inNamespace(this.#edge, program, args)
   }
 
+  onDhcp(program, args) {
+    return inNamespace(this.#dhcp, program, args)
+  }
+
   /** For programs that use the machines' ports, such as an emulator. */
   onSwitch(program, args) {
     return inNamespace(this.#switch, program, args)

@@ -27,7 +27,8 @@ const packages = [
   ...['initramfs-tools', 'busybox-static', 'zstd', 'linux-base'],
 ]
 const unneeded = ['var/cache/apt', 'var/lib/apt/lists', 'usr/share/doc', 'usr/share/man', 'usr/share/locale']
-const diskSize = '768M'
+/** By its kernel: the one with all drivers has four times as many modules. */
+const diskSizes = { virtual: '768M', full: '1536M' }
 /** Systems with other programs or packages stay for a while: another working copy may share the directory. */
 const kept = 6
 
@@ -61,18 +62,20 @@ const configuration = {
 /**
  * A small Debian with systemd that starts from an edge, built once into .toolchain/roots and kept as long as what it is made of
  * stays the same. Anybody may sign in as root at its console, without a password. The edge has to be built before.
+ * @param {'virtual' | 'full'} kind its kernel: for virtual machines, or with the drivers of real network cards
  * @returns {Promise<SystemRoot | { missing: string }>} `missing`: why it cannot be built here
  */
-export async function ensureSystemRoot() {
-  const missing = whatIsMissing() ?? (await ensureKernel('virtual'))
+export async function ensureSystemRoot(kind = 'virtual') {
+  const missing = whatIsMissing() ?? (await ensureKernel(kind))
   if (missing) return { missing }
-  const kernel = findKernel('virtual')
+  const kernel = findKernel(kind)
+  const diskSize = diskSizes[kind]
   const { release } = kernel
   const recipe = { suite, mirror, packages, unneeded, configuration, build: buildTree.toString() }
   const treeKey = keyOf(JSON.stringify(recipe), release)
   const tree = path.join(roots, `tree-${treeKey}`)
   if (!existsSync(tree))
-    await step('Building a small Debian for virtual machines, once (about a minute)', () =>
+    await step(`Building a small Debian with the kernel ${release}, once (about a minute)`, () =>
       inPart(tree, (part) => buildTree(part, kernel)),
     )
   const system = path.join(
@@ -81,7 +84,7 @@ export async function ensureSystemRoot() {
   )
   if (!existsSync(system))
     await step('Preparing the Debian to start from an edge', () =>
-      inPart(system, (part) => buildSystem(part, tree, release)),
+      inPart(system, (part) => buildSystem(part, tree, { release, diskSize })),
     )
   utimesSync(system, new Date(), new Date())
   removeOld()
@@ -146,7 +149,7 @@ async function buildTree(root, { release, modules }) {
   ])
 }
 
-async function buildSystem(part, tree, release) {
+async function buildSystem(part, tree, { release, diskSize }) {
   const root = path.join(part, 'root')
   execFileSync('cp', ['-a', '--reflink=auto', tree, root])
   await must('Preparing the Debian', targetProgram, ['prepare', '--root', root])

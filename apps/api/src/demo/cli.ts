@@ -1,16 +1,24 @@
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { createDb } from '@bootfarm/db'
+import { z } from 'zod'
 import { createAuth } from '../auth/auth.ts'
 import { systemClock } from '../domain/clock.ts'
 import { readEnvironment } from '../env.ts'
-import { setUpDemo } from './set-up.ts'
+import { demoSite } from '../services/demo/ensure-demo-site.ts'
+import { setUpDemo, setUpDemoSite } from './set-up.ts'
 
-const usage = `node apps/api/src/demo/cli.ts set-up --data DIR
+const usage = `node apps/api/src/demo/cli.ts set-up --data DIR [--sites FILE]
   Makes what is missing of the demo in the database of DATABASE_URL, writes DIR/demo-sign-in.json, and prints one line of
-  JSON {"email","organizationId","farmId","siteId","joinToken"}; joinToken is null once an edge has enrolled.`
+  JSON {"email","organizationId","farmId","siteId","joinToken"}; joinToken is null once an edge has enrolled.
+  FILE has a list of further sites (services/demo/ensure-demo-site.ts); "sites" of the output has siteId and joinToken of each.`
+const sitesMax = 8
 
 async function main(): Promise<void> {
-  const { positionals, values } = parseArgs({ allowPositionals: true, options: { data: { type: 'string' } } })
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { data: { type: 'string' }, sites: { type: 'string' } },
+  })
   if (positionals[0] !== 'set-up' || !values.data) throw new Error(usage)
   const environment = readEnvironment()
   const db = createDb(environment.DATABASE_URL)
@@ -20,11 +28,22 @@ async function main(): Promise<void> {
       webUrl: environment.WEB_URL,
       secret: environment.BETTER_AUTH_SECRET,
     })
-    const setUp = await setUpDemo({ db, clock: systemClock }, auth, values.data)
-    process.stdout.write(`${JSON.stringify(setUp)}\n`)
+    const context = { db, clock: systemClock }
+    const setUp = await setUpDemo(context, auth, values.data)
+    const sites = []
+    for (const site of readSites(values.sites)) sites.push(await setUpDemoSite(context, setUp, site))
+    process.stdout.write(`${JSON.stringify({ ...setUp, sites })}\n`)
   } finally {
     await db.$disconnect()
   }
+}
+
+function readSites(file: string | undefined) {
+  if (!file) return []
+  return z
+    .array(demoSite)
+    .max(sitesMax)
+    .parse(JSON.parse(readFileSync(file, 'utf8')))
 }
 
 main().catch((error: unknown) => {

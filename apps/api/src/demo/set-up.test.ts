@@ -7,7 +7,7 @@ import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { testOrigin, testSecret } from '../../test/test-constants.ts'
 import { signIn } from '../../test/test-tenant.ts'
 import { createAuth } from '../auth/auth.ts'
-import { setUpDemo } from './set-up.ts'
+import { setUpDemo, setUpDemoSite } from './set-up.ts'
 
 let api: TestApi
 let folder: string
@@ -74,4 +74,37 @@ test('a join token is given until an edge has enrolled', async () => {
   )
   expect(payload.vdisks[0].versions[0]).toMatchObject({ diskPath: 'demo/1/disk.raw', sizeBytes: 419_430_400 })
   expect((await setUp(folder)).joinToken).toBeNull()
+})
+
+test('a further site has an edge of its own, a vDisk with one version, and its devices', async () => {
+  const { organizationId, farmId } = await setUp(folder)
+  const context = { db: api.db, clock: api.clock.read }
+  const vdisk = {
+    name: 'Debian',
+    sizeBytes: 1_048_576,
+    diskPath: 'one/disk.raw',
+    kernelPath: 'one/kernel',
+    initrdPath: 'one/initrd',
+    commandLine: 'console=ttyS0',
+  }
+  const devices = [{ name: 'machine-1', mac: '52:54:00:78:00:00' }]
+  const site = { name: 'Machines', unknownDevices: 'ignore' as const, needsJoinToken: true, vdisk, devices }
+  const first = await setUpDemoSite(context, { organizationId, farmId }, site)
+  const edge = await EdgeClient.enrolled(api.url, first.joinToken ?? '')
+  const state = async () => JSON.parse(String((await edge.state('0.0', 0)).body?.payload))
+  expect(await state()).toMatchObject({ siteName: 'Machines', unknownDevices: 'ignore', devices })
+  expect((await state()).vdisks[0].versions).toMatchObject([{ number: 1, diskPath: 'one/disk.raw' }])
+
+  const enrolled = { ...site, needsJoinToken: false }
+  const again = await setUpDemoSite(context, { organizationId, farmId }, enrolled)
+  expect(again).toEqual({ name: 'Machines', siteId: first.siteId, joinToken: null })
+  expect((await state()).vdisks[0].versions).toMatchObject([{ number: 1 }])
+  const other = {
+    ...enrolled,
+    unknownDevices: 'boot' as const,
+    vdisk: { ...vdisk, diskPath: 'two/disk.raw' },
+  }
+  await setUpDemoSite(context, { organizationId, farmId }, other)
+  expect(await state()).toMatchObject({ unknownDevices: 'boot' })
+  expect((await state()).vdisks[0].versions).toMatchObject([{ number: 2, diskPath: 'two/disk.raw' }])
 })

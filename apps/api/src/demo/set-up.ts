@@ -1,6 +1,7 @@
 import type { Auth } from '../auth/auth.ts'
 import { ensureUser, findUserId } from '../auth/create-user.ts'
 import { ensureDemoRows, hasEnrolledEdge } from '../services/demo/ensure-demo-rows.ts'
+import { type DemoSite, ensureDemoSite } from '../services/demo/ensure-demo-site.ts'
 import { createJoinToken } from '../services/edge/create-join-token.ts'
 import type { SystemContext } from '../services/service-context.ts'
 import { ensureSignInFile } from './sign-in-file.ts'
@@ -24,4 +25,18 @@ export async function setUpDemo(context: SystemContext, auth: Auth, directory: s
     ? null
     : (await createJoinToken(context, { ...rows, createdByUserId: null })).token
   return { email: signIn.email, ...rows, joinToken }
+}
+
+/** Makes what is missing of one more site. */
+export async function setUpDemoSite(
+  context: SystemContext,
+  demo: Pick<DemoSetUp, 'organizationId' | 'farmId'>,
+  site: DemoSite,
+): Promise<{ name: string; siteId: string; joinToken: string | null }> {
+  const { organizationId } = demo
+  const { siteId } = await ensureDemoSite(context, demo, site)
+  const joinToken = site.needsJoinToken
+    ? (await createJoinToken(context, { organizationId, siteId, createdByUserId: null })).token
+    : null
+  return { name: site.name, siteId, joinToken }
 }

@@ -1,0 +1,27 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { expect } from 'vitest'
+import { RunningProcess } from './running-process.ts'
+
+/** Nothing of these tests gets as far as listening; the ports only must not be those of a running demo. */
+export const freePortArguments = [
+  ...['--web-port', '43117', '--api-port', '43118', '--pg-port', '43119'],
+  ...['--edge-ports', '43120,43121,43122,43123,43124,43125'],
+]
+
+/** For starts with the data directory `data` that end with exit code 1 and one sentence; nothing was started or made. */
+export function refusals(data: string) {
+  return async (
+    args: string[],
+    env: Record<string, string> = {},
+    command = process.execPath,
+  ): Promise<string> => {
+    const started = new RunningProcess(command, [...args, '--data', data], env)
+    expect(await started.ended, started.output).toBe(1)
+    const sentences = started.output.split('\n').filter((line) => line.startsWith('bootfarm: '))
+    expect(sentences, started.output).toHaveLength(1)
+    expect(started.output).not.toMatch(/\n\s+at /)
+    expect(existsSync(path.join(data, 'postgres'))).toBe(false)
+    return sentences[0] ?? ''
+  }
+}

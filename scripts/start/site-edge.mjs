@@ -1,0 +1,24 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { edgeProgram } from '../lib/paths.mjs'
+import { step } from '../lib/progress.mjs'
+import { capture, must } from '../lib/run.mjs'
+
+/** Whether the edge of this data directory has an identity. */
+export const isEnrolled = (directory) => existsSync(path.join(directory, 'identity.json'))
+
+/** Enrols the edge of one more site unless it is. */
+export async function enrolEdge({ directory, apiPort, title }, joinToken) {
+  if (isEnrolled(directory)) return
+  await step(`Enrolling the edge of ${title}`, () =>
+    must(`Enrolling the edge of ${title}`, edgeProgram, [
+      ...['enrol', '--url', `http://127.0.0.1:${apiPort}`, '--token', joinToken, '--data', directory],
+    ]),
+  )
+}
+
+/** Whether something listens at the port, asked inside of a namespace. */
+export async function listens({ command, args }) {
+  const { code, output } = await capture(command, args)
+  return code === 0 && output.trim() !== ''
+}
