@@ -50,6 +50,9 @@ const machinePackages = [
   'tcpdump',
   'isolinux',
   'syslinux-common',
+  'syslinux',
+  'syslinux-efi',
+  'mtools',
   'genisoimage',
   'dosfstools',
 ]

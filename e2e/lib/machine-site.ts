@@ -11,6 +11,7 @@ import { MachineSegment } from './machine-segment.ts'
 import { readPackets, type SeenPacket } from './packets.ts'
 import { edgeProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
+import { makeWholeDisk } from './whole-disk.ts'
 
 const bootPrograms = ['undionly.kpxe', 'snponly.efi', 'ipxe.efi']
 const debianBootPrograms = '/usr/lib/ipxe'
@@ -71,6 +72,18 @@ export class MachineSite {
       ...['--vdisk', this.disk.image, '--kernel', this.#vmlinuz, '--initrd', this.#initrd],
       ...['--cmdline', `${serialConsole} ${kernelWords}`.trim()],
     ])
+  }
+
+  /** Makes a disk that boots by itself, and starts an edge that serves it without a kernel. `script` is of its first process. */
+  startWholeDiskEdge(script: string): Promise<RunningProcess> {
+    const disk = makeWholeDisk({
+      directory: this.#scratch.path,
+      vmlinuz: this.#vmlinuz,
+      initrd: this.#initrd,
+      commandLine: serialConsole,
+      script,
+    })
+    return this.#serve('proxy', ['--vdisk', disk])
   }
 
   /** Starts an edge that has enrolled before and has no control plane now: the machine of port i boots `versions[i]`.

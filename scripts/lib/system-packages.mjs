@@ -41,6 +41,13 @@ const mediaPackages = [
   { paths: ['/sbin/fsck.fat', '/usr/sbin/fsck.fat'], debian: 'dosfstools' },
 ]
 
+/** For a disk image with a boot loader of its own. */
+const wholeDiskPackages = [
+  { paths: ['/usr/bin/syslinux'], debian: 'syslinux' },
+  { paths: ['/usr/lib/SYSLINUX.EFI/efi64/syslinux.efi'], debian: 'syslinux-efi' },
+  { paths: ['/usr/bin/mcopy'], debian: 'mtools' },
+]
+
 const testPackages = [
   network,
   { paths: ['/usr/sbin/nft', '/sbin/nft'], debian: 'nftables' },
@@ -52,6 +59,7 @@ const testPackages = [
     ? [
         ...machinePackages,
         ...mediaPackages,
+        ...wholeDiskPackages,
         { paths: ['/usr/bin/tcpdump', '/usr/sbin/tcpdump'], debian: 'tcpdump' },
       ]
     : []),
