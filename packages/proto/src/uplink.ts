@@ -21,6 +21,9 @@ export const reportsPerBatchMax = 100
 export const reportBatchSizeMax = 512 * 1024
 export const bootReportSizeMax = 4096
 export const stateWaitMsMax = 25_000
+/** An edge refuses a state with more. */
+export const powerOnsMax = 1024
+export const powerOrdersMax = 1024
 export const heartbeatIntervalMs = 5_000
 export const edgeOnlineWithinMs = 20_000
 
@@ -88,10 +91,11 @@ export const desiredState = z.object({
     }),
   ),
   /** Wake-on-LAN to send; each id at least once, repeating is harmless. Gone from the snapshot after 60 s. */
-  powerOns: z.array(z.object({ id: uuid, deviceId: uuid, mac: macAddress })),
+  powerOns: z.array(z.object({ id: uuid, deviceId: uuid, mac: macAddress })).max(powerOnsMax),
   /** For running devices, handed over when one reports next (STREAM.md, REPORT). Gone from the snapshot after 60 s. */
   powerOrders: z
     .array(z.object({ id: uuid, deviceId: uuid, mac: macAddress, order: z.enum(powerOrders) }))
+    .max(powerOrdersMax)
     .optional(),
 })
 export type DesiredState = z.infer<typeof desiredState>

@@ -178,6 +178,17 @@ describe('a power order', () => {
     expect((await snapshot()).powerOrders).toHaveLength(10)
   })
 
+  test('is one of at most 1,024 in a state, which edges refuse as a whole when it holds more', async () => {
+    const [organizationId, now] = [tenant.organizationId, api.clock.now.getTime()]
+    const times = { requestedAt: new Date(now), expiresAt: new Date(now + 60_000) }
+    const wish = { organizationId, deviceId: ofTenant(), ...times }
+    const wishes = Array.from({ length: 1025 }, () => wish)
+    await api.db.powerOrder.createMany({ data: wishes.map((row) => ({ ...row, order: 'restart' as const })) })
+    await api.db.powerOn.createMany({ data: wishes })
+    const { powerOns, powerOrders } = await snapshot()
+    expect([powerOns.length, powerOrders?.length]).toEqual([1024, 1024])
+  })
+
   test('of a kind that there is not is refused', async () => {
     const input = { deviceId: ofTenant(), order: 'explode' }
     const answer = await callProcedure(api, { path: 'device.orderPower', type: 'mutation', input, cookie })

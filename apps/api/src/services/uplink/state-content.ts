@@ -1,4 +1,4 @@
-import type { DesiredState } from '@bootfarm/proto/uplink'
+import { type DesiredState, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 
@@ -17,7 +17,8 @@ const versionSelect = {
 
 /**
  * What the edge's site wants now: vDisks of its collections with all their versions, newest first (running devices may still
- * be on an older one), its devices, and the power-ons and power orders that have not expired.
+ * be on an older one), its devices, and the power-ons and power orders that have not expired, the oldest
+ * of them where there are more than an edge takes.
  */
 export async function readStateContent(
   db: DbOrTransaction,
@@ -46,11 +47,13 @@ export async function readStateContent(
   const powerOns = await db.powerOn.findMany({
     where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
     orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+    take: powerOnsMax,
     select: { id: true, deviceId: true, device: { select: { mac: true } } },
   })
   const powerOrders = await db.powerOrder.findMany({
     where: { organizationId, expiresAt: { gt: now }, takenAt: null, device: { siteId } },
     orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+    take: powerOrdersMax,
     select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
   })
   const newestVersionOf = new Map(vdisks.map((vdisk) => [vdisk.id, vdisk.versions[0]?.id]))
