@@ -70,6 +70,8 @@ export type BootSummary = z.infer<typeof bootSummary>
 export const bootDetail = bootSummary.extend({
   revision: count,
   receivedAt: instant,
+  /** No later boot of its device is known. */
+  isLastBoot: z.boolean(),
   /** Null where the edge named none, or it is gone. */
   vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count.nullable() }).nullable(),
   /** What went wrong, for people; only where the outcome is `failed`. */

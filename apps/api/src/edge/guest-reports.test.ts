@@ -175,8 +175,14 @@ describe('the write cache', () => {
     expect(await namesOf('critical')).toEqual(['pc-03', 'pc-04'])
     expect(await namesOf('full')).toEqual(['pc-04'])
     const { outcome: _none, ...next } = bootWith({ id: randomUUID(), mac: tenant.macs[3] ?? '' })
+    expect(await getBoot(boots[3]?.id ?? '')).toMatchObject({ isLastBoot: true })
     await report({ ...next, startedUnixMs: next.startedUnixMs + 30_000 })
     expect(await namesOf('full')).toEqual([])
+    expect(await getBoot(boots[3]?.id ?? '')).toMatchObject({
+      isLastBoot: false,
+      writeCache: { level: 'full' },
+    })
+    expect(await getBoot(next.id)).toMatchObject({ isLastBoot: true, writeCache: null })
   })
 })
 

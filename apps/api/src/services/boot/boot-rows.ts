@@ -38,7 +38,7 @@ export const bootSummarySelect = {
   simulated: true,
   phases: true,
   change: true,
-  device: { select: { name: true } },
+  device: { select: { name: true, lastBootId: true } },
   site: { select: { name: true } },
 } satisfies Prisma.BootSelect
 
@@ -123,6 +123,7 @@ export function bootDetailOf(
     ...summary,
     revision: Number(row.revision),
     receivedAt: row.receivedAt.toISOString(),
+    isLastBoot: row.device === null || row.device.lastBootId === row.id,
     vdisk,
     cause: summary.failedCause ? { ...causeOf(summary.failedCause), deviceText: row.failedText } : null,
     facts: {

@@ -63,7 +63,14 @@ function Boot({ boot }: { boot: BootDetail }) {
         </Panel>
         {boot.writeCache && (
           <Panel title="Write cache" aside={<WriteCacheAt boot={boot} />}>
-            <WriteCacheMeter cache={boot.writeCache} />
+            <WriteCacheMeter
+              cache={boot.writeCache}
+              note={
+                boot.isLastBoot
+                  ? 'Where the device’s writes go: its own RAM.'
+                  : 'As it was at the end. The device has started again since, with an empty one.'
+              }
+            />
           </Panel>
         )}
         {readSizes.length > 0 && (

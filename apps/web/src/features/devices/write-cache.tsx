@@ -65,7 +65,7 @@ export function WriteCacheNotice({ cache, at }: { cache: WriteCache; at: string 
 }
 
 /** How much of the RAM for writes is used. */
-export function WriteCacheMeter({ cache, note }: { cache: WriteCache; note?: ReactNode }) {
+export function WriteCacheMeter({ cache, note }: { cache: WriteCache; note: ReactNode }) {
   const { usedBytes, sizeBytes, percent, level } = cache
   const text = `${formatBytes(usedBytes)} of ${formatBytes(sizeBytes)}`
   return (
@@ -89,7 +89,7 @@ export function WriteCacheMeter({ cache, note }: { cache: WriteCache; note?: Rea
           style={{ width: `${percent}%` }}
         />
       </div>
-      <p className="mt-2 text-ink-faint text-xs">{note ?? 'Where the device’s writes go: its own RAM.'}</p>
+      <p className="mt-2 text-ink-faint text-xs">{note}</p>
     </div>
   )
 }

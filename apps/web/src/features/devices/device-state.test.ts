@@ -1,0 +1,40 @@
+import { createElement } from 'react'
+import { renderToStaticMarkup } from 'react-dom/server'
+import { expect, test } from 'vitest'
+import { DeviceStateCell, unknownTitle } from './device-state.tsx'
+
+type Device = Parameters<typeof DeviceStateCell>[0]['device']
+
+const lastBoot = {
+  id: '0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701',
+  startedAt: '2026-11-18T12:00:00.000Z',
+  outcome: 'ready',
+  totalUs: 1,
+  simulated: false,
+  generated: false,
+  writeCache: null,
+  reportedAt: '2026-11-18T12:00:00.000Z',
+} as const satisfies Device['lastBoot']
+
+const cellOf = (device: Device) => renderToStaticMarkup(createElement(DeviceStateCell, { device }))
+
+test.each([
+  ['booting', 'Booting'],
+  ['running', 'Running'],
+  ['restarting', 'Restarting'],
+  ['off', 'Off'],
+  ['failed', 'Failed'],
+] as const)('%s is one word with its time', (state, word) => {
+  const markup = cellOf({ now: { state, since: '2026-11-18T12:00:00.000Z' }, lastBoot })
+  expect(markup).toContain(`${word}</span>`)
+  expect(markup).toContain('since <time dateTime="2026-11-18T12:00:00.000Z"')
+})
+
+test('unknown has no time, and says why', () => {
+  const markup = cellOf({ now: { state: 'unknown', since: null }, lastBoot: null })
+  expect(markup).toContain('title="It has not booted yet."')
+  expect(markup).not.toContain('since')
+  expect(unknownTitle({ ...lastBoot, outcome: 'silent' })).toMatch(/nothing more was heard/)
+  expect(unknownTitle({ ...lastBoot, outcome: null })).toMatch(/edge has not been heard of/)
+  expect(unknownTitle({ ...lastBoot, generated: true })).toBe('No report says what it does.')
+})
