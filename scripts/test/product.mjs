@@ -23,7 +23,7 @@ export async function withProduct(scratch, work, options = []) {
   const product = spawn(process.execPath, [inRoot('scripts/start.mjs'), ...args.map(String)], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, DATABASE_URL: '', BOOTFARM_CONSOLES: path.join(data, 'consoles') },
+    env: { ...process.env, DATABASE_URL: '' },
   })
   let output = ''
   let result
