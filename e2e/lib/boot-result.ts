@@ -31,12 +31,19 @@ export async function bootDevices(
   }
 }
 
-/** The boots that `bootfarm-edge serve --json` printed, once there are `count`. */
-export async function printedBoots(edge: RunningProcess, count: number): Promise<BootReport[]> {
+/**
+ * The boots that `bootfarm-edge serve --json` printed, each as it was printed last, once there are `count` that `are`: an edge
+ * prints a boot when it is over, and again when its device has told its steps.
+ */
+export async function printedBoots(
+  edge: RunningProcess,
+  count: number,
+  are: (boot: BootReport) => boolean = ({ outcome }) => outcome !== undefined,
+): Promise<BootReport[]> {
   for (;;) {
-    const boots = edge.jsonLines<BootReport>().filter((line) => line.outcome !== undefined)
+    const lines = edge.jsonLines<BootReport>()
+    const boots = [...new Map(lines.map((boot) => [boot.id, boot])).values()].filter(are)
     if (boots.length >= count) return boots
-    const known = boots.length
-    await edge.waitFor(new RegExp(`(?:"outcome":[^\\n]*\\n[^]*?){${known + 1}}`))
+    await edge.waitFor(new RegExp(`(?:\\n\\{|^\\{)(?:[^]*?\\n\\{){${lines.length}}[^\\n]*\\n`))
   }
 }

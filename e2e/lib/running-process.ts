@@ -57,10 +57,14 @@ export class RunningProcess {
 
   /** The JSON lines printed so far. */
   jsonLines<T>(): T[] {
-    return this.output
-      .split('\n')
-      .filter((line) => line.startsWith('{'))
-      .map((line) => JSON.parse(line) as T)
+    return (
+      this.output
+        .split('\n')
+        // What is behind the last line end is not whole yet.
+        .slice(0, -1)
+        .filter((line) => line.startsWith('{'))
+        .map((line) => JSON.parse(line) as T)
+    )
   }
 
   #wake(): void {

@@ -2,6 +2,7 @@ import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'nod
 import path from 'node:path'
 import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { printedBoots } from '../lib/boot-result.ts'
 import {
   type BootFiles,
   type EdgePorts,
@@ -50,8 +51,7 @@ function startDevices(ports: EdgePorts, count: number, speed: number): RunningPr
 }
 
 async function bootsOf(edge: RunningProcess, count: number) {
-  while (edge.jsonLines().length < count) await edge.waitFor(new RegExp(`(\\{"id".*\\n[\\s\\S]*){${count}}`))
-  return edge.jsonLines().map((line) => bootReport.parse(line))
+  return (await printedBoots(edge, count)).map((boot) => bootReport.parse(boot))
 }
 
 describe('simulated devices on loopback', () => {

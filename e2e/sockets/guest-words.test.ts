@@ -1,0 +1,170 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { bootReport } from '@bootfarm/proto/uplink'
+import { afterAll, describe, expect, test } from 'vitest'
+import { bootDevices, printedBoots } from '../lib/boot-result.ts'
+import { orderIdOf, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
+import { x86Kernel } from '../lib/loader-files.ts'
+import {
+  type EdgePorts,
+  edgeAddress,
+  edgePorts,
+  makeBootFiles,
+  patterned,
+  serveArguments,
+  startLoopbackEdge,
+} from '../lib/loopback-edge.ts'
+import { scratchDirectory, simProgram } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+
+const scratch = scratchDirectory()
+afterAll(() => scratch.remove())
+
+const sectors = 64
+const files = makeBootFiles(scratch.path, sectors)
+const trace = path.join(scratch.path, 'trace.csv')
+writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
+
+const macOf = (device: number) => `02:bf:00:00:00:0${device}`
+const deviceArguments = (ports: EdgePorts) => [
+  ...['--server', edgeAddress, '--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)],
+  ...['--trace', trace, '--breather-ms', '90'],
+]
+
+describe('what a device says of itself', () => {
+  test('its steps and its write cache are in the boot that the edge prints', async () => {
+    const ports = await edgePorts()
+    const edge = await startLoopbackEdge(ports, [...serveArguments(files), '--json'])
+    const { exit, output } = await bootDevices(deviceArguments(ports))
+    expect(exit, output).toBe(0)
+    const boots = await printedBoots(edge, 1, ({ guest }) => guest !== undefined)
+    expect(await edge.stop()).toBe(0)
+    const boot = bootReport.parse(boots[0])
+    const steps = boot.guest?.steps ?? []
+    expect(steps.map(({ group, name }) => [group, name])).toEqual([
+      ['kernel', 'kernel'],
+      ['initramfs', 'network'],
+      ['initramfs', 'mount'],
+      ['system', 'system'],
+    ])
+    // The device's kernel began when its breather did, and its last step ended when it was ready.
+    const beginOf = (name: string) => boot.phases.find((phase) => phase.name === name)?.startUs ?? 0
+    const kernelStartUs = boot.guest?.kernelStartUs ?? 0
+    const last = steps.at(-1)
+    const endUs = kernelStartUs + (last?.startUs ?? 0) + (last?.durationUs ?? 0)
+    expect(kernelStartUs).toBeGreaterThanOrEqual(beginOf('breather'))
+    expect(kernelStartUs).toBeLessThan(beginOf('stage2'))
+    expect(endUs).toBeGreaterThanOrEqual(beginOf('ready'))
+    expect(boot.guest?.writeCache).toMatchObject({ usedBytes: 24 * 2 ** 20, sizeBytes: 512 * 2 ** 20 })
+  })
+
+  test('the table of phases has them under it', async () => {
+    const ports = await edgePorts()
+    const edge = await startLoopbackEdge(ports, serveArguments(files))
+    const { exit, output } = await bootDevices(deviceArguments(ports))
+    expect(exit, output).toBe(0)
+    await edge.waitFor(/write cache in the device: 24 of 512 MiB used\n.*device's step[^]*system {5}system/)
+    expect(await edge.stop()).toBe(0)
+  })
+})
+
+describe('a machine without a stream', () => {
+  test('gets ready or fails by a POST to its own URL or from its address, and wrong ones are told why', async () => {
+    const ports = await edgePorts()
+    const edge = await startLoopbackEdge(ports, [...serveArguments(files), '--json'])
+    const url = `http://${edgeAddress}:${ports.http}`
+    const begin = async (device: number) => {
+      const script = await (await fetch(`${url}/m/${macOf(device)}/boot.ipxe`)).text()
+      return script.match(/ bootfarm\.report=(\S+)/)?.[1] ?? `no report URL in ${script}`
+    }
+    const post = async (to: string, body: string) => {
+      const answer = await fetch(to, { method: 'POST', body })
+      return { status: answer.status, line: (await answer.text()).trim() }
+    }
+    const done = { status: 204, line: '' }
+
+    const failing = await begin(1)
+    expect(failing).toMatch(new RegExp(`^${url}/b/[0-9a-f]{16}$`))
+    expect(await post(`${failing}/failed`, 'no_root nothing on /dev/nbd0p1\n')).toEqual(done)
+    expect(await post(`${failing}/failed`, 'no_root nothing on /dev/nbd0p1\n')).toEqual(done)
+    expect(await post(`${failing}/ready`, '')).toEqual({ status: 409, line: 'This boot is over: it failed.' })
+    expect(await post(`${url}/ready`, '')).toEqual({
+      status: 409,
+      line: 'No boot of this address is in progress.',
+    })
+
+    const first = await begin(2)
+    await begin(3)
+    expect(await post(`${url}/ready`, '')).toEqual({
+      status: 409,
+      line: 'Several boots of this address are in progress; name one by its handle.',
+    })
+    expect(await post(`${first}/failed`, 'a-code-too-long x')).toEqual({
+      status: 400,
+      line: 'The body is a code of 1 to 12 characters, a space, and a sentence.',
+    })
+    expect(await post(`${first}/failed`, 'x'.repeat(257))).toEqual({
+      status: 413,
+      line: 'A body may have at most 256 bytes, and only that of POST.',
+    })
+    expect(await post(`${url}/b/0123456789abcdef/ready`, '')).toEqual({
+      status: 404,
+      line: 'This edge knows no boot of that handle.',
+    })
+    expect((await fetch(`${first}/ready`)).status).toBe(405)
+    expect((await post(`${first}/kernel`, '')).status).toBe(405)
+    expect(await post(`${first}/ready`, 'ssh.service')).toEqual(done)
+    expect(await post(`${url}/ready`, '')).toEqual(done)
+
+    const boots = (await printedBoots(edge, 3)).map((boot) => bootReport.parse(boot))
+    expect(await edge.stop()).toBe(0)
+    const outcomeOf = (device: number) => boots.find(({ mac }) => mac === macOf(device))?.outcome
+    expect(outcomeOf(1)).toEqual({
+      ...{ kind: 'failed', phase: 'loader', cause: 'root_not_found' },
+      text: 'nothing on /dev/nbd0p1',
+    })
+    expect(outcomeOf(2)).toEqual({ kind: 'ready' })
+    expect(outcomeOf(3)).toEqual({ kind: 'ready' })
+  })
+})
+
+test('a power order reaches the running device once, also when the edge was killed before, and never its next boot', async () => {
+  const ports = await edgePorts()
+  const data = path.join(scratch.path, 'edge')
+  const folder = path.join(data, 'store')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(path.join(folder, 'disk'), patterned(sectors * 512))
+  writeFileSync(path.join(folder, 'kernel'), x86Kernel('6.1.0-53-amd64', patterned(20_000)))
+  const version = {
+    sizeBytes: sectors * 512,
+    diskPath: 'disk',
+    kernelPath: 'kernel',
+    initrdPath: null,
+    commandLine: '',
+  }
+  const serve = ['--data', data, '--boot-files', files.bootFiles, '--json']
+
+  writeEnrolledEdge(data, [macOf(1)], [version])
+  const killed = await startLoopbackEdge(ports, serve)
+  const device = new RunningProcess(simProgram, [
+    ...['boot', '--json', ...deviceArguments(ports)],
+    // One wave in the time of this test: the device stays on.
+    ...['--waves', '--wave-size', '1', '--wave-interval-s', '3600'],
+  ])
+  const [before] = await printedBoots(killed, 1, ({ guest }) => guest !== undefined)
+  killed.kill('SIGKILL')
+  await killed.ended
+
+  writeEnrolledEdge(data, [macOf(1)], [version], [{ port: 0, order: 'restart' }])
+  const edge = await startLoopbackEdge(ports, serve)
+  const [after] = await printedBoots(edge, 1, ({ guest }) => guest !== undefined)
+  expect(after?.outcome).toEqual({ kind: 'ready' })
+  expect(after?.id).not.toBe(before?.id)
+  // The device has reported in its second boot, and been told nothing.
+  expect(after?.guest?.powerOrderId).toBeUndefined()
+  await device.waitFor(/("mac":[^]*?\n){2}/)
+  expect(device.jsonLines()).toHaveLength(2)
+  expect(readFileSync(path.join(data, 'boots.journal'), 'latin1')).toContain(`"order_id":"${orderIdOf(0)}"`)
+  await device.stop()
+  expect(await edge.stop()).toBe(0)
+})
