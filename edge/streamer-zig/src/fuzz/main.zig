@@ -24,6 +24,7 @@ const targets = [_]Target{
     .{ .name = "wake-on-lan", .run = @import("wake_on_lan_target.zig").parser },
     .{ .name = "stream", .run = @import("stream_target.zig").parser },
     .{ .name = "http", .run = @import("http_target.zig").parser },
+    .{ .name = "media-query", .run = @import("media_query_target.zig").parser },
     .{ .name = "nbd", .run = @import("device_target.zig").nbdParser },
     .{ .name = "nbd-netlink", .run = @import("device_target.zig").netlinkParser },
     .{ .name = "target-options", .run = @import("device_target.zig").optionsParser },
