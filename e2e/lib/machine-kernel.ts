@@ -26,11 +26,11 @@ export function buildInitramfs(kernel: MachineKernel, out: string): void {
   )
 }
 
-/** Why machines cannot boot here; undefined where they can. */
-export function machinesMissing(): string | undefined {
+/** Why machines cannot boot here; undefined where they can. `others` are packages that only some tests need. */
+export function machinesMissing(others: string[] = []): string | undefined {
   if (process.getuid?.() !== 0) return 'network namespaces need root'
   const missing = (process.env.BOOTFARM_MISSING_PACKAGES ?? '').split(' ')
-  const wanted = machinePackages.filter((name) => missing.includes(name))
+  const wanted = [...machinePackages, ...others].filter((name) => missing.includes(name))
   if (wanted.length > 0) return `not installed: ${wanted.join(', ')}`
   if (findMachineKernel()) return undefined
   return `no kernel for virtual machines: ${process.env.BOOTFARM_NO_KERNEL ?? 'npm test fetches one'}`
@@ -48,11 +48,9 @@ const machinePackages = [
   'e2fsprogs',
   'kmod',
   'tcpdump',
-  'isolinux',
-  'syslinux-common',
-  'syslinux',
-  'syslinux-efi',
-  'mtools',
-  'genisoimage',
-  'dosfstools',
 ]
+
+/** For boot media, and to look into them. */
+export const mediaPackages = ['isolinux', 'syslinux-common', 'genisoimage', 'dosfstools']
+/** For a disk with a boot loader of its own. */
+export const wholeDiskPackages = ['syslinux-common', 'syslinux', 'syslinux-efi', 'mtools', 'dosfstools']

@@ -2,7 +2,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildBootMedium } from '../lib/boot-medium.ts'
 import { macOf } from '../lib/machine.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
+import { machinesMissing, mediaPackages } from '../lib/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
 import { scratchDirectory } from '../lib/programs.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
@@ -11,7 +11,7 @@ const script = `
 echo "ADDRESS $(cat /run/bootfarm/network)"
 bootfarm-target ready busybox && echo "ACKNOWLEDGED"
 `
-const missing = machinesMissing()
+const missing = machinesMissing(mediaPackages)
 const scratch = scratchDirectory()
 const bootLimitMs = 180_000
 let site: MachineSite

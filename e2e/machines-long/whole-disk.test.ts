@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { machinesMissing } from '../lib/machine-kernel.ts'
+import { machinesMissing, wholeDiskPackages } from '../lib/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
@@ -13,7 +13,7 @@ busybox wget -q -O - --post-data= http://${edgeIp}:6980/ready && echo "TAKEN"
 busybox wget -q -O - --post-data= http://${edgeIp}:6980/ready || echo "NO OTHER BOOT"
 busybox poweroff -f
 `
-const missing = machinesMissing()
+const missing = machinesMissing(wholeDiskPackages)
 const bootLimitMs = 180_000
 let site: MachineSite
 let edge: RunningProcess

@@ -3,10 +3,10 @@ import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } fro
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { buildBootMedium, refusedBootMedium } from '../lib/boot-medium.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
+import { machinesMissing, mediaPackages } from '../lib/machine-kernel.ts'
 import { scratchDirectory } from '../lib/programs.ts'
 
-const missing = machinesMissing()
+const missing = machinesMissing(mediaPackages)
 const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)
 const discSector = 2048

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { buildBootMedium } from '../lib/boot-medium.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
+import { machinesMissing, mediaPackages } from '../lib/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
 import { scratchDirectory } from '../lib/programs.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
@@ -10,7 +10,7 @@ const script = `
 echo "BLOB $(md5sum /blob)"
 bootfarm-target ready busybox && echo "ACKNOWLEDGED"
 `
-const missing = machinesMissing()
+const missing = machinesMissing(mediaPackages)
 const scratch = scratchDirectory()
 const disc = path.join(scratch.path, 'boot.iso')
 let site: MachineSite
