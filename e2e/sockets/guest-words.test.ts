@@ -63,7 +63,9 @@ describe('what a device says of itself', () => {
     const edge = await startLoopbackEdge(ports, serveArguments(files))
     const { exit, output } = await bootDevices(deviceArguments(ports))
     expect(exit, output).toBe(0)
-    await edge.waitFor(/write cache in the device: 24 of 512 MiB used\n.*device's step[\s\S]*system {5}system/)
+    await edge.waitFor(
+      /write cache in the device: 24 of 512 MiB used\n.*device's step[\s\S]*system {5}system/,
+    )
     expect(await edge.stop()).toBe(0)
   })
 })
