@@ -42,14 +42,16 @@ export class NetworkSegment {
   /**
    * The site's DHCP server: it gives addresses and knows nothing about booting. It advertises an IPv6 network too, as an
    * office's router does: the iPXE of 2019 in QEMU's network cards waits 15 s for one.
+   * @param {string[]} more what else dnsmasq does
    */
-  dhcpServer() {
+  dhcpServer(more = []) {
     return inNamespace(this.#dhcp, 'dnsmasq', [
       ...['--keep-in-foreground', '--conf-file=/dev/null', '--port=0'],
       ...['--interface=dhcp0', '--bind-interfaces'],
       ...['--dhcp-range=10.78.0.50,10.78.0.99,255.255.255.0,1h', '--dhcp-leasefile=/dev/null', '--pid-file='],
       ...['--enable-ra', '--dhcp-range=::,constructor:dhcp0,ra-only', '--ra-param=dhcp0,4'],
       ...['--leasefile-ro', '--no-ping', '--log-dhcp', '--log-facility=-'],
+      ...more,
     ])
   }
 

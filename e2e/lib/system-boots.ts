@@ -1,0 +1,77 @@
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ensureSystemRoot } from '../../scripts/lib/machines/system-root.mjs'
+import { type Firmware, macOf } from './machine.ts'
+import { machinesMissing } from './machine-kernel.ts'
+import { finishedBoot } from './machine-site.ts'
+import type { RunningProcess } from './running-process.ts'
+import { SystemSite } from './system-site.ts'
+
+const phases = {
+  bios: ['dhcp', 'loader', 'breather', 'stage2', 'ready'],
+  uefi: ['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready'],
+}
+const clientArchs = { bios: 0, uefi: 7 }
+
+/**
+ * Tests that this many machines, switched on at the same moment, boot a prepared Debian from one edge.
+ * @param timeoutMs emulated machines share the processors of one
+ */
+export async function testSystemBoots(
+  firmware: Extract<Firmware, 'bios' | 'uefi'>,
+  count: number,
+  timeoutMs: number,
+) {
+  const root = machinesMissing() ? undefined : await ensureSystemRoot()
+  const missing = machinesMissing() ?? (root && 'missing' in root ? root.missing : undefined)
+  const title = `${count} ${firmware.toUpperCase()} machines at once`
+  let site: SystemSite
+  let edge: RunningProcess
+
+  describe.skipIf(missing)(`${title}${missing ? ` (${missing})` : ''}`, () => {
+    beforeAll(async () => {
+      if (!root || 'missing' in root) throw new Error('there is no Debian')
+      site = new SystemSite(firmware, root, count)
+      edge = await site.startEdge()
+    })
+
+    afterAll(() => site.remove())
+
+    test('boot a prepared Debian by the initramfs it made itself, and nothing in it fails', {
+      timeout: timeoutMs,
+    }, async () => {
+      for (const machine of await site.powerOn(firmware, count)) await expectHealthy(machine)
+      for (let port = 0; port < count; port++) {
+        const report = await finishedBoot(edge, ({ mac }) => mac === macOf(port))
+        expectPhases(report, phases[firmware])
+        expect(report).toMatchObject({ simulated: false, clientArch: clientArchs[firmware] })
+      }
+    })
+  })
+}
+
+/** What the witness says in `SystemSite`; the console may have a prompt before it. */
+async function expectHealthy(machine: RunningProcess): Promise<void> {
+  await machine.waitFor(/WITNESSED/)
+  const { output } = machine
+  expect(output, 'every unit has started').toMatch(/STATE running\b/)
+  expect(output).toMatch(/FAILED *\r?\n/)
+  expect(output, 'no network manager gave the boot NIC another address').toMatch(/ADDRESSES 1\b/)
+  expect(output, 'timers that would fill the write cache rest').toMatch(/TIMERS inactive inactive/)
+  expect(output).toMatch(/WRITTEN yes/)
+  expect(await machine.ended, 'it was switched off in order, with its disk there to the end').toBe(0)
+  expect(machine.output).not.toMatch(/I\/O error|Failed unmounting|Timed out/)
+}
+
+function expectPhases(report: BootReport, names: string[]): void {
+  expect(report.outcome).toEqual({ kind: 'ready' })
+  expect(report.phases.map(({ name }) => name)).toEqual(names)
+  let endUs = 0
+  for (const { name, startUs, durationUs } of report.phases) {
+    expect(startUs, `${name} begins after what came before`).toBeGreaterThanOrEqual(endUs)
+    if (name !== 'ready') expect(durationUs, name).toBeDefined()
+    endUs = startUs + (durationUs ?? 0)
+  }
+  const read = report.phases.find(({ name }) => name === 'stage2')?.bytesOut
+  expect(read, 'the root came over the stream').toBeGreaterThan(16 << 20)
+}

@@ -1,0 +1,128 @@
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { UserError } from '../lib/fail.mjs'
+import { emulator } from '../lib/machines/emulator.mjs'
+import { ensureKernel, findKernel } from '../lib/machines/kernel.mjs'
+import { NetworkSegment } from '../lib/machines/segment.mjs'
+import { ensureSystemRoot } from '../lib/machines/system-root.mjs'
+import { inRoot } from '../lib/paths.mjs'
+import { say, step } from '../lib/progress.mjs'
+import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
+import { buildEdge, ensureZig } from '../lib/toolchain.mjs'
+import { startEdge, startReference } from './boot/chains.mjs'
+import {
+  makeBusyboxDisk,
+  makeInitramfs,
+  makeReferenceInitramfs,
+  makeSystemDisk,
+  readyLine,
+} from './boot/guests.mjs'
+import { asJson, asMarkdown } from './boot/table.mjs'
+import { WatchedProcess } from './watched-process.mjs'
+
+const packages = [
+  ...machinePackages,
+  { paths: ['/usr/sbin/nbdkit', '/usr/bin/nbdkit'], debian: 'nbdkit' },
+  { paths: ['/usr/sbin/nbd-client', '/sbin/nbd-client'], debian: 'nbd-client' },
+]
+/** Of one boot: several times what the slowest takes on a busy machine. */
+const bootLimitMs = 180_000
+const mac = '52:54:00:78:00:00'
+
+/**
+ * Boots each kind of machine by us and by others, in turns, and prints medians, extremes and ratios.
+ * @param {{ rounds: number, write: boolean }} options
+ */
+export async function benchBoot({ rounds, write }) {
+  if (process.getuid() !== 0)
+    throw new UserError('this benchmark makes network namespaces and so needs root.')
+  await requirePackages('npm run bench -- boot', packages)
+  await buildEdge(await ensureZig())
+  const kernelMissing = await ensureKernel('virtual')
+  if (kernelMissing) throw new UserError(`there is no kernel to boot: ${kernelMissing}.`)
+  const root = await ensureSystemRoot()
+  if ('missing' in root) throw new UserError(`there is no Debian to boot: ${root.missing}.`)
+
+  const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-bench-'))
+  // dnsmasq reads boot programs as a user of its own.
+  chmodSync(scratch, 0o755)
+  const segment = new NetworkSegment('bench', 1)
+  try {
+    const cases = await step('Making disks and initramfs', () => makeCases(scratch, root, segment.edgeIp))
+    const loadBefore = os.loadavg()[0]
+    const boots = []
+    for (let round = 0; round < rounds; round++) {
+      for (const { name, firmware, memoryMib, contenders } of cases) {
+        // Whoever comes first has the colder machine.
+        const turns = round % 2 === 0 ? contenders : contenders.toReversed()
+        for (const contender of turns) {
+          const boot = await bootOnce(scratch, segment, { firmware, memoryMib, ...contender })
+          boots.push({ case: name, by: contender.by, ...boot })
+          say(`${name} by ${contender.by}: ${(boot.readyMs / 1000).toFixed(1)} s`)
+        }
+      }
+    }
+    const result = { date: new Date().toISOString(), rounds, processors: os.cpus().length, loadBefore, boots }
+    process.stdout.write(`\n${asMarkdown(result)}\n`)
+    if (write) keep(result)
+  } finally {
+    segment.remove()
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}
+
+/** The same guest, kernel and disk for all contenders of a case; each has its own initramfs. */
+async function makeCases(scratch, root, serverIp) {
+  const kernel = findKernel('virtual')
+  const busybox = { disk: makeBusyboxDisk(scratch), vmlinuz: kernel.vmlinuz }
+  const system = { disk: makeSystemDisk(scratch, root), vmlinuz: root.vmlinuz }
+  const initrd = makeInitramfs(scratch, kernel)
+  const reference = makeReferenceInitramfs(scratch, kernel, serverIp)
+  const both = (served) => [
+    { by: 'bootfarm', start: startEdge, served: { ...served, initrd } },
+    { by: 'nbdkit', start: startReference, served: { ...served, initrd: reference } },
+  ]
+  const prepared = { by: 'bootfarm, prepared', start: startEdge, served: { ...system, initrd: root.initrd } }
+  return [
+    { name: 'BIOS, busybox', firmware: 'bios', memoryMib: 256, contenders: both(busybox) },
+    { name: 'UEFI, busybox', firmware: 'uefi', memoryMib: 256, contenders: both(busybox) },
+    { name: 'BIOS, systemd', firmware: 'bios', memoryMib: 512, contenders: [...both(system), prepared] },
+  ]
+}
+
+/** Power-on to the machine's line on its console, in ms, and the phases where the edge reports them. */
+async function bootOnce(scratch, segment, { firmware, memoryMib, start, served }) {
+  const directory = mkdtempSync(path.join(scratch, 'boot-'))
+  chmodSync(directory, 0o755)
+  const servers = await start(segment, directory, served)
+  const uefiVariables = path.join(directory, 'uefi-variables.fd')
+  const options = { firmware, mac, tap: 'tap0', uefiVariables, memoryMib, mayRestart: false }
+  const { command, args } = emulator(options)
+  const machine = new WatchedProcess(segment.onSwitch(command, args))
+  try {
+    const { afterMs } = await machine.waitFor(new RegExp(readyLine), bootLimitMs)
+    return { readyMs: afterMs, phases: phasesOf(servers[0].output) }
+  } finally {
+    await machine.stop()
+    for (const server of servers) await server.stop()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** ms of each phase of the last boot in the edge's lines; undefined for others. */
+function phasesOf(output) {
+  const lines = output.split('\n').filter((line) => line.startsWith('{"id"') && line.endsWith('}'))
+  const report = lines.map((line) => JSON.parse(line)).findLast(({ outcome }) => outcome?.kind === 'ready')
+  if (!report) return undefined
+  return Object.fromEntries(report.phases.map(({ name, durationUs = 0 }) => [name, durationUs / 1000]))
+}
+
+function keep(result) {
+  const folder = inRoot('docs/results')
+  mkdirSync(folder, { recursive: true })
+  const file = path.join(folder, `${result.date.slice(0, 10)}-boot-times`)
+  writeFileSync(`${file}.md`, asMarkdown(result))
+  writeFileSync(`${file}.json`, asJson(result))
+  say(`kept in ${path.relative(inRoot(), file)}.md and .json`)
+}

@@ -1,0 +1,38 @@
+import { UserError } from '../lib/fail.mjs'
+
+/** Each measures beside another implementation in the same run, and may write its table into docs/results. */
+const benches = {
+  boot: {
+    what: 'power-on to ready of virtual machines, beside dnsmasq, an HTTP server and nbdkit; about 6 minutes',
+    load: async () => (await import('./boot.mjs')).benchBoot,
+  },
+}
+
+/** @param {string[]} args a benchmark's name and its options; none lists them */
+export async function runBench([name, ...options]) {
+  if (name === undefined) {
+    for (const [known, { what }] of Object.entries(benches))
+      process.stdout.write(`npm run bench -- ${known.padEnd(8)} ${what}\n`)
+    process.stdout.write('--rounds N measures N times (3), --write keeps the table in docs/results\n')
+    return
+  }
+  const bench = benches[name]
+  if (!bench)
+    throw new UserError(`there is no benchmark ${name}; there are: ${Object.keys(benches).join(', ')}.`)
+  const run = await bench.load()
+  await run(parse(options))
+}
+
+/** @returns {{ rounds: number, write: boolean }} */
+function parse(options) {
+  const parsed = { rounds: 3, write: false }
+  while (options.length > 0) {
+    const option = options.shift()
+    if (option === '--write') parsed.write = true
+    else if (option === '--rounds' && /^[1-9]$/.test(options[0] ?? ''))
+      parsed.rounds = Number(options.shift())
+    else
+      throw new UserError(`${option} is not an option of a benchmark; there are --rounds 1 to 9 and --write.`)
+  }
+  return parsed
+}

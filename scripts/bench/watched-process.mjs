@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process'
+import { UserError } from '../lib/fail.mjs'
+
+/** A program whose output is watched, with the time at which a line came. */
+export class WatchedProcess {
+  output = ''
+  startedAtMs = performance.now()
+  #child
+  #ended
+  #onOutput = () => {}
+
+  /** @param {{ command: string, args: string[] }} what */
+  constructor({ command, args }) {
+    this.#child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream.setEncoding('utf8')
+      stream.on('data', (text) => {
+        this.output += text
+        this.#onOutput()
+      })
+    }
+    this.#ended = new Promise((resolve) => {
+      this.#child.once('error', resolve)
+      this.#child.once('close', resolve)
+    })
+  }
+
+  /**
+   * @param {RegExp} pattern
+   * @param {number} limitMs
+   * @returns {Promise<{ match: RegExpMatchArray, afterMs: number }>} ms from the process's start until the output fitted
+   */
+  waitFor(pattern, limitMs) {
+    return new Promise((resolve, reject) => {
+      const fail = (why) =>
+        reject(new UserError(`${why} before ${pattern}; its output ends with:\n${this.output.slice(-3000)}`))
+      const timer = setTimeout(() => fail(`nothing came for ${limitMs / 1000} s`), limitMs)
+      this.#onOutput = () => {
+        const match = this.output.match(pattern)
+        if (!match) return
+        clearTimeout(timer)
+        this.#onOutput = () => {}
+        resolve({ match, afterMs: performance.now() - this.startedAtMs })
+      }
+      void this.#ended.then(() => {
+        clearTimeout(timer)
+        fail('the process ended')
+      })
+      this.#onOutput()
+    })
+  }
+
+  async stop() {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGTERM')
+    const timer = setTimeout(() => this.#child.kill('SIGKILL'), 5_000)
+    await this.#ended
+    clearTimeout(timer)
+  }
+}
