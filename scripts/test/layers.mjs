@@ -4,6 +4,7 @@ import path from 'node:path'
 import { checkBoundaries } from '../checks/boundaries.mjs'
 import { checkHouse } from '../checks/house.mjs'
 import { ensureKernel } from '../lib/machines/kernel.mjs'
+import { ensureSystemTree } from '../lib/machines/system-root.mjs'
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 import { capture } from '../lib/run.mjs'
@@ -30,16 +31,19 @@ export async function testEverything(only, { withLong }) {
     await ensurePackages()
     const system = await ensureTestPackages()
     const layer = layerRunner(tally, only, withLong)
+    // Mostly waits for the network and the disk. Where it fails, the tests that need it say why.
+    const debian = layer.wanted('machines') ? ensureSystemTree().catch(() => undefined) : undefined
     // Two tracks side by side, one for each language; what needs both comes after.
     await Promise.all([zigTrack(layer, zig), typescriptTrack(layer, scratch)])
     const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
     await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up'], env))
     await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets'], env))
     const machineEnv = async () => {
+      await debian
       const kernelMissing = await ensureKernel('virtual')
       return { ...env, ...record.env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
     }
-    await layer('machines', 120, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
+    await layer('machines', 180, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
     if (layer.wanted('browser') || layer.wanted('faults')) {
       await withProduct(scratch, async (productEnv) => {
         await layer('browser', 150, () => playwright(scratch, productEnv, 'dashboard'))

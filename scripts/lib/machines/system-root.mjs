@@ -66,27 +66,17 @@ const configuration = {
  * @returns {Promise<SystemRoot | { missing: string }>} `missing`: why it cannot be built here
  */
 export async function ensureSystemRoot(kind = 'virtual') {
-  const missing = whatIsMissing() ?? (await ensureKernel(kind))
-  if (missing) return { missing }
-  const kernel = findKernel(kind)
+  const unprepared = await ensureSystemTree(kind)
+  if ('missing' in unprepared) return unprepared
+  const { tree, release } = unprepared
   const diskSize = diskSizes[kind]
-  const { release } = kernel
-  const recipe = { suite, mirror, packages, unneeded, configuration, build: buildTree.toString() }
-  const treeKey = keyOf(JSON.stringify(recipe), release)
-  const tree = path.join(roots, `tree-${treeKey}`)
-  if (!existsSync(tree))
-    await step(`Building a small Debian with the kernel ${release}, once (about a minute)`, () =>
-      inPart(tree, (part) => buildTree(part, kernel)),
-    )
-  const system = path.join(
-    roots,
-    `system-${keyOf(treeKey, buildSystem.toString(), diskSize, readFileSync(targetProgram))}`,
-  )
+  const key = keyOf(path.basename(tree), buildSystem.toString(), diskSize, readFileSync(targetProgram))
+  const system = path.join(roots, `system-${key}`)
   if (!existsSync(system))
     await step('Preparing the Debian to start from an edge', () =>
       inPart(system, (part) => buildSystem(part, tree, { release, diskSize })),
     )
-  utimesSync(system, new Date(), new Date())
+  for (const used of [system, tree]) utimesSync(used, new Date(), new Date())
   removeOld()
   const inSystem = (name) => path.join(system, name)
   return {
@@ -96,6 +86,25 @@ export async function ensureSystemRoot(kind = 'virtual') {
     release,
     tree,
   }
+}
+
+/**
+ * The same Debian before it is prepared, for which nothing of ours has to be built.
+ * @param {'virtual' | 'full'} kind
+ * @returns {Promise<{ tree: string, release: string } | { missing: string }>}
+ */
+export async function ensureSystemTree(kind = 'virtual') {
+  const missing = whatIsMissing() ?? (await ensureKernel(kind))
+  if (missing) return { missing }
+  const kernel = findKernel(kind)
+  const { release } = kernel
+  const recipe = { suite, mirror, packages, unneeded, configuration, build: buildTree.toString() }
+  const tree = path.join(roots, `tree-${keyOf(JSON.stringify(recipe), release)}`)
+  if (!existsSync(tree))
+    await step(`Building a small Debian with the kernel ${release}, once (about a minute)`, () =>
+      inPart(tree, (part) => buildTree(part, kernel)),
+    )
+  return { tree, release }
 }
 
 function whatIsMissing() {
