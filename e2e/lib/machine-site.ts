@@ -17,7 +17,8 @@ const bootPrograms = ['undionly.kpxe', 'snponly.efi', 'ipxe.efi']
 const debianBootPrograms = '/usr/lib/ipxe'
 /** Where what a failed test saw is kept. */
 const keptDirectory = path.resolve(import.meta.dirname, '../test-results/machines')
-const serialConsole = 'console=ttyS0 quiet panic=-1'
+/** An emulated machine that has to wait for a core seems to have a broken timer, and its kernel would give up. */
+const serialConsole = 'console=ttyS0 quiet panic=-1 no_timer_check'
 
 /** What a machine is to boot; what is not given is the site's own. */
 export interface SiteVersion {
@@ -126,14 +127,28 @@ export class MachineSite {
 
   /** Switches a machine on; what it and the network did is kept if the test fails. */
   async powerOn(firmware: Firmware, port = 0, medium?: Medium): Promise<RunningProcess> {
-    const capture = this.#inScratch('network.pcap')
-    const recorder = this.segment.startCapture(capture)
-    this.#running.push(recorder)
-    this.#recorder = recorder
-    await recorder.waitFor(/listening on/)
+    await this.#recorder?.stop()
+    const machine = await this.startMachine(firmware, port, medium)
+    this.keepIfFailed(machine)
+    return machine
+  }
+
+  /** Switches a machine on, outside of a test too. The network is recorded from the first of them on. */
+  async startMachine(firmware: Firmware, port = 0, medium?: Medium): Promise<RunningProcess> {
+    if (!this.#recorder?.isRunning) {
+      this.#recorder = this.segment.startCapture(this.#inScratch('network.pcap'))
+      this.#running.push(this.#recorder)
+    }
+    await this.#recorder.waitFor(/listening on/)
     const directory = this.#scratch.path
     const machine = startMachine({ segment: this.segment, port, firmware, medium, directory })
     this.#running.push(machine)
+    return machine
+  }
+
+  /** Within a test: what this machine and the network did is kept if the test fails. */
+  keepIfFailed(machine: RunningProcess): void {
+    const capture = this.#inScratch('network.pcap')
     onTestFailed(({ task }) => {
       const kept = path.join(keptDirectory, task.name.replaceAll(/\W+/g, '-'))
       mkdirSync(kept, { recursive: true })
@@ -147,7 +162,6 @@ export class MachineSite {
         `serial console, logs and packets are kept in ${kept}\n${machine.output.slice(-2000)}\n`,
       )
     })
-    return machine
   }
 
   /** What passed the switch since the last machine was switched on; ends the recording. */

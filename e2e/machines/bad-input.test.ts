@@ -1,28 +1,61 @@
 import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { cutLogicalPartition, initramfsFor } from '../lib/bad-images.ts'
 import { versionIdOf } from '../lib/enrolled-edge.ts'
 import { markedInitramfs } from '../lib/loader-files.ts'
+import { macOf } from '../lib/machine.ts'
 import { findMachineKernel, machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
+import { finishedBoot, MachineSite, type SiteVersion } from '../lib/machine-site.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
+/** What the only machine whose disk is good does: it writes more than its write cache takes. */
+const script = `
+cat /blob >/copy
+while sleep 1; do :; done
+`
+const useBootToken = path.resolve(import.meta.dirname, '../lib/use-boot-token.ts')
+const mib = 1 << 20
+const fileSystemSize = 24 * mib
+
 const missing = machinesMissing()
+const release = findMachineKernel()?.release ?? ''
+const otherRelease = release.replace(/^\d/, '9')
 let site: MachineSite
 let edge: RunningProcess
 
 interface BadInput {
   name: string
-  /** The line on the machine's console, whole. */
+  /** The line on the machine's console, whole; `*` stands for anything. */
   line: string
-  outcome: { phase: string; cause: string; text: string }
+  /** Undefined where the machine cannot reach its edge: it has no driver of its network card. */
+  outcome?: { phase: string; cause: string; text: string }
+  version(): SiteVersion
 }
-
-const release = findMachineKernel()?.release ?? ''
 
 /** The machine of port i gets the i-th. */
 const inputs: BadInput[] = [
   {
+    name: 'a token that was used',
+    version: () => ({}),
+    line: 'bootfarm-target: the edge 10.78.0.1:6910 refused the token of boot *: it was used before, or has expired; start the device again',
+    outcome: { phase: 'breather', cause: 'token_refused', text: 'the token was used before, or has expired' },
+  },
+  {
+    name: 'an edge whose stream does not answer',
+    version: () => ({}),
+    line: 'bootfarm-target: the edge 10.78.0.1:6910 has not answered for 3 s; still asking',
+    outcome: {
+      phase: 'breather',
+      cause: 'stream_unreachable',
+      text: 'the stream at 10.78.0.1:6910 does not answer',
+    },
+  },
+  {
     name: 'an initramfs for another kernel',
+    version: () => ({
+      initrd: site.file('other-initrd', markedInitramfs('6.1.0-1-amd64', 'x86_64', Buffer.alloc(4096))),
+    }),
     line: `bootfarm: kernel ${release}, initramfs for 6.1.0-1-amd64`,
     outcome: {
       phase: 'loader',
@@ -31,16 +64,47 @@ const inputs: BadInput[] = [
     },
   },
   {
+    name: 'an initramfs for another kernel that does not say so',
+    version: () => ({
+      initrd: site.file('foreign-initrd', initramfsFor(otherRelease, release, site.initrd)),
+    }),
+    line: `bootfarm: this initramfs was made for kernel ${otherRelease}, but ${release} runs; build one with --kernel-release ${release}`,
+  },
+  {
+    name: 'a kernel without nbd',
+    version: () => ({ commandLine: 'module_blacklist=nbd' }),
+    line: 'bootfarm: this kernel has no nbd driver (CONFIG_BLK_DEV_NBD), so no disk can be streamed',
+    outcome: {
+      phase: 'breather',
+      cause: 'kernel_without_nbd',
+      text: 'this kernel has no nbd driver (CONFIG_BLK_DEV_NBD), so no disk c',
+    },
+  },
+  {
     name: 'a disk that is smaller than its file system',
-    line: `bootfarm: ext4 needs ${17 << 20} bytes, ${1 << 20} are there`,
+    version: () => ({ disk: site.file('cut', readFileSync(site.disk.image).subarray(0, mib)) }),
+    line: `bootfarm: ext4 needs ${fileSystemSize} bytes, ${mib} are there`,
     outcome: {
       phase: 'loader',
       cause: 'disk_truncated',
-      text: `ext4 needs ${17 << 20} bytes, ${1 << 20} are there`,
+      text: `ext4 needs ${fileSystemSize} bytes, ${mib} are there`,
+    },
+  },
+  {
+    name: 'a disk that is cut where the edge does not look',
+    version: () => ({
+      disk: site.file('cut-logical', cutLogicalPartition(readFileSync(site.disk.image), mib)),
+    }),
+    line: `bootfarm: ext4 on nbd0p5 needs ${fileSystemSize} bytes, ${mib} are there`,
+    outcome: {
+      phase: 'stage2',
+      cause: 'disk_truncated',
+      text: `ext4 on nbd0p5 needs ${fileSystemSize} bytes, ${mib} are there`,
     },
   },
   {
     name: 'a disk without a file system',
+    version: () => ({ disk: site.file('no-file-system', Buffer.alloc(mib, 'x')) }),
     line: 'bootfarm: no file system on /dev/nbd0 could be mounted',
     outcome: {
       phase: 'stage2',
@@ -48,32 +112,72 @@ const inputs: BadInput[] = [
       text: 'no file system on /dev/nbd0 could be mounted',
     },
   },
+  {
+    name: 'less RAM for its writes than it needs',
+    version: () => ({ commandLine: 'bootfarm.overlay=4m' }),
+    line: 'bootfarm-target: write cache in RAM is full (4 MiB): writes fail; give it more with bootfarm.overlay=, or write less',
+    outcome: { phase: 'stage2', cause: 'write_cache_full', text: 'write cache in RAM is full (4 MiB)' },
+  },
 ]
+const [usedToken, closedStream] = [0, 1]
+const started = inputs.map(() => Promise.withResolvers<RunningProcess>())
+/** On two cores, emulated. */
+const machinesAtOnce = 3
 
 describe.skipIf(missing)(`a machine that is given${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('badinput', '', 1 << 20, inputs.length)
-    const initrd = markedInitramfs('6.1.0-1-amd64', 'x86_64', Buffer.alloc(4096))
-    edge = await site.startEnrolledEdge([
-      { initrd: site.file('other-initrd', initrd) },
-      { disk: site.file('cut-disk', readFileSync(site.disk.image).subarray(0, 1 << 20)) },
-      { disk: site.file('no-file-system', Buffer.alloc(1 << 20, 'x')) },
-    ])
+    site = new MachineSite('badinput', script, 8 * mib, inputs.length)
+    edge = await site.startEnrolledEdge(inputs.map(({ version }) => version()))
+    site.segment.addSwitchAddress()
+    site.segment.closeStream(macOf(closedStream))
+    const ports = inputs.keys()
+    for (let lane = 0; lane < machinesAtOnce; lane++) void runEach(ports)
   })
 
   afterAll(async () => {
     await site.remove()
   })
 
-  test.for(inputs.map((input, port) => ({ ...input, port })))('$name says so in one line', async (input) => {
-    const machine = await site.powerOn('bios', input.port)
-    await machine.waitFor(new RegExp(`^${escaped(input.line)}\\r?$`, 'm'))
-    const boot = await finishedBoot(edge, ({ versionId }) => versionId === versionIdOf(input.port))
-    expect(boot.outcome).toEqual({ kind: 'failed', ...input.outcome })
-    await machine.stop()
-  })
+  test.for(inputs.map((input, port) => ({ ...input, port })))(
+    '$name says so in one line',
+    { timeout: 120_000 },
+    async (input) => {
+      const machine = await started[input.port]?.promise
+      if (!machine) throw new Error(`no machine at port ${input.port}`)
+      site.keepIfFailed(machine)
+      await machine.waitFor(lineOf(input))
+      const { outcome } = input
+      if (!outcome) return
+      const boot = await finishedBoot(edge, ({ versionId }) => versionId === versionIdOf(input.port))
+      expect(boot.outcome).toEqual({ kind: 'failed', ...outcome })
+    },
+  )
 })
 
+/** Starts one machine after the other, each when the one before has said its line. */
+async function runEach(ports: Iterator<number>): Promise<void> {
+  for (let next = ports.next(); !next.done; next = ports.next()) {
+    const input = inputs[next.value]
+    const place = started[next.value]
+    if (!input || !place) return
+    const machine = site.startMachine('bios', next.value)
+    machine.then(place.resolve, place.reject)
+    if (next.value === usedToken) await useTokenOf(await machine).catch(place.reject)
+    await Promise.race([(await machine).waitFor(lineOf(input)), (await machine).ended]).catch(() => undefined)
+  }
+}
+
+/** The first line of a kernel's console follows the clearing of the screen. */
+const lineOf = ({ line }: BadInput) => new RegExp(`(?:^|\\[2J)${escaped(line)}\\r?$`, 'm')
+
+/** Somebody else on the network reads the machine's boot script, and is faster. */
+async function useTokenOf(machine: RunningProcess): Promise<void> {
+  const [scriptUrl] = await machine.waitFor(/http:\/\/[\d.:]+\/b\/[0-9a-f]{16}\/boot\.ipxe(?=\.\.\. ok)/)
+  const stranger = site.segment.startOnSwitch(process.execPath, [useBootToken, scriptUrl])
+  expect(await stranger.ended, stranger.output).toBe(0)
+  expect(stranger.output).toBe('used\n')
+}
+
 function escaped(text: string): string {
-  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+  return text.replaceAll(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')
 }

@@ -90,6 +90,15 @@ export class NetworkSegment {
     }
   }
 
+  /** Closes the edge's stream port for one machine, as a firewall between them would. */
+  closeStream(mac) {
+    const table = 'netdev bootfarm_closed'
+    const nft = (rule) => run('ip', 'netns', 'exec', this.#edge, 'nft', rule)
+    nft(`add table ${table}`)
+    nft(`add chain ${table} closed { type filter hook ingress device "edge0" priority 0; policy accept; }`)
+    nft(`add rule ${table} closed ether saddr ${mac} udp dport 6910 drop`)
+  }
+
   remove() {
     for (const namespace of this.#namespaces()) run('ip', 'netns', 'del', namespace)
   }

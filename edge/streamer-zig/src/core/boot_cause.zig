@@ -16,6 +16,8 @@ pub const words = [_]Word{
     .{ .code = "wrong_kernel", .cause = .kernel_mismatch },
     .{ .code = "no_nbd", .cause = .kernel_without_nbd },
     .{ .code = "no_stream", .cause = .stream_unreachable },
+    .{ .code = "no_token", .cause = .token_refused },
+    .{ .code = "no_version", .cause = .version_missing },
     .{ .code = "disk_short", .cause = .disk_truncated },
     .{ .code = "no_root", .cause = .root_not_found },
     .{ .code = "no_init", .cause = .root_not_found },

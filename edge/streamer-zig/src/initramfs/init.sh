@@ -173,7 +173,32 @@ for file_system in none ext4 squashfs erofs xfs f2fs btrfs; do
     mount_root "$candidate" && mounted=$candidate && break 2
   done
 done
+
+# The kernel says it in its log when it is asked to mount a file system that is larger than its disk: ext4 in blocks of both, Btrfs
+# in bytes of both, XFS that the last sector is not there.
+fail_if_cut() {
+  said=$(dmesg | grep -E 'EXT4-fs .*bad geometry: block count|BTRFS .*total_bytes should be at most|XFS .*last sector read failed' | tail -n 1)
+  [ -n "$said" ] || return
+  device=nbd0${said##*nbd0}
+  device=${device%%[):]*}
+  size=$(($(cat "/sys/class/block/$device/size") * 512))
+  needs='more bytes'
+  case $said in
+    *'bad geometry'*)
+      file_system=ext4
+      blocks=${said##*block count }
+      blocks_there=${said##*size of device (}
+      # Blocks are multiples of 1 KiB; the last one may be a part of one.
+      needs="$((size / ${blocks_there%% *} / 1024 * 1024 * ${blocks%% *})) bytes"
+      ;;
+    *BTRFS*) file_system=btrfs needs="${said##*but found } bytes" ;;
+    *) file_system=xfs ;;
+  esac
+  fail disk_short "$file_system on $device needs $needs, $size are there"
+}
+
 if [ -z "$mounted" ]; then
+  fail_if_cut
   dmesg | grep -E 'nbd0|EXT4-fs|XFS|BTRFS|SQUASHFS' | tail -n 3 >/dev/console
   [ -n "$seen_without_init" ] && fail no_init "a file system was mounted from$seen_without_init, but it has no /sbin/init"
   fail no_root "no file system on $(echo $candidates) could be mounted"

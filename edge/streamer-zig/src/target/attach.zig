@@ -95,7 +95,7 @@ fn openSession(
         while (client.nextEvent()) |event| switch (event) {
             .established => return true,
             .refused => |code| {
-                explainRefusal(code, options);
+                explainRefusal(code, options, words);
                 return false;
             },
             // Nothing was read or reported yet.
@@ -139,9 +139,14 @@ fn fail(words: []const u8, code: []const u8, comptime format: []const u8, argume
     var buffer: [http_report.body_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     writer.print("{s} " ++ format, .{code} ++ arguments) catch {}; // What does not fit is cut.
-    const address = http_report.Address.find(words) orelse return 1;
-    if (!http_report.post(address, .failed, writer.buffered())) say("the edge could not be told", .{});
+    tell(words, writer.buffered());
     return 1;
+}
+
+/// `body` is a code, a space and a sentence.
+fn tell(words: []const u8, body: []const u8) void {
+    const address = http_report.Address.find(words) orelse return;
+    if (!http_report.post(address, .failed, body)) say("the edge could not be told", .{});
 }
 
 /// What the process of the kernel's disk hands to each process of the stream that it starts.
@@ -199,12 +204,25 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
     linux.exit_group(0);
 }
 
-fn explainRefusal(code: stream.RefuseCode, options: TargetOptions) void {
+fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []const u8) void {
     switch (code) {
-        .token_refused => say("the edge {f} refused the token of boot {f}: it was used before, or has expired; " ++
-            "start the device again", .{ options.edge, options.boot_id }),
-        .version_missing => say("the edge {f} does not have the disk of boot {f}", .{ options.edge, options.boot_id }),
-        .protocol_version => say("the edge {f} speaks another version of the stream; build the initramfs anew", .{options.edge}),
+        .token_refused => {
+            const why = "it was used before, or has expired";
+            say("the edge {f} refused the token of boot {f}: " ++ why ++ "; start the device again", .{
+                options.edge, options.boot_id,
+            });
+            tell(words, "no_token the token was used before, or has expired");
+        },
+        .version_missing => {
+            say("the edge {f} does not have the disk of boot {f}", .{ options.edge, options.boot_id });
+            tell(words, "no_version the edge does not have the disk of this boot");
+        },
+        .protocol_version => {
+            say("the edge {f} speaks another version of the stream; build the initramfs anew", .{
+                options.edge,
+            });
+            tell(words, "old_target the edge speaks another version of the stream");
+        },
         .busy => unreachable, // The client goes on asking.
     }
 }
