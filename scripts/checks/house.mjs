@@ -1,6 +1,7 @@
 // Sizes, leftovers and documents that tell the truth.
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
+import { checkConsoleLines } from './console-lines.mjs'
 import { trackedFiles } from './tracked-files.mjs'
 
 /** Lines a file may have; the first pattern that fits counts. */
@@ -31,6 +32,7 @@ export function checkHouse() {
   }
   for (const file of trackedFiles(/^(README\.md|docs\/.*\.md|packages\/.*\.md)$/))
     problems.push(...deadPaths(file))
+  problems.push(...checkConsoleLines())
   return problems
 }
 

@@ -207,10 +207,8 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
 fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []const u8) void {
     switch (code) {
         .token_refused => {
-            const why = "it was used before, or has expired";
-            say("the edge {f} refused the token of boot {f}: " ++ why ++ "; start the device again", .{
-                options.edge, options.boot_id,
-            });
+            say("the edge {f} refused the token of boot {f}: it was used before, or has expired; " ++
+                "start the device again", .{ options.edge, options.boot_id });
             tell(words, "no_token the token was used before, or has expired");
         },
         .version_missing => {

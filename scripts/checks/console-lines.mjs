@@ -1,0 +1,35 @@
+// The lines that docs/real-machines.md says a machine's console shows are those that the programs print.
+import { readFileSync } from 'node:fs'
+import { trackedFiles } from './tracked-files.mjs'
+
+const document = 'docs/real-machines.md'
+const heading = '## When it does not boot'
+/** Where such lines come from. */
+const sources =
+  /^edge\/streamer-zig\/src\/(initramfs\/init\.sh|(target|core|wire|store|host)\/(?!.*_test\.zig)[^/]+\.zig)$/
+
+export function checkConsoleLines() {
+  const texts = trackedFiles(sources).map((file) => joined(readFileSync(file, 'utf8')))
+  const missing = documentedLines().filter((line) => !texts.some((text) => hasParts(text, line)))
+  return missing.map((line) => `${document}: no program prints "${line}"; take its line from the source`)
+}
+
+/** The lines in back-ticks in the first column of the table. */
+function documentedLines() {
+  const text = readFileSync(document, 'utf8')
+  const [, table = ''] = text.slice(text.indexOf(heading)).match(/^## .*\n([\s\S]*?)(?=\n## |$)/) ?? []
+  const cells = [...table.matchAll(/^\| (`[^|]*`) *\|/gm)].map((match) => match[1])
+  const lines = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]))
+  return lines.length > 0 ? lines : [`a table below ${heading}`]
+}
+
+/** Strings that a program writes in two parts, as one. */
+const joined = (text) => text.replaceAll(/"\s*\+\+\s*"/g, '')
+
+/** All that stands between the dots is in the text. */
+const hasParts = (text, line) =>
+  line
+    .split('...')
+    .map((part) => part.trim())
+    .filter((part) => part.length > 1)
+    .every((part) => text.includes(part))
