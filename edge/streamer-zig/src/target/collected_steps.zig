@@ -23,7 +23,7 @@ const finish_looks_max = 600;
 const look_interval: linux.timespec = .{ .sec = 1, .nsec = 0 };
 
 /// Room for what `systemctl show` prints of 2000 units; what is beyond is not looked at.
-var output_buffer: [256 << 10]u8 = undefined;
+const output_size_max = 256 << 10;
 
 /// What is known when the system reports that it is up: `system` until now, for any kind of init.
 pub fn collectUntilReady(list: *StepList) void {
@@ -36,21 +36,24 @@ pub fn collectUntilReady(list: *StepList) void {
 /// Waits until systemd is done with its start. False where there is no systemd, or it is not done
 /// in any sensible time.
 pub fn collectWithSystemd(list: *StepList) bool {
-    const times = waitForFinish() orelse return false;
+    // Not a part of the program: the process that serves the disk would have it locked in memory.
+    const output = std.heap.page_allocator.alloc(u8, output_size_max) catch return false;
+    defer std.heap.page_allocator.free(output);
+    const times = waitForFinish(output) orelse return false;
     const hand_over_us = collectBeforeSystem(list);
     systemd_times.addManagerSteps(list, times, hand_over_us);
     const arguments = [_:null]?[*:0]const u8{ "systemctl", "show", "--all", "*.service", "*.mount", "-p", systemd_times.unit_properties };
-    const text = outputOf(&systemctl_paths, &arguments, &output_buffer, systemctl_limit_us) orelse "";
+    const text = outputOf(&systemctl_paths, &arguments, output, systemctl_limit_us) orelse "";
     const slowest: systemd_times.SlowestUnits = .parse(text, times.finish_us);
     slowest.addSteps(list);
     list.sort();
     return true;
 }
 
-fn waitForFinish() ?systemd_times.ManagerTimes {
+fn waitForFinish(output: []u8) ?systemd_times.ManagerTimes {
     const arguments = [_:null]?[*:0]const u8{ "systemctl", "show", "-p", systemd_times.manager_properties };
     for (0..finish_looks_max) |_| {
-        const text = outputOf(&systemctl_paths, &arguments, &output_buffer, systemctl_limit_us) orelse return null;
+        const text = outputOf(&systemctl_paths, &arguments, output, systemctl_limit_us) orelse return null;
         const times: systemd_times.ManagerTimes = .parse(text);
         if (times.userspace_us == 0) return null;
         if (times.finish_us != 0) return times;
