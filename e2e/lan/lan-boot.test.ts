@@ -16,6 +16,7 @@ interface Boot {
   outcome: string | null
   simulated: boolean
   siteName: string
+  deviceName: string | null
   phases: { name: string }[]
 }
 
@@ -81,7 +82,12 @@ describe.skipIf(missing)(
           const boots = await bootsOfMachine()
           return boots.length > before.length && boots[0]?.outcome ? boots[0] : undefined
         })
-        expect(boot).toMatchObject({ outcome: 'ready', simulated: false, siteName: 'LAN' })
+        expect(boot).toMatchObject({
+          outcome: 'ready',
+          simulated: false,
+          siteName: 'LAN',
+          deviceName: macOf(0).replaceAll(':', '-'),
+        })
         await machine.stop()
       },
     )

@@ -92,7 +92,8 @@ export class LanSite {
         .join(', ')
     return `
   The edge of the site ${siteName} serves real machines at ${this.#ip}. EVERY machine that boots over the network
-  there gets ${this.#vdiskName}, registered or not (the site's unknown devices: boot). What it writes stays in its RAM.
+  there gets ${this.#vdiskName}, known or not (the site's unknown devices: boot), and is listed under Devices.
+  What it writes stays in its RAM.
     Firmware      network boot (PXE IPv4) on and first in the boot order, Secure Boot off
     DHCP server   stays as it is; take boot options (66, 67, 43, next-server) out of it if it has any
     Firewall      UDP ${ports('udp')} and TCP ${ports('tcp')} open to the machines

@@ -172,6 +172,24 @@ describe('a boot', () => {
     expect(await getBoot(id)).toMatchObject({ deviceId: null, deviceName: null, vdisk: null })
   })
 
+  test('of an unknown device registers it where the site lets those boot', async () => {
+    const { organizationId, siteId, collectionId } = tenant
+    const where = { organizationId_id: { organizationId, id: siteId } }
+    await api.db.site.update({ where, data: { unknownDevices: 'boot' } })
+    const id = randomUUID()
+    const adopted = '52:54:00:00:00:77'
+    const boot = bootWith({ id, mac: adopted })
+    const generated = bootWith({ id: randomUUID(), mac: '52:54:00:00:00:78', generated: true })
+    const again = bootWith({ id: randomUUID(), mac: adopted })
+    expect(await edge.reports(1, bootReports(1, [boot, generated, again]))).toEqual(acked(3))
+    await api.db.site.update({ where, data: { unknownDevices: 'ignore' } })
+    const devices = await api.db.device.findMany({ where: { organizationId, mac: { startsWith: '52:54' } } })
+    expect(devices).toMatchObject([{ mac: adopted, siteId, collectionId, name: '52-54-00-00-00-77' }])
+    expect(await getBoot(id)).toMatchObject({ deviceId: devices[0]?.id, deviceName: '52-54-00-00-00-77' })
+    const state = JSON.parse(String((await edge.state('0.0', 0)).body?.payload))
+    expect(state.devices).toContainEqual(expect.objectContaining({ mac: adopted }))
+  })
+
   test('that failed says why and what to do', async () => {
     const id = randomUUID()
     const outcome = {

@@ -3,6 +3,7 @@ import type { ReceivedReport, ReportBatch } from '@bootfarm/proto/uplink'
 import { AppError } from '../../errors/app-error.ts'
 import { notify } from '../notifications.ts'
 import type { SystemContext } from '../service-context.ts'
+import { adoptDevices } from './adopt-devices.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { takePowerOrders } from './take-power-orders.ts'
 import { writeBoots } from './write-boots.ts'
@@ -31,6 +32,7 @@ export async function applyReports(
     if (!last) return acked
     const boots = fresh.flatMap((report) => (report.type === 'boot' ? [report.boot] : []))
     if (boots.length > 0) {
+      await adoptDevices(transaction, edge, { boots, now })
       await writeBoots(transaction, edge, { boots, now })
       await takePowerOrders(transaction, edge, { boots, now })
       await notify(transaction, { boots: { organizationId: edge.organizationId } })

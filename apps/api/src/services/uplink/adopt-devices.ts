@@ -1,0 +1,43 @@
+import type { DbTransaction } from '@bootfarm/db'
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { notify } from '../notifications.ts'
+import type { AuthenticatedEdge } from './authenticate-edge.ts'
+
+/** Anybody at a site's network can make up addresses. */
+const devicesPerSiteMax = 1000
+
+/**
+ * Registers devices that booted at a site where unknown ones may boot, under their address as name and in the site's oldest
+ * collection with a vDisk, so that they have a page and can be switched. Beyond the limit their boots stay without a device.
+ */
+export async function adoptDevices(
+  transaction: DbTransaction,
+  { organizationId, siteId }: AuthenticatedEdge,
+  { boots, now }: { boots: BootReport[]; now: Date },
+): Promise<void> {
+  const site = await transaction.site.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: siteId } },
+    select: { unknownDevices: true },
+  })
+  if (site.unknownDevices !== 'boot') return
+  const macs = [...new Set(boots.filter(({ generated }) => !generated).map(({ mac }) => mac))]
+  const known = await transaction.device.findMany({
+    where: { organizationId, siteId, mac: { in: macs } },
+    select: { mac: true },
+  })
+  const knownMacs = new Set(known.map(({ mac }) => mac))
+  const count = await transaction.device.count({ where: { organizationId, siteId } })
+  const unknown = macs.filter((mac) => !knownMacs.has(mac)).slice(0, Math.max(0, devicesPerSiteMax - count))
+  const collection = await transaction.collection.findFirst({
+    where: { organizationId, siteId, vdiskId: { not: null } },
+    orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+    select: { id: true },
+  })
+  if (unknown.length === 0 || !collection) return
+  const place = { organizationId, siteId, collectionId: collection.id, createdAt: now }
+  await transaction.device.createMany({
+    data: unknown.map((mac) => ({ ...place, mac, name: mac.replaceAll(':', '-') })),
+    skipDuplicates: true,
+  })
+  await notify(transaction, { state: { siteId } })
+}
