@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import dgram from 'node:dgram'
 import http from 'node:http'
+import net from 'node:net'
+import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type EdgePorts,
@@ -14,13 +16,15 @@ import { scratchDirectory } from '../lib/programs.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
 const packetCount = 2_000
+const connectionsAtOnce = 32
+const reporterMac = '02:bf:00:00:0a:01'
 const scratch = scratchDirectory()
 let ports: EdgePorts
 let edge: RunningProcess
 
 beforeAll(async () => {
   ports = await edgePorts()
-  edge = await startLoopbackEdge(ports, serveArguments(makeBootFiles(scratch.path, 4096)))
+  edge = await startLoopbackEdge(ports, [...serveArguments(makeBootFiles(scratch.path, 4096)), '--json'])
 })
 
 afterAll(async () => {
@@ -86,6 +90,28 @@ function streamHello(): Buffer {
   return packet
 }
 
+/** 16 bytes of header, then a REPORT without steps (packages/proto/STREAM.md). */
+function streamReport(): Buffer {
+  const packet = Buffer.alloc(60)
+  packet[0] = 0x1b
+  randomBytes(12).copy(packet, 4)
+  return packet
+}
+
+/** What comes back for these bytes on a connection of their own, until it is closed. */
+function answerTo(bytes: Buffer): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = net.connect(ports.http, edgeAddress, () => socket.end(bytes))
+    let answer = ''
+    socket.on('data', (data) => {
+      answer += data.toString('latin1')
+    })
+    // A connection that is cut off while it still sends ends in an error.
+    socket.on('error', () => undefined)
+    socket.on('close', () => resolve(answer))
+  })
+}
+
 async function stillServes(): Promise<void> {
   const answer = await fetch(`http://${edgeAddress}:${ports.http}/healthz`)
   expect(answer.status).toBe(200)
@@ -111,8 +137,30 @@ describe('hostile packets', () => {
   })
 
   test('the stream port sends at most as many bytes as it got', async () => {
-    const { bytesIn, bytesOut } = await bytesInAndOut(ports.stream, hostile(streamHello()))
-    expect(bytesOut).toBeLessThanOrEqual(bytesIn)
+    for (const packet of [streamHello(), streamReport()]) {
+      const { bytesIn, bytesOut } = await bytesInAndOut(ports.stream, hostile(packet))
+      expect(bytesOut).toBeLessThanOrEqual(bytesIn)
+      await stillServes()
+    }
+  })
+
+  test('broken reports by HTTP are answered or cut off, and none is taken for another', async () => {
+    const script = await (
+      await fetch(`http://${edgeAddress}:${ports.http}/m/${reporterMac}/boot.ipxe`)
+    ).text()
+    const path = new URL(script.match(/ bootfarm\.report=(\S+)/)?.[1] ?? '').pathname
+    const body = 'no_root \x1b[2J"\\\0$x'
+    const valid = `POST ${path}/failed HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+    const other = valid.replace(path, '/b/0123456789abcdef')
+    const broken = hostile(Buffer.from(other))
+    for (let first = 0; first < broken.length; first += connectionsAtOnce) {
+      const answers = await Promise.all(broken.slice(first, first + connectionsAtOnce).map(answerTo))
+      for (const answer of answers) expect(answer).toMatch(/^(HTTP\/1\.1 [1-5]\d\d |$)/)
+    }
+    expect(edge.jsonLines(), 'no boot has ended by them').toEqual([])
+    expect(await answerTo(Buffer.from(valid))).toMatch(/^HTTP\/1\.1 204 /)
+    const { outcome } = bootReport.parse(JSON.parse((await edge.waitFor(/^\{.*"outcome".*$/m))[0]))
+    expect(outcome).toMatchObject({ cause: 'root_not_found', text: '?[2J"\\?$x' })
     await stillServes()
   })
 
