@@ -23,15 +23,28 @@ export class ApiClient {
     return new ApiClient(url, cookie)
   }
 
+  async mutate<T>(procedure: string, input: unknown): Promise<T> {
+    const answer = await fetch(`${this.#url}/api/trpc/${procedure}`, {
+      method: 'POST',
+      headers: { cookie: this.#cookie, 'content-type': 'application/json', origin: this.#url },
+      body: JSON.stringify(input),
+    })
+    return resultOf(procedure, answer)
+  }
+
   async query<T>(procedure: string, input?: unknown): Promise<T> {
     const query = input === undefined ? '' : `?input=${encodeURIComponent(JSON.stringify(input))}`
     const answer = await fetch(`${this.#url}/api/trpc/${procedure}${query}`, {
       headers: { cookie: this.#cookie },
     })
-    if (!answer.ok) throw new Error(`${procedure} answered ${answer.status}: ${await answer.text()}`)
-    const body = (await answer.json()) as { result: { data: T } }
-    return body.result.data
+    return resultOf(procedure, answer)
   }
+}
+
+async function resultOf<T>(procedure: string, answer: Response): Promise<T> {
+  if (!answer.ok) throw new Error(`${procedure} answered ${answer.status}: ${await answer.text()}`)
+  const body = (await answer.json()) as { result: { data: T } }
+  return body.result.data
 }
 
 export function required(name: string): string {

@@ -199,10 +199,10 @@ test "ranges, HEAD and refusals are as RFC 9110 says" {
             .body = "Only GET, HEAD and POST are served here.\n",
         },
         .{
-            .request = "POST /word HTTP/1.1\r\n\r\n",
+            .request = "POST /word HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
             .status = "411",
             .has = "connection: close\r\n",
-            .body = "A POST needs a Content-Length.\n",
+            .body = "A body needs a Content-Length; it is not taken in chunks.\n",
         },
         .{
             .request = "POST /word HTTP/1.1\r\nContent-Length: 257\r\n\r\n",
