@@ -89,6 +89,9 @@ fn findRecord(table: []const u8, first: usize, record_type: u16, comptime size: 
 }
 
 const testing = std.testing;
+const base = @import("base");
+const damage = @import("damaged.zig").damage;
+const Step = @import("step_list.zig").Step;
 
 fn performanceTable(times: BootTimes) [performance_header_size + 8 + performance_record_size]u8 {
     var table: [performance_header_size + 8 + performance_record_size]u8 = @splat(0);
@@ -113,12 +116,12 @@ const times_of_tests: BootTimes = .{
 test "the firmware's times end where the kernel's begin" {
     var list: StepList = .{};
     addSteps(&list, parsePerformanceTable(&performanceTable(times_of_tests)).?);
-    const expected = [_]@import("step_list.zig").Step{
+    const expected = [_]Step{
         .init(.firmware, "firmware", -9_250_000, 4_000_000),
         .init(.firmware, "boot loader", -5_250_000, 5_000_000),
         .init(.firmware, "exit boot services", -250_000, 250_000),
     };
-    try testing.expectEqualSlices(@import("step_list.zig").Step, &expected, list.slice());
+    try testing.expectEqualSlices(Step, &expected, list.slice());
 }
 
 test "times that make no sense together add nothing" {
@@ -160,4 +163,22 @@ test "FPDT says where the times are" {
     for (0..fpdt.len) |size| try testing.expectEqual(null, performanceTableAddress(fpdt[0..size]));
     std.mem.writeInt(u64, fpdt[60..68], 0, .little);
     try testing.expectEqual(null, performanceTableAddress(&fpdt));
+}
+
+test "no table makes the machine stop, whatever its bytes are" {
+    var prng: base.Prng = .init(1);
+    const whole = performanceTable(times_of_tests);
+    for (0..20_000) |_| {
+        var table = whole;
+        damage(&prng, &table, &.{ 0, 1, 2, 3, 4, 255 });
+        const size = prng.below(table.len + 1);
+        var list: StepList = .{};
+        if (parsePerformanceTable(table[0..size])) |times| addSteps(&list, times);
+        for (list.slice()) |*step| {
+            try testing.expect(step.start_us < 0);
+            try testing.expect(step.duration_us <= end_ns_max / std.time.ns_per_us);
+        }
+        table[0..4].* = "FPDT".*;
+        _ = performanceTableAddress(table[0..size]);
+    }
 }

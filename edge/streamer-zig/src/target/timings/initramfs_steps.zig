@@ -43,6 +43,8 @@ fn parseSeconds(text: []const u8) ?u64 {
 }
 
 const testing = std.testing;
+const base = @import("base");
+const damage = @import("damaged.zig").damage;
 
 test "instants become steps that follow each other from the kernel's start" {
     var list: StepList = .{};
@@ -70,4 +72,21 @@ test "a file that never ends adds a bounded number of steps" {
     for (0..1000) |index| text[index * 8 ..][0..8].* = "s 01.00\n".*;
     _ = addSteps(&list, &text);
     try testing.expectEqual(stages_max, list.count);
+}
+
+test "a file with any bytes adds steps that follow each other" {
+    var prng: base.Prng = .init(4);
+    const whole = "kernel 0.82\ndrivers 1.30\nnetwork 2.31\ndisk 2.40\nroot 2.71\n";
+    for (0..20_000) |_| {
+        var text = whole.*;
+        damage(&prng, &text, " .\n9-");
+        var list: StepList = .{};
+        const end_us = addSteps(&list, &text);
+        var at_us: u64 = 0;
+        for (list.slice()) |*step| {
+            try testing.expectEqual(at_us, @as(u64, @intCast(step.start_us)));
+            at_us += step.duration_us;
+        }
+        try testing.expectEqual(end_us, at_us);
+    }
 }

@@ -92,6 +92,8 @@ pub const StepList = struct {
 };
 
 const testing = std.testing;
+const base = @import("base");
+const damage = @import("damaged.zig").damage;
 
 test "steps come out of their text as they went in" {
     var list: StepList = .{};
@@ -144,4 +146,23 @@ test "text that no target wrote is refused" {
 test "bytes that are not printable never leave the machine" {
     const step: Step = .init(.unit, "a\x1b[2Jb\xff", 0, 0);
     try testing.expectEqualStrings("a?[2Jb?", step.name());
+}
+
+test "text with any bytes is refused or is steps that can be written again" {
+    var prng: base.Prng = .init(2);
+    var list: StepList = .{};
+    list.add(.init(.firmware, "firmware", -9_250_000, 4_000_000));
+    list.add(.init(.system, "load units", 5_080_762, 54_568));
+    var buffer: [StepList.text_size_max]u8 = undefined;
+    const whole = list.write(&buffer);
+    for (0..20_000) |_| {
+        var text: [128]u8 = undefined;
+        @memcpy(text[0..whole.len], whole);
+        damage(&prng, text[0..whole.len], " \n-0f");
+        const parsed = StepList.parse(text[0..whole.len]) catch continue;
+        var again: [StepList.text_size_max]u8 = undefined;
+        var same: StepList = try .parse(parsed.write(&again));
+        try testing.expectEqual(parsed.count, same.count);
+        same.sort();
+    }
 }

@@ -135,6 +135,8 @@ fn parseInstant(text: []const u8) u64 {
 }
 
 const testing = std.testing;
+const base = @import("base");
+const damage = @import("damaged.zig").damage;
 /// systemd 252 of Debian 12, at the end of a start.
 const shown_manager =
     \\InitRDTimestampMonotonic=0
@@ -197,4 +199,19 @@ test "units that began after the start, or are our own, are left out" {
     const slowest: SlowestUnits = .parse(text, 10);
     try testing.expectEqual(1, slowest.count);
     try testing.expectEqual(Step.init(.unit, "once", 3, 4), slowest.units[0]);
+}
+
+test "no output makes the parser stop, whatever its bytes are" {
+    var prng: base.Prng = .init(3);
+    var text: [shown_units.len]u8 = undefined;
+    for (0..500) |_| {
+        @memcpy(&text, shown_units);
+        for (0..20) |_| damage(&prng, &text, "=\n.0I");
+        const slowest: SlowestUnits = .parse(&text, 16_442_342);
+        var list: StepList = .{};
+        slowest.addSteps(&list);
+        addManagerSteps(&list, .parse(&text), prng.below(1 << 40));
+        list.sort();
+        for (list.slice()) |*step| try testing.expect(step.duration_us <= instant_us_max);
+    }
 }
