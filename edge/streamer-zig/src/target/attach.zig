@@ -36,7 +36,10 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     // The system moves /proc away from the root that this process keeps.
     const proc: system_end.ProcFolder = .open();
     var allocator: std.heap.FixedBufferAllocator = .init(&reads_memory);
-    var client = core.StreamClient.init(allocator.allocator(), .{ .reads_max = core.nbd_queue.slots_max }) catch
+    var client = core.StreamClient.init(
+        allocator.allocator(),
+        .{ .reads_max = core.nbd_queue.slots_max },
+    ) catch
         @panic("reads_memory is too small for the client's reads");
     var edge: EdgeSocket = .init(options.edge);
     if (!openSession(&client, &edge, options, words)) return 1;
@@ -81,7 +84,10 @@ fn openSession(
 ) bool {
     var seed: [32]u8 = undefined;
     sys.random(&seed);
-    client.start(sys.monotonicUs(), .{ .boot_id = options.boot_id, .token = options.token, .nonce_seed = seed });
+    client.start(
+        sys.monotonicUs(),
+        .{ .boot_id = options.boot_id, .token = options.token, .nonce_seed = seed },
+    );
     edge.open();
     var silence: Silence = .{};
     var tell_at_us = sys.monotonicUs() + no_stream_us;
@@ -110,7 +116,10 @@ fn openSession(
             tellNoStream(words, options);
         }
         if (edge.fd < 0) edge.open();
-        waitForPacket(edge, (client.deadline() orelse now_us + socket_retry_us) -| sys.monotonicUs());
+        waitForPacket(
+            edge,
+            (client.deadline() orelse now_us + socket_retry_us) -| sys.monotonicUs(),
+        );
     }
 }
 
@@ -125,7 +134,11 @@ fn tellNoStream(words: []const u8, options: TargetOptions) void {
     const pid = sys.check(linux.fork()) catch return;
     if (pid != 0) return;
     var buffer: [http_report.body_size_max]u8 = undefined;
-    const body = std.mem.print(&buffer, "no_stream the stream at {f} does not answer", .{options.edge}) catch
+    const body = std.mem.print(
+        &buffer,
+        "no_stream the stream at {f} does not answer",
+        .{options.edge},
+    ) catch
         unreachable; // An endpoint is short.
     const address = http_report.Address.find(words) orelse linux.exit_group(1);
     if (http_report.post(address, .failed, body))
@@ -188,7 +201,10 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         handover.edge.open();
     }
     const server = control.Server.init();
-    if (server == null) say("no control socket: `bootfarm-target ready` will not reach this process", .{});
+    if (server == null) say(
+        "no control socket: `bootfarm-target ready` will not reach this process",
+        .{},
+    );
     var disk: ServedDisk = .{
         .client = handover.client,
         .edge = handover.edge,
@@ -212,7 +228,10 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
             tell(words, "no_token the token was used before, or has expired");
         },
         .version_missing => {
-            say("the edge {f} does not have the disk of boot {f}", .{ options.edge, options.boot_id });
+            say(
+                "the edge {f} does not have the disk of boot {f}",
+                .{ options.edge, options.boot_id },
+            );
             tell(words, "no_version the edge does not have the disk of this boot");
         },
         .protocol_version => {

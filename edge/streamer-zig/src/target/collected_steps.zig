@@ -29,7 +29,9 @@ const output_size_max = 256 << 10;
 pub fn collectUntilReady(list: *StepList) void {
     const hand_over_us = collectBeforeSystem(list);
     const now_us = sys_time.uptimeUs();
-    if (hand_over_us != 0) list.add(.init(.system, "until ready", @intCast(hand_over_us), now_us -| hand_over_us));
+    if (hand_over_us != 0) list.add(
+        .init(.system, "until ready", @intCast(hand_over_us), now_us -| hand_over_us),
+    );
     list.sort();
 }
 
@@ -42,7 +44,15 @@ pub fn collectWithSystemd(list: *StepList) bool {
     const times = waitForFinish(output) orelse return false;
     const hand_over_us = collectBeforeSystem(list);
     systemd_times.addManagerSteps(list, times, hand_over_us);
-    const arguments = [_:null]?[*:0]const u8{ "systemctl", "show", "--all", "*.service", "*.mount", "-p", systemd_times.unit_properties };
+    const arguments = [_:null]?[*:0]const u8{
+        "systemctl",
+        "show",
+        "--all",
+        "*.service",
+        "*.mount",
+        "-p",
+        systemd_times.unit_properties,
+    };
     const text = outputOf(&systemctl_paths, &arguments, output, systemctl_limit_us) orelse "";
     const slowest: systemd_times.SlowestUnits = .parse(text, times.finish_us);
     slowest.addSteps(list);
@@ -51,9 +61,19 @@ pub fn collectWithSystemd(list: *StepList) bool {
 }
 
 fn waitForFinish(output: []u8) ?systemd_times.ManagerTimes {
-    const arguments = [_:null]?[*:0]const u8{ "systemctl", "show", "-p", systemd_times.manager_properties };
+    const arguments = [_:null]?[*:0]const u8{
+        "systemctl",
+        "show",
+        "-p",
+        systemd_times.manager_properties,
+    };
     for (0..finish_looks_max) |_| {
-        const text = outputOf(&systemctl_paths, &arguments, output, systemctl_limit_us) orelse return null;
+        const text = outputOf(
+            &systemctl_paths,
+            &arguments,
+            output,
+            systemctl_limit_us,
+        ) orelse return null;
         const times: systemd_times.ManagerTimes = .parse(text);
         if (times.userspace_us == 0) return null;
         if (times.finish_us != 0) return times;
@@ -81,9 +101,13 @@ fn firmwareTimes() ?firmware_table.BootTimes {
     };
     if (shown.exit_end_ns != 0) return shown;
     var fpdt: [512]u8 = undefined;
-    const address = firmware_table.performanceTableAddress(readFile(fpdt_table, &fpdt)) orelse return null;
+    const address = firmware_table.performanceTableAddress(
+        readFile(fpdt_table, &fpdt),
+    ) orelse return null;
     if (address > std.math.maxInt(i64)) return null;
-    const fd: i32 = @intCast(sys.check(linux.open("/dev/mem", .{ .CLOEXEC = true }, 0)) catch return null);
+    const fd: i32 = @intCast(
+        sys.check(linux.open("/dev/mem", .{ .CLOEXEC = true }, 0)) catch return null,
+    );
     defer sys.close(fd);
     var table: [firmware_table.performance_table_size_max]u8 = undefined;
     const size = sys.readAt(fd, &table, address) catch return null;

@@ -30,7 +30,9 @@ pub const Server = struct {
         const kind = linux.SOCK.SEQPACKET | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
         const fd: i32 = @intCast(sys.check(linux.socket(linux.AF.UNIX, kind, 0)) catch return null);
         const address = addressOf();
-        const is_listening = linux.errno(linux.bind(fd, @ptrCast(&address.un), address.size)) == .SUCCESS and
+        const is_listening = linux.errno(
+            linux.bind(fd, @ptrCast(&address.un), address.size),
+        ) == .SUCCESS and
             linux.errno(linux.listen(fd, clients_max)) == .SUCCESS;
         if (is_listening) return .{ .fd = fd };
         sys.close(fd);
@@ -45,10 +47,18 @@ pub const Server = struct {
     pub fn accept(server: *Server) void {
         const index = std.mem.findScalar(i32, &server.clients, -1) orelse return;
         const flags = linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
-        const client: i32 = @intCast(sys.check(linux.accept4(server.fd, null, null, flags)) catch return);
+        const client: i32 = @intCast(
+            sys.check(linux.accept4(server.fd, null, null, flags)) catch return,
+        );
         var credentials: Credentials = undefined;
         var size: linux.socklen_t = @sizeOf(Credentials);
-        const rc = linux.getsockopt(client, linux.SOL.SOCKET, linux.SO.PEERCRED, @ptrCast(&credentials), &size);
+        const rc = linux.getsockopt(
+            client,
+            linux.SOL.SOCKET,
+            linux.SO.PEERCRED,
+            @ptrCast(&credentials),
+            &size,
+        );
         if (linux.errno(rc) != .SUCCESS or credentials.uid != 0) return sys.close(client);
         server.clients[index] = client;
         server.waiting[index] = false;
@@ -57,7 +67,14 @@ pub const Server = struct {
     /// The request of a client that can be read; null when it has gone, or says more while it waits
     /// for its answer.
     pub fn receive(server: *Server, index: usize, buffer: *[message_size_max]u8) ?[]const u8 {
-        const rc = linux.recvfrom(server.clients[index], buffer, buffer.len, linux.MSG.DONTWAIT, null, null);
+        const rc = linux.recvfrom(
+            server.clients[index],
+            buffer,
+            buffer.len,
+            linux.MSG.DONTWAIT,
+            null,
+            null,
+        );
         const size = sys.check(rc) catch 0;
         if (size > 0 and !server.waiting[index]) return buffer[0..size];
         server.drop(index);
@@ -65,7 +82,14 @@ pub const Server = struct {
     }
 
     pub fn answer(server: *Server, index: usize, text: []const u8) void {
-        _ = linux.sendto(server.clients[index], text.ptr, text.len, linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL, null, 0);
+        _ = linux.sendto(
+            server.clients[index],
+            text.ptr,
+            text.len,
+            linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL,
+            null,
+            0,
+        );
         server.drop(index);
     }
 
@@ -93,14 +117,28 @@ pub const AskError = error{
 /// Sends a request to the running target and waits for its answer.
 pub fn ask(request: []const u8, timeout_s: u32, buffer: *[message_size_max]u8) AskError![]const u8 {
     const kind = linux.SOCK.SEQPACKET | linux.SOCK.CLOEXEC;
-    const fd: i32 = @intCast(sys.check(linux.socket(linux.AF.UNIX, kind, 0)) catch return error.NotRunning);
+    const fd: i32 = @intCast(
+        sys.check(linux.socket(linux.AF.UNIX, kind, 0)) catch return error.NotRunning,
+    );
     defer sys.close(fd);
     const timeout: linux.timeval = .{ .sec = timeout_s, .usec = 0 };
-    _ = linux.setsockopt(fd, linux.SOL.SOCKET, linux.SO.RCVTIMEO_NEW, @ptrCast(&timeout), @sizeOf(linux.timeval));
+    _ = linux.setsockopt(
+        fd,
+        linux.SOL.SOCKET,
+        linux.SO.RCVTIMEO_NEW,
+        @ptrCast(&timeout),
+        @sizeOf(linux.timeval),
+    );
     const address = addressOf();
-    _ = sys.check(linux.connect(fd, @ptrCast(&address.un), address.size)) catch return error.NotRunning;
-    _ = sys.check(linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0)) catch return error.Refused;
-    const size = sys.check(linux.recvfrom(fd, buffer, buffer.len, 0, null, null)) catch return error.NoAnswer;
+    _ = sys.check(
+        linux.connect(fd, @ptrCast(&address.un), address.size),
+    ) catch return error.NotRunning;
+    _ = sys.check(
+        linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0),
+    ) catch return error.Refused;
+    const size = sys.check(
+        linux.recvfrom(fd, buffer, buffer.len, 0, null, null),
+    ) catch return error.NoAnswer;
     if (size > 0) return buffer[0..size];
     // Who is not root is turned away. Else the process ended, and what it was told is kept.
     return if (linux.geteuid() == 0) error.NoAnswer else error.Refused;
@@ -109,7 +147,10 @@ pub fn ask(request: []const u8, timeout_s: u32, buffer: *[message_size_max]u8) A
 const Address = struct { un: linux.sockaddr.un, size: linux.socklen_t };
 
 fn addressOf() Address {
-    var address: Address = .{ .un = .{ .path = @splat(0) }, .size = @offsetOf(linux.sockaddr.un, "path") + name.len };
+    var address: Address = .{
+        .un = .{ .path = @splat(0) },
+        .size = @offsetOf(linux.sockaddr.un, "path") + name.len,
+    };
     @memcpy(address.un.path[0..name.len], name);
     return address;
 }

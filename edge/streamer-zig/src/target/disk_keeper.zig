@@ -55,7 +55,10 @@ pub const DiskKeeper = struct {
     }
 
     fn serve(keeper: *DiskKeeper) (Error || disk_link.Error)!void {
-        while (try disk_link.receive(disk_link.Answer, keeper.link_fd)) |answer| try keeper.take(answer);
+        while (try disk_link.receive(
+            disk_link.Answer,
+            keeper.link_fd,
+        )) |answer| try keeper.take(answer);
         while (true) {
             const sent_any = try keeper.kernel.sendReplies();
             const took_any = try keeper.kernel.takeRequests();
@@ -80,7 +83,11 @@ pub const DiskKeeper = struct {
     }
 
     fn ask(keeper: *DiskKeeper, part: NbdQueue.Part) disk_link.Error!void {
-        const request: disk_link.Request = .{ .offset = part.offset, .length = part.length, .slot = part.slot };
+        const request: disk_link.Request = .{
+            .offset = part.offset,
+            .length = part.length,
+            .slot = part.slot,
+        };
         try disk_link.send(keeper.link_fd, request);
     }
 

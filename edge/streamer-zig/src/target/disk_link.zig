@@ -27,7 +27,9 @@ pub fn pair() sys.Error![2]i32 {
 pub fn send(fd: i32, message: anytype) Error!void {
     const bytes = std.mem.asBytes(&message);
     while (true) {
-        _ = sys.check(linux.sendto(fd, bytes, bytes.len, linux.MSG.NOSIGNAL, null, 0)) catch |err| switch (err) {
+        _ = sys.check(
+            linux.sendto(fd, bytes, bytes.len, linux.MSG.NOSIGNAL, null, 0),
+        ) catch |err| switch (err) {
             error.Interrupted => continue,
             error.WouldBlock => @panic("the processes' socket has no room for one message of each slot"),
             error.SystemCallFailed => return error.Gone,
@@ -40,7 +42,9 @@ pub fn send(fd: i32, message: anytype) Error!void {
 pub fn receive(comptime Message: type, fd: i32) Error!?Message {
     var message: Message = undefined;
     const bytes = std.mem.asBytes(&message);
-    const size = sys.check(linux.recvfrom(fd, bytes, bytes.len, 0, null, null)) catch |err| switch (err) {
+    const size = sys.check(
+        linux.recvfrom(fd, bytes, bytes.len, 0, null, null),
+    ) catch |err| switch (err) {
         error.WouldBlock, error.Interrupted => return null,
         error.SystemCallFailed => return error.Gone,
     };

@@ -30,12 +30,21 @@ pub const EdgeSocket = struct {
 
     pub fn send(socket: *const EdgeSocket, packet: []const u8) void {
         // A packet that the kernel does not take is a lost packet: the stream asks again.
-        _ = linux.sendto(socket.fd, packet.ptr, packet.len, linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL, null, 0);
+        _ = linux.sendto(
+            socket.fd,
+            packet.ptr,
+            packet.len,
+            linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL,
+            null,
+            0,
+        );
     }
 
     /// The next packet that is there, or null.
     pub fn receive(socket: *const EdgeSocket, buffer: *[stream.packet_size_max]u8) ?[]const u8 {
-        const size = sys.check(linux.recvfrom(socket.fd, buffer, buffer.len, linux.MSG.DONTWAIT, null, null)) catch
+        const size = sys.check(
+            linux.recvfrom(socket.fd, buffer, buffer.len, linux.MSG.DONTWAIT, null, null),
+        ) catch
             return null;
         return buffer[0..size];
     }

@@ -89,7 +89,11 @@ pub const GuestReport = struct {
         var buffer: [64]u8 = undefined;
         client.reportReady(now_us, .failed, sys_time.uptimeUs(), .{
             .code = "cache_full",
-            .sentence = std.mem.print(&buffer, "write cache in RAM is full ({d} MiB)", .{size_mib}) catch
+            .sentence = std.mem.print(
+                &buffer,
+                "write cache in RAM is full ({d} MiB)",
+                .{size_mib},
+            ) catch
                 unreachable, // A number of MiB has at most 14 digits.
         });
     }

@@ -24,7 +24,11 @@ pub const Address = struct {
     pub fn find(words: []const u8) ?Address {
         var found: ?[]const u8 = null;
         var rest = std.mem.tokenizeAny(u8, words, " \t\r\n");
-        while (rest.next()) |word| found = std.mem.cutPrefix(u8, word, "bootfarm.report=http://") orelse found;
+        while (rest.next()) |word| found = std.mem.cutPrefix(
+            u8,
+            word,
+            "bootfarm.report=http://",
+        ) orelse found;
         const slash = std.mem.findScalar(u8, found orelse return null, '/') orelse return null;
         const path = found.?[slash..];
         if (path.len > path_size_max) return null;
@@ -42,23 +46,41 @@ pub fn post(address: Address, outcome: Outcome, body: []const u8) bool {
     const fd: i32 = @intCast(sys.check(linux.socket(linux.AF.INET, kind, 0)) catch return false);
     defer sys.close(fd);
     for ([_]u32{ linux.SO.SNDTIMEO_NEW, linux.SO.RCVTIMEO_NEW }) |option|
-        _ = linux.setsockopt(fd, linux.SOL.SOCKET, option, @ptrCast(&step_timeout), @sizeOf(linux.timeval));
+        _ = linux.setsockopt(
+            fd,
+            linux.SOL.SOCKET,
+            option,
+            @ptrCast(&step_timeout),
+            @sizeOf(linux.timeval),
+        );
     const socket_address: linux.sockaddr.in = .{
         .port = std.mem.nativeToBig(u16, address.edge.port),
         .addr = @bitCast(address.edge.ip.bytes),
     };
-    _ = sys.check(linux.connect(fd, &socket_address, @sizeOf(linux.sockaddr.in))) catch return false;
+    _ = sys.check(
+        linux.connect(fd, &socket_address, @sizeOf(linux.sockaddr.in)),
+    ) catch return false;
     // It fits into the send buffer of a new connection, so it goes as a whole or not at all.
-    const sent = sys.check(linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0)) catch return false;
+    const sent = sys.check(
+        linux.sendto(fd, request.ptr, request.len, linux.MSG.NOSIGNAL, null, 0),
+    ) catch return false;
     if (sent != request.len) return false;
     var answer: [512]u8 = undefined;
-    const size = sys.check(linux.recvfrom(fd, &answer, answer.len, 0, null, null)) catch return false;
+    const size = sys.check(
+        linux.recvfrom(fd, &answer, answer.len, 0, null, null),
+    ) catch return false;
     return isSuccess(answer[0..size]);
 }
 
 fn writeRequest(buffer: []u8, address: Address, outcome: Outcome, body: []const u8) []const u8 {
     return std.mem.print(buffer, "POST {s}/{t} HTTP/1.1\r\nHost: {f}\r\nContent-Type: text/plain\r\n" ++
-        "Content-Length: {d}\r\nConnection: close\r\n\r\n{s}", .{ address.path, outcome, address.edge, body.len, body }) catch
+        "Content-Length: {d}\r\nConnection: close\r\n\r\n{s}", .{
+        address.path,
+        outcome,
+        address.edge,
+        body.len,
+        body,
+    }) catch
         unreachable; // The buffer has room for the longest path and body.
 }
 
@@ -93,10 +115,20 @@ test "a request says how long its body is, and an answer of 2xx is a success" {
     const address = Address.find("bootfarm.report=http://10.77.0.1:6980/b/01").?;
     var buffer: [512]u8 = undefined;
     const request = writeRequest(&buffer, address, .failed, "no_nbd this kernel has no nbd driver");
-    try testing.expect(std.mem.startsWith(u8, request, "POST /b/01/failed HTTP/1.1\r\nHost: 10.77.0.1:6980\r\n"));
+    try testing.expect(
+        std.mem.startsWith(u8, request, "POST /b/01/failed HTTP/1.1\r\nHost: 10.77.0.1:6980\r\n"),
+    );
     try testing.expect(std.mem.find(u8, request, "\r\nContent-Length: 36\r\n") != null);
-    try testing.expect(std.mem.endsWith(u8, request, "\r\n\r\nno_nbd this kernel has no nbd driver"));
+    try testing.expect(
+        std.mem.endsWith(u8, request, "\r\n\r\nno_nbd this kernel has no nbd driver"),
+    );
     try testing.expect(isSuccess("HTTP/1.1 204 No Content\r\n\r\n"));
-    for ([_][]const u8{ "", "HTTP/1.1", "HTTP/1.1 ", "HTTP/1.1 409 Conflict\r\n", "SSH-2.0-x" }) |answer|
+    for ([_][]const u8{
+        "",
+        "HTTP/1.1",
+        "HTTP/1.1 ",
+        "HTTP/1.1 409 Conflict\r\n",
+        "SSH-2.0-x",
+    }) |answer|
         try testing.expect(!isSuccess(answer));
 }

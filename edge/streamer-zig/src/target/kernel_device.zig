@@ -31,7 +31,9 @@ pub var last_errno: u16 = 0;
 
 /// Starts a read-only device of `disk_size` bytes and returns our end of the pair.
 pub fn start(disk_size: u64) Error!i32 {
-    const control = try fdOf(linux.socket(linux.AF.NETLINK, linux.SOCK.RAW | linux.SOCK.CLOEXEC, linux.NETLINK.GENERIC));
+    const control = try fdOf(
+        linux.socket(linux.AF.NETLINK, linux.SOCK.RAW | linux.SOCK.CLOEXEC, linux.NETLINK.GENERIC),
+    );
     defer sys.close(control);
     var buffer: [netlink.message_size_max]u8 = undefined;
     const family_id = switch (try ask(control, netlink.emitFamilyRequest(&buffer))) {
@@ -40,7 +42,9 @@ pub fn start(disk_size: u64) Error!i32 {
         .done, .other => return failed(0),
     };
     var pair: [2]i32 = undefined;
-    _ = try check(linux.socketpair(linux.AF.UNIX, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0, &pair));
+    _ = try check(
+        linux.socketpair(linux.AF.UNIX, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0, &pair),
+    );
     // The driver holds its end itself.
     defer sys.close(pair[1]);
     errdefer sys.close(pair[0]);
@@ -62,7 +66,13 @@ pub fn start(disk_size: u64) Error!i32 {
     }
     // Room for several replies, so that one system call mostly takes a whole one.
     const size: i32 = 1 << 20;
-    _ = linux.setsockopt(pair[0], linux.SOL.SOCKET, linux.SO.SNDBUFFORCE, std.mem.asBytes(&size), @sizeOf(i32));
+    _ = linux.setsockopt(
+        pair[0],
+        linux.SOL.SOCKET,
+        linux.SO.SNDBUFFORCE,
+        std.mem.asBytes(&size),
+        @sizeOf(i32),
+    );
     return pair[0];
 }
 

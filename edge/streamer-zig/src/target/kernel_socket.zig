@@ -89,7 +89,9 @@ pub const KernelSocket = struct {
     fn fillRequest(socket: *KernelSocket) Error!bool {
         var thrown_away: [4096]u8 = undefined;
         while (socket.drop_left > 0) {
-            const size = try socket.receive(thrown_away[0..@min(socket.drop_left, thrown_away.len)]);
+            const size = try socket.receive(
+                thrown_away[0..@min(socket.drop_left, thrown_away.len)],
+            );
             if (size == 0) return false;
             socket.drop_left -= @intCast(size);
         }
@@ -103,7 +105,14 @@ pub const KernelSocket = struct {
 
     /// 0 when nothing is there.
     fn receive(socket: *KernelSocket, buffer: []u8) Error!usize {
-        const rc = linux.recvfrom(socket.fd, buffer.ptr, buffer.len, linux.MSG.DONTWAIT, null, null);
+        const rc = linux.recvfrom(
+            socket.fd,
+            buffer.ptr,
+            buffer.len,
+            linux.MSG.DONTWAIT,
+            null,
+            null,
+        );
         const size = sys.check(rc) catch |err| switch (err) {
             error.WouldBlock, error.Interrupted => return 0,
             error.SystemCallFailed => return error.KernelGone,

@@ -113,7 +113,10 @@ fn report(outcome: http_report.Outcome, words: []const [*:0]const u8) u8 {
             console.say("the edge has not acknowledged within {d} s; it will be told when it answers", .{timeout_s});
             return 1;
         },
-        error.NotRunning => return reportByHttp(outcome, writer.buffered()[@min(body_at, writer.end)..]),
+        error.NotRunning => return reportByHttp(
+            outcome,
+            writer.buffered()[@min(body_at, writer.end)..],
+        ),
         error.Refused => return explain(reason),
     };
     return 0;
@@ -154,7 +157,11 @@ fn watchCache(folder: [*:0]const u8) u8 {
 /// Something that the running target only takes.
 fn tell(request: []const u8) u8 {
     var buffer: [control.message_size_max]u8 = undefined;
-    const answer = control.ask(request, answer_timeout_s, &buffer) catch |reason| return explain(reason);
+    const answer = control.ask(
+        request,
+        answer_timeout_s,
+        &buffer,
+    ) catch |reason| return explain(reason);
     if (std.mem.eql(u8, answer, control.done)) return 0;
     console.say("{s}", .{answer});
     return 1;
@@ -162,7 +169,11 @@ fn tell(request: []const u8) u8 {
 
 fn status() u8 {
     var buffer: [control.message_size_max]u8 = undefined;
-    const text = control.ask("status", answer_timeout_s, &buffer) catch |reason| return explain(reason);
+    const text = control.ask(
+        "status",
+        answer_timeout_s,
+        &buffer,
+    ) catch |reason| return explain(reason);
     console.print("{s}", .{text});
     return 0;
 }

@@ -97,7 +97,10 @@ test "an order is told to the edge, then to the system, and after the grace to t
     try testing.expectEqual(null, order.next(102 + grace_us - 1));
     try testing.expectEqual(Action{ .sync = .restart }, order.next(102 + grace_us).?);
     try testing.expectEqual(null, order.next(103 + grace_us));
-    try testing.expectEqual(Action{ .ask_kernel = .restart }, order.next(102 + grace_us + sync_us).?);
+    try testing.expectEqual(
+        Action{ .ask_kernel = .restart },
+        order.next(102 + grace_us + sync_us).?,
+    );
     try testing.expectEqual(null, order.deadline());
 }
 
@@ -105,7 +108,10 @@ test "an edge that does not acknowledge holds an order up for a moment only" {
     var order: PowerOrder = .{};
     try testing.expect(order.take(.power_off, 5));
     try testing.expectEqual(5 + acknowledgement_us_max, order.deadline());
-    try testing.expectEqual(Action{ .ask_system = .power_off }, order.next(5 + acknowledgement_us_max).?);
+    try testing.expectEqual(
+        Action{ .ask_system = .power_off },
+        order.next(5 + acknowledgement_us_max).?,
+    );
 }
 
 test "a second order changes nothing, and without a system nothing is waited for" {

@@ -53,7 +53,11 @@ fn readUntilEnd(fd: i32, buffer: []u8, deadline_us: u64) usize {
     return filled;
 }
 
-fn runInChild(paths: []const [*:0]const u8, arguments: [*:null]const ?[*:0]const u8, output: i32) noreturn {
+fn runInChild(
+    paths: []const [*:0]const u8,
+    arguments: [*:null]const ?[*:0]const u8,
+    output: i32,
+) noreturn {
     if (sys.check(linux.open("/dev/null", .{ .ACCMODE = .RDWR }, 0))) |nothing| {
         _ = linux.dup2(@intCast(nothing), 0);
         _ = linux.dup2(@intCast(nothing), 2);
@@ -69,7 +73,10 @@ test "a program's output is taken, cut to the room there is" {
     var buffer: [8]u8 = undefined;
     const arguments = [_:null]?[*:0]const u8{ "sh", "-c", "echo 123; echo 456789" };
     const second = std.time.us_per_s;
-    try testing.expectEqualStrings("123\n4567", outputOf(&.{ "/nowhere", "/bin/sh" }, &arguments, &buffer, 30 * second).?);
+    try testing.expectEqualStrings(
+        "123\n4567",
+        outputOf(&.{ "/nowhere", "/bin/sh" }, &arguments, &buffer, 30 * second).?,
+    );
 }
 
 test "a program that does not end is ended, and one that is not there is told from one that says nothing" {
@@ -77,6 +84,12 @@ test "a program that does not end is ended, and one that is not there is told fr
     const endless = [_:null]?[*:0]const u8{ "sh", "-c", "echo 1; while :; do :; done" };
     _ = outputOf(&.{"/bin/sh"}, &endless, &buffer, 50 * std.time.us_per_ms).?;
     const silent = [_:null]?[*:0]const u8{ "sh", "-c", "exit 1" };
-    try testing.expectEqualStrings("", outputOf(&.{"/bin/sh"}, &silent, &buffer, 30 * std.time.us_per_s).?);
-    try testing.expectEqual(null, outputOf(&.{"/nowhere"}, &silent, &buffer, 30 * std.time.us_per_s));
+    try testing.expectEqualStrings(
+        "",
+        outputOf(&.{"/bin/sh"}, &silent, &buffer, 30 * std.time.us_per_s).?,
+    );
+    try testing.expectEqual(
+        null,
+        outputOf(&.{"/nowhere"}, &silent, &buffer, 30 * std.time.us_per_s),
+    );
 }

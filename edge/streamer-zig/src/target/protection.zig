@@ -11,7 +11,16 @@ const sys = @import("host").sys;
 pub const PR_SET_IO_FLUSHER = 57;
 
 /// That of a child's end is among them: children are then forgotten by the kernel too.
-pub const ignored_signals = [_]std.posix.SIG{ .TERM, .INT, .HUP, .QUIT, .PIPE, .USR1, .USR2, .CHLD };
+pub const ignored_signals = [_]std.posix.SIG{
+    .TERM,
+    .INT,
+    .HUP,
+    .QUIT,
+    .PIPE,
+    .USR1,
+    .USR2,
+    .CHLD,
+};
 
 /// Leaves the caller's session and terminal, ignores the signals that end other programs, and locks
 /// all memory. False when the memory could not be locked.
@@ -47,7 +56,9 @@ pub fn markAsStorage(first_argument: [*:0]const u8) void {
 /// Never chosen when memory runs out. Where /proc is not mounted the process goes on without.
 fn surviveShortMemory() void {
     const path = "/proc/self/oom_score_adj";
-    const fd: i32 = @intCast(sys.check(linux.open(path, .{ .ACCMODE = .WRONLY, .CLOEXEC = true }, 0)) catch return);
+    const fd: i32 = @intCast(
+        sys.check(linux.open(path, .{ .ACCMODE = .WRONLY, .CLOEXEC = true }, 0)) catch return,
+    );
     defer sys.close(fd);
     const never = "-1000";
     _ = linux.write(fd, never, never.len);

@@ -134,7 +134,10 @@ pub const ServedDisk = struct {
 
     fn answer(disk: *ServedDisk, tag: u64, result: disk_link.Result) disk_link.Error!void {
         disk.reads_waiting -= 1;
-        try disk_link.send(disk.link_fd, disk_link.Answer{ .slot = @intCast(tag), .result = result });
+        try disk_link.send(
+            disk.link_fd,
+            disk_link.Answer{ .slot = @intCast(tag), .result = result },
+        );
     }
 
     fn wait(disk: *ServedDisk) void {
@@ -222,7 +225,11 @@ pub const ServedDisk = struct {
         const s = &disk.client.statistics;
         var edge_text: [@TypeOf(disk.edge.edge).text_size_max]u8 = undefined;
         std.json.Stringify.value(.{
-            .edge = std.mem.print(&edge_text, "{f}", .{disk.edge.edge}) catch unreachable, // It has room for the longest.
+            .edge = std.mem.print(
+                &edge_text,
+                "{f}",
+                .{disk.edge.edge},
+            ) catch unreachable, // It has room for the longest.
             .state = disk.client.state,
             .diskSize = if (disk.client.session) |session| session.disk_size else 0,
             .readsWaiting = disk.reads_waiting,

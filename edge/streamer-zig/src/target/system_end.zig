@@ -113,7 +113,9 @@ fn becomeOrdinary(proc: ProcFolder) void {
     for (protection.ignored_signals) |signal| std.posix.sigaction(signal, &default, null);
     _ = linux.prctl(protection.PR_SET_IO_FLUSHER, 0, 0, 0, 0);
     _ = linux.setsid();
-    if (sys.check(linux.openat(proc.fd, "self/oom_score_adj", .{ .ACCMODE = .WRONLY, .CLOEXEC = true }, 0))) |fd| {
+    if (sys.check(
+        linux.openat(proc.fd, "self/oom_score_adj", .{ .ACCMODE = .WRONLY, .CLOEXEC = true }, 0),
+    )) |fd| {
         _ = linux.write(@intCast(fd), "0", 1);
         sys.close(@intCast(fd));
     } else |_| {}
@@ -126,7 +128,9 @@ fn becomeOrdinary(proc: ProcFolder) void {
 }
 
 fn runSystemProgram(kind: Kind, proc: ProcFolder) void {
-    const root = sys.check(linux.openat(proc.fd, "1/root", .{ .PATH = true, .DIRECTORY = true, .CLOEXEC = true }, 0)) catch return;
+    const root = sys.check(
+        linux.openat(proc.fd, "1/root", .{ .PATH = true, .DIRECTORY = true, .CLOEXEC = true }, 0),
+    ) catch return;
     _ = sys.check(linux.fchdir(@intCast(root))) catch return;
     _ = sys.check(linux.chroot(".")) catch return;
     const name: [*:0]const u8 = switch (kind) {

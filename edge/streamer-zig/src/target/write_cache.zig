@@ -55,7 +55,9 @@ pub const WriteCache = struct {
 
     pub fn level(cache: WriteCache) ?Level {
         var status: FileSystemStatus = undefined;
-        _ = sys.check(linux.syscall2(.fstatfs, @bitCast(@as(isize, cache.fd)), @intFromPtr(&status))) catch return null;
+        _ = sys.check(
+            linux.syscall2(.fstatfs, @bitCast(@as(isize, cache.fd)), @intFromPtr(&status)),
+        ) catch return null;
         const block_size: u64 = @intCast(@max(status.block_size, 0));
         return .{
             .used_bytes = (status.blocks -| status.blocks_free) *| block_size,

@@ -51,7 +51,12 @@ fn addPart(list: *StepList, name: []const u8, from_ns: u64, to_ns: u64, kernel_s
 pub fn performanceTableAddress(fpdt: []const u8) ?u64 {
     if (fpdt.len < table_header_size or !std.mem.eql(u8, fpdt[0..4], "FPDT")) return null;
     const size = @min(std.mem.readInt(u32, fpdt[4..8], .little), fpdt.len);
-    const record = findRecord(fpdt[0..size], table_header_size, pointer_record_type, pointer_record_size) orelse
+    const record = findRecord(
+        fpdt[0..size],
+        table_header_size,
+        pointer_record_type,
+        pointer_record_size,
+    ) orelse
         return null;
     const address = std.mem.readInt(u64, record[8..16], .little);
     return if (address == 0) null else address;
@@ -76,7 +81,12 @@ pub fn parsePerformanceTable(table: []const u8) ?BootTimes {
 }
 
 /// Records begin with type 2, length 1 and revision 1.
-fn findRecord(table: []const u8, first: usize, record_type: u16, comptime size: usize) ?*const [size]u8 {
+fn findRecord(
+    table: []const u8,
+    first: usize,
+    record_type: u16,
+    comptime size: usize,
+) ?*const [size]u8 {
     if (table.len < first) return null;
     var rest = table[first..];
     while (rest.len >= record_header_size) {
@@ -101,8 +111,19 @@ fn performanceTable(times: BootTimes) [performance_header_size + 8 + performance
     table[8..12].* = .{ 0x00, 0x10, 8, 1 };
     const record = table[16..];
     record[0..4].* = .{ performance_record_type, 0, performance_record_size, 2 };
-    const fields = [_]u64{ 1, times.loader_load_ns, times.loader_launch_ns, times.exit_begin_ns, times.exit_end_ns };
-    for (fields, 0..) |value, index| std.mem.writeInt(u64, record[8 + 8 * index ..][0..8], value, .little);
+    const fields = [_]u64{
+        1,
+        times.loader_load_ns,
+        times.loader_launch_ns,
+        times.exit_begin_ns,
+        times.exit_end_ns,
+    };
+    for (fields, 0..) |value, index| std.mem.writeInt(
+        u64,
+        record[8 + 8 * index ..][0..8],
+        value,
+        .little,
+    );
     return table;
 }
 

@@ -26,7 +26,9 @@ pub fn addSteps(list: *StepList, text: []const u8) u64 {
         const instant_us = parseSeconds(instant) orelse continue;
         if (instant_us < end_us or instant_us > instant_us_max) continue;
         const is_kernel = std.mem.eql(u8, stage, kernel_stage);
-        list.add(.init(if (is_kernel) .kernel else .initramfs, stage, @intCast(end_us), instant_us - end_us));
+        list.add(
+            .init(if (is_kernel) .kernel else .initramfs, stage, @intCast(end_us), instant_us - end_us),
+        );
         end_us = instant_us;
         stages += 1;
     }
@@ -48,7 +50,10 @@ const damage = @import("damaged.zig").damage;
 
 test "instants become steps that follow each other from the kernel's start" {
     var list: StepList = .{};
-    try testing.expectEqual(2_310_000, addSteps(&list, "kernel 0.82\ndrivers 1.30\nnetwork 2.31\n"));
+    try testing.expectEqual(
+        2_310_000,
+        addSteps(&list, "kernel 0.82\ndrivers 1.30\nnetwork 2.31\n"),
+    );
     const expected = [_]step_list.Step{
         .init(.kernel, "kernel", 0, 820_000),
         .init(.initramfs, "drivers", 820_000, 480_000),

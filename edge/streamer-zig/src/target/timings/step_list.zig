@@ -98,7 +98,9 @@ const damage = @import("damaged.zig").damage;
 test "steps come out of their text as they went in" {
     var list: StepList = .{};
     list.add(.init(.firmware, "boot loader", -2_500_000, 2_000_000));
-    list.add(.init(.unit, "dev-disk-by\\x2dlabel-a-very-long-name.device", 7, std.math.maxInt(u64)));
+    list.add(
+        .init(.unit, "dev-disk-by\\x2dlabel-a-very-long-name.device", 7, std.math.maxInt(u64)),
+    );
     var buffer: [StepList.text_size_max]u8 = undefined;
     const parsed: StepList = try .parse(list.write(&buffer));
     try testing.expectEqual(2, parsed.count);
@@ -111,7 +113,9 @@ test "steps come out of their text as they went in" {
 test "the longest list has room as text, and nothing is added to a full one" {
     var list: StepList = .{};
     const name: [name_size_max]u8 = @splat('n');
-    for (0..steps_max + 3) |_| list.add(.init(.initramfs, &name, std.math.minInt(i64), std.math.maxInt(u64)));
+    for (0..steps_max + 3) |_| list.add(
+        .init(.initramfs, &name, std.math.minInt(i64), std.math.maxInt(u64)),
+    );
     try testing.expectEqual(steps_max, list.count);
     var buffer: [StepList.text_size_max]u8 = undefined;
     const parsed: StepList = try .parse(list.write(&buffer));

@@ -86,9 +86,21 @@ pub const SlowestUnits = struct {
             }
             const key, const value = std.mem.cutScalar(u8, line, '=') orelse continue;
             if (std.mem.eql(u8, key, "Id")) unit.id = value;
-            if (std.mem.eql(u8, key, "InactiveExitTimestampMonotonic")) unit.begin_us = parseInstant(value);
-            if (std.mem.eql(u8, key, "ActiveEnterTimestampMonotonic")) unit.active_us = parseInstant(value);
-            if (std.mem.eql(u8, key, "InactiveEnterTimestampMonotonic")) unit.ended_us = parseInstant(value);
+            if (std.mem.eql(
+                u8,
+                key,
+                "InactiveExitTimestampMonotonic",
+            )) unit.begin_us = parseInstant(value);
+            if (std.mem.eql(
+                u8,
+                key,
+                "ActiveEnterTimestampMonotonic",
+            )) unit.active_us = parseInstant(value);
+            if (std.mem.eql(
+                u8,
+                key,
+                "InactiveEnterTimestampMonotonic",
+            )) unit.ended_us = parseInstant(value);
         }
         slowest.take(unit, finish_us);
         return slowest;
@@ -104,7 +116,11 @@ pub const SlowestUnits = struct {
         while (place > 0 and slowest.units[place - 1].duration_us < step.duration_us) place -= 1;
         if (place == slowest_units_max) return;
         if (slowest.count < slowest_units_max) slowest.count += 1;
-        std.mem.copyBackwards(Step, slowest.units[place + 1 .. slowest.count], slowest.units[place .. slowest.count - 1]);
+        std.mem.copyBackwards(
+            Step,
+            slowest.units[place + 1 .. slowest.count],
+            slowest.units[place .. slowest.count - 1],
+        );
         slowest.units[place] = step;
     }
 };
