@@ -42,8 +42,14 @@ export async function testSystemBoots(
     }, async () => {
       for (const machine of await site.powerOn(firmware, count)) await expectHealthy(machine)
       for (let port = 0; port < count; port++) {
-        const report = await finishedBoot(edge, ({ mac }) => mac === macOf(port))
+        // What its units took is reported when systemd is done, after ready.
+        const report = await finishedBoot(
+          edge,
+          ({ mac, guest }) =>
+            mac === macOf(port) && guest?.steps.some(({ group }) => group === 'unit') === true,
+        )
         expectPhases(report, phases[firmware])
+        expectSystemSteps(report)
         expect(report).toMatchObject({ simulated: false, clientArch: clientArchs[firmware] })
       }
     })
@@ -61,6 +67,29 @@ async function expectHealthy(machine: RunningProcess): Promise<void> {
   expect(output).toMatch(/WRITTEN yes/)
   expect(await machine.ended, 'it was switched off in order, with its disk there to the end').toBe(0)
   expect(machine.output).not.toMatch(/I\/O error|Failed unmounting|Timed out/)
+}
+
+/** systemd's steps follow those of the initramfs, and its slowest units lie within them. */
+function expectSystemSteps({ guest }: BootReport): void {
+  const steps = guest?.steps ?? []
+  const step = (wanted: string) => {
+    const { startUs, durationUs } = steps.find(({ name }) => name === wanted) ?? {
+      startUs: Number.NaN,
+      durationUs: Number.NaN,
+    }
+    return { startUs, endUs: startUs + durationUs }
+  }
+  const userspace = step('userspace')
+  expect(step('load init').startUs).toBe(step('hand-over').endUs)
+  expect(step('load init').endUs).toBe(userspace.startUs)
+  expect(step('generators').endUs).toBeLessThanOrEqual(step('load units').startUs)
+  const units = steps.filter(({ group }) => group === 'unit')
+  expect(units).toHaveLength(8)
+  for (const { name, startUs, durationUs } of units) {
+    expect(startUs, name).toBeGreaterThan(userspace.startUs)
+    expect(startUs, name).toBeLessThan(userspace.endUs)
+    expect(durationUs, name).toBeGreaterThan(0)
+  }
 }
 
 function expectPhases(report: BootReport, names: string[]): void {

@@ -22,6 +22,7 @@ After=multi-user.target bootfarm-ready.service
 [Service]
 Type=exec
 ExecStart=/bin/sh -c 'exec >/dev/console; echo; \\
+ while systemctl --quiet is-active bootfarm-timings; do sleep 1; done; \\
  echo "STATE $(systemctl is-system-running --wait)"; \\
  echo "FAILED $(systemctl --failed --plain --no-legend | tr "\\n" " ")"; \\
  echo "ADDRESSES $(ip -4 -o addr show dev eth0 | wc -l)"; \\

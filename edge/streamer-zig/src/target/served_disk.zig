@@ -110,7 +110,7 @@ pub const ServedDisk = struct {
                 if (!system_end.askSystem(disk.proc, kind)) disk.order.systemCannotEnd();
             },
             .sync => |kind| {
-                say("no system ends by itself; the machine ends at once", .{});
+                say("the system has not ended the machine; the kernel does it now", .{});
                 system_end.syncAndEnd(disk.proc, kind);
             },
             .ask_kernel => |kind| system_end.askKernel(kind),

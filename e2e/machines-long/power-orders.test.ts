@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { machinesMissing } from '../lib/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
+import type { RunningProcess } from '../lib/running-process.ts'
+
+/** It takes no notice of the signal that tells busybox's init to end. */
+const script = `
+bootfarm-target ready busybox
+echo "RUNNING"
+while :; do sleep 1; done
+`
+/** What the running target gives its system, in seconds. */
+const graceS = 120
+const missing = machinesMissing()
+let site: MachineSite
+let edge: RunningProcess
+
+describe.skipIf(missing)(`a machine whose system does not end${missing ? ` (${missing})` : ''}`, () => {
+  beforeAll(async () => {
+    site = new MachineSite('order', script, 1 << 20)
+    edge = await site.startEnrolledEdge([{}])
+  })
+
+  afterAll(async () => {
+    await site.remove()
+  })
+
+  test('is started again by its kernel after a grace', { timeout: 400_000 }, async () => {
+    const machine = await site.powerOn('bios')
+    await machine.waitFor(/^RUNNING/m)
+    expect((await finishedBoot(edge)).outcome).toEqual({ kind: 'ready' })
+    edge.kill('SIGKILL')
+    await edge.ended
+    await site.startEnrolledEdge([{}], [{ port: 0, order: 'restart' }])
+    await machine.waitFor(/the edge orders this machine to restart/)
+    const orderedAt = performance.now()
+    expect(await machine.ended, 'an emulator that may not restart its machine ends').toBe(0)
+    expect(performance.now() - orderedAt, 'the system had its time').toBeGreaterThan(0.9 * graceS * 1000)
+    expect(machine.output).toMatch(/the system has not ended the machine; the kernel does it now/)
+    expect(machine.output).toMatch(/reboot: Restarting system/)
+  })
+})
