@@ -3,7 +3,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { cutLogicalPartition, initramfsFor } from '../lib/bad-images.ts'
 import { versionIdOf } from '../lib/enrolled-edge.ts'
-import { markedInitramfs } from '../lib/loader-files.ts'
+import { arm64Kernel, markedInitramfs } from '../lib/loader-files.ts'
 import { macOf } from '../lib/machine.ts'
 import { findMachineKernel, machinesMissing } from '../lib/machine-kernel.ts'
 import { finishedBoot, MachineSite, type SiteVersion } from '../lib/machine-site.ts'
@@ -69,6 +69,16 @@ const inputs: BadInput[] = [
       initrd: site.file('foreign-initrd', initramfsFor(otherRelease, release, site.initrd)),
     }),
     line: `bootfarm: this initramfs was made for kernel ${otherRelease}, but ${release} runs; build one with --kernel-release ${release}`,
+  },
+  {
+    name: 'a kernel for another processor',
+    version: () => ({ kernel: site.file('arm64-kernel', arm64Kernel(Buffer.alloc(4096))) }),
+    line: 'bootfarm: kernel for aarch64, machine with x86 BIOS',
+    outcome: {
+      phase: 'loader',
+      cause: 'kernel_architecture_mismatch',
+      text: 'kernel for aarch64, machine with x86 BIOS',
+    },
   },
   {
     name: 'a kernel without nbd',

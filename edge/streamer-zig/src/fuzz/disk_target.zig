@@ -34,7 +34,7 @@ pub fn partitions(case: *Case) Violation!bool {
 
 pub fn superBlocks(case: *Case) Violation!bool {
     const prng = &case.prng;
-    var front = file_system.testExt4(prng.nextU64());
+    var front = file_system.testExt4(prng.nextU64() >> @intCast(prng.below(64)));
     for (0..@intCast(prng.below(6))) |_| front[@intCast(prng.between(1024, 1400))] = case.byte();
     if (prng.chance(1, 4)) @memcpy(front[0..4], prng.pick([]const u8, &.{ "XFSB", "hsqs" })[0..4]);
     if (prng.chance(1, 2)) prng.fill(front[4..64]);
