@@ -32,9 +32,9 @@ const mac = '52:54:00:78:00:00'
 
 /**
  * Boots each kind of machine by us and by others, in turns, and prints medians, extremes and ratios.
- * @param {{ rounds: number, write: boolean }} options
+ * @param {{ rounds: number, write: boolean, only: string }} options
  */
-export async function benchBoot({ rounds, write }) {
+export async function benchBoot({ rounds, write, only }) {
   if (process.getuid() !== 0)
     throw new UserError('this benchmark makes network namespaces and so needs root.')
   await requirePackages('npm run bench -- boot', packages)
@@ -49,7 +49,10 @@ export async function benchBoot({ rounds, write }) {
   chmodSync(scratch, 0o755)
   const segment = new NetworkSegment('bench', 1)
   try {
-    const cases = await step('Making disks and initramfs', () => makeCases(scratch, root, segment.edgeIp))
+    const allCases = await step('Making disks and initramfs', () => makeCases(scratch, root, segment.edgeIp))
+    const cases = allCases.filter(({ name }) => name.includes(only))
+    if (cases.length === 0)
+      throw new UserError(`no machine is named ${only}: ${allCases.map(({ name }) => name).join('; ')}.`)
     const loadBefore = os.loadavg()[0]
     const boots = []
     for (let round = 0; round < rounds; round++) {

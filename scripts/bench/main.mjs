@@ -13,7 +13,9 @@ export async function runBench([name, ...options]) {
   if (name === undefined) {
     for (const [known, { what }] of Object.entries(benches))
       process.stdout.write(`npm run bench -- ${known.padEnd(8)} ${what}\n`)
-    process.stdout.write('--rounds N measures N times (3), --write keeps the table in docs/results\n')
+    process.stdout.write(
+      '--rounds N measures N times (3); --only TEXT takes those named so; --write keeps the table in docs/results\n',
+    )
     return
   }
   const bench = benches[name]
@@ -23,16 +25,19 @@ export async function runBench([name, ...options]) {
   await run(parse(options))
 }
 
-/** @returns {{ rounds: number, write: boolean }} */
+/** @returns {{ rounds: number, write: boolean, only: string }} */
 function parse(options) {
-  const parsed = { rounds: 3, write: false }
+  const parsed = { rounds: 3, write: false, only: '' }
   while (options.length > 0) {
     const option = options.shift()
     if (option === '--write') parsed.write = true
     else if (option === '--rounds' && /^[1-9]$/.test(options[0] ?? ''))
       parsed.rounds = Number(options.shift())
+    else if (option === '--only' && options.length > 0) parsed.only = options.shift()
     else
-      throw new UserError(`${option} is not an option of a benchmark; there are --rounds 1 to 9 and --write.`)
+      throw new UserError(
+        `${option} is not an option of a benchmark; there are --rounds 1 to 9, --only TEXT and --write.`,
+      )
   }
   return parsed
 }

@@ -50,10 +50,9 @@ export class WatchedProcess {
     })
   }
 
+  /** At once: nothing of a benchmark is worth keeping. */
   async stop() {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGTERM')
-    const timer = setTimeout(() => this.#child.kill('SIGKILL'), 5_000)
+    this.#child.kill('SIGKILL')
     await this.#ended
-    clearTimeout(timer)
   }
 }

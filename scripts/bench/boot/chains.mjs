@@ -50,6 +50,8 @@ export async function startReference(segment, directory, { disk, vmlinuz, initrd
   const dhcp = new WatchedProcess(
     segment.dhcpServer([
       ...['--enable-tftp', `--tftp-root=${copyBootPrograms(directory)}`],
+      // Otherwise iPXE waits for a proxyDHCP server that may come yet.
+      '--dhcp-option=encap:175,176,1b',
       ...['--dhcp-match=set:ipxe,175', `--dhcp-boot=tag:ipxe,${from}/boot.ipxe`],
       ...['--dhcp-match=set:uefi,option:client-arch,7', '--dhcp-boot=tag:uefi,tag:!ipxe,snponly.efi'],
       '--dhcp-boot=tag:!uefi,tag:!ipxe,undionly.kpxe',

@@ -42,7 +42,7 @@ export function makeBusyboxDisk(directory) {
   addBusybox(root)
   addScript(path.join(root, 'sbin/init'), busyboxInit)
   const image = path.join(directory, 'busybox.raw')
-  execFileSync('mke2fs', ['-q', '-t', 'ext4', '-d', root, image, '32M'], {
+  execFileSync('mke2fs', ['-q', '-t', 'ext4', '-b', '4096', '-d', root, image, '32M'], {
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   return image
@@ -98,7 +98,7 @@ modprobe -a ${referenceModules.join(' ')} 2>/dev/null
 ip link set lo up
 ip link set eth0 up
 udhcpc -i eth0 -n -q -f -t 10 -T 1 -s /bin/udhcpc.sh >/dev/null 2>&1
-nbd-client -b 4096 -R ${serverIp} /dev/nbd0 || nbd-client -b 4096 ${serverIp} /dev/nbd0 || poweroff -f
+nbd-client -b 4096 -R ${serverIp} /dev/nbd0 >/dev/null 2>&1 || poweroff -f
 mkdir -p /lower /overlay /newroot
 mount -t ext4 -o ro,noload /dev/nbd0 /lower
 mount -t tmpfs -o size=50% tmpfs /overlay
@@ -139,7 +139,7 @@ function copyModules(root, { release, modules }) {
     mkdirSync(path.dirname(place), { recursive: true })
     copyFileSync(file, place)
   }
-  execFileSync('depmod', ['-b', root, release])
+  execFileSync('depmod', ['-b', root, release], { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
 function copyInto(root, file) {
