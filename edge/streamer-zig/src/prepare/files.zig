@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const initramfs = @import("initramfs");
+const checks = @import("checks.zig");
 const archive = initramfs.archive;
 const module_choice = initramfs.module_choice;
 
@@ -129,6 +130,16 @@ const hook = hook: {
         \\cp /usr/lib/bootfarm/udhcpc.sh /usr/lib/bootfarm/adapt-root.sh "$DESTDIR/etc/"
         \\mv "$DESTDIR/init" "$DESTDIR/init.system"
         \\cp /usr/lib/bootfarm/init.sh "$DESTDIR/init"
+        \\
+        \\# In front of it: for which kernel it is, for an edge to tell before it gives it to a device.
+        \\mark=$(mktemp -d "${TMPDIR:-/var/tmp}/bootfarm-mark.XXXXXX")
+        \\
+    ++ "printf 'bootfarm-initramfs 1\\nrelease %s\\narchitecture " ++ @tagName(checks.machine) ++
+        "\\n' \"$version\" >\"$mark/bootfarm-initramfs\"\n" ++
+        \\if (cd "$mark" && echo bootfarm-initramfs | busybox cpio -o -H newc >mark.cpio 2>/dev/null); then
+        \\  prepend_earlyinitramfs "$mark/mark.cpio"
+        \\fi
+        \\rm -r "$mark"
         \\
     ;
 };
