@@ -94,6 +94,13 @@ test "states get the verdict of the golden ones" {
                 "demo/disk.raw",
                 accepted.vdisks[0].versions[0].diskPath,
             );
+            const has_orders = std.mem.startsWith(u8, state.name, "with orders");
+            try testing.expectEqual(@as(usize, if (has_orders) 2 else 0), accepted.powerOrders.len);
+            if (has_orders) {
+                try testing.expectEqual(.power_off, accepted.powerOrders[0].order);
+                try testing.expectEqual(.restart, accepted.powerOrders[1].order);
+                try testing.expect(accepted.powerOrders[0].mac.eql(accepted.devices[0].mac));
+            }
             break :blk "accepted";
         } else |err| switch (err) {
             error.SignatureInvalid => "signature_invalid",
