@@ -157,9 +157,11 @@ describe('hostile packets', () => {
       const answers = await Promise.all(broken.slice(first, first + connectionsAtOnce).map(answerTo))
       for (const answer of answers) expect(answer).toMatch(/^(HTTP\/1\.1 [1-5]\d\d |$)/)
     }
-    expect(edge.jsonLines(), 'no boot has ended by them').toEqual([])
+    // Broken DHCP packets begin boots of their own, and end some.
+    const printed = new RegExp(`^\\{.*"mac":"${reporterMac}".*"outcome".*$`, 'm')
+    expect(edge.output, 'this boot has not ended by them').not.toMatch(printed)
     expect(await answerTo(Buffer.from(valid))).toMatch(/^HTTP\/1\.1 204 /)
-    const { outcome } = bootReport.parse(JSON.parse((await edge.waitFor(/^\{.*"outcome".*$/m))[0]))
+    const { outcome } = bootReport.parse(JSON.parse((await edge.waitFor(printed))[0]))
     expect(outcome).toMatchObject({ cause: 'root_not_found', text: '?[2J"\\?$x' })
     await stillServes()
   })
