@@ -10,6 +10,7 @@ pub const usage =
     \\
     \\Boots simulated devices through DHCP, TFTP, HTTP and the stream, over real sockets. Without --waves it ends
     \\when all are ready or have failed, and prints how long each phase took; exit code 0 when all are ready.
+    \\A device that is ready reports made-up steps and a write cache that fills, every 5 s, and takes power orders.
     \\
     \\  --server IP           the edge; DHCP packets go there unless --interface is given
     \\  --dhcp-port N         the edge's DHCP port (default 67)
