@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemRoot } from '../../scripts/lib/machines/system-root.mjs'
 import { machinesMissing } from '../lib/machine-kernel.ts'
 import { scratchDirectory, targetProgram } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
 
 const buildTimeoutMs = 240_000
 const found = machinesMissing() ? undefined : await ensureSystemRoot()
@@ -92,6 +93,23 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
       'nothing stays mounted',
     ).not.toContain(root)
   }, 60_000)
+
+  test('leaves the system able to start from a disk of its own, by its own init', async () => {
+    if (!found || 'missing' in found) throw new Error('there is no Debian')
+    const machine = new RunningProcess('qemu-system-x86_64', [
+      ...['-accel', 'tcg', '-cpu', 'max', '-m', '512', '-nodefaults', '-display', 'none', '-no-reboot'],
+      ...['-kernel', found.vmlinuz, '-initrd', found.initrd],
+      ...['-append', 'console=ttyS0 panic=-1 no_timer_check root=/dev/vda'],
+      ...['-drive', `file=${found.image},format=raw,if=virtio,snapshot=on`, '-serial', 'stdio'],
+    ])
+    try {
+      await machine.waitFor(/Begin: Mounting root file system/)
+      await machine.waitFor(/Welcome to .*Debian GNU\/Linux/)
+      expect(machine.output).not.toMatch(/bootfarm/)
+    } finally {
+      await machine.stop()
+    }
+  }, 120_000)
 
   test.for([
     {

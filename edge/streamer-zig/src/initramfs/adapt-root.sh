@@ -12,9 +12,11 @@ mkdir -p /run/systemd/network /run/NetworkManager/conf.d
 printf '[Match]\nMACAddress=%s\n\n[Link]\nUnmanaged=yes\n' "$mac" >/run/systemd/network/10-bootfarm.network
 printf '[Match]\nMACAddress=%s\n\n[Link]\nNamePolicy=\nName=%s\n' "$mac" "$boot_nic" >/run/systemd/network/10-bootfarm.link
 printf '[keyfile]\nunmanaged-devices=mac:%s\n' "$mac" >/run/NetworkManager/conf.d/10-bootfarm.conf
-# ifupdown, at the start and when udev sees the card.
-mkdir -p /run/systemd/system/networking.service.d
-printf '[Service]\nEnvironment=EXCLUDE_INTERFACES=%s\n' "$boot_nic" >/run/systemd/system/networking.service.d/10-bootfarm.conf
+# ifupdown: what waits for udev to find cards, what brings them up, and what does when udev sees one.
+for unit in ifupdown-pre networking; do
+  mkdir -p "/run/systemd/system/$unit.service.d"
+  printf '[Service]\nEnvironment=EXCLUDE_INTERFACES=%s\n' "$boot_nic" >"/run/systemd/system/$unit.service.d/10-bootfarm.conf"
+done
 ln -sf /dev/null "/run/systemd/system/ifup@$boot_nic.service"
 # cloud-init renames cards and writes the configuration of the others.
 if [ -d "$root/etc/cloud/cloud.cfg.d" ]; then
