@@ -22,7 +22,7 @@ export function asMarkdown({ date, rounds, processors, loadBefore, boots }) {
 Seconds from power-on until the machine is up: medians of ${rounds} with minimum and maximum, and how many times nbdkit's of the
 same run. All boot the same guest (QEMU ${'`'}-accel tcg${'`'}, one processor), kernel and disk image, in turns; each has its own initramfs.
 
-- ${'`'}bootfarm${'`'}: ${'`'}bootfarm-edge${'`'} with proxyDHCP beside the network's DHCP server, ${'`'}bootfarm-edge initramfs build${'`'}, the stream over UDP, authenticated.
+- ${'`'}bootfarm${'`'}: ${'`'}bootfarm-edge${'`'} with proxyDHCP beside the network's DHCP server, ${'`'}bootfarm-edge initramfs build${'`'}, the stream over UDP.
 - ${'`'}bootfarm, prepared${'`'}: the same with the initramfs that the system made itself after ${'`'}bootfarm-target prepare${'`'}.
 - ${'`'}nbdkit${'`'}: dnsmasq (DHCP and TFTP), busybox httpd, nbdkit over TCP, and an initramfs with nbd-client and only this machine's drivers.
 
