@@ -27,7 +27,10 @@ const [dhcpPort = '', , tftpPort = ''] =
 /** The demo's own devices, which start again and again, stand still meanwhile. */
 const demoDevices = Number(readFileSync(path.join(data, 'run/devices.pid'), 'utf8').split(' ')[0])
 
-afterAll(() => {
+let simulated: RunningProcess | undefined
+
+afterAll(async () => {
+  await simulated?.stop()
   process.kill(demoDevices, 'SIGCONT')
   scratch.remove()
 })
@@ -59,25 +62,21 @@ test('an order of the dashboard reaches a running device, which takes it once an
   const before = await api.query<Device>('device.get', { deviceId })
   const trace = path.join(scratch.path, 'trace.csv')
   writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
-  const simulated = new RunningProcess(simProgram, [
+  simulated = new RunningProcess(simProgram, [
     ...['boot', '--json', '--server', edgeAddress, '--dhcp-port', dhcpPort, '--tftp-port', tftpPort],
     ...['--trace', trace, '--breather-ms', '1', '--waves', '--wave-size', '1', '--wave-interval-s', '3600'],
   ])
-  try {
-    const running = await readyAfter(before.lastBoot?.id)
-    const { powerOrderId } = await api.mutate<{ powerOrderId: string }>('device.orderPower', {
-      deviceId,
-      order: 'restart',
-    })
-    const again = await readyAfter(running.lastBoot?.id)
-    expect(again.powerOrder).toMatchObject({ id: powerOrderId, state: 'taken' })
-    const ordered = await api.query<Boot>('boot.get', { bootId: running.lastBoot?.id })
-    expect(ordered.takenPowerOrder).toMatchObject({ id: powerOrderId, order: 'restart' })
-    expect(ordered.guest?.steps.map(({ name }) => name)).toEqual(['kernel', 'network', 'mount', 'system'])
-    expect(ordered.guest?.writeCacheAt).not.toBeNull()
-    await simulated.waitFor(/(\{"mac":[^\n]*\n){2}/)
-    expect(simulated.jsonLines()).toHaveLength(2)
-  } finally {
-    await simulated.stop()
-  }
+  const running = await readyAfter(before.lastBoot?.id)
+  const { powerOrderId } = await api.mutate<{ powerOrderId: string }>('device.orderPower', {
+    deviceId,
+    order: 'restart',
+  })
+  const again = await readyAfter(running.lastBoot?.id)
+  expect(again.powerOrder).toMatchObject({ id: powerOrderId, state: 'taken' })
+  const ordered = await api.query<Boot>('boot.get', { bootId: running.lastBoot?.id })
+  expect(ordered.takenPowerOrder).toMatchObject({ id: powerOrderId, order: 'restart' })
+  expect(ordered.guest?.steps.map(({ name }) => name)).toEqual(['kernel', 'network', 'mount', 'system'])
+  expect(ordered.guest?.writeCacheAt).not.toBeNull()
+  await simulated.waitFor(/(\{"mac":[^\n]*\n){2}/)
+  expect(simulated.jsonLines()).toHaveLength(2)
 })

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { bootReport } from '@bootfarm/proto/uplink'
-import { afterAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { bootDevices, printedBoots } from '../lib/boot-result.ts'
 import { orderIdOf, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
 import { x86Kernel } from '../lib/loader-files.ts'
@@ -18,7 +18,18 @@ import { scratchDirectory, simProgram } from '../lib/programs.ts'
 import { RunningProcess } from '../lib/running-process.ts'
 
 const scratch = scratchDirectory()
+/** A test that fails leaves none behind. */
+const running: RunningProcess[] = []
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((process) => process.stop()))
+})
 afterAll(() => scratch.remove())
+
+async function startEdge(ports: EdgePorts, args: string[]): Promise<RunningProcess> {
+  const edge = await startLoopbackEdge(ports, args)
+  running.push(edge)
+  return edge
+}
 
 const sectors = 64
 const files = makeBootFiles(scratch.path, sectors)
@@ -34,7 +45,7 @@ const deviceArguments = (ports: EdgePorts) => [
 describe('what a device says of itself', () => {
   test('its steps and its write cache are in the boot that the edge prints', async () => {
     const ports = await edgePorts()
-    const edge = await startLoopbackEdge(ports, [...serveArguments(files), '--json'])
+    const edge = await startEdge(ports, [...serveArguments(files), '--json'])
     const { exit, output } = await bootDevices(deviceArguments(ports))
     expect(exit, output).toBe(0)
     const boots = await printedBoots(edge, 1, ({ guest }) => guest !== undefined)
@@ -60,7 +71,7 @@ describe('what a device says of itself', () => {
 
   test('the table of phases has them under it', async () => {
     const ports = await edgePorts()
-    const edge = await startLoopbackEdge(ports, serveArguments(files))
+    const edge = await startEdge(ports, serveArguments(files))
     const { exit, output } = await bootDevices(deviceArguments(ports))
     expect(exit, output).toBe(0)
     await edge.waitFor(
@@ -73,7 +84,7 @@ describe('what a device says of itself', () => {
 describe('a machine without a stream', () => {
   test('gets ready or fails by a POST to its own URL or from its address, and wrong ones are told why', async () => {
     const ports = await edgePorts()
-    const edge = await startLoopbackEdge(ports, [...serveArguments(files), '--json'])
+    const edge = await startEdge(ports, [...serveArguments(files), '--json'])
     const url = `http://${edgeAddress}:${ports.http}`
     const begin = async (device: number) => {
       const script = await (await fetch(`${url}/m/${macOf(device)}/boot.ipxe`)).text()
@@ -147,18 +158,19 @@ test('a power order reaches the running device once, also when the edge was kill
   const serve = ['--data', data, '--boot-files', files.bootFiles, '--json']
 
   writeEnrolledEdge(data, [macOf(1)], [version])
-  const killed = await startLoopbackEdge(ports, serve)
+  const killed = await startEdge(ports, serve)
   const device = new RunningProcess(simProgram, [
     ...['boot', '--json', ...deviceArguments(ports)],
     // One wave in the time of this test: the device stays on.
     ...['--waves', '--wave-size', '1', '--wave-interval-s', '3600'],
   ])
+  running.push(device)
   const [before] = await printedBoots(killed, 1, ({ guest }) => guest !== undefined)
   killed.kill('SIGKILL')
   await killed.ended
 
   writeEnrolledEdge(data, [macOf(1)], [version], [{ port: 0, order: 'restart' }])
-  const edge = await startLoopbackEdge(ports, serve)
+  const edge = await startEdge(ports, serve)
   const [after] = await printedBoots(edge, 1, ({ guest }) => guest !== undefined)
   expect(after?.outcome).toEqual({ kind: 'ready' })
   expect(after?.id).not.toBe(before?.id)
@@ -167,6 +179,5 @@ test('a power order reaches the running device once, also when the edge was kill
   await device.waitFor(/(\{"mac":[^\n]*\n){2}/)
   expect(device.jsonLines()).toHaveLength(2)
   expect(readFileSync(path.join(data, 'boots.journal'), 'latin1')).toContain(`"order_id":"${orderIdOf(0)}"`)
-  await device.stop()
   expect(await edge.stop()).toBe(0)
 })
