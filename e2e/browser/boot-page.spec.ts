@@ -31,6 +31,17 @@ test('bytes, packets, reads and where each value comes from are there', async ({
   await expect(page.getByRole('table', { name: 'Reads by size' }).getByRole('row')).not.toHaveCount(1)
 })
 
+test('what the device said of itself is there: its steps, and its write cache', async ({ page }) => {
+  await openReadyBoot(page)
+  await expect(page.getByRole('img', { name: /; \d+ steps that the device reported$/ })).toBeVisible()
+  const steps = page.getByRole('table', { name: 'Steps of the device' })
+  await expect(steps.getByRole('row').filter({ hasText: 'Kernel' }).first()).toContainText(/reported/)
+  await expect(page.getByRole('meter', { name: 'Write cache' })).toHaveAttribute(
+    'aria-valuetext',
+    /\d %, .* of /,
+  )
+})
+
 test('a boot names device, edge, vDisk version and says that it is simulated', async ({ page }) => {
   await openReadyBoot(page)
   await expect(page.getByRole('main').getByText('simulated', { exact: true })).toBeVisible()
