@@ -160,6 +160,9 @@ pub const UplinkClient = struct {
         }
         var response = try sent.receiveHead(&.{});
         const status = @backingInt(response.head.status);
+        // A 204 ends with its head and has no length (RFC 9112, 6.3). The standard library would
+        // read on until the connection is closed: a poll without news would be deaf until then.
+        if (response.head.status == .no_content) response.head.content_length = 0;
         var transfer_buffer: [4096]u8 = undefined;
         var writer: Io.Writer = .fixed(buffer);
         _ = response.reader(&transfer_buffer).streamRemaining(&writer) catch |err| {

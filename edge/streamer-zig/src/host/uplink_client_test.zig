@@ -16,6 +16,8 @@ const Server = struct {
     listener: i32,
     port: u16,
     answer: ?[]const u8,
+    /// Leaves it to the client to close the connection, as a server does that keeps it alive.
+    keeps_open: bool = false,
     request: [2048]u8 = undefined,
     request_size: usize = 0,
 
@@ -46,6 +48,8 @@ const Server = struct {
             linux.read(fd, &server.request, server.request.len),
         ) catch return;
         sys.writeAll(fd, text) catch return;
+        var rest: [64]u8 = undefined;
+        if (server.keeps_open) _ = sys.check(linux.read(fd, &rest, rest.len)) catch return;
     }
 };
 
@@ -97,6 +101,16 @@ test "a server that takes the connection and says nothing costs no more than the
     const began_us = sys.monotonicUs();
     try testing.expectError(error.NoAnswer, try ask(&server, 100, &buffer));
     try testing.expect(sys.monotonicUs() - began_us < 4_000_000);
+}
+
+test "an answer without content is over with its head, though the connection stays open" {
+    var server: Server = try .init("HTTP/1.1 204 No Content\r\nconnection: keep-alive\r\n\r\n");
+    defer sys.close(server.listener);
+    server.keeps_open = true;
+    var buffer: [64]u8 = undefined;
+    const answer = try try ask(&server, 5000, &buffer);
+    try testing.expectEqual(204, answer.status);
+    try testing.expectEqualStrings("", answer.body);
 }
 
 test "an answer that is too large is refused, and an absent server is no answer" {
