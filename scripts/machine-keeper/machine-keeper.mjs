@@ -4,21 +4,36 @@ import { say } from '../lib/progress.mjs'
 
 /** @typedef {Parameters<typeof emulator>[0]} Machine */
 
+/**
+ * A machine says that it takes an order to switch itself off when it begins to: who wakes it a moment later means the time after.
+ * So long is a packet remembered that came while the machine was on; a network card alone would take no notice of it.
+ */
+const wakeUpValidMs = 30_000
+
 /** One machine, on or off. */
 export class MachineKeeper {
   #machine
   #console
   #running = null
+  #ending = false
+  #wokenAtMs = Number.NEGATIVE_INFINITY
 
   constructor(machine, console) {
     this.#machine = machine
     this.#console = console
   }
 
-  /** A machine that is on takes no notice. */
+  /** A magic packet for the machine has come. */
+  wake() {
+    this.#wokenAtMs = performance.now()
+    if (!this.#running) this.powerOn('woken by a magic packet')
+  }
+
+  /** The machine must be off. */
   powerOn(why) {
-    if (this.#running) return
     say(`${this.#machine.mac} is ${why}`)
+    // What woke it up now does not wake it up again.
+    this.#wokenAtMs = Number.NEGATIVE_INFINITY
     const { command, args } = emulator(this.#machine)
     // The kernel ends the machine with this process, however that ends.
     const child = spawn('setpriv', ['--pdeathsig', 'KILL', command, ...args], {
@@ -34,10 +49,15 @@ export class MachineKeeper {
       this.#console.flush()
       this.#running = null
       say(`${this.#machine.mac} is off: ${how}`)
+      const wasWoken = performance.now() - this.#wokenAtMs < wakeUpValidMs
+      if (wasWoken && !this.#ending && how === 'powered off')
+        this.powerOn('woken by a magic packet that came while it went off')
     })
   }
 
+  /** Ends the machine for good. */
   async powerOff() {
+    this.#ending = true
     this.#running?.child.kill('SIGTERM')
     await this.#running?.ended
   }

@@ -15,7 +15,7 @@ await runMain(async () => {
   const { consoles, machine } = JSON.parse(process.argv[2])
   const keeper = new MachineKeeper(machine, new ConsoleFile(consoles, machine.mac))
   await listenForWakeUps((datagram) => {
-    if (wakes(datagram, machine.mac)) keeper.powerOn('woken by a magic packet')
+    if (wakes(datagram, machine.mac)) keeper.wake()
   })
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
     process.once(signal, () => keeper.powerOff().then(() => process.exit(0)))
