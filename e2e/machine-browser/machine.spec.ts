@@ -36,8 +36,9 @@ test('a real machine boots, shows its own steps and its console, is powered off 
   const boots = await bootCount(page)
   await page.getByRole('button', { name: 'Power off' }).click()
   await page.getByRole('button', { name: 'Power off machine-1' }).click()
-  // It says so when it begins to: waking it then means when it is off.
+  // The dashboard says so when the machine begins to, the emulator ends when it has.
   await expect(stateOf(page, 'Off')).toBeVisible({ timeout: powerOffTimeoutMs })
+  await expect.poll(keeperLog, { timeout: powerOffTimeoutMs }).toMatch(/is off: powered off$/m)
 
   await page.getByRole('button', { name: 'Boot again' }).click()
   await expect
