@@ -10,7 +10,7 @@ export interface Column<Row> {
   /** Numbers stand right. */
   align?: 'right'
   /** The least window width at which the column is shown; always without it. */
-  from?: 'sm' | 'md' | 'lg' | 'xl'
+  from?: 'sm' | 'md' | 'lg' | 'xl' | '2xl'
   /** Takes the width that is left over. */
   wide?: boolean
 }
@@ -20,6 +20,7 @@ const shownFrom = {
   md: 'hidden md:table-cell',
   lg: 'hidden lg:table-cell',
   xl: 'hidden xl:table-cell',
+  '2xl': 'hidden 2xl:table-cell',
 } as const
 
 function cellClass<Row>(column: Column<Row>): string {

@@ -71,7 +71,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
   },
   {
     title: 'Duration',
-    from: 'lg',
+    from: '2xl',
     align: 'right',
     cell: ({ lastBoot }) => (lastBoot ? <BootDuration boot={lastBoot} /> : <Unknown />),
   },
