@@ -43,7 +43,7 @@ export async function testEverything(only, { withLong }) {
       const kernelMissing = await ensureKernel('virtual')
       return { ...env, ...record.env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
     }
-    await layer('machines', 180, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
+    await layer('machines', 240, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
     if (layer.wanted('browser') || layer.wanted('faults')) {
       await withProduct(scratch, async (productEnv) => {
         await layer('browser', 150, () => playwright(scratch, productEnv, 'dashboard'))
@@ -87,7 +87,7 @@ function layerRunner(tally, only, withLong) {
 
 /** What takes too long for every change: `npm run test:all`. */
 async function longTrack(layer, scratch, machineEnv) {
-  await layer.long('machines-long', 300, async () =>
+  await layer.long('machines-long', 1200, async () =>
     vitest(scratch, 'e2e', ['machines-long/'], await machineEnv()),
   )
   await layer.long('machine-start', 600, () =>
@@ -107,10 +107,13 @@ async function zigTrack(layer, zig) {
   await layer('zig-format', 10, () => command(zig, ['fmt', '--check', '.'], edgeSource))
   await layer('zig-build', 150, checked())
   await layer('zig-arm64', 30, checked('check', '-Darch=aarch64'))
-  await layer('zig-test', 240, async () => {
-    const { code, output } = await build('test', '--summary', 'all')
+  // Unoptimized programs have the same checks and are built in a tenth of the time.
+  const zigTests = async (mode) => {
+    const { code, output } = await build('test', `-Dtest-optimize=${mode}`, '--summary', 'all')
     return { output, ...zigCounts(output, code) }
-  })
+  }
+  await layer('zig-test', 60, () => zigTests('debug'))
+  await layer.long('zig-test-safe', 300, () => zigTests('safe'))
   await layer('simulation', 60, checked('sim', '--', '--seed', '1', '--seeds', String(simulatedSeeds)))
   await layer('simulation-plants', 60, checked('sim', '--', '--seed', '1', '--self-test'))
   await layer('simulation-canary', 30, async () => {

@@ -171,6 +171,12 @@ pub const Boot = struct {
         return std.mem.eql(u8, boot.facts.user_class.slice(), simulator_user_class);
     }
 
+    /// The device has shown itself in this boot; before that only a power command was sent.
+    pub fn deviceHasBegun(boot: *const Boot) bool {
+        const phase = boot.current() orelse return false;
+        return phase != .firmware;
+    }
+
     /// The latest phase that has begun.
     pub fn current(boot: *const Boot) ?Phase {
         var index: u8 = Phase.count;

@@ -131,15 +131,17 @@ pub const BootTable = struct {
     }
 
     /// Puts a boot in a free place. The device's earlier boot is superseded if it goes on, and
-    /// gives its place up as soon as it is reported; a full table gives up the oldest boot that is
-    /// over and reported.
+    /// gives its place up once the device itself has begun again: a power command alone may reach a
+    /// device that runs and still reads. A full table gives up the oldest boot that is over and
+    /// reported.
     pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
         assert(boot.identity.mac.isDevice());
         assert(boot.identity.handle != 0);
         assert(!boot.identity.id.eql(.zero));
         if (table.findByMac(boot.identity.mac)) |ref| {
             table.supersede(ref, now_us);
-            if (!table.get(ref).?.changed) table.clear(ref.index);
+            const earlier = table.get(ref).?;
+            if (!earlier.changed and !earlier.deviceHasBegun()) table.clear(ref.index);
         }
         const index = table.freePlace() orelse return error.Full;
         table.places[index] = boot;
@@ -151,15 +153,27 @@ pub const BootTable = struct {
         table.next_serial += 1;
         table.count += 1;
         if (!boot.isOver()) table.active_count += 1;
+        if (boot.deviceHasBegun()) table.forgetEarlier(index);
         return table.refOf(index);
+    }
+
+    /// The device of this boot does not read in an earlier one any more.
+    fn forgetEarlier(table: *BootTable, latest: usize) void {
+        for (table.macs, 0..) |mac, index| {
+            if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest]) continue;
+            const boot = &table.places[index].?;
+            if (boot.isOver() and !boot.changed) table.clear(index);
+        }
     }
 
     /// Every event goes through here, so that the count of boots in progress is right.
     pub fn apply(table: *BootTable, ref: Ref, now_us: u64, event: boot_module.Event) void {
         const boot = table.get(ref) orelse return;
         const was_over = boot.isOver();
+        const had_begun = boot.deviceHasBegun();
         boot.apply(now_us, event);
         table.noteEnd(was_over, boot);
+        if (!had_begun and boot.deviceHasBegun()) table.forgetEarlier(ref.index);
     }
 
     pub fn supersede(table: *BootTable, ref: Ref, now_us: u64) void {
@@ -312,6 +326,33 @@ test "a device that boots again and again takes one place, and one that runs for
     }
     try testing.expect(table.get(runs) != null);
     try testing.expectEqual(2, table.count);
+}
+
+test "a power command alone takes no disk from a device that runs; its own begin does" {
+    var table: BootTable = try .init(testing.allocator, 8);
+    defer table.deinit(testing.allocator);
+    const discover: boot_module.Event = .{
+        .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 7, .size = 300 },
+    };
+    const runs = try table.insert(testBoot(1, 0), 0);
+    table.apply(runs, 1, discover);
+    table.apply(runs, 2, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    table.apply(runs, 3, .{ .ready = .stream });
+    table.get(runs).?.changed = false;
+    for (10..14) |round| {
+        const woken = try table.insert(testBoot(1, round), round);
+        table.apply(woken, round, .power_command);
+        try testing.expect(table.get(runs) != null);
+        try testing.expectEqual(woken, table.findByMac(testBoot(1, 0).identity.mac).?);
+        try testing.expectEqual(2, table.count);
+        table.get(woken).?.tick(round + std.time.us_per_day);
+        table.get(woken).?.changed = false;
+    }
+    const again = try table.insert(testBoot(1, 20), 20);
+    table.apply(again, 20, .power_command);
+    table.apply(again, 21, discover);
+    try testing.expectEqual(null, table.get(runs));
+    try testing.expectEqual(1, table.count);
 }
 
 test "boots are found by id and by address while they go on" {
