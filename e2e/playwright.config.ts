@@ -49,13 +49,13 @@ export default defineConfig({
       dependencies: ['sign in'],
       use: { storageState: 'test-results/session.json' },
     },
-    {
-      // Against `npm start -- --machine`.
-      name: 'machine',
+    // Against `npm start -- --machine`.
+    ...['machine-boot', 'machine-power'].map((name) => ({
+      name,
       testDir: 'machine-browser',
-      testMatch: '*.spec.ts',
+      testMatch: `${name}.spec.ts`,
       dependencies: ['sign in'],
       use: { storageState: 'test-results/session.json' },
-    },
+    })),
   ],
 })

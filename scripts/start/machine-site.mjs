@@ -14,7 +14,9 @@ import { stockBootPrograms, stockStore } from './vdisk-files.mjs'
 const siteName = 'Machines'
 const device = { name: 'machine-1', mac: '52:54:00:78:00:00' }
 const memoryMib = 768
-/** The variable reaches systemd: its colours cut in two by its own shortening of lines would be rubbish in a record. */
+/**
+ * An emulated processor that gets no time fails Linux's check of its timer. The variable reaches systemd: its colours cut in two by its own shortening of lines would be rubbish in a record.
+ */
 const serialConsole = 'console=ttyS0 no_timer_check SYSTEMD_COLORS=0'
 const edgePort = 6980
 /** A socket file's path: sun_path of unix(7), its final zero counted. */

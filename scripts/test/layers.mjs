@@ -4,7 +4,7 @@ import path from 'node:path'
 import { checkBoundaries } from '../checks/boundaries.mjs'
 import { checkHouse } from '../checks/house.mjs'
 import { ensureKernel } from '../lib/machines/kernel.mjs'
-import { ensureSystemTree } from '../lib/machines/system-root.mjs'
+import { ensureSystemRoot, ensureSystemTree } from '../lib/machines/system-root.mjs'
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 import { capture } from '../lib/run.mjs'
@@ -44,6 +44,8 @@ export async function testEverything(only, { withLong }) {
       return { ...env, ...record.env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
     }
     await layer('machines', 240, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
+    const machineProduct = (project) => testMachineProduct(scratch, system.missing, project)
+    await layer('machine-boot', 90, () => machineProduct('machine-boot'))
     if (layer.wanted('browser') || layer.wanted('faults')) {
       await withProduct(scratch, async (productEnv) => {
         await layer('browser', 150, () => playwright(scratch, productEnv, 'dashboard'))
@@ -53,7 +55,7 @@ export async function testEverything(only, { withLong }) {
         tally.add(oneCheck(false))
       })
     }
-    await longTrack(layer, scratch, machineEnv)
+    await longTrack(layer, scratch, machineEnv, machineProduct)
   } finally {
     record.print()
     rmSync(scratch, { recursive: true, force: true })
@@ -86,14 +88,26 @@ function layerRunner(tally, only, withLong) {
 }
 
 /** What takes too long for every change: `npm run test:all`. */
-async function longTrack(layer, scratch, machineEnv) {
+async function longTrack(layer, scratch, machineEnv, machineProduct) {
   await layer.long('machines-long', 1200, async () =>
     vitest(scratch, 'e2e', ['machines-long/'], await machineEnv()),
   )
-  await layer.long('machine-start', 600, () =>
-    withProduct(scratch, (productEnv) => playwright(scratch, productEnv, 'machine'), ['--machine']),
-  )
+  await layer.long('machine-power', 300, () => machineProduct('machine-power'))
   await layer.long('lan', 900, async () => vitest(scratch, 'e2e', ['lan/'], await machineEnv()))
+}
+
+/** A browser before `npm start -- --machine`; skipped where no machine can be emulated. */
+async function testMachineProduct(scratch, missingPackages, project) {
+  const skipped = (why) => ({
+    output: '',
+    ...{ passed: 0, failed: 0, skipped: 1 },
+    reasons: [`npm start -- --machine: ${why}`],
+  })
+  if (process.getuid() !== 0) return skipped('network namespaces need root')
+  if (missingPackages.length > 0) return skipped(`not installed: ${missingPackages.join(', ')}`)
+  const root = await ensureSystemRoot()
+  if ('missing' in root) return skipped(root.missing)
+  return withProduct(scratch, (env) => playwright(scratch, env, project), ['--machine'])
 }
 
 async function zigTrack(layer, zig) {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
@@ -15,7 +15,7 @@ const portsNeeded = 9
  * @returns {Promise<T>}
  */
 export async function withProduct(scratch, work, options = []) {
-  const data = path.join(scratch, `product${options.join('')}`)
+  const data = mkdtempSync(path.join(scratch, 'product-'))
   const ports = await freePorts(portsNeeded)
   const [web, api, postgres, ...edge] = ports
   const args = ['--data', data, '--web-port', web, '--api-port', api, '--pg-port', postgres]

@@ -1,0 +1,27 @@
+import { expect, test } from '@playwright/test'
+import { bootTimeoutMs, keeperLog, newestBoot, openMachine, stateOf } from './machine-page.ts'
+
+test('a real machine boots, shows its own steps and its console', async ({ page }) => {
+  test.setTimeout(2 * bootTimeoutMs)
+  await openMachine(page)
+  await expect(stateOf(page, 'Running')).toBeVisible({ timeout: bootTimeoutMs })
+  expect(keeperLog()).toMatch(/is switched on$/m)
+  await newestBoot(page).getByRole('link').first().click()
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('Boot of machine-1')
+
+  const waterfall = page.getByRole('img', { name: /^Waterfall of/ })
+  for (const phase of ['DHCP', 'Loader', 'Breather', 'Stage 2', 'Ready'])
+    await expect(waterfall).toHaveAccessibleName(new RegExp(`${phase} \\d`))
+  const steps = page.getByRole('table', { name: 'Steps of the device' })
+  for (const group of ['kernel', 'initramfs', 'system'])
+    await expect(steps.getByRole('row', { name: new RegExp(group, 'i') }).first()).toBeVisible()
+  const console = page.getByRole('region', { name: 'Lines of the serial console' })
+  for (const line of [
+    /iPXE.*Open Source Network Boot Firmware/,
+    /boot\.ipxe/,
+    /bootfarm: root disk/,
+    /login:/,
+  ])
+    await expect(console.getByText(line).first()).toBeAttached()
+  await expect(page.getByText('simulated', { exact: true })).toHaveCount(0)
+})

@@ -1,0 +1,28 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, type Page } from '@playwright/test'
+
+/** An emulated machine on two cores takes half a minute to start a whole system. */
+export const bootTimeoutMs = 180_000
+
+export async function openMachine(page: Page): Promise<void> {
+  await page.goto('/devices')
+  await page.getByRole('link', { name: 'machine-1' }).click()
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('machine-1')
+}
+
+/** A word of the page for what the machine does now. */
+export const stateOf = (page: Page, word: string) =>
+  page.getByRole('main').getByText(word, { exact: true }).first()
+
+const bootsOf = (page: Page) => page.getByRole('region', { name: 'Boots of this device' })
+export const newestBoot = (page: Page) => bootsOf(page).getByRole('row').nth(1)
+export const bootCount = (page: Page) =>
+  bootsOf(page)
+    .getByRole('row')
+    .filter({ has: page.getByRole('link') })
+    .count()
+
+/** What the one who keeps the machine saw of it: when its emulator began and ended. */
+export const keeperLog = () =>
+  readFileSync(path.join(process.env.BOOTFARM_DATA ?? '', 'logs/machines.log'), 'utf8')

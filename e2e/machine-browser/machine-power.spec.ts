@@ -1,0 +1,24 @@
+import { expect, test } from '@playwright/test'
+import { bootCount, bootTimeoutMs, keeperLog, openMachine, stateOf } from './machine-page.ts'
+
+/** Its system needs some seconds to end. */
+const powerOffTimeoutMs = 60_000
+
+test('a real machine is powered off and booted again', async ({ page }) => {
+  test.setTimeout(3 * bootTimeoutMs)
+  await openMachine(page)
+  await expect(stateOf(page, 'Running')).toBeVisible({ timeout: bootTimeoutMs })
+  const boots = await bootCount(page)
+  await page.getByRole('button', { name: 'Power off' }).click()
+  await page.getByRole('button', { name: 'Power off machine-1' }).click()
+  // The dashboard says so when the machine begins to, the emulator ends when it has.
+  await expect(stateOf(page, 'Off')).toBeVisible({ timeout: powerOffTimeoutMs })
+  await expect.poll(keeperLog, { timeout: powerOffTimeoutMs }).toMatch(/is off: powered off$/m)
+
+  await page.getByRole('button', { name: 'Boot again' }).click()
+  await expect
+    .poll(keeperLog, { timeout: powerOffTimeoutMs })
+    .toMatch(/is off: powered off\n.*is woken by a magic packet/)
+  await expect.poll(() => bootCount(page), { timeout: bootTimeoutMs }).toBe(boots + 1)
+  await expect(stateOf(page, 'Running')).toBeVisible({ timeout: bootTimeoutMs })
+})
