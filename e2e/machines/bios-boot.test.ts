@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { macOf } from '../lib/machine.ts'
 import { machinesMissing } from '../lib/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import type { SeenPacket } from '../lib/packets.ts'
+import { expectPhasesAsSeen } from '../lib/phases-as-seen.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
 const script = `
@@ -15,13 +15,8 @@ head -c 20971520 /dev/zero >/fill
 until bootfarm-target status | grep -q '"usedBytes":2[0-9]\\{7\\}'; do sleep 0.2; done
 bootfarm-target ready busybox && echo "ACKNOWLEDGED"
 `
-/** How far the edge's times may be from those of a recorder on the switch. */
-const outsideToleranceUs = 5_000
 /** A device's clock in the initramfs counts hundredths of a second. */
 const ownToleranceUs = 20_000
-const streamHelloType = 1
-const streamReadType = 5
-const streamReadyType = 9
 
 const missing = machinesMissing()
 let site: MachineSite
@@ -62,10 +57,7 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
     expect(report.guest?.writeCache?.usedBytes).toBeGreaterThan(0.8 * (24 << 20))
     expectOwnStepsInsidePhases(report)
 
-    for (const { what, reportedUs, seenUs } of phaseTimes(report, await site.packets())) {
-      console.log(`${what}: reported ${reportedUs} µs, seen ${seenUs} µs after the first packet`)
-      expect(Math.abs(reportedUs - seenUs), what).toBeLessThan(outsideToleranceUs)
-    }
+    expectPhasesAsSeen(report, await site.packets(), site.segment.edgeIp)
   })
 })
 
@@ -97,28 +89,4 @@ function expectOwnStepsInsidePhases({ guest, phases }: BootReport): void {
     const before = instants[index - 1]
     if (before) expect(us, `${what} comes after ${before.what}`).toBeGreaterThan(before.us - ownToleranceUs)
   }
-}
-
-/** Begin and end of the network phases as the edge reports them and as packets passed the switch. */
-function phaseTimes(report: BootReport, packets: SeenPacket[]) {
-  const fromMachine = packets.filter(({ sourceMac }) => sourceMac === report.mac)
-  const fromEdge = packets.filter(({ sourceIp }) => sourceIp === site.segment.edgeIp)
-  const first = fromMachine.find(({ destinationPort }) => destinationPort === 67)?.atUs ?? Number.NaN
-  const stream = fromMachine.filter(({ destinationPort }) => destinationPort === 6910)
-  const ofType = (type: number) => stream.filter(({ payload }) => ((payload[0] ?? 0) & 0x0f) === type)
-  const begin = (name: string) => report.phases.find((phase) => phase.name === name)?.startUs ?? Number.NaN
-  const end = (name: string) =>
-    begin(name) + (report.phases.find((phase) => phase.name === name)?.durationUs ?? Number.NaN)
-  const http = fromMachine.find(
-    ({ destinationPort, payloadSize }) => destinationPort === 6980 && payloadSize > 0,
-  )
-  const dhcp = fromEdge.filter(({ sourcePort, atUs }) => sourcePort === 67 && atUs < (http?.atUs ?? 0)).at(-1)
-  return [
-    { what: 'end of dhcp', reportedUs: end('dhcp'), packet: dhcp },
-    { what: 'begin of loader', reportedUs: begin('loader'), packet: http },
-    // The edge keeps nothing of a device before the hello that brings its cookie back, the last one.
-    { what: 'end of breather', reportedUs: end('breather'), packet: ofType(streamHelloType).at(-1) },
-    { what: 'begin of stage2', reportedUs: begin('stage2'), packet: ofType(streamReadType)[0] },
-    { what: 'ready', reportedUs: begin('ready'), packet: ofType(streamReadyType)[0] },
-  ].map(({ packet, ...rest }) => ({ ...rest, seenUs: (packet?.atUs ?? Number.NaN) - first }))
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { machinesMissing } from '../lib/machine-kernel.ts'
 import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
+import { expectPhasesAsSeen } from '../lib/phases-as-seen.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
 const script = `
@@ -36,5 +37,6 @@ describe.skipIf(missing)(`a UEFI machine${missing ? ` (${missing})` : ''}`, () =
     expect(report.phases.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready']),
     )
+    expectPhasesAsSeen(report, await site.packets(), site.segment.edgeIp)
   })
 })

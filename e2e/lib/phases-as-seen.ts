@@ -1,0 +1,50 @@
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { expect } from 'vitest'
+import type { SeenPacket } from './packets.ts'
+
+/** How far the edge's times may be from those of a recorder on the switch. */
+const toleranceUs = 5_000
+const ports = { dhcp: 67, tftp: 69, proxyDhcp: 4011, stream: 6910, http: 6980 }
+const streamTypes = { hello: 1, read: 5, ready: 9 }
+
+/**
+ * Holds begin and end of each network phase of a boot that got ready against the packets that passed the switch. Which packet
+ * each is: packages/proto/boot-phases.json.
+ */
+export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], edgeIp: string): void {
+  const fromMachine = packets.filter(({ sourceMac }) => sourceMac === report.mac)
+  const fromEdge = packets.filter(({ sourceIp }) => sourceIp === edgeIp)
+  const firstUs =
+    fromMachine.find(({ destinationPort }) => destinationPort === ports.dhcp)?.atUs ?? Number.NaN
+  const phase = (name: string) => report.phases.find((found) => found.name === name)
+  const begin = (name: string) => phase(name)?.startUs ?? Number.NaN
+  const end = (name: string) => begin(name) + (phase(name)?.durationUs ?? Number.NaN)
+
+  const stream = fromMachine.filter(({ destinationPort }) => destinationPort === ports.stream)
+  const ofType = (type: number) => stream.filter(({ payload }) => ((payload[0] ?? 0) & 0x0f) === type)
+  const requests = fromMachine.filter(
+    ({ destinationPort, payloadSize }) =>
+      destinationPort === ports.tftp || (destinationPort === ports.http && payloadSize > 0),
+  )
+  const hasProgram = phase('nbp') !== undefined
+  const dhcp = fromEdge.filter(({ sourcePort }) => [ports.dhcp, ports.proxyDhcp].includes(sourcePort))
+  // Each block is acknowledged, so the last one ends the transfer.
+  const tftpEnd = fromMachine.filter(({ destinationPort }) => destinationPort === ports.tftp).at(-1)
+
+  const first = requests[0]
+  const instants: [string, number, SeenPacket | undefined][] = [
+    ['end of dhcp', end('dhcp'), dhcp.filter(({ atUs }) => atUs < (first?.atUs ?? 0)).at(-1)],
+    [hasProgram ? 'begin of nbp' : 'begin of loader', begin(hasProgram ? 'nbp' : 'loader'), first],
+    // The edge keeps nothing of a device before the hello that brings its cookie back, the last one.
+    ['end of breather', end('breather'), ofType(streamTypes.hello).at(-1)],
+    ['begin of stage2', begin('stage2'), ofType(streamTypes.read)[0]],
+    ['ready', begin('ready'), ofType(streamTypes.ready)[0]],
+  ]
+  if (tftpEnd) instants.push(['end of nbp', end('nbp'), tftpEnd])
+  expect(begin('dhcp'), 'begin of dhcp').toBe(0)
+  for (const [what, reportedUs, packet] of instants) {
+    const seenUs = (packet?.atUs ?? Number.NaN) - firstUs
+    console.log(`${what}: reported ${reportedUs} µs, seen ${seenUs} µs after the first packet`)
+    expect(Math.abs(reportedUs - seenUs), what).toBeLessThan(toleranceUs)
+  }
+}
