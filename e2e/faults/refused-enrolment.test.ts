@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
+import { freePorts } from '../../scripts/lib/free-ports.mjs'
 import { required } from '../lib/api-client.ts'
-import { freePorts } from '../lib/free-ports.ts'
 import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
 import { RunningProcess } from '../lib/running-process.ts'
 

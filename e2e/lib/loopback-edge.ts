@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
-import { freePorts } from './free-ports.ts'
+import { freePorts } from '../../scripts/lib/free-ports.mjs'
 import { x86Kernel } from './loader-files.ts'
 import { edgeProgram } from './programs.ts'
 import { RunningProcess } from './running-process.ts'

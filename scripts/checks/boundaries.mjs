@@ -53,10 +53,11 @@ const workspaceOf = (file) =>
     .slice(0, file.startsWith('e2e') || file.startsWith('scripts') ? 1 : 2)
     .join('/')
 
-/** Tests share with `npm start` how machines are made and started. */
+/** Tests share with `npm start` how machines are made and started, and with each other which ports are whose. */
 function checkReach(file, target, complain) {
   const reached = path.join(path.dirname(file), target)
-  if (file.startsWith('e2e/') && reached.startsWith('scripts/lib/machines/')) return
+  const shared = ['scripts/lib/machines/', 'scripts/lib/free-ports.mjs']
+  if (file.startsWith('e2e/') && shared.some((start) => reached.startsWith(start))) return
   if (workspaceOf(reached) !== workspaceOf(file)) complain('reach another workspace by its package name')
 }
 

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
-import net from 'node:net'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
+import { freePorts } from '../lib/free-ports.mjs'
 import { inRoot, root } from '../lib/paths.mjs'
 
 const portsNeeded = 9
@@ -67,22 +67,4 @@ function logs(data) {
   return readdirSync(folder)
     .map((file) => `--- ${file}\n${readFileSync(path.join(folder, file), 'utf8').slice(-3000)}`)
     .join('\n')
-}
-
-/** Ports that were free a moment ago, all held at once so that they differ. */
-async function freePorts(count) {
-  const servers = await Promise.all(
-    Array.from(
-      { length: count },
-      () =>
-        new Promise((resolve, reject) => {
-          const server = net.createServer()
-          server.once('error', reject)
-          server.listen(0, '127.0.0.1', () => resolve(server))
-        }),
-    ),
-  )
-  const ports = servers.map((server) => server.address().port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }

@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
-import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
+import { freePorts } from '../../../scripts/lib/free-ports.mjs'
 import { startEmbeddedPostgres } from '../src/embedded-postgres.ts'
 import { migrate } from '../src/migrate.ts'
 
@@ -12,15 +12,9 @@ export function makeReachableFolder(): string {
   return folder
 }
 
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
+export async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1)
+  return port
 }
 
 export async function startTestPostgres() {
