@@ -13,7 +13,7 @@ export const bootPhases = [
 ] as const
 export type BootPhase = (typeof bootPhases)[number]
 
-export const bootOutcomes = ['ready', 'failed', 'silent', 'superseded'] as const
+export const bootOutcomes = ['ready', 'failed', 'silent', 'superseded', 'local_disk'] as const
 export type BootOutcome = (typeof bootOutcomes)[number]
 
 export const valueSources = ['observed', 'reported', 'inferred'] as const

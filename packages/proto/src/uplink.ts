@@ -1,29 +1,20 @@
 import { z } from 'zod'
-import { bootCauses, bootPhases, valueSources } from './boot-phases.ts'
+import { bootReport } from './uplink-boot.ts'
+import { bootProgramSetName, siteEdgesMax } from './uplink-state.ts'
+import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
+
+export * from './uplink-boot.ts'
+export * from './uplink-state.ts'
+export { macAddress }
 
 /** Messages between edge and API; UPLINK.md says when each is sent. Sizes in bytes, times as the unit in the name. */
-
-const uuid = z.uuid()
-const base64 = (bytes: number) =>
-  z
-    .base64()
-    .refine((text) => Buffer.from(text, 'base64').length === bytes, `must be ${bytes} bytes in base64`)
-/** JSON numbers stay exact up to 2^53 - 1. */
-const count = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
-/** Text that a device or an agent chose: printable ASCII, never trusted. */
-const untrustedText = z
-  .string()
-  .max(64)
-  .regex(/^[\x20-\x7e]*$/)
-export const macAddress = z.string().regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'lower-case, colon-separated')
 
 export const reportsPerBatchMax = 100
 export const reportBatchSizeMax = 512 * 1024
 export const bootReportSizeMax = 4096
 export const stateWaitMsMax = 25_000
-/** An edge refuses a state with more. */
-export const powerOnsMax = 1024
-export const powerOrdersMax = 1024
+/** A boot's kept packets as one pcap file, in bytes. */
+export const captureSizeMax = 256 * 1024
 export const heartbeatIntervalMs = 5_000
 export const edgeOnlineWithinMs = 20_000
 
@@ -48,58 +39,6 @@ export type EnrolResponse = z.infer<typeof enrolResponse>
 
 const statePair = z.object({ incarnation: count, counter: count })
 
-/** What a running device may be told to do. */
-export const powerOrders = ['power_off', 'restart'] as const
-
-/** What an edge has to do, complete; kept on its disk so that it boots devices with the API away. */
-export const desiredState = z.object({
-  schema: z.literal(1),
-  edgeId: uuid,
-  organizationId: uuid,
-  siteId: uuid,
-  siteName: z.string(),
-  incarnation: count,
-  counter: count,
-  issuedUnixMs: count,
-  /** Devices that are not in `devices`: `ignore` gives them no answer; `boot` gives them the first vDisk's first version. */
-  unknownDevices: z.enum(['ignore', 'boot']),
-  vdisks: z.array(
-    z.object({
-      id: uuid,
-      name: z.string(),
-      versions: z.array(
-        z.object({
-          id: uuid,
-          number: count,
-          sizeBytes: count,
-          /** Paths below the edge's store directory, `/`-separated, without `..`. */
-          diskPath: z.string(),
-          kernelPath: z.string().nullable(),
-          initrdPath: z.string().nullable(),
-          commandLine: z.string(),
-        }),
-      ),
-    }),
-  ),
-  devices: z.array(
-    z.object({
-      id: uuid,
-      name: z.string(),
-      mac: macAddress,
-      versionId: uuid,
-      enabled: z.boolean(),
-    }),
-  ),
-  /** Wake-on-LAN to send; each id at least once, repeating is harmless. Gone from the snapshot after 60 s. */
-  powerOns: z.array(z.object({ id: uuid, deviceId: uuid, mac: macAddress })).max(powerOnsMax),
-  /** For running devices, handed over when one reports next (STREAM.md, REPORT). Gone from the snapshot after 60 s. */
-  powerOrders: z
-    .array(z.object({ id: uuid, deviceId: uuid, mac: macAddress, order: z.enum(powerOrders) }))
-    .max(powerOrdersMax)
-    .optional(),
-})
-export type DesiredState = z.infer<typeof desiredState>
-
 export const stateEnvelope = z.object({ payload: z.string(), signature: base64(64), keyId: uuid })
 export type StateEnvelope = z.infer<typeof stateEnvelope>
 
@@ -108,99 +47,29 @@ export const stateQuery = z.object({
   waitMs: z.coerce.number().int().min(0).max(stateWaitMsMax),
 })
 
-export const bootPhaseReport = z.object({
-  name: z.enum(bootPhases),
-  startUs: count,
-  /** Absent while the phase goes on. */
-  durationUs: count.optional(),
-  source: z.enum(valueSources),
-  bytesIn: count,
-  bytesOut: count,
-  packetsIn: count,
-  packetsOut: count,
-  retries: count,
-  missingFragments: count,
-  reads: count,
-  /** Count of reads by size: index i counts sizes in (2^(i+8), 2^(i+9)] bytes, index 0 all up to 512. */
-  readSizes: z.array(count).max(16).optional(),
-  /** Silences over 250 ms, at most 8, each as begin (µs since the boot's begin) and length. */
-  gaps: z
-    .array(z.object({ atUs: count, durationUs: count }))
-    .max(8)
-    .optional(),
-})
-export type BootPhaseReport = z.infer<typeof bootPhaseReport>
-
-export const bootOutcomeReport = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('ready') }),
-  z.object({
-    kind: z.literal('failed'),
-    phase: z.enum(bootPhases),
-    cause: z.enum(bootCauses),
-    text: untrustedText.optional(),
-  }),
-  z.object({ kind: z.literal('silent'), phase: z.enum(bootPhases) }),
-  z.object({ kind: z.literal('superseded') }),
-])
-export type BootOutcomeReport = z.infer<typeof bootOutcomeReport>
-
-/** Where a device's own step belongs; `unit` is one of the slowest of systemd's units. */
-export const guestStepGroups = ['firmware', 'kernel', 'initramfs', 'system', 'unit'] as const
-
-/** What the device says of itself. */
-export const guestReport = z.object({
-  /** Where the kernel's clock began, µs since the boot's begin; concluded from when its report came. */
-  kernelStartUs: z.number().int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
-  /** In order of begin; firmware's steps lie before the kernel's start and so begin below 0. */
-  steps: z
-    .array(
-      z.object({
-        group: z.enum(guestStepGroups),
-        name: untrustedText.min(1).max(32),
-        /** µs since the kernel's start. */
-        startUs: z.number().int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
-        durationUs: count,
-      }),
-    )
-    .max(24),
-  /** The overlay in RAM; the edge reports it again when it has moved by 5 % of its size. `atUs` is µs since the boot's begin. */
-  writeCache: z.object({ usedBytes: count, sizeBytes: count.min(1), atUs: count }).optional(),
-  /** The last power order that the device has taken. */
-  powerOrderId: uuid.optional(),
-})
-export type GuestReport = z.infer<typeof guestReport>
-
-export const bootReport = z.object({
-  id: uuid,
-  revision: count,
+/** A device that is not in the desired state and asked to boot. Reported when first seen, then at most once a minute. */
+export const discoveredDevice = z.object({
   mac: macAddress,
-  /** Option 97 as the firmware says it: any 16 bytes, many boards follow no version of RFC 9562. */
   machineId: z.guid().lowercase().optional(),
-  deviceId: uuid.optional(),
-  vdiskId: uuid.optional(),
-  versionId: uuid.optional(),
-  /** The device said it is `bootfarm-sim`. */
-  simulated: z.boolean(),
-  /** Made by the demo's history generator; never happened. */
-  generated: z.boolean(),
-  startedUnixMs: count,
-  clientArch: count.max(65535).optional(),
   vendorClass: untrustedText.optional(),
   userClass: untrustedText.optional(),
+  hostName: untrustedText.optional(),
+  clientArch: count.max(65535).optional(),
   ip: z.ipv4().optional(),
-  /** IP packet size that the stream's largest fragment had, in bytes. */
-  mtu: count.max(65535).optional(),
-  reconnects: count,
-  phases: z.array(bootPhaseReport).max(bootPhases.length),
-  /** Absent until the device has said anything; it may change after the boot is over. */
-  guest: guestReport.optional(),
-  /** Absent while the boot goes on. */
-  outcome: bootOutcomeReport.optional(),
+  /** The relay agent's address (giaddr), where one is between. */
+  relay: z.ipv4().optional(),
+  asked: z.enum(['dhcp', 'tftp', 'http']),
+  firstSeenUnixMs: count,
+  lastSeenUnixMs: count,
+  requests: count,
 })
-export type BootReport = z.infer<typeof bootReport>
+export type DiscoveredDevice = z.infer<typeof discoveredDevice>
 
 export const report = z.discriminatedUnion('type', [
   z.object({ seq: count.min(1), type: z.literal('boot'), boot: bootReport }),
+  z.object({ seq: count.min(1), type: z.literal('discovered'), device: discoveredDevice }),
+  /** The boot went on at another edge of the site: what this edge reported of it is no boot. */
+  z.object({ seq: count.min(1), type: z.literal('withdrawn'), bootId: uuid, toEdgeId: uuid.optional() }),
   z.object({ seq: count.min(1), type: z.literal('gap'), untilSeq: count, reason: untrustedText }),
 ])
 export type Report = z.infer<typeof report>
@@ -229,6 +98,29 @@ export type ReportBatch = z.infer<typeof reportBatch>
 
 export const reportAnswer = z.object({ bootEpoch: count, ackedSeq: count })
 
+/** A boot program as `bootfarm-edge boot-files` knows it. */
+export const bootProgram = z.object({
+  set: bootProgramSetName,
+  file: untrustedText.min(1),
+  /** Which firmware can start it; `any`: not a program, or none that is known. */
+  arch: z.enum(['bios', 'x64_uefi', 'arm64_uefi', 'any']),
+  /** What it is, e.g. `iPXE`, `shim`, `GRUB`. */
+  kind: untrustedText,
+  version: untrustedText.optional(),
+  sizeBytes: count,
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  /** Subjects of its Authenticode signatures; empty: not signed. */
+  signedBy: z.array(untrustedText).max(4),
+})
+export type BootProgram = z.infer<typeof bootProgram>
+
+export const edgeInterface = z.object({
+  name: untrustedText.max(16),
+  ip: z.ipv4(),
+  prefixLength: count.max(32),
+  mtu: count.max(65535),
+})
+
 export const heartbeat = z.strictObject({
   agentVersion: untrustedText,
   arch: z.enum(['x86_64', 'aarch64']),
@@ -237,6 +129,16 @@ export const heartbeat = z.strictObject({
   devicesBooting: count,
   reportBacklog: count,
   state: statePair,
+  /** Where devices and other edges of the site reach it. */
+  address: z.ipv4().optional(),
+  peerPort: count.max(65535).optional(),
+  interfaces: z.array(edgeInterface).max(16).optional(),
+  bootPrograms: z.array(bootProgram).max(32).optional(),
+  /** Other edges of the site, as heard from directly. */
+  peers: z
+    .array(z.object({ edgeId: uuid, heardMsAgo: count, booting: count }))
+    .max(siteEdgesMax)
+    .optional(),
   /** Packets and requests that were ignored, by reason. */
   ignored: z
     .record(untrustedText, count)

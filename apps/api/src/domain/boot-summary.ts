@@ -1,9 +1,10 @@
+import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import type { BootReport } from '@bootfarm/proto/uplink'
 
 /** What lists filter, sort and show of a boot, computed once when its report is applied. */
 export interface BootColumns {
   startedAt: Date
-  outcome: 'ready' | 'failed' | 'silent' | 'superseded' | null
+  outcome: BootOutcome | null
   failedPhase: string | null
   failedCause: string | null
   failedText: string | null

@@ -1,3 +1,4 @@
+import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import { edgeOnlineWithinMs, type powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 
@@ -15,7 +16,7 @@ interface ReportedBoot {
   startedAt: Date
   /** When its newest report came. */
   updatedAt: Date
-  outcome: 'ready' | 'failed' | 'silent' | 'superseded' | null
+  outcome: BootOutcome | null
   totalUs: bigint
   generated: boolean
   /** The orders that the device took in this boot, the last one first. */

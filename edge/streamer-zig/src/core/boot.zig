@@ -83,6 +83,8 @@ pub const Event = union(enum) {
     /// Trouble that the device may overcome by itself; it names the cause if the boot gets no
     /// further.
     suspected: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
+    /// The boot menu sent the device to its own disk.
+    left_to_local_disk,
 };
 
 /// What a DHCP request means for the boot that its device is known to be in.
@@ -258,6 +260,7 @@ pub const Boot = struct {
                 .cause = suspected.cause,
                 .text = suspected.text,
             },
+            .left_to_local_disk => boot.finish(now_us, .local_disk),
         }
     }
 
@@ -495,7 +498,7 @@ pub const Boot = struct {
             // that got ready.
             const is_last = boot.current() == @as(Phase, @fromBackingInt(@as(u8, @intCast(index))));
             const ended_us = switch (outcome) {
-                .ready, .failed => now_us,
+                .ready, .failed, .local_disk => now_us,
                 .silent, .superseded => if (is_last and found.source != .inferred) found.last_us else now_us,
             };
             found.end_us = @max(ended_us, found.start_us);

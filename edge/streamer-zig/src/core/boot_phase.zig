@@ -39,7 +39,7 @@ pub const Phase = enum(u8) {
 /// saw.
 pub const Source = enum { observed, reported, inferred };
 
-pub const OutcomeKind = enum { ready, failed, silent, superseded };
+pub const OutcomeKind = enum { ready, failed, silent, superseded, local_disk };
 
 pub const Cause = enum {
     nbp_not_found,
@@ -58,6 +58,12 @@ pub const Cause = enum {
     root_not_found,
     write_cache_full,
     guest_reported_failure,
+    other_offer_won,
+    address_pool_exhausted,
+    nbp_not_started,
+    tftp_option_refused,
+    path_mtu_black_hole,
+    guest_stopped_reading,
 };
 
 pub const Failure = struct { phase: Phase, cause: Cause, text: base.UntrustedText = .empty };
@@ -67,6 +73,8 @@ pub const Outcome = union(OutcomeKind) {
     failed: Failure,
     silent: Phase,
     superseded,
+    /// Sent to its own disk by the boot menu.
+    local_disk,
 };
 
 /// Bytes and packets since the last such event; `in` is from the device to the edge.

@@ -173,7 +173,7 @@ fn writeOutcome(
     try json.beginObject();
     try field(json, "kind", @tagName(outcome.*));
     switch (outcome.*) {
-        .ready, .superseded => {},
+        .ready, .superseded, .local_disk => {},
         .silent => |phase| try field(json, "phase", @tagName(phase)),
         .failed => |*failure| {
             try field(json, "phase", @tagName(failure.phase));

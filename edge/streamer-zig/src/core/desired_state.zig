@@ -13,6 +13,12 @@ pub const vdisks_max = 256;
 pub const versions_max = 1024;
 pub const power_ons_max = 1024;
 pub const power_orders_max = 1024;
+pub const menus_max = 256;
+pub const menu_entries_max = 16;
+pub const menu_title_size_max = 64;
+pub const ignored_macs_max = 4096;
+pub const site_edges_max = 16;
+pub const site_edge_subnets_max = 32;
 pub const command_line_size_max = 1024;
 pub const schema = 1;
 
@@ -51,6 +57,39 @@ pub const Device = struct {
     mac: base.Mac,
     versionId: base.Uuid,
     enabled: bool,
+    /// Where it is not the site's.
+    bootProgramSet: ?[]const u8 = null,
+    menuId: ?base.Uuid = null,
+};
+
+pub const MenuEntryKind = enum { version, local_disk };
+
+pub const MenuEntry = struct { kind: MenuEntryKind, title: []const u8, versionId: ?base.Uuid = null };
+
+pub const Menu = struct {
+    id: base.Uuid,
+    timeoutMs: u32,
+    defaultEntry: u32,
+    entries: []const MenuEntry,
+};
+
+/// Of which boots packets are kept.
+pub const Capture = enum { never, failed, always };
+
+pub const SiteEdge = struct {
+    id: base.Uuid,
+    weight: u8,
+    /// `a.b.c.d/n`.
+    subnets: []const []const u8,
+    draining: bool,
+    address: ?base.Ip4 = null,
+    peerPort: ?u16 = null,
+};
+
+pub const SiteEdges = struct {
+    /// 32 bytes in base64.
+    key: []const u8,
+    edges: []const SiteEdge,
 };
 
 pub const PowerOn = struct { id: base.Uuid, deviceId: base.Uuid, mac: base.Mac };
@@ -77,6 +116,11 @@ pub const DesiredState = struct {
     powerOns: []const PowerOn,
     /// Of control planes that know them.
     powerOrders: []const PowerOrder = &.{},
+    bootProgramSet: ?[]const u8 = null,
+    menus: []const Menu = &.{},
+    ignoredMacs: []const base.Mac = &.{},
+    capture: Capture = .failed,
+    siteEdges: ?SiteEdges = null,
 
     pub fn pair(state: *const DesiredState) Pair {
         return .{ .incarnation = state.incarnation, .counter = state.counter };
@@ -175,11 +219,30 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     if (state.vdisks.len > vdisks_max) return error.TooLarge;
     if (state.powerOns.len > power_ons_max) return error.TooLarge;
     if (state.powerOrders.len > power_orders_max) return error.TooLarge;
+    if (state.menus.len > menus_max) return error.TooLarge;
+    for (state.menus) |*menu| try checkMenu(menu);
+    if (state.ignoredMacs.len > ignored_macs_max) return error.TooLarge;
+    if (state.siteEdges) |*site| try checkSiteEdges(site);
     if (state.incarnation > number_max) return error.StateMalformed;
     if (state.counter > number_max) return error.StateMalformed;
     var version_count: usize = 0;
     for (state.vdisks) |vdisk| version_count += vdisk.versions.len;
     if (version_count > versions_max) return error.TooLarge;
+}
+
+fn checkMenu(menu: *const Menu) Refusal!void {
+    if (menu.entries.len > menu_entries_max) return error.TooLarge;
+    if (menu.defaultEntry >= menu.entries.len) return error.StateMalformed;
+    for (menu.entries) |*entry| {
+        if (entry.title.len == 0 or entry.title.len > menu_title_size_max) return error.StateMalformed;
+        for (entry.title) |byte| if (!std.ascii.isPrint(byte)) return error.StateMalformed;
+        if (entry.kind == .version and entry.versionId == null) return error.StateMalformed;
+    }
+}
+
+fn checkSiteEdges(site: *const SiteEdges) Refusal!void {
+    if (site.edges.len > site_edges_max) return error.TooLarge;
+    for (site.edges) |*edge| if (edge.subnets.len > site_edge_subnets_max) return error.TooLarge;
 }
 
 test {

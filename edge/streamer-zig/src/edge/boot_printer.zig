@@ -75,6 +75,7 @@ fn writeOutcome(writer: *Writer, boot: *const Boot) Writer.Error!void {
             .{@as(f64, @floatFromInt(boot.last_us)) / 1e6},
         ),
         .superseded => try writer.writeAll("superseded: the device started again"),
+        .local_disk => try writer.writeAll("local disk: the boot menu sent the device to its own disk"),
         .silent => |phase| try writer.print("silent in {t}", .{phase}),
         .failed => |*failure| {
             try writer.print("failed in {t}: {t}", .{ failure.phase, failure.cause });

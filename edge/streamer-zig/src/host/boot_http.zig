@@ -111,6 +111,7 @@ pub const BootHttp = struct {
             .ready => return if (word == .ready) no_content else .saying(409, "This boot is over: it got ready.", text),
             .failed => return if (word == .failed) no_content else .saying(409, "This boot is over: it failed.", text),
             .silent => return .saying(409, "This boot is over: it was silent for too long.", text),
+            .local_disk => return .saying(409, "This boot is over: the device was sent to its own disk.", text),
             .superseded => return .saying(409, "This boot is over: its device has started again.", text),
         };
         boots.learnPeer(ref, peer);

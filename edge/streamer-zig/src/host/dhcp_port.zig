@@ -57,7 +57,7 @@ pub const DhcpPort = struct {
         // without an end.
         if (boot.isOver()) switch (boot.outcome.?) {
             .failed, .superseded => return .ignore,
-            .ready, .silent => {},
+            .ready, .silent, .local_disk => {},
         };
         return .{ .boot = .{ .value = boot.identity.handle } };
     }

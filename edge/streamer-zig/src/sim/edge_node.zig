@@ -233,7 +233,7 @@ fn targetOf(boots: *Boots, ref: ?Boots.Ref) DhcpService.BootTarget {
     const boot = boots.get(ref orelse return .ignore) orelse return .ignore;
     if (boot.outcome) |outcome| switch (outcome) {
         .failed, .superseded => return .ignore,
-        .ready, .silent => {},
+        .ready, .silent, .local_disk => {},
     };
     return .{ .boot = .{ .value = boot.identity.handle } };
 }

@@ -63,7 +63,7 @@ function requireConsecutive(batch: ReportBatch): void {
 
 function countLost(fresh: ReceivedReport[], acked: number): number {
   return fresh
-    .filter((report) => report.type !== 'boot')
+    .filter((report) => report.type === 'gap' || report.type === 'unreadable')
     .reduce((count, report) => count + lastSeqOf(report) - Math.max(report.seq - 1, acked), 0)
 }
 

@@ -16,6 +16,7 @@ const outcomeOptions = [
   { value: 'failed', label: 'Failed' },
   { value: 'silent', label: 'Silent' },
   { value: 'superseded', label: 'Superseded' },
+  { value: 'local_disk', label: 'Local disk' },
 ]
 /** As many as the API gives at once; beyond them a device's own page has its boots. */
 const devicesMax = 100

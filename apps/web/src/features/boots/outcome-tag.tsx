@@ -10,6 +10,7 @@ const outcomes: Record<BootOutcome, { tone: Tone; word: string; title: string }>
     word: 'Superseded',
     title: 'The device started again before the boot was over.',
   },
+  local_disk: { tone: 'plain', word: 'Local disk', title: 'The boot menu sent the device to its own disk.' },
 }
 
 interface OutcomeTagProps {

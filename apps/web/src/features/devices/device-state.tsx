@@ -26,6 +26,7 @@ const unknownTitles = {
   never: 'It has not booted yet.',
   silent: 'In its last boot nothing more was heard from it.',
   superseded: 'It started again, and that boot is not reported yet.',
+  local_disk: 'In its last boot the boot menu sent it to its own disk.',
   booting: 'Its edge has not been heard of while it was booting.',
 } as const
 
@@ -46,9 +47,10 @@ export function DeviceStateTag({
 
 export function unknownTitle(lastBoot: DeviceSummary['lastBoot']): string {
   if (lastBoot === null) return unknownTitles.never
-  if (lastBoot.outcome === 'silent' || lastBoot.outcome === 'superseded')
-    return unknownTitles[lastBoot.outcome]
-  return lastBoot.outcome === null ? unknownTitles.booting : states.unknown.title
+  const { outcome } = lastBoot
+  if (outcome === 'silent' || outcome === 'superseded' || outcome === 'local_disk')
+    return unknownTitles[outcome]
+  return outcome === null ? unknownTitles.booting : states.unknown.title
 }
 
 /** The same with its time, for a cell of a list. */

@@ -14,7 +14,7 @@ const filterShape = {
   search: z.string().max(64).optional(),
   collection: z.uuid().optional(),
   cache: z.enum(['warning', 'critical', 'full']).optional(),
-  last: z.enum(['booting', 'ready', 'failed', 'silent', 'superseded', 'never']).optional(),
+  last: z.enum(['booting', 'ready', 'failed', 'silent', 'superseded', 'local_disk', 'never']).optional(),
 }
 
 const lastOutcomeOptions = [
@@ -23,6 +23,7 @@ const lastOutcomeOptions = [
   { value: 'failed', label: 'Failed' },
   { value: 'silent', label: 'Silent' },
   { value: 'superseded', label: 'Superseded' },
+  { value: 'local_disk', label: 'Local disk' },
   { value: 'never', label: 'Never booted' },
 ]
 const writeCacheOptions = [

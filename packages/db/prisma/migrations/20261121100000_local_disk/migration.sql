@@ -1,0 +1,2 @@
+-- AlterEnum
+ALTER TYPE "BootOutcome" ADD VALUE 'local_disk';

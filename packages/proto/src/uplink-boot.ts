@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import { bootCauses, bootPhases, valueSources } from './boot-phases.ts'
+import { bootProgramSetName } from './uplink-state.ts'
+import { count, macAddress, untrustedText, uuid } from './uplink-values.ts'
+
+/** A boot as its edge reports it; UPLINK.md. */
+
+export const bootPhaseReport = z.object({
+  name: z.enum(bootPhases),
+  startUs: count,
+  /** Absent while the phase goes on. */
+  durationUs: count.optional(),
+  source: z.enum(valueSources),
+  bytesIn: count,
+  bytesOut: count,
+  packetsIn: count,
+  packetsOut: count,
+  retries: count,
+  missingFragments: count,
+  reads: count,
+  /** Count of reads by size: index i counts sizes in (2^(i+8), 2^(i+9)] bytes, index 0 all up to 512. */
+  readSizes: z.array(count).max(16).optional(),
+  /** Silences over 250 ms, at most 8, each as begin (µs since the boot's begin) and length. */
+  gaps: z
+    .array(z.object({ atUs: count, durationUs: count }))
+    .max(8)
+    .optional(),
+})
+export type BootPhaseReport = z.infer<typeof bootPhaseReport>
+
+export const bootOutcomeReport = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('ready') }),
+  z.object({
+    kind: z.literal('failed'),
+    phase: z.enum(bootPhases),
+    cause: z.enum(bootCauses),
+    text: untrustedText.optional(),
+  }),
+  z.object({ kind: z.literal('silent'), phase: z.enum(bootPhases) }),
+  z.object({ kind: z.literal('superseded') }),
+  /** The device was sent to its own disk, by the boot menu. */
+  z.object({ kind: z.literal('local_disk') }),
+])
+export type BootOutcomeReport = z.infer<typeof bootOutcomeReport>
+
+/** Where a device's own step belongs; `unit` is one of the slowest of systemd's units. */
+export const guestStepGroups = ['firmware', 'kernel', 'initramfs', 'system', 'unit'] as const
+
+/** What the device says of itself. */
+export const guestReport = z.object({
+  /** Where the kernel's clock began, µs since the boot's begin; concluded from when its report came. */
+  kernelStartUs: z.number().int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
+  /** In order of begin; firmware's steps lie before the kernel's start and so begin below 0. */
+  steps: z
+    .array(
+      z.object({
+        group: z.enum(guestStepGroups),
+        name: untrustedText.min(1).max(32),
+        /** µs since the kernel's start. */
+        startUs: z.number().int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER),
+        durationUs: count,
+      }),
+    )
+    .max(24),
+  /** The overlay in RAM; the edge reports it again when it has moved by 5 % of its size. `atUs` is µs since the boot's begin. */
+  writeCache: z.object({ usedBytes: count, sizeBytes: count.min(1), atUs: count }).optional(),
+  /** The last power order that the device has taken. */
+  powerOrderId: uuid.optional(),
+})
+export type GuestReport = z.infer<typeof guestReport>
+
+/** One DHCP offer that was heard on the device's segment, of whatever server. */
+export const dhcpOffer = z.object({
+  atUs: count,
+  /** Option 54, or the packet's source. */
+  server: z.ipv4(),
+  /** This edge's own. */
+  ours: z.boolean(),
+  /** `address` gives one, `proxy` only says what to boot, `both` does both. */
+  kind: z.enum(['address', 'proxy', 'both']),
+  yourIp: z.ipv4().optional(),
+  nextServer: z.ipv4().optional(),
+  relay: z.ipv4().optional(),
+  file: untrustedText.optional(),
+  vendorClass: untrustedText.optional(),
+})
+export type DhcpOffer = z.infer<typeof dhcpOffer>
+
+/** A packet in words, e.g. `TFTP ACK of block 145`. */
+const namedPacket = z.object({ atUs: count, what: untrustedText.min(1) })
+
+export const bootReport = z.object({
+  id: uuid,
+  revision: count,
+  mac: macAddress,
+  /** Option 97 as the firmware says it: any 16 bytes, many boards follow no version of RFC 9562. */
+  machineId: z.guid().lowercase().optional(),
+  deviceId: uuid.optional(),
+  vdiskId: uuid.optional(),
+  versionId: uuid.optional(),
+  /** The device said it is `bootfarm-sim`. */
+  simulated: z.boolean(),
+  /** Made by the demo's history generator; never happened. */
+  generated: z.boolean(),
+  startedUnixMs: count,
+  clientArch: count.max(65535).optional(),
+  vendorClass: untrustedText.optional(),
+  userClass: untrustedText.optional(),
+  ip: z.ipv4().optional(),
+  /** IP packet size that the stream's largest fragment had, in bytes. */
+  mtu: count.max(65535).optional(),
+  reconnects: count,
+  /** Set and file name of the first boot program that the device was given. */
+  program: z.object({ set: bootProgramSetName, file: untrustedText }).optional(),
+  /** Title of the entry that was taken in the boot menu. */
+  menuEntry: untrustedText.optional(),
+  /** The first eight, in order of time. */
+  offers: z.array(dhcpOffer).max(8).optional(),
+  /** The last one each way; absent once the device got ready. */
+  lastPackets: z.object({ fromDevice: namedPacket.optional(), fromEdge: namedPacket.optional() }).optional(),
+  phases: z.array(bootPhaseReport).max(bootPhases.length),
+  /** Absent until the device has said anything; it may change after the boot is over. */
+  guest: guestReport.optional(),
+  /** Absent while the boot goes on. */
+  outcome: bootOutcomeReport.optional(),
+})
+export type BootReport = z.infer<typeof bootReport>

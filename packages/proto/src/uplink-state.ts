@@ -1,0 +1,123 @@
+import { z } from 'zod'
+import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
+
+/** The desired state of an edge; UPLINK.md. */
+
+/** An edge refuses a state with more. */
+export const powerOnsMax = 1024
+export const powerOrdersMax = 1024
+export const bootMenusMax = 256
+export const ignoredMacsMax = 4096
+/** Of one site, and so the other edges that one talks to, itself included. */
+export const siteEdgesMax = 16
+
+/** What a running device may be told to do. */
+export const powerOrders = ['power_off', 'restart'] as const
+
+/** Programs that are published together at an edge and chosen by this name, e.g. `ipxe`, `shim-grub`. */
+export const bootProgramSetName = z.string().regex(/^[a-z0-9][a-z0-9-]{0,31}$/)
+/** Of which boots the packets before the stream are kept and sent up. */
+export const captureChoices = ['never', 'failed', 'always'] as const
+
+/** Shown by the loader before anything is started. */
+export const bootMenu = z.object({
+  id: uuid,
+  /** How long the device waits for a choice before it takes the default. */
+  timeoutMs: count.min(1000).max(3_600_000),
+  /** Index into `entries`. */
+  defaultEntry: count,
+  entries: z
+    .array(
+      z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('version'), title: untrustedText.min(1), versionId: uuid }),
+        z.object({ kind: z.literal('local_disk'), title: untrustedText.min(1) }),
+      ]),
+    )
+    .min(1)
+    .max(16),
+})
+export type BootMenu = z.infer<typeof bootMenu>
+
+/** The edges of a site, by which each decides alone, and equally, whose a device is (PEERS.md). */
+export const siteEdges = z.object({
+  /** Authenticates what edges of the site say to each other; made by the control plane, never leaves it and them. */
+  key: base64(32),
+  edges: z
+    .array(
+      z.object({
+        id: uuid,
+        /** Share of the devices among the edges that may serve one; 0: only where no other is left. */
+        weight: count.max(100),
+        /** `a.b.c.d/n`: devices of these networks are served here first; empty: no preference. */
+        subnets: z.array(z.cidrv4()).max(32),
+        /** Takes no new boots while another edge can. */
+        draining: z.boolean(),
+        /** As its last heartbeat said. */
+        address: z.ipv4().nullable(),
+        peerPort: count.max(65535).nullable(),
+      }),
+    )
+    .max(siteEdgesMax),
+})
+export type SiteEdges = z.infer<typeof siteEdges>
+
+/** What an edge has to do, complete; kept on its disk so that it boots devices with the API away. */
+export const desiredState = z.object({
+  schema: z.literal(1),
+  edgeId: uuid,
+  organizationId: uuid,
+  siteId: uuid,
+  siteName: z.string(),
+  incarnation: count,
+  counter: count,
+  issuedUnixMs: count,
+  /** Devices that are not in `devices`: `ignore` gives them no answer; `boot` gives them the first vDisk's first version. */
+  unknownDevices: z.enum(['ignore', 'boot']),
+  vdisks: z.array(
+    z.object({
+      id: uuid,
+      name: z.string(),
+      versions: z.array(
+        z.object({
+          id: uuid,
+          number: count,
+          sizeBytes: count,
+          /** Paths below the edge's store directory, `/`-separated, without `..`. */
+          diskPath: z.string(),
+          kernelPath: z.string().nullable(),
+          initrdPath: z.string().nullable(),
+          commandLine: z.string(),
+        }),
+      ),
+    }),
+  ),
+  devices: z.array(
+    z.object({
+      id: uuid,
+      name: z.string(),
+      mac: macAddress,
+      versionId: uuid,
+      enabled: z.boolean(),
+      /** Where it is not the site's. */
+      bootProgramSet: bootProgramSetName.optional(),
+      menuId: uuid.optional(),
+    }),
+  ),
+  /** Which programs devices get that have no set of their own; absent: the edge's first. */
+  bootProgramSet: bootProgramSetName.optional(),
+  menus: z.array(bootMenu).max(bootMenusMax).optional(),
+  /** Devices that get no answer and are not reported as discovered. */
+  ignoredMacs: z.array(macAddress).max(ignoredMacsMax).optional(),
+  /** Absent: `failed`. */
+  capture: z.enum(captureChoices).optional(),
+  /** Absent where the site has one edge. */
+  siteEdges: siteEdges.optional(),
+  /** Wake-on-LAN to send; each id at least once, repeating is harmless. Gone from the snapshot after 60 s. */
+  powerOns: z.array(z.object({ id: uuid, deviceId: uuid, mac: macAddress })).max(powerOnsMax),
+  /** For running devices, handed over when one reports next (STREAM.md, REPORT). Gone from the snapshot after 60 s. */
+  powerOrders: z
+    .array(z.object({ id: uuid, deviceId: uuid, mac: macAddress, order: z.enum(powerOrders) }))
+    .max(powerOrdersMax)
+    .optional(),
+})
+export type DesiredState = z.infer<typeof desiredState>

@@ -1,0 +1,17 @@
+import { z } from 'zod'
+
+/** What fields of messages between edge and API are made of. */
+
+export const uuid = z.uuid()
+export const base64 = (bytes: number) =>
+  z
+    .base64()
+    .refine((text) => Buffer.from(text, 'base64').length === bytes, `must be ${bytes} bytes in base64`)
+/** JSON numbers stay exact up to 2^53 - 1. */
+export const count = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
+/** Text that a device or an agent chose: printable ASCII, never trusted. */
+export const untrustedText = z
+  .string()
+  .max(64)
+  .regex(/^[\x20-\x7e]*$/)
+export const macAddress = z.string().regex(/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/, 'lower-case, colon-separated')
