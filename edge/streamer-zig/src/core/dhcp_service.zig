@@ -53,7 +53,6 @@ pub const Options = struct {
     /// This edge's address as devices reach it.
     server_ip: Ip4,
     http_port: u16,
-    programs: Programs = .{},
     /// Server mode: the addresses to give.
     pool: ?Pool = null,
     /// Devices whose address is remembered in proxy mode.
@@ -87,7 +86,14 @@ pub const BootRequest = struct {
 pub const BootTarget = union(enum) {
     /// Unknown or disabled device: it gets no answer.
     ignore,
-    boot: boot_handle.BootHandle,
+    boot: Chosen,
+};
+
+/// The boot that an answer belongs to, and what its device may load first.
+pub const Chosen = struct {
+    handle: boot_handle.BootHandle,
+    /// Of the device's boot program set; none of them where the edge has no such set.
+    programs: Programs,
 };
 
 pub const Reply = struct {
@@ -120,9 +126,6 @@ pub const InitError = error{ OutOfMemory, BadPool };
 /// without a pool.
 pub fn init(gpa: std.mem.Allocator, options: Options) InitError!DhcpService {
     assert(options.server_ip.isUnicast());
-    const programs = &options.programs;
-    for ([_]?[]const u8{ programs.bios, programs.uefi_x64, programs.uefi_arm64 }) |program|
-        if (program) |name| assert(name.len <= Programs.name_size_max);
     var leases: ?DhcpLeases = null;
     if (options.mode == .server) {
         const pool = options.pool orelse return error.BadPool;
@@ -271,14 +274,14 @@ pub fn answer(
     reply: *ReplyBuffer,
 ) Step {
     assert(service.options.mode != .off);
-    const handle = switch (target) {
+    const chosen = switch (target) {
         .ignore => return service.ignore(.dhcp_unknown_device),
-        .boot => |handle| handle,
+        .boot => |chosen| chosen,
     };
     var file_buffer: [dhcp.file_size_max]u8 = undefined;
     const boot: Boot = .{
         .client = &request.client,
-        .file = service.bootFile(&request.client, handle, &file_buffer),
+        .file = service.bootFile(&request.client, &chosen, &file_buffer),
     };
     const gives_address = service.options.mode == .server and request.arrival.port == .dhcp;
     if (gives_address) return service.serve(now_us, request.arrival, &request.packet, boot, reply);
@@ -395,21 +398,22 @@ fn answerType(message_type: dhcp.MessageType) dhcp.MessageType {
 fn bootFile(
     service: *const DhcpService,
     client: *const BootClient,
-    handle: boot_handle.BootHandle,
+    chosen: *const Chosen,
     buffer: *[dhcp.file_size_max]u8,
 ) ?[]const u8 {
     const options = &service.options;
     const server: Endpoint = .{ .ip = options.server_ip, .port = options.http_port };
     const name = switch (client.loader) {
         .ipxe => "boot.ipxe",
-        .pxe, .http => options.programs.of(client.arch) orelse return null,
+        .pxe, .http => chosen.programs.of(client.arch) orelse return null,
     };
+    assert(name.len <= Programs.name_size_max);
     var writer: base.ByteWriter = .init(buffer);
     switch (client.loader) {
         .ipxe, .http => writer.print("http://{f}/", .{server}) catch unreachable,
         .pxe => {},
     }
-    writer.print("b/{f}/{s}", .{ handle, name }) catch unreachable;
+    writer.print("b/{f}/{s}", .{ chosen.handle, name }) catch unreachable;
     return writer.written();
 }
 

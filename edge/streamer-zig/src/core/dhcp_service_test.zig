@@ -13,7 +13,10 @@ const server_ip: Ip4 = .init(10, 77, 0, 2);
 const device: Mac = .fromInt(0x525400123456);
 const nowhere: Endpoint = .{ .ip = .zero, .port = 68 };
 const handle_text = "0123456789abcdef";
-const target: DhcpService.BootTarget = .{ .boot = .{ .value = 0x0123456789abcdef } };
+const target: DhcpService.BootTarget = .{ .boot = .{
+    .handle = .{ .value = 0x0123456789abcdef },
+    .programs = .choose(&.{ "ipxe.efi", "undionly.kpxe", "snponly.efi" }),
+} };
 const second = std.time.us_per_s;
 
 const bios_class = "PXEClient:Arch:00000:UNDI:002001";
@@ -30,7 +33,6 @@ const Bench = struct {
             .mode = mode,
             .server_ip = server_ip,
             .http_port = 6980,
-            .programs = .choose(&.{ "ipxe.efi", "undionly.kpxe", "snponly.efi" }),
             .pool = .{
                 .first = .init(10, 77, 0, 10),
                 .last = .init(10, 77, 0, 11),

@@ -232,7 +232,6 @@ fn prepareLoop(
             .mode = options.dhcp,
             .server_ip = options.listen.?,
             .http_port = options.ports.http,
-            .programs = .choose(edge.files.names.items),
             .pool = if (options.pool) |pool| .{
                 .first = pool.first,
                 .last = pool.last,

@@ -142,7 +142,6 @@ pub fn service(case: *Case) Violation!bool {
         .mode = mode,
         .server_ip = server_ip,
         .http_port = 65535,
-        .programs = .choose(&.{ "undionly.kpxe", "ipxe.efi" }),
         .pool = .{
             .first = pool_first,
             .last = .fromInt(pool_first.toInt() + pool_size - 1),
@@ -210,7 +209,10 @@ fn exchange(
         const request = step.network_boot;
         const is_ignored = request.client.mac.eql(deviceMac(ignored_device));
         const target: DhcpService.BootTarget =
-            if (is_ignored) .ignore else .{ .boot = .{ .value = prng.nextU64() } };
+            if (is_ignored) .ignore else .{ .boot = .{
+                .handle = .{ .value = prng.nextU64() },
+                .programs = .choose(&.{ "undionly.kpxe", "ipxe.efi" }),
+            } };
         step = machine.answer(now_us, &request, target, &reply_buffer);
         try expect(step != .network_boot, "an answer is no question");
         if (is_ignored) try expect(step == .ignored, "an ignored device gets no answer");

@@ -13,6 +13,8 @@ const DhcpService = core.DhcpService;
 pub const DhcpPort = struct {
     service: DhcpService,
     boots: *Boots,
+    /// What devices may load first.
+    programs: core.DhcpService.Programs,
     reply: DhcpService.ReplyBuffer = undefined,
 
     pub const Port = @FieldType(DhcpService.Arrival, "port");
@@ -59,7 +61,10 @@ pub const DhcpPort = struct {
             .failed, .superseded => return .ignore,
             .ready, .silent, .local_disk => {},
         };
-        return .{ .boot = .{ .value = boot.identity.handle } };
+        return .{ .boot = .{
+            .handle = .{ .value = boot.identity.handle },
+            .programs = port.programs,
+        } };
     }
 
     fn sendReply(

@@ -94,6 +94,7 @@ pub const EdgeLoop = struct {
             .dhcp = if (options.dhcp.mode == .off) null else .{
                 .service = try .init(gpa, options.dhcp),
                 .boots = boots,
+                .programs = .choose(files.names.items),
             },
             .tftp = try .init(gpa, tftp, boots, files),
             .stream = try .init(gpa, stream, boots),

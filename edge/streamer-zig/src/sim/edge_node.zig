@@ -78,7 +78,6 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
         .mode = edge.mode,
         .server_ip = ip,
         .http_port = http_port,
-        .programs = .choose(&.{"undionly.kpxe"}),
         .pool = .{ .first = pool_first, .last = .fromInt(pool_first.toInt() + edge.pool_size - 1) },
         .addresses_max = 256,
     }) catch |err| switch (err) {
@@ -235,7 +234,10 @@ fn targetOf(boots: *Boots, ref: ?Boots.Ref) DhcpService.BootTarget {
         .failed, .superseded => return .ignore,
         .ready, .silent, .local_disk => {},
     };
-    return .{ .boot = .{ .value = boot.identity.handle } };
+    return .{ .boot = .{
+        .handle = .{ .value = boot.identity.handle },
+        .programs = .choose(&.{"undionly.kpxe"}),
+    } };
 }
 
 pub const Response = struct {
