@@ -1,46 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { bootCauses } from '@bootfarm/proto/boot-phases'
 import { type BootReport, bootReport, bootReportSizeMax } from '@bootfarm/proto/uplink'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { bootReports, bootWith, EdgeClient, guestWith } from '../../test/edge-client.ts'
-import { startTestApi, type TestApi } from '../../test/test-api.ts'
-import { query } from '../../test/test-client.ts'
-import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
+import { describe, expect, test } from 'vitest'
+import { bootWith, guestWith } from '../../test/edge-client.ts'
+import { useTestSite } from '../../test/test-site.ts'
 import type { BootDetail } from '../domain/boot-view.ts'
 import type { DeviceDetail, DeviceSummary } from '../domain/device-view.ts'
 
-let api: TestApi
-let tenant: TestTenant
-let cookie: string
-let edge: EdgeClient
-let nextSeq: number
-let round = 0
-
-beforeAll(async () => {
-  api = await startTestApi()
-})
-beforeEach(async () => {
-  round += 1
-  nextSeq = 1
-  tenant = await createTenant(api, `own-${round}`)
-  cookie = await signInAs(api, tenant.organizationId, 'viewer')
-  edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
-})
-afterAll(() => api.close())
+const site = useTestSite('viewer')
+const report = (...boots: BootReport[]) => site().report(...boots)
 
 const mac = '02:bf:00:00:00:01'
 const mebibyte = 1024 * 1024
 const cache = (usedMiB: number) => ({ usedBytes: usedMiB * mebibyte, sizeBytes: 100 * mebibyte, atUs: 9e6 })
 
-async function report(...boots: BootReport[]): Promise<void> {
-  const answer = await edge.reports(nextSeq, bootReports(nextSeq, boots))
-  expect(answer.status).toBe(200)
-  nextSeq += boots.length
-}
-
-const getBoot = (bootId: string) => query<BootDetail>(api, cookie, 'boot.get', { bootId })
-const getDevice = () =>
-  query<DeviceDetail>(api, cookie, 'device.get', { deviceId: tenant.deviceIds[0] ?? '' })
+const getBoot = (bootId: string) => site().query<BootDetail>('boot.get', { bootId })
+const getDevice = () => site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })
 
 describe('what a device says of itself', () => {
   test('is kept with its boot, its steps on the boot’s own axis of time and by their begin', async () => {
@@ -158,23 +133,24 @@ describe('the write cache', () => {
   })
 
   test('is what devices are filtered by, and a new boot begins with none', async () => {
+    const { macs } = site().tenant
     const levels = [20, 85, 96, 100]
     const boots = levels.map((used, index) =>
       bootWith({
         id: randomUUID(),
-        mac: tenant.macs[index] ?? '',
+        mac: macs[index] ?? '',
         guest: guestWith({ writeCache: cache(used) }),
       }),
     )
     await report(...boots)
     const namesOf = async (writeCache: string) =>
-      (await query<{ items: DeviceSummary[] }>(api, cookie, 'device.list', { writeCache })).items.map(
+      (await site().query<{ items: DeviceSummary[] }>('device.list', { writeCache })).items.map(
         ({ name }) => name,
       )
     expect(await namesOf('warning')).toEqual(['pc-02', 'pc-03', 'pc-04'])
     expect(await namesOf('critical')).toEqual(['pc-03', 'pc-04'])
     expect(await namesOf('full')).toEqual(['pc-04'])
-    const { outcome: _none, ...next } = bootWith({ id: randomUUID(), mac: tenant.macs[3] ?? '' })
+    const { outcome: _none, ...next } = bootWith({ id: randomUUID(), mac: macs[3] ?? '' })
     expect(await getBoot(boots[3]?.id ?? '')).toMatchObject({ isLastBoot: true })
     await report({ ...next, startedUnixMs: next.startedUnixMs + 30_000 })
     expect(await namesOf('full')).toEqual([])
@@ -213,9 +189,9 @@ describe('what a device does now', () => {
     const { outcome: _none, ...boot } = bootWith({ id: randomUUID(), mac })
     await report(boot)
     expect(await now()).toEqual({ state: 'booting', since: begin })
-    api.clock.advance(20_000)
+    site().api.clock.advance(20_000)
     expect(await now()).toEqual({ state: 'unknown', since: null })
-    await edge.heartbeat()
+    await site().edge.heartbeat()
     expect(await now()).toEqual({ state: 'booting', since: begin })
   })
 

@@ -3,51 +3,33 @@ import { randomUUID } from 'node:crypto'
 import { appendFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { bootReports, bootWith, EdgeClient, guestWith } from '../../test/edge-client.ts'
-import { startTestApi, type TestApi } from '../../test/test-api.ts'
-import { callProcedure, query } from '../../test/test-client.ts'
-import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
+import { afterEach, describe, expect, test } from 'vitest'
+import { bootWith, guestWith } from '../../test/edge-client.ts'
+import { useTestSite } from '../../test/test-site.ts'
 import type { BootConsole } from '../domain/console-view.ts'
 import { openConsole } from '../services/console/console-file.ts'
 
-let api: TestApi
-let tenant: TestTenant
-let cookie: string
-let edge: EdgeClient
-let nextSeq: number
-let round = 0
+const site = useTestSite('operator')
 
 const mac = '02:bf:00:00:00:01'
 const startedUnixMs = Date.parse('2026-11-20T11:00:00Z')
 
-beforeAll(async () => {
-  api = await startTestApi()
-})
-beforeEach(async () => {
-  round += 1
-  nextSeq = 1
-  tenant = await createTenant(api, `own-${round}`)
-  cookie = await signInAs(api, tenant.organizationId, 'operator')
-  edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
-})
 afterEach(() => rmSync(logFile(), { recursive: true, force: true }))
-afterAll(() => api.close())
 
-const logFile = (address = mac) => path.join(api.consolesDirectory, `${address.replaceAll(':', '-')}.log`)
+const logFile = (address = mac) =>
+  path.join(site().api.consolesDirectory, `${address.replaceAll(':', '-')}.log`)
 /** @param lines ms since the boot's begin, and what was written then */
 const linesOf = (...lines: [number, string][]) =>
   lines.map(([atMs, text]) => `${startedUnixMs + atMs} ${text}\n`).join('')
 
 async function report(changes: Partial<BootReport> = {}): Promise<string> {
   const boot = bootWith({ id: randomUUID(), mac, startedUnixMs, ...changes })
-  expect((await edge.reports(nextSeq, bootReports(nextSeq, [boot]))).status).toBe(200)
-  nextSeq += 1
+  await site().report(boot)
   return boot.id
 }
 
 const read = (bootId: string, after?: number) =>
-  query<BootConsole>(api, cookie, 'boot.console', { bootId, ...(after === undefined ? {} : { after }) })
+  site().query<BootConsole>('boot.console', { bootId, ...(after === undefined ? {} : { after }) })
 const textsOf = (answer: BootConsole) => answer?.lines.map(({ text }) => text)
 
 describe('boot.console', () => {
@@ -159,8 +141,7 @@ describe('boot.console', () => {
   })
 
   test.each([-1, 1.5, '0', 2 ** 53])('refuses the position %s', async (after) => {
-    const input = { bootId: randomUUID(), after }
-    const answer = await callProcedure(api, { path: 'boot.console', type: 'query', input, cookie })
+    const answer = await site().tryQuery('boot.console', { bootId: randomUUID(), after })
     expect([answer.status, answer.code]).toEqual([400, 'invalid'])
   })
 
@@ -172,6 +153,7 @@ describe('boot.console', () => {
 })
 
 test('a name is made of an address alone', async () => {
+  const { api } = site()
   const outside = `${path.basename(api.consolesDirectory)}-outside`
   const file = path.join(api.consolesDirectory, '..', `${outside}.log`)
   writeFileSync(file, '1 secret\n')

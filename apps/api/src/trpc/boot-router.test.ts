@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
-import { startTestApi, type TestApi } from '../../test/test-api.ts'
-import { callProcedure, openSubscription, query } from '../../test/test-client.ts'
-import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
+import { openSubscription } from '../../test/test-client.ts'
+import { TestSite, useTestSite } from '../../test/test-site.ts'
+import { makeJoinToken } from '../../test/test-tenant.ts'
 import type { BootChange, BootSummary } from '../domain/boot-view.ts'
 import type { FarmOverview } from '../domain/farm-view.ts'
 
@@ -13,38 +13,16 @@ interface Page<T> {
   nextCursor: string | null
 }
 
-let api: TestApi
-let tenant: TestTenant
-let cookie: string
-let edge: EdgeClient
-let nextSeq = 1
-let round = 0
-
-beforeAll(async () => {
-  api = await startTestApi()
-})
-beforeEach(async () => {
-  round += 1
-  nextSeq = 1
-  tenant = await createTenant(api, `own-${round}`)
-  cookie = await signInAs(api, tenant.organizationId, 'viewer')
-  edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
-})
-afterAll(() => api.close())
-
-async function report(...boots: BootReport[]): Promise<void> {
-  const answer = await edge.reports(nextSeq, bootReports(nextSeq, boots))
-  expect(answer.status).toBe(200)
-  nextSeq += boots.length
-}
+const site = useTestSite('viewer')
+const report = (...boots: BootReport[]) => site().report(...boots)
 
 /** A boot that began so many minutes before the test clock's now. */
 function bootAt(minutesAgo: number, changes: Partial<BootReport> = {}): BootReport {
-  const startedUnixMs = api.clock.now.getTime() - minutesAgo * 60_000
-  return bootWith({ id: randomUUID(), mac: tenant.macs[0] ?? '', startedUnixMs, ...changes })
+  const startedUnixMs = site().api.clock.now.getTime() - minutesAgo * 60_000
+  return bootWith({ id: randomUUID(), mac: site().mac, startedUnixMs, ...changes })
 }
 
-const list = (input: object) => query<Page<BootSummary>>(api, cookie, 'boot.list', input)
+const list = (input: object) => site().query<Page<BootSummary>>('boot.list', input)
 const idsOf = (page: Page<BootSummary>) => page.items.map(({ id }) => id)
 
 describe('boot.list', () => {
@@ -64,6 +42,7 @@ describe('boot.list', () => {
   })
 
   test('filters by outcome, device, site, origin and begin', async () => {
+    const { api, tenant, edge } = site()
     const { outcome: _none, ...goingOn } = bootAt(1)
     const failed = bootAt(2, { outcome: { kind: 'failed', phase: 'nbp', cause: 'tftp_timeout' } })
     const real = bootAt(3, { simulated: false, mac: tenant.macs[1] ?? '' })
@@ -90,7 +69,7 @@ describe('boot.list', () => {
     { outcome: 'perfect' },
     { since: 'yesterday' },
   ])('refuses %j', async (input) => {
-    const answer = await callProcedure(api, { path: 'boot.list', type: 'query', input, cookie })
+    const answer = await site().tryQuery('boot.list', input)
     expect([answer.status, answer.code]).toEqual([400, 'invalid'])
   })
 })
@@ -107,7 +86,7 @@ describe('farm.overview', () => {
       bootAt(3 * minutesOfDay, { generated: true }),
       bootAt(40 * minutesOfDay),
     )
-    const overview = await query<FarmOverview>(api, cookie, 'farm.overview', { farmId: tenant.farmId })
+    const overview = await site().query<FarmOverview>('farm.overview', { farmId: site().tenant.farmId })
     expect(overview.last24Hours).toEqual({
       readyCount: 5,
       failedCount: 1,
@@ -126,7 +105,11 @@ describe('farm.overview', () => {
 
 describe('boot.onChange', () => {
   const open = (lastEventId?: string) =>
-    openSubscription(api, { path: 'boot.onChange', cookie, ...(lastEventId ? { lastEventId } : {}) })
+    openSubscription(site().api, {
+      path: 'boot.onChange',
+      cookie: site().cookie,
+      ...(lastEventId ? { lastEventId } : {}),
+    })
   const bootIdOf = (data: unknown) => {
     const change = data as BootChange
     return change.kind === 'boot' ? change.boot.id : change.kind
@@ -168,11 +151,10 @@ describe('boot.onChange', () => {
   })
 
   test('never brings another organization’s boots', async () => {
-    const other = await createTenant(api, `other-${round}`)
-    const otherEdge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, other))
+    const other = await TestSite.open(site().api, 'other', 'viewer')
     const events = await open()
     await events.next()
-    await otherEdge.reports(1, bootReports(1, [bootWith({ id: randomUUID(), mac: other.macs[0] ?? '' })]))
+    await other.report(bootWith({ id: randomUUID(), mac: other.mac }))
     const own = bootAt(0)
     await report(own)
     expect(bootIdOf((await events.next()).data)).toBe(own.id)
@@ -180,6 +162,7 @@ describe('boot.onChange', () => {
   })
 
   test('misses none of many boots that edges report at once', async () => {
+    const { api, tenant } = site()
     const edges = await Promise.all(
       [1, 2, 3, 4].map(async () => EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))),
     )

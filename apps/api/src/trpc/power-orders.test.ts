@@ -1,79 +1,52 @@
 import { randomUUID } from 'node:crypto'
 import { type BootReport, desiredState, type StateEnvelope } from '@bootfarm/proto/uplink'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { bootReports, bootWith, EdgeClient, guestWith } from '../../test/edge-client.ts'
-import { startTestApi, type TestApi } from '../../test/test-api.ts'
-import { callProcedure, mutate, openSubscription, query } from '../../test/test-client.ts'
-import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
+import { describe, expect, test } from 'vitest'
+import { bootWith, guestWith } from '../../test/edge-client.ts'
+import { openSubscription } from '../../test/test-client.ts'
+import { TestSite, useTestSite } from '../../test/test-site.ts'
 import type { BootDetail } from '../domain/boot-view.ts'
 import type { DeviceDetail } from '../domain/device-view.ts'
 
-let api: TestApi
-let tenant: TestTenant
-let cookie: string
-let edge: EdgeClient
-let nextSeq: number
-let round = 0
-
-beforeAll(async () => {
-  api = await startTestApi()
-})
-beforeEach(async () => {
-  round += 1
-  nextSeq = 1
-  tenant = await createTenant(api, `own-${round}`)
-  cookie = await signInAs(api, tenant.organizationId, 'operator')
-  edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
-})
-afterAll(() => api.close())
+const site = useTestSite('operator')
 
 const mac = '02:bf:00:00:00:01'
-const ofTenant = (index = 0) => tenant.deviceIds[index] ?? ''
+const ofTenant = (index = 0) => site().tenant.deviceIds[index] ?? ''
+const clock = () => site().api.clock
 
 async function report(changes: Partial<BootReport>): Promise<string> {
   const boot = bootWith({
     id: randomUUID(),
     mac,
-    startedUnixMs: api.clock.now.getTime() - 60_000,
+    startedUnixMs: clock().now.getTime() - 60_000,
     ...changes,
   })
-  expect((await edge.reports(nextSeq, bootReports(nextSeq, [boot]))).status).toBe(200)
-  nextSeq += 1
+  await site().report(boot)
   return boot.id
 }
 
 const order = (kind: 'power_off' | 'restart', deviceId = ofTenant()) =>
-  mutate<{ powerOrderId: string; expiresAt: string }>(api, cookie, 'device.orderPower', {
+  site().mutate<{ powerOrderId: string; expiresAt: string }>('device.orderPower', {
     deviceId,
     order: kind,
   })
-const tryOrder = (deviceId: string) =>
-  callProcedure(api, {
-    path: 'device.orderPower',
-    type: 'mutation',
-    input: { deviceId, order: 'restart' },
-    cookie,
-  })
-const getDevice = (deviceId = ofTenant()) => query<DeviceDetail>(api, cookie, 'device.get', { deviceId })
-const snapshot = async () => {
-  const { body } = await edge.state('0.0', 0)
-  return desiredState.parse(JSON.parse((body as unknown as StateEnvelope).payload))
-}
+const tryOrder = (deviceId: string) => site().tryMutation('device.orderPower', { deviceId, order: 'restart' })
+const getDevice = (deviceId = ofTenant()) => site().query<DeviceDetail>('device.get', { deviceId })
+const snapshot = () => site().state()
 
 describe('a power order', () => {
   test('is in the desired state of the device’s site for a minute, and wakes the edge that waits', async () => {
     await report({})
     const { counter } = await snapshot()
-    const listening = api.nextListener()
-    const waiting = edge.state(`1.${counter}`, 25_000)
+    const listening = site().api.nextListener()
+    const waiting = site().edge.state(`1.${counter}`, 25_000)
     await listening
     const { powerOrderId, expiresAt } = await order('power_off')
     const { body } = await waiting
     expect(desiredState.parse(JSON.parse((body as unknown as StateEnvelope).payload)).powerOrders).toEqual([
       { id: powerOrderId, deviceId: ofTenant(), mac, order: 'power_off' },
     ])
-    expect(expiresAt).toBe(new Date(api.clock.now.getTime() + 60_000).toISOString())
-    api.clock.advance(60_000)
+    expect(expiresAt).toBe(new Date(clock().now.getTime() + 60_000).toISOString())
+    clock().advance(60_000)
     expect((await snapshot()).powerOrders).toEqual([])
   })
 
@@ -86,9 +59,9 @@ describe('a power order', () => {
       state: 'waiting',
       takenAt: null,
     })
-    api.clock.advance(60_000)
+    clock().advance(60_000)
     expect((await getDevice()).powerOrder).toMatchObject({ state: 'expired' })
-    api.clock.advance(600_000)
+    clock().advance(600_000)
     expect((await getDevice()).powerOrder).toBeNull()
   })
 
@@ -100,15 +73,15 @@ describe('a power order', () => {
     async (kind, state) => {
       const id = await report({ guest: guestWith() })
       const { powerOrderId } = await order(kind)
-      api.clock.advance(4_000)
+      clock().advance(4_000)
       await report({ id, revision: 2, guest: guestWith({ powerOrderId }) })
-      const takenAt = api.clock.now.toISOString()
+      const takenAt = clock().now.toISOString()
       expect(await getDevice()).toMatchObject({
         powerOrder: { id: powerOrderId, state: 'taken', takenAt },
         now: { state, since: takenAt },
       })
       expect((await snapshot()).powerOrders).toEqual([])
-      expect(await query<BootDetail>(api, cookie, 'boot.get', { bootId: id })).toMatchObject({
+      expect(await site().query<BootDetail>('boot.get', { bootId: id })).toMatchObject({
         takenPowerOrder: { id: powerOrderId, order: kind, takenAt },
       })
     },
@@ -117,13 +90,13 @@ describe('a power order', () => {
   test('that was taken is told to open pages, and stays taken at its time', async () => {
     const id = await report({ guest: guestWith() })
     const { powerOrderId } = await order('restart')
-    const events = await openSubscription(api, { path: 'boot.onChange', cookie })
+    const events = await openSubscription(site().api, { path: 'boot.onChange', cookie: site().cookie })
     await events.next()
     await report({ id, revision: 2, guest: guestWith({ powerOrderId }) })
-    const takenAt = api.clock.now.toISOString()
+    const takenAt = clock().now.toISOString()
     expect((await events.next()).data).toMatchObject({ boot: { takenPowerOrder: { takenAt } } })
     events.close()
-    api.clock.advance(9_000)
+    clock().advance(9_000)
     await report({ id, revision: 3, guest: guestWith({ powerOrderId }) })
     expect((await getDevice()).powerOrder).toMatchObject({ state: 'taken', takenAt })
   })
@@ -131,7 +104,7 @@ describe('a power order', () => {
   test('that was taken in time is taken, however late its report comes', async () => {
     const id = await report({ guest: guestWith() })
     const { powerOrderId } = await order('power_off')
-    api.clock.advance(120_000)
+    clock().advance(120_000)
     await report({ id, revision: 2, guest: guestWith({ powerOrderId }) })
     expect((await getDevice()).powerOrder).toMatchObject({ state: 'taken' })
   })
@@ -140,7 +113,7 @@ describe('a power order', () => {
     const id = await report({ guest: guestWith() })
     const { powerOrderId } = await order('restart')
     await report({ id, revision: 2, guest: guestWith({ powerOrderId }) })
-    api.clock.advance(30_000)
+    clock().advance(30_000)
     await report({ guest: guestWith() })
     expect((await getDevice()).now).toMatchObject({ state: 'running' })
   })
@@ -148,24 +121,24 @@ describe('a power order', () => {
   test('of another device or organization is not taken by a boot that names it', async () => {
     await report({})
     const { powerOrderId } = await order('restart')
-    const second = await report({ mac: tenant.macs[1] ?? '' })
-    await report({ id: second, mac: tenant.macs[1] ?? '', revision: 2, guest: guestWith({ powerOrderId }) })
-    const other = await createTenant(api, `other-${round}`)
-    const otherEdge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, other))
-    const boot = bootWith({ id: randomUUID(), mac, guest: guestWith({ powerOrderId }) })
-    await otherEdge.reports(1, bootReports(1, [boot]))
+    const secondMac = site().tenant.macs[1] ?? ''
+    const second = await report({ mac: secondMac })
+    await report({ id: second, mac: secondMac, revision: 2, guest: guestWith({ powerOrderId }) })
+    const other = await TestSite.open(site().api, 'other', 'viewer')
+    await other.report(bootWith({ id: randomUUID(), mac, guest: guestWith({ powerOrderId }) }))
     expect((await getDevice()).powerOrder).toMatchObject({ state: 'waiting' })
     expect((await snapshot()).powerOrders).toHaveLength(1)
   })
 
   test('is refused for a device that does not run, as far as its reports say', async () => {
     expect(await tryOrder(ofTenant(2))).toMatchObject({ status: 409, code: 'conflict' })
-    await report({ mac: tenant.macs[2] ?? '', outcome: { kind: 'silent', phase: 'loader' } })
+    await report({ mac: site().tenant.macs[2] ?? '', outcome: { kind: 'silent', phase: 'loader' } })
     expect(await tryOrder(ofTenant(2))).toMatchObject({ status: 409, code: 'conflict' })
   })
 
   test('is refused where no edge is left to hand it over', async () => {
     await report({})
+    const { api, edge } = site()
     await api.db.edge.updateMany({ where: { id: edge.edgeId }, data: { revokedAt: api.clock.now } })
     expect(await tryOrder(ofTenant())).toMatchObject({ status: 409, code: 'conflict' })
   })
@@ -179,6 +152,7 @@ describe('a power order', () => {
   })
 
   test('is one of at most 1,024 in a state, which edges refuse as a whole when it holds more', async () => {
+    const { api, tenant } = site()
     const [organizationId, now] = [tenant.organizationId, api.clock.now.getTime()]
     const times = { requestedAt: new Date(now), expiresAt: new Date(now + 60_000) }
     const wish = { organizationId, deviceId: ofTenant(), ...times }
@@ -190,8 +164,7 @@ describe('a power order', () => {
   })
 
   test('of a kind that there is not is refused', async () => {
-    const input = { deviceId: ofTenant(), order: 'explode' }
-    const answer = await callProcedure(api, { path: 'device.orderPower', type: 'mutation', input, cookie })
+    const answer = await site().tryMutation('device.orderPower', { deviceId: ofTenant(), order: 'explode' })
     expect([answer.status, answer.code]).toEqual([400, 'invalid'])
   })
 })

@@ -1,0 +1,89 @@
+import { type BootReport, type DesiredState, desiredState, type StateEnvelope } from '@bootfarm/proto/uplink'
+import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
+import type { Role } from '../src/domain/actor.ts'
+import { bootReports, EdgeClient } from './edge-client.ts'
+import { startTestApi, type TestApi } from './test-api.ts'
+import { callProcedure, mutate, type ProcedureAnswer, query } from './test-client.ts'
+import { createTenant, makeJoinToken, signInAs, type TestTenant } from './test-tenant.ts'
+
+/** A tenant with somebody signed in and an enrolled edge that reports. */
+export class TestSite {
+  readonly api: TestApi
+  readonly tenant: TestTenant
+  readonly cookie: string
+  readonly edge: EdgeClient
+  #nextSeq = 1
+
+  private constructor(api: TestApi, parts: { tenant: TestTenant; cookie: string; edge: EdgeClient }) {
+    this.api = api
+    this.tenant = parts.tenant
+    this.cookie = parts.cookie
+    this.edge = parts.edge
+  }
+
+  static async open(api: TestApi, slug: string, role: Role): Promise<TestSite> {
+    const tenant = await createTenant(api, slug)
+    const cookie = await signInAs(api, tenant.organizationId, role)
+    const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
+    return new TestSite(api, { tenant, cookie, edge })
+  }
+
+  get mac(): string {
+    return this.tenant.macs[0] ?? ''
+  }
+
+  get deviceId(): string {
+    return this.tenant.deviceIds[0] ?? ''
+  }
+
+  /** The edge reports these boots, in one batch, and they are applied. */
+  async report(...boots: BootReport[]): Promise<void> {
+    const answer = await this.edge.reports(this.#nextSeq, bootReports(this.#nextSeq, boots))
+    expect(answer.status).toBe(200)
+    this.#nextSeq += boots.length
+  }
+
+  /** The edge's desired state now. */
+  async state(): Promise<DesiredState> {
+    const { body } = await this.edge.state('0.0', 0)
+    return desiredState.parse(JSON.parse((body as unknown as StateEnvelope).payload))
+  }
+
+  /** Throws unless it went well. */
+  query<T>(path: string, input?: unknown): Promise<T> {
+    return query<T>(this.api, this.cookie, path, input)
+  }
+
+  /** Throws unless it went well. */
+  mutate<T>(path: string, input: unknown): Promise<T> {
+    return mutate<T>(this.api, this.cookie, path, input)
+  }
+
+  tryQuery(path: string, input: unknown): Promise<ProcedureAnswer> {
+    return callProcedure(this.api, { path, type: 'query', input, cookie: this.cookie })
+  }
+
+  tryMutation(path: string, input: unknown): Promise<ProcedureAnswer> {
+    return callProcedure(this.api, { path, type: 'mutation', input, cookie: this.cookie })
+  }
+}
+
+/** One API for the tests of a file, and for each of them a site of its own where somebody of this role is signed in. */
+export function useTestSite(role: Role): () => TestSite {
+  let api: TestApi | undefined
+  let site: TestSite | undefined
+  let round = 0
+  beforeAll(async () => {
+    api = await startTestApi()
+  })
+  beforeEach(async () => {
+    if (!api) throw new Error('the API did not start')
+    round += 1
+    site = await TestSite.open(api, `own-${round}`, role)
+  })
+  afterAll(() => api?.close())
+  return () => {
+    if (!site) throw new Error('a site is there inside tests only')
+    return site
+  }
+}
