@@ -2,8 +2,9 @@ import { copyFileSync } from 'node:fs'
 
 /**
  * Who loads the first program over the network: `bios` is SeaBIOS and the iPXE in the network card's ROM; `uefi` OVMF with its
- * own PXE client, the card has no ROM; `uefi-http` OVMF with its HTTP boot client alone.
- * @typedef {'bios' | 'uefi' | 'uefi-http'} Firmware
+ * own PXE client, the card has no ROM; `uefi-http` OVMF with its HTTP boot client alone; `uefi-arm64` AAVMF with its PXE client,
+ * on another processor.
+ * @typedef {'bios' | 'uefi' | 'uefi-http' | 'uefi-arm64'} Firmware
  */
 
 /**
@@ -12,6 +13,8 @@ import { copyFileSync } from 'node:fs'
  */
 
 const ovmfCode = '/usr/share/OVMF/OVMF_CODE_4M.fd'
+const aavmfCode = '/usr/share/AAVMF/AAVMF_CODE.fd'
+const aavmfVariables = '/usr/share/AAVMF/AAVMF_VARS.fd'
 const ovmfVariables = '/usr/share/OVMF/OVMF_VARS_4M.fd'
 
 /**
@@ -34,14 +37,14 @@ export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium,
   const args = [
     ...['-accel', 'tcg', '-cpu', 'max', '-smp', '1', '-m', String(memoryMib)],
     ...firmwareArguments(firmware, uefiVariables),
-    ...['-nodefaults', '-display', 'none', '-vga', 'none', '-monitor', 'none'],
+    ...['-nodefaults', '-display', 'none', '-monitor', 'none'],
     ...(mayRestart ? [] : ['-no-reboot']),
     ...(medium ? mediumArguments(medium) : []),
     ...['-netdev', `tap,id=n0,ifname=${tap},script=no,downscript=no`, '-device', card],
     ...['-object', 'rng-random,id=r0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=r0'],
     ...['-chardev', 'stdio,id=c0,signal=off', '-serial', 'chardev:c0'],
   ]
-  return { command: 'qemu-system-x86_64', args }
+  return { command: firmware === 'uefi-arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64', args }
 }
 
 /** @param {Medium} medium */
@@ -59,14 +62,30 @@ function mediumArguments({ kind, file }) {
 function firmwareArguments(firmware, uefiVariables) {
   // SeaBIOS writes to the serial port only without graphics.
   if (firmware === 'bios') return ['-machine', 'pc,graphics=off']
+  if (firmware === 'uefi-arm64') {
+    copyFileSync(aavmfVariables, uefiVariables)
+    return ['-machine', 'virt', ...flash(aavmfCode, uefiVariables)]
+  }
   copyFileSync(ovmfVariables, uefiVariables)
   const pxeClients = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
     '-fw_cfg',
     `name=opt/org.tianocore/${name},string=n`,
   ])
   return [
-    ...['-machine', 'q35', ...(firmware === 'uefi-http' ? pxeClients : [])],
-    ...['-drive', `if=pflash,format=raw,unit=0,readonly=on,file=${ovmfCode}`],
-    ...['-drive', `if=pflash,format=raw,unit=1,file=${uefiVariables}`],
+    '-machine',
+    'q35',
+    ...(firmware === 'uefi-http' ? pxeClients : []),
+    ...flash(ovmfCode, uefiVariables),
+  ]
+}
+
+/**
+ * @param {string} code
+ * @param {string} variables
+ */
+function flash(code, variables) {
+  return [
+    ...['-drive', `if=pflash,format=raw,unit=0,readonly=on,file=${code}`],
+    ...['-drive', `if=pflash,format=raw,unit=1,file=${variables}`],
   ]
 }
