@@ -33,7 +33,7 @@ describe.skipIf(missing)(
       const kernel = findMachineKernel()
       if (!kernel) throw new Error('no kernel for virtual machines')
       const initrd = path.join(scratch.path, 'initrd.img')
-      buildInitramfs(kernel, initrd)
+      buildInitramfs({ kernel }, initrd)
       const programs = path.join(scratch.path, 'boot-programs')
       mkdirSync(programs)
       for (const name of ['undionly.kpxe', 'snponly.efi'])

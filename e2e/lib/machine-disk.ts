@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto'
 import { chmodSync, copyFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
-const busybox = '/bin/busybox'
 const applets = [
   'sh',
   'cat',
@@ -29,7 +28,12 @@ export interface MachineDisk {
  * A disk image of an ext4 file system with busybox, `blobSize` bytes in /blob, and an init that runs `script`. The running
  * target is /run/bootfarm/bootfarm-target.
  */
-export function makeMachineDisk(directory: string, script: string, blobSize: number): MachineDisk {
+export function makeMachineDisk(
+  directory: string,
+  script: string,
+  blobSize: number,
+  busybox = '/bin/busybox',
+): MachineDisk {
   const root = path.join(directory, 'root')
   rmSync(root, { recursive: true, force: true })
   for (const folder of ['bin', 'sbin', 'proc', 'sys', 'dev', 'run'])

@@ -14,16 +14,22 @@ export function findMachineKernel(): MachineKernel | undefined {
   return findKernel('virtual')
 }
 
+/** What goes into an initramfs beside the edge's own. */
+export interface InitramfsParts {
+  kernel: MachineKernel
+  busybox?: string
+  /** Undefined: the one beside the edge. */
+  target?: string | undefined
+}
+
 /** Makes the initramfs as a user would. */
-export function buildInitramfs(kernel: MachineKernel, out: string): void {
-  execFileSync(
-    edgeProgram,
-    [
-      ...['initramfs', 'build', '--kernel-release', kernel.release, '--modules', kernel.modules],
-      ...['--out', out],
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  )
+export function buildInitramfs({ kernel, busybox, target }: InitramfsParts, out: string): void {
+  const options = [
+    ...['--kernel-release', kernel.release, '--modules', kernel.modules, '--out', out],
+    ...(busybox ? ['--busybox', busybox] : []),
+    ...(target ? ['--target', target] : []),
+  ]
+  execFileSync(edgeProgram, ['initramfs', 'build', ...options], { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
 /** Why machines cannot boot here; undefined where they can. `others` are packages that only some tests need. */

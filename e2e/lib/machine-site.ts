@@ -5,7 +5,8 @@ import { onTestFailed } from 'vitest'
 import { type TestPowerOrder, writeEnrolledEdge } from './enrolled-edge.ts'
 import { type Firmware, type Medium, macOf, startMachine } from './machine.ts'
 import { type MachineDisk, makeMachineDisk } from './machine-disk.ts'
-import { buildInitramfs, findMachineKernel } from './machine-kernel.ts'
+import { buildInitramfs } from './machine-kernel.ts'
+import { type MachinePlatform, publish, x64Platform } from './machine-platform.ts'
 import { recordBoot, recordKept } from './machine-record.ts'
 import { MachineSegment } from './machine-segment.ts'
 import { readPackets, type SeenPacket } from './packets.ts'
@@ -13,12 +14,10 @@ import { edgeProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
 import { makeWholeDisk } from './whole-disk.ts'
 
-const bootPrograms = ['undionly.kpxe', 'snponly.efi', 'ipxe.efi']
-const debianBootPrograms = '/usr/lib/ipxe'
 /** Where what a failed test saw is kept. */
 const keptDirectory = path.resolve(import.meta.dirname, '../test-results/machines')
 /** An emulated machine that has to wait for a core seems to have a broken timer, and its kernel would give up. */
-const serialConsole = 'console=ttyS0 quiet panic=-1 no_timer_check'
+const steadyKernel = 'quiet panic=-1 no_timer_check'
 
 /** What a machine is to boot; what is not given is the site's own. */
 export interface SiteVersion {
@@ -29,30 +28,50 @@ export interface SiteVersion {
   commandLine?: string
 }
 
+/** Where the edge is the network's DHCP server, it has the addresses that the plain one would have. */
+export type EdgeDhcp = 'proxy' | 'server' | 'off'
+
+export interface MachineSiteOptions {
+  machines?: number
+  platform?: MachinePlatform | undefined
+  dhcpServer?: boolean
+}
+
 /** A site with its own DHCP server and an edge beside it, made for one test file. */
 export class MachineSite {
   readonly segment: MachineSegment
   readonly disk: MachineDisk
   readonly #scratch = scratchDirectory()
   readonly #initrd: string
-  readonly #vmlinuz: string
+  readonly #platform: MachinePlatform
   readonly #running: RunningProcess[] = []
   #recorder: RunningProcess | undefined
 
-  /** `script` is what the machines' init does; see `makeMachineDisk`. `machines`: how many ports the switch has for them. */
-  constructor(name: string, script: string, blobSize: number, machines = 1) {
-    const kernel = findMachineKernel()
-    if (!kernel) throw new Error('no kernel for virtual machines')
+  /** `script` is what the machines' init does; see `makeMachineDisk`. `machines`: how many ports the switch has for them.
+   * Without `dhcpServer` the edge alone answers DHCP. */
+  constructor(
+    name: string,
+    script: string,
+    blobSize: number,
+    { machines = 1, platform = x64Platform(), dhcpServer = true }: MachineSiteOptions = {},
+  ) {
+    if (!platform) throw new Error('no kernel for virtual machines')
     this.segment = new MachineSegment(name, machines)
-    this.disk = makeMachineDisk(this.#scratch.path, script, blobSize)
-    this.#vmlinuz = kernel.vmlinuz
+    this.disk = makeMachineDisk(this.#scratch.path, script, blobSize, platform.busybox)
+    this.#platform = platform
     this.#initrd = path.join(this.#scratch.path, 'initrd.img')
-    buildInitramfs(kernel, this.#initrd)
-    const bootFiles = this.#inScratch('boot-files')
-    mkdirSync(bootFiles)
-    for (const name of bootPrograms)
-      copyFileSync(path.join(debianBootPrograms, name), path.join(bootFiles, name))
-    this.#running.push(this.segment.startDhcpServer())
+    buildInitramfs(platform, this.#initrd)
+    publish(platform.bootPrograms, this.#inScratch('boot-files'))
+    if (dhcpServer) this.#running.push(this.segment.startDhcpServer())
+  }
+
+  get #vmlinuz(): string {
+    return this.#platform.kernel.vmlinuz
+  }
+
+  /** What the machines' kernel needs to speak to the test. */
+  get #kernelWords(): string {
+    return `console=${this.#platform.serial} ${steadyKernel}`
   }
 
   /** A file of this site alone. */
@@ -68,10 +87,10 @@ export class MachineSite {
 
   /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data.
    * `kernelWords` are for the kernel's command line. */
-  startEdge(dhcp: 'proxy' | 'off' = 'proxy', kernelWords = ''): Promise<RunningProcess> {
+  startEdge(dhcp: EdgeDhcp = 'proxy', kernelWords = ''): Promise<RunningProcess> {
     return this.#serve(dhcp, [
       ...['--vdisk', this.disk.image, '--kernel', this.#vmlinuz, '--initrd', this.#initrd],
-      ...['--cmdline', `${serialConsole} ${kernelWords}`.trim()],
+      ...['--cmdline', `${this.#kernelWords} ${kernelWords}`.trim()],
     ])
   }
 
@@ -81,7 +100,7 @@ export class MachineSite {
       directory: this.#scratch.path,
       vmlinuz: this.#vmlinuz,
       initrd: this.#initrd,
-      commandLine: serialConsole,
+      commandLine: this.#kernelWords,
       script,
     })
     return this.#serve('proxy', ['--vdisk', disk])
@@ -103,7 +122,7 @@ export class MachineSite {
         diskPath: `${index}/disk`,
         kernelPath: `${index}/kernel`,
         initrdPath: `${index}/initrd`,
-        commandLine: [version.commandLine, serialConsole].join(' ').trim(),
+        commandLine: [version.commandLine, this.#kernelWords].join(' ').trim(),
       }
     })
     writeEnrolledEdge(
@@ -115,9 +134,10 @@ export class MachineSite {
     return this.#serve('proxy', [])
   }
 
-  async #serve(dhcp: 'proxy' | 'off', what: string[]): Promise<RunningProcess> {
+  async #serve(dhcp: EdgeDhcp, what: string[]): Promise<RunningProcess> {
     const edge = this.segment.startOnEdge(edgeProgram, [
       ...['serve', '--json', '--listen', this.segment.edgeIp, '--dhcp', dhcp, ...what],
+      ...(dhcp === 'server' ? ['--dhcp-pool', this.segment.pool] : []),
       ...['--data', this.#inScratch('edge'), '--boot-files', this.#inScratch('boot-files')],
     ])
     this.#running.push(edge)

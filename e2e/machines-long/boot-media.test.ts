@@ -74,7 +74,7 @@ describe.skipIf(missing)(`boot media of all kinds${missing ? ` (${missing})` : '
 
 describe.skipIf(missing)(`boot media of devices nobody knows${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    site = new MachineSite('media', script, 1 << 20, 2)
+    site = new MachineSite('media', script, 1 << 20, { machines: 2 })
     await site.startEnrolledEdge([{}])
   })
 

@@ -11,6 +11,8 @@ export class NetworkSegment {
   dhcpIp = '10.78.0.2'
   switchIp = '10.78.0.3'
   broadcastIp = '10.78.0.255'
+  /** The addresses that machines get, of whoever gives them. */
+  pool = '10.78.0.50-10.78.0.99'
   #switch
   #edge
   #dhcp
@@ -48,7 +50,11 @@ export class NetworkSegment {
     return inNamespace(this.#dhcp, 'dnsmasq', [
       ...['--keep-in-foreground', '--conf-file=/dev/null', '--port=0'],
       ...['--interface=dhcp0', '--bind-interfaces'],
-      ...['--dhcp-range=10.78.0.50,10.78.0.99,255.255.255.0,1h', '--dhcp-leasefile=/dev/null', '--pid-file='],
+      ...[
+        `--dhcp-range=${this.pool.replace('-', ',')},255.255.255.0,1h`,
+        '--dhcp-leasefile=/dev/null',
+        '--pid-file=',
+      ],
       ...['--enable-ra', '--dhcp-range=::,constructor:dhcp0,ra-only', '--ra-param=dhcp0,4'],
       ...['--leasefile-ro', '--no-ping', '--log-dhcp', '--log-facility=-'],
       ...more,
