@@ -35,6 +35,12 @@ export const bootCauses = [
   'root_not_found',
   'write_cache_full',
   'guest_reported_failure',
+  'other_offer_won',
+  'address_pool_exhausted',
+  'nbp_not_started',
+  'tftp_option_refused',
+  'path_mtu_black_hole',
+  'guest_stopped_reading',
 ] as const
 export type BootCause = (typeof bootCauses)[number]
 
