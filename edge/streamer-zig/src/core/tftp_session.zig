@@ -10,7 +10,7 @@
 //!     // and when server.nextDeadline() has passed:
 //!     while (server.tick(now_us)) |step| act(step);
 //!
-//!     fn act(step: TftpServer.Step) void {
+//!     fn act(step: TftpServer.Step) void {   // and last: release(step.released)
 //!         for (step.events.constSlice()) |event| tell(event);
 //!         switch (step.send) {
 //!             .nothing => {},
@@ -28,11 +28,12 @@ const base = @import("base");
 const tftp = @import("wire").tftp;
 const boot_handle = @import("boot_handle.zig");
 const tftp_step = @import("tftp_step.zig");
-const BootHandle = boot_handle.BootHandle;
 const Endpoint = base.Endpoint;
 
 pub const TftpServer = @This();
 
+pub const Catalogue = tftp_step.Catalogue;
+pub const Question = tftp_step.Question;
 pub const File = tftp_step.File;
 pub const Transfer = tftp_step.Transfer;
 pub const Failure = tftp_step.Failure;
@@ -42,9 +43,7 @@ pub const Blocks = tftp_step.Blocks;
 pub const Send = tftp_step.Send;
 pub const Step = tftp_step.Step;
 
-/// What can be read. The caller may put another table here at any time; names of the old one must
-/// stay alive until its transfers are over.
-files: []const File,
+catalogue: Catalogue,
 sessions: []Session,
 options: Options,
 ignored: base.IgnoredCounters = .{},
@@ -58,6 +57,8 @@ pub const windowsize_max = 64;
 const unanswered_hold_us = 10 * std.time.us_per_s;
 const retry_timeout_min_us = 500 * std.time.us_per_ms;
 const retry_timeout_max_us = 4 * std.time.us_per_s;
+/// Longer names are not published.
+pub const name_size_max = 128;
 /// Times that one window is sent again before the transfer has failed.
 const retries_max = 6;
 
@@ -83,6 +84,7 @@ const Session = struct {
     state: State = .free,
     transfer: Transfer = undefined,
     /// As asked, to know a repeated request.
+    name: base.BoundedArray(u8, name_size_max) = .empty,
     asked: tftp.Options = .{},
     blksize: u16 = tftp.blksize_default,
     windowsize: u16 = 1,
@@ -113,7 +115,7 @@ const Session = struct {
 /// Allocates the table of sessions, and nothing later.
 pub fn init(
     gpa: std.mem.Allocator,
-    files: []const File,
+    catalogue: Catalogue,
     options: Options,
 ) error{OutOfMemory}!TftpServer {
     assert(options.sessions_max > 0);
@@ -121,7 +123,7 @@ pub fn init(
     assert(options.blksize_max >= tftp.blksize_default);
     const sessions = try gpa.alloc(Session, options.sessions_max);
     @memset(sessions, .{});
-    return .{ .files = files, .sessions = sessions, .options = options };
+    return .{ .catalogue = catalogue, .sessions = sessions, .options = options };
 }
 
 pub fn deinit(server: *TftpServer, gpa: std.mem.Allocator) void {
@@ -208,20 +210,23 @@ fn receiveRequest(
         step.send = errorPacket(from, .illegal_operation, "only mode octet", request_size, reply);
         return step;
     }
-    const file = server.findFile(path.name) orelse {
-        var step = server.refuse(.tftp_file_not_found, from, path, .not_found);
-        step.send = errorPacket(from, .file_not_found, "file not found", request_size, reply);
+    var step: Step = .{};
+    const current = server.find(from);
+    if (current) |session| if (isRepeated(session, path, request)) {
+        begin(now_us, session, &step, reply);
         return step;
     };
-    var step: Step = .{};
-    if (server.find(from)) |session| {
-        if (isRepeated(session, file, path.handle, request)) {
-            begin(now_us, session, &step, reply);
-            return step;
-        }
-        fail(session, .superseded, &step);
-    }
+    const file = server.open(from, path) catch |refusal| switch (refusal) {
+        error.Busy => return server.ignore(.tftp_busy),
+        error.NotFound => {
+            var refused = server.refuse(.tftp_file_not_found, from, path, .not_found);
+            refused.send = errorPacket(from, .file_not_found, "file not found", request_size, reply);
+            return refused;
+        },
+    };
+    if (current) |session| fail(session, .superseded, &step);
     const session = server.claim(from, &step) catch |refusal| {
+        step.released.appendAssumeCapacity(file.source);
         const refused = server.ignore(switch (refusal) {
             error.SourceLimit => .tftp_source_limit,
             error.Busy => .tftp_busy,
@@ -234,6 +239,7 @@ fn receiveRequest(
         .asked = request.options,
         .started_at_us = now_us,
     };
+    session.name = @TypeOf(session.name).fromSlice(path.name) catch unreachable;
     step.events.appendAssumeCapacity(.{ .began = session.transfer });
     server.agree(session, &request.options);
     begin(now_us, session, &step, reply);
@@ -243,13 +249,12 @@ fn receiveRequest(
 /// A peer that heard nothing sends its request again, from the same port.
 fn isRepeated(
     session: *const Session,
-    file: File,
-    handle: ?BootHandle,
+    path: boot_handle.BootPath,
     request: *const tftp.Request,
 ) bool {
     if (session.state == .flowing) return false;
-    if (session.transfer.file.id != file.id) return false;
-    if (!std.meta.eql(session.transfer.handle, handle)) return false;
+    if (!std.mem.eql(u8, session.name.constSlice(), path.name)) return false;
+    if (!std.meta.eql(session.transfer.handle, path.handle)) return false;
     return std.meta.eql(session.asked, request.options);
 }
 
@@ -329,6 +334,7 @@ fn receiveError(session: *Session, failure: *const tftp.Error) Step {
     var step: Step = .{};
     if (session.state == .offered and failure.code == .option_refused) {
         step.events.appendAssumeCapacity(.{ .size_asked = session.transfer });
+        step.released.appendAssumeCapacity(session.transfer.file.source);
         session.* = .{};
         return step;
     }
@@ -373,7 +379,7 @@ fn blocksOf(session: *const Session) Blocks {
     assert(session.in_flight > 0);
     return .{
         .to = session.transfer.peer,
-        .file_id = session.transfer.file.id,
+        .source = session.transfer.file.source,
         .file_size = session.transfer.file.size,
         .blksize = session.blksize,
         .first = session.first_unacked,
@@ -388,6 +394,7 @@ fn finish(session: *Session, last_ack_seen: bool, step: *Step) void {
         .retries = session.retries,
         .last_ack_seen = last_ack_seen,
     } });
+    step.released.appendAssumeCapacity(session.transfer.file.source);
     session.* = .{};
 }
 
@@ -399,6 +406,7 @@ fn fail(session: *Session, why: Failure, step: *Step) void {
         .retries = session.retries,
         .why = why,
     } });
+    step.released.appendAssumeCapacity(session.transfer.file.source);
     session.* = .{};
 }
 
@@ -448,9 +456,10 @@ fn find(server: *TftpServer, peer: Endpoint) ?*Session {
     return null;
 }
 
-fn findFile(server: *const TftpServer, name: []const u8) ?File {
-    for (server.files) |file| if (std.mem.eql(u8, file.name, name)) return file;
-    return null;
+fn open(server: *const TftpServer, peer: Endpoint, path: boot_handle.BootPath) Catalogue.OpenError!File {
+    if (path.name.len > name_size_max) return error.NotFound;
+    const question: Question = .{ .name = path.name, .handle = path.handle, .peer = peer };
+    return server.catalogue.open(server.catalogue.context, &question);
 }
 
 fn refuse(

@@ -7,10 +7,10 @@ const tftp = @import("wire").tftp;
 const TftpServer = @import("tftp_session.zig");
 const Endpoint = base.Endpoint;
 
-const files = [_]TftpServer.File{
-    .{ .name = "undionly.kpxe", .size = 2000, .id = 1 },
-    .{ .name = "snponly.efi", .size = 1000 * 1000, .id = 2 },
-};
+const files: TftpServer.Catalogue.Fixed = .{ .files = &.{
+    .{ .name = "undionly.kpxe", .size = 2000 },
+    .{ .name = "snponly.efi", .size = 1000 * 1000 },
+} };
 const device: Endpoint = .{ .ip = .init(10, 0, 0, 7), .port = 2070 };
 const second = std.time.us_per_s;
 
@@ -21,7 +21,7 @@ const Bench = struct {
     reply_buffer: TftpServer.ReplyBuffer = undefined,
 
     fn init(options: TftpServer.Options) !Bench {
-        return .{ .server = try .init(testing.allocator, &files, options) };
+        return .{ .server = try .init(testing.allocator, files.catalogue(), options) };
     }
 
     fn deinit(bench: *Bench) void {
@@ -79,7 +79,7 @@ test "options are agreed within the server's limits" {
     try testing.expectEqual(want, oack);
     const began = onlyEvent(step).began;
     try testing.expectEqual(0x0123456789abcdef, began.handle.?.value);
-    try testing.expectEqualStrings("snponly.efi", began.file.name);
+    try testing.expectEqual(1, began.file.source);
     try expectBlocks(try bench.send(device, .{ .ack = 0 }), 1, 64);
     try testing.expectEqual(bench.now_us + 3 * second, bench.server.nextDeadline().?);
 }
@@ -134,7 +134,7 @@ test "ERROR 8 after the OACK is a question for the size, not a failure" {
     _ = try bench.request("snponly.efi", .{ .tsize = 0, .blksize = 1468, .windowsize = 4 });
     const refusal: tftp.Error = .{ .code = .option_refused, .text = "User aborted the transfer" };
     const step = try bench.send(device, .{ .err = refusal });
-    try testing.expectEqual(2, onlyEvent(step).size_asked.file.id);
+    try testing.expectEqual(1, onlyEvent(step).size_asked.file.source);
     try testing.expectEqual(0, bench.server.sessionCount());
     const again = try bench.request("snponly.efi", .{ .blksize = 1468 });
     try testing.expectEqual(1, again.events.count);
@@ -160,7 +160,7 @@ test "only published names are found, whatever the path" {
     };
     for (found) |name| {
         const step = try bench.request(name, .{});
-        try testing.expectEqual(1, step.send.blocks.file_id);
+        try testing.expectEqual(0, step.send.blocks.source);
     }
     const absent = [_][]const u8{
         "x",                                   "../../etc/passwd",
@@ -282,7 +282,7 @@ test "a new request of the same peer takes the place of its transfer" {
     _ = try bench.flowing(.{ .windowsize = 2 });
     const step = try bench.request("undionly.kpxe", .{});
     try testing.expectEqual(.superseded, step.events.constSlice()[0].failed.why);
-    try testing.expectEqual(1, step.events.constSlice()[1].began.file.id);
+    try testing.expectEqual(0, step.events.constSlice()[1].began.file.source);
     try testing.expectEqual(1, bench.server.sessionCount());
 }
 

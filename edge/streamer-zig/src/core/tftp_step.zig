@@ -8,12 +8,45 @@ const tftp = @import("wire").tftp;
 const BootHandle = @import("boot_handle.zig").BootHandle;
 const Endpoint = base.Endpoint;
 
-/// A published file.
+/// Who knows what is published, by name. A name is looked up, never opened as a path.
+pub const Catalogue = struct {
+    context: *anyopaque,
+    /// What it gives keeps its size and its bytes until it comes back in a step's `released`.
+    open: *const fn (context: *anyopaque, question: *const Question) OpenError!File,
+
+    /// `not_found`: nothing of this name is published for this peer. `busy`: it is, and there is no
+    /// room for it now; the peer is not answered and asks again.
+    pub const OpenError = error{ NotFound, Busy };
+
+    /// The same as `files[i].name`, for tables that never change; `source` is the index.
+    pub const Fixed = struct {
+        files: []const Named,
+
+        pub const Named = struct { name: []const u8, size: u64 };
+
+        pub fn catalogue(fixed: *const Fixed) Catalogue {
+            return .{ .context = @constCast(fixed), .open = find };
+        }
+
+        fn find(context: *anyopaque, question: *const Question) OpenError!File {
+            const fixed: *const Fixed = @ptrCast(@alignCast(context));
+            for (fixed.files, 0..) |*file, index| {
+                if (!std.mem.eql(u8, file.name, question.name)) continue;
+                return .{ .size = file.size, .source = @intCast(index) };
+            }
+            return error.NotFound;
+        }
+    };
+};
+
+/// What a request asks for: the name without leading slashes and without the boot's handle.
+pub const Question = struct { name: []const u8, handle: ?BootHandle, peer: Endpoint };
+
+/// What a name stands for, as long as a transfer needs it.
 pub const File = struct {
-    name: []const u8,
     size: u64,
-    /// The caller's own number for it.
-    id: u32,
+    /// The catalogue's own number for it.
+    source: u32,
 };
 
 /// What all events of a transfer carry.
@@ -64,7 +97,7 @@ pub const Event = union(enum) {
 /// DATA packets to send: `count` blocks from number `first` (1-based, not yet cut to 16 bits).
 pub const Blocks = struct {
     to: Endpoint,
-    file_id: u32,
+    source: u32,
     file_size: u64,
     blksize: u16,
     first: u64,
@@ -112,4 +145,6 @@ pub const Step = struct {
     ignored: ?base.IgnoreReason = null,
     send: Send = .nothing,
     events: base.BoundedArray(Event, 2) = .empty,
+    /// Sources that are needed no longer, once the step's packets are out.
+    released: base.BoundedArray(u32, 3) = .empty,
 };

@@ -152,11 +152,12 @@ const Network = struct {
 /// Runs one download and checks each byte. Returns the packets that the server sent again.
 fn transfer(case: Case) !u64 {
     errdefer std.debug.print("case: {any}\n", .{case});
-    const files = [_]TftpServer.File{.{ .name = "program", .size = case.size, .id = 0 }};
+    const named = [_]TftpServer.Catalogue.Fixed.Named{.{ .name = "program", .size = case.size }};
+    const files: TftpServer.Catalogue.Fixed = .{ .files = &named };
     var network: Network = .{
         .prng = .init(case.seed),
         .case = case,
-        .server = try .init(testing.allocator, &files, .{}),
+        .server = try .init(testing.allocator, files.catalogue(), .{}),
         .client = .init(.{
             .server = server_address,
             .file_name = "b/00000000000000ff/program",

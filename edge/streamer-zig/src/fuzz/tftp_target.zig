@@ -93,11 +93,11 @@ fn survives(case: *const Case, packet: *const tftp.Packet) Violation!void {
     try expectEqual(packet.*, again, "parse(emit(x)) == x");
 }
 
-const files = [_]TftpServer.File{
-    .{ .name = "a", .size = 0, .id = 0 },
-    .{ .name = "undionly.kpxe", .size = 3000, .id = 1 },
-    .{ .name = "large", .size = 40_000_000, .id = 2 },
-};
+const files: TftpServer.Catalogue.Fixed = .{ .files = &.{
+    .{ .name = "a", .size = 0 },
+    .{ .name = "undionly.kpxe", .size = 3000 },
+    .{ .name = "large", .size = 40_000_000 },
+} };
 const sessions_max = 4;
 const peer_count = 8;
 const events_per_case = 64;
@@ -126,7 +126,7 @@ fn peerAddress(index: u64) Endpoint {
 
 pub fn server(case: *Case) Violation!bool {
     const prng = &case.prng;
-    var machine = TftpServer.init(case.gpa, &files, .{
+    var machine = TftpServer.init(case.gpa, files.catalogue(), .{
         .sessions_max = sessions_max,
         .sessions_per_source_max = 2,
     }) catch return fuzz_case.violated("a server of this size can be made");
@@ -224,7 +224,7 @@ fn checkTick(model: *Model, step: *const TftpServer.Step) Violation!void {
 }
 
 fn checkBlocks(model: *Model, blocks: *const TftpServer.Blocks) Violation!void {
-    const file = files[blocks.file_id];
+    const file = files.files[blocks.source];
     try expect(blocks.count >= 1, "blocks are not none");
     try expect(blocks.count <= 64, "a window has at most 64 blocks");
     try expect(blocks.blksize <= 1468, "a block fits an Ethernet packet");

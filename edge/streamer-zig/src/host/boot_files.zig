@@ -2,15 +2,12 @@
 //! at start. A request names one of them or nothing; no path of a device is ever opened.
 
 const std = @import("std");
-const core = @import("core");
 const assert = std.debug.assert;
 const Io = std.Io;
 
 pub const BootFiles = struct {
     names: std.ArrayList([]const u8) = .empty,
     contents: std.ArrayList([]const u8) = .empty,
-    /// The same for TFTP; `id` is the index here.
-    tftp: std.ArrayList(core.TftpServer.File) = .empty,
 
     pub const count_max = 256;
     pub const file_size_max = 64 << 20;
@@ -43,10 +40,6 @@ pub const BootFiles = struct {
                 .limited(file_size_max),
             ) catch return error.FileNotReadable;
             const name = try arena.dupe(u8, entry.name);
-            try files.tftp.append(
-                arena,
-                .{ .name = name, .size = bytes.len, .id = @intCast(files.names.items.len) },
-            );
             try files.names.append(arena, name);
             try files.contents.append(arena, bytes);
         }
@@ -89,7 +82,6 @@ test "regular files with plain names are published, nothing else" {
     try testing.expectEqual(1, files.names.items.len);
     try testing.expectEqualStrings("nbp", files.find("undionly.kpxe").?);
     try testing.expectEqual(null, files.find("dir"));
-    try testing.expectEqual(0, files.tftp.items[0].id);
     try testing.expectError(
         error.DirectoryNotReadable,
         BootFiles.load(arena.allocator(), io, "/nonexistent"),

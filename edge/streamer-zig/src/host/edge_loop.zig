@@ -13,6 +13,7 @@ const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
 const BootHttp = @import("boot_http.zig").BootHttp;
 const DhcpPort = @import("dhcp_port.zig").DhcpPort;
+const Published = @import("published.zig").Published;
 const TftpPort = @import("tftp_port.zig").TftpPort;
 const StreamPort = @import("stream_port.zig").StreamPort;
 const HttpServer = @import("http_server.zig").HttpServer;
@@ -86,7 +87,10 @@ pub const EdgeLoop = struct {
             .http = .{ .ip = options.listen, .port = options.ports.http },
             .stream = .{ .ip = options.listen, .port = options.ports.stream },
         };
-        const tftp: core.TftpServer = try .init(gpa, files.tftp.items, .{});
+        const tftp_options: core.TftpServer.Options = .{};
+        const published = try gpa.create(Published);
+        published.* = try .init(gpa, boots, files, tftp_options.sessions_max);
+        const tftp: core.TftpServer = try .init(gpa, published.catalogue(), tftp_options);
         const stream: core.StreamServer = try .init(gpa, .{ .keys = options.stream_keys });
         return .{
             .epoll = epoll,
@@ -96,7 +100,7 @@ pub const EdgeLoop = struct {
                 .boots = boots,
                 .programs = .choose(files.names.items),
             },
-            .tftp = try .init(gpa, tftp, boots, files),
+            .tftp = try .init(gpa, tftp, boots, published),
             .stream = try .init(gpa, stream, boots),
             .paths = paths,
             .http = try .init(

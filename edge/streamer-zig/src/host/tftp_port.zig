@@ -5,7 +5,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").tftp;
 const Boots = @import("boots.zig").Boots;
-const BootFiles = @import("boot_files.zig").BootFiles;
+const Published = @import("published.zig").Published;
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 const assert = std.debug.assert;
 
@@ -14,30 +14,39 @@ const TftpServer = core.TftpServer;
 pub const TftpPort = struct {
     server: TftpServer,
     boots: *Boots,
-    files: *const BootFiles,
+    published: *Published,
     /// Which transfer belongs to which boot, by the peer's endpoint; 0: free.
     peers: []u48,
-    refs: []Boots.Ref,
+    owners: []Owner,
     reply: TftpServer.ReplyBuffer = undefined,
     block: [wire.data_header_size + wire.blksize_max]u8 = undefined,
+
+    /// The boot that a transfer belongs to, and what it brings.
+    const Owner = struct { ref: Boots.Ref, what: Published.What };
 
     pub fn init(
         gpa: std.mem.Allocator,
         server: TftpServer,
         boots: *Boots,
-        files: *const BootFiles,
+        published: *Published,
     ) error{OutOfMemory}!TftpPort {
         const peers = try gpa.alloc(u48, server.sessions.len);
         errdefer gpa.free(peers);
-        const refs = try gpa.alloc(Boots.Ref, server.sessions.len);
+        const owners = try gpa.alloc(Owner, server.sessions.len);
         @memset(peers, 0);
-        return .{ .server = server, .boots = boots, .files = files, .peers = peers, .refs = refs };
+        return .{
+            .server = server,
+            .boots = boots,
+            .published = published,
+            .peers = peers,
+            .owners = owners,
+        };
     }
 
     pub fn deinit(port: *TftpPort, gpa: std.mem.Allocator) void {
         port.server.deinit(gpa);
         gpa.free(port.peers);
-        gpa.free(port.refs);
+        gpa.free(port.owners);
         port.* = undefined;
     }
 
@@ -80,6 +89,7 @@ pub const TftpPort = struct {
             },
             .blocks => |blocks| port.sendBlocks(socket, blocks, now_us),
         }
+        for (step.released.constSlice()) |source| port.published.close(source);
     }
 
     fn sendBlocks(
@@ -88,16 +98,20 @@ pub const TftpPort = struct {
         blocks: TftpServer.Blocks,
         now_us: u64,
     ) void {
-        const bytes = port.files.contents.items[blocks.file_id];
+        const memory = port.published.memory(blocks.source);
         var traffic: core.boot_phase.Traffic = .{};
         var iterator = blocks.iterate();
         while (iterator.next()) |block| {
             const size = wire.data_header_size + @as(usize, block.size);
             @memcpy(port.block[0..wire.data_header_size], &block.header);
-            @memcpy(
-                port.block[wire.data_header_size..size],
-                bytes[@intCast(block.offset)..][0..block.size],
-            );
+            const content = port.block[wire.data_header_size..size];
+            if (memory) |bytes|
+                @memcpy(content, bytes[@intCast(block.offset)..][0..block.size])
+            else
+                port.published.read(blocks.source, content, block.offset) catch {
+                    const step = port.server.abort(blocks.to, &port.reply);
+                    return port.act(socket, &step, now_us);
+                };
             socket.send(blocks.to, port.block[0..size]);
             traffic.bytes_out += size;
             traffic.packets_out += 1;
@@ -109,26 +123,32 @@ pub const TftpPort = struct {
         switch (event.*) {
             .began => |*transfer| {
                 const ref = port.boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
-                port.remember(transfer.peer, ref);
+                const owner: Owner = .{ .ref = ref, .what = port.published.what(transfer.file.source) };
+                port.remember(transfer.peer, owner);
                 port.boots.learnPeer(ref, transfer.peer.ip);
-                port.boots.apply(ref, now_us, .nbp_begin);
+                port.boots.apply(ref, now_us, switch (owner.what) {
+                    .boot_program => .nbp_begin,
+                    else => |what| .{ .loader_begin = loaderFile(what) },
+                });
             },
             .size_asked => |*transfer| _ = port.forget(transfer.peer),
             .finished => |*finished| {
-                const ref = port.forget(finished.transfer.peer) orelse return;
-                port.boots.apply(ref, now_us, .{ .nbp_traffic = .{ .retries = finished.retries } });
-                port.boots.apply(ref, now_us, .nbp_end);
+                const owner = port.forget(finished.transfer.peer) orelse return;
+                port.apply(owner, .{ .retries = finished.retries }, now_us);
+                port.boots.apply(owner.ref, now_us, switch (owner.what) {
+                    .boot_program => .nbp_end,
+                    else => |what| .{ .loader_end = loaderFile(what) },
+                });
             },
             .failed => |*failed| {
-                const ref = port.forget(failed.transfer.peer) orelse return;
-                port.boots.apply(ref, now_us, .{ .nbp_traffic = .{ .retries = failed.retries } });
+                const owner = port.forget(failed.transfer.peer) orelse return;
+                port.apply(owner, .{ .retries = failed.retries }, now_us);
                 switch (failed.why) {
-                    .peer_error => |peer_error| port.boots.apply(ref, now_us, .{ .suspected = .{
-                        .cause = .tftp_refused,
-                        .text = peer_error.text,
-                    } }),
+                    .peer_error => |peer_error| port.boots.apply(owner.ref, now_us, .{
+                        .suspected = .{ .cause = .tftp_refused, .text = peer_error.text },
+                    }),
                     .timeout, .evicted => port.boots.apply(
-                        ref,
+                        owner.ref,
                         now_us,
                         .{ .suspected = .{ .cause = .tftp_timeout } },
                     ),
@@ -142,6 +162,27 @@ pub const TftpPort = struct {
                 now_us,
             ),
         }
+    }
+
+    fn loaderFile(what: Published.What) core.boot.LoaderFile {
+        return switch (what) {
+            .boot_program => unreachable,
+            .configuration => .script,
+            .kernel => .kernel,
+            .initrd => .initrd,
+        };
+    }
+
+    fn apply(
+        port: *TftpPort,
+        owner: Owner,
+        traffic: core.boot_phase.Traffic,
+        now_us: u64,
+    ) void {
+        port.boots.apply(owner.ref, now_us, switch (owner.what) {
+            .boot_program => .{ .nbp_traffic = traffic },
+            else => .{ .loader_traffic = traffic },
+        });
     }
 
     /// Loaders probe for files that need not exist; only a program that this edge named itself is
@@ -169,19 +210,19 @@ pub const TftpPort = struct {
         traffic: core.boot_phase.Traffic,
     ) void {
         const index = std.mem.findScalar(u48, port.peers, peer.toInt()) orelse return;
-        port.boots.apply(port.refs[index], now_us, .{ .nbp_traffic = traffic });
+        port.apply(port.owners[index], traffic, now_us);
     }
 
-    fn remember(port: *TftpPort, peer: base.Endpoint, ref: Boots.Ref) void {
+    fn remember(port: *TftpPort, peer: base.Endpoint, owner: Owner) void {
         const index = std.mem.findScalar(u48, port.peers, peer.toInt()) orelse
             std.mem.findScalar(u48, port.peers, 0) orelse return;
         port.peers[index] = peer.toInt();
-        port.refs[index] = ref;
+        port.owners[index] = owner;
     }
 
-    fn forget(port: *TftpPort, peer: base.Endpoint) ?Boots.Ref {
+    fn forget(port: *TftpPort, peer: base.Endpoint) ?Owner {
         const index = std.mem.findScalar(u48, port.peers, peer.toInt()) orelse return null;
         port.peers[index] = 0;
-        return port.refs[index];
+        return port.owners[index];
     }
 };

@@ -32,7 +32,7 @@ const nbp_size = 61 * 1432 + 77;
 const kernel_size = 300_000;
 const initrd_size = 150_000;
 const orders_max = 16;
-const published = [_]core.TftpServer.File{.{ .name = "undionly.kpxe", .size = nbp_size, .id = 0 }};
+const published: core.TftpServer.Catalogue.Fixed = .{ .files = &.{.{ .name = "undionly.kpxe", .size = nbp_size }} };
 
 gpa: std.mem.Allocator,
 fabric: *Fabric,
@@ -86,7 +86,7 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     };
     errdefer dhcp.deinit(gpa);
     if (dhcp.leases) |*leases| edge.journal.loadLeases(leases, now_us, edge.plant);
-    var tftp: core.TftpServer = try .init(gpa, &published, .{ .sessions_max = EdgeTftp.sessions_max });
+    var tftp: core.TftpServer = try .init(gpa, published.catalogue(), .{ .sessions_max = EdgeTftp.sessions_max });
     errdefer tftp.deinit(gpa);
     var keys: core.StreamServer.Keys = .{ .cookie = undefined, .session = undefined, .resumption = edge.journal.resumption_key };
     edge.prng.fill(&keys.cookie);
