@@ -6,6 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
 const boot_phase = @import("boot_phase.zig");
+const boot_packets = @import("boot_packets.zig");
 const Guest = @import("boot_guest.zig");
 const assert = std.debug.assert;
 
@@ -147,6 +148,10 @@ pub const Boot = struct {
     reconnects: u64 = 0,
     stream_was_open: bool = false,
     guest: ?Guest = null,
+    /// DHCP offers heard for the device up to its first download.
+    offers: boot_packets.Offers = .{},
+    /// Before the boot was over.
+    last_packets: boot_packets.LastPackets = .{},
     /// Whoever said the first valid hello with this boot's token; the token is worth nothing to
     /// others.
     token_nonce: ?[16]u8 = null,
@@ -274,6 +279,26 @@ pub const Boot = struct {
         boot.touched = true;
     }
 
+    /// A packet of this boot passed. It is no event: it changes nothing but what is told of the boot.
+    pub fn note(
+        boot: *Boot,
+        at_us: u64,
+        direction: boot_packets.Direction,
+        packet: boot_packets.Packet,
+    ) void {
+        if (boot.isOver()) return;
+        boot.last_packets.note(direction, at_us -| boot.started_us, packet);
+        boot.touched = true;
+    }
+
+    /// An offer for this boot's device was heard. What other servers say is no sign of the device.
+    pub fn hearOffer(boot: *Boot, at_us: u64, offer: boot_packets.Offer) void {
+        if (boot.isOver() or boot.has(.nbp) or boot.has(.loader)) return;
+        var heard = offer;
+        heard.at_us = at_us -| boot.started_us;
+        if (boot.offers.add(heard)) boot.touched = true;
+    }
+
     fn storeError(boot: *Boot, now_us: u64) void {
         boot.store_errors += 1;
         const failure: boot_phase.Failure = .{
@@ -292,21 +317,43 @@ pub const Boot = struct {
         boot.finish(now_us, .superseded);
     }
 
-    /// When the boot counts as silent unless something is heard before; null when it is over.
-    pub fn silentAt(boot: *const Boot) ?u64 {
-        if (boot.isOver()) return null;
+    /// Ends a boot of which nothing was heard for its phase's limit, or for `limit_us_max` where that
+    /// is shorter.
+    pub fn tick(boot: *Boot, at_us: u64, limit_us_max: ?u64) void {
+        if (boot.isOver()) return;
         const phase = boot.current() orelse .dhcp;
-        const limit_us = phase.silenceLimitUs() orelse return null;
-        return boot.started_us + boot.last_us + limit_us;
+        const phase_limit_us = phase.silenceLimitUs() orelse return;
+        const limit_us = @min(phase_limit_us, limit_us_max orelse phase_limit_us);
+        if (at_us < boot.started_us + boot.last_us + limit_us) return;
+        boot.finish(at_us - boot.started_us, boot.meaningOfSilence(phase));
     }
 
-    /// Ends a boot of which nothing was heard for its phase's limit.
-    pub fn tick(boot: *Boot, at_us: u64) void {
-        const deadline_us = boot.silentAt() orelse return;
-        if (at_us < deadline_us) return;
-        const now_us = at_us - boot.started_us;
-        if (boot.suspicion) |failure| return boot.finish(now_us, .{ .failed = failure });
-        boot.finish(now_us, .{ .silent = boot.current() orelse .dhcp });
+    /// What was suspected, else what the phase and the offers heard say.
+    fn meaningOfSilence(boot: *const Boot, phase: Phase) boot_phase.Outcome {
+        if (boot.suspicion) |failure| return .{ .failed = failure };
+        switch (phase) {
+            .dhcp => if (boot.offerThatWon()) |offer| {
+                var buffer: [base.UntrustedText.size_max]u8 = undefined;
+                var writer: std.Io.Writer = .fixed(&buffer);
+                // A file name that is too long is cut.
+                writer.print("{f} {s}", .{ offer.server, offer.file.slice() }) catch {};
+                const text: base.UntrustedText = .init(std.mem.trimEnd(u8, writer.buffered(), " "));
+                return .{ .failed = .{ .phase = phase, .cause = .other_offer_won, .text = text } };
+            },
+            .stage2 => return .{ .failed = .{ .phase = phase, .cause = .guest_stopped_reading } },
+            else => {},
+        }
+        return .{ .silent = phase };
+    }
+
+    /// Another server's, after which the device, which had ours as well, has not asked anew: a device
+    /// that goes on with DISCOVER has taken none.
+    fn offerThatWon(boot: *const Boot) ?*const boot_packets.Offer {
+        if (!boot.offers.hasOurs()) return null;
+        const other = boot.offers.otherThatBoots() orelse return null;
+        const last = boot.last_packets.from_device orelse return other;
+        const asks_on = last.packet.name == .dhcp_discover and last.at_us > other.at_us;
+        return if (asks_on) null else other;
     }
 
     /// After a restart of the machine the monotonic clock begins anew; the wall clock bridges it as

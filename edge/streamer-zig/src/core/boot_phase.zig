@@ -66,6 +66,24 @@ pub const Cause = enum {
     guest_stopped_reading,
 };
 
+/// What people read of a cause; slices live as long as `arena`.
+pub const CauseWords = struct { name: []const u8, sentence: []const u8, remedy: []const u8 };
+
+/// The sentence and the remedy of boot-phases.json.
+pub fn causeWords(arena: std.mem.Allocator, cause: Cause) error{OutOfMemory}!CauseWords {
+    const Words = struct { causes: []const CauseWords };
+    const table = std.json.parseFromSliceLeaky(Words, arena, table_json, .{
+        .ignore_unknown_fields = true,
+    }) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        // The table is part of this program, and a test reads it.
+        else => unreachable,
+    };
+    return table.causes[@backingInt(cause)];
+}
+
+const table_json = @embedFile("boot_phases_json");
+
 pub const Failure = struct { phase: Phase, cause: Cause, text: base.UntrustedText = .empty };
 
 pub const Outcome = union(OutcomeKind) {
@@ -195,7 +213,7 @@ fn expectNames(comptime E: type, rows: anytype) !void {
 }
 
 test "phases, sources, outcomes, causes and limits are those of boot-phases.json" {
-    const parsed = try std.json.parseFromSlice(Table, testing.allocator, @embedFile("boot_phases_json"), .{
+    const parsed = try std.json.parseFromSlice(Table, testing.allocator, table_json, .{
         .ignore_unknown_fields = true,
     });
     defer parsed.deinit();
@@ -209,6 +227,16 @@ test "phases, sources, outcomes, causes and limits are those of boot-phases.json
         const phase: Phase = @fromBackingInt(@as(u8, @intCast(index)));
         const limit_us = phase.silenceLimitUs() orelse 0;
         try testing.expectEqual(row.silenceLimitMs * std.time.us_per_ms, limit_us);
+    }
+}
+
+test "every cause has its sentence and what to do" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    for (std.enums.values(Cause)) |cause| {
+        const words = try causeWords(arena.allocator(), cause);
+        try testing.expectEqualStrings(@tagName(cause), words.name);
+        try testing.expect(words.sentence.len > 10 and words.remedy.len > 10);
     }
 }
 

@@ -1,12 +1,14 @@
 //! A boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in src/uplink.ts), at
 //! most 4 KiB. What does not fit is left out in this order: the device's shortest units down to 12 steps in
-//! all, shortest gaps, size histograms, device-chosen text, the device's other steps, earliest phases.
+//! all, offers down to four, shortest gaps, size histograms, text that devices and servers chose, offers down to
+//! two, the device's other steps, all offers, earliest phases.
 
 const std = @import("std");
 const base = @import("base");
 const boot_phase = @import("boot_phase.zig");
 const boot_module = @import("boot.zig");
 const guest_json = @import("boot_report_guest.zig");
+const packets_json = @import("boot_report_packets.zig");
 const assert = std.debug.assert;
 
 const Boot = boot_module.Boot;
@@ -20,6 +22,9 @@ pub const SortedSteps = guest_json.SortedSteps;
 const number_max = guest_json.number_max;
 /// So many steps of a device are worth more than gaps and histograms.
 const steps_kept_long = 12;
+/// So many offers are worth more than gaps and histograms: this edge's, and who is against it.
+const offers_kept_long = 4;
+const offers_kept_longer = 2;
 
 pub const Options = struct {
     revision: u64,
@@ -30,6 +35,7 @@ pub const Options = struct {
 /// How much is left out.
 const Cut = struct {
     steps_kept: u8,
+    offers_kept: u8,
     gaps_kept: u32,
     read_sizes: bool = true,
     texts: bool = true,
@@ -40,6 +46,7 @@ const Cut = struct {
 pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []const u8 {
     var cut: Cut = .{
         .steps_kept = if (boot.guest) |*guest| guest.steps.count else 0,
+        .offers_kept = boot.offers.count(),
         .gaps_kept = boot_phase.gaps_max * Phase.count,
     };
     while (true) {
@@ -47,14 +54,20 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
         if (write(boot, options, cut, &writer)) |_| return writer.buffered() else |_| {}
         if (cut.steps_kept > steps_kept_long) {
             cut.steps_kept -= 1;
+        } else if (cut.offers_kept > offers_kept_long) {
+            cut.offers_kept -= 1;
         } else if (cut.gaps_kept > 0) {
             cut.gaps_kept = @min(cut.gaps_kept, gapCount(boot)) -| 1;
         } else if (cut.read_sizes) {
             cut.read_sizes = false;
         } else if (cut.texts) {
             cut.texts = false;
+        } else if (cut.offers_kept > offers_kept_longer) {
+            cut.offers_kept -= 1;
         } else if (cut.steps_kept > 0) {
             cut.steps_kept -= 1;
+        } else if (cut.offers_kept > 0) {
+            cut.offers_kept -= 1;
         } else {
             // Without any phase an object is below 1 KiB, so the loop ends.
             assert(cut.first_phase < Phase.count);
@@ -85,6 +98,9 @@ fn write(
     try number(&json, "startedUnixMs", boot.started_unix_ms);
     try writeFacts(boot, cut, &json);
     try number(&json, "reconnects", boot.reconnects);
+    if (cut.offers_kept > 0) try packets_json.writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
+    const is_ready = if (boot.outcome) |outcome| outcome == .ready else false;
+    if (!is_ready) try packets_json.writeLastPackets(&json, &boot.last_packets);
     try json.objectField("phases");
     try json.beginArray();
     const floor_us = shortestGapKept(boot, cut.gaps_kept);
@@ -220,6 +236,7 @@ fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
 }
 
 const testing = std.testing;
+const boot_packets = @import("boot_packets.zig");
 const stream = @import("wire").stream;
 
 fn testBoot() Boot {
@@ -286,6 +303,7 @@ test "a report with everything in it stays within 4 KiB and is JSON" {
     boot.facts.user_class = .init(&@as([64]u8, @splat('"')));
     boot.facts.vendor_class = .init(&@as([64]u8, @splat('\\')));
     boot.apply(1, .{ .guest = fullReport(&steps) });
+    fillOffers(&boot);
     boot.outcome = .{
         .failed = .{
             .phase = .stage2,
@@ -299,8 +317,54 @@ test "a report with everything in it stays within 4 KiB and is JSON" {
     defer parsed.deinit();
     try testing.expectEqual(Phase.count, parsed.value.object.get("phases").?.array.items.len);
     const guest = parsed.value.object.get("guest").?.object;
-    try testing.expect(guest.get("steps").?.array.items.len >= 8);
+    try testing.expect(guest.get("steps").?.array.items.len >= 4);
+    try testing.expect(parsed.value.object.get("offers").?.array.items.len >= 2);
     try testing.expectEqual(number_max, guest.get("writeCache").?.object.get("sizeBytes").?.integer);
+}
+
+/// As large as servers can make them.
+fn fillOffers(boot: *Boot) void {
+    const quotes: base.UntrustedText = .init(&@as([64]u8, @splat('"')));
+    for (0..boot_packets.offers_max) |index| {
+        const ip: base.Ip4 = .init(192, 168, 100, @intCast(100 + index));
+        assert(boot.offers.add(.{
+            .at_us = std.math.maxInt(u64),
+            .server = ip,
+            .ours = false,
+            .kind = .address,
+            .your_ip = ip,
+            .next_server = ip,
+            .relay = ip,
+            .file = quotes,
+            .vendor_class = quotes,
+        }));
+    }
+    const packet: boot_packets.Packet = .{ .name = .stream_bytes, .number = std.math.maxInt(u64) };
+    boot.last_packets.note(.from_device, std.math.maxInt(u64), packet);
+    boot.last_packets.note(.from_edge, std.math.maxInt(u64), packet);
+}
+
+test "a boot that failed says which offers were heard and what passed last, one that got ready not the latter" {
+    var boot = testBoot();
+    boot.hearOffer(1000, .{
+        .server = .init(10, 0, 0, 2),
+        .ours = false,
+        .kind = .both,
+        .your_ip = .init(10, 0, 0, 50),
+        .file = .init("pxelinux.0"),
+    });
+    boot.note(2000, .from_device, .{ .name = .dhcp_request, .number = base.Ip4.init(10, 0, 0, 2).toInt() });
+    boot.note(3000, .from_edge, .{ .name = .dhcp_offer });
+    const heard = "\"offers\":[{\"atUs\":1000,\"server\":\"10.0.0.2\",\"ours\":false,\"kind\":\"both\"," ++
+        "\"yourIp\":\"10.0.0.50\",\"file\":\"pxelinux.0\"}],";
+    const last = "\"lastPackets\":{\"fromDevice\":{\"atUs\":2000,\"what\":\"DHCP REQUEST to 10.0.0.2\"}," ++
+        "\"fromEdge\":{\"atUs\":3000,\"what\":\"DHCP OFFER\"}},";
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), heard ++ last) != null);
+    boot.outcome = .ready;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.find(u8, text, heard) != null);
+    try testing.expectEqual(null, std.mem.find(u8, text, "lastPackets"));
 }
 
 /// As large as a device can make it.

@@ -24,6 +24,8 @@ pub const BootTable = struct {
     next_serial: u64 = 1,
     count: u32 = 0,
     active_count: u32 = 0,
+    /// Boots end as silent after this at the latest; null: after their phases' own limits.
+    silence_limit_us: ?u64 = null,
 
     pub const capacity_default = 2048;
     /// No device has the zero address (`Mac.isDevice`).
@@ -212,7 +214,7 @@ pub const BootTable = struct {
         for (table.places) |*place| {
             const boot = if (place.*) |*value| value else continue;
             const was_over = boot.isOver();
-            boot.tick(now_us);
+            boot.tick(now_us, table.silence_limit_us);
             table.noteEnd(was_over, boot);
         }
     }
@@ -345,7 +347,7 @@ test "a power command alone takes no disk from a device that runs; its own begin
         try testing.expect(table.get(runs) != null);
         try testing.expectEqual(woken, table.findByMac(testBoot(1, 0).identity.mac).?);
         try testing.expectEqual(2, table.count);
-        table.get(woken).?.tick(round + std.time.us_per_day);
+        table.get(woken).?.tick(round + std.time.us_per_day, null);
         table.get(woken).?.changed = false;
     }
     const again = try table.insert(testBoot(1, 20), 20);

@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const boot_packets = @import("boot_packets.zig");
 const boot_phase = @import("boot_phase.zig");
 const boot_module = @import("boot.zig");
 
@@ -160,7 +161,7 @@ test "iPXE as the ROM starts again with a DISCOVER after its script, and anyone 
 test "a boot that is over is followed by a new one at any new transaction" {
     var boot = start();
     dhcpRom(&boot);
-    boot.tick(boot.started_us + 61_001 * ms);
+    boot.tick(boot.started_us + 61_001 * ms, null);
     try testing.expectEqual(boot_phase.Phase.dhcp, boot.outcome.?.silent);
     try testing.expectEqual(
         .new_boot,
@@ -171,14 +172,60 @@ test "a boot that is over is followed by a new one at any new transaction" {
 test "silence counts from the last packet and by the limit of the phase" {
     var boot = start();
     dhcpRom(&boot);
-    boot.tick(boot.started_us + 60_000 * ms);
+    boot.tick(boot.started_us + 60_000 * ms, null);
     try testing.expect(!boot.isOver());
     downloadNbp(&boot);
     loadSystem(&boot);
-    boot.tick(boot.started_us + 180_064 * ms);
+    boot.tick(boot.started_us + 180_064 * ms, null);
     try testing.expect(!boot.isOver());
-    boot.tick(boot.started_us + 180_065 * ms);
+    boot.tick(boot.started_us + 180_065 * ms, null);
     try testing.expectEqual(boot_phase.Phase.breather, boot.outcome.?.silent);
+}
+
+fn heardOffer(host: u8, file: []const u8) boot_packets.Offer {
+    return .{ .server = .init(10, 0, 0, host), .ours = host == 1, .kind = .proxy, .file = .init(file) };
+}
+
+test "a device that took another server's boot offer failed by that, with the server's name" {
+    var boot = start();
+    dhcpRom(&boot);
+    boot.hearOffer(boot.started_us + 1 * ms, heardOffer(1, "ours"));
+    boot.note(boot.started_us + 2 * ms, .from_device, .{ .name = .dhcp_discover });
+    var alone = boot;
+    alone.tick(alone.started_us + 61_000 * ms, null);
+    try testing.expectEqual(.silent, std.meta.activeTag(alone.outcome.?));
+    boot.hearOffer(boot.started_us + 3 * ms, heardOffer(9, "pxelinux.0"));
+    var asks_on = boot;
+    asks_on.note(boot.started_us + 4000 * ms, .from_device, .{ .name = .dhcp_discover });
+    asks_on.tick(boot.started_us + 61_000 * ms, null);
+    try testing.expectEqual(.silent, std.meta.activeTag(asks_on.outcome.?));
+    boot.note(boot.started_us + 4000 * ms, .from_device, .{ .name = .dhcp_request });
+    boot.tick(boot.started_us + 61_000 * ms, null);
+    try testing.expectEqual(.other_offer_won, boot.outcome.?.failed.cause);
+    try testing.expectEqualStrings("10.0.0.9 pxelinux.0", boot.outcome.?.failed.text.slice());
+}
+
+test "an offer is heard until the first download, and is no sign of the device" {
+    var boot = start();
+    dhcpRom(&boot);
+    const last_us = boot.last_us;
+    boot.hearOffer(boot.started_us + 50_000 * ms, heardOffer(9, "late"));
+    try testing.expectEqual(last_us, boot.last_us);
+    downloadNbp(&boot);
+    boot.hearOffer(boot.started_us + 50_000 * ms, heardOffer(8, "later"));
+    try testing.expectEqual(1, boot.offers.count());
+}
+
+test "a device that reads its disk and then nothing more has stopped reading" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    loadSystem(&boot);
+    at(&boot, 500, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&boot, 600, .{ .stream_read = .{ .size = 512, .attempt = 0, .missing_fragments = 0 } });
+    boot.tick(boot.started_us + 5_600 * ms, 5_000 * ms);
+    try testing.expectEqual(.guest_stopped_reading, boot.outcome.?.failed.cause);
+    try testing.expectEqual(boot_phase.Phase.stage2, boot.outcome.?.failed.phase);
 }
 
 test "suspected trouble names the cause when the boot gets no further, and is forgotten when it does" {
@@ -187,7 +234,7 @@ test "suspected trouble names the cause when the boot gets no further, and is fo
     at(&stuck, 10, .nbp_begin);
     at(&stuck, 12, .{ .suspected = .{ .cause = .tftp_timeout } });
     var recovered = stuck;
-    stuck.tick(stuck.started_us + 70_000 * ms);
+    stuck.tick(stuck.started_us + 70_000 * ms, null);
     try testing.expectEqual(.tftp_timeout, stuck.outcome.?.failed.cause);
     try testing.expectEqual(.nbp, stuck.outcome.?.failed.phase);
     downloadNbp(&recovered);
@@ -287,7 +334,7 @@ test "nothing changes a boot that is over" {
     const before = boot;
     downloadNbp(&boot);
     boot.supersede(boot.started_us + 1);
-    boot.tick(boot.started_us + 1_000_000 * ms);
+    boot.tick(boot.started_us + 1_000_000 * ms, null);
     try testing.expectEqualDeep(before.outcome, boot.outcome);
     try testing.expectEqual(null, boot.record(.nbp));
     try testing.expectEqual(.dhcp, boot.outcome.?.failed.phase);
@@ -302,7 +349,7 @@ test "any order of events keeps phases in the boot's time and never ends one bef
             now_ms += prng.below(400);
             at(&boot, now_ms, randomEvent(&prng));
         }
-        if (prng.chance(1, 2)) boot.tick(boot.started_us + (now_ms + 400_000) * ms);
+        if (prng.chance(1, 2)) boot.tick(boot.started_us + (now_ms + 400_000) * ms, null);
         for (boot.phases) |place| {
             const record = place orelse continue;
             try testing.expect(record.start_us <= record.last_us or record.source == .inferred);

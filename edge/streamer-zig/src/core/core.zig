@@ -15,6 +15,7 @@ pub const TftpClient = @import("tftp_client.zig");
 pub const TftpServer = @import("tftp_session.zig");
 pub const boot_phase = @import("boot_phase.zig");
 pub const boot = @import("boot.zig");
+pub const boot_packets = @import("boot_packets.zig");
 pub const BootGuest = @import("boot_guest.zig");
 pub const boot_cause = @import("boot_cause.zig");
 pub const boot_report = @import("boot_report.zig");
@@ -48,6 +49,7 @@ test {
     _ = @import("tftp_transfer_test.zig");
     _ = boot_phase;
     _ = boot;
+    _ = boot_packets;
     _ = boot_cause;
     _ = BootGuest;
     _ = boot_report;

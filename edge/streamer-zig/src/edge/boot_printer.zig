@@ -16,7 +16,7 @@ pub fn writeJson(writer: *Writer, boot: *const Boot) Writer.Error!void {
 }
 
 /// Enough for both.
-pub const size_max = 8192;
+pub const size_max = 12 * 1024;
 
 pub fn writeTable(writer: *Writer, boot: *const Boot, part: enum { whole, steps }) Writer.Error!void {
     try writer.print("boot {f}  {f}", .{ boot.identity.id, boot.identity.mac });
@@ -47,7 +47,43 @@ pub fn writeTable(writer: *Writer, boot: *const Boot, part: enum { whole, steps 
             record.reads,
         });
     }
+    try writeWhatWasHeard(writer, boot);
     try writeSteps(writer, boot);
+}
+
+/// Of a boot that did not get ready: what its cause means, the offers on the segment, and the last packets.
+fn writeWhatWasHeard(writer: *Writer, boot: *const Boot) Writer.Error!void {
+    switch (boot.outcome.?) {
+        .ready, .local_disk => return,
+        .failed => |*failure| try writeCause(writer, failure.cause),
+        .silent, .superseded => {},
+    }
+    for (&boot.offers.places) |*place| if (place.*) |*offer| {
+        try writer.print("  offer of {f}{s} after {d:.1} ms:", .{
+            offer.server,
+            if (offer.ours) " (this edge)" else "",
+            ms(offer.at_us),
+        });
+        if (offer.your_ip) |ip| try writer.print(" address {f}", .{ip});
+        if (offer.boots()) try writer.print(" boot file {f}", .{offer.file});
+        if (offer.next_server) |ip| if (offer.boots()) try writer.print(" from {f}", .{ip});
+        if (offer.relay) |ip| try writer.print(" through {f}", .{ip});
+        try writer.writeByte('\n');
+    };
+    try writeLast(writer, "from the device", boot.last_packets.from_device);
+    try writeLast(writer, "from this edge", boot.last_packets.from_edge);
+}
+
+fn writeCause(writer: *Writer, cause: core.boot_phase.Cause) Writer.Error!void {
+    var memory: [32 * 1024]u8 = undefined;
+    var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+    const words = core.boot_phase.causeWords(fixed.allocator(), cause) catch return;
+    try writer.print("  {s}\n  {s}\n", .{ words.sentence, words.remedy });
+}
+
+fn writeLast(writer: *Writer, whence: []const u8, noted: ?core.boot_packets.Noted) Writer.Error!void {
+    const last = noted orelse return writer.print("  last packet {s}: none\n", .{whence});
+    try writer.print("  last packet {s}: {f} after {d:.1} ms\n", .{ whence, last.packet, ms(last.at_us) });
 }
 
 /// What the device measured itself. Begins are on the boot's clock, as those of the phases.

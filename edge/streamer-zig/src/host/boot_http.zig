@@ -115,6 +115,8 @@ pub const BootHttp = struct {
             .superseded => return .saying(409, "This boot is over: its device has started again.", text),
         };
         boots.learnPeer(ref, peer);
+        boots.note(ref, sys.monotonicUs(), .from_device, .http(.http_request, .word));
+        boots.note(ref, sys.monotonicUs(), .from_edge, .{ .name = .http_answer, .number = 204 });
         boots.apply(ref, sys.monotonicUs(), event);
         return no_content;
     }
@@ -203,6 +205,9 @@ pub const BootHttp = struct {
     /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's own
     /// files.
     fn missing(paths: *BootHttp, ref: Boots.Ref, name: []const u8) void {
+        const asked: core.boot_packets.Packet = .http(.http_request, .other);
+        paths.boots.note(ref, sys.monotonicUs(), .from_device, asked);
+        paths.boots.note(ref, sys.monotonicUs(), .from_edge, .{ .name = .http_answer, .number = 404 });
         const own = [_][]const u8{ "boot.ipxe", "kernel", "initrd", "disk" };
         const now_us = sys.monotonicUs();
         for (own) |candidate| if (std.mem.eql(u8, candidate, name)) {
@@ -220,11 +225,25 @@ pub const BootHttp = struct {
         );
     }
 
+    fn httpFile(what: Tag.What) core.boot_packets.HttpFile {
+        return switch (what) {
+            .other => .other,
+            .nbp => .program,
+            .script => .script,
+            .kernel => .kernel,
+            .initrd => .initrd,
+            .disk => .disk,
+        };
+    }
+
     fn progress(context: *anyopaque, tag: Tag, step: http_server.Progress) void {
         const paths: *BootHttp = @ptrCast(@alignCast(context));
         const ref = tag.boot orelse return;
         const boots = paths.boots;
         const now_us = sys.monotonicUs();
+        const file = httpFile(tag.what);
+        if (step.begins) boots.note(ref, now_us, .from_device, .http(.http_request, file));
+        if (step.traffic.bytes_out > 0) boots.note(ref, now_us, .from_edge, .http(.http_bytes, file));
         const whole = step.finished and step.body_size > 0;
         switch (tag.what) {
             .other => {},
@@ -234,15 +253,15 @@ pub const BootHttp = struct {
                 if (whole) boots.apply(ref, now_us, .nbp_end);
             },
             .script, .kernel, .initrd => {
-                const file: core.boot.LoaderFile = switch (tag.what) {
+                const loaded: core.boot.LoaderFile = switch (tag.what) {
                     .script => .script,
                     .kernel => .kernel,
                     .initrd => .initrd,
                     else => unreachable,
                 };
-                if (step.begins) boots.apply(ref, now_us, .{ .loader_begin = file });
+                if (step.begins) boots.apply(ref, now_us, .{ .loader_begin = loaded });
                 boots.apply(ref, now_us, .{ .loader_traffic = step.traffic });
-                if (whole) boots.apply(ref, now_us, .{ .loader_end = file });
+                if (whole) boots.apply(ref, now_us, .{ .loader_end = loaded });
             },
             .disk => {
                 if (step.begins and step.body_size > 0)

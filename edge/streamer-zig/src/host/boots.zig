@@ -73,6 +73,12 @@ pub const Boots = struct {
         if (client.machine_id) |id| boot.facts.machine_id = id;
         if (client.ip) |ip| boot.facts.ip = ip;
         boots.apply(ref, now_us, .{ .dhcp_request = request });
+        boots.note(ref, now_us, .from_device, .{ .name = switch (client.message_type) {
+            .discover => .dhcp_discover,
+            .request => .dhcp_request,
+            .inform => .dhcp_inform,
+            else => .dhcp_other,
+        } });
         return ref;
     }
 
@@ -120,6 +126,31 @@ pub const Boots = struct {
     pub fn apply(boots: *Boots, ref: Ref, now_us: u64, event: core.boot.Event) void {
         boots.table.apply(ref, now_us, event);
         if (boots.table.get(ref)) |boot| boots.settle(boot);
+    }
+
+    /// A packet of this boot passed.
+    pub fn note(
+        boots: *Boots,
+        ref: Ref,
+        now_us: u64,
+        direction: core.boot_packets.Direction,
+        packet: core.boot_packets.Packet,
+    ) void {
+        if (boots.table.get(ref)) |boot| boot.note(now_us, direction, packet);
+    }
+
+    /// This edge answers a device by DHCP; `payload` is the whole answer.
+    pub fn noteDhcpAnswer(boots: *Boots, ref: Ref, now_us: u64, server_ip: base.Ip4, payload: []const u8) void {
+        const boot = boots.table.get(ref) orelse return;
+        var scratch: wire.dhcp.Scratch = undefined;
+        const packet = wire.dhcp.parse(payload, &scratch) catch return;
+        const name: core.boot_packets.Name = switch (packet.options.message_type orelse return) {
+            .offer => .dhcp_offer,
+            .ack => .dhcp_ack,
+            else => .dhcp_nak,
+        };
+        boot.note(now_us, .from_edge, .{ .name = name });
+        if (core.boot_packets.Offer.of(&packet, server_ip, true)) |offer| boot.hearOffer(now_us, offer);
     }
 
     /// What a running device says of itself; returns what waits for it.

@@ -83,6 +83,7 @@ pub const DhcpPort = struct {
                 now_us,
                 .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } },
             );
+            port.boots.noteDhcpAnswer(known, now_us, port.service.options.server_ip, reply.payload);
             if (!reply.names_boot_file and reply.message_type != .nak) port.noProgram(known, now_us);
         }
         socket.send(reply.destination, reply.payload);

@@ -7,7 +7,7 @@ const sys = @import("sys.zig");
 const assert = std.debug.assert;
 
 pub const header_size = 16;
-pub const payload_size_max = 16 * 1024;
+pub const payload_size_max = 24 * 1024;
 pub const frame_size_max = header_size + payload_size_max;
 
 pub const Record = struct {

@@ -109,6 +109,8 @@ pub const StreamPort = struct {
     ) void {
         const boots = port.boots;
         const boot = boots.get(ref) orelse return;
+        boot.note(now_us, .from_device, .{ .name = .stream_hello });
+        if (admission.reply != null) boot.note(now_us, .from_edge, .{ .name = .stream_answer });
         switch (admission.outcome) {
             .opened, .resumed => {
                 if (admission.outcome == .opened) boot.token_nonce = claim.client_nonce;
@@ -161,8 +163,10 @@ pub const StreamPort = struct {
             .attempt = @intFromBool(read.repeated),
             .missing_fragments = if (read.repeated) read.packets_out else 0,
         } });
+        port.boots.note(ref, now_us, .from_device, .{ .name = .stream_read, .number = read.offset });
         port.sendFragments(socket, read) catch {
             port.store_errors += 1;
+            port.boots.note(ref, now_us, .from_edge, .{ .name = .stream_store_error });
             port.boots.apply(ref, now_us, .store_error);
             socket.send(read.to, StreamServer.storeError(read.*, &port.reply));
             return;
@@ -173,6 +177,7 @@ pub const StreamPort = struct {
             .bytes_out = read.bytes_out + @as(u64, read.packets_out) * wire.header_size,
             .packets_out = read.packets_out,
         } });
+        port.boots.note(ref, now_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
     }
 
     fn sendFragments(
@@ -209,6 +214,8 @@ pub const StreamPort = struct {
 
     fn becomeReady(port: *StreamPort, ready: *const StreamServer.ReadyReport, now_us: u64) void {
         const ref = port.boots.table.findById(ready.boot_id) orelse return;
+        port.boots.note(ref, now_us, .from_device, .{ .name = .stream_ready });
+        port.boots.note(ref, now_us, .from_edge, .{ .name = .stream_ready_ack });
         port.boots.apply(ref, now_us, switch (ready.outcome) {
             .ready => .{ .ready = .stream },
             .failed => blk: {

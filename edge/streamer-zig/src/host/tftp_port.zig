@@ -55,12 +55,14 @@ pub const TftpPort = struct {
         for (0..count) |index| {
             const datagram = socket.datagram(index);
             const step = port.server.receive(now_us, datagram.from, datagram.bytes, &port.reply);
-            if (step.ignored == null)
+            if (step.ignored == null) {
                 port.countFor(
                     datagram.from,
                     now_us,
                     .{ .bytes_in = datagram.bytes.len, .packets_in = 1 },
                 );
+                port.note(datagram.from, .from_device, datagram.bytes, now_us);
+            }
             port.act(socket, &step, now_us);
         }
     }
@@ -85,6 +87,7 @@ pub const TftpPort = struct {
                     now_us,
                     .{ .bytes_out = packet.bytes.len, .packets_out = 1 },
                 );
+                port.note(packet.to, .from_edge, packet.bytes, now_us);
                 socket.send(packet.to, packet.bytes);
             },
             .blocks => |blocks| port.sendBlocks(socket, blocks, now_us),
@@ -117,6 +120,26 @@ pub const TftpPort = struct {
             traffic.packets_out += 1;
         }
         port.countFor(blocks.to, now_us, traffic);
+        const ref = port.refOf(blocks.to) orelse return;
+        const last = blocks.first + blocks.count - 1;
+        port.boots.note(ref, now_us, .from_edge, .{ .name = .tftp_data, .number = last });
+    }
+
+    /// Names a packet of a transfer, without looking into it further than its first four bytes.
+    fn note(
+        port: *TftpPort,
+        peer: base.Endpoint,
+        direction: core.boot_packets.Direction,
+        bytes: []const u8,
+        now_us: u64,
+    ) void {
+        const ref = port.refOf(peer) orelse return;
+        if (core.boot_packets.ofTftp(bytes)) |packet| port.boots.note(ref, now_us, direction, packet);
+    }
+
+    fn refOf(port: *const TftpPort, peer: base.Endpoint) ?Boots.Ref {
+        const index = std.mem.findScalar(u48, port.peers, peer.toInt()) orelse return null;
+        return port.owners[index].ref;
     }
 
     fn tell(port: *TftpPort, event: *const TftpServer.Event, now_us: u64) void {
@@ -130,6 +153,7 @@ pub const TftpPort = struct {
                     .boot_program => .nbp_begin,
                     else => |what| .{ .loader_begin = loaderFile(what) },
                 });
+                port.boots.note(ref, now_us, .from_device, .{ .name = .tftp_read_request });
             },
             .size_asked => |*transfer| _ = port.forget(transfer.peer),
             .finished => |*finished| {

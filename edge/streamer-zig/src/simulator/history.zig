@@ -214,7 +214,7 @@ fn tellSystem(teller: *Teller, fate: Fate) void {
         .superseded => teller.boot.supersede(teller.now_us),
         .silent => {
             teller.now_us += 1 + core.boot_phase.Phase.silenceLimitUs(.stage2).?;
-            teller.boot.tick(teller.now_us);
+            teller.boot.tick(teller.now_us, null);
         },
         .tftp_timeout, .token_refused => unreachable,
     }

@@ -1,0 +1,324 @@
+//! What was heard around a boot, kept with it: the last packet each way, and the DHCP offers on its
+//! segment (packages/proto/UPLINK.md, `lastPackets` and `offers`). A packet is noted as a name and a
+//! number, which costs the packet loop nothing; words are made for a report only.
+
+const std = @import("std");
+const base = @import("base");
+const dhcp = @import("wire").dhcp;
+const assert = std.debug.assert;
+
+const Ip4 = base.Ip4;
+
+pub const Direction = enum { from_device, from_edge };
+
+/// What a packet is; `number` of the packet says more where the comment says so.
+pub const Name = enum(u8) {
+    dhcp_discover,
+    /// The server that is meant, as a number; 0 where the packet names none.
+    dhcp_request,
+    dhcp_inform,
+    dhcp_other,
+    dhcp_offer,
+    dhcp_ack,
+    dhcp_nak,
+    tftp_read_request,
+    tftp_oack,
+    /// Block.
+    tftp_data,
+    /// Block.
+    tftp_ack,
+    /// Code of RFC 1350.
+    tftp_error,
+    /// `HttpFile`.
+    http_request,
+    /// Status.
+    http_answer,
+    /// `HttpFile`.
+    http_bytes,
+    stream_hello,
+    /// Any answer to a hello.
+    stream_answer,
+    /// Byte of the disk.
+    stream_read,
+    /// Byte of the disk.
+    stream_bytes,
+    stream_store_error,
+    stream_ready,
+    stream_ready_ack,
+    stream_report,
+    stream_report_ack,
+};
+
+pub const HttpFile = enum(u8) { other, program, script, kernel, initrd, disk, word };
+
+pub const Packet = struct {
+    name: Name,
+    number: u64 = 0,
+
+    pub fn http(name: Name, file: HttpFile) Packet {
+        assert(name == .http_request or name == .http_bytes);
+        return .{ .name = name, .number = @backingInt(file) };
+    }
+
+    /// Printable ASCII, at most 64 bytes.
+    pub fn format(packet: Packet, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        const n = packet.number;
+        switch (packet.name) {
+            .dhcp_discover => try writer.writeAll("DHCP DISCOVER"),
+            .dhcp_request => {
+                try writer.writeAll("DHCP REQUEST");
+                const server = std.math.cast(u32, n) orelse 0;
+                if (server != 0) try writer.print(" to {f}", .{Ip4.fromInt(server)});
+            },
+            .dhcp_inform => try writer.writeAll("DHCP INFORM"),
+            .dhcp_other => try writer.writeAll("DHCP DECLINE or RELEASE"),
+            .dhcp_offer => try writer.writeAll("DHCP OFFER"),
+            .dhcp_ack => try writer.writeAll("DHCP ACK"),
+            .dhcp_nak => try writer.writeAll("DHCP NAK"),
+            .tftp_read_request => try writer.writeAll("TFTP read request"),
+            .tftp_oack => try writer.writeAll("TFTP OACK"),
+            .tftp_data => try writer.print("TFTP DATA, block {d}", .{n}),
+            .tftp_ack => try writer.print("TFTP ACK of block {d}", .{n}),
+            .tftp_error => try writer.print("TFTP ERROR {d}", .{n}),
+            .http_request => switch (httpFile(n)) {
+                .word => try writer.writeAll("HTTP POST of its own word"),
+                else => |file| try writer.print("HTTP request of {s}", .{fileWords(file)}),
+            },
+            .http_answer => try writer.print("HTTP answer {d}", .{n}),
+            .http_bytes => try writer.print("HTTP bytes of {s}", .{fileWords(httpFile(n))}),
+            .stream_hello => try writer.writeAll("stream HELLO"),
+            .stream_answer => try writer.writeAll("stream answer to HELLO"),
+            .stream_read => try writer.print("stream READ at byte {d}", .{n}),
+            .stream_bytes => try writer.print("stream DATA at byte {d}", .{n}),
+            .stream_store_error => try writer.writeAll("stream STORE ERROR"),
+            .stream_ready => try writer.writeAll("stream READY"),
+            .stream_ready_ack => try writer.writeAll("stream READY_ACK"),
+            .stream_report => try writer.writeAll("stream REPORT"),
+            .stream_report_ack => try writer.writeAll("stream REPORT_ACK"),
+        }
+    }
+
+    fn httpFile(number: u64) HttpFile {
+        const byte = std.math.cast(u8, number) orelse return .other;
+        return std.enums.fromInt(HttpFile, byte) orelse .other;
+    }
+
+    fn fileWords(file: HttpFile) []const u8 {
+        return switch (file) {
+            .other => "a file",
+            .program => "the boot program",
+            .script => "the boot script",
+            .kernel => "the kernel",
+            .initrd => "the initramfs",
+            .disk => "the disk",
+            .word => "a word",
+        };
+    }
+};
+
+/// Names a TFTP packet by its first four bytes (RFC 1350); null for what is none.
+pub fn ofTftp(bytes: []const u8) ?Packet {
+    if (bytes.len < 4) return null;
+    const number = std.mem.readInt(u16, bytes[2..4], .big);
+    return switch (std.mem.readInt(u16, bytes[0..2], .big)) {
+        1 => .{ .name = .tftp_read_request },
+        3 => .{ .name = .tftp_data, .number = number },
+        4 => .{ .name = .tftp_ack, .number = number },
+        5 => .{ .name = .tftp_error, .number = number },
+        6 => .{ .name = .tftp_oack },
+        else => null,
+    };
+}
+
+pub const packet_text_size_max = 64;
+
+/// A packet of this boot; `at_us` since the boot's begin.
+pub const Noted = struct { at_us: u64, packet: Packet };
+
+pub const LastPackets = struct {
+    from_device: ?Noted = null,
+    from_edge: ?Noted = null,
+
+    pub fn note(last: *LastPackets, direction: Direction, at_us: u64, packet: Packet) void {
+        const place = switch (direction) {
+            .from_device => &last.from_device,
+            .from_edge => &last.from_edge,
+        };
+        place.* = .{ .at_us = at_us, .packet = packet };
+    }
+};
+
+/// `address` gives one, `proxy` only says what to boot, `both` does both.
+pub const OfferKind = enum { address, proxy, both };
+
+/// One DHCP offer, or an answer of the same meaning, that was heard for the device.
+pub const Offer = struct {
+    at_us: u64 = 0,
+    server: Ip4,
+    ours: bool,
+    kind: OfferKind,
+    your_ip: ?Ip4 = null,
+    next_server: ?Ip4 = null,
+    relay: ?Ip4 = null,
+    file: base.UntrustedText = .empty,
+    vendor_class: base.UntrustedText = .empty,
+
+    /// Null for a packet that offers nothing. `source`: where the packet came from, for servers that
+    /// do not name themselves.
+    pub fn of(packet: *const dhcp.Packet, source: Ip4, ours: bool) ?Offer {
+        const message_type = packet.options.message_type orelse return null;
+        if (packet.op != .reply or (message_type != .offer and message_type != .ack)) return null;
+        var offer: Offer = .{
+            .server = packet.options.server_identifier orelse source,
+            .ours = ours,
+            .kind = .proxy,
+            .your_ip = known(packet.yiaddr),
+            .next_server = known(packet.siaddr),
+            .relay = known(packet.giaddr),
+            .file = .init(packet.bootFileName() orelse ""),
+            .vendor_class = .init(packet.options.vendor_class orelse ""),
+        };
+        if (offer.your_ip != null) offer.kind = if (offer.boots()) .both else .address;
+        return offer;
+    }
+
+    /// It says what to boot: a file, or the class of a boot server.
+    pub fn boots(offer: *const Offer) bool {
+        if (offer.file.size > 0) return true;
+        const class = offer.vendor_class.slice();
+        return std.mem.startsWith(u8, class, "PXEClient") or std.mem.startsWith(u8, class, "HTTPClient");
+    }
+
+    /// Servers repeat themselves; one entry says it all.
+    fn saysTheSame(a: *const Offer, b: *const Offer) bool {
+        return a.server.eql(b.server) and a.ours == b.ours and a.kind == b.kind and
+            std.meta.eql(a.your_ip, b.your_ip) and std.meta.eql(a.next_server, b.next_server) and
+            std.meta.eql(a.relay, b.relay) and a.file.eql(&b.file) and
+            a.vendor_class.eql(&b.vendor_class);
+    }
+
+    fn known(ip: Ip4) ?Ip4 {
+        return if (ip.isZero()) null else ip;
+    }
+};
+
+pub const offers_max = 8;
+
+/// The first offers of a boot that say different things, in the order of time.
+pub const Offers = struct {
+    places: [offers_max]?Offer = @splat(null),
+
+    pub fn count(offers: *const Offers) u8 {
+        for (offers.places, 0..) |place, index| if (place == null) return @intCast(index);
+        return offers_max;
+    }
+
+    /// False where it changes nothing.
+    pub fn add(offers: *Offers, offer: Offer) bool {
+        for (&offers.places) |*place| {
+            if (place.*) |*earlier| {
+                if (earlier.saysTheSame(&offer)) return false;
+                continue;
+            }
+            place.* = offer;
+            return true;
+        }
+        return false;
+    }
+
+    pub fn hasOurs(offers: *const Offers) bool {
+        for (&offers.places) |*place| if (place.*) |*offer| if (offer.ours) return true;
+        return false;
+    }
+
+    /// The first of another server that says what to boot.
+    pub fn otherThatBoots(offers: *const Offers) ?*const Offer {
+        for (&offers.places) |*place| if (place.*) |*offer| {
+            if (!offer.ours and offer.boots()) return offer;
+        };
+        return null;
+    }
+
+    /// How many are worth more than the one at `index`: those that boot before those that do not,
+    /// early ones before late ones.
+    pub fn rank(offers: *const Offers, index: usize) usize {
+        const offer = &offers.places[index].?;
+        var better: usize = 0;
+        for (&offers.places, 0..) |*place, at| {
+            const other = if (place.*) |*value| value else continue;
+            better += @intFromBool(if (other.boots() != offer.boots()) other.boots() else at < index);
+        }
+        return better;
+    }
+};
+
+const testing = std.testing;
+
+test "a packet is told in words of at most 64 printable bytes" {
+    var buffer: [packet_text_size_max]u8 = undefined;
+    const cases = [_]struct { Packet, []const u8 }{
+        .{ .{ .name = .dhcp_request, .number = Ip4.init(10, 0, 0, 2).toInt() }, "DHCP REQUEST to 10.0.0.2" },
+        .{ .{ .name = .dhcp_request }, "DHCP REQUEST" },
+        .{ .{ .name = .tftp_ack, .number = 145 }, "TFTP ACK of block 145" },
+        .{ .http(.http_request, .kernel), "HTTP request of the kernel" },
+        .{ .{ .name = .http_bytes, .number = 1 << 40 }, "HTTP bytes of a file" },
+    };
+    for (cases) |case| try testing.expectEqualStrings(case[1], try std.mem.print(&buffer, "{f}", .{case[0]}));
+    for (std.enums.values(Name)) |name| {
+        const text = try std.mem.print(&buffer, "{f}", .{Packet{ .name = name, .number = std.math.maxInt(u64) }});
+        for (text) |byte| try testing.expect(std.ascii.isPrint(byte));
+    }
+}
+
+test "a TFTP packet is named by its first bytes" {
+    try testing.expectEqual(Packet{ .name = .tftp_ack, .number = 258 }, ofTftp(&.{ 0, 4, 1, 2 }).?);
+    try testing.expectEqual(Packet{ .name = .tftp_error, .number = 8 }, ofTftp(&.{ 0, 5, 0, 8, 'x' }).?);
+    for ([_][]const u8{ "", "\x00\x04\x01", "\x00\x09ab" }) |bytes| try testing.expectEqual(null, ofTftp(bytes));
+}
+
+fn testOffer(host: u8, file: []const u8) Offer {
+    return .{
+        .server = .init(10, 0, 0, host),
+        .ours = host == 1,
+        .kind = if (file.len > 0) .proxy else .address,
+        .file = .init(file),
+    };
+}
+
+test "a repeated offer is kept once, the ninth is not, and one that boots is worth more" {
+    var offers: Offers = .{};
+    try testing.expect(offers.add(testOffer(9, "")));
+    try testing.expect(!offers.add(testOffer(9, "")));
+    try testing.expectEqual(null, offers.otherThatBoots());
+    try testing.expect(offers.add(testOffer(1, "ours")));
+    try testing.expectEqual(null, offers.otherThatBoots());
+    for (10..16) |host| try testing.expect(offers.add(testOffer(@intCast(host), "pxelinux.0")));
+    try testing.expect(!offers.add(testOffer(200, "late")));
+    try testing.expectEqual(offers_max, offers.count());
+    try testing.expect(offers.hasOurs());
+    try testing.expect(offers.otherThatBoots().?.server.eql(.init(10, 0, 0, 10)));
+    try testing.expectEqual(7, offers.rank(0));
+    try testing.expectEqual(0, offers.rank(1));
+}
+
+test "an offer is of a server that gives an address, a boot file or both, and a request is none" {
+    var packet: dhcp.Packet = .{
+        .op = .reply,
+        .xid = 1,
+        .chaddr = .{ .bytes = .{ 2, 0, 0, 0, 0, 1 } },
+        .yiaddr = .init(10, 0, 0, 50),
+        .options = .{ .message_type = .offer },
+    };
+    const address = Offer.of(&packet, .init(10, 0, 0, 2), false).?;
+    try testing.expectEqual(.address, address.kind);
+    try testing.expect(address.server.eql(.init(10, 0, 0, 2)));
+    packet.file = "pxelinux.0";
+    try testing.expectEqual(.both, Offer.of(&packet, .zero, false).?.kind);
+    packet.yiaddr = .zero;
+    packet.options.server_identifier = .init(10, 0, 0, 3);
+    const proxy = Offer.of(&packet, .init(10, 0, 0, 2), false).?;
+    try testing.expectEqual(.proxy, proxy.kind);
+    try testing.expect(proxy.server.eql(.init(10, 0, 0, 3)));
+    packet.op = .request;
+    try testing.expectEqual(null, Offer.of(&packet, .zero, false));
+}
