@@ -2,6 +2,9 @@
 //! state, no clock, no allocation: a parser either gives a whole packet whose slices lie within its
 //! input, or one of a few errors.
 
+pub const authenticode = @import("authenticode.zig");
+pub const boot_program = @import("boot_program.zig");
+pub const der = @import("der.zig");
 pub const dhcp = @import("dhcp.zig");
 pub const file_system = @import("file_system.zig");
 pub const http_request = @import("http_request.zig");
@@ -9,12 +12,17 @@ pub const initramfs_mark = @import("initramfs_mark.zig");
 pub const kernel_image = @import("kernel_image.zig");
 pub const nbd = @import("nbd.zig");
 pub const nbd_netlink = @import("nbd_netlink.zig");
+pub const pe_image = @import("pe_image.zig");
 pub const partition_table = @import("partition_table.zig");
 pub const stream = @import("stream.zig");
 pub const tftp = @import("tftp.zig");
 pub const wake_on_lan = @import("wake_on_lan.zig");
 
 test {
+    _ = authenticode;
+    _ = boot_program;
+    _ = der;
+    _ = pe_image;
     _ = file_system;
     _ = http_request;
     _ = initramfs_mark;
