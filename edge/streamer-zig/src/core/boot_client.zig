@@ -66,7 +66,7 @@ pub const Programs = struct {
         return .{
             .bios = find(published, &.{"undionly.kpxe"}),
             .uefi_x64 = find(published, &.{ "snponly.efi", "ipxe.efi" }),
-            .uefi_arm64 = find(published, &.{"ipxe-arm64.efi"}),
+            .uefi_arm64 = find(published, &.{ "ipxe-arm64.efi", "grubnetaa64.efi.signed" }),
         };
     }
 

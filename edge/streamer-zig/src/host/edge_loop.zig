@@ -13,6 +13,7 @@ const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
 const BootHttp = @import("boot_http.zig").BootHttp;
 const DhcpPort = @import("dhcp_port.zig").DhcpPort;
+const LoaderTexts = @import("loader_texts.zig").LoaderTexts;
 const Published = @import("published.zig").Published;
 const TftpPort = @import("tftp_port.zig").TftpPort;
 const StreamPort = @import("stream_port.zig").StreamPort;
@@ -90,6 +91,9 @@ pub const EdgeLoop = struct {
         const tftp_options: core.TftpServer.Options = .{};
         const published = try gpa.create(Published);
         published.* = try .init(gpa, boots, files, tftp_options.sessions_max);
+        const texts = try gpa.create(LoaderTexts);
+        texts.* = .{ .boots = boots, .http = paths.http, .stream = paths.stream };
+        published.texts = texts.maker();
         const tftp: core.TftpServer = try .init(gpa, published.catalogue(), tftp_options);
         const stream: core.StreamServer = try .init(gpa, .{ .keys = options.stream_keys });
         return .{

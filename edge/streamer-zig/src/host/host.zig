@@ -14,6 +14,7 @@ pub const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
 pub const HttpServer = @import("http_server.zig").HttpServer;
 pub const blockSignals = @import("edge_loop.zig").blockSignals;
 pub const lease_file = @import("lease_file.zig");
+pub const LoaderTexts = @import("loader_texts.zig").LoaderTexts;
 pub const published = @import("published.zig");
 pub const PowerOrderFile = @import("power_order_file.zig").PowerOrderFile;
 pub const PowerOnFile = @import("power_on_file.zig").PowerOnFile;
