@@ -10,6 +10,9 @@ export interface SeenPacket {
   protocol: 'tcp' | 'udp'
   sourcePort: number
   destinationPort: number
+  /** Of TCP: of the first byte of the payload, and of the next byte that the sender expects. */
+  sequence: number
+  acknowledgement: number
   /** Bytes after the TCP or UDP header, in the packet, not in the recording. */
   payloadSize: number
   /** As much of the payload as was recorded. */
@@ -42,7 +45,7 @@ function parseFrame(frame: Buffer, atUs: number): SeenPacket | undefined {
   const ipHeaderSize = ((ip[0] ?? 0) & 0x0f) * 4
   const protocol = ({ 6: 'tcp', 17: 'udp' } as const)[ip[9] ?? 0]
   const transport = ip.subarray(ipHeaderSize)
-  if (!protocol || transport.length < 8) return undefined
+  if (!protocol || transport.length < (protocol === 'tcp' ? 20 : 8)) return undefined
   const transportHeaderSize = protocol === 'udp' ? 8 : ((transport[12] ?? 0) >> 4) * 4
   return {
     atUs,
@@ -52,6 +55,8 @@ function parseFrame(frame: Buffer, atUs: number): SeenPacket | undefined {
     protocol,
     sourcePort: transport.readUInt16BE(0),
     destinationPort: transport.readUInt16BE(2),
+    sequence: protocol === 'tcp' ? transport.readUInt32BE(4) : 0,
+    acknowledgement: protocol === 'tcp' ? transport.readUInt32BE(8) : 0,
     payloadSize: ip.readUInt16BE(2) - ipHeaderSize - transportHeaderSize,
     payload: transport.subarray(transportHeaderSize),
   }

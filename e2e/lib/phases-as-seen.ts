@@ -40,11 +40,41 @@ export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], ed
     ['begin of stage2', begin('stage2'), ofType(streamTypes.read)[0]],
     ['ready', begin('ready'), ofType(streamTypes.ready)[0]],
   ]
-  if (tftpEnd) instants.push(['end of nbp', end('nbp'), tftpEnd])
+  const script = fromMachine.find(
+    ({ destinationPort, payload }) =>
+      destinationPort === ports.http && /^GET \S*boot\.ipxe/.test(payload.toString('latin1')),
+  )
+  if (hasProgram)
+    instants.push(['end of nbp', end('nbp'), tftpEnd ?? acknowledgementBefore(packets, report.mac, script)])
+  instants.push(['end of loader', end('loader'), acknowledgementBefore(packets, report.mac, stream[0])])
   expect(begin('dhcp'), 'begin of dhcp').toBe(0)
   for (const [what, reportedUs, packet] of instants) {
     const seenUs = (packet?.atUs ?? Number.NaN) - firstUs
     console.log(`${what}: reported ${reportedUs} µs, seen ${seenUs} µs after the first packet`)
     expect(Math.abs(reportedUs - seenUs), what).toBeLessThan(toleranceUs)
   }
+}
+
+/**
+ * The machine's packet that acknowledged the most of what the edge sent it by HTTP last, before another packet: a download ends
+ * when the edge knows that it is there. That is nearly always its last byte; iPXE under UEFI sometimes starts the kernel without
+ * acknowledging the last packets.
+ */
+function acknowledgementBefore(
+  packets: SeenPacket[],
+  mac: string,
+  limit: SeenPacket | undefined,
+): SeenPacket | undefined {
+  const acknowledged = new Map<number, number>()
+  let last: SeenPacket | undefined
+  for (const packet of packets) {
+    if (packet === limit) return last
+    if (packet.sourceMac !== mac || packet.destinationPort !== ports.http || packet.acknowledgement === 0)
+      continue
+    const before = acknowledged.get(packet.sourcePort)
+    acknowledged.set(packet.sourcePort, packet.acknowledgement)
+    // Sequence numbers are of 32 bits and wrap around. The first one acknowledges the handshake.
+    if (before !== undefined && ((packet.acknowledgement - before) | 0) > 0) last = packet
+  }
+  return undefined
 }

@@ -8,10 +8,11 @@ const wire = @import("wire");
 const sys = @import("sys.zig");
 const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
+const http_response = @import("http_response.zig");
 const http_server = @import("http_server.zig");
 
-const Response = http_server.Response;
-const Tag = http_server.Tag;
+const Response = http_response.Response;
+const Tag = http_response.Tag;
 
 pub const BootHttp = struct {
     boots: *Boots,
@@ -32,7 +33,7 @@ pub const BootHttp = struct {
         context: *anyopaque,
         peer: base.Ip4,
         request: *const wire.http_request.Request,
-        text: *[http_server.text_size_max]u8,
+        text: *[http_response.text_size_max]u8,
     ) Response {
         const paths: *BootHttp = @ptrCast(@alignCast(context));
         const question = std.mem.findScalar(u8, request.target, '?') orelse request.target.len;
@@ -87,7 +88,7 @@ pub const BootHttp = struct {
         handle: ?core.BootHandle,
         peer: base.Ip4,
         body: []const u8,
-        text: *[http_server.text_size_max]u8,
+        text: *[http_response.text_size_max]u8,
     ) Response {
         const boots = paths.boots;
         const event: core.boot.Event = switch (word) {
@@ -136,7 +137,7 @@ pub const BootHttp = struct {
         paths: *BootHttp,
         asked: struct { path: []const u8, query: []const u8 },
         peer: base.Ip4,
-        text: *[http_server.text_size_max]u8,
+        text: *[http_response.text_size_max]u8,
     ) Response {
         const mac_text, const name = std.mem.cutScalar(u8, asked.path, '/') orelse return not_found;
         if (!std.mem.eql(u8, name, "boot.ipxe")) return not_found;
@@ -154,7 +155,7 @@ pub const BootHttp = struct {
         paths: *BootHttp,
         ref: Boots.Ref,
         name: []const u8,
-        text: *[http_server.text_size_max]u8,
+        text: *[http_response.text_size_max]u8,
     ) ?Response {
         if (std.mem.eql(u8, name, "boot.ipxe")) return paths.script(ref, text);
         const what: Tag.What = if (std.mem.eql(u8, name, "kernel"))
@@ -180,7 +181,7 @@ pub const BootHttp = struct {
         };
     }
 
-    fn script(paths: *BootHttp, ref: Boots.Ref, text: *[http_server.text_size_max]u8) ?Response {
+    fn script(paths: *BootHttp, ref: Boots.Ref, text: *[http_response.text_size_max]u8) ?Response {
         const boot = paths.boots.get(ref) orelse return null;
         const tag: Tag = .{ .boot = ref, .what = .script };
         if (paths.boots.obstacleOf(boot)) |obstacle| {
@@ -240,7 +241,7 @@ pub const BootHttp = struct {
         const paths: *BootHttp = @ptrCast(@alignCast(context));
         const ref = tag.boot orelse return;
         const boots = paths.boots;
-        const now_us = sys.monotonicUs();
+        const now_us = step.at_us;
         const file = httpFile(tag.what);
         if (step.begins) boots.note(ref, now_us, .from_device, .http(.http_request, file));
         if (step.traffic.bytes_out > 0) boots.note(ref, now_us, .from_edge, .http(.http_bytes, file));

@@ -46,6 +46,7 @@ test {
     _ = @import("interface_addresses.zig");
     _ = @import("sockets.zig");
     _ = @import("udp_socket.zig");
+    _ = @import("tcp_delivery.zig");
     _ = @import("http_server_test.zig");
     _ = @import("uplink_client_test.zig");
     _ = @import("sys.zig");

@@ -6,12 +6,18 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const http_request = @import("wire").http_request;
+const http_response = @import("http_response.zig");
 const sys = @import("sys.zig");
+const tcp_delivery = @import("tcp_delivery.zig");
 const Epoll = @import("epoll.zig").Epoll;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
 const Request = http_request.Request;
+const Body = http_response.Body;
+const Response = http_response.Response;
+const Tag = http_response.Tag;
+const text_size_max = http_response.text_size_max;
 
 /// A client gets that long to send a whole head, or its next one on a connection kept open.
 pub const head_limit_us = 15 * std.time.us_per_s;
@@ -19,57 +25,22 @@ pub const head_limit_us = 15 * std.time.us_per_s;
 pub const stall_limit_us = 20 * std.time.us_per_s;
 /// An answer may take a minute and what its size takes at this rate.
 pub const slowest_bytes_per_s = 64 * 1024;
-pub const text_size_max = 4096;
 const send_chunk_size = 512 * 1024;
 /// Bytes of one connection per turn of the loop, so that others get theirs.
 const turn_size_max = 2 * 1024 * 1024;
-
-pub const Body = union(enum) {
-    none,
-    /// Written into the connection's own buffer by the handler; length in bytes.
-    text: usize,
-    memory: []const u8,
-    file: struct { fd: i32, size: u64 },
-
-    fn size(body: Body) u64 {
-        return switch (body) {
-            .none => 0,
-            .text => |length| length,
-            .memory => |bytes| bytes.len,
-            .file => |file| file.size,
-        };
-    }
-};
-
-/// What an answer belongs to; handed back with its progress.
-pub const Tag = struct {
-    boot: ?core.BootTable.Ref = null,
-    what: What = .other,
-
-    pub const What = enum { other, nbp, script, kernel, initrd, disk };
-};
-
-pub const Response = struct {
-    status: u16,
-    content_type: []const u8 = "application/octet-stream",
-    body: Body = .none,
-    tag: Tag = .{},
-    /// With 405: what the path takes.
-    allow: []const u8 = "GET, HEAD, POST",
-
-    /// One line for whoever asked, in place of what was asked for.
-    pub fn saying(status: u16, sentence: []const u8, text: *[text_size_max]u8) Response {
-        const line = std.mem.print(text, "{s}\n", .{sentence}) catch unreachable;
-        return .{ .status = status, .content_type = "text/plain", .body = .{ .text = line.len } };
-    }
-};
+/// The end of an answer whose delivery is measured goes out in a send of its own: its last byte is
+/// the one that the kernel watches.
+const watched_size = 16 * 1024;
 
 pub const Progress = struct {
     traffic: core.boot_phase.Traffic,
     /// The first of this answer.
     begins: bool = false,
-    /// The last byte was handed to the network.
+    /// The client acknowledged the last byte, or was sent all of it and went on without a word; of a
+    /// disk: the last byte was handed to the network.
     finished: bool = false,
+    /// µs of the monotonic clock; with `finished` when the acknowledgement arrived.
+    at_us: u64 = 0,
     /// Bytes of the body that this answer has in all, after its range.
     body_size: u64 = 0,
 };
@@ -84,7 +55,8 @@ pub const Handler = struct {
 const Connection = struct {
     fd: i32 = -1,
     peer: base.Ip4 = .zero,
-    state: enum { free, reading, sending } = .free,
+    /// `draining`: all is sent, and not all of it is acknowledged.
+    state: enum { free, reading, sending, draining } = .free,
     deadline_us: u64 = 0,
     /// No answer lasts longer than this, however it goes on.
     answer_deadline_us: u64 = 0,
@@ -93,7 +65,7 @@ const Connection = struct {
     input: [http_request.request_size_max]u8 = undefined,
     head_size: usize = 0,
     head_sent: usize = 0,
-    head: [512]u8 = undefined,
+    head: [http_response.head_size_max]u8 = undefined,
     text: [text_size_max]u8 = undefined,
     body: Body = .none,
     /// Of the body, still to send.
@@ -101,11 +73,13 @@ const Connection = struct {
     left: u64 = 0,
     body_size: u64 = 0,
     tag: Tag = .{},
-    counters: TcpCounters = .{},
+    counters: tcp_delivery.Counters = .{},
+    /// Acknowledgements of what is sent now are stamped.
+    stamped: bool = false,
+    acknowledged_us: ?u64 = null,
+    /// Bytes, when it was last looked.
+    unacknowledged: u32 = 0,
 };
-
-/// From TCP_INFO; what the kernel counted for this connection.
-const TcpCounters = struct { segments_in: u64 = 0, segments_out: u64 = 0, retransmitted: u64 = 0 };
 
 pub const HttpServer = struct {
     listener: i32,
@@ -114,6 +88,8 @@ pub const HttpServer = struct {
     token_base: u64,
     connections: []Connection,
     handler: Handler,
+    /// False once the kernel refused to stamp acknowledgements.
+    stamps: bool = true,
     ignored: base.IgnoredCounters = .{},
 
     pub const connections_default = 512;
@@ -182,22 +158,32 @@ pub const HttpServer = struct {
             .free => {},
             .reading => server.read(connection, now_us),
             .sending => server.send(connection, now_us),
+            .draining => server.drain(connection, now_us, .event),
         }
     }
 
     /// Cuts off clients that are too slow; once a second.
     pub fn tick(server: *HttpServer, now_us: u64) void {
-        for (server.connections) |*connection| switch (connection.state) {
+        for (server.connections) |*connection| {
+            if (connection.state == .draining) server.drain(connection, now_us, .tick);
+            server.expire(connection, now_us);
+        }
+    }
+
+    fn expire(server: *HttpServer, connection: *Connection, now_us: u64) void {
+        switch (connection.state) {
             .free => {},
             .reading => if (now_us > connection.deadline_us) {
                 if (connection.input_size > 0) server.ignored.add(.http_slow);
                 server.close(connection);
             },
+            .draining => if (now_us > connection.deadline_us or now_us > connection.answer_deadline_us)
+                server.giveUpDraining(connection),
             .sending => if (now_us > connection.deadline_us or now_us > connection.answer_deadline_us) {
                 server.ignored.add(.http_slow);
                 server.close(connection);
             },
-        };
+        }
     }
 
     fn placeFor(server: *const HttpServer, peer: base.Ip4) ?usize {
@@ -219,7 +205,11 @@ pub const HttpServer = struct {
         const count = sys.check(
             linux.recvfrom(connection.fd, room.ptr, room.len, 0, null, null),
         ) catch |err| switch (err) {
-            error.WouldBlock, error.Interrupted => return,
+            error.WouldBlock, error.Interrupted => {
+                // A late stamp would wake the loop again and again.
+                _ = tcp_delivery.takeStamp(connection.fd);
+                return;
+            },
             error.SystemCallFailed => return server.close(connection),
         };
         if (count == 0) return server.close(connection);
@@ -287,7 +277,8 @@ pub const HttpServer = struct {
         connection.offset = part.first;
         connection.left = if (method == .head) 0 else part.length;
         connection.body_size = connection.left;
-        const head = writeHead(
+        connection.acknowledged_us = null;
+        const head = http_response.writeHead(
             &connection.head,
             status,
             &response,
@@ -322,7 +313,7 @@ pub const HttpServer = struct {
         assert(connection.state == .sending);
         var sent: u64 = 0;
         while (connection.head_sent < connection.head_size or connection.left > 0) {
-            const count = sendSome(connection) catch |err| switch (err) {
+            const count = server.sendSome(connection) catch |err| switch (err) {
                 error.WouldBlock => {
                     server.report(connection, .{ .traffic = .{ .bytes_out = sent } });
                     return;
@@ -342,8 +333,117 @@ pub const HttpServer = struct {
                 return;
             }
         }
-        server.report(connection, .{ .traffic = .{ .bytes_out = sent }, .finished = true });
         releaseBody(connection);
+        if (connection.body_size > 0 and connection.tag.isMeasured()) {
+            server.report(connection, .{ .traffic = .{ .bytes_out = sent } });
+            return server.beginDraining(connection, now_us);
+        }
+        server.report(connection, .{ .traffic = .{ .bytes_out = sent }, .finished = true });
+        server.endAnswer(connection, now_us);
+    }
+
+    /// Sends a piece of the head or of the body; returns its bytes.
+    fn sendSome(server: *HttpServer, connection: *Connection) sys.Error!u64 {
+        if (connection.head_sent < connection.head_size) {
+            const rest = connection.head[connection.head_sent..connection.head_size];
+            const more: u32 = if (connection.left > 0) linux.MSG.MORE else 0;
+            const count = try sys.check(
+                linux.sendto(connection.fd, rest.ptr, rest.len, linux.MSG.NOSIGNAL | more, null, 0),
+            );
+            connection.head_sent += count;
+            return count;
+        }
+        const size = server.sizeOfNext(connection);
+        const count = switch (connection.body) {
+            .none => unreachable,
+            .text => |length| try sendBytes(
+                connection.fd,
+                connection.text[0..length],
+                connection.offset,
+                size,
+            ),
+            .memory => |bytes| try sendBytes(connection.fd, bytes, connection.offset, size),
+            .file => |file| blk: {
+                var offset: i64 = @intCast(connection.offset);
+                break :blk try sys.check(linux.sendfile(connection.fd, file.fd, &offset, size));
+            },
+        };
+        connection.offset += count;
+        connection.left -= count;
+        return count;
+    }
+
+    fn sizeOfNext(server: *HttpServer, connection: *Connection) usize {
+        const left = connection.left;
+        if (!connection.tag.isMeasured()) return @intCast(@min(left, send_chunk_size));
+        if (left > watched_size) return @intCast(@min(left - watched_size, send_chunk_size));
+        if (server.stamps and !connection.stamped) {
+            connection.stamped = tcp_delivery.stampAcknowledgements(connection.fd, true);
+            server.stamps = connection.stamped;
+        }
+        return @intCast(left);
+    }
+
+    fn beginDraining(server: *HttpServer, connection: *Connection, now_us: u64) void {
+        connection.state = .draining;
+        connection.deadline_us = now_us + stall_limit_us;
+        connection.unacknowledged = std.math.maxInt(u32);
+        // A stamp is reported whatever is asked for. Without stamps the client's next request tells
+        // that it has this answer.
+        server.epoll.modify(
+            connection.fd,
+            if (connection.stamped) .none else .read,
+            server.tokenOf(connection),
+        ) catch return server.close(connection);
+        server.drain(connection, now_us, .begin);
+    }
+
+    /// Goes on when everything is acknowledged. A client that resets the connection before has not
+    /// got the answer.
+    fn drain(server: *HttpServer, connection: *Connection, now_us: u64, by: enum { begin, event, tick }) void {
+        assert(connection.state == .draining);
+        // Before looking at what is not acknowledged: a stamp that comes in between wakes the loop.
+        if (tcp_delivery.takeStamp(connection.fd)) |at_us| connection.acknowledged_us = at_us;
+        const left = tcp_delivery.unacknowledged(connection.fd) orelse return server.close(connection);
+        if (left > 0) {
+            if (tcp_delivery.isBroken(connection.fd)) return server.close(connection);
+            if (left < connection.unacknowledged) {
+                connection.deadline_us = now_us + stall_limit_us;
+                const at_us = tcp_delivery.lastAcknowledgedUs(connection.fd);
+                if (by != .begin) server.report(connection, .{ .traffic = .{}, .at_us = at_us });
+            }
+            connection.unacknowledged = left;
+            // It sent its next request early, and is looked after once a second.
+            if (!connection.stamped and by != .tick) server.epoll.modify(
+                connection.fd,
+                .none,
+                server.tokenOf(connection),
+            ) catch return server.close(connection);
+            return;
+        }
+        const at_us = connection.acknowledged_us orelse
+            if (connection.stamped and by != .tick) return else tcp_delivery.lastAcknowledgedUs(connection.fd);
+        if (connection.stamped) _ = tcp_delivery.stampAcknowledgements(connection.fd, false);
+        connection.stamped = false;
+        server.report(connection, .{ .traffic = .{}, .finished = true, .at_us = at_us });
+        server.endAnswer(connection, now_us);
+    }
+
+    /// iPXE under UEFI may start the kernel without acknowledging the last packets (iPXE 1.0.0+ of
+    /// Debian 12 under OVMF, November 2026). Where all was sent, that is what has happened: the end
+    /// is the last acknowledgement. If it is not, the loader asks again, since the connection is gone.
+    fn giveUpDraining(server: *HttpServer, connection: *Connection) void {
+        if (tcp_delivery.isAllSent(connection.fd)) {
+            const at_us = tcp_delivery.lastAcknowledgedUs(connection.fd);
+            server.report(connection, .{ .traffic = .{}, .finished = true, .at_us = at_us });
+        } else {
+            server.ignored.add(.http_slow);
+        }
+        server.close(connection);
+    }
+
+    /// The next request, or the end.
+    fn endAnswer(server: *HttpServer, connection: *Connection, now_us: u64) void {
         if (!connection.keep_alive) return server.close(connection);
         connection.state = .reading;
         connection.deadline_us = now_us + head_limit_us;
@@ -360,7 +460,8 @@ pub const HttpServer = struct {
         if (connection.tag.boot == null) return;
         var whole = step;
         whole.body_size = connection.body_size;
-        const now = tcpCounters(connection.fd) orelse connection.counters;
+        if (whole.at_us == 0) whole.at_us = sys.monotonicUs();
+        const now = tcp_delivery.counters(connection.fd) orelse connection.counters;
         whole.traffic.packets_in = now.segments_in -| connection.counters.segments_in;
         whole.traffic.packets_out = now.segments_out -| connection.counters.segments_out;
         whole.traffic.retries = now.retransmitted -| connection.counters.retransmitted;
@@ -374,6 +475,7 @@ pub const HttpServer = struct {
         releaseBody(connection);
         sys.close(connection.fd);
         connection.fd = -1;
+        connection.stamped = false;
         connection.state = .free;
     }
 
@@ -403,104 +505,7 @@ fn releaseBody(connection: *Connection) void {
     connection.body = .none;
 }
 
-/// Sends a piece of the head or of the body; returns its bytes.
-fn sendSome(connection: *Connection) sys.Error!u64 {
-    if (connection.head_sent < connection.head_size) {
-        const rest = connection.head[connection.head_sent..connection.head_size];
-        const more: u32 = if (connection.left > 0) linux.MSG.MORE else 0;
-        const count = try sys.check(
-            linux.sendto(connection.fd, rest.ptr, rest.len, linux.MSG.NOSIGNAL | more, null, 0),
-        );
-        connection.head_sent += count;
-        return count;
-    }
-    const size: usize = @intCast(@min(connection.left, send_chunk_size));
-    const count = switch (connection.body) {
-        .none => unreachable,
-        .text => |length| try sendBytes(
-            connection.fd,
-            connection.text[0..length],
-            connection.offset,
-            size,
-        ),
-        .memory => |bytes| try sendBytes(connection.fd, bytes, connection.offset, size),
-        .file => |file| blk: {
-            var offset: i64 = @intCast(connection.offset);
-            break :blk try sys.check(linux.sendfile(connection.fd, file.fd, &offset, size));
-        },
-    };
-    connection.offset += count;
-    connection.left -= count;
-    return count;
-}
-
 fn sendBytes(fd: i32, bytes: []const u8, offset: u64, size: usize) sys.Error!usize {
     const rest = bytes[@intCast(offset)..][0..size];
     return sys.check(linux.sendto(fd, rest.ptr, rest.len, linux.MSG.NOSIGNAL, null, 0));
-}
-
-fn writeHead(
-    buffer: *[512]u8,
-    status: u16,
-    response: *const Response,
-    part: http_request.Range.Part,
-    whole_size: u64,
-    keep_alive: bool,
-) []const u8 {
-    var writer: std.Io.Writer = .fixed(buffer);
-    writer.print("HTTP/1.1 {d} {s}\r\n", .{ status, reasonOf(status) }) catch unreachable;
-    // RFC 9110 section 8.6: 204 has no length.
-    if (status != 204) writer.print(
-        "content-length: {d}\r\naccept-ranges: bytes\r\ncontent-type: {s}\r\n",
-        .{ part.length, response.content_type },
-    ) catch unreachable;
-    if (status == 206)
-        writer.print(
-            "content-range: bytes {d}-{d}/{d}\r\n",
-            .{ part.first, part.first + part.length - 1, whole_size },
-        ) catch unreachable;
-    if (status == 416) writer.print(
-        "content-range: bytes */{d}\r\n",
-        .{whole_size},
-    ) catch unreachable;
-    if (status == 405) writer.print("allow: {s}\r\n", .{response.allow}) catch unreachable;
-    writer.print("connection: {s}\r\n\r\n", .{
-        if (keep_alive) "keep-alive" else "close",
-    }) catch unreachable;
-    return writer.buffered();
-}
-
-fn reasonOf(status: u16) []const u8 {
-    return switch (status) {
-        200 => "OK",
-        204 => "No Content",
-        206 => "Partial Content",
-        400 => "Bad Request",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        409 => "Conflict",
-        411 => "Length Required",
-        413 => "Content Too Large",
-        416 => "Range Not Satisfiable",
-        431 => "Request Header Fields Too Large",
-        503 => "Service Unavailable",
-        505 => "HTTP Version Not Supported",
-        else => unreachable,
-    };
-}
-
-/// Offsets of struct tcp_info (linux/tcp.h); it only ever grows at its end.
-fn tcpCounters(fd: i32) ?TcpCounters {
-    var info: [144]u8 align(8) = undefined;
-    var size: linux.socklen_t = info.len;
-    const tcp_info = 11;
-    _ = sys.check(
-        linux.getsockopt(fd, linux.IPPROTO.TCP, tcp_info, &info, &size),
-    ) catch return null;
-    if (size < info.len) return null;
-    return .{
-        .retransmitted = std.mem.readInt(u32, info[100..104], .native),
-        .segments_out = std.mem.readInt(u32, info[136..140], .native),
-        .segments_in = std.mem.readInt(u32, info[140..144], .native),
-    };
 }

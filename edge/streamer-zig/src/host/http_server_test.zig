@@ -5,7 +5,9 @@ const base = @import("base");
 const wire = @import("wire");
 const sys = @import("sys.zig");
 const sockets = @import("sockets.zig");
+const http_response = @import("http_response.zig");
 const http_server = @import("http_server.zig");
+const tcp_delivery = @import("tcp_delivery.zig");
 const Epoll = @import("epoll.zig").Epoll;
 
 const testing = std.testing;
@@ -13,6 +15,8 @@ const linux = std.os.linux;
 const HttpServer = http_server.HttpServer;
 
 const file_size = 8 << 20;
+/// More than a narrow client has room for, less than a send buffer.
+const kernel_size = 128 << 10;
 
 /// Serves `/small` from memory, `/file` from disk, `/text` written on demand.
 const Fixture = struct {
@@ -23,6 +27,11 @@ const Fixture = struct {
     port: u16,
     server: HttpServer,
     now_us: u64 = 1_000_000,
+    /// Of `/kernel`: when it was with the client.
+    finished_at_us: ?u64 = null,
+    /// Time passes with each turn.
+    ticks: bool = false,
+    kernel_answers: u32 = 0,
 
     const token_base = 16;
 
@@ -67,8 +76,8 @@ const Fixture = struct {
         context: *anyopaque,
         _: base.Ip4,
         request: *const wire.http_request.Request,
-        text: *[http_server.text_size_max]u8,
-    ) http_server.Response {
+        text: *[http_response.text_size_max]u8,
+    ) http_response.Response {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
         if (std.mem.eql(u8, request.target, "/small")) return .{
             .status = 200,
@@ -79,6 +88,11 @@ const Fixture = struct {
                 .status = 200,
                 .body = .{ .file = .{ .fd = fixture.file_fd, .size = file_size } },
             };
+        if (std.mem.eql(u8, request.target, "/kernel")) return .{
+            .status = 200,
+            .body = .{ .file = .{ .fd = fixture.file_fd, .size = kernel_size } },
+            .tag = .{ .boot = .{ .index = 0, .generation = 0 }, .what = .kernel },
+        };
         if (std.mem.eql(u8, request.target, "/text")) {
             const written = std.mem.print(text, "hello", .{}) catch unreachable;
             return .{ .status = 200, .body = .{ .text = written.len } };
@@ -88,7 +102,32 @@ const Fixture = struct {
         return .{ .status = 404 };
     }
 
-    fn progress(_: *anyopaque, _: http_server.Tag, _: http_server.Progress) void {}
+    fn progress(context: *anyopaque, tag: http_response.Tag, step: http_server.Progress) void {
+        const fixture: *Fixture = @ptrCast(@alignCast(context));
+        if (tag.what != .kernel or !step.finished) return;
+        fixture.finished_at_us = step.at_us;
+        fixture.kernel_answers += 1;
+    }
+
+    /// A client with room for a few packets.
+    fn connectNarrow(fixture: *const Fixture) !i32 {
+        const fd: i32 = @intCast(
+            try sys.check(linux.socket(linux.AF.INET, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0)),
+        );
+        try sockets.setInt(fd, linux.SOL.SOCKET, linux.SO.RCVBUF, 4096);
+        const to = sockets.toSockaddr(.{ .ip = .init(127, 0, 0, 1), .port = fixture.port });
+        _ = try sys.check(linux.connect(fd, @ptrCast(&to), @sizeOf(linux.sockaddr.in)));
+        return fd;
+    }
+
+    /// Until everything is with the kernel of the first connection.
+    fn turnUntilDraining(fixture: *Fixture) !void {
+        for (0..1000) |_| {
+            if (fixture.server.connections[0].state == .draining) return;
+            try fixture.turn();
+        }
+        return error.NeverSentWhole;
+    }
 
     fn connect(fixture: *const Fixture) !i32 {
         const fd: i32 = @intCast(
@@ -102,6 +141,7 @@ const Fixture = struct {
     /// Lets the server do what it can at once.
     fn turn(fixture: *Fixture) !void {
         fixture.server.accept(fixture.now_us);
+        if (fixture.ticks) fixture.server.tick(fixture.now_us);
         var buffer: [16]u64 = undefined;
         for (try fixture.epoll.wait(&buffer, 10)) |token| fixture.server.handle(
             token,
@@ -292,4 +332,94 @@ test "connections beyond the places are closed and counted" {
     try testing.expectEqual(1, fixture.server.ignored.get(.http_busy));
     try testing.expect(fixture.isClosed(fds[2]));
     try testing.expect(!fixture.isClosed(fds[0]));
+}
+
+test "what ends a phase is finished when its last byte is acknowledged, at that instant" {
+    try expectFinishedWhenAcknowledged(.{ .stamps = true });
+}
+
+test "where the kernel stamps nothing, too" {
+    try expectFinishedWhenAcknowledged(.{ .stamps = false });
+}
+
+fn expectFinishedWhenAcknowledged(kernel: struct { stamps: bool }) !void {
+    const fixture = try Fixture.init(1);
+    defer fixture.deinit();
+    fixture.server.stamps = kernel.stamps;
+    const fd = try fixture.connectNarrow();
+    defer sys.close(fd);
+    // The next request is here before the answer is acknowledged.
+    try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\nGET /kernel HTTP/1.1\r\nConnection: close\r\n\r\n");
+    try fixture.turnUntilDraining();
+    fixture.server.tick(fixture.now_us);
+    for (0..5) |_| try fixture.turn();
+    try testing.expectEqual(null, fixture.finished_at_us);
+
+    const before_us = sys.monotonicUs();
+    const buffer = try testing.allocator.alloc(u8, 2 * (kernel_size + 1024));
+    defer testing.allocator.free(buffer);
+    fixture.ticks = !kernel.stamps;
+    const answers = try fixture.exchange(fd, "", buffer);
+    try testing.expectEqual(2, fixture.kernel_answers);
+    try testing.expectEqual(2, std.mem.count(u8, answers, "HTTP/1.1 200 OK\r\n"));
+    const body = answers[answers.len - kernel_size ..];
+    for (body, 0..) |byte, index| if (byte != byteAt(index)) return error.WrongByte;
+    // Without stamps the kernel counts in ms.
+    try testing.expect(fixture.finished_at_us.? + 10_000 > before_us);
+    try testing.expect(fixture.finished_at_us.? <= sys.monotonicUs());
+    try testing.expect(fixture.isClosed(fd));
+}
+
+test "the instant is the acknowledgement's, not that of the turn that looks at it" {
+    const fixture = try Fixture.init(1);
+    defer fixture.deinit();
+    const fd = try fixture.connectNarrow();
+    defer sys.close(fd);
+    try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\n");
+    try fixture.turnUntilDraining();
+    const buffer = try testing.allocator.alloc(u8, kernel_size + 1024);
+    defer testing.allocator.free(buffer);
+    // The client alone, until the kernel knows that it has everything.
+    const server_fd = fixture.server.connections[0].fd;
+    var filled: usize = 0;
+    while (tcp_delivery.unacknowledged(server_fd).? > 0) {
+        const rest = buffer[filled..];
+        filled += try sys.check(linux.recvfrom(fd, rest.ptr, rest.len, 0, null, null));
+    }
+    const acknowledged_us = sys.monotonicUs();
+    try fixture.turn();
+    try testing.expect(fixture.finished_at_us.? <= acknowledged_us);
+}
+
+test "a client that resets before it has everything has not got the answer" {
+    const fixture = try Fixture.init(1);
+    defer fixture.deinit();
+    const fd = try fixture.connectNarrow();
+    try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\n");
+    try fixture.turnUntilDraining();
+    const at_once: extern struct { on: i32 = 1, seconds: i32 = 0 } = .{};
+    _ = try sys.check(linux.setsockopt(
+        fd,
+        linux.SOL.SOCKET,
+        linux.SO.LINGER,
+        @ptrCast(&at_once),
+        @sizeOf(@TypeOf(at_once)),
+    ));
+    sys.close(fd);
+    try fixture.turn();
+    try testing.expectEqual(.free, fixture.server.connections[0].state);
+    try testing.expectEqual(null, fixture.finished_at_us);
+}
+
+test "a client that stops acknowledging is cut off" {
+    const fixture = try Fixture.init(1);
+    defer fixture.deinit();
+    const fd = try fixture.connectNarrow();
+    defer sys.close(fd);
+    try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\n");
+    try fixture.turnUntilDraining();
+    fixture.now_us += http_server.stall_limit_us + 1;
+    fixture.server.tick(fixture.now_us);
+    try testing.expectEqual(1, fixture.server.ignored.get(.http_slow));
+    try testing.expectEqual(null, fixture.finished_at_us);
 }
