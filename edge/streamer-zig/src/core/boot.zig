@@ -108,7 +108,12 @@ pub const Assignment = struct {
     /// False for a disk that was named on the command line: its made-up ids are not reported.
     managed: bool = false,
     loader_files: LoaderFiles = .{},
+    /// The boot program set that was chosen for the device; empty: whatever the edge has.
+    program_set: base.UntrustedText = .empty,
 };
+
+/// The first program that the device was told to load.
+pub const Program = struct { set: base.UntrustedText, file: base.UntrustedText };
 
 pub const Facts = struct {
     machine_id: ?base.Uuid = null,
@@ -117,6 +122,7 @@ pub const Facts = struct {
     user_class: base.UntrustedText = .empty,
     ip: ?base.Ip4 = null,
     mtu: ?u16 = null,
+    program: ?Program = null,
 };
 
 pub const News = packed struct(u8) { outcome: bool = false, steps: bool = false, _: u6 = 0 };
@@ -141,6 +147,8 @@ pub const Boot = struct {
     suspicion: ?boot_phase.Failure = null,
     store_errors: u32 = 0,
     loader_done: LoaderFiles = .{},
+    /// Something of the loader came after the boot program: before, more of the program may follow.
+    loader_heard: bool = false,
     rom_xid: ?u32 = null,
     ipxe_xid: ?u32 = null,
     last_dhcp_answer_us: ?u64 = null,
@@ -314,7 +322,21 @@ pub const Boot = struct {
         if (boot.isOver()) return;
         const now_us = @max(at_us -| boot.started_us, boot.last_us);
         if (boot.suspicion) |failure| return boot.finish(now_us, .{ .failed = failure });
+        if (boot.loaderIsSilent()) return boot.finish(now_us, .{ .failed = boot.notStarted() });
         boot.finish(now_us, .superseded);
+    }
+
+    /// Programs were loaded whole, and nothing came of them yet.
+    fn loaderIsSilent(boot: *const Boot) bool {
+        return !boot.loader_heard and boot.has(.nbp) and boot.current() == .loader;
+    }
+
+    /// Firmware that refuses a program says so to nobody, and begins its boot anew.
+    fn notStarted(boot: *Boot) boot_phase.Failure {
+        // No loader ran that could have a phase.
+        boot.phases[@backingInt(Phase.loader)] = null;
+        const program = if (boot.facts.program) |*found| &found.file else &base.UntrustedText.empty;
+        return .{ .phase = .nbp, .cause = .nbp_not_started, .text = program.* };
     }
 
     /// Ends a boot of which nothing was heard for its phase's limit, or for `limit_us_max` where that
@@ -403,6 +425,7 @@ pub const Boot = struct {
     fn dhcpRequest(boot: *Boot, now_us: u64, request: DhcpRequest) void {
         boot.end(.firmware, now_us);
         const phase = boot.dhcpPhase(now_us);
+        if (request.client == .ipxe and phase == .loader) boot.loader_heard = true;
         const known = switch (request.client) {
             .rom => &boot.rom_xid,
             .ipxe => &boot.ipxe_xid,
@@ -440,6 +463,11 @@ pub const Boot = struct {
         boot.end(.firmware, now_us);
         boot.endDhcp();
         boot.begin(.nbp, now_us, .observed);
+        if (boot.loaderIsSilent()) {
+            // One program loads another: shim GRUB, PXELINUX its modules.
+            boot.phases[@backingInt(Phase.loader)] = null;
+            boot.changed = true;
+        }
         // A second download of a boot program (OVMF asks for the size first) prolongs the phase.
         const found = boot.mutable(.nbp).?;
         if (boot.current() == .nbp) found.end_us = null;
@@ -457,6 +485,7 @@ pub const Boot = struct {
         boot.endDhcp();
         boot.endAtLast(.nbp);
         boot.begin(.loader, now_us, .observed);
+        boot.loader_heard = true;
         if (boot.has(.breather) and file != .script) {
             // The loader had not finished after all: the breather was concluded too early.
             boot.phases[@backingInt(Phase.breather)] = null;

@@ -94,7 +94,7 @@ fn decideVersion(state: *const DesiredState, device: *const desired_state.Device
     for (state.vdisks) |*vdisk| {
         for (vdisk.versions) |*version| {
             if (!version.id.eql(device.versionId)) continue;
-            return targetOf(vdisk, version, device.id);
+            return targetOf(vdisk, version, device.id, device.bootProgramSet orelse state.bootProgramSet);
         }
     }
     return .version_missing;
@@ -102,13 +102,14 @@ fn decideVersion(state: *const DesiredState, device: *const desired_state.Device
 
 fn firstVersion(state: *const DesiredState) Decision {
     if (state.vdisks.len == 0 or state.vdisks[0].versions.len == 0) return .version_missing;
-    return targetOf(&state.vdisks[0], &state.vdisks[0].versions[0], null);
+    return targetOf(&state.vdisks[0], &state.vdisks[0].versions[0], null, state.bootProgramSet);
 }
 
 fn targetOf(
     vdisk: *const desired_state.Vdisk,
     version: *const desired_state.Version,
     device_id: ?base.Uuid,
+    program_set: ?[]const u8,
 ) Decision {
     if (!isCommandLine(version.commandLine)) return .version_missing;
     return .{ .target = .{
@@ -117,6 +118,7 @@ fn targetOf(
             .vdisk_id = vdisk.id,
             .device_id = device_id,
             .managed = true,
+            .program_set = .init(program_set orelse ""),
             .loader_files = .{
                 .kernel = version.kernelPath != null,
                 .initrd = version.kernelPath != null and version.initrdPath != null,

@@ -132,6 +132,13 @@ fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!voi
         try json.print("\"{f}\"", .{ip});
     }
     if (facts.mtu) |mtu| try number(json, "mtu", mtu);
+    if (facts.program) |*program| {
+        try json.objectField("program");
+        try json.beginObject();
+        try field(json, "set", program.set.slice());
+        try field(json, "file", program.file.slice());
+        try json.endObject();
+    }
 }
 
 fn writePhase(
@@ -258,6 +265,7 @@ fn testBoot() Boot {
         .user_class = .init("bootfarm-sim"),
         .ip = .init(127, 77, 0, 10),
         .mtu = 1500,
+        .program = .{ .set = .init("ipxe"), .file = .init("undionly.kpxe") },
     };
     return boot;
 }
@@ -276,7 +284,7 @@ test "a report is the JSON of UPLINK.md" {
         "{\"id\":\"abababab-abab-4bab-abab-abababababab\",\"revision\":3,\"mac\":\"02:bf:00:00:00:01\"," ++
             "\"simulated\":true,\"generated\":false,\"startedUnixMs\":1795000000000,\"clientArch\":0," ++
             "\"vendorClass\":\"PXEClient:Arch:00000:UNDI:002001\",\"userClass\":\"bootfarm-sim\"," ++
-            "\"ip\":\"127.77.0.10\",\"mtu\":1500,\"reconnects\":0,\"phases\":[{\"name\":\"dhcp\",\"startUs\":0," ++
+            "\"ip\":\"127.77.0.10\",\"mtu\":1500,\"program\":{\"set\":\"ipxe\",\"file\":\"undionly.kpxe\"},\"reconnects\":0,\"phases\":[{\"name\":\"dhcp\",\"startUs\":0," ++
             "\"durationUs\":1000,\"source\":\"observed\",\"bytesIn\":300,\"bytesOut\":0,\"packetsIn\":1," ++
             "\"packetsOut\":0,\"retries\":0,\"missingFragments\":0,\"reads\":0}]," ++
             "\"outcome\":{\"kind\":\"failed\",\"phase\":\"dhcp\",\"cause\":\"nbp_not_found\",\"text\":\"x\\\"y\"}}",

@@ -238,8 +238,57 @@ test "suspected trouble names the cause when the boot gets no further, and is fo
     try testing.expectEqual(.tftp_timeout, stuck.outcome.?.failed.cause);
     try testing.expectEqual(.nbp, stuck.outcome.?.failed.phase);
     downloadNbp(&recovered);
+    loadSystem(&recovered);
     recovered.supersede(recovered.started_us + 70_000 * ms);
     try testing.expectEqual(.superseded, std.meta.activeTag(recovered.outcome.?));
+}
+
+test "a program that loads another prolongs the phase until the loader shows itself" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    try testing.expectEqual(.loader, boot.current().?);
+    at(&boot, 100, .nbp_begin);
+    try testing.expectEqual(.nbp, boot.current().?);
+    at(&boot, 180, .{ .nbp_traffic = .{ .bytes_out = 3_000_000, .packets_out = 2000 } });
+    at(&boot, 200, .nbp_end);
+    download(&boot, 300, .script);
+    // A file that the loader asks for as it asks for programs is the loader's.
+    at(&boot, 320, .nbp_begin);
+    at(&boot, 330, .nbp_end);
+    download(&boot, 400, .kernel);
+    download(&boot, 500, .initrd);
+    try expectPhase(&boot, .nbp, 10, 190);
+    try expectPhase(&boot, .loader, 200, 305);
+    try testing.expectEqual(3_090_000, boot.record(.nbp).?.traffic.bytes_out);
+}
+
+test "a program that was loaded whole and started nothing was refused, unless its loader was heard" {
+    var refused = start();
+    refused.facts.program = .{ .set = .init("ipxe"), .file = .init("ipxe.efi") };
+    dhcpRom(&refused);
+    downloadNbp(&refused);
+    var spoken = refused;
+    var asked = refused;
+    try testing.expectEqual(.new_boot, refused.dhcpMeaning(discover(.rom, 5)));
+    refused.supersede(refused.started_us + 4000 * ms);
+    const failure = refused.outcome.?.failed;
+    try testing.expectEqual(.nbp_not_started, failure.cause);
+    try testing.expectEqual(boot_phase.Phase.nbp, failure.phase);
+    try testing.expectEqualStrings("ipxe.efi", failure.text.slice());
+    try testing.expectEqual(null, refused.record(.loader));
+    try expectPhase(&refused, .nbp, 10, 10);
+    at(&spoken, 30, .{ .dhcp_request = discover(.ipxe, 2) });
+    spoken.supersede(spoken.started_us + 4000 * ms);
+    try testing.expectEqual(.superseded, std.meta.activeTag(spoken.outcome.?));
+    at(&asked, 30, .{ .loader_begin = .script });
+    asked.supersede(asked.started_us + 4000 * ms);
+    try testing.expectEqual(.superseded, std.meta.activeTag(asked.outcome.?));
+    var cut = start();
+    dhcpRom(&cut);
+    at(&cut, 10, .nbp_begin);
+    cut.supersede(cut.started_us + 4000 * ms);
+    try testing.expectEqual(.superseded, std.meta.activeTag(cut.outcome.?));
 }
 
 test "a store that hiccups delays a boot, and one that goes on refusing fails it" {
