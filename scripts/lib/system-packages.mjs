@@ -65,16 +65,26 @@ const testPackages = [
     : []),
 ]
 
+/** What only `npm run test:all` needs. */
+const longTestPackages =
+  process.arch === 'x64'
+    ? [
+        { paths: ['/usr/bin/qemu-system-aarch64'], debian: 'qemu-system-arm' },
+        { paths: ['/usr/share/AAVMF/AAVMF_CODE.fd'], debian: 'qemu-efi-aarch64' },
+      ]
+    : []
+
 /** What the tests need: installed where that is ours to do, else said and returned, for tests to be skipped. */
-export async function ensureTestPackages() {
-  const missing = missingOf(testPackages)
+export async function ensureTestPackages(withLong) {
+  const needed = withLong ? [...testPackages, ...longTestPackages] : testPackages
+  const missing = missingOf(needed)
   if (missing.length === 0) return { missing }
   if (!isOursToInstall()) {
     say(`Not installed here, and so some tests are skipped: ${missing.join(', ')}`)
     return { missing }
   }
   await install(missing)
-  return { missing: missingOf(testPackages) }
+  return { missing: missingOf(needed) }
 }
 
 /**

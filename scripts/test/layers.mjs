@@ -3,6 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { checkBoundaries } from '../checks/boundaries.mjs'
 import { checkHouse } from '../checks/house.mjs'
+import { ensureArm64 } from '../lib/machines/arm64.mjs'
 import { ensureKernel } from '../lib/machines/kernel.mjs'
 import { ensureSystemRoot, ensureSystemTree } from '../lib/machines/system-root.mjs'
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
@@ -29,7 +30,8 @@ export async function testEverything(only, { withLong }) {
   try {
     const zig = await ensureZig()
     await ensurePackages()
-    const system = await ensureTestPackages()
+    const isLong = withLong || only.some((name) => longLayers.includes(name))
+    const system = await ensureTestPackages(isLong)
     const layer = layerRunner(tally, only, withLong)
     // Mostly waits for the network and the disk. Where it fails, the tests that need it say why.
     const debian = layer.wanted('machines') ? ensureSystemTree().catch(() => undefined) : undefined
@@ -55,7 +57,7 @@ export async function testEverything(only, { withLong }) {
         tally.add(oneCheck(false))
       })
     }
-    await longTrack(layer, scratch, machineEnv, machineProduct)
+    await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
   } finally {
     record.print()
     rmSync(scratch, { recursive: true, force: true })
@@ -66,6 +68,9 @@ export async function testEverything(only, { withLong }) {
   process.stdout.write(`\n${tally.closingLine()}\n`)
   return tally.failed > 0 || tally.passed === 0 || skipIsFailure ? 1 : 0
 }
+
+/** Those that take too long for every change. */
+const longLayers = ['zig-test-safe', 'machines-long', 'machine-power', 'lan']
 
 /** A layer prints its output when it is over, as a whole, since two may run side by side. */
 function layerRunner(tally, only, withLong) {
@@ -88,10 +93,11 @@ function layerRunner(tally, only, withLong) {
 }
 
 /** What takes too long for every change: `npm run test:all`. */
-async function longTrack(layer, scratch, machineEnv, machineProduct) {
-  await layer.long('machines-long', 1200, async () =>
-    vitest(scratch, 'e2e', ['machines-long/'], await machineEnv()),
-  )
+async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
+  await layer.long('machines-long', 1200, async () => {
+    const env = { ...(await machineEnv()), BOOTFARM_NO_ARM64: (await ensureArm64(zig)) ?? '' }
+    return vitest(scratch, 'e2e', ['machines-long/'], env)
+  })
   await layer.long('machine-power', 300, () => machineProduct('machine-power'))
   await layer.long('lan', 900, async () => vitest(scratch, 'e2e', ['lan/'], await machineEnv()))
 }
