@@ -124,5 +124,9 @@ export const bootChangeInput = z
 export const bootChange = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('synced') }),
   z.object({ kind: z.literal('boot'), boot: bootSummary }),
+  /** It went on at another edge: there is no such boot any more. */
+  z.object({ kind: z.literal('withdrawn'), bootId: uuid }),
+  /** Which devices wait at sites is not what it was. */
+  z.object({ kind: z.literal('discovered') }),
 ])
 export type BootChange = z.infer<typeof bootChange>

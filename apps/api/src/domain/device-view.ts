@@ -67,6 +67,12 @@ export const devicePage = pageOf(deviceSummary)
 
 export const deviceGetInput = z.object({ deviceId: uuid })
 export const deviceDetail = deviceSummary.extend({
+  /** Its own, its collection's and its site's; the first that is not null counts, else each edge's first. */
+  bootProgramSets: z.object({
+    device: z.string().nullable(),
+    collection: z.string().nullable(),
+    site: z.string().nullable(),
+  }),
   createdAt: instant,
   /** A power-on that the edge is being asked for now. */
   powerOn: z.object({ id: uuid, requestedAt: instant, expiresAt: instant }).nullable(),

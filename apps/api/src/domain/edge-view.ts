@@ -1,10 +1,20 @@
+import { bootProgram, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { ipv4Network } from './ipv4-network.ts'
 import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
 const count = z.number().int().nonnegative()
 const statePair = z.object({ incarnation: count, counter: count })
+
+const subnetsMax = 32
+/** `siteEdges` in packages/proto/src/uplink-state.ts says what each does. */
+export const edgeShareView = z.object({
+  weight: count.max(100),
+  subnets: z.array(z.string()),
+  draining: z.boolean(),
+})
 
 export const edgeListInput = z.object({ ...pageInput, siteId: uuid.optional() })
 export const edgeSummary = z.object({
@@ -21,6 +31,7 @@ export const edgeSummary = z.object({
   heartbeatAt: instant.nullable(),
   devicesBooting: count,
   reportBacklog: count,
+  ...edgeShareView.shape,
 })
 export type EdgeSummary = z.infer<typeof edgeSummary>
 export const edgePage = pageOf(edgeSummary)
@@ -38,9 +49,33 @@ export const edgeDetail = edgeSummary.extend({
   appliedState: statePair.nullable(),
   /** Records that the edge declared lost. */
   reportsLost: count,
+  bootPrograms: z.array(bootProgram),
+  /** Other edges of its site that it has heard from directly. */
+  peers: z
+    .array(
+      z.object({
+        edgeId: uuid,
+        /** Null for one that the site does not have. */
+        edgeName: z.string().nullable(),
+        heardMsAgo: count,
+        booting: count,
+      }),
+    )
+    .max(siteEdgesMax),
+  /** Edges of its site that are not revoked, itself among them. */
+  siteEdgeCount: count,
 })
 export type EdgeDetail = z.infer<typeof edgeDetail>
 
 export const createJoinTokenInput = z.object({ siteId: uuid })
 /** The token is shown once: only its hash is kept. */
 export const createdJoinToken = z.object({ id: uuid, token: z.string(), expiresAt: instant })
+
+export const setShareInput = z.object({
+  edgeId: uuid,
+  weight: count.max(100),
+  subnets: z.array(ipv4Network).max(subnetsMax, `An edge serves at most ${subnetsMax} networks first.`),
+})
+export const drainEdgeInput = z.object({ edgeId: uuid, draining: z.boolean() })
+export const revokeEdgeInput = z.object({ edgeId: uuid })
+export const revokeEdgeResult = z.object({ revokedAt: instant })

@@ -1,3 +1,4 @@
+import { captureChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { bootSummary } from './boot-view.ts'
 import { edgeSummary } from './edge-view.ts'
@@ -59,6 +60,8 @@ export const collectionSummary = z.object({
   siteName: z.string(),
   vdiskId: uuid.nullable(),
   vdiskName: z.string().nullable(),
+  /** In place of the site's; null where it has none of its own. */
+  bootProgramSet: z.string().nullable(),
   deviceCount: count,
 })
 export type CollectionSummary = z.infer<typeof collectionSummary>
@@ -69,9 +72,22 @@ export const siteGetInput = z.object({ siteId: uuid })
 export const siteDetail = siteSummary.extend({
   farmName: z.string(),
   unknownDevices: z.enum(['ignore', 'boot']),
+  /** Null: each edge's first. */
+  bootProgramSet: z.string().nullable(),
+  capture: z.enum(captureChoices),
   createdAt: z.iso.datetime(),
   /** At most 100 each; the lists have them all. */
-  edges: z.array(edgeSummary),
+  edges: z.array(
+    edgeSummary.extend({
+      /** Of the site's devices, in percent, as long as the edges that are heard now stay. */
+      share: count,
+      /** Other edges of the site that it has heard from of late. */
+      peersHeard: count,
+    }),
+  ),
   collections: z.array(collectionSummary),
 })
 export type SiteDetail = z.infer<typeof siteDetail>
+
+export const setCaptureInput = z.object({ siteId: uuid, capture: z.enum(captureChoices) })
+export const setCaptureResult = z.object({ capture: z.enum(captureChoices) })

@@ -14,6 +14,8 @@ import { problemHandler } from './problem.ts'
 import { bytesOf, parseBody, parsed, pathOf, signedRequestOf } from './signed-request.ts'
 
 const smallBodySizeMax = 16 * 1024
+/** A heartbeat names up to 32 boot programs, each with what it is and who signed it. */
+const heartbeatSizeMax = 64 * 1024
 
 export interface EdgeRoutesOptions {
   context: SystemContext
@@ -56,7 +58,7 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
     return { bootEpoch: batch.bootEpoch, ackedSeq }
   })
 
-  app.post('/heartbeat', { bodyLimit: smallBodySizeMax }, async (request) => {
+  app.post('/heartbeat', { bodyLimit: heartbeatSizeMax }, async (request) => {
     const edge = await authenticate(context, request)
     return { state: await takeHeartbeat(context, edge, parseBody(heartbeat, request)) }
   })

@@ -16,10 +16,10 @@ let edge: EdgeClient
 
 beforeAll(async () => {
   api = await startTestApi()
-  tenant = await createTenant(api, 'own')
-  cookie = await signInAs(api, tenant.organizationId, 'viewer')
 })
 beforeEach(async () => {
+  tenant = await createTenant(api, `own-${randomUUID()}`)
+  cookie = await signInAs(api, tenant.organizationId, 'viewer')
   edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
 })
 afterAll(() => api.close())

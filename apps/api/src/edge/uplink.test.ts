@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { publicKeyOf } from '@bootfarm/proto/uplink-signature'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { EdgeClient, heartbeatWith } from '../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { query } from '../../test/test-client.ts'
@@ -10,10 +10,15 @@ import type { EdgeDetail } from '../domain/edge-view.ts'
 let api: TestApi
 let tenant: TestTenant
 let cookie: string
+let round = 0
 
 beforeAll(async () => {
   api = await startTestApi()
-  tenant = await createTenant(api, 'own')
+})
+// A site has a bounded number of edges, so each test has a site of its own.
+beforeEach(async () => {
+  round += 1
+  tenant = await createTenant(api, `own-${round}`)
   cookie = await signInAs(api, tenant.organizationId, 'viewer')
 })
 afterAll(() => api.close())
@@ -31,7 +36,7 @@ describe('enrolment', () => {
       edgeId: expect.any(String),
       organizationId: tenant.organizationId,
       siteId: tenant.siteId,
-      siteName: 'Site of own',
+      siteName: `Site of own-${round}`,
       signingKey: { id: expect.any(String), publicKey: expect.any(String) },
     })
   })
@@ -135,7 +140,7 @@ describe('a signed request', () => {
 
   test('that is too large is refused', async () => {
     const edge = await newEdge()
-    const body = 'x'.repeat(20_000)
+    const body = 'x'.repeat(70_000)
     expect((await edge.send({ method: 'POST', path: '/edge/v1/heartbeat', body })).body).toEqual(
       refusal(413, 'too_large'),
     )

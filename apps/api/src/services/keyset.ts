@@ -56,3 +56,8 @@ export function afterName(cursor: string | null | undefined): NameKeyset {
   const [name, id] = after
   return { OR: [{ name: { gt: name } }, { name, id: { gt: id } }] }
 }
+
+/** Prisma hands `contains` to LIKE as it is, wildcards included. */
+export function escapeLike(text: string): string {
+  return text.replace(/[\\%_]/g, '\\$&')
+}

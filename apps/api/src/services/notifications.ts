@@ -2,7 +2,10 @@ import { listen, type NotificationListener } from '@bootfarm/db'
 import type { DbOrTransaction } from './service-context.ts'
 
 /** What PostgreSQL carries between API processes: only that something changed, never the change itself. */
-export type Topic = { boots: { organizationId: string } } | { state: { siteId: string } }
+export type Topic =
+  | { boots: { organizationId: string } }
+  | { discovered: { organizationId: string } }
+  | { state: { siteId: string } }
 
 const channel = 'bootfarm'
 
@@ -13,7 +16,9 @@ export function openNotifications(databaseUrl: string): Promise<Notifications> {
 }
 
 export function topicText(topic: Topic): string {
-  return 'boots' in topic ? `boots:${topic.boots.organizationId}` : `state:${topic.state.siteId}`
+  if ('boots' in topic) return `boots:${topic.boots.organizationId}`
+  if ('discovered' in topic) return `discovered:${topic.discovered.organizationId}`
+  return `state:${topic.state.siteId}`
 }
 
 /** Inside a transaction it is sent when that commits, and not at all when it does not. */

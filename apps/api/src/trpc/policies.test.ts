@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
@@ -7,13 +7,17 @@ import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../te
 import { type Role, roleAllows } from '../domain/actor.ts'
 import { procedurePolicies } from './policies.ts'
 
+type PoliciesTenant = TestTenant & { edgeId: string; spareEdgeId: string; bootId: string }
 /** For each procedure, what to call it with: the name of its id where it takes one, and an id of the tenant's own. */
 interface Sample {
   idName?: string
   /** What it takes besides. */
-  input?: object
-  ownId?: (tenant: TestTenant & { edgeId: string; bootId: string }) => string
+  input?: object | ((tenant: PoliciesTenant) => object)
+  ownId?: (tenant: PoliciesTenant) => string
 }
+const discovered = { discoveredIds: ['0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'] }
+/** Of a site that has none yet. */
+const noRules = { rules: [], revision: createHash('sha256').update('[]').digest('hex') }
 const samples: Record<string, Sample> = {
   'session.me': {},
   'farm.list': {},
@@ -23,7 +27,46 @@ const samples: Record<string, Sample> = {
   'edge.list': {},
   'edge.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'edge.createJoinToken': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'edge.setShare': {
+    idName: 'edgeId',
+    input: { weight: 20, subnets: [] },
+    ownId: (tenant) => tenant.spareEdgeId,
+  },
+  'edge.drain': { idName: 'edgeId', input: { draining: true }, ownId: (tenant) => tenant.spareEdgeId },
+  'edge.revoke': { idName: 'edgeId', ownId: (tenant) => tenant.spareEdgeId },
+  'site.bootProgramSets': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'site.setBootProgramSet': {
+    idName: 'siteId',
+    input: { bootProgramSet: null },
+    ownId: (tenant) => tenant.siteId,
+  },
+  'site.setCapture': { idName: 'siteId', input: { capture: 'never' }, ownId: (tenant) => tenant.siteId },
+  'discovered.list': {},
+  'discovered.adopt': {
+    idName: 'siteId',
+    input: ({ collectionId }) => ({ ...discovered, collectionId, namePattern: '{mac}' }),
+    ownId: (tenant) => tenant.siteId,
+  },
+  'discovered.ignore': {
+    idName: 'siteId',
+    input: { ...discovered, ignored: true },
+    ownId: (tenant) => tenant.siteId,
+  },
+  'discovered.rules': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'discovered.setRules': { idName: 'siteId', input: noRules, ownId: (tenant) => tenant.siteId },
+  'discovered.previewRules': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'discovered.applyRules': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
   'collection.list': {},
+  'collection.setBootProgramSet': {
+    idName: 'collectionId',
+    input: { bootProgramSet: null },
+    ownId: (tenant) => tenant.collectionId,
+  },
+  'device.setBootProgramSet': {
+    idName: 'deviceId',
+    input: { bootProgramSet: null },
+    ownId: (tenant) => tenant.deviceIds[0] ?? '',
+  },
   'device.list': {},
   'device.get': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
   'device.bootAgain': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
@@ -41,7 +84,7 @@ const samples: Record<string, Sample> = {
 }
 
 let api: TestApi
-let tenant: TestTenant & { edgeId: string; bootId: string }
+let tenant: PoliciesTenant
 const cookies = new Map<string, string>()
 
 beforeAll(async () => {
@@ -50,7 +93,8 @@ beforeAll(async () => {
   const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
   const bootId = randomUUID()
   await edge.reports(1, bootReports(1, [bootWith({ id: bootId, mac: rows.macs[0] ?? '' })]))
-  tenant = { ...rows, edgeId: edge.edgeId, bootId }
+  const spare = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
+  tenant = { ...rows, edgeId: edge.edgeId, spareEdgeId: spare.edgeId, bootId }
   const other = await createTenant(api, 'other')
   for (const role of ['viewer', 'operator', 'admin', 'owner'] as const)
     cookies.set(role, await signInAs(api, rows.organizationId, role))
@@ -64,7 +108,11 @@ const procedures = procedurePolicies()
 function call(procedure: (typeof procedures)[number], who: string, id?: string) {
   const { idName, input: rest } = samples[procedure.path] ?? {}
   const takesNothing = procedure.path === 'session.me' || procedure.path === 'boot.onChange'
-  const input = idName ? { [idName]: id, ...rest } : takesNothing ? undefined : {}
+  const input = idName
+    ? { [idName]: id, ...(typeof rest === 'function' ? rest(tenant) : rest) }
+    : takesNothing
+      ? undefined
+      : {}
   return callProcedure(api, { path: procedure.path, type: procedure.type, input, cookie: cookies.get(who) })
 }
 

@@ -2,6 +2,7 @@ import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
 import { bootRouter } from './routers/boot-router.ts'
 import { collectionRouter } from './routers/collection-router.ts'
 import { deviceRouter } from './routers/device-router.ts'
+import { discoveredRouter } from './routers/discovered-router.ts'
 import { edgeRouter } from './routers/edge-router.ts'
 import { farmRouter } from './routers/farm-router.ts'
 import { sessionRouter } from './routers/session-router.ts'
@@ -16,6 +17,7 @@ export const appRouter = router({
   edge: edgeRouter,
   collection: collectionRouter,
   device: deviceRouter,
+  discovered: discoveredRouter,
   boot: bootRouter,
   vdisk: vdiskRouter,
 })

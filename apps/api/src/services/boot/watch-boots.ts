@@ -14,7 +14,7 @@ interface WatchOptions {
 }
 
 /**
- * The organization's boots as they change, until `signal` aborts. Each event carries the number to go on after.
+ * The organization's boots as they change, and that its discovered devices have changed, until `signal` aborts. Each event carries the number to go on after.
  * A boot that changed several times since `after` comes once, in its newest state.
  */
 export async function* watchBoots(
@@ -23,36 +23,63 @@ export async function* watchBoots(
 ): AsyncGenerator<{ id: string; event: BootChange }> {
   const { organizationId } = context.actor
   const waker = new EventTarget()
-  let pending = false
-  // Listening begins before the first read, so that no change falls between.
-  const unsubscribe = notifications.subscribe(topicText({ boots: { organizationId } }), () => {
-    pending = true
+  const pending = { boots: false, discovered: false }
+  const wakeFor = (topic: keyof typeof pending) => () => {
+    pending[topic] = true
     waker.dispatchEvent(new Event('wake'))
-  })
+  }
+  // Listening begins before the first read, so that no change falls between.
+  const unsubscribe = [
+    notifications.subscribe(topicText({ boots: { organizationId } }), wakeFor('boots')),
+    notifications.subscribe(topicText({ discovered: { organizationId } }), wakeFor('discovered')),
+  ]
   try {
     const newest = await newestChange(context)
     // A number from before the database was restored may be higher than any there is.
     let last = after === null || after > newest ? newest : after
     yield { id: String(last), event: { kind: 'synced' } }
     while (!signal.aborted) {
-      pending = false
-      const rows = await context.db.boot.findMany({
-        where: { organizationId, change: { gt: last } },
-        orderBy: { change: 'asc' },
-        take: changesPerReadMax,
-        select: bootSummarySelect,
-      })
-      for (const row of rows) {
-        last = row.change
-        yield { id: String(last), event: { kind: 'boot', boot: bootSummaryOf(row, context.clock()) } }
+      if (pending.discovered) {
+        pending.discovered = false
+        yield { id: String(last), event: { kind: 'discovered' } }
       }
-      if (rows.length < changesPerReadMax && !pending) await once(waker, 'wake', { signal })
+      pending.boots = false
+      const changes = await readChanges(context, last)
+      for (const { change, event } of changes) {
+        last = change
+        yield { id: String(last), event }
+      }
+      const isBehind = changes.length === changesPerReadMax || pending.boots || pending.discovered
+      if (!isBehind) await once(waker, 'wake', { signal })
     }
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
-    unsubscribe()
+    for (const end of unsubscribe) end()
   }
+}
+
+/** The first ones after `last`, in their order. */
+async function readChanges(
+  { db, clock, actor }: ServiceContext,
+  last: bigint,
+): Promise<{ change: bigint; event: BootChange }[]> {
+  const range = {
+    where: { organizationId: actor.organizationId, change: { gt: last } },
+    orderBy: { change: 'asc' as const },
+    take: changesPerReadMax,
+  }
+  const boots = await db.boot.findMany({ ...range, select: bootSummarySelect })
+  const withdrawn = await db.withdrawnBoot.findMany({ ...range, select: { bootId: true, change: true } })
+  const now = clock()
+  const changes = [
+    ...boots.map((boot) => ({
+      change: boot.change,
+      event: { kind: 'boot' as const, boot: bootSummaryOf(boot, now) },
+    })),
+    ...withdrawn.map(({ bootId, change }) => ({ change, event: { kind: 'withdrawn' as const, bootId } })),
+  ]
+  return changes.sort((a, b) => (a.change < b.change ? -1 : 1)).slice(0, changesPerReadMax)
 }
 
 async function newestChange({ db, actor }: ServiceContext): Promise<bigint> {

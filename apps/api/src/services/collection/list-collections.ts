@@ -9,6 +9,7 @@ export const collectionSummarySelect = {
   name: true,
   siteId: true,
   vdiskId: true,
+  bootProgramSet: true,
   site: { select: { name: true } },
   vdisk: { select: { name: true } },
   _count: { select: { devices: true } },
@@ -40,6 +41,7 @@ export function collectionSummaryOf(row: CollectionSummaryRow): CollectionSummar
     siteName: row.site.name,
     vdiskId: row.vdiskId,
     vdiskName: row.vdisk?.name ?? null,
+    bootProgramSet: row.bootProgramSet,
     deviceCount: row._count.devices,
   }
 }

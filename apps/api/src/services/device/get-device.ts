@@ -11,6 +11,11 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
     select: {
       ...deviceSummarySelect(clock()),
       createdAt: true,
+      bootProgramSet: true,
+      collection: {
+        select: { ...deviceSummarySelect(clock()).collection.select, bootProgramSet: true },
+      },
+      site: { select: { name: true, bootProgramSet: true } },
       powerOns: {
         where: { expiresAt: { gt: clock() } },
         orderBy: { requestedAt: 'desc' },
@@ -23,6 +28,11 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
   const powerOn = row.powerOns[0]
   return {
     ...deviceSummaryOf(row, { lastBoots: await readLastBoots(context, [row]), now: clock() }),
+    bootProgramSets: {
+      device: row.bootProgramSet,
+      collection: row.collection.bootProgramSet,
+      site: row.site.bootProgramSet,
+    },
     createdAt: row.createdAt.toISOString(),
     powerOn: powerOn
       ? {

@@ -2,7 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { deviceListInput, devicePage } from '../../domain/device-view.ts'
 import { writeCacheCriticalPercent, writeCacheWarningPercent } from '../../domain/write-cache.ts'
-import { afterName, cutPage } from '../keyset.ts'
+import { afterName, cutPage, escapeLike } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { deviceSummaryOf, deviceSummarySelect, readLastBoots } from './device-rows.ts'
 
@@ -60,9 +60,4 @@ function searchFilter(search: string): Prisma.DeviceWhereInput {
       { mac: { contains: escapeLike(mac) } },
     ],
   }
-}
-
-/** Prisma hands `contains` to LIKE as it is, wildcards included. */
-function escapeLike(text: string): string {
-  return text.replace(/[\\%_]/g, '\\$&')
 }

@@ -12,6 +12,9 @@ export const edgeSummarySelect = {
   revokedAt: true,
   heartbeatAt: true,
   heartbeat: true,
+  weight: true,
+  subnets: true,
+  draining: true,
   site: { select: { name: true } },
 } satisfies Prisma.EdgeSelect
 
@@ -46,5 +49,8 @@ export function edgeSummaryOf(row: EdgeSummaryRow, now: Date): EdgeSummary {
     heartbeatAt: row.heartbeatAt?.toISOString() ?? null,
     devicesBooting: heartbeat?.devicesBooting ?? 0,
     reportBacklog: heartbeat?.reportBacklog ?? 0,
+    weight: row.weight,
+    subnets: row.subnets,
+    draining: row.draining,
   }
 }

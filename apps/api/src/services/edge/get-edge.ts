@@ -21,6 +21,11 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
     _sum: { lostCount: true },
   })
   const heartbeat = heartbeatOf(row)
+  const siteEdges = await db.edge.findMany({
+    where: { organizationId, siteId: row.siteId },
+    select: { id: true, name: true, revokedAt: true },
+  })
+  const nameOf = new Map(siteEdges.map(({ id, name }) => [id, name]))
   return {
     ...edgeSummaryOf(row, clock()),
     bootEpoch: Number(row.bootEpoch),
@@ -34,5 +39,8 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
       : null,
     appliedState: heartbeat?.state ?? null,
     reportsLost: Number(lost._sum.lostCount ?? 0n),
+    bootPrograms: heartbeat?.bootPrograms ?? [],
+    peers: (heartbeat?.peers ?? []).map((peer) => ({ ...peer, edgeName: nameOf.get(peer.edgeId) ?? null })),
+    siteEdgeCount: siteEdges.filter(({ revokedAt }) => revokedAt === null).length,
   }
 }

@@ -1,7 +1,9 @@
+import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
+import { sharesOf } from '../../domain/edge-share.ts'
 import type { SiteDetail } from '../../domain/farm-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { collectionSummaryOf, collectionSummarySelect } from '../collection/list-collections.ts'
-import { edgeSummaryOf, edgeSummarySelect } from '../edge/edge-rows.ts'
+import { edgeSummaryOf, edgeSummarySelect, heartbeatOf } from '../edge/edge-rows.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { countOnlineEdges, siteSummaryOf, siteSummarySelect } from './list-sites.ts'
 
@@ -16,6 +18,8 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
     select: {
       ...siteSummarySelect,
       unknownDevices: true,
+      bootProgramSet: true,
+      capture: true,
       createdAt: true,
       farm: { select: { name: true } },
       edges: { orderBy: byName, take: rowsShownMax, select: edgeSummarySelect },
@@ -25,12 +29,25 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
   if (!row) throw new AppError('not_found')
   const online = await countOnlineEdges(context, [siteId])
   const now = clock()
+  const edges = row.edges.map((edge) => edgeSummaryOf(edge, now))
+  const shares = sharesOf(edges)
   return {
     ...siteSummaryOf(row, online.get(siteId) ?? 0),
     farmName: row.farm.name,
     unknownDevices: row.unknownDevices,
+    bootProgramSet: row.bootProgramSet,
+    capture: row.capture,
     createdAt: row.createdAt.toISOString(),
-    edges: row.edges.map((edge) => edgeSummaryOf(edge, now)),
+    edges: edges.map((edge, index) => ({
+      ...edge,
+      share: shares.get(edge.id) ?? 0,
+      peersHeard: peersHeard(row.edges[index]),
+    })),
     collections: row.collections.map(collectionSummaryOf),
   }
+}
+
+function peersHeard(edge: { heartbeat: unknown } | undefined): number {
+  const peers = (edge && heartbeatOf(edge)?.peers) ?? []
+  return peers.filter(({ heardMsAgo }) => heardMsAgo < edgeOnlineWithinMs).length
 }

@@ -1,10 +1,9 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
+import { devicesPerSiteMax } from '../../domain/adoption-rule.ts'
+import { forgetDiscovered } from '../discovery/discovered-rows.ts'
 import { notify } from '../notifications.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
-
-/** Anybody at a site's network can make up addresses. */
-const devicesPerSiteMax = 1000
 
 /**
  * Registers devices that booted at a site where unknown ones may boot, under their address as name and in the site's oldest
@@ -39,5 +38,7 @@ export async function adoptDevices(
     data: unknown.map((mac) => ({ ...place, mac, name: mac.replaceAll(':', '-') })),
     skipDuplicates: true,
   })
+  await forgetDiscovered(transaction, { organizationId, siteId }, unknown)
   await notify(transaction, { state: { siteId } })
+  await notify(transaction, { discovered: { organizationId } })
 }

@@ -4,8 +4,10 @@ import { AppError } from '../../errors/app-error.ts'
 import { notify } from '../notifications.ts'
 import type { SystemContext } from '../service-context.ts'
 import { adoptDevices } from './adopt-devices.ts'
+import { applyDiscovered } from './apply-discovered.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { takePowerOrders } from './take-power-orders.ts'
+import { readBoots, withdrawBoots } from './withdraw-boots.ts'
 import { writeBoots } from './write-boots.ts'
 
 /**
@@ -30,13 +32,7 @@ export async function applyReports(
     const fresh = batch.reports.filter((report) => lastSeqOf(report) > acked)
     const last = fresh.at(-1)
     if (!last) return acked
-    const boots = fresh.flatMap((report) => (report.type === 'boot' ? [report.boot] : []))
-    if (boots.length > 0) {
-      await adoptDevices(transaction, edge, { boots, now })
-      await writeBoots(transaction, edge, { boots, now })
-      await takePowerOrders(transaction, edge, { boots, now })
-      await notify(transaction, { boots: { organizationId: edge.organizationId } })
-    }
+    await applyFresh(transaction, edge, { fresh, now })
     const ackedSeq = lastSeqOf(last)
     const { organizationId, edgeId } = edge
     await transaction.reportCursor.update({
@@ -45,6 +41,25 @@ export async function applyReports(
     })
     return ackedSeq
   })
+}
+
+async function applyFresh(
+  transaction: DbTransaction,
+  edge: AuthenticatedEdge,
+  { fresh, now }: { fresh: ReceivedReport[]; now: Date },
+): Promise<void> {
+  const devices = fresh.flatMap((report) => (report.type === 'discovered' ? [report.device] : []))
+  if (devices.length > 0) await applyDiscovered(transaction, edge, { devices, now })
+  const boots = await readBoots(transaction, edge, fresh)
+  if (boots.length > 0) {
+    await adoptDevices(transaction, edge, { boots, now })
+    await writeBoots(transaction, edge, { boots, now })
+    await takePowerOrders(transaction, edge, { boots, now })
+  }
+  const withdrawals = fresh.filter((report) => report.type === 'withdrawn')
+  if (withdrawals.length > 0) await withdrawBoots(transaction, edge, { withdrawals, now })
+  if (boots.length + withdrawals.length > 0)
+    await notify(transaction, { boots: { organizationId: edge.organizationId } })
 }
 
 /** A `gap` stands for all the records up to `untilSeq`. */

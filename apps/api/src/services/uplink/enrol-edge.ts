@@ -1,7 +1,8 @@
 import type { DbTransaction } from '@bootfarm/db'
-import type { EnrolRequest, EnrolResponse } from '@bootfarm/proto/uplink'
+import { type EnrolRequest, type EnrolResponse, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { AppError } from '../../errors/app-error.ts'
 import { hashJoinToken } from '../edge/create-join-token.ts'
+import { notify } from '../notifications.ts'
 import type { SystemContext } from '../service-context.ts'
 
 interface LockedToken {
@@ -51,8 +52,10 @@ async function useToken(
 ): Promise<string> {
   if (token.expires_at <= now) throw new AppError('join_token_expired')
   const { organization_id: organizationId, site_id: siteId } = token
+  const knownEdgeId = await edgeOfKnownKey(transaction, token, request.publicKey)
+  if (!knownEdgeId) await requireRoom(transaction, { organizationId, siteId })
   const edgeId =
-    (await edgeOfKnownKey(transaction, token, request.publicKey)) ??
+    knownEdgeId ??
     (
       await transaction.edge.create({
         data: {
@@ -71,7 +74,21 @@ async function useToken(
     where: { organizationId_id: { organizationId, id: token.id } },
     data: { usedAt: now, edgeId },
   })
+  // The site's other edges have one more beside them.
+  await notify(transaction, { state: { siteId } })
   return edgeId
+}
+
+/** Edges of a site know each other, and a state names a bounded number of them. */
+async function requireRoom(
+  transaction: DbTransaction,
+  { organizationId, siteId }: { organizationId: string; siteId: string },
+): Promise<void> {
+  const count = await transaction.edge.count({ where: { organizationId, siteId, revokedAt: null } })
+  if (count < siteEdgesMax) return
+  throw new AppError('invalid_body', {
+    public: `This site has ${siteEdgesMax} edges, the most there may be; revoke one first.`,
+  })
 }
 
 /** An edge that lost its identity but kept its key comes back as what it was, at the site it was enrolled at. */

@@ -1,6 +1,7 @@
-import { type DesiredState, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
+import { type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { readSiteEdges } from './site-edges.ts'
 
 /** A desired state without what its signing adds. */
 export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
@@ -32,7 +33,7 @@ export async function readStateContent(
   })
   const site = await db.site.findUniqueOrThrow({
     where: { organizationId_id: { organizationId, id: siteId } },
-    select: { name: true, unknownDevices: true },
+    select: { name: true, unknownDevices: true, bootProgramSet: true, capture: true },
   })
   const vdisks = await db.vdisk.findMany({
     where: { organizationId, collections: { some: { organizationId, siteId } } },
@@ -42,8 +43,18 @@ export async function readStateContent(
   const devices = await db.device.findMany({
     where: { organizationId, siteId },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
-    select: { id: true, name: true, mac: true, enabled: true, collection: { select: { vdiskId: true } } },
+    select: {
+      ...{ id: true, name: true, mac: true, enabled: true, bootProgramSet: true },
+      collection: { select: { vdiskId: true, bootProgramSet: true } },
+    },
   })
+  const ignored = await db.discoveredDevice.findMany({
+    where: { organizationId, siteId, ignoredAt: { not: null } },
+    orderBy: { mac: 'asc' },
+    take: ignoredMacsMax,
+    select: { mac: true },
+  })
+  const siteEdges = await readSiteEdges(db, { organizationId, siteId })
   const powerOns = await db.powerOn.findMany({
     where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
     orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
@@ -70,10 +81,18 @@ export async function readStateContent(
       versions: vdisk.versions.map((version) => ({ ...version, sizeBytes: Number(version.sizeBytes) })),
     })),
     // A device without a version to boot is not the edge's business yet.
-    devices: devices.flatMap(({ id, name, mac, enabled, collection }) => {
+    devices: devices.flatMap(({ id, name, mac, enabled, bootProgramSet, collection }) => {
       const versionId = newestVersionOf.get(collection.vdiskId ?? '')
-      return versionId ? [{ id, name, mac, enabled, versionId }] : []
+      const ownSet = bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
+      const differs = ownSet !== null && ownSet !== site.bootProgramSet
+      return versionId
+        ? [{ id, name, mac, enabled, versionId, ...(differs ? { bootProgramSet: ownSet } : {}) }]
+        : []
     }),
+    ...(site.bootProgramSet ? { bootProgramSet: site.bootProgramSet } : {}),
+    ...(ignored.length > 0 ? { ignoredMacs: ignored.map(({ mac }) => mac) } : {}),
+    capture: site.capture,
+    ...(siteEdges ? { siteEdges } : {}),
     powerOns: powerOns.map(({ id, deviceId, device }) => ({ id, deviceId, mac: device.mac })),
     powerOrders: powerOrders.map(({ id, deviceId, order, device }) => ({
       id,

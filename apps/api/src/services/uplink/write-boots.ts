@@ -73,7 +73,7 @@ function newestRevisions(boots: BootReport[]): BootReport[] {
 }
 
 /** Locks the organization's feed until the transaction ends: see BootFeed in the schema. */
-async function advanceFeed(
+export async function advanceFeed(
   transaction: DbTransaction,
   organizationId: string,
   count: number,

@@ -1,5 +1,7 @@
+import { chosenSetResult, setOfCollectionInput } from '../../domain/boot-programs.ts'
 import { collectionListInput, collectionPage } from '../../domain/farm-view.ts'
 import { listCollections } from '../../services/collection/list-collections.ts'
+import { chooseForCollection } from '../../services/site/choose-boot-programs.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const collectionRouter = router({
@@ -8,4 +10,9 @@ export const collectionRouter = router({
     .input(collectionListInput)
     .output(collectionPage)
     .query(({ ctx, input }) => listCollections(ctx, input)),
+  setBootProgramSet: procedure
+    .meta({ minimumRole: 'admin' })
+    .input(setOfCollectionInput)
+    .output(chosenSetResult)
+    .mutation(({ ctx, input }) => chooseForCollection(ctx, input)),
 })

@@ -1,3 +1,4 @@
+import { chosenSetResult, setOfDeviceInput } from '../../domain/boot-programs.ts'
 import {
   bootAgainInput,
   bootAgainResult,
@@ -12,6 +13,7 @@ import { bootAgain } from '../../services/device/boot-again.ts'
 import { getDevice } from '../../services/device/get-device.ts'
 import { listDevices } from '../../services/device/list-devices.ts'
 import { orderPower } from '../../services/device/order-power.ts'
+import { chooseForDevice } from '../../services/site/choose-boot-programs.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const deviceRouter = router({
@@ -35,4 +37,9 @@ export const deviceRouter = router({
     .input(powerOrderInput)
     .output(powerOrderResult)
     .mutation(({ ctx, input }) => orderPower(ctx, input)),
+  setBootProgramSet: procedure
+    .meta({ minimumRole: 'admin' })
+    .input(setOfDeviceInput)
+    .output(chosenSetResult)
+    .mutation(({ ctx, input }) => chooseForDevice(ctx, input)),
 })

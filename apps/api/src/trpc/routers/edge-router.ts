@@ -1,11 +1,17 @@
 import {
   createdJoinToken,
   createJoinTokenInput,
+  drainEdgeInput,
   edgeDetail,
   edgeGetInput,
   edgeListInput,
   edgePage,
+  edgeShareView,
+  revokeEdgeInput,
+  revokeEdgeResult,
+  setShareInput,
 } from '../../domain/edge-view.ts'
+import { drainEdge, revokeEdge, setShare } from '../../services/edge/change-edge.ts'
 import { createJoinToken } from '../../services/edge/create-join-token.ts'
 import { getEdge } from '../../services/edge/get-edge.ts'
 import { listEdges } from '../../services/edge/list-edges.ts'
@@ -33,4 +39,19 @@ export const edgeRouter = router({
         createdByUserId: ctx.actor.userId,
       }),
     ),
+  setShare: procedure
+    .meta({ minimumRole: 'admin' })
+    .input(setShareInput)
+    .output(edgeShareView)
+    .mutation(({ ctx, input }) => setShare(ctx, input)),
+  drain: procedure
+    .meta({ minimumRole: 'operator' })
+    .input(drainEdgeInput)
+    .output(edgeShareView)
+    .mutation(({ ctx, input }) => drainEdge(ctx, input)),
+  revoke: procedure
+    .meta({ minimumRole: 'admin' })
+    .input(revokeEdgeInput)
+    .output(revokeEdgeResult)
+    .mutation(({ ctx, input }) => revokeEdge(ctx, input)),
 })

@@ -1,6 +1,22 @@
-import { siteDetail, siteGetInput, siteListInput, sitePage } from '../../domain/farm-view.ts'
+import {
+  bootProgramSetsInput,
+  bootProgramSetsView,
+  chosenSetResult,
+  setOfSiteInput,
+} from '../../domain/boot-programs.ts'
+import {
+  setCaptureInput,
+  setCaptureResult,
+  siteDetail,
+  siteGetInput,
+  siteListInput,
+  sitePage,
+} from '../../domain/farm-view.ts'
+import { getBootProgramSets } from '../../services/site/boot-program-sets.ts'
+import { chooseForSite } from '../../services/site/choose-boot-programs.ts'
 import { getSite } from '../../services/site/get-site.ts'
 import { listSites } from '../../services/site/list-sites.ts'
+import { setCapture } from '../../services/site/set-capture.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const siteRouter = router({
@@ -14,4 +30,19 @@ export const siteRouter = router({
     .input(siteGetInput)
     .output(siteDetail)
     .query(({ ctx, input }) => getSite(ctx, input.siteId)),
+  bootProgramSets: procedure
+    .meta({ minimumRole: 'viewer' })
+    .input(bootProgramSetsInput)
+    .output(bootProgramSetsView)
+    .query(({ ctx, input }) => getBootProgramSets(ctx, input.siteId)),
+  setBootProgramSet: procedure
+    .meta({ minimumRole: 'admin' })
+    .input(setOfSiteInput)
+    .output(chosenSetResult)
+    .mutation(({ ctx, input }) => chooseForSite(ctx, input)),
+  setCapture: procedure
+    .meta({ minimumRole: 'admin' })
+    .input(setCaptureInput)
+    .output(setCaptureResult)
+    .mutation(({ ctx, input }) => setCapture(ctx, input)),
 })

@@ -33,6 +33,15 @@ export function LiveUpdates({ children }: { children: ReactNode }) {
           void queryClient.invalidateQueries()
           return
         }
+        if (change.kind === 'discovered') {
+          refreshLists()
+          return
+        }
+        if (change.kind === 'withdrawn') {
+          refreshBoot(change.bootId)
+          refreshLists()
+          return
+        }
         const { boot } = change
         applyBootChange(queryClient, trpc, boot)
         refreshBoot(boot.id)
@@ -76,6 +85,7 @@ function useRefresh() {
       trpc.device.pathFilter(),
       trpc.farm.overview.pathFilter(),
       trpc.edge.pathFilter(),
+      trpc.discovered.pathFilter(),
     ])
       void queryClient.invalidateQueries(filter)
   }, [queryClient, trpc])

@@ -1,0 +1,51 @@
+import { bootProgram, bootProgramSetName } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+
+const uuid = z.uuid()
+
+export const bootProgramView = bootProgram.omit({ set: true })
+type BootProgram = z.infer<typeof bootProgram>
+
+/** Programs that edges publish together under one name. */
+export const bootProgramSetView = z.object({
+  name: bootProgramSetName,
+  /** As the first edge that has them says. */
+  programs: z.array(bootProgramView),
+  /** Debian's signed GRUB asks the DHCP server alone for its files: it ignores proxyDHCP. */
+  hasGrub: z.boolean(),
+  /** Edges of the site that do not have the set: a device that is given it fails there. */
+  missingAt: z.array(z.object({ edgeId: uuid, edgeName: z.string() })),
+})
+export type BootProgramSetView = z.infer<typeof bootProgramSetView>
+
+export const bootProgramSetsInput = z.object({ siteId: uuid })
+export const bootProgramSetsView = z.object({ sets: z.array(bootProgramSetView) })
+
+const chosenSet = bootProgramSetName.nullable()
+export const chosenSetResult = z.object({ bootProgramSet: z.string().nullable() })
+export const setOfSiteInput = z.object({ siteId: uuid, bootProgramSet: chosenSet })
+export const setOfCollectionInput = z.object({ collectionId: uuid, bootProgramSet: chosenSet })
+export const setOfDeviceInput = z.object({ deviceId: uuid, bootProgramSet: chosenSet })
+
+interface ReportingEdge {
+  id: string
+  name: string
+  programs: BootProgram[]
+}
+
+/** All sets that the edges of a site report, by name. */
+export function bootProgramSetsOf(edges: ReportingEdge[]): BootProgramSetView[] {
+  const names = new Set(edges.flatMap(({ programs }) => programs.map(({ set }) => set)))
+  return [...names].sort().map((name) => {
+    const withSet = edges.filter(({ programs }) => programs.some(({ set }) => set === name))
+    const programs = (withSet[0]?.programs ?? []).filter(({ set }) => set === name)
+    return {
+      name,
+      programs: programs.map(({ set: _set, ...program }) => program),
+      hasGrub: programs.some(({ kind }) => /\bgrub/i.test(kind)),
+      missingAt: edges
+        .filter((edge) => !withSet.includes(edge))
+        .map(({ id, name: edgeName }) => ({ edgeId: id, edgeName })),
+    }
+  })
+}

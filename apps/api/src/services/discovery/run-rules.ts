@@ -1,0 +1,79 @@
+import type { DbTransaction } from '@bootfarm/db'
+import { ignoredMacsMax } from '@bootfarm/proto/uplink'
+import {
+  type AdoptionPlan,
+  type AdoptionRule,
+  devicesPerSiteMax,
+  planAdoption,
+  type RuledDevice,
+} from '../../domain/adoption-rule.ts'
+import { notify } from '../notifications.ts'
+import { readRules } from './adoption-rules.ts'
+import { forgetDiscovered, namesOfSite, type SitePlace } from './discovered-rows.ts'
+
+export type Plan<Device> = AdoptionPlan<Device>
+
+/** What the site's rules do to these devices now. The caller holds the site's lock where it goes on to `carryOut`. */
+export async function planRules<Device extends RuledDevice>(
+  transaction: DbTransaction,
+  place: SitePlace,
+  devices: Device[],
+): Promise<{ plans: Plan<Device>[]; rules: AdoptionRule[] }> {
+  const rules = await readRules(transaction, place)
+  if (rules.length === 0 || devices.length === 0)
+    return { rules, plans: devices.map((device) => ({ device, kind: 'none' })) }
+  const takenNames = await namesOfSite(transaction, place)
+  const deviceCount = await transaction.device.count({ where: place })
+  const ignoredCount = await transaction.discoveredDevice.count({
+    where: { ...place, ignoredAt: { not: null } },
+  })
+  const room = { devices: devicesPerSiteMax - deviceCount, ignored: ignoredMacsMax - ignoredCount }
+  return { rules, plans: planAdoption({ rules, devices, takenNames, room }) }
+}
+
+interface CarryOutOptions<Device> {
+  plans: Plan<Device>[]
+  rules: AdoptionRule[]
+  now: Date
+}
+
+/** Registers and ignores as planned, and wakes the site's edges. */
+export async function carryOut<Device extends { mac: string }>(
+  transaction: DbTransaction,
+  place: SitePlace,
+  { plans, rules, now }: CarryOutOptions<Device>,
+): Promise<{ adoptedCount: number; ignoredCount: number }> {
+  const adoptions = plans.flatMap((plan) => (plan.kind === 'adopt' ? plan : []))
+  const ignoredMacs = plans.flatMap((plan) => (plan.kind === 'ignore' ? plan.device.mac : []))
+  const settings = await settingsByRule(transaction, place, rules)
+  const data = adoptions.flatMap(({ device: { mac }, name, ruleIndex }) => {
+    const copied = settings[ruleIndex]
+    return copied ? [{ ...place, ...copied, mac, name, createdAt: now }] : []
+  })
+  const { count: adoptedCount } = await transaction.device.createMany({ data, skipDuplicates: true })
+  await forgetDiscovered(
+    transaction,
+    place,
+    data.map(({ mac }) => mac),
+  )
+  const { count: ignoredCount } = await transaction.discoveredDevice.updateMany({
+    where: { ...place, mac: { in: ignoredMacs }, ignoredAt: null },
+    data: { ignoredAt: now },
+  })
+  if (adoptedCount + ignoredCount > 0) await notify(transaction, { state: { siteId: place.siteId } })
+  return { adoptedCount, ignoredCount }
+}
+
+/** What a device gets that a rule adopts, rule by rule; null where its template has gone. */
+async function settingsByRule(transaction: DbTransaction, place: SitePlace, rules: AdoptionRule[]) {
+  const templateIds = rules.flatMap(({ action }) => (action.kind === 'copy' ? action.templateDeviceId : []))
+  const templates = await transaction.device.findMany({
+    where: { ...place, id: { in: templateIds } },
+    select: { id: true, collectionId: true, enabled: true, bootProgramSet: true },
+  })
+  const settingsOf = new Map(templates.map(({ id, ...settings }) => [id, settings]))
+  return rules.map(({ action }) => {
+    if (action.kind === 'adopt') return { collectionId: action.collectionId }
+    return action.kind === 'copy' ? (settingsOf.get(action.templateDeviceId) ?? null) : null
+  })
+}
