@@ -53,6 +53,7 @@ pub const IgnoreReason = enum(u8) {
     http_busy,
     http_slow,
     boot_table_full,
+    segment_busy,
 
     pub const count = @typeInfo(IgnoreReason).@"enum".field_names.len;
 
@@ -70,6 +71,10 @@ pub const IgnoredCounters = struct {
 
     pub fn add(counters: *IgnoredCounters, reason: IgnoreReason) void {
         counters.values[@backingInt(reason)] += 1;
+    }
+
+    pub fn addMany(counters: *IgnoredCounters, reason: IgnoreReason, number: u64) void {
+        counters.values[@backingInt(reason)] += number;
     }
 
     pub fn get(counters: *const IgnoredCounters, reason: IgnoreReason) u64 {

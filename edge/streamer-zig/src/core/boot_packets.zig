@@ -226,6 +226,11 @@ pub const Offers = struct {
         return false;
     }
 
+    pub fn hasOf(offers: *const Offers, server: Ip4) bool {
+        for (&offers.places) |*place| if (place.*) |*offer| if (offer.server.eql(server)) return true;
+        return false;
+    }
+
     pub fn hasOurs(offers: *const Offers) bool {
         for (&offers.places) |*place| if (place.*) |*offer| if (offer.ours) return true;
         return false;

@@ -38,6 +38,10 @@ pub const text =
     \\                        nothing is kept
     \\  --store DIR           where vDisk versions of the control plane are; DIR/store of --data
     \\
+    \\How long
+    \\  --silence-limit S     ends a boot of which nothing was heard for S seconds, where its phase's own limit
+    \\                        (60 to 300 s) is longer; for trying things out
+    \\
     \\What is printed
     \\  --json                each boot that is over as one line of JSON, with the fields of the report
     \\                        (packages/proto/UPLINK.md); otherwise as a table of its phases

@@ -19,6 +19,8 @@ pub const Serve = struct {
     store: ?[]const u8 = null,
     wol_target: base.Endpoint = .{ .ip = .broadcast, .port = 9 },
     json: bool = false,
+    /// Ends boots as silent after this at the latest.
+    silence_limit_s: ?u32 = null,
 
     pub const Pool = struct { first: base.Ip4, last: base.Ip4 };
 };
@@ -93,6 +95,7 @@ const ServeOption = enum {
     @"--data",
     @"--store",
     @"--wol-target",
+    @"--silence-limit",
     @"--json",
 };
 
@@ -149,6 +152,7 @@ fn setServe(
                 "--wol-target is IP:PORT, for example 255.255.255.255:9, not '{s}'.",
                 .{text},
             ),
+        .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
         .@"--json" => unreachable,
     }
 }
@@ -207,6 +211,15 @@ fn parsePort(name: []const u8, text: []const u8, complaint: *Complaint) Error!u1
         .{ name, text },
     );
     return port;
+}
+
+fn parseSeconds(name: []const u8, text: []const u8, complaint: *Complaint) Error!u32 {
+    const seconds = std.fmt.parseInt(u32, text, 10) catch 0;
+    if (seconds == 0 or seconds > 3600) return complaint.set(
+        "{s} is a number of seconds from 1 to 3600, not '{s}'.",
+        .{ name, text },
+    );
+    return seconds;
 }
 
 const EnrolOption = enum { @"--url", @"--token", @"--data" };

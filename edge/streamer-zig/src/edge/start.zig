@@ -24,6 +24,8 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
         .listener = edge.listener(),
     };
+    if (edge.options.silence_limit_s) |seconds|
+        edge.boots.table.silence_limit_us = @as(u64, seconds) * std.time.us_per_s;
     if (edge.options.vdisk != null) try prepareStandalone(edge, complaint);
     try loadBootFiles(edge, complaint);
     const stream_key = try prepareData(edge, complaint);
@@ -240,6 +242,7 @@ fn prepareLoop(
         },
         .stream_keys = keys,
         .wol_target = options.wol_target,
+        .listeners = try openListeners(edge, interface),
     }) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.BadPool => complaint.set(
@@ -255,6 +258,35 @@ fn prepareLoop(
     const dhcp = if (edge.loop.dhcp) |*dhcp| dhcp else return;
     const leases = if (dhcp.service.leases) |*leases| leases else return;
     host.lease_file.load(data, edge.gpa, leases, edge.started_us);
+}
+
+/// Empty where the system does not let this process listen: the edge serves without, and says what it
+/// cannot tell then.
+fn openListeners(
+    edge: *const Edge,
+    interface: ?host.sockets.Interface,
+) error{OutOfMemory}![]host.SegmentListener {
+    const listened = interface orelse (host.sockets.interfaceOf(.init(127, 0, 0, 1)) catch null) orelse
+        return &.{};
+    const ports = &edge.options.ports;
+    const listener = host.SegmentListener.open(edge.gpa, listened.index, .{
+        .dhcp = ports.dhcp,
+        .pxe = ports.pxe,
+        .tftp = ports.tftp,
+        .http = ports.http,
+    }) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        error.NotPermitted, error.SystemCallFailed => {
+            host.speak.line(
+                "Cannot listen on {s} ({s}): offers of other DHCP servers are not heard, and no boot's packets are kept.",
+                .{ listened.name(), if (err == error.NotPermitted) "needs root or CAP_NET_RAW" else "the system refused" },
+            );
+            return &.{};
+        },
+    };
+    const listeners = try edge.gpa.alloc(host.SegmentListener, 1);
+    listeners[0] = listener;
+    return listeners;
 }
 
 fn maskOf(interface: ?host.sockets.Interface) base.Ip4 {

@@ -21,6 +21,7 @@ const Target = struct {
 const targets = [_]Target{
     .{ .name = "dhcp", .run = @import("dhcp_target.zig").parser },
     .{ .name = "tftp", .run = @import("tftp_target.zig").parser },
+    .{ .name = "ethernet", .run = @import("ethernet_target.zig").parser },
     .{ .name = "wake-on-lan", .run = @import("wake_on_lan_target.zig").parser },
     .{ .name = "stream", .run = @import("stream_target.zig").parser },
     .{ .name = "http", .run = @import("http_target.zig").parser },

@@ -19,6 +19,8 @@ const TftpPort = @import("tftp_port.zig").TftpPort;
 const StreamPort = @import("stream_port.zig").StreamPort;
 const HttpServer = @import("http_server.zig").HttpServer;
 const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
+const SegmentListener = @import("segment_listener.zig").SegmentListener;
+const SegmentWatch = @import("segment_watch.zig").SegmentWatch;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
@@ -31,6 +33,8 @@ pub const EdgeLoop = struct {
     paths: *BootHttp,
     http: HttpServer,
     boots: *Boots,
+    /// What is heard on the segment.
+    watch: *SegmentWatch,
     /// Where magic packets go.
     wol_target: base.Endpoint,
     signal_fd: i32,
@@ -44,6 +48,8 @@ pub const EdgeLoop = struct {
         dhcp: core.DhcpService.Options,
         stream_keys: core.StreamServer.Keys,
         wol_target: base.Endpoint,
+        /// Empty where the system does not let this process listen.
+        listeners: []SegmentListener = &.{},
     };
 
     /// What the loop's owner does between turns.
@@ -63,6 +69,7 @@ pub const EdgeLoop = struct {
         const tftp = 4;
         const stream = 5;
         const listener = 6;
+        const segment = 7;
         const connections = 16;
     };
 
@@ -81,6 +88,8 @@ pub const EdgeLoop = struct {
         options: Options,
     ) InitError!EdgeLoop {
         const epoll = Epoll.init() catch return error.SystemCallFailed;
+        const watch = try gpa.create(SegmentWatch);
+        watch.* = .{ .boots = boots, .own_ip = options.listen, .listeners = options.listeners };
         const paths = try gpa.create(BootHttp);
         paths.* = .{
             .boots = boots,
@@ -116,6 +125,7 @@ pub const EdgeLoop = struct {
                 HttpServer.connections_default,
             ),
             .boots = boots,
+            .watch = watch,
             .wol_target = options.wol_target,
             .signal_fd = openSignals() catch return error.SystemCallFailed,
             .wake_fd = openWake() catch return error.SystemCallFailed,
@@ -129,13 +139,17 @@ pub const EdgeLoop = struct {
             var buffer: [events_max]u64 = undefined;
             const tokens = try loop.epoll.wait(&buffer, loop.timeoutMs());
             const now_us = sys.monotonicUs();
+            var is_heard = false;
             for (tokens) |token| {
                 if (token == Token.signal) return;
-                loop.handle(token, owner, now_us);
+                if (token == Token.segment) is_heard = true else loop.handle(token, owner, now_us);
             }
+            // After the sockets: they begin the boots that frames belong to.
+            if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
             loop.tftp.tick(&loop.sockets.tftp, now_us);
             if (now_us < loop.next_tick_us) continue;
             loop.next_tick_us = now_us + tick_interval_us;
+            loop.watch.tick(loop.epoll, Token.segment, now_us);
             loop.boots.tick(now_us);
             loop.http.tick(now_us);
             loop.stream.server.expire(now_us);
@@ -163,6 +177,7 @@ pub const EdgeLoop = struct {
         total.merge(&loop.tftp.server.ignored);
         total.merge(&loop.stream.server.ignored);
         total.merge(&loop.http.ignored);
+        total.merge(&loop.watch.ignored);
         return total;
     }
 
@@ -174,6 +189,7 @@ pub const EdgeLoop = struct {
         try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
         try loop.epoll.add(loop.sockets.stream.fd, .read, Token.stream);
         try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
+        try loop.watch.addTo(loop.epoll, Token.segment);
     }
 
     fn handle(loop: *EdgeLoop, token: u64, owner: Owner, now_us: u64) void {

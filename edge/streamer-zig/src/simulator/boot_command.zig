@@ -91,6 +91,7 @@ fn boot(
             .reads = reads,
             .speed_per_mille = options.speed_per_mille,
             .breather_us = @as(u64, options.breather_ms) * std.time.us_per_ms,
+            .misbehaviour = options.misbehaviour,
         };
         device_host.* = .{ .device = try .init(gpa, profile), .index = @intCast(index), .address = null };
     }

@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const core = @import("core");
 
 pub const devices_max = 4096;
 
@@ -29,6 +30,8 @@ pub const usage =
     \\  --wave-size N         devices started together (default 3)
     \\  --wave-interval-s N   from wave to wave (default 20)
     \\  --wol-port N          a magic packet to this UDP port (re)starts its device, unless it is in a boot
+    \\  --misbehave HOW       fail on purpose: dhcp-only asks for nothing after DHCP, wrong-token shows another
+    \\                        token than its own, stop-reading reads its disk once and no more
     \\  --json                results as JSON lines
     \\
 ;
@@ -50,6 +53,7 @@ pub const Options = struct {
     wave_interval_s: u32 = 20,
     wol_port: ?u16 = null,
     json: bool = false,
+    misbehaviour: core.Device.Misbehaviour = .none,
 
     /// What a device has before DHCP.
     pub fn ownAddress(options: *const Options) ?base.Ip4 {
@@ -115,6 +119,7 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
         @"wave-size",
         @"wave-interval-s",
         @"wol-port",
+        misbehave,
     };
     const bare = std.mem.cutPrefix(u8, name, "--") orelse return false;
     switch (std.meta.stringToEnum(Name, bare) orelse return false) {
@@ -140,10 +145,20 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
             if (value.len == 0 or value.len >= std.os.linux.IFNAMESIZE) return false;
             options.interface = value;
         },
+        .misbehave => options.misbehaviour = misbehaviour(value) orelse return false,
         .trace => options.trace = value,
         .verify => options.verify = value,
     }
     return true;
+}
+
+fn misbehaviour(text: []const u8) ?core.Device.Misbehaviour {
+    const Word = enum { @"dhcp-only", @"wrong-token", @"stop-reading" };
+    return switch (std.meta.stringToEnum(Word, text) orelse return null) {
+        .@"dhcp-only" => .dhcp_only,
+        .@"wrong-token" => .wrong_token,
+        .@"stop-reading" => .stop_reading,
+    };
 }
 
 fn number(comptime T: type, text: []const u8, least: T, most: T) ?T {
@@ -166,6 +181,7 @@ test "options are read and what does not fit is named" {
         .{ &.{ "--server", "127.0.0.1", "--speed", "-1" }, "--speed" },
         .{ &.{ "--server", "127.0.0.1", "--first-mac", "01:00:00:00:00:00" }, "--first-mac" },
         .{ &.{ "--server", "127.0.0.1", "--x", "1" }, "--x" },
+        .{ &.{ "--server", "127.0.0.1", "--misbehave", "well" }, "--misbehave" },
     };
     for (cases) |case| try testing.expectEqualStrings(case[1], parse(case[0]).problem.argument);
     try testing.expect(parse(&.{"--help"}) == .help);

@@ -6,6 +6,7 @@ pub const authenticode = @import("authenticode.zig");
 pub const boot_program = @import("boot_program.zig");
 pub const der = @import("der.zig");
 pub const dhcp = @import("dhcp.zig");
+pub const ethernet = @import("ethernet.zig");
 pub const file_system = @import("file_system.zig");
 pub const http_request = @import("http_request.zig");
 pub const initramfs_mark = @import("initramfs_mark.zig");
@@ -23,6 +24,7 @@ test {
     _ = boot_program;
     _ = der;
     _ = pe_image;
+    _ = ethernet;
     _ = file_system;
     _ = http_request;
     _ = initramfs_mark;

@@ -79,6 +79,17 @@ pub const Profile = struct {
     speed_per_mille: u32 = 1000,
     breather_us: u64 = 800 * std.time.us_per_ms,
     guest: GuestWords.Profile = .{},
+    misbehaviour: Misbehaviour = .none,
+};
+
+/// What a device does wrong, so that an edge can be seen to say so.
+pub const Misbehaviour = enum {
+    none,
+    /// Gets its address and its offers, and asks for nothing more.
+    dhcp_only,
+    wrong_token,
+    /// Reads once.
+    stop_reading,
 };
 
 pub const Random = struct { xid: u32, nonce_seed: [32]u8 };
@@ -336,6 +347,8 @@ fn finishDhcp(device: *Device, now_us: u64, answer: *const DhcpExchange.Answer) 
         } else device.fail(now_us, "the boot file for iPXE is no http URL");
         return;
     }
+    if (device.profile.misbehaviour == .dhcp_only)
+        return device.fail(now_us, "asks for nothing after DHCP, as it was told");
     device.transition(now_us, .nbp);
     const size = answer.file_size;
     @memcpy(device.tftp_file_buffer[0..size], answer.file());
@@ -430,9 +443,11 @@ fn beginStream(device: *Device, now_us: u64) void {
     device.transition(now_us, .stage2);
     device.pending.stream_open = true;
     device.read_done_at_us = now_us;
+    var token = plan.token;
+    if (device.profile.misbehaviour == .wrong_token) token[0] ^= 1;
     device.client.start(now_us, .{
         .boot_id = plan.boot_id,
-        .token = plan.token,
+        .token = token,
         .nonce_seed = device.random.nonce_seed,
     });
 }
@@ -478,6 +493,8 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
             device.reads_done += 1;
             device.read_done_at_us = now_us;
             device.shown_buffer = @intCast(read.tag);
+            if (device.profile.misbehaviour == .stop_reading)
+                return device.endStream(now_us, buffer, "stops reading, as it was told");
             if (device.reads_done == device.profile.reads.len)
                 device.client.reportReady(now_us, .ready, now_us - device.power_on_at_us - device.timings.begins.get(.breather).?, .{ .code = "bootfarm-sim" });
             return .{ .read_done = .{ .offset = device.offsets[read.tag], .bytes = read.buffer } };
