@@ -56,7 +56,7 @@ const workspaceOf = (file) =>
 /** Tests share with `npm start` how machines are made and started, and with each other which ports are whose. */
 function checkReach(file, target, complain) {
   const reached = path.join(path.dirname(file), target)
-  const shared = ['scripts/lib/machines/', 'scripts/lib/free-ports.mjs']
+  const shared = ['scripts/lib/machines/', 'scripts/lib/free-ports.mjs', 'scripts/start/relay.mjs']
   if (file.startsWith('e2e/') && shared.some((start) => reached.startsWith(start))) return
   if (workspaceOf(reached) !== workspaceOf(file)) complain('reach another workspace by its package name')
 }
