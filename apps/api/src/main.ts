@@ -1,6 +1,7 @@
 import { createDb } from '@bootfarm/db'
 import { systemClock } from './domain/clock.ts'
 import { readEnvironment } from './env.ts'
+import { startJobs } from './jobs/run-jobs.ts'
 import { createServer } from './server.ts'
 import { openNotifications } from './services/notifications.ts'
 
@@ -18,7 +19,11 @@ async function main(): Promise<void> {
     consolesDirectory: environment.BOOTFARM_CONSOLES || null,
     logLevel: environment.LOG_LEVEL,
   })
+  const stopJobs = startJobs({ db, clock: systemClock }, (job, error) =>
+    app.log.error({ job, detail: error instanceof Error ? error.message : String(error) }, 'job failed'),
+  )
   app.addHook('onClose', async () => {
+    await stopJobs()
     await notifications.close()
     await db.$disconnect()
   })

@@ -4,7 +4,7 @@ import {
   type FastifyTRPCPluginOptions,
   fastifyTRPCPlugin,
 } from '@trpc/server/adapters/fastify'
-import Fastify, { type FastifyInstance, LogController } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type Auth, createAuth } from './auth/auth.ts'
 import { authRoutes, headersOf } from './auth/auth-routes.ts'
 import type { Actor } from './domain/actor.ts'
@@ -12,6 +12,7 @@ import type { Clock } from './domain/clock.ts'
 import { edgeRoutes } from './edge/edge-routes.ts'
 import { errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
+import { captureRoutes } from './rest/capture-routes.ts'
 import { checkHealth } from './services/check-health.ts'
 import type { Notifications } from './services/notifications.ts'
 import { findActor } from './services/session/find-actor.ts'
@@ -54,6 +55,11 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   })
   await app.register(authRoutes, { auth, webUrl })
   await app.register(edgeRoutes, { prefix: '/edge/v1', context: { db, clock }, notifications })
+  await app.register(captureRoutes, {
+    prefix: '/api',
+    context: { db, clock },
+    findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, auth }),
+  })
   await app.register(fastifyTRPCPlugin, {
     prefix: '/api/trpc',
     trpcOptions: {
@@ -76,17 +82,21 @@ function createContext(
   { auth, ...parts }: ContextParts,
 ): TrpcContext {
   let actor: Promise<Actor | null> | undefined
-  async function lookUp(): Promise<Actor | null> {
-    const session = await auth.api.getSession({ headers: headersOf(request) })
-    return session ? findActor(parts, session.user) : null
-  }
   return {
     ...parts,
     findActor() {
-      actor ??= lookUp()
+      actor ??= findSignedIn(request, { ...parts, auth })
       return actor
     },
   }
+}
+
+async function findSignedIn(
+  request: FastifyRequest,
+  { auth, ...context }: Pick<ContextParts, 'db' | 'clock' | 'auth'>,
+): Promise<Actor | null> {
+  const session = await auth.api.getSession({ headers: headersOf(request) })
+  return session ? findActor(context, session.user) : null
 }
 
 /** What no route answers, and what Fastify itself refuses: never more than the table's sentence. */

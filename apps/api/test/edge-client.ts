@@ -16,9 +16,9 @@ export interface UplinkAnswer {
 }
 
 interface SendOptions {
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'PUT'
   path: string
-  body?: string
+  body?: string | Uint8Array<ArrayBuffer>
   /** In place of the right ones. */
   headers?: Record<string, string>
   signal?: AbortSignal
@@ -79,6 +79,15 @@ export class EdgeClient {
     })
   }
 
+  capture(bootId: string, pcap: Uint8Array<ArrayBuffer>): Promise<UplinkAnswer> {
+    return this.send({
+      method: 'PUT',
+      path: `/edge/v1/boots/${bootId}/capture`,
+      body: pcap,
+      headers: { 'content-type': 'application/vnd.tcpdump.pcap' },
+    })
+  }
+
   heartbeat(changes: Partial<Heartbeat> = {}): Promise<UplinkAnswer> {
     return this.send({
       method: 'POST',
@@ -102,7 +111,7 @@ export class EdgeClient {
   async #fetch({ method, path, body, headers, signal }: SendOptions): Promise<UplinkAnswer> {
     const answer = await fetch(this.#url + path, {
       method,
-      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
       ...(body === undefined ? {} : { body }),
       ...(signal ? { signal } : {}),
     })

@@ -6,6 +6,8 @@ import { startTestApi, type TestApi } from './test-api.ts'
 import { callProcedure, mutate, type ProcedureAnswer, query } from './test-client.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from './test-tenant.ts'
 
+let others = 0
+
 /** A tenant with somebody signed in and an enrolled edge that reports. */
 export class TestSite {
   readonly api: TestApi
@@ -26,6 +28,12 @@ export class TestSite {
     const cookie = await signInAs(api, tenant.organizationId, role)
     const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
     return new TestSite(api, { tenant, cookie, edge })
+  }
+
+  /** Another organization's, at the same API. */
+  other(role: Role): Promise<TestSite> {
+    others += 1
+    return TestSite.open(this.api, `other-${others}`, role)
   }
 
   get mac(): string {

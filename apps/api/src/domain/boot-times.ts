@@ -7,6 +7,11 @@ export interface BootTimes {
   p95Us: number | null
 }
 
+/** A boot's instant from the µs since its begin: no number of a report reaches beyond the years that a Date can hold. */
+export function instantAt(startedAt: Date, atUs: number): string {
+  return new Date(startedAt.getTime() + Math.floor(atUs / 1000)).toISOString()
+}
+
 const dayMs = 86_400_000
 const noBoots: BootTimes = { readyCount: 0, failedCount: 0, generatedCount: 0, p50Us: null, p95Us: null }
 

@@ -1,6 +1,7 @@
 import { bootCauses, bootOutcomes, bootPhases, valueSources } from '@bootfarm/proto/boot-phases'
 import { powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { captureSummary } from './capture-view.ts'
 import { deviceState } from './device-state.ts'
 import { guestView } from './guest-view.ts'
 import { pageInput, pageOf } from './page.ts'
@@ -55,6 +56,8 @@ export const bootSummary = z.object({
   retries: count,
   simulated: z.boolean(),
   generated: z.boolean(),
+  /** Title of the entry that was taken in the boot menu; null where none was shown. */
+  menuEntry: z.string().nullable(),
   /** Null where the device reported none. */
   writeCache: writeCacheView.nullable(),
   /** The last power order that the device took in this boot. */
@@ -66,6 +69,26 @@ export const bootSummary = z.object({
   phases: z.array(bootPhaseView.pick({ name: true, startUs: true, durationUs: true })),
 })
 export type BootSummary = z.infer<typeof bootSummary>
+
+/** A DHCP offer that was heard on the device's segment; what stands in it is untrusted text. */
+const offerView = z.object({
+  /** µs since the boot's begin. */
+  atUs: count,
+  server: z.string(),
+  /** Of the edge that reported the boot. */
+  ours: z.boolean(),
+  /** `address` gives one, `proxy` only says what to boot, `both` does both. */
+  kind: z.enum(['address', 'proxy', 'both']),
+  yourIp: z.string().nullable(),
+  nextServer: z.string().nullable(),
+  relay: z.string().nullable(),
+  file: z.string().nullable(),
+  vendorClass: z.string().nullable(),
+})
+export type OfferView = z.infer<typeof offerView>
+
+/** A packet in words. `atUs` is µs since the boot's begin. */
+const namedPacketView = z.object({ atUs: count, at: instant, what: z.string() })
 
 export const bootDetail = bootSummary.extend({
   revision: count,
@@ -85,7 +108,17 @@ export const bootDetail = bootSummary.extend({
     ip: z.string().nullable(),
     mtuBytes: count.nullable(),
     reconnects: count,
+    /** The first boot program that the device was given. */
+    program: z.object({ set: z.string(), file: z.string() }).nullable(),
   }),
+  /** In order of time; empty where the edge heard none, or is older than this. */
+  offers: z.array(offerView),
+  /** The last packet each way of a boot that did not get ready. */
+  lastPackets: z
+    .object({ fromDevice: namedPacketView.nullable(), fromEdge: namedPacketView.nullable() })
+    .nullable(),
+  /** The packets that were kept of it; null where none were. */
+  capture: captureSummary.nullable(),
   /** Null until the device has said anything of itself. */
   guest: guestView.nullable(),
   phases: z.array(bootPhaseView),

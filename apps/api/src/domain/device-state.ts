@@ -2,7 +2,15 @@ import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import { edgeOnlineWithinMs, type powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 
-export const deviceStates = ['booting', 'running', 'restarting', 'off', 'failed', 'unknown'] as const
+export const deviceStates = [
+  'booting',
+  'running',
+  'restarting',
+  'off',
+  'local_disk',
+  'failed',
+  'unknown',
+] as const
 
 /** What a device does now, as far as the reports of its newest boot say. */
 export const deviceState = z.object({
@@ -35,6 +43,7 @@ export function deviceStateOf(boot: ReportedBoot, now: Date): DeviceState {
       ? { state: 'booting', since: boot.startedAt.toISOString() }
       : { state: 'unknown', since: null }
   if (boot.outcome === 'failed') return { state: 'failed', since: endOf(boot) }
+  if (boot.outcome === 'local_disk') return { state: 'local_disk', since: endOf(boot) }
   if (boot.outcome !== 'ready') return { state: 'unknown', since: null }
   const taken = boot.takenPowerOrders[0]
   if (!taken?.takenAt) return { state: 'running', since: endOf(boot) }

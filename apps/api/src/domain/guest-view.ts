@@ -1,5 +1,6 @@
 import { type GuestReport, guestStepGroups } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { instantAt } from './boot-times.ts'
 
 const microseconds = z.number().int()
 
@@ -30,9 +31,7 @@ export function guestViewOf(guest: GuestReport, startedAt: Date): GuestView {
     steps: steps
       .map((step) => ({ ...step, startUs: exact(kernelStartUs + step.startUs) }))
       .sort((a, b) => a.startUs - b.startUs),
-    writeCacheAt: writeCache
-      ? new Date(startedAt.getTime() + Math.floor(writeCache.atUs / 1000)).toISOString()
-      : null,
+    writeCacheAt: writeCache ? instantAt(startedAt, writeCache.atUs) : null,
   }
 }
 

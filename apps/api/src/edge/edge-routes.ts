@@ -1,8 +1,17 @@
-import { enrolRequest, heartbeat, reportBatch, reportBatchSizeMax, stateQuery } from '@bootfarm/proto/uplink'
+import {
+  captureSizeMax,
+  enrolRequest,
+  heartbeat,
+  reportBatch,
+  reportBatchSizeMax,
+  stateQuery,
+} from '@bootfarm/proto/uplink'
 import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import { parseStatePair } from '../domain/state-pair.ts'
 import { AppError } from '../errors/app-error.ts'
+import { keepCapture } from '../services/capture/keep-capture.ts'
 import type { Notifications } from '../services/notifications.ts'
 import type { SystemContext } from '../services/service-context.ts'
 import { applyReports } from '../services/uplink/apply-reports.ts'
@@ -16,6 +25,8 @@ import { bytesOf, parseBody, parsed, pathOf, signedRequestOf } from './signed-re
 const smallBodySizeMax = 16 * 1024
 /** A heartbeat names up to 32 boot programs, each with what it is and who signed it. */
 const heartbeatSizeMax = 64 * 1024
+
+const captureParameters = z.object({ bootId: z.uuid() })
 
 export interface EdgeRoutesOptions {
   context: SystemContext
@@ -56,6 +67,13 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
         request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
     const ackedSeq = await applyReports(context, edge, batch)
     return { bootEpoch: batch.bootEpoch, ackedSeq }
+  })
+
+  app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {
+    const edge = await authenticate(context, request)
+    const { bootId } = parsed(captureParameters, request.params)
+    await keepCapture(context, edge, { bootId, pcap: Uint8Array.from(bytesOf(request)) })
+    return reply.code(204).send()
   })
 
   app.post('/heartbeat', { bodyLimit: heartbeatSizeMax }, async (request) => {

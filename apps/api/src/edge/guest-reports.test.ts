@@ -206,6 +206,7 @@ describe('what a device does now', () => {
       { state: 'unknown', since: null },
     ],
     [{ kind: 'superseded' as const }, { state: 'unknown', since: null }],
+    [{ kind: 'local_disk' as const }, { state: 'local_disk', since: '2026-11-20T11:59:03.000Z' }],
   ])('after %j is %j', async (outcome, expected) => {
     await report(bootWith({ id: randomUUID(), mac, outcome }))
     expect(await now()).toEqual(expected)

@@ -3,7 +3,7 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import { describe, expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { openSubscription } from '../../test/test-client.ts'
-import { TestSite, useTestSite } from '../../test/test-site.ts'
+import { useTestSite } from '../../test/test-site.ts'
 import { makeJoinToken } from '../../test/test-tenant.ts'
 import type { BootChange, BootSummary } from '../domain/boot-view.ts'
 import type { FarmOverview } from '../domain/farm-view.ts'
@@ -83,6 +83,9 @@ describe('farm.overview', () => {
     await report(
       ...[1, 2, 3, 4, 5].map(seconds),
       bootAt(60, { outcome: { kind: 'silent', phase: 'loader' } }),
+      // Neither ready nor failed.
+      bootAt(60, { outcome: { kind: 'local_disk' } }),
+      bootAt(60, { outcome: { kind: 'superseded' } }),
       bootAt(3 * minutesOfDay, { generated: true }),
       bootAt(40 * minutesOfDay),
     )
@@ -98,7 +101,7 @@ describe('farm.overview', () => {
     expect(overview.byDay.at(-1)).toMatchObject({ day: '2026-11-20', readyCount: 5, failedCount: 1 })
     expect(overview.byDay.at(-4)).toMatchObject({ day: '2026-11-17', readyCount: 1, generatedCount: 1 })
     expect(overview.byDay.at(-2)).toMatchObject({ readyCount: 0, p50Us: null })
-    expect(overview.recentBoots).toHaveLength(8)
+    expect(overview.recentBoots).toHaveLength(10)
     expect(overview.counts).toMatchObject({ sites: 1, edges: 1, edgesOnline: 0, devices: 6, vdisks: 1 })
   })
 })
@@ -151,7 +154,7 @@ describe('boot.onChange', () => {
   })
 
   test('never brings another organization’s boots', async () => {
-    const other = await TestSite.open(site().api, 'other', 'viewer')
+    const other = await site().other('viewer')
     const events = await open()
     await events.next()
     await other.report(bootWith({ id: randomUUID(), mac: other.mac }))

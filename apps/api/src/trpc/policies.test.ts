@@ -78,6 +78,7 @@ const samples: Record<string, Sample> = {
   'boot.list': {},
   'boot.get': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
+  'boot.capture': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.onChange': {},
   'vdisk.list': {},
   'vdisk.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },

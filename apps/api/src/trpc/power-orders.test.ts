@@ -3,7 +3,7 @@ import { type BootReport, desiredState, type StateEnvelope } from '@bootfarm/pro
 import { describe, expect, test } from 'vitest'
 import { bootWith, guestWith } from '../../test/edge-client.ts'
 import { openSubscription } from '../../test/test-client.ts'
-import { TestSite, useTestSite } from '../../test/test-site.ts'
+import { useTestSite } from '../../test/test-site.ts'
 import type { BootDetail } from '../domain/boot-view.ts'
 import type { DeviceDetail } from '../domain/device-view.ts'
 
@@ -124,7 +124,7 @@ describe('a power order', () => {
     const secondMac = site().tenant.macs[1] ?? ''
     const second = await report({ mac: secondMac })
     await report({ id: second, mac: secondMac, revision: 2, guest: guestWith({ powerOrderId }) })
-    const other = await TestSite.open(site().api, 'other', 'viewer')
+    const other = await site().other('viewer')
     await other.report(bootWith({ id: randomUUID(), mac, guest: guestWith({ powerOrderId }) }))
     expect((await getDevice()).powerOrder).toMatchObject({ state: 'waiting' })
     expect((await snapshot()).powerOrders).toHaveLength(1)

@@ -1,7 +1,8 @@
 import type { Prisma } from '@bootfarm/db'
 import { bootCauseText } from '@bootfarm/proto/boot-phases'
-import type { BootPhaseReport, GuestReport } from '@bootfarm/proto/uplink'
-import type { BootDetail, BootPhaseView, BootSummary } from '../../domain/boot-view.ts'
+import type { BootPhaseReport, BootReport, GuestReport } from '@bootfarm/proto/uplink'
+import { instantAt } from '../../domain/boot-times.ts'
+import type { BootDetail, BootPhaseView, BootSummary, OfferView } from '../../domain/boot-view.ts'
 import { deviceStateOf } from '../../domain/device-state.ts'
 import { guestViewOf } from '../../domain/guest-view.ts'
 import { type WriteCacheView, writeCacheOf } from '../../domain/write-cache.ts'
@@ -36,6 +37,7 @@ export const bootSummarySelect = {
   bytesOut: true,
   retries: true,
   simulated: true,
+  menuEntry: true,
   phases: true,
   change: true,
   device: { select: { name: true, lastBootId: true } },
@@ -51,6 +53,7 @@ export const bootDetailSelect = {
   versionId: true,
   facts: true,
   guest: true,
+  capture: { select: { receivedAt: true, packetCount: true, sizeBytes: true } },
 } satisfies Prisma.BootSelect
 
 export type BootSummaryRow = Prisma.BootGetPayload<{ select: typeof bootSummarySelect }>
@@ -65,6 +68,9 @@ export interface BootFacts {
   ip?: string | undefined
   mtu?: number | undefined
   reconnects: number
+  program?: BootReport['program']
+  offers?: BootReport['offers']
+  lastPackets?: BootReport['lastPackets']
 }
 
 export function bootSummaryOf(row: BootSummaryRow, now: Date): BootSummary {
@@ -89,6 +95,7 @@ export function bootSummaryOf(row: BootSummaryRow, now: Date): BootSummary {
     retries: Number(row.retries),
     simulated: row.simulated,
     generated: row.generated,
+    menuEntry: row.menuEntry,
     writeCache: writeCacheOfRow(row),
     takenPowerOrder: taken?.takenAt
       ? { id: taken.id, order: taken.order, takenAt: taken.takenAt.toISOString() }
@@ -134,10 +141,26 @@ export function bootDetailOf(
       ip: facts.ip ?? null,
       mtuBytes: facts.mtu ?? null,
       reconnects: facts.reconnects,
+      program: facts.program ?? null,
     },
+    offers: (facts.offers ?? []).map(offerView),
+    lastPackets: lastPacketsOf(facts, row.startedAt),
+    capture: row.capture && { ...row.capture, receivedAt: row.capture.receivedAt.toISOString() },
     guest: guest && guestViewOf(guest, row.startedAt),
     phases: phasesOf(row).map(phaseView),
   }
+}
+
+function offerView(offer: NonNullable<BootReport['offers']>[number]): OfferView {
+  const { yourIp = null, nextServer = null, relay = null, file = null, vendorClass = null } = offer
+  return { ...offer, yourIp, nextServer, relay, file, vendorClass }
+}
+
+function lastPacketsOf({ lastPackets }: BootFacts, startedAt: Date): BootDetail['lastPackets'] {
+  if (!lastPackets?.fromDevice && !lastPackets?.fromEdge) return null
+  const named = (packet: { atUs: number; what: string } | undefined) =>
+    packet ? { ...packet, at: instantAt(startedAt, packet.atUs) } : null
+  return { fromDevice: named(lastPackets.fromDevice), fromEdge: named(lastPackets.fromEdge) }
 }
 
 function causeOf(name: NonNullable<BootSummary['failedCause']>): { sentence: string; remedy: string } {

@@ -21,16 +21,16 @@ export async function writeBoots(
       select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (
         id uuid, mac text, revision bigint, change bigint, started_at timestamptz, outcome "BootOutcome",
         failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint, bytes_out bigint,
-        retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid, phases jsonb, facts jsonb,
-        guest jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint)
+        retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid, menu_entry text, phases jsonb,
+        facts jsonb, guest jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint)
     ), written as (
       insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id,
         id, mac, revision, change, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
-        total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, phases, facts, guest,
+        total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases, facts, guest,
         write_cache_used_bytes, write_cache_size_bytes)
       select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, device.id, reported.*
       from (select id, mac, revision, change, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
-        total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, phases, facts, guest,
+        total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases, facts, guest,
         write_cache_used_bytes, write_cache_size_bytes from reported) as reported
       left join device on device.organization_id = ${organizationId}::uuid
         and device.site_id = ${siteId}::uuid and device.mac = reported.mac
@@ -39,7 +39,7 @@ export async function writeBoots(
         outcome = excluded.outcome, failed_phase = excluded.failed_phase, failed_cause = excluded.failed_cause,
         failed_text = excluded.failed_text, last_phase = excluded.last_phase, total_us = excluded.total_us,
         bytes_out = excluded.bytes_out, retries = excluded.retries, vdisk_id = excluded.vdisk_id,
-        version_id = excluded.version_id, phases = excluded.phases, facts = excluded.facts,
+        version_id = excluded.version_id, menu_entry = excluded.menu_entry, phases = excluded.phases, facts = excluded.facts,
         simulated = excluded.simulated, generated = excluded.generated, guest = coalesce(excluded.guest, boot.guest),
         write_cache_used_bytes = case when excluded.guest is null then boot.write_cache_used_bytes
           else excluded.write_cache_used_bytes end,
@@ -96,6 +96,9 @@ function rowOf(boot: BootReport, change: number, now: Date) {
     ip: boot.ip,
     mtu: boot.mtu,
     reconnects: boot.reconnects,
+    program: boot.program,
+    offers: boot.offers,
+    lastPackets: boot.lastPackets,
   }
   return {
     id: boot.id,
@@ -115,6 +118,7 @@ function rowOf(boot: BootReport, change: number, now: Date) {
     generated: boot.generated,
     vdisk_id: boot.vdiskId ?? null,
     version_id: boot.versionId ?? null,
+    menu_entry: boot.menuEntry ?? null,
     phases: boot.phases,
     facts,
     guest: boot.guest ?? null,

@@ -1,10 +1,12 @@
 import { tracked } from '@trpc/server'
 import { bootChangeInput, bootDetail, bootGetInput, bootListInput, bootPage } from '../../domain/boot-view.ts'
+import { bootCapture, bootCaptureInput } from '../../domain/capture-view.ts'
 import { bootConsole, bootConsoleInput } from '../../domain/console-view.ts'
 import { getBoot } from '../../services/boot/get-boot.ts'
 import { getBootConsole } from '../../services/boot/get-boot-console.ts'
 import { listBoots } from '../../services/boot/list-boots.ts'
 import { watchBoots } from '../../services/boot/watch-boots.ts'
+import { getBootCapture } from '../../services/capture/get-boot-capture.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const bootRouter = router({
@@ -30,6 +32,12 @@ export const bootRouter = router({
         directory: ctx.consolesDirectory,
       }),
     ),
+  capture: procedure
+    // As the console; a script for a loader carries the boot's token.
+    .meta({ minimumRole: 'operator' })
+    .input(bootCaptureInput)
+    .output(bootCapture)
+    .query(({ ctx, input }) => getBootCapture(ctx, input.bootId)),
   onChange: procedure
     .meta({ minimumRole: 'viewer' })
     .input(bootChangeInput)

@@ -18,6 +18,11 @@ const states: Record<State, { tone: Tone; word: string; title: string }> = {
     title: 'It took the order to restart; its next boot is awaited.',
   },
   off: { tone: 'plain', word: 'Off', title: 'It took the order to switch itself off.' },
+  local_disk: {
+    tone: 'plain',
+    word: 'Own disk',
+    title: 'In its last boot the boot menu sent it to its own disk; it says nothing since.',
+  },
   failed: { tone: 'failed', word: 'Failed', title: 'Its last boot ended with a known cause.' },
   unknown: { tone: 'plain', word: 'Unknown', title: 'No report says what it does.' },
 }
@@ -26,7 +31,6 @@ const unknownTitles = {
   never: 'It has not booted yet.',
   silent: 'In its last boot nothing more was heard from it.',
   superseded: 'It started again, and that boot is not reported yet.',
-  local_disk: 'In its last boot the boot menu sent it to its own disk.',
   booting: 'Its edge has not been heard of while it was booting.',
 } as const
 
@@ -48,8 +52,7 @@ export function DeviceStateTag({
 export function unknownTitle(lastBoot: DeviceSummary['lastBoot']): string {
   if (lastBoot === null) return unknownTitles.never
   const { outcome } = lastBoot
-  if (outcome === 'silent' || outcome === 'superseded' || outcome === 'local_disk')
-    return unknownTitles[outcome]
+  if (outcome === 'silent' || outcome === 'superseded') return unknownTitles[outcome]
   return outcome === null ? unknownTitles.booting : states.unknown.title
 }
 

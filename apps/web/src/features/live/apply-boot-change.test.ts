@@ -23,6 +23,7 @@ function boot(id: string, minute: number, change: Partial<Boot> = {}): Boot {
     retries: 0,
     simulated: true,
     generated: false,
+    menuEntry: null,
     writeCache: null,
     takenPowerOrder: null,
     deviceState: { state: 'booting', since: '2026-11-18T12:00:00.000Z' },

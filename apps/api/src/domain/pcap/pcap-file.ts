@@ -1,0 +1,74 @@
+/**
+ * Reads pcap files (https://www.tcpdump.org/manpages/pcap-savefile.5.html): 24 bytes of header, then records of 16 bytes of
+ * header and the recorded bytes. The work is bounded by the file's size; whatever stands in it, nothing is thrown after the
+ * header was found right.
+ */
+
+const fileHeaderSize = 24
+const recordHeaderSize = 16
+const magicOfMicroseconds = 0xa1b2c3d4
+const magicOfNanoseconds = 0xa1b23c4d
+const linkTypeEthernet = 1
+
+export interface PcapRecord {
+  /** µs since 1970 by the clock of who recorded it. */
+  atUs: number
+  /** What was recorded of the frame. */
+  frame: Uint8Array
+  /** Of the whole frame on the wire. */
+  sizeBytes: number
+}
+
+/** Why these bytes are no pcap file that is taken here, as a sentence; null where they are one. */
+export function pcapProblem(bytes: Uint8Array): string | null {
+  if (bytes.byteLength < fileHeaderSize)
+    return `A pcap file has at least ${fileHeaderSize} bytes; these are ${bytes.byteLength}.`
+  const format = formatOf(bytes)
+  if (!format) return 'This is no pcap file: it begins with neither 0xa1b2c3d4 nor 0xa1b23c4d.'
+  if (format.linkType !== linkTypeEthernet)
+    return `The pcap file's link type is ${format.linkType}; only Ethernet (1) is taken.`
+  return null
+}
+
+/** The whole records in order; a last one that was cut off is left out. None where `pcapProblem` has something to say. */
+export function* pcapRecords(bytes: Uint8Array): Generator<PcapRecord> {
+  const format = bytes.byteLength >= fileHeaderSize ? formatOf(bytes) : null
+  if (!format) return
+  const { littleEndian, nanoseconds } = format
+  const view = viewOf(bytes)
+  for (let at = fileHeaderSize; at + recordHeaderSize <= bytes.byteLength; ) {
+    const seconds = view.getUint32(at, littleEndian)
+    const fraction = view.getUint32(at + 4, littleEndian)
+    const recordedSize = view.getUint32(at + 8, littleEndian)
+    const begin = at + recordHeaderSize
+    at = begin + recordedSize
+    if (at > bytes.byteLength) return
+    yield {
+      atUs: seconds * 1_000_000 + (nanoseconds ? Math.floor(fraction / 1000) : fraction),
+      frame: bytes.subarray(begin, at),
+      sizeBytes: view.getUint32(begin - 4, littleEndian),
+    }
+  }
+}
+
+interface Format {
+  littleEndian: boolean
+  nanoseconds: boolean
+  linkType: number
+}
+
+function formatOf(bytes: Uint8Array): Format | null {
+  const view = viewOf(bytes)
+  for (const littleEndian of [true, false]) {
+    const magic = view.getUint32(0, littleEndian)
+    if (magic !== magicOfMicroseconds && magic !== magicOfNanoseconds) continue
+    // The upper bits say how long the frames' check sequence is.
+    const linkType = view.getUint32(20, littleEndian) & 0x0fffffff
+    return { littleEndian, nanoseconds: magic === magicOfNanoseconds, linkType }
+  }
+  return null
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

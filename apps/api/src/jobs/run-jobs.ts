@@ -1,0 +1,40 @@
+import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
+import type { SystemContext } from '../services/service-context.ts'
+
+const hourMs = 3_600_000
+
+interface Job {
+  name: string
+  everyMs: number
+  /** Done twice it does no harm: several API processes run it, each on its own. */
+  run: (context: SystemContext) => Promise<unknown>
+}
+
+const jobs: Job[] = [{ name: 'drop old captures', everyMs: hourMs, run: dropOldCaptures }]
+
+/**
+ * Runs each job now and whenever its time is over, never twice at once.
+ * @param onError hears of one that failed; it is tried again at its next time
+ * @returns stops them, and waits for those that run
+ */
+export function startJobs(
+  context: SystemContext,
+  onError: (name: string, error: unknown) => void,
+): () => Promise<void> {
+  const running = new Map<string, Promise<void>>()
+  const start = ({ name, run }: Job) => {
+    if (running.has(name)) return
+    const ended = run(context)
+      .catch((error: unknown) => onError(name, error))
+      .then(() => void running.delete(name))
+    running.set(name, ended)
+  }
+  const timers = jobs.map((job) => {
+    start(job)
+    return setInterval(() => start(job), job.everyMs).unref()
+  })
+  return async () => {
+    for (const timer of timers) clearInterval(timer)
+    await Promise.all(running.values())
+  }
+}
