@@ -6,6 +6,11 @@ export function readableError(error: unknown): string {
   return 'Something went wrong.'
 }
 
+/** As `readableError`, for a form: without the input's path, which stands before what the API says is wrong with it. */
+export function formProblem(error: unknown): string | null {
+  return error ? readableError(error).replace(/^[A-Za-z]+(\.\w+)*: /, '') : null
+}
+
 /** tRPC's code of the error, where the API gave one. */
 export function errorCode(error: unknown): string | undefined {
   const code = fieldOf(fieldOf(error, 'data'), 'code')

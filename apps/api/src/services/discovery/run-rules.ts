@@ -69,7 +69,14 @@ async function settingsByRule(transaction: DbTransaction, place: SitePlace, rule
   const templateIds = rules.flatMap(({ action }) => (action.kind === 'copy' ? action.templateDeviceId : []))
   const templates = await transaction.device.findMany({
     where: { ...place, id: { in: templateIds } },
-    select: { id: true, collectionId: true, enabled: true, bootProgramSet: true },
+    select: {
+      id: true,
+      collectionId: true,
+      enabled: true,
+      bootProgramSet: true,
+      bootMenuChoice: true,
+      bootMenuId: true,
+    },
   })
   const settingsOf = new Map(templates.map(({ id, ...settings }) => [id, settings]))
   return rules.map(({ action }) => {

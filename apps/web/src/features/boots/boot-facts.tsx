@@ -55,7 +55,8 @@ function versionName({ name, versionNumber }: NonNullable<BootDetail['vdisk']>):
   return versionNumber === null ? name : `${name} version ${versionNumber}`
 }
 
-function architecture(clientArch: number | null): string | null {
+/** In words, with the number that the device said. */
+export function architecture(clientArch: number | null): string | null {
   if (clientArch === null) return null
   return `${clientArchitectures[clientArch] ?? 'unknown'} (type ${clientArch})`
 }

@@ -13,6 +13,7 @@ import { OriginTags } from '../boots/outcome-tag'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { BootAgain } from './boot-again'
+import { DeviceBootPrograms } from './device-boot-programs'
 import { DeviceStateFact, DeviceStateTag } from './device-state'
 import { PowerButtons } from './power-buttons'
 import { PowerOrderNote } from './power-order-note'
@@ -93,6 +94,7 @@ function Device({ device }: { device: DeviceDetail }) {
           <Panel title="Facts">
             <DeviceFacts device={device} />
           </Panel>
+          <DeviceBootPrograms device={device} />
         </div>
       </div>
     </Page>

@@ -7,13 +7,17 @@ import { Page, PageHeader } from '../../components/page-header'
 import { Facts, Panel } from '../../components/panel'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Table } from '../../components/table'
+import { Tag } from '../../components/tag'
 import { countOf, formatClockOffset, formatCount, formatDuration } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { BootProgramTable } from '../boot-programs/boot-program-table'
 import { BootList } from '../boots/boot-list'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
+import { EdgeActions } from './edge-actions'
 import { EdgeState } from './edge-columns'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
+import { SharePanel } from './share-panel'
 
 type EdgeDetail = RouterOutputs['edge']['get']
 
@@ -31,7 +35,13 @@ function Edge({ edge }: { edge: EdgeDetail }) {
       <PageName name={edge.name} />
       <PageHeader
         title={edge.name}
-        tags={<EdgeState edge={edge} />}
+        tags={
+          <>
+            <EdgeState edge={edge} />
+            {edge.draining && <Tag tone="silent">draining</Tag>}
+          </>
+        }
+        actions={<EdgeActions edge={edge} />}
         summary={
           <>
             at{' '}
@@ -49,8 +59,14 @@ function Edge({ edge }: { edge: EdgeDetail }) {
         <Panel title="State">
           <EdgeFacts edge={edge} />
         </Panel>
-        <IgnoredPackets ignored={edge.ignored} />
+        <div className="flex min-w-0 flex-col gap-5">
+          <SharePanel edge={edge} />
+          <IgnoredPackets ignored={edge.ignored} />
+        </div>
       </div>
+      <Panel title="Boot programs" flush>
+        <BootProgramTable programs={edge.bootPrograms} />
+      </Panel>
       <Panel title="Boots at this edge" flush>
         <BootList
           input={{ edgeId: edge.id, limit: 10 }}

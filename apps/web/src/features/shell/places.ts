@@ -10,6 +10,7 @@ export interface Place {
 export const places: Place[] = [
   { href: '/', title: 'Overview', icon: 'overview' },
   { href: '/devices', title: 'Devices', icon: 'device' },
+  { href: '/discovered', title: 'Discovered', icon: 'discovered' },
   { href: '/boots', title: 'Boots', icon: 'boot' },
   { href: '/vdisks', title: 'vDisks', icon: 'vdisk' },
   { href: '/edges', title: 'Edges', icon: 'edge' },

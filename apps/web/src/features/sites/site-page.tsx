@@ -10,11 +10,13 @@ import { formatCount } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
-import { edgeColumns } from '../edges/edge-columns'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
+import { CollectionBootPrograms } from './collection-boot-programs'
 import { EdgesOnline } from './edges-online'
+import { siteEdgeColumns } from './site-edge-columns'
+import { SiteSettings } from './site-settings'
 
 type SiteDetail = RouterOutputs['site']['get']
 type Collection = SiteDetail['collections'][number]
@@ -47,6 +49,11 @@ const collectionColumns: Column<Collection>[] = [
       ) : (
         <Unknown label="none" />
       ),
+  },
+  {
+    title: 'Boot programs',
+    from: 'sm',
+    cell: (collection) => <CollectionBootPrograms collection={collection} />,
   },
   { title: 'Devices', align: 'right', cell: (collection) => formatCount(collection.deviceCount) },
 ]
@@ -81,7 +88,7 @@ function Site({ site }: { site: SiteDetail }) {
             ) : (
               <Table
                 label="Edges of this site"
-                columns={edgeColumns.filter(({ title }) => title !== 'Site')}
+                columns={siteEdgeColumns(site.edgeCount)}
                 rows={site.edges}
                 rowKey={(edge) => edge.id}
               />
@@ -103,19 +110,36 @@ function Site({ site }: { site: SiteDetail }) {
             )}
           </Panel>
         </div>
-        <Panel title="Facts">
-          <Facts
-            facts={[
-              { label: 'Time zone', value: site.timeZone.replaceAll('_', ' ') },
-              { label: 'Its time', value: formatInstantInFull(useNow(1000), site.timeZone) },
-              { label: 'Devices', value: formatCount(site.deviceCount) },
-              {
-                label: 'Unknown devices',
-                value: site.unknownDevices === 'boot' ? 'boot the first vDisk' : 'get no answer',
-              },
-            ]}
-          />
-        </Panel>
+        <div className="grid gap-5 sm:max-xl:grid-cols-2">
+          <Panel title="Facts">
+            <Facts
+              facts={[
+                { label: 'Time zone', value: site.timeZone.replaceAll('_', ' ') },
+                { label: 'Its time', value: formatInstantInFull(useNow(1000), site.timeZone) },
+                { label: 'Devices', value: formatCount(site.deviceCount) },
+                {
+                  label: 'Unknown devices',
+                  value:
+                    site.unknownDevices === 'boot' ? (
+                      'boot the first vDisk'
+                    ) : (
+                      <>
+                        get no answer and are{' '}
+                        <Link
+                          prefetch={false}
+                          href={`/discovered?site=${site.id}`}
+                          className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink"
+                        >
+                          discovered
+                        </Link>
+                      </>
+                    ),
+                },
+              ]}
+            />
+          </Panel>
+          <SiteSettings site={site} />
+        </div>
       </div>
     </Page>
   )

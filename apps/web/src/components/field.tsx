@@ -1,0 +1,119 @@
+'use client'
+
+import { type ReactNode, useId } from 'react'
+import { classNames } from '../lib/class-names'
+
+const control =
+  'h-8 w-full rounded-md border border-line-strong bg-surface px-2 text-ink text-sm placeholder:text-ink-faint hover:bg-hover disabled:opacity-60 max-md:h-10'
+
+interface TextFieldProps {
+  label: string
+  value: string
+  onChange: (value: string) => void
+  /** What is written here, and how. */
+  hint?: ReactNode
+  placeholder?: string
+  mono?: boolean
+  type?: 'text' | 'number'
+  maxLength?: number
+}
+
+export function TextField({
+  label,
+  value,
+  onChange,
+  hint,
+  placeholder,
+  mono = false,
+  type = 'text',
+  maxLength = 64,
+}: TextFieldProps) {
+  const id = useId()
+  return (
+    <Labelled id={id} label={label} hint={hint}>
+      <input
+        id={id}
+        type={type}
+        value={value}
+        placeholder={placeholder}
+        maxLength={maxLength}
+        spellCheck={false}
+        autoComplete="off"
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        onChange={(event) => onChange(event.target.value)}
+        className={classNames(control, mono && 'font-mono text-xs')}
+      />
+    </Labelled>
+  )
+}
+
+interface SelectFieldProps {
+  label: string
+  value: string
+  options: { value: string; label: string }[]
+  onChange: (value: string) => void
+  hint?: ReactNode
+  disabled?: boolean
+}
+
+export function SelectField({ label, value, options, onChange, hint, disabled = false }: SelectFieldProps) {
+  const id = useId()
+  return (
+    <Labelled id={id} label={label} hint={hint}>
+      <select
+        id={id}
+        value={value}
+        disabled={disabled}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        onChange={(event) => onChange(event.target.value)}
+        className={control}
+      >
+        {options.map((option) => (
+          <option key={option.value} value={option.value}>
+            {option.label}
+          </option>
+        ))}
+      </select>
+    </Labelled>
+  )
+}
+
+function Labelled({
+  id,
+  label,
+  hint,
+  children,
+}: {
+  id: string
+  label: string
+  hint: ReactNode
+  children: ReactNode
+}) {
+  return (
+    <div className="flex min-w-0 flex-col gap-1.5">
+      <label htmlFor={id} className="font-medium text-ink-soft text-xs">
+        {label}
+      </label>
+      {children}
+      {hint && (
+        <div id={`${id}-hint`} className="text-ink-soft text-xs">
+          {hint}
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** Something to know before going on. */
+export function Notice({ tone, children }: { tone: 'silent' | 'live'; children: ReactNode }) {
+  return (
+    <p
+      className={classNames(
+        'rounded-md px-3 py-2 text-xs',
+        tone === 'silent' ? 'bg-silent-soft text-silent' : 'bg-live-soft text-live',
+      )}
+    >
+      {children}
+    </p>
+  )
+}

@@ -1,0 +1,154 @@
+'use client'
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useState } from 'react'
+import { FormDialog } from '../../components/dialog'
+import { Notice, SelectField, TextField } from '../../components/field'
+import { Facts } from '../../components/panel'
+import { useToast } from '../../components/toast'
+import { countOf } from '../../lib/format-quantity'
+import { formProblem } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { architecture } from '../boots/boot-facts'
+import type { Discovered } from './discovered-columns'
+
+type Adopted = RouterOutputs['discovered']['adopt']
+
+const nameSizeMax = 63
+
+interface AdoptDialogProps {
+  /** Of one site. */
+  devices: [Discovered, ...Discovered[]]
+  onClose: () => void
+}
+
+/** Name and collection for one machine, or a pattern of names for several. */
+export function AdoptDialog({ devices, onClose }: AdoptDialogProps) {
+  const [device] = devices
+  const isOne = devices.length === 1
+  const trpc = useTRPC()
+  const collections = useQuery(trpc.collection.list.queryOptions({ siteId: device.siteId, limit: 100 }))
+  const [name, setName] = useState(isOne ? device.suggestedName : 'pc-{nn}')
+  const [chosenId, setChosenId] = useState('')
+  const options = collections.data?.items ?? []
+  const collection = options.find(({ id }) => id === chosenId) ?? options[0]
+  const adopt = useAdopt(onClose)
+  return (
+    <FormDialog
+      title={isOne ? `Adopt ${device.mac}` : `Adopt ${countOf(devices.length, 'machine')}`}
+      action="Adopt"
+      busy={adopt.isPending}
+      disabled={!collection || name.trim() === ''}
+      failure={formProblem(adopt.error)}
+      onClose={onClose}
+      onSubmit={() =>
+        collection &&
+        adopt.mutate({
+          siteId: device.siteId,
+          discoveredIds: devices.map(({ id }) => id),
+          namePattern: name,
+          collectionId: collection.id,
+        })
+      }
+    >
+      {isOne && <MachineFacts device={device} />}
+      <TextField
+        label={isOne ? 'Name' : 'Names'}
+        value={name}
+        onChange={setName}
+        maxLength={nameSizeMax}
+        hint={isOne ? undefined : <PatternHint />}
+      />
+      <SelectField
+        label={`Collection of ${device.siteName}`}
+        value={collection?.id ?? ''}
+        options={options.map(({ id, name: title, vdiskName }) => ({
+          value: id,
+          label: vdiskName ? `${title} (boots ${vdiskName})` : `${title} (boots nothing)`,
+        }))}
+        onChange={setChosenId}
+        disabled={options.length === 0}
+      />
+      {collections.data && options.length === 0 && (
+        <Notice tone="silent">This site has no collection, and every device belongs to one.</Notice>
+      )}
+      {collection && collection.vdiskId === null && (
+        <Notice tone="silent">
+          This collection has no vDisk, so its devices get no answer until it has one.
+        </Notice>
+      )}
+      <p className="text-ink-soft text-xs">
+        {isOne ? 'It is' : 'They are'} registered at once and boot when {isOne ? 'it asks' : 'they ask'} next;
+        a firmware that has given up has to be started again.
+      </p>
+    </FormDialog>
+  )
+}
+
+/** What may stand in a pattern of names. */
+export function PatternHint() {
+  return (
+    <>
+      <code>{'{n}'}</code> is the first number that no device of the site has, <code>{'{nnn}'}</code> with
+      zeros in front, <code>{'{mac}'}</code> the MAC address.
+    </>
+  )
+}
+
+function MachineFacts({ device }: { device: Discovered }) {
+  const mono = (text: string | null) => text && <span className="break-all font-mono text-xs">{text}</span>
+  return (
+    <Facts
+      facts={[
+        { label: 'Firmware', value: architecture(device.clientArch) },
+        { label: 'Vendor class', value: mono(device.vendorClass) },
+        ...(device.userClass ? [{ label: 'User class', value: mono(device.userClass) }] : []),
+        ...(device.hostName ? [{ label: 'Calls itself', value: mono(device.hostName) }] : []),
+        { label: 'Machine id', value: mono(device.machineId) },
+        { label: 'Heard by', value: device.edgeName },
+      ]}
+    />
+  )
+}
+
+function useAdopt(onClose: () => void) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  return useMutation(
+    trpc.discovered.adopt.mutationOptions({
+      onSuccess: (result) => {
+        for (const filter of [
+          trpc.discovered.pathFilter(),
+          trpc.device.pathFilter(),
+          trpc.collection.pathFilter(),
+          trpc.site.pathFilter(),
+        ])
+          void queryClient.invalidateQueries(filter)
+        showToast({ title: adoptedTitle(result), text: <AdoptedLink {...result} />, tone: 'ready' })
+        onClose()
+      },
+    }),
+  )
+}
+
+function adoptedTitle({ adopted, missingCount }: Adopted): string {
+  const [first] = adopted
+  if (!first) return 'Nothing was adopted: somebody was quicker.'
+  const rest = missingCount > 0 ? `; ${missingCount} did not wait any more` : ''
+  return adopted.length === 1
+    ? `${first.name} is adopted${rest}.`
+    : `${adopted.length} machines are adopted${rest}.`
+}
+
+function AdoptedLink({ adopted }: Adopted) {
+  const [first] = adopted
+  if (!first) return null
+  const href = adopted.length === 1 ? `/devices/${first.deviceId}` : '/devices?last=never'
+  return (
+    <Link href={href} className="underline underline-offset-4">
+      {adopted.length === 1 ? 'Go to its page' : 'Go to the devices'}
+    </Link>
+  )
+}

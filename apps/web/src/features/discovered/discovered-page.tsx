@@ -1,0 +1,131 @@
+'use client'
+
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useState } from 'react'
+import { z } from 'zod'
+import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { EmptyState } from '../../components/states'
+import { useTRPC } from '../../lib/trpc'
+import { useUrlFilters } from '../../lib/use-url-filters'
+import { useMay } from '../session/use-may'
+import { AdoptDialog } from './adopt-dialog'
+import { type Discovered, discoveredColumns } from './discovered-columns'
+import { SelectionBar } from './selection-bar'
+
+const filterShape = {
+  search: z.string().max(64).optional(),
+  site: z.uuid().optional(),
+  state: z.enum(['ignored']).optional(),
+}
+/** As many as the API gives at once, and takes at once. */
+const sitesMax = 100
+
+export function DiscoveredPage() {
+  const trpc = useTRPC()
+  const mayAdopt = useMay('operator')
+  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
+  const [selected, setSelected] = useState<ReadonlyMap<string, Discovered>>(new Map())
+  const [adopting, setAdopting] = useState<Discovered[]>([])
+  const sites = useQuery(trpc.site.list.queryOptions({ limit: sitesMax }))
+  const query = useInfiniteQuery(
+    trpc.discovered.list.infiniteQueryOptions(
+      {
+        ...(filters.search && { search: filters.search }),
+        ...(filters.site && { siteId: filters.site }),
+        ...(filters.state && { state: filters.state }),
+      },
+      { getNextPageParam: (page) => page.nextCursor, placeholderData: keepPreviousData },
+    ),
+  )
+  const shown = query.data?.pages.flatMap((page) => page.items) ?? []
+  // What is gone from the list is no longer chosen.
+  const chosen = shown.filter(({ id }) => selected.has(id))
+  const columns = discoveredColumns({
+    selected: new Set(selected.keys()),
+    onSelect: (device, isSelected) =>
+      setSelected((before) => {
+        const after = new Map(before)
+        if (isSelected) after.set(device.id, device)
+        else after.delete(device.id)
+        return after
+      }),
+    onAdopt: mayAdopt ? (device) => setAdopting([device]) : undefined,
+  })
+  return (
+    <Page>
+      <PageHeader
+        title="Discovered"
+        summary="Machines that asked to boot at a site where nobody has registered them, newest first."
+        actions={
+          <Link
+            href={filters.site ? `/discovered/rules?site=${filters.site}` : '/discovered/rules'}
+            className="inline-flex h-8 items-center rounded-md border border-line-strong bg-surface px-3 font-medium text-ink text-sm hover:bg-hover"
+          >
+            Rules
+          </Link>
+        }
+      />
+      <FilterBar onClear={filtered ? clearFilters : undefined}>
+        <SearchFilter
+          label="Search MAC, name or class"
+          value={filters.search}
+          onChange={(value) => setFilter('search', value)}
+        />
+        <SelectFilter
+          label="Site"
+          value={filters.site}
+          options={(sites.data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+          onChange={(value) => setFilter('site', value)}
+        />
+        <select
+          aria-label="State"
+          value={filters.state ?? ''}
+          onChange={(event) => setFilter('state', event.target.value)}
+          className="h-8 rounded-md border border-line-strong bg-surface px-2 text-ink text-sm hover:bg-hover max-sm:w-full"
+        >
+          <option value="">Waiting</option>
+          <option value="ignored">Ignored</option>
+        </select>
+      </FilterBar>
+      <div className="rounded-lg border border-line bg-surface">
+        {mayAdopt && shown.length > 0 && (
+          <SelectionBar
+            shown={shown}
+            chosen={chosen}
+            ignored={filters.state === 'ignored'}
+            onChoose={(devices) => setSelected(new Map(devices.map((device) => [device.id, device])))}
+            onAdopt={() => setAdopting(chosen)}
+          />
+        )}
+        <PagedList
+          label="Discovered devices"
+          query={query}
+          columns={columns}
+          rowKey={(device) => device.id}
+          empty={<NoneDiscovered filtered={filtered} />}
+        />
+      </div>
+      {adopting[0] && (
+        <AdoptDialog
+          key={adopting[0].id}
+          devices={[adopting[0], ...adopting.slice(1)]}
+          onClose={() => setAdopting([])}
+        />
+      )}
+    </Page>
+  )
+}
+
+function NoneDiscovered({ filtered }: { filtered: boolean }) {
+  return filtered ? (
+    <EmptyState title="No machine fits these filters." text="Clear a filter to see the others." />
+  ) : (
+    <EmptyState
+      title="No unknown machine has asked to boot."
+      text="Switch one on at a site with an edge: it appears here within seconds of its first packet."
+    />
+  )
+}

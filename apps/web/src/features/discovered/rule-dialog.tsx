@@ -1,0 +1,116 @@
+'use client'
+
+import { useState } from 'react'
+import { FormDialog } from '../../components/dialog'
+import { SelectField, TextField } from '../../components/field'
+import { PatternHint } from './adopt-dialog'
+import { architectureNames, type Conditions, noConditions, type Rule } from './rule-words'
+
+interface Choice {
+  id: string
+  name: string
+}
+
+interface RuleDialogProps {
+  /** Null for a new one. */
+  rule: Rule | null
+  choices: { collections: Choice[]; devices: Choice[] }
+  busy: boolean
+  failure: string | null
+  onSave: (rule: Rule) => void
+  onClose: () => void
+}
+
+const kinds = [
+  { value: 'adopt', label: 'Adopt into a collection' },
+  { value: 'copy', label: 'Adopt with the settings of a device' },
+  { value: 'ignore', label: 'Ignore' },
+] as const
+type Kind = (typeof kinds)[number]['value']
+
+const texts = ['macPrefix', 'vendorClassPrefix', 'vendorClassContains', 'relayNetwork'] as const
+const textLabels: Record<(typeof texts)[number], { label: string; placeholder: string }> = {
+  macPrefix: { label: 'MAC address begins with', placeholder: 'any, or 00:50:56' },
+  vendorClassPrefix: { label: 'Vendor class begins with', placeholder: 'any, or PXEClient:Arch:00007' },
+  vendorClassContains: { label: 'Vendor class contains', placeholder: 'any, or HTTPClient' },
+  relayNetwork: { label: 'Relay agent’s network', placeholder: 'any, or 10.20.0.0/16' },
+}
+
+export function RuleDialog({ rule, choices, busy, failure, onSave, onClose }: RuleDialogProps) {
+  const [conditions, setConditions] = useState<Conditions>(rule?.conditions ?? noConditions)
+  const [kind, setKind] = useState<Kind>(rule?.action.kind ?? 'adopt')
+  const action = rule?.action
+  const [pattern, setPattern] = useState(action && action.kind !== 'ignore' ? action.namePattern : 'pc-{nn}')
+  const [chosenId, setChosenId] = useState(chosenBy(action))
+  const offered = kind === 'copy' ? choices.devices : choices.collections
+  const chosen = offered.find(({ id }) => id === chosenId) ?? offered[0]
+  const set = (name: keyof Conditions, value: string) =>
+    setConditions((before) => ({ ...before, [name]: value === '' ? null : value }))
+  return (
+    <FormDialog
+      title={rule ? 'Change the rule' : 'A new rule'}
+      action="Save"
+      busy={busy}
+      disabled={kind !== 'ignore' && (!chosen || pattern.trim() === '')}
+      failure={failure}
+      wide
+      onClose={onClose}
+      onSubmit={() => onSave({ conditions, action: actionOf(kind, pattern, chosen?.id ?? '') })}
+    >
+      <fieldset className="grid gap-3 sm:grid-cols-2">
+        <legend className="mb-2 text-ink-soft text-sm">For machines of which all this is true</legend>
+        {texts.map((name) => (
+          <TextField
+            key={name}
+            {...textLabels[name]}
+            value={conditions[name] ?? ''}
+            onChange={(value) => set(name, value)}
+            mono
+          />
+        ))}
+        <SelectField
+          label="Firmware"
+          value={conditions.architecture ?? ''}
+          options={[
+            { value: '', label: 'any' },
+            ...Object.entries(architectureNames).map(([value, label]) => ({ value, label })),
+          ]}
+          onChange={(value) => set('architecture', value)}
+        />
+      </fieldset>
+      <fieldset className="grid gap-3 sm:grid-cols-2">
+        <legend className="mb-2 text-ink-soft text-sm">do this</legend>
+        <SelectField
+          label="Action"
+          value={kind}
+          options={[...kinds]}
+          onChange={(value) => setKind(kinds.find((one) => one.value === value)?.value ?? 'adopt')}
+        />
+        {kind !== 'ignore' && (
+          <>
+            <SelectField
+              label={kind === 'copy' ? 'Template device' : 'Collection'}
+              value={chosen?.id ?? ''}
+              options={offered.map(({ id, name }) => ({ value: id, label: name }))}
+              onChange={setChosenId}
+              hint={kind === 'copy' && 'Its collection, boot programs and menu, and whether it is enabled.'}
+            />
+            <TextField label="Names" value={pattern} onChange={setPattern} hint={<PatternHint />} />
+          </>
+        )}
+      </fieldset>
+    </FormDialog>
+  )
+}
+
+function chosenBy(action: Rule['action'] | undefined): string {
+  if (!action || action.kind === 'ignore') return ''
+  return action.kind === 'copy' ? action.templateDeviceId : action.collectionId
+}
+
+function actionOf(kind: Kind, namePattern: string, id: string): Rule['action'] {
+  if (kind === 'ignore') return { kind }
+  return kind === 'copy'
+    ? { kind, namePattern, templateDeviceId: id }
+    : { kind, namePattern, collectionId: id }
+}

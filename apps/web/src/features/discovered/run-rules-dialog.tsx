@@ -1,0 +1,86 @@
+'use client'
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { FormDialog } from '../../components/dialog'
+import { Table } from '../../components/table'
+import { useToast } from '../../components/toast'
+import { countOf } from '../../lib/format-quantity'
+import { formProblem } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+
+type Planned = RouterOutputs['discovered']['previewRules']['devices'][number]
+
+/** Shows what the rules would do to those that wait, and does it. */
+export function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: () => void }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  const preview = useQuery(trpc.discovered.previewRules.queryOptions({ siteId }))
+  const run = useMutation(
+    trpc.discovered.applyRules.mutationOptions({
+      onSuccess: ({ adoptedCount, ignoredCount }) => {
+        for (const filter of [trpc.discovered.pathFilter(), trpc.device.pathFilter(), trpc.site.pathFilter()])
+          void queryClient.invalidateQueries(filter)
+        showToast({
+          title: `${countOf(adoptedCount, 'machine')} adopted, ${ignoredCount} ignored.`,
+          tone: 'ready',
+        })
+        onClose()
+      },
+    }),
+  )
+  const devices = preview.data?.devices ?? []
+  const concerned = devices.filter(({ outcome }) => outcome === 'adopt' || outcome === 'ignore')
+  const failed = preview.error ?? run.error
+  return (
+    <FormDialog
+      title="Apply the rules to those waiting now?"
+      action={concerned.length === 0 ? 'Apply' : `Apply to ${countOf(concerned.length, 'machine')}`}
+      disabled={concerned.length === 0}
+      busy={run.isPending}
+      failure={formProblem(failed)}
+      wide
+      onClose={onClose}
+      onSubmit={() => run.mutate({ siteId })}
+    >
+      {preview.isPending && <p className="text-ink-soft">Looking what they would do …</p>}
+      {preview.data && devices.length === 0 && <p className="text-ink-soft">No machine is waiting.</p>}
+      {devices.length > 0 && (
+        <div className="rounded-lg border border-line">
+          <Table
+            label="What the rules would do"
+            rows={devices}
+            rowKey={({ id }) => id}
+            columns={[
+              { title: 'Machine', cell: ({ mac }) => <span className="font-mono text-xs">{mac}</span> },
+              {
+                title: 'Vendor class',
+                from: 'sm',
+                cell: ({ vendorClass }) => (
+                  <span className="block max-w-44 truncate font-mono text-2xs text-ink-faint">
+                    {vendorClass}
+                  </span>
+                ),
+              },
+              { title: 'Rule', align: 'right', cell: ({ ruleNumber }) => ruleNumber ?? '–' },
+              { title: 'What happens', wide: true, cell: (device) => outcomeWords(device) },
+            ]}
+          />
+        </div>
+      )}
+    </FormDialog>
+  )
+}
+
+function outcomeWords({ outcome, name }: Planned): string {
+  switch (outcome) {
+    case 'adopt':
+      return `adopted as ${name}`
+    case 'ignore':
+      return 'ignored'
+    case 'full':
+      return 'waits: the site has as many as there may be'
+    case 'none':
+      return 'waits: no rule fits'
+  }
+}

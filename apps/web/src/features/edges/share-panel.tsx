@@ -1,0 +1,72 @@
+'use client'
+
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { Facts, Panel } from '../../components/panel'
+import { Tag } from '../../components/tag'
+import { countOf, formatDuration } from '../../lib/format-quantity'
+import type { RouterOutputs } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import { ShareDialog } from './share-dialog'
+
+type EdgeDetail = RouterOutputs['edge']['get']
+
+/** Which of the site's devices are this edge's. */
+export function SharePanel({ edge }: { edge: EdgeDetail }) {
+  const mayChange = useMay('admin') && edge.revokedAt === null
+  const [changing, setChanging] = useState(false)
+  return (
+    <Panel
+      title="Among the site’s edges"
+      aside={
+        mayChange && (
+          <Button className="h-7" onClick={() => setChanging(true)}>
+            Change
+          </Button>
+        )
+      }
+    >
+      <Facts
+        facts={[
+          { label: 'Edges here', value: countOf(edge.siteEdgeCount, 'edge') },
+          { label: 'Weight', value: edge.weight === 0 ? '0: only where no other is left' : edge.weight },
+          {
+            label: 'Served first',
+            value:
+              edge.subnets.length === 0 ? 'no network before others' : <Networks subnets={edge.subnets} />,
+          },
+          { label: 'New boots', value: edge.draining ? 'none while another edge can' : 'by its weight' },
+          { label: 'Hears', value: <Peers edge={edge} /> },
+        ]}
+      />
+      {changing && <ShareDialog edge={edge} onClose={() => setChanging(false)} />}
+    </Panel>
+  )
+}
+
+function Networks({ subnets }: { subnets: string[] }) {
+  return (
+    <span className="flex flex-wrap gap-1.5">
+      {subnets.map((subnet) => (
+        <Tag key={subnet}>{subnet}</Tag>
+      ))}
+    </span>
+  )
+}
+
+function Peers({ edge: { peers, siteEdgeCount } }: { edge: EdgeDetail }) {
+  if (siteEdgeCount < 2) return <>nobody: it is alone</>
+  if (peers.length === 0) return <>no other edge: each serves on its own</>
+  return (
+    <ul>
+      {peers.map(({ edgeId, edgeName, heardMsAgo, booting }) => (
+        <li key={edgeId}>
+          {edgeName ?? 'an edge that the site does not have'}{' '}
+          <span className="text-ink-soft">
+            {formatDuration(heardMsAgo * 1000)} ago, {countOf(booting, 'device')} booting
+          </span>
+        </li>
+      ))}
+    </ul>
+  )
+}

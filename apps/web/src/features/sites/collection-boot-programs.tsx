@@ -1,0 +1,46 @@
+'use client'
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useToast } from '../../components/toast'
+import { readableError } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+
+type Collection = RouterOutputs['site']['get']['collections'][number]
+
+/** In a row: the set that the collection's devices are given in place of the site's. */
+export function CollectionBootPrograms({ collection }: { collection: Collection }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  const mayChange = useMay('admin')
+  const { data } = useQuery(trpc.site.bootProgramSets.queryOptions({ siteId: collection.siteId }))
+  const choose = useMutation(
+    trpc.collection.setBootProgramSet.mutationOptions({
+      onSuccess: () => queryClient.invalidateQueries(trpc.site.pathFilter()),
+      onError: (error) =>
+        showToast({ title: `${collection.name} is as it was.`, text: readableError(error), tone: 'failed' }),
+    }),
+  )
+  const value = collection.bootProgramSet ?? ''
+  const names = new Set([...(data?.sets ?? []).map(({ name }) => name), ...(value ? [value] : [])])
+  if (!mayChange || names.size === 0)
+    return <>{value || <span className="text-ink-soft">as the site</span>}</>
+  return (
+    <select
+      aria-label={`Boot programs of ${collection.name}`}
+      value={value}
+      onChange={(event) =>
+        choose.mutate({ collectionId: collection.id, bootProgramSet: event.target.value || null })
+      }
+      className="h-7 rounded-md border border-line-strong bg-surface px-1.5 text-ink text-sm hover:bg-hover"
+    >
+      <option value="">as the site</option>
+      {[...names].map((name) => (
+        <option key={name} value={name}>
+          {name}
+        </option>
+      ))}
+    </select>
+  )
+}
