@@ -79,8 +79,9 @@ export function AdoptDialog({ devices, onClose }: AdoptDialogProps) {
         </Notice>
       )}
       <p className="text-ink-soft text-xs">
-        {isOne ? 'It is' : 'They are'} registered at once and boot when {isOne ? 'it asks' : 'they ask'} next;
-        a firmware that has given up has to be started again.
+        {isOne
+          ? 'It is registered at once and boots when it asks next; a firmware that has given up has to be started again.'
+          : 'They are registered at once and boot when they ask next; firmware that has given up has to be started again.'}
       </p>
     </FormDialog>
   )

@@ -24,7 +24,7 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
           title: 'Decide',
           align: 'right',
           cell: (device) => (
-            <Button className="h-7" aria-label={`Adopt ${device.mac}`} onClick={() => onAdopt(device)}>
+            <Button className="h-7!" aria-label={`Adopt ${device.mac}`} onClick={() => onAdopt(device)}>
               Adopt
             </Button>
           ),

@@ -39,12 +39,12 @@ export function RuleRow({ number, count, rule, nameOf, busy, onMove, onEdit, onD
             disabled={busy || number === count}
             onClick={() => onMove(1)}
           />
-          <Button look="bare" className="h-7" aria-label={`Change rule ${number}`} onClick={onEdit}>
+          <Button look="bare" className="h-7!" aria-label={`Change rule ${number}`} onClick={onEdit}>
             Change
           </Button>
           <Button
             look="bare"
-            className="h-7"
+            className="h-7!"
             aria-label={`Delete rule ${number}`}
             disabled={busy}
             onClick={onDelete}
@@ -68,7 +68,7 @@ function Move({ label, turned = false, disabled, onClick }: MoveProps) {
   return (
     <Button
       look="bare"
-      className="h-7 px-2"
+      className="h-7! px-2"
       aria-label={label}
       title={label}
       disabled={disabled}

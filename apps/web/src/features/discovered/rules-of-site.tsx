@@ -56,13 +56,13 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
       aside={
         <>
           {mayRun && rules.length > 0 && (
-            <Button className="h-7" onClick={() => setRunning(true)}>
+            <Button className="h-7!" onClick={() => setRunning(true)}>
               Apply to those waiting now
             </Button>
           )}
           {mayChange && (
             <Button
-              className="h-7"
+              className="h-7!"
               look="primary"
               onClick={() => setEditing({ index: rules.length, rule: null })}
             >

@@ -43,11 +43,11 @@ export function SelectionBar({ shown, chosen, ignored, onChoose, onAdopt }: Sele
         />
         {chosen.length === 0 ? 'Select all shown' : `${countOf(chosen.length, 'machine')} selected`}
       </label>
-      <Button className="h-7" disabled={nothing} onClick={onAdopt}>
+      <Button className="h-7!" disabled={nothing} onClick={onAdopt}>
         Adopt selected
       </Button>
       <Button
-        className="h-7"
+        className="h-7!"
         disabled={nothing}
         busy={ignore.isPending}
         onClick={() =>

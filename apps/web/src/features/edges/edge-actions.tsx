@@ -69,9 +69,11 @@ function DrainWords({ edge }: { edge: EdgeDetail }) {
   return (
     <>
       <p>
-        {others > 0
-          ? `New boots go to the site’s ${others === 1 ? 'other edge' : `${others} other edges`}, as long as one of them is up.`
-          : 'It is the site’s only edge: it goes on taking new boots until there is another.'}
+        {others === 0
+          ? 'It is the site’s only edge: it goes on taking new boots until there is another.'
+          : others === 1
+            ? 'New boots go to the site’s other edge as long as that is up.'
+            : `New boots go to the site’s ${others} other edges as long as one of them is up.`}
       </p>
       <p>
         {edge.devicesBooting === 0

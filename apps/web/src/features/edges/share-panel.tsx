@@ -20,7 +20,7 @@ export function SharePanel({ edge }: { edge: EdgeDetail }) {
       title="Among the site’s edges"
       aside={
         mayChange && (
-          <Button className="h-7" onClick={() => setChanging(true)}>
+          <Button className="h-7!" onClick={() => setChanging(true)}>
             Change
           </Button>
         )
