@@ -24,6 +24,17 @@ pub const BootClient = struct {
     /// As far as it is known by now.
     ip: ?Ip4,
 
+    /// As people call it; options 93 and 60 know more kinds.
+    pub fn archText(arch: dhcp.ClientArch) []const u8 {
+        return switch (arch) {
+            .bios => "BIOS",
+            .uefi_x86, .uefi_x86_http => "32-bit UEFI",
+            .uefi_x64, .uefi_x64_by_rfc4578, .uefi_x64_http => "x64 UEFI",
+            .uefi_arm64, .uefi_arm64_http => "arm64 UEFI",
+            _ => "this architecture",
+        };
+    }
+
     /// Null for a client that does not boot from the network.
     pub fn of(packet: *const dhcp.Packet, message_type: dhcp.MessageType) ?BootClient {
         const options = &packet.options;

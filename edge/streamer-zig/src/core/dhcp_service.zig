@@ -94,6 +94,8 @@ pub const Chosen = struct {
     handle: boot_handle.BootHandle,
     /// Of the device's boot program set; none of them where the edge has no such set.
     programs: Programs,
+    /// iPXE is told to load one of them too, instead of its script.
+    ipxe_takes_program: bool = false,
 };
 
 pub const Reply = struct {
@@ -403,13 +405,17 @@ fn bootFile(
 ) ?[]const u8 {
     const options = &service.options;
     const server: Endpoint = .{ .ip = options.server_ip, .port = options.http_port };
-    const name = switch (client.loader) {
+    const loader: boot_client.Loader = if (chosen.ipxe_takes_program and client.loader == .ipxe)
+        .pxe
+    else
+        client.loader;
+    const name = switch (loader) {
         .ipxe => "boot.ipxe",
         .pxe, .http => chosen.programs.of(client.arch) orelse return null,
     };
     assert(name.len <= Programs.name_size_max);
     var writer: base.ByteWriter = .init(buffer);
-    switch (client.loader) {
+    switch (loader) {
         .ipxe, .http => writer.print("http://{f}/", .{server}) catch unreachable,
         .pxe => {},
     }

@@ -23,6 +23,7 @@ const bios_class = "PXEClient:Arch:00000:UNDI:002001";
 
 const Bench = struct {
     service: DhcpService,
+    target: DhcpService.BootTarget = target,
     now_us: u64 = 1,
     packet_buffer: [dhcp.packet_size_max]u8 = undefined,
     reply_buffer: DhcpService.ReplyBuffer = undefined,
@@ -53,7 +54,7 @@ const Bench = struct {
             .network_boot => |request| service.answer(
                 bench.now_us,
                 &request,
-                target,
+                bench.target,
                 &bench.reply_buffer,
             ),
             else => |step| step,
@@ -192,6 +193,18 @@ test "each architecture gets its boot program, iPXE the script and HTTP clients 
         try testing.expectEqualStrings(case.file, offer.packet.file);
         try testing.expectEqualStrings(case.class, offer.packet.options.vendor_class.?);
     }
+}
+
+test "iPXE is told to load a program where its device was given others, by TFTP" {
+    var bench: Bench = try .init(.proxy);
+    defer bench.deinit();
+    var packet = discover();
+    packet.options.user_class = "iPXE";
+    const script = try bench.reply(from_nowhere, packet);
+    try testing.expectEqualStrings("http://10.77.0.2:6980/b/" ++ handle_text ++ "/boot.ipxe", script.packet.file);
+    bench.target.boot.ipxe_takes_program = true;
+    const program = try bench.reply(from_nowhere, packet);
+    try testing.expectEqualStrings("b/" ++ handle_text ++ "/undionly.kpxe", program.packet.file);
 }
 
 test "an architecture without a program gets no proxy offer" {

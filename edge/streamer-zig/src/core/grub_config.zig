@@ -115,6 +115,16 @@ pub fn isAskedAs(name: []const u8, mac: base.Mac) bool {
     return false;
 }
 
+/// What GRUB looks for and does without: lists of its modules, modules, translations,
+/// configurations. Nothing else asks for them, so they show that GRUB runs.
+pub fn isProbe(name: []const u8) bool {
+    const at = std.mem.find(u8, name, "grub") orelse return false;
+    const rest = name[at..];
+    for ([_][]const u8{ ".lst", ".mod", ".mo", ".mo.gz", "/grub.cfg", ".pf2" }) |end|
+        if (std.mem.endsWith(u8, rest, end)) return true;
+    return std.mem.find(u8, rest, "grub.cfg-") != null;
+}
+
 const testing = std.testing;
 
 const test_options: Options = .{ .line = kernel_line.test_line, .by = .tftp, .has_initrd = true };
@@ -178,4 +188,8 @@ test "configurations are known by the names that GRUB asks for" {
         "grub/../grub.cfg",         "grub.cfg/x",                         "grubx64.efi",
     };
     for (others) |name| try testing.expect(!isAskedAs(name, mac));
+    for ([_][]const u8{ "grub/x86_64-efi/command.lst", "grub/x86_64-efi/grub.cfg", "grub/locale/en.mo" }) |name|
+        try testing.expect(isProbe(name));
+    for ([_][]const u8{ "revocations_sbat.efi", "grubx64.efi", "x.mod" }) |name|
+        try testing.expect(!isProbe(name));
 }

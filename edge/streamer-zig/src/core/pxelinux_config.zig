@@ -40,6 +40,11 @@ pub fn isAskedAs(name: []const u8, mac: base.Mac) bool {
     return asked.eql(mac);
 }
 
+/// What PXELINUX looks for first and does without: it shows that it runs.
+pub fn isProbe(name: []const u8) bool {
+    return std.mem.startsWith(u8, name, folder);
+}
+
 /// For a device that cannot start what it is assigned: says why on its console, and waits before it
 /// goes back to its BIOS.
 pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {

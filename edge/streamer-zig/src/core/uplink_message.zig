@@ -3,7 +3,10 @@
 
 const std = @import("std");
 const base = @import("base");
+const wire = @import("wire");
 const desired_state = @import("desired_state.zig");
+const authenticode = wire.authenticode;
+const boot_program = wire.boot_program;
 const assert = std.debug.assert;
 const Ed25519 = std.crypto.sign.Ed25519;
 const Stringify = std.json.Stringify;
@@ -98,6 +101,58 @@ pub const Heartbeat = struct {
     reportBacklog: u64,
     state: desired_state.Pair,
     ignored: base.IgnoredCounters,
+    bootPrograms: []const BootProgram = &.{},
+};
+
+/// A boot program as the heartbeat tells of it (`bootProgram` in src/uplink.ts).
+pub const BootProgram = struct {
+    set: []const u8,
+    file: []const u8,
+    arch: boot_program.Arch,
+    kind: boot_program.Kind,
+    version: base.UntrustedText,
+    size: u64,
+    sha256: [32]u8,
+    signers: authenticode.Signers,
+
+    /// More are not told.
+    pub const count_max = 32;
+    /// All of them together stay below this, so that the rest of a heartbeat fits beside them.
+    pub const text_size_max = 10 * 1024;
+
+    pub fn jsonStringify(program: BootProgram, json: anytype) !void {
+        try json.beginObject();
+        try member(json, "set", program.set);
+        try member(json, "file", program.file);
+        try member(json, "arch", @tagName(program.arch));
+        try member(json, "kind", program.kind.text());
+        if (program.version.size > 0) try member(json, "version", program.version.slice());
+        try member(json, "sizeBytes", program.size);
+        try member(json, "sha256", &std.fmt.bytesToHex(program.sha256, .lower));
+        try json.objectField("signedBy");
+        try json.beginArray();
+        for (program.signers.constSlice()) |*signer| try json.write(signer.slice());
+        try json.endArray();
+        try json.endObject();
+    }
+
+    fn member(json: anytype, name: []const u8, value: anytype) !void {
+        try json.objectField(name);
+        try json.write(value);
+    }
+
+    /// How many of them, from the first on, a heartbeat can tell.
+    pub fn countThatFits(programs: []const BootProgram) usize {
+        var left: usize = text_size_max;
+        for (programs[0..@min(programs.len, count_max)], 0..) |program, index| {
+            var discarding: std.Io.Writer.Discarding = .init(&.{});
+            Stringify.value(program, .{}, &discarding.writer) catch unreachable;
+            const size: usize = @intCast(discarding.fullCount() + ",".len);
+            if (size > left) return index;
+            left -= size;
+        }
+        return @min(programs.len, count_max);
+    }
 };
 
 pub const ReportAnswer = struct { bootEpoch: u64, ackedSeq: u64 };
@@ -131,4 +186,34 @@ pub fn parse(
 
 test {
     _ = @import("uplink_vectors_test.zig");
+}
+
+test "a heartbeat tells of as many boot programs as fit beside the rest, as the API reads them" {
+    var program: BootProgram = .{
+        .set = "shim-grub",
+        .file = "shimx64.efi",
+        .arch = .x64_uefi,
+        .kind = .shim,
+        .version = .init("16.1"),
+        .size = 5,
+        .sha256 = @splat(0xab),
+        .signers = .empty,
+    };
+    program.signers.appendAssumeCapacity(.init("A \"Site\""));
+    const hex: [64]u8 = @bitCast(@as([32][2]u8, @splat("ab".*)));
+    var buffer: [body_size_max]u8 = undefined;
+    try std.testing.expectEqualStrings(
+        "{\"set\":\"shim-grub\",\"file\":\"shimx64.efi\",\"arch\":\"x64_uefi\",\"kind\":\"shim\"," ++
+            "\"version\":\"16.1\",\"sizeBytes\":5,\"sha256\":\"" ++ hex ++ "\",\"signedBy\":[\"A \\\"Site\\\"\"]}",
+        encode(program, &buffer),
+    );
+    const many: [64]BootProgram = @splat(program);
+    try std.testing.expectEqual(BootProgram.count_max, BootProgram.countThatFits(&many));
+    var long = program;
+    long.version = .init(&@as([64]u8, @splat('"')));
+    for (0..3) |_| long.signers.appendAssumeCapacity(long.version);
+    const largest: [64]BootProgram = @splat(long);
+    const count = BootProgram.countThatFits(&largest);
+    try std.testing.expect(count > 4 and count < BootProgram.count_max);
+    try std.testing.expect(encode(largest[0..count], &buffer).len <= BootProgram.text_size_max);
 }

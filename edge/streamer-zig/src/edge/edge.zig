@@ -84,7 +84,7 @@ pub const Edge = struct {
             ports.tftp,
             ports.http,
             ports.stream,
-            edge.files.names.items.len,
+            edge.files.fileCount(),
         });
     }
 

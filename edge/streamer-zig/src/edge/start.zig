@@ -117,15 +117,18 @@ fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
             .{path},
         ),
         error.FileNotReadable => complaint.set(
-            "A boot program in {s} cannot be read, or is larger than 64 MiB.",
+            "A file in {s} cannot be read, or is larger than 64 MiB; boot programs are smaller.",
             .{path},
         ),
         error.TooManyFiles => complaint.set(
-            "There are more than {d} boot programs in {s}.",
-            .{ host.BootFiles.count_max, path },
+            "There are more than {d} boot programs or {d} sets of them in {s}.",
+            .{ host.BootFiles.count_max, host.BootFiles.sets_max, path },
         ),
         error.OutOfMemory => error.OutOfMemory,
     };
+    for (edge.files.left_out) |*set| host.speak.line("The boot program set {s}/{s} is left out: it {s}.", .{
+        path, set.name, host.program_set.sentence(set.why),
+    });
 }
 
 /// Opens the data directory, if there is to be one; returns the key with which devices resume.
@@ -359,6 +362,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
             .counter = undefined,
         },
         .signing_key = signing_key,
+        .boot_programs = try edge.files.told(arena),
     };
     edge.worker = worker;
     try loadState(edge, .{ .edge_id = identity.edgeId, .signing_key = signing_key });

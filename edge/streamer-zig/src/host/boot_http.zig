@@ -68,7 +68,8 @@ pub const BootHttp = struct {
             text,
         )) |response|
             return response;
-        const bytes = paths.files.find(boot_path.name) orelse {
+        const boot = if (ref) |known| paths.boots.get(known) else null;
+        const bytes = paths.files.fileFor(boot, boot_path.name) orelse {
             if (boot_path.handle != null) if (ref) |known| paths.missing(known, boot_path.name);
             return not_found;
         };

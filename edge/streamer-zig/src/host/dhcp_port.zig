@@ -6,6 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
 const Boots = @import("boots.zig").Boots;
+const BootFiles = @import("boot_files.zig").BootFiles;
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 
 const DhcpService = core.DhcpService;
@@ -13,8 +14,7 @@ const DhcpService = core.DhcpService;
 pub const DhcpPort = struct {
     service: DhcpService,
     boots: *Boots,
-    /// What devices may load first.
-    programs: core.DhcpService.Programs,
+    files: *const BootFiles,
     reply: DhcpService.ReplyBuffer = undefined,
 
     pub const Port = @FieldType(DhcpService.Arrival, "port");
@@ -37,23 +37,26 @@ pub const DhcpPort = struct {
         now_us: u64,
     ) void {
         var ref: ?Boots.Ref = null;
+        var client: ?core.BootClient = null;
         const step = switch (port.service.receive(now_us, arrival, bytes, &port.reply)) {
             .network_boot => |*request| answer: {
                 ref = port.boots.forDhcp(now_us, &request.client, request.packet.xid, bytes.len);
-                break :answer port.service.answer(now_us, request, port.targetOf(ref), &port.reply);
+                client = request.client;
+                const target = port.targetOf(ref, &request.client);
+                break :answer port.service.answer(now_us, request, target, &port.reply);
             },
             else => |other| other,
         };
         switch (step) {
-            .ignored => |reason| if (reason == .dhcp_no_boot_program) port.noProgram(ref, now_us),
-            .reply => |*reply| port.sendReply(socket, reply, ref, now_us),
+            .ignored => |reason| if (reason == .dhcp_no_boot_program) port.noProgram(ref, client, now_us),
+            .reply => |*reply| port.sendReply(socket, reply, ref, client, now_us),
             .learned => |learned| port.boots.learnAddress(learned.mac, learned.ip),
             .noted => {},
             .network_boot => unreachable,
         }
     }
 
-    fn targetOf(port: *DhcpPort, ref: ?Boots.Ref) DhcpService.BootTarget {
+    fn targetOf(port: *DhcpPort, ref: ?Boots.Ref, client: *const core.BootClient) DhcpService.BootTarget {
         const boot = port.boots.get(ref orelse return .ignore) orelse return .ignore;
         // A boot that has failed gets nothing more: its device would only repeat the failure
         // without an end.
@@ -63,8 +66,22 @@ pub const DhcpPort = struct {
         };
         return .{ .boot = .{
             .handle = .{ .value = boot.identity.handle },
-            .programs = port.programs,
+            .programs = if (port.files.setFor(boot, client.arch)) |set| set.first else .{},
+            .ipxe_takes_program = port.ipxeTakesProgram(boot, client.arch),
         } };
+    }
+
+    /// iPXE in a card's ROM starts scripts itself, but for a device that was given other programs
+    /// on purpose. iPXE that such a program started gets its script.
+    fn ipxeTakesProgram(
+        port: *DhcpPort,
+        boot: *const core.boot.Boot,
+        arch: wire.dhcp.ClientArch,
+    ) bool {
+        if (boot.assignment.program_set.size == 0 or boot.record(.nbp) != null) return false;
+        const set = port.files.setFor(boot, arch) orelse return true;
+        const file = set.find(set.first.of(arch) orelse return false) orelse return false;
+        return file.kind != .ipxe;
     }
 
     fn sendReply(
@@ -72,6 +89,7 @@ pub const DhcpPort = struct {
         socket: *UdpSocket,
         reply: *const DhcpService.Reply,
         ref: ?Boots.Ref,
+        client: ?core.BootClient,
         now_us: u64,
     ) void {
         if (ref) |known| {
@@ -84,13 +102,47 @@ pub const DhcpPort = struct {
                 .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } },
             );
             port.boots.noteDhcpAnswer(known, now_us, port.service.options.server_ip, reply.payload);
-            if (!reply.names_boot_file and reply.message_type != .nak) port.noProgram(known, now_us);
+            if (reply.names_boot_file)
+                port.noteProgram(known, &client.?)
+            else if (reply.message_type != .nak)
+                port.noProgram(known, client, now_us);
         }
         socket.send(reply.destination, reply.payload);
     }
 
-    fn noProgram(port: *DhcpPort, ref: ?Boots.Ref, now_us: u64) void {
+    /// What the device was told to load first; what iPXE is told later is not.
+    fn noteProgram(port: *DhcpPort, ref: Boots.Ref, client: *const core.BootClient) void {
+        const boot = port.boots.get(ref) orelse return;
+        if (boot.facts.program != null) return;
+        if (client.loader == .ipxe and !port.ipxeTakesProgram(boot, client.arch)) return;
+        const set = port.files.setFor(boot, client.arch) orelse return;
+        const file = set.first.of(client.arch) orelse return;
+        boot.facts.program = .{ .set = .init(set.name), .file = .init(file) };
+    }
+
+    /// Nothing to load: the set that was chosen is not here, or has none for the architecture.
+    fn noProgram(
+        port: *DhcpPort,
+        ref: ?Boots.Ref,
+        client: ?core.BootClient,
+        now_us: u64,
+    ) void {
         const known = ref orelse return;
-        port.boots.apply(known, now_us, .{ .suspected = .{ .cause = .nbp_architecture_mismatch } });
+        const boot = port.boots.get(known) orelse return;
+        const arch = (client orelse return).arch;
+        const chosen = &boot.assignment.program_set;
+        var buffer: [128]u8 = undefined;
+        var writer: std.Io.Writer = .fixed(&buffer);
+        // What is too long is cut.
+        if (port.files.setFor(boot, arch)) |set| {
+            writer.print("{s} has no program for {s}", .{ set.name, core.BootClient.archText(arch) }) catch {};
+        } else if (chosen.size > 0) {
+            writer.print("this edge has no set {s}", .{chosen.slice()}) catch {};
+        } else writer.writeAll("this edge has no boot programs") catch {};
+        const is_missing = chosen.size > 0 and port.files.findSet(chosen.slice()) == null;
+        port.boots.apply(known, now_us, .{ .suspected = .{
+            .cause = if (is_missing) .nbp_not_found else .nbp_architecture_mismatch,
+            .text = .init(writer.buffered()),
+        } });
     }
 };

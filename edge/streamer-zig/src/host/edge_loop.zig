@@ -111,7 +111,7 @@ pub const EdgeLoop = struct {
             .dhcp = if (options.dhcp.mode == .off) null else .{
                 .service = try .init(gpa, options.dhcp),
                 .boots = boots,
-                .programs = .choose(files.names.items),
+                .files = files,
             },
             .tftp = try .init(gpa, tftp, boots, published),
             .stream = try .init(gpa, stream, boots),

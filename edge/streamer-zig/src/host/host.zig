@@ -6,6 +6,7 @@ pub const Epoll = @import("epoll.zig").Epoll;
 pub const InterfaceAddresses = @import("interface_addresses.zig").InterfaceAddresses;
 pub const ReportLog = @import("report_log.zig").ReportLog;
 
+pub const program_set = @import("program_set.zig");
 pub const BootFiles = @import("boot_files.zig").BootFiles;
 pub const BootJournal = @import("boot_journal.zig").BootJournal;
 pub const Boots = @import("boots.zig").Boots;
@@ -36,6 +37,7 @@ pub const DataDir = @import("data_dir.zig").DataDir;
 test {
     _ = @import("power_on_file.zig");
     _ = @import("power_order_file.zig");
+    _ = program_set;
     _ = @import("boot_files.zig");
     _ = @import("boot_http.zig");
     _ = published;

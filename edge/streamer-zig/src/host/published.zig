@@ -117,7 +117,16 @@ pub const Published = struct {
         if (question.handle) |handle| if (std.meta.stringToEnum(OwnFile, question.name)) |own|
             return published.openOwnFile(handle, own);
         if (try published.openText(question)) |file| return file;
-        const bytes = published.files.find(question.name) orelse return error.NotFound;
+        const files = published.files;
+        if (files.find(question.name) == null) return error.NotFound;
+        // Where there is one set, it is everybody's; looking for the boot of an address is dear.
+        const is_boots_own = question.handle != null or files.sets.len > 1;
+        const ref = if (is_boots_own)
+            published.boots.forPath(question.handle, question.peer.ip)
+        else
+            null;
+        const boot = if (ref) |known| published.boots.get(known) else null;
+        const bytes = files.fileFor(boot, question.name) orelse return error.NotFound;
         return published.take(.{ .memory = bytes }, .boot_program, bytes.len);
     }
 

@@ -179,12 +179,7 @@ pub const TftpPort = struct {
                     .superseded, .aborted => {},
                 }
             },
-            .refused => |*refused| port.tellRefused(
-                refused.handle,
-                &refused.name,
-                refused.why,
-                now_us,
-            ),
+            .refused => |*refused| port.tellRefused(refused, now_us),
         }
     }
 
@@ -210,20 +205,20 @@ pub const TftpPort = struct {
     }
 
     /// Loaders probe for files that need not exist; only a program that this edge named itself is
-    /// missed.
-    fn tellRefused(
-        port: *TftpPort,
-        handle: ?core.BootHandle,
-        name: *const base.UntrustedText,
-        why: TftpServer.Refusal,
-        now_us: u64,
-    ) void {
-        if (why != .not_found) return;
-        const ref = port.boots.forPath(handle orelse return, .zero) orelse return;
+    /// missed. The probes of some show that they run.
+    fn tellRefused(port: *TftpPort, refused: *const @FieldType(TftpServer.Event, "refused"), now_us: u64) void {
+        if (refused.why != .not_found) return;
+        const name = refused.name.slice();
+        const is_loaders = core.grub_config.isProbe(name) or core.pxelinux_config.isProbe(name);
+        if (refused.handle == null and !is_loaders) return;
+        const ref = port.boots.forPath(refused.handle, refused.peer.ip) orelse return;
+        if (is_loaders) return port.boots.apply(ref, now_us, .{ .loader_begin = .other });
+        const boot = port.boots.get(ref) orelse return;
+        if (boot.facts.program) |*program| if (!program.file.eql(&refused.name)) return;
         port.boots.apply(
             ref,
             now_us,
-            .{ .suspected = .{ .cause = .nbp_not_found, .text = name.* } },
+            .{ .suspected = .{ .cause = .nbp_not_found, .text = refused.name } },
         );
     }
 

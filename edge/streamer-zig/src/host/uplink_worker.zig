@@ -29,6 +29,8 @@ pub const UplinkWorker = struct {
     data: *const DataDir,
     client_options: UplinkClient.Options,
     signing_key: [32]u8,
+    /// For the heartbeat; they are read once.
+    boot_programs: []const core.uplink_message.BootProgram = &.{},
     counter: std.atomic.Value(u64) = .init(0),
     sender: core.uplink.Sender = .{},
     poller: core.uplink.Poller = .{},
@@ -90,6 +92,7 @@ pub const UplinkWorker = struct {
             .reportBacklog = worker.log.backlog(),
             .state = numbers.pair,
             .ignored = numbers.ignored,
+            .bootPrograms = worker.boot_programs,
         }, &body);
         var buffer: [core.uplink_message.body_size_max]u8 = undefined;
         const result = client.request(
