@@ -11,6 +11,8 @@ pub const text =
     \\  bootfarm-edge boot-media build --edge IP --out FILE [options]
     \\                                                           makes a CD or USB stick for a site whose DHCP cannot
     \\                                                           be touched
+    \\  bootfarm-edge boot-files import|list|remove --boot-files DIR [options]
+    \\                                                           fetches sets of boot programs from packages or a folder
     \\  bootfarm-edge version                                    prints the version
     \\
     \\What boots (without a control plane)
@@ -29,8 +31,9 @@ pub const text =
     \\  --dhcp-port N         67      --pxe-port N      4011    --tftp-port N     69
     \\  --http-port N         6980    --stream-port N   6910
     \\                        ports below 1024 need root or the capability CAP_NET_BIND_SERVICE
-    \\  --boot-files DIR      boot programs: every file directly in DIR is published under its name. BIOS devices
-    \\                        get undionly.kpxe, 64-bit UEFI ones snponly.efi or ipxe.efi, ARM ones ipxe-arm64.efi
+    \\  --boot-files DIR      boot programs: sets made by boot-files import, chosen per device, collection or site;
+    \\                        files directly in DIR are the set `default`: BIOS devices get undionly.kpxe, 64-bit
+    \\                        UEFI ones snponly.efi or ipxe.efi, ARM ones ipxe-arm64.efi, else what is known there
     \\  --wol-target IP:PORT  where wake-on-LAN packets go; 255.255.255.255:9
     \\
     \\What is kept
@@ -53,6 +56,14 @@ pub const text =
     \\  --add-module NAME     one more driver, with all it needs; may be repeated
     \\  --busybox FILE        a statically linked busybox; default /bin/busybox
     \\  --target FILE         bootfarm-target for the device's processor; default the one beside this program
+    \\
+    \\Boot programs: iPXE, shim and GRUB, PXELINUX (docs/boot-programs.md); an edge takes them when it starts
+    \\  --boot-files DIR      the directory that serve is given by the same option
+    \\  --from system         the system's packages (default): sets ipxe, snponly, shim-grub and pxelinux
+    \\  --from FOLDER         files of a folder, or packages unpacked there (dpkg-deb -x)
+    \\  --set NAME            which set; for files of a folder its name
+    \\  --force-arch ARCH     bios, x64_uefi, arm64_uefi or any: takes programs that are not known
+    \\  --json                list as JSON
     \\
     \\Making a boot medium: one image for discs and USB sticks, BIOS and 64-bit UEFI (Secure Boot off)
     \\  --edge IP[:PORT]      an edge and its HTTP port, 6980 by default; repeated, edges are asked in this order

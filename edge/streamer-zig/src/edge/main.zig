@@ -6,6 +6,7 @@ const help = @import("help.zig");
 const serve = @import("serve.zig");
 const enrol = @import("enrol.zig");
 const initramfs_command = @import("initramfs_command.zig");
+const boot_files_command = @import("boot_files_command.zig");
 const boot_media_command = @import("boot_media_command.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
@@ -23,7 +24,7 @@ pub fn main(init: std.process.Init) !u8 {
     };
     if (rest.len == 0)
         return terminal.complain(
-            "Say what to do: serve, enrol, initramfs, boot-media or version; see bootfarm-edge --help.",
+            "Say what to do: serve, enrol, initramfs, boot-media, boot-files or version; see bootfarm-edge --help.",
             .{},
         );
     const command = rest[0];
@@ -39,12 +40,17 @@ pub fn main(init: std.process.Init) !u8 {
         rest[1..],
         &terminal,
     );
+    if (std.mem.eql(u8, command, "boot-files")) return boot_files_command.run(
+        init,
+        rest[1..],
+        &terminal,
+    );
     if (std.mem.eql(u8, command, "version") or std.mem.eql(u8, command, "--version")) {
         terminal.out(base.version ++ "\n");
         return 0;
     }
     return terminal.complain(
-        "There is no command '{s}': say serve, enrol, initramfs, boot-media or version; " ++
+        "There is no command '{s}': say serve, enrol, initramfs, boot-media, boot-files or version; " ++
             "see bootfarm-edge --help.",
         .{command},
     );
