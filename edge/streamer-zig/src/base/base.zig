@@ -8,6 +8,7 @@ pub const BoundedArray = @import("bounded_array.zig").BoundedArray;
 pub const Mac = @import("addresses.zig").Mac;
 pub const Ip4 = @import("addresses.zig").Ip4;
 pub const Endpoint = @import("addresses.zig").Endpoint;
+pub const Ip4Prefix = @import("prefix.zig").Ip4Prefix;
 pub const Uuid = @import("uuid.zig").Uuid;
 pub const UntrustedText = @import("untrusted_text.zig").UntrustedText;
 pub const Prng = @import("prng.zig").Prng;
@@ -22,6 +23,7 @@ test {
     _ = @import("byte_writer.zig");
     _ = @import("bounded_array.zig");
     _ = @import("addresses.zig");
+    _ = @import("prefix.zig");
     _ = @import("uuid.zig");
     _ = @import("untrusted_text.zig");
     _ = @import("prng.zig");

@@ -23,6 +23,7 @@ pub const IgnoreReason = enum(u8) {
     dhcp_no_free_address,
     dhcp_relayed,
     dhcp_bad_address,
+    dhcp_too_many_hops,
     tftp_truncated,
     tftp_too_long,
     tftp_bad_packet,

@@ -7,6 +7,7 @@ pub const BootPath = @import("boot_handle.zig").BootPath;
 pub const PowerOrders = @import("power_orders.zig");
 pub const DhcpLeases = @import("dhcp_leases.zig");
 pub const DhcpService = @import("dhcp_service.zig");
+pub const dhcp_network = @import("dhcp_network.zig");
 pub const nbd_queue = @import("nbd_queue.zig");
 pub const NbdQueue = nbd_queue.NbdQueue;
 pub const target_options = @import("target_options.zig");
@@ -43,6 +44,7 @@ test {
     _ = AddressBook;
     _ = PowerOrders;
     _ = DhcpLeases;
+    _ = dhcp_network;
     _ = @import("dhcp_service_test.zig");
     _ = nbd_queue;
     _ = target_options;

@@ -1,65 +1,132 @@
-//! The DHCP server's pool: which address is whose, until when (RFC 2131 section 4.3.1). An address
-//! stays with its device as long as the pool has others: also after its lease ran out, and, by a
+//! The addresses of one network: which is whose, until when (RFC 2131 section 4.3.1). An address
+//! stays with its client as long as the pool has others: also after its lease ran out, and, by a
 //! start that is computed from the MAC, mostly even when the table was lost. It must never give one
-//! address to two devices whose leases run.
+//! address to two clients whose leases run, nor a reserved address to another client.
 
 const std = @import("std");
 const assert = std.debug.assert;
 const base = @import("base");
+const dhcp_network = @import("dhcp_network.zig");
 const Ip4 = base.Ip4;
 const Mac = base.Mac;
+const Network = dhcp_network.Network;
 
 pub const DhcpLeases = @This();
 
-/// Index 0 is `first`.
+/// In the order of their addresses.
 rows: []Row,
-first: Ip4,
-options: Options,
+network: *const Network,
 /// Grows by each change that is worth keeping on disk.
 change_count: u64 = 0,
+/// How many rows have changed since `takeChange` was asked.
+changed_count: u32 = 0,
 
-/// Addresses in a pool; each packet may look at all of them.
-pub const pool_size_max = 4096;
+pub const pool_size_max = dhcp_network.pool_size_max;
 /// How long an offered address waits for its REQUEST: OVMF takes 4 s.
 const offer_hold_us = 30 * std.time.us_per_s;
-/// How long an address that a device found in use is left alone.
+/// How long an address that a client found in use is left alone.
 const decline_hold_us = 600 * std.time.us_per_s;
 
-pub const Options = struct {
-    first: Ip4,
-    last: Ip4,
-    /// The server's own address; never given away when it lies in the pool.
-    server_ip: Ip4,
-    lease_time_s: u32 = 3600,
+/// Who has an address. The identifier is empty where the client sent none, or only its MAC in another
+/// form (type 1, RFC 2132 section 9.14).
+pub const Client = struct {
+    mac: Mac,
+    id: Id = .empty,
+    by: dhcp_network.IdentifyBy = .client_id,
+
+    /// Longer ones are known by their digest.
+    pub const id_size_max = 64;
+    pub const Id = base.BoundedArray(u8, id_size_max);
+    pub const nobody: Client = .{ .mac = .zero };
+
+    pub fn of(
+        mac: Mac,
+        client_identifier: ?[]const u8,
+        by: dhcp_network.IdentifyBy,
+    ) Client {
+        var client: Client = .{ .mac = mac, .by = by };
+        const id = client_identifier orelse return client;
+        const is_mac = id.len == 7 and id[0] == 1 and std.mem.eql(u8, id[1..], &mac.bytes);
+        // RFC 2132 section 9.14: at least two bytes.
+        if (id.len < 2 or is_mac) return client;
+        var digest: [32]u8 = undefined;
+        if (id.len > id_size_max) std.crypto.hash.sha2.Sha256.hash(id, &digest, .{});
+        client.id = Id.fromSlice(if (id.len > id_size_max) &digest else id) catch unreachable;
+        return client;
+    }
+
+    pub fn eql(a: *const Client, b: *const Client) bool {
+        if (a.by == .mac or (a.id.count == 0 and b.id.count == 0)) return a.mac.eql(b.mac);
+        return std.mem.eql(u8, a.id.constSlice(), b.id.constSlice());
+    }
+
+    pub fn isNobody(client: *const Client) bool {
+        return client.mac.eql(.zero);
+    }
+
+    fn has(client: *const Client, reservation: *const dhcp_network.Reservation) bool {
+        if (reservation.mac) |mac| if (mac.eql(client.mac)) return true;
+        const wanted: Client = .of(client.mac, reservation.client_id orelse return false, .client_id);
+        if (wanted.id.count == 0) return client.id.count == 0;
+        return std.mem.eql(u8, wanted.id.constSlice(), client.id.constSlice());
+    }
 };
 
-/// `free` with a MAC that is not zero is an address that its last owner gets again.
-const State = enum { free, reserved, offered, bound, declined };
-const Row = struct { mac: Mac = .zero, state: State = .free, until_us: u64 = 0 };
+/// `free` with a client is an address that its last owner gets again.
+const State = enum { free, own, offered, bound, declined };
+const Row = struct {
+    ip: Ip4,
+    /// Index into the network's reservations.
+    reservation: ?u32 = null,
+    client: Client = .nobody,
+    state: State = .free,
+    until_us: u64 = 0,
+    changed: bool = false,
 
-/// A lease as the host keeps it on disk.
+    fn isUnused(row: *const Row) bool {
+        return row.state == .free and row.client.isNobody() and row.reservation == null;
+    }
+};
+
+/// What is known of an address, as the host keeps it on disk.
 pub const Record = struct {
     ip: Ip4,
-    mac: Mac,
-    /// 0: it has run out, and the address is only remembered.
+    /// Nobody's for an address that is declined or no longer remembered.
+    client: Client,
+    state: enum { remembered, bound, declined },
+    /// 0 for one that is only remembered.
     remaining_us: u64,
 };
 
-/// BadPool: the last address is below the first, the pool is larger than 4096, or not of usable
-/// addresses.
-pub fn init(gpa: std.mem.Allocator, options: Options) error{ OutOfMemory, BadPool }!DhcpLeases {
-    assert(options.lease_time_s > 0);
-    const first = options.first.toInt();
-    const last = options.last.toInt();
-    if (!options.first.isUnicast()) return error.BadPool;
-    if (!options.last.isUnicast()) return error.BadPool;
-    if (last < first) return error.BadPool;
-    if (last - first >= pool_size_max) return error.BadPool;
-    const rows = try gpa.alloc(Row, last - first + 1);
-    @memset(rows, .{});
-    var leases: DhcpLeases = .{ .rows = rows, .first = options.first, .options = options };
-    if (leases.rowOf(options.server_ip)) |row| row.state = .reserved;
-    return leases;
+/// The network passed `dhcp_network.problemOf`, and stays where it is.
+pub fn init(
+    gpa: std.mem.Allocator,
+    network: *const Network,
+    links: []const dhcp_network.Link,
+) error{OutOfMemory}!DhcpLeases {
+    var size: usize = network.reservations.len;
+    for (network.pools) |pool| size += pool.last.toInt() - pool.first.toInt() + 1;
+    assert(size <= pool_size_max);
+    var rows: std.ArrayList(Row) = try .initCapacity(gpa, size);
+    defer rows.deinit(gpa);
+    for (network.pools) |pool| {
+        for (pool.first.toInt()..@as(usize, pool.last.toInt()) + 1) |number|
+            rows.appendAssumeCapacity(.{ .ip = .fromInt(@intCast(number)) });
+    }
+    for (network.reservations, 0..) |*reservation, index| {
+        const number: u32 = @intCast(index);
+        const row = for (rows.items) |*row| {
+            if (row.ip.eql(reservation.ip)) break row;
+        } else null;
+        if (row) |known| known.reservation = number else rows.appendAssumeCapacity(
+            .{ .ip = reservation.ip, .reservation = number },
+        );
+    }
+    std.sort.pdq(Row, rows.items, {}, isBefore);
+    for (rows.items) |*row| for (links) |link| {
+        if (row.ip.eql(link.ip)) row.state = .own;
+    };
+    return .{ .rows = try rows.toOwnedSlice(gpa), .network = network };
 }
 
 pub fn deinit(leases: *DhcpLeases, gpa: std.mem.Allocator) void {
@@ -68,65 +135,97 @@ pub fn deinit(leases: *DhcpLeases, gpa: std.mem.Allocator) void {
 }
 
 /// Picks and holds an address for a DISCOVER. Null: every address is taken.
-pub fn offer(leases: *DhcpLeases, now_us: u64, mac: Mac, wanted: ?Ip4) ?Ip4 {
-    assert(mac.isDevice());
+pub fn offer(leases: *DhcpLeases, now_us: u64, client: *const Client, wanted: ?Ip4) ?Ip4 {
+    assert(client.mac.isDevice());
     leases.expire(now_us);
-    const index = leases.pick(mac, wanted) orelse return null;
-    const row = &leases.rows[index];
-    assert(row.state != .reserved);
+    const row = leases.pick(client, wanted) orelse return null;
+    assert(row.state != .own);
     assert(row.state != .declined);
-    if (row.state != .bound)
-        row.* = .{ .mac = mac, .state = .offered, .until_us = now_us + offer_hold_us };
-    return leases.addressAt(index);
+    if (row.state != .bound) {
+        row.client = client.*;
+        row.state = .offered;
+        row.until_us = now_us + offer_hold_us;
+    }
+    return row.ip;
 }
 
-/// Grants an address for a REQUEST. False: it is another device's, not of the pool, or declined;
-/// answer NAK.
-pub fn bind(leases: *DhcpLeases, now_us: u64, mac: Mac, ip: Ip4) bool {
-    assert(mac.isDevice());
+pub const Bound = enum {
+    granted,
+    /// It is another client's, declined, or reserved: answer NAK.
+    taken,
+    /// It is not one of these addresses.
+    unknown,
+};
+
+/// Grants an address for a REQUEST.
+pub fn bind(
+    leases: *DhcpLeases,
+    now_us: u64,
+    client: *const Client,
+    ip: Ip4,
+    lease_time_s: u32,
+) Bound {
+    assert(client.mac.isDevice());
     leases.expire(now_us);
-    const row = leases.rowOf(ip) orelse return false;
+    const row = leases.rowOf(ip) orelse return .unknown;
+    if (!leases.isFor(row, client)) return .taken;
     switch (row.state) {
-        .reserved, .declined => return false,
-        .offered, .bound => if (!row.mac.eql(mac)) return false,
+        .own, .declined => return .taken,
+        .offered, .bound => if (!row.client.eql(client)) return .taken,
         .free => {},
     }
+    // Who has a reservation comes back to it as soon as it is free.
+    if (leases.reservedFor(client)) |reserved| if (reserved != row) return .taken;
     for (leases.rows) |*other| {
-        if (other != row and other.mac.eql(mac)) other.* = .{};
+        if (other == row) continue;
+        if (!other.client.eql(client)) continue;
+        other.client = .nobody;
+        other.state = .free;
+        leases.change(other);
     }
-    row.* = .{ .mac = mac, .state = .bound, .until_us = now_us + leases.leaseTimeUs() };
-    leases.change_count += 1;
-    return true;
+    row.client = client.*;
+    row.state = .bound;
+    row.until_us = now_us + @as(u64, lease_time_s) * std.time.us_per_s;
+    leases.change(row);
+    return .granted;
 }
 
-/// RELEASE: the lease ends, the address is remembered. False: it was not this device's.
-pub fn release(leases: *DhcpLeases, now_us: u64, mac: Mac, ip: Ip4) bool {
+/// True where this client has or had the address, or was offered it.
+pub fn isOf(leases: *DhcpLeases, client: *const Client, ip: Ip4) bool {
+    const row = leases.rowOf(ip) orelse return false;
+    return row.client.eql(client) or (row.reservation != null and leases.isFor(row, client));
+}
+
+/// RELEASE: the lease ends, the address is remembered. False: it was not this client's.
+pub fn release(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4) bool {
     leases.expire(now_us);
     const row = leases.rowOf(ip) orelse return false;
     if (row.state != .bound) return false;
-    if (!row.mac.eql(mac)) return false;
+    if (!row.client.eql(client)) return false;
     row.state = .free;
     row.until_us = now_us;
-    leases.change_count += 1;
+    leases.change(row);
     return true;
 }
 
-/// DECLINE: the device found the address in use. False: it was not this device's.
-pub fn decline(leases: *DhcpLeases, now_us: u64, mac: Mac, ip: Ip4) bool {
+/// DECLINE: the client found the address in use. False: it was not this client's.
+pub fn decline(leases: *DhcpLeases, now_us: u64, client: *const Client, ip: Ip4) bool {
     leases.expire(now_us);
     const row = leases.rowOf(ip) orelse return false;
     if (row.state != .bound and row.state != .offered) return false;
-    if (!row.mac.eql(mac)) return false;
-    row.* = .{ .mac = .zero, .state = .declined, .until_us = now_us + decline_hold_us };
-    leases.change_count += 1;
+    if (!row.client.eql(client)) return false;
+    row.client = .nobody;
+    row.state = .declined;
+    row.until_us = now_us + decline_hold_us;
+    leases.change(row);
     return true;
 }
 
-/// The device took another server's offer: ours need not wait any longer.
-pub fn dropOffer(leases: *DhcpLeases, now_us: u64, mac: Mac) void {
+/// The client took another server's offer: ours need not wait any longer.
+pub fn dropOffer(leases: *DhcpLeases, now_us: u64, client: *const Client) void {
     for (leases.rows) |*row| {
         if (row.state != .offered) continue;
-        if (!row.mac.eql(mac)) continue;
+        if (!row.client.eql(client)) continue;
         row.state = .free;
         row.until_us = now_us;
     }
@@ -134,13 +233,30 @@ pub fn dropOffer(leases: *DhcpLeases, now_us: u64, mac: Mac) void {
 
 /// Who has this address now, by a lease that runs.
 pub fn macOf(leases: *const DhcpLeases, now_us: u64, ip: Ip4) ?Mac {
-    const index = leases.indexOf(ip) orelse return null;
-    const row = leases.rows[index];
+    const row = leases.rows[leases.indexOf(ip) orelse return null];
     if (row.state != .bound) return null;
-    return if (row.until_us > now_us) row.mac else null;
+    return if (row.until_us > now_us) row.client.mac else null;
 }
 
-/// All leases and remembered addresses, for the host to write down when `change_count` has grown.
+/// The host name that goes with a client's reservation.
+pub fn hostNameOf(leases: *const DhcpLeases, client: *const Client) ?[]const u8 {
+    for (leases.network.reservations) |*reservation|
+        if (client.has(reservation)) return reservation.host_name;
+    return null;
+}
+
+/// One address whose record on disk is no longer true; null when there is none left.
+pub fn takeChange(leases: *DhcpLeases, now_us: u64) ?Record {
+    if (leases.changed_count == 0) return null;
+    const row = for (leases.rows) |*row| {
+        if (row.changed) break row;
+    } else unreachable;
+    row.changed = false;
+    leases.changed_count -= 1;
+    return recordOf(row, now_us);
+}
+
+/// All leases, remembered and declined addresses, for the host to write them anew.
 pub fn dump(leases: *const DhcpLeases, now_us: u64) Iterator {
     return .{ .leases = leases, .now_us = now_us };
 }
@@ -153,192 +269,137 @@ pub const Iterator = struct {
     pub fn next(iterator: *Iterator) ?Record {
         while (iterator.index < iterator.leases.rows.len) {
             defer iterator.index += 1;
-            const row = iterator.leases.rows[iterator.index];
-            if (row.state != .bound and row.state != .free) continue;
-            if (row.mac.eql(.zero)) continue;
-            const remaining_us = if (row.state == .bound) row.until_us -| iterator.now_us else 0;
-            const ip = iterator.leases.addressAt(iterator.index);
-            return .{ .ip = ip, .mac = row.mac, .remaining_us = remaining_us };
+            const row = &iterator.leases.rows[iterator.index];
+            if (row.state == .own or row.state == .offered) continue;
+            if (row.state != .declined and row.client.isNobody()) continue;
+            return recordOf(row, iterator.now_us);
         }
         return null;
     }
 };
 
-/// Takes back a record of `dump`. False: it does not fit this pool (another pool was configured)
-/// and is left out.
-pub fn restore(leases: *DhcpLeases, now_us: u64, record: Record) bool {
-    if (!record.mac.isDevice()) return false;
+/// Takes back a record of `dump` or `takeChange`. False: it does not fit this network (another pool
+/// was configured) and is left out.
+pub fn restore(leases: *DhcpLeases, now_us: u64, record: *const Record) bool {
     const row = leases.rowOf(record.ip) orelse return false;
     if (row.state != .free) return false;
-    if (!row.mac.eql(.zero)) return false;
-    for (leases.rows) |other| if (other.mac.eql(record.mac)) return false;
-    const remaining_us = @min(record.remaining_us, leases.leaseTimeUs());
-    row.* = .{
-        .mac = record.mac,
-        .state = if (remaining_us > 0) .bound else .free,
-        .until_us = now_us + remaining_us,
-    };
+    if (!row.client.isNobody()) return false;
+    if (record.state == .declined) {
+        row.state = .declined;
+        row.until_us = now_us + @min(record.remaining_us, decline_hold_us);
+        return true;
+    }
+    if (!record.client.mac.isDevice()) return false;
+    for (leases.rows) |*other|
+        if (!other.client.isNobody() and other.client.eql(&record.client)) return false;
+    const longest_s = @max(leases.network.lease_time_max_s, leases.network.lease_time_s);
+    const remaining_us = @min(record.remaining_us, @as(u64, longest_s) * std.time.us_per_s);
+    row.client = record.client;
+    row.client.by = leases.network.identify_by;
+    row.state = if (record.state == .bound and remaining_us > 0) .bound else .free;
+    row.until_us = now_us + remaining_us;
     return true;
 }
 
-fn leaseTimeUs(leases: *const DhcpLeases) u64 {
-    return @as(u64, leases.options.lease_time_s) * std.time.us_per_s;
+fn recordOf(row: *const Row, now_us: u64) Record {
+    return switch (row.state) {
+        .bound => .{
+            .ip = row.ip,
+            .client = row.client,
+            .state = .bound,
+            .remaining_us = row.until_us -| now_us,
+        },
+        .declined => .{
+            .ip = row.ip,
+            .client = .nobody,
+            .state = .declined,
+            .remaining_us = row.until_us -| now_us,
+        },
+        // An offer is forgotten with the process: its client asks again.
+        .free, .offered, .own => .{
+            .ip = row.ip,
+            .client = row.client,
+            .state = .remembered,
+            .remaining_us = 0,
+        },
+    };
 }
 
-fn indexOf(leases: *const DhcpLeases, ip: Ip4) ?u32 {
-    const number = ip.toInt();
-    const first = leases.first.toInt();
-    if (number < first) return null;
-    if (number - first >= leases.rows.len) return null;
-    return number - first;
+fn change(leases: *DhcpLeases, row: *Row) void {
+    leases.change_count += 1;
+    if (row.changed) return;
+    row.changed = true;
+    leases.changed_count += 1;
+}
+
+fn isBefore(_: void, a: Row, b: Row) bool {
+    return a.ip.toInt() < b.ip.toInt();
+}
+
+fn indexOf(leases: *const DhcpLeases, ip: Ip4) ?usize {
+    return std.sort.binarySearch(Row, leases.rows, ip, struct {
+        fn order(wanted: Ip4, row: Row) std.math.Order {
+            return std.math.order(wanted.toInt(), row.ip.toInt());
+        }
+    }.order);
 }
 
 fn rowOf(leases: *DhcpLeases, ip: Ip4) ?*Row {
     return &leases.rows[leases.indexOf(ip) orelse return null];
 }
 
-fn addressAt(leases: *const DhcpLeases, index: u32) Ip4 {
-    assert(index < leases.rows.len);
-    return .fromInt(leases.first.toInt() + index);
+/// A reserved address is for its client alone.
+fn isFor(leases: *const DhcpLeases, row: *const Row, client: *const Client) bool {
+    const index = row.reservation orelse return true;
+    return client.has(&leases.network.reservations[index]);
+}
+
+/// The address reserved for this client, unless somebody still has it or found it in use.
+fn reservedFor(leases: *DhcpLeases, client: *const Client) ?*Row {
+    for (leases.rows) |*row| {
+        if (row.reservation == null) continue;
+        if (!leases.isFor(row, client)) continue;
+        return switch (row.state) {
+            .own, .declined => null,
+            .free => row,
+            .offered, .bound => if (row.client.eql(client)) row else null,
+        };
+    }
+    return null;
 }
 
 fn expire(leases: *DhcpLeases, now_us: u64) void {
     for (leases.rows) |*row| switch (row.state) {
-        .free, .reserved => {},
+        .free, .own => {},
         .offered, .bound, .declined => if (row.until_us <= now_us) {
             row.state = .free;
         },
     };
 }
 
-/// The device's own address, else the one it wants, else the next one that nobody had, else the one
-/// that ran out longest ago.
-fn pick(leases: *const DhcpLeases, mac: Mac, wanted: ?Ip4) ?u32 {
-    for (leases.rows, 0..) |row, index| if (row.mac.eql(mac)) return @intCast(index);
-    if (wanted) |ip| if (leases.indexOf(ip)) |index| if (isUnused(leases.rows[index])) return index;
-    const size: u32 = @intCast(leases.rows.len);
-    const start: u32 = @intCast(mac.toInt() % size);
-    for (0..size) |step| {
-        const index = (start + @as(u32, @intCast(step))) % size;
-        if (isUnused(leases.rows[index])) return index;
+/// The client's reserved address, the one that it has or had, the one that it wants, the next one
+/// that nobody had, the one that ran out longest ago.
+fn pick(leases: *DhcpLeases, client: *const Client, wanted: ?Ip4) ?*Row {
+    if (leases.reservedFor(client)) |row| return row;
+    for (leases.rows) |*row| {
+        if (row.state == .own or row.state == .declined) continue;
+        if (row.client.eql(client) and leases.isFor(row, client)) return row;
     }
-    var found: ?u32 = null;
-    for (leases.rows, 0..) |row, index| {
-        if (row.state != .free) continue;
-        if (found == null or row.until_us < leases.rows[found.?].until_us) found = @intCast(index);
+    if (wanted) |ip| if (leases.rowOf(ip)) |row| if (row.isUnused()) return row;
+    const size: u64 = leases.rows.len;
+    const start = if (size > 0) client.mac.toInt() % size else 0;
+    for (0..size) |step| {
+        const row = &leases.rows[(start + step) % size];
+        if (row.isUnused()) return row;
+    }
+    var found: ?*Row = null;
+    for (leases.rows) |*row| {
+        if (row.state != .free or row.reservation != null) continue;
+        if (found == null or row.until_us < found.?.until_us) found = row;
     }
     return found;
 }
 
-fn isUnused(row: Row) bool {
-    return row.state == .free and row.mac.eql(.zero);
-}
-
-const testing = std.testing;
-const second = std.time.us_per_s;
-
-fn device(number: u48) Mac {
-    return .fromInt(0x02bf00000000 + number);
-}
-
-fn testPool(size: u32) !DhcpLeases {
-    const first: Ip4 = .init(10, 0, 0, 10);
-    return .init(testing.allocator, .{
-        .first = first,
-        .last = .fromInt(first.toInt() + size - 1),
-        .server_ip = .init(10, 0, 0, 1),
-        .lease_time_s = 60,
-    });
-}
-
-test "a device gets the same address again, also after its lease ran out" {
-    var leases = try testPool(8);
-    defer leases.deinit(testing.allocator);
-    const ip = leases.offer(0, device(1), null).?;
-    try testing.expect(leases.bind(1, device(1), ip));
-    try testing.expectEqual(ip, leases.offer(1000 * second, device(1), null).?);
-    try testing.expectEqual(ip, leases.offer(1000 * second, device(1), .init(10, 0, 0, 17)).?);
-}
-
-test "a running lease is given to nobody else, an expired one is when the pool is used up" {
-    var leases = try testPool(2);
-    defer leases.deinit(testing.allocator);
-    const first = leases.offer(0, device(1), null).?;
-    try testing.expect(leases.bind(0, device(1), first));
-    const second_ip = leases.offer(0, device(2), first).?;
-    try testing.expect(!first.eql(second_ip));
-    try testing.expect(leases.bind(5, device(2), second_ip));
-    try testing.expect(!leases.bind(6, device(2), first));
-    try testing.expectEqual(null, leases.offer(6, device(3), null));
-    try testing.expectEqual(first, leases.offer(61 * second, device(3), null).?);
-    try testing.expect(!leases.bind(61 * second, device(1), first));
-}
-
-test "an offer is held for its device and then free" {
-    var leases = try testPool(1);
-    defer leases.deinit(testing.allocator);
-    const ip = leases.offer(0, device(1), null).?;
-    try testing.expectEqual(null, leases.offer(29 * second, device(2), null));
-    leases.dropOffer(29 * second, device(1));
-    try testing.expectEqual(ip, leases.offer(29 * second, device(2), null).?);
-    try testing.expectEqual(ip, leases.offer(60 * second, device(3), null).?);
-}
-
-test "a declined address rests and a released one is free for its owner and others" {
-    var leases = try testPool(1);
-    defer leases.deinit(testing.allocator);
-    const ip = leases.offer(0, device(1), null).?;
-    try testing.expect(!leases.decline(0, device(2), ip));
-    try testing.expect(leases.decline(0, device(1), ip));
-    try testing.expectEqual(null, leases.offer(599 * second, device(1), null));
-    try testing.expect(!leases.bind(599 * second, device(1), ip));
-    try testing.expectEqual(ip, leases.offer(600 * second, device(2), null).?);
-    try testing.expect(leases.bind(600 * second, device(2), ip));
-    try testing.expect(!leases.release(600 * second, device(1), ip));
-    try testing.expect(leases.release(600 * second, device(2), ip));
-    try testing.expectEqual(ip, leases.offer(600 * second, device(3), null).?);
-}
-
-test "the server's own address is never given away" {
-    var leases: DhcpLeases = try .init(testing.allocator, .{
-        .first = .init(10, 0, 0, 1),
-        .last = .init(10, 0, 0, 1),
-        .server_ip = .init(10, 0, 0, 1),
-    });
-    defer leases.deinit(testing.allocator);
-    try testing.expectEqual(null, leases.offer(0, device(1), .init(10, 0, 0, 1)));
-    try testing.expect(!leases.bind(0, device(1), .init(10, 0, 0, 1)));
-}
-
-test "dumped leases come back, and ones of another pool are left out" {
-    var leases = try testPool(8);
-    defer leases.deinit(testing.allocator);
-    const ip = leases.offer(0, device(1), null).?;
-    try testing.expect(leases.bind(0, device(1), ip));
-    const old = leases.offer(0, device(2), null).?;
-    try testing.expect(leases.bind(0, device(2), old));
-    try testing.expect(leases.release(1, device(2), old));
-    try testing.expectEqual(3, leases.change_count);
-
-    var restored = try testPool(8);
-    defer restored.deinit(testing.allocator);
-    var records = leases.dump(10 * second);
-    while (records.next()) |record| try testing.expect(restored.restore(500 * second, record));
-    try testing.expectEqual(device(1), restored.macOf(549 * second, ip).?);
-    try testing.expectEqual(null, restored.macOf(550 * second, ip));
-    try testing.expectEqual(null, restored.macOf(500 * second, old));
-    try testing.expectEqual(old, restored.offer(500 * second, device(2), null).?);
-    const foreign: Record = .{ .ip = .init(10, 9, 9, 9), .mac = device(3), .remaining_us = 1 };
-    try testing.expect(!restored.restore(0, foreign));
-}
-
-test "a pool that makes no sense is refused" {
-    const server_ip: Ip4 = .init(10, 0, 0, 1);
-    const wrong = [_]Options{
-        .{ .first = .init(10, 0, 0, 9), .last = .init(10, 0, 0, 8), .server_ip = server_ip },
-        .{ .first = .init(10, 0, 0, 0), .last = .init(10, 0, 16, 0), .server_ip = server_ip },
-        .{ .first = .zero, .last = .init(0, 0, 0, 9), .server_ip = server_ip },
-        .{ .first = .init(224, 0, 0, 1), .last = .init(224, 0, 0, 9), .server_ip = server_ip },
-    };
-    for (wrong) |options| try testing.expectError(error.BadPool, init(testing.allocator, options));
+test {
+    _ = @import("dhcp_leases_test.zig");
 }

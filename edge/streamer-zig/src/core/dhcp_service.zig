@@ -1,7 +1,8 @@
 //! Decides the answer to one DHCP packet: proxyDHCP beside another server (ports 67 and 4011), DHCP
-//! server, or off. RFC 2131, RFC 4578, PXE 2.1; the proxy offer is the one that real firmware
-//! takes. It must never answer a device that the boot policy ignores, and in proxy mode never give
-//! an address.
+//! server, or off, each network as it is configured. RFC 2131, RFC 3046, RFC 4578, PXE 2.1. It must
+//! never answer a device that the boot policy ignores, and in proxy mode never give an address.
+//! `dhcp_network.zig` says which network a packet is about, `dhcp_server.zig` who gets which address,
+//! `dhcp_answer.zig` how an answer looks.
 //!
 //! How the host uses it, for each datagram of either port:
 //!
@@ -25,7 +26,9 @@ const assert = std.debug.assert;
 const base = @import("base");
 const dhcp = @import("wire").dhcp;
 const boot_client = @import("boot_client.zig");
-const boot_handle = @import("boot_handle.zig");
+const dhcp_answer = @import("dhcp_answer.zig");
+const dhcp_network = @import("dhcp_network.zig");
+const dhcp_server = @import("dhcp_server.zig");
 const AddressBook = @import("address_book.zig");
 const DhcpLeases = @import("dhcp_leases.zig");
 const Endpoint = base.Endpoint;
@@ -35,43 +38,37 @@ const Mac = base.Mac;
 pub const DhcpService = @This();
 
 options: Options,
-/// Server mode only.
-leases: ?DhcpLeases,
+/// One for each network, in server mode.
+leases: []?DhcpLeases,
 book: AddressBook,
 ignored: base.IgnoredCounters = .{},
 scratch: dhcp.Scratch = undefined,
 
 pub const BootClient = boot_client.BootClient;
 pub const Programs = boot_client.Programs;
+pub const Mode = dhcp_network.Mode;
+pub const Network = dhcp_network.Network;
+pub const Link = dhcp_network.Link;
+pub const Chosen = dhcp_answer.Chosen;
+pub const Reply = dhcp_answer.Reply;
+pub const ReplyBuffer = dhcp_answer.Buffer;
 
-pub const ReplyBuffer = [dhcp.packet_size_max]u8;
-
-pub const Mode = enum { proxy, server, off };
-
+/// Slices live as long as the service.
 pub const Options = struct {
-    mode: Mode,
-    /// This edge's address as devices reach it.
-    server_ip: Ip4,
+    /// This edge's addresses as devices reach them.
+    links: []const Link,
+    networks: []const Network,
     http_port: u16,
-    /// Server mode: the addresses to give.
-    pool: ?Pool = null,
     /// Devices whose address is remembered in proxy mode.
     addresses_max: u32 = 4096,
-};
-
-pub const Pool = struct {
-    first: Ip4,
-    last: Ip4,
-    subnet_mask: Ip4 = .init(255, 255, 255, 0),
-    router: ?Ip4 = null,
-    dns_server: ?Ip4 = null,
-    lease_time_s: u32 = 3600,
 };
 
 /// Where a datagram came in.
 pub const Arrival = struct {
     source: Endpoint,
     port: enum { dhcp, pxe },
+    /// Index of the link whose interface or address it reached.
+    link: u8 = 0,
 };
 
 /// A network boot that waits for the caller's decision. Valid as long as its datagram and until the
@@ -79,6 +76,8 @@ pub const Arrival = struct {
 pub const BootRequest = struct {
     client: BootClient,
     arrival: Arrival,
+    /// Index of the network that the device is in.
+    network: u8,
     packet: dhcp.Packet,
 };
 
@@ -87,27 +86,6 @@ pub const BootTarget = union(enum) {
     /// Unknown or disabled device: it gets no answer.
     ignore,
     boot: Chosen,
-};
-
-/// The boot that an answer belongs to, and what its device may load first.
-pub const Chosen = struct {
-    handle: boot_handle.BootHandle,
-    /// Of the device's boot program set; none of them where the edge has no such set.
-    programs: Programs,
-    /// iPXE is told to load one of them too, instead of its script.
-    ipxe_takes_program: bool = false,
-};
-
-pub const Reply = struct {
-    destination: Endpoint,
-    /// Points into the reply buffer.
-    payload: []const u8,
-    message_type: dhcp.MessageType,
-    mac: Mac,
-    /// The device's address: the one given here, or the one it has.
-    ip: ?Ip4,
-    /// False for plain clients, NAK, and where no program fits the architecture (server mode).
-    names_boot_file: bool,
 };
 
 /// In proxy mode a device took an address from the network's own server.
@@ -122,40 +100,50 @@ pub const Step = union(enum) {
     noted,
 };
 
-pub const InitError = error{ OutOfMemory, BadPool };
-
-/// Allocates its tables, and nothing later. BadPool: see `DhcpLeases.init`; also server mode
-/// without a pool.
-pub fn init(gpa: std.mem.Allocator, options: Options) InitError!DhcpService {
-    assert(options.server_ip.isUnicast());
-    var leases: ?DhcpLeases = null;
-    if (options.mode == .server) {
-        const pool = options.pool orelse return error.BadPool;
-        leases = try .init(gpa, .{
-            .first = pool.first,
-            .last = pool.last,
-            .server_ip = options.server_ip,
-            .lease_time_s = pool.lease_time_s,
-        });
+/// Allocates its tables, and nothing later. The networks passed `dhcp_network.problemOf`.
+pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!DhcpService {
+    assert(dhcp_network.problemOf(options.networks, options.links.len) == null);
+    for (options.links) |link| assert(link.ip.isUnicast());
+    const leases = try gpa.alloc(?DhcpLeases, options.networks.len);
+    @memset(leases, null);
+    var service: DhcpService = .{ .options = options, .leases = leases, .book = undefined };
+    errdefer service.freeLeases(gpa);
+    for (leases, options.networks) |*table, *network| {
+        if (network.mode == .server) table.* = try .init(gpa, network, options.links);
     }
-    errdefer if (leases) |*table| table.deinit(gpa);
-    return .{
-        .options = options,
-        .leases = leases,
-        .book = try .init(gpa, options.addresses_max),
-    };
+    service.book = try .init(gpa, options.addresses_max);
+    return service;
 }
 
 pub fn deinit(service: *DhcpService, gpa: std.mem.Allocator) void {
-    if (service.leases) |*leases| leases.deinit(gpa);
+    service.freeLeases(gpa);
     service.book.deinit(gpa);
     service.* = undefined;
 }
 
+fn freeLeases(service: *DhcpService, gpa: std.mem.Allocator) void {
+    for (service.leases) |*table| if (table.*) |*leases| leases.deinit(gpa);
+    gpa.free(service.leases);
+}
+
+/// The addresses of a network; null where none are given there.
+pub fn leasesOf(service: *DhcpService, network: u8) ?*DhcpLeases {
+    return if (service.leases[network]) |*leases| leases else null;
+}
+
 /// Whose address this is, as far as DHCP showed it.
 pub fn macOf(service: *const DhcpService, now_us: u64, ip: Ip4) ?Mac {
-    if (service.leases) |*leases| if (leases.macOf(now_us, ip)) |mac| return mac;
+    for (service.leases) |*table| if (table.*) |*leases|
+        if (leases.macOf(now_us, ip)) |mac| return mac;
     return service.book.macOf(ip);
+}
+
+/// One address whose record on disk is no longer true, to be written before the answer goes out;
+/// null when there is none left.
+pub fn takeChange(service: *DhcpService, now_us: u64) ?DhcpLeases.Record {
+    for (service.leases) |*table| if (table.*) |*leases|
+        if (leases.takeChange(now_us)) |record| return record;
+    return null;
 }
 
 /// One datagram. `now_us` is of the host's monotonic clock.
@@ -166,59 +154,80 @@ pub fn receive(
     datagram: []const u8,
     reply: *ReplyBuffer,
 ) Step {
-    if (service.options.mode == .off) return service.ignore(.dhcp_off);
+    assert(arrival.link < service.options.links.len);
     const packet = dhcp.parse(datagram, &service.scratch) catch |refusal|
         return service.ignore(dhcp.ignoreReason(refusal));
     if (packet.op != .request) return service.ignore(.dhcp_not_a_request);
     if (!packet.chaddr.isDevice()) return service.ignore(.dhcp_bad_client_address);
-    if (!packet.giaddr.isZero()) return service.ignore(.dhcp_relayed);
     const message_type = packet.options.message_type orelse
         return service.ignore(.dhcp_message_type);
-    if (arrival.port == .pxe) {
-        return service.receivePxe(now_us, message_type, arrival, &packet);
-    }
-    return switch (service.options.mode) {
-        .proxy => service.receiveBesideServer(now_us, message_type, arrival, &packet),
-        .server => service.receiveAsServer(now_us, message_type, arrival, &packet, reply),
+    // What is echoed has to fit the answer.
+    if (packet.options.relay_agent) |value| if (value.len > 255) return service.ignore(.dhcp_bad_option);
+    const networks = service.options.networks;
+    const chosen = dhcp_network.choose(networks, arrival.link, arrival.source, &packet);
+    const asked: Asked = .{
+        .now_us = now_us,
+        .network = switch (chosen) {
+            .network => |index| index,
+            .ignored => |reason| return service.ignore(reason),
+        },
+        .message_type = message_type,
+        .arrival = arrival,
+        .packet = &packet,
+    };
+    const mode = networks[asked.network].mode;
+    if (mode == .off) return service.ignore(.dhcp_off);
+    if (arrival.port == .pxe) return service.receivePxe(&asked);
+    return switch (mode) {
+        .proxy => service.receiveBesideServer(&asked),
+        .server => service.receiveAsServer(&asked, reply),
         .off => unreachable,
     };
 }
 
-/// Port 4011, both modes: the device has its address and asks only for the boot file.
-fn receivePxe(
-    service: *DhcpService,
+/// One packet, and what is known of it so far.
+const Asked = struct {
     now_us: u64,
+    network: u8,
     message_type: dhcp.MessageType,
     arrival: Arrival,
     packet: *const dhcp.Packet,
-) Step {
-    switch (message_type) {
+
+    fn networkBoot(asked: *const Asked, client: BootClient) Step {
+        return .{ .network_boot = .{
+            .client = client,
+            .arrival = asked.arrival,
+            .network = asked.network,
+            .packet = asked.packet.*,
+        } };
+    }
+};
+
+/// Port 4011, both modes: the device has its address and asks only for the boot file.
+fn receivePxe(service: *DhcpService, asked: *const Asked) Step {
+    const packet = asked.packet;
+    if (!packet.giaddr.isZero()) return service.ignore(.dhcp_relayed);
+    switch (asked.message_type) {
         .discover, .request, .inform => {},
         else => return service.ignore(.dhcp_message_type),
     }
-    const client = BootClient.of(packet, message_type) orelse
+    const client = BootClient.of(packet, asked.message_type) orelse
         return service.ignore(.dhcp_not_a_network_boot);
-    if (service.options.mode == .proxy and packet.ciaddr.isUnicast())
-        service.book.learn(now_us, packet.chaddr, packet.ciaddr);
-    return .{ .network_boot = .{ .client = client, .arrival = arrival, .packet = packet.* } };
+    if (service.leasesOf(asked.network) == null and packet.ciaddr.isUnicast())
+        service.book.learn(asked.now_us, packet.chaddr, packet.ciaddr);
+    return asked.networkBoot(client);
 }
 
-fn receiveBesideServer(
-    service: *DhcpService,
-    now_us: u64,
-    message_type: dhcp.MessageType,
-    arrival: Arrival,
-    packet: *const dhcp.Packet,
-) Step {
-    const client = BootClient.of(packet, message_type);
-    switch (message_type) {
+fn receiveBesideServer(service: *DhcpService, asked: *const Asked) Step {
+    const packet = asked.packet;
+    const client = BootClient.of(packet, asked.message_type);
+    switch (asked.message_type) {
         .discover => {},
         .request => {
             const server = packet.options.server_identifier orelse Ip4.zero;
-            const to_us = server.eql(service.options.server_ip);
             const taken = boot_client.addressOf(packet);
-            if (taken) |ip| service.book.learn(now_us, packet.chaddr, ip);
-            if (!to_us) return .{ .learned = .{
+            if (taken) |ip| service.book.learn(asked.now_us, packet.chaddr, ip);
+            if (!service.isOwn(server)) return .{ .learned = .{
                 .mac = packet.chaddr,
                 .ip = taken orelse return service.ignore(.dhcp_other_server),
                 .is_network_boot = client != null,
@@ -226,45 +235,33 @@ fn receiveBesideServer(
         },
         else => return service.ignore(.dhcp_message_type),
     }
-    const known = client orelse return service.ignore(.dhcp_not_a_network_boot);
-    return .{ .network_boot = .{ .client = known, .arrival = arrival, .packet = packet.* } };
+    return asked.networkBoot(client orelse return service.ignore(.dhcp_not_a_network_boot));
 }
 
-fn receiveAsServer(
-    service: *DhcpService,
-    now_us: u64,
-    message_type: dhcp.MessageType,
-    arrival: Arrival,
-    packet: *const dhcp.Packet,
-    reply: *ReplyBuffer,
-) Step {
-    const leases = &service.leases.?;
-    const mac = packet.chaddr;
-    const options = &packet.options;
-    if (options.server_identifier) |id| if (!id.eql(service.options.server_ip)) {
-        if (message_type == .request) leases.dropOffer(now_us, mac);
+fn receiveAsServer(service: *DhcpService, asked: *const Asked, reply: *ReplyBuffer) Step {
+    const leases = service.leasesOf(asked.network).?;
+    const packet = asked.packet;
+    const client = dhcp_server.clientOf(leases.network, packet);
+    if (packet.options.server_identifier) |id| if (!service.isOwn(id)) {
+        if (asked.message_type == .request) leases.dropOffer(asked.now_us, &client);
         return service.ignore(.dhcp_other_server);
     };
-    switch (message_type) {
+    switch (asked.message_type) {
         .discover, .request, .inform => {},
         .decline => {
-            const ip = options.requested_ip orelse return service.ignore(.dhcp_bad_option);
-            const noted = leases.decline(now_us, mac, ip);
+            const ip = packet.options.requested_ip orelse return service.ignore(.dhcp_bad_option);
+            const noted = leases.decline(asked.now_us, &client, ip);
             return if (noted) .noted else service.ignore(.dhcp_bad_address);
         },
         .release => {
-            const noted = leases.release(now_us, mac, packet.ciaddr);
+            const noted = leases.release(asked.now_us, &client, packet.ciaddr);
             return if (noted) .noted else service.ignore(.dhcp_bad_address);
         },
         else => return service.ignore(.dhcp_message_type),
     }
-    const request: BootRequest = .{
-        .client = BootClient.of(packet, message_type) orelse
-            return service.serve(now_us, arrival, packet, null, reply),
-        .arrival = arrival,
-        .packet = packet.*,
-    };
-    return .{ .network_boot = request };
+    const boot = BootClient.of(packet, asked.message_type) orelse
+        return service.serve(asked, null, reply);
+    return asked.networkBoot(boot);
 }
 
 /// Answers the request of a `network_boot` step. Never returns another one.
@@ -275,158 +272,78 @@ pub fn answer(
     target: BootTarget,
     reply: *ReplyBuffer,
 ) Step {
-    assert(service.options.mode != .off);
     const chosen = switch (target) {
         .ignore => return service.ignore(.dhcp_unknown_device),
         .boot => |chosen| chosen,
     };
-    var file_buffer: [dhcp.file_size_max]u8 = undefined;
-    const boot: Boot = .{
-        .client = &request.client,
-        .file = service.bootFile(&request.client, &chosen, &file_buffer),
+    const asked: Asked = .{
+        .now_us = now_us,
+        .network = request.network,
+        .message_type = request.client.message_type,
+        .arrival = request.arrival,
+        .packet = &request.packet,
     };
-    const gives_address = service.options.mode == .server and request.arrival.port == .dhcp;
-    if (gives_address) return service.serve(now_us, request.arrival, &request.packet, boot, reply);
+    const server: Endpoint = .{ .ip = service.serverIp(&asked), .port = service.options.http_port };
+    var file_buffer: [dhcp.file_size_max]u8 = undefined;
+    const boot: dhcp_answer.Boot = .{
+        .client = &request.client,
+        .file = dhcp_answer.bootFile(server, &request.client, &chosen, &file_buffer),
+    };
+    const gives_address = service.leases[asked.network] != null and asked.arrival.port == .dhcp;
+    if (gives_address) return service.serve(&asked, boot, reply);
     if (boot.file == null) return service.ignore(.dhcp_no_boot_program);
-    var out = service.replyTo(&request.packet);
-    out.options.message_type = answerType(request.client.message_type);
-    service.addBoot(&out, &request.packet, boot);
-    return send(&out, request.arrival, request.client.ip, reply);
+    var out = dhcp_answer.begin(asked.packet, server.ip);
+    out.options.message_type = dhcp_answer.typeOf(asked.message_type);
+    dhcp_answer.addBoot(&out, asked.packet, server.ip, boot);
+    return send(&asked, &out, request.client.ip, reply);
 }
-
-/// A network boot's client and the file it is to load; null where no program fits.
-const Boot = struct { client: *const BootClient, file: ?[]const u8 };
 
 /// Server mode: gives, confirms or refuses an address; a network boot gets its file with it.
 fn serve(
     service: *DhcpService,
-    now_us: u64,
-    arrival: Arrival,
-    packet: *const dhcp.Packet,
-    boot: ?Boot,
+    asked: *const Asked,
+    boot: ?dhcp_answer.Boot,
     reply: *ReplyBuffer,
 ) Step {
-    const leases = &service.leases.?;
-    const message_type = packet.options.message_type.?;
-    const mac = packet.chaddr;
-    var out = service.replyTo(packet);
-    out.options.message_type = answerType(message_type);
-    switch (message_type) {
-        .discover => out.yiaddr = leases.offer(now_us, mac, packet.options.requested_ip) orelse
-            return service.ignore(.dhcp_no_free_address),
-        .request => {
-            // RFC 2131 section 4.3.2: option 50 while selecting or after a restart, ciaddr while
-            // renewing.
-            const wanted = boot_client.addressOf(packet) orelse
-                return service.ignore(.dhcp_bad_option);
-            if (!leases.bind(now_us, mac, wanted)) {
-                out.options.message_type = .nak;
-                return send(&out, arrival, null, reply);
-            }
-            out.yiaddr = wanted;
+    const leases = service.leasesOf(asked.network).?;
+    const packet = asked.packet;
+    const server_ip = service.serverIp(asked);
+    var out = dhcp_answer.begin(packet, server_ip);
+    out.options.message_type = dhcp_answer.typeOf(asked.message_type);
+    const verdict = dhcp_server.decide(leases, asked.now_us, packet);
+    switch (verdict) {
+        .ignored => |reason| return service.ignore(reason),
+        .nak => {
+            out.options.message_type = .nak;
+            out.ciaddr = .zero;
+            return send(asked, &out, null, reply);
         },
-        .inform => {},
-        else => unreachable,
-    }
-    const pool = &service.options.pool.?;
-    if (message_type != .inform) out.options.lease_time_s = pool.lease_time_s;
-    out.options.subnet_mask = pool.subnet_mask;
-    if (pool.router) |*router| out.options.routers = router[0..1];
-    if (pool.dns_server) |*dns_server| out.options.dns_servers = dns_server[0..1];
-    if (boot) |known| service.addBoot(&out, packet, known);
-    const ip = if (message_type == .inform) boot_client.addressOf(packet) else out.yiaddr;
-    return send(&out, arrival, ip, reply);
-}
-
-fn replyTo(service: *const DhcpService, packet: *const dhcp.Packet) dhcp.Packet {
-    return .{
-        .op = .reply,
-        .xid = packet.xid,
-        .broadcast = packet.broadcast,
-        .ciaddr = packet.ciaddr,
-        .chaddr = packet.chaddr,
-        .options = .{ .server_identifier = service.options.server_ip },
-    };
-}
-
-/// PXE_DISCOVERY_CONTROL (6), one byte, 8: take the file of this offer and ask no boot server.
-/// Without it OVMF asks again on 4011. 255 ends the list.
-const pxe_discovery_control = [_]u8{ 6, 1, 8, 255 };
-
-/// Firmware ignores offers without option 60, and old iPXE ones whose siaddr is 0.
-fn addBoot(
-    service: *const DhcpService,
-    out: *dhcp.Packet,
-    packet: *const dhcp.Packet,
-    boot: Boot,
-) void {
-    out.options.vendor_class = switch (boot.client.loader) {
-        .pxe, .ipxe => boot_client.pxe_class,
-        .http => boot_client.http_class,
-    };
-    out.options.client_machine_id = packet.options.client_machine_id;
-    out.siaddr = service.options.server_ip;
-    const file = boot.file orelse return;
-    out.options.vendor_specific = &pxe_discovery_control;
-    out.file = file;
-}
-
-fn send(out: *const dhcp.Packet, arrival: Arrival, ip: ?Ip4, reply: *ReplyBuffer) Step {
-    // Every part of an answer is bounded: 240 + file in its field + less than 100 bytes of options.
-    const payload = dhcp.emit(out, reply) catch unreachable;
-    const source = arrival.source;
-    return .{ .reply = .{
-        .destination = .{
-            .ip = if (source.ip.isZero()) .broadcast else source.ip,
-            .port = source.port,
+        .give => |given| {
+            out.yiaddr = given.ip;
+            dhcp_server.addParameters(&out, leases, packet, given.lease_time_s);
         },
-        .payload = payload,
-        .message_type = out.options.message_type.?,
-        .mac = out.chaddr,
-        .ip = ip,
-        .names_boot_file = out.file.len > 0,
-    } };
-}
-
-fn answerType(message_type: dhcp.MessageType) dhcp.MessageType {
-    return switch (message_type) {
-        .discover => .offer,
-        .request, .inform => .ack,
-        else => unreachable,
-    };
-}
-
-/// The path or URL for this client; null where no published program fits its architecture.
-fn bootFile(
-    service: *const DhcpService,
-    client: *const BootClient,
-    chosen: *const Chosen,
-    buffer: *[dhcp.file_size_max]u8,
-) ?[]const u8 {
-    const options = &service.options;
-    const server: Endpoint = .{ .ip = options.server_ip, .port = options.http_port };
-    const loader: boot_client.Loader = if (chosen.ipxe_takes_program and client.loader == .ipxe)
-        .pxe
-    else
-        client.loader;
-    const name = switch (loader) {
-        .ipxe => "boot.ipxe",
-        .pxe, .http => chosen.programs.of(client.arch) orelse return null,
-    };
-    assert(name.len <= Programs.name_size_max);
-    var writer: base.ByteWriter = .init(buffer);
-    switch (loader) {
-        .ipxe, .http => writer.print("http://{f}/", .{server}) catch unreachable,
-        .pxe => {},
+        .inform => dhcp_server.addParameters(&out, leases, packet, null),
     }
-    writer.print("b/{f}/{s}", .{ chosen.handle, name }) catch unreachable;
-    return writer.written();
+    if (boot) |known| dhcp_answer.addBoot(&out, packet, server_ip, known);
+    const ip = if (verdict == .inform) boot_client.addressOf(packet) else out.yiaddr;
+    return send(asked, &out, ip, reply);
 }
 
-comptime {
-    const url_size_max = "http:///b//".len + Endpoint.text_size_max +
-        boot_handle.BootHandle.text_size + Programs.name_size_max;
-    assert(url_size_max <= dhcp.file_size_max);
+fn send(asked: *const Asked, out: *dhcp.Packet, ip: ?Ip4, reply: *ReplyBuffer) Step {
+    return .{ .reply = dhcp_answer.finish(out, asked.packet, asked.arrival.source, ip, reply) };
+}
+
+/// The edge's address in the device's network; to a network behind relay agents, the one that they
+/// reach.
+fn serverIp(service: *const DhcpService, asked: *const Asked) Ip4 {
+    const network = &service.options.networks[asked.network];
+    const link = network.link orelse network.via orelse asked.arrival.link;
+    return service.options.links[link].ip;
+}
+
+fn isOwn(service: *const DhcpService, ip: Ip4) bool {
+    for (service.options.links) |link| if (link.ip.eql(ip)) return true;
+    return false;
 }
 
 fn ignore(service: *DhcpService, reason: base.IgnoreReason) Step {

@@ -10,6 +10,7 @@ const Ip4 = base.Ip4;
 const Mac = base.Mac;
 
 const server_ip: Ip4 = .init(10, 77, 0, 2);
+const other_server_ip: Ip4 = .init(10, 78, 0, 2);
 const device: Mac = .fromInt(0x525400123456);
 const nowhere: Endpoint = .{ .ip = .zero, .port = 68 };
 const handle_text = "0123456789abcdef";
@@ -30,16 +31,19 @@ const Bench = struct {
     scratch: dhcp.Scratch = undefined,
 
     fn init(mode: DhcpService.Mode) !Bench {
+        return .of(switch (mode) {
+            inline else => |known| &.{comptime officeIn(known)},
+        });
+    }
+
+    fn of(networks: []const DhcpService.Network) !Bench {
+        const links: []const DhcpService.Link = &.{ .{ .ip = server_ip }, .{ .ip = other_server_ip } };
+        var link_count: usize = 0;
+        for (networks) |network| link_count += @intFromBool(network.link != null);
         return .{ .service = try .init(testing.allocator, .{
-            .mode = mode,
-            .server_ip = server_ip,
+            .links = links[0..link_count],
+            .networks = networks,
             .http_port = 6980,
-            .pool = .{
-                .first = .init(10, 77, 0, 10),
-                .last = .init(10, 77, 0, 11),
-                .router = server_ip,
-                .dns_server = .init(10, 77, 0, 3),
-            },
         }) };
     }
 
@@ -79,6 +83,17 @@ const Bench = struct {
         try testing.expectEqual(before + 1, bench.service.ignored.get(reason));
     }
 };
+
+fn officeIn(mode: DhcpService.Mode) DhcpService.Network {
+    return .{
+        .subnet = .of(server_ip, 24),
+        .mode = mode,
+        .link = 0,
+        .pools = &.{.{ .first = .init(10, 77, 0, 10), .last = .init(10, 77, 0, 11) }},
+        .routers = &.{server_ip},
+        .dns_servers = &.{.init(10, 77, 0, 3)},
+    };
+}
 
 const Answer = struct { reply: DhcpService.Reply, packet: dhcp.Packet };
 const from_nowhere: DhcpService.Arrival = .{ .source = nowhere, .port = .dhcp };
@@ -294,7 +309,7 @@ test "the server gives a network boot an address and its program in one exchange
     try testing.expectEqual(ip, ack.packet.yiaddr);
     try testing.expectEqual(ip, ack.reply.ip.?);
     try testing.expectEqual(device, bench.service.macOf(1, ip).?);
-    try testing.expectEqual(1, bench.service.leases.?.change_count);
+    try testing.expectEqual(1, bench.service.leasesOf(0).?.change_count);
 }
 
 test "the server gives plain clients an address and no boot file" {
@@ -307,15 +322,25 @@ test "the server gives plain clients an address and no boot file" {
     try testing.expect(!offer.reply.names_boot_file);
 }
 
-test "the server refuses an address that is not to be had" {
+test "the server refuses an address that is not to be had, and is silent about others' addresses" {
     var bench: Bench = try .init(.server);
     defer bench.deinit();
+    const taken = (try bench.reply(from_nowhere, plain(.discover))).packet.yiaddr;
+    // After a move: it brings the address of another network.
     var request = plain(.request);
-    request.options.requested_ip = .init(10, 77, 0, 99);
+    request.chaddr = .fromInt(0x02bf00000001);
+    request.options.requested_ip = .init(10, 99, 0, 99);
     const nak = try bench.reply(from_nowhere, request);
     try testing.expectEqual(.nak, nak.reply.message_type);
     try testing.expect(nak.packet.yiaddr.isZero());
     try testing.expectEqual(null, nak.packet.options.lease_time_s);
+    request.options.requested_ip = taken;
+    try testing.expectEqual(.nak, (try bench.reply(from_nowhere, request)).reply.message_type);
+    // Perhaps another server gave it.
+    request.options.requested_ip = .init(10, 77, 0, 99);
+    try bench.expectIgnored(.dhcp_bad_address, request);
+    request.options.server_identifier = server_ip;
+    try testing.expectEqual(.nak, (try bench.reply(from_nowhere, request)).reply.message_type);
     request.options.requested_ip = null;
     try bench.expectIgnored(.dhcp_bad_option, request);
 }
@@ -373,12 +398,4 @@ test "INFORM is answered without an address" {
     try testing.expect(ack.packet.yiaddr.isZero());
     try testing.expectEqual(null, ack.packet.options.lease_time_s);
     try testing.expectEqual(Ip4.init(10, 77, 0, 200), ack.reply.ip.?);
-}
-
-test "server mode without a pool is refused" {
-    try testing.expectError(error.BadPool, DhcpService.init(testing.allocator, .{
-        .mode = .server,
-        .server_ip = server_ip,
-        .http_port = 80,
-    }));
 }

@@ -31,8 +31,7 @@ pub const Edge = struct {
     power_ons: core.uplink.PowerOnLog = .{},
     power_on_file: ?host.PowerOnFile = null,
     power_order_file: ?host.PowerOrderFile = null,
-    leases_saved: u64 = 0,
-    lease_buffer: host.lease_file.Buffer = undefined,
+    lease_file: ?host.lease_file.LeaseFile = null,
 
     /// Runs a prepared edge until TERM or INT; returns the exit code.
     pub fn run(edge: *Edge) u8 {
@@ -79,7 +78,7 @@ pub const Edge = struct {
         const options = &edge.options;
         const ports = &options.ports;
         host.speak.line("serving on {f}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs", .{
-            options.listen.?,
+            options.listens.items[0],
             options.dhcp,
             ports.tftp,
             ports.http,
@@ -128,12 +127,8 @@ pub const Edge = struct {
     }
 
     fn saveLeases(edge: *Edge, now_us: u64) void {
-        const data = if (edge.data) |*data| data else return;
-        const dhcp = if (edge.loop.dhcp) |*dhcp| dhcp else return;
-        const leases = if (dhcp.service.leases) |*leases| leases else return;
-        if (leases.change_count == edge.leases_saved) return;
-        host.lease_file.save(data, leases, now_us, &edge.lease_buffer) catch return;
-        edge.leases_saved = leases.change_count;
+        const file = if (edge.lease_file) |*file| file else return;
+        file.tick(&edge.loop.dhcp.?.service, now_us);
     }
 
     /// In order: nothing more is taken in, what was counted is on disk, the lock goes with the

@@ -10,9 +10,10 @@ pub const Serve = struct {
     kernel: ?[]const u8 = null,
     initrd: ?[]const u8 = null,
     cmdline: []const u8 = "",
-    listen: ?base.Ip4 = null,
+    /// The first one is the edge's own where only one is meant.
+    listens: std.ArrayList(base.Ip4) = .empty,
     dhcp: core.DhcpService.Mode = .proxy,
-    pool: ?Pool = null,
+    pool: ?[1]Pool = null,
     ports: host.EdgeSockets.Ports = .{},
     boot_files: ?[]const u8 = null,
     data: ?[]const u8 = null,
@@ -22,7 +23,7 @@ pub const Serve = struct {
     /// Ends boots as silent after this at the latest.
     silence_limit_s: ?u32 = null,
 
-    pub const Pool = struct { first: base.Ip4, last: base.Ip4 };
+    pub const Pool = core.dhcp_network.Pool;
 };
 
 pub const Enrol = struct { url: []const u8, token: []const u8, data: []const u8 };
@@ -99,7 +100,11 @@ const ServeOption = enum {
     @"--json",
 };
 
-pub fn parseServe(rest: []const [:0]const u8, complaint: *Complaint) Error!Serve {
+pub fn parseServe(
+    arena: std.mem.Allocator,
+    rest: []const [:0]const u8,
+    complaint: *Complaint,
+) (Error || error{OutOfMemory})!Serve {
     var arguments: Arguments = .{ .rest = rest, .complaint = complaint };
     var serve: Serve = .{};
     while (try arguments.next()) |argument| {
@@ -113,32 +118,33 @@ pub fn parseServe(rest: []const [:0]const u8, complaint: *Complaint) Error!Serve
             continue;
         }
         const text = try arguments.value(argument.name, argument.value);
-        try setServe(&serve, option, text, complaint);
+        try setServe(arena, &serve, option, text, complaint);
     }
     try checkServe(&serve, complaint);
     return serve;
 }
 
 fn setServe(
+    arena: std.mem.Allocator,
     serve: *Serve,
     option: ServeOption,
     text: []const u8,
     complaint: *Complaint,
-) Error!void {
+) (Error || error{OutOfMemory})!void {
     const name = @tagName(option);
     switch (option) {
         .@"--vdisk" => serve.vdisk = text,
         .@"--kernel" => serve.kernel = text,
         .@"--initrd" => serve.initrd = text,
         .@"--cmdline" => serve.cmdline = text,
-        .@"--listen" => serve.listen = base.Ip4.parse(text) catch
+        .@"--listen" => try serve.listens.append(arena, base.Ip4.parse(text) catch
             return complaint.set(
                 "--listen needs an IPv4 address of this machine, and '{s}' is none.",
                 .{text},
-            ),
+            )),
         .@"--dhcp" => serve.dhcp = std.meta.stringToEnum(core.DhcpService.Mode, text) orelse
             return complaint.set("--dhcp is proxy, server or off, not '{s}'.", .{text}),
-        .@"--dhcp-pool" => serve.pool = try parsePool(text, complaint),
+        .@"--dhcp-pool" => serve.pool = .{try parsePool(text, complaint)},
         .@"--dhcp-port" => serve.ports.dhcp = try parsePort(name, text, complaint),
         .@"--pxe-port" => serve.ports.pxe = try parsePort(name, text, complaint),
         .@"--tftp-port" => serve.ports.tftp = try parsePort(name, text, complaint),
@@ -158,16 +164,26 @@ fn setServe(
 }
 
 fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
-    const listen = serve.listen orelse
+    const listens = serve.listens.items;
+    if (listens.len == 0)
         return complaint.set(
             "serve needs --listen IP, the address of this machine that devices reach.",
             .{},
         );
-    if (!listen.isUnicast())
+    if (listens.len > core.dhcp_network.links_max)
         return complaint.set(
-            "--listen needs one address of this machine, and {f} is none.",
-            .{listen},
+            "--listen is given more than {d} times.",
+            .{core.dhcp_network.links_max},
         );
+    for (listens, 0..) |listen, index| {
+        if (!listen.isUnicast())
+            return complaint.set(
+                "--listen needs one address of this machine, and {f} is none.",
+                .{listen},
+            );
+        for (listens[0..index]) |earlier| if (earlier.eql(listen))
+            return complaint.set("--listen {f} is given twice.", .{listen});
+    }
     if (serve.vdisk == null and serve.data == null)
         return complaint.set(
             "serve needs --vdisk FILE to work alone, or --data DIR of an enrolled edge.",

@@ -15,15 +15,23 @@ pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *T
     // Before any thread exists: threads inherit the mask.
     host.blockSignals();
     var complaint: options_module.Complaint = .{};
-    const options = options_module.parseServe(arguments, &complaint) catch
-        return terminal.complain("{s}", .{complaint.text()});
-    var edge: Edge = .{ .init = init, .terminal = terminal, .options = options };
-    start.prepare(&edge, &complaint) catch |err| switch (err) {
+    const code = serve(init, arguments, terminal, &complaint) catch |err| switch (err) {
         error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
         error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
     };
-    const code = edge.run();
     // The uplink's threads wait for answers that may take half a minute; everything that counts is
     // on disk.
     std.process.exit(code);
+}
+
+fn serve(
+    init: std.process.Init,
+    arguments: []const [:0]const u8,
+    terminal: *Terminal,
+    complaint: *options_module.Complaint,
+) start.Error!u8 {
+    const options = try options_module.parseServe(init.arena.allocator(), arguments, complaint);
+    var edge: Edge = .{ .init = init, .terminal = terminal, .options = options };
+    try start.prepare(&edge, complaint);
+    return edge.run();
 }

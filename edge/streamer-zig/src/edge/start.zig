@@ -7,6 +7,7 @@ const core = @import("core");
 const store = @import("store");
 const host = @import("host");
 const options_module = @import("options.zig");
+const networks = @import("networks.zig");
 const Edge = @import("edge.zig").Edge;
 const assert = std.debug.assert;
 const linux = std.os.linux;
@@ -18,7 +19,7 @@ pub const Error = options_module.Error || error{OutOfMemory};
 
 pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     edge.started_us = host.sys.monotonicUs();
-    const interface = try findInterface(edge, complaint);
+    const found = try networks.find(edge.init.arena.allocator(), &edge.options, complaint);
     edge.boots = .{
         .table = try .init(edge.gpa, core.BootTable.capacity_default),
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
@@ -29,22 +30,10 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     if (edge.options.vdisk != null) try prepareStandalone(edge, complaint);
     try loadBootFiles(edge, complaint);
     const stream_key = try prepareData(edge, complaint);
-    const open = try openSockets(edge, if (interface) |*found| found else null, complaint);
-    try prepareLoop(edge, open, interface, stream_key, complaint);
+    const open = try openSockets(edge, found.listens, complaint);
+    try prepareLoop(edge, open, &found, stream_key, complaint);
     if (edge.options.vdisk == null) try prepareUplink(edge, complaint);
     try loadJournal(edge, complaint);
-}
-
-/// Null on loopback.
-fn findInterface(edge: *const Edge, complaint: *Complaint) Error!?host.sockets.Interface {
-    const listen = edge.options.listen.?;
-    if (host.sockets.isLoopback(listen)) return null;
-    const found = host.sockets.interfaceOf(listen) catch
-        return complaint.set("The addresses of this machine cannot be read.", .{});
-    return found orelse complaint.set(
-        "{f} is not an address of this machine; --listen needs one that is.",
-        .{listen},
-    );
 }
 
 fn prepareStandalone(edge: *Edge, complaint: *Complaint) Error!void {
@@ -161,29 +150,23 @@ pub fn openData(io: std.Io, path: []const u8, complaint: *Complaint) Error!host.
 
 fn openSockets(
     edge: *Edge,
-    interface: ?*const host.sockets.Interface,
+    listens: []const host.EdgeSockets.Listen,
     complaint: *Complaint,
 ) Error!host.EdgeSockets {
-    const options = &edge.options;
     var problem: host.EdgeSockets.Problem = undefined;
     return host.EdgeSockets.open(
         edge.gpa,
-        options.listen.?,
-        options.ports,
-        options.dhcp != .off,
-        interface,
+        listens,
+        edge.options.ports,
         &problem,
     ) catch |err| switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.Problem => complainOfSocket(options.listen.?, problem, complaint),
+        error.Problem => complainOfSocket(problem, complaint),
     };
 }
 
-fn complainOfSocket(
-    listen: base.Ip4,
-    problem: host.EdgeSockets.Problem,
-    complaint: *Complaint,
-) Error {
+fn complainOfSocket(problem: host.EdgeSockets.Problem, complaint: *Complaint) Error {
+    const listen = problem.ip;
     const option = switch (problem.what) {
         .dhcp => "--dhcp-port",
         .pxe => "--pxe-port",
@@ -218,7 +201,7 @@ fn complainOfSocket(
 fn prepareLoop(
     edge: *Edge,
     open: host.EdgeSockets,
-    interface: ?host.sockets.Interface,
+    found: *const networks.Networks,
     stream_key: [32]u8,
     complaint: *Complaint,
 ) Error!void {
@@ -231,27 +214,17 @@ fn prepareLoop(
     host.sys.random(&keys.cookie);
     host.sys.random(&keys.session);
     edge.loop = host.EdgeLoop.init(edge.gpa, open, &edge.boots, &edge.files, .{
-        .listen = options.listen.?,
         .ports = options.ports,
         .dhcp = .{
-            .mode = options.dhcp,
-            .server_ip = options.listen.?,
+            .links = found.links,
+            .networks = found.networks,
             .http_port = options.ports.http,
-            .pool = if (options.pool) |pool| .{
-                .first = pool.first,
-                .last = pool.last,
-                .subnet_mask = maskOf(interface),
-            } else null,
         },
         .stream_keys = keys,
         .wol_target = options.wol_target,
-        .listeners = try openListeners(edge, interface),
+        .listeners = try openListeners(edge, found.listens),
     }) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.BadPool => complaint.set(
-            "--dhcp-pool is FIRST-LAST with at most {d} addresses, the first one below the last.",
-            .{core.DhcpLeases.pool_size_max},
-        ),
         error.SystemCallFailed => complaint.set(
             "The system refused what the packet loop needs.",
             .{},
@@ -259,20 +232,44 @@ fn prepareLoop(
     };
     const data = if (edge.data) |*data| data else return;
     const dhcp = if (edge.loop.dhcp) |*dhcp| dhcp else return;
-    const leases = if (dhcp.service.leases) |*leases| leases else return;
-    host.lease_file.load(data, edge.gpa, leases, edge.started_us);
+    edge.lease_file = host.lease_file.LeaseFile.open(
+        edge.gpa,
+        data.dir.handle,
+        &dhcp.service,
+        edge.started_us,
+    ) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        else => complaint.set("{s}/leases cannot be read or written.", .{options.data.?}),
+    };
+    dhcp.leases = &edge.lease_file.?;
 }
 
-/// Empty where the system does not let this process listen: the edge serves without, and says what it
-/// cannot tell then.
+/// One for each interface. Those are missing where the system does not let this process listen: the
+/// edge serves without, and says what it cannot tell then.
 fn openListeners(
     edge: *const Edge,
-    interface: ?host.sockets.Interface,
+    listens: []const host.EdgeSockets.Listen,
 ) error{OutOfMemory}![]host.SegmentListener {
-    const listened = interface orelse (host.sockets.interfaceOf(.init(127, 0, 0, 1)) catch null) orelse
-        return &.{};
+    var listeners: std.ArrayList(host.SegmentListener) = .empty;
+    for (listens, 0..) |*listen, index| {
+        const listened = listen.interface orelse
+            (host.sockets.interfaceOf(.init(127, 0, 0, 1)) catch null) orelse continue;
+        const is_heard = for (listens[0..index]) |*earlier| {
+            const other = if (earlier.interface) |found| found.index else 0;
+            if (other == if (listen.interface) |found| found.index else 0) break true;
+        } else false;
+        if (is_heard) continue;
+        try listeners.append(edge.gpa, try openListener(edge, &listened) orelse continue);
+    }
+    return listeners.items;
+}
+
+fn openListener(
+    edge: *const Edge,
+    listened: *const host.sockets.Interface,
+) error{OutOfMemory}!?host.SegmentListener {
     const ports = &edge.options.ports;
-    const listener = host.SegmentListener.open(edge.gpa, listened.index, .{
+    return host.SegmentListener.open(edge.gpa, listened.index, .{
         .dhcp = ports.dhcp,
         .pxe = ports.pxe,
         .tftp = ports.tftp,
@@ -284,17 +281,9 @@ fn openListeners(
                 "Cannot listen on {s} ({s}): offers of other DHCP servers are not heard, and no boot's packets are kept.",
                 .{ listened.name(), if (err == error.NotPermitted) "needs root or CAP_NET_RAW" else "the system refused" },
             );
-            return &.{};
+            return null;
         },
     };
-    const listeners = try edge.gpa.alloc(host.SegmentListener, 1);
-    listeners[0] = listener;
-    return listeners;
-}
-
-fn maskOf(interface: ?host.sockets.Interface) base.Ip4 {
-    const prefix_size: u5 = @intCast(@min(if (interface) |found| found.prefix_size else 8, 30));
-    return .fromInt(~(@as(u32, std.math.maxInt(u32)) >> prefix_size));
 }
 
 /// Identity, epoch, report log, the state on disk, and the threads' hands.

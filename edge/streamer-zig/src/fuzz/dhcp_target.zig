@@ -139,15 +139,19 @@ pub fn service(case: *Case) Violation!bool {
     const prng = &case.prng;
     const mode: DhcpService.Mode = if (prng.chance(1, 2)) .proxy else .server;
     var machine = DhcpService.init(case.gpa, .{
-        .mode = mode,
-        .server_ip = server_ip,
-        .http_port = 65535,
-        .pool = .{
-            .first = pool_first,
-            .last = .fromInt(pool_first.toInt() + pool_size - 1),
-            .router = server_ip,
+        .links = &.{.{ .ip = server_ip }},
+        .networks = &.{.{
+            .subnet = .of(server_ip, 24),
+            .mode = mode,
+            .link = 0,
+            .pools = &.{.{
+                .first = pool_first,
+                .last = .fromInt(pool_first.toInt() + pool_size - 1),
+            }},
+            .routers = &.{server_ip},
             .lease_time_s = lease_time_s,
-        },
+        }},
+        .http_port = 65535,
         .addresses_max = addresses_max,
     }) catch return fuzz_case.violated("a service of this size can be made");
     defer machine.deinit(case.gpa);
@@ -252,11 +256,14 @@ fn checkReply(
     try expectEqual(request.xid, packet.xid, "an answer has the request's xid");
     try expectEqual(request.chaddr, packet.chaddr, "an answer has the request's address");
     try expect(reply.payload.len <= 400, "an answer is short");
-    const want_ip: Ip4 = if (arrival.source.ip.isZero()) .broadcast else arrival.source.ip;
+    const is_inform = request.options.message_type == .inform;
+    const want_ip: Ip4 = if (!arrival.source.ip.isZero())
+        arrival.source.ip
+    else if (is_inform and !request.ciaddr.isZero()) request.ciaddr else .broadcast;
     try expectEqual(want_ip, reply.destination.ip, "an answer goes where the request came from");
     const want_port = arrival.source.port;
     try expectEqual(want_port, reply.destination.port, "an answer goes to the port it came from");
-    const gives = machine.options.mode == .server and arrival.port == .dhcp;
+    const gives = machine.options.networks[0].mode == .server and arrival.port == .dhcp;
     if (!gives) {
         try expect(packet.yiaddr.isZero(), "beside another server no address is given");
         try expect(reply.names_boot_file, "beside another server every answer names a boot file");

@@ -17,9 +17,8 @@ const Tag = http_response.Tag;
 pub const BootHttp = struct {
     boots: *Boots,
     files: *const BootFiles,
-    /// As devices reach them.
-    http: base.Endpoint,
-    stream: base.Endpoint,
+    /// As devices reach this edge.
+    own: core.dhcp_network.Addresses,
 
     const text_type = "text/plain";
     const not_found: Response = .{ .status = 404 };
@@ -53,7 +52,7 @@ pub const BootHttp = struct {
             .{},
         );
         if (std.mem.eql(u8, path, "boot.ipxe")) return textOf(
-            core.boot_script.writeEntrance(paths.http, text),
+            core.boot_script.writeEntrance(paths.own.http(peer), text),
             .{},
         );
         if (std.mem.cutPrefix(u8, path, "m/")) |rest| {
@@ -196,8 +195,8 @@ pub const BootHttp = struct {
         const version = paths.boots.versionOf(boot) orelse return null;
         return textOf(core.boot_script.write(.{
             .identity = boot.identity,
-            .http = paths.http,
-            .stream = paths.stream,
+            .http = paths.own.http(boot.facts.ip),
+            .stream = paths.own.stream(boot.facts.ip),
             .has_kernel = version.kernel != null,
             .has_initrd = version.kernel != null and version.initrd != null,
             .command_line = version.commandLine(),

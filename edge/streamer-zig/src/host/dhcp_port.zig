@@ -7,6 +7,7 @@ const core = @import("core");
 const wire = @import("wire");
 const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
+const LeaseFile = @import("lease_file.zig").LeaseFile;
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 
 const DhcpService = core.DhcpService;
@@ -15,16 +16,22 @@ pub const DhcpPort = struct {
     service: DhcpService,
     boots: *Boots,
     files: *const BootFiles,
+    /// Null where leases are not kept.
+    leases: ?*LeaseFile = null,
     reply: DhcpService.ReplyBuffer = undefined,
 
     pub const Port = @FieldType(DhcpService.Arrival, "port");
 
     /// Everything that waits at one of the two sockets, at most one batch.
-    pub fn receive(port: *DhcpPort, socket: *UdpSocket, which: Port, now_us: u64) void {
+    pub fn receive(port: *DhcpPort, socket: *UdpSocket, link: u8, which: Port, now_us: u64) void {
         const count = socket.receive();
         for (0..count) |index| {
             const datagram = socket.datagram(index);
-            const arrival: DhcpService.Arrival = .{ .source = datagram.from, .port = which };
+            const arrival: DhcpService.Arrival = .{
+                .source = datagram.from,
+                .port = which,
+                .link = link,
+            };
             port.handle(socket, arrival, datagram.bytes, now_us);
         }
     }
@@ -47,8 +54,13 @@ pub const DhcpPort = struct {
             },
             else => |other| other,
         };
+        port.keepLeases(now_us);
         switch (step) {
-            .ignored => |reason| if (reason == .dhcp_no_boot_program) port.noProgram(ref, client, now_us),
+            .ignored => |reason| switch (reason) {
+                .dhcp_no_boot_program => port.noProgram(ref, client, now_us),
+                .dhcp_no_free_address => port.noAddress(ref, now_us),
+                else => {},
+            },
             .reply => |*reply| port.sendReply(socket, reply, ref, client, now_us),
             .learned => |learned| port.boots.learnAddress(learned.mac, learned.ip),
             .noted => {},
@@ -101,7 +113,7 @@ pub const DhcpPort = struct {
                 now_us,
                 .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } },
             );
-            port.boots.noteDhcpAnswer(known, now_us, port.service.options.server_ip, reply.payload);
+            port.boots.noteDhcpAnswer(known, now_us, reply.server_ip, reply.payload);
             if (reply.names_boot_file)
                 port.noteProgram(known, &client.?)
             else if (reply.message_type != .nak)
@@ -144,5 +156,16 @@ pub const DhcpPort = struct {
             .cause = if (is_missing) .nbp_not_found else .nbp_architecture_mismatch,
             .text = .init(writer.buffered()),
         } });
+    }
+
+    /// Before the answer goes out: what a client was promised is known after a crash too.
+    fn keepLeases(port: *DhcpPort, now_us: u64) void {
+        const file = port.leases orelse return;
+        while (port.service.takeChange(now_us)) |record| file.append(&record);
+    }
+
+    fn noAddress(port: *DhcpPort, ref: ?Boots.Ref, now_us: u64) void {
+        const known = ref orelse return;
+        port.boots.apply(known, now_us, .{ .suspected = .{ .cause = .address_pool_exhausted } });
     }
 };

@@ -43,8 +43,8 @@ pub const EdgeLoop = struct {
     next_tick_us: u64 = 0,
 
     pub const Options = struct {
-        listen: base.Ip4,
         ports: EdgeSockets.Ports,
+        /// Also tells which of its addresses this edge has for a device.
         dhcp: core.DhcpService.Options,
         stream_keys: core.StreamServer.Keys,
         wol_target: base.Endpoint,
@@ -64,19 +64,22 @@ pub const EdgeLoop = struct {
     const Token = struct {
         const signal = 0;
         const wake = 1;
-        const dhcp = 2;
-        const pxe = 3;
         const tftp = 4;
         const stream = 5;
         const listener = 6;
         const segment = 7;
-        const connections = 16;
+        /// One of each for every link.
+        const dhcp = 16;
+        const pxe = dhcp + links_max;
+        const connections = pxe + links_max;
+
+        const links_max = core.dhcp_network.links_max;
     };
 
     const tick_interval_us = std.time.us_per_s;
     const events_max = 64;
 
-    pub const InitError = error{ OutOfMemory, BadPool, SystemCallFailed };
+    pub const InitError = error{ OutOfMemory, SystemCallFailed };
 
     /// Takes the sockets; `boots` and `files` stay the caller's and must outlive the loop. Signals
     /// TERM and INT must be blocked already, in every thread.
@@ -88,27 +91,32 @@ pub const EdgeLoop = struct {
         options: Options,
     ) InitError!EdgeLoop {
         const epoll = Epoll.init() catch return error.SystemCallFailed;
+        const own: core.dhcp_network.Addresses = .{
+            .links = options.dhcp.links,
+            .networks = options.dhcp.networks,
+            .http_port = options.ports.http,
+            .stream_port = options.ports.stream,
+        };
         const watch = try gpa.create(SegmentWatch);
-        watch.* = .{ .boots = boots, .own_ip = options.listen, .listeners = options.listeners };
+        watch.* = .{ .boots = boots, .own = own, .listeners = options.listeners };
         const paths = try gpa.create(BootHttp);
         paths.* = .{
             .boots = boots,
             .files = files,
-            .http = .{ .ip = options.listen, .port = options.ports.http },
-            .stream = .{ .ip = options.listen, .port = options.ports.stream },
+            .own = own,
         };
         const tftp_options: core.TftpServer.Options = .{};
         const published = try gpa.create(Published);
         published.* = try .init(gpa, boots, files, tftp_options.sessions_max);
         const texts = try gpa.create(LoaderTexts);
-        texts.* = .{ .boots = boots, .http = paths.http, .stream = paths.stream };
+        texts.* = .{ .boots = boots, .own = own };
         published.texts = texts.maker();
         const tftp: core.TftpServer = try .init(gpa, published.catalogue(), tftp_options);
         const stream: core.StreamServer = try .init(gpa, .{ .keys = options.stream_keys });
         return .{
             .epoll = epoll,
             .sockets = open,
-            .dhcp = if (options.dhcp.mode == .off) null else .{
+            .dhcp = if (!open.hasDhcp()) null else .{
                 .service = try .init(gpa, options.dhcp),
                 .boots = boots,
                 .files = files,
@@ -166,7 +174,9 @@ pub const EdgeLoop = struct {
     /// Sends a magic packet, and lets the boot begin.
     pub fn powerOn(loop: *EdgeLoop, mac: base.Mac, now_us: u64) void {
         if (!mac.isDevice()) return;
-        loop.sockets.wol.send(loop.wol_target, &wire.wake_on_lan.emit(mac));
+        // Nobody knows yet in which network it is.
+        for (loop.sockets.links.slice()) |*link|
+            link.wol.send(loop.wol_target, &wire.wake_on_lan.emit(mac));
         loop.boots.powerOn(now_us, mac);
     }
 
@@ -184,8 +194,10 @@ pub const EdgeLoop = struct {
     fn addAll(loop: *EdgeLoop) sys.Error!void {
         try loop.epoll.add(loop.signal_fd, .read, Token.signal);
         try loop.epoll.add(loop.wake_fd, .read, Token.wake);
-        if (loop.sockets.dhcp) |*socket| try loop.epoll.add(socket.fd, .read, Token.dhcp);
-        if (loop.sockets.pxe) |*socket| try loop.epoll.add(socket.fd, .read, Token.pxe);
+        for (loop.sockets.links.slice(), 0..) |*link, index| {
+            if (link.dhcp) |*socket| try loop.epoll.add(socket.fd, .read, Token.dhcp + index);
+            if (link.pxe) |*socket| try loop.epoll.add(socket.fd, .read, Token.pxe + index);
+        }
         try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
         try loop.epoll.add(loop.sockets.stream.fd, .read, Token.stream);
         try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
@@ -199,8 +211,16 @@ pub const EdgeLoop = struct {
                 _ = linux.read(loop.wake_fd, @ptrCast(&count), 8);
                 owner.woken(owner.context, loop, now_us);
             },
-            Token.dhcp => loop.dhcp.?.receive(&loop.sockets.dhcp.?, .dhcp, now_us),
-            Token.pxe => loop.dhcp.?.receive(&loop.sockets.pxe.?, .pxe, now_us),
+            Token.dhcp...Token.pxe - 1 => {
+                const link = &loop.sockets.links.slice()[@intCast(token - Token.dhcp)];
+                const index: u8 = @intCast(token - Token.dhcp);
+                loop.dhcp.?.receive(&link.dhcp.?, index, .dhcp, now_us);
+            },
+            Token.pxe...Token.connections - 1 => {
+                const link = &loop.sockets.links.slice()[@intCast(token - Token.pxe)];
+                const index: u8 = @intCast(token - Token.pxe);
+                loop.dhcp.?.receive(&link.pxe.?, index, .pxe, now_us);
+            },
             Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
             Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
             Token.listener => loop.http.accept(now_us),

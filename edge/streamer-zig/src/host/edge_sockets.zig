@@ -3,18 +3,33 @@
 
 const std = @import("std");
 const base = @import("base");
+const core = @import("core");
 const sys = @import("sys.zig");
 const sockets = @import("sockets.zig");
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 
 pub const EdgeSockets = struct {
-    /// Null where DHCP is off.
-    dhcp: ?UdpSocket,
-    pxe: ?UdpSocket,
+    links: base.BoundedArray(LinkSockets, core.dhcp_network.links_max) = .empty,
     tftp: UdpSocket,
     stream: UdpSocket,
-    wol: UdpSocket,
     listener: i32,
+
+    /// What is open for one address of this edge.
+    pub const LinkSockets = struct {
+        /// Null where DHCP is off, and for the further addresses of an interface: broadcasts are
+        /// everybody's there.
+        dhcp: ?UdpSocket = null,
+        pxe: ?UdpSocket = null,
+        wol: UdpSocket,
+    };
+
+    /// An address to listen at.
+    pub const Listen = struct {
+        ip: base.Ip4,
+        /// The one that has the address; null on loopback, where there are no broadcasts.
+        interface: ?sockets.Interface,
+        dhcp: bool,
+    };
 
     pub const Ports = struct {
         dhcp: u16 = 67,
@@ -27,59 +42,84 @@ pub const EdgeSockets = struct {
     pub const What = enum { dhcp, pxe, tftp, http, stream, wol };
 
     /// Which one cannot be had, and why.
-    pub const Problem = struct { what: What, port: u16, why: sockets.OpenError };
+    pub const Problem = struct { what: What, ip: base.Ip4, port: u16, why: sockets.OpenError };
 
     pub const OpenError = error{ Problem, OutOfMemory };
 
-    /// `interface`: the one that has the address; null on loopback, where there are no broadcasts.
     pub fn open(
         gpa: std.mem.Allocator,
-        listen: base.Ip4,
+        listens: []const Listen,
         ports: Ports,
-        with_dhcp: bool,
-        interface: ?*const sockets.Interface,
         problem: *Problem,
     ) OpenError!EdgeSockets {
-        var result: EdgeSockets = undefined;
-        result.dhcp = null;
-        result.pxe = null;
-        if (with_dhcp) {
-            // Broadcasts arrive only at a socket of no address; the interface keeps others' packets
-            // out.
-            const dhcp_ip: base.Ip4 = if (interface == null) listen else .zero;
-            const fd = try one(.dhcp, problem, .{
-                .address = .{ .ip = dhcp_ip, .port = ports.dhcp },
-                .interface = interface,
-                .broadcast = true,
-            });
-            result.dhcp = try .init(gpa, fd, if (interface == null) null else listen);
-            result.pxe = try .init(gpa, try one(.pxe, problem, .{
-                .address = .{ .ip = listen, .port = ports.pxe },
-            }), null);
+        // Devices of every network reach the same sockets.
+        const ip: base.Ip4 = if (listens.len == 1) listens[0].ip else .zero;
+        var result: EdgeSockets = .{
+            .tftp = try .init(gpa, try one(.tftp, problem, .{
+                .address = .{ .ip = ip, .port = ports.tftp },
+            }), null),
+            .stream = try .init(gpa, try one(.stream, problem, .{
+                .address = .{ .ip = ip, .port = ports.stream },
+                .buffer_size = 8 << 20,
+            }), null),
+            .listener = sockets.openListener(.{ .ip = ip, .port = ports.http }) catch |err| {
+                problem.* = .{ .what = .http, .ip = ip, .port = ports.http, .why = err };
+                return error.Problem;
+            },
+        };
+        for (listens, 0..) |*listen, index| {
+            const is_first = isFirstOfInterface(listens, index);
+            const link = try openLink(gpa, listen, ports, is_first, problem);
+            result.links.appendAssumeCapacity(link);
         }
-        result.tftp = try .init(gpa, try one(.tftp, problem, .{
-            .address = .{ .ip = listen, .port = ports.tftp },
-        }), null);
-        result.stream = try .init(gpa, try one(.stream, problem, .{
-            .address = .{ .ip = listen, .port = ports.stream },
-            .buffer_size = 8 << 20,
-        }), null);
-        result.wol = try .init(gpa, try one(.wol, problem, .{
-            .address = .{ .ip = listen, .port = 0 },
+        return result;
+    }
+
+    pub fn hasDhcp(open_sockets: *const EdgeSockets) bool {
+        for (open_sockets.links.constSlice()) |*link| if (link.pxe != null) return true;
+        return false;
+    }
+
+    fn openLink(
+        gpa: std.mem.Allocator,
+        listen: *const Listen,
+        ports: Ports,
+        is_first: bool,
+        problem: *Problem,
+    ) OpenError!LinkSockets {
+        const interface = if (listen.interface) |*interface| interface else null;
+        var link: LinkSockets = .{ .wol = try .init(gpa, try one(.wol, problem, .{
+            .address = .{ .ip = listen.ip, .port = 0 },
             .interface = interface,
             .broadcast = true,
+        }), null) };
+        if (!listen.dhcp) return link;
+        link.pxe = try .init(gpa, try one(.pxe, problem, .{
+            .address = .{ .ip = listen.ip, .port = ports.pxe },
         }), null);
-        const address: base.Endpoint = .{ .ip = listen, .port = ports.http };
-        result.listener = sockets.openListener(address) catch |err| {
-            problem.* = .{ .what = .http, .port = ports.http, .why = err };
-            return error.Problem;
+        if (!is_first) return link;
+        // Broadcasts arrive only at a socket of no address; the interface keeps others' packets out.
+        const fd = try one(.dhcp, problem, .{
+            .address = .{ .ip = if (interface == null) listen.ip else .zero, .port = ports.dhcp },
+            .interface = interface,
+            .broadcast = true,
+        });
+        link.dhcp = try .init(gpa, fd, if (interface == null) null else listen.ip);
+        return link;
+    }
+
+    fn isFirstOfInterface(listens: []const Listen, index: usize) bool {
+        const interface = listens[index].interface orelse return true;
+        for (listens[0..index]) |*other| if (other.interface) |earlier| {
+            if (earlier.index == interface.index and other.dhcp) return false;
         };
-        return result;
+        return true;
     }
 
     fn one(what: What, problem: *Problem, options: sockets.UdpOptions) error{Problem}!i32 {
         return sockets.openUdp(options) catch |err| {
-            problem.* = .{ .what = what, .port = options.address.port, .why = err };
+            const address = options.address;
+            problem.* = .{ .what = what, .ip = address.ip, .port = address.port, .why = err };
             return error.Problem;
         };
     }

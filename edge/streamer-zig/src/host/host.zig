@@ -42,6 +42,7 @@ test {
     _ = @import("boot_http.zig");
     _ = published;
     _ = @import("edge_loop.zig");
+    _ = lease_file;
     _ = disk_check;
     _ = loader_files;
     _ = version_table;

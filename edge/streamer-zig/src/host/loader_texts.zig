@@ -12,9 +12,8 @@ const assert = std.debug.assert;
 
 pub const LoaderTexts = struct {
     boots: *Boots,
-    /// As devices reach them.
-    http: base.Endpoint,
-    stream: base.Endpoint,
+    /// As devices reach this edge.
+    own: core.dhcp_network.Addresses,
 
     const Buffer = [published.Published.text_size_max]u8;
     const Loader = enum { grub, pxelinux };
@@ -70,8 +69,8 @@ pub const LoaderTexts = struct {
         }
         const line: core.kernel_line.KernelLine = .{
             .identity = boot.identity,
-            .http = texts.http,
-            .stream = texts.stream,
+            .http = texts.own.http(boot.facts.ip),
+            .stream = texts.own.stream(boot.facts.ip),
             .command_line = version.commandLine(),
         };
         const has_initrd = version.initrd != null;

@@ -18,7 +18,7 @@ const SegmentListener = segment_listener.SegmentListener;
 pub const SegmentWatch = struct {
     boots: *Boots,
     /// This edge's own: what it offers itself is noted where it is sent.
-    own_ip: base.Ip4,
+    own: core.dhcp_network.Addresses,
     listeners: []SegmentListener,
     /// Frames that may still be looked at in this second.
     budget: u32 = frames_per_second_max,
@@ -93,7 +93,7 @@ pub const SegmentWatch = struct {
         switch (dhcp.op) {
             .request => watch.noteRequest(boot, at_us, &dhcp),
             .reply => {
-                const is_ours = frame.is_outgoing or packet.source.ip.eql(watch.own_ip);
+                const is_ours = frame.is_outgoing or watch.own.has(packet.source.ip);
                 if (is_ours) return .taken;
                 const offer = core.boot_packets.Offer.of(&dhcp, packet.source.ip, false) orelse
                     return .taken;
@@ -112,7 +112,7 @@ pub const SegmentWatch = struct {
         boot.note(at_us, .from_device, .{ .name = .dhcp_request, .number = server.toInt() });
         // An offer that was sent to the device alone is not heard behind a switch; who takes it says so
         // to all.
-        if (server.eql(watch.own_ip) or boot.offers.hasOf(server)) return;
+        if (watch.own.has(server) or boot.offers.hasOf(server)) return;
         boot.hearOffer(at_us, .{
             .server = server,
             .ours = false,

@@ -57,6 +57,8 @@ order_count: u8 = 0,
 /// What a crash loses.
 const Process = struct {
     boots: Boots,
+    pool: [1]core.dhcp_network.Pool,
+    network: [1]core.dhcp_network.Network,
     dhcp: DhcpService,
     tftp: EdgeTftp,
     stream: EdgeStream,
@@ -74,18 +76,16 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     var table: core.BootTable = try .init(gpa, boots_kept_max);
     errdefer table.deinit(gpa);
     edge.journal.load(&table, now_us, edge.plant);
-    var dhcp = DhcpService.init(gpa, .{
-        .mode = edge.mode,
-        .server_ip = ip,
+    process.pool = .{.{ .first = pool_first, .last = .fromInt(pool_first.toInt() + edge.pool_size - 1) }};
+    process.network = .{.{ .subnet = .of(ip, 24), .mode = edge.mode, .link = 0, .pools = &process.pool }};
+    var dhcp: DhcpService = try .init(gpa, .{
+        .links = &.{.{ .ip = ip }},
+        .networks = &process.network,
         .http_port = http_port,
-        .pool = .{ .first = pool_first, .last = .fromInt(pool_first.toInt() + edge.pool_size - 1) },
         .addresses_max = 256,
-    }) catch |err| switch (err) {
-        error.OutOfMemory => return error.OutOfMemory,
-        error.BadPool => unreachable,
-    };
+    });
     errdefer dhcp.deinit(gpa);
-    if (dhcp.leases) |*leases| edge.journal.loadLeases(leases, now_us, edge.plant);
+    if (dhcp.leasesOf(0)) |leases| edge.journal.loadLeases(leases, now_us, edge.plant);
     var tftp: core.TftpServer = try .init(gpa, published.catalogue(), .{ .sessions_max = EdgeTftp.sessions_max });
     errdefer tftp.deinit(gpa);
     var keys: core.StreamServer.Keys = .{ .cookie = undefined, .session = undefined, .resumption = edge.journal.resumption_key };
@@ -94,6 +94,8 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     if (edge.plant == .forget_resumption_key) edge.prng.fill(&keys.resumption);
     const stream: core.StreamServer = try .init(gpa, .{ .keys = keys, .sessions_max = sessions_max });
     process.* = .{
+        .pool = process.pool,
+        .network = process.network,
         .boots = .{
             .table = table,
             .policy = .nothing,
@@ -221,7 +223,7 @@ fn receiveDhcp(edge: *EdgeNode, process: *Process, from: Endpoint, bytes: []cons
                 boots.apply(known, now_us, .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } });
             }
             // Written before the answer goes out.
-            if (service.leases) |*leases| edge.journal.writeLeases(leases, now_us);
+            if (service.leasesOf(0)) |leases| edge.journal.writeLeases(leases, now_us);
             edge.fabric.sendToDevices(endpoint(dhcp_port), reply.destination, reply.payload, 0);
         },
         .network_boot => unreachable,

@@ -88,6 +88,6 @@ pub fn loadLeases(journal: *Journal, leases: *core.DhcpLeases, now_us: u64, plan
     for (journal.leases[0..journal.lease_count]) |record| {
         var aged = record;
         aged.remaining_us -|= now_us - journal.leases_at_us;
-        _ = leases.restore(now_us, aged);
+        _ = leases.restore(now_us, &aged);
     }
 }

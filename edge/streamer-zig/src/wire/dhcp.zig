@@ -6,10 +6,12 @@ const std = @import("std");
 const assert = std.debug.assert;
 const base = @import("base");
 const options_format = @import("dhcp_options.zig");
+const options_emit = @import("dhcp_emit.zig");
 const Ip4 = base.Ip4;
 const Mac = base.Mac;
 
 pub const Options = options_format.Options;
+pub const OptionCode = options_format.Code;
 pub const MessageType = options_format.MessageType;
 pub const ClientArch = options_format.ClientArch;
 pub const MachineId = options_format.MachineId;
@@ -26,6 +28,11 @@ pub const header_size = 240;
 pub const packet_size_min = 300;
 /// More than any client sends at an MTU of 1500; longer packets are refused.
 pub const packet_size_max = 1500;
+/// What every client takes: an IP packet of 576 bytes (RFC 2131 section 2), less its headers.
+pub const reply_size_min = 576 - ip_udp_size;
+/// What crosses an Ethernet segment whole.
+pub const reply_size_max = 1500 - ip_udp_size;
+const ip_udp_size = 28;
 pub const sname_size_max = 64;
 pub const file_size_max = 128;
 
@@ -131,9 +138,42 @@ pub fn emit(packet: *const Packet, buffer: []u8) EmitError![]u8 {
     try emitField(&writer, packet.file, file_size_max);
     try writer.int(u32, magic_cookie);
     assert(writer.position == header_size);
-    try options_format.emit(&packet.options, &writer);
+    try options_emit.emit(&packet.options, &writer);
     if (writer.position < packet_size_min) try writer.fill(0, packet_size_min - writer.position);
     return writer.written();
+}
+
+/// Writes an answer of at most this many bytes. Options that have no room there go to `file` and
+/// `sname` where these are free (option 52), and the least important ones are left out. `relay_agent`
+/// is at most 255 bytes.
+pub fn emitWithin(packet: *const Packet, size_max: usize, buffer: []u8) error{TooLong}![]u8 {
+    assert(size_max >= reply_size_min);
+    assert(buffer.len >= size_max);
+    if (packet.options.relay_agent) |value| assert(value.len <= 255);
+    var without_options = packet.*;
+    without_options.options = .{};
+    _ = emit(&without_options, buffer) catch |err| switch (err) {
+        error.TooLong => return error.TooLong,
+        error.NoSpace => unreachable,
+    };
+    const sname_at = header_size - 4 - file_size_max - sname_size_max;
+    const sname = buffer[sname_at..][0..sname_size_max];
+    const file = buffer[sname_at + sname_size_max ..][0..file_size_max];
+    const part = options_emit.emitWithin(&packet.options, .{
+        .options = buffer[header_size..size_max],
+        .file = if (packet.file.len == 0) file else null,
+        .sname = if (packet.sname.len == 0) sname else null,
+    });
+    const size = header_size + part.size;
+    if (size >= packet_size_min) return buffer[0..size];
+    @memset(buffer[size..packet_size_min], 0);
+    return buffer[0..packet_size_min];
+}
+
+/// How long an answer to this client may be: option 57 is of the whole IP packet.
+pub fn replySizeMax(max_message_size: ?u16) usize {
+    const whole = max_message_size orelse return reply_size_min;
+    return std.math.clamp(@as(usize, whole) -| ip_udp_size, reply_size_min, reply_size_max);
 }
 
 /// The counter that a refused packet belongs to.

@@ -1,6 +1,7 @@
 //! The option part of a DHCP packet: RFC 2132 (codes), RFC 3396 (long options, split over several
-//! occurrences), RFC 2131 section 4.1 (option overload), RFC 4578 (PXE). Only the layout is known
-//! here, never the policy.
+//! occurrences), RFC 2131 section 4.1 (option overload), RFC 4578 (PXE), RFC 3046 and 3527 (relay
+//! agents), RFC 3011 (subnet selection). Only the layout is known here, never the policy;
+//! `dhcp_emit.zig` writes what this file reads.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -15,6 +16,9 @@ pub const Code = enum(u8) {
     routers = 3,
     dns_servers = 6,
     host_name = 12,
+    domain_name = 15,
+    interface_mtu = 26,
+    ntp_servers = 42,
     vendor_specific = 43,
     requested_ip = 50,
     lease_time = 51,
@@ -23,14 +27,18 @@ pub const Code = enum(u8) {
     server_identifier = 54,
     parameter_request_list = 55,
     max_message_size = 57,
+    renewal_time = 58,
+    rebinding_time = 59,
     vendor_class = 60,
     client_identifier = 61,
     tftp_server_name = 66,
     boot_file_name = 67,
     user_class = 77,
+    relay_agent = 82,
     client_arch = 93,
     client_ndi = 94,
     client_machine_id = 97,
+    subnet_selection = 118,
     ipxe = 175,
     end = 255,
     _,
@@ -85,12 +93,20 @@ pub const Options = struct {
     server_identifier: ?Ip4 = null,
     requested_ip: ?Ip4 = null,
     lease_time_s: ?u32 = null,
+    /// When to renew (T1) and to rebind (T2), in seconds since the lease began.
+    renewal_time_s: ?u32 = null,
+    rebinding_time_s: ?u32 = null,
     subnet_mask: ?Ip4 = null,
     /// Empty when absent.
     routers: []const Ip4 = &.{},
     /// Empty when absent.
     dns_servers: []const Ip4 = &.{},
     host_name: ?[]const u8 = null,
+    domain_name: ?[]const u8 = null,
+    /// Bytes (option 26).
+    interface_mtu: ?u16 = null,
+    /// Empty when absent.
+    ntp_servers: []const Ip4 = &.{},
     vendor_specific: ?[]const u8 = null,
     parameter_request_list: ?[]const u8 = null,
     max_message_size: ?u16 = null,
@@ -107,6 +123,10 @@ pub const Options = struct {
     client_machine_id: ?MachineId = null,
     /// iPXE's encapsulated options, as sent.
     ipxe: ?[]const u8 = null,
+    /// The subnet that the address is to be of (RFC 3011).
+    subnet_selection: ?Ip4 = null,
+    /// What a relay agent added, as sent (RFC 3046).
+    relay_agent: ?[]const u8 = null,
 
     /// The first user class: RFC 3004's length-prefixed form where the whole option has it, else
     /// the bare text that iPXE sends.
@@ -128,10 +148,29 @@ pub const Options = struct {
         const user_class = options.userClassText() orelse return false;
         return std.mem.eql(u8, user_class, "iPXE");
     }
+
+    /// The subnet in which the client is, where a relay agent says so beside its own address
+    /// (RFC 3527: sub-option 5 of option 82). Null where it does not, or says it wrongly.
+    pub fn linkSelection(options: *const Options) ?Ip4 {
+        const link_selection = 5;
+        var cursor: base.Cursor = .init(options.relay_agent orelse return null);
+        while (cursor.remaining() > 0) {
+            const code = cursor.int(u8) catch return null;
+            const value = cursor.bytes(cursor.int(u8) catch return null) catch return null;
+            if (code != link_selection) continue;
+            return if (value.len == 4) .{ .bytes = value[0..4].* } else null;
+        }
+        return null;
+    }
+
+    /// True where the client named this option in its list (55), and where it sent no list.
+    pub fn wants(options: *const Options, code: Code) bool {
+        const list = options.parameter_request_list orelse return true;
+        return std.mem.findScalar(u8, list, @backingInt(code)) != null;
+    }
 };
 
 pub const ParseError = error{ Truncated, BadOption };
-pub const EmitError = base.ByteWriter.Error;
 
 /// Room to join the parts of long options: together they are never longer than the packet.
 pub const scratch_size = 2048;
@@ -265,10 +304,15 @@ fn readOptions(reader: *Reader) ParseError!Options {
         .server_identifier = try reader.ip(.server_identifier),
         .requested_ip = try reader.ip(.requested_ip),
         .lease_time_s = try reader.int(u32, .lease_time),
+        .renewal_time_s = try reader.int(u32, .renewal_time),
+        .rebinding_time_s = try reader.int(u32, .rebinding_time),
         .subnet_mask = try reader.ip(.subnet_mask),
         .routers = try reader.ips(.routers),
         .dns_servers = try reader.ips(.dns_servers),
         .host_name = try reader.bytes(.host_name),
+        .domain_name = try reader.bytes(.domain_name),
+        .interface_mtu = try reader.int(u16, .interface_mtu),
+        .ntp_servers = try reader.ips(.ntp_servers),
         .vendor_specific = try reader.bytes(.vendor_specific),
         .parameter_request_list = try reader.bytes(.parameter_request_list),
         .max_message_size = try reader.int(u16, .max_message_size),
@@ -279,6 +323,8 @@ fn readOptions(reader: *Reader) ParseError!Options {
         .user_class = try reader.bytes(.user_class),
         .client_ndi = try reader.array(.client_ndi, 3),
         .ipxe = try reader.bytes(.ipxe),
+        .subnet_selection = try reader.ip(.subnet_selection),
+        .relay_agent = try reader.bytes(.relay_agent),
     };
     if (try reader.int(u8, .message_type)) |number| options.message_type = @fromBackingInt(number);
     if (try reader.bytes(.client_arch)) |list| {
@@ -290,59 +336,4 @@ fn readOptions(reader: *Reader) ParseError!Options {
     if (try reader.array(.client_machine_id, 17)) |raw|
         options.client_machine_id = .{ .type = raw[0], .guid = raw[1..17].* };
     return options;
-}
-
-/// Writes the options and END. The message type stands first: some ROMs look for it there only.
-pub fn emit(options: *const Options, writer: *base.ByteWriter) EmitError!void {
-    if (options.message_type) |value| try emitOne(writer, .message_type, &.{@backingInt(value)});
-    try emitIp(writer, .server_identifier, options.server_identifier);
-    try emitIp(writer, .requested_ip, options.requested_ip);
-    try emitInt(u32, writer, .lease_time, options.lease_time_s);
-    try emitIp(writer, .subnet_mask, options.subnet_mask);
-    if (options.routers.len > 0) try emitOne(writer, .routers, @ptrCast(options.routers));
-    if (options.dns_servers.len > 0)
-        try emitOne(writer, .dns_servers, @ptrCast(options.dns_servers));
-    try emitInt(u16, writer, .max_message_size, options.max_message_size);
-    if (options.client_arch) |value| try emitInt(u16, writer, .client_arch, @backingInt(value));
-    if (options.client_ndi) |value| try emitOne(writer, .client_ndi, &value);
-    try emitBytes(writer, .vendor_class, options.vendor_class);
-    try emitBytes(writer, .user_class, options.user_class);
-    try emitBytes(writer, .parameter_request_list, options.parameter_request_list);
-    try emitBytes(writer, .ipxe, options.ipxe);
-    try emitBytes(writer, .host_name, options.host_name);
-    try emitBytes(writer, .client_identifier, options.client_identifier);
-    try emitBytes(writer, .tftp_server_name, options.tftp_server_name);
-    try emitBytes(writer, .boot_file_name, options.boot_file_name);
-    try emitBytes(writer, .vendor_specific, options.vendor_specific);
-    if (options.client_machine_id) |id|
-        try emitOne(writer, .client_machine_id, &([_]u8{id.type} ++ id.guid));
-    try writer.int(u8, @backingInt(Code.end));
-}
-
-fn emitIp(writer: *base.ByteWriter, code: Code, value: ?Ip4) EmitError!void {
-    if (value) |ip| try emitOne(writer, code, &ip.bytes);
-}
-
-fn emitInt(comptime T: type, writer: *base.ByteWriter, code: Code, value: ?T) EmitError!void {
-    const number = value orelse return;
-    var raw: [@sizeOf(T)]u8 = undefined;
-    std.mem.writeInt(T, &raw, number, .big);
-    try emitOne(writer, code, &raw);
-}
-
-fn emitBytes(writer: *base.ByteWriter, code: Code, value: ?[]const u8) EmitError!void {
-    if (value) |raw| try emitOne(writer, code, raw);
-}
-
-/// One option; more than 255 bytes are split into several occurrences (RFC 3396 section 6).
-fn emitOne(writer: *base.ByteWriter, code: Code, value: []const u8) EmitError!void {
-    var left = value;
-    while (true) {
-        const size = @min(left.len, 255);
-        try writer.int(u8, @backingInt(code));
-        try writer.int(u8, @intCast(size));
-        try writer.bytes(left[0..size]);
-        left = left[size..];
-        if (left.len == 0) return;
-    }
 }

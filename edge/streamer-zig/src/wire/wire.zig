@@ -34,6 +34,7 @@ test {
     _ = nbd_netlink;
     _ = stream;
     _ = @import("dhcp_options.zig");
+    _ = @import("dhcp_emit.zig");
     _ = @import("dhcp_test.zig");
     _ = @import("tftp_test.zig");
     _ = @import("wake_on_lan.zig");
