@@ -1,6 +1,7 @@
 import { bootOutcomes } from '@bootfarm/proto/boot-phases'
 import { powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { deviceMenuView } from './boot-menu-view.ts'
 import { deviceState } from './device-state.ts'
 import { pageInput, pageOf } from './page.ts'
 import { writeCacheView } from './write-cache.ts'
@@ -67,6 +68,7 @@ export const devicePage = pageOf(deviceSummary)
 
 export const deviceGetInput = z.object({ deviceId: uuid })
 export const deviceDetail = deviceSummary.extend({
+  bootMenu: deviceMenuView,
   /** Its own, its collection's and its site's; the first that is not null counts, else each edge's first. */
   bootProgramSets: z.object({
     device: z.string().nullable(),

@@ -1,5 +1,6 @@
 import { captureChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { menuReference } from './boot-menu-view.ts'
 import { bootSummary } from './boot-view.ts'
 import { edgeSummary } from './edge-view.ts'
 import { pageInput, pageOf } from './page.ts'
@@ -62,6 +63,8 @@ export const collectionSummary = z.object({
   vdiskName: z.string().nullable(),
   /** In place of the site's; null where it has none of its own. */
   bootProgramSet: z.string().nullable(),
+  /** Shown by its devices unless they have a choice of their own. */
+  bootMenu: menuReference.nullable(),
   deviceCount: count,
 })
 export type CollectionSummary = z.infer<typeof collectionSummary>

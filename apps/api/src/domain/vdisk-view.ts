@@ -41,5 +41,14 @@ export const vdiskDetail = z.object({
   /** Newest first. */
   versions: z.array(vdiskVersionView),
   collections: z.array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count })),
+  /** Boot menus with entries of this vDisk, each once; the vDisk and these versions cannot be removed meanwhile. */
+  menus: z.array(
+    z.object({
+      id: uuid,
+      name: z.string(),
+      /** Of entries for one version; null stands for the newest. */
+      versionNumbers: z.array(count.nullable()),
+    }),
+  ),
 })
 export type VdiskDetail = z.infer<typeof vdiskDetail>

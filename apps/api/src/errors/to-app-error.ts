@@ -23,6 +23,8 @@ const unavailableCodes = new Set([
   '08003',
   '08006',
 ])
+/** A row that others name is not removed: SQLSTATEs, and Prisma's code. */
+const inUseCodes = new Set(['P2003', '23001', '23503'])
 const unavailableTexts =
   /terminated unexpectedly|Can't reach database server|server has closed the connection/i
 const causeDepthMax = 6
@@ -32,6 +34,12 @@ export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error
   for (let cause = error, depth = 0; cause instanceof Error && depth < causeDepthMax; depth++) {
     if (cause instanceof AppError) return cause
+    if (inUseCodes.has(codeOf(cause)))
+      return new AppError('conflict', {
+        internal: cause.message,
+        public: 'Something else still uses it, such as a collection or a boot menu.',
+        cause: error,
+      })
     if (isUnavailable(cause)) return new AppError('unavailable', { internal: cause.message, cause: error })
     cause = cause.cause
   }
@@ -40,6 +48,9 @@ export function toAppError(error: unknown): AppError {
 }
 
 function isUnavailable(error: Error): boolean {
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
-  return unavailableCodes.has(code) || unavailableTexts.test(error.message)
+  return unavailableCodes.has(codeOf(error)) || unavailableTexts.test(error.message)
+}
+
+function codeOf(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : ''
 }

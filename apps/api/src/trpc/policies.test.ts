@@ -7,7 +7,13 @@ import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../te
 import { type Role, roleAllows } from '../domain/actor.ts'
 import { procedurePolicies } from './policies.ts'
 
-type PoliciesTenant = TestTenant & { edgeId: string; spareEdgeId: string; bootId: string }
+type PoliciesTenant = TestTenant & {
+  edgeId: string
+  spareEdgeId: string
+  bootId: string
+  /** For what changes a menu or takes it away: each call another one. */
+  spareMenuIds: string[]
+}
 /** For each procedure, what to call it with: the name of its id where it takes one, and an id of the tenant's own. */
 interface Sample {
   idName?: string
@@ -18,6 +24,11 @@ interface Sample {
 const discovered = { discoveredIds: ['0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'] }
 /** Of a site that has none yet. */
 const noRules = { rules: [], revision: createHash('sha256').update('[]').digest('hex') }
+const menusMadeAt = new Date('2026-11-20T11:00:00.000Z')
+const menuFields = () => ({
+  ...{ name: randomUUID(), timeoutMs: 10_000, defaultEntry: 0 },
+  entries: [{ title: 'Local disk', starts: { kind: 'local_disk' } }],
+})
 const samples: Record<string, Sample> = {
   'session.me': {},
   'farm.list': {},
@@ -62,6 +73,30 @@ const samples: Record<string, Sample> = {
     input: { bootProgramSet: null },
     ownId: (tenant) => tenant.collectionId,
   },
+  'collection.setBootMenu': {
+    idName: 'collectionId',
+    input: { menuId: null },
+    ownId: (tenant) => tenant.collectionId,
+  },
+  'device.setBootMenu': {
+    idName: 'deviceId',
+    input: { menu: { choice: 'collection' } },
+    ownId: (tenant) => tenant.deviceIds[0] ?? '',
+  },
+  'bootMenu.list': {},
+  'bootMenu.get': { idName: 'menuId', ownId: (tenant) => tenant.spareMenuIds[0] ?? '' },
+  'bootMenu.choices': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
+  'bootMenu.create': {
+    idName: 'farmId',
+    input: menuFields,
+    ownId: (tenant) => tenant.farmId,
+  },
+  'bootMenu.update': {
+    idName: 'menuId',
+    input: () => ({ ...menuFields(), updatedAt: menusMadeAt.toISOString() }),
+    ownId: (tenant) => tenant.spareMenuIds.pop() ?? '',
+  },
+  'bootMenu.remove': { idName: 'menuId', ownId: (tenant) => tenant.spareMenuIds.pop() ?? '' },
   'device.setBootProgramSet': {
     idName: 'deviceId',
     input: { bootProgramSet: null },
@@ -95,7 +130,9 @@ beforeAll(async () => {
   const bootId = randomUUID()
   await edge.reports(1, bootReports(1, [bootWith({ id: bootId, mac: rows.macs[0] ?? '' })]))
   const spare = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
-  tenant = { ...rows, edgeId: edge.edgeId, spareEdgeId: spare.edgeId, bootId }
+  const spareMenuIds = Array.from({ length: 20 }, () => randomUUID())
+  tenant = { ...rows, edgeId: edge.edgeId, spareEdgeId: spare.edgeId, bootId, spareMenuIds }
+  await createMenus(rows, spareMenuIds)
   const other = await createTenant(api, 'other')
   for (const role of ['viewer', 'operator', 'admin', 'owner'] as const)
     cookies.set(role, await signInAs(api, rows.organizationId, role))
@@ -103,6 +140,14 @@ beforeAll(async () => {
   cookies.set('without membership', await signInAs(api, other.organizationId, null))
 })
 afterAll(() => api.close())
+
+async function createMenus({ organizationId, farmId }: TestTenant, ids: string[]): Promise<void> {
+  const menu = { organizationId, farmId, timeoutMs: 10_000, defaultPosition: 0 }
+  const times = { createdAt: menusMadeAt, updatedAt: menusMadeAt }
+  await api.db.bootMenu.createMany({ data: ids.map((id) => ({ ...menu, ...times, id, name: id })) })
+  const entry = { organizationId, position: 0, title: 'Local disk' }
+  await api.db.bootMenuEntry.createMany({ data: ids.map((menuId) => ({ ...entry, menuId })) })
+}
 
 const procedures = procedurePolicies()
 

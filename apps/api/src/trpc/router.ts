@@ -1,4 +1,5 @@
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
+import { bootMenuRouter } from './routers/boot-menu-router.ts'
 import { bootRouter } from './routers/boot-router.ts'
 import { collectionRouter } from './routers/collection-router.ts'
 import { deviceRouter } from './routers/device-router.ts'
@@ -19,6 +20,7 @@ export const appRouter = router({
   device: deviceRouter,
   discovered: discoveredRouter,
   boot: bootRouter,
+  bootMenu: bootMenuRouter,
   vdisk: vdiskRouter,
 })
 

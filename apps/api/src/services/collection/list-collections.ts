@@ -10,6 +10,7 @@ export const collectionSummarySelect = {
   siteId: true,
   vdiskId: true,
   bootProgramSet: true,
+  bootMenu: { select: { id: true, name: true } },
   site: { select: { name: true } },
   vdisk: { select: { name: true } },
   _count: { select: { devices: true } },
@@ -42,6 +43,7 @@ export function collectionSummaryOf(row: CollectionSummaryRow): CollectionSummar
     vdiskId: row.vdiskId,
     vdiskName: row.vdisk?.name ?? null,
     bootProgramSet: row.bootProgramSet,
+    bootMenu: row.bootMenu,
     deviceCount: row._count.devices,
   }
 }

@@ -90,10 +90,16 @@ async function ensureVdisk(
   })
   const known = newest && JSON.stringify(comparable({ ...newest, sizeBytes: Number(newest.sizeBytes) }))
   if (known === JSON.stringify(comparable(files))) return vdiskId
-  await transaction.vdiskVersion.deleteMany({ where: { organizationId, vdiskId } })
-  await transaction.vdiskVersion.create({
+  const next = await transaction.vdiskVersion.create({
     data: { organizationId, vdiskId, number: (newest?.number ?? 0) + 1, ...files },
+    select: { id: true },
   })
+  // A boot menu that names the version before names the one that stands in its place.
+  await transaction.bootMenuEntry.updateMany({
+    where: { organizationId, vdiskId, versionId: { not: null } },
+    data: { versionId: next.id },
+  })
+  await transaction.vdiskVersion.deleteMany({ where: { organizationId, vdiskId, id: { not: next.id } } })
   return vdiskId
 }
 

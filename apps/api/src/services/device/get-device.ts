@@ -1,5 +1,6 @@
 import type { DeviceDetail } from '../../domain/device-view.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/menu-rows.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { deviceSummaryOf, deviceSummarySelect, readLastBoots } from './device-rows.ts'
 
@@ -11,9 +12,15 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
     select: {
       ...deviceSummarySelect(clock()),
       createdAt: true,
+      bootMenuChoice: true,
+      bootMenu: deviceMenuSelect.bootMenu,
       bootProgramSet: true,
       collection: {
-        select: { ...deviceSummarySelect(clock()).collection.select, bootProgramSet: true },
+        select: {
+          ...deviceSummarySelect(clock()).collection.select,
+          ...deviceMenuSelect.collection.select,
+          bootProgramSet: true,
+        },
       },
       site: { select: { name: true, bootProgramSet: true } },
       powerOns: {
@@ -33,6 +40,7 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
       collection: row.collection.bootProgramSet,
       site: row.site.bootProgramSet,
     },
+    bootMenu: deviceMenuOf(row),
     createdAt: row.createdAt.toISOString(),
     powerOn: powerOn
       ? {

@@ -2,6 +2,7 @@ import { type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '
 import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { readSiteEdges } from './site-edges.ts'
+import { readSiteMenus, stateMenuOf, versionOfMenu } from './site-menus.ts'
 
 /** A desired state without what its signing adds. */
 export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
@@ -17,7 +18,7 @@ const versionSelect = {
 } as const
 
 /**
- * What the edge's site wants now: vDisks of its collections with all their versions, newest first (running devices may still
+ * What the edge's site wants now: vDisks of its collections and of the menus they show with all their versions, newest first (running devices may still
  * be on an older one), its devices, and the power-ons and power orders that have not expired, the oldest
  * of them where there are more than an edge takes.
  */
@@ -35,17 +36,22 @@ export async function readStateContent(
     where: { organizationId_id: { organizationId, id: siteId } },
     select: { name: true, unknownDevices: true, bootProgramSet: true, capture: true },
   })
-  const vdisks = await db.vdisk.findMany({
-    where: { organizationId, collections: { some: { organizationId, siteId } } },
-    orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
-    select: { id: true, name: true, versions: { orderBy: { number: 'desc' }, select: versionSelect } },
-  })
+  const menuRows = await readSiteMenus(db, { organizationId, siteId })
+  const vdisks = await readVdisks(db, { organizationId, siteId }, menuRows)
+  const newestVersionOf = new Map(vdisks.map((vdisk) => [vdisk.id, vdisk.versions[0]?.id]))
+  const menus = new Map(
+    menuRows.flatMap((row) => {
+      const menu = stateMenuOf(row, newestVersionOf)
+      return menu ? [[menu.id, menu] as const] : []
+    }),
+  )
   const devices = await db.device.findMany({
     where: { organizationId, siteId },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     select: {
       ...{ id: true, name: true, mac: true, enabled: true, bootProgramSet: true },
-      collection: { select: { vdiskId: true, bootProgramSet: true } },
+      ...{ bootMenuChoice: true, bootMenuId: true },
+      collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
     },
   })
   const ignored = await db.discoveredDevice.findMany({
@@ -67,7 +73,6 @@ export async function readStateContent(
     take: powerOrdersMax,
     select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
   })
-  const newestVersionOf = new Map(vdisks.map((vdisk) => [vdisk.id, vdisk.versions[0]?.id]))
   return {
     schema: 1,
     edgeId,
@@ -81,16 +86,24 @@ export async function readStateContent(
       versions: vdisk.versions.map((version) => ({ ...version, sizeBytes: Number(version.sizeBytes) })),
     })),
     // A device without a version to boot is not the edge's business yet.
-    devices: devices.flatMap(({ id, name, mac, enabled, bootProgramSet, collection }) => {
-      const versionId = newestVersionOf.get(collection.vdiskId ?? '')
+    devices: devices.flatMap(({ id, name, mac, enabled, bootProgramSet, collection, ...own }) => {
+      const menu = menus.get(menuIdOf(own, collection) ?? '')
+      const versionId = newestVersionOf.get(collection.vdiskId ?? '') ?? versionOfMenu(menu)
       const ownSet = bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
       const differs = ownSet !== null && ownSet !== site.bootProgramSet
       return versionId
-        ? [{ id, name, mac, enabled, versionId, ...(differs ? { bootProgramSet: ownSet } : {}) }]
+        ? [
+            {
+              ...{ id, name, mac, enabled, versionId },
+              ...(differs ? { bootProgramSet: ownSet } : {}),
+              ...(menu ? { menuId: menu.id } : {}),
+            },
+          ]
         : []
     }),
     ...(site.bootProgramSet ? { bootProgramSet: site.bootProgramSet } : {}),
     ...(ignored.length > 0 ? { ignoredMacs: ignored.map(({ mac }) => mac) } : {}),
+    ...(menus.size > 0 ? { menus: [...menus.values()] } : {}),
     capture: site.capture,
     ...(siteEdges ? { siteEdges } : {}),
     powerOns: powerOns.map(({ id, deviceId, device }) => ({ id, deviceId, mac: device.mac })),
@@ -101,4 +114,38 @@ export async function readStateContent(
       order,
     })),
   }
+}
+
+/** Those of collections come first: a device that is not registered gets the first one where the site lets it boot. */
+async function readVdisks(
+  db: DbOrTransaction,
+  { organizationId, siteId }: { organizationId: string; siteId: string },
+  menus: Awaited<ReturnType<typeof readSiteMenus>>,
+) {
+  const orderBy = [{ createdAt: 'asc' as const }, { id: 'asc' as const }]
+  const select = {
+    id: true,
+    name: true,
+    versions: { orderBy: { number: 'desc' as const }, select: versionSelect },
+  }
+  const ofCollections = await db.vdisk.findMany({
+    where: { organizationId, collections: { some: { organizationId, siteId } } },
+    ...{ orderBy, select },
+  })
+  const known = new Set(ofCollections.map(({ id }) => id))
+  const named = menus.flatMap(({ entries }) => entries.flatMap(({ vdiskId }) => vdiskId ?? []))
+  const missing = named.filter((id) => !known.has(id))
+  if (missing.length === 0) return ofCollections
+  const ofMenus = await db.vdisk.findMany({
+    where: { organizationId, id: { in: missing } },
+    ...{ orderBy, select },
+  })
+  return [...ofCollections, ...ofMenus]
+}
+
+function menuIdOf(
+  own: { bootMenuChoice: 'collection' | 'none' | 'own'; bootMenuId: string | null },
+  collection: { bootMenuId: string | null },
+): string | null {
+  return { collection: collection.bootMenuId, none: null, own: own.bootMenuId }[own.bootMenuChoice]
 }

@@ -25,6 +25,10 @@ export async function getVdisk({ db, actor }: ServiceContext, vdiskId: string): 
           createdAt: true,
         },
       },
+      menuEntries: {
+        orderBy: [{ menu: { name: 'asc' } }, { menuId: 'asc' }, { position: 'asc' }],
+        select: { menu: { select: { id: true, name: true } }, version: { select: { number: true } } },
+      },
       collections: {
         orderBy: [{ name: 'asc' }, { id: 'asc' }],
         select: {
@@ -37,6 +41,11 @@ export async function getVdisk({ db, actor }: ServiceContext, vdiskId: string): 
     },
   })
   if (!row) throw new AppError('not_found')
+  const menus = new Map<string, VdiskDetail['menus'][number]>()
+  for (const { menu, version } of row.menuEntries) {
+    const known = menus.get(menu.id) ?? { ...menu, versionNumbers: [] }
+    menus.set(menu.id, { ...known, versionNumbers: [...known.versionNumbers, version?.number ?? null] })
+  }
   return {
     id: row.id,
     farmId: row.farmId,
@@ -54,5 +63,6 @@ export async function getVdisk({ db, actor }: ServiceContext, vdiskId: string): 
       siteName: collection.site.name,
       deviceCount: collection._count.devices,
     })),
+    menus: [...menus.values()],
   }
 }

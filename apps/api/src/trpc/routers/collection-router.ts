@@ -1,5 +1,7 @@
+import { chosenMenu, setMenuOfCollectionInput } from '../../domain/boot-menu-view.ts'
 import { chosenSetResult, setOfCollectionInput } from '../../domain/boot-programs.ts'
 import { collectionListInput, collectionPage } from '../../domain/farm-view.ts'
+import { chooseMenuOfCollection } from '../../services/boot-menu/choose-menu.ts'
 import { listCollections } from '../../services/collection/list-collections.ts'
 import { chooseForCollection } from '../../services/site/choose-boot-programs.ts'
 import { procedure, router } from '../trpc.ts'
@@ -15,4 +17,9 @@ export const collectionRouter = router({
     .input(setOfCollectionInput)
     .output(chosenSetResult)
     .mutation(({ ctx, input }) => chooseForCollection(ctx, input)),
+  setBootMenu: procedure
+    .meta({ minimumRole: 'admin' })
+    .input(setMenuOfCollectionInput)
+    .output(chosenMenu)
+    .mutation(({ ctx, input }) => chooseMenuOfCollection(ctx, input)),
 })

@@ -1,3 +1,4 @@
+import { chosenMenu, setMenuOfDeviceInput } from '../../domain/boot-menu-view.ts'
 import { chosenSetResult, setOfDeviceInput } from '../../domain/boot-programs.ts'
 import {
   bootAgainInput,
@@ -9,6 +10,7 @@ import {
   powerOrderInput,
   powerOrderResult,
 } from '../../domain/device-view.ts'
+import { chooseMenuOfDevice } from '../../services/boot-menu/choose-menu.ts'
 import { bootAgain } from '../../services/device/boot-again.ts'
 import { getDevice } from '../../services/device/get-device.ts'
 import { listDevices } from '../../services/device/list-devices.ts'
@@ -42,4 +44,9 @@ export const deviceRouter = router({
     .input(setOfDeviceInput)
     .output(chosenSetResult)
     .mutation(({ ctx, input }) => chooseForDevice(ctx, input)),
+  setBootMenu: procedure
+    .meta({ minimumRole: 'admin' })
+    .input(setMenuOfDeviceInput)
+    .output(chosenMenu)
+    .mutation(({ ctx, input }) => chooseMenuOfDevice(ctx, input)),
 })

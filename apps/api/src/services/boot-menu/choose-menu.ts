@@ -1,0 +1,69 @@
+import type { DbTransaction } from '@bootfarm/db'
+import type { z } from 'zod'
+import type {
+  chosenMenu,
+  setMenuOfCollectionInput,
+  setMenuOfDeviceInput,
+} from '../../domain/boot-menu-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { notify } from '../notifications.ts'
+import type { ServiceContext } from '../service-context.ts'
+import { deviceMenuOf, deviceMenuSelect } from './menu-rows.ts'
+
+type Chosen = z.infer<typeof chosenMenu>
+
+const siteSelect = { siteId: true, site: { select: { farmId: true } } } as const
+
+/** Which menu the collection's devices show that have no choice of their own. Throws `not_found`; `invalid` for a menu of no such name in its farm. */
+export async function chooseMenuOfCollection(
+  { db, actor: { organizationId } }: ServiceContext,
+  { collectionId, menuId }: z.output<typeof setMenuOfCollectionInput>,
+): Promise<Chosen> {
+  const key = { organizationId_id: { organizationId, id: collectionId } }
+  return db.$transaction(async (transaction) => {
+    const collection = await transaction.collection.findUnique({ where: key, select: siteSelect })
+    if (!collection) throw new AppError('not_found')
+    const menu = menuId && (await menuOfFarm(transaction, organizationId, { menuId, ...collection.site }))
+    await transaction.collection.update({
+      where: key,
+      data: { bootMenuId: menuId },
+      select: { id: true },
+    })
+    await notify(transaction, { state: { siteId: collection.siteId } })
+    return { menu: menu || null }
+  })
+}
+
+/** Which menu a device shows, in place of its collection's. @returns what the choice comes to. Throws as for collections. */
+export async function chooseMenuOfDevice(
+  { db, actor: { organizationId } }: ServiceContext,
+  { deviceId, menu }: z.output<typeof setMenuOfDeviceInput>,
+): Promise<Chosen> {
+  const key = { organizationId_id: { organizationId, id: deviceId } }
+  return db.$transaction(async (transaction) => {
+    const device = await transaction.device.findUnique({ where: key, select: siteSelect })
+    if (!device) throw new AppError('not_found')
+    const menuId = menu.choice === 'own' ? menu.menuId : null
+    if (menuId) await menuOfFarm(transaction, organizationId, { menuId, ...device.site })
+    const row = await transaction.device.update({
+      where: key,
+      data: { bootMenuChoice: menu.choice, bootMenuId: menuId },
+      select: deviceMenuSelect,
+    })
+    await notify(transaction, { state: { siteId: device.siteId } })
+    return { menu: deviceMenuOf(row).shown }
+  })
+}
+
+/** Locked until the transaction ends, so that it is not removed meanwhile. */
+async function menuOfFarm(
+  transaction: DbTransaction,
+  organizationId: string,
+  { menuId, farmId }: { menuId: string; farmId: string },
+): Promise<{ id: string; name: string }> {
+  const [menu] = await transaction.$queryRaw<{ id: string; name: string }[]>`
+    select id, name from boot_menu where organization_id = ${organizationId}::uuid and farm_id = ${farmId}::uuid
+      and id = ${menuId}::uuid for share`
+  if (!menu) throw new AppError('invalid', { public: 'Its farm has no such boot menu.' })
+  return menu
+}

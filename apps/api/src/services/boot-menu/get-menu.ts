@@ -1,0 +1,41 @@
+import type { z } from 'zod'
+import type { MenuDetail, menuChoices } from '../../domain/boot-menu-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { ServiceContext } from '../service-context.ts'
+import { menuDetailOf, menuDetailSelect } from './menu-rows.ts'
+
+const vdisksMax = 500
+const versionsMax = 50
+
+/** Throws `not_found`. */
+export async function getMenu({ db, actor }: ServiceContext, menuId: string): Promise<MenuDetail> {
+  const row = await db.bootMenu.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: menuId } },
+    select: menuDetailSelect,
+  })
+  if (!row) throw new AppError('not_found')
+  return menuDetailOf(row)
+}
+
+/** What a menu of the farm can start. Throws `not_found`. */
+export async function getMenuChoices(
+  { db, actor: { organizationId } }: ServiceContext,
+  farmId: string,
+): Promise<z.infer<typeof menuChoices>> {
+  const farm = await db.farm.findUnique({
+    where: { organizationId_id: { organizationId, id: farmId } },
+    select: {
+      vdisks: {
+        orderBy: [{ name: 'asc' }, { id: 'asc' }],
+        take: vdisksMax,
+        select: {
+          id: true,
+          name: true,
+          versions: { orderBy: { number: 'desc' }, take: versionsMax, select: { id: true, number: true } },
+        },
+      },
+    },
+  })
+  if (!farm) throw new AppError('not_found')
+  return farm.vdisks
+}

@@ -1,0 +1,35 @@
+import { AppError } from '../../errors/app-error.ts'
+import type { ServiceContext } from '../service-context.ts'
+
+/** Throws `not_found`; `conflict` while a collection or a device shows it, with who that is. */
+export async function removeMenu(
+  { db, actor: { organizationId } }: ServiceContext,
+  menuId: string,
+): Promise<{ removed: true }> {
+  return db.$transaction(async (transaction) => {
+    const menu = await transaction.bootMenu.findUnique({
+      where: { organizationId_id: { organizationId, id: menuId } },
+      select: {
+        collections: { take: 1, orderBy: { name: 'asc' }, select: { name: true } },
+        devices: { take: 1, orderBy: { name: 'asc' }, select: { name: true } },
+        _count: { select: { collections: true, devices: true } },
+      },
+    })
+    if (!menu) throw new AppError('not_found')
+    const users = [
+      usersText('collection', menu._count.collections, menu.collections[0]?.name),
+      usersText('device', menu._count.devices, menu.devices[0]?.name),
+    ].filter((text) => text !== null)
+    if (users.length > 0)
+      throw new AppError('conflict', {
+        public: `It is shown by ${users.join(' and ')}: choose another menu or none there first.`,
+      })
+    await transaction.bootMenu.delete({ where: { organizationId_id: { organizationId, id: menuId } } })
+    return { removed: true }
+  })
+}
+
+function usersText(noun: string, count: number, name: string | undefined): string | null {
+  if (count === 0 || name === undefined) return null
+  return count === 1 ? `the ${noun} ${name}` : `${count} ${noun}s (${name} first)`
+}
