@@ -219,6 +219,13 @@ pub fn build(b: *std.Build) void {
     test_all.dependOn(&run_target_tests.step);
     b.step("test-target", "tests of src/target").dependOn(&run_target_tests.step);
 
+    const edge_root = module(b, "src/edge/main.zig", native, test_optimize, &importsOf(safe));
+    edge_root.addAnonymousImport("boot_media_uefi", .{ .root_source_file = bootMediaUefi(b) });
+    const edge_tests = b.addTest(.{ .name = "test-edge", .root_module = edge_root, .filters = filters });
+    const run_edge_tests = b.addRunArtifact(edge_tests);
+    test_all.dependOn(&run_edge_tests.step);
+    b.step("test-edge", "tests of src/edge").dependOn(&run_edge_tests.step);
+
     const sim = b.addExecutable(.{
         .name = "sim",
         .root_module = module(b, "src/sim/main.zig", native, .safe, &.{

@@ -9,6 +9,8 @@ const Mac = base.Mac;
 
 pub const pxe_class = "PXEClient";
 pub const http_class = "HTTPClient";
+/// The user class of `bootfarm-edge doctor`, which asks like a device and boots nothing.
+pub const doctor_class = "bootfarm-doctor";
 
 pub const Loader = enum { pxe, http, ipxe };
 
@@ -39,6 +41,7 @@ pub const BootClient = struct {
     pub fn of(packet: *const dhcp.Packet, message_type: dhcp.MessageType) ?BootClient {
         const options = &packet.options;
         const vendor_class = options.vendor_class orelse "";
+        if (options.userClassText()) |text| if (std.mem.eql(u8, text, doctor_class)) return null;
         const is_http = std.mem.startsWith(u8, vendor_class, http_class);
         const loader: Loader = if (options.isIpxe())
             .ipxe

@@ -1,7 +1,8 @@
 //! Module `core`; ../../../docs/ARCHITECTURE.md says what belongs here.
 
 pub const AddressBook = @import("address_book.zig");
-pub const BootClient = @import("boot_client.zig").BootClient;
+pub const boot_client = @import("boot_client.zig");
+pub const BootClient = boot_client.BootClient;
 pub const BootHandle = @import("boot_handle.zig").BootHandle;
 pub const BootPath = @import("boot_handle.zig").BootPath;
 pub const PowerOrders = @import("power_orders.zig");

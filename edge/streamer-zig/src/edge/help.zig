@@ -6,6 +6,9 @@ pub const text =
     \\  bootfarm-edge serve --vdisk FILE --listen IP [options]   works alone: everything that boots gets FILE
     \\  bootfarm-edge enrol --url URL --token T --data DIR       joins this machine to a control plane, once
     \\  bootfarm-edge serve --data DIR --listen IP [options]     serves what the control plane says
+    \\  bootfarm-edge doctor --listen IP [options of serve]      looks for what would keep machines from booting: ports,
+    \\                                                           rights, other DHCP servers, MTU, files, clock, uplink;
+    \\                                                           says what to do; exit code 1 where there is a problem
     \\  bootfarm-edge initramfs build --kernel-release R --out FILE [options]
     \\                                                           makes what a kernel needs to stream its root disk
     \\  bootfarm-edge boot-media build --edge IP --out FILE [options]

@@ -5,6 +5,7 @@ const base = @import("base");
 const help = @import("help.zig");
 const serve = @import("serve.zig");
 const enrol = @import("enrol.zig");
+const doctor_command = @import("doctor/command.zig");
 const initramfs_command = @import("initramfs_command.zig");
 const boot_files_command = @import("boot_files_command.zig");
 const boot_media_command = @import("boot_media_command.zig");
@@ -24,12 +25,13 @@ pub fn main(init: std.process.Init) !u8 {
     };
     if (rest.len == 0)
         return terminal.complain(
-            "Say what to do: serve, enrol, initramfs, boot-media, boot-files or version; see bootfarm-edge --help.",
+            "Say what to do: serve, enrol, doctor, initramfs, boot-media, boot-files or version; see bootfarm-edge --help.",
             .{},
         );
     const command = rest[0];
     if (std.mem.eql(u8, command, "serve")) return serve.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "enrol")) return enrol.run(init, rest[1..], &terminal);
+    if (std.mem.eql(u8, command, "doctor")) return doctor_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "initramfs")) return initramfs_command.run(
         init,
         rest[1..],
@@ -50,8 +52,12 @@ pub fn main(init: std.process.Init) !u8 {
         return 0;
     }
     return terminal.complain(
-        "There is no command '{s}': say serve, enrol, initramfs, boot-media, boot-files or version; " ++
+        "There is no command '{s}': say serve, enrol, doctor, initramfs, boot-media, boot-files or version; " ++
             "see bootfarm-edge --help.",
         .{command},
     );
+}
+
+test {
+    _ = @import("doctor/control_plane.zig");
 }

@@ -100,11 +100,37 @@ const ServeOption = enum {
     @"--json",
 };
 
+pub const ParseError = Error || error{OutOfMemory};
+
 pub fn parseServe(
     arena: std.mem.Allocator,
     rest: []const [:0]const u8,
     complaint: *Complaint,
-) (Error || error{OutOfMemory})!Serve {
+) ParseError!Serve {
+    const serve = try parseOptions(arena, rest, complaint);
+    try checkServe(&serve, complaint);
+    return serve;
+}
+
+/// The doctor takes what `serve` takes: it looks at what an edge started so would find.
+pub fn parseDoctor(
+    arena: std.mem.Allocator,
+    rest: []const [:0]const u8,
+    complaint: *Complaint,
+) ParseError!Serve {
+    const serve = try parseOptions(arena, rest, complaint);
+    if (serve.listens.items.len == 0) return complaint.set(
+        "doctor needs --listen IP, the address of this machine that devices reach.",
+        .{},
+    );
+    return serve;
+}
+
+fn parseOptions(
+    arena: std.mem.Allocator,
+    rest: []const [:0]const u8,
+    complaint: *Complaint,
+) ParseError!Serve {
     var arguments: Arguments = .{ .rest = rest, .complaint = complaint };
     var serve: Serve = .{};
     while (try arguments.next()) |argument| {
@@ -120,7 +146,6 @@ pub fn parseServe(
         const text = try arguments.value(argument.name, argument.value);
         try setServe(arena, &serve, option, text, complaint);
     }
-    try checkServe(&serve, complaint);
     return serve;
 }
 

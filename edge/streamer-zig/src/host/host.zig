@@ -20,6 +20,7 @@ pub const published = @import("published.zig");
 pub const PowerOrderFile = @import("power_order_file.zig").PowerOrderFile;
 pub const PowerOnFile = @import("power_on_file.zig").PowerOnFile;
 pub const packet_filter = @import("packet_filter.zig");
+pub const segment_listener = @import("segment_listener.zig");
 pub const SegmentListener = @import("segment_listener.zig").SegmentListener;
 pub const SegmentWatch = @import("segment_watch.zig").SegmentWatch;
 pub const speak = @import("speak.zig");

@@ -110,6 +110,19 @@ pub const SegmentListener = struct {
         listener.* = undefined;
     }
 
+    /// Sends a frame as it is; one that does not go out is as lost as any other.
+    pub fn send(listener: *const SegmentListener, interface_index: u32, bytes: []const u8) void {
+        const address: linux.sockaddr.ll = .{
+            .protocol = std.mem.nativeToBig(u16, linux.ETH.P.IP),
+            .ifindex = @intCast(interface_index),
+            .hatype = 0,
+            .pkttype = 0,
+            .halen = 6,
+            .addr = bytes[0..6].* ++ [2]u8{ 0, 0 },
+        };
+        _ = linux.sendto(listener.fd, bytes.ptr, bytes.len, 0, @ptrCast(&address), @sizeOf(linux.sockaddr.ll));
+    }
+
     /// Receives what waits, at most one batch; returns its size. `frame` gives each.
     pub fn receive(listener: *SegmentListener) usize {
         const batch = listener.batch;

@@ -1,0 +1,58 @@
+//! `bootfarm-edge doctor`: looks at a site before its first boot, or when none succeeds, and says what
+//! to do. It changes nothing, and may run beside an edge that serves.
+
+const std = @import("std");
+const options_module = @import("../options.zig");
+const Terminal = @import("../terminal.zig").Terminal;
+const control_plane = @import("control_plane.zig");
+const dhcp_servers = @import("dhcp_servers.zig");
+const firewall = @import("firewall.zig");
+const interfaces = @import("interfaces.zig");
+const local_files = @import("local_files.zig");
+const ports = @import("ports.zig");
+const rights = @import("rights.zig");
+const Findings = @import("findings.zig").Findings;
+
+const output_size_max = 64 * 1024;
+
+/// `arguments` follow `doctor`: those of `serve`. Returns 0 where no problem was found.
+pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
+    var complaint: options_module.Complaint = .{};
+    const arena = init.arena.allocator();
+    const options = options_module.parseDoctor(arena, arguments, &complaint) catch |err| switch (err) {
+        error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
+        error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
+    };
+    var findings: Findings = .{ .arena = arena };
+    look(&findings, init.io, &options) catch return terminal.complain("There is not enough memory.", .{});
+    var buffer: [output_size_max]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    // What does not fit is cut: texts are bounded, and so is their number.
+    (if (options.json) findings.writeJson(&writer) else findings.writeText(&writer)) catch {};
+    terminal.out(writer.buffered());
+    return if (findings.count(.problem) > 0) 1 else 0;
+}
+
+fn look(
+    findings: *Findings,
+    io: std.Io,
+    options: *const options_module.Serve,
+) error{OutOfMemory}!void {
+    const may = try rights.check(findings, options);
+    try firewall.check(findings, options);
+    for (options.listens.items) |listen| {
+        const interface = try interfaces.check(findings, listen) orelse continue;
+        try ports.check(findings, io, options, listen);
+        if (may.listening) try dhcp_servers.check(findings, options, listen, &interface);
+    }
+    try local_files.checkBootFiles(findings, io, options);
+    try control_plane.checkClock(findings);
+    if (options.vdisk != null) try local_files.checkDisk(findings, options);
+    const data = options.data orelse return;
+    try local_files.checkSpace(findings, data);
+    if (options.vdisk != null) return;
+    const known = try control_plane.checkIdentity(findings, data) orelse return;
+    if (try control_plane.keptState(findings, data, &known)) |*state|
+        try local_files.checkStore(findings, io, options, state);
+    try control_plane.checkUplink(findings, io, &known);
+}

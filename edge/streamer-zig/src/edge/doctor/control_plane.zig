@@ -1,0 +1,284 @@
+//! Whether the control plane can be reached and knows this edge, and whether the clocks agree. The
+//! question asked is one that changes nothing there: for a desired state that does not exist yet.
+
+const std = @import("std");
+const Io = std.Io;
+const base = @import("base");
+const core = @import("core");
+const host = @import("host");
+const small_files = @import("small_files.zig");
+const Findings = @import("findings.zig").Findings;
+const linux = std.os.linux;
+
+const timeout_ms = 10_000;
+/// Certificates and people's logs cope with less.
+const clock_offset_s_max = 60;
+/// This program is younger.
+const year_min = 2025;
+const year_max = 2100;
+
+pub const Known = struct {
+    identity: host.data_dir.Identity,
+    key: std.crypto.sign.Ed25519.KeyPair,
+    epoch: u64,
+};
+
+/// The identity in the data directory, read without taking it from an edge that runs.
+pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?Known {
+    const identity_text = try readIn(findings, path, "identity.json") orelse {
+        try findings.tell(
+            .problem,
+            .identity,
+            try findings.print("{s} is not the data directory of an enrolled edge, or cannot be read by this user.", .{path}),
+            "bootfarm-edge enrol --url URL --token T --data DIR; the dashboard makes the token.",
+        );
+        return null;
+    };
+    const identity = std.json.parseFromSliceLeaky(host.data_dir.Identity, findings.arena, identity_text, .{
+        .ignore_unknown_fields = true,
+    }) catch return damaged(findings, path, "identity.json");
+    const key_text = try readIn(findings, path, "edge.key") orelse return damaged(findings, path, "edge.key");
+    var seed: [32]u8 = undefined;
+    const hex = std.mem.trim(u8, key_text, " \n");
+    if (hex.len != 64) return damaged(findings, path, "edge.key");
+    _ = std.fmt.hexToBytes(&seed, hex) catch return damaged(findings, path, "edge.key");
+    const key = std.crypto.sign.Ed25519.KeyPair.generateDeterministic(seed) catch
+        return damaged(findings, path, "edge.key");
+    const epoch_text = try readIn(findings, path, "epoch") orelse "0";
+    const epoch = std.fmt.parseInt(u53, std.mem.trim(u8, epoch_text, " \n"), 10) catch
+        return damaged(findings, path, "epoch");
+    const site_name: base.UntrustedText = .init(identity.siteName);
+    try findings.ok(.identity, "This is edge {f} of site {f}.", .{ identity.edgeId, site_name });
+    return .{ .identity = identity, .key = key, .epoch = epoch };
+}
+
+fn damaged(findings: *Findings, path: []const u8, name: []const u8) error{OutOfMemory}!?Known {
+    try findings.tell(
+        .problem,
+        .identity,
+        try findings.print("{s}/{s} is damaged or cannot be read by this user.", .{ path, name }),
+        "Run the doctor as the edge's user; else enrol this edge again into another data directory.",
+    );
+    return null;
+}
+
+/// What the control plane said last, if it can be read.
+pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) error{OutOfMemory}!?core.desired_state.DesiredState {
+    const text = try readIn(findings, path, "state.json") orelse {
+        try findings.tell(
+            .warning,
+            .store,
+            "The control plane has not said yet what boots here.",
+            "Start the edge once with the control plane in reach.",
+        );
+        return null;
+    };
+    const signing_key = core.uplink_message.parseKey(known.identity.signingKey) catch return null;
+    return core.desired_state.accept(findings.arena, text, .{
+        .edge_id = known.identity.edgeId,
+        .signing_key = signing_key,
+    }) catch |refusal| switch (refusal) {
+        error.OutOfMemory => error.OutOfMemory,
+        else => |other| {
+            try findings.tell(
+                .problem,
+                .store,
+                try findings.print("The desired state on disk is refused: {s}.", .{core.desired_state.sentence(other)}),
+                try findings.print("Remove {s}/state.json; the control plane sends it anew.", .{path}),
+            );
+            return null;
+        },
+    };
+}
+
+fn readIn(findings: *Findings, path: []const u8, name: []const u8) error{OutOfMemory}!?[]u8 {
+    const whole = try std.fmt.allocPrintSentinel(findings.arena, "{s}/{s}", .{ path, name }, 0);
+    const buffer = try findings.arena.alloc(u8, core.desired_state.envelope_size_max);
+    return small_files.read(whole, buffer);
+}
+
+pub fn checkClock(findings: *Findings) error{OutOfMemory}!void {
+    const year = std.time.epoch.EpochSeconds.getEpochDay(.{ .secs = host.sys.unixMs() / 1000 }).calculateYearDay().year;
+    if (year >= year_min and year <= year_max) return;
+    try findings.tell(
+        .problem,
+        .clock,
+        try findings.print("This machine's clock says the year {d}.", .{year}),
+        "Set it (timedatectl set-ntp true): HTTPS refuses certificates by a wrong clock.",
+    );
+}
+
+const Answer = struct { status: u16 = 0, code: core.uplink.Code = .other, date_s: ?u64 = null };
+const AskError = anyerror;
+
+/// Looks up the name, connects, asks and reads, each told of by what went wrong.
+pub fn checkUplink(findings: *Findings, io: Io, known: *const Known) error{OutOfMemory}!void {
+    const Outcome = union(enum) { answered: AskError!Answer, timeout: Io.Cancelable!void };
+    var outcomes: [2]Outcome = undefined;
+    var select: Io.Select(Outcome) = .init(io, &outcomes);
+    defer select.cancelDiscard();
+    const began = select.concurrent(.answered, ask, .{ io, known });
+    const timed = select.concurrent(.timeout, Io.sleep, .{ io, .fromMilliseconds(timeout_ms), .awake });
+    const url = known.identity.url;
+    _ = began catch return;
+    _ = timed catch return;
+    const outcome = select.await() catch return;
+    switch (outcome) {
+        .timeout => try findings.tell(
+            .problem,
+            .uplink,
+            try findings.print("{s} does not answer within {d} s.", .{ url, timeout_ms / 1000 }),
+            "Check routes and firewalls on the way: the edge dials out, nothing has to reach it.",
+        ),
+        .answered => |result| if (result) |answer|
+            try tellAnswer(findings, url, &answer)
+        else |err|
+            try tellFailure(findings, url, err),
+    }
+}
+
+fn ask(io: Io, known: *const Known) AskError!Answer {
+    var client: std.http.Client = .{ .allocator = std.heap.smp_allocator, .io = io };
+    defer client.deinit();
+    // Higher than any: there is no news, and the answer comes at once.
+    const path = "/edge/v1/state?after=9007199254740991.0&waitMs=0";
+    var buffer: [2048]u8 = undefined;
+    const uri = try std.Uri.parse(try std.mem.print(&buffer, "{s}{s}", .{ known.identity.url, path }));
+    const counter = 1;
+    const signature = core.uplink_message.sign(known.key, .{
+        .method = "GET",
+        .path = path,
+        .edge_id = known.identity.edgeId,
+        .boot_epoch = known.epoch,
+        .counter = counter,
+        .body = "",
+    });
+    var epoch_text: [20]u8 = undefined;
+    const headers = [_]std.http.Header{
+        .{ .name = "bootfarm-edge", .value = &known.identity.edgeId.toText() },
+        .{ .name = "bootfarm-epoch", .value = try std.mem.print(&epoch_text, "{d}", .{known.epoch}) },
+        .{ .name = "bootfarm-counter", .value = "1" },
+        .{ .name = "bootfarm-signature", .value = &signature },
+    };
+    var sent = try client.request(.GET, uri, .{
+        .redirect_behavior = .unhandled,
+        .headers = .{ .accept_encoding = .omit },
+        .extra_headers = &headers,
+    });
+    defer sent.deinit();
+    try sent.sendBodiless();
+    var response = try sent.receiveHead(&.{});
+    var answer: Answer = .{ .status = @backingInt(response.head.status) };
+    var iterator = response.head.iterateHeaders();
+    while (iterator.next()) |header| {
+        if (std.ascii.eqlIgnoreCase(header.name, "date")) answer.date_s = parseDate(header.value);
+    }
+    if (answer.status < 400) return answer;
+    var body: [4096]u8 = undefined;
+    var writer: Io.Writer = .fixed(&body);
+    var transfer: [1024]u8 = undefined;
+    _ = response.reader(&transfer).streamRemaining(&writer) catch return answer;
+    var memory: [8192]u8 = undefined;
+    var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+    const problem = core.uplink_message.parse(core.uplink_message.Problem, fixed.allocator(), writer.buffered()) catch
+        return answer;
+    answer.code = .parse(problem.code);
+    return answer;
+}
+
+fn tellAnswer(findings: *Findings, url: []const u8, answer: *const Answer) error{OutOfMemory}!void {
+    if (answer.date_s) |theirs_s| try tellClock(findings, theirs_s);
+    switch (answer.status) {
+        200...299 => try findings.ok(.uplink, "{s} answers and knows this edge.", .{url}),
+        else => switch (answer.code) {
+            .edge_revoked, .edge_unknown, .signature_invalid => try findings.tell(
+                .problem,
+                .uplink,
+                try findings.print("{s} answers, and does not accept this edge: {t}.", .{ url, answer.code }),
+                "Enrol this machine again with a new token, into another data directory.",
+            ),
+            .stale_epoch => try findings.tell(
+                .problem,
+                .uplink,
+                try findings.print("{s} has seen later starts of this edge than the data directory knows.", .{url}),
+                "This data directory is an old copy: use the one that was used last, or enrol again.",
+            ),
+            else => try findings.tell(
+                .problem,
+                .uplink,
+                try findings.print("{s} answers with HTTP status {d}, which no control plane says here.", .{ url, answer.status }),
+                "Check the URL; if it is right, look at the control plane's log.",
+            ),
+        },
+    }
+}
+
+fn tellClock(findings: *Findings, theirs_s: u64) error{OutOfMemory}!void {
+    const ours_s = host.sys.unixMs() / 1000;
+    const offset_s = @max(ours_s, theirs_s) - @min(ours_s, theirs_s);
+    if (offset_s <= clock_offset_s_max)
+        return findings.ok(.clock, "This clock and the control plane's agree within {d} s.", .{@max(offset_s, 1)});
+    try findings.tell(
+        .warning,
+        .clock,
+        try findings.print("This clock is {d} s {s} of the control plane's.", .{ offset_s, if (ours_s > theirs_s) "ahead" else "behind" }),
+        "Set both by NTP (timedatectl set-ntp true): boots would show wrong times of day.",
+    );
+}
+
+fn tellFailure(findings: *Findings, url: []const u8, err: anyerror) error{OutOfMemory}!void {
+    const name = @errorName(err);
+    const Meaning = struct { part: []const u8, what: []const u8, remedy: []const u8 };
+    const meanings = [_]Meaning{
+        .{ .part = "HostName", .what = "its name is not known", .remedy = "Check the URL and this machine's DNS (/etc/resolv.conf)." },
+        .{ .part = "NameServer", .what = "the name server does not answer", .remedy = "Check this machine's DNS (/etc/resolv.conf)." },
+        .{ .part = "ResolvConf", .what = "this machine has no name server", .remedy = "Check /etc/resolv.conf." },
+        .{ .part = "Refused", .what = "nothing listens there", .remedy = "Start the control plane, or check the URL's port." },
+        .{ .part = "Unreachable", .what = "there is no route to it", .remedy = "Check this machine's default route." },
+        .{ .part = "Timeout", .what = "it does not answer", .remedy = "Check firewalls on the way." },
+        .{ .part = "Tls", .what = "TLS failed", .remedy = "Check its certificate, this machine's ca-certificates, and the clock." },
+        .{ .part = "Certificate", .what = "its certificate is not accepted", .remedy = "Check its certificate, this machine's ca-certificates, and the clock." },
+    };
+    for (meanings) |meaning| if (std.mem.find(u8, name, meaning.part) != null) return findings.tell(
+        .problem,
+        .uplink,
+        try findings.print("{s} cannot be reached: {s}.", .{ url, meaning.what }),
+        meaning.remedy,
+    );
+    try findings.tell(
+        .problem,
+        .uplink,
+        try findings.print("{s} cannot be reached ({s}).", .{ url, name }),
+        "Check the URL, routes and firewalls: the edge dials out, nothing has to reach it.",
+    );
+}
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110 section 5.6.7) as seconds of the Unix epoch.
+fn parseDate(text: []const u8) ?u64 {
+    const months = [_][]const u8{ "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
+    if (text.len != 29 or !std.mem.endsWith(u8, text, " GMT")) return null;
+    const day = std.fmt.parseInt(u8, text[5..7], 10) catch return null;
+    const month: usize = for (months, 0..) |name, index| {
+        if (std.mem.eql(u8, name, text[8..11])) break index;
+    } else return null;
+    const year = std.fmt.parseInt(u16, text[12..16], 10) catch return null;
+    const hour = std.fmt.parseInt(u8, text[17..19], 10) catch return null;
+    const minute = std.fmt.parseInt(u8, text[20..22], 10) catch return null;
+    const second = std.fmt.parseInt(u8, text[23..25], 10) catch return null;
+    if (year < 1970 or day < 1 or day > 31 or hour > 23 or minute > 59 or second > 60) return null;
+    // Days since 1970-01-01 of the proleptic Gregorian calendar; March begins the year, so that a leap
+    // day ends it.
+    const is_early = month < 2;
+    const y: u64 = @as(u64, year) - @intFromBool(is_early);
+    const m: u64 = if (is_early) month + 10 else month - 2;
+    const days = 365 * y + y / 4 - y / 100 + y / 400 + (m * 306 + 5) / 10 + day - 1 - 719_468;
+    return days * 86_400 + @as(u64, hour) * 3600 + @as(u64, minute) * 60 + second;
+}
+
+test "a Date header is seconds of the Unix epoch" {
+    try std.testing.expectEqual(784111777, parseDate("Sun, 06 Nov 1994 08:49:37 GMT"));
+    try std.testing.expectEqual(0, parseDate("Thu, 01 Jan 1970 00:00:00 GMT"));
+    try std.testing.expectEqual(1709164800, parseDate("Thu, 29 Feb 2024 00:00:00 GMT"));
+    try std.testing.expectEqual(null, parseDate("Thu, 29 Foo 2024 00:00:00 GMT"));
+    try std.testing.expectEqual(null, parseDate("now"));
+}

@@ -1,0 +1,183 @@
+//! What the edge reads from its disks: boot programs, the disk or the store, and whether there is
+//! room for what it writes.
+
+const std = @import("std");
+const Io = std.Io;
+const base = @import("base");
+const core = @import("core");
+const host = @import("host");
+const store = @import("store");
+const wire = @import("wire");
+const options_module = @import("../options.zig");
+const Findings = @import("findings.zig").Findings;
+const linux = std.os.linux;
+
+const StoreFile = store.StoreFile;
+
+/// Reports, leases and captures of a large site, and some.
+const free_size_wanted = 1 << 30;
+const free_size_min = 64 << 20;
+
+pub fn checkBootFiles(
+    findings: *Findings,
+    io: Io,
+    options: *const options_module.Serve,
+) error{OutOfMemory}!void {
+    const remedy = "Take them from this system's packages: bootfarm-edge boot-files import.";
+    const path = options.boot_files orelse return findings.tell(
+        .warning,
+        .boot_files,
+        "No --boot-files DIR is given: only machines whose firmware is iPXE can boot.",
+        remedy,
+    );
+    const files = host.BootFiles.load(findings.arena, io, path) catch |err| return findings.tell(
+        .problem,
+        .boot_files,
+        switch (err) {
+            error.OutOfMemory => return error.OutOfMemory,
+            error.DirectoryNotReadable => try findings.print("{s} cannot be read as a directory.", .{path}),
+            else => try findings.print("A boot program in {s} cannot be read: {t}.", .{ path, err }),
+        },
+        "Check the path and its permissions.",
+    );
+    for (files.left_out) |*set| try findings.tell(
+        .problem,
+        .boot_files,
+        try findings.print("The boot program set {s}/{s} cannot be used: it {s}.", .{ path, set.name, host.program_set.sentence(set.why) }),
+        "Import it again, or remove it.",
+    );
+    const kinds = [_]struct { arch: wire.dhcp.ClientArch, machines: []const u8 }{
+        .{ .arch = .bios, .machines = "BIOS machines" },
+        .{ .arch = .uefi_x64, .machines = "UEFI machines (x86-64)" },
+        .{ .arch = .uefi_arm64, .machines = "UEFI machines (ARM)" },
+    };
+    for (kinds) |kind| {
+        const set, const name = for (files.sets) |*set| {
+            if (set.first.of(kind.arch)) |name| break .{ set.name, name };
+        } else {
+            try findings.tell(
+                .warning,
+                .boot_files,
+                try findings.print("{s} cannot boot: there is no program for them in {s}.", .{ kind.machines, path }),
+                remedy,
+            );
+            continue;
+        };
+        try findings.ok(.boot_files, "{s} get {s} of the set {s}, unless another is chosen.", .{ kind.machines, name, set });
+    }
+}
+
+pub fn checkDisk(findings: *Findings, options: *const options_module.Serve) error{OutOfMemory}!void {
+    const Named = struct { path: ?[]const u8, kind: store.store_file.Kind };
+    const named = [_]Named{
+        .{ .path = options.vdisk, .kind = .disk },
+        .{ .path = options.kernel, .kind = .plain },
+        .{ .path = options.initrd, .kind = .plain },
+    };
+    for (named) |one| {
+        const path = one.path orelse continue;
+        var file = StoreFile.open(path, one.kind) catch |problem| {
+            try findings.tell(
+                .problem,
+                .vdisk,
+                try findings.print("{s} {s}.", .{ path, store.store_file.sentence(problem, one.kind) }),
+                "Check the path and its permissions.",
+            );
+            continue;
+        };
+        defer file.close();
+        if (one.kind == .disk) if (host.disk_check.findShortage(&file)) |shortage| {
+            try findings.tell(
+                .problem,
+                .vdisk,
+                try findings.print("{s} is smaller than what is on it: {f}.", .{ path, shortage }),
+                "Import the whole image again.",
+            );
+            continue;
+        };
+        try findings.ok(.vdisk, "{s} can be read: {d} MiB.", .{ path, file.size >> 20 });
+    }
+}
+
+/// `state`: what the control plane said last.
+pub fn checkStore(
+    findings: *Findings,
+    io: Io,
+    options: *const options_module.Serve,
+    state: *const core.desired_state.DesiredState,
+) error{OutOfMemory}!void {
+    const path = options.store orelse try findings.print("{s}/store", .{options.data.?});
+    var dir = Io.Dir.cwd().openDir(io, path, .{}) catch return findings.tell(
+        .problem,
+        .store,
+        try findings.print("The store {s} cannot be read.", .{path}),
+        "Check that its disk is mounted, and its permissions.",
+    );
+    defer dir.close(io);
+    var whole: u32 = 0;
+    for (state.vdisks) |vdisk| for (vdisk.versions) |version| {
+        const files = [_]?[]const u8{ version.diskPath, version.kernelPath, version.initrdPath };
+        var is_whole = true;
+        for (files, 0..) |maybe, index| {
+            const name = maybe orelse continue;
+            const kind: store.store_file.Kind = if (index == 0) .disk else .plain;
+            var file = StoreFile.openBelow(dir.handle, name, kind) catch |problem| {
+                is_whole = false;
+                try findings.tell(
+                    .problem,
+                    .store,
+                    try findings.print("{s}/{s} {s}.", .{ path, name, store.store_file.sentence(problem, kind) }),
+                    "Copy the version's files there, or check their permissions.",
+                );
+                continue;
+            };
+            defer file.close();
+            if (index > 0 or file.size == version.sizeBytes) continue;
+            is_whole = false;
+            try findings.tell(
+                .problem,
+                .store,
+                try findings.print("{s}/{s} has {d} bytes instead of {d}.", .{ path, name, file.size, version.sizeBytes }),
+                "Copy it again: it has not arrived whole.",
+            );
+        }
+        whole += @intFromBool(is_whole);
+    };
+    if (whole > 0) try findings.ok(.store, "{d} versions are whole in {s}.", .{ whole, path });
+}
+
+/// struct statfs of 64-bit Linux (statfs(2)).
+const FileSystem = extern struct {
+    kind: i64,
+    block_size: i64,
+    blocks: u64,
+    blocks_free: u64,
+    blocks_available: u64,
+    files: u64,
+    files_free: u64,
+    id: [2]i32,
+    name_size: i64,
+    fragment_size: i64,
+    flags: i64,
+    spare: [4]i64,
+};
+
+pub fn checkSpace(findings: *Findings, path: []const u8) error{OutOfMemory}!void {
+    const terminated = try findings.arena.dupeSentinel(u8, path, 0);
+    var found: FileSystem = undefined;
+    const rc = linux.syscall2(.statfs, @intFromPtr(terminated.ptr), @intFromPtr(&found));
+    _ = host.sys.check(rc) catch return findings.tell(
+        .problem,
+        .disk_space,
+        try findings.print("{s} is not there, or cannot be read.", .{path}),
+        "Check the path and its permissions.",
+    );
+    const unit: u64 = @intCast(@max(found.fragment_size, 1));
+    const free = found.blocks_available *| unit;
+    const text = try findings.print("{s} has {d} MiB free.", .{ path, free >> 20 });
+    if (free < free_size_min)
+        return findings.tell(.problem, .disk_space, text, "Make room: reports and boots in progress cannot be kept.");
+    if (free < free_size_wanted)
+        return findings.tell(.warning, .disk_space, text, "Make room before a boot storm: 1 GiB is plenty.");
+    try findings.ok(.disk_space, "{s}", .{text});
+}
