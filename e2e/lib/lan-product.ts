@@ -47,7 +47,7 @@ export class LanProduct {
   /** Resolves when the dashboard can be signed in to. `args` follow `--lan`. */
   async start(args: string[] = []): Promise<void> {
     const data = path.join(this.scratch.path, 'data')
-    const [web = 0, ...others] = await freePorts(9)
+    const [web = 0, ...others] = await freePorts(10)
     const [apiPort, pg, ...edge] = others
     this.#product = this.add(
       this.segment.startOnEdge(process.execPath, [

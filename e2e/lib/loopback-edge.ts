@@ -15,11 +15,12 @@ export interface EdgePorts {
   tftp: number
   http: number
   stream: number
+  peer: number
 }
 
 export async function edgePorts(): Promise<EdgePorts> {
-  const [dhcp = 0, pxe = 0, tftp = 0, http = 0, stream = 0] = await freePorts(5)
-  return { dhcp, pxe, tftp, http, stream }
+  const [dhcp = 0, pxe = 0, tftp = 0, http = 0, stream = 0, peer = 0] = await freePorts(6)
+  return { dhcp, pxe, tftp, http, stream, peer }
 }
 
 export function portArguments(ports: EdgePorts): string[] {

@@ -4,8 +4,8 @@ import { UserError } from '../lib/fail.mjs'
 import { inRoot } from '../lib/paths.mjs'
 
 /** Edge ports in the order of `--edge-ports`; wol is where simulated devices hear wake-on-LAN. */
-const edgePortNames = ['dhcp', 'pxe', 'tftp', 'http', 'stream', 'wol']
-const edgePortDefaults = '10067,14011,10069,10080,6910,10009'
+const edgePortNames = ['dhcp', 'pxe', 'tftp', 'http', 'stream', 'wol', 'peer']
+const edgePortDefaults = '10067,14011,10069,10080,6910,10009,6911'
 
 export const usage = `Usage: npm start -- [options]
 
@@ -15,7 +15,7 @@ Starts PostgreSQL, the API, the dashboard, one edge and six simulated devices on
   --web-port N        dashboard (default 3000)
   --api-port N        API (default 4000)
   --pg-port N         embedded PostgreSQL (default 54329); unused when DATABASE_URL is set
-  --edge-ports LIST   UDP and TCP ports of the demo's edge: dhcp,pxe,tftp,http,stream,wol
+  --edge-ports LIST   UDP and TCP ports of the demo's edge: dhcp,pxe,tftp,http,stream,wol,peer
                       (default ${edgePortDefaults})
   --wave-interval N   seconds between waves of simulated boots (default 45)
   --machine [uefi]    also boots a virtual machine, with a real firmware (bios, or uefi), kernel and system, from an

@@ -84,6 +84,7 @@ function wantedPorts({ webPort, apiPort, pgPort, edgePorts, databaseUrl }) {
     edge('TFTP', edgePorts.tftp, 'udp'),
     edge('HTTP boot', edgePorts.http, 'tcp'),
     edge('stream', edgePorts.stream, 'udp'),
+    edge('peer port', edgePorts.peer, 'udp'),
     {
       what: "the simulated devices' wake-on-LAN",
       port: edgePorts.wol,
@@ -230,7 +231,7 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
           String(edgePorts.tftp),
         ],
         ...['--http-port', String(edgePorts.http), '--stream-port', String(edgePorts.stream)],
-        ...['--wol-target', `${edgeAddress}:${edgePorts.wol}`],
+        ...['--wol-target', `${edgeAddress}:${edgePorts.wol}`, '--peer-port', String(edgePorts.peer)],
       ],
       ready: () => answers(`http://${edgeAddress}:${edgePorts.http}/healthz`),
     }),

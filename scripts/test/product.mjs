@@ -5,7 +5,7 @@ import { UserError } from '../lib/fail.mjs'
 import { freePorts } from '../lib/free-ports.mjs'
 import { inRoot, root } from '../lib/paths.mjs'
 
-const portsNeeded = 9
+const portsNeeded = 10
 
 /**
  * Starts the whole product as `npm start` does, with a data directory and ports of its own, and stops it after `work`.

@@ -55,6 +55,14 @@ pub const IgnoreReason = enum(u8) {
     http_slow,
     boot_table_full,
     segment_busy,
+    /// Another edge of the site has it, or is to have it.
+    dhcp_other_edge,
+    /// The desired state names it as one that gets no answer.
+    dhcp_ignored_device,
+    peer_bad_message,
+    peer_unknown,
+    peer_replayed,
+    peer_too_many,
 
     pub const count = @typeInfo(IgnoreReason).@"enum".field_names.len;
 

@@ -155,6 +155,8 @@ pub const Boot = struct {
     last_us: u64 = 0,
     reconnects: u64 = 0,
     stream_was_open: bool = false,
+    /// The device has turned to this edge by name, before any download.
+    is_taken: bool = false,
     guest: ?Guest = null,
     /// DHCP offers heard for the device up to its first download.
     offers: boot_packets.Offers = .{},

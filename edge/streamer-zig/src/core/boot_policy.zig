@@ -19,6 +19,8 @@ pub const Decision = union(enum) {
     target: Target,
     /// Not in the desired state, and those devices are to be ignored.
     unknown_device,
+    /// The desired state says that it is to get no answer.
+    ignored_device,
     disabled,
     /// The device is to boot a version that the desired state does not describe, or describes in a
     /// way that cannot be used.
@@ -35,6 +37,8 @@ pub const BootPolicy = struct {
     },
     /// Of `state.devices`, sorted by MAC address.
     devices: []const Entry = &.{},
+    /// Of `state.ignoredMacs`, sorted.
+    ignored: []const u48 = &.{},
 
     const Entry = struct { mac: u48, index: u32 };
 
@@ -54,7 +58,10 @@ pub const BootPolicy = struct {
         for (entries, state.devices, 0..) |*entry, device, index|
             entry.* = .{ .mac = device.mac.toInt(), .index = @intCast(index) };
         std.mem.sort(Entry, entries, {}, before);
-        return .{ .source = .{ .state = state }, .devices = entries };
+        const ignored = try arena.alloc(u48, state.ignoredMacs.len);
+        for (ignored, state.ignoredMacs) |*entry, mac| entry.* = mac.toInt();
+        std.mem.sort(u48, ignored, {}, std.sort.asc(u48));
+        return .{ .source = .{ .state = state }, .devices = entries, .ignored = ignored };
     }
 
     pub fn decide(policy: *const BootPolicy, mac: base.Mac) Decision {
@@ -62,15 +69,27 @@ pub const BootPolicy = struct {
             .nothing => return .unknown_device,
             .standalone => |target| return .{ .target = target },
             .state => |state| {
-                const index = policy.find(mac) orelse return switch (state.unknownDevices) {
-                    .ignore => .unknown_device,
-                    .boot => firstVersion(state),
+                // Somebody who adds an ignored device wants it to boot.
+                const index = policy.find(mac) orelse {
+                    if (policy.isIgnored(mac)) return .ignored_device;
+                    return switch (state.unknownDevices) {
+                        .ignore => .unknown_device,
+                        .boot => firstVersion(state),
+                    };
                 };
                 const device = &state.devices[index];
                 if (!device.enabled) return .disabled;
                 return decideVersion(state, device);
             },
         }
+    }
+
+    fn isIgnored(policy: *const BootPolicy, mac: base.Mac) bool {
+        return std.sort.binarySearch(u48, policy.ignored, mac.toInt(), orderOfNumbers) != null;
+    }
+
+    fn orderOfNumbers(wanted: u48, entry: u48) std.math.Order {
+        return std.math.order(wanted, entry);
     }
 
     fn find(policy: *const BootPolicy, mac: base.Mac) ?u32 {
@@ -204,6 +223,18 @@ test "each device gets the version that the desired state says" {
     try testing.expectEqual(.disabled, std.meta.activeTag(policy.decide(testMac(3))));
     try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(4))));
     try testing.expectEqual(.unknown_device, std.meta.activeTag(policy.decide(testMac(5))));
+}
+
+test "ignored devices get nothing, even where unknown ones boot, until they are added" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var state = testState(.boot);
+    state.ignoredMacs = &.{ testMac(9), testMac(1), testMac(7) };
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    for ([_]u8{ 7, 9 }) |number|
+        try testing.expectEqual(.ignored_device, std.meta.activeTag(policy.decide(testMac(number))));
+    for ([_]u8{ 1, 8 }) |number|
+        try testing.expectEqual(.target, std.meta.activeTag(policy.decide(testMac(number))));
 }
 
 test "unknown devices boot the first version where that is wanted" {

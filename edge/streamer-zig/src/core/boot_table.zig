@@ -196,6 +196,13 @@ pub const BootTable = struct {
         table.handles[ref.index] = boot.identity.handle;
     }
 
+    /// Takes out a boot that was none, in progress or over.
+    pub fn remove(table: *BootTable, ref: Ref) void {
+        const boot = table.get(ref) orelse return;
+        if (!boot.isOver()) table.active_count -= 1;
+        table.free(ref.index);
+    }
+
     pub const Found = struct { serial: u64, boot: *Boot };
 
     /// The boot that was put in next after the one of this serial; 0 for the first.
@@ -255,6 +262,10 @@ pub const BootTable = struct {
 
     fn clear(table: *BootTable, index: usize) void {
         assert(table.places[index].?.isOver());
+        table.free(index);
+    }
+
+    fn free(table: *BootTable, index: usize) void {
         table.places[index] = null;
         table.macs[index] = free_mac;
         table.handles[index] = 0;
@@ -297,6 +308,20 @@ test "a new boot of a device supersedes the one in progress and both stay to be 
     try testing.expectEqual(second, table.findByMac(testBoot(1, 0).identity.mac).?);
     try testing.expectEqual(1, table.active_count);
     try testing.expectEqual(2, table.count);
+}
+
+test "a boot that was none leaves no trace" {
+    var table: BootTable = try .init(testing.allocator, 2);
+    defer table.deinit(testing.allocator);
+    const none = try table.insert(testBoot(1, 0), 0);
+    const other = try table.insert(testBoot(2, 0), 0);
+    table.remove(none);
+    table.remove(none);
+    try testing.expectEqual(1, table.count);
+    try testing.expectEqual(1, table.active_count);
+    try testing.expectEqual(null, table.get(none));
+    try testing.expectEqual(null, table.findByMac(testBoot(1, 0).identity.mac));
+    try testing.expectEqual(other, table.findByMac(testBoot(2, 0).identity.mac).?);
 }
 
 test "a full table gives up only boots that are over and reported" {

@@ -4,6 +4,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const SiteEdgesView = @import("site_edges.zig");
 const assert = std.debug.assert;
 const Ed25519 = std.crypto.sign.Ed25519;
 
@@ -243,6 +244,7 @@ fn checkMenu(menu: *const Menu) Refusal!void {
 fn checkSiteEdges(site: *const SiteEdges) Refusal!void {
     if (site.edges.len > site_edges_max) return error.TooLarge;
     for (site.edges) |*edge| if (edge.subnets.len > site_edge_subnets_max) return error.TooLarge;
+    SiteEdgesView.check(site) catch return error.StateMalformed;
 }
 
 test {

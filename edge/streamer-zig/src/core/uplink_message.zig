@@ -92,6 +92,15 @@ pub const EnrolAnswer = struct {
     signingKey: struct { id: base.Uuid, publicKey: []const u8 },
 };
 
+/// Another edge of the site, as this one hears it.
+pub const HeardPeer = struct { edgeId: base.Uuid, heardMsAgo: u64, booting: u64 };
+
+pub const peers_max = 16;
+
+pub const Interface = struct { name: base.UntrustedText, ip: base.Ip4, prefixLength: u8, mtu: u32 };
+
+pub const interfaces_max = 16;
+
 pub const Heartbeat = struct {
     agentVersion: []const u8,
     arch: []const u8,
@@ -102,6 +111,11 @@ pub const Heartbeat = struct {
     state: desired_state.Pair,
     ignored: base.IgnoredCounters,
     bootPrograms: []const BootProgram = &.{},
+    /// Where devices and other edges of the site reach it.
+    address: ?base.Ip4 = null,
+    peerPort: ?u16 = null,
+    interfaces: []const Interface = &.{},
+    peers: []const HeardPeer = &.{},
 };
 
 /// A boot program as the heartbeat tells of it (`bootProgram` in src/uplink.ts).
@@ -163,7 +177,11 @@ pub const Problem = struct { code: []const u8 = "", detail: []const u8 = "", exp
 /// Writes a request's body; the buffer holds every body that this edge makes.
 pub fn encode(message: anytype, buffer: *[body_size_max]u8) []const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
-    Stringify.value(message, .{ .whitespace = .minified }, &writer) catch unreachable;
+    Stringify.value(
+        message,
+        .{ .whitespace = .minified, .emit_null_optional_fields = false },
+        &writer,
+    ) catch unreachable;
     return writer.buffered();
 }
 

@@ -62,6 +62,10 @@ pub const Edge = struct {
         if (edge.state) |earlier| earlier.destroy(edge.gpa);
         edge.state = box;
         edge.boots.versions.closeUnused(&edge.boots.table, &box.state);
+        if (edge.boots.peers) |peers| peers.setSite(
+            host.sys.monotonicUs(),
+            if (box.state.siteEdges) |*site| .init(site, box.state.edgeId) else null,
+        );
     }
 
     /// After the boots are known: an order belongs to the boot that its device is in.
@@ -90,6 +94,7 @@ pub const Edge = struct {
     fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
+        if (edge.link) |link| if (edge.boots.peers) |peers| link.setPeers(now_us, peers);
         edge.saveLeases(now_us);
     }
 

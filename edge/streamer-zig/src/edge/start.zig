@@ -23,6 +23,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     edge.boots = .{
         .table = try .init(edge.gpa, core.BootTable.capacity_default),
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
+        .network = ownNetwork(&found),
         .listener = edge.listener(),
     };
     if (edge.options.silence_limit_s) |seconds|
@@ -157,7 +158,7 @@ fn openSockets(
     return host.EdgeSockets.open(
         edge.gpa,
         listens,
-        edge.options.ports,
+        .{ .ports = edge.options.ports, .peers = edge.options.vdisk == null },
         &problem,
     ) catch |err| switch (err) {
         error.OutOfMemory => error.OutOfMemory,
@@ -174,6 +175,7 @@ fn complainOfSocket(problem: host.EdgeSockets.Problem, complaint: *Complaint) Er
         .http => "--http-port",
         .stream => "--stream-port",
         .wol => "--wol-target",
+        .peer => "--peer-port",
     };
     return switch (problem.why) {
         error.PortInUse => complaint.set("Port {d} ({t}) of {f} is in use by another program; end it or choose another with {s}.", .{
@@ -242,6 +244,12 @@ fn prepareLoop(
         else => complaint.set("{s}/leases cannot be read or written.", .{options.data.?}),
     };
     dhcp.leases = &edge.lease_file.?;
+}
+
+/// The network of this edge's first address.
+fn ownNetwork(found: *const networks.Networks) base.Ip4 {
+    for (found.networks) |*network| if (network.link == 0) return network.subnet.ip;
+    return found.links[0].ip;
 }
 
 /// One for each interface. Those are missing where the system does not let this process listen: the
@@ -329,6 +337,10 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         return complaint.set("{s}/power-ons cannot be read or written.", .{path});
     edge.power_order_file = host.PowerOrderFile.open(data.dir.handle, &edge.boots.orders) catch
         return complaint.set("{s}/power-orders cannot be read or written.", .{path});
+    const peers = try edge.gpa.create(core.PeerTable);
+    peers.* = try .init(edge.gpa, .{ .epoch = edge.epoch, .boots_max = core.BootTable.capacity_default });
+    edge.boots.peers = peers;
+    edge.loop.peers = .{ .table = peers, .boots = &edge.boots };
     const link = try edge.gpa.create(host.UplinkLink);
     link.* = .{
         .io = edge.init.io,
@@ -350,6 +362,8 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
             .epoch = edge.epoch,
             .counter = undefined,
         },
+        .address = edge.options.listens.items[0],
+        .peer_port = edge.options.ports.peer,
         .signing_key = signing_key,
         .boot_programs = try edge.files.told(arena),
     };
@@ -428,5 +442,9 @@ fn loadJournal(edge: *Edge, complaint: *Complaint) Error!void {
     journal.load(edge.gpa, &edge.boots.table, edge.started_us, host.sys.unixMs()) catch
         return complaint.set("{s}/boots.journal cannot be read.", .{edge.options.data.?});
     edge.boots.journal = journal;
+    if (edge.boots.peers) |peers| {
+        var iterator = edge.boots.table.iterate();
+        while (iterator.next()) |boot| peers.noteBoot(boot);
+    }
     edge.applyOrders();
 }

@@ -27,7 +27,8 @@ pub const BootJournal = struct {
     /// Beyond it the journal is written anew with what is still of use.
     const size_max = 8 << 20;
 
-    const Entry = struct { kernel: base.Uuid, boot: Boot };
+    /// `is_withdrawn`: it was no boot after all.
+    const Entry = struct { kernel: base.Uuid, boot: Boot, is_withdrawn: bool = false };
 
     pub fn open(dir_fd: i32) sys.Error!BootJournal {
         const flags: linux.O = .{
@@ -77,7 +78,12 @@ pub const BootJournal = struct {
     /// Writes a boot's present state. An edge whose disk refuses goes on; only a restart would show
     /// it.
     pub fn write(journal: *BootJournal, boot: *const Boot) void {
-        journal.size += journal.append(journal.fd, boot) catch 0;
+        journal.size += journal.append(journal.fd, boot, false) catch 0;
+    }
+
+    /// Another edge of the site has it: after a restart it must not come back.
+    pub fn writeWithdrawn(journal: *BootJournal, boot: *const Boot) void {
+        journal.size += journal.append(journal.fd, boot, true) catch 0;
     }
 
     /// Writes the journal anew when it has become long.
@@ -105,9 +111,11 @@ pub const BootJournal = struct {
         boot.touched = false;
         boot.news = .{};
         if (table.findById(boot.identity.id)) |ref| {
+            if (entry.is_withdrawn) return table.remove(ref);
             table.replace(ref, boot);
             return;
         }
+        if (entry.is_withdrawn) return;
         _ = table.insert(boot, now_us) catch return;
     }
 
@@ -115,9 +123,14 @@ pub const BootJournal = struct {
         journal: *BootJournal,
         fd: i32,
         boot: *const Boot,
+        is_withdrawn: bool,
     ) (sys.Error || error{WriteFailed})!u64 {
         var writer: std.Io.Writer = .fixed(&journal.payload);
-        const entry: Entry = .{ .kernel = journal.kernel_boot_id, .boot = boot.* };
+        const entry: Entry = .{
+            .kernel = journal.kernel_boot_id,
+            .boot = boot.*,
+            .is_withdrawn = is_withdrawn,
+        };
         try std.json.Stringify.value(entry, .{ .emit_null_optional_fields = false }, &writer);
         const frame = record_file.encode(boot.revision, writer.buffered(), &journal.buffer);
         try sys.writeAll(fd, frame);
@@ -141,7 +154,7 @@ pub const BootJournal = struct {
         var serial: u64 = 0;
         while (table.nextAfter(serial)) |found| {
             serial = found.serial;
-            size += try journal.append(fd, found.boot);
+            size += try journal.append(fd, found.boot, false);
         }
         _ = try sys.check(linux.fdatasync(fd));
         _ = try sys.check(linux.renameat(journal.dir_fd, name_new, journal.dir_fd, name));
@@ -201,6 +214,23 @@ test "boots survive a killed process with everything that was counted" {
     boot.news = .{};
     const loaded = table.get(table.findByHandle(boot.identity.handle).?).?;
     try testing.expectEqualDeep(boot, loaded.*);
+}
+
+test "a boot that was withdrawn does not come back with a restart" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var journal = try BootJournal.open(tmp.dir.handle);
+    defer journal.close();
+    journal.write(&testBoot(1));
+    journal.write(&testBoot(2));
+    journal.writeWithdrawn(&testBoot(1));
+    var table: core.BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    var again = try BootJournal.open(tmp.dir.handle);
+    defer again.close();
+    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
+    try testing.expectEqual(1, table.count);
+    try testing.expectEqual(null, table.findById(testBoot(1).identity.id));
 }
 
 test "a long journal is written anew and says the same" {

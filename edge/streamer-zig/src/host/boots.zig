@@ -27,6 +27,10 @@ pub const Boots = struct {
     journal: ?*BootJournal = null,
     /// What waits for running devices.
     orders: core.PowerOrders = .{},
+    /// Where the site has several edges, what they say; null in standalone use.
+    peers: ?*core.PeerTable = null,
+    /// The first address of this edge's own network.
+    network: base.Ip4 = .zero,
     listener: Listener,
     ignored: base.IgnoredCounters = .{},
 
@@ -55,12 +59,7 @@ pub const Boots = struct {
         xid: u32,
         size: usize,
     ) ?Ref {
-        const request: core.boot.DhcpRequest = .{
-            .message = if (client.message_type == .discover) .discover else .request,
-            .client = if (client.loader == .ipxe) .ipxe else .rom,
-            .xid = xid,
-            .size = @intCast(size),
-        };
+        const request = dhcpRequestOf(client, xid, size);
         const ref = boots.continued(client.mac, request) orelse
             boots.begin(now_us, client.mac) orelse return null;
         const boot = boots.table.get(ref).?;
@@ -80,6 +79,41 @@ pub const Boots = struct {
             else => .dhcp_other,
         } });
         return ref;
+    }
+
+    pub fn dhcpRequestOf(client: *const core.BootClient, xid: u32, size: usize) core.boot.DhcpRequest {
+        return .{
+            .message = if (client.message_type == .discover) .discover else .request,
+            .client = if (client.loader == .ipxe) .ipxe else .rom,
+            .xid = xid,
+            .size = @intCast(size),
+        };
+    }
+
+    /// The device has turned to this edge by name: the boot is this edge's.
+    pub fn take(boots: *Boots, ref: Ref) void {
+        const boot = boots.table.get(ref) orelse return;
+        boot.is_taken = true;
+        if (boots.peers) |peers| peers.noteBoot(boot);
+    }
+
+    /// The device has taken another edge's answer: what was begun here was no boot. `to`: that edge.
+    pub fn withdraw(boots: *Boots, ref: Ref, to: base.Uuid) void {
+        const boot = boots.table.get(ref) orelse return;
+        if (boots.peers) |peers| peers.dropBoot(boot);
+        if (boots.journal) |journal| journal.writeWithdrawn(boot);
+        if (boots.log) |log| if (boot.revision > 0) {
+            _ = log.appendWithdrawn(boot.identity.id, to);
+            boots.listener.reported(boots.listener.context, boot);
+        };
+        boots.table.remove(ref);
+    }
+
+    /// The device has begun a boot of which this edge has no more than that.
+    pub fn endEarlier(boots: *Boots, now_us: u64, mac: base.Mac) void {
+        const ref = boots.table.findByMac(mac) orelse return;
+        boots.table.supersede(ref, now_us);
+        boots.settle(boots.table.get(ref).?);
     }
 
     /// The boot of a script that was asked for by address, without our DHCP.
@@ -108,6 +142,8 @@ pub const Boots = struct {
     pub fn powerOn(boots: *Boots, now_us: u64, mac: base.Mac) void {
         if (!mac.isDevice()) return;
         if (boots.table.findByMac(mac)) |ref| if (!boots.table.get(ref).?.isOver()) return;
+        // Every edge of the site sends the packet, and one of them waits for the device.
+        if (boots.peers) |peers| if (!peers.isOwn(now_us, mac, boots.network)) return;
         const ref = boots.begin(now_us, mac) orelse return;
         boots.apply(ref, now_us, .power_command);
     }
@@ -209,7 +245,9 @@ pub const Boots = struct {
 
     /// Once a second: ends silent boots, and keeps the counts of the others on disk.
     pub fn tick(boots: *Boots, now_us: u64) void {
-        boots.table.tick(now_us);
+        // Boots of before a start may have gone on at other edges, who say so first.
+        const others_may_know = if (boots.peers) |peers| peers.isStarting(now_us) else false;
+        if (!others_may_know) boots.table.tick(now_us);
         var iterator = boots.table.iterate();
         while (iterator.next()) |boot| {
             boots.settle(boot);
@@ -218,7 +256,8 @@ pub const Boots = struct {
         if (boots.journal) |journal| journal.compact(&boots.table);
     }
 
-    fn continued(boots: *Boots, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {
+    /// The boot that a request goes on with; null: it would begin one.
+    pub fn continued(boots: *Boots, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {
         const ref = boots.table.findByMac(mac) orelse return null;
         return switch (boots.table.get(ref).?.dhcpMeaning(request)) {
             .same_boot => ref,
@@ -228,7 +267,7 @@ pub const Boots = struct {
 
     fn begin(boots: *Boots, now_us: u64, mac: base.Mac) ?Ref {
         const target = switch (boots.policy.decide(mac)) {
-            .unknown_device, .disabled => return null,
+            .ignored_device, .unknown_device, .disabled => return null,
             .version_missing => {
                 boots.listener.version_problem(boots.listener.context, .not_described);
                 return null;
@@ -274,6 +313,7 @@ pub const Boots = struct {
         if (!boot.changed) return;
         boot.changed = false;
         boot.revision += 1;
+        if (boots.peers) |peers| peers.noteBoot(boot);
         boots.journalNow(boot);
         if (boots.log) |log| {
             var buffer: [core.boot_report.size_max]u8 = undefined;

@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
+const boot_gate = @import("boot_gate.zig");
 const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
 const LeaseFile = @import("lease_file.zig").LeaseFile;
@@ -47,8 +48,11 @@ pub const DhcpPort = struct {
         var client: ?core.BootClient = null;
         const step = switch (port.service.receive(now_us, arrival, bytes, &port.reply)) {
             .network_boot => |*request| answer: {
+                const network = port.service.options.networks[request.network].subnet.ip;
+                if (boot_gate.judge(port.boots, now_us, request, network, bytes.len) == .silence) return;
                 ref = port.boots.forDhcp(now_us, &request.client, request.packet.xid, bytes.len);
                 client = request.client;
+                if (ref) |known| if (boot_gate.isAddressed(request)) port.boots.take(known);
                 const target = port.targetOf(ref, &request.client);
                 break :answer port.service.answer(now_us, request, target, &port.reply);
             },

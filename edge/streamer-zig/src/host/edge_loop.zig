@@ -17,6 +17,7 @@ const LoaderTexts = @import("loader_texts.zig").LoaderTexts;
 const Published = @import("published.zig").Published;
 const TftpPort = @import("tftp_port.zig").TftpPort;
 const StreamPort = @import("stream_port.zig").StreamPort;
+const PeerPort = @import("peer_port.zig").PeerPort;
 const HttpServer = @import("http_server.zig").HttpServer;
 const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
 const SegmentListener = @import("segment_listener.zig").SegmentListener;
@@ -35,6 +36,8 @@ pub const EdgeLoop = struct {
     boots: *Boots,
     /// What is heard on the segment.
     watch: *SegmentWatch,
+    /// Null in standalone use.
+    peers: ?PeerPort = null,
     /// Where magic packets go.
     wol_target: base.Endpoint,
     signal_fd: i32,
@@ -68,6 +71,7 @@ pub const EdgeLoop = struct {
         const stream = 5;
         const listener = 6;
         const segment = 7;
+        const peer = 8;
         /// One of each for every link.
         const dhcp = 16;
         const pxe = dhcp + links_max;
@@ -155,10 +159,12 @@ pub const EdgeLoop = struct {
             // After the sockets: they begin the boots that frames belong to.
             if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
             loop.tftp.tick(&loop.sockets.tftp, now_us);
+            if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
             if (now_us < loop.next_tick_us) continue;
             loop.next_tick_us = now_us + tick_interval_us;
             loop.watch.tick(loop.epoll, Token.segment, now_us);
             loop.boots.tick(now_us);
+            if (loop.peers) |*peers| peers.tick(now_us);
             loop.http.tick(now_us);
             loop.stream.server.expire(now_us);
             owner.tick(owner.context, loop, now_us);
@@ -188,6 +194,7 @@ pub const EdgeLoop = struct {
         total.merge(&loop.stream.server.ignored);
         total.merge(&loop.http.ignored);
         total.merge(&loop.watch.ignored);
+        if (loop.peers) |*peers| total.merge(&peers.table.ignored);
         return total;
     }
 
@@ -200,6 +207,7 @@ pub const EdgeLoop = struct {
         }
         try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
         try loop.epoll.add(loop.sockets.stream.fd, .read, Token.stream);
+        if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
         try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
         try loop.watch.addTo(loop.epoll, Token.segment);
     }
@@ -223,6 +231,7 @@ pub const EdgeLoop = struct {
             },
             Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
             Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
+            Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
             Token.listener => loop.http.accept(now_us),
             else => loop.http.handle(token, now_us),
         }
@@ -232,6 +241,9 @@ pub const EdgeLoop = struct {
         const now_us = sys.monotonicUs();
         var deadline_us = loop.next_tick_us;
         if (loop.tftp.server.nextDeadline()) |tftp_us| deadline_us = @min(deadline_us, tftp_us);
+        if (loop.peers) |*peers| if (peers.table.nextDeadline()) |peer_us| {
+            deadline_us = @min(deadline_us, peer_us);
+        };
         if (deadline_us <= now_us) return 0;
         return @intCast(@min((deadline_us - now_us) / std.time.us_per_ms + 1, 1000));
     }

@@ -12,6 +12,8 @@ pub const EdgeSockets = struct {
     links: base.BoundedArray(LinkSockets, core.dhcp_network.links_max) = .empty,
     tftp: UdpSocket,
     stream: UdpSocket,
+    /// To the other edges of the site; null in standalone use.
+    peer: ?UdpSocket = null,
     listener: i32,
 
     /// What is open for one address of this edge.
@@ -37,9 +39,10 @@ pub const EdgeSockets = struct {
         tftp: u16 = 69,
         http: u16 = 6980,
         stream: u16 = 6910,
+        peer: u16 = 6911,
     };
 
-    pub const What = enum { dhcp, pxe, tftp, http, stream, wol };
+    pub const What = enum { dhcp, pxe, tftp, http, stream, wol, peer };
 
     /// Which one cannot be had, and why.
     pub const Problem = struct { what: What, ip: base.Ip4, port: u16, why: sockets.OpenError };
@@ -49,9 +52,10 @@ pub const EdgeSockets = struct {
     pub fn open(
         gpa: std.mem.Allocator,
         listens: []const Listen,
-        ports: Ports,
+        with: struct { ports: Ports, peers: bool },
         problem: *Problem,
     ) OpenError!EdgeSockets {
+        const ports = with.ports;
         // Devices of every network reach the same sockets.
         const ip: base.Ip4 = if (listens.len == 1) listens[0].ip else .zero;
         var result: EdgeSockets = .{
@@ -67,6 +71,10 @@ pub const EdgeSockets = struct {
                 return error.Problem;
             },
         };
+        // The others know this edge by its first address.
+        if (with.peers) result.peer = try .init(gpa, try one(.peer, problem, .{
+            .address = .{ .ip = listens[0].ip, .port = ports.peer },
+        }), null);
         for (listens, 0..) |*listen, index| {
             const is_first = isFirstOfInterface(listens, index);
             const link = try openLink(gpa, listen, ports, is_first, problem);

@@ -12,6 +12,7 @@ pub const BootJournal = @import("boot_journal.zig").BootJournal;
 pub const Boots = @import("boots.zig").Boots;
 pub const EdgeLoop = @import("edge_loop.zig").EdgeLoop;
 pub const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
+pub const PeerPort = @import("peer_port.zig").PeerPort;
 pub const HttpServer = @import("http_server.zig").HttpServer;
 pub const blockSignals = @import("edge_loop.zig").blockSignals;
 pub const lease_file = @import("lease_file.zig");
@@ -51,6 +52,7 @@ test {
     _ = @import("boot_journal.zig");
     _ = @import("epoll.zig");
     _ = @import("interface_addresses.zig");
+    _ = @import("interface_list.zig");
     _ = @import("sockets.zig");
     _ = packet_filter;
     _ = @import("segment_listener.zig");

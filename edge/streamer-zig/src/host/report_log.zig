@@ -5,6 +5,7 @@
 //! (packages/proto/UPLINK.md). One thread appends, one reads.
 
 const std = @import("std");
+const base = @import("base");
 const boot_report = @import("core").boot_report;
 const sys = @import("sys.zig");
 const record_file = @import("record_file.zig");
@@ -94,6 +95,22 @@ pub const ReportLog = struct {
             "{{\"type\":\"boot\",\"boot\":{s}}}",
             .{boot_json},
         ) catch unreachable;
+        return log.append(text);
+    }
+
+    /// A boot that was reported went on at another edge of the site.
+    pub fn appendWithdrawn(log: *ReportLog, boot: base.Uuid, to: base.Uuid) bool {
+        var payload: [128 + 2 * base.Uuid.text_size]u8 = undefined;
+        return log.append(std.mem.print(
+            &payload,
+            "{{\"type\":\"withdrawn\",\"bootId\":\"{f}\",\"toEdgeId\":\"{f}\"}}",
+            .{ boot, to },
+        ) catch unreachable);
+    }
+
+    /// A JSON object without a seq, at most `report_size_max` bytes; false when it was lost.
+    fn append(log: *ReportLog, text: []const u8) bool {
+        assert(text.len <= report_size_max);
         log.mutex.lockUncancelable(log.io);
         defer log.mutex.unlock(log.io);
         const seq = log.next_seq;

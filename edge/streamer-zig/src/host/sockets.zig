@@ -94,6 +94,31 @@ pub fn openListener(address: base.Endpoint) OpenError!i32 {
 
 /// The interface that has this address; null when this machine does not have it.
 pub fn interfaceOf(ip: base.Ip4) error{SystemCallFailed}!?Interface {
+    var search: Search = .{ .ip = ip };
+    try eachAddress(&search, Search.take);
+    const found = search.found orelse return null;
+    return try withName(found.index, found.prefix_size);
+}
+
+const Search = struct {
+    ip: base.Ip4,
+    found: ?Address = null,
+
+    fn take(search: *Search, address: Address) bool {
+        if (!address.ip.eql(search.ip)) return true;
+        search.found = address;
+        return false;
+    }
+};
+
+/// An IPv4 address of this machine.
+pub const Address = struct { index: u32, prefix_size: u8, ip: base.Ip4 };
+
+/// Calls `take` for each IPv4 address of this machine until it says false.
+pub fn eachAddress(
+    context: anytype,
+    comptime take: fn (@TypeOf(context), Address) bool,
+) error{SystemCallFailed}!void {
     const protocol = linux.NETLINK.ROUTE;
     const rc = linux.socket(linux.AF.NETLINK, linux.SOCK.RAW | linux.SOCK.CLOEXEC, protocol);
     const fd: i32 = @intCast(sys.check(rc) catch return error.SystemCallFailed);
@@ -124,11 +149,7 @@ pub fn interfaceOf(ip: base.Ip4) error{SystemCallFailed}!?Interface {
         const size = sys.check(
             linux.recvfrom(fd, &buffer, buffer.len, 0, null, null),
         ) catch return error.SystemCallFailed;
-        switch (searchAddresses(buffer[0..size], ip)) {
-            .more => {},
-            .done => return null,
-            .found => |found| return try withName(found.index, found.prefix_size),
-        }
+        if (!readAddresses(buffer[0..size], context, take)) return;
     }
 }
 
@@ -183,45 +204,58 @@ fn setBuffer(fd: i32, forced: u32, plain: u32, size: u32) void {
 /// struct ifaddrmsg (linux/if_addr.h).
 const AddressMessage = extern struct { family: u8, prefix_size: u8, flags: u8, scope: u8, index: u32 };
 
-const Search = union(enum) { more, done, found: struct { index: u32, prefix_size: u8 } };
-
-fn searchAddresses(bytes: []align(4) const u8, ip: base.Ip4) Search {
+/// False when there is no more, or nobody wants it.
+fn readAddresses(
+    bytes: []align(4) const u8,
+    context: anytype,
+    comptime take: fn (@TypeOf(context), Address) bool,
+) bool {
     const header_size = @sizeOf(linux.nlmsghdr);
     var at: usize = 0;
     while (bytes.len - at >= header_size) {
         const header = std.mem.bytesToValue(linux.nlmsghdr, bytes[at..][0..header_size]);
-        if (header.len < header_size or header.len > bytes.len - at) return .done;
-        if (header.type == .DONE or header.type == .ERROR) return .done;
+        if (header.len < header_size or header.len > bytes.len - at) return false;
+        if (header.type == .DONE or header.type == .ERROR) return false;
         const body = bytes[at + header_size .. at + header.len];
-        if (matches(body, ip)) {
+        if (localAddress(body)) |ip| {
             const message = std.mem.bytesToValue(AddressMessage, body[0..@sizeOf(AddressMessage)]);
-            return .{ .found = .{ .index = message.index, .prefix_size = message.prefix_size } };
+            const address: Address = .{ .index = message.index, .prefix_size = message.prefix_size, .ip = ip };
+            if (!take(context, address)) return false;
         }
         at += @min(std.mem.alignForward(usize, header.len, 4), bytes.len - at);
     }
-    return .more;
+    return true;
 }
 
-fn matches(body: []const u8, ip: base.Ip4) bool {
+fn localAddress(body: []const u8) ?base.Ip4 {
     // IFA_LOCAL is the address itself; IFA_ADDRESS is the peer's on point-to-point links.
     const ifa_local = 2;
-    if (body.len < @sizeOf(AddressMessage)) return false;
+    if (body.len < @sizeOf(AddressMessage)) return null;
     var at: usize = @sizeOf(AddressMessage);
     while (body.len - at >= 4) {
         const size = std.mem.readInt(u16, body[at..][0..2], .native);
         const kind = std.mem.readInt(u16, body[at + 2 ..][0..2], .native);
-        if (size < 4 or size > body.len - at) return false;
-        if (kind == ifa_local and std.mem.eql(
-            u8,
-            body[at + 4 .. at + size],
-            &ip.bytes,
-        )) return true;
+        if (size < 4 or size > body.len - at) return null;
+        if (kind == ifa_local and size == 8) return .{ .bytes = body[at + 4 ..][0..4].* };
         at += @min(std.mem.alignForward(usize, size, 4), body.len - at);
     }
-    return false;
+    return null;
 }
 
-fn withName(index: u32, prefix_size: u8) error{SystemCallFailed}!Interface {
+/// The largest IP packet of this interface, in bytes.
+pub fn mtuOf(name: []const u8) error{SystemCallFailed}!u32 {
+    const siocgifmtu = 0x8921;
+    const fd = openSocket(linux.SOCK.DGRAM) catch return error.SystemCallFailed;
+    defer sys.close(fd);
+    // struct ifreq: the name, then a union that begins with the MTU.
+    var request: [40]u8 align(8) = @splat(0);
+    if (name.len >= linux.IFNAMESIZE) return error.SystemCallFailed;
+    @memcpy(request[0..name.len], name);
+    _ = sys.check(linux.ioctl(fd, siocgifmtu, @intFromPtr(&request))) catch return error.SystemCallFailed;
+    return std.mem.readInt(u32, request[16..20], .native);
+}
+
+pub fn withName(index: u32, prefix_size: u8) error{SystemCallFailed}!Interface {
     const siocgifname = 0x8910;
     const fd = openSocket(linux.SOCK.DGRAM) catch return error.SystemCallFailed;
     defer sys.close(fd);

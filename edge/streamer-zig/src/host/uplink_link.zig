@@ -43,6 +43,9 @@ pub const UplinkLink = struct {
     mutex: Io.Mutex = .init,
     ignored: base.IgnoredCounters = .{},
     devices_booting: u64 = 0,
+    peers: base.BoundedArray(core.PeerTable.Heard, core.uplink_message.peers_max) = .empty,
+    /// When the numbers were set.
+    numbers_us: u64 = 0,
     /// Of the state that was taken last.
     pair: core.desired_state.Pair = .{},
     has_state: bool = false,
@@ -53,6 +56,8 @@ pub const UplinkLink = struct {
     pub const Numbers = struct {
         ignored: base.IgnoredCounters,
         devices_booting: u64,
+        peers: base.BoundedArray(core.PeerTable.Heard, core.uplink_message.peers_max),
+        numbers_us: u64,
         pair: core.desired_state.Pair,
     };
 
@@ -68,12 +73,21 @@ pub const UplinkLink = struct {
         link.devices_booting = devices_booting;
     }
 
+    pub fn setPeers(link: *UplinkLink, now_us: u64, table: *const core.PeerTable) void {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        link.peers.count = @intCast(table.listHeard(now_us, &link.peers.buffer).len);
+        link.numbers_us = now_us;
+    }
+
     pub fn numbers(link: *UplinkLink) Numbers {
         link.mutex.lockUncancelable(link.io);
         defer link.mutex.unlock(link.io);
         return .{
             .ignored = link.ignored,
             .devices_booting = link.devices_booting,
+            .peers = link.peers,
+            .numbers_us = link.numbers_us,
             .pair = link.pair,
         };
     }

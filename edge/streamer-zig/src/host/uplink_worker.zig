@@ -10,6 +10,7 @@ const speak = @import("speak.zig");
 const DataDir = @import("data_dir.zig").DataDir;
 const ReportLog = @import("report_log.zig").ReportLog;
 const uplink_client = @import("uplink_client.zig");
+const interface_list = @import("interface_list.zig");
 const link_module = @import("uplink_link.zig");
 const assert = std.debug.assert;
 
@@ -28,6 +29,9 @@ pub const UplinkWorker = struct {
     log: *ReportLog,
     data: *const DataDir,
     client_options: UplinkClient.Options,
+    /// Where devices and other edges of the site reach this one.
+    address: base.Ip4,
+    peer_port: u16,
     signing_key: [32]u8,
     /// For the heartbeat; they are read once.
     boot_programs: []const core.uplink_message.BootProgram = &.{},
@@ -82,6 +86,15 @@ pub const UplinkWorker = struct {
         var arena: std.heap.ArenaAllocator = .init(worker.gpa);
         defer arena.deinit();
         const numbers = worker.link.numbers();
+        var interfaces: interface_list.Interfaces = .empty;
+        interface_list.read(&interfaces);
+        var peers: [core.uplink_message.peers_max]core.uplink_message.HeardPeer = undefined;
+        const since_us = sys.monotonicUs() -| numbers.numbers_us;
+        for (numbers.peers.constSlice(), peers[0..numbers.peers.count]) |*heard, *peer| peer.* = .{
+            .edgeId = heard.edge,
+            .heardMsAgo = (heard.ago_us + since_us) / std.time.us_per_ms,
+            .booting = heard.booting,
+        };
         var body: [core.uplink_message.body_size_max]u8 = undefined;
         const text = core.uplink_message.encode(core.uplink_message.Heartbeat{
             .agentVersion = base.version,
@@ -93,6 +106,10 @@ pub const UplinkWorker = struct {
             .state = numbers.pair,
             .ignored = numbers.ignored,
             .bootPrograms = worker.boot_programs,
+            .address = worker.address,
+            .peerPort = worker.peer_port,
+            .interfaces = interfaces.constSlice(),
+            .peers = peers[0..numbers.peers.count],
         }, &body);
         var buffer: [core.uplink_message.body_size_max]u8 = undefined;
         const result = client.request(

@@ -106,7 +106,7 @@ pub fn tick(boots: *Boots, now_us: u64) void {
 pub fn begin(boots: *Boots, now_us: u64, mac: base.Mac) ?Ref {
     const target = switch (boots.policy.decide(mac)) {
         .target => |target| target,
-        .unknown_device, .disabled, .version_missing => return null,
+        .ignored_device, .unknown_device, .disabled, .version_missing => return null,
     };
     if (boots.table.findByMac(mac)) |earlier| {
         boots.table.supersede(earlier, now_us);

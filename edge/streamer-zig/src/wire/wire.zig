@@ -14,6 +14,7 @@ pub const kernel_image = @import("kernel_image.zig");
 pub const nbd = @import("nbd.zig");
 pub const nbd_netlink = @import("nbd_netlink.zig");
 pub const pe_image = @import("pe_image.zig");
+pub const peer = @import("peer.zig");
 pub const partition_table = @import("partition_table.zig");
 pub const stream = @import("stream.zig");
 pub const tftp = @import("tftp.zig");
@@ -31,6 +32,7 @@ test {
     _ = kernel_image;
     _ = partition_table;
     _ = nbd;
+    _ = @import("peer_test.zig");
     _ = nbd_netlink;
     _ = stream;
     _ = @import("dhcp_options.zig");

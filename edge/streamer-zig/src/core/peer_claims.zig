@@ -1,0 +1,396 @@
+//! Which boots this edge and the others of its site say they have, and which devices wait for another
+//! edge's answer. Fixed tables, allocated once; searches scan a compact column of addresses. Pure.
+
+const std = @import("std");
+const base = @import("base");
+const Stage = @import("wire").peer.Stage;
+const assert = std.debug.assert;
+const Mac = base.Mac;
+const Uuid = base.Uuid;
+
+/// No device has the zero address.
+const free_mac: u48 = 0;
+
+/// What this edge tells the others of its own boots.
+pub const OwnClaims = struct {
+    macs: []u48,
+    claims: []Own,
+    /// Not later than the first that is due.
+    next_due_us: u64 = 0,
+
+    pub const Own = struct {
+        boot: Uuid = .zero,
+        stage: Stage = .offered,
+        /// When the device was last heard to come further.
+        since_us: u64 = 0,
+        due_us: u64 = 0,
+        sent_us: u64 = 0,
+        sends: u8 = 0,
+        begun_by_loader: bool = false,
+        is_over: bool = false,
+        /// Until then an edge that starts is told of a boot that is over: it may hold the device for its
+        /// own still.
+        kept_until_us: u64 = 0,
+        /// Since when another edge's offer is known for the same device.
+        rival_us: ?u64 = null,
+    };
+
+    /// A lost message is made good by the next of these; afterwards a claim is said again for those
+    /// that have started since.
+    const pauses_us = [_]u64{ 40 * std.time.us_per_ms, 200 * std.time.us_per_ms };
+    pub const refresh_us = 5 * std.time.us_per_s;
+    const again_us_min = 100 * std.time.us_per_ms;
+    const release_sends = 2;
+    /// Longer than an edge waits for a device in any phase (boot-phases.json, 300 s).
+    const kept_us = 360 * std.time.us_per_s;
+
+    pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!OwnClaims {
+        const macs = try gpa.alloc(u48, capacity);
+        errdefer gpa.free(macs);
+        @memset(macs, free_mac);
+        return .{ .macs = macs, .claims = try gpa.alloc(Own, capacity) };
+    }
+
+    pub fn deinit(own: *OwnClaims, gpa: std.mem.Allocator) void {
+        gpa.free(own.macs);
+        gpa.free(own.claims);
+        own.* = undefined;
+    }
+
+    pub const News = struct {
+        /// Null: it is over, or was none.
+        stage: ?Stage,
+        /// When the device was last heard to come further.
+        at_us: u64,
+        begun_by_loader: bool = false,
+    };
+
+    /// A boot of this edge goes on, or is over. A full table says nothing of it.
+    pub fn note(own: *OwnClaims, mac: Mac, boot: Uuid, news: News) void {
+        assert(mac.isDevice());
+        const index = own.find(mac, boot) orelse {
+            const wanted = news.stage orelse return;
+            const free = own.freePlace() orelse return;
+            own.macs[free] = mac.toInt();
+            own.claims[free] = .{
+                .boot = boot,
+                .stage = wanted,
+                .since_us = news.at_us,
+                .begun_by_loader = news.begun_by_loader,
+            };
+            own.next_due_us = 0;
+            return;
+        };
+        const claim = &own.claims[index];
+        if (claim.is_over) return;
+        claim.since_us = @max(claim.since_us, news.at_us);
+        if (news.stage) |reached| {
+            if (@backingInt(reached) <= @backingInt(claim.stage)) return;
+            claim.stage = reached;
+            claim.rival_us = null;
+        } else {
+            claim.is_over = true;
+            if (claim.sent_us == 0 and claim.stage == .offered) {
+                // Nobody has heard of it.
+                own.macs[index] = free_mac;
+                return;
+            }
+        }
+        claim.due_us = 0;
+        claim.sends = 0;
+        own.next_due_us = 0;
+    }
+
+    fn freePlace(own: *OwnClaims) ?usize {
+        if (std.mem.findScalar(u48, own.macs, free_mac)) |free| return free;
+        var oldest: ?usize = null;
+        for (own.claims, 0..) |*claim, index| {
+            if (claim.kept_until_us == 0) continue;
+            if (oldest == null or claim.kept_until_us < own.claims[oldest.?].kept_until_us) oldest = index;
+        }
+        return oldest;
+    }
+
+    /// The device was heard again: whoever holds back hears that it is served.
+    pub fn sayAgain(own: *OwnClaims, now_us: u64, mac: Mac) void {
+        for (own.macs, own.claims) |known, *claim| {
+            if (known != mac.toInt() or claim.is_over or claim.sends == 0) continue;
+            if (now_us - claim.sent_us < again_us_min) continue;
+            claim.due_us = now_us;
+            own.next_due_us = 0;
+        }
+    }
+
+    pub fn sayOneAgain(own: *OwnClaims, mac: Mac, boot: Uuid) void {
+        const index = own.find(mac, boot) orelse return;
+        own.claims[index].due_us = 0;
+        own.next_due_us = 0;
+    }
+
+    /// An edge has started: it knows none of them.
+    pub fn sayAllAgain(own: *OwnClaims) void {
+        for (own.claims, own.macs) |*claim, mac| if (mac != free_mac) {
+            claim.due_us = 0;
+        };
+        own.next_due_us = 0;
+    }
+
+    pub fn get(own: *const OwnClaims, mac: Mac, boot: Uuid) ?*const Own {
+        return &own.claims[own.find(mac, boot) orelse return null];
+    }
+
+    /// Nobody is there to hear of them.
+    pub fn forgetReleased(own: *OwnClaims) void {
+        for (own.macs, own.claims) |*mac, *claim| {
+            if (mac.* != free_mac and claim.is_over) mac.* = free_mac;
+        }
+    }
+
+    pub const Due = struct { mac: Mac, claim: Own };
+
+    /// The next to be sent; counts as sent.
+    pub fn takeDue(own: *OwnClaims, now_us: u64) ?Due {
+        if (now_us < own.next_due_us) return null;
+        var next_us: u64 = std.math.maxInt(u64);
+        for (own.macs, own.claims) |*mac, *claim| {
+            if (mac.* == free_mac) continue;
+            if (claim.kept_until_us != 0 and now_us > claim.kept_until_us) {
+                mac.* = free_mac;
+                continue;
+            }
+            if (claim.due_us > now_us) {
+                next_us = @min(next_us, claim.due_us);
+                continue;
+            }
+            claim.sent_us = now_us;
+            claim.due_us = now_us + if (claim.sends < pauses_us.len) pauses_us[claim.sends] else refresh_us;
+            claim.sends +|= 1;
+            const due: Due = .{ .mac = .fromInt(mac.*), .claim = claim.* };
+            if (claim.is_over and claim.sends >= release_sends) {
+                if (claim.kept_until_us == 0) claim.kept_until_us = now_us + kept_us;
+                claim.due_us = claim.kept_until_us + 1;
+                // What nobody has taken is of no interest afterwards.
+                if (claim.stage == .offered) mac.* = free_mac;
+            }
+            return due;
+        }
+        own.next_due_us = next_us;
+        return null;
+    }
+
+    /// Another edge has offered the same device a boot: one of the two is in vain.
+    pub fn noteRival(own: *OwnClaims, now_us: u64, boot: Uuid) void {
+        for (own.macs, own.claims) |mac, *claim| {
+            if (mac == free_mac or !claim.boot.eql(boot) or claim.stage != .offered) continue;
+            if (claim.rival_us == null) claim.rival_us = now_us;
+        }
+    }
+
+    fn find(own: *const OwnClaims, mac: Mac, boot: Uuid) ?usize {
+        for (own.macs, own.claims, 0..) |known, *claim, index| {
+            if (known == mac.toInt() and claim.boot.eql(boot)) return index;
+        }
+        return null;
+    }
+};
+
+/// What the others have said. Newer claims replace the oldest when there are too many.
+pub const OtherClaims = struct {
+    macs: []u48,
+    claims: []Other,
+
+    pub const Other = struct {
+        boot: Uuid = .zero,
+        /// Index in the site's edges.
+        edge: u8 = 0,
+        stage: Stage = .offered,
+        is_over: bool = false,
+        heard_us: u64 = 0,
+        /// Of the message that said it: an earlier one may come later.
+        counter: u64 = 0,
+    };
+
+    /// Three times as long as its edge takes to say it again.
+    pub const lifetime_us = 3 * OwnClaims.refresh_us;
+
+    pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!OtherClaims {
+        assert(capacity > 0);
+        const macs = try gpa.alloc(u48, capacity);
+        errdefer gpa.free(macs);
+        @memset(macs, free_mac);
+        const claims = try gpa.alloc(Other, capacity);
+        @memset(claims, .{});
+        return .{ .macs = macs, .claims = claims };
+    }
+
+    pub fn deinit(others: *OtherClaims, gpa: std.mem.Allocator) void {
+        gpa.free(others.macs);
+        gpa.free(others.claims);
+        others.* = undefined;
+    }
+
+    /// True when it says something new. Of one device each edge has one claim: its latest.
+    pub fn put(others: *OtherClaims, mac: Mac, claim: Other) bool {
+        assert(mac.isDevice());
+        var place: usize = 0;
+        for (others.macs, others.claims, 0..) |known, *earlier, index| {
+            if (known == mac.toInt() and earlier.edge == claim.edge) {
+                if (claim.counter < earlier.counter) return false;
+                const is_new = !earlier.boot.eql(claim.boot) or earlier.stage != claim.stage;
+                earlier.* = claim;
+                return is_new;
+            }
+            if (others.macs[place] == free_mac) continue;
+            if (known == free_mac or earlier.heard_us < others.claims[place].heard_us) place = index;
+        }
+        others.macs[place] = mac.toInt();
+        others.claims[place] = claim;
+        return true;
+    }
+
+    pub fn removeOf(others: *OtherClaims, edge: u8) void {
+        for (others.macs, others.claims) |*known, *claim| {
+            if (claim.edge == edge) known.* = free_mac;
+        }
+    }
+
+    pub fn clear(others: *OtherClaims) void {
+        @memset(others.macs, free_mac);
+    }
+
+    /// The furthest of those that `isAlive` says are still worth something.
+    pub fn find(
+        others: *const OtherClaims,
+        now_us: u64,
+        mac: Mac,
+        context: anytype,
+        comptime isAlive: fn (@TypeOf(context), u64, u8) bool,
+    ) ?Other {
+        var best: ?Other = null;
+        for (others.macs, others.claims) |known, *claim| {
+            if (known != mac.toInt() or claim.is_over) continue;
+            if (now_us -| claim.heard_us > lifetime_us) continue;
+            if (!isAlive(context, now_us, claim.edge)) continue;
+            if (best) |other| if (@backingInt(other.stage) >= @backingInt(claim.stage)) continue;
+            best = claim.*;
+        }
+        return best;
+    }
+};
+
+/// Devices that this edge has not answered, since another one should.
+pub const Held = struct {
+    entries: [capacity]Entry = @splat(.{}),
+
+    const capacity = 1024;
+    const Entry = struct { mac: u48 = free_mac, repeats: u8 = 0, counted_us: u64 = 0 };
+
+    /// Two copies of one packet are not a device that asks again.
+    const spacing_us = 250 * std.time.us_per_ms;
+    /// A device that asks again later has given up in between.
+    const forget_us = 60 * std.time.us_per_s;
+
+    /// How often the device has asked again since it was first held back.
+    pub fn note(held: *Held, now_us: u64, mac: Mac) u8 {
+        var place: usize = 0;
+        for (&held.entries, 0..) |*entry, index| {
+            if (entry.mac == mac.toInt()) {
+                if (now_us -| entry.counted_us > forget_us) {
+                    entry.repeats = 0;
+                    entry.counted_us = now_us;
+                } else if (now_us -| entry.counted_us >= spacing_us) {
+                    entry.repeats +|= 1;
+                    entry.counted_us = now_us;
+                }
+                return entry.repeats;
+            }
+            if (held.entries[place].mac == free_mac) continue;
+            if (entry.mac == free_mac or entry.counted_us < held.entries[place].counted_us) place = index;
+        }
+        held.entries[place] = .{ .mac = mac.toInt(), .counted_us = now_us };
+        return 0;
+    }
+
+    pub fn forget(held: *Held, mac: Mac) void {
+        for (&held.entries) |*entry| if (entry.mac == mac.toInt()) {
+            entry.* = .{};
+        };
+    }
+};
+
+const testing = std.testing;
+
+fn testMac(number: u8) Mac {
+    return .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } };
+}
+
+fn testBoot(number: u8) Uuid {
+    return .fromRandom(@splat(number));
+}
+
+test "a claim is said three times and then every five seconds, its end twice" {
+    var own: OwnClaims = try .init(testing.allocator, 4);
+    defer own.deinit(testing.allocator);
+    own.note(testMac(1), testBoot(1), .{ .stage = .offered, .at_us = 7 });
+    try testing.expect(own.takeDue(1000).?.claim.boot.eql(testBoot(1)));
+    try testing.expectEqual(null, own.takeDue(1000));
+    try testing.expectEqual(null, own.takeDue(39_000));
+    try testing.expect(own.takeDue(41_000) != null);
+    try testing.expect(own.takeDue(241_000) != null);
+    try testing.expectEqual(null, own.takeDue(5_240_000));
+    try testing.expect(own.takeDue(5_241_000) != null);
+    own.note(testMac(1), testBoot(1), .{ .stage = .taken, .at_us = 9 });
+    try testing.expectEqual(.taken, own.takeDue(5_242_000).?.claim.stage);
+    own.note(testMac(1), testBoot(1), .{ .stage = .offered, .at_us = 10 });
+    own.note(testMac(1), testBoot(1), .{ .stage = null, .at_us = 11 });
+    try testing.expect(own.takeDue(5_243_000).?.claim.is_over);
+    try testing.expect(own.takeDue(5_300_000).?.claim.is_over);
+    try testing.expectEqual(null, own.takeDue(60_000_000));
+    own.sayAllAgain();
+    const again = own.takeDue(60_000_000).?.claim;
+    try testing.expect(again.is_over and again.since_us == 11);
+    try testing.expectEqual(null, own.takeDue(100_000_000));
+    try testing.expectEqual(null, own.takeDue(500_000_000));
+    try testing.expectEqual(free_mac, own.macs[0]);
+}
+
+test "a claim counts until it is taken back, its edge is gone, or nothing is heard of it" {
+    const always = struct {
+        fn isAlive(gone: u8, _: u64, edge: u8) bool {
+            return edge != gone;
+        }
+    };
+    var others: OtherClaims = try .init(testing.allocator, 2);
+    defer others.deinit(testing.allocator);
+    try testing.expect(others.put(testMac(1), .{ .boot = testBoot(1), .edge = 3 }));
+    try testing.expect(!others.put(testMac(1), .{ .boot = testBoot(1), .edge = 3 }));
+    try testing.expect(others.put(testMac(1), .{ .boot = testBoot(1), .edge = 3, .stage = .taken }));
+    try testing.expectEqual(.taken, others.find(0, testMac(1), @as(u8, 9), always.isAlive).?.stage);
+    try testing.expectEqual(null, others.find(0, testMac(1), @as(u8, 3), always.isAlive));
+    try testing.expectEqual(null, others.find(OtherClaims.lifetime_us + 1, testMac(1), @as(u8, 9), always.isAlive));
+    _ = others.put(testMac(2), .{ .boot = testBoot(2), .edge = 3, .heard_us = 5 });
+    _ = others.put(testMac(3), .{ .boot = testBoot(3), .edge = 3, .heard_us = 6 });
+    try testing.expectEqual(null, others.find(6, testMac(1), @as(u8, 9), always.isAlive));
+    _ = others.put(testMac(2), .{ .boot = testBoot(2), .edge = 3, .heard_us = 7, .counter = 9, .is_over = true });
+    try testing.expect(!others.put(testMac(2), .{ .boot = testBoot(2), .edge = 3, .heard_us = 8, .counter = 8 }));
+    try testing.expectEqual(null, others.find(6, testMac(2), @as(u8, 9), always.isAlive));
+}
+
+test "copies of one packet are not a device that asks again" {
+    var held: Held = .{};
+    try testing.expectEqual(0, held.note(0, testMac(1)));
+    try testing.expectEqual(0, held.note(100, testMac(1)));
+    try testing.expectEqual(1, held.note(1_000_000, testMac(1)));
+    try testing.expectEqual(1, held.note(1_000_100, testMac(1)));
+    try testing.expectEqual(2, held.note(3_000_000, testMac(1)));
+    held.forget(testMac(1));
+    try testing.expectEqual(0, held.note(4_000_000, testMac(1)));
+    try testing.expectEqual(0, held.note(90_000_000, testMac(1)));
+}
+
+test "a flood of addresses pushes out the oldest ones only" {
+    var held: Held = .{};
+    for (0..3 * Held.capacity) |number|
+        try testing.expectEqual(0, held.note(number, .fromInt(@intCast(0x02bf00000001 + number))));
+    try testing.expectEqual(1, held.note(1_000_000, .fromInt(0x02bf00000001 + 3 * Held.capacity - 1)));
+}

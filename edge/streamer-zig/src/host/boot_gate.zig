@@ -1,0 +1,62 @@
+//! Whether a device that asks to boot by DHCP is answered by this edge: whether it may boot at all, and
+//! whose of the site's edges it is. Called before a boot is begun for it, so that an edge whose the
+//! device is not keeps nothing of it.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const Boots = @import("boots.zig").Boots;
+
+pub const Verdict = enum {
+    answer,
+    /// It gets no answer here; counted already.
+    silence,
+};
+
+/// `network`: the first address of the one that the device is in.
+pub fn judge(
+    boots: *Boots,
+    now_us: u64,
+    request: *const core.DhcpService.BootRequest,
+    network: base.Ip4,
+    size: usize,
+) Verdict {
+    const client = &request.client;
+    const goes_on = boots.continued(client.mac, Boots.dhcpRequestOf(client, request.packet.xid, size));
+    if (goes_on == null) switch (boots.policy.decide(client.mac)) {
+        .ignored_device => {
+            boots.ignored.add(.dhcp_ignored_device);
+            return .silence;
+        },
+        .unknown_device => {
+            boots.ignored.add(.dhcp_unknown_device);
+            return .silence;
+        },
+        .disabled, .version_missing, .target => {},
+    };
+    const peers = boots.peers orelse return .answer;
+    const is_loader = client.loader == .ipxe;
+    const is_addressed = isAddressed(request);
+    const asked: core.PeerTable.Asked = .{
+        .mac = client.mac,
+        .network = network,
+        .is_loader = is_loader,
+        .is_addressed = is_addressed,
+    };
+    const boot: ?*const core.boot.Boot = if (goes_on) |ref| boots.get(ref) else null;
+    switch (peers.decide(now_us, asked, .of(boot, is_loader))) {
+        .answer => return .answer,
+        .leave => {
+            // A device that begins anew elsewhere has left its boot here.
+            if (goes_on == null) boots.endEarlier(now_us, client.mac);
+            return .silence;
+        },
+    }
+}
+
+/// The device has turned to this edge by name: other servers' answers are out of the question.
+pub fn isAddressed(request: *const core.DhcpService.BootRequest) bool {
+    if (request.arrival.port == .pxe) return true;
+    if (request.client.message_type == .discover) return false;
+    return request.packet.options.server_identifier != null;
+}
