@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type {
   BootReport,
+  DiscoveredDevice,
   EnrolRequest,
   EnrolResponse,
   GuestReport,
@@ -171,6 +172,21 @@ export function bootWith(changes: Partial<BootReport> & { id: string; mac: strin
       { ...phase, name: 'stage2', startUs: 1_000_000, durationUs: 2_000_000 },
     ],
     outcome: { kind: 'ready' },
+    ...changes,
+  }
+}
+
+/** A machine that nobody has registered, which asked at the test clock's begin, unless changed. */
+export function discoveredWith(changes: Partial<DiscoveredDevice> & { mac: string }): DiscoveredDevice {
+  const seenUnixMs = Date.parse('2026-11-20T11:59:30Z')
+  return {
+    machineId: '4c4c4544-0042-3510-8051-b4c04f4d3332',
+    vendorClass: 'PXEClient:Arch:00007:UNDI:003016',
+    clientArch: 7,
+    asked: 'dhcp',
+    firstSeenUnixMs: seenUnixMs,
+    lastSeenUnixMs: seenUnixMs,
+    requests: 1,
     ...changes,
   }
 }

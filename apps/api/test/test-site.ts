@@ -1,12 +1,21 @@
-import { type BootReport, type DesiredState, desiredState, type StateEnvelope } from '@bootfarm/proto/uplink'
+import {
+  type BootReport,
+  type DesiredState,
+  type DiscoveredDevice,
+  desiredState,
+  type Report,
+  type StateEnvelope,
+} from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import type { Role } from '../src/domain/actor.ts'
-import { bootReports, EdgeClient } from './edge-client.ts'
+import { EdgeClient } from './edge-client.ts'
 import { startTestApi, type TestApi } from './test-api.ts'
 import { callProcedure, mutate, type ProcedureAnswer, query } from './test-client.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from './test-tenant.ts'
 
 let others = 0
+
+type UnnumberedReport = Report extends infer One ? (One extends Report ? Omit<One, 'seq'> : never) : never
 
 /** A tenant with somebody signed in and an enrolled edge that reports. */
 export class TestSite {
@@ -14,7 +23,7 @@ export class TestSite {
   readonly tenant: TestTenant
   readonly cookie: string
   readonly edge: EdgeClient
-  #nextSeq = 1
+  readonly #nextSeq = new Map<EdgeClient, number>()
 
   private constructor(api: TestApi, parts: { tenant: TestTenant; cookie: string; edge: EdgeClient }) {
     this.api = api
@@ -46,14 +55,31 @@ export class TestSite {
 
   /** The edge reports these boots, in one batch, and they are applied. */
   async report(...boots: BootReport[]): Promise<void> {
-    const answer = await this.edge.reports(this.#nextSeq, bootReports(this.#nextSeq, boots))
-    expect(answer.status).toBe(200)
-    this.#nextSeq += boots.length
+    await this.send(boots.map((boot) => ({ type: 'boot', boot })))
   }
 
-  /** The edge's desired state now. */
-  async state(): Promise<DesiredState> {
-    const { body } = await this.edge.state('0.0', 0)
+  /** The edge reports machines that nobody has registered. */
+  async discover(...devices: DiscoveredDevice[]): Promise<void> {
+    await this.send(devices.map((device) => ({ type: 'discovered', device })))
+  }
+
+  /** An edge sends these in one batch, with its next numbers, and they are applied. */
+  async send(reports: UnnumberedReport[], edge = this.edge): Promise<void> {
+    const fromSeq = this.#nextSeq.get(edge) ?? 1
+    const numbered = reports.map((report, index) => ({ ...report, seq: fromSeq + index }) as Report)
+    const answer = await edge.reports(fromSeq, numbered)
+    expect(answer.status).toBe(200)
+    this.#nextSeq.set(edge, fromSeq + reports.length)
+  }
+
+  /** One more edge of the site. */
+  async enrolEdge(): Promise<EdgeClient> {
+    return EdgeClient.enrolled(this.api.url, await makeJoinToken(this.api, this.tenant))
+  }
+
+  /** An edge's desired state now. */
+  async state(edge = this.edge): Promise<DesiredState> {
+    const { body } = await edge.state('0.0', 0)
     return desiredState.parse(JSON.parse((body as unknown as StateEnvelope).payload))
   }
 
@@ -71,8 +97,8 @@ export class TestSite {
     return callProcedure(this.api, { path, type: 'query', input, cookie: this.cookie })
   }
 
-  tryMutation(path: string, input: unknown): Promise<ProcedureAnswer> {
-    return callProcedure(this.api, { path, type: 'mutation', input, cookie: this.cookie })
+  tryMutation(path: string, input: unknown, cookie = this.cookie): Promise<ProcedureAnswer> {
+    return callProcedure(this.api, { path, type: 'mutation', input, cookie })
   }
 }
 

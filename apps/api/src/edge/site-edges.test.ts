@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { EdgeClient, heartbeatWith } from '../../test/edge-client.ts'
-import { useTestSite } from '../../test/use-test-site.ts'
+import { useTestSite } from '../../test/test-site.ts'
 import type { EdgeDetail } from '../domain/edge-view.ts'
 import type { SiteDetail } from '../domain/farm-view.ts'
 
@@ -9,7 +9,7 @@ const site = useTestSite('admin')
 const beat = async (edge: EdgeClient, changes: Parameters<typeof heartbeatWith>[0] = {}) =>
   expect((await edge.heartbeat(changes)).status).toBe(200)
 const share = (edge: EdgeClient, weight: unknown, subnets: unknown = []) =>
-  site().try('edge.setShare', { edgeId: edge.edgeId, weight, subnets })
+  site().tryMutation('edge.setShare', { edgeId: edge.edgeId, weight, subnets })
 
 test('a site with one edge has no list of them', async () => {
   await beat(site().edge, { address: '192.0.2.1', peerPort: 6911 })

@@ -1,6 +1,6 @@
 import type { Heartbeat } from '@bootfarm/proto/uplink'
 import { describe, expect, test } from 'vitest'
-import { useTestSite } from '../../test/use-test-site.ts'
+import { useTestSite } from '../../test/test-site.ts'
 import type { BootProgramSetView } from '../domain/boot-programs.ts'
 import type { DeviceDetail } from '../domain/device-view.ts'
 
@@ -28,7 +28,7 @@ const sets = async () =>
 const choose = (of: 'site' | 'collection' | 'device', bootProgramSet: string | null) => {
   const { siteId, collectionId, deviceIds } = site().tenant
   const ids = { site: { siteId }, collection: { collectionId }, device: { deviceId: deviceIds[0] } }
-  return site().try(`${of}.setBootProgramSet`, { ...ids[of], bootProgramSet })
+  return site().tryMutation(`${of}.setBootProgramSet`, { ...ids[of], bootProgramSet })
 }
 const chosen = async () => {
   const { bootProgramSet, devices } = await site().state()

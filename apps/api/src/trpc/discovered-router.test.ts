@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { EdgeClient } from '../../test/edge-client.ts'
+import { bootWith, discoveredWith, EdgeClient } from '../../test/edge-client.ts'
 import { openSubscription } from '../../test/test-client.ts'
+import { useTestSite } from '../../test/test-site.ts'
 import { createTenant, makeJoinToken, signInAs } from '../../test/test-tenant.ts'
-import { discoveredWith, useTestSite } from '../../test/use-test-site.ts'
 import type { AdoptionRule } from '../domain/adoption-rule.ts'
 import type { DiscoveredDeviceView, RulesView } from '../domain/discovery-view.ts'
 
@@ -17,7 +18,7 @@ const deviceNames = async () =>
     await site().query<{ items: { name: string; mac: string }[] }>('device.list', { search: '52:54' })
   ).items.map(({ name, mac }) => [name, mac])
 const report = (...numbers: number[]) =>
-  site().reportDiscovered(...numbers.map((number) => discoveredWith({ mac: macOf(number) })))
+  site().discover(...numbers.map((number) => discoveredWith({ mac: macOf(number) })))
 const place = () => ({ siteId: site().tenant.siteId, collectionId: site().tenant.collectionId })
 const adopt = (discoveredIds: string[], namePattern: string) =>
   site().mutate<{ adopted: { name: string; mac: string }[]; missingCount: number }>('discovered.adopt', {
@@ -36,7 +37,7 @@ describe('a device that nobody has registered', () => {
       asked: 'http',
       requests: 7,
     })
-    await site().reportDiscovered(device)
+    await site().discover(device)
     expect(await list()).toMatchObject([
       {
         mac: macOf(1),
@@ -57,7 +58,7 @@ describe('a device that nobody has registered', () => {
   test('stays one when it goes on asking, and keeps what it said before', async () => {
     await report(1)
     const { vendorClass: _none, ...again } = discoveredWith({ mac: macOf(1), requests: 9, asked: 'tftp' })
-    await site().reportDiscovered({ ...again, lastSeenUnixMs: site().api.clock.now.getTime() })
+    await site().discover({ ...again, lastSeenUnixMs: site().api.clock.now.getTime() })
     expect(await list()).toMatchObject([
       {
         requests: 9,
@@ -70,19 +71,19 @@ describe('a device that nobody has registered', () => {
   })
 
   test('was not seen after it was reported, whatever the edge’s clock says', async () => {
-    await site().reportDiscovered(discoveredWith({ mac: macOf(1), lastSeenUnixMs: Number.MAX_SAFE_INTEGER }))
+    await site().discover(discoveredWith({ mac: macOf(1), lastSeenUnixMs: Number.MAX_SAFE_INTEGER }))
     expect((await list())[0]?.lastSeenAt).toBe(site().api.clock.now.toISOString())
   })
 
   test('is none where it is registered at the site already', async () => {
-    await site().reportDiscovered(discoveredWith({ mac: site().tenant.macs[0] ?? '' }))
+    await site().discover(discoveredWith({ mac: site().tenant.macs[0] ?? '' }))
     expect(await list()).toEqual([])
   })
 
   test('is gone once it boots where unknown ones may', async () => {
     await report(1)
     await site().api.db.site.updateMany({ where: { id: place().siteId }, data: { unknownDevices: 'boot' } })
-    await site().reportBoot({ mac: macOf(1) })
+    await site().report(bootWith({ id: randomUUID(), mac: macOf(1) }))
     expect(await list()).toEqual([])
   })
 
@@ -95,8 +96,7 @@ describe('a device that nobody has registered', () => {
         lastSeenUnixMs: Date.parse('2026-11-20T11:00:00Z') + number,
       }),
     )
-    for (let from = 0; from < many.length; from += 100)
-      await site().reportDiscovered(...many.slice(from, from + 100))
+    for (let from = 0; from < many.length; from += 100) await site().discover(...many.slice(from, from + 100))
     const left = await site().api.db.discoveredDevice.findMany({
       where: { siteId: place().siteId, ignoredAt: null },
       orderBy: { lastSeenAt: 'asc' },
@@ -119,7 +119,7 @@ describe('a device that nobody has registered', () => {
 describe('the list', () => {
   test('is newest first and goes on after the cursor', async () => {
     const first = Date.parse('2026-11-20T11:00:00Z')
-    await site().reportDiscovered(
+    await site().discover(
       ...[1, 2, 3].map((number) => discoveredWith({ mac: macOf(number), firstSeenUnixMs: first + number })),
     )
     const page = await site().query<{ items: DiscoveredDeviceView[]; nextCursor: string }>(
@@ -131,7 +131,7 @@ describe('the list', () => {
   })
 
   test('is searched by MAC address and by what devices say, and filtered by site', async () => {
-    await site().reportDiscovered(
+    await site().discover(
       discoveredWith({ mac: macOf(1), vendorClass: '<script>alert(1)</script>' }),
       discoveredWith({ mac: macOf(2), hostName: 'Reception' }),
     )
@@ -198,7 +198,7 @@ describe('adopting', () => {
     await report(1, 2)
     const discoveredIds = (await list()).map(({ id }) => id)
     const refused = (changes: object) =>
-      site().try('discovered.adopt', { ...place(), discoveredIds, ...changes })
+      site().tryMutation('discovered.adopt', { ...place(), discoveredIds, ...changes })
     expect((await refused({ namePattern: 'lab' })).text).toContain('need a pattern with {n} or {mac}')
     expect(
       (await refused({ namePattern: 'pc-01', discoveredIds: discoveredIds.slice(0, 1) })).text,
@@ -212,13 +212,13 @@ describe('adopting', () => {
     const other = await createTenant(site().api, 'other-adopt')
     const input = { ...place(), discoveredIds: [await idOf(1)], namePattern: 'x' }
     expect(
-      await site().try('discovered.adopt', { ...input, collectionId: other.collectionId }),
+      await site().tryMutation('discovered.adopt', { ...input, collectionId: other.collectionId }),
     ).toMatchObject({
       status: 404,
     })
     const stranger = await signInAs(site().api, other.organizationId, 'owner')
     const theirs = { ...input, siteId: other.siteId, collectionId: other.collectionId }
-    expect((await site().try('discovered.adopt', theirs, stranger)).data).toEqual({
+    expect((await site().tryMutation('discovered.adopt', theirs, stranger)).data).toEqual({
       adopted: [],
       missingCount: 1,
     })
@@ -229,7 +229,7 @@ describe('adopting', () => {
     await report(1)
     const viewer = await signInAs(site().api, site().tenant.organizationId, 'viewer')
     const input = { ...place(), discoveredIds: [await idOf(1)], namePattern: 'x' }
-    expect(await site().try('discovered.adopt', input, viewer)).toMatchObject({
+    expect(await site().tryMutation('discovered.adopt', input, viewer)).toMatchObject({
       status: 403,
       code: 'forbidden',
     })
@@ -276,7 +276,7 @@ describe('rules', () => {
       { conditions: { ...anything, macPrefix: macOf(2) }, action: { kind: 'ignore' } },
       adoptAll({ architecture: 'x64_uefi' }),
     )
-    await site().reportDiscovered(
+    await site().discover(
       ...[1, 2, 3].map((number) => discoveredWith({ mac: macOf(number) })),
       discoveredWith({ mac: macOf(4), clientArch: 0 }),
     )
@@ -296,7 +296,7 @@ describe('rules', () => {
       type: 'discovered' as const,
       device: discoveredWith({ mac: macOf(number) }),
     }))
-    await Promise.all([site().report(reports), site().report([...reports].reverse(), second)])
+    await Promise.all([site().send(reports), site().send([...reports].reverse(), second)])
     const names = await deviceNames()
     expect(names.map(([name]) => name)).toEqual(['auto-01', 'auto-02', 'auto-03'])
     expect(new Set(names.map(([, mac]) => mac)).size).toBe(3)
@@ -330,9 +330,7 @@ describe('rules', () => {
   test('say what they would do to those that wait, and do just that', async () => {
     const firstSeenUnixMs = Date.parse('2026-11-20T11:00:00Z')
     for (const number of [1, 2])
-      await site().reportDiscovered(
-        discoveredWith({ mac: macOf(number), firstSeenUnixMs: firstSeenUnixMs + number }),
-      )
+      await site().discover(discoveredWith({ mac: macOf(number), firstSeenUnixMs: firstSeenUnixMs + number }))
     await setRules(adoptAll({ macPrefix: macOf(2) }))
     const { devices } = await site().query<{ devices: object[] }>('discovered.previewRules', {
       siteId: place().siteId,
@@ -361,7 +359,10 @@ describe('rules', () => {
     const { revision } = await rules()
     await setRules(adoptAll())
     const input = { siteId: place().siteId, rules: [], revision }
-    expect(await site().try('discovered.setRules', input)).toMatchObject({ status: 409, code: 'conflict' })
+    expect(await site().tryMutation('discovered.setRules', input)).toMatchObject({
+      status: 409,
+      code: 'conflict',
+    })
     expect((await rules()).rules).toHaveLength(1)
   })
 
@@ -374,7 +375,7 @@ describe('rules', () => {
       { kind: 'copy', namePattern: '{n}', templateDeviceId },
     ]) {
       const input = { siteId: place().siteId, revision, rules: [{ conditions: anything, action }] }
-      expect(await site().try('discovered.setRules', input)).toMatchObject({ status: 404 })
+      expect(await site().tryMutation('discovered.setRules', input)).toMatchObject({ status: 404 })
     }
   })
 
@@ -400,7 +401,7 @@ describe('rules', () => {
     await setRules(adoptAll())
     const other = await createTenant(site().api, 'other-site')
     const theirs = await EdgeClient.enrolled(site().api.url, await makeJoinToken(site().api, other))
-    await site().report([{ type: 'discovered', device: discoveredWith({ mac: macOf(9) }) }], theirs)
+    await site().send([{ type: 'discovered', device: discoveredWith({ mac: macOf(9) }) }], theirs)
     expect(await site().api.db.device.count({ where: { mac: macOf(9) } })).toBe(0)
   })
 })

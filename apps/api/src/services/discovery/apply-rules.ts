@@ -40,7 +40,7 @@ export async function applyRules(
 function readWaiting(transaction: DbTransaction, place: SitePlace) {
   return transaction.discoveredDevice.findMany({
     where: { ...place, ignoredAt: null },
-    orderBy: [{ firstSeenAt: 'asc' }, { id: 'asc' }],
+    orderBy: [{ firstSeenAt: 'asc' }, { mac: 'asc' }],
     take: discoveredWaitingMax,
     select: { id: true, mac: true, vendorClass: true, clientArch: true, relay: true },
   })

@@ -66,7 +66,7 @@ async function runRules(
 ): Promise<void> {
   const waiting = await transaction.discoveredDevice.findMany({
     where: { ...place, mac: { in: macs }, ignoredAt: null },
-    orderBy: [{ firstSeenAt: 'asc' }, { id: 'asc' }],
+    orderBy: [{ firstSeenAt: 'asc' }, { mac: 'asc' }],
     select: { mac: true, vendorClass: true, clientArch: true, relay: true },
   })
   const planned = await planRules(transaction, place, waiting)
