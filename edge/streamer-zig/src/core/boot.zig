@@ -84,6 +84,10 @@ pub const Event = union(enum) {
     /// Trouble that the device may overcome by itself; it names the cause if the boot gets no
     /// further.
     suspected: struct { cause: boot_phase.Cause, text: base.UntrustedText = .empty },
+    /// The device shows its boot menu, and waits that long for a choice.
+    menu_shown: struct { timeout_ms: u32 },
+    /// Before it loads anything; null: nothing of this edge, `left_to_local_disk` follows.
+    menu_choice: struct { title: base.UntrustedText, assignment: ?Assignment },
     /// The boot menu sent the device to its own disk.
     left_to_local_disk,
 };
@@ -99,8 +103,8 @@ pub const Identity = struct {
     token: [16]u8,
 };
 
-/// What the device was given at its begin; all of it stays for this boot, whatever the policy says
-/// later.
+/// What the device was given at its begin, or chose in its menu; all of it stays for this boot, whatever
+/// the policy says later.
 pub const Assignment = struct {
     version_id: base.Uuid,
     vdisk_id: ?base.Uuid = null,
@@ -147,6 +151,12 @@ pub const Boot = struct {
     suspicion: ?boot_phase.Failure = null,
     store_errors: u32 = 0,
     loader_done: LoaderFiles = .{},
+    /// Kernel or initramfs was asked for: what this boot starts is settled.
+    files_begun: bool = false,
+    /// A boot menu is shown: so much longer the device may be silent.
+    menu_wait_us: u64 = 0,
+    /// Title of the entry that was taken.
+    menu_entry: base.UntrustedText = .empty,
     /// Something of the loader came after the boot program: before, more of the program may follow.
     loader_heard: bool = false,
     rom_xid: ?u32 = null,
@@ -275,8 +285,28 @@ pub const Boot = struct {
                 .cause = suspected.cause,
                 .text = suspected.text,
             },
+            .menu_shown => |shown| if (boot.mayChoose()) {
+                boot.menu_wait_us = @as(u64, shown.timeout_ms) * std.time.us_per_ms;
+            },
+            .menu_choice => |choice| if (boot.mayChoose()) boot.choose(choice.title, choice.assignment),
             .left_to_local_disk => boot.finish(now_us, .local_disk),
         }
+    }
+
+    /// What this boot starts is still open.
+    pub fn mayChoose(boot: *const Boot) bool {
+        return !boot.isOver() and !boot.files_begun and !boot.has(.stage1) and !boot.stream_was_open;
+    }
+
+    fn choose(boot: *Boot, title: base.UntrustedText, assignment: ?Assignment) void {
+        boot.menu_entry = title;
+        boot.menu_wait_us = 0;
+        if (assignment) |chosen| boot.assignment = chosen;
+        // It was about another version.
+        if (boot.suspicion) |failure| if (failure.cause == .version_missing) {
+            boot.suspicion = null;
+        };
+        boot.changed = true;
     }
 
     /// A device that has started again says nothing of an earlier boot.
@@ -347,7 +377,7 @@ pub const Boot = struct {
         if (boot.isOver()) return;
         const phase = boot.current() orelse .dhcp;
         const phase_limit_us = phase.silenceLimitUs() orelse return;
-        const limit_us = @min(phase_limit_us, limit_us_max orelse phase_limit_us);
+        const limit_us = @min(phase_limit_us, limit_us_max orelse phase_limit_us) + boot.menu_wait_us;
         if (at_us < boot.started_us + boot.last_us + limit_us) return;
         boot.finish(at_us - boot.started_us, boot.meaningOfSilence(phase));
     }
@@ -488,6 +518,10 @@ pub const Boot = struct {
         boot.endAtLast(.nbp);
         boot.begin(.loader, now_us, .observed);
         boot.loader_heard = true;
+        if (file == .kernel or file == .initrd) {
+            boot.files_begun = true;
+            boot.menu_wait_us = 0;
+        }
         if (boot.has(.breather) and file != .script) {
             // The loader had not finished after all: the breather was concluded too early.
             boot.phases[@backingInt(Phase.breather)] = null;

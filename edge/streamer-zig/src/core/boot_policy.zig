@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const boot_module = @import("boot.zig");
+const boot_menu = @import("boot_menu.zig");
 const desired_state = @import("desired_state.zig");
 const assert = std.debug.assert;
 
@@ -13,6 +14,9 @@ pub const Target = struct {
     assignment: boot_module.Assignment,
     /// Text of one line of printable ASCII.
     command_line: []const u8,
+    /// What the device shows first. `assignment` is then what its default entry starts; where that is
+    /// no version, the device's own.
+    menu: ?boot_menu.BootMenu = null,
 };
 
 pub const Decision = union(enum) {
@@ -79,7 +83,7 @@ pub const BootPolicy = struct {
                 };
                 const device = &state.devices[index];
                 if (!device.enabled) return .disabled;
-                return decideVersion(state, device);
+                return decideDevice(state, device);
             },
         }
     }
@@ -90,6 +94,14 @@ pub const BootPolicy = struct {
 
     fn orderOfNumbers(wanted: u48, entry: u48) std.math.Order {
         return std.math.order(wanted, entry);
+    }
+
+    /// The menu that the device of this address is to show, as the state has it now.
+    pub fn menuOf(policy: *const BootPolicy, mac: base.Mac) ?boot_menu.BootMenu {
+        return switch (policy.decide(mac)) {
+            .target => |target| target.menu,
+            else => null,
+        };
     }
 
     fn find(policy: *const BootPolicy, mac: base.Mac) ?u32 {
@@ -109,19 +121,61 @@ pub const BootPolicy = struct {
     }
 };
 
-fn decideVersion(state: *const DesiredState, device: *const desired_state.Device) Decision {
+fn decideDevice(state: *const DesiredState, device: *const desired_state.Device) Decision {
+    const menu = boot_menu.BootMenu.of(state, device) orelse {
+        const target = targetOfVersion(state, device.versionId, device) orelse return .version_missing;
+        return .{ .target = target };
+    };
+    const default = &menu.entries()[menu.defaultEntry()];
+    const version_id = default.versionId orelse device.versionId;
+    // Another entry may be one that this edge has.
+    var target = targetOfVersion(state, version_id, device) orelse Target{
+        .assignment = bareAssignment(state, version_id, device),
+        .command_line = "",
+    };
+    target.menu = menu;
+    return .{ .target = target };
+}
+
+/// Null where the state does not describe the version, or in a way that cannot be used.
+pub fn targetOfVersion(
+    state: *const DesiredState,
+    version_id: base.Uuid,
+    device: *const desired_state.Device,
+) ?Target {
     for (state.vdisks) |*vdisk| {
         for (vdisk.versions) |*version| {
-            if (!version.id.eql(device.versionId)) continue;
-            return targetOf(vdisk, version, device.id, device.bootProgramSet orelse state.bootProgramSet);
+            if (!version.id.eql(version_id)) continue;
+            return targetOf(vdisk, version, device.id, programSetOf(state, device));
         }
     }
-    return .version_missing;
+    return null;
+}
+
+/// Of a version that cannot be started: why is told when the device asks for it.
+pub fn bareAssignment(
+    state: *const DesiredState,
+    version_id: base.Uuid,
+    device: *const desired_state.Device,
+) boot_module.Assignment {
+    return .{
+        .version_id = version_id,
+        .device_id = device.id,
+        .managed = true,
+        .program_set = .init(programSetOf(state, device) orelse ""),
+    };
+}
+
+fn programSetOf(state: *const DesiredState, device: *const desired_state.Device) ?[]const u8 {
+    return device.bootProgramSet orelse state.bootProgramSet;
 }
 
 fn firstVersion(state: *const DesiredState) Decision {
     if (state.vdisks.len == 0 or state.vdisks[0].versions.len == 0) return .version_missing;
-    return targetOf(&state.vdisks[0], &state.vdisks[0].versions[0], null, state.bootProgramSet);
+    const first = &state.vdisks[0];
+    const target = targetOf(first, &first.versions[0], null, state.bootProgramSet) orelse
+        return .version_missing;
+    return .{ .target = target };
 }
 
 fn targetOf(
@@ -129,9 +183,9 @@ fn targetOf(
     version: *const desired_state.Version,
     device_id: ?base.Uuid,
     program_set: ?[]const u8,
-) Decision {
-    if (!isCommandLine(version.commandLine)) return .version_missing;
-    return .{ .target = .{
+) ?Target {
+    if (!isCommandLine(version.commandLine)) return null;
+    return .{
         .assignment = .{
             .version_id = version.id,
             .vdisk_id = vdisk.id,
@@ -144,7 +198,7 @@ fn targetOf(
             },
         },
         .command_line = version.commandLine,
-    } };
+    };
 }
 
 /// What goes into a boot script must not be able to end its line.

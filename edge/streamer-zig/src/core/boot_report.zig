@@ -90,8 +90,10 @@ fn write(
     if (boot.facts.machine_id) |id| try field(&json, "machineId", &id.toText());
     if (boot.assignment.managed) {
         if (boot.assignment.device_id) |id| try field(&json, "deviceId", &id.toText());
-        if (boot.assignment.vdisk_id) |id| try field(&json, "vdiskId", &id.toText());
-        try field(&json, "versionId", &boot.assignment.version_id.toText());
+        if (!hasOutcome(boot, .local_disk)) {
+            if (boot.assignment.vdisk_id) |id| try field(&json, "vdiskId", &id.toText());
+            try field(&json, "versionId", &boot.assignment.version_id.toText());
+        }
     }
     try field(&json, "simulated", boot.isSimulated());
     try field(&json, "generated", options.generated);
@@ -99,8 +101,8 @@ fn write(
     try writeFacts(boot, cut, &json);
     try number(&json, "reconnects", boot.reconnects);
     if (cut.offers_kept > 0) try packets_json.writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
-    const is_ready = if (boot.outcome) |outcome| outcome == .ready else false;
-    if (!is_ready) try packets_json.writeLastPackets(&json, &boot.last_packets);
+    if (cut.texts and boot.menu_entry.size > 0) try field(&json, "menuEntry", boot.menu_entry.slice());
+    if (!hasOutcome(boot, .ready)) try packets_json.writeLastPackets(&json, &boot.last_packets);
     try json.objectField("phases");
     try json.beginArray();
     const floor_us = shortestGapKept(boot, cut.gaps_kept);
@@ -112,6 +114,11 @@ fn write(
     if (boot.guest) |*guest| try guest_json.write(&json, guest, cut.steps_kept);
     if (boot.outcome) |*outcome| try writeOutcome(&json, outcome, cut);
     try json.endObject();
+}
+
+fn hasOutcome(boot: *const Boot, kind: boot_phase.OutcomeKind) bool {
+    const outcome = boot.outcome orelse return false;
+    return outcome == kind;
 }
 
 fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!void {

@@ -19,6 +19,8 @@ pub const GuestWords = @import("guest_words.zig");
 /// Reads that a device has under way at once; each has a buffer of 128 KiB.
 pub const reads_depth = 4;
 pub const script_size_max = 4096;
+/// Scripts that lead to another.
+const chains_max = 4;
 pub const http_attempts_max = 5;
 pub const http_retry_us = std.time.us_per_s;
 pub const http_request_size_max = HttpExchange.request_size_max;
@@ -49,6 +51,7 @@ tftp_packet: ?struct { to: base.Endpoint, bytes: TftpClient.Buffer, size: u16 } 
 http: Http = .{},
 script_buffer: [script_size_max]u8 = undefined,
 script_size: u16 = 0,
+chains: u8 = 0,
 plan: ?script.Plan = null,
 download_index: u8 = 0,
 
@@ -340,6 +343,7 @@ fn finishDhcp(device: *Device, now_us: u64, answer: *const DhcpExchange.Answer) 
         const size = answer.file_size;
         @memcpy(device.tftp_file_buffer[0..size], answer.file());
         device.script_size = 0;
+        device.chains = 0;
         device.plan = null;
         device.download_index = 0;
         if (script.Url.parse(device.tftp_file_buffer[0..size])) |url| {
@@ -427,6 +431,16 @@ fn finishHttp(device: *Device, now_us: u64) void {
         device.download_index += 1;
     } else switch (script.parse(device.script_buffer[0..device.script_size])) {
         .plan => |plan| device.plan = plan,
+        .chain => |chain| {
+            device.chains += 1;
+            device.script_size = 0;
+            const text = chain.write(&device.tftp_file_buffer);
+            if (device.chains <= chains_max) if (script.Url.parse(text orelse "")) |url| {
+                device.script_url = url;
+                return;
+            };
+            return device.fail(now_us, "boot script: it leads nowhere");
+        },
         .failure => |failure| {
             var text: [48]u8 = undefined;
             if (failure.said.len > 0) return device.fail(now_us, failure.said);

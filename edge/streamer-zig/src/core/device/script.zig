@@ -1,5 +1,5 @@
 //! The part of an iPXE script that a simulated device understands: `set`, `echo`, `kernel`, `initrd`, `sanboot`,
-//! `boot` and `${name}`. A script it does not understand ends the boot with the line's number, as iPXE does.
+//! `boot` and `${name}`, and a boot menu, whose time-out is over at once. A script it does not understand ends the boot with the line's number, as iPXE does.
 
 const std = @import("std");
 const base = @import("base");
@@ -37,7 +37,26 @@ pub const Url = struct {
 
 /// `said`: what the script wrote on the console before it gave up; a slice of the script.
 pub const Failure = struct { line: u32, said: []const u8 = "" };
-pub const Result = union(enum) { plan: Plan, failure: Failure };
+pub const Result = union(enum) { plan: Plan, chain: Chain, failure: Failure };
+
+/// The script that is to be loaded in place of this one; slices of it.
+pub const Chain = struct {
+    url: []const u8,
+    /// What the menu's default is.
+    entry: []const u8,
+
+    const variable = "${bootfarm_entry}";
+
+    /// The URL as iPXE asks for it; null where it does not fit or has other variables.
+    pub fn write(chain: Chain, buffer: []u8) ?[]const u8 {
+        var writer: std.Io.Writer = .fixed(buffer);
+        const before, const after = std.mem.cut(u8, chain.url, variable) orelse .{ chain.url, "" };
+        for ([_][]const u8{ before, after }) |part| if (std.mem.find(u8, part, "${") != null) return null;
+        const entry = if (before.len < chain.url.len) chain.entry else "";
+        writer.print("{s}{s}{s}", .{ before, entry, after }) catch return null;
+        return writer.buffered();
+    }
+};
 
 /// Reads a whole script. The boot's identity is what the script sets, or what its kernel line says where a kernel is.
 pub fn parse(text: []const u8) Result {
@@ -48,6 +67,7 @@ pub fn parse(text: []const u8) Result {
     plan.downloads = .empty;
     plan.is_disk = false;
     var is_booted = false;
+    var entry: []const u8 = "";
     var said: []const u8 = "";
     var number: u32 = 0;
     var lines = std.mem.splitScalar(u8, text, '\n');
@@ -56,7 +76,7 @@ pub fn parse(text: []const u8) Result {
         const failure: Result = .{ .failure = .{ .line = number, .said = said } };
         const line = std.mem.trim(u8, raw, "\r ");
         if (number == 1 and !std.mem.eql(u8, line, "#!ipxe")) return failure;
-        if (line.len == 0 or line[0] == '#') continue;
+        if (line.len == 0 or line[0] == '#' or line[0] == ':') continue;
         var words = std.mem.tokenizeScalar(u8, line, ' ');
         const command = words.next().?;
         if (std.mem.eql(u8, command, "set")) {
@@ -64,9 +84,18 @@ pub fn parse(text: []const u8) Result {
             const value = words.next() orelse return failure;
             if (std.mem.eql(u8, name, "bootfarm_edge")) stream = base.Endpoint.parse(value) catch return failure;
             if (std.mem.eql(u8, name, "bootfarm_boot")) boot_id = base.Uuid.parse(value) catch return failure;
+            if (std.mem.eql(u8, name, "bootfarm_entry")) entry = value;
             if (std.mem.eql(u8, name, "bootfarm_token")) token = parseToken(value) orelse return failure;
         } else if (std.mem.eql(u8, command, "echo")) {
             if (said.len == 0) said = std.mem.trim(u8, words.rest(), " ");
+        } else if (isMenu(command)) {
+            // The default was set before.
+        } else if (std.mem.eql(u8, command, "chain")) {
+            while (words.next()) |word| {
+                const is_url = std.mem.startsWith(u8, word, "http://");
+                if (is_url) return .{ .chain = .{ .url = word, .entry = entry } };
+            }
+            return failure;
         } else if (isDownload(command)) {
             const url = urlOf(&words) orelse return failure;
             plan.downloads.append(url) catch return failure;
@@ -84,6 +113,11 @@ pub fn parse(text: []const u8) Result {
     plan.boot_id = boot_id orelse return end;
     plan.token = token orelse return end;
     return .{ .plan = plan };
+}
+
+fn isMenu(command: []const u8) bool {
+    for ([_][]const u8{ "menu", "item", "choose" }) |known| if (std.mem.eql(u8, command, known)) return true;
+    return false;
 }
 
 fn isDownload(command: []const u8) bool {
