@@ -17,6 +17,9 @@ export interface TestPowerOrder {
   order: (typeof powerOrderNames)[number]
 }
 
+/** Shown by every device. */
+export type TestMenu = Omit<NonNullable<DesiredState['menus']>[number], 'id'>
+
 /**
  * Writes the data directory of an edge that has enrolled and received its desired state before: device `macs[i]` boots
  * `versions[i]`. Paths are below `directory`/store.
@@ -26,6 +29,7 @@ export function writeEnrolledEdge(
   macs: string[],
   versions: TestVersion[],
   powerOrders: TestPowerOrder[] = [],
+  menu?: TestMenu,
 ): void {
   const seed = Buffer.alloc(32, 7)
   const [edgeId, organizationId, siteId, keyId] = [1, 2, 3, 4].map(testUuid) as [
@@ -49,7 +53,9 @@ export function writeEnrolledEdge(
       mac,
       versionId: versionIdOf(index),
       enabled: true,
+      ...(menu ? { menuId } : {}),
     })),
+    ...(menu ? { menus: [{ id: menuId, ...menu }] } : {}),
     powerOns: [],
     powerOrders: powerOrders.map(({ port, order }, index) => ({
       id: testUuid(400 + index),
@@ -70,5 +76,6 @@ export function writeEnrolledEdge(
   writeFileSync(path.join(directory, 'state.json'), JSON.stringify({ payload, signature, keyId }))
 }
 
+const menuId = testUuid(500)
 export const versionIdOf = (index: number) => testUuid(200 + index)
 export const orderIdOf = (index: number) => testUuid(400 + index)

@@ -8,6 +8,7 @@ const wire = @import("wire");
 const sys = @import("sys.zig");
 const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
+const IpxeScripts = @import("ipxe_scripts.zig").IpxeScripts;
 const http_response = @import("http_response.zig");
 const http_server = @import("http_server.zig");
 
@@ -55,18 +56,16 @@ pub const BootHttp = struct {
             core.boot_script.writeEntrance(paths.own.http(peer), text),
             .{},
         );
+        const query = request.target[@min(question + 1, request.target.len)..];
         if (std.mem.cutPrefix(u8, path, "m/")) |rest| {
-            const query = request.target[@min(question + 1, request.target.len)..];
             return paths.scriptOfAddress(.{ .path = rest, .query = query }, peer, text);
         }
         const ref = paths.boots.forPath(boot_path.handle, peer);
         if (ref) |known| paths.boots.learnPeer(known, peer);
-        if (boot_path.handle != null) if (ref) |known| if (paths.fileOfBoot(
-            known,
-            boot_path.name,
-            text,
-        )) |response|
-            return response;
+        if (boot_path.handle != null) if (ref) |known| {
+            const asked: IpxeScripts.Asked = .{ .ref = known, .query = query, .peer = peer };
+            if (paths.fileOfBoot(asked, boot_path.name, text)) |response| return response;
+        };
         const boot = if (ref) |known| paths.boots.get(known) else null;
         const bytes = paths.files.fileFor(boot, boot_path.name) orelse {
             if (boot_path.handle != null) if (ref) |known| paths.missing(known, boot_path.name);
@@ -147,17 +146,17 @@ pub const BootHttp = struct {
         if (core.MediaQuery.parse(asked.query)) |query| {
             if (paths.boots.get(ref)) |boot| query.tell(&boot.facts);
         }
-        return paths.script(ref, text) orelse not_found;
+        return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse not_found;
     }
 
     /// Null for a name that is none of the boot's own files.
     fn fileOfBoot(
         paths: *BootHttp,
-        ref: Boots.Ref,
+        asked: IpxeScripts.Asked,
         name: []const u8,
         text: *[http_response.text_size_max]u8,
     ) ?Response {
-        if (std.mem.eql(u8, name, "boot.ipxe")) return paths.script(ref, text);
+        if (std.mem.eql(u8, name, "boot.ipxe")) return paths.scripts().answer(asked, text);
         const what: Tag.What = if (std.mem.eql(u8, name, "kernel"))
             .kernel
         else if (std.mem.eql(u8, name, "initrd"))
@@ -166,7 +165,7 @@ pub const BootHttp = struct {
             .disk
         else
             return null;
-        const boot = paths.boots.get(ref) orelse return null;
+        const boot = paths.boots.get(asked.ref) orelse return null;
         const version = paths.boots.versionOf(boot) orelse return null;
         const file = switch (what) {
             .kernel => version.kernel,
@@ -177,30 +176,12 @@ pub const BootHttp = struct {
         return .{
             .status = 200,
             .body = .{ .file = .{ .fd = file.fd, .size = file.size } },
-            .tag = .{ .boot = ref, .what = what },
+            .tag = .{ .boot = asked.ref, .what = what },
         };
     }
 
-    fn script(paths: *BootHttp, ref: Boots.Ref, text: *[http_response.text_size_max]u8) ?Response {
-        const boot = paths.boots.get(ref) orelse return null;
-        const tag: Tag = .{ .boot = ref, .what = .script };
-        if (paths.boots.obstacleOf(boot)) |obstacle| {
-            const now_us = sys.monotonicUs();
-            paths.boots.apply(ref, now_us, .{ .loader_begin = .script });
-            paths.boots.apply(ref, now_us, .{
-                .failed = .{ .cause = obstacle.cause, .text = obstacle.text },
-            });
-            return textOf(core.boot_script.writeRefusal(obstacle.text.slice(), text), tag);
-        }
-        const version = paths.boots.versionOf(boot) orelse return null;
-        return textOf(core.boot_script.write(.{
-            .identity = boot.identity,
-            .http = paths.own.http(boot.facts.ip),
-            .stream = paths.own.stream(boot.facts.ip),
-            .has_kernel = version.kernel != null,
-            .has_initrd = version.kernel != null and version.initrd != null,
-            .command_line = version.commandLine(),
-        }, text), tag);
+    fn scripts(paths: *const BootHttp) IpxeScripts {
+        return .{ .boots = paths.boots, .own = &paths.own };
     }
 
     /// Loaders probe for files that need not exist: it is only a suspicion, but for the boot's own

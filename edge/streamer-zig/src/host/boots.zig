@@ -189,6 +189,23 @@ pub const Boots = struct {
         if (core.boot_packets.Offer.of(&packet, server_ip, true)) |offer| boot.hearOffer(now_us, offer);
     }
 
+    /// The menu that a boot's device is to show; null: it has none, or what it starts is settled.
+    pub fn menuOf(boots: *const Boots, boot: *const Boot) ?core.BootMenu {
+        if (!boot.mayChoose()) return null;
+        return boots.policy.menuOf(boot.identity.mac);
+    }
+
+    /// What was taken in the menu, by hand or by its time-out; on disk when it returns.
+    pub fn choose(boots: *Boots, ref: Ref, now_us: u64, choice: core.boot_menu.Choice) void {
+        const assignment: ?core.boot.Assignment = switch (choice.start) {
+            .version => |version| version,
+            .local_disk => null,
+        };
+        boots.apply(ref, now_us, .{ .loader_begin = .script });
+        boots.apply(ref, now_us, .{ .menu_choice = .{ .title = choice.title, .assignment = assignment } });
+        if (assignment == null) boots.apply(ref, now_us, .left_to_local_disk);
+    }
+
     /// What a running device says of itself; returns what waits for it.
     pub fn takeReport(boots: *Boots, now_us: u64, said: *const core.StreamServer.DeviceReport) stream.ReportAck {
         const ref = boots.table.findById(said.boot_id) orelse return .{};
