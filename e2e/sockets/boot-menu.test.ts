@@ -105,7 +105,7 @@ test('a device whose menu times out boots the default entry, whatever its own ve
 
 test('what was chosen is what is loaded, though the edge is killed in between', async () => {
   const { script, answerAt } = await scriptAt(entranceOf(ofChoice))
-  expect(script).toContain('item 1 The second ' || ' shell\n')
+  expect(script).toContain("item 1 The second '||' shell\n")
   expect(script).toContain('item 2 Elsewhere (not at this edge)\n')
   expect(script).toContain('choose --timeout 5000 --default 1 ')
   const chosen = await (await fetch(answerAt(entries.first))).text()
