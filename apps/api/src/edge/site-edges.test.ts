@@ -93,6 +93,16 @@ test('a revoked edge is refused, and the others get a new key', async () => {
   expect((await site().state()).siteEdges).toEqual(after)
 })
 
+test('an edge that is revoked while it waits for its state gets none, and with it not the new key', async () => {
+  const second = await site().enrolEdge()
+  const { counter } = await site().state(second)
+  const listening = site().api.nextListener()
+  const waiting = second.state(`1.${counter}`, 25_000)
+  await listening
+  await site().mutate('edge.revoke', { edgeId: second.edgeId })
+  expect(await waiting).toMatchObject({ status: 403, body: { code: 'edge_revoked' } })
+})
+
 test('an edge’s page has the peers that it hears, and how many edges there are', async () => {
   const second = await site().enrolEdge()
   const unknown = '0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'
@@ -119,15 +129,18 @@ test('a site has at most 16 edges, which know each other', async () => {
   await expect(site().enrolEdge()).rejects.toThrow('This site has 16 edges')
 })
 
-test.each([
-  [101, [], 'weight'],
-  [-1, [], 'weight'],
-  [1.5, [], 'weight'],
-  [10, ['10.1.0.0/8'], 'the network is 10.0.0.0/8'],
-  [10, ['lab'], 'is no network'],
-  [10, Array.from({ length: 33 }, (_, n) => `10.${n}.0.0/16`), 'at most 32 networks'],
-])('a weight of %s with networks %j is refused', async (weight, subnets, message) => {
-  const answer = await share(site().edge, weight, subnets)
-  expect(answer).toMatchObject({ status: 400, code: 'invalid' })
-  expect(answer.text).toContain(message)
+test('a weight or a network that is none is refused, with what is wrong', async () => {
+  const refused: [unknown, string[], string][] = [
+    [101, [], 'weight'],
+    [-1, [], 'weight'],
+    [1.5, [], 'weight'],
+    [10, ['10.1.0.0/8'], 'the network is 10.0.0.0/8'],
+    [10, ['lab'], 'is no network'],
+    [10, Array.from({ length: 33 }, (_, n) => `10.${n}.0.0/16`), 'at most 32 networks'],
+  ]
+  for (const [weight, subnets, message] of refused) {
+    const answer = await share(site().edge, weight, subnets)
+    expect(answer).toMatchObject({ status: 400, code: 'invalid' })
+    expect(answer.text).toContain(message)
+  }
 })

@@ -310,19 +310,20 @@ describe('rules', () => {
     })
     await api.db.device.updateMany({
       where: { id: templateDeviceId },
-      data: { enabled: false, bootProgramSet: 'ipxe', collectionId: vault.id },
+      data: { enabled: false, bootProgramSet: 'ipxe', bootMenuChoice: 'none', collectionId: vault.id },
     })
     const action = { kind: 'copy', namePattern: '{mac}', templateDeviceId } as const
     await setRules({ conditions: anything, action })
     await report(1)
     const made = await api.db.device.findFirstOrThrow({
       where: { siteId: tenant.siteId, mac: macOf(1) },
-      select: { name: true, enabled: true, bootProgramSet: true, collectionId: true },
+      select: { name: true, enabled: true, bootProgramSet: true, bootMenuChoice: true, collectionId: true },
     })
     expect(made).toEqual({
       name: '52-54-00-00-00-01',
       enabled: false,
       bootProgramSet: 'ipxe',
+      bootMenuChoice: 'none',
       collectionId: vault.id,
     })
   })

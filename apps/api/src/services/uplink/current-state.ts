@@ -4,6 +4,7 @@ import type { StateEnvelope } from '@bootfarm/proto/uplink'
 import { signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
 import { canonicalJson } from '../../domain/canonical-json.ts'
 import type { StatePair } from '../../domain/state-pair.ts'
+import { AppError } from '../../errors/app-error.ts'
 import type { SystemContext } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { readStateContent, type StateContent } from './state-content.ts'
@@ -39,15 +40,19 @@ export async function currentState(context: SystemContext, edge: AuthenticatedEd
   return db.$transaction((transaction) => renewState(transaction, edge, clock()))
 }
 
-/** Decides again under a lock on the edge's row, for two requests of an edge may come to two API processes. */
+/**
+ * Decides again under a lock on the edge's row, for two requests of an edge may come to two API processes. Throws `edge_revoked`.
+ */
 async function renewState(
   transaction: DbTransaction,
   edge: AuthenticatedEdge,
   now: Date,
 ): Promise<SignedState> {
   const { organizationId, edgeId } = edge
-  await transaction.$executeRaw`select 1 from edge where organization_id = ${organizationId}::uuid
-    and id = ${edgeId}::uuid for no key update`
+  const [row] = await transaction.$queryRaw<{ revoked_at: Date | null }[]>`select revoked_at from edge
+    where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for no key update`
+  // Revoked while it waited: the site's new key is not for it.
+  if (!row || row.revoked_at) throw new AppError('edge_revoked')
   const stored = await transaction.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
   const content = await readStateContent(transaction, edge, now)
   const contentHash = hashOf(content)
@@ -59,7 +64,7 @@ async function renewState(
     orderBy: { createdAt: 'desc' },
     select: { id: true, seed: true },
   })
-  const row = {
+  const renewed = {
     incarnation: content.incarnation,
     counter,
     contentHash,
@@ -70,11 +75,11 @@ async function renewState(
   }
   await transaction.desiredState.upsert({
     where: keyOf(edge),
-    create: { organizationId, edgeId, ...row },
-    update: row,
+    create: { organizationId, edgeId, ...renewed },
+    update: renewed,
     select: { edgeId: true },
   })
-  return signedStateOf(row)
+  return signedStateOf(renewed)
 }
 
 function keyOf({ organizationId, edgeId }: AuthenticatedEdge) {
