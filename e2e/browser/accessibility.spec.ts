@@ -3,14 +3,16 @@ import { seriousProblems } from './axe.ts'
 import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 
 const lists = ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites']
+/** Without pages of one thing behind them. */
+const others = ['/discovered', '/discovered/rules']
 
 /** Opens each list and the first thing of each, and calls `check` when the page is there with its rows. */
 async function onEachPage(page: Page, check: (path: string) => Promise<void>): Promise<void> {
-  for (const path of lists) {
+  for (const path of [...lists, ...others]) {
     await page.goto(path)
     await settled(page)
     await check(path)
-    if (path === '/') continue
+    if (path === '/' || others.includes(path)) continue
     const href = await page.getByRole('table').first().getByRole('link').first().getAttribute('href')
     await page.goto(href ?? '')
     await settled(page)

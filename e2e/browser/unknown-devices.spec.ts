@@ -1,57 +1,9 @@
 import { type Cookie, expect, type Page, test } from '@playwright/test'
 import { Tenant } from '../lib/tenant.ts'
-import { seriousProblems } from './axe.ts'
-import { bootTimeoutMs } from './boot-rows.ts'
 import { signIn } from './demo-sign-in.ts'
-
-/** Simulated devices of the demo that nobody has registered. */
-const [byClick, byRule] = ['02:bf:00:00:01:01', '02:bf:00:00:01:02']
 
 const machines = (page: Page) => page.getByRole('table', { name: 'Discovered devices' })
 const row = (page: Page, mac: string) => machines(page).getByRole('row').filter({ hasText: mac })
-
-// Those that are adopted first boot while the next test runs.
-test.describe.configure({ mode: 'serial' })
-
-test('an unknown machine is discovered and adopted by a click', async ({ page }) => {
-  await page.goto('/discovered')
-  await expect(row(page, byClick)).toContainText('x86 BIOS', { timeout: bootTimeoutMs })
-  await page.getByRole('button', { name: `Adopt ${byClick}` }).click()
-  const dialog = page.getByRole('dialog', { name: `Adopt ${byClick}` })
-  const name = dialog.getByRole('textbox', { name: 'Name' })
-  await expect(name).toHaveValue('02-bf-00-00-01-01')
-  expect(await seriousProblems(page)).toEqual([])
-  await name.fill('demo-01')
-  await dialog.getByRole('button', { name: 'Adopt' }).click()
-  await expect(dialog.getByRole('alert')).toHaveText('A device of this site is named demo-01 already.')
-  await name.fill('reception')
-  await dialog.getByLabel('Collection of Demo site').selectOption('Lab (boots Demo Linux)')
-  await dialog.getByRole('button', { name: 'Adopt' }).click()
-  await expect(page.getByText('reception is adopted.')).toBeVisible()
-  await expect(row(page, byClick)).toHaveCount(0)
-})
-
-test('a rule says what it would do to those that wait, and adopts them', async ({ page }) => {
-  await page.goto('/discovered/rules')
-  await page.getByRole('button', { name: 'Add a rule' }).click()
-  const dialog = page.getByRole('dialog')
-  await dialog.getByLabel('MAC address begins with').fill(byRule.toUpperCase().replaceAll(':', '-'))
-  await dialog.getByLabel('Relay agent’s network').fill('10.1.2.3/8')
-  await dialog.getByRole('textbox', { name: 'Names' }).fill('lab-{nnn}')
-  await dialog.getByRole('button', { name: 'Save' }).click()
-  await expect(dialog.getByRole('alert')).toContainText('the network is 10.0.0.0/8.')
-  await dialog.getByLabel('Relay agent’s network').fill('')
-  await dialog.getByRole('button', { name: 'Save' }).click()
-  const rules = page.getByRole('list', { name: 'Rules in their order' })
-  await expect(rules).toContainText(`where MAC address begins with ${byRule}`)
-  await page.getByRole('button', { name: 'Apply to those waiting now' }).click()
-  const preview = dialog.getByRole('row').filter({ hasText: byRule })
-  await expect(preview).toContainText('adopted as lab-001')
-  await dialog.getByRole('button', { name: 'Apply to 1 machine' }).click()
-  await expect(page.getByText('1 machine adopted, 0 ignored.')).toBeVisible()
-  await page.getByRole('button', { name: 'Delete rule 1' }).click()
-  await expect(page.getByText('No rules yet.')).toBeVisible()
-})
 
 test.describe('of an organization of its own', () => {
   test.use({ storageState: { cookies: [], origins: [] } })
@@ -95,15 +47,4 @@ test.describe('of an organization of its own', () => {
     await page.getByRole('button', { name: 'Clear' }).click()
     await expect(row(page, mac)).toBeVisible()
   })
-})
-
-test('those that were adopted boot when they ask next', async ({ page }) => {
-  await page.goto('/devices?search=02:bf:00:00:01')
-  const devices = page.getByRole('table', { name: 'Devices' })
-  for (const name of ['lab-001', 'reception'])
-    await expect(
-      devices.getByRole('row').filter({ hasText: name }).getByText('Ready', { exact: true }),
-    ).toBeVisible({
-      timeout: bootTimeoutMs,
-    })
 })

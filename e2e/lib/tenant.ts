@@ -4,7 +4,7 @@ import path from 'node:path'
 import { bootReports, bootWith, EdgeClient } from '@bootfarm/api/testing/edge-client'
 import { createPerson, createTenant, makeJoinToken, type TestTenant } from '@bootfarm/api/testing/tenant'
 import { createDb } from '@bootfarm/db'
-import type { BootReport, GuestReport } from '@bootfarm/proto/uplink'
+import type { BootReport, DiscoveredDevice, GuestReport, Report } from '@bootfarm/proto/uplink'
 import { required } from './api-client.ts'
 
 /** A real boot's phases as an edge reports them, in µs. */
@@ -72,10 +72,21 @@ export class Tenant {
     return this.#send(report)
   }
 
-  async #send(report: BootReport): Promise<void> {
-    const { status, body } = await this.#edge.reports(this.#nextSeq, bootReports(this.#nextSeq, [report]))
+  /** Reports machines that nobody has registered. */
+  discover(...devices: DiscoveredDevice[]): Promise<void> {
+    return this.#sendAll(
+      devices.map((device, index) => ({ seq: this.#nextSeq + index, type: 'discovered', device })),
+    )
+  }
+
+  #send(report: BootReport): Promise<void> {
+    return this.#sendAll(bootReports(this.#nextSeq, [report]))
+  }
+
+  async #sendAll(reports: Report[]): Promise<void> {
+    const { status, body } = await this.#edge.reports(this.#nextSeq, reports)
     if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
-    this.#nextSeq += 1
+    this.#nextSeq += reports.length
   }
 }
 
