@@ -85,10 +85,10 @@ function run(command: string, ...args: string[]): void {
   execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
-/** Why tests with namespaces cannot run here; undefined where they can. */
-export function namespacesMissing(): string | undefined {
+/** Why tests with namespaces cannot run here; undefined where they can. `others`: Debian packages that they need too. */
+export function namespacesMissing(others: string[] = []): string | undefined {
   if (process.getuid?.() !== 0) return 'network namespaces need root'
   const missing = (process.env.BOOTFARM_MISSING_PACKAGES ?? '').split(' ')
-  const wanted = ['iproute2', 'nftables'].filter((name) => missing.includes(name))
+  const wanted = ['iproute2', 'nftables', ...others].filter((name) => missing.includes(name))
   return wanted.length > 0 ? `not installed: ${wanted.join(', ')}` : undefined
 }

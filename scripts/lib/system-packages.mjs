@@ -48,8 +48,17 @@ const wholeDiskPackages = [
   { paths: ['/usr/bin/mcopy'], debian: 'mtools' },
 ]
 
+/** DHCP clients and relay agents of others. */
+const dhcpPackages = [
+  { paths: ['/sbin/dhclient', '/usr/sbin/dhclient'], debian: 'isc-dhcp-client' },
+  { paths: ['/usr/sbin/dhcrelay'], debian: 'isc-dhcp-relay' },
+  { paths: ['/bin/busybox', '/usr/bin/busybox'], debian: 'busybox-static' },
+  { paths: ['/usr/sbin/dnsmasq'], debian: 'dnsmasq-base' },
+]
+
 const testPackages = [
   network,
+  ...dhcpPackages,
   { paths: ['/usr/sbin/nft', '/sbin/nft'], debian: 'nftables' },
   {
     paths: ['/usr/lib/x86_64-linux-gnu/libnss3.so', '/usr/lib/aarch64-linux-gnu/libnss3.so'],

@@ -16,6 +16,7 @@ pub const text =
     \\                                                           be touched
     \\  bootfarm-edge boot-files import|list|remove --boot-files DIR [options]
     \\                                                           fetches sets of boot programs from packages or a folder
+    \\  bootfarm-edge leases --data DIR [--json]                 prints which addresses the DHCP server gave to whom
     \\  bootfarm-edge version                                    prints the version
     \\
     \\What boots (without a control plane)
@@ -25,12 +26,20 @@ pub const text =
     \\  --cmdline TEXT        command line for that kernel; where the edge is and the boot's token are added
     \\
     \\Where
-    \\  --listen IP           address of this machine that devices reach; needed
+    \\  --listen IP           address of this machine that devices reach; repeated for each network that it is in
     \\  --dhcp MODE           proxy: beside the network's DHCP server, which gives the addresses (default)
-    \\                        server: this edge gives the addresses, from --dhcp-pool
+    \\                        server: this edge gives the addresses, from --dhcp-pool or the pools of --subnet
     \\                        off: the network's server names next-server IP and a boot file, or the URL
     \\                        http://IP:PORT/boot.ipxe
     \\  --dhcp-pool A-B       first and last address to give, at most 4096
+    \\  --subnet NET[,KEY=VALUE]...
+    \\                        what holds in one network, such as 10.1.0.0/16,dhcp=server,pool=10.1.2.10-10.1.2.250,
+    \\                        router=10.1.0.1; repeated. Without an address of --listen it is behind relay agents. Keys:
+    \\                        dhcp, pool, router, dns, ntp, domain, mtu, lease, lease-min, lease-max, renew, rebind,
+    \\                        relay, server, authoritative, identify, reserve; docs/firmware-and-dhcp.md tells each
+    \\  --dhcp-config FILE    the same as JSON, with reservations that have names
+    \\  --router-advertisement
+    \\                        answers IPv6 router solicitations with "no router here", for which old iPXE waits
     \\  --dhcp-port N         67      --pxe-port N      4011    --tftp-port N     69
     \\  --http-port N         6980    --stream-port N   6910    --peer-port N     6911 (other edges of the site)
     \\                        ports below 1024 need root or the capability CAP_NET_BIND_SERVICE

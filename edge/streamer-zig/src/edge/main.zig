@@ -9,6 +9,7 @@ const doctor_command = @import("doctor/command.zig");
 const initramfs_command = @import("initramfs_command.zig");
 const boot_files_command = @import("boot_files_command.zig");
 const boot_media_command = @import("boot_media_command.zig");
+const leases_command = @import("leases_command.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
 pub fn main(init: std.process.Init) !u8 {
@@ -25,7 +26,7 @@ pub fn main(init: std.process.Init) !u8 {
     };
     if (rest.len == 0)
         return terminal.complain(
-            "Say what to do: serve, enrol, doctor, initramfs, boot-media, boot-files or version; see bootfarm-edge --help.",
+            "Say what to do: serve, enrol, doctor, leases, initramfs, boot-media, boot-files or version; see bootfarm-edge --help.",
             .{},
         );
     const command = rest[0];
@@ -47,12 +48,14 @@ pub fn main(init: std.process.Init) !u8 {
         rest[1..],
         &terminal,
     );
+    if (std.mem.eql(u8, command, "leases"))
+        return leases_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "version") or std.mem.eql(u8, command, "--version")) {
         terminal.out(base.version ++ "\n");
         return 0;
     }
     return terminal.complain(
-        "There is no command '{s}': say serve, enrol, doctor, initramfs, boot-media, boot-files or version; " ++
+        "There is no command '{s}': say serve, enrol, doctor, leases, initramfs, boot-media, boot-files or version; " ++
             "see bootfarm-edge --help.",
         .{command},
     );
@@ -60,4 +63,7 @@ pub fn main(init: std.process.Init) !u8 {
 
 test {
     _ = @import("doctor/control_plane.zig");
+    _ = @import("subnet_settings.zig");
+    _ = @import("dhcp_config_file.zig");
+    _ = leases_command;
 }

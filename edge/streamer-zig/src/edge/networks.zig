@@ -5,13 +5,16 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const host = @import("host");
+const dhcp_config_file = @import("dhcp_config_file.zig");
 const options_module = @import("options.zig");
+const subnet_settings = @import("subnet_settings.zig");
 const assert = std.debug.assert;
 
 const Complaint = options_module.Complaint;
 const Ip4Prefix = base.Ip4Prefix;
 const Network = core.dhcp_network.Network;
 const Serve = options_module.Serve;
+const SubnetSettings = subnet_settings.SubnetSettings;
 
 pub const Networks = struct {
     listens: []const host.EdgeSockets.Listen,
@@ -22,7 +25,16 @@ pub const Networks = struct {
 pub const Error = options_module.Error || error{OutOfMemory};
 
 /// What is made lives in the arena.
-pub fn find(arena: std.mem.Allocator, options: *const Serve, complaint: *Complaint) Error!Networks {
+pub fn find(
+    arena: std.mem.Allocator,
+    io: std.Io,
+    options: *const Serve,
+    complaint: *Complaint,
+) Error!Networks {
+    var settings: std.ArrayList(SubnetSettings) = .empty;
+    if (options.dhcp_config) |path|
+        try settings.appendSlice(arena, try dhcp_config_file.read(arena, io, path, complaint));
+    try settings.appendSlice(arena, options.subnets.items);
     const listens = try arena.alloc(host.EdgeSockets.Listen, options.listens.items.len);
     const links = try arena.alloc(core.dhcp_network.Link, listens.len);
     var networks: std.ArrayList(Network) = .empty;
@@ -38,7 +50,7 @@ pub fn find(arena: std.mem.Allocator, options: *const Serve, complaint: *Complai
             .link = @intCast(index),
         });
     }
-    if (options.pool) |*pool| networks.items[0].pools = pool[0..1];
+    try settle(arena, options, settings.items, &networks, complaint);
     try check(networks.items, links.len, complaint);
     for (listens, 0..) |*listen, index| {
         for (networks.items) |*network| {
@@ -47,6 +59,60 @@ pub fn find(arena: std.mem.Allocator, options: *const Serve, complaint: *Complai
         }
     }
     return .{ .listens = listens, .links = links, .networks = networks.items };
+}
+
+/// A subnet that has an address of this edge describes that address's network; the others are behind
+/// relay agents.
+fn settle(
+    arena: std.mem.Allocator,
+    options: *const Serve,
+    settings: []const SubnetSettings,
+    networks: *std.ArrayList(Network),
+    complaint: *Complaint,
+) Error!void {
+    const listens = options.listens.items;
+    for (settings) |*said| {
+        var network = said.network;
+        network.mode = said.mode orelse options.dhcp;
+        const own = for (listens, 0..) |ip, index| {
+            if (network.subnet.contains(ip)) break index;
+        } else null;
+        if (own) |index| {
+            network.link = @intCast(index);
+            if (said.server) |server| if (!server.eql(listens[index])) return complaint.set(
+                "In {f} this edge's address is {f}, not {f}.",
+                .{ network.subnet, listens[index], server },
+            );
+            networks.items[index] = network;
+            continue;
+        }
+        if (said.server) |server| network.via = for (listens, 0..) |ip, index| {
+            if (ip.eql(server)) break @intCast(index);
+        } else return complaint.set(
+            "{f} is to use {f}, and no --listen has this address.",
+            .{ network.subnet, server },
+        );
+        if (networks.items.len == core.dhcp_network.networks_max) return complaint.set(
+            "There are more than {d} subnets.",
+            .{core.dhcp_network.networks_max},
+        );
+        try networks.append(arena, network);
+    }
+    for (listens, 0..) |ip, index| for (networks.items[0..index]) |*other| {
+        if (other.subnet.eql(networks.items[index].subnet)) return complaint.set(
+            "{f} and {f} are of the same network {f}; one --listen serves all its devices.",
+            .{ listens[other.link.?], ip, other.subnet },
+        );
+    };
+    if (options.pool) |*pool| {
+        const index = core.dhcp_network.find(networks.items, pool[0].first) orelse 0;
+        const network = &networks.items[index];
+        if (network.pools.len > 0) return complaint.set(
+            "--dhcp-pool and the pools of {f} say the same; give one of them.",
+            .{network.subnet},
+        );
+        network.pools = pool[0..1];
+    }
 }
 
 /// Null on loopback.
@@ -67,7 +133,7 @@ fn check(networks: []const Network, link_count: usize, complaint: *Complaint) Er
         .link_without_network => unreachable,
         .subnet_twice => complaint.set("There are two descriptions of {f}; one is enough.", .{network.subnet}),
         .no_addresses => complaint.set(
-            "A DHCP server in {f} needs addresses to give: name them with --dhcp-pool FIRST-LAST.",
+            "--dhcp server needs addresses to give in {f}: --dhcp-pool FIRST-LAST, or a pool of its --subnet.",
             .{network.subnet},
         ),
         .pool_backwards, .pool_outside, .pools_overlap => {

@@ -4,6 +4,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const host = @import("host");
+const subnet_settings = @import("subnet_settings.zig");
 
 pub const Serve = struct {
     vdisk: ?[]const u8 = null,
@@ -14,6 +15,9 @@ pub const Serve = struct {
     listens: std.ArrayList(base.Ip4) = .empty,
     dhcp: core.DhcpService.Mode = .proxy,
     pool: ?[1]Pool = null,
+    subnets: std.ArrayList(subnet_settings.SubnetSettings) = .empty,
+    dhcp_config: ?[]const u8 = null,
+    router_advertisement: bool = false,
     ports: host.EdgeSockets.Ports = .{},
     boot_files: ?[]const u8 = null,
     data: ?[]const u8 = null,
@@ -87,6 +91,9 @@ const ServeOption = enum {
     @"--listen",
     @"--dhcp",
     @"--dhcp-pool",
+    @"--subnet",
+    @"--dhcp-config",
+    @"--router-advertisement",
     @"--dhcp-port",
     @"--pxe-port",
     @"--tftp-port",
@@ -140,12 +147,14 @@ fn parseOptions(
                 "There is no option {s}; see bootfarm-edge --help.",
                 .{argument.name},
             );
-        if (option == .@"--json") {
-            serve.json = true;
-            continue;
+        switch (option) {
+            .@"--json" => serve.json = true,
+            .@"--router-advertisement" => serve.router_advertisement = true,
+            else => {
+                const text = try arguments.value(argument.name, argument.value);
+                try setServe(arena, &serve, option, text, complaint);
+            },
         }
-        const text = try arguments.value(argument.name, argument.value);
-        try setServe(arena, &serve, option, text, complaint);
     }
     return serve;
 }
@@ -170,6 +179,8 @@ fn setServe(
             )),
         .@"--dhcp" => serve.dhcp = std.meta.stringToEnum(core.DhcpService.Mode, text) orelse
             return complaint.set("--dhcp is proxy, server or off, not '{s}'.", .{text}),
+        .@"--subnet" => try serve.subnets.append(arena, try subnet_settings.parse(arena, text, complaint)),
+        .@"--dhcp-config" => serve.dhcp_config = text,
         .@"--dhcp-pool" => serve.pool = .{try parsePool(text, complaint)},
         .@"--dhcp-port" => serve.ports.dhcp = try parsePort(name, text, complaint),
         .@"--pxe-port" => serve.ports.pxe = try parsePort(name, text, complaint),
@@ -186,7 +197,7 @@ fn setServe(
                 .{text},
             ),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
-        .@"--json" => unreachable,
+        .@"--json", .@"--router-advertisement" => unreachable,
     }
 }
 
@@ -225,8 +236,6 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
             "--cmdline is one line of at most 1024 printable ASCII characters.",
             .{},
         );
-    if (serve.dhcp == .server and serve.pool == null)
-        return complaint.set("--dhcp server needs --dhcp-pool FIRST-LAST.", .{});
 }
 
 fn parsePool(text: []const u8, complaint: *Complaint) Error!Serve.Pool {
@@ -263,6 +272,33 @@ fn parseSeconds(name: []const u8, text: []const u8, complaint: *Complaint) Error
         .{ name, text },
     );
     return seconds;
+}
+
+pub const Leases = struct { data: []const u8, json: bool };
+const LeasesOption = enum { @"--data", @"--json" };
+
+pub fn parseLeases(rest: []const [:0]const u8, complaint: *Complaint) Error!Leases {
+    var arguments: Arguments = .{ .rest = rest, .complaint = complaint };
+    var data: ?[]const u8 = null;
+    var json = false;
+    while (try arguments.next()) |argument| {
+        const option = std.meta.stringToEnum(LeasesOption, argument.name) orelse
+            return complaint.set(
+                "There is no option {s}; see bootfarm-edge --help.",
+                .{argument.name},
+            );
+        switch (option) {
+            .@"--json" => json = true,
+            .@"--data" => data = try arguments.value(argument.name, argument.value),
+        }
+    }
+    return .{
+        .data = data orelse return complaint.set(
+            "leases needs --data DIR, where an edge keeps its state.",
+            .{},
+        ),
+        .json = json,
+    };
 }
 
 const EnrolOption = enum { @"--url", @"--token", @"--data" };

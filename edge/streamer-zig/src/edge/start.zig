@@ -19,7 +19,7 @@ pub const Error = options_module.Error || error{OutOfMemory};
 
 pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     edge.started_us = host.sys.monotonicUs();
-    const found = try networks.find(edge.init.arena.allocator(), &edge.options, complaint);
+    const found = try networks.find(edge.init.arena.allocator(), edge.init.io, &edge.options, complaint);
     edge.boots = .{
         .table = try .init(edge.gpa, core.BootTable.capacity_default),
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
