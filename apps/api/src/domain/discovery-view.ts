@@ -49,6 +49,10 @@ export type DiscoveredDeviceView = z.infer<typeof discoveredDevice>
 /** Newest first, by when they were seen first: a device that goes on asking keeps its place. */
 export const discoveredPage = pageOf(discoveredDevice)
 
+/** Of all sites; more than the limit is not counted. */
+export const waitingCountMax = 1000
+export const waitingCountResult = z.object({ count: count.max(waitingCountMax) })
+
 const discoveredIds = z.array(uuid).min(1).max(discoveredAtOnceMax)
 
 export const adoptInput = z.object({ siteId: uuid, discoveredIds, namePattern, collectionId: uuid })

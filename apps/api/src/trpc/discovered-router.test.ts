@@ -116,6 +116,14 @@ describe('a device that nobody has registered', () => {
   })
 })
 
+test('how many wait is counted over all sites, without those that are ignored', async () => {
+  const count = () => site().query('discovered.waitingCount')
+  expect(await count()).toEqual({ count: 0 })
+  await report(1, 2, 3)
+  await site().mutate('discovered.ignore', { ...place(), discoveredIds: [await idOf(2)], ignored: true })
+  expect(await count()).toEqual({ count: 2 })
+})
+
 describe('the list', () => {
   test('is newest first and goes on after the cursor', async () => {
     const first = Date.parse('2026-11-20T11:00:00Z')

@@ -53,6 +53,7 @@ const samples: Record<string, Sample> = {
   },
   'site.setCapture': { idName: 'siteId', input: { capture: 'never' }, ownId: (tenant) => tenant.siteId },
   'discovered.list': {},
+  'discovered.waitingCount': {},
   'discovered.adopt': {
     idName: 'siteId',
     input: ({ collectionId }) => ({ ...discovered, collectionId, namePattern: '{mac}' }),

@@ -1,6 +1,11 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
-import type { discoveredListInput, discoveredPage } from '../../domain/discovery-view.ts'
+import {
+  type discoveredListInput,
+  type discoveredPage,
+  waitingCountMax,
+  type waitingCountResult,
+} from '../../domain/discovery-view.ts'
 import { cutPage, decodeInstantCursor, escapeLike } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { discoveredSelect, discoveredViewOf } from './discovered-rows.ts'
@@ -23,6 +28,19 @@ export async function listDiscovered(
     item: (row) => discoveredViewOf(row, taken.get(row.siteId) ?? new Set()),
     key: (row) => [row.firstSeenAt.toISOString(), row.id],
   })
+}
+
+/** How many wait for somebody to decide, up to a limit. */
+export async function countWaiting({
+  db,
+  actor,
+}: ServiceContext): Promise<z.infer<typeof waitingCountResult>> {
+  const rows = await db.discoveredDevice.findMany({
+    where: { organizationId: actor.organizationId, ignoredAt: null },
+    take: waitingCountMax,
+    select: { id: true },
+  })
+  return { count: rows.length }
 }
 
 /** Of the names that devices say they have, those that registered devices of their site have already. */

@@ -10,12 +10,13 @@ import {
   rulesPreview,
   rulesView,
   setRulesInput,
+  waitingCountResult,
 } from '../../domain/discovery-view.ts'
 import { adoptDiscovered } from '../../services/discovery/adopt-discovered.ts'
 import { getRules, setRules } from '../../services/discovery/adoption-rules.ts'
 import { applyRules, previewRules } from '../../services/discovery/apply-rules.ts'
 import { ignoreDiscovered } from '../../services/discovery/ignore-discovered.ts'
-import { listDiscovered } from '../../services/discovery/list-discovered.ts'
+import { countWaiting, listDiscovered } from '../../services/discovery/list-discovered.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const discoveredRouter = router({
@@ -24,6 +25,10 @@ export const discoveredRouter = router({
     .input(discoveredListInput)
     .output(discoveredPage)
     .query(({ ctx, input }) => listDiscovered(ctx, input)),
+  waitingCount: procedure
+    .meta({ minimumRole: 'viewer' })
+    .output(waitingCountResult)
+    .query(({ ctx }) => countWaiting(ctx)),
   adopt: procedure
     .meta({ minimumRole: 'operator' })
     .input(adoptInput)

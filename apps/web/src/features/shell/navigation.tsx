@@ -4,6 +4,7 @@ import Link from 'next/link'
 import { usePathname } from 'next/navigation'
 import { Icon } from '../../components/icon'
 import { classNames } from '../../lib/class-names'
+import { WaitingCount } from '../discovered/waiting-count'
 import { placeOf, places } from './places'
 
 export function Navigation({ onNavigate }: { onNavigate?: () => void }) {
@@ -27,6 +28,7 @@ export function Navigation({ onNavigate }: { onNavigate?: () => void }) {
             >
               <Icon name={place.icon} />
               {place.title}
+              {place.href === '/discovered' && <WaitingCount />}
             </Link>
           </li>
         ))}

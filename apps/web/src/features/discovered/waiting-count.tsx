@@ -1,0 +1,23 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import { useTRPC } from '../../lib/trpc'
+
+/** As many as the API counts. */
+const countMax = 1000
+
+/** Beside the way to the page: how many machines wait for somebody to decide. */
+export function WaitingCount() {
+  const { data } = useQuery(useTRPC().discovered.waitingCount.queryOptions())
+  if (!data || data.count === 0) return null
+  return (
+    <span
+      title="Unknown machines that wait for somebody to decide."
+      className="ml-auto rounded-full bg-live-soft px-1.5 font-medium text-2xs text-live"
+    >
+      {data.count}
+      {data.count >= countMax && '+'}
+      <span className="sr-only"> waiting</span>
+    </span>
+  )
+}
