@@ -9,7 +9,10 @@ const controlPlaneUrl = 'http://127.0.0.1:9'
 export const testUuid = (number: number) =>
   `${number.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`
 
-export type TestVersion = Omit<DesiredState['vdisks'][number]['versions'][number], 'id' | 'number'>
+export type TestVersion = Omit<DesiredState['vdisks'][number]['versions'][number], 'id' | 'number'> & {
+  /** Of the device that boots it. */
+  bootProgramSet?: string | undefined
+}
 
 export interface TestPowerOrder {
   /** The device, as an index of `macs`. */
@@ -42,7 +45,7 @@ export function writeEnrolledEdge(
     schema: 1,
     ...{ edgeId, organizationId, siteId, siteName: 'test', incarnation: 1, counter: 1, issuedUnixMs: 0 },
     unknownDevices: 'ignore',
-    vdisks: versions.map((version, index) => ({
+    vdisks: versions.map(({ bootProgramSet: _, ...version }, index) => ({
       id: testUuid(100 + index),
       name: `disk ${index}`,
       versions: [{ id: versionIdOf(index), number: 1, ...version }],
@@ -54,6 +57,7 @@ export function writeEnrolledEdge(
       versionId: versionIdOf(index),
       enabled: true,
       ...(menu ? { menuId } : {}),
+      ...(versions[index]?.bootProgramSet && { bootProgramSet: versions[index].bootProgramSet }),
     })),
     ...(menu ? { menus: [{ id: menuId, ...menu }] } : {}),
     powerOns: [],

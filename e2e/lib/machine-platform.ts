@@ -11,7 +11,10 @@ export interface MachinePlatform {
   target: string | undefined
   /** The kernel's name of the serial port. */
   serial: string
+  /** Files directly in the edge's directory of boot programs. */
   bootPrograms: string[]
+  /** Makes sets in the directory of boot programs. */
+  makeSets?: (directory: string) => void
 }
 
 /** What `npm test` fetched and built; undefined where it could not. */

@@ -26,6 +26,8 @@ export interface SiteVersion {
   initrd?: string
   /** Goes before what the machines' console needs. */
   commandLine?: string
+  /** Which boot programs the machine is given. */
+  bootProgramSet?: string
 }
 
 /** Where the edge is the network's DHCP server, it has the addresses that the plain one would have. */
@@ -62,6 +64,7 @@ export class MachineSite {
     this.#initrd = path.join(this.#scratch.path, 'initrd.img')
     buildInitramfs(platform, this.#initrd)
     publish(platform.bootPrograms, this.#inScratch('boot-files'))
+    platform.makeSets?.(this.#inScratch('boot-files'))
     if (dhcpServer) this.#running.push(this.segment.startDhcpServer())
   }
 
@@ -123,6 +126,7 @@ export class MachineSite {
         kernelPath: `${index}/kernel`,
         initrdPath: `${index}/initrd`,
         commandLine: [version.commandLine, this.#kernelWords].join(' ').trim(),
+        bootProgramSet: version.bootProgramSet,
       }
     })
     writeEnrolledEdge(

@@ -21,7 +21,9 @@ export const macOf = (port: number) => `52:54:00:78:00:${port.toString(16).padSt
 
 /** A virtual machine without a disk. Its serial console is the process's output; it never restarts. */
 export function startMachine(options: MachineOptions): RunningProcess {
-  const { segment, port, firmware, directory, medium, memoryMib = 256 } = options
+  const { segment, port, firmware, directory, medium } = options
+  // shim, GRUB and the kernel lie in memory together.
+  const memoryMib = options.memoryMib ?? (firmware.startsWith('uefi-secure') ? 512 : 256)
   const { command, args } = emulator({
     firmware,
     mac: macOf(port),

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { checkBoundaries } from '../checks/boundaries.mjs'
 import { checkHouse } from '../checks/house.mjs'
 import { ensureArm64 } from '../lib/machines/arm64.mjs'
+import { ensureBootPrograms } from '../lib/machines/boot-programs.mjs'
 import { ensureKernel } from '../lib/machines/kernel.mjs'
 import { ensureSystemRoot, ensureSystemTree } from '../lib/machines/system-root.mjs'
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
@@ -45,7 +46,11 @@ export async function testEverything(only, { withLong }) {
     const machineEnv = async () => {
       await debian
       const kernelMissing = await ensureKernel('virtual')
-      return { ...env, ...record.env, BOOTFARM_NO_KERNEL: kernelMissing ?? '' }
+      const programsMissing = await ensureBootPrograms()
+      return {
+        ...{ ...env, ...record.env },
+        ...{ BOOTFARM_NO_KERNEL: kernelMissing ?? '', BOOTFARM_NO_BOOT_PROGRAMS: programsMissing ?? '' },
+      }
     }
     await layer('machines', 240, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
     const machineProduct = (project) => testMachineProduct(scratch, system.missing, project)

@@ -3,8 +3,9 @@ import { copyFileSync } from 'node:fs'
 /**
  * Who loads the first program over the network: `bios` is SeaBIOS and the iPXE in the network card's ROM; `uefi` OVMF with its
  * own PXE client, the card has no ROM; `uefi-http` OVMF with its HTTP boot client alone; `uefi-arm64` AAVMF with its PXE client,
- * on another processor.
- * @typedef {'bios' | 'uefi' | 'uefi-http' | 'uefi-arm64'} Firmware
+ * on another processor. `uefi-secure-site` and `uefi-secure-microsoft` are `uefi` with Secure Boot: the one knows the key of Debian's
+ * package ovmf alone (whose private half lies beside it), as machines with a site's own key, the other Microsoft's keys.
+ * @typedef {'bios' | 'uefi' | 'uefi-http' | 'uefi-arm64' | 'uefi-secure-site' | 'uefi-secure-microsoft'} Firmware
  */
 
 /**
@@ -16,6 +17,11 @@ const ovmfCode = '/usr/share/OVMF/OVMF_CODE_4M.fd'
 const aavmfCode = '/usr/share/AAVMF/AAVMF_CODE.fd'
 const aavmfVariables = '/usr/share/AAVMF/AAVMF_VARS.fd'
 const ovmfVariables = '/usr/share/OVMF/OVMF_VARS_4M.fd'
+const ovmfSecureCode = '/usr/share/OVMF/OVMF_CODE_4M.secboot.fd'
+const secureVariables = {
+  'uefi-secure-site': '/usr/share/OVMF/OVMF_VARS_4M.snakeoil.fd',
+  'uefi-secure-microsoft': '/usr/share/OVMF/OVMF_VARS_4M.ms.fd',
+}
 
 /**
  * A virtual machine without a disk, emulated (there is no /dev/kvm on many machines). Its serial console is the process's
@@ -65,6 +71,15 @@ function firmwareArguments(firmware, uefiVariables) {
   if (firmware === 'uefi-arm64') {
     copyFileSync(aavmfVariables, uefiVariables)
     return ['-machine', 'virt', ...flash(aavmfCode, uefiVariables)]
+  }
+  const keys = secureVariables[firmware]
+  if (keys) {
+    copyFileSync(keys, uefiVariables)
+    // Variables are only safe where the firmware alone, in system management mode, can write them.
+    const guarded = ['-global', 'driver=cfi.pflash01,property=secure,value=on']
+    const withoutIpv6 = ['-fw_cfg', 'name=opt/org.tianocore/IPv6PXESupport,string=n']
+    const machine = ['-machine', 'q35,smm=on', ...withoutIpv6, ...guarded]
+    return [...machine, ...flash(ovmfSecureCode, uefiVariables)]
   }
   copyFileSync(ovmfVariables, uefiVariables)
   const pxeClients = ['IPv4PXESupport', 'IPv6PXESupport'].flatMap((name) => [
