@@ -6,7 +6,7 @@ import { findBootPrograms } from '../../scripts/lib/machines/boot-programs.mjs'
 import { edgeProgram } from './programs.ts'
 
 /** A site's own key for Secure Boot, as its owner would make one: Debian's for tests, which `uefi-secure-site` knows. */
-const siteCertificate = '/usr/share/ovmf/PkKek-1-snakeoil.pem'
+export const siteCertificate = '/usr/share/ovmf/PkKek-1-snakeoil.pem'
 const siteKey = '/usr/share/ovmf/PkKek-1-snakeoil.key'
 const siteKeyPassphrase = 'snakeoil'
 

@@ -43,7 +43,7 @@ pub fn reader(case: *Case) Violation!bool {
         .target => |target| for (target.command_line) |byte|
             try fuzz_case.expect(byte >= 0x20 and byte < 0x7f, "a command line is one line of printable ASCII"),
         .unknown_device => try fuzz_case.expect(false, "a device that is listed is known"),
-        .disabled, .version_missing => {},
+        .ignored_device, .disabled, .version_missing => {},
     };
     return true;
 }
