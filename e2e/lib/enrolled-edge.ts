@@ -33,6 +33,7 @@ export function writeEnrolledEdge(
   versions: TestVersion[],
   powerOrders: TestPowerOrder[] = [],
   menu?: TestMenu,
+  more: Partial<DesiredState> = {},
 ): void {
   const seed = Buffer.alloc(32, 7)
   const [edgeId, organizationId, siteId, keyId] = [1, 2, 3, 4].map(testUuid) as [
@@ -67,6 +68,7 @@ export function writeEnrolledEdge(
       mac: macs[port] ?? '',
       order,
     })),
+    ...more,
   }
   const payload = JSON.stringify(state)
   const signature = signText(stateSignedText(payload), seed)

@@ -80,6 +80,8 @@ pub const Boot = struct {
     outcome: ?boot_phase.Outcome = null,
     suspicion: ?boot_phase.Failure = null,
     store_errors: u32 = 0,
+    /// READs of which all was asked for again, since the last new one.
+    repeats_in_row: u32 = 0,
     loader_done: LoaderFiles = .{},
     /// Kernel or initramfs was asked for: what this boot starts is settled.
     files_begun: bool = false,
@@ -108,6 +110,8 @@ pub const Boot = struct {
 
     /// A disk that hiccups is asked again; one that goes on refusing will not boot this device.
     pub const store_errors_max = 16;
+    /// Four reads under way, each asked for again three times.
+    pub const repeats_suspicious = 12;
 
     pub const simulator_user_class = "bootfarm-sim";
 
@@ -422,6 +426,10 @@ pub const Boot = struct {
 
     fn nbpBegin(boot: *Boot, now_us: u64) void {
         if (boot.has(.loader) and !boot.has(.nbp)) return;
+        // A device that asks again got over the refusal.
+        if (boot.suspicion) |failure| if (failure.cause == .tftp_option_refused) {
+            boot.suspicion = null;
+        };
         boot.end(.firmware, now_us);
         boot.endDhcp();
         boot.begin(.nbp, now_us, .observed);
@@ -515,8 +523,27 @@ pub const Boot = struct {
         if (!boot.stream_was_open) return;
         boot.begin(.stage2, now_us, .observed);
         const stage2 = boot.mutable(.stage2).?;
-        if (attempt == 0) return stage2.countRead(size);
+        if (attempt == 0) {
+            boot.repeats_in_row = 0;
+            if (boot.suspicion) |failure| if (failure.cause == .path_mtu_black_hole) {
+                boot.suspicion = null;
+            };
+            return stage2.countRead(size);
+        }
+        boot.noteRepeat(size, missing_fragments);
         stage2.count(.{ .retries = 1, .missing_fragments = missing_fragments });
+    }
+
+    /// A device whose reads are repeated whole, and which reads nothing new, got the edge's small
+    /// packets and not its large ones.
+    fn noteRepeat(boot: *Boot, size: u64, missing_fragments: u32) void {
+        const mtu = boot.facts.mtu orelse return;
+        const is_whole = @as(u64, missing_fragments) * mtu >= size;
+        boot.repeats_in_row = if (is_whole) boot.repeats_in_row +| 1 else 0;
+        if (boot.repeats_in_row < repeats_suspicious or boot.suspicion != null) return;
+        var buffer: [base.UntrustedText.size_max]u8 = undefined;
+        const text = std.mem.print(&buffer, "stream packets of {d} bytes do not arrive", .{mtu}) catch unreachable;
+        boot.suspicion = .{ .phase = .stage2, .cause = .path_mtu_black_hole, .text = .init(text) };
     }
 
     fn touchCurrent(boot: *Boot, now_us: u64) void {

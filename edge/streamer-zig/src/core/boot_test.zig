@@ -228,6 +228,34 @@ test "a device that reads its disk and then nothing more has stopped reading" {
     try testing.expectEqual(boot_phase.Phase.stage2, boot.outcome.?.failed.phase);
 }
 
+test "reads that are repeated whole and never followed by new ones point at packets that are too large" {
+    var boot = start();
+    dhcpRom(&boot);
+    at(&boot, 500, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&boot, 510, .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } });
+    for (0..Boot.repeats_suspicious) |_|
+        at(&boot, 600, .{ .stream_read = .{ .size = 4096, .attempt = 1, .missing_fragments = 3 } });
+    var recovered = boot;
+    boot.tick(boot.started_us + 400_000 * ms, null);
+    try testing.expectEqual(.path_mtu_black_hole, boot.outcome.?.failed.cause);
+    at(&recovered, 700, .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } });
+    recovered.tick(recovered.started_us + 400_000 * ms, null);
+    try testing.expectEqual(.guest_stopped_reading, recovered.outcome.?.failed.cause);
+}
+
+test "a refusal of options is forgotten when the device asks again" {
+    var boot = start();
+    dhcpRom(&boot);
+    at(&boot, 10, .nbp_begin);
+    at(&boot, 12, .{ .suspected = .{ .cause = .tftp_option_refused } });
+    var again = boot;
+    boot.tick(boot.started_us + 70_000 * ms, null);
+    try testing.expectEqual(.tftp_option_refused, boot.outcome.?.failed.cause);
+    at(&again, 14, .nbp_begin);
+    again.tick(again.started_us + 80_000 * ms, null);
+    try testing.expectEqual(boot_phase.Phase.nbp, again.outcome.?.silent);
+}
+
 test "suspected trouble names the cause when the boot gets no further, and is forgotten when it does" {
     var stuck = start();
     dhcpRom(&stuck);

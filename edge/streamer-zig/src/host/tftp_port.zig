@@ -19,10 +19,24 @@ pub const TftpPort = struct {
     peers: []u48,
     owners: []Owner,
     reply: TftpServer.ReplyBuffer = undefined,
+    /// The datagram that is being answered.
+    said: []const u8 = &.{},
     block: [wire.data_header_size + wire.blksize_max]u8 = undefined,
 
     /// The boot that a transfer belongs to, and what it brings.
-    const Owner = struct { ref: Boots.Ref, what: Published.What };
+    const Owner = struct {
+        ref: Boots.Ref,
+        what: Published.What,
+        /// What the peer said again that it had said before.
+        repeated_acks: u16 = 0,
+        /// How often its first blocks went out.
+        first_sends: u16 = 0,
+    };
+
+    /// A peer that repeats itself while its first large blocks are sent over and over hears small
+    /// packets only.
+    const first_sends_suspicious = 4;
+    const repeated_acks_suspicious = 2;
 
     pub fn init(
         gpa: std.mem.Allocator,
@@ -62,7 +76,8 @@ pub const TftpPort = struct {
                     .{ .bytes_in = datagram.bytes.len, .packets_in = 1 },
                 );
                 port.note(datagram.from, .from_device, datagram.bytes, now_us);
-            }
+            } else if (step.ignored == .tftp_stale_ack) port.noteRepeatedAck(datagram.from);
+            port.said = datagram.bytes;
             port.act(socket, &step, now_us);
         }
     }
@@ -120,9 +135,44 @@ pub const TftpPort = struct {
             traffic.packets_out += 1;
         }
         port.countFor(blocks.to, now_us, traffic);
-        const ref = port.refOf(blocks.to) orelse return;
+        const owner = port.ownerOf(blocks.to) orelse return;
         const last = blocks.first + blocks.count - 1;
-        port.boots.note(ref, now_us, .from_edge, .{ .name = .tftp_data, .number = last });
+        port.boots.note(owner.ref, now_us, .from_edge, .{ .name = .tftp_data, .number = last });
+        if (blocks.first == 1) port.noteFirstBlocks(owner, blocks.blksize, now_us);
+    }
+
+    /// What was suspected while the transfer went on says more.
+    fn suspectTimeout(port: *TftpPort, ref: Boots.Ref, now_us: u64) void {
+        const boot = port.boots.get(ref) orelse return;
+        if (boot.suspicion) |earlier| if (earlier.cause == .path_mtu_black_hole) return;
+        port.boots.apply(ref, now_us, .{ .suspected = .{ .cause = .tftp_timeout } });
+    }
+
+    fn noteRepeatedAck(port: *TftpPort, peer: base.Endpoint) void {
+        const owner = port.ownerOf(peer) orelse return;
+        owner.repeated_acks +|= 1;
+    }
+
+    fn noteFirstBlocks(port: *TftpPort, owner: *Owner, blksize: u16, now_us: u64) void {
+        owner.first_sends +|= 1;
+        if (blksize <= wire.blksize_default) return;
+        if (owner.first_sends < first_sends_suspicious or owner.repeated_acks < repeated_acks_suspicious) return;
+        var buffer: [base.UntrustedText.size_max]u8 = undefined;
+        const text = std.mem.print(&buffer, "TFTP blocks of {d} bytes are not acknowledged", .{blksize}) catch unreachable;
+        port.boots.apply(owner.ref, now_us, .{
+            .suspected = .{ .cause = .path_mtu_black_hole, .text = .init(text) },
+        });
+    }
+
+    /// Of the ERROR that is being answered.
+    fn errorText(port: *const TftpPort) base.UntrustedText {
+        const packet = wire.parse(port.said) catch return .empty;
+        return if (packet == .err) .init(packet.err.text) else .empty;
+    }
+
+    fn ownerOf(port: *TftpPort, peer: base.Endpoint) ?*Owner {
+        const index = std.mem.findScalar(u48, port.peers, peer.toInt()) orelse return null;
+        return &port.owners[index];
     }
 
     /// Names a packet of a transfer, without looking into it further than its first four bytes.
@@ -155,7 +205,13 @@ pub const TftpPort = struct {
                 });
                 port.boots.note(ref, now_us, .from_device, .{ .name = .tftp_read_request });
             },
-            .size_asked => |*transfer| _ = port.forget(transfer.peer),
+            .size_asked => |*transfer| {
+                const owner = port.forget(transfer.peer) orelse return;
+                // OVMF says so when it only wanted the size, and asks again.
+                port.boots.apply(owner.ref, now_us, .{
+                    .suspected = .{ .cause = .tftp_option_refused, .text = port.errorText() },
+                });
+            },
             .finished => |*finished| {
                 const owner = port.forget(finished.transfer.peer) orelse return;
                 port.apply(owner, .{ .retries = finished.retries }, now_us);
@@ -171,11 +227,7 @@ pub const TftpPort = struct {
                     .peer_error => |peer_error| port.boots.apply(owner.ref, now_us, .{
                         .suspected = .{ .cause = .tftp_refused, .text = peer_error.text },
                     }),
-                    .timeout, .evicted => port.boots.apply(
-                        owner.ref,
-                        now_us,
-                        .{ .suspected = .{ .cause = .tftp_timeout } },
-                    ),
+                    .timeout, .evicted => port.suspectTimeout(owner.ref, now_us),
                     .superseded, .aborted => {},
                 }
             },
@@ -212,6 +264,11 @@ pub const TftpPort = struct {
         const is_loaders = core.grub_config.isProbe(name) or core.pxelinux_config.isProbe(name);
         if (refused.handle == null and !is_loaders) return;
         const ref = port.boots.forPath(refused.handle, refused.peer.ip) orelse return;
+        port.boots.note(ref, now_us, .from_device, .{ .name = .tftp_read_request });
+        port.boots.note(ref, now_us, .from_edge, .{
+            .name = .tftp_error,
+            .number = @backingInt(wire.ErrorCode.file_not_found),
+        });
         if (is_loaders) return port.boots.apply(ref, now_us, .{ .loader_begin = .other });
         const boot = port.boots.get(ref) orelse return;
         if (boot.facts.program) |*program| if (!program.file.eql(&refused.name)) return;

@@ -1,0 +1,254 @@
+import { mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { type BootCause, bootCauses, bootCauseText } from '@bootfarm/proto/boot-phases'
+import type { DesiredState } from '@bootfarm/proto/uplink'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { writeEnrolledEdge } from '../lib/enrolled-edge.ts'
+import {
+  type EdgePorts,
+  edgeAddress,
+  edgePorts,
+  makeBootFiles,
+  patterned,
+  serveArguments,
+  startLoopbackEdge,
+} from '../lib/loopback-edge.ts'
+import { type PrintedFailure, printedFailure } from '../lib/printed-failure.ts'
+import { edgeProgram, scratchDirectory, simProgram } from '../lib/programs.ts'
+import { packetOf, RawDevice, readRequest } from '../lib/raw-device.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+import { namespacesMissing, Segment } from '../lib/segment.ts'
+
+const scratch = scratchDirectory()
+const trace = path.join(scratch.path, 'trace.csv')
+writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n10,4096,4096\n')
+const running: RunningProcess[] = []
+const devices: RawDevice[] = []
+let segment: Segment | undefined
+
+/** An edge and the ports at which it serves. */
+interface Site {
+  edge: RunningProcess
+  ports: EdgePorts
+}
+let site: Site
+
+async function startSite(args: string[]): Promise<Site> {
+  const ports = await edgePorts()
+  const edge = await startLoopbackEdge(ports, ['--silence-limit', '2', ...args])
+  running.push(edge)
+  return { edge, ports }
+}
+
+/** An edge of a control plane that gives the cause's device a version whose disk is not in the store. */
+async function startEnrolled(cause: BootCause, more: Partial<DesiredState>): Promise<Site> {
+  const data = path.join(scratch.path, cause)
+  mkdirSync(path.join(data, 'store'), { recursive: true })
+  const absent = { sizeBytes: 512, diskPath: 'absent', kernelPath: null, initrdPath: null, commandLine: '' }
+  writeEnrolledEdge(data, [macOf(cause)], [absent], [], undefined, more)
+  return startSite(['--data', data, '--boot-files', path.join(scratch.path, 'boot-files')])
+}
+
+/** Every cause has a device of its own. */
+function macOf(cause: BootCause): string {
+  return `02:ca:00:00:00:${bootCauses.indexOf(cause).toString(16).padStart(2, '0')}`
+}
+
+function device(cause: BootCause): RawDevice {
+  const raw = new RawDevice(edgeAddress, macOf(cause))
+  devices.push(raw)
+  return raw
+}
+
+function failureOf(cause: BootCause): Promise<PrintedFailure> {
+  return printedFailure(site.edge, macOf(cause))
+}
+
+/** A simulated device that misbehaves. */
+function simulate(cause: BootCause, at: Site, ...args: string[]): void {
+  const { dhcp, tftp } = at.ports
+  running.push(
+    new RunningProcess(simProgram, [
+      ...['boot', '--server', edgeAddress, '--dhcp-port', String(dhcp), '--tftp-port', String(tftp)],
+      ...['--first-mac', macOf(cause), '--trace', trace, '--breather-ms', '1', ...args],
+    ]),
+  )
+}
+
+/** A device that starts from a script at its own address and then says by HTTP why it fails. */
+function says(code: string) {
+  return async (cause: BootCause): Promise<PrintedFailure> => {
+    const url = `http://${edgeAddress}:${site.ports.http}`
+    const script = await (await fetch(`${url}/m/${macOf(cause)}/boot.ipxe`)).text()
+    const report = script.match(/ bootfarm\.report=(\S+)/)?.[1]
+    await fetch(`${report}/failed`, { method: 'POST', body: `${code} as this device says` })
+    return failureOf(cause)
+  }
+}
+
+/** What makes a boot fail by each cause, and what the boot then says besides. */
+const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>> = {
+  nbp_not_found: async (cause) => {
+    const own = await startEnrolled(cause, { bootProgramSet: 'of-another-site' })
+    device(cause).ask(own.ports.dhcp)
+    return printedFailure(own.edge, macOf(cause))
+  },
+  nbp_architecture_mismatch: async (cause) => {
+    expect(await device(cause).discover(site.ports.dhcp, 6)).toBe('')
+    return failureOf(cause)
+  },
+  tftp_refused: async (cause) => {
+    const raw = device(cause)
+    await raw.tftp(site.ports.tftp, readRequest(await raw.discover(site.ports.dhcp)))
+    raw.say(site.ports.tftp, packetOf(5, 3, 'no room for it'))
+    const failure = await failureOf(cause)
+    expect(failure.text).toBe('no room for it')
+    expect(failure.whole).toContain('last packet from this edge: TFTP DATA, block 1')
+    return failure
+  },
+  tftp_option_refused: async (cause) => {
+    const raw = device(cause)
+    const file = await raw.discover(site.ports.dhcp)
+    const { opcode } = await raw.tftp(site.ports.tftp, readRequest(file, { blksize: 1400 }))
+    expect(opcode).toBe(6)
+    raw.say(site.ports.tftp, packetOf(5, 8, 'blocks of 1400 bytes'))
+    const failure = await failureOf(cause)
+    expect(failure.text).toBe('blocks of 1400 bytes')
+    return failure
+  },
+  tftp_timeout: async (cause) => {
+    const raw = device(cause)
+    const file = await raw.discover(site.ports.dhcp)
+    await raw.tftp(site.ports.tftp, readRequest(file, { blksize: 512, timeout: 1 }))
+    await raw.tftp(site.ports.tftp, packetOf(4, 0))
+    raw.say(site.ports.tftp, packetOf(4, 1))
+    const failure = await failureOf(cause)
+    expect(failure.whole).toContain('last packet from the device: TFTP ACK of block 1 after')
+    expect(failure.whole).toContain('last packet from this edge: TFTP DATA, block 2 after')
+    return failure
+  },
+  nbp_not_started: async (cause) => {
+    const raw = device(cause)
+    await raw.download(site.ports.tftp, await raw.discover(site.ports.dhcp))
+    raw.ask(site.ports.dhcp)
+    return failureOf(cause)
+  },
+  file_not_found: async (cause) => {
+    const file = await device(cause).discover(site.ports.dhcp)
+    const url = `http://${edgeAddress}:${site.ports.http}/${file.replace(/[^/]+$/, 'autoexec.ipxe')}`
+    expect((await fetch(url)).status).toBe(404)
+    const failure = await failureOf(cause)
+    expect(failure.text).toBe('autoexec.ipxe')
+    expect(failure.whole).toContain('last packet from this edge: HTTP answer 404')
+    return failure
+  },
+  kernel_architecture_mismatch: async (cause) => {
+    await device(cause).discover(site.ports.dhcp, 11)
+    await fetch(`http://${edgeAddress}:${site.ports.http}/m/${macOf(cause)}/boot.ipxe`)
+    return failureOf(cause)
+  },
+  token_refused: async (cause) => {
+    simulate(cause, site, '--misbehave', 'wrong-token')
+    return failureOf(cause)
+  },
+  guest_stopped_reading: async (cause) => {
+    simulate(cause, site, '--misbehave', 'stop-reading')
+    const failure = await failureOf(cause)
+    expect(failure.whole).toMatch(/last packet from this edge: stream DATA at byte \d+ after/)
+    return failure
+  },
+  kernel_mismatch: says('wrong_kernel'),
+  kernel_without_nbd: says('no_nbd'),
+  stream_unreachable: says('no_stream'),
+  disk_truncated: says('disk_short'),
+  root_not_found: says('no_root'),
+  write_cache_full: says('cache_full'),
+  guest_reported_failure: says('my_own_code'),
+  version_missing: async (cause) => {
+    const own = await startEnrolled(cause, {})
+    device(cause).ask(own.ports.dhcp)
+    return printedFailure(own.edge, macOf(cause))
+  },
+  store_read_error: async (cause) => {
+    const disk = path.join(scratch.path, 'shrinking.raw')
+    writeFileSync(disk, patterned(64 * 512))
+    const own = await startSite([
+      ...['--vdisk', disk, '--kernel', path.join(scratch.path, 'kernel')],
+      ...['--boot-files', path.join(scratch.path, 'boot-files')],
+    ])
+    truncateSync(disk, 512)
+    simulate(cause, own)
+    return printedFailure(own.edge, macOf(cause))
+  },
+  address_pool_exhausted: async (cause) => {
+    const own = await startSite([
+      ...serveArguments(makeBootFiles(path.join(scratch.path, 'pool'), 64)),
+      ...['--dhcp-pool', '127.77.1.10-127.77.1.11'],
+    ])
+    for (const last of ['e1', 'e2']) {
+      const other = new RawDevice(edgeAddress, `02:ca:00:00:01:${last}`)
+      devices.push(other)
+      await other.discover(own.ports.dhcp)
+    }
+    device(cause).ask(own.ports.dhcp)
+    return printedFailure(own.edge, macOf(cause))
+  },
+  path_mtu_black_hole: async (cause) => {
+    segment = new Segment(`hole${process.pid}`)
+    segment.addDeviceAddresses(100, 1)
+    // A veth pair loses what is larger than its other end takes, and tells nobody.
+    const shrink = new RunningProcess(...segment.onDevices('ip', 'link', 'set', 'dev0', 'mtu', '1000'))
+    await shrink.ended
+    const edge = new RunningProcess(
+      ...segment.onEdge(
+        ...([edgeProgram, 'serve', '--listen', segment.edgeIp, '--dhcp', 'proxy'] as const),
+        ...['--silence-limit', '2', ...serveArguments(makeBootFiles(path.join(scratch.path, 'hole'), 64))],
+      ),
+    )
+    running.push(edge)
+    await edge.waitFor(/serving on/)
+    const program = path.resolve(import.meta.dirname, '../lib/black-hole-device.ts')
+    running.push(
+      new RunningProcess(...segment.onDevices(process.execPath, program, segment.edgeIp, macOf(cause))),
+    )
+    const failure = await printedFailure(edge, macOf(cause))
+    expect(failure.text).toBe('TFTP blocks of 1468 bytes are not acknowledged')
+    return failure
+  },
+  // Needs a segment with another server.
+  other_offer_won: async () => elsewhere('sockets/other-servers.test.ts'),
+}
+
+class Elsewhere extends Error {}
+
+/** The cause is produced by another file's test. */
+function elsewhere(file: string): never {
+  throw new Elsewhere(file)
+}
+
+describe('every cause of a failed boot', () => {
+  beforeAll(async () => {
+    site = await startSite(serveArguments(makeBootFiles(scratch.path, 64)))
+  })
+  afterAll(async () => {
+    for (const raw of devices) raw.close()
+    await Promise.all(running.map((process) => process.stop()))
+    segment?.remove()
+    scratch.remove()
+  })
+
+  test.concurrent.for([...bootCauses])('%s is produced, and told with its sentence', async (cause) => {
+    const missing = cause === 'path_mtu_black_hole' ? namespacesMissing() : undefined
+    if (missing) return
+    try {
+      const failure = await scenarios[cause](cause)
+      expect(failure.cause, failure.whole).toBe(cause)
+      const { sentence, remedy } = bootCauseText(cause)
+      expect(failure.whole).toContain(`  ${sentence}\n  ${remedy}\n`)
+    } catch (reason) {
+      if (!(reason instanceof Elsewhere)) throw reason
+      const text = readFileSync(path.resolve(import.meta.dirname, '..', reason.message), 'utf8')
+      expect(text).toContain(`cause: '${cause}'`)
+    }
+  })
+})
