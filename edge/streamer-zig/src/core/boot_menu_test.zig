@@ -8,6 +8,7 @@ const boot_menu_script = @import("boot_menu_script.zig");
 const boot_policy = @import("boot_policy.zig");
 const boot_report = @import("boot_report.zig");
 const desired_state = @import("desired_state.zig");
+const loader_menu = @import("loader_menu.zig");
 const script = @import("device/script.zig");
 
 const testing = std.testing;
@@ -242,4 +243,57 @@ test "the longest menu fits into a script" {
         .http = .{ .ip = .init(255, 255, 255, 255), .port = 65535 },
     }, &buffer);
     try testing.expectEqual(16, std.mem.count(u8, text, "(not at this edge)\n"));
+}
+
+test "GRUB's menu shows every entry in quotes and asks for the chosen one's configuration" {
+    var site: Site = undefined;
+    site.init(1);
+    const menu = (try site.decide()).menu.?;
+    var buffer: [loader_menu.size_max]u8 = undefined;
+    const options: loader_menu.Options = .{
+        .menu = menu,
+        .handle = .{ .value = 0xab },
+        .http = .{ .ip = .init(10, 0, 0, 1), .port = 6980 },
+    };
+    var expected: [1024]u8 = undefined;
+    const mark = menu.mark();
+    try testing.expectEqualStrings(try std.mem.print(&expected,
+        \\set timeout=10
+        \\set default=1
+        \\menuentry 'Debian 12' {{
+        \\  configfile (tftp,10.0.0.1)/b/00000000000000ab/menu-{x:0>8}-0.cfg
+        \\}}
+        \\menuentry 'Windows ${{x}}' {{
+        \\  configfile (tftp,10.0.0.1)/b/00000000000000ab/menu-{x:0>8}-1.cfg
+        \\}}
+        \\menuentry 'Elsewhere (not at this edge)' {{
+        \\  configfile (tftp,10.0.0.1)/b/00000000000000ab/menu-{x:0>8}-2.cfg
+        \\}}
+        \\menuentry 'Own disk' {{
+        \\  configfile (tftp,10.0.0.1)/b/00000000000000ab/menu-{x:0>8}-3.cfg
+        \\}}
+        \\
+    , .{ mark, mark, mark, mark }), loader_menu.writeGrub(&options, &buffer));
+    const text = loader_menu.writePxelinux(&options, &buffer);
+    try testing.expect(std.mem.find(u8, text, "SAY  1  Windows ${x}\n") != null);
+    try testing.expect(std.mem.find(u8, text, "DEFAULT 1\nPROMPT 1\nTIMEOUT 100\n") != null);
+    try testing.expect(std.mem.find(u8, text, "LABEL 3\n  CONFIG menu-") != null);
+}
+
+test "the longest menu of quotes fits into GRUB's configuration, and none ends its title" {
+    var site: Site = undefined;
+    site.init(0);
+    const title: [desired_state.menu_title_size_max]u8 = @splat('\'');
+    const entries: [desired_state.menu_entries_max]desired_state.MenuEntry =
+        @splat(.{ .kind = .local_disk, .title = &title });
+    site.menu[0].entries = &entries;
+    const menu = (try site.decide()).menu.?;
+    var buffer: [loader_menu.size_max]u8 = undefined;
+    const text = loader_menu.writeGrub(&.{
+        .menu = menu,
+        .handle = .{ .value = 0xab },
+        .http = .{ .ip = .init(255, 255, 255, 255), .port = 65535 },
+        .by = .http,
+    }, &buffer);
+    try testing.expectEqual(entries.len, std.mem.count(u8, text, "' {\n  configfile "));
 }

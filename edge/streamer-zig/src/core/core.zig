@@ -30,6 +30,7 @@ pub const boot_menu_script = @import("boot_menu_script.zig");
 pub const boot_policy = @import("boot_policy.zig");
 pub const BootPolicy = boot_policy.BootPolicy;
 pub const grub_config = @import("grub_config.zig");
+pub const loader_menu = @import("loader_menu.zig");
 pub const kernel_line = @import("kernel_line.zig");
 pub const pxelinux_config = @import("pxelinux_config.zig");
 pub const boot_script = @import("boot_script.zig");
@@ -76,6 +77,7 @@ test {
     _ = boot_script;
     _ = grub_config;
     _ = kernel_line;
+    _ = loader_menu;
     _ = pxelinux_config;
     _ = disk_fit;
     _ = kernel_fit;

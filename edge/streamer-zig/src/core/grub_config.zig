@@ -12,10 +12,12 @@ const assert = std.debug.assert;
 
 pub const size_max = 8192;
 
+pub const By = enum { tftp, http };
+
 pub const Options = struct {
     line: KernelLine,
     /// How this GRUB reads files: signed ones of Debian 12 know TFTP only.
-    by: enum { tftp, http },
+    by: By,
     has_initrd: bool,
 };
 
@@ -47,12 +49,15 @@ fn writePath(
     name: []const u8,
     writer: *std.Io.Writer,
 ) std.Io.Writer.Error!void {
-    const http = options.line.http;
-    switch (options.by) {
+    try writeDevice(options.by, options.line.http, writer);
+    try writer.print("/b/{x:0>16}/{s}", .{ options.line.identity.handle, name });
+}
+
+pub fn writeDevice(by: By, http: base.Endpoint, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    switch (by) {
         .tftp => try writer.print("(tftp,{f})", .{http.ip}),
         .http => try writer.print("(http,{f})", .{http}),
     }
-    try writer.print("/b/{x:0>16}/{s}", .{ options.line.identity.handle, name });
 }
 
 /// Words of a kernel's command line, each as one of GRUB's. A kernel takes spaces into a word by

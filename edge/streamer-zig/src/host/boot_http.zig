@@ -8,6 +8,7 @@ const wire = @import("wire");
 const sys = @import("sys.zig");
 const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
+const LoaderTexts = @import("loader_texts.zig").LoaderTexts;
 const IpxeScripts = @import("ipxe_scripts.zig").IpxeScripts;
 const http_response = @import("http_response.zig");
 const http_server = @import("http_server.zig");
@@ -66,6 +67,7 @@ pub const BootHttp = struct {
             const asked: IpxeScripts.Asked = .{ .ref = known, .query = query, .peer = peer };
             if (paths.fileOfBoot(asked, boot_path.name, text)) |response| return response;
         };
+        if (ref) |known| if (paths.grubConfig(known, boot_path.name, text)) |response| return response;
         const boot = if (ref) |known| paths.boots.get(known) else null;
         const bytes = paths.files.fileFor(boot, boot_path.name) orelse {
             if (boot_path.handle != null) if (ref) |known| paths.missing(known, boot_path.name);
@@ -178,6 +180,23 @@ pub const BootHttp = struct {
             .body = .{ .file = .{ .fd = file.fd, .size = file.size } },
             .tag = .{ .boot = asked.ref, .what = what },
         };
+    }
+
+    /// For a GRUB that reads files by HTTP; null for a name that is no configuration's.
+    fn grubConfig(
+        paths: *BootHttp,
+        ref: Boots.Ref,
+        name: []const u8,
+        text: *[http_response.text_size_max]u8,
+    ) ?Response {
+        if (std.mem.find(u8, name, ".cfg") == null) return null;
+        var texts: LoaderTexts = .{ .boots = paths.boots, .own = paths.own };
+        var buffer: [LoaderTexts.size_max]u8 = undefined;
+        const config = texts.writeGrubByHttp(ref, name, &buffer) orelse return null;
+        if (config.len > text.len)
+            return .saying(500, "The kernel's command line is too long for GRUB by HTTP.", text);
+        @memcpy(text[0..config.len], config);
+        return textOf(text[0..config.len], .{ .boot = ref, .what = .script });
     }
 
     fn scripts(paths: *const BootHttp) IpxeScripts {

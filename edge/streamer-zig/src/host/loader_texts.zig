@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const wire = @import("wire");
 const sys = @import("sys.zig");
 const Boots = @import("boots.zig").Boots;
 const published = @import("published.zig");
@@ -15,11 +16,13 @@ pub const LoaderTexts = struct {
     /// As devices reach this edge.
     own: core.dhcp_network.Addresses,
 
-    const Buffer = [published.Published.text_size_max]u8;
+    pub const size_max = published.Published.text_size_max;
+    const Buffer = [size_max]u8;
     const Loader = enum { grub, pxelinux };
 
     comptime {
         assert(core.grub_config.size_max <= published.Published.text_size_max);
+        assert(core.loader_menu.size_max == published.Published.text_size_max);
         assert(core.pxelinux_config.size_max <= published.Published.text_size_max);
     }
 
@@ -40,22 +43,88 @@ pub const LoaderTexts = struct {
         const boot = texts.boots.get(ref) orelse return null;
         const mac = boot.identity.mac;
         if (core.grub_config.isAskedAs(question.name, mac))
-            return texts.writeFor(ref, .grub, .tftp, buffer);
+            return texts.menuOrStart(ref, .grub, .tftp, buffer);
         if (core.pxelinux_config.isAskedAs(question.name, mac))
-            return texts.writeFor(ref, .pxelinux, .tftp, buffer);
-        return null;
+            return texts.menuOrStart(ref, .pxelinux, .tftp, buffer);
+        // A choice counts, so it is taken from those alone that know the boot's handle.
+        if (question.handle == null) return null;
+        const answer = core.loader_menu.parseName(question.name) orelse return null;
+        return texts.take(ref, answer, .tftp, buffer);
     }
 
-    /// GRUB's, for one that reads files by HTTP; null where the boot is not known any more.
-    pub fn writeGrubByHttp(texts: *LoaderTexts, ref: Boots.Ref, buffer: *Buffer) ?[]const u8 {
-        return texts.writeFor(ref, .grub, .http, buffer);
+    /// GRUB's, for one that reads files by HTTP; null where it is no configuration's name.
+    pub fn writeGrubByHttp(
+        texts: *LoaderTexts,
+        ref: Boots.Ref,
+        name: []const u8,
+        buffer: *Buffer,
+    ) ?[]const u8 {
+        const boot = texts.boots.get(ref) orelse return null;
+        if (core.grub_config.isAskedAs(name, boot.identity.mac))
+            return texts.menuOrStart(ref, .grub, .http, buffer);
+        const answer = core.loader_menu.parseName(name) orelse return null;
+        return texts.take(ref, answer, .http, buffer);
     }
 
-    fn writeFor(
+    fn menuOrStart(
         texts: *LoaderTexts,
         ref: Boots.Ref,
         loader: Loader,
-        by: @FieldType(core.grub_config.Options, "by"),
+        by: core.grub_config.By,
+        buffer: *Buffer,
+    ) ?[]const u8 {
+        const boot = texts.boots.get(ref) orelse return null;
+        const menu = texts.boots.menuOf(boot) orelse return texts.start(ref, loader, by, buffer);
+        const now_us = sys.monotonicUs();
+        texts.boots.apply(ref, now_us, .{ .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs } });
+        const options: core.loader_menu.Options = .{
+            .menu = menu,
+            .handle = .{ .value = boot.identity.handle },
+            .http = texts.own.http(boot.facts.ip),
+            .by = by,
+        };
+        return switch (loader) {
+            .grub => core.loader_menu.writeGrub(&options, buffer),
+            .pxelinux => core.loader_menu.writePxelinux(&options, buffer),
+        };
+    }
+
+    /// What was taken in the menu; the menu again where it has changed since. A loader that asks
+    /// again gets the same.
+    fn take(
+        texts: *LoaderTexts,
+        ref: Boots.Ref,
+        answer: core.boot_menu.Answer,
+        by: core.grub_config.By,
+        buffer: *Buffer,
+    ) ?[]const u8 {
+        const boot = texts.boots.get(ref) orelse return null;
+        const loader = loaderOf(boot);
+        if (texts.boots.menuOf(boot)) |menu| {
+            const choice = menu.choice(answer) orelse return texts.menuOrStart(ref, loader, by, buffer);
+            texts.boots.choose(ref, sys.monotonicUs(), choice);
+        }
+        const outcome = boot.outcome orelse return texts.start(ref, loader, by, buffer);
+        if (outcome != .local_disk) return null;
+        const text = switch (loader) {
+            .grub => core.loader_menu.grub_local_disk,
+            .pxelinux => core.loader_menu.pxelinux_local_disk,
+        };
+        @memcpy(buffer[0..text.len], text);
+        return buffer[0..text.len];
+    }
+
+    /// Which of the two asks for an entry of the menu: PXELINUX is for BIOS machines alone.
+    fn loaderOf(boot: *const core.boot.Boot) Loader {
+        const arch: wire.dhcp.ClientArch = @fromBackingInt(boot.facts.client_arch orelse return .grub);
+        return if (arch == .bios) .pxelinux else .grub;
+    }
+
+    fn start(
+        texts: *LoaderTexts,
+        ref: Boots.Ref,
+        loader: Loader,
+        by: core.grub_config.By,
         buffer: *Buffer,
     ) ?[]const u8 {
         const boots = texts.boots;
