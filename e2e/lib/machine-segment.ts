@@ -3,8 +3,9 @@ import { RunningProcess } from './running-process.ts'
 
 /** A network segment for virtual machines with what runs in it. */
 export class MachineSegment extends NetworkSegment {
-  startDhcpServer(): RunningProcess {
-    return started(this.dhcpServer())
+  /** `more`: what else dnsmasq does. */
+  startDhcpServer(more: string[] = []): RunningProcess {
+    return started(this.dhcpServer(more))
   }
 
   startOnEdge(program: string, args: string[]): RunningProcess {

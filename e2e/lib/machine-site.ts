@@ -65,7 +65,12 @@ export class MachineSite {
     buildInitramfs(platform, this.#initrd)
     publish(platform.bootPrograms, this.#inScratch('boot-files'))
     platform.makeSets?.(this.#inScratch('boot-files'))
-    if (dhcpServer) this.#running.push(this.segment.startDhcpServer())
+    if (dhcpServer) this.startDhcpServer()
+  }
+
+  /** The network's own DHCP server, where the site was made without one. `more`: what else dnsmasq does. */
+  startDhcpServer(more: string[] = []): void {
+    this.#running.push(this.segment.startDhcpServer(more))
   }
 
   get #vmlinuz(): string {

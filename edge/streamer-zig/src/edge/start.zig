@@ -116,7 +116,7 @@ fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
         ),
         error.OutOfMemory => error.OutOfMemory,
     };
-    for (edge.files.left_out) |*set| host.speak.line("The boot program set {s}/{s} is left out: it {s}.", .{
+    for (edge.files.left_out) |*set| if (set.why != error.NoManifest) host.speak.line("The boot program set {s}/{s} is left out: it {s}.", .{
         path, set.name, host.program_set.sentence(set.why),
     });
 }
