@@ -9,7 +9,9 @@ const boot_gate = @import("boot_gate.zig");
 const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
 const LeaseFile = @import("lease_file.zig").LeaseFile;
-const UdpSocket = @import("udp_socket.zig").UdpSocket;
+const udp_socket = @import("udp_socket.zig");
+const Datagram = udp_socket.Datagram;
+const UdpSocket = udp_socket.UdpSocket;
 
 const DhcpService = core.DhcpService;
 
@@ -33,7 +35,7 @@ pub const DhcpPort = struct {
                 .port = which,
                 .link = link,
             };
-            port.handle(socket, arrival, datagram.bytes, now_us);
+            port.handle(socket, arrival, &datagram, now_us);
         }
     }
 
@@ -41,16 +43,17 @@ pub const DhcpPort = struct {
         port: *DhcpPort,
         socket: *UdpSocket,
         arrival: DhcpService.Arrival,
-        bytes: []const u8,
+        datagram: *const Datagram,
         now_us: u64,
     ) void {
+        const bytes = datagram.bytes;
         var ref: ?Boots.Ref = null;
         var client: ?core.BootClient = null;
         const step = switch (port.service.receive(now_us, arrival, bytes, &port.reply)) {
             .network_boot => |*request| answer: {
                 const network = port.service.options.networks[request.network].subnet.ip;
                 if (boot_gate.judge(port.boots, now_us, request, network, bytes.len) == .silence) return;
-                ref = port.boots.forDhcp(now_us, &request.client, request.packet.xid, bytes.len);
+                ref = port.boots.forDhcp(datagram.at_us, &request.client, request.packet.xid, bytes.len);
                 client = request.client;
                 if (ref) |known| if (boot_gate.isAddressed(request)) port.boots.take(known);
                 const target = port.targetOf(ref, &request.client);

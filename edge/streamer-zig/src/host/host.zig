@@ -57,6 +57,7 @@ test {
     _ = packet_filter;
     _ = @import("segment_listener.zig");
     _ = @import("udp_socket.zig");
+    _ = @import("kernel_stamp.zig");
     _ = @import("tcp_delivery.zig");
     _ = @import("http_server_test.zig");
     _ = @import("uplink_client_test.zig");

@@ -47,28 +47,29 @@ pub const StreamPort = struct {
         const count = socket.receive();
         for (0..count) |index| {
             const datagram = socket.datagram(index);
-            port.handle(socket, datagram.from, datagram.bytes, now_us);
+            port.handle(socket, &datagram, now_us);
         }
     }
 
+    /// What it means for its boot happened when it arrived.
     fn handle(
         port: *StreamPort,
         socket: *UdpSocket,
-        from: base.Endpoint,
-        bytes: []const u8,
+        datagram: *const udp_socket.Datagram,
         now_us: u64,
     ) void {
+        const from, const bytes, const at_us = .{ datagram.from, datagram.bytes, datagram.at_us };
         switch (port.server.receive(now_us, from, bytes, &port.reply)) {
             .ignored => {},
             .reply => |packet| socket.send(from, packet),
-            .admit => |*claim| port.admit(socket, claim, bytes.len, now_us),
-            .read => |*read| port.answerRead(socket, read, bytes.len, now_us),
+            .admit => |*claim| port.admit(socket, claim, datagram, now_us),
+            .read => |*read| port.answerRead(socket, read, bytes.len, at_us),
             .ready => |*ready| {
-                port.becomeReady(ready, now_us);
+                port.becomeReady(ready, at_us);
                 socket.send(from, ready.reply);
             },
             .report => |*report| {
-                const ack = port.boots.takeReport(now_us, report);
+                const ack = port.boots.takeReport(at_us, report);
                 socket.send(from, port.server.acknowledgeReport(report, ack, &port.reply));
             },
         }
@@ -78,12 +79,12 @@ pub const StreamPort = struct {
         port: *StreamPort,
         socket: *UdpSocket,
         claim: *const StreamServer.Claim,
-        size: usize,
+        datagram: *const udp_socket.Datagram,
         now_us: u64,
     ) void {
         const ref = port.boots.table.findById(claim.boot_id);
         const admission = port.server.admit(now_us, claim.*, port.grantOf(ref), &port.reply);
-        if (ref) |known| port.noteAdmission(known, claim, &admission, size, now_us);
+        if (ref) |known| port.noteAdmission(known, claim, &admission, datagram);
         if (admission.reply) |packet| socket.send(claim.from, packet);
     }
 
@@ -104,36 +105,35 @@ pub const StreamPort = struct {
         ref: Boots.Ref,
         claim: *const StreamServer.Claim,
         admission: *const StreamServer.Admission,
-        size: usize,
-        now_us: u64,
+        datagram: *const udp_socket.Datagram,
     ) void {
-        const boots = port.boots;
+        const boots, const at_us = .{ port.boots, datagram.at_us };
         const boot = boots.get(ref) orelse return;
-        boot.note(now_us, .from_device, .{ .name = .stream_hello });
-        if (admission.reply != null) boot.note(now_us, .from_edge, .{ .name = .stream_answer });
+        boot.note(at_us, .from_device, .{ .name = .stream_hello });
+        if (admission.reply != null) boot.note(at_us, .from_edge, .{ .name = .stream_answer });
         switch (admission.outcome) {
             .opened, .resumed => {
                 if (admission.outcome == .opened) boot.token_nonce = claim.client_nonce;
                 boots.learnPeer(ref, claim.from.ip);
                 const session = port.server.sessionOf(claim.boot_id) orelse return;
-                boots.apply(ref, now_us, .{ .stream_open = .{
+                boots.apply(ref, at_us, .{ .stream_open = .{
                     .resumed = admission.outcome == .resumed,
                     .mtu = session.fragment_size + overhead_size,
                 } });
                 boots.journalNow(boot);
             },
             .token_refused => if (isOfDevice(boot, claim.from.ip) and !boot.stream_was_open)
-                boots.apply(ref, now_us, .{ .suspected = .{ .cause = .token_refused } }),
+                boots.apply(ref, at_us, .{ .suspected = .{ .cause = .token_refused } }),
             .version_missing => boots.apply(
                 ref,
-                now_us,
+                at_us,
                 .{ .failed = .{ .cause = .version_missing } },
             ),
             .repeated, .busy, .stale => {},
         }
         const answered: u64 = if (admission.reply) |packet| packet.len else 0;
-        boots.apply(ref, now_us, .{ .stream_traffic = .{
-            .bytes_in = size,
+        boots.apply(ref, at_us, .{ .stream_traffic = .{
+            .bytes_in = datagram.bytes.len,
             .packets_in = 1,
             .bytes_out = answered,
             .packets_out = @intFromBool(answered > 0),
@@ -151,33 +151,33 @@ pub const StreamPort = struct {
         socket: *UdpSocket,
         read: *const StreamServer.ReadRequest,
         size: usize,
-        now_us: u64,
+        at_us: u64,
     ) void {
         const ref = port.boots.table.findById(read.boot_id) orelse {
             // Its place was given to another boot: the device has to say hello again.
             port.server.forget(read.boot_id);
             return;
         };
-        port.boots.apply(ref, now_us, .{ .stream_read = .{
+        port.boots.apply(ref, at_us, .{ .stream_read = .{
             .size = read.length,
             .attempt = @intFromBool(read.repeated),
             .missing_fragments = if (read.repeated) read.packets_out else 0,
         } });
-        port.boots.note(ref, now_us, .from_device, .{ .name = .stream_read, .number = read.offset });
+        port.boots.note(ref, at_us, .from_device, .{ .name = .stream_read, .number = read.offset });
         port.sendFragments(socket, read) catch {
             port.store_errors += 1;
-            port.boots.note(ref, now_us, .from_edge, .{ .name = .stream_store_error });
-            port.boots.apply(ref, now_us, .store_error);
+            port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_store_error });
+            port.boots.apply(ref, at_us, .store_error);
             socket.send(read.to, StreamServer.storeError(read.*, &port.reply));
             return;
         };
-        port.boots.apply(ref, now_us, .{ .stream_traffic = .{
+        port.boots.apply(ref, at_us, .{ .stream_traffic = .{
             .bytes_in = size,
             .packets_in = 1,
             .bytes_out = read.bytes_out + @as(u64, read.packets_out) * wire.header_size,
             .packets_out = read.packets_out,
         } });
-        port.boots.note(ref, now_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
+        port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
     }
 
     fn sendFragments(
@@ -212,11 +212,11 @@ pub const StreamPort = struct {
         socket.sendSegments(read.to, port.segments[0..count]);
     }
 
-    fn becomeReady(port: *StreamPort, ready: *const StreamServer.ReadyReport, now_us: u64) void {
+    fn becomeReady(port: *StreamPort, ready: *const StreamServer.ReadyReport, at_us: u64) void {
         const ref = port.boots.table.findById(ready.boot_id) orelse return;
-        port.boots.note(ref, now_us, .from_device, .{ .name = .stream_ready });
-        port.boots.note(ref, now_us, .from_edge, .{ .name = .stream_ready_ack });
-        port.boots.apply(ref, now_us, switch (ready.outcome) {
+        port.boots.note(ref, at_us, .from_device, .{ .name = .stream_ready });
+        port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_ready_ack });
+        port.boots.apply(ref, at_us, switch (ready.outcome) {
             .ready => .{ .ready = .stream },
             .failed => blk: {
                 const failure = core.boot_cause.failureOf(ready.code.slice(), ready.sentence.slice());

@@ -3,6 +3,7 @@
 //! Linux: Documentation/networking/timestamping.rst, tcp(7).
 
 const std = @import("std");
+const kernel_stamp = @import("kernel_stamp.zig");
 const sys = @import("sys.zig");
 const linux = std.os.linux;
 
@@ -98,7 +99,7 @@ pub fn takeStamp(fd: i32) ?u64 {
         const stamp_ns = nextStampNs(fd) catch break orelse continue;
         latest_ns = @max(latest_ns orelse stamp_ns, stamp_ns);
     }
-    return fromWallClock(latest_ns orelse return null, .now());
+    return kernel_stamp.Clocks.now().monotonicOf(latest_ns orelse return null);
 }
 
 /// Coarser than a stamp (the kernel counts ms here), and of the latest acknowledgement of any byte.
@@ -106,30 +107,6 @@ pub fn lastAcknowledgedUs(fd: i32) u64 {
     const now_us = sys.monotonicUs();
     const info = Info.of(fd) orelse return now_us;
     return now_us -| @as(u64, info.number(Info.last_ack_received_ms)) * std.time.us_per_ms;
-}
-
-const Clocks = struct {
-    monotonic_us: u64,
-    wall_ns: i128,
-
-    fn now() Clocks {
-        var ts: linux.timespec = undefined;
-        _ = linux.clock_gettime(.REALTIME, &ts);
-        return .{ .monotonic_us = sys.monotonicUs(), .wall_ns = nanoseconds(ts.sec, ts.nsec) };
-    }
-};
-
-/// A stamp older than this, or of the future, shows that the wall clock was set meanwhile.
-const stamp_age_max_us = 60 * std.time.us_per_s;
-
-fn fromWallClock(stamp_ns: i128, clocks: Clocks) u64 {
-    const age_us = @divFloor(clocks.wall_ns - stamp_ns, std.time.ns_per_us);
-    if (age_us < 0 or age_us > stamp_age_max_us) return clocks.monotonic_us;
-    return clocks.monotonic_us -| @as(u64, @intCast(age_us));
-}
-
-fn nanoseconds(seconds: i64, rest_ns: i64) i128 {
-    return @as(i128, seconds) * std.time.ns_per_s + rest_ns;
 }
 
 /// Room for SCM_TIMESTAMPING (three struct timespec) and for IP_RECVERR (struct sock_extended_err
@@ -152,34 +129,6 @@ fn nextStampNs(fd: i32) error{NothingThere}!?i128 {
     };
     const flags = linux.MSG.ERRQUEUE | linux.MSG.DONTWAIT;
     _ = sys.check(linux.recvmsg(fd, &message, flags)) catch return error.NothingThere;
-    return stampOfControl(control[0..@min(message.controllen, control.len)]);
-}
-
-fn stampOfControl(control: []align(8) const u8) ?i128 {
-    const header_size = @sizeOf(linux.cmsghdr);
-    const stamp_size = @sizeOf(linux.timespec);
-    var rest: []const u8 = control;
-    while (rest.len >= header_size) {
-        const header = std.mem.bytesToValue(linux.cmsghdr, rest[0..header_size]);
-        if (header.len < header_size or header.len > rest.len) return null;
-        const content = rest[header_size..header.len];
-        const is_stamp = header.level == linux.SOL.SOCKET and
-            header.type == linux.SO.TIMESTAMPING_OLD;
-        // The first of the three is the one by software.
-        if (is_stamp and content.len >= stamp_size) {
-            const ts = std.mem.bytesToValue(linux.timespec, content[0..stamp_size]);
-            return nanoseconds(ts.sec, ts.nsec);
-        }
-        rest = rest[@min(std.mem.alignForward(usize, header.len, 8), rest.len)..];
-    }
-    return null;
-}
-
-const testing = std.testing;
-
-test "a stamp of the wall clock becomes an instant of the monotonic clock, and one after the clock was set is now" {
-    const clocks: Clocks = .{ .monotonic_us = 5_000_000, .wall_ns = 1_000_000_000_000 };
-    try testing.expectEqual(4_999_993, fromWallClock(1_000_000_000_000 - 7_000, clocks));
-    try testing.expectEqual(5_000_000, fromWallClock(1_000_000_000_000 + 1, clocks));
-    try testing.expectEqual(5_000_000, fromWallClock(0, clocks));
+    // The first of the three is the one by software.
+    return kernel_stamp.find(control[0..@min(message.controllen, control.len)], linux.SO.TIMESTAMPING_OLD);
 }

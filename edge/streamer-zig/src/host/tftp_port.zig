@@ -72,13 +72,13 @@ pub const TftpPort = struct {
             if (step.ignored == null) {
                 port.countFor(
                     datagram.from,
-                    now_us,
+                    datagram.at_us,
                     .{ .bytes_in = datagram.bytes.len, .packets_in = 1 },
                 );
-                port.note(datagram.from, .from_device, datagram.bytes, now_us);
+                port.note(datagram.from, .from_device, datagram.bytes, datagram.at_us);
             } else if (step.ignored == .tftp_stale_ack) port.noteRepeatedAck(datagram.from);
             port.said = datagram.bytes;
-            port.act(socket, &step, now_us);
+            port.act(socket, &step, now_us, datagram.at_us);
         }
     }
 
@@ -87,13 +87,20 @@ pub const TftpPort = struct {
         // Each step moves one deadline, so a turn cannot need more steps than there are transfers.
         for (0..port.server.sessions.len) |_| {
             const step = port.server.tick(now_us) orelse return;
-            port.act(socket, &step, now_us);
+            port.act(socket, &step, now_us, now_us);
         }
     }
 
-    fn act(port: *TftpPort, socket: *UdpSocket, step: *const TftpServer.Step, now_us: u64) void {
+    /// `at_us`: when the packet arrived that the step is of.
+    fn act(
+        port: *TftpPort,
+        socket: *UdpSocket,
+        step: *const TftpServer.Step,
+        now_us: u64,
+        at_us: u64,
+    ) void {
         // What has ended goes first, so that a peer's new transfer finds its place free.
-        for (step.events.constSlice()) |*event| port.tell(event, now_us);
+        for (step.events.constSlice()) |*event| port.tell(event, at_us);
         switch (step.send) {
             .nothing => {},
             .packet => |packet| {
@@ -128,7 +135,7 @@ pub const TftpPort = struct {
             else
                 port.published.read(blocks.source, content, block.offset) catch {
                     const step = port.server.abort(blocks.to, &port.reply);
-                    return port.act(socket, &step, now_us);
+                    return port.act(socket, &step, now_us, now_us);
                 };
             socket.send(blocks.to, port.block[0..size]);
             traffic.bytes_out += size;

@@ -4,6 +4,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const kernel_stamp = @import("kernel_stamp.zig");
 const sys = @import("sys.zig");
 const sockets = @import("sockets.zig");
 const assert = std.debug.assert;
@@ -20,7 +21,12 @@ const segments_max = 64;
 const send_tries_max = 3;
 const send_wait_ms = 2;
 
-pub const Datagram = struct { from: Endpoint, bytes: []const u8 };
+pub const Datagram = struct {
+    from: Endpoint,
+    bytes: []const u8,
+    /// When it arrived, µs of the monotonic clock, however late it is read.
+    at_us: u64,
+};
 
 /// One fragment of an answer: a header, and bytes behind it.
 pub const Segment = struct { header: [16]u8, bytes: []const u8 };
@@ -38,6 +44,9 @@ pub const UdpSocket = struct {
         names: [batch_max]linux.sockaddr.in,
         vectors: [batch_max]std.posix.iovec,
         messages: [batch_max]linux.mmsghdr,
+        stamps: [batch_max][kernel_stamp.control_size]u8 align(8),
+        /// When it was received.
+        clocks: kernel_stamp.Clocks,
     };
 
     pub fn init(
@@ -45,6 +54,7 @@ pub const UdpSocket = struct {
         fd: i32,
         source_ip: ?base.Ip4,
     ) error{OutOfMemory}!UdpSocket {
+        kernel_stamp.stampPackets(fd);
         return .{ .fd = fd, .source_ip = source_ip, .batch = try gpa.create(Batch) };
     }
 
@@ -57,29 +67,43 @@ pub const UdpSocket = struct {
     /// Receives what waits, at most one batch; returns its size. `datagram` gives each.
     pub fn receive(socket: *UdpSocket) usize {
         const batch = socket.batch;
-        for (&batch.messages, &batch.vectors, &batch.buffers, &batch.names) |*message, *vector, *buffer, *name| {
+        for (
+            &batch.messages,
+            &batch.vectors,
+            &batch.buffers,
+            &batch.names,
+            &batch.stamps,
+        ) |*message, *vector, *buffer, *name, *stamp| {
             vector.* = .{ .base = buffer, .len = buffer.len };
             message.* = .{ .len = 0, .hdr = .{
                 .name = @ptrCast(name),
                 .namelen = @sizeOf(linux.sockaddr.in),
                 .iov = @ptrCast(vector),
                 .iovlen = 1,
-                .control = null,
-                .controllen = 0,
+                .control = stamp,
+                .controllen = stamp.len,
                 .flags = 0,
             } };
         }
         // An ICMP error of an earlier answer comes back as an error here; the next call goes on.
-        return sys.check(
+        const count = sys.check(
             linux.recvmmsg(socket.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
         ) catch 0;
+        if (count > 0) batch.clocks = .now();
+        return count;
     }
 
     pub fn datagram(socket: *const UdpSocket, index: usize) Datagram {
         const batch = socket.batch;
+        const message = &batch.messages[index];
+        const control = batch.stamps[index][0..@min(message.hdr.controllen, kernel_stamp.control_size)];
         return .{
             .from = sockets.fromSockaddr(&batch.names[index]),
-            .bytes = batch.buffers[index][0..batch.messages[index].len],
+            .bytes = batch.buffers[index][0..message.len],
+            .at_us = if (kernel_stamp.find(control, kernel_stamp.each_packet)) |stamp_ns|
+                batch.clocks.monotonicOf(stamp_ns)
+            else
+                batch.clocks.monotonic_us,
         };
     }
 
@@ -261,4 +285,19 @@ test "a datagram may carry another source address of this machine" {
     try testing.expectEqual(1, receiver.receive());
     try testing.expect(receiver.datagram(0).from.ip.eql(.init(127, 0, 0, 9)));
     try testing.expectEqualStrings("hello", receiver.datagram(0).bytes);
+}
+
+test "a datagram that is read late has the time at which it arrived" {
+    var sender = try testSocket();
+    defer sender.deinit(testing.allocator);
+    var receiver = try testSocket();
+    defer receiver.deinit(testing.allocator);
+    const before_us = sys.monotonicUs();
+    sender.send(try endpointOf(&receiver), "first");
+    const between_us = sys.monotonicUs();
+    // On loopback it has arrived when the sender's call is over.
+    while (sys.monotonicUs() < between_us + 20_000) {}
+    try testing.expectEqual(1, receiver.receive());
+    const at_us = receiver.datagram(0).at_us;
+    try testing.expect(at_us >= before_us and at_us <= between_us);
 }
