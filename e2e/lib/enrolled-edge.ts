@@ -36,12 +36,8 @@ export function writeEnrolledEdge(
   more: Partial<DesiredState> = {},
 ): void {
   const seed = Buffer.alloc(32, 7)
-  const [edgeId, organizationId, siteId, keyId] = [1, 2, 3, 4].map(testUuid) as [
-    string,
-    string,
-    string,
-    string,
-  ]
+  const [organizationId, siteId, keyId] = [2, 3, 4].map(testUuid) as [string, string, string]
+  const edgeId = more.edgeId ?? testUuid(1)
   const state: DesiredState = {
     schema: 1,
     ...{ edgeId, organizationId, siteId, siteName: 'test', incarnation: 1, counter: 1, issuedUnixMs: 0 },

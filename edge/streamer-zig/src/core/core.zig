@@ -12,6 +12,7 @@ pub const dhcp_network = @import("dhcp_network.zig");
 pub const nbd_queue = @import("nbd_queue.zig");
 pub const NbdQueue = nbd_queue.NbdQueue;
 pub const target_options = @import("target_options.zig");
+pub const DiscoveredDevices = @import("discovered_devices.zig");
 pub const SiteEdges = @import("site_edges.zig");
 pub const edge_election = @import("edge_election.zig");
 pub const PeerTable = @import("peer_table.zig");
@@ -56,6 +57,7 @@ test {
     _ = @import("dhcp_service_test.zig");
     _ = nbd_queue;
     _ = target_options;
+    _ = DiscoveredDevices;
     _ = SiteEdges;
     _ = edge_election;
     _ = @import("peer_claims.zig");

@@ -53,7 +53,7 @@ pub const Edge = struct {
     }
 
     pub fn listener(edge: *Edge) host.Boots.Listener {
-        return .{ .context = edge, .reported = reported, .version_problem = versionProblem };
+        return .{ .context = edge, .reported = reported, .written = written, .version_problem = versionProblem };
     }
 
     /// Acts on a verified state. The boots that go on keep what they were given.
@@ -62,7 +62,7 @@ pub const Edge = struct {
         if (edge.state) |earlier| earlier.destroy(edge.gpa);
         edge.state = box;
         edge.boots.versions.closeUnused(&edge.boots.table, &box.state);
-        if (edge.boots.peers) |peers| peers.setSite(
+        if (edge.loop.peers) |*peers| peers.setSite(
             host.sys.monotonicUs(),
             if (box.state.siteEdges) |*site| .init(site, box.state.edgeId) else null,
         );
@@ -114,6 +114,11 @@ pub const Edge = struct {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.noteReport();
         if (boot.isOver() and (boot.news.outcome or boot.news.steps)) edge.print(boot);
+    }
+
+    fn written(context: *anyopaque) void {
+        const edge: *Edge = @ptrCast(@alignCast(context));
+        if (edge.link) |link| link.noteReport();
     }
 
     fn print(edge: *Edge, boot: *const core.boot.Boot) void {

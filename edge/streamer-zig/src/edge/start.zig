@@ -392,6 +392,9 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
         ),
     };
     edge.boots.log = &edge.log.?;
+    const discovery = try edge.gpa.create(host.Discovery);
+    discovery.* = .{ .devices = try .init(edge.gpa), .log = &edge.log.? };
+    edge.boots.discovery = discovery;
 }
 
 fn openStore(edge: *Edge, complaint: *Complaint) Error!void {

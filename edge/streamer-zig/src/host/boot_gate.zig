@@ -30,6 +30,7 @@ pub fn judge(
         },
         .unknown_device => {
             boots.ignored.add(.dhcp_unknown_device);
+            boots.discover(now_us, request);
             return .silence;
         },
         .disabled, .version_missing, .target => {},

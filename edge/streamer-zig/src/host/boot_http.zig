@@ -144,10 +144,13 @@ pub const BootHttp = struct {
         if (!std.mem.eql(u8, name, "boot.ipxe")) return not_found;
         const mac = base.Mac.parse(mac_text) catch return not_found;
         if (!mac.isDevice()) return not_found;
-        const ref = paths.boots.forScript(sys.monotonicUs(), mac, peer) orelse return not_found;
-        if (core.MediaQuery.parse(asked.query)) |query| {
-            if (paths.boots.get(ref)) |boot| query.tell(&boot.facts);
-        }
+        const query = core.MediaQuery.parse(asked.query);
+        const now_us = sys.monotonicUs();
+        const ref = paths.boots.forScript(now_us, mac, peer) orelse {
+            paths.boots.discoverByHttp(now_us, mac, peer, query);
+            return not_found;
+        };
+        if (query) |known| if (paths.boots.get(ref)) |boot| known.tell(&boot.facts);
         return paths.scripts().answer(.{ .ref = ref, .query = "", .peer = peer }, text) orelse not_found;
     }
 

@@ -9,6 +9,7 @@ const stream = @import("wire").stream;
 const wire = @import("wire");
 const sys = @import("sys.zig");
 const BootJournal = @import("boot_journal.zig").BootJournal;
+const Discovery = @import("discovery.zig").Discovery;
 const ReportLog = @import("report_log.zig").ReportLog;
 const version_table = @import("version_table.zig");
 const assert = std.debug.assert;
@@ -29,6 +30,8 @@ pub const Boots = struct {
     orders: core.PowerOrders = .{},
     /// Where the site has several edges, what they say; null in standalone use.
     peers: ?*core.PeerTable = null,
+    /// Null where there is nobody to tell of unknown devices.
+    discovery: ?*Discovery = null,
     /// The first address of this edge's own network.
     network: base.Ip4 = .zero,
     listener: Listener,
@@ -41,6 +44,8 @@ pub const Boots = struct {
         context: *anyopaque,
         /// A report was written; `boot.news` says of what.
         reported: *const fn (context: *anyopaque, boot: *const Boot) void,
+        /// Another report was written.
+        written: *const fn (context: *anyopaque) void,
         /// A boot cannot begin since its version cannot be opened.
         version_problem: *const fn (context: *anyopaque, problem: version_table.Problem) void,
     };
@@ -104,9 +109,23 @@ pub const Boots = struct {
         if (boots.journal) |journal| journal.writeWithdrawn(boot);
         if (boots.log) |log| if (boot.revision > 0) {
             _ = log.appendWithdrawn(boot.identity.id, to);
-            boots.listener.reported(boots.listener.context, boot);
+            boots.listener.written(boots.listener.context);
         };
         boots.table.remove(ref);
+    }
+
+    /// A device that is not in the desired state asks by DHCP.
+    pub fn discover(boots: *Boots, now_us: u64, request: *const core.DhcpService.BootRequest) void {
+        const discovery = boots.discovery orelse return;
+        if (boots.policy.source == .nothing) return;
+        if (discovery.noteDhcp(now_us, &boots.policy, request)) boots.listener.written(boots.listener.context);
+    }
+
+    /// A device that got no boot asked for its script.
+    pub fn discoverByHttp(boots: *Boots, now_us: u64, mac: base.Mac, ip: base.Ip4, query: ?core.MediaQuery) void {
+        const discovery = boots.discovery orelse return;
+        if (boots.policy.source == .nothing or boots.policy.decide(mac) != .unknown_device) return;
+        if (discovery.noteHttp(now_us, &boots.policy, mac, ip, query)) boots.listener.written(boots.listener.context);
     }
 
     /// The device has begun a boot of which this edge has no more than that.
@@ -271,6 +290,7 @@ pub const Boots = struct {
             if (boot.touched) boots.journalNow(boot);
         }
         if (boots.journal) |journal| journal.compact(&boots.table);
+        if (boots.discovery) |discovery| if (discovery.report(now_us, &boots.policy)) boots.listener.written(boots.listener.context);
     }
 
     /// The boot that a request goes on with; null: it would begin one.

@@ -12,6 +12,7 @@ pub const BootJournal = @import("boot_journal.zig").BootJournal;
 pub const Boots = @import("boots.zig").Boots;
 pub const EdgeLoop = @import("edge_loop.zig").EdgeLoop;
 pub const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
+pub const Discovery = @import("discovery.zig").Discovery;
 pub const PeerPort = @import("peer_port.zig").PeerPort;
 pub const HttpServer = @import("http_server.zig").HttpServer;
 pub const blockSignals = @import("edge_loop.zig").blockSignals;

@@ -5,12 +5,15 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
+const speak = @import("speak.zig");
 const Boots = @import("boots.zig").Boots;
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 
 pub const PeerPort = struct {
     table: *core.PeerTable,
     boots: *Boots,
+    /// Those that were heard when it was last told, by their place in the site.
+    told_alive: [core.SiteEdges.edges_max + 1]bool = @splat(false),
     buffer: [wire.peer.packet_size_max]u8 = undefined,
 
     /// What does not go out in one turn of the loop goes in the next.
@@ -28,6 +31,7 @@ pub const PeerPort = struct {
                 .claim => |claim| port.act(now_us, claim),
             }
         }
+        port.tellChanges(now_us);
     }
 
     /// Sends what is due, to each other edge whose address is known.
@@ -45,10 +49,32 @@ pub const PeerPort = struct {
     /// Once a second.
     pub fn tick(port: *PeerPort, now_us: u64) void {
         port.table.setBooting(now_us, port.boots.table.active_count);
+        port.tellChanges(now_us);
         for (0..lost_per_tick_max) |_| {
             const lost = port.table.nextLost(now_us) orelse return;
             const ref = port.boots.table.findById(lost.boot) orelse return;
             port.boots.withdraw(ref, lost.to);
+        }
+    }
+
+    /// A new state lists the site's edges anew.
+    pub fn setSite(port: *PeerPort, now_us: u64, site: ?core.SiteEdges) void {
+        port.table.setSite(now_us, site);
+        for (&port.told_alive, 0..) |*told, index|
+            told.* = site != null and index < site.?.edges.count and port.table.isAlive(now_us, @intCast(index));
+    }
+
+    fn tellChanges(port: *PeerPort, now_us: u64) void {
+        const site = if (port.table.site) |*site| site else return;
+        for (site.edges.constSlice(), 0..) |*edge, index| {
+            if (index == site.own_index) continue;
+            const is_alive = port.table.isAlive(now_us, @intCast(index));
+            if (is_alive == port.told_alive[index]) continue;
+            port.told_alive[index] = is_alive;
+            if (is_alive)
+                speak.line("Edge {f} of this site is heard: each device is answered by one of the two.", .{edge.id})
+            else
+                speak.line("Edge {f} of this site is not heard any more: its devices are answered here.", .{edge.id});
         }
     }
 

@@ -108,6 +108,16 @@ pub const ReportLog = struct {
         ) catch unreachable);
     }
 
+    /// A device that is not in the desired state (the JSON of DiscoveredDevices.encode).
+    pub fn appendDiscovered(log: *ReportLog, device_json: []const u8) bool {
+        var payload: [report_size_max]u8 = undefined;
+        return log.append(std.mem.print(
+            &payload,
+            "{{\"type\":\"discovered\",\"device\":{s}}}",
+            .{device_json},
+        ) catch unreachable);
+    }
+
     /// A JSON object without a seq, at most `report_size_max` bytes; false when it was lost.
     fn append(log: *ReportLog, text: []const u8) bool {
         assert(text.len <= report_size_max);

@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { type Report, report } from '@bootfarm/proto/uplink'
+
+const headerSize = 16
+
+/** What an edge has to report to a control plane that is away: everything that its log holds, as the API would read it. */
+export function readReportLog(data: string): Report[] {
+  const folder = path.join(data, 'reports')
+  return readdirSync(folder)
+    .sort()
+    .flatMap((name) => readSegment(readFileSync(path.join(folder, name))))
+}
+
+/** Frames of size, CRC and number, little endian, and the payload; the last one may not be whole yet. */
+function readSegment(bytes: Buffer): Report[] {
+  const reports: Report[] = []
+  for (let at = 0; at + headerSize <= bytes.length; ) {
+    const end = at + headerSize + bytes.readUInt32LE(at)
+    if (end > bytes.length) break
+    const payload = JSON.parse(bytes.toString('utf8', at + headerSize, end)) as object
+    reports.push(report.parse({ seq: Number(bytes.readBigUInt64LE(at + 8)), ...payload }))
+    at = end
+  }
+  return reports
+}
+
+/** The boots that are left once the withdrawn ones are gone, each as it was reported last. */
+export function bootsOf(reports: Report[]) {
+  const withdrawn = new Set(reports.flatMap((entry) => (entry.type === 'withdrawn' ? [entry.bootId] : [])))
+  const boots = new Map(
+    reports.flatMap((entry) => (entry.type === 'boot' ? [[entry.boot.id, entry.boot]] : [])),
+  )
+  return [...boots.values()].filter(({ id }) => !withdrawn.has(id))
+}

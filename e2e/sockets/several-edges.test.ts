@@ -1,0 +1,184 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import type { SiteEdges } from '@bootfarm/proto/uplink'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { bootDevices } from '../lib/boot-result.ts'
+import { EdgesSegment } from '../lib/edges-segment.ts'
+import { testUuid, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
+import { x86Kernel } from '../lib/loader-files.ts'
+import { patterned } from '../lib/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+import { bootsOf, readReportLog } from '../lib/report-log.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+import { namespacesMissing } from '../lib/segment.ts'
+
+const deviceCount = 20
+const peerPort = 6911
+const sectors = 64
+const macs = Array.from(
+  { length: deviceCount },
+  (_, index) => `02:bf:00:00:00:${(index + 1).toString(16).padStart(2, '0')}`,
+)
+const missing = namespacesMissing()
+const scratch = scratchDirectory()
+const trace = path.join(scratch.path, 'trace.csv')
+let count = 0
+let site: Site
+
+/** Two enrolled edges of one site, which give addresses of a range each, and no control plane. */
+class Site {
+  readonly segment = new EdgesSegment(`${process.pid}s${count++}`, 2)
+  readonly edges: RunningProcess[] = []
+  readonly #data: string[]
+
+  /** @param change what is not as usual of the two edges */
+  constructor(change: Partial<SiteEdges['edges'][number]>[] = [{}, {}]) {
+    const edges = change.map((own, index) => ({
+      ...{ id: testUuid(index + 1), weight: 10, subnets: [], draining: false },
+      ...{ address: this.segment.edgeIp(index), peerPort, ...own },
+    }))
+    this.#data = edges.map(({ id }, index) => {
+      const data = path.join(scratch.path, `site${count}`, `edge${index}`)
+      stockStore(path.join(data, 'store'))
+      const siteEdges = { key: Buffer.alloc(32, 5).toString('base64'), edges }
+      const versions = macs.map(() => version)
+      writeEnrolledEdge(data, macs, versions, [], undefined, { edgeId: id, siteEdges })
+      return data
+    })
+    for (const index of edges.keys()) this.start(index)
+  }
+
+  start(index: number): void {
+    const range = `10.77.0.${index + 1}00-10.77.0.${index + 1}49`
+    this.edges[index] = new RunningProcess(
+      ...this.segment.onEdge(
+        index,
+        edgeProgram,
+        'serve',
+        '--data',
+        this.#data[index] ?? '',
+        '--json',
+        ...[
+          ...['--listen', this.segment.edgeIp(index), '--dhcp', 'server', '--dhcp-pool', range],
+          ...['--boot-files', path.join(scratch.path, 'boot-files')],
+        ],
+      ),
+    )
+  }
+
+  /** Both answer, and know of each other. */
+  async untilServing(): Promise<void> {
+    for (const edge of this.edges) await edge.waitFor(/of this site is heard/)
+  }
+
+  async kill(index: number): Promise<void> {
+    this.edges[index]?.kill('SIGKILL')
+    await this.edges[index]?.ended
+  }
+
+  /** Boots all devices to their end. */
+  async boot() {
+    const result = await bootDevices(
+      [
+        ...['--server', this.segment.edgeIp(0), '--interface', this.segment.deviceInterface],
+        ...['--devices', String(deviceCount), '--trace', trace, '--speed', '0', '--breather-ms', '1'],
+      ],
+      (command, ...args) => this.segment.onDevices(command, ...args),
+    )
+    expect(result.exit, result.output).toBe(0)
+    expect(result.devices.map(({ outcome }) => outcome)).toEqual(Array(deviceCount).fill('ready'))
+  }
+
+  /** Boots that each edge has to report, after both have ended. */
+  async boots() {
+    for (const edge of this.edges) if (edge.isRunning) expect(await edge.stop(), edge.output).toBe(0)
+    return this.#data.map((data) => bootsOf(readReportLog(data)))
+  }
+
+  async remove(): Promise<void> {
+    for (const edge of this.edges) await edge.stop()
+    this.segment.remove()
+  }
+}
+
+const version = {
+  ...{ sizeBytes: sectors * 512, diskPath: 'disk', kernelPath: 'kernel' },
+  ...{ initrdPath: null, commandLine: '' },
+}
+
+function stockStore(directory: string): void {
+  mkdirSync(directory, { recursive: true })
+  writeFileSync(path.join(directory, 'disk'), patterned(sectors * 512))
+  writeFileSync(path.join(directory, 'kernel'), x86Kernel('6.1.0-53-amd64', patterned(20_000)))
+}
+
+const macsOf = (boots: { mac: string }[]) => boots.map(({ mac }) => mac).sort()
+
+describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}`, () => {
+  beforeAll(() => {
+    mkdirSync(path.join(scratch.path, 'boot-files'))
+    writeFileSync(path.join(scratch.path, 'boot-files', 'undionly.kpxe'), patterned(50_000))
+    writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
+  })
+  afterEach(() => site.remove())
+  afterAll(() => scratch.remove())
+
+  test('share twenty devices: each is answered by one edge, and one boot is reported for it', async () => {
+    site = new Site()
+    await site.untilServing()
+    await site.boot()
+    const [first = [], second = []] = await site.boots()
+    expect(first.length).toBeGreaterThan(0)
+    expect(second.length).toBeGreaterThan(0)
+    const boots = [...first, ...second]
+    expect(macsOf(boots)).toEqual(macs)
+    expect(boots.map(({ outcome }) => outcome?.kind)).toEqual(Array(deviceCount).fill('ready'))
+  })
+
+  test('lose 5 % of what they say to each other, and still no device has two boots', async () => {
+    site = new Site()
+    site.segment.lose(5, peerPort)
+    await site.untilServing()
+    await site.boot()
+    await site.boot()
+    const boots = (await site.boots()).flat()
+    const kinds = boots.map(({ outcome }) => outcome?.kind)
+    expect(kinds).toEqual(Array(2 * deviceCount).fill('ready'))
+    expect(macsOf(boots)).toEqual([...macs, ...macs].sort())
+  })
+
+  test('one is killed: the other takes its devices at once, and the killed one comes back without a boot too many', async () => {
+    site = new Site()
+    await site.untilServing()
+    await site.boot()
+    await site.kill(0)
+    // Not known to the other one yet.
+    await site.boot()
+    site.start(0)
+    await site.untilServing()
+    const [first = [], second = []] = await site.boots()
+    expect(macsOf([...first, ...second])).toEqual([...macs, ...macs].sort())
+    expect(second.filter(({ outcome }) => outcome?.kind === 'ready').length).toBeGreaterThan(deviceCount)
+    expect([...first, ...second].every(({ outcome }) => outcome?.kind === 'ready')).toBe(true)
+  })
+
+  test('one is drained: it gets no new boot, and all of them where it is the only one left', async () => {
+    site = new Site([{ draining: true }, {}])
+    await site.untilServing()
+    await site.boot()
+    await site.kill(1)
+    await site.boot()
+    const [draining = [], other = []] = await site.boots()
+    expect(macsOf(other)).toEqual(macs)
+    expect(macsOf(draining)).toEqual(macs)
+  })
+
+  test('one is near: subnets come before weights', async () => {
+    site = new Site([{ subnets: ['10.77.0.0/24'], weight: 1 }, { weight: 100 }])
+    await site.untilServing()
+    await site.boot()
+    const [near = [], other = []] = await site.boots()
+    expect(macsOf(near)).toEqual(macs)
+    expect(other).toEqual([])
+  })
+})
