@@ -9,7 +9,8 @@ const edgePortDefaults = '10067,14011,10069,10080,6910,10009,6911'
 
 export const usage = `Usage: npm start -- [options]
 
-Starts PostgreSQL, the API, the dashboard, one edge and six simulated devices on this machine; Ctrl-C stops them.
+Starts PostgreSQL, the API, the dashboard, one edge, six simulated devices and two that nobody has registered on this
+machine; Ctrl-C stops them.
 
   --data DIR          where databases, logs and demo images are kept (default .data; BOOTFARM_DATA)
   --web-port N        dashboard (default 3000)

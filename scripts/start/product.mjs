@@ -14,6 +14,9 @@ import { Processes } from './processes.mjs'
 
 const edgeAddress = '127.0.0.1'
 const deviceCount = 6
+/** Simulated devices that nobody has registered. */
+const strangerCount = 2
+const firstStrangerMac = '02:bf:00:00:01:01'
 const historyDays = 30
 const processNames = [
   'postgres',
@@ -21,6 +24,7 @@ const processNames = [
   'web',
   'edge',
   'devices',
+  'strangers',
   ...MachineSite.processNames,
   ...LanSite.processNames,
 ]
@@ -249,6 +253,26 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
       ready: async () => true,
     }),
   )
+  await step(`Starting ${strangerCount} more that nobody has registered`, () =>
+    processes.start({
+      name: 'strangers',
+      command: simProgram,
+      args: [
+        ...['boot', '--server', edgeAddress, '--devices', String(strangerCount)],
+        ...['--first-mac', firstStrangerMac],
+        ...['--dhcp-port', String(edgePorts.dhcp), '--tftp-port', String(edgePorts.tftp)],
+        ...['--trace', trace, '--verify', disk],
+        ...[
+          '--waves',
+          '--wave-size',
+          String(strangerCount),
+          '--wave-interval-s',
+          String(waveIntervalSeconds),
+        ],
+      ],
+      ready: async () => true,
+    }),
+  )
 }
 
 function secretIn(data) {
@@ -265,7 +289,7 @@ function printWelcome({ webPort }, signIn, sites) {
     Sign in     ${signIn.email}
     Password    ${signIn.password}
 
-  Six simulated devices boot in waves.${sites.map((site) => `\n  ${site.welcome()}`).join('')}
+  Six simulated devices boot in waves, and two that nobody has registered wait under “Discovered”.${sites.map((site) => `\n  ${site.welcome()}`).join('')}
   Ctrl-C stops everything; the data stays for the next start.
 
 `)
