@@ -52,7 +52,9 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
     expect(stage2?.bytesOut, 'the blob went over the stream').toBeGreaterThan(8 << 20)
     for (const phase of report.phases.slice(0, -1)) expect(phase.durationUs, phase.name).toBeDefined()
 
-    expect(machine.output).toMatch(/write cache in RAM is 8\d % full \((19|2\d) of 24 MiB\); at 100 % writes fail/)
+    expect(machine.output).toMatch(
+      /write cache in RAM is 8\d % full \((19|2\d) of 24 MiB\); at 100 % writes fail/,
+    )
     expect(report.guest?.writeCache?.sizeBytes).toBe(24 << 20)
     expect(report.guest?.writeCache?.usedBytes).toBeGreaterThan(0.8 * (24 << 20))
     expectOwnStepsInsidePhases(report)
