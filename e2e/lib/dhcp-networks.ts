@@ -74,7 +74,7 @@ export class DhcpNetworks {
   }
 
   flush(namespace: Namespace): void {
-    this.#ip(namespace, 'addr', 'flush', 'dev', 'net0')
+    this.#ip(namespace, '-4', 'addr', 'flush', 'dev', 'net0')
   }
 
   remove(): void {
@@ -117,8 +117,8 @@ export class DhcpNetworks {
     const text = `#!/bin/sh
 what=\${reason:-$1}
 case $what in
-  bound|BOUND|REBOOT) ip addr flush dev net0; ip addr add "\${new_ip_address:-$ip}/24" dev net0 ;;
-  deconfig|EXPIRE|FAIL|RELEASE|STOP) ip addr flush dev net0 ;;
+  bound|BOUND|REBOOT) ip -4 addr flush dev net0; ip addr add "\${new_ip_address:-$ip}/24" dev net0 ;;
+  deconfig|EXPIRE|FAIL|RELEASE|STOP) ip -4 addr flush dev net0 ;;
 esac
 ip link set net0 up
 echo "told $what $(env | grep -E '^(new_[a-z_]+|ip|mask|router|dns|domain|ntpsrv|mtu|lease|hostname|serverid|boot_file|siaddr)=' | sort | tr '\\n' ';')"

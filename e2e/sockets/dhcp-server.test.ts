@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { DhcpNetworks, toldIn } from '../lib/dhcp-networks.ts'
@@ -15,7 +15,13 @@ interface Lease {
   clientId: string | null
 }
 
-const missing = namespacesMissing(['isc-dhcp-client', 'isc-dhcp-relay', 'busybox-static', 'dnsmasq-base'])
+const missing = namespacesMissing([
+  'isc-dhcp-client',
+  'isc-dhcp-relay',
+  'busybox-static',
+  'dnsmasq-base',
+  'ndisc6',
+])
 const scratch = scratchDirectory()
 const data = path.join(scratch.path, 'data')
 const leaseFile = path.join(data, 'leases')
@@ -52,6 +58,7 @@ async function startEdge(): Promise<void> {
   edge = networks.start('edge', edgeProgram, [
     ...['serve', ...serveArguments(makeBootFiles(scratch.path, 64)), '--data', data],
     ...[
+      '--router-advertisement',
       '--listen',
       '10.91.1.1',
       '--listen',
@@ -208,6 +215,48 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
     expect(told).toMatchObject({ ip: '10.91.3.50' })
     expect(relay.output).toMatch(/Forwarded BOOTREPLY/)
     await relay.stop()
+  })
+
+  test('devices of each network use the address that the edge has there, for TFTP, HTTP and in scripts', async () => {
+    networks.addAddress('client', 'net0', '10.91.1.78/24')
+    for (const [namespace, own] of [
+      ['client', '10.91.1.1'],
+      ['relay', '10.91.2.1'],
+    ] as const) {
+      const script = networks.start(namespace, 'busybox', [
+        'wget',
+        '-q',
+        '-O',
+        '-',
+        `http://${own}:6980/boot.ipxe`,
+      ])
+      running.push(script)
+      await script.ended
+      expect(script.output).toContain(`http://${own}:6980/`)
+      const file = path.join(scratch.path, `undionly-${namespace}`)
+      const tftp = networks.start(namespace, 'busybox', [
+        'tftp',
+        '-g',
+        '-l',
+        file,
+        '-r',
+        'undionly.kpxe',
+        own,
+      ])
+      running.push(tftp)
+      expect(await tftp.ended, tftp.output).toBe(0)
+      expect(readFileSync(file)).toEqual(readFileSync(path.join(scratch.path, 'boot-files/undionly.kpxe')))
+    }
+    networks.flush('client')
+  })
+
+  test('who looks for an IPv6 router is told that there is none', async () => {
+    const seeker = networks.start('relay', 'rdisc6', ['-1', '-r', '5', '-w', '1000', 'net2'])
+    running.push(seeker)
+    expect(await seeker.ended, seeker.output).toBe(0)
+    expect(seeker.output).toMatch(/Router lifetime\s*:\s*0 \(0x00000000\) seconds/)
+    expect(seeker.output).toMatch(/Stateful address conf\.\s*:\s*No/)
+    expect(seeker.output).not.toMatch(/Prefix/)
   })
 
   test('an edge that was killed gives everybody the same address again, and nobody another one\u2019s', async () => {

@@ -48,10 +48,11 @@ const wholeDiskPackages = [
   { paths: ['/usr/bin/mcopy'], debian: 'mtools' },
 ]
 
-/** DHCP clients and relay agents of others. */
+/** DHCP clients and relay agents of others, and one that looks for IPv6 routers. */
 const dhcpPackages = [
   { paths: ['/sbin/dhclient', '/usr/sbin/dhclient'], debian: 'isc-dhcp-client' },
   { paths: ['/usr/sbin/dhcrelay'], debian: 'isc-dhcp-relay' },
+  { paths: ['/usr/bin/rdisc6', '/bin/rdisc6'], debian: 'ndisc6' },
   { paths: ['/bin/busybox', '/usr/bin/busybox'], debian: 'busybox-static' },
   { paths: ['/usr/sbin/dnsmasq'], debian: 'dnsmasq-base' },
 ]

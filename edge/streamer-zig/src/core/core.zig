@@ -55,6 +55,7 @@ test {
     _ = DhcpLeases;
     _ = dhcp_network;
     _ = @import("dhcp_service_test.zig");
+    _ = @import("dhcp_networks_test.zig");
     _ = nbd_queue;
     _ = target_options;
     _ = DiscoveredDevices;

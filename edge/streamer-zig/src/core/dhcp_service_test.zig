@@ -9,20 +9,20 @@ const Endpoint = base.Endpoint;
 const Ip4 = base.Ip4;
 const Mac = base.Mac;
 
-const server_ip: Ip4 = .init(10, 77, 0, 2);
-const other_server_ip: Ip4 = .init(10, 78, 0, 2);
-const device: Mac = .fromInt(0x525400123456);
+pub const server_ip: Ip4 = .init(10, 77, 0, 2);
+pub const other_server_ip: Ip4 = .init(10, 78, 0, 2);
+pub const device: Mac = .fromInt(0x525400123456);
 const nowhere: Endpoint = .{ .ip = .zero, .port = 68 };
-const handle_text = "0123456789abcdef";
+pub const handle_text = "0123456789abcdef";
 const target: DhcpService.BootTarget = .{ .boot = .{
     .handle = .{ .value = 0x0123456789abcdef },
-    .programs = .choose(&.{ "ipxe.efi", "undionly.kpxe", "snponly.efi" }),
+    .programs = .choose(&.{ "ipxe.efi", "undionly.kpxe", "snponly.efi", "ipxe-arm64.efi" }),
 } };
 const second = std.time.us_per_s;
 
 const bios_class = "PXEClient:Arch:00000:UNDI:002001";
 
-const Bench = struct {
+pub const Bench = struct {
     service: DhcpService,
     target: DhcpService.BootTarget = target,
     now_us: u64 = 1,
@@ -30,13 +30,13 @@ const Bench = struct {
     reply_buffer: DhcpService.ReplyBuffer = undefined,
     scratch: dhcp.Scratch = undefined,
 
-    fn init(mode: DhcpService.Mode) !Bench {
+    pub fn init(mode: DhcpService.Mode) !Bench {
         return .of(switch (mode) {
             inline else => |known| &.{comptime officeIn(known)},
         });
     }
 
-    fn of(networks: []const DhcpService.Network) !Bench {
+    pub fn of(networks: []const DhcpService.Network) !Bench {
         const links: []const DhcpService.Link = &.{ .{ .ip = server_ip }, .{ .ip = other_server_ip } };
         var link_count: usize = 0;
         for (networks) |network| link_count += @intFromBool(network.link != null);
@@ -47,11 +47,11 @@ const Bench = struct {
         }) };
     }
 
-    fn deinit(bench: *Bench) void {
+    pub fn deinit(bench: *Bench) void {
         bench.service.deinit(testing.allocator);
     }
 
-    fn ask(bench: *Bench, arrival: DhcpService.Arrival, packet: dhcp.Packet) !DhcpService.Step {
+    pub fn ask(bench: *Bench, arrival: DhcpService.Arrival, packet: dhcp.Packet) !DhcpService.Step {
         const bytes = try dhcp.emit(&packet, &bench.packet_buffer);
         const service = &bench.service;
         return switch (service.receive(bench.now_us, arrival, bytes, &bench.reply_buffer)) {
@@ -66,7 +66,7 @@ const Bench = struct {
     }
 
     /// A step that must be a reply, with its packet.
-    fn reply(bench: *Bench, arrival: DhcpService.Arrival, packet: dhcp.Packet) !Answer {
+    pub fn reply(bench: *Bench, arrival: DhcpService.Arrival, packet: dhcp.Packet) !Answer {
         const step = try bench.ask(arrival, packet);
         errdefer std.debug.print("step: {t}\n", .{step});
         if (step != .reply) return error.TestUnexpectedResult;
@@ -76,7 +76,7 @@ const Bench = struct {
         };
     }
 
-    fn expectIgnored(bench: *Bench, reason: base.IgnoreReason, packet: dhcp.Packet) !void {
+    pub fn expectIgnored(bench: *Bench, reason: base.IgnoreReason, packet: dhcp.Packet) !void {
         const before = bench.service.ignored.get(reason);
         const step = try bench.ask(.{ .source = nowhere, .port = .dhcp }, packet);
         try testing.expectEqual(DhcpService.Step{ .ignored = reason }, step);
@@ -95,10 +95,10 @@ fn officeIn(mode: DhcpService.Mode) DhcpService.Network {
     };
 }
 
-const Answer = struct { reply: DhcpService.Reply, packet: dhcp.Packet };
-const from_nowhere: DhcpService.Arrival = .{ .source = nowhere, .port = .dhcp };
+pub const Answer = struct { reply: DhcpService.Reply, packet: dhcp.Packet };
+pub const from_nowhere: DhcpService.Arrival = .{ .source = nowhere, .port = .dhcp };
 
-fn discover() dhcp.Packet {
+pub fn discover() dhcp.Packet {
     return .{
         .op = .request,
         .xid = 0x123456ab,
@@ -112,7 +112,7 @@ fn discover() dhcp.Packet {
     };
 }
 
-fn plain(message_type: dhcp.MessageType) dhcp.Packet {
+pub fn plain(message_type: dhcp.MessageType) dhcp.Packet {
     return .{
         .op = .request,
         .xid = 7,
@@ -188,6 +188,13 @@ test "each architecture gets its boot program, iPXE the script and HTTP clients 
             .file = url ++ "snponly.efi",
             .class = "HTTPClient",
         },
+        .{ .vendor_class = "PXEClient", .arch = 11, .file = path ++ "ipxe-arm64.efi" },
+        .{
+            .vendor_class = "HTTPClient:Arch:00019:UNDI:003000",
+            .arch = 19,
+            .file = url ++ "ipxe-arm64.efi",
+            .class = "HTTPClient",
+        },
         .{
             .vendor_class = bios_class,
             .arch = 0,
@@ -226,7 +233,7 @@ test "an architecture without a program gets no proxy offer" {
     var bench: Bench = try .init(.proxy);
     defer bench.deinit();
     var packet = discover();
-    packet.options.client_arch = .uefi_arm64;
+    packet.options.client_arch = .uefi_x86;
     try bench.expectIgnored(.dhcp_no_boot_program, packet);
     packet.options.client_arch = @fromBackingInt(0xffff);
     try bench.expectIgnored(.dhcp_no_boot_program, packet);

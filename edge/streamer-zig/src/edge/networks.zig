@@ -86,9 +86,8 @@ fn settle(
             networks.items[index] = network;
             continue;
         }
-        if (said.server) |server| network.via = for (listens, 0..) |ip, index| {
-            if (ip.eql(server)) break @intCast(index);
-        } else return complaint.set(
+        network.via = indexOf(listens, said.server orelse host.sockets.sourceTo(network.subnet.ip));
+        if (said.server) |server| if (network.via == null) return complaint.set(
             "{f} is to use {f}, and no --listen has this address.",
             .{ network.subnet, server },
         );
@@ -113,6 +112,12 @@ fn settle(
         );
         network.pools = pool[0..1];
     }
+}
+
+fn indexOf(listens: []const base.Ip4, wanted: ?base.Ip4) ?u8 {
+    const ip = wanted orelse return null;
+    for (listens, 0..) |listen, index| if (listen.eql(ip)) return @intCast(index);
+    return null;
 }
 
 /// Null on loopback.

@@ -224,6 +224,7 @@ fn prepareLoop(
         },
         .stream_keys = keys,
         .wol_target = options.wol_target,
+        .advertisers = try openAdvertisers(edge, found.listens, complaint),
         .listeners = try openListeners(edge, found.listens),
     }) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
@@ -250,6 +251,35 @@ fn prepareLoop(
 fn ownNetwork(found: *const networks.Networks) base.Ip4 {
     for (found.networks) |*network| if (network.link == 0) return network.subnet.ip;
     return found.links[0].ip;
+}
+
+/// One for each interface, if they are wanted.
+fn openAdvertisers(
+    edge: *const Edge,
+    listens: []const host.EdgeSockets.Listen,
+    complaint: *Complaint,
+) Error![]host.RouterAdvertiser {
+    var advertisers: std.ArrayList(host.RouterAdvertiser) = .empty;
+    if (!edge.options.router_advertisement) return advertisers.items;
+    for (listens) |*listen| {
+        const interface = if (listen.interface) |*interface| interface else continue;
+        const is_there = for (advertisers.items) |*other| {
+            if (other.interface_index == interface.index) break true;
+        } else false;
+        if (is_there) continue;
+        try advertisers.append(edge.gpa, host.RouterAdvertiser.open(interface) catch |err| return switch (err) {
+            error.PermissionDenied => complaint.set("--router-advertisement needs root or CAP_NET_RAW.", .{}),
+            error.NoIpv6 => complaint.set(
+                "--router-advertisement needs IPv6, and {s} has none.",
+                .{interface.name()},
+            ),
+            error.SystemCallFailed => complaint.set(
+                "The system refused the socket of --router-advertisement on {s}.",
+                .{interface.name()},
+            ),
+        });
+    }
+    return advertisers.items;
 }
 
 /// One for each interface. Those are missing where the system does not let this process listen: the

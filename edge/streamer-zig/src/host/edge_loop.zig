@@ -8,6 +8,7 @@ const wire = @import("wire");
 const sys = @import("sys.zig");
 const sockets = @import("sockets.zig");
 const Epoll = @import("epoll.zig").Epoll;
+const RouterAdvertiser = @import("router_advertiser.zig").RouterAdvertiser;
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
@@ -38,6 +39,8 @@ pub const EdgeLoop = struct {
     watch: *SegmentWatch,
     /// Null in standalone use.
     peers: ?PeerPort = null,
+    /// Empty where nobody asked for it.
+    advertisers: []RouterAdvertiser,
     /// Where magic packets go.
     wol_target: base.Endpoint,
     signal_fd: i32,
@@ -53,6 +56,7 @@ pub const EdgeLoop = struct {
         wol_target: base.Endpoint,
         /// Empty where the system does not let this process listen.
         listeners: []SegmentListener = &.{},
+        advertisers: []RouterAdvertiser,
     };
 
     /// What the loop's owner does between turns.
@@ -72,6 +76,7 @@ pub const EdgeLoop = struct {
         const listener = 6;
         const segment = 7;
         const peer = 8;
+        const solicitation = 9;
         /// One of each for every link.
         const dhcp = 16;
         const pxe = dhcp + links_max;
@@ -101,6 +106,10 @@ pub const EdgeLoop = struct {
             .http_port = options.ports.http,
             .stream_port = options.ports.stream,
         };
+        var all = open;
+        if (own.links.len > 1) for ([_]*UdpSocket{ &all.tftp, &all.stream }) |socket| {
+            socket.own = own;
+        };
         const watch = try gpa.create(SegmentWatch);
         watch.* = .{ .boots = boots, .own = own, .listeners = options.listeners };
         const paths = try gpa.create(BootHttp);
@@ -119,7 +128,7 @@ pub const EdgeLoop = struct {
         const stream: core.StreamServer = try .init(gpa, .{ .keys = options.stream_keys });
         return .{
             .epoll = epoll,
-            .sockets = open,
+            .sockets = all,
             .dhcp = if (!open.hasDhcp()) null else .{
                 .service = try .init(gpa, options.dhcp),
                 .boots = boots,
@@ -138,6 +147,7 @@ pub const EdgeLoop = struct {
             ),
             .boots = boots,
             .watch = watch,
+            .advertisers = options.advertisers,
             .wol_target = options.wol_target,
             .signal_fd = openSignals() catch return error.SystemCallFailed,
             .wake_fd = openWake() catch return error.SystemCallFailed,
@@ -165,6 +175,7 @@ pub const EdgeLoop = struct {
             loop.watch.tick(loop.epoll, Token.segment, now_us);
             loop.boots.tick(now_us);
             if (loop.peers) |*peers| peers.tick(now_us);
+            for (loop.advertisers) |*advertiser| advertiser.tick();
             loop.http.tick(now_us);
             loop.stream.server.expire(now_us);
             owner.tick(owner.context, loop, now_us);
@@ -208,6 +219,8 @@ pub const EdgeLoop = struct {
         try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
         try loop.epoll.add(loop.sockets.stream.fd, .read, Token.stream);
         if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
+        for (loop.advertisers) |*advertiser|
+            try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
         try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
         try loop.watch.addTo(loop.epoll, Token.segment);
     }
@@ -219,6 +232,7 @@ pub const EdgeLoop = struct {
                 _ = linux.read(loop.wake_fd, @ptrCast(&count), 8);
                 owner.woken(owner.context, loop, now_us);
             },
+            Token.solicitation => for (loop.advertisers) |*advertiser| advertiser.receive(),
             Token.dhcp...Token.pxe - 1 => {
                 const link = &loop.sockets.links.slice()[@intCast(token - Token.dhcp)];
                 const index: u8 = @intCast(token - Token.dhcp);

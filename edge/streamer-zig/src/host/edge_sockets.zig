@@ -61,9 +61,11 @@ pub const EdgeSockets = struct {
         var result: EdgeSockets = .{
             .tftp = try .init(gpa, try one(.tftp, problem, .{
                 .address = .{ .ip = ip, .port = ports.tftp },
+                .with_destination = listens.len > 1,
             }), null),
             .stream = try .init(gpa, try one(.stream, problem, .{
                 .address = .{ .ip = ip, .port = ports.stream },
+                .with_destination = listens.len > 1,
                 .buffer_size = 8 << 20,
             }), null),
             .listener = sockets.openListener(.{ .ip = ip, .port = ports.http }) catch |err| {

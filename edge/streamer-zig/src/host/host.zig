@@ -16,6 +16,7 @@ pub const Discovery = @import("discovery.zig").Discovery;
 pub const PeerPort = @import("peer_port.zig").PeerPort;
 pub const HttpServer = @import("http_server.zig").HttpServer;
 pub const blockSignals = @import("edge_loop.zig").blockSignals;
+pub const RouterAdvertiser = @import("router_advertiser.zig").RouterAdvertiser;
 pub const lease_file = @import("lease_file.zig");
 pub const LoaderTexts = @import("loader_texts.zig").LoaderTexts;
 pub const published = @import("published.zig");

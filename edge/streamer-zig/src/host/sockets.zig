@@ -55,6 +55,8 @@ pub const UdpOptions = struct {
     /// Receive broadcasts on this interface only; the address is then 0.0.0.0.
     interface: ?*const Interface = null,
     broadcast: bool = false,
+    /// Each datagram comes with the address that it was sent to.
+    with_destination: bool = false,
     /// Bytes; the kernel may give less.
     buffer_size: u32 = 1 << 20,
 };
@@ -63,6 +65,7 @@ pub fn openUdp(options: UdpOptions) OpenError!i32 {
     const fd = try openSocket(linux.SOCK.DGRAM);
     errdefer sys.close(fd);
     if (options.broadcast) try setInt(fd, linux.SOL.SOCKET, linux.SO.BROADCAST, 1);
+    if (options.with_destination) try setInt(fd, linux.SOL.IP, linux.IP.PKTINFO, 1);
     setBuffer(fd, linux.SO.RCVBUFFORCE, linux.SO.RCVBUF, options.buffer_size);
     setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, options.buffer_size);
     if (options.interface) |interface| {
@@ -90,6 +93,19 @@ pub fn openListener(address: base.Endpoint) OpenError!i32 {
     try bind(fd, address);
     _ = sys.check(linux.listen(fd, 512)) catch return error.SystemCallFailed;
     return fd;
+}
+
+/// The address of this machine that packets to another one carry; null where there is no route.
+pub fn sourceTo(ip: base.Ip4) ?base.Ip4 {
+    const fd = openSocket(linux.SOCK.DGRAM) catch return null;
+    defer sys.close(fd);
+    // Nothing is sent: a datagram socket only looks up the route.
+    const to = toSockaddr(.{ .ip = ip, .port = 67 });
+    _ = sys.check(linux.connect(fd, @ptrCast(&to), @sizeOf(linux.sockaddr.in))) catch return null;
+    var own: linux.sockaddr.in = undefined;
+    var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
+    _ = sys.check(linux.getsockname(fd, @ptrCast(&own), &size)) catch return null;
+    return fromSockaddr(&own).ip;
 }
 
 /// The interface that has this address; null when this machine does not have it.

@@ -4,6 +4,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const core = @import("core");
 const kernel_stamp = @import("kernel_stamp.zig");
 const sys = @import("sys.zig");
 const sockets = @import("sockets.zig");
@@ -35,6 +36,10 @@ pub const UdpSocket = struct {
     fd: i32,
     /// Packets to be sent carry this source address; for sockets bound to 0.0.0.0.
     source_ip: ?base.Ip4 = null,
+    /// For sockets bound to 0.0.0.0 that several networks reach: packets to be sent carry this edge's
+    /// address in the receiver's network, and what was sent to any other address of this machine is
+    /// left alone.
+    own: ?core.dhcp_network.Addresses = null,
     segmentation: bool = true,
     dropped: u64 = 0,
     batch: *Batch,
@@ -44,10 +49,15 @@ pub const UdpSocket = struct {
         names: [batch_max]linux.sockaddr.in,
         vectors: [batch_max]std.posix.iovec,
         messages: [batch_max]linux.mmsghdr,
-        stamps: [batch_max][kernel_stamp.control_size]u8 align(8),
+        controls: [batch_max][received_control_size]u8 align(8),
         /// When it was received.
         clocks: kernel_stamp.Clocks,
+        /// Which of them are for this edge.
+        taken: [batch_max]u8,
     };
+
+    /// A stamp and an IP_PKTINFO (12 bytes), padded.
+    const received_control_size = kernel_stamp.control_size + @sizeOf(linux.cmsghdr) + 16;
 
     pub fn init(
         gpa: std.mem.Allocator,
@@ -72,16 +82,16 @@ pub const UdpSocket = struct {
             &batch.vectors,
             &batch.buffers,
             &batch.names,
-            &batch.stamps,
-        ) |*message, *vector, *buffer, *name, *stamp| {
+            &batch.controls,
+        ) |*message, *vector, *buffer, *name, *control| {
             vector.* = .{ .base = buffer, .len = buffer.len };
             message.* = .{ .len = 0, .hdr = .{
                 .name = @ptrCast(name),
                 .namelen = @sizeOf(linux.sockaddr.in),
                 .iov = @ptrCast(vector),
                 .iovlen = 1,
-                .control = stamp,
-                .controllen = stamp.len,
+                .control = control,
+                .controllen = control.len,
                 .flags = 0,
             } };
         }
@@ -90,17 +100,34 @@ pub const UdpSocket = struct {
             linux.recvmmsg(socket.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
         ) catch 0;
         if (count > 0) batch.clocks = .now();
-        return count;
+        var taken: usize = 0;
+        for (0..count) |index| {
+            if (!socket.isOurs(index)) continue;
+            batch.taken[taken] = @intCast(index);
+            taken += 1;
+        }
+        return taken;
     }
 
+    fn isOurs(socket: *const UdpSocket, index: usize) bool {
+        const own = if (socket.own) |*own| own else return true;
+        return own.has(destinationIn(socket.controlOf(index)) orelse return false);
+    }
+
+    fn controlOf(socket: *const UdpSocket, index: usize) []const u8 {
+        const size: usize = @intCast(socket.batch.messages[index].hdr.controllen);
+        return socket.batch.controls[index][0..@min(size, received_control_size)];
+    }
+
+    /// Valid for the indexes below the last `receive`'s count.
     pub fn datagram(socket: *const UdpSocket, index: usize) Datagram {
         const batch = socket.batch;
-        const message = &batch.messages[index];
-        const control = batch.stamps[index][0..@min(message.hdr.controllen, kernel_stamp.control_size)];
+        const at = batch.taken[index];
+        const message = &batch.messages[at];
         return .{
-            .from = sockets.fromSockaddr(&batch.names[index]),
-            .bytes = batch.buffers[index][0..message.len],
-            .at_us = if (kernel_stamp.find(control, kernel_stamp.each_packet)) |stamp_ns|
+            .from = sockets.fromSockaddr(&batch.names[at]),
+            .bytes = batch.buffers[at][0..message.len],
+            .at_us = if (kernel_stamp.find(socket.controlOf(at), kernel_stamp.each_packet)) |stamp_ns|
                 batch.clocks.monotonicOf(stamp_ns)
             else
                 batch.clocks.monotonic_us,
@@ -159,6 +186,7 @@ pub const UdpSocket = struct {
         const name = sockets.toSockaddr(to);
         var control: Control = .{};
         if (socket.source_ip) |ip| control.addSource(ip);
+        if (socket.own) |*own| control.addSource(own.facing(to.ip));
         if (cut) |size| control.addSegmentSize(size);
         const message: linux.msghdr_const = .{
             .name = @ptrCast(&name),
@@ -187,6 +215,22 @@ pub const UdpSocket = struct {
         _ = linux.poll(&polled, polled.len, send_wait_ms);
     }
 };
+
+/// The address that a datagram was sent to, out of its IP_PKTINFO (ip(7)): interface, the address that
+/// took it, the one in its header.
+fn destinationIn(control: []const u8) ?base.Ip4 {
+    const head_size = @sizeOf(linux.cmsghdr);
+    var rest = control;
+    while (rest.len >= head_size) {
+        const head = std.mem.bytesToValue(linux.cmsghdr, rest[0..head_size]);
+        if (head.len < head_size or head.len > rest.len) return null;
+        const content = rest[head_size..head.len];
+        if (head.level == linux.SOL.IP and head.type == linux.IP.PKTINFO and content.len >= 12)
+            return .{ .bytes = content[8..12].* };
+        rest = rest[@min(std.mem.alignForward(usize, head.len, 8), rest.len)..];
+    }
+    return null;
+}
 
 /// Control messages of one sendmsg (cmsg(3)), each padded to 8 bytes.
 const Control = struct {
@@ -267,6 +311,40 @@ test "a cut super-packet arrives as the segments it was made of" {
         received += count;
     }
     try testing.expectEqual(0, sender.dropped);
+}
+
+test "a socket of several networks answers with its address there, and takes nothing for other addresses" {
+    const any: Endpoint = .{ .ip = .zero, .port = 0 };
+    var open: UdpSocket = try .init(
+        testing.allocator,
+        try sockets.openUdp(.{ .address = any, .with_destination = true }),
+        null,
+    );
+    defer open.deinit(testing.allocator);
+    open.own = .{
+        .links = &.{ .{ .ip = .init(127, 1, 0, 1) }, .{ .ip = .init(127, 2, 0, 1) } },
+        .networks = &.{
+            .{ .subnet = .of(.init(127, 1, 0, 0), 16), .mode = .proxy, .link = 0 },
+            .{ .subnet = .of(.init(127, 2, 0, 0), 16), .mode = .proxy, .link = 1 },
+        },
+        .http_port = 80,
+        .stream_port = 81,
+    };
+    const port = (try endpointOf(&open)).port;
+    var device: UdpSocket = try .init(
+        testing.allocator,
+        try sockets.openUdp(.{ .address = .{ .ip = .init(127, 2, 0, 9), .port = 0 } }),
+        null,
+    );
+    defer device.deinit(testing.allocator);
+    device.send(.{ .ip = .init(127, 3, 0, 1), .port = port }, "for another address");
+    device.send(.{ .ip = .init(127, 2, 0, 1), .port = port }, "for this edge");
+    try testing.expectEqual(1, open.receive());
+    const asked = open.datagram(0);
+    try testing.expectEqualStrings("for this edge", asked.bytes);
+    open.send(asked.from, "answer");
+    try testing.expectEqual(1, device.receive());
+    try testing.expect(device.datagram(0).from.ip.eql(.init(127, 2, 0, 1)));
 }
 
 test "a datagram may carry another source address of this machine" {

@@ -40,6 +40,14 @@ const Fields = struct {
     clientNdi: ?[]const u8 = null,
     machineId: ?[]const u8 = null,
     ipxe: ?[]const u8 = null,
+    domainName: ?[]const u8 = null,
+    interfaceMtu: ?u16 = null,
+    ntpServers: []const []const u8 = &.{},
+    renewalTimeS: ?u32 = null,
+    rebindingTimeS: ?u32 = null,
+    subnetSelection: ?[]const u8 = null,
+    relayAgent: ?[]const u8 = null,
+    linkSelection: ?[]const u8 = null,
     isIpxe: bool,
 };
 
@@ -116,6 +124,14 @@ fn expectFields(want: Fields, packet: *const dhcp.Packet) !void {
     try expectText(want.machineId, if (machine_text) |*value| value else null);
     try expectHex(want.ipxe, options.ipxe);
     try testing.expectEqual(want.isIpxe, options.isIpxe());
+    try expectText(want.domainName, options.domain_name);
+    try testing.expectEqual(want.interfaceMtu, options.interface_mtu);
+    try expectIps(want.ntpServers, options.ntp_servers);
+    try testing.expectEqual(want.renewalTimeS, options.renewal_time_s);
+    try testing.expectEqual(want.rebindingTimeS, options.rebinding_time_s);
+    try expectIp(want.subnetSelection, options.subnet_selection);
+    try expectHex(want.relayAgent, options.relay_agent);
+    try expectIp(want.linkSelection, options.linkSelection());
 }
 
 fn expectSurvives(packet: *const dhcp.Packet) !void {
@@ -185,6 +201,13 @@ test "a packet with every option survives" {
             .client_ndi = .{ 1, 3, 16 },
             .client_machine_id = .{ .guid = @splat(7) },
             .ipxe = &.{ 1, 1, 1 },
+            .domain_name = "example.org",
+            .interface_mtu = 9000,
+            .ntp_servers = &.{.init(10, 0, 0, 6)},
+            .renewal_time_s = 43200,
+            .rebinding_time_s = 75600,
+            .subnet_selection = .init(10, 9, 0, 0),
+            .relay_agent = &.{ 1, 1, 7 },
         },
     };
     try expectSurvives(&packet);
@@ -199,6 +222,49 @@ test "what does not fit is refused by emit" {
     try testing.expectEqual(dhcp.packet_size_min, (try dhcp.emit(&packet, &buffer)).len);
     packet.options.boot_file_name = &long;
     try testing.expectError(error.NoSpace, dhcp.emit(&packet, &buffer));
+}
+
+test "an answer that is too long for one field uses the others, and the relay agent's option stands last" {
+    const long: [120]u8 = @splat('d');
+    const relay: [200]u8 = @splat(9);
+    const ips: [4]Ip4 = @splat(.init(10, 0, 0, 5));
+    const packet: dhcp.Packet = .{
+        .op = .reply,
+        .xid = 1,
+        .chaddr = .fromInt(0x02bf00000001),
+        .options = .{
+            .message_type = .offer,
+            .server_identifier = .init(10, 0, 0, 1),
+            .domain_name = &long,
+            .dns_servers = &ips,
+            .ntp_servers = &ips,
+            .relay_agent = &relay,
+            .client_identifier = &@as([60]u8, @splat(1)),
+        },
+    };
+    var buffer: [dhcp.packet_size_max]u8 = undefined;
+    var scratch: dhcp.Scratch = undefined;
+    const bytes = try dhcp.emitWithin(&packet, dhcp.reply_size_min, &buffer);
+    try testing.expect(bytes.len <= dhcp.reply_size_min);
+    try testing.expectEqualDeep(packet, try dhcp.parse(bytes, &scratch));
+    // END, and before it all of option 82.
+    try testing.expectEqual(255, bytes[bytes.len - 1]);
+    try testing.expectEqualSlices(u8, &(.{ 82, relay.len } ++ relay), bytes[bytes.len - 203 .. bytes.len - 1]);
+    // With a boot file in its field something has no room, and nothing of it is there in part.
+    var with_file = packet;
+    with_file.file = "b/0123456789abcdef/undionly.kpxe";
+    const shorter = try dhcp.parse(try dhcp.emitWithin(&with_file, dhcp.reply_size_min, &buffer), &scratch);
+    try testing.expectEqual(null, shorter.options.domain_name);
+    try testing.expectEqualStrings(with_file.file, shorter.file);
+    try testing.expectEqual(4, shorter.options.ntp_servers.len);
+    try testing.expectEqualSlices(u8, &relay, shorter.options.relay_agent.?);
+}
+
+test "an answer may be as long as its client says, at least 548 bytes and at most 1472" {
+    const cases = [_]struct { ?u16, usize }{
+        .{ null, 548 }, .{ 0, 548 }, .{ 576, 548 }, .{ 1000, 972 }, .{ 1472, 1444 }, .{ 1500, 1472 }, .{ 65280, 1472 },
+    };
+    for (cases) |case| try testing.expectEqual(case[1], dhcp.replySizeMax(case[0]));
 }
 
 test "a boot file name in option 67 loses its zero byte and wins over the file field" {

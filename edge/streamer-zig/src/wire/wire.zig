@@ -6,6 +6,7 @@ pub const authenticode = @import("authenticode.zig");
 pub const boot_program = @import("boot_program.zig");
 pub const der = @import("der.zig");
 pub const dhcp = @import("dhcp.zig");
+pub const router_discovery = @import("router_discovery.zig");
 pub const ethernet = @import("ethernet.zig");
 pub const file_system = @import("file_system.zig");
 pub const http_request = @import("http_request.zig");
@@ -37,6 +38,7 @@ test {
     _ = stream;
     _ = @import("dhcp_options.zig");
     _ = @import("dhcp_emit.zig");
+    _ = router_discovery;
     _ = @import("dhcp_test.zig");
     _ = @import("tftp_test.zig");
     _ = @import("wake_on_lan.zig");
