@@ -1,4 +1,4 @@
-import { bootProgram, siteEdgesMax } from '@bootfarm/proto/uplink'
+import { bootProgram, edgeInterface, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { ipv4Network } from './ipv4-network.ts'
 import { pageInput, pageOf } from './page.ts'
@@ -49,6 +49,14 @@ export const edgeDetail = edgeSummary.extend({
   appliedState: statePair.nullable(),
   /** Records that the edge declared lost. */
   reportsLost: count,
+  /** Where devices and other edges of the site reach it; null where it has not said. */
+  address: z.string().nullable(),
+  interfaces: z.array(
+    edgeInterface.extend({
+      /** Interfaces of the site's other edges in the same network whose MTU is another. */
+      otherMtus: z.array(z.object({ edgeId: uuid, edgeName: z.string(), mtu: count })),
+    }),
+  ),
   bootPrograms: z.array(bootProgram),
   /** Other edges of its site that it has heard from directly. */
   peers: z

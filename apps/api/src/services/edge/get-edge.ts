@@ -1,3 +1,4 @@
+import { withOtherMtus } from '../../domain/edge-interfaces.ts'
 import type { EdgeDetail } from '../../domain/edge-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { ServiceContext } from '../service-context.ts'
@@ -23,7 +24,7 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
   const heartbeat = heartbeatOf(row)
   const siteEdges = await db.edge.findMany({
     where: { organizationId, siteId: row.siteId },
-    select: { id: true, name: true, revokedAt: true },
+    select: { id: true, name: true, revokedAt: true, heartbeat: true },
   })
   const nameOf = new Map(siteEdges.map(({ id, name }) => [id, name]))
   return {
@@ -39,6 +40,13 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
       : null,
     appliedState: heartbeat?.state ?? null,
     reportsLost: Number(lost._sum.lostCount ?? 0n),
+    address: heartbeat?.address ?? null,
+    interfaces: withOtherMtus(
+      heartbeat?.interfaces ?? [],
+      siteEdges
+        .filter(({ id, revokedAt }) => id !== edgeId && revokedAt === null)
+        .map((other) => ({ ...other, interfaces: heartbeatOf(other)?.interfaces ?? [] })),
+    ),
     bootPrograms: heartbeat?.bootPrograms ?? [],
     peers: (heartbeat?.peers ?? []).map((peer) => ({ ...peer, edgeName: nameOf.get(peer.edgeId) ?? null })),
     siteEdgeCount: siteEdges.filter(({ revokedAt }) => revokedAt === null).length,

@@ -45,7 +45,17 @@ function columnsAfterName(scaleUs: number): Column<BootSummary>[] {
     {
       title: 'Outcome',
       cell: (boot) => (
-        <OutcomeTag outcome={boot.outcome} phase={boot.outcome ? boot.failedPhase : boot.lastPhase} />
+        <span className="inline-flex items-center gap-2">
+          <OutcomeTag outcome={boot.outcome} phase={boot.outcome ? boot.failedPhase : boot.lastPhase} />
+          {boot.menuEntry && (
+            <span
+              title="Taken in the boot menu"
+              className="hidden max-w-40 truncate text-ink-soft text-xs lg:inline-block"
+            >
+              {boot.menuEntry}
+            </span>
+          )}
+        </span>
       ),
     },
     { title: 'Duration', align: 'right', cell: (boot) => <BootDuration boot={boot} /> },

@@ -31,6 +31,10 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'Edge', value: link(`/edges/${boot.edgeId}`, boot.edgeName) },
     { label: 'Site', value: link(`/sites/${boot.siteId}`, boot.siteName) },
     { label: 'vDisk', value: vdisk && link(`/vdisks/${vdisk.id}`, versionName(vdisk)) },
+    ...(boot.menuEntry ? [{ label: 'Menu entry', value: boot.menuEntry }] : []),
+    ...(facts.program
+      ? [{ label: 'Boot program', value: <Mono>{`${facts.program.file} (${facts.program.set})`}</Mono> }]
+      : []),
     { label: 'Firmware', value: architecture(facts.clientArch) },
     { label: 'Vendor class', value: facts.vendorClass && <Mono>{facts.vendorClass}</Mono> },
     { label: 'User class', value: facts.userClass && <Mono>{facts.userClass}</Mono> },

@@ -16,6 +16,9 @@ import { BootFacts } from './boot-facts'
 import type { BootDetail } from './boot-types'
 import { BootVerdict } from './boot-verdict'
 import { BootWaterfall } from './boot-waterfall'
+import { CapturePanel } from './capture-panel'
+import { LastPackets } from './last-packets'
+import { OffersPanel } from './offers-panel'
 import { OriginTags, OutcomeTag } from './outcome-tag'
 import { PhaseTable } from './phase-table'
 import { ReadSizeHistogram, readSizeRows } from './read-size-histogram'
@@ -48,6 +51,8 @@ function Boot({ boot }: { boot: BootDetail }) {
       />
       <BootVerdict boot={boot} />
       {boot.writeCache && <WriteCacheNotice cache={boot.writeCache} at={boot.guest?.writeCacheAt ?? null} />}
+      <LastPackets packets={boot.lastPackets} />
+      <OffersPanel boot={boot} />
       <BootWaterfall key={boot.id} boot={boot} />
       <Panel title="Phases in numbers" flush>
         <PhaseTable phases={boot.phases} running={boot.outcome === null} totalUs={boot.totalUs} />
@@ -57,6 +62,7 @@ function Boot({ boot }: { boot: BootDetail }) {
           <StepTable steps={boot.guest.steps} />
         </Panel>
       )}
+      <CapturePanel boot={boot} />
       <div className="grid items-start gap-5 lg:grid-cols-2">
         <Panel title="Facts" className="lg:row-span-2">
           <BootFacts boot={boot} />

@@ -18,7 +18,9 @@ function verdictOf(boot: BootDetail): Verdict | null {
     return {
       tone: 'silent',
       sentence: `The edge heard nothing more from the device${phase}.`,
-      remedy: 'See what the device’s screen shows, and whether it lost power or network.',
+      remedy: boot.lastPackets
+        ? 'The last packets below say who was silent. See what the device’s screen shows, and whether it lost power or network.'
+        : 'See what the device’s screen shows, and whether it lost power or network.',
       deviceText: null,
     }
   }
@@ -27,6 +29,16 @@ function verdictOf(boot: BootDetail): Verdict | null {
       tone: 'plain',
       sentence: 'The device started again before this boot was over.',
       remedy: 'Its next boot shows how it went on.',
+      deviceText: null,
+    }
+  }
+  if (boot.outcome === 'local_disk') {
+    return {
+      tone: 'plain',
+      sentence: boot.menuEntry
+        ? `The boot menu sent the device to its own disk: “${boot.menuEntry}” was taken.`
+        : 'The boot menu sent the device to its own disk.',
+      remedy: 'What happens from there on no edge sees.',
       deviceText: null,
     }
   }

@@ -8,6 +8,7 @@ import { Facts, Panel } from '../../components/panel'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Tag } from '../../components/tag'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { DeviceMenu } from '../boot-menus/device-menu'
 import { BootList } from '../boots/boot-list'
 import { OriginTags } from '../boots/outcome-tag'
 import { PageName } from '../shell/breadcrumbs'
@@ -94,6 +95,7 @@ function Device({ device }: { device: DeviceDetail }) {
           <Panel title="Facts">
             <DeviceFacts device={device} />
           </Panel>
+          <DeviceMenu device={device} />
           <DeviceBootPrograms device={device} />
         </div>
       </div>

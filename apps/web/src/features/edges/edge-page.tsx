@@ -16,6 +16,7 @@ import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { EdgeActions } from './edge-actions'
 import { EdgeState } from './edge-columns'
+import { EdgeNetwork } from './edge-network'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
 import { SharePanel } from './share-panel'
 
@@ -61,6 +62,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
         </Panel>
         <div className="flex min-w-0 flex-col gap-5">
           <SharePanel edge={edge} />
+          <EdgeNetwork edge={edge} />
           <IgnoredPackets ignored={edge.ignored} />
         </div>
       </div>

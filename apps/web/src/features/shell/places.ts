@@ -13,6 +13,7 @@ export const places: Place[] = [
   { href: '/discovered', title: 'Discovered', icon: 'discovered' },
   { href: '/boots', title: 'Boots', icon: 'boot' },
   { href: '/vdisks', title: 'vDisks', icon: 'vdisk' },
+  { href: '/boot-menus', title: 'Boot menus', icon: 'menuList' },
   { href: '/edges', title: 'Edges', icon: 'edge' },
   { href: '/sites', title: 'Sites', icon: 'site' },
 ]

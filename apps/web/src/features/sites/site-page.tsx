@@ -10,6 +10,7 @@ import { formatCount } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
+import { CollectionMenu } from '../boot-menus/collection-menu'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
@@ -49,6 +50,11 @@ const collectionColumns: Column<Collection>[] = [
       ) : (
         <Unknown label="none" />
       ),
+  },
+  {
+    title: 'Boot menu',
+    from: 'sm',
+    cell: (collection) => <CollectionMenu collection={collection} />,
   },
   {
     title: 'Boot programs',

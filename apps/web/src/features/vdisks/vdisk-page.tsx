@@ -11,6 +11,7 @@ import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
+import { VdiskMenus } from './vdisk-menus'
 
 type VdiskDetail = RouterOutputs['vdisk']['get']
 type Version = VdiskDetail['versions'][number]
@@ -111,6 +112,7 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
           />
         )}
       </Panel>
+      <VdiskMenus menus={vdisk.menus} />
     </Page>
   )
 }

@@ -1,0 +1,5 @@
+import { NewMenuPage } from '../../../../features/boot-menus/new-menu-page'
+
+export default function Page() {
+  return <NewMenuPage />
+}

@@ -1,0 +1,111 @@
+'use client'
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useRouter } from 'next/navigation'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { ConfirmDialog } from '../../components/confirm-dialog'
+import { Page, PageHeader } from '../../components/page-header'
+import { LoadingState, Skeleton } from '../../components/states'
+import { useToast } from '../../components/toast'
+import { readableError } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import { PageName } from '../shell/breadcrumbs'
+import { QueryError } from '../shell/query-error'
+import { draftOf, type MenuDetail } from './menu-draft'
+import { MenuEditor } from './menu-editor'
+import { MenuUsers } from './menu-users'
+
+export function MenuPage({ menuId }: { menuId: string }) {
+  const query = useQuery(useTRPC().bootMenu.get.queryOptions({ menuId }))
+  if (query.data) return <Menu menu={query.data} />
+  if (query.isPending) {
+    return (
+      <LoadingState label="Loading the boot menu">
+        <Page>
+          <Skeleton className="h-7 w-56" />
+          <Skeleton className="h-80 w-full rounded-lg" />
+        </Page>
+      </LoadingState>
+    )
+  }
+  return <QueryError noun="boot menu" error={query.error} onRetry={() => query.refetch()} />
+}
+
+function Menu({ menu }: { menu: MenuDetail }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  const mayChange = useMay('admin')
+  const save = useMutation(
+    trpc.bootMenu.update.mutationOptions({
+      onSuccess: (saved) => {
+        queryClient.setQueryData(trpc.bootMenu.get.queryKey({ menuId: menu.id }), saved)
+        void queryClient.invalidateQueries(trpc.bootMenu.list.pathFilter())
+        showToast({
+          title: `${saved.name} is saved.`,
+          text: 'Devices show it at their next start.',
+          tone: 'ready',
+        })
+      },
+    }),
+  )
+  return (
+    <Page>
+      <PageName name={menu.name} />
+      <PageHeader
+        title={menu.name}
+        summary={`of farm ${menu.farmName}`}
+        actions={mayChange && <RemoveMenu menu={menu} />}
+      />
+      <MenuEditor
+        // Begun anew from what is saved.
+        key={menu.updatedAt}
+        farmId={menu.farmId}
+        initial={draftOf(menu)}
+        action="Save"
+        busy={save.isPending}
+        failure={save.error && readableError(save.error)}
+        readOnly={!mayChange}
+        onSave={(fields) => save.mutate({ menuId: menu.id, updatedAt: menu.updatedAt, ...fields })}
+      />
+      <MenuUsers menu={menu} />
+    </Page>
+  )
+}
+
+function RemoveMenu({ menu }: { menu: MenuDetail }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const router = useRouter()
+  const showToast = useToast()
+  const [asking, setAsking] = useState(false)
+  const remove = useMutation(
+    trpc.bootMenu.remove.mutationOptions({
+      onSuccess: () => {
+        void queryClient.invalidateQueries(trpc.bootMenu.list.pathFilter())
+        showToast({ title: `${menu.name} is removed.` })
+        router.push('/boot-menus')
+      },
+      onError: (error) =>
+        showToast({ title: `${menu.name} is not removed.`, text: readableError(error), tone: 'failed' }),
+    }),
+  )
+  return (
+    <>
+      <Button busy={remove.isPending} onClick={() => setAsking(true)}>
+        Remove
+      </Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title={`Remove ${menu.name}?`}
+        action="Remove the menu"
+        onConfirm={() => remove.mutate({ menuId: menu.id })}
+      >
+        <p>Its entries are lost. A menu that a collection or a device still shows is not removed.</p>
+      </ConfirmDialog>
+    </>
+  )
+}

@@ -1,0 +1,87 @@
+'use client'
+
+import { useInfiniteQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { Unknown } from '../../components/panel'
+import { EmptyState } from '../../components/states'
+import type { Column } from '../../components/table'
+import { countOf } from '../../lib/format-quantity'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+
+type MenuSummary = RouterOutputs['bootMenu']['list']['items'][number]
+
+const columns: Column<MenuSummary>[] = [
+  {
+    title: 'Name',
+    cell: (menu) => (
+      <Link
+        prefetch={false}
+        href={`/boot-menus/${menu.id}`}
+        className="rounded font-medium text-ink underline-offset-4 hover:underline"
+      >
+        {menu.name}
+      </Link>
+    ),
+  },
+  { title: 'Default', wide: true, cell: (menu) => menu.defaultTitle },
+  { title: 'Entries', align: 'right', from: 'sm', cell: (menu) => menu.entryCount },
+  { title: 'Time-out', align: 'right', from: 'sm', cell: (menu) => `${menu.timeoutMs / 1000} s` },
+  {
+    title: 'Shown by',
+    align: 'right',
+    cell: ({ collectionCount, deviceCount }) =>
+      usersText(collectionCount, deviceCount) || <Unknown label="nobody" />,
+  },
+]
+
+function usersText(collections: number, devices: number): string {
+  return [
+    collections > 0 ? countOf(collections, 'collection') : '',
+    devices > 0 ? countOf(devices, 'device') : '',
+  ]
+    .filter(Boolean)
+    .join(', ')
+}
+
+export function MenusPage() {
+  const trpc = useTRPC()
+  const mayCreate = useMay('admin')
+  const query = useInfiniteQuery(
+    trpc.bootMenu.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
+  )
+  return (
+    <Page>
+      <PageHeader
+        title="Boot menus"
+        summary="What a device’s screen offers before anything is started."
+        actions={
+          mayCreate && (
+            <Link
+              href="/boot-menus/new"
+              className="inline-flex h-8 items-center rounded-md bg-ink px-3 font-medium text-canvas text-sm hover:opacity-90"
+            >
+              New menu
+            </Link>
+          )
+        }
+      />
+      <div className="rounded-lg border border-line bg-surface">
+        <PagedList
+          label="Boot menus"
+          query={query}
+          columns={columns}
+          rowKey={(menu) => menu.id}
+          empty={
+            <EmptyState
+              title="No boot menus yet."
+              text="Without one, devices start their collection’s vDisk at once. With one, whoever stands before the machine can choose."
+            />
+          }
+        />
+      </div>
+    </Page>
+  )
+}

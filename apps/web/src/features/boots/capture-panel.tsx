@@ -1,0 +1,112 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { Icon } from '../../components/icon'
+import { Panel } from '../../components/panel'
+import { ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { type Column, Table } from '../../components/table'
+import { countOf, formatBytes, formatCount, formatOffset } from '../../lib/format-quantity'
+import { readableError } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import type { BootDetail } from './boot-types'
+
+type Packet = NonNullable<RouterOutputs['boot']['capture']>['packets'][number]
+type Row = Packet & { key: string }
+
+const directions: Record<Packet['direction'], { arrow: string; word: string }> = {
+  from_device: { arrow: '→', word: 'from the device' },
+  to_device: { arrow: '←', word: 'to the device' },
+  other: { arrow: '·', word: 'others' },
+}
+
+const columns: Column<Row>[] = [
+  {
+    title: 'At',
+    meaning: 'Since the first packet of the file',
+    cell: ({ atUs }) => <span className="tabular-nums">{formatOffset(atUs)}</span>,
+  },
+  {
+    title: 'Direction',
+    cell: ({ direction }) => (
+      <span className="text-ink-soft">
+        <span aria-hidden="true">{directions[direction].arrow}</span>{' '}
+        <span className="max-sm:sr-only">{directions[direction].word}</span>
+      </span>
+    ),
+  },
+  { title: 'Packet', wide: true, cell: ({ what }) => <span className="font-mono text-xs">{what}</span> },
+  { title: 'Size', align: 'right', from: 'md', cell: ({ sizeBytes }) => `${formatCount(sizeBytes)} B` },
+]
+
+/** The packets that were kept of the boot, to read here or to save; nothing where none were. */
+export function CapturePanel({ boot }: { boot: BootDetail }) {
+  const mayRead = useMay('operator')
+  const [open, setOpen] = useState(false)
+  const { capture } = boot
+  if (!capture) return null
+  return (
+    <Panel
+      title="Packets of this boot"
+      aside={
+        <>
+          <span>
+            {countOf(capture.packetCount, 'packet')}, {formatBytes(capture.sizeBytes)}
+          </span>
+          {mayRead && (
+            <>
+              <Button className="h-7!" aria-expanded={open} onClick={() => setOpen(!open)}>
+                {open ? 'Hide' : 'Show'}
+              </Button>
+              <a
+                href={`/api/boots/${boot.id}/capture.pcap`}
+                download
+                className="inline-flex h-7 items-center gap-1.5 rounded-md border border-line-strong px-3 font-medium text-ink text-sm hover:bg-hover"
+              >
+                <Icon name="download" size={14} /> Download pcap
+              </a>
+            </>
+          )}
+        </>
+      }
+      flush
+    >
+      {open ? (
+        <Packets bootId={boot.id} packetCount={capture.packetCount} />
+      ) : (
+        <p className="px-4 py-3 text-ink-soft text-sm">
+          What device and edge said to each other before the device’s disk was streamed
+          {mayRead ? '.' : '. Operators can read and download it.'}
+        </p>
+      )}
+    </Panel>
+  )
+}
+
+function Packets({ bootId, packetCount }: { bootId: string; packetCount: number }) {
+  const query = useQuery(useTRPC().boot.capture.queryOptions({ bootId }))
+  if (query.isPending) {
+    return (
+      <LoadingState label="Loading the packets">
+        <Skeleton className="m-4 h-40" />
+      </LoadingState>
+    )
+  }
+  if (!query.data) {
+    const text = query.error ? readableError(query.error) : 'They are kept no longer.'
+    return <ErrorState title="The packets could not be loaded." text={text} onRetry={() => query.refetch()} />
+  }
+  const rows = query.data.packets.map((packet, index) => ({ ...packet, key: String(index) }))
+  return (
+    <div className="max-h-[32rem] overflow-y-auto">
+      <Table label="Packets of this boot" columns={columns} rows={rows} rowKey={({ key }) => key} />
+      {rows.length < packetCount && (
+        <p className="border-line border-t px-4 py-2 text-ink-soft text-xs">
+          The first {formatCount(rows.length)}; the file has them all.
+        </p>
+      )}
+    </div>
+  )
+}
