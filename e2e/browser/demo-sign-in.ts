@@ -1,4 +1,4 @@
-import type { Page } from '@playwright/test'
+import { expect, type Page } from '@playwright/test'
 
 /** The demo's sign-in of the product under test. */
 export function demoSignIn(): { email: string; password: string } {
@@ -18,4 +18,11 @@ export async function signIn(
   await page.getByLabel('E-mail').fill(email)
   await page.getByLabel('Password').fill(password)
   await page.getByRole('button', { name: 'Sign in' }).click()
+}
+
+/** Goes to the sign-in page, signs in, and is there once the overview is. */
+export async function signInAs(page: Page, person: { email: string; password: string }): Promise<void> {
+  await page.goto('/sign-in')
+  await signIn(page, person)
+  await expect(page.getByRole('heading', { name: 'Booting now' })).toBeVisible()
 }

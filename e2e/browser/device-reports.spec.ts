@@ -5,7 +5,7 @@ import { type Cookie, expect, type Page, test } from '@playwright/test'
 import { required } from '../lib/api-client.ts'
 import { cacheOf, fullGuest, phase, Tenant } from '../lib/tenant.ts'
 import { seriousProblems } from './axe.ts'
-import { signIn } from './demo-sign-in.ts'
+import { signInAs } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
@@ -20,9 +20,7 @@ test.beforeAll(async ({ browser }) => {
 test.beforeEach(({ page }) => page.context().addCookies(cookies))
 
 async function signedIn(page: Page, { person }: Tenant): Promise<Cookie[]> {
-  await page.goto('/sign-in')
-  await signIn(page, person)
-  await expect(page.getByRole('heading', { name: 'Booting now' })).toBeVisible()
+  await signInAs(page, person)
   return page.context().cookies()
 }
 

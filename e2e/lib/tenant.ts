@@ -4,7 +4,15 @@ import path from 'node:path'
 import { bootReports, bootWith, EdgeClient } from '@bootfarm/api/testing/edge-client'
 import { createPerson, createTenant, makeJoinToken, type TestTenant } from '@bootfarm/api/testing/tenant'
 import { createDb } from '@bootfarm/db'
-import type { BootReport, DiscoveredDevice, GuestReport, Report } from '@bootfarm/proto/uplink'
+import {
+  type BootReport,
+  type DesiredState,
+  type DiscoveredDevice,
+  desiredState,
+  type GuestReport,
+  type Report,
+  type StateEnvelope,
+} from '@bootfarm/proto/uplink'
 import { required } from './api-client.ts'
 
 /** A real boot's phases as an edge reports them, in µs. */
@@ -38,14 +46,15 @@ export class Tenant {
     this.#edge = edge
   }
 
-  static async create(): Promise<Tenant> {
+  /** @param role of the person who may sign in */
+  static async create(role: 'operator' | 'admin' = 'operator'): Promise<Tenant> {
     const slug = randomBytes(4).toString('hex')
     const databaseUrl = readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
     const db = createDb(databaseUrl)
     try {
       const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
       const rows = await createTenant({ db, clock }, slug)
-      const person = await createPerson({ db }, rows.organizationId, 'operator')
+      const person = await createPerson({ db }, rows.organizationId, role)
       const joinToken = await makeJoinToken({ db, clock }, rows)
       return new Tenant(rows, person, await EdgeClient.enrolled(required('BOOTFARM_API_URL'), joinToken))
     } finally {
@@ -77,6 +86,18 @@ export class Tenant {
     return this.#sendAll(
       devices.map((device, index) => ({ seq: this.#nextSeq + index, type: 'discovered', device })),
     )
+  }
+
+  /** Sends the packets of a boot that was reported. */
+  async capture(bootId: string, pcap: Uint8Array<ArrayBuffer>): Promise<void> {
+    const { status, body } = await this.#edge.capture(bootId, pcap)
+    if (status !== 204) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
+  }
+
+  /** What the edge has to do now. */
+  async state(): Promise<DesiredState> {
+    const { body } = await this.#edge.state('0.0', 0)
+    return desiredState.parse(JSON.parse((body as unknown as StateEnvelope).payload))
   }
 
   #send(report: BootReport): Promise<void> {

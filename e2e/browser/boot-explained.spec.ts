@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { DhcpOffer } from '@bootfarm/proto/uplink'
+import { expect, test } from '@playwright/test'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signInAs } from './demo-sign-in.ts'
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+const pcap = Uint8Array.from(
+  readFileSync(new URL('../../apps/api/test/captures/uefi-pxe.pcap', import.meta.url)),
+)
+const own: DhcpOffer = {
+  ...{ atUs: 3_667, server: '10.78.0.1', ours: true, kind: 'proxy', nextServer: '10.78.0.1' },
+  file: 'b/89a9e9b29072e06e/snponly.efi',
+}
+const rival: DhcpOffer = {
+  ...{ atUs: 3_806, server: '10.78.0.9', ours: false, kind: 'both', yourIp: '10.78.0.84' },
+  ...{ nextServer: '10.78.0.9', file: '<b>wds</b>.efi' },
+}
+
+test('a boot that another server won shows the offers, the last packets, and its packets to read and to save', async ({
+  page,
+}) => {
+  const tenant = await Tenant.create()
+  const id = randomUUID()
+  await tenant.report({
+    id,
+    mac: '52:54:00:78:00:00',
+    offers: [own, rival],
+    program: { set: 'ipxe', file: 'snponly.efi' },
+    lastPackets: { fromDevice: { atUs: 12_400_000, what: 'DHCP REQUEST of server 10.78.0.9' } },
+    outcome: { kind: 'failed', phase: 'dhcp', cause: 'other_offer_won' },
+  })
+  await tenant.capture(id, pcap)
+  await signInAs(page, tenant.person)
+  await page.goto(`/boots/${id}`)
+  const offers = page.getByRole('table', { name: 'DHCP offers heard' }).getByRole('row')
+  await expect(offers.nth(1)).toContainText(/10\.78\.0\.1this edge.*boot.*snponly\.efi/)
+  await expect(offers.nth(2)).toContainText(/10\.78\.0\.9other.*address and boot.*<b>wds<\/b>\.efi/)
+  await expect(
+    page.getByText(/^10\.78\.0\.9 offered the boot program <b>wds<\/b>\.efi as well/),
+  ).toBeVisible()
+  const last = page.getByRole('region', { name: 'Last packets' })
+  await expect(last).toContainText(/DHCP REQUEST of server 10\.78\.0\.9.*12\.4\ss after the boot’s begin/)
+  await expect(last).toContainText('none was sent')
+  await expect(page.getByText('snponly.efi (ipxe)')).toBeVisible()
+
+  const packets = page.getByRole('region', { name: 'Packets of this boot' }).first()
+  await expect(packets).toContainText('51 packets')
+  await packets.getByRole('button', { name: 'Show' }).click()
+  const rows = page.getByRole('table', { name: 'Packets of this boot' }).getByRole('row')
+  await expect(rows).toHaveCount(52)
+  await expect(rows.nth(1)).toContainText(/from the device.*DHCP DISCOVER, PXEClient:Arch:00007/)
+  await expect(rows.filter({ hasText: 'HTTP GET /b/89a9e9b29072e06e/boot.ipxe' })).toHaveCount(1)
+  expect(await seriousProblems(page)).toEqual([])
+  const downloading = page.waitForEvent('download')
+  await packets.getByRole('link', { name: 'Download pcap' }).click()
+  const file = await downloading
+  expect(file.suggestedFilename()).toMatch(/^boot-52-54-00-78-00-00-\d{4}-\d\d-\d\dT\d{6}Z\.pcap$/)
+  expect(readFileSync(await file.path()).equals(pcap)).toBe(true)
+})
+
+test('a boot that its menu sent to the machine’s own disk is neither ready nor failed', async ({ page }) => {
+  const tenant = await Tenant.create()
+  const id = randomUUID()
+  await tenant.report({ id, menuEntry: 'Own disk {}', outcome: { kind: 'local_disk' } })
+  await signInAs(page, tenant.person)
+  await page.goto(`/boots/${id}`)
+  await expect(page.getByRole('region', { name: 'Why' })).toContainText('“Own disk {}” was taken')
+  await page.goto('/boots?outcome=local_disk')
+  await expect(page.getByRole('table', { name: 'Boots' })).toContainText('Own disk {}')
+  await page.goto(`/devices/${tenant.rows.deviceIds[0]}`)
+  await expect(page.getByText(/^own disk since/)).toBeVisible()
+  await page.goto('/')
+  const lastDay = page.getByRole('region', { name: 'Last 24 hours' })
+  await expect(lastDay).not.toContainText('1')
+})
