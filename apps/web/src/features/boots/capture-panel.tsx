@@ -7,7 +7,7 @@ import { Icon } from '../../components/icon'
 import { Panel } from '../../components/panel'
 import { ErrorState, LoadingState, Skeleton } from '../../components/states'
 import { type Column, Table } from '../../components/table'
-import { countOf, formatBytes, formatCount, formatOffset } from '../../lib/format-quantity'
+import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
@@ -26,7 +26,8 @@ const columns: Column<Row>[] = [
   {
     title: 'At',
     meaning: 'Since the first packet of the file',
-    cell: ({ atUs }) => <span className="tabular-nums">{formatOffset(atUs)}</span>,
+    align: 'right',
+    cell: ({ atUs }) => secondsOf(atUs),
   },
   {
     title: 'Direction',
@@ -40,6 +41,11 @@ const columns: Column<Row>[] = [
   { title: 'Packet', wide: true, cell: ({ what }) => <span className="font-mono text-xs">{what}</span> },
   { title: 'Size', align: 'right', from: 'md', cell: ({ sizeBytes }) => `${formatCount(sizeBytes)} B` },
 ]
+
+/** All alike, to a tenth of a millisecond, so that they stand in one column. */
+function secondsOf(atUs: number): string {
+  return `${(atUs / 1_000_000).toFixed(4)}\u00a0s`
+}
 
 /** The packets that were kept of the boot, to read here or to save; nothing where none were. */
 export function CapturePanel({ boot }: { boot: BootDetail }) {
@@ -63,7 +69,7 @@ export function CapturePanel({ boot }: { boot: BootDetail }) {
               <a
                 href={`/api/boots/${boot.id}/capture.pcap`}
                 download
-                className="inline-flex h-7 items-center gap-1.5 rounded-md border border-line-strong px-3 font-medium text-ink text-sm hover:bg-hover"
+                className="inline-flex h-7 items-center gap-1.5 whitespace-nowrap rounded-md border border-line-strong px-3 font-medium text-ink text-sm hover:bg-hover"
               >
                 <Icon name="download" size={14} /> Download pcap
               </a>

@@ -57,12 +57,14 @@ function Edge({ edge }: { edge: EdgeDetail }) {
         }
       />
       <div className="grid items-start gap-5 lg:grid-cols-2">
-        <Panel title="State">
-          <EdgeFacts edge={edge} />
-        </Panel>
+        <div className="flex min-w-0 flex-col gap-5">
+          <Panel title="State">
+            <EdgeFacts edge={edge} />
+          </Panel>
+          <EdgeNetwork edge={edge} />
+        </div>
         <div className="flex min-w-0 flex-col gap-5">
           <SharePanel edge={edge} />
-          <EdgeNetwork edge={edge} />
           <IgnoredPackets ignored={edge.ignored} />
         </div>
       </div>
