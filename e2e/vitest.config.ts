@@ -5,6 +5,7 @@ export default defineConfig({
     include: [
       'set-up/**/*.test.ts',
       'sockets/**/*.test.ts',
+      'sockets-long/**/*.test.ts',
       'faults/**/*.test.ts',
       'machines/**/*.test.ts',
       'machines-long/**/*.test.ts',

@@ -17,6 +17,12 @@ export class MachineSegment extends NetworkSegment {
     return started(this.onSwitch(program, args))
   }
 
+  /** A machine, with a serial console that can be written to. */
+  startMachine(program: string, args: string[]): RunningProcess {
+    const { command, args: all } = this.onSwitch(program, args)
+    return new RunningProcess(command, all, {}, 'pipe')
+  }
+
   /** Records the begin of every packet at the edge's port of the switch. */
   startCapture(file: string): RunningProcess {
     return this.startOnSwitch('tcpdump', [

@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, mkdirSync, statSync, writeFileSync } from 'no
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
-import { type TestPowerOrder, writeEnrolledEdge } from './enrolled-edge.ts'
+import { type TestMenu, type TestPowerOrder, writeEnrolledEdge } from './enrolled-edge.ts'
 import { type Firmware, type Medium, macOf, startMachine } from './machine.ts'
 import { type MachineDisk, makeMachineDisk } from './machine-disk.ts'
 import { buildInitramfs } from './machine-kernel.ts'
@@ -102,21 +102,29 @@ export class MachineSite {
     ])
   }
 
-  /** Makes a disk that boots by itself, and starts an edge that serves it without a kernel. `script` is of its first process. */
-  startWholeDiskEdge(script: string): Promise<RunningProcess> {
-    const disk = makeWholeDisk({
+  /** A disk that boots by itself; `script` is of its first process. */
+  wholeDisk(script: string): string {
+    return makeWholeDisk({
       directory: this.#scratch.path,
       vmlinuz: this.#vmlinuz,
       initrd: this.#initrd,
       commandLine: this.#kernelWords,
       script,
     })
-    return this.#serve('proxy', ['--vdisk', disk])
+  }
+
+  /** Makes such a disk, and starts an edge that serves it without a kernel. */
+  startWholeDiskEdge(script: string): Promise<RunningProcess> {
+    return this.#serve('proxy', ['--vdisk', this.wholeDisk(script)])
   }
 
   /** Starts an edge that has enrolled before and has no control plane now: the machine of port i boots `versions[i]`.
-   * Started again, it goes on with its data and has new power orders. */
-  startEnrolledEdge(versions: SiteVersion[], powerOrders: TestPowerOrder[] = []): Promise<RunningProcess> {
+   * Started again, it goes on with its data and has new power orders. Every machine shows the menu. */
+  startEnrolledEdge(
+    versions: SiteVersion[],
+    powerOrders: TestPowerOrder[] = [],
+    menu?: TestMenu,
+  ): Promise<RunningProcess> {
     const data = this.#inScratch('edge')
     const described = versions.map((version, index) => {
       const folder = path.join(data, 'store', String(index))
@@ -139,6 +147,7 @@ export class MachineSite {
       versions.map((_, index) => macOf(index)),
       described,
       powerOrders,
+      menu,
     )
     return this.#serve('proxy', [])
   }

@@ -13,13 +13,13 @@ export interface MachineOptions {
   /** For the files of this machine. */
   directory: string
   memoryMib?: number
-  /** Without it, it starts from the network. */
+  /** Without it, and with a disk of its own, it starts from the network. */
   medium?: Medium | undefined
 }
 
 export const macOf = (port: number) => `52:54:00:78:00:${port.toString(16).padStart(2, '0')}`
 
-/** A virtual machine without a disk. Its serial console is the process's output; it never restarts. */
+/** A virtual machine, mostly without a disk. Its serial console is the process's output; it never restarts. */
 export function startMachine(options: MachineOptions): RunningProcess {
   const { segment, port, firmware, directory, medium } = options
   // shim, GRUB and the kernel lie in memory together.
@@ -33,5 +33,5 @@ export function startMachine(options: MachineOptions): RunningProcess {
     medium,
     mayRestart: false,
   })
-  return segment.startOnSwitch(command, args)
+  return segment.startMachine(command, args)
 }

@@ -7,8 +7,14 @@ export class RunningProcess {
   readonly #child: ChildProcess
   #waiters: (() => void)[] = []
 
-  constructor(command: string, args: string[], env: Record<string, string> = {}) {
-    this.#child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
+  /** `input` 'pipe': `write` reaches it. */
+  constructor(
+    command: string,
+    args: string[],
+    env: Record<string, string> = {},
+    input: 'ignore' | 'pipe' = 'ignore',
+  ) {
+    this.#child = spawn(command, args, { stdio: [input, 'pipe', 'pipe'], env: { ...process.env, ...env } })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8')
       stream?.on('data', (text: string) => {
@@ -21,6 +27,10 @@ export class RunningProcess {
       this.#child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown'))
     })
     void this.ended.then(() => this.#wake())
+  }
+
+  write(text: string): void {
+    this.#child.stdin?.write(text)
   }
 
   get pid(): number {

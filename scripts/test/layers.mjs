@@ -106,7 +106,7 @@ function layerRunner(tally, only, withLong) {
 async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
   await layer.long('machines-long', 1200, async () => {
     const env = { ...(await machineEnv()), BOOTFARM_NO_ARM64: (await ensureArm64(zig)) ?? '' }
-    return vitest(scratch, 'e2e', ['machines-long/'], env)
+    return vitest(scratch, 'e2e', ['machines-long/', 'sockets-long/'], env)
   })
   await layer.long('machine-power', 300, () => machineProduct('machine-power'))
   await layer.long('lan', 900, async () => vitest(scratch, 'e2e', ['lan/'], await machineEnv()))

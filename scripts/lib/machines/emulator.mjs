@@ -9,8 +9,9 @@ import { copyFileSync } from 'node:fs'
  */
 
 /**
- * What it starts from instead of the network: an image in its drive or on its USB port.
- * @typedef {{ kind: 'cd' | 'usb', file: string }} Medium
+ * What it starts from instead of the network, an image in its drive or on its USB port; or a disk of its own, which comes after the
+ * network.
+ * @typedef {{ kind: 'cd' | 'usb' | 'disk', file: string }} Medium
  */
 
 const ovmfCode = '/usr/share/OVMF/OVMF_CODE_4M.fd'
@@ -24,7 +25,7 @@ const secureVariables = {
 }
 
 /**
- * A virtual machine without a disk, emulated (there is no /dev/kvm on many machines). Its serial console is the process's
+ * A virtual machine, emulated (there is no /dev/kvm on many machines). Its serial console is the process's
  * output. It powers off when its system does.
  * @param {object} options
  * @param {Firmware} options.firmware
@@ -38,8 +39,9 @@ const secureVariables = {
  */
 export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium, mayRestart }) {
   // A card with a ROM is what a BIOS starts from the network by.
-  const rom = firmware === 'bios' && !medium ? '' : ',romfile='
-  const card = `virtio-net-pci,netdev=n0,mac=${mac}${medium ? '' : ',bootindex=1'}${rom}`
+  const fromNetwork = !medium || medium.kind === 'disk'
+  const rom = firmware === 'bios' && fromNetwork ? '' : ',romfile='
+  const card = `virtio-net-pci,netdev=n0,mac=${mac}${fromNetwork ? ',bootindex=1' : ''}${rom}`
   const args = [
     ...['-accel', 'tcg', '-cpu', 'max', '-smp', '1', '-m', String(memoryMib)],
     ...firmwareArguments(firmware, uefiVariables),
@@ -56,6 +58,7 @@ export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium,
 /** @param {Medium} medium */
 function mediumArguments({ kind, file }) {
   const drive = ['-drive', `if=none,id=m0,format=raw,readonly=on,file=${file}`]
+  if (kind === 'disk') return [...drive, '-device', 'virtio-blk-pci,drive=m0,bootindex=2']
   if (kind === 'cd')
     return [...drive, '-device', 'virtio-scsi-pci', '-device', 'scsi-cd,drive=m0,bootindex=1']
   return [...drive, '-device', 'qemu-xhci', '-device', 'usb-storage,drive=m0,bootindex=1']

@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const http = @import("wire").http_request;
+const http_target = @import("wire").http_target;
 const fuzz_case = @import("case.zig");
 const Case = fuzz_case.Case;
 const Violation = fuzz_case.Violation;
@@ -15,6 +16,8 @@ const heads = [_][]const u8{
     "GET /disk HTTP/1.0\r\nrange: bytes=-512\r\nConnection: close\r\n\r\n",
     "GET / HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET /next HTTP/1.1\r\n\r\n",
     "POST /failed HTTP/1.1\r\nContent-Length: 12\r\n\r\nno_root textGET / HTTP/1.1\r\n\r\n",
+    "GET http://10.0.0.1:6980/b/0123456789abcdef/k%65rnel?menu=0badcafe&entry=1 HTTP/1.1\r\nIf-Range: x\r\nRange: bytes=1-\r\n\r\n",
+    "GET /%2e%2e/%2f%252e HTTP/1.1\r\nConnection: keep-alive, close\r\n\r\n",
     "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 };
 
@@ -36,11 +39,25 @@ pub fn parser(case: *Case) Violation!bool {
     try fuzz_case.expectWithin(request.body, bytes[0..request.size]);
     try fuzz_case.expectWithin(request.target, bytes[0..request.size]);
     try expect(request.target[0] == '/', "a target begins with a slash");
+    try checkTarget(request.target);
     if (request.range) |range| try checkRange(case, range);
     const shorter: usize = @intCast(case.prng.below(request.size));
     const is_incomplete = http.parse(bytes[0..shorter]) == .incomplete;
     try expect(is_incomplete, "a request is taken only when it is whole");
     return true;
+}
+
+fn checkTarget(target: []const u8) Violation!void {
+    var buffer: [http_target.size_max]u8 = undefined;
+    const decoded = http_target.decode(target, &buffer) catch return;
+    try expect(decoded.len <= target.len, "a target without needless escapes is no longer");
+    for (decoded) |byte| try expect(std.ascii.isGraphical(byte), "a decoded target is printable");
+    // Each escape that is left begins with its percent sign and two digits.
+    for (decoded, 0..) |byte, index| {
+        if (byte != '%') continue;
+        try expect(decoded.len - index >= 3, "an escape that stays is whole");
+        for (decoded[index + 1 ..][0..2]) |digit| try expect(std.ascii.isHex(digit), "an escape that stays is whole");
+    }
 }
 
 fn checkRange(case: *Case, range: http.Range) Violation!void {

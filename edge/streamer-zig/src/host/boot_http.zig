@@ -75,9 +75,22 @@ pub const BootHttp = struct {
         };
         return .{
             .status = 200,
+            .content_type = contentTypeOf(boot_path.name),
             .body = .{ .memory = bytes },
             .tag = .{ .boot = ref, .what = .nbp },
         };
+    }
+
+    /// HTTP boot firmware goes by it, or by the name where it says nothing (UEFI specification, HTTP
+    /// Boot; the names are those of IANA).
+    fn contentTypeOf(name: []const u8) []const u8 {
+        const types = [_]struct { []const u8, []const u8 }{
+            .{ ".efi", "application/efi" },
+            .{ ".iso", "application/vnd.efi-iso" },
+            .{ ".img", "application/vnd.efi-img" },
+        };
+        for (types) |known| if (std.ascii.endsWithIgnoreCase(name, known[0])) return known[1];
+        return "application/octet-stream";
     }
 
     const Word = enum { ready, failed };

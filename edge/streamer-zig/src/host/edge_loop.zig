@@ -143,7 +143,7 @@ pub const EdgeLoop = struct {
                 epoll,
                 Token.connections,
                 paths.handler(),
-                HttpServer.connections_default,
+                connectionsFor(sys.raiseFileLimit()),
             ),
             .boots = boots,
             .watch = watch,
@@ -262,6 +262,13 @@ pub const EdgeLoop = struct {
         return @intCast(@min((deadline_us - now_us) / std.time.us_per_ms + 1, 1000));
     }
 };
+
+/// Each has a descriptor of its own and one of what it downloads; the rest of the program has its own.
+fn connectionsFor(file_limit: u64) u16 {
+    const for_the_rest = 512;
+    const most: u64 = (file_limit -| for_the_rest) / 2;
+    return @intCast(std.math.clamp(most, 64, HttpServer.connections_default));
+}
 
 /// TERM and INT as something to read; they must not end the process by themselves.
 pub fn blockSignals() void {

@@ -6,6 +6,8 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const http_request = @import("wire").http_request;
+const http_target = @import("wire").http_target;
+const http_connections = @import("http_connections.zig");
 const http_response = @import("http_response.zig");
 const sys = @import("sys.zig");
 const tcp_delivery = @import("tcp_delivery.zig");
@@ -15,6 +17,8 @@ const linux = std.os.linux;
 
 const Request = http_request.Request;
 const Body = http_response.Body;
+const Connection = http_connections.Connection;
+const Connections = http_connections.Connections;
 const Response = http_response.Response;
 const Tag = http_response.Tag;
 const text_size_max = http_response.text_size_max;
@@ -52,48 +56,18 @@ pub const Handler = struct {
     progress: *const fn (context: *anyopaque, tag: Tag, progress: Progress) void,
 };
 
-const Connection = struct {
-    fd: i32 = -1,
-    peer: base.Ip4 = .zero,
-    /// `draining`: all is sent, and not all of it is acknowledged.
-    state: enum { free, reading, sending, draining } = .free,
-    deadline_us: u64 = 0,
-    /// No answer lasts longer than this, however it goes on.
-    answer_deadline_us: u64 = 0,
-    keep_alive: bool = false,
-    input_size: usize = 0,
-    input: [http_request.request_size_max]u8 = undefined,
-    head_size: usize = 0,
-    head_sent: usize = 0,
-    head: [http_response.head_size_max]u8 = undefined,
-    text: [text_size_max]u8 = undefined,
-    body: Body = .none,
-    /// Of the body, still to send.
-    offset: u64 = 0,
-    left: u64 = 0,
-    body_size: u64 = 0,
-    tag: Tag = .{},
-    counters: tcp_delivery.Counters = .{},
-    /// Acknowledgements of what is sent now are stamped.
-    stamped: bool = false,
-    acknowledged_us: ?u64 = null,
-    /// Bytes, when it was last looked.
-    unacknowledged: u32 = 0,
-};
-
 pub const HttpServer = struct {
     listener: i32,
     epoll: Epoll,
     /// Added to a connection's place: its token in the epoll instance.
     token_base: u64,
-    connections: []Connection,
+    connections: Connections,
     handler: Handler,
     /// False once the kernel refused to stamp acknowledgements.
     stamps: bool = true,
     ignored: base.IgnoredCounters = .{},
 
-    pub const connections_default = 512;
-    pub const connections_per_address_max = 64;
+    pub const connections_default = 4096;
 
     pub fn init(
         gpa: std.mem.Allocator,
@@ -103,26 +77,24 @@ pub const HttpServer = struct {
         handler: Handler,
         connections_max: u16,
     ) error{OutOfMemory}!HttpServer {
-        const connections = try gpa.alloc(Connection, connections_max);
-        for (connections) |*connection| connection.* = .{};
         return .{
             .listener = listener,
             .epoll = epoll,
             .token_base = token_base,
-            .connections = connections,
+            .connections = try .init(gpa, connections_max),
             .handler = handler,
         };
     }
 
     pub fn deinit(server: *HttpServer, gpa: std.mem.Allocator) void {
-        for (server.connections) |*connection| if (connection.state != .free) server.close(connection);
-        gpa.free(server.connections);
+        for (server.connections.all) |*connection| if (connection.state != .free) server.close(connection);
+        server.connections.deinit(gpa);
         server.* = undefined;
     }
 
     /// Takes what waits at the listener, at most as many as there are places.
     pub fn accept(server: *HttpServer, now_us: u64) void {
-        for (0..server.connections.len) |_| {
+        for (0..server.connections.all.len) |_| {
             var address: linux.sockaddr.in = undefined;
             var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
             const flags = linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
@@ -132,18 +104,26 @@ pub const HttpServer = struct {
                 ) catch return,
             );
             const peer: base.Ip4 = .{ .bytes = std.mem.toBytes(address.addr) };
-            const index = server.placeFor(peer) orelse {
-                server.ignored.add(.http_busy);
-                sys.close(fd);
-                continue;
+            const index = switch (server.connections.placeFor(peer)) {
+                .free => |index| index,
+                .waiting => |index| made: {
+                    server.ignored.add(.http_busy);
+                    server.close(&server.connections.all[index]);
+                    break :made index;
+                },
+                .none => {
+                    server.ignored.add(.http_busy);
+                    sys.close(fd);
+                    continue;
+                },
             };
-            const connection = &server.connections[index];
+            const connection = &server.connections.all[index];
             server.epoll.add(fd, .read, server.token_base + index) catch {
                 sys.close(fd);
                 continue;
             };
             connection.fd = fd;
-            connection.peer = peer;
+            server.connections.peers[index] = peer;
             connection.state = .reading;
             connection.deadline_us = now_us + head_limit_us;
             connection.input_size = 0;
@@ -153,7 +133,8 @@ pub const HttpServer = struct {
 
     /// The connection of this token can be read or written, or is closed.
     pub fn handle(server: *HttpServer, token: u64, now_us: u64) void {
-        const connection = &server.connections[@intCast(token - server.token_base)];
+        const connection = &server.connections.all[@intCast(token - server.token_base)];
+        connection.turn_sent = 0;
         switch (connection.state) {
             .free => {},
             .reading => server.read(connection, now_us),
@@ -164,7 +145,7 @@ pub const HttpServer = struct {
 
     /// Cuts off clients that are too slow; once a second.
     pub fn tick(server: *HttpServer, now_us: u64) void {
-        for (server.connections) |*connection| {
+        for (server.connections.all) |*connection| {
             if (connection.state == .draining) server.drain(connection, now_us, .tick);
             server.expire(connection, now_us);
         }
@@ -186,21 +167,8 @@ pub const HttpServer = struct {
         }
     }
 
-    fn placeFor(server: *const HttpServer, peer: base.Ip4) ?usize {
-        var free: ?usize = null;
-        var of_peer: u32 = 0;
-        for (server.connections, 0..) |*connection, index| {
-            if (connection.state == .free) {
-                free = free orelse index;
-            } else if (connection.peer.eql(peer)) {
-                of_peer += 1;
-            }
-        }
-        return if (of_peer < connections_per_address_max) free else null;
-    }
-
     fn read(server: *HttpServer, connection: *Connection, now_us: u64) void {
-        const room = connection.input[connection.input_size..];
+        const room = connection.buffers.input[connection.input_size..];
         assert(room.len > 0);
         const count = sys.check(
             linux.recvfrom(connection.fd, room.ptr, room.len, 0, null, null),
@@ -220,23 +188,18 @@ pub const HttpServer = struct {
     /// Answers the request at the front of the input, if it is whole.
     fn parse(server: *HttpServer, connection: *Connection, now_us: u64) void {
         assert(connection.state == .reading);
-        switch (http_request.parse(connection.input[0..connection.input_size])) {
+        switch (http_request.parse(connection.buffers.input[0..connection.input_size])) {
             .incomplete => {},
             .problem => |problem| {
                 server.ignored.add(.http_bad_request);
                 connection.keep_alive = false;
                 connection.input_size = 0;
-                const refusal: Response = .saying(problem.status(), problem.sentence(), &connection.text);
+                const refusal: Response = .saying(problem.status(), problem.sentence(), &connection.buffers.text);
                 server.begin(connection, refusal, null, .get, 0, now_us);
             },
             .request => |request| {
                 connection.keep_alive = request.keep_alive;
-                const response = server.handler.respond(
-                    server.handler.context,
-                    connection.peer,
-                    &request,
-                    &connection.text,
-                );
+                const response = server.answerOf(connection, request);
                 if (response.status == 404) server.ignored.add(.http_not_found);
                 server.begin(
                     connection,
@@ -248,6 +211,18 @@ pub const HttpServer = struct {
                 );
             },
         }
+    }
+
+    fn answerOf(server: *HttpServer, connection: *Connection, request: Request) Response {
+        const text = &connection.buffers.text;
+        var buffer: [http_target.size_max]u8 = undefined;
+        var plain = request;
+        plain.target = http_target.decode(request.target, &buffer) catch {
+            server.ignored.add(.http_bad_request);
+            return .saying(400, "This address is too long, or has a % without two digits of hex behind it.", text);
+        };
+        const peer = server.connections.peers[server.connections.indexOf(connection)];
+        return server.handler.respond(server.handler.context, peer, &plain, text);
     }
 
     /// `consumed`: bytes of the input that the request was.
@@ -279,7 +254,7 @@ pub const HttpServer = struct {
         connection.body_size = connection.left;
         connection.acknowledged_us = null;
         const head = http_response.writeHead(
-            &connection.head,
+            &connection.buffers.head,
             status,
             &response,
             part,
@@ -291,8 +266,8 @@ pub const HttpServer = struct {
         const rest = connection.input_size - @min(consumed, connection.input_size);
         std.mem.copyForwards(
             u8,
-            connection.input[0..rest],
-            connection.input[connection.input_size - rest ..][0..rest],
+            connection.buffers.input[0..rest],
+            connection.buffers.input[connection.input_size - rest ..][0..rest],
         );
         connection.input_size = rest;
         connection.state = .sending;
@@ -313,6 +288,11 @@ pub const HttpServer = struct {
         assert(connection.state == .sending);
         var sent: u64 = 0;
         while (connection.head_sent < connection.head_size or connection.left > 0) {
+            // Over all answers to requests that came together.
+            if (connection.turn_sent >= turn_size_max) {
+                server.report(connection, .{ .traffic = .{ .bytes_out = sent } });
+                return;
+            }
             const count = server.sendSome(connection) catch |err| switch (err) {
                 error.WouldBlock => {
                     server.report(connection, .{ .traffic = .{ .bytes_out = sent } });
@@ -327,11 +307,8 @@ pub const HttpServer = struct {
             // A file that was cut short under us: the client sees that bytes are missing.
             if (count == 0) return server.close(connection);
             sent += count;
+            connection.turn_sent += count;
             connection.deadline_us = now_us + stall_limit_us;
-            if (sent >= turn_size_max) {
-                server.report(connection, .{ .traffic = .{ .bytes_out = sent } });
-                return;
-            }
         }
         releaseBody(connection);
         if (connection.body_size > 0 and connection.tag.isMeasured()) {
@@ -345,7 +322,7 @@ pub const HttpServer = struct {
     /// Sends a piece of the head or of the body; returns its bytes.
     fn sendSome(server: *HttpServer, connection: *Connection) sys.Error!u64 {
         if (connection.head_sent < connection.head_size) {
-            const rest = connection.head[connection.head_sent..connection.head_size];
+            const rest = connection.buffers.head[connection.head_sent..connection.head_size];
             const more: u32 = if (connection.left > 0) linux.MSG.MORE else 0;
             const count = try sys.check(
                 linux.sendto(connection.fd, rest.ptr, rest.len, linux.MSG.NOSIGNAL | more, null, 0),
@@ -358,7 +335,7 @@ pub const HttpServer = struct {
             .none => unreachable,
             .text => |length| try sendBytes(
                 connection.fd,
-                connection.text[0..length],
+                connection.buffers.text[0..length],
                 connection.offset,
                 size,
             ),
@@ -470,17 +447,17 @@ pub const HttpServer = struct {
     }
 
     fn close(server: *HttpServer, connection: *Connection) void {
-        _ = server;
         assert(connection.state != .free);
         releaseBody(connection);
         sys.close(connection.fd);
         connection.fd = -1;
         connection.stamped = false;
         connection.state = .free;
+        server.connections.peers[server.connections.indexOf(connection)] = .zero;
     }
 
     fn tokenOf(server: *const HttpServer, connection: *const Connection) u64 {
-        return server.token_base + (connection - server.connections.ptr);
+        return server.token_base + server.connections.indexOf(connection);
     }
 };
 

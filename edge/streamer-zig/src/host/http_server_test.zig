@@ -123,7 +123,7 @@ const Fixture = struct {
     /// Until everything is with the kernel of the first connection.
     fn turnUntilDraining(fixture: *Fixture) !void {
         for (0..1000) |_| {
-            if (fixture.server.connections[0].state == .draining) return;
+            if (fixture.server.connections.all[0].state == .draining) return;
             try fixture.turn();
         }
         return error.NeverSentWhole;
@@ -322,12 +322,61 @@ test "a client that does not finish its head, or does not read, is cut off" {
     try testing.expectEqualStrings("0123456789", bodyOf(answer));
 }
 
+test "a new connection takes the place of the one that has waited longest, not of one at work" {
+    const fixture = try Fixture.init(3);
+    defer fixture.deinit();
+    const works = try fixture.connect();
+    defer sys.close(works);
+    try sys.writeAll(works, "GET /file HTTP/1.1\r\n\r\n");
+    for (0..5) |_| try fixture.turn();
+    var waiting: [2]i32 = undefined;
+    for (&waiting) |*fd| {
+        fixture.now_us += 1;
+        fd.* = try fixture.connect();
+        for (0..5) |_| try fixture.turn();
+    }
+    defer for (waiting) |fd| sys.close(fd);
+    var buffer: [1024]u8 = undefined;
+    const next = try fixture.connect();
+    defer sys.close(next);
+    const answer = try fixture.exchange(next, "GET /small HTTP/1.0\r\n\r\n", &buffer);
+    try testing.expectEqualStrings("0123456789", bodyOf(answer));
+    try testing.expect(fixture.isClosed(waiting[0]));
+    try testing.expect(!fixture.isClosed(waiting[1]));
+    try testing.expectEqual(.sending, fixture.server.connections.all[0].state);
+    try testing.expectEqual(1, fixture.server.ignored.get(.http_busy));
+}
+
+test "an address is the same however it is written" {
+    const fixture = try Fixture.init(1);
+    defer fixture.deinit();
+    for ([_][]const u8{ "/sm%61ll", "http://127.0.0.1/small", "HTTP://edge:6980/%73mall" }) |target| {
+        const fd = try fixture.connect();
+        defer sys.close(fd);
+        var request: [128]u8 = undefined;
+        var buffer: [1024]u8 = undefined;
+        const answer = try fixture.exchange(fd, try std.mem.print(&request, "GET {s} HTTP/1.0\r\n\r\n", .{target}), &buffer);
+        try testing.expectEqualStrings("0123456789", bodyOf(answer));
+    }
+    const fd = try fixture.connect();
+    defer sys.close(fd);
+    var buffer: [1024]u8 = undefined;
+    const answer = try fixture.exchange(fd, "GET /%zz HTTP/1.0\r\n\r\n", &buffer);
+    try testing.expect(std.mem.startsWith(u8, answer, "HTTP/1.1 400 "));
+}
+
 test "connections beyond the places are closed and counted" {
     const fixture = try Fixture.init(2);
     defer fixture.deinit();
     var fds: [3]i32 = undefined;
-    for (&fds) |*fd| fd.* = try fixture.connect();
+    for (fds[0..2]) |*fd| fd.* = try fixture.connect();
     defer for (fds) |fd| sys.close(fd);
+    for (fds[0..2]) |fd| {
+        // Both are at work: their clients do not read.
+        try sys.writeAll(fd, "GET /file HTTP/1.1\r\n\r\n");
+        for (0..5) |_| try fixture.turn();
+    }
+    fds[2] = try fixture.connect();
     for (0..5) |_| try fixture.turn();
     try testing.expectEqual(1, fixture.server.ignored.get(.http_busy));
     try testing.expect(fixture.isClosed(fds[2]));
@@ -380,7 +429,7 @@ test "the instant is the acknowledgement's, not that of the turn that looks at i
     const buffer = try testing.allocator.alloc(u8, kernel_size + 1024);
     defer testing.allocator.free(buffer);
     // The client alone, until the kernel knows that it has everything.
-    const server_fd = fixture.server.connections[0].fd;
+    const server_fd = fixture.server.connections.all[0].fd;
     var filled: usize = 0;
     while (tcp_delivery.unacknowledged(server_fd).? > 0) {
         const rest = buffer[filled..];
@@ -407,7 +456,7 @@ test "a client that resets before it has everything has not got the answer" {
     ));
     sys.close(fd);
     try fixture.turn();
-    try testing.expectEqual(.free, fixture.server.connections[0].state);
+    try testing.expectEqual(.free, fixture.server.connections.all[0].state);
     try testing.expectEqual(null, fixture.finished_at_us);
 }
 

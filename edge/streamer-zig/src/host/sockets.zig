@@ -91,7 +91,7 @@ pub fn openListener(address: base.Endpoint) OpenError!i32 {
     // other.
     try setInt(fd, linux.SOL.SOCKET, linux.SO.REUSEADDR, 1);
     try bind(fd, address);
-    _ = sys.check(linux.listen(fd, 512)) catch return error.SystemCallFailed;
+    _ = sys.check(linux.listen(fd, 4096)) catch return error.SystemCallFailed;
     return fd;
 }
 

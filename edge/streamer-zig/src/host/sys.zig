@@ -36,6 +36,15 @@ fn clockNs(clock: linux.clockid_t) u64 {
     return @intCast(@max(ns, 0));
 }
 
+/// Lets this process open as many files as it may at most; returns how many.
+pub fn raiseFileLimit() u64 {
+    var limit = std.posix.getrlimit(.NOFILE) catch return 1024;
+    const before = limit.cur;
+    limit.cur = limit.max;
+    std.posix.setrlimit(.NOFILE, limit) catch return before;
+    return limit.max;
+}
+
 /// Writes everything to a file; sockets need their own loop.
 pub fn writeAll(fd: i32, bytes: []const u8) Error!void {
     var written: usize = 0;

@@ -3,6 +3,7 @@
 //! said once. Nothing else that frames a body is taken, so that no request can hide another.
 
 const std = @import("std");
+const http_target = @import("http_target.zig");
 const assert = std.debug.assert;
 
 /// Longer heads are refused.
@@ -50,7 +51,7 @@ pub const Range = union(enum) {
 
 pub const Request = struct {
     method: Method,
-    /// Begins with `/`; printable ASCII without spaces; not decoded.
+    /// Begins with `/`; printable ASCII without spaces; not decoded (http_target.zig).
     target: []const u8,
     /// Null also where the header is one that may be ignored (several ranges, other units).
     range: ?Range,
@@ -110,9 +111,13 @@ pub fn parse(bytes: []const u8) Result {
     var request = parseLine(lines.first()) catch |err| return .{ .problem = problemOf(err) };
     request.size = end + 4;
     var framing: Framing = .{};
+    var is_conditional = false;
     while (lines.next()) |line| {
         parseField(&request, &framing, line) catch |err| return .{ .problem = problemOf(err) };
+        if (std.ascii.startsWithIgnoreCase(line, "if-range:")) is_conditional = true;
     }
+    // RFC 9110 section 13.1.5: nothing here has a validator, so the condition never holds.
+    if (is_conditional) request.range = null;
     const body_size = framing.bodySize(request.method) catch |err| return .{ .problem = problemOf(err) };
     if (bytes.len - request.size < body_size) return .incomplete;
     request.body = bytes[request.size..][0..body_size];
@@ -177,11 +182,10 @@ fn parseLine(line: []const u8) Error!Request {
         .post
     else
         return error.MethodNotAllowed;
-    if (target.len == 0 or target[0] != '/') return error.Malformed;
     for (target) |byte| if (!std.ascii.isGraphical(byte)) return error.Malformed;
     return .{
         .method = method,
-        .target = target,
+        .target = try http_target.pathOf(target),
         .range = null,
         .keep_alive = keep_alive,
         .size = 0,
@@ -197,8 +201,15 @@ fn parseField(request: *Request, framing: *Framing, line: []const u8) Error!void
     for (name) |byte| if (!std.ascii.isGraphical(byte)) return error.Malformed;
     for (value) |byte| if (byte < 0x20 and byte != '\t') return error.Malformed;
     if (std.ascii.eqlIgnoreCase(name, "connection")) {
-        if (std.ascii.eqlIgnoreCase(value, "close")) request.keep_alive = false;
-        if (std.ascii.eqlIgnoreCase(value, "keep-alive")) request.keep_alive = true;
+        var options = std.mem.splitScalar(u8, value, ',');
+        var wants_close = false;
+        while (options.next()) |raw| {
+            const option = std.mem.trim(u8, raw, " \t");
+            if (std.ascii.eqlIgnoreCase(option, "close")) wants_close = true;
+            if (std.ascii.eqlIgnoreCase(option, "keep-alive")) request.keep_alive = true;
+        }
+        // RFC 9112 section 9.3: close is the stronger of the two.
+        if (wants_close) request.keep_alive = false;
     } else if (std.ascii.eqlIgnoreCase(name, "transfer-encoding")) {
         framing.is_encoded = true;
     } else if (std.ascii.eqlIgnoreCase(name, "content-length")) {
@@ -264,6 +275,15 @@ test "ranges beyond the end are cut or refused, and unknown ones are not ranges"
     try testing.expectEqual(Range.Part{ .first = 0, .length = 10 }, suffix.resolve(10).?);
     for ([_][]const u8{ "bytes=", "bytes=-", "bytes=5-4", "bytes=0-1,4-5", "lines=1-2", "bytes=99999999999999999999-" }) |value|
         try testing.expectEqual(null, parseRange(value));
+}
+
+test "a range under a condition is no range, and a list of options is read" {
+    const conditional = parse("GET /x HTTP/1.1\r\nIf-Range: \"a\"\r\nRange: bytes=0-1\r\n\r\n").request;
+    try testing.expectEqual(null, conditional.range);
+    const list = "GET http://edge:6980/x HTTP/1.0\r\nConnection: Keep-Alive, TE\r\nTE: trailers\r\n\r\n";
+    try testing.expect(parse(list).request.keep_alive);
+    try testing.expectEqualStrings("/x", parse(list).request.target);
+    try testing.expect(!parse("GET / HTTP/1.1\r\nConnection: close, keep-alive\r\n\r\n").request.keep_alive);
 }
 
 test "what could hide another request or is no request is refused" {

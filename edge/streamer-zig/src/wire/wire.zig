@@ -10,6 +10,7 @@ pub const router_discovery = @import("router_discovery.zig");
 pub const ethernet = @import("ethernet.zig");
 pub const file_system = @import("file_system.zig");
 pub const http_request = @import("http_request.zig");
+pub const http_target = @import("http_target.zig");
 pub const initramfs_mark = @import("initramfs_mark.zig");
 pub const kernel_image = @import("kernel_image.zig");
 pub const nbd = @import("nbd.zig");
@@ -29,6 +30,7 @@ test {
     _ = ethernet;
     _ = file_system;
     _ = http_request;
+    _ = http_target;
     _ = initramfs_mark;
     _ = kernel_image;
     _ = partition_table;

@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { versionIdOf } from '../lib/enrolled-edge.ts'
+import { machinesMissing } from '../lib/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
+import { ownDisk, ownDiskSays } from '../lib/own-disk.ts'
+import type { RunningProcess } from '../lib/running-process.ts'
+
+const menu = {
+  timeoutMs: 1_000,
+  defaultEntry: 1,
+  entries: [
+    { kind: 'version' as const, title: 'Debian; || shell', versionId: versionIdOf(0) },
+    { kind: 'local_disk' as const, title: 'Disk #1 of this machine' },
+  ],
+}
+const missing = machinesMissing()
+let site: MachineSite
+let edge: RunningProcess
+
+describe.skipIf(missing)(`a BIOS machine with a boot menu${missing ? ` (${missing})` : ''}`, () => {
+  beforeAll(async () => {
+    site = new MachineSite('menu', '', 4096)
+    edge = await site.startEnrolledEdge([{}], [], menu)
+  })
+
+  afterAll(async () => {
+    await site.remove()
+  })
+
+  test('takes the default when the time is up: its own disk', async () => {
+    const file = site.file('own-disk.raw', ownDisk())
+    const machine = await site.powerOn('bios', 0, { kind: 'disk', file })
+    await machine.waitFor(/Debian; '\|\|' shell/)
+    await machine.waitFor(new RegExp(ownDiskSays))
+    const report = await finishedBoot(edge)
+    expect(report).toMatchObject({ menuEntry: 'Disk #1 of this machine', outcome: { kind: 'local_disk' } })
+    expect(report.versionId).toBeUndefined()
+    expect(report.phases.map(({ name }) => name)).toEqual(['dhcp', 'loader'])
+    await machine.ended
+  })
+})
