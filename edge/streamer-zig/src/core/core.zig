@@ -41,6 +41,7 @@ pub const MediaQuery = @import("media_query.zig").MediaQuery;
 pub const desired_state = @import("desired_state.zig");
 pub const uplink = @import("uplink.zig");
 pub const uplink_message = @import("uplink_message.zig");
+pub const CaptureStore = @import("capture_store.zig");
 pub const BootTable = @import("boot_table.zig").BootTable;
 pub const StreamClient = @import("stream_client.zig");
 pub const stream_secrets = @import("stream_secrets.zig");
@@ -70,6 +71,7 @@ test {
     _ = boot_phase;
     _ = boot;
     _ = boot_packets;
+    _ = CaptureStore;
     _ = boot_cause;
     _ = BootGuest;
     _ = boot_report;

@@ -28,6 +28,7 @@ pub const Code = enum {
     join_token_expired,
     edge_unknown,
     edge_revoked,
+    boot_unknown,
     signature_invalid,
     stale_epoch,
     invalid_body,

@@ -27,6 +27,7 @@ pub const Edge = struct {
     loop: host.EdgeLoop = undefined,
     link: ?*host.UplinkLink = null,
     worker: ?*host.UplinkWorker = null,
+    captures: ?host.BootCaptures = null,
     state: ?*host.StateBox = null,
     power_ons: core.uplink.PowerOnLog = .{},
     power_on_file: ?host.PowerOnFile = null,
@@ -59,6 +60,7 @@ pub const Edge = struct {
     /// Acts on a verified state. The boots that go on keep what they were given.
     pub fn applyState(edge: *Edge, box: *host.StateBox) void {
         edge.boots.policy = box.policy;
+        if (edge.captures) |*captures| captures.wanted = box.state.capture;
         if (edge.state) |earlier| earlier.destroy(edge.gpa);
         edge.state = box;
         edge.boots.versions.closeUnused(&edge.boots.table, &box.state);
@@ -116,7 +118,8 @@ pub const Edge = struct {
         if (boot.isOver() and (boot.news.outcome or boot.news.steps)) edge.print(boot);
     }
 
-    fn written(context: *anyopaque) void {
+    /// Something waits to be sent.
+    pub fn written(context: *anyopaque) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.noteReport();
     }

@@ -57,6 +57,9 @@ pub const text =
     \\  --silence-limit S     ends a boot of which nothing was heard for S seconds, where its phase's own limit
     \\                        (60 to 300 s) is longer; for trying things out
     \\
+    \\  --capture DIR         with --vdisk: the packets of every boot before its stream, as DIR/BOOT_ID.pcap; at most
+    \\                        1000 files, the oldest goes first. Needs CAP_NET_RAW
+    \\
     \\What is printed
     \\  --json                each boot that is over as one line of JSON, with the fields of the report
     \\                        (packages/proto/UPLINK.md); otherwise as a table of its phases

@@ -26,6 +26,8 @@ pub const Serve = struct {
     json: bool = false,
     /// Ends boots as silent after this at the latest.
     silence_limit_s: ?u32 = null,
+    /// Where boots' packets go without a control plane.
+    capture: ?[]const u8 = null,
 
     pub const Pool = core.dhcp_network.Pool;
 };
@@ -105,6 +107,7 @@ const ServeOption = enum {
     @"--store",
     @"--wol-target",
     @"--silence-limit",
+    @"--capture",
     @"--json",
 };
 
@@ -196,6 +199,7 @@ fn setServe(
                 "--wol-target is IP:PORT, for example 255.255.255.255:9, not '{s}'.",
                 .{text},
             ),
+        .@"--capture" => serve.capture = text,
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
         .@"--json", .@"--router-advertisement" => unreachable,
     }
@@ -229,6 +233,8 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         );
     if (serve.vdisk == null and (serve.kernel != null or serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--kernel, --initrd and --cmdline go with --vdisk.", .{});
+    if (serve.vdisk == null and serve.capture != null)
+        return complaint.set("--capture goes with --vdisk; an enrolled edge sends captures to the control plane.", .{});
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--initrd and --cmdline go with --kernel.", .{});
     if (!core.boot_policy.isCommandLine(serve.cmdline))

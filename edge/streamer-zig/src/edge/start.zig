@@ -33,6 +33,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     const stream_key = try prepareData(edge, complaint);
     const open = try openSockets(edge, found.listens, complaint);
     try prepareLoop(edge, open, &found, stream_key, complaint);
+    try prepareCaptures(edge, complaint);
     if (edge.options.vdisk == null) try prepareUplink(edge, complaint);
     try loadJournal(edge, complaint);
 }
@@ -324,6 +325,31 @@ fn openListener(
     };
 }
 
+/// Nothing is kept where nothing is heard, or nobody wants it.
+fn prepareCaptures(edge: *Edge, complaint: *Complaint) Error!void {
+    const is_alone = edge.options.vdisk != null;
+    if (edge.loop.watch.listeners.len == 0 or (is_alone and edge.options.capture == null)) return;
+    const dir = if (edge.options.capture) |path|
+        std.Io.Dir.cwd().createDirPathOpen(edge.init.io, path, .{ .open_options = .{ .iterate = true } }) catch
+            return complaint.set("The directory for captures {s} cannot be made or written.", .{path})
+    else
+        edge.data.?.subDir("captures") catch
+            return complaint.set("{s}/captures cannot be made or read.", .{edge.options.data.?});
+    edge.captures = .{
+        .store = try host.BootCaptures.allocate(edge.gpa),
+        .files = .{
+            .io = edge.init.io,
+            .dir = dir,
+            .limits = if (is_alone) host.CaptureFiles.limits_kept else host.CaptureFiles.limits_waiting,
+        },
+        // Until the control plane has said what it wants.
+        .wanted = if (is_alone) .always else .failed,
+        .written = Edge.written,
+        .context = edge,
+    };
+    edge.loop.watch.captures = &edge.captures.?;
+}
+
 /// Identity, epoch, report log, the state on disk, and the threads' hands.
 fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     const arena = edge.init.arena.allocator();
@@ -385,6 +411,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .link = link,
         .log = &edge.log.?,
         .data = data,
+        .captures = if (edge.captures) |*captures| &captures.files else null,
         .client_options = .{
             .url = identity.url,
             .key = key,

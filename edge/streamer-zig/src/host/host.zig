@@ -25,6 +25,8 @@ pub const PowerOnFile = @import("power_on_file.zig").PowerOnFile;
 pub const packet_filter = @import("packet_filter.zig");
 pub const segment_listener = @import("segment_listener.zig");
 pub const SegmentListener = @import("segment_listener.zig").SegmentListener;
+pub const BootCaptures = @import("boot_captures.zig").BootCaptures;
+pub const CaptureFiles = @import("capture_files.zig").CaptureFiles;
 pub const SegmentWatch = @import("segment_watch.zig").SegmentWatch;
 pub const speak = @import("speak.zig");
 pub const uplink_client = @import("uplink_client.zig");
@@ -56,6 +58,7 @@ test {
     _ = @import("interface_addresses.zig");
     _ = @import("interface_list.zig");
     _ = @import("sockets.zig");
+    _ = @import("capture_files.zig");
     _ = packet_filter;
     _ = @import("segment_listener.zig");
     _ = @import("udp_socket.zig");

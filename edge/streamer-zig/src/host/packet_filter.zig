@@ -1,7 +1,7 @@
 //! Which frames the kernel gives to the listener on a segment, as a classic BPF program (socket(7),
 //! SO_ATTACH_FILTER): a download at line rate must cost the edge next to nothing. Given are DHCP,
-//! whole; TFTP but for most of its DATA and ACK; of the boot HTTP port what opens, closes or pushes;
-//! and ICMP "unreachable". The stream is never given.
+//! whole; TFTP but for most of its DATA and ACK; of the boot HTTP port what opens, closes or pushes,
+//! but for the pieces of large answers; and ICMP "unreachable". The stream is never given.
 
 const std = @import("std");
 const assert = std.debug.assert;
@@ -21,6 +21,9 @@ pub const snap_size_block = 80;
 /// DATA, which a transfer's last one is.
 const blocks_whole = 16;
 const blocks_step_mask = 63;
+
+/// IP packets of HTTP answers; one that went out unsegmented is longer.
+const ip_size_short_max = 1500;
 
 const instructions_max = 96;
 
@@ -73,11 +76,18 @@ pub const Program = struct {
         writer.jump(.reject);
 
         writer.label(.tcp);
-        for ([_]u32{ 14, 16 }) |offset| {
-            writer.loadBehindIp(.half, offset);
-            writer.when(jeq, ports.http, .http);
-        }
+        writer.loadBehindIp(.half, 14);
+        writer.when(jeq, ports.http, .answer);
+        writer.loadBehindIp(.half, 16);
+        writer.when(jeq, ports.http, .http);
         writer.jump(.reject);
+        writer.label(.answer);
+        writer.loadBehindIp(.byte, 14 + 13);
+        // FIN, SYN, RST.
+        writer.when(jset, 0x07, .head);
+        // Pieces of a large file are many and say nothing; short answers are whole.
+        writer.load(.half, 16);
+        writer.when(jge, ip_size_short_max + 1, .reject);
         writer.label(.http);
         writer.loadBehindIp(.byte, 14 + 13);
         // FIN, SYN, RST, PSH.
@@ -102,7 +112,7 @@ const jge = 0x35;
 const jset = 0x45;
 const ret = 0x06;
 
-const Label = enum { reject, udp, tcp, tftp, data, numbered, http, whole, head, block };
+const Label = enum { reject, udp, tcp, tftp, data, numbered, answer, http, whole, head, block };
 
 /// Jumps go forward only; each is filled in when its label's place is known.
 const Writer = struct {
@@ -253,6 +263,11 @@ test "of HTTP what opens, closes or pushes is given, of ICMP what says unreachab
     }
     frame[34 + 13] = 0x10;
     try testing.expectEqual(0, run(&program, frame));
+    frame[34 + 13] = 0x18;
+    frame[16] = 0xff;
+    try testing.expectEqual(0, run(&program, frame));
+    frame[34 + 13] = 0x11;
+    try testing.expectEqual(snap_size_head, run(&program, frame));
     frame[23] = 1;
     frame[34] = 3;
     try testing.expectEqual(snap_size_head, run(&program, frame));

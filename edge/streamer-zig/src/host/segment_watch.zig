@@ -8,6 +8,7 @@ const core = @import("core");
 const wire = @import("wire");
 const Epoll = @import("epoll.zig").Epoll;
 const sys = @import("sys.zig");
+const BootCaptures = @import("boot_captures.zig").BootCaptures;
 const Boots = @import("boots.zig").Boots;
 const packet_filter = @import("packet_filter.zig");
 const segment_listener = @import("segment_listener.zig");
@@ -20,6 +21,8 @@ pub const SegmentWatch = struct {
     /// This edge's own: what it offers itself is noted where it is sent.
     own: core.dhcp_network.Addresses,
     listeners: []SegmentListener,
+    /// Null: no packets are kept.
+    captures: ?*BootCaptures = null,
     /// Frames that may still be looked at in this second.
     budget: u32 = frames_per_second_max,
     is_listening: bool = true,
@@ -67,6 +70,7 @@ pub const SegmentWatch = struct {
     /// Once a second.
     pub fn tick(watch: *SegmentWatch, epoll: Epoll, token: u64, now_us: u64) void {
         watch.retry(now_us);
+        if (watch.captures) |captures| captures.tick(watch.boots);
         for (watch.listeners) |*listener| {
             const drops = listener.countDrops();
             if (drops > 0) watch.ignored.addMany(.segment_busy, drops);
@@ -85,22 +89,47 @@ pub const SegmentWatch = struct {
 
     fn take(watch: *SegmentWatch, at_us: u64, frame: *const Frame) Verdict {
         const packet = wire.ethernet.parse(frame.bytes) catch return .strange;
-        if (packet.transport != .udp) return .strange;
-        const dhcp = wire.dhcp.parse(packet.payload, &watch.scratch) catch return .strange;
+        if (packet.transport == .udp) {
+            if (wire.dhcp.parse(packet.payload, &watch.scratch)) |dhcp|
+                return watch.takeDhcp(at_us, frame, packet.source.ip, &dhcp)
+            else |_| {}
+        }
+        const captures = watch.captures orelse return .taken;
+        const mac = if (frame.is_outgoing) packet.destination_mac else packet.source_mac;
+        if (watch.boots.table.findByMac(mac)) |ref| {
+            captures.add(watch.boots.get(ref).?, captured(frame));
+        } else {
+            const ip = if (watch.own.has(packet.source.ip)) packet.destination.ip else packet.source.ip;
+            captures.addOfAddress(watch.boots, ip, captured(frame));
+        }
+        return .taken;
+    }
+
+    fn takeDhcp(
+        watch: *SegmentWatch,
+        at_us: u64,
+        frame: *const Frame,
+        source: base.Ip4,
+        dhcp: *const wire.dhcp.Packet,
+    ) Verdict {
         const ref = watch.boots.table.findByMac(dhcp.chaddr) orelse return .waits;
         const boot = watch.boots.get(ref).?;
+        // It may be the first of the device's next boot.
         if (boot.isOver()) return .waits;
+        if (watch.captures) |captures| captures.add(boot, captured(frame));
         switch (dhcp.op) {
-            .request => watch.noteRequest(boot, at_us, &dhcp),
+            .request => watch.noteRequest(boot, at_us, dhcp),
             .reply => {
-                const is_ours = frame.is_outgoing or watch.own.has(packet.source.ip);
-                if (is_ours) return .taken;
-                const offer = core.boot_packets.Offer.of(&dhcp, packet.source.ip, false) orelse
-                    return .taken;
+                if (frame.is_outgoing or watch.own.has(source)) return .taken;
+                const offer = core.boot_packets.Offer.of(dhcp, source, false) orelse return .taken;
                 boot.hearOffer(at_us, offer);
             },
         }
         return .taken;
+    }
+
+    fn captured(frame: *const Frame) core.CaptureStore.Packet {
+        return .{ .bytes = frame.bytes, .size = frame.size, .unix_ns = frame.unix_ns };
     }
 
     /// The socket has told that the device asked; here is whom. Later phases say more of a boot than

@@ -17,7 +17,7 @@ pub const RequestError = error{
     AnswerTooLarge,
 };
 
-pub const Method = enum { GET, POST };
+pub const Method = enum { GET, POST, PUT };
 
 pub const UplinkClient = struct {
     io: Io,
@@ -144,10 +144,11 @@ pub const UplinkClient = struct {
         var sent = try client.http.request(switch (method) {
             .GET => .GET,
             .POST => .POST,
+            .PUT => .PUT,
         }, uri, .{
             .redirect_behavior = .unhandled,
             .headers = .{
-                .content_type = .{ .override = "application/json" },
+                .content_type = .{ .override = if (method == .PUT) "application/vnd.tcpdump.pcap" else "application/json" },
                 .accept_encoding = .omit,
             },
             .extra_headers = &headers,
@@ -156,7 +157,7 @@ pub const UplinkClient = struct {
         switch (method) {
             .GET => try sent.sendBodiless(),
             // The body is only read; the standard library's signature asks for more than it needs.
-            .POST => try sent.sendBodyComplete(@constCast(body)),
+            .POST, .PUT => try sent.sendBodyComplete(@constCast(body)),
         }
         var response = try sent.receiveHead(&.{});
         const status = @backingInt(response.head.status);

@@ -7,6 +7,8 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("sys.zig");
 const speak = @import("speak.zig");
+const CaptureFiles = @import("capture_files.zig").CaptureFiles;
+const CaptureSender = @import("capture_sender.zig").CaptureSender;
 const DataDir = @import("data_dir.zig").DataDir;
 const ReportLog = @import("report_log.zig").ReportLog;
 const uplink_client = @import("uplink_client.zig");
@@ -28,6 +30,8 @@ pub const UplinkWorker = struct {
     link: *UplinkLink,
     log: *ReportLog,
     data: *const DataDir,
+    /// Captures that wait to be sent.
+    captures: ?*const CaptureFiles = null,
     client_options: UplinkClient.Options,
     /// Where devices and other edges of the site reach this one.
     address: base.Ip4,
@@ -47,24 +51,28 @@ pub const UplinkWorker = struct {
     pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
         worker.client_options.counter = &worker.counter;
         const send_buffer = try worker.gpa.alloc(u8, ReportLog.batch_size_max);
+        const capture_buffer = try worker.gpa.alloc(u8, CaptureSender.buffer_size);
         const state_buffer = try worker.gpa.alloc(u8, core.desired_state.envelope_size_max + 4096);
         const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
-        const sending = try std.Thread.spawn(options, runSender, .{ worker, send_buffer });
+        const sending = try std.Thread.spawn(options, runSender, .{ worker, send_buffer, capture_buffer });
         sending.detach();
         const polling = try std.Thread.spawn(options, runPoller, .{ worker, state_buffer });
         polling.detach();
     }
 
-    fn runSender(worker: *UplinkWorker, buffer: []u8) void {
+    fn runSender(worker: *UplinkWorker, buffer: []u8, capture_buffer: []u8) void {
         var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
         defer client.deinit();
+        var captures: CaptureSender = .{ .files = worker.captures, .buffer = capture_buffer };
         while (true) {
             const seen = worker.link.reports_written.load(.acquire);
             const now_ms = nowMs();
             switch (worker.sender.next(now_ms, worker.log.backlog())) {
                 .heartbeat => worker.sendHeartbeat(&client),
                 .reports => worker.sendReports(&client, buffer),
-                .wait_until_ms => |until_ms| worker.waitForReport(seen, until_ms - now_ms),
+                // A capture is of a boot whose reports have been applied.
+                .wait_until_ms => |until_ms| if (worker.log.backlog() > 0 or !captures.send(worker.gpa, &client, now_ms))
+                    worker.waitForReport(seen, until_ms - now_ms),
                 .stopped => return,
             }
         }
