@@ -126,12 +126,14 @@ pub fn setSite(table: *PeerTable, now_us: u64, site: ?SiteEdges) void {
             if (same_key) peers[index] = table.peers[earlier];
         }
     };
-    // Claims name edges by their index.
-    if (!is_same) table.other_claims.clear();
+    if (!is_same) {
+        // Claims name edges by their index.
+        table.other_claims.clear();
+        table.own_claims.sayAllAgain();
+    }
     table.peers = peers;
     table.site = site;
     table.alive_due_us = now_us;
-    table.own_claims.sayAllAgain();
     if (!table.hasOthers()) table.own_claims.forgetReleased();
     if (!had_others and table.hasOthers()) {
         table.warm_until_us = now_us + warm_up_us;
