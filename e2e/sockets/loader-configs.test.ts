@@ -1,7 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
-import { bootReport } from '@bootfarm/proto/uplink'
+import { bootReport, heartbeat } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { importSets } from '../lib/boot-programs.ts'
 import { bootDevices, printedBoots } from '../lib/boot-result.ts'
@@ -38,6 +40,8 @@ const kernel = x86Kernel(release, patterned(20_000))
 let vdisk: string
 let ports: EdgePorts
 let edge: RunningProcess
+let controlPlane: http.Server
+const firstHeartbeat = Promise.withResolvers<string>()
 
 beforeAll(async () => {
   ports = await edgePorts()
@@ -57,13 +61,31 @@ beforeAll(async () => {
     return { sizeBytes: diskSize, diskPath, kernelPath, initrdPath, commandLine, bootProgramSet: 'own' }
   })
   writeEnrolledEdge(data, macs, versions, [], menu)
+  const url = await listenForHeartbeats()
+  const identity = path.join(data, 'identity.json')
+  writeFileSync(identity, JSON.stringify({ ...JSON.parse(readFileSync(identity, 'utf8')), url }))
+  writeFileSync(path.join(data, 'edge.key'), `${'07'.repeat(32)}\n`)
   edge = await startLoopbackEdge(ports, ['--data', data, '--boot-files', files.bootFiles, '--json'])
 })
 
 afterAll(async () => {
   await edge.stop()
+  controlPlane.closeAllConnections()
+  controlPlane.close()
   scratch.remove()
 })
+
+/** A control plane that knows nothing, and hears what its edge says of itself. */
+async function listenForHeartbeats(): Promise<string> {
+  controlPlane = http.createServer(async (request, response) => {
+    const parts: Buffer[] = []
+    for await (const part of request) parts.push(part)
+    if (request.url === '/edge/v1/heartbeat') firstHeartbeat.resolve(Buffer.concat(parts).toString())
+    response.writeHead(503).end()
+  })
+  await new Promise<void>((listening) => controlPlane.listen(0, edgeAddress, listening))
+  return `http://${edgeAddress}:${(controlPlane.address() as AddressInfo).port}`
+}
 
 const httpAt = (name: string) => `http://${edgeAddress}:${ports.http}/${name}`
 const tftpAt = (name: string) => `tftp://${edgeAddress}:${ports.tftp}/${name}`
@@ -138,4 +160,12 @@ test('a device gets the programs of its set, and its boot names them', async () 
   const report = await endOf(ofSet)
   expect(report.program).toEqual({ set: 'own', file: 'own.kpxe' })
   expect(report.phases.find(({ name }) => name === 'nbp')?.bytesOut).toBeGreaterThan(3000)
+})
+
+test('the control plane is told which programs there are', async () => {
+  const { bootPrograms } = heartbeat.parse(JSON.parse(await firstHeartbeat.promise))
+  expect(bootPrograms).toMatchObject([
+    { set: 'default', file: 'undionly.kpxe', arch: 'bios', sizeBytes: 50_000 },
+    { set: 'own', file: 'own.kpxe', arch: 'bios', kind: 'program', sizeBytes: 3000, signedBy: [] },
+  ])
 })

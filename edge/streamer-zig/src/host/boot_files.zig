@@ -65,11 +65,7 @@ pub const BootFiles = struct {
             }
         }
         std.mem.sort(Set, sets.items, {}, isBefore);
-        if (plain.items.len > 0) try sets.insert(arena, 0, .{
-            .name = default_name,
-            .first = firstOfPlain(plain.items),
-            .files = plain.items,
-        });
+        if (plain.items.len > 0) try sets.insert(arena, 0, defaultSet(plain.items));
         return .{ .sets = sets.items, .left_out = left_out.items };
     }
 
@@ -80,6 +76,21 @@ pub const BootFiles = struct {
         };
         // Here anything may lie; what is not known is published and told to no firmware.
         return .of(name, bytes, wire.boot_program.inspect(bytes) catch .{ .kind = .other, .arch = .any });
+    }
+
+    fn defaultSet(files: []File) Set {
+        const first = firstOfPlain(files);
+        const roles = [_]struct { ?[]const u8, wire.boot_program.Arch }{
+            .{ first.bios, .bios },
+            .{ first.uefi_x64, .x64_uefi },
+            .{ first.uefi_arm64, .arm64_uefi },
+        };
+        // What is taken by its name alone is for the firmware that it is given to.
+        for (files) |*file| for (roles) |role| {
+            const name = role[0] orelse continue;
+            if (file.arch == .any and std.mem.eql(u8, file.name, name)) file.arch = role[1];
+        };
+        return .{ .name = default_name, .first = first, .files = files };
     }
 
     /// By their usual names, whatever is in them; and where none of those is there, by content.
@@ -183,6 +194,7 @@ test "regular files with plain names are published as the set default, nothing e
     try testing.expectEqual(1, files.fileCount());
     try testing.expectEqualStrings("default", files.sets[0].name);
     try testing.expectEqualStrings("undionly.kpxe", files.sets[0].first.bios.?);
+    try testing.expectEqual(.bios, files.sets[0].files[0].arch);
     try testing.expectEqualStrings("nbp", files.find("undionly.kpxe").?);
     try testing.expectEqual(null, files.find("dir"));
     try testing.expectError(
