@@ -120,6 +120,33 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     await edge.stop()
   })
 
+  test('a DHCP server has no addresses to give, or ones of another network', async () => {
+    const good = fileOf('good.raw', 512)
+    expect(await serveWith(good, ['--dhcp', 'server'])).toMatch(/--dhcp-pool/)
+    expect(await serveWith(good, ['--dhcp', 'server', '--dhcp-pool', '10.0.0.1-10.0.0.9'])).toMatch(
+      /10\.0\.0\.1-10\.0\.0\.9 of 127\.0\.0\.0\/8/,
+    )
+    expect(await serveWith(good, ['--subnet', '10.1.0.0/16,server=192.0.2.1'])).toMatch(
+      /192\.0\.2\.1.*--listen/,
+    )
+  })
+
+  test('a network is described wrongly, or twice', async () => {
+    const good = fileOf('good.raw', 512)
+    expect(await serveWith(good, ['--subnet', '10.1.0.0/16,pool=10.1.0.1'])).toMatch(
+      /--subnet 10\.1\.0\.0\/16: pool '10\.1\.0\.1' is not FIRST-LAST/,
+    )
+    const twice = ['--subnet', '127.0.0.0/8', '--subnet', '127.0.0.0/16']
+    expect(await serveWith(good, twice)).toMatch(/two descriptions/)
+    const config = fileOf(
+      'dhcp.json',
+      Buffer.from('{"subnets": [\n  {"subnet": "10.1.0.0/16", "mtu": 9000,}\n]}'),
+    )
+    expect(await serveWith(good, ['--dhcp-config', config])).toMatch(/dhcp\.json, line 2, column \d+/)
+    const wrong = fileOf('dhcp.json', Buffer.from('{"subnets": [{"subnet": "10.1.0.0/16", "mtu": 9}]}'))
+    expect(await serveWith(good, ['--dhcp-config', wrong])).toMatch(/subnets\[0\]\.mtu.*68 to 65535/)
+  })
+
   test('an option is unknown', async () => {
     expect(await refused(['serve', '--vdsk', 'x'])).toMatch(/--vdsk/)
   })

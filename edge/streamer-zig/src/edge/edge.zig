@@ -83,8 +83,13 @@ pub const Edge = struct {
     fn announce(edge: *const Edge) void {
         const options = &edge.options;
         const ports = &options.ports;
-        host.speak.line("serving on {f}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs", .{
-            options.listens.items[0],
+        // Sixteen addresses at most, each with a comma and a space.
+        var buffer: [core.dhcp_network.links_max * (base.Ip4.text_size_max + 2)]u8 = undefined;
+        var listens: std.Io.Writer = .fixed(&buffer);
+        for (options.listens.items, 0..) |ip, index|
+            listens.print("{s}{f}", .{ if (index > 0) ", " else "", ip }) catch unreachable;
+        host.speak.line("serving on {s}: dhcp {t}, tftp {d}, http {d}, stream {d}; {d} boot programs", .{
+            listens.buffered(),
             options.dhcp,
             ports.tftp,
             ports.http,

@@ -71,6 +71,7 @@ fn settle(
     complaint: *Complaint,
 ) Error!void {
     const listens = options.listens.items;
+    var is_described: [core.dhcp_network.links_max]bool = @splat(false);
     for (settings) |*said| {
         var network = said.network;
         network.mode = said.mode orelse options.dhcp;
@@ -83,6 +84,11 @@ fn settle(
                 "In {f} this edge's address is {f}, not {f}.",
                 .{ network.subnet, listens[index], server },
             );
+            if (is_described[index]) return complaint.set(
+                "There are two descriptions of the network of {f}; one is enough.",
+                .{listens[index]},
+            );
+            is_described[index] = true;
             networks.items[index] = network;
             continue;
         }
