@@ -76,10 +76,12 @@ fn readFrom(
 pub const LeaseFile = struct {
     fd: i32,
     dir_fd: i32,
+    /// Where the last whole record ends.
     size: u64,
+    /// Beyond it the file is written anew with what still holds.
+    rewrite_size: u64 = size_max,
     is_synced: bool = true,
 
-    /// Beyond it the file is written anew with what still holds.
     const size_max = 4 << 20;
     const payload_size_max = 512;
 
@@ -125,7 +127,11 @@ pub const LeaseFile = struct {
 
     /// An edge whose disk refuses goes on; only a restart would show it.
     pub fn append(file: *LeaseFile, record: *const Record) void {
-        file.size += appendTo(file.fd, record) catch return;
+        file.size += appendTo(file.fd, record) catch {
+            // The disk is full. A record that is there in part would hide those behind it.
+            _ = linux.ftruncate(file.fd, @intCast(file.size));
+            return;
+        };
         file.is_synced = false;
     }
 
@@ -135,10 +141,10 @@ pub const LeaseFile = struct {
             _ = linux.fdatasync(file.fd);
             file.is_synced = true;
         }
-        if (file.size <= size_max) return;
+        if (file.size <= file.rewrite_size) return;
         file.rewrite(service, now_us) catch {
             // Try again after as much more.
-            file.size = 0;
+            file.rewrite_size = file.size + size_max;
         };
     }
 
@@ -166,6 +172,7 @@ pub const LeaseFile = struct {
         sys.close(file.fd);
         file.fd = fd;
         file.size = size;
+        file.rewrite_size = size_max;
     }
 
     fn appendTo(fd: i32, record: *const Record) sys.Error!u64 {
