@@ -65,16 +65,25 @@ function acknowledgementBefore(
   mac: string,
   limit: SeenPacket | undefined,
 ): SeenPacket | undefined {
+  // Sequence numbers are of 32 bits and wrap around.
+  const isBehind = (number: number, other: number) => ((other - number) | 0) > 0
+  const sent = new Map<number, number>()
   const acknowledged = new Map<number, number>()
   let last: SeenPacket | undefined
   for (const packet of packets) {
     if (packet === limit) return last
-    if (packet.sourceMac !== mac || packet.destinationPort !== ports.http || packet.acknowledgement === 0)
-      continue
-    const before = acknowledged.get(packet.sourcePort)
+    if (packet.sourcePort === ports.http && packet.payloadSize > 0) {
+      const packetEnd = packet.sequence + packet.payloadSize
+      const known = sent.get(packet.destinationPort)
+      if (known === undefined || isBehind(known, packetEnd)) sent.set(packet.destinationPort, packetEnd)
+    }
+    if (packet.sourceMac !== mac || packet.destinationPort !== ports.http) continue
+    // Behind the payload there is only the end of the connection.
+    const end = sent.get(packet.sourcePort)
+    const before = acknowledged.get(packet.sourcePort) ?? packet.acknowledgement - 1
     acknowledged.set(packet.sourcePort, packet.acknowledgement)
-    // Sequence numbers are of 32 bits and wrap around. The first one acknowledges the handshake.
-    if (before !== undefined && ((packet.acknowledgement - before) | 0) > 0) last = packet
+    const grows = isBehind(before, packet.acknowledgement)
+    if (end !== undefined && grows && isBehind(before, end)) last = packet
   }
   return undefined
 }

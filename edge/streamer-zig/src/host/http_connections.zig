@@ -19,6 +19,8 @@ pub const Connection = struct {
     deadline_us: u64 = 0,
     /// No answer lasts longer than this, however it goes on.
     answer_deadline_us: u64 = 0,
+    /// When the latest bytes of a request arrived, µs of the monotonic clock.
+    arrived_us: u64 = 0,
     input_size: usize = 0,
     head_size: usize = 0,
     head_sent: usize = 0,

@@ -9,6 +9,7 @@ const http_request = @import("wire").http_request;
 const http_target = @import("wire").http_target;
 const http_connections = @import("http_connections.zig");
 const http_response = @import("http_response.zig");
+const kernel_stamp = @import("kernel_stamp.zig");
 const sys = @import("sys.zig");
 const tcp_delivery = @import("tcp_delivery.zig");
 const Epoll = @import("epoll.zig").Epoll;
@@ -43,7 +44,8 @@ pub const Progress = struct {
     /// The client acknowledged the last byte, or was sent all of it and went on without a word; of a
     /// disk: the last byte was handed to the network.
     finished: bool = false,
-    /// µs of the monotonic clock; with `finished` when the acknowledgement arrived.
+    /// µs of the monotonic clock; with `begins` when the request arrived, with `finished` when the
+    /// acknowledgement did.
     at_us: u64 = 0,
     /// Bytes of the body that this answer has in all, after its range.
     body_size: u64 = 0,
@@ -124,6 +126,7 @@ pub const HttpServer = struct {
             };
             connection.fd = fd;
             server.connections.peers[index] = peer;
+            kernel_stamp.stampPackets(fd);
             connection.state = .reading;
             connection.deadline_us = now_us + head_limit_us;
             connection.input_size = 0;
@@ -170,9 +173,7 @@ pub const HttpServer = struct {
     fn read(server: *HttpServer, connection: *Connection, now_us: u64) void {
         const room = connection.buffers.input[connection.input_size..];
         assert(room.len > 0);
-        const count = sys.check(
-            linux.recvfrom(connection.fd, room.ptr, room.len, 0, null, null),
-        ) catch |err| switch (err) {
+        const count = tcp_delivery.receive(connection.fd, room, &connection.arrived_us) catch |err| switch (err) {
             error.WouldBlock, error.Interrupted => {
                 // A late stamp would wake the loop again and again.
                 _ = tcp_delivery.takeStamp(connection.fd);
@@ -275,7 +276,7 @@ pub const HttpServer = struct {
         connection.answer_deadline_us = now_us + 60 * std.time.us_per_s +
             part.length / slowest_bytes_per_s * std.time.us_per_s;
         const traffic: core.boot_phase.Traffic = .{ .bytes_in = consumed };
-        server.report(connection, .{ .traffic = traffic, .begins = true });
+        server.report(connection, .{ .traffic = traffic, .begins = true, .at_us = connection.arrived_us });
         server.epoll.modify(
             connection.fd,
             .write,

@@ -32,6 +32,8 @@ const Fixture = struct {
     /// Time passes with each turn.
     ticks: bool = false,
     kernel_answers: u32 = 0,
+    /// When the latest request for it arrived.
+    begun_at_us: u64 = 0,
 
     const token_base = 16;
 
@@ -104,7 +106,9 @@ const Fixture = struct {
 
     fn progress(context: *anyopaque, tag: http_response.Tag, step: http_server.Progress) void {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
-        if (tag.what != .kernel or !step.finished) return;
+        if (tag.what != .kernel) return;
+        if (step.begins) fixture.begun_at_us = step.at_us;
+        if (!step.finished) return;
         fixture.finished_at_us = step.at_us;
         fixture.kernel_answers += 1;
     }
@@ -419,13 +423,16 @@ fn expectFinishedWhenAcknowledged(kernel: struct { stamps: bool }) !void {
     try testing.expect(fixture.isClosed(fd));
 }
 
-test "the instant is the acknowledgement's, not that of the turn that looks at it" {
+test "the instants are those of the packets, not of the turns that look at them" {
     const fixture = try Fixture.init(1);
     defer fixture.deinit();
     const fd = try fixture.connectNarrow();
     defer sys.close(fd);
     try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\n");
+    const arrived_us = sys.monotonicUs();
     try fixture.turnUntilDraining();
+    try testing.expect(fixture.begun_at_us > 0);
+    try testing.expect(fixture.begun_at_us <= arrived_us);
     const buffer = try testing.allocator.alloc(u8, kernel_size + 1024);
     defer testing.allocator.free(buffer);
     // The client alone, until the kernel knows that it has everything.

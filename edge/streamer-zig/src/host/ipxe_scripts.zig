@@ -58,7 +58,6 @@ pub const IpxeScripts = struct {
         text: *Text,
     ) ?Response {
         const now_us = sys.monotonicUs();
-        scripts.boots.apply(ref, now_us, .{ .loader_begin = .script });
         scripts.boots.apply(ref, now_us, .{ .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs } });
         const boot = scripts.boots.get(ref) orelse return null;
         return scriptOf(core.boot_menu_script.write(.{

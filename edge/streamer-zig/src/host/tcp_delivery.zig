@@ -102,6 +102,27 @@ pub fn takeStamp(fd: i32) ?u64 {
     return kernel_stamp.Clocks.now().monotonicOf(latest_ns orelse return null);
 }
 
+/// Reads what has arrived; `arrived_us` becomes the instant at which the last of it did, on sockets
+/// whose packets are stamped, else now. 0: the client sends no more.
+pub fn receive(fd: i32, room: []u8, arrived_us: *u64) sys.Error!usize {
+    var control: [kernel_stamp.control_size]u8 align(8) = undefined;
+    var vector: [1]std.posix.iovec = .{.{ .base = room.ptr, .len = room.len }};
+    var message: linux.msghdr = .{
+        .name = null,
+        .namelen = 0,
+        .iov = &vector,
+        .iovlen = vector.len,
+        .control = &control,
+        .controllen = control.len,
+        .flags = 0,
+    };
+    const count = try sys.check(linux.recvmsg(fd, &message, 0));
+    const clocks: kernel_stamp.Clocks = .now();
+    const stamp = kernel_stamp.find(control[0..@min(message.controllen, control.len)], kernel_stamp.each_packet);
+    arrived_us.* = if (stamp) |stamp_ns| clocks.monotonicOf(stamp_ns) else clocks.monotonic_us;
+    return count;
+}
+
 /// Coarser than a stamp (the kernel counts ms here), and of the latest acknowledgement of any byte.
 pub fn lastAcknowledgedUs(fd: i32) u64 {
     const now_us = sys.monotonicUs();
