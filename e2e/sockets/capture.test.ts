@@ -60,7 +60,18 @@ describe.skipIf(missing)(`serve --capture${missing ? ` (${missing})` : ''}`, () 
     const captures = path.join(scratch.path, 'captures')
     const edge = await startEdge(captures)
     const { exit, output } = await bootDevices(
-      ['--server', segment.edgeIp, '--interface', 'br0', '--tftp-port', '69', '--breather-ms', '1'],
+      [
+        '--server',
+        segment.edgeIp,
+        '--interface',
+        'br0',
+        '--tftp-port',
+        '69',
+        '--breather-ms',
+        '1',
+        '--speed',
+        '0',
+      ],
       (command, ...rest) => {
         const inside = segment.onSwitch(command, rest)
         return [inside.command, inside.args]

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { writeEnrolledEdge } from '../lib/enrolled-edge.ts'
-import { makeBootFiles, serveArguments } from '../lib/loopback-edge.ts'
+import { edgeAddress, edgePorts, makeBootFiles, portArguments, serveArguments } from '../lib/loopback-edge.ts'
 import { MachineSegment } from '../lib/machine-segment.ts'
 import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
 import { RunningProcess } from '../lib/running-process.ts'
@@ -186,6 +186,18 @@ describe.skipIf(missing)(
         /problem +rights +Port 67 .*may not be opened by this user\.\n +-> Run as root/,
       )
       expect(weak.output).toMatch(/warning +rights +CAP_NET_RAW is missing/)
+      const ports = await edgePorts()
+      // Root without capabilities: it may read its files and nothing else.
+      const serving = startOnEdge(
+        segment,
+        ...['setpriv', '--bounding-set', '-all', '--inh-caps', '-all'],
+        ...[edgeProgram, 'serve', '--listen', edgeAddress, '--dhcp', 'off', ...portArguments(ports)],
+        ...serveArguments(files),
+      )
+      await serving.waitFor(/serving on/)
+      expect(serving.output).toMatch(
+        /^bootfarm-edge: Cannot listen on lo \(needs root or CAP_NET_RAW\): offers of other DHCP servers are not heard/m,
+      )
       const elsewhere = startOnEdge(segment, edgeProgram, 'doctor', '--listen', '192.0.2.7')
       expect(await elsewhere.ended).toBe(1)
       expect(elsewhere.output).toMatch(/problem +interface +192\.0\.2\.7 is not an address of this machine\./)
