@@ -237,18 +237,21 @@ describe('every cause of a failed boot', () => {
     scratch.remove()
   })
 
-  test.concurrent.for([...bootCauses])('%s is produced, and told with its sentence', async (cause) => {
-    const missing = cause === 'path_mtu_black_hole' ? namespacesMissing() : undefined
-    if (missing) return
-    try {
-      const failure = await scenarios[cause](cause)
-      expect(failure.cause, failure.whole).toBe(cause)
-      const { sentence, remedy } = bootCauseText(cause)
-      expect(failure.whole).toContain(`  ${sentence}\n  ${remedy}\n`)
-    } catch (reason) {
-      if (!(reason instanceof Elsewhere)) throw reason
-      const text = readFileSync(path.resolve(import.meta.dirname, '..', reason.message), 'utf8')
-      expect(text).toContain(`cause: '${cause}'`)
-    }
-  })
+  test.concurrent.for([...bootCauses])(
+    '%s is produced, and told with its sentence',
+    async (cause, { skip }) => {
+      const missing = cause === 'path_mtu_black_hole' ? namespacesMissing() : undefined
+      if (missing) skip(missing)
+      try {
+        const failure = await scenarios[cause](cause)
+        expect(failure.cause, failure.whole).toBe(cause)
+        const { sentence, remedy } = bootCauseText(cause)
+        expect(failure.whole).toContain(`  ${sentence}\n  ${remedy}\n`)
+      } catch (reason) {
+        if (!(reason instanceof Elsewhere)) throw reason
+        const text = readFileSync(path.resolve(import.meta.dirname, '..', reason.message), 'utf8')
+        expect(text).toContain(`cause: '${cause}'`)
+      }
+    },
+  )
 })

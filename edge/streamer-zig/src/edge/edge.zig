@@ -28,6 +28,8 @@ pub const Edge = struct {
     link: ?*host.UplinkLink = null,
     worker: ?*host.UplinkWorker = null,
     captures: ?host.BootCaptures = null,
+    /// The same files through a directory of its own: two threads cannot go through one together.
+    waiting_captures: ?host.CaptureFiles = null,
     state: ?*host.StateBox = null,
     power_ons: core.uplink.PowerOnLog = .{},
     power_on_file: ?host.PowerOnFile = null,

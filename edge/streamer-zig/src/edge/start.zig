@@ -329,25 +329,30 @@ fn openListener(
 fn prepareCaptures(edge: *Edge, complaint: *Complaint) Error!void {
     const is_alone = edge.options.vdisk != null;
     if (edge.loop.watch.listeners.len == 0 or (is_alone and edge.options.capture == null)) return;
-    const dir = if (edge.options.capture) |path|
-        std.Io.Dir.cwd().createDirPathOpen(edge.init.io, path, .{ .open_options = .{ .iterate = true } }) catch
-            return complaint.set("The directory for captures {s} cannot be made or written.", .{path})
-    else
-        edge.data.?.subDir("captures") catch
-            return complaint.set("{s}/captures cannot be made or read.", .{edge.options.data.?});
+    const files = try captureFiles(edge, complaint);
+    if (!is_alone) edge.waiting_captures = try captureFiles(edge, complaint);
     edge.captures = .{
         .store = try host.BootCaptures.allocate(edge.gpa),
-        .files = .{
-            .io = edge.init.io,
-            .dir = dir,
-            .limits = if (is_alone) host.CaptureFiles.limits_kept else host.CaptureFiles.limits_waiting,
-        },
+        .files = files,
         // Until the control plane has said what it wants.
         .wanted = if (is_alone) .always else .failed,
         .written = Edge.written,
         .context = edge,
     };
     edge.loop.watch.captures = &edge.captures.?;
+}
+
+fn captureFiles(edge: *const Edge, complaint: *Complaint) Error!host.CaptureFiles {
+    const io = edge.init.io;
+    if (edge.options.capture) |path| {
+        const options: std.Io.Dir.CreateDirPathOpenOptions = .{ .open_options = .{ .iterate = true } };
+        const dir = std.Io.Dir.cwd().createDirPathOpen(io, path, options) catch
+            return complaint.set("The directory for captures {s} cannot be made or written.", .{path});
+        return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_kept };
+    }
+    const dir = edge.data.?.subDir("captures") catch
+        return complaint.set("{s}/captures cannot be made or read.", .{edge.options.data.?});
+    return .{ .io = io, .dir = dir, .limits = host.CaptureFiles.limits_waiting };
 }
 
 /// Identity, epoch, report log, the state on disk, and the threads' hands.
@@ -411,7 +416,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .link = link,
         .log = &edge.log.?,
         .data = data,
-        .captures = if (edge.captures) |*captures| &captures.files else null,
+        .captures = if (edge.waiting_captures) |*files| files else null,
         .client_options = .{
             .url = identity.url,
             .key = key,

@@ -1,0 +1,59 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { ApiClient, required } from '../lib/api-client.ts'
+import { edgeAddress } from '../lib/loopback-edge.ts'
+import { RawDevice } from '../lib/raw-device.ts'
+
+interface Boot {
+  id: string
+  mac: string
+  outcome: string | null
+}
+
+interface Capture {
+  packetCount: number
+  packets: { what: string }[]
+}
+
+const mac = '02:bf:00:00:00:01'
+const data = required('BOOTFARM_DATA')
+const startArguments = JSON.parse(required('BOOTFARM_START_ARGS')) as string[]
+const [dhcpPort = '', , , httpPort = ''] =
+  startArguments[startArguments.indexOf('--edge-ports') + 1]?.split(',') ?? []
+/** The demo's own devices stand still meanwhile. */
+const demoDevices = Number(readFileSync(path.join(data, 'run/devices.pid'), 'utf8').split(' ')[0])
+const device = new RawDevice(edgeAddress, mac)
+
+afterAll(() => {
+  device.close()
+  process.kill(demoDevices, 'SIGCONT')
+})
+
+test('the packets of a boot that failed reach its page, without anybody asking', async () => {
+  const api = await ApiClient.signIn(
+    required('BOOTFARM_WEB_URL'),
+    required('BOOTFARM_DEMO_EMAIL'),
+    required('BOOTFARM_DEMO_PASSWORD'),
+  )
+  process.kill(demoDevices, 'SIGSTOP')
+  const file = await device.discover(Number(dhcpPort))
+  const url = `http://${edgeAddress}:${httpPort}/${file.replace(/[^/]+$/, 'failed')}`
+  expect((await fetch(url, { method: 'POST', body: 'no_root as a test' })).status).toBe(204)
+  for (;;) {
+    const { items } = await api.query<{ items: Boot[] }>('boot.list', { limit: 20 })
+    const boot = items.find((item) => item.mac === mac)
+    const capture =
+      boot?.outcome === 'failed' ? await api.query<Capture | null>('boot.capture', { bootId: boot.id }) : null
+    if (!capture) {
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      continue
+    }
+    expect(capture.packetCount).toBeGreaterThanOrEqual(2)
+    // The demo's ports are its own, by which nobody knows DHCP.
+    const words = capture.packets.map(({ what }) => what)
+    expect(words).toContainEqual(expect.stringMatching(new RegExp(`port \\d+ to ${dhcpPort}$`)))
+    expect(words).toContainEqual(expect.stringMatching(new RegExp(`port ${dhcpPort} to \\d+$`)))
+    return
+  }
+})
