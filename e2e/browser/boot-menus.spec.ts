@@ -15,6 +15,17 @@ const entries = (page: Page) => page.getByRole('listitem', { name: /^Entry \d+$/
 const title = (page: Page, number: number) => page.getByLabel(`Title of entry ${number}`)
 const save = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 
+/** As another person's page would. */
+async function renameElsewhere(page: Page, menuId: string, name: string): Promise<void> {
+  const input = encodeURIComponent(JSON.stringify({ menuId }))
+  const answer = await page.request.get(`/api/trpc/bootMenu.get?input=${input}`)
+  const { result } = (await answer.json()) as { result: { data: object } }
+  const renamed = await page.request.post('/api/trpc/bootMenu.update', {
+    data: { ...result.data, menuId, name },
+  })
+  expect(renamed.status()).toBe(200)
+}
+
 test('a menu is made, ordered by keyboard, chosen for a collection and a device, and the edge is told', async ({
   page,
 }) => {
@@ -77,6 +88,15 @@ test('a menu is made, ordered by keyboard, chosen for a collection and a device,
   await page.goto(`/boot-menus/${menus?.[0]?.id}`)
   await expect(page.getByRole('table', { name: /that show it/ })).toContainText('collection, 5 devices')
   expect(await seriousProblems(page)).toEqual([])
+
+  // Somebody else saves first: nothing is written over, and what is typed stays until the change is loaded.
+  await page.getByLabel('Name').fill('Mine')
+  await renameElsewhere(page, menus?.[0]?.id ?? '', 'Theirs')
+  await save(page, 'Save').click()
+  await expect(page.getByRole('alert').filter({ hasText: 'Somebody else changed this menu' })).toBeVisible()
+  await expect(page.getByLabel('Name')).toHaveValue('Mine')
+  await page.getByRole('button', { name: 'Load the change' }).click()
+  await expect(page.getByLabel('Name')).toHaveValue('Theirs')
   await page.getByRole('button', { name: 'Remove', exact: true }).click()
   await page.getByRole('button', { name: 'Remove the menu' }).click()
   await expect(page.getByText(/It is shown by the collection Lab: choose another/).first()).toBeVisible()

@@ -19,7 +19,7 @@ import { MenuUsers } from './menu-users'
 
 export function MenuPage({ menuId }: { menuId: string }) {
   const query = useQuery(useTRPC().bootMenu.get.queryOptions({ menuId }))
-  if (query.data) return <Menu menu={query.data} />
+  if (query.data) return <Menu key={menuId} menu={query.data} />
   if (query.isPending) {
     return (
       <LoadingState label="Loading the boot menu">
@@ -38,10 +38,13 @@ function Menu({ menu }: { menu: MenuDetail }) {
   const queryClient = useQueryClient()
   const showToast = useToast()
   const mayChange = useMay('admin')
+  // What the form began with: it stays while somebody types, whatever is read meanwhile.
+  const [edited, setEdited] = useState(menu)
   const save = useMutation(
     trpc.bootMenu.update.mutationOptions({
       onSuccess: (saved) => {
         queryClient.setQueryData(trpc.bootMenu.get.queryKey({ menuId: menu.id }), saved)
+        setEdited(saved)
         void queryClient.invalidateQueries(trpc.bootMenu.list.pathFilter())
         showToast({
           title: `${saved.name} is saved.`,
@@ -49,6 +52,8 @@ function Menu({ menu }: { menu: MenuDetail }) {
           tone: 'ready',
         })
       },
+      // Where somebody else was first, the page says so.
+      onError: () => queryClient.invalidateQueries(trpc.bootMenu.get.queryFilter({ menuId: menu.id })),
     }),
   )
   return (
@@ -59,16 +64,22 @@ function Menu({ menu }: { menu: MenuDetail }) {
         summary={`of farm ${menu.farmName}`}
         actions={mayChange && <RemoveMenu menu={menu} />}
       />
+      {menu.updatedAt !== edited.updatedAt && !save.isPending && (
+        <div className="flex flex-wrap items-center justify-between gap-3 rounded-lg bg-silent-soft px-4 py-3 text-silent text-sm">
+          <p>Somebody else has changed this menu: what is in this form cannot be saved over it.</p>
+          <Button onClick={() => setEdited(menu)}>Load the change</Button>
+        </div>
+      )}
       <MenuEditor
         // Begun anew from what is saved.
-        key={menu.updatedAt}
+        key={edited.updatedAt}
         farmId={menu.farmId}
-        initial={draftOf(menu)}
+        initial={draftOf(edited)}
         action="Save"
         busy={save.isPending}
         failure={save.error && readableError(save.error)}
         readOnly={!mayChange}
-        onSave={(fields) => save.mutate({ menuId: menu.id, updatedAt: menu.updatedAt, ...fields })}
+        onSave={(fields) => save.mutate({ menuId: menu.id, updatedAt: edited.updatedAt, ...fields })}
       />
       <MenuUsers menu={menu} />
     </Page>
