@@ -63,13 +63,13 @@ export class DhcpNetworks {
 
   /** Makes the client's network card a port of a switch that has another one for a machine, tap0. */
   addMachinePort(namespace: 'client' | 'far'): {
-    startOnSwitch(program: string, args: string[]): RunningProcess
+    startMachine(program: string, args: string[]): RunningProcess
   } {
     this.#ip(namespace, 'link', 'add', 'br0', 'type', 'bridge', 'stp_state', '0', 'forward_delay', '0')
     this.#ip(namespace, 'tuntap', 'add', 'dev', 'tap0', 'mode', 'tap')
     for (const port of ['net0', 'tap0']) this.#ip(namespace, 'link', 'set', port, 'master', 'br0', 'up')
     this.#ip(namespace, 'link', 'set', 'br0', 'up')
-    return { startOnSwitch: (program, args) => this.start(namespace, program, args) }
+    return { startMachine: (program, args) => this.start(namespace, program, args) }
   }
 
   /** The relay agent's machine is a router too. */

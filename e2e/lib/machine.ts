@@ -6,7 +6,7 @@ import type { RunningProcess } from './running-process.ts'
 export type { Firmware, Medium }
 
 export interface MachineOptions {
-  segment: Pick<MachineSegment, 'startOnSwitch'>
+  segment: Pick<MachineSegment, 'startMachine'>
   /** Which port of the segment, from 0. */
   port: number
   firmware: Firmware
