@@ -73,6 +73,7 @@ fn graph(
     embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v1.json");
     embed(b, wire, "dhcp_vectors_json", proto ++ "vectors/dhcp-v1.json");
     embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
+    embed(b, core, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
     return .{
         .base = base,
         .wire = wire,

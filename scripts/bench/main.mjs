@@ -6,6 +6,10 @@ const benches = {
     what: 'power-on to ready of virtual machines, beside dnsmasq, an HTTP server and nbdkit; about 6 minutes',
     load: async () => (await import('./boot.mjs')).benchBoot,
   },
+  tftp: {
+    what: 'TFTP throughput and processor time beside atftpd and dnsmasq, and a boot in a flood; about 3 minutes',
+    load: async () => (await import('./tftp.mjs')).benchTftp,
+  },
 }
 
 /** @param {string[]} args a benchmark's name and its options; none lists them */

@@ -25,6 +25,15 @@ export class WatchedProcess {
     })
   }
 
+  get pid() {
+    return this.#child.pid
+  }
+
+  /** @returns {Promise<number | null>} the exit code */
+  get ended() {
+    return this.#ended
+  }
+
   /**
    * @param {RegExp} pattern
    * @param {number} limitMs

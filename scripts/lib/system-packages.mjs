@@ -57,10 +57,19 @@ const dhcpPackages = [
   { paths: ['/usr/sbin/dnsmasq'], debian: 'dnsmasq-base' },
 ]
 
+/** TFTP clients of others, which must get along with ours. */
+const tftpClientPackages = [
+  { paths: ['/usr/bin/tftp'], debian: 'tftp-hpa' },
+  { paths: ['/usr/bin/atftp'], debian: 'atftp' },
+  { paths: ['/usr/bin/curl'], debian: 'curl' },
+  { paths: ['/bin/busybox', '/usr/bin/busybox'], debian: 'busybox-static' },
+]
+
 const testPackages = [
   network,
   ...dhcpPackages,
   { paths: ['/usr/sbin/nft', '/sbin/nft'], debian: 'nftables' },
+  ...tftpClientPackages,
   {
     paths: ['/usr/lib/x86_64-linux-gnu/libnss3.so', '/usr/lib/aarch64-linux-gnu/libnss3.so'],
     debian: 'libnss3',
@@ -137,5 +146,6 @@ async function install(missing) {
 }
 
 function missingOf(needed) {
-  return needed.filter(({ paths }) => !paths.some((file) => existsSync(file))).map(({ debian }) => debian)
+  const missing = needed.filter(({ paths }) => !paths.some((file) => existsSync(file)))
+  return [...new Set(missing.map(({ debian }) => debian))]
 }

@@ -9,6 +9,8 @@ pub const Mac = @import("addresses.zig").Mac;
 pub const Ip4 = @import("addresses.zig").Ip4;
 pub const Endpoint = @import("addresses.zig").Endpoint;
 pub const Ip4Prefix = @import("prefix.zig").Ip4Prefix;
+pub const EndpointIndex = @import("endpoint_index.zig").EndpointIndex;
+pub const mix = @import("endpoint_index.zig").mix;
 pub const Uuid = @import("uuid.zig").Uuid;
 pub const UntrustedText = @import("untrusted_text.zig").UntrustedText;
 pub const Prng = @import("prng.zig").Prng;
@@ -24,6 +26,7 @@ test {
     _ = @import("bounded_array.zig");
     _ = @import("addresses.zig");
     _ = @import("prefix.zig");
+    _ = @import("endpoint_index.zig");
     _ = @import("uuid.zig");
     _ = @import("untrusted_text.zig");
     _ = @import("prng.zig");

@@ -35,6 +35,7 @@ pub const IgnoreReason = enum(u8) {
     tftp_busy,
     tftp_source_limit,
     tftp_stale_ack,
+    tftp_repeated_request,
     stream_wrong_size,
     stream_wrong_version,
     stream_unknown_type,

@@ -66,7 +66,11 @@ test {
     _ = PeerTable;
     _ = StreamServer;
     _ = TftpClient;
+    _ = @import("tftp_window.zig");
+    _ = @import("tftp_requests.zig");
+    _ = @import("tftp_sources.zig");
     _ = @import("tftp_session_test.zig");
+    _ = @import("tftp_exchange_test.zig");
     _ = @import("tftp_transfer_test.zig");
     _ = boot_phase;
     _ = boot;

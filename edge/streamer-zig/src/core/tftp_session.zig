@@ -1,8 +1,13 @@
 //! The server's side of TFTP (RFC 1350, 2347, 2348, 2349, 7440): which block goes to whom, when
-//! again, and when it is over. Reads only, octet only, and only names of a published table: a name
-//! is compared, never opened. It must never carry file bytes, and never send more than one packet
-//! to a peer that has not answered it, nor that one twice by itself: a spoofed request brings one
-//! packet to its victim, not a transfer.
+//! again, and when it is over. Reads only, octet only, and only names that a catalogue knows: a
+//! name is looked up, never opened. It must never carry file bytes, and never send more than one
+//! packet to a peer that has not answered it, nor that one twice by itself: a spoofed request
+//! brings one packet to its victim, not a transfer.
+//!
+//! A request that is not answered yet stands in a ring of its own (`tftp_requests.zig`) and holds
+//! nothing else; only its peer's first acknowledgement makes a transfer of it. So a flood of
+//! requests under false addresses takes nothing from transfers, and a device has as long to answer
+//! as the ring takes to fill.
 //!
 //! How the host uses it, for each datagram:
 //!
@@ -27,7 +32,12 @@ const assert = std.debug.assert;
 const base = @import("base");
 const tftp = @import("wire").tftp;
 const boot_handle = @import("boot_handle.zig");
+const tftp_reply = @import("tftp_reply.zig");
 const tftp_step = @import("tftp_step.zig");
+const Session = @import("tftp_transfer.zig");
+const TftpRequests = @import("tftp_requests.zig");
+const TftpSources = @import("tftp_sources.zig");
+const TftpWindow = @import("tftp_window.zig");
 const Endpoint = base.Endpoint;
 
 pub const TftpServer = @This();
@@ -44,75 +54,39 @@ pub const Send = tftp_step.Send;
 pub const Step = tftp_step.Step;
 
 catalogue: Catalogue,
+/// Transfers whose peers have answered.
 sessions: []Session,
+/// When each of them is due; `never` where a place is free.
+deadlines_us: []u64,
+index: base.EndpointIndex,
+session_count: u32 = 0,
+requests: TftpRequests,
+sources: TftpSources,
 options: Options,
 ignored: base.IgnoredCounters = .{},
 
-/// Room for every packet but DATA: an OACK of all options, or an ERROR.
-pub const ReplyBuffer = [160]u8;
+pub const ReplyBuffer = tftp_reply.Buffer;
 
 /// RFC 7440 allows 65535; beyond 64 nothing is won and a loss costs more.
 pub const windowsize_max = 64;
-/// A peer that has not answered the first packet is forgotten; its own next request starts again.
-const unanswered_hold_us = 10 * std.time.us_per_s;
-const retry_timeout_min_us = 500 * std.time.us_per_ms;
-const retry_timeout_max_us = 4 * std.time.us_per_s;
-/// Longer names are not published.
-pub const name_size_max = 128;
-/// Times that one window is sent again before the transfer has failed.
-const retries_max = 6;
+const never = std.math.maxInt(u64);
 
 pub const Options = struct {
-    sessions_max: u32 = 1024,
+    sessions_max: u16 = 1024,
     /// Devices behind one address; simulated devices on loopback share theirs.
     sessions_per_source_max: u32 = 256,
+    /// Requests that wait for an answer: more than a full receive buffer of the host holds, so that
+    /// an answer which waits there behind a flood still finds its request. At 20,000 a second under
+    /// false addresses each has 0.8 s.
+    requests_max: u16 = 16384,
+    requests_per_source_max: u16 = 1024,
     /// 1500 - 20 (IP) - 8 (UDP) - 4 (TFTP): larger blocks would be cut into IP fragments.
     blksize_max: u16 = 1468,
+    /// Unknown to peers.
+    hash_seed: u64 = 0,
 };
 
-const State = enum {
-    free,
-    /// The OACK is out, the peer has not answered.
-    offered,
-    /// Block 1 is out without an OACK, the peer has not answered.
-    first_block,
-    /// The peer has answered.
-    flowing,
-};
-
-const Session = struct {
-    state: State = .free,
-    transfer: Transfer = undefined,
-    /// As asked, to know a repeated request.
-    name: base.BoundedArray(u8, name_size_max) = .empty,
-    asked: tftp.Options = .{},
-    blksize: u16 = tftp.blksize_default,
-    windowsize: u16 = 1,
-    retry_timeout_us: u64 = retry_timeout_min_us,
-    /// The peer named the timeout (RFC 2349): it is not doubled.
-    is_timeout_agreed: bool = false,
-    /// The first block that is not acknowledged, and how many from it are out.
-    first_unacked: u64 = 1,
-    in_flight: u16 = 0,
-    /// The window was already sent again for a repeated ACK; the next time only the clock does it.
-    is_repeat_answered: bool = false,
-    retry_count: u32 = 0,
-    retries: u64 = 0,
-    started_at_us: u64 = 0,
-    deadline_us: u64 = 0,
-
-    /// The last block is shorter than the others, so that a multiple of them ends with an empty
-    /// one.
-    fn lastBlock(session: *const Session) u64 {
-        return session.transfer.file.size / session.blksize + 1;
-    }
-
-    fn bytesAcked(session: *const Session) u64 {
-        return @min((session.first_unacked - 1) * session.blksize, session.transfer.file.size);
-    }
-};
-
-/// Allocates the table of sessions, and nothing later.
+/// Allocates its tables, and nothing later.
 pub fn init(
     gpa: std.mem.Allocator,
     catalogue: Catalogue,
@@ -120,14 +94,35 @@ pub fn init(
 ) error{OutOfMemory}!TftpServer {
     assert(options.sessions_max > 0);
     assert(options.sessions_per_source_max > 0);
+    assert(options.requests_max > 0);
     assert(options.blksize_max >= tftp.blksize_default);
     const sessions = try gpa.alloc(Session, options.sessions_max);
-    @memset(sessions, .{});
-    return .{ .catalogue = catalogue, .sessions = sessions, .options = options };
+    errdefer gpa.free(sessions);
+    const deadlines_us = try gpa.alloc(u64, options.sessions_max);
+    errdefer gpa.free(deadlines_us);
+    for (sessions) |*session| session.is_taken = false;
+    @memset(deadlines_us, never);
+    var index: base.EndpointIndex = try .init(gpa, options.sessions_max, options.hash_seed);
+    errdefer index.deinit(gpa);
+    var requests: TftpRequests = try .init(gpa, options.requests_max, options.hash_seed);
+    errdefer requests.deinit(gpa);
+    return .{
+        .catalogue = catalogue,
+        .sessions = sessions,
+        .deadlines_us = deadlines_us,
+        .index = index,
+        .requests = requests,
+        .sources = try .init(gpa, options.hash_seed),
+        .options = options,
+    };
 }
 
 pub fn deinit(server: *TftpServer, gpa: std.mem.Allocator) void {
     gpa.free(server.sessions);
+    gpa.free(server.deadlines_us);
+    server.index.deinit(gpa);
+    server.requests.deinit(gpa);
+    server.sources.deinit(gpa);
     server.* = undefined;
 }
 
@@ -139,6 +134,7 @@ pub fn receive(
     datagram: []const u8,
     reply: *ReplyBuffer,
 ) Step {
+    if (from.port == 0 or !from.ip.isUnicast()) return server.ignore(.tftp_bad_packet);
     const packet = tftp.parse(datagram) catch |refusal|
         return server.ignore(tftp.ignoreReason(refusal));
     switch (packet) {
@@ -146,16 +142,20 @@ pub fn receive(
         .wrq => {
             var step = server.ignore(.tftp_not_a_read);
             const text = "this server is read-only";
-            step.send = errorPacket(from, .access_violation, text, datagram.len, reply);
+            step.send = tftp_reply.refusal(from, .access_violation, text, datagram.len, reply);
             return step;
         },
         .ack => |block| {
-            const session = server.find(from) orelse return server.ignore(.tftp_unknown_transfer);
-            return server.receiveAck(now_us, session, block);
+            if (server.find(from)) |session| return server.receiveAck(now_us, session, block);
+            const pending = server.requests.find(from) orelse
+                return server.ignore(.tftp_unknown_transfer);
+            return server.receiveFirstAck(now_us, pending, block, reply);
         },
         .err => |failure| {
-            const session = server.find(from) orelse return server.ignore(.tftp_unknown_transfer);
-            return receiveError(session, &failure);
+            if (server.find(from)) |session| return server.receiveError(session, &failure);
+            const pending = server.requests.find(from) orelse
+                return server.ignore(.tftp_unknown_transfer);
+            return server.receiveFirstError(pending, &failure);
         },
         .data, .oack => return server.ignore(.tftp_bad_packet),
     }
@@ -163,36 +163,47 @@ pub fn receive(
 
 /// The next thing that time demands, or null. Call it until it is null.
 pub fn tick(server: *TftpServer, now_us: u64) ?Step {
-    for (server.sessions) |*session| {
-        if (session.state == .free) continue;
-        if (session.deadline_us > now_us) continue;
-        return expire(now_us, session);
+    if (server.requests.deadlineUs()) |deadline_us| if (deadline_us <= now_us) {
+        var step: Step = .{};
+        server.dropRequest(server.requests.first().?, .timeout, &step);
+        return step;
+    };
+    for (server.deadlines_us, server.sessions) |deadline_us, *session| {
+        if (deadline_us > now_us) continue;
+        return server.expire(now_us, session);
     }
     return null;
 }
 
-/// When `tick` has something to do; null while there are no transfers.
+/// When `tick` has something to do; null while nothing is under way.
 pub fn nextDeadline(server: *const TftpServer) ?u64 {
-    var earliest: ?u64 = null;
-    for (server.sessions) |*session| {
-        if (session.state == .free) continue;
-        earliest = @min(earliest orelse session.deadline_us, session.deadline_us);
-    }
-    return earliest;
+    var earliest_us: u64 = server.requests.deadlineUs() orelse never;
+    if (server.session_count > 0) for (server.deadlines_us) |deadline_us| {
+        earliest_us = @min(earliest_us, deadline_us);
+    };
+    return if (earliest_us == never) null else earliest_us;
 }
 
+/// Transfers whose peers have answered.
 pub fn sessionCount(server: *const TftpServer) u32 {
-    var count: u32 = 0;
-    for (server.sessions) |*session| count += @intFromBool(session.state != .free);
-    return count;
+    return server.session_count;
+}
+
+/// Requests whose peers have not.
+pub fn requestCount(server: *const TftpServer) u32 {
+    return server.requests.count;
 }
 
 /// The caller could not read the file: the peer is told, the transfer has failed.
 pub fn abort(server: *TftpServer, peer: Endpoint, reply: *ReplyBuffer) Step {
     var step: Step = .{};
-    const session = server.find(peer) orelse return step;
-    fail(session, .aborted, &step);
-    step.send = errorPacket(peer, .not_defined, "cannot read the file", reply.len, reply);
+    if (server.find(peer)) |session|
+        server.fail(session, .aborted, &step)
+    else if (server.requests.find(peer)) |pending|
+        server.dropRequest(pending, .aborted, &step)
+    else
+        return step;
+    step.send = tftp_reply.refusal(peer, .not_defined, "cannot read the file", reply.len, reply);
     return step;
 }
 
@@ -204,261 +215,349 @@ fn receiveRequest(
     request_size: usize,
     reply: *ReplyBuffer,
 ) Step {
+    const source = server.sources.of(from.ip);
+    if (!server.sources.takeRequest(now_us, source)) return server.ignore(.tftp_source_limit);
     const path: boot_handle.BootPath = .parse(request.file_name);
     if (request.mode != .octet) {
         var step = server.refuse(.tftp_not_octet, from, path, .not_octet);
-        step.send = errorPacket(from, .illegal_operation, "only mode octet", request_size, reply);
+        const text = "only mode octet";
+        step.send = tftp_reply.refusal(from, .illegal_operation, text, request_size, reply);
         return step;
     }
     var step: Step = .{};
-    const current = server.find(from);
-    if (current) |session| if (isRepeated(session, path, request)) {
-        begin(now_us, session, &step, reply);
-        return step;
-    };
-    const file = server.open(from, path) catch |refusal| switch (refusal) {
-        error.Busy => return server.ignore(.tftp_busy),
+    if (server.find(from)) |session| {
+        if (session.isDuplicate(now_us, path, &request.options)) return server.ignore(.tftp_repeated_request);
+        server.fail(session, .superseded, &step);
+    }
+    const file = server.open(from, path, false) catch |refusal| switch (refusal) {
+        error.Busy => {
+            step.ignored = server.ignore(.tftp_busy).ignored;
+            return step;
+        },
         error.NotFound => {
-            var refused = server.refuse(.tftp_file_not_found, from, path, .not_found);
-            refused.send = errorPacket(from, .file_not_found, "file not found", request_size, reply);
-            return refused;
+            const refused = server.refuse(.tftp_file_not_found, from, path, .not_found);
+            step.ignored = refused.ignored;
+            step.events.appendAssumeCapacity(refused.events.constSlice()[0]);
+            step.send = tftp_reply.refusal(from, .file_not_found, "file not found", request_size, reply);
+            return step;
         },
     };
-    if (current) |session| fail(session, .superseded, &step);
-    const session = server.claim(from, &step) catch |refusal| {
-        step.released.appendAssumeCapacity(file.source);
-        const refused = server.ignore(switch (refusal) {
-            error.SourceLimit => .tftp_source_limit,
-            error.Busy => .tftp_busy,
-        });
-        step.ignored = refused.ignored;
-        return step;
-    };
-    session.* = .{
-        .transfer = .{ .peer = from, .handle = path.handle, .file = file },
-        .asked = request.options,
-        .started_at_us = now_us,
-    };
-    session.name = @TypeOf(session.name).fromSlice(path.name) catch unreachable;
-    step.events.appendAssumeCapacity(.{ .began = session.transfer });
-    server.agree(session, &request.options);
-    begin(now_us, session, &step, reply);
+    // Only for this packet: what is not answered holds nothing.
+    step.released.appendAssumeCapacity(file.source);
+    server.answer(now_us, .{ .peer = from, .handle = path.handle, .file = file }, .{
+        .name = path.name,
+        .options = &request.options,
+        .size = request_size,
+    }, reply, &step);
     return step;
 }
 
-/// A peer that heard nothing sends its request again, from the same port.
-fn isRepeated(
-    session: *const Session,
-    path: boot_handle.BootPath,
-    request: *const tftp.Request,
-) bool {
-    if (session.state == .flowing) return false;
-    if (!std.mem.eql(u8, session.name.constSlice(), path.name)) return false;
-    if (!std.meta.eql(session.transfer.handle, path.handle)) return false;
-    return std.meta.eql(session.asked, request.options);
-}
-
-fn agree(server: *const TftpServer, session: *Session, asked: *const tftp.Options) void {
-    if (asked.blksize) |blksize| session.blksize = @min(blksize, server.options.blksize_max);
-    if (asked.windowsize) |windowsize| session.windowsize = @min(windowsize, windowsize_max);
-    if (asked.timeout_s) |timeout_s| {
-        session.retry_timeout_us = @as(u64, timeout_s) * std.time.us_per_s;
-        session.is_timeout_agreed = true;
-    }
-}
+const Asked = struct { name: []const u8, options: *const tftp.Options, size: usize };
 
 /// The first packet: an OACK where options were asked for, else block 1.
-fn begin(now_us: u64, session: *Session, step: *Step, reply: *ReplyBuffer) void {
-    const asked = &session.asked;
-    session.deadline_us = now_us + unanswered_hold_us;
-    if (asked.isEmpty()) {
-        session.state = .first_block;
-        session.in_flight = 1;
-        step.send = .{ .blocks = blocksOf(session) };
+fn answer(
+    server: *TftpServer,
+    now_us: u64,
+    transfer: Transfer,
+    asked: Asked,
+    reply: *ReplyBuffer,
+    step: *Step,
+) void {
+    const source = server.sources.of(transfer.peer.ip);
+    const window = server.windowFor(asked.options, transfer.file.size);
+    const send: Send = if (asked.options.isEmpty()) .{ .blocks = .{
+        .to = transfer.peer,
+        .source = transfer.file.source,
+        .file_size = transfer.file.size,
+        .blksize = window.blksize,
+        .first = 1,
+        .count = 1,
+    } } else .{ .packet = tftp_reply.oack(&transfer, asked.options, &window, reply) };
+    const excess: u32 = @intCast(tftp_reply.sizeOf(&send) -| asked.size);
+    if (!server.sources.takeExcess(now_us, source, excess)) {
+        step.ignored = server.ignore(.tftp_source_limit).ignored;
         return;
     }
-    session.state = .offered;
-    const oack: tftp.Packet = .{ .oack = .{
-        .blksize = if (asked.blksize != null) session.blksize else null,
-        .tsize = if (asked.tsize != null) session.transfer.file.size else null,
-        .timeout_s = asked.timeout_s,
-        .windowsize = if (asked.windowsize != null) session.windowsize else null,
-    } };
-    const bytes = tftp.emit(&oack, reply) catch unreachable;
-    step.send = .{ .packet = .{ .to = session.transfer.peer, .bytes = bytes } };
+    step.send = send;
+    if (server.requests.find(transfer.peer)) |pending| {
+        if (pending.isRepeated(&transfer, asked.name, asked.options)) {
+            pending.is_repeated = true;
+            return;
+        }
+        server.dropRequest(pending, .superseded, step);
+    }
+    if (server.sources.pendingOf(source) >= server.options.requests_per_source_max) {
+        if (server.requests.oldestOf(source)) |oldest| server.dropRequest(oldest, .evicted, step);
+    }
+    if (server.requests.inTheWay()) |oldest| server.dropRequest(oldest, .evicted, step);
+    var pending: TftpRequests.Pending = .{
+        .peer = transfer.peer,
+        .handle = transfer.handle,
+        .options = asked.options.*,
+        .file_size = transfer.file.size,
+        .asked_at_us = now_us,
+        .name_size = @intCast(asked.name.len),
+    };
+    @memcpy(pending.name_buffer[0..asked.name.len], asked.name);
+    server.requests.add(pending, source);
+    server.sources.addPending(source);
+    step.events.appendAssumeCapacity(.{ .asked = transfer });
+}
+
+fn windowFor(server: *const TftpServer, asked: *const tftp.Options, file_size: u64) TftpWindow {
+    return .{
+        .file_size = file_size,
+        .blksize = @min(asked.blksize orelse tftp.blksize_default, server.options.blksize_max),
+        .windowsize = @min(asked.windowsize orelse 1, windowsize_max),
+        .agreed_timeout_us = if (asked.timeout_s) |timeout_s|
+            @as(u64, timeout_s) * std.time.us_per_s
+        else
+            null,
+    };
+}
+
+/// The peer has answered: ACK 0 to an OACK, or the ACK of block 1.
+fn receiveFirstAck(
+    server: *TftpServer,
+    now_us: u64,
+    pending: *TftpRequests.Pending,
+    block: u16,
+    reply: *ReplyBuffer,
+) Step {
+    const is_first_block = pending.options.isEmpty();
+    if (block != @intFromBool(is_first_block)) return server.ignore(.tftp_stale_ack);
+    const known = pending.*;
+    const source = server.sources.of(known.peer.ip);
+    if (is_first_block)
+        server.sources.giveBack(source, tftp.data_header_size + tftp.blksize_default);
+    var step: Step = .{};
+    const place = server.claim(known.peer, &step) catch |refusal| return server.ignore(switch (refusal) {
+        // The request stands; the peer's next acknowledgement may find room.
+        error.SourceLimit => .tftp_source_limit,
+        error.Busy => .tftp_busy,
+    });
+    const path: boot_handle.BootPath = .{ .handle = known.handle, .name = known.name() };
+    const file = server.open(known.peer, path, true) catch |refusal| switch (refusal) {
+        error.Busy => {
+            step.ignored = server.ignore(.tftp_busy).ignored;
+            return step;
+        },
+        error.NotFound => return server.changed(pending, reply, &step),
+    };
+    if (file.size != known.file_size) {
+        step.released.appendAssumeCapacity(file.source);
+        return server.changed(pending, reply, &step);
+    }
+    server.forget(pending);
+    const session = &server.sessions[place];
+    session.* = .{
+        .is_taken = true,
+        .transfer = .{ .peer = known.peer, .handle = known.handle, .file = file, .place = place },
+        .window = server.windowFor(&known.options, file.size),
+        .asked = known.options,
+        .name_size = known.name_size,
+        .name_buffer = known.name_buffer,
+        .started_at_us = now_us,
+    };
+    server.index.put(known.peer, place);
+    server.session_count += 1;
+    step.events.appendAssumeCapacity(.{ .began = session.transfer });
+    const window = &session.window;
+    if (!known.is_repeated) window.measure(now_us -| known.asked_at_us);
+    if (is_first_block) {
+        window.first_unacked = 2;
+        if (window.first_unacked > window.lastBlock()) {
+            server.finish(session, true, &step);
+            return step;
+        }
+    }
+    window.start(now_us);
+    server.sendWindow(session, &step);
+    return step;
+}
+
+/// What was announced is no longer there, or has another size.
+fn changed(
+    server: *TftpServer,
+    pending: *TftpRequests.Pending,
+    reply: *ReplyBuffer,
+    step: *Step,
+) Step {
+    const peer = pending.peer;
+    server.dropRequest(pending, .aborted, step);
+    const text = "the file has changed, ask again";
+    step.send = tftp_reply.refusal(peer, .not_defined, text, reply.len, reply);
+    return step.*;
 }
 
 fn receiveAck(server: *TftpServer, now_us: u64, session: *Session, block: u16) Step {
-    var step: Step = .{};
-    switch (session.state) {
-        .free => unreachable,
-        .offered => {
-            if (block != 0) return server.ignore(.tftp_stale_ack);
-            session.state = .flowing;
-            sendWindow(now_us, session, &step);
+    switch (session.window.acknowledge(now_us, block)) {
+        .stale => return server.ignore(.tftp_stale_ack),
+        .send => {
+            var step: Step = .{};
+            server.sendWindow(session, &step);
             return step;
         },
-        .first_block, .flowing => {},
+        .finished => {
+            var step: Step = .{};
+            server.finish(session, true, &step);
+            return step;
+        },
     }
-    // Block numbers have 16 bits and start again at 0; a window is far smaller than that, so the
-    // distance from the last acknowledged block says which one is meant.
-    const last_acked: u16 = @truncate(session.first_unacked - 1);
-    const acked_count = block -% last_acked;
-    if (acked_count > session.in_flight) return server.ignore(.tftp_stale_ack);
-    if (acked_count == 0) {
-        // With a window the peer says so that it misses the first block (RFC 7440 section 4). In
-        // lock-step it is a duplicate, and answering it would double every packet from here on (RFC
-        // 1123 section 4.2.3.1, the sorcerer's apprentice).
-        if (session.windowsize == 1) return server.ignore(.tftp_stale_ack);
-        if (session.is_repeat_answered) return server.ignore(.tftp_stale_ack);
-        session.is_repeat_answered = true;
-        session.retries += session.in_flight;
-        sendWindow(now_us, session, &step);
-        return step;
-    }
-    session.retries += session.in_flight - acked_count;
-    session.state = .flowing;
-    session.first_unacked += acked_count;
-    session.in_flight = 0;
-    session.retry_count = 0;
-    session.is_repeat_answered = false;
-    if (session.first_unacked > session.lastBlock()) {
-        finish(session, true, &step);
-        return step;
-    }
-    sendWindow(now_us, session, &step);
-    return step;
 }
 
-fn receiveError(session: *Session, failure: *const tftp.Error) Step {
+fn receiveError(server: *TftpServer, session: *Session, failure: *const tftp.Error) Step {
     var step: Step = .{};
-    if (session.state == .offered and failure.code == .option_refused) {
-        step.events.appendAssumeCapacity(.{ .size_asked = session.transfer });
-        step.released.appendAssumeCapacity(session.transfer.file.source);
-        session.* = .{};
-        return step;
-    }
-    const text: base.UntrustedText = .init(failure.text);
-    fail(session, .{ .peer_error = .{ .code = failure.code, .text = text } }, &step);
+    server.fail(session, peerError(failure), &step);
     return step;
 }
 
-fn expire(now_us: u64, session: *Session) Step {
+fn receiveFirstError(
+    server: *TftpServer,
+    pending: *TftpRequests.Pending,
+    failure: *const tftp.Error,
+) Step {
     var step: Step = .{};
-    switch (session.state) {
-        .free => unreachable,
-        .offered, .first_block => fail(session, .timeout, &step),
-        .flowing => if (session.retry_count < retries_max) {
-            session.retry_count += 1;
-            session.retries += session.in_flight;
-            sendWindow(now_us, session, &step);
-        } else if (session.first_unacked == session.lastBlock()) {
-            finish(session, false, &step);
-        } else fail(session, .timeout, &step),
-    }
+    if (!pending.options.isEmpty() and failure.code == .option_refused) {
+        step.events.appendAssumeCapacity(.{ .size_asked = .{
+            .peer = pending.peer,
+            .handle = pending.handle,
+        } });
+        server.forget(pending);
+    } else server.dropRequest(pending, peerError(failure), &step);
     return step;
 }
 
-fn sendWindow(now_us: u64, session: *Session, step: *Step) void {
-    assert(session.state == .flowing);
-    const left = session.lastBlock() - session.first_unacked + 1;
-    assert(left > 0);
-    session.in_flight = @intCast(@min(left, session.windowsize));
-    session.deadline_us = now_us + retryTimeoutUs(session);
-    step.send = .{ .blocks = blocksOf(session) };
+fn peerError(failure: *const tftp.Error) Failure {
+    return .{ .peer_error = .{ .code = failure.code, .text = .init(failure.text) } };
 }
 
-fn retryTimeoutUs(session: *const Session) u64 {
-    if (session.is_timeout_agreed) return session.retry_timeout_us;
-    assert(session.retry_count <= retries_max);
-    const doubled = session.retry_timeout_us << @intCast(session.retry_count);
-    return @min(doubled, retry_timeout_max_us);
+fn expire(server: *TftpServer, now_us: u64, session: *Session) Step {
+    var step: Step = .{};
+    const window = &session.window;
+    if (window.expire(now_us))
+        server.sendWindow(session, &step)
+    else if (window.first_unacked == window.lastBlock())
+        server.finish(session, false, &step)
+    else
+        server.fail(session, .timeout, &step);
+    return step;
 }
 
-fn blocksOf(session: *const Session) Blocks {
-    assert(session.in_flight > 0);
-    return .{
+fn sendWindow(server: *TftpServer, session: *Session, step: *Step) void {
+    const window = &session.window;
+    assert(window.in_flight > 0);
+    server.deadlines_us[session.transfer.place] = window.deadlineUs();
+    step.send = .{ .blocks = .{
         .to = session.transfer.peer,
+        .place = session.transfer.place,
         .source = session.transfer.file.source,
         .file_size = session.transfer.file.size,
-        .blksize = session.blksize,
-        .first = session.first_unacked,
-        .count = session.in_flight,
-    };
+        .blksize = window.blksize,
+        .first = window.first_unacked,
+        .count = window.in_flight,
+    } };
 }
 
-fn finish(session: *Session, last_ack_seen: bool, step: *Step) void {
+fn finish(server: *TftpServer, session: *Session, last_ack_seen: bool, step: *Step) void {
     step.events.appendAssumeCapacity(.{ .finished = .{
         .transfer = session.transfer,
         .bytes = session.transfer.file.size,
-        .retries = session.retries,
+        .retries = session.window.retries,
         .last_ack_seen = last_ack_seen,
     } });
-    step.released.appendAssumeCapacity(session.transfer.file.source);
-    session.* = .{};
+    server.free(session, step);
 }
 
-fn fail(session: *Session, why: Failure, step: *Step) void {
-    assert(session.state != .free);
+fn fail(server: *TftpServer, session: *Session, why: Failure, step: *Step) void {
     step.events.appendAssumeCapacity(.{ .failed = .{
         .transfer = session.transfer,
-        .bytes = session.bytesAcked(),
-        .retries = session.retries,
+        .bytes = session.window.bytesAcked(),
+        .retries = session.window.retries,
         .why = why,
     } });
-    step.released.appendAssumeCapacity(session.transfer.file.source);
-    session.* = .{};
+    server.free(session, step);
 }
 
-/// A place for a new transfer. Where all are taken, the peer that has left its first packet
-/// unanswered for longest loses its own: a flood of spoofed requests cannot lock devices out.
-fn claim(
+fn free(server: *TftpServer, session: *Session, step: *Step) void {
+    assert(session.is_taken);
+    step.released.appendAssumeCapacity(session.transfer.file.source);
+    server.index.remove(session.transfer.peer);
+    server.deadlines_us[session.transfer.place] = never;
+    server.session_count -= 1;
+    session.is_taken = false;
+}
+
+/// A request ends without a transfer.
+fn dropRequest(
     server: *TftpServer,
-    from: Endpoint,
+    pending: *TftpRequests.Pending,
+    why: Failure,
     step: *Step,
-) error{ SourceLimit, Busy }!*Session {
-    var free: ?*Session = null;
-    var oldest: ?*Session = null;
-    var oldest_of_source: ?*Session = null;
+) void {
+    step.events.appendAssumeCapacity(.{ .unanswered = .{
+        .peer = pending.peer,
+        .handle = pending.handle,
+        .why = why,
+    } });
+    server.forget(pending);
+}
+
+fn forget(server: *TftpServer, pending: *TftpRequests.Pending) void {
+    server.sources.removePending(server.requests.remove(pending));
+}
+
+/// A place for a new transfer. Where all are taken, the one that has acknowledged nothing for
+/// longest, and was reminded already, loses its own.
+fn claim(server: *TftpServer, peer: Endpoint, step: *Step) error{ SourceLimit, Busy }!u16 {
+    var free_place: ?u16 = null;
+    var stalled: ?*Session = null;
+    var stalled_of_source: ?*Session = null;
     var source_count: u32 = 0;
-    for (server.sessions) |*session| {
-        if (session.state == .free) {
-            if (free == null) free = session;
+    for (server.sessions, 0..) |*session, place| {
+        if (!session.is_taken) {
+            if (free_place == null) free_place = @intCast(place);
             continue;
         }
-        const is_of_source = session.transfer.peer.ip.eql(from.ip);
+        const is_of_source = session.transfer.peer.ip.eql(peer.ip);
         source_count += @intFromBool(is_of_source);
-        if (session.state == .flowing) continue;
-        oldest = older(oldest, session);
-        if (is_of_source) oldest_of_source = older(oldest_of_source, session);
+        if (session.window.retry_count == 0) continue;
+        stalled = quieter(stalled, session);
+        if (is_of_source) stalled_of_source = quieter(stalled_of_source, session);
     }
-    if (source_count >= server.options.sessions_per_source_max) {
-        const evicted = oldest_of_source orelse return error.SourceLimit;
-        fail(evicted, .evicted, step);
-        return evicted;
-    }
-    if (free) |session| return session;
-    const evicted = oldest orelse return error.Busy;
-    fail(evicted, .evicted, step);
-    return evicted;
+    const is_limited = source_count >= server.options.sessions_per_source_max;
+    if (!is_limited) if (free_place) |place| return place;
+    const evicted = if (is_limited)
+        stalled_of_source orelse return error.SourceLimit
+    else
+        stalled orelse return error.Busy;
+    const place = evicted.transfer.place;
+    server.fail(evicted, .evicted, step);
+    return place;
 }
 
-fn older(known: ?*Session, session: *Session) *Session {
+fn quieter(known: ?*Session, session: *Session) *Session {
     const other = known orelse return session;
-    return if (session.started_at_us < other.started_at_us) session else other;
+    return if (session.window.progress_at_us < other.window.progress_at_us) session else other;
 }
 
 fn find(server: *TftpServer, peer: Endpoint) ?*Session {
-    for (server.sessions) |*session| {
-        if (session.state == .free) continue;
-        if (session.transfer.peer.eql(peer)) return session;
-    }
-    return null;
+    return &server.sessions[server.index.get(peer) orelse return null];
 }
 
-fn open(server: *const TftpServer, peer: Endpoint, path: boot_handle.BootPath) Catalogue.OpenError!File {
-    if (path.name.len > name_size_max) return error.NotFound;
-    const question: Question = .{ .name = path.name, .handle = path.handle, .peer = peer };
+fn open(
+    server: *const TftpServer,
+    peer: Endpoint,
+    path: boot_handle.BootPath,
+    is_confirmed: bool,
+) Catalogue.OpenError!File {
+    if (path.name.len > TftpRequests.name_size_max) return error.NotFound;
+    const question: Question = .{
+        .name = path.name,
+        .handle = path.handle,
+        .peer = peer,
+        .is_confirmed = is_confirmed,
+    };
     return server.catalogue.open(server.catalogue.context, &question);
 }
 
@@ -477,22 +576,6 @@ fn refuse(
         .why = why,
     } });
     return step;
-}
-
-/// An ERROR that is no longer than the packet it answers: its text is cut.
-fn errorPacket(
-    to: Endpoint,
-    code: tftp.ErrorCode,
-    text: []const u8,
-    size_max: usize,
-    reply: *ReplyBuffer,
-) Send {
-    const overhead = 5; // Opcode, code and the zero byte; the shortest request has 9 bytes.
-    assert(size_max >= overhead);
-    const size = @min(text.len, size_max - overhead);
-    const packet: tftp.Packet = .{ .err = .{ .code = code, .text = text[0..size] } };
-    const bytes = tftp.emit(&packet, reply) catch unreachable;
-    return .{ .packet = .{ .to = to, .bytes = bytes } };
 }
 
 fn ignore(server: *TftpServer, reason: base.IgnoreReason) Step {

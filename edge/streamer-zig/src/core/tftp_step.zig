@@ -40,7 +40,14 @@ pub const Catalogue = struct {
 };
 
 /// What a request asks for: the name without leading slashes and without the boot's handle.
-pub const Question = struct { name: []const u8, handle: ?BootHandle, peer: Endpoint };
+pub const Question = struct {
+    name: []const u8,
+    handle: ?BootHandle,
+    peer: Endpoint,
+    /// The peer has answered the first packet, so the address is its own; before, the question may
+    /// be anybody's, and nothing must follow from it. Both get the same answer.
+    is_confirmed: bool,
+};
 
 /// What a name stands for, as long as a transfer needs it.
 pub const File = struct {
@@ -55,6 +62,10 @@ pub const Transfer = struct {
     /// From the path `b/<handle>/<name>`; null for a bare name.
     handle: ?BootHandle,
     file: File,
+    /// The transfer's own from `began` to its end, less than `sessions_max`; before, `no_place`.
+    place: u16 = no_place,
+
+    pub const no_place = std.math.maxInt(u16);
 };
 
 pub const Refusal = enum { not_found, not_octet };
@@ -66,16 +77,21 @@ pub const Failure = union(enum) {
     timeout,
     /// The same peer asked for a file again.
     superseded,
-    /// It never answered the first packet and its place was needed.
+    /// It has long acknowledged nothing and its place was needed.
     evicted,
-    /// The caller could not read the file.
+    /// The file could not be read, or has changed.
     aborted,
 };
 
 pub const Event = union(enum) {
+    /// A read request was answered by its first packet. The transfer is not one yet.
+    asked: Transfer,
+    /// Its peer has acknowledged that; from here on it has a place (`TftpServer.placeOf`).
     began: Transfer,
     /// The peer wanted only the size, as OVMF does: OACK, then ERROR 8. It asks again.
-    size_asked: Transfer,
+    size_asked: struct { peer: Endpoint, handle: ?BootHandle },
+    /// It was asked for, and no transfer came of it.
+    unanswered: struct { peer: Endpoint, handle: ?BootHandle, why: Failure },
     finished: struct {
         transfer: Transfer,
         bytes: u64,
@@ -97,11 +113,20 @@ pub const Event = union(enum) {
 /// DATA packets to send: `count` blocks from number `first` (1-based, not yet cut to 16 bits).
 pub const Blocks = struct {
     to: Endpoint,
+    /// Of the transfer.
+    place: u16 = Transfer.no_place,
     source: u32,
     file_size: u64,
     blksize: u16,
     first: u64,
     count: u16,
+
+    /// Of all packets, with their headers.
+    pub fn byteCount(blocks: *const Blocks) u64 {
+        const offset = (blocks.first - 1) * blocks.blksize;
+        const size = @min(@as(u64, blocks.count) * blocks.blksize, blocks.file_size - offset);
+        return size + @as(u64, blocks.count) * tftp.data_header_size;
+    }
 
     pub fn iterate(blocks: Blocks) Iterator {
         return .{ .blocks = blocks };
@@ -144,7 +169,7 @@ pub const Step = struct {
     /// Set when the datagram was ignored or refused; counted already.
     ignored: ?base.IgnoreReason = null,
     send: Send = .nothing,
-    events: base.BoundedArray(Event, 2) = .empty,
+    events: base.BoundedArray(Event, 4) = .empty,
     /// Sources that are needed no longer, once the step's packets are out.
     released: base.BoundedArray(u32, 3) = .empty,
 };

@@ -99,6 +99,7 @@ const files: TftpServer.Catalogue.Fixed = .{ .files = &.{
     .{ .name = "large", .size = 40_000_000 },
 } };
 const sessions_max = 4;
+const requests_max = 3;
 const peer_count = 8;
 const events_per_case = 64;
 const second = std.time.us_per_s;
@@ -112,7 +113,28 @@ const Peer = struct {
 
 const Model = struct {
     peers: [peer_count]Peer = @splat(.{}),
+    is_changing: bool = false,
+    /// Transfers, requests that wait for an answer, and files that are open.
     live: u32 = 0,
+    waiting: u32 = 0,
+    open: u32 = 0,
+
+    fn catalogue(model: *Model) TftpServer.Catalogue {
+        return .{ .context = model, .open = openCounted };
+    }
+
+    fn openCounted(
+        context: *anyopaque,
+        question: *const TftpServer.Question,
+    ) TftpServer.Catalogue.OpenError!TftpServer.File {
+        const model: *Model = @ptrCast(@alignCast(context));
+        const fixed = files.catalogue();
+        const file = try fixed.open(fixed.context, question);
+        // What has changed between the first packet and its answer is not sent.
+        const shift: u64 = if (question.is_confirmed and model.is_changing) 1 else 0;
+        model.open += 1;
+        return .{ .size = file.size + shift, .source = file.source };
+    }
 
     fn of(model: *Model, endpoint: Endpoint) *Peer {
         return &model.peers[endpoint.port - 1000];
@@ -126,12 +148,14 @@ fn peerAddress(index: u64) Endpoint {
 
 pub fn server(case: *Case) Violation!bool {
     const prng = &case.prng;
-    var machine = TftpServer.init(case.gpa, files.catalogue(), .{
+    var model: Model = .{ .is_changing = prng.chance(1, 16) };
+    var machine = TftpServer.init(case.gpa, model.catalogue(), .{
         .sessions_max = sessions_max,
         .sessions_per_source_max = 2,
+        .requests_max = requests_max,
+        .requests_per_source_max = 2,
     }) catch return fuzz_case.violated("a server of this size can be made");
     defer machine.deinit(case.gpa);
-    var model: Model = .{};
     var now_us: u64 = 1;
     var has_finished = false;
     for (0..events_per_case) |_| {
@@ -144,6 +168,10 @@ pub fn server(case: *Case) Violation!bool {
             const datagram = try makeRequest(case, model.of(peer), &buffer);
             has_finished = try exchange(&machine, &model, now_us, peer, datagram) or has_finished;
         }
+        const waiting = machine.requestCount();
+        try expectEqual(model.waiting, waiting, "each request waits once and is settled once");
+        try expect(waiting <= requests_max, "the table of requests is bounded");
+        try expectEqual(model.open, machine.sessionCount(), "only transfers hold a file");
         const live = machine.sessionCount();
         try expectEqual(model.live, live, "each transfer begins once and ends once");
         try expect(model.live <= sessions_max, "the table of transfers is bounded");
@@ -195,7 +223,11 @@ fn exchange(
             const parsed = tftp.parse(packet.bytes) catch
                 return fuzz_case.violated("an answer can be parsed");
             switch (parsed) {
-                .err => try expect(packet.bytes.len <= datagram.len, "an error is short"),
+                // To who has answered it may say a sentence.
+                .err => {
+                    const sentence: usize = if (peer.has_answered) 48 else 0;
+                    try expect(packet.bytes.len <= @max(datagram.len, sentence), "an error is short");
+                },
                 // Only by the digits of `tsize`.
                 .oack => try expect(packet.bytes.len <= datagram.len + 20, "an OACK is short"),
                 else => try expect(false, "a packet is an error or an OACK"),
@@ -243,18 +275,33 @@ fn checkBlocks(model: *Model, blocks: *const TftpServer.Blocks) Violation!void {
 fn countEvents(model: *Model, step: *const TftpServer.Step) Violation!bool {
     var has_finished = false;
     for (step.events.constSlice()) |event| switch (event) {
-        .began => |transfer| {
-            model.live += 1;
+        .asked => |transfer| {
+            model.waiting += 1;
             model.of(transfer.peer).* = .{};
         },
+        .began => |transfer| {
+            try settle(model);
+            model.live += 1;
+            model.of(transfer.peer).* = .{ .has_answered = true };
+        },
+        .size_asked, .unanswered => try settle(model),
         .finished => {
             has_finished = true;
             try end(model);
         },
-        .failed, .size_asked => try end(model),
+        .failed => try end(model),
         .refused => try expect(step.ignored != null, "what is refused is counted"),
     };
+    for (step.released.constSlice()) |_| {
+        try expect(model.open > 0, "only what is open is released");
+        model.open -= 1;
+    }
     return has_finished;
+}
+
+fn settle(model: *Model) Violation!void {
+    try expect(model.waiting > 0, "only a request that waits can be settled");
+    model.waiting -= 1;
 }
 
 fn end(model: *Model) Violation!void {

@@ -118,7 +118,8 @@ pub const EdgeLoop = struct {
             .files = files,
             .own = own,
         };
-        const tftp_options: core.TftpServer.Options = .{};
+        var tftp_options: core.TftpServer.Options = .{};
+        sys.random(std.mem.asBytes(&tftp_options.hash_seed));
         const published = try gpa.create(Published);
         published.* = try .init(gpa, boots, files, tftp_options.sessions_max);
         const texts = try gpa.create(LoaderTexts);

@@ -62,6 +62,9 @@ pub const EdgeSockets = struct {
             .tftp = try .init(gpa, try one(.tftp, problem, .{
                 .address = .{ .ip = ip, .port = ports.tftp },
                 .with_destination = listens.len > 1,
+                // The kernel doubles it and counts 768 bytes and more for a small packet: a full one
+                // holds fewer requests than the server keeps waiting.
+                .buffer_size = 4 << 20,
             }), null),
             .stream = try .init(gpa, try one(.stream, problem, .{
                 .address = .{ .ip = ip, .port = ports.stream },

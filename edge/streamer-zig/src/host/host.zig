@@ -15,6 +15,7 @@ pub const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
 pub const Discovery = @import("discovery.zig").Discovery;
 pub const PeerPort = @import("peer_port.zig").PeerPort;
 pub const HttpServer = @import("http_server.zig").HttpServer;
+pub const UdpSocket = @import("udp_socket.zig").UdpSocket;
 pub const blockSignals = @import("edge_loop.zig").blockSignals;
 pub const RouterAdvertiser = @import("router_advertiser.zig").RouterAdvertiser;
 pub const lease_file = @import("lease_file.zig");

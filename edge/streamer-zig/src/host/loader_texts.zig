@@ -15,6 +15,9 @@ pub const LoaderTexts = struct {
     boots: *Boots,
     /// As devices reach this edge.
     own: core.dhcp_network.Addresses,
+    /// Who asks has answered from its address; before, anybody may have asked in its name, and
+    /// nothing follows from it.
+    is_confirmed: bool = true,
 
     pub const size_max = published.Published.text_size_max;
     const Buffer = [size_max]u8;
@@ -37,6 +40,8 @@ pub const LoaderTexts = struct {
         buffer: *Buffer,
     ) ?[]const u8 {
         const texts: *LoaderTexts = @ptrCast(@alignCast(context));
+        texts.is_confirmed = question.is_confirmed;
+        defer texts.is_confirmed = true;
         // Most names are of no configuration, and looking for the boot is the dear part.
         if (std.mem.find(u8, question.name, ".cfg") == null) return null;
         const ref = texts.boots.forPath(question.handle, question.peer.ip) orelse return null;
@@ -76,7 +81,7 @@ pub const LoaderTexts = struct {
         const boot = texts.boots.get(ref) orelse return null;
         const menu = texts.boots.menuOf(boot) orelse return texts.start(ref, loader, by, buffer);
         const now_us = sys.monotonicUs();
-        texts.boots.apply(ref, now_us, .{ .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs } });
+        if (texts.is_confirmed) texts.boots.apply(ref, now_us, .{ .menu_shown = .{ .timeout_ms = menu.menu.timeoutMs } });
         const options: core.loader_menu.Options = .{
             .menu = menu,
             .handle = .{ .value = boot.identity.handle },
@@ -165,8 +170,10 @@ pub const LoaderTexts = struct {
         buffer: *Buffer,
     ) []const u8 {
         const now_us = sys.monotonicUs();
-        texts.boots.apply(ref, now_us, .{ .loader_begin = .script });
-        texts.boots.apply(ref, now_us, .{ .failed = .{ .cause = cause, .text = why } });
+        if (texts.is_confirmed) {
+            texts.boots.apply(ref, now_us, .{ .loader_begin = .script });
+            texts.boots.apply(ref, now_us, .{ .failed = .{ .cause = cause, .text = why } });
+        }
         return switch (loader) {
             .grub => core.grub_config.writeRefusal(why.slice(), buffer[0..core.grub_config.size_max]),
             .pxelinux => core.pxelinux_config.writeRefusal(

@@ -160,6 +160,88 @@ pub const UdpSocket = struct {
         }
     }
 
+    /// Packets of `packet_size` bytes, the last one at most that, each of `pieces_each` pieces. What
+    /// kernel and card cannot cut goes out in batches of single packets.
+    pub fn sendCut(
+        socket: *UdpSocket,
+        to: Endpoint,
+        pieces: []const std.posix.iovec_const,
+        pieces_each: usize,
+        packet_size: usize,
+    ) void {
+        assert(pieces.len % pieces_each == 0);
+        const packets = pieces.len / pieces_each;
+        const together = @max(1, @min(segments_max, super_packet_size_max / packet_size));
+        var sent: usize = 0;
+        while (sent < packets) {
+            const count = @min(together, packets - sent);
+            const part = pieces[sent * pieces_each ..][0 .. count * pieces_each];
+            sent += count;
+            if (count > 1 and !socket.segmentation) {
+                socket.sendSingly(to, part, pieces_each);
+                continue;
+            }
+            const cut: ?u16 = if (count > 1) @intCast(packet_size) else null;
+            socket.sendVectors(to, part, cut) catch |err| switch (err) {
+                // This interface or kernel cannot cut: one by one from now on.
+                error.Unsupported => {
+                    socket.segmentation = false;
+                    socket.sendSingly(to, part, pieces_each);
+                },
+                error.Dropped => return,
+            };
+        }
+    }
+
+    /// At most `segments_max` packets in one system call.
+    fn sendSingly(
+        socket: *UdpSocket,
+        to: Endpoint,
+        pieces: []const std.posix.iovec_const,
+        pieces_each: usize,
+    ) void {
+        var name = sockets.toSockaddr(to);
+        var control: Control = .{};
+        if (socket.source_ip) |ip| control.addSource(ip);
+        if (socket.own) |*own| control.addSource(own.facing(to.ip));
+        var messages: [segments_max]linux.mmsghdr = undefined;
+        const count = pieces.len / pieces_each;
+        assert(count <= segments_max);
+        for (messages[0..count], 0..) |*message, index| {
+            // The kernel only reads what goes out.
+            const own: []std.posix.iovec = @ptrCast(@constCast(
+                pieces[index * pieces_each ..][0..pieces_each],
+            ));
+            message.* = .{ .len = 0, .hdr = .{
+                .name = @ptrCast(&name),
+                .namelen = @sizeOf(linux.sockaddr.in),
+                .iov = own.ptr,
+                .iovlen = @intCast(own.len),
+                .control = if (control.size > 0) &control.bytes else null,
+                .controllen = @intCast(control.size),
+                .flags = 0,
+            } };
+        }
+        var sent: usize = 0;
+        var tries: u32 = 0;
+        while (sent < count) {
+            const rest = messages[sent..count];
+            const rc = linux.sendmmsg(socket.fd, rest.ptr, @intCast(rest.len), linux.MSG.NOSIGNAL);
+            switch (linux.errno(rc)) {
+                .SUCCESS => {
+                    sent += rc;
+                    continue;
+                },
+                .INTR => {},
+                .AGAIN, .NOBUFS => socket.waitWritable(),
+                else => break,
+            }
+            tries += 1;
+            if (tries == send_tries_max) break;
+        }
+        socket.dropped += count - sent;
+    }
+
     fn sendPart(
         socket: *UdpSocket,
         to: Endpoint,

@@ -86,7 +86,10 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     });
     errdefer dhcp.deinit(gpa);
     if (dhcp.leasesOf(0)) |leases| edge.journal.loadLeases(leases, now_us, edge.plant);
-    var tftp: core.TftpServer = try .init(gpa, published.catalogue(), .{ .sessions_max = EdgeTftp.sessions_max });
+    var tftp: core.TftpServer = try .init(gpa, published.catalogue(), .{
+        .sessions_max = EdgeTftp.sessions_max,
+        .requests_max = EdgeTftp.requests_max,
+    });
     errdefer tftp.deinit(gpa);
     var keys: core.StreamServer.Keys = .{ .cookie = undefined, .session = undefined, .resumption = edge.journal.resumption_key };
     edge.prng.fill(&keys.cookie);

@@ -13,6 +13,7 @@ const TftpServer = core.TftpServer;
 pub const EdgeTftp = @This();
 
 pub const sessions_max = 64;
+pub const requests_max = 64;
 
 server: TftpServer,
 boots: *Boots,
@@ -30,11 +31,13 @@ pub fn receive(port: *EdgeTftp, now_us: u64, from: Endpoint, bytes: []const u8) 
     port.act(now_us, &step);
     const count = port.server.sessionCount();
     if (count > sessions_max) port.fabric.ledger.violate(.tables_bounded, "{d} TFTP transfers", .{count});
+    const waiting = port.server.requestCount();
+    if (waiting > requests_max) port.fabric.ledger.violate(.tables_bounded, "{d} TFTP requests", .{waiting});
 }
 
 /// Sends again what was not acknowledged in time.
 pub fn tick(port: *EdgeTftp, now_us: u64) void {
-    for (0..sessions_max) |_| {
+    for (0..sessions_max + requests_max) |_| {
         const step = port.server.tick(now_us) orelse return;
         port.act(now_us, &step);
     }
@@ -71,12 +74,23 @@ fn sendBlocks(port: *EdgeTftp, now_us: u64, blocks: TftpServer.Blocks) void {
 fn tell(port: *EdgeTftp, now_us: u64, event: *const TftpServer.Event) void {
     const boots = port.boots;
     switch (event.*) {
+        .asked => |*transfer| {
+            const ref = boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
+            boots.apply(ref, now_us, .nbp_begin);
+        },
         .began => |*transfer| {
             const ref = boots.forPath(transfer.handle, transfer.peer.ip) orelse return;
             port.remember(transfer.peer, ref);
             boots.apply(ref, now_us, .nbp_begin);
         },
-        .size_asked => |*transfer| _ = port.forget(transfer.peer),
+        .size_asked => {},
+        .unanswered => |*unanswered| {
+            const ref = boots.forPath(unanswered.handle, unanswered.peer.ip) orelse return;
+            switch (unanswered.why) {
+                .peer_error, .timeout, .evicted => boots.apply(ref, now_us, .{ .suspected = .{ .cause = .tftp_timeout } }),
+                .superseded, .aborted => {},
+            }
+        },
         .finished => |*finished| {
             const ref = port.forget(finished.transfer.peer) orelse return;
             boots.apply(ref, now_us, .{ .nbp_traffic = .{ .retries = finished.retries } });

@@ -3,12 +3,16 @@
 const std = @import("std");
 const boot_command = @import("boot_command.zig");
 const history_command = @import("history_command.zig");
+const tftp_command = @import("tftp_command.zig");
+const tftp_flood_command = @import("tftp_flood_command.zig");
 
 const usage =
-    \\Usage: bootfarm-sim boot|history [options]
+    \\Usage: bootfarm-sim boot|history|tftp-get|tftp-flood [options]
     \\
     \\  boot      boots simulated devices over real sockets; bootfarm-sim boot --help
     \\  history   writes generated boots into an edge's report log; bootfarm-sim history --help
+    \\  tftp-get  reads a file by TFTP, many times at once; bootfarm-sim tftp-get --help
+    \\  tftp-flood  asks for a file under many false addresses; bootfarm-sim tftp-flood --help
     \\
 ;
 
@@ -25,10 +29,14 @@ pub fn main(init: std.process.Init) !u8 {
     defer out.interface.flush() catch {};
     if (args.len >= 2 and std.mem.eql(u8, args[1], "boot"))
         return boot_command.run(io, std.heap.smp_allocator, args[2..], &out.interface, &errors.interface);
+    if (args.len >= 2 and std.mem.eql(u8, args[1], "tftp-get"))
+        return tftp_command.run(std.heap.smp_allocator, args[2..], &out.interface, &errors.interface);
+    if (args.len >= 2 and std.mem.eql(u8, args[1], "tftp-flood"))
+        return tftp_flood_command.run(std.heap.smp_allocator, args[2..], &out.interface, &errors.interface);
     if (args.len == 2 and std.mem.eql(u8, args[1], "--help")) {
         try out.interface.writeAll(usage);
         return 0;
     }
-    try errors.interface.writeAll("bootfarm-sim: needs a command: boot or history; see bootfarm-sim --help\n");
+    try errors.interface.writeAll("bootfarm-sim: needs a command: boot, history, tftp-get or tftp-flood; see bootfarm-sim --help\n");
     return 1;
 }

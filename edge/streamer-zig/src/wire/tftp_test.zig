@@ -31,7 +31,7 @@ test "each golden packet gives its values or its error, and survives being emitt
     var arena: std.heap.ArenaAllocator = .init(testing.allocator);
     defer arena.deinit();
     const text = @embedFile("tftp_vectors_json");
-    const vectors = try std.json.parseFromSliceLeaky(Vectors, arena.allocator(), text, .{});
+    const vectors = try std.json.parseFromSliceLeaky(Vectors, arena.allocator(), text, .{ .ignore_unknown_fields = true });
     try testing.expectEqual(1, vectors.version);
     for (vectors.vectors) |vector| {
         errdefer std.debug.print("vector: {s}\n", .{vector.name});

@@ -1,0 +1,96 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type BootFiles, makeBootFiles, serveArguments } from '../lib/loopback-edge.ts'
+import { edgeProgram, scratchDirectory, simProgram } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+import { namespacesMissing, Segment } from '../lib/segment.ts'
+
+const clientIp = '10.77.0.9'
+const falseAddresses = '10.81.0.0/16'
+const seconds = 2
+/** What one address may bring out of the edge beyond what it sent in: 64 KiB, then 8 KiB a second. */
+const allowance = (addresses: number) => addresses * (64 * 1024 + seconds * 8 * 1024)
+const missing = namespacesMissing()
+const scratch = scratchDirectory()
+let segment: Segment
+let edge: RunningProcess
+let files: BootFiles
+
+interface Flood {
+  requests: number
+  requestBytes: number
+  answers: number
+  answerBytes: number
+}
+
+describe.skipIf(missing)(`TFTP requests under false addresses${missing ? ` (${missing})` : ''}`, () => {
+  beforeAll(async () => {
+    segment = new Segment('tftpflood')
+    segment.addDeviceAddresses(9, 1)
+    ip('-n', 'bf-tftpflood-e', 'route', 'add', falseAddresses, 'via', clientIp)
+    ip('-n', 'bf-tftpflood-d', 'route', 'add', 'local', falseAddresses, 'dev', 'lo')
+    files = makeBootFiles(scratch.path, 64)
+    const serve = ['serve', '--listen', segment.edgeIp, '--dhcp', 'off', ...serveArguments(files)]
+    edge = new RunningProcess(...segment.onEdge(edgeProgram, ...serve))
+    await edge.waitFor(/serving on/)
+  })
+
+  afterAll(async () => {
+    await edge?.stop()
+    segment?.remove()
+    scratch.remove()
+  })
+
+  function flood(...more: string[]): RunningProcess {
+    const args = ['--server', segment.edgeIp, '--file', 'undionly.kpxe', '--seconds', String(seconds)]
+    return new RunningProcess(...segment.onDevices(simProgram, 'tftp-flood', ...args, ...more))
+  }
+
+  async function resultOf(running: RunningProcess): Promise<Flood> {
+    expect(await running.ended, running.output).toBe(0)
+    return running.jsonLines<Flood>()[0] as Flood
+  }
+
+  function residentKib(): number {
+    return Number(readFileSync(`/proc/${edge.pid}/status`, 'utf8').match(/^VmRSS:\s+(\d+)/m)?.[1])
+  }
+
+  test('bring little more than they are, take no memory, and keep no client out', async () => {
+    // Every place of every table is used once before it counts.
+    await resultOf(flood('--sources', falseAddresses, '--rate', '0'))
+    const before = residentKib()
+    const running = flood('--sources', falseAddresses, '--rate', '20000')
+    const program = readFileSync(path.join(files.bootFiles, 'undionly.kpxe'))
+    const wanted = createHash('sha256').update(program).digest('hex')
+    let served = 0
+    while (running.isRunning) {
+      const args = ['--server', segment.edgeIp, '--file', 'undionly.kpxe', '--windowsize', '4']
+      const client = new RunningProcess(...segment.onDevices(simProgram, 'tftp-get', ...args))
+      expect(await client.ended, client.output).toBe(0)
+      expect(client.jsonLines<{ sha256: string }>()[0]?.sha256).toBe(wanted)
+      served += 1
+    }
+    const result = await resultOf(running)
+    expect(result.requests).toBeGreaterThan(10_000)
+    expect(result.answers).toBeLessThanOrEqual(result.requests)
+    // An OACK says less than the request; only the size of the file may be longer than the 0 that stood for it.
+    expect(result.answerBytes).toBeLessThanOrEqual(result.requestBytes + result.requests * 20)
+    expect(residentKib()).toBeLessThanOrEqual(before + 1024)
+    expect(served).toBeGreaterThan(0)
+  })
+
+  test('of one victim bring it no more than its allowance', async () => {
+    const result = await resultOf(flood('--sources', '10.81.7.7/32', '--plain', '--rate', '0'))
+    expect(result.requests).toBeGreaterThan(10_000)
+    expect(result.answers).toBeGreaterThan(0)
+    expect(result.answerBytes).toBeLessThanOrEqual(result.requestBytes + allowance(1))
+    expect(result.answerBytes).toBeLessThanOrEqual(2 * allowance(1))
+  })
+})
+
+function ip(...args: string[]): void {
+  execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] })
+}

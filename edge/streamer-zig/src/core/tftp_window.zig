@@ -1,0 +1,245 @@
+//! The blocks of one TFTP transfer on their way (RFC 7440): which window is out, what an
+//! acknowledgement means for it, and when it is time to send it again. Pure arithmetic; it knows
+//! neither peers nor files.
+
+const std = @import("std");
+const assert = std.debug.assert;
+const us_per_ms = std.time.us_per_ms;
+
+pub const TftpWindow = @This();
+
+/// Before the round trip is known.
+pub const retry_timeout_first_us = 500 * us_per_ms;
+/// Firmware that polls its network card by a timer of 10 or 55 ms is not slow, only late.
+const retry_timeout_min_us = 100 * us_per_ms;
+const retry_timeout_max_us = 4 * std.time.us_per_s;
+/// A peer that acknowledges nothing new for so long is gone; with a time-out of its own (RFC 2349)
+/// after six of them.
+const silence_max_us = 20 * std.time.us_per_s;
+const agreed_timeouts_max = 6;
+
+file_size: u64,
+blksize: u16,
+windowsize: u16,
+/// Set when the peer named it (RFC 2349): neither measured nor doubled.
+agreed_timeout_us: ?u64 = null,
+/// The first block that is not acknowledged, and how many from it are out.
+first_unacked: u64 = 1,
+in_flight: u16 = 0,
+sent_at_us: u64 = 0,
+/// When something new was acknowledged, or the first window went out.
+progress_at_us: u64 = 0,
+/// Times that this window was sent again because nothing came.
+retry_count: u5 = 0,
+/// It was sent again for whatever reason, so that its acknowledgement measures nothing (Karn).
+is_resent: bool = false,
+/// A repeated acknowledgement has brought this window again; after that only the clock does.
+is_repeat_answered: bool = false,
+/// Windows that went out twice: each may bring a second acknowledgement of its end, which is no
+/// news. They are forgotten after `echo_until_us`.
+echoes: u8 = 0,
+echo_until_us: u64 = 0,
+round_trip: RoundTrip = .{},
+/// Blocks that were sent more than once.
+retries: u64 = 0,
+
+const RoundTrip = struct {
+    is_known: bool = false,
+    smoothed_us: u64 = 0,
+    variation_us: u64 = 0,
+    shortest_us: u64 = 0,
+
+    /// RFC 6298 section 2, with its gains of 1/8 and 1/4.
+    fn measure(round_trip: *RoundTrip, sample_us: u64) void {
+        if (!round_trip.is_known) {
+            round_trip.* = .{
+                .is_known = true,
+                .smoothed_us = sample_us,
+                .variation_us = sample_us / 2,
+                .shortest_us = sample_us,
+            };
+            return;
+        }
+        const smoothed_us = round_trip.smoothed_us;
+        const distance_us = @max(smoothed_us, sample_us) - @min(smoothed_us, sample_us);
+        round_trip.variation_us = (3 * round_trip.variation_us + distance_us) / 4;
+        round_trip.smoothed_us = (7 * smoothed_us + sample_us) / 8;
+        round_trip.shortest_us = @min(round_trip.shortest_us, sample_us);
+    }
+};
+
+pub const AckMeaning = enum {
+    /// Says nothing new, or nothing that can be.
+    stale,
+    /// The window from `first_unacked` is to be sent; `send` was called.
+    send,
+    /// The last block is acknowledged.
+    finished,
+};
+
+/// The last block is shorter than the others, so that a multiple of them ends with an empty one.
+pub fn lastBlock(window: *const TftpWindow) u64 {
+    return window.file_size / window.blksize + 1;
+}
+
+pub fn bytesAcked(window: *const TftpWindow) u64 {
+    return @min((window.first_unacked - 1) * window.blksize, window.file_size);
+}
+
+/// The round trip of the first packet and its answer.
+pub fn measure(window: *TftpWindow, sample_us: u64) void {
+    window.round_trip.measure(sample_us);
+}
+
+/// Opens the first window.
+pub fn start(window: *TftpWindow, now_us: u64) void {
+    assert(window.in_flight == 0);
+    window.progress_at_us = now_us;
+    window.send(now_us);
+}
+
+pub fn acknowledge(window: *TftpWindow, now_us: u64, block: u16) AckMeaning {
+    // Block numbers have 16 bits and start again at 0; a window is far smaller than that, so the
+    // distance from the last acknowledged block says which one is meant.
+    const last_acked: u16 = @truncate(window.first_unacked - 1);
+    const acked_count = block -% last_acked;
+    if (acked_count > window.in_flight) return .stale;
+    if (acked_count == 0) return window.repeated(now_us);
+    const is_whole = acked_count == window.in_flight;
+    if (is_whole and !window.is_resent) window.round_trip.measure(now_us -| window.sent_at_us);
+    window.retries += window.in_flight - acked_count;
+    window.first_unacked += acked_count;
+    window.in_flight = 0;
+    window.retry_count = 0;
+    window.is_resent = false;
+    window.is_repeat_answered = false;
+    window.progress_at_us = now_us;
+    if (window.first_unacked > window.lastBlock()) return .finished;
+    window.send(now_us);
+    return .send;
+}
+
+/// With a window the peer says so that it misses the first block (RFC 7440 section 4). In lock-step
+/// it is a duplicate, and answering it would double every packet from here on (RFC 1123 section
+/// 4.2.3.1, the sorcerer's apprentice); with windows the same happens where a window that was sent
+/// twice arrived twice, or where a peer acknowledges each block behind a hole.
+fn repeated(window: *TftpWindow, now_us: u64) AckMeaning {
+    if (window.windowsize == 1) return .stale;
+    if (window.is_repeat_answered) return .stale;
+    // Too soon for an answer to the window that is out.
+    if (now_us -| window.sent_at_us < window.round_trip.shortest_us / 2) return .stale;
+    if (window.echoes > 0 and now_us < window.echo_until_us) {
+        window.echoes -= 1;
+        return .stale;
+    }
+    window.is_repeat_answered = true;
+    window.sendAgain(now_us);
+    return .send;
+}
+
+pub fn deadlineUs(window: *const TftpWindow) u64 {
+    return window.sent_at_us + window.retryTimeoutUs();
+}
+
+/// Nothing came until `deadlineUs`. False: the peer is gone.
+pub fn expire(window: *TftpWindow, now_us: u64) bool {
+    const limit_us = @max(silence_max_us, agreed_timeouts_max * (window.agreed_timeout_us orelse 0));
+    if (now_us -| window.progress_at_us >= limit_us) return false;
+    window.retry_count +|= 1;
+    window.sendAgain(now_us);
+    return true;
+}
+
+fn retryTimeoutUs(window: *const TftpWindow) u64 {
+    if (window.agreed_timeout_us) |agreed_us| return agreed_us;
+    const round_trip = &window.round_trip;
+    const measured_us = if (round_trip.is_known)
+        round_trip.smoothed_us + 4 * round_trip.variation_us
+    else
+        retry_timeout_first_us;
+    // The type is wide on purpose: @min gives one that just holds its result.
+    const first_us: u64 = @min(@max(measured_us, retry_timeout_min_us), retry_timeout_max_us);
+    return @min(first_us << @min(window.retry_count, 6), retry_timeout_max_us);
+}
+
+fn sendAgain(window: *TftpWindow, now_us: u64) void {
+    window.retries += window.in_flight;
+    window.is_resent = true;
+    window.echoes +|= 1;
+    window.send(now_us);
+    window.echo_until_us = now_us + window.retryTimeoutUs();
+}
+
+fn send(window: *TftpWindow, now_us: u64) void {
+    const left = window.lastBlock() - window.first_unacked + 1;
+    assert(left > 0);
+    window.in_flight = @intCast(@min(left, window.windowsize));
+    window.sent_at_us = now_us;
+}
+
+const testing = std.testing;
+
+fn testWindow(windowsize: u16) TftpWindow {
+    var window: TftpWindow = .{ .file_size = 1_000_000, .blksize = 500, .windowsize = windowsize };
+    window.measure(2000);
+    window.start(10_000);
+    return window;
+}
+
+test "a window that was sent again in vain does not double those behind it" {
+    var window = testWindow(4);
+    const again_at_us = window.deadlineUs();
+    try testing.expect(window.expire(again_at_us));
+    // The peer was only slow: it acknowledges both copies.
+    var now_us = again_at_us + 1500;
+    try testing.expectEqual(.send, window.acknowledge(now_us, 4));
+    try testing.expectEqual(.stale, window.acknowledge(now_us + 1500, 4));
+    try testing.expectEqual(4, window.retries);
+    // What is lost now is noticed at once.
+    now_us += 3000;
+    try testing.expectEqual(.send, window.acknowledge(now_us, 8));
+    now_us += 2000;
+    try testing.expectEqual(.send, window.acknowledge(now_us, 8));
+    try testing.expectEqual(8, window.retries);
+}
+
+test "a peer that acknowledges each block behind a hole gets one window" {
+    var window = testWindow(16);
+    try testing.expectEqual(.send, window.acknowledge(12_000, 5));
+    for (0..10) |index|
+        try testing.expectEqual(.stale, window.acknowledge(12_000 + 10 * index, 5));
+    try testing.expectEqual(6, window.first_unacked);
+    try testing.expectEqual(11, window.retries);
+}
+
+test "the time-out follows the round trip within its limits" {
+    var window = testWindow(1);
+    try testing.expectEqual(10_000 + retry_timeout_min_us, window.deadlineUs());
+    var now_us: u64 = 10_000;
+    for (1..40) |block| {
+        now_us += 400 * us_per_ms;
+        try testing.expectEqual(.send, window.acknowledge(now_us, @intCast(block)));
+    }
+    const timeout_us = window.deadlineUs() - now_us;
+    try testing.expect(timeout_us > 400 * us_per_ms);
+    try testing.expect(timeout_us < 600 * us_per_ms);
+}
+
+test "block numbers run over 65535 to 0" {
+    var window: TftpWindow = .{ .file_size = 70_000 * 8, .blksize = 8, .windowsize = 64 };
+    window.start(0);
+    var now_us: u64 = 1;
+    var passed: u32 = 0;
+    while (true) : (passed += 1) {
+        now_us += 10;
+        const last: u16 = @truncate(window.first_unacked + window.in_flight - 1);
+        switch (window.acknowledge(now_us, last)) {
+            .stale => return error.TestUnexpectedResult,
+            .send => {},
+            .finished => break,
+        }
+    }
+    try testing.expectEqual(70_001 / 64, passed);
+    try testing.expectEqual(70_000 * 8, window.bytesAcked());
+    try testing.expectEqual(0, window.retries);
+}
