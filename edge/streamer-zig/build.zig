@@ -236,6 +236,7 @@ pub fn build(b: *std.Build) void {
             .{ .name = "sim", .module = safe.sim },
         }),
     });
+    check.dependOn(&b.addExecutable(.{ .name = "sim", .root_module = sim.root_module }).step);
     const run_sim = b.addRunArtifact(sim);
     run_sim.addPassthruArgs();
     run_sim.has_side_effects = true;
@@ -250,6 +251,7 @@ pub fn build(b: *std.Build) void {
             .{ .name = "core", .module = safe.core },
         }),
     });
+    check.dependOn(&b.addExecutable(.{ .name = "fuzz", .root_module = fuzz.root_module }).step);
     const run_fuzz = b.addRunArtifact(fuzz);
     run_fuzz.addPassthruArgs();
     run_fuzz.has_side_effects = true;

@@ -18,6 +18,8 @@ pub const BootJournal = struct {
     fd: i32,
     dir_fd: i32,
     size: u64 = 0,
+    /// Where the last whole record ends in the file.
+    end: u64,
     kernel_boot_id: base.Uuid,
     buffer: [record_file.frame_size_max]u8 = undefined,
     payload: [record_file.payload_size_max]u8 = undefined,
@@ -38,8 +40,10 @@ pub const BootJournal = struct {
             .CLOEXEC = true,
         };
         const fd: i32 = @intCast(try sys.check(linux.openat(dir_fd, name, flags, 0o600)));
+        const end = try sys.check(linux.lseek(fd, 0, linux.SEEK.END));
         return .{
             .fd = fd,
+            .end = end,
             .dir_fd = dir_fd,
             .kernel_boot_id = data_dir.kernelBootId() orelse .zero,
         };
@@ -73,17 +77,28 @@ pub const BootJournal = struct {
         // What is torn at the end would hide all that is written from now on.
         _ = try sys.check(linux.ftruncate(journal.fd, @intCast(reader.offset)));
         journal.size = reader.offset;
+        journal.end = reader.offset;
     }
 
     /// Writes a boot's present state. An edge whose disk refuses goes on; only a restart would show
     /// it.
     pub fn write(journal: *BootJournal, boot: *const Boot) void {
-        journal.size += journal.append(journal.fd, boot, false) catch 0;
+        journal.appendWhole(boot, false);
     }
 
     /// Another edge of the site has it: after a restart it must not come back.
     pub fn writeWithdrawn(journal: *BootJournal, boot: *const Boot) void {
-        journal.size += journal.append(journal.fd, boot, true) catch 0;
+        journal.appendWhole(boot, true);
+    }
+
+    /// A record that the disk took in part would hide all that is written after it.
+    fn appendWhole(journal: *BootJournal, boot: *const Boot, is_withdrawn: bool) void {
+        const written = journal.append(journal.fd, boot, is_withdrawn) catch {
+            _ = linux.ftruncate(journal.fd, @intCast(journal.end));
+            return;
+        };
+        journal.end += written;
+        journal.size += written;
     }
 
     /// Writes the journal anew when it has become long.
@@ -161,6 +176,7 @@ pub const BootJournal = struct {
         sys.close(journal.fd);
         journal.fd = fd;
         journal.size = size;
+        journal.end = size;
     }
 };
 
@@ -255,4 +271,31 @@ test "a long journal is written anew and says the same" {
     const found = read_again.get(read_again.findByMac(again.identity.mac).?).?;
     try testing.expect(found.identity.id.eql(table.get(latest).?.identity.id));
     try testing.expect(!found.isOver());
+}
+
+test "a record that a full disk took in part hides none that is written after it" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var journal = try BootJournal.open(tmp.dir.handle);
+    journal.write(&testBoot(1));
+    {
+        // As a full disk does: some bytes fit, then none.
+        var ignore: linux.Sigaction = .{ .handler = .{ .handler = linux.SIG.IGN }, .mask = linux.sigemptyset(), .flags = 0 };
+        var before: linux.Sigaction = undefined;
+        _ = linux.sigaction(.XFSZ, &ignore, &before);
+        defer _ = linux.sigaction(.XFSZ, &before, null);
+        const limits = try std.posix.getrlimit(.FSIZE);
+        try std.posix.setrlimit(.FSIZE, .{ .cur = journal.end + 100, .max = limits.max });
+        defer std.posix.setrlimit(.FSIZE, limits) catch unreachable;
+        journal.write(&testBoot(2));
+    }
+    journal.write(&testBoot(3));
+    journal.close();
+    var table: core.BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    var again = try BootJournal.open(tmp.dir.handle);
+    defer again.close();
+    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
+    try testing.expectEqual(2, table.count);
+    try testing.expect(table.findByHandle(testBoot(3).identity.handle) != null);
 }

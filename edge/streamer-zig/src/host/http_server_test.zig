@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire");
+const StampWitness = @import("stamp_witness.zig").StampWitness;
 const sys = @import("sys.zig");
 const sockets = @import("sockets.zig");
 const http_response = @import("http_response.zig");
@@ -424,6 +425,8 @@ fn expectFinishedWhenAcknowledged(kernel: struct { stamps: bool }) !void {
 }
 
 test "the instants are those of the packets, not of the turns that look at them" {
+    var witness = try StampWitness.init(testing.allocator);
+    defer witness.deinit(testing.allocator);
     const fixture = try Fixture.init(1);
     defer fixture.deinit();
     const fd = try fixture.connectNarrow();

@@ -448,6 +448,8 @@ test "a datagram may carry another source address of this machine" {
 }
 
 test "a datagram that is read late has the time at which it arrived" {
+    var witness = try @import("stamp_witness.zig").StampWitness.init(testing.allocator);
+    defer witness.deinit(testing.allocator);
     var sender = try testSocket();
     defer sender.deinit(testing.allocator);
     var receiver = try testSocket();
