@@ -41,8 +41,8 @@ export async function testEverything(only, { withLong }) {
     await Promise.all([buildEdge(layer, zig), testServices(layer, scratch)])
     // Machines that are emulated leave half of the processors idle: what has no clock fills it.
     const filler = patientTrack(layer, zig)
-    await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up'], env))
-    await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets'], env))
+    await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
+    await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets/'], env))
     const machineEnv = async () => {
       await debian
       const kernelMissing = await ensureKernel('virtual')
@@ -60,7 +60,7 @@ export async function testEverything(only, { withLong }) {
     if (layer.wanted('browser') || layer.wanted('faults')) {
       await withProduct(scratch, async (productEnv) => {
         await layer('browser', 150, () => playwright(scratch, productEnv, 'dashboard'))
-        await layer('faults', 90, () => vitest(scratch, 'e2e', ['faults'], productEnv))
+        await layer('faults', 90, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
       }).catch((error) => {
         process.stdout.write(`${error.message}\n`)
         tally.add(oneCheck(false))

@@ -24,7 +24,9 @@ again_rate: Rate = .{ .left = burst },
 passed_over: u64 = 0,
 
 pub const devices_max = 256;
-const traces_max = 1 << 17;
+/// At 20,000 made-up addresses a second a trace is found again after 1 s in 24 of 25 cases, after 4 s in 6
+/// of 7.
+const traces_max = 1 << 19;
 /// Taken in for each second and kind; a whole collection switched on at once fits the burst.
 const per_second = 8;
 const burst = 64;
