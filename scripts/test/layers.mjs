@@ -38,13 +38,15 @@ export async function testEverything(only, { withLong }) {
     const debian = layer.wanted('machines') ? ensureSystemTree().catch(() => undefined) : undefined
     const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
     await quickChecks(layer, zig)
-    await Promise.all([buildEdge(layer, zig), testServices(layer, scratch)])
+    const services = testServices(layer, scratch)
+    await buildEdge(layer, zig)
     // Machines that are emulated leave half of the processors idle: what has no clock fills it.
-    const filler = patientTrack(layer, zig)
+    const filler = patientTrack(layer, zig, services)
     await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
     // They wait for the network's clocks most of the time: two files side by side disturb neither.
     const sideBySide = ['--fileParallelism', '--maxWorkers=2']
     await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
+    await services
     const machineEnv = async () => {
       await debian
       const kernelMissing = await ensureKernel('virtual')
@@ -159,11 +161,12 @@ function testServices(layer, scratch) {
  * Layers that only compute, one after the other at the lowest priority: they never keep a test that has a clock from its
  * processor, and may take as long as those go on.
  */
-function patientTrack(layer, zig) {
-  const webBuilt = (async () => {
+function patientTrack(layer, zig, services) {
+  // Both may write again what the services import.
+  const webBuilt = services.then(async () => {
     await layer('typecheck', 120, () => turboCheck('typecheck'))
     await layer('web-build', 240, () => turboCheck('build'))
-  })()
+  })
   return { webBuilt, done: webBuilt.then(() => zigTrack(layer, zig)) }
 }
 
