@@ -1,7 +1,7 @@
 'use client'
 
 import { usePathname, useSearchParams } from 'next/navigation'
-import { useCallback, useMemo } from 'react'
+import { useCallback, useEffect, useMemo, useRef } from 'react'
 import type { z } from 'zod'
 
 /**
@@ -18,19 +18,37 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
   // By its text: the same query keeps the same filters, and with them whatever is made of them.
   const filters = useMemo(() => readFilters(shape, new URLSearchParams(query)), [shape, query]) as Filters
 
-  const setFilter = useCallback(
-    (name: keyof Shape & string, value: string) => {
-      const next = new URLSearchParams(window.location.search)
-      if (value === '') next.delete(name)
-      else next.set(name, value)
-      const query = next.toString()
+  // While Next takes a query over, it may show an earlier one in the address bar for a moment: what is set then builds on
+  // the last one that was asked for, not on what stands there.
+  const asked = useRef<string[]>([])
+  useEffect(() => {
+    asked.current = stillAwaited(asked.current, query)
+  }, [query])
+  const ask = useCallback(
+    (next: string) => {
+      asked.current.push(next)
       // Next reads this back through useSearchParams, without asking the server for the page again.
-      window.history.replaceState(null, '', query === '' ? pathname : `${pathname}?${query}`)
+      window.history.replaceState(null, '', next === '' ? pathname : `${pathname}?${next}`)
     },
     [pathname],
   )
-  const clearFilters = useCallback(() => window.history.replaceState(null, '', pathname), [pathname])
+  const setFilter = useCallback(
+    (name: keyof Shape & string, value: string) => {
+      const next = new URLSearchParams(asked.current.at(-1) ?? window.location.search)
+      if (value === '') next.delete(name)
+      else next.set(name, value)
+      ask(next.toString())
+    },
+    [ask],
+  )
+  const clearFilters = useCallback(() => ask(''), [ask])
   return { filters, setFilter, clearFilters, filtered: Object.keys(filters).length > 0 }
+}
+
+/** The queries that were asked for after the one that has come; none where another came, by a link or by going back. */
+export function stillAwaited(asked: string[], came: string): string[] {
+  const index = asked.lastIndexOf(came)
+  return index < 0 ? [] : asked.slice(index + 1)
 }
 
 export function readFilters(
