@@ -84,6 +84,8 @@ function createContext(
   let actor: Promise<Actor | null> | undefined
   return {
     ...parts,
+    address: request.ip,
+    requestId: request.id,
     findActor() {
       actor ??= findSignedIn(request, { ...parts, auth })
       return actor

@@ -1,9 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createAuth } from '../src/auth/auth.ts'
 import { ensureUser } from '../src/auth/create-user.ts'
-import type { Role } from '../src/domain/actor.ts'
+import type { Role } from '../src/domain/permissions.ts'
 import { createJoinToken } from '../src/services/edge/create-join-token.ts'
 import { createOrganization } from '../src/services/organization/create-organization.ts'
+import { ensureMember } from '../src/services/organization/ensure-member.ts'
 import type { TestApi } from './test-api.ts'
 import { testOrigin, testSecret } from './test-constants.ts'
 
@@ -84,7 +85,7 @@ export async function createPerson(
     password: randomBytes(12).toString('hex'),
   }
   const userId = await ensureUser(auth, person)
-  if (role) await db.membership.create({ data: { organizationId, userId, role } })
+  if (role) await ensureMember(db, { organizationId, userId, role })
   return person
 }
 

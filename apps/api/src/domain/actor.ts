@@ -1,20 +1,38 @@
-import { z } from 'zod'
+import { holdsUpwards, type Permission, type Role, roleHas } from './permissions.ts'
+import { covers, leadsTo, type Place } from './place.ts'
 
-/** From least to most: each role may do what those before it may. */
-export const roles = ['viewer', 'operator', 'admin', 'owner'] as const
-export const roleView = z.enum(roles)
-export type Role = (typeof roles)[number]
-
-/** Who calls: a signed-in person in one organization. */
-export interface Actor {
-  userId: string
-  userName: string
-  userEmail: string
-  organizationId: string
-  organizationName: string
+/** A role, and where it holds. */
+export interface Grant {
   role: Role
+  scope: Place
 }
 
-export function roleAllows(role: Role, minimum: Role): boolean {
-  return roles.indexOf(role) >= roles.indexOf(minimum)
+/** Who calls, in one organization. */
+export interface Actor {
+  kind: 'person' | 'api_key'
+  /** Of the person; of an API key the one who created it, null when that account is gone. */
+  userId: string | null
+  userName: string
+  userEmail: string
+  /** Null for a person. */
+  apiKeyId: string | null
+  organizationId: string
+  organizationName: string
+  grants: Grant[]
+  /** What an API key is limited to, whatever its role has; null for a person. */
+  onlyPermissions: ReadonlySet<Permission> | null
+}
+
+/** The scopes in which the actor has the permission. */
+export function scopesOf(actor: Actor, permission: Permission): Place[] {
+  if (actor.onlyPermissions && !actor.onlyPermissions.has(permission)) return []
+  return actor.grants.filter(({ role }) => roleHas(role, permission)).map(({ scope }) => scope)
+}
+
+/** Whether the actor has the permission at this place. */
+export function may(actor: Actor, permission: Permission, place: Place): boolean {
+  const upwards = holdsUpwards(permission)
+  return scopesOf(actor, permission).some(
+    (scope) => covers(scope, place) || (upwards && leadsTo(place, scope)),
+  )
 }

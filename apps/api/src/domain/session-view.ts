@@ -1,8 +1,30 @@
 import { z } from 'zod'
-import { roleView } from './actor.ts'
+import type { Actor } from './actor.ts'
+import { permissionsOf, permissionView, roleView } from './permissions.ts'
+
+const grantView = z.object({
+  role: roleView,
+  /** Where it holds: all null is the whole organization. */
+  farmId: z.uuid().nullable(),
+  siteId: z.uuid().nullable(),
+  collectionId: z.uuid().nullable(),
+  permissions: z.array(permissionView),
+})
 
 export const sessionView = z.object({
-  user: z.object({ id: z.uuid(), name: z.string(), email: z.string() }),
+  user: z.object({ id: z.uuid().nullable(), name: z.string(), email: z.string() }),
   organization: z.object({ id: z.uuid(), name: z.string() }),
-  role: roleView,
+  grants: z.array(grantView),
 })
+
+export function sessionViewOf(actor: Actor): z.infer<typeof sessionView> {
+  return {
+    user: { id: actor.userId, name: actor.userName, email: actor.userEmail },
+    organization: { id: actor.organizationId, name: actor.organizationName },
+    grants: actor.grants.map(({ role, scope }) => ({
+      role,
+      ...scope,
+      permissions: permissionsOf(role).filter((name) => actor.onlyPermissions?.has(name) ?? true),
+    })),
+  }
+}

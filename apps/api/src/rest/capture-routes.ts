@@ -1,12 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { type Actor, roleAllows } from '../domain/actor.ts'
+import type { Actor } from '../domain/actor.ts'
 import { AppError } from '../errors/app-error.ts'
 import { readCaptureFile } from '../services/capture/read-capture-file.ts'
+import { authorise } from '../services/scope/authorise.ts'
 import type { SystemContext } from '../services/service-context.ts'
-
-/** As the procedure `boot.capture`: what devices and edges say to each other is for those who run them. */
-export const captureMinimumRole = 'operator'
 
 interface CaptureRoutesOptions {
   context: SystemContext
@@ -20,10 +18,12 @@ export async function captureRoutes(app: FastifyInstance, { context, findActor }
   app.get('/boots/:bootId/capture.pcap', async (request, reply) => {
     const actor = await findActor(request)
     if (!actor) throw new AppError('unauthenticated')
-    if (!roleAllows(actor.role, captureMinimumRole)) throw new AppError('forbidden')
     const { success, data } = parameters.safeParse(request.params)
     if (!success) throw new AppError('invalid', { public: 'This is no id of a boot.' })
-    const { name, pcap } = await readCaptureFile({ ...context, actor }, data.bootId)
+    await authorise({ db: context.db, actor }, { permission: 'boot.inspect' }, [
+      { kind: 'boot', ids: [data.bootId] },
+    ])
+    const { name, pcap } = await readCaptureFile({ db: context.db, actor }, data.bootId)
     return reply
       .type('application/vnd.tcpdump.pcap')
       .header('content-disposition', `attachment; filename="${name}"`)

@@ -8,9 +8,21 @@ export interface SystemContext {
   clock: Clock
 }
 
-/** What a use case of a signed-in person works with. */
+/** What the audit log keeps of a request beside who made it. */
+export interface RequestFacts {
+  /** Procedure, e.g. `device.update`. */
+  action: string
+  /** Of the caller. */
+  address: string | null
+  id: string | null
+  /** Entries that the request has written to the audit log. */
+  recordedCount: number
+}
+
+/** What a use case of a signed-in person, or of an API key, works with. */
 export interface ServiceContext extends SystemContext {
   actor: Actor
+  request: RequestFacts
 }
 
 export type DbOrTransaction = Db | DbTransaction

@@ -141,7 +141,7 @@ describe('boot.console', () => {
   })
 
   test.each([-1, 1.5, '0', 2 ** 53])('refuses the position %s', async (after) => {
-    const answer = await site().tryQuery('boot.console', { bootId: randomUUID(), after })
+    const answer = await site().tryQuery('boot.console', { bootId: await report(), after })
     expect([answer.status, answer.code]).toEqual([400, 'invalid'])
   })
 

@@ -7,6 +7,9 @@ export interface TrpcContext extends SystemContext {
   notifications: Notifications
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
+  /** Of the caller, for the audit log. */
+  address: string | null
+  requestId: string | null
   /** Reads the session cookie; null where nobody is signed in. One look-up a request, however many procedures it calls. */
   findActor(): Promise<Actor | null>
 }

@@ -4,7 +4,7 @@ import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure } from '../../test/test-client.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
-import { type Role, roleAllows } from '../domain/actor.ts'
+import { roleHas, roles } from '../domain/permissions.ts'
 import { procedurePolicies } from './policies.ts'
 
 type PoliciesTenant = TestTenant & {
@@ -131,12 +131,11 @@ beforeAll(async () => {
   const bootId = randomUUID()
   await edge.reports(1, bootReports(1, [bootWith({ id: bootId, mac: rows.macs[0] ?? '' })]))
   const spare = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
-  const spareMenuIds = Array.from({ length: 20 }, () => randomUUID())
+  const spareMenuIds = Array.from({ length: 40 }, () => randomUUID())
   tenant = { ...rows, edgeId: edge.edgeId, spareEdgeId: spare.edgeId, bootId, spareMenuIds }
   await createMenus(rows, spareMenuIds)
   const other = await createTenant(api, 'other')
-  for (const role of ['viewer', 'operator', 'admin', 'owner'] as const)
-    cookies.set(role, await signInAs(api, rows.organizationId, role))
+  for (const role of roles) cookies.set(role, await signInAs(api, rows.organizationId, role))
   cookies.set('other organization', await signInAs(api, other.organizationId, 'owner'))
   cookies.set('without membership', await signInAs(api, other.organizationId, null))
 })
@@ -185,9 +184,9 @@ describe.each(procedures)('$path', (procedure) => {
     }
   })
 
-  test.each(['viewer', 'operator', 'admin', 'owner'])('does for %s what its policy says', async (who) => {
+  test.each(roles)('does for %s what its policy says', async (who) => {
     const answer = await call(procedure, who, ownIdOf(path))
-    if (roleAllows(who as Role, policy.minimumRole)) expect(answer.status).toBe(200)
+    if (roleHas(who, policy.permission)) expect(answer.status).toBe(200)
     else expect([answer.status, answer.code]).toEqual([403, 'forbidden'])
   })
 

@@ -1,6 +1,6 @@
-import { roles } from '../domain/actor.ts'
+import { permissionNames } from '../domain/permissions.ts'
+import type { ProcedurePolicy } from './policy.ts'
 import { appRouter } from './router.ts'
-import type { ProcedurePolicy } from './trpc.ts'
 
 interface ProcedureFacts {
   path: string
@@ -13,8 +13,8 @@ export function procedurePolicies(router: { _def: { procedures: object } } = app
   return Object.entries(router._def.procedures).map(([path, procedure]) => {
     const { meta, type } = (procedure as { _def: { meta?: ProcedurePolicy; type: ProcedureFacts['type'] } })
       ._def
-    if (!meta || !roles.includes(meta.minimumRole))
-      throw new Error(`The procedure ${path} has no policy; add .meta({ minimumRole: … }).`)
+    if (!meta || !permissionNames.includes(meta.permission) || !meta.place)
+      throw new Error(`The procedure ${path} has no policy; add .meta({ permission: …, place: … }).`)
     return { path, type, policy: meta }
   })
 }

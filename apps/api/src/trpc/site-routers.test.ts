@@ -66,7 +66,7 @@ describe('sign-in', () => {
   test('the session says who, where and as what', async () => {
     expect(await query(api, cookie, 'session.me')).toMatchObject({
       organization: { id: tenant.organizationId, name: 'Organization own' },
-      role: 'owner',
+      grants: [{ role: 'owner', farmId: null, siteId: null, collectionId: null }],
     })
   })
 

@@ -1,14 +1,11 @@
 import { initTRPC, TRPCError } from '@trpc/server'
 import { ZodError } from 'zod'
-import { type Role, roleAllows } from '../domain/actor.ts'
 import { AppError, errorTable } from '../errors/app-error.ts'
 import { toAppError } from '../errors/to-app-error.ts'
+import { recordChange } from '../services/audit/record-change.ts'
+import { authorise } from '../services/scope/authorise.ts'
 import type { TrpcContext } from './context.ts'
-
-/** Policy as data: the least role that may call a procedure. There is no procedure without one. */
-export interface ProcedurePolicy {
-  minimumRole: Role
-}
+import { changeAsAsked, type ProcedurePolicy, placesOf } from './policy.ts'
 
 const ssePingIntervalMs = 15_000
 const sseReconnectAfterInactivityMs = 40_000
@@ -50,12 +47,20 @@ export const procedure = t.procedure
     const error = toAppError(result.error.cause ?? result.error)
     throw new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
   })
-  .use(async ({ ctx, meta, next }) => {
+  .use(async ({ ctx, meta, next, path, type, getRawInput }) => {
     if (!meta) throw new AppError('forbidden', { internal: 'a procedure without a policy' })
     const actor = await ctx.findActor()
     if (!actor) throw new AppError('unauthenticated')
-    if (!roleAllows(actor.role, meta.minimumRole)) throw new AppError('forbidden')
-    return next({ ctx: { db: ctx.db, clock: ctx.clock, actor } })
+    const places = placesOf(meta, meta.place === 'visible' ? undefined : await getRawInput())
+    const { db, clock } = ctx
+    await authorise({ db, actor }, meta, places)
+    const request = { action: path, address: ctx.address, id: ctx.requestId, recordedCount: 0 }
+    const context = { db, clock, actor, request }
+    const result = await next({ ctx: context })
+    // No change goes unrecorded: what a service does not say of its own is kept as it was asked for.
+    if (type === 'mutation' && result.ok && request.recordedCount === 0)
+      await recordChange(context, changeAsAsked(places, await getRawInput()))
+    return result
   })
 
 /** Input that zod refused, an unknown procedure: tRPC's own errors, which carry no secret. */

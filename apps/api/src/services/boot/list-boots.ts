@@ -2,6 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { bootListInput, bootPage } from '../../domain/boot-view.ts'
 import { cutPage, decodeInstantCursor } from '../keyset.ts'
+import { visibleBoots } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { bootSummaryOf, bootSummarySelect } from './boot-rows.ts'
 
@@ -19,7 +20,10 @@ export async function listBoots(
   input: Input,
 ): Promise<z.infer<typeof bootPage>> {
   const rows = await db.boot.findMany({
-    where: { organizationId: actor.organizationId, AND: [filterOf(input), afterCursor(input.cursor)] },
+    where: {
+      organizationId: actor.organizationId,
+      AND: [visibleBoots(actor), filterOf(input), afterCursor(input.cursor)],
+    },
     orderBy: [{ startedAt: 'desc' }, { id: 'desc' }],
     take: input.limit + 1,
     select: bootSummarySelect,

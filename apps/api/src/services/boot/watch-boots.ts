@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import type { BootChange } from '../../domain/boot-view.ts'
 import { type Notifications, topicText } from '../notifications.ts'
+import { visibleBoots, visibleEdges } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { bootSummaryOf, bootSummarySelect } from './boot-rows.ts'
 
@@ -69,8 +70,16 @@ async function readChanges(
     orderBy: { change: 'asc' as const },
     take: changesPerReadMax,
   }
-  const boots = await db.boot.findMany({ ...range, select: bootSummarySelect })
-  const withdrawn = await db.withdrawnBoot.findMany({ ...range, select: { bootId: true, change: true } })
+  const boots = await db.boot.findMany({
+    ...range,
+    where: { ...range.where, AND: [visibleBoots(actor)] },
+    select: bootSummarySelect,
+  })
+  const withdrawn = await db.withdrawnBoot.findMany({
+    ...range,
+    where: { ...range.where, edge: visibleEdges(actor) },
+    select: { bootId: true, change: true },
+  })
   const now = clock()
   const changes = [
     ...boots.map((boot) => ({

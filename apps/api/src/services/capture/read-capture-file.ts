@@ -7,7 +7,10 @@ export interface CaptureFile {
 }
 
 /** A boot's packets as a file to save. Throws `not_found` where none are kept. */
-export async function readCaptureFile({ db, actor }: ServiceContext, bootId: string): Promise<CaptureFile> {
+export async function readCaptureFile(
+  { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
+  bootId: string,
+): Promise<CaptureFile> {
   const boot = await db.boot.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: bootId } },
     select: {

@@ -2,6 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { CollectionSummary, collectionListInput, collectionPage } from '../../domain/farm-view.ts'
 import { afterName, cutPage } from '../keyset.ts'
+import { visibleCollections } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 export const collectionSummarySelect = {
@@ -25,7 +26,7 @@ export async function listCollections(
     where: {
       organizationId: actor.organizationId,
       ...(input.siteId ? { siteId: input.siteId } : {}),
-      ...afterName(input.cursor),
+      AND: [visibleCollections(actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,

@@ -1,5 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import { createOrganization } from '../organization/create-organization.ts'
+import { ensureMember } from '../organization/ensure-member.ts'
 import type { SystemContext } from '../service-context.ts'
 
 const organizationSlug = 'demo'
@@ -27,11 +28,7 @@ export async function ensureDemoRows(context: SystemContext, ownerUserId: string
   const organizationId =
     known?.id ?? (await createOrganization(context, { slug: organizationSlug, name: 'Demo' }))
   return db.$transaction(async (transaction) => {
-    await transaction.membership.upsert({
-      where: { organizationId_userId: { organizationId, userId: ownerUserId } },
-      create: { organizationId, userId: ownerUserId, role: 'owner' },
-      update: {},
-    })
+    await ensureMember(transaction, { organizationId, userId: ownerUserId, role: 'owner' })
     const farm = await transaction.farm.upsert({
       where: { organizationId_name: { organizationId, name: 'Demo farm' } },
       create: { organizationId, name: 'Demo farm' },

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { deviceListInput, devicePage } from '../../domain/device-view.ts'
 import { writeCacheCriticalPercent, writeCacheWarningPercent } from '../../domain/write-cache.ts'
 import { afterName, cutPage, escapeLike } from '../keyset.ts'
+import { visibleDevices } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { deviceSummaryOf, deviceSummarySelect, readLastBoots } from './device-rows.ts'
 
@@ -21,7 +22,10 @@ export async function listDevices(
   const { db, clock, actor } = context
   const now = clock()
   const rows = await db.device.findMany({
-    where: { organizationId: actor.organizationId, AND: [filterOf(input), afterName(input.cursor)] },
+    where: {
+      organizationId: actor.organizationId,
+      AND: [visibleDevices(actor), filterOf(input), afterName(input.cursor)],
+    },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,
     select: deviceSummarySelect(now),

@@ -7,6 +7,7 @@ import {
   type waitingCountResult,
 } from '../../domain/discovery-view.ts'
 import { cutPage, decodeInstantCursor, escapeLike } from '../keyset.ts'
+import { visibleDiscovered } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { discoveredSelect, discoveredViewOf } from './discovered-rows.ts'
 
@@ -18,7 +19,10 @@ export async function listDiscovered(
 ): Promise<z.infer<typeof discoveredPage>> {
   const { organizationId } = context.actor
   const rows = await context.db.discoveredDevice.findMany({
-    where: { organizationId, AND: [filterOf(input), afterCursor(input.cursor)] },
+    where: {
+      organizationId,
+      AND: [visibleDiscovered(context.actor), filterOf(input), afterCursor(input.cursor)],
+    },
     orderBy: [{ firstSeenAt: 'desc' }, { id: 'desc' }],
     take: input.limit + 1,
     select: discoveredSelect,
@@ -36,7 +40,7 @@ export async function countWaiting({
   actor,
 }: ServiceContext): Promise<z.infer<typeof waitingCountResult>> {
   const rows = await db.discoveredDevice.findMany({
-    where: { organizationId: actor.organizationId, ignoredAt: null },
+    where: { organizationId: actor.organizationId, ignoredAt: null, AND: [visibleDiscovered(actor)] },
     take: waitingCountMax,
     select: { id: true },
   })

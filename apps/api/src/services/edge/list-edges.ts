@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { edgeListInput, edgePage } from '../../domain/edge-view.ts'
 import { afterName, cutPage } from '../keyset.ts'
+import { visibleEdges } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { edgeSummaryOf, edgeSummarySelect } from './edge-rows.ts'
 
@@ -13,7 +14,7 @@ export async function listEdges(
     where: {
       organizationId: actor.organizationId,
       ...(input.siteId ? { siteId: input.siteId } : {}),
-      ...afterName(input.cursor),
+      AND: [visibleEdges(actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,

@@ -2,6 +2,13 @@ import type { FarmOverview } from '../../domain/farm-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { bootSummaryOf, bootSummarySelect } from '../boot/boot-rows.ts'
 import { onlineEdgeFilter } from '../edge/edge-rows.ts'
+import {
+  visibleBoots,
+  visibleCollections,
+  visibleDevices,
+  visibleEdges,
+  visibleSites,
+} from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { bootTimesByDay, bootTimesOfLastDay } from './boot-times.ts'
 
@@ -19,7 +26,7 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
   const [counts, recentBoots, last24Hours, byDay] = await Promise.all([
     countRows(context, farmId),
     db.boot.findMany({
-      where: { organizationId, site: { farmId } },
+      where: { organizationId, site: { farmId }, AND: [visibleBoots(actor)] },
       orderBy: [{ startedAt: 'desc' }, { id: 'desc' }],
       take: recentBootsMax,
       select: bootSummarySelect,
@@ -44,12 +51,14 @@ async function countRows(
   const { organizationId } = actor
   const ofSites = { organizationId, site: { farmId } }
   const [sites, edges, edgesOnline, collections, devices, devicesBooting, vdisks] = await Promise.all([
-    db.site.count({ where: { organizationId, farmId } }),
-    db.edge.count({ where: { ...ofSites, revokedAt: null } }),
-    db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()) } }),
-    db.collection.count({ where: ofSites }),
-    db.device.count({ where: ofSites }),
-    db.device.count({ where: { ...ofSites, lastBootId: { not: null }, lastBootOutcome: null } }),
+    db.site.count({ where: { organizationId, farmId, AND: [visibleSites(actor)] } }),
+    db.edge.count({ where: { ...ofSites, revokedAt: null, AND: [visibleEdges(actor)] } }),
+    db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()), AND: [visibleEdges(actor)] } }),
+    db.collection.count({ where: { ...ofSites, AND: [visibleCollections(actor)] } }),
+    db.device.count({ where: { ...ofSites, AND: [visibleDevices(actor)] } }),
+    db.device.count({
+      where: { ...ofSites, lastBootId: { not: null }, lastBootOutcome: null, AND: [visibleDevices(actor)] },
+    }),
     db.vdisk.count({ where: { organizationId, farmId } }),
   ])
   return { sites, edges, edgesOnline, collections, devices, devicesBooting, vdisks }

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { farmListInput, farmPage } from '../../domain/farm-view.ts'
 import { afterName, cutPage } from '../keyset.ts'
+import { visibleFarms } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 export async function listFarms(
@@ -8,7 +9,7 @@ export async function listFarms(
   input: z.output<typeof farmListInput>,
 ): Promise<z.infer<typeof farmPage>> {
   const rows = await db.farm.findMany({
-    where: { organizationId: actor.organizationId, ...afterName(input.cursor) },
+    where: { organizationId: actor.organizationId, AND: [visibleFarms(actor), afterName(input.cursor)] },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,
     select: { id: true, name: true, createdAt: true },

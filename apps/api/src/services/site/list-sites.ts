@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { SiteSummary, siteListInput, sitePage } from '../../domain/farm-view.ts'
 import { onlineEdgeFilter } from '../edge/edge-rows.ts'
 import { afterName, cutPage } from '../keyset.ts'
+import { visibleSites } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 export const siteSummarySelect = {
@@ -22,7 +23,7 @@ export async function listSites(
     where: {
       organizationId: context.actor.organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
-      ...afterName(input.cursor),
+      AND: [visibleSites(context.actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,

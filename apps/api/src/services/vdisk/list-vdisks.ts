@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { vdiskListInput, vdiskPage } from '../../domain/vdisk-view.ts'
 import { afterName, cutPage } from '../keyset.ts'
+import { visibleVdisks } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 export async function listVdisks(
@@ -11,7 +12,7 @@ export async function listVdisks(
     where: {
       organizationId: actor.organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
-      ...afterName(input.cursor),
+      AND: [visibleVdisks(actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,

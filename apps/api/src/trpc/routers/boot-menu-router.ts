@@ -17,32 +17,32 @@ import { procedure, router } from '../trpc.ts'
 
 export const bootMenuRouter = router({
   list: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'boot_menu.read', place: 'visible' })
     .input(menuListInput)
     .output(menuPage)
     .query(({ ctx, input }) => listMenus(ctx, input)),
   get: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'boot_menu.read', place: { kind: 'boot_menu', id: 'menuId' } })
     .input(menuGetInput)
     .output(menuDetail)
     .query(({ ctx, input }) => getMenu(ctx, input.menuId)),
   choices: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'boot_menu.read', place: { kind: 'farm', id: 'farmId' } })
     .input(menuChoicesInput)
     .output(menuChoices)
     .query(({ ctx, input }) => getMenuChoices(ctx, input.farmId)),
   create: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'boot_menu.change', place: { kind: 'farm', id: 'farmId' } })
     .input(createMenuInput)
     .output(menuDetail)
     .mutation(({ ctx, input }) => createMenu(ctx, input)),
   update: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'boot_menu.change', place: { kind: 'boot_menu', id: 'menuId' } })
     .input(updateMenuInput)
     .output(menuDetail)
     .mutation(({ ctx, input }) => updateMenu(ctx, input)),
   remove: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'boot_menu.change', place: { kind: 'boot_menu', id: 'menuId' } })
     .input(menuGetInput)
     .output(z.object({ removed: z.literal(true) }))
     .mutation(({ ctx, input }) => removeMenu(ctx, input.menuId)),

@@ -11,18 +11,18 @@ import { procedure, router } from '../trpc.ts'
 
 export const bootRouter = router({
   list: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'boot.read', place: 'visible' })
     .input(bootListInput)
     .output(bootPage)
     .query(({ ctx, input }) => listBoots(ctx, input)),
   get: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'boot.read', place: { kind: 'boot', id: 'bootId' } })
     .input(bootGetInput)
     .output(bootDetail)
     .query(({ ctx, input }) => getBoot(ctx, input.bootId)),
   console: procedure
     // A console shows what a system prints for those who run it.
-    .meta({ minimumRole: 'operator' })
+    .meta({ permission: 'boot.inspect', place: { kind: 'boot', id: 'bootId' } })
     .input(bootConsoleInput)
     .output(bootConsole)
     .query(({ ctx, input }) =>
@@ -34,12 +34,12 @@ export const bootRouter = router({
     ),
   capture: procedure
     // As the console; a script for a loader carries the boot's token.
-    .meta({ minimumRole: 'operator' })
+    .meta({ permission: 'boot.inspect', place: { kind: 'boot', id: 'bootId' } })
     .input(bootCaptureInput)
     .output(bootCapture)
     .query(({ ctx, input }) => getBootCapture(ctx, input.bootId)),
   onChange: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'boot.read', place: 'visible' })
     .input(bootChangeInput)
     .subscription(async function* ({ ctx, input, signal }) {
       const after = input?.lastEventId ? BigInt(input.lastEventId) : null

@@ -8,17 +8,17 @@ import { procedure, router } from '../trpc.ts'
 
 export const collectionRouter = router({
   list: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'collection.read', place: 'visible' })
     .input(collectionListInput)
     .output(collectionPage)
     .query(({ ctx, input }) => listCollections(ctx, input)),
   setBootProgramSet: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'collection.change', place: { kind: 'collection', id: 'collectionId' } })
     .input(setOfCollectionInput)
     .output(chosenSetResult)
     .mutation(({ ctx, input }) => chooseForCollection(ctx, input)),
   setBootMenu: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'collection.change', place: { kind: 'collection', id: 'collectionId' } })
     .input(setMenuOfCollectionInput)
     .output(chosenMenu)
     .mutation(({ ctx, input }) => chooseMenuOfCollection(ctx, input)),

@@ -20,32 +20,32 @@ import { procedure, router } from '../trpc.ts'
 
 export const deviceRouter = router({
   list: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'device.read', place: 'visible' })
     .input(deviceListInput)
     .output(devicePage)
     .query(({ ctx, input }) => listDevices(ctx, input)),
   get: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'device.read', place: { kind: 'device', id: 'deviceId' } })
     .input(deviceGetInput)
     .output(deviceDetail)
     .query(({ ctx, input }) => getDevice(ctx, input.deviceId)),
   bootAgain: procedure
-    .meta({ minimumRole: 'operator' })
+    .meta({ permission: 'device.power', place: { kind: 'device', id: 'deviceId' } })
     .input(bootAgainInput)
     .output(bootAgainResult)
     .mutation(({ ctx, input }) => bootAgain(ctx, input.deviceId)),
   orderPower: procedure
-    .meta({ minimumRole: 'operator' })
+    .meta({ permission: 'device.power', place: { kind: 'device', id: 'deviceId' } })
     .input(powerOrderInput)
     .output(powerOrderResult)
     .mutation(({ ctx, input }) => orderPower(ctx, input)),
   setBootProgramSet: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'device.change', place: { kind: 'device', id: 'deviceId' } })
     .input(setOfDeviceInput)
     .output(chosenSetResult)
     .mutation(({ ctx, input }) => chooseForDevice(ctx, input)),
   setBootMenu: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'device.change', place: { kind: 'device', id: 'deviceId' } })
     .input(setMenuOfDeviceInput)
     .output(chosenMenu)
     .mutation(({ ctx, input }) => chooseMenuOfDevice(ctx, input)),

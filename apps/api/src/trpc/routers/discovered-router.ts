@@ -21,42 +21,42 @@ import { procedure, router } from '../trpc.ts'
 
 export const discoveredRouter = router({
   list: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'discovery.read', place: 'visible' })
     .input(discoveredListInput)
     .output(discoveredPage)
     .query(({ ctx, input }) => listDiscovered(ctx, input)),
   waitingCount: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'discovery.read', place: 'visible' })
     .output(waitingCountResult)
     .query(({ ctx }) => countWaiting(ctx)),
   adopt: procedure
-    .meta({ minimumRole: 'operator' })
+    .meta({ permission: 'discovery.decide', place: { kind: 'site', id: 'siteId' } })
     .input(adoptInput)
     .output(adoptResult)
     .mutation(({ ctx, input }) => adoptDiscovered(ctx, input)),
   ignore: procedure
-    .meta({ minimumRole: 'operator' })
+    .meta({ permission: 'discovery.decide', place: { kind: 'site', id: 'siteId' } })
     .input(ignoreInput)
     .output(ignoreResult)
     .mutation(({ ctx, input }) => ignoreDiscovered(ctx, input)),
   rules: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'discovery.read', place: { kind: 'site', id: 'siteId' } })
     .input(rulesInput)
     .output(rulesView)
     .query(({ ctx, input }) => getRules(ctx, input.siteId)),
   setRules: procedure
     // Rules adopt without anybody looking.
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'discovery.rules', place: { kind: 'site', id: 'siteId' } })
     .input(setRulesInput)
     .output(rulesView)
     .mutation(({ ctx, input }) => setRules(ctx, input)),
   previewRules: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'discovery.read', place: { kind: 'site', id: 'siteId' } })
     .input(rulesInput)
     .output(rulesPreview)
     .query(({ ctx, input }) => previewRules(ctx, input.siteId)),
   applyRules: procedure
-    .meta({ minimumRole: 'operator' })
+    .meta({ permission: 'discovery.decide', place: { kind: 'site', id: 'siteId' } })
     .input(rulesInput)
     .output(rulesApplied)
     .mutation(({ ctx, input }) => applyRules(ctx, input.siteId)),

@@ -19,17 +19,17 @@ import { procedure, router } from '../trpc.ts'
 
 export const edgeRouter = router({
   list: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'edge.read', place: 'visible' })
     .input(edgeListInput)
     .output(edgePage)
     .query(({ ctx, input }) => listEdges(ctx, input)),
   get: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'edge.read', place: { kind: 'edge', id: 'edgeId' } })
     .input(edgeGetInput)
     .output(edgeDetail)
     .query(({ ctx, input }) => getEdge(ctx, input.edgeId)),
   createJoinToken: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'edge.change', place: { kind: 'site', id: 'siteId' } })
     .input(createJoinTokenInput)
     .output(createdJoinToken)
     .mutation(({ ctx, input }) =>
@@ -40,17 +40,17 @@ export const edgeRouter = router({
       }),
     ),
   setShare: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'edge.change', place: { kind: 'edge', id: 'edgeId' } })
     .input(setShareInput)
     .output(edgeShareView)
     .mutation(({ ctx, input }) => setShare(ctx, input)),
   drain: procedure
-    .meta({ minimumRole: 'operator' })
+    .meta({ permission: 'edge.drain', place: { kind: 'edge', id: 'edgeId' } })
     .input(drainEdgeInput)
     .output(edgeShareView)
     .mutation(({ ctx, input }) => drainEdge(ctx, input)),
   revoke: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'edge.change', place: { kind: 'edge', id: 'edgeId' } })
     .input(revokeEdgeInput)
     .output(revokeEdgeResult)
     .mutation(({ ctx, input }) => revokeEdge(ctx, input)),

@@ -5,12 +5,12 @@ import { procedure, router } from '../trpc.ts'
 
 export const farmRouter = router({
   list: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'farm.read', place: 'visible' })
     .input(farmListInput)
     .output(farmPage)
     .query(({ ctx, input }) => listFarms(ctx, input)),
   overview: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'farm.read', place: { kind: 'farm', id: 'farmId' } })
     .input(farmOverviewInput)
     .output(farmOverview)
     .query(({ ctx, input }) => getFarmOverview(ctx, input.farmId)),

@@ -21,27 +21,27 @@ import { procedure, router } from '../trpc.ts'
 
 export const siteRouter = router({
   list: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'site.read', place: 'visible' })
     .input(siteListInput)
     .output(sitePage)
     .query(({ ctx, input }) => listSites(ctx, input)),
   get: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'site.read', place: { kind: 'site', id: 'siteId' } })
     .input(siteGetInput)
     .output(siteDetail)
     .query(({ ctx, input }) => getSite(ctx, input.siteId)),
   bootProgramSets: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'site.read', place: { kind: 'site', id: 'siteId' } })
     .input(bootProgramSetsInput)
     .output(bootProgramSetsView)
     .query(({ ctx, input }) => getBootProgramSets(ctx, input.siteId)),
   setBootProgramSet: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'site.change', place: { kind: 'site', id: 'siteId' } })
     .input(setOfSiteInput)
     .output(chosenSetResult)
     .mutation(({ ctx, input }) => chooseForSite(ctx, input)),
   setCapture: procedure
-    .meta({ minimumRole: 'admin' })
+    .meta({ permission: 'site.change', place: { kind: 'site', id: 'siteId' } })
     .input(setCaptureInput)
     .output(setCaptureResult)
     .mutation(({ ctx, input }) => setCapture(ctx, input)),

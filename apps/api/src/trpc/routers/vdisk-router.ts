@@ -5,12 +5,12 @@ import { procedure, router } from '../trpc.ts'
 
 export const vdiskRouter = router({
   list: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'vdisk.read', place: 'visible' })
     .input(vdiskListInput)
     .output(vdiskPage)
     .query(({ ctx, input }) => listVdisks(ctx, input)),
   get: procedure
-    .meta({ minimumRole: 'viewer' })
+    .meta({ permission: 'vdisk.read', place: { kind: 'vdisk', id: 'vdiskId' } })
     .input(vdiskGetInput)
     .output(vdiskDetail)
     .query(({ ctx, input }) => getVdisk(ctx, input.vdiskId)),

@@ -16,7 +16,7 @@ export function CollectionMenu({ collection }: { collection: Collection }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const showToast = useToast()
-  const mayChange = useMay('admin')
+  const mayChange = useMay('collection.change')
   const { data } = useQuery(trpc.bootMenu.list.queryOptions({ siteId: collection.siteId, limit: menusMax }))
   const choose = useMutation(
     trpc.collection.setBootMenu.mutationOptions({

@@ -44,7 +44,7 @@ export function DeviceMenu({ device }: { device: DeviceDetail }) {
           { value: 'none', label: 'no menu' },
           ...[...menus].map(([id, name]) => ({ value: id, label: name })),
         ]}
-        disabled={!useMay('admin')}
+        disabled={!useMay('device.change')}
         onChange={(value) => choose.mutate({ deviceId: device.id, menu: menuOf(value) })}
         hint={
           shown && (

@@ -37,7 +37,7 @@ function Menu({ menu }: { menu: MenuDetail }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const showToast = useToast()
-  const mayChange = useMay('admin')
+  const mayChange = useMay('boot_menu.change')
   // What the form began with: it stays while somebody types, whatever is read meanwhile.
   const [edited, setEdited] = useState(menu)
   const save = useMutation(

@@ -48,7 +48,7 @@ function usersText(collections: number, devices: number): string {
 
 export function MenusPage() {
   const trpc = useTRPC()
-  const mayCreate = useMay('admin')
+  const mayCreate = useMay('boot_menu.change')
   const query = useInfiniteQuery(
     trpc.bootMenu.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
   )

@@ -23,7 +23,7 @@ const initial = emptyDraft()
 export function NewMenuPage() {
   const query = useQuery(useTRPC().farm.list.queryOptions({ limit: farmsMax }))
   const [farmId, setFarmId] = useState<string>()
-  const mayCreate = useMay('admin')
+  const mayCreate = useMay('boot_menu.change')
   if (query.isPending) {
     return (
       <LoadingState label="Loading farms">

@@ -49,7 +49,7 @@ function secondsOf(atUs: number): string {
 
 /** The packets that were kept of the boot, to read here or to save; nothing where none were. */
 export function CapturePanel({ boot }: { boot: BootDetail }) {
-  const mayRead = useMay('operator')
+  const mayRead = useMay('boot.inspect')
   const [open, setOpen] = useState(false)
   const { capture } = boot
   if (!capture) return null

@@ -31,7 +31,7 @@ export function DeviceBootPrograms({ device }: { device: DeviceDetail }) {
         value={own}
         inherited={inheritedWords(collection, site)}
         inheritedSet={collection ?? site}
-        mayChange={useMay('admin')}
+        mayChange={useMay('device.change')}
         onChoose={(bootProgramSet) => choose.mutate({ deviceId: device.id, bootProgramSet })}
       />
     </Panel>

@@ -25,7 +25,7 @@ const sitesMax = 100
 
 export function DiscoveredPage() {
   const trpc = useTRPC()
-  const mayAdopt = useMay('operator')
+  const mayAdopt = useMay('discovery.decide')
   const { filters, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
   const [selected, setSelected] = useState<ReadonlyMap<string, Discovered>>(new Map())
   const [adopting, setAdopting] = useState<Discovered[]>([])

@@ -24,8 +24,8 @@ interface Editing {
 
 export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: string }) {
   const trpc = useTRPC()
-  const mayChange = useMay('admin')
-  const mayRun = useMay('operator')
+  const mayChange = useMay('discovery.rules')
+  const mayRun = useMay('discovery.decide')
   const query = useQuery(trpc.discovered.rules.queryOptions({ siteId }))
   const collections = useQuery(trpc.collection.list.queryOptions({ siteId, limit: choicesMax }))
   const devices = useQuery(trpc.device.list.queryOptions({ siteId, limit: choicesMax }))

@@ -15,8 +15,8 @@ type EdgeDetail = RouterOutputs['edge']['get']
 /** Drain, take new boots again, revoke: each asks first and says what will happen. */
 export function EdgeActions({ edge }: { edge: EdgeDetail }) {
   const [asking, setAsking] = useState<'drain' | 'revoke' | null>(null)
-  const mayDrain = useMay('operator') && edge.revokedAt === null
-  const mayRevoke = useMay('admin') && edge.revokedAt === null
+  const mayDrain = useMay('edge.drain', { siteId: edge.siteId }) && edge.revokedAt === null
+  const mayRevoke = useMay('edge.change', { siteId: edge.siteId }) && edge.revokedAt === null
   const options = useAfterChange(edge)
   const trpc = useTRPC()
   const drain = useMutation(trpc.edge.drain.mutationOptions(options))

@@ -13,7 +13,7 @@ type EdgeDetail = RouterOutputs['edge']['get']
 
 /** Which of the site's devices are this edge's. */
 export function SharePanel({ edge }: { edge: EdgeDetail }) {
-  const mayChange = useMay('admin') && edge.revokedAt === null
+  const mayChange = useMay('edge.change', { siteId: edge.siteId }) && edge.revokedAt === null
   const [changing, setChanging] = useState(false)
   return (
     <Panel

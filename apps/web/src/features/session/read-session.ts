@@ -7,7 +7,7 @@ const sessionAnswer = z.object({
     data: z.object({
       user: z.object({ name: z.string(), email: z.string() }),
       organization: z.object({ name: z.string() }),
-      role: z.string(),
+      grants: z.array(z.object({ role: z.string(), farmId: z.string().nullable() })),
     }),
   }),
 })

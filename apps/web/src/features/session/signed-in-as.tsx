@@ -37,7 +37,7 @@ export function SignedInAs({ session }: { session: SessionView }) {
             <span className="block truncate font-medium text-ink text-sm">{session.user.name}</span>
             <span className="block truncate text-ink-soft text-xs">{session.user.email}</span>
             <span className="mt-1 block text-ink-faint text-xs">
-              {session.role} of {session.organization.name}
+              {rolesOf(session)} of {session.organization.name}
             </span>
           </DropdownMenu.Label>
           <DropdownMenu.Separator className="my-1 h-px bg-line" />
@@ -51,6 +51,12 @@ export function SignedInAs({ session }: { session: SessionView }) {
       </DropdownMenu.Portal>
     </DropdownMenu.Root>
   )
+}
+
+/** Roles that hold in a part of the organization alone are marked as such. */
+function rolesOf({ grants }: SessionView): string {
+  const names = grants.map(({ role, farmId }) => role.replace('_', ' ') + (farmId ? ' of a part' : ''))
+  return [...new Set(names)].join(', ') || 'no role'
 }
 
 function Initials({ name }: { name: string }) {

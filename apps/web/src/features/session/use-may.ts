@@ -1,15 +1,33 @@
 'use client'
 
+import type { RouterOutputs } from '@bootfarm/api/router'
 import { useQuery } from '@tanstack/react-query'
 import { useTRPC } from '../../lib/trpc'
 
-const roles = ['viewer', 'operator', 'admin', 'owner'] as const
+type Grant = RouterOutputs['session']['me']['grants'][number]
+export type Permission = Grant['permissions'][number]
+
+/** Where something lies; what is not said is above it. */
+export interface Place {
+  farmId?: string | null
+  siteId?: string | null
+  collectionId?: string | null
+}
 
 /**
- * Whether what the role may do is shown. It decides nothing: the API refuses what a role may not. False until the session is
- * known.
+ * Whether what takes this permission is shown: at `place`, or anywhere where no place is given. It decides nothing: the API
+ * refuses what a role may not. False until the session is known.
  */
-export function useMay(minimum: (typeof roles)[number]): boolean {
+export function useMay(permission: Permission, place?: Place): boolean {
   const { data } = useQuery(useTRPC().session.me.queryOptions())
-  return data !== undefined && roles.indexOf(data.role) >= roles.indexOf(minimum)
+  return data?.grants.some((grant) => allows(grant, permission, place)) ?? false
+}
+
+function allows(grant: Grant, permission: Permission, place: Place | undefined): boolean {
+  if (!grant.permissions.includes(permission)) return false
+  if (!place) return true
+  // A place that leaves a level out may still lie within the grant: the API knows.
+  return (['farmId', 'siteId', 'collectionId'] as const).every(
+    (level) => grant[level] === null || place[level] === undefined || grant[level] === place[level],
+  )
 }

@@ -13,7 +13,7 @@ export function CollectionBootPrograms({ collection }: { collection: Collection 
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const showToast = useToast()
-  const mayChange = useMay('admin')
+  const mayChange = useMay('collection.change')
   const { data } = useQuery(trpc.site.bootProgramSets.queryOptions({ siteId: collection.siteId }))
   const choose = useMutation(
     trpc.collection.setBootProgramSet.mutationOptions({

@@ -23,7 +23,7 @@ export function SiteSettings({ site }: { site: SiteDetail }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const showToast = useToast()
-  const mayChange = useMay('admin')
+  const mayChange = useMay('site.change')
   const options = {
     onSuccess: () => queryClient.invalidateQueries(trpc.site.pathFilter()),
     onError: (error: unknown) =>

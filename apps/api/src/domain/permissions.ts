@@ -1,0 +1,84 @@
+import { z } from 'zod'
+
+export const roles = ['owner', 'admin', 'operator', 'image_manager', 'auditor', 'viewer'] as const
+export const roleView = z.enum(roles)
+export type Role = (typeof roles)[number]
+
+const everybody = roles
+const admins = ['owner', 'admin'] as const
+const operators = ['owner', 'admin', 'operator'] as const
+const imageManagers = ['owner', 'admin', 'image_manager'] as const
+
+interface PermissionRow {
+  /** The roles that have it. */
+  roles: readonly Role[]
+  /** What it allows, as the end of "may …". */
+  allows: string
+  /** Holds also for what only leads to the scope, or serves it: the site of one's collection, the vDisks of its farm. */
+  upwards?: true
+}
+
+/**
+ * All that may be allowed, and to whom. A procedure names one of these in its policy; what no row gives, nobody has.
+ * A role is granted for the organization, a farm, a site or a collection, and holds for all that lies within.
+ */
+export const permissions = {
+  'organization.read': row(everybody, 'see the organization and its own place in it', { upwards: true }),
+  'organization.change': row(admins, 'change the organization, its keys and its settings'),
+  'organization.delete': row(['owner'], 'delete the organization, and stop that within the grace period'),
+  'member.read': row(['owner', 'admin', 'auditor'], 'see who is a member and with which roles'),
+  'member.change': row(admins, 'invite and remove members, and grant and take roles up to their own'),
+  'audit.read': row(['owner', 'admin', 'auditor'], 'search and export the audit log'),
+  'api_key.read': row(['owner', 'admin', 'auditor'], 'see API keys, never their secrets'),
+  'api_key.change': row(admins, 'create and revoke API keys'),
+  'webhook.read': row(['owner', 'admin', 'auditor'], 'see webhooks and their deliveries'),
+  'webhook.change': row(admins, 'create, change and remove webhooks'),
+  'farm.read': row(everybody, 'see farms and their figures', { upwards: true }),
+  'farm.change': row(admins, 'create, change, delete and restore farms'),
+  'site.read': row(everybody, 'see sites', { upwards: true }),
+  'site.change': row(admins, 'create, change, move, delete and restore sites'),
+  'edge.read': row(everybody, 'see edges and their state', { upwards: true }),
+  'edge.drain': row(operators, 'let an edge take no new boots'),
+  'edge.change': row(admins, 'add, change, re-key and revoke edges'),
+  'store.read': row(everybody, 'see stores'),
+  'store.change': row(imageManagers, 'create, change and delete stores'),
+  'collection.read': row(everybody, 'see collections'),
+  'collection.change': row(admins, 'create, change, delete and restore collections'),
+  'device.read': row(everybody, 'see devices'),
+  'device.change': row(operators, 'create, change, move, delete and restore devices'),
+  'device.power': row(operators, 'switch devices on and off and boot them again'),
+  'discovery.read': row(everybody, 'see discovered devices and the rules for them'),
+  'discovery.decide': row(operators, 'adopt and ignore discovered devices'),
+  'discovery.rules': row(admins, 'change the rules that adopt devices by themselves'),
+  'boot.read': row(everybody, 'see boots and where their time went'),
+  'boot.inspect': row(operators, "read a boot's console and its captured packets"),
+  'vdisk.read': row(everybody, 'see vDisks and their versions', { upwards: true }),
+  'vdisk.change': row(
+    imageManagers,
+    'create, change, promote, revert, delete and restore vDisks and versions',
+  ),
+  'boot_menu.read': row(everybody, 'see boot menus', { upwards: true }),
+  'boot_menu.change': row(imageManagers, 'create, change, assign and remove boot menus'),
+  'schedule.read': row(everybody, 'see boot schedules and their runs'),
+  'schedule.change': row(operators, 'create, change, run and remove boot schedules'),
+} as const satisfies Record<string, PermissionRow>
+
+export type Permission = keyof typeof permissions
+export const permissionNames = Object.keys(permissions) as Permission[]
+export const permissionView = z.enum(permissionNames as [Permission, ...Permission[]])
+
+export function roleHas(role: Role, permission: Permission): boolean {
+  return (permissions[permission].roles as readonly Role[]).includes(role)
+}
+
+export function permissionsOf(role: Role): Permission[] {
+  return permissionNames.filter((permission) => roleHas(role, permission))
+}
+
+export function holdsUpwards(permission: Permission): boolean {
+  return 'upwards' in permissions[permission]
+}
+
+function row(of: readonly Role[], allows: string, more: { upwards?: true } = {}): PermissionRow {
+  return { roles: of, allows, ...more }
+}

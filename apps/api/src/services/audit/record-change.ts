@@ -1,0 +1,57 @@
+import { Prisma } from '@bootfarm/db'
+import { changeOf, type Fields } from '../../domain/audit-change.ts'
+import { organizationPlace, type Place } from '../../domain/place.ts'
+import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
+
+export interface Change {
+  /** As in `placeKinds`, or another noun: member, api_key, webhook. */
+  kind: string
+  id: string | null
+  name: string | null
+  /** Where the object lies; the organization where it is not said. */
+  place?: Place
+  /** The object's fields, or those that may have changed; null where there was nothing. */
+  before: Fields | null
+  /** Null where nothing is left. */
+  after: Fields | null
+}
+
+type AuditContext = Pick<ServiceContext, 'actor' | 'clock' | 'request'> & { db: DbOrTransaction }
+
+/** Writes what was changed to the audit log, in the change's own transaction. Keeps only the fields that differ; hides secrets. */
+export async function recordChange(context: AuditContext, change: Change): Promise<void> {
+  await recordChanges(context, [change])
+}
+
+/** As `recordChange`, for many objects at once. */
+export async function recordChanges(
+  { db, clock, actor, request }: AuditContext,
+  changes: Change[],
+): Promise<void> {
+  request.recordedCount += changes.length
+  await db.auditEntry.createMany({
+    data: changes.map(({ kind, id, name, place = organizationPlace, before, after }) => {
+      const change = changeOf(before, after)
+      return {
+        organizationId: actor.organizationId,
+        at: clock(),
+        actorKind: actor.kind,
+        actorId: actor.apiKeyId ?? actor.userId,
+        actorName: actor.userName,
+        action: request.action,
+        objectKind: kind,
+        objectId: id,
+        objectName: name,
+        ...place,
+        before: jsonOf(change.before),
+        after: jsonOf(change.after),
+        address: request.address,
+        requestId: request.id,
+      }
+    }),
+  })
+}
+
+function jsonOf(fields: Fields | null) {
+  return fields ? (fields as Prisma.InputJsonObject) : Prisma.DbNull
+}

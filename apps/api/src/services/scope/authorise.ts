@@ -1,0 +1,44 @@
+import { type Actor, may, scopesOf } from '../../domain/actor.ts'
+import type { Permission } from '../../domain/permissions.ts'
+import { organizationPlace, type PlaceKind } from '../../domain/place.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { DbOrTransaction } from '../service-context.ts'
+import { findPlaces } from './find-place.ts'
+
+/** Where something is to be done: in the organization, wherever the actor may, or at these objects. */
+export type AskedPlaces = 'organization' | 'visible' | { kind: PlaceKind; ids: string[] }[]
+
+/** What seeing an object takes: who may not even see it is answered as if it were not there. */
+const readPermissions: Record<PlaceKind, Permission> = {
+  farm: 'farm.read',
+  site: 'site.read',
+  edge: 'edge.read',
+  collection: 'collection.read',
+  device: 'device.read',
+  boot: 'boot.read',
+  vdisk: 'vdisk.read',
+  version: 'vdisk.read',
+  boot_menu: 'boot_menu.read',
+}
+
+/** Throws `forbidden`; `not_found` where one of the objects is absent, another organization's, or none that the actor may see. */
+export async function authorise(
+  { db, actor }: { db: DbOrTransaction; actor: Actor },
+  { permission }: { permission: Permission },
+  places: AskedPlaces,
+): Promise<void> {
+  if (scopesOf(actor, permission).length === 0) throw new AppError('forbidden')
+  if (places === 'visible') return
+  if (places === 'organization') {
+    if (!may(actor, permission, organizationPlace)) throw new AppError('forbidden')
+    return
+  }
+  for (const { kind, ids } of places) {
+    const found = await findPlaces(db, kind, { organizationId: actor.organizationId, ids })
+    const seen = ids
+      .map((id) => found.get(id))
+      .filter((place) => place && may(actor, readPermissions[kind], place))
+    if (seen.length < ids.length) throw new AppError('not_found')
+    if (!seen.every((place) => place && may(actor, permission, place))) throw new AppError('forbidden')
+  }
+}

@@ -1,0 +1,74 @@
+import type { Place, PlaceKind } from '../../domain/place.ts'
+import type { DbOrTransaction } from '../service-context.ts'
+
+interface Asked {
+  organizationId: string
+  ids: string[]
+}
+type PlacesById = Map<string, Place>
+type Find = (db: DbOrTransaction, asked: Asked) => Promise<PlacesById>
+
+const ofSite = { siteId: true, site: { select: { farmId: true } } } as const
+
+/** Where the organization's objects of these ids lie, by id; who is absent or another organization's is not in it. */
+export function findPlaces(db: DbOrTransaction, kind: PlaceKind, asked: Asked): Promise<PlacesById> {
+  return finders[kind](db, asked)
+}
+
+const finders: Record<PlaceKind, Find> = {
+  async farm(db, asked) {
+    const rows = await db.farm.findMany({ where: whereOf(asked), select: { id: true } })
+    return byId(rows, ({ id }) => ({ farmId: id, siteId: null, collectionId: null }))
+  },
+  async site(db, asked) {
+    const rows = await db.site.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })
+    return byId(rows, ({ id, farmId }) => ({ farmId, siteId: id, collectionId: null }))
+  },
+  async edge(db, asked) {
+    const rows = await db.edge.findMany({ where: whereOf(asked), select: { id: true, ...ofSite } })
+    return byId(rows, placeInSite)
+  },
+  async collection(db, asked) {
+    const rows = await db.collection.findMany({ where: whereOf(asked), select: { id: true, ...ofSite } })
+    return byId(rows, (row) => ({ ...placeInSite(row), collectionId: row.id }))
+  },
+  async device(db, asked) {
+    const select = { id: true, collectionId: true, ...ofSite } as const
+    const rows = await db.device.findMany({ where: whereOf(asked), select })
+    return byId(rows, (row) => ({ ...placeInSite(row), collectionId: row.collectionId }))
+  },
+  async boot(db, asked) {
+    const select = { id: true, device: { select: { collectionId: true } }, ...ofSite } as const
+    const rows = await db.boot.findMany({ where: whereOf(asked), select })
+    return byId(rows, (row) => ({ ...placeInSite(row), collectionId: row.device?.collectionId ?? null }))
+  },
+  async vdisk(db, asked) {
+    const rows = await db.vdisk.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })
+    return byId(rows, placeInFarm)
+  },
+  async version(db, asked) {
+    const select = { id: true, vdisk: { select: { farmId: true } } } as const
+    const rows = await db.vdiskVersion.findMany({ where: whereOf(asked), select })
+    return byId(rows, ({ vdisk }) => placeInFarm(vdisk))
+  },
+  async boot_menu(db, asked) {
+    const rows = await db.bootMenu.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })
+    return byId(rows, placeInFarm)
+  },
+}
+
+function whereOf({ organizationId, ids }: Asked) {
+  return { organizationId, id: { in: ids } }
+}
+
+function byId<Row extends { id: string }>(rows: Row[], placeOf: (row: Row) => Place): PlacesById {
+  return new Map(rows.map((row) => [row.id, placeOf(row)]))
+}
+
+function placeInSite({ siteId, site }: { siteId: string; site: { farmId: string } }): Place {
+  return { farmId: site.farmId, siteId, collectionId: null }
+}
+
+function placeInFarm({ farmId }: { farmId: string }): Place {
+  return { farmId, siteId: null, collectionId: null }
+}

@@ -1,0 +1,84 @@
+import type { Prisma } from '@bootfarm/db'
+import { type Actor, scopesOf } from '../../domain/actor.ts'
+import type { Permission } from '../../domain/permissions.ts'
+
+/** The ids that bound what the actor may see; null where that is the whole organization. */
+interface Bounds {
+  farmIds: string[]
+  siteIds: string[]
+  collectionIds: string[]
+  /** Farms and sites that hold something the actor may see. */
+  farmIdsAbove: string[]
+  siteIdsAbove: string[]
+}
+
+function boundsOf(actor: Actor, permission: Permission): Bounds | null {
+  const scopes = scopesOf(actor, permission)
+  if (scopes.some(({ farmId }) => farmId === null)) return null
+  const ids = (values: (string | null)[]) => [...new Set(values.flatMap((id) => id ?? []))]
+  return {
+    farmIds: ids(scopes.map(({ farmId, siteId }) => (siteId ? null : farmId))),
+    siteIds: ids(scopes.map(({ siteId, collectionId }) => (collectionId ? null : siteId))),
+    collectionIds: ids(scopes.map(({ collectionId }) => collectionId)),
+    farmIdsAbove: ids(scopes.map(({ farmId }) => farmId)),
+    siteIdsAbove: ids(scopes.map(({ siteId }) => siteId)),
+  }
+}
+
+// Each of these is the `where` of lists: what of the organization the actor may see. `{}` is all of it.
+
+export function visibleFarms(actor: Actor): Prisma.FarmWhereInput {
+  const bounds = boundsOf(actor, 'farm.read')
+  return bounds ? { id: { in: bounds.farmIdsAbove } } : {}
+}
+
+export function visibleSites(actor: Actor): Prisma.SiteWhereInput {
+  const bounds = boundsOf(actor, 'site.read')
+  return bounds ? { OR: [{ farmId: { in: bounds.farmIds } }, { id: { in: bounds.siteIdsAbove } }] } : {}
+}
+
+export function visibleCollections(actor: Actor): Prisma.CollectionWhereInput {
+  const bounds = boundsOf(actor, 'collection.read')
+  return bounds ? { OR: [...ofSites(bounds), { id: { in: bounds.collectionIds } }] } : {}
+}
+
+export function visibleDevices(actor: Actor): Prisma.DeviceWhereInput {
+  const bounds = boundsOf(actor, 'device.read')
+  return bounds ? { OR: [...ofSites(bounds), { collectionId: { in: bounds.collectionIds } }] } : {}
+}
+
+export function visibleBoots(actor: Actor): Prisma.BootWhereInput {
+  const bounds = boundsOf(actor, 'boot.read')
+  return bounds
+    ? { OR: [...ofSites(bounds), { device: { collectionId: { in: bounds.collectionIds } } }] }
+    : {}
+}
+
+/** Edges serve their whole site: who may see a collection sees which edges there are. */
+export function visibleEdges(actor: Actor): Prisma.EdgeWhereInput {
+  const bounds = boundsOf(actor, 'edge.read')
+  return bounds
+    ? { OR: [{ site: { farmId: { in: bounds.farmIds } } }, { siteId: { in: bounds.siteIdsAbove } }] }
+    : {}
+}
+
+/** A discovered device is of no collection yet: it is the site's. */
+export function visibleDiscovered(actor: Actor): Prisma.DiscoveredDeviceWhereInput {
+  const bounds = boundsOf(actor, 'discovery.read')
+  return bounds ? { OR: ofSites(bounds) } : {}
+}
+
+/** vDisks and boot menus are the farm's, for all of its sites. */
+export function visibleVdisks(actor: Actor): Prisma.VdiskWhereInput {
+  const bounds = boundsOf(actor, 'vdisk.read')
+  return bounds ? { farmId: { in: bounds.farmIdsAbove } } : {}
+}
+
+export function visibleMenus(actor: Actor): Prisma.BootMenuWhereInput {
+  const bounds = boundsOf(actor, 'boot_menu.read')
+  return bounds ? { farmId: { in: bounds.farmIdsAbove } } : {}
+}
+
+function ofSites({ farmIds, siteIds }: Bounds) {
+  return [{ site: { farmId: { in: farmIds } } }, { siteId: { in: siteIds } }]
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import type { Fields } from '../domain/audit-change.ts'
+import type { Permission } from '../domain/permissions.ts'
+import type { PlaceKind } from '../domain/place.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { Change } from '../services/audit/record-change.ts'
+import type { AskedPlaces } from '../services/scope/authorise.ts'
+
+/** Policy as data: what a caller must be allowed, and where. There is no procedure without one. */
+export interface ProcedurePolicy {
+  permission: Permission
+  /**
+   * `organization`: the permission must hold in the whole organization. `visible`: anywhere; the service shows and takes only what
+   * lies within (services/scope/visible.ts). Else the input's ids that say where: it must hold at each of them.
+   */
+  place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
+}
+
+export interface PlaceOfInput {
+  kind: PlaceKind
+  /** Name of the input's field: an id, or an array of ids. */
+  id: string
+  /** The field may be absent or null, and then says nothing. */
+  optional?: true
+}
+
+const idsMax = 1_000
+
+/** The places that the policy and the input name, to be looked up. Throws `invalid` for an id that is none. */
+export function placesOf(policy: ProcedurePolicy, input: unknown): AskedPlaces {
+  if (typeof policy.place === 'string') return policy.place
+  const fields = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {}
+  return [policy.place].flat().flatMap((place) => {
+    const value = fields[place.id]
+    if (place.optional && (value === undefined || value === null)) return []
+    return [{ kind: place.kind, ids: idsOf(place.id, value) }]
+  })
+}
+
+function idsOf(name: string, value: unknown): string[] {
+  const parsed = z
+    .array(z.uuid())
+    .min(1)
+    .max(idsMax)
+    .safeParse(Array.isArray(value) ? value : [value])
+  if (parsed.success) return [...new Set(parsed.data)]
+  const wanted = Array.isArray(value) ? `must be 1 to ${idsMax} ids (UUIDs)` : 'must be an id (a UUID)'
+  throw new AppError('invalid', { public: `${name}: ${wanted}.` })
+}
+
+/** What the audit log keeps of a change whose service says nothing of its own: what was asked for. */
+export function changeAsAsked(places: AskedPlaces, input: unknown): Change {
+  const first = typeof places === 'string' ? undefined : places[0]
+  const fields = typeof input === 'object' && input !== null ? (input as Fields) : { input }
+  return {
+    kind: first?.kind ?? 'organization',
+    id: first?.ids[0] ?? null,
+    name: null,
+    before: null,
+    after: fields,
+  }
+}
