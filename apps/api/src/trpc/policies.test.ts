@@ -1,127 +1,15 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
+import { menusMadeAt, type SampleTenant, samples } from '../../test/procedure-samples.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure } from '../../test/test-client.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
 import { roleHas, roles } from '../domain/permissions.ts'
 import { procedurePolicies } from './policies.ts'
 
-type PoliciesTenant = TestTenant & {
-  edgeId: string
-  spareEdgeId: string
-  bootId: string
-  /** For what changes a menu or takes it away: each call another one. */
-  spareMenuIds: string[]
-}
-/** For each procedure, what to call it with: the name of its id where it takes one, and an id of the tenant's own. */
-interface Sample {
-  idName?: string
-  /** What it takes besides. */
-  input?: object | ((tenant: PoliciesTenant) => object)
-  ownId?: (tenant: PoliciesTenant) => string
-}
-const discovered = { discoveredIds: ['0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'] }
-/** Of a site that has none yet. */
-const noRules = { rules: [], revision: createHash('sha256').update('[]').digest('hex') }
-const menusMadeAt = new Date('2026-11-20T11:00:00.000Z')
-const menuFields = () => ({
-  ...{ name: randomUUID(), timeoutMs: 10_000, defaultEntry: 0 },
-  entries: [{ title: 'Local disk', starts: { kind: 'local_disk' } }],
-})
-const samples: Record<string, Sample> = {
-  'session.me': {},
-  'farm.list': {},
-  'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
-  'site.list': {},
-  'site.get': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
-  'edge.list': {},
-  'edge.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
-  'edge.createJoinToken': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
-  'edge.setShare': {
-    idName: 'edgeId',
-    input: { weight: 20, subnets: [] },
-    ownId: (tenant) => tenant.spareEdgeId,
-  },
-  'edge.drain': { idName: 'edgeId', input: { draining: true }, ownId: (tenant) => tenant.spareEdgeId },
-  'edge.revoke': { idName: 'edgeId', ownId: (tenant) => tenant.spareEdgeId },
-  'site.bootProgramSets': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
-  'site.setBootProgramSet': {
-    idName: 'siteId',
-    input: { bootProgramSet: null },
-    ownId: (tenant) => tenant.siteId,
-  },
-  'site.setCapture': { idName: 'siteId', input: { capture: 'never' }, ownId: (tenant) => tenant.siteId },
-  'discovered.list': {},
-  'discovered.waitingCount': {},
-  'discovered.adopt': {
-    idName: 'siteId',
-    input: ({ collectionId }) => ({ ...discovered, collectionId, namePattern: '{mac}' }),
-    ownId: (tenant) => tenant.siteId,
-  },
-  'discovered.ignore': {
-    idName: 'siteId',
-    input: { ...discovered, ignored: true },
-    ownId: (tenant) => tenant.siteId,
-  },
-  'discovered.rules': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
-  'discovered.setRules': { idName: 'siteId', input: noRules, ownId: (tenant) => tenant.siteId },
-  'discovered.previewRules': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
-  'discovered.applyRules': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
-  'collection.list': {},
-  'collection.setBootProgramSet': {
-    idName: 'collectionId',
-    input: { bootProgramSet: null },
-    ownId: (tenant) => tenant.collectionId,
-  },
-  'collection.setBootMenu': {
-    idName: 'collectionId',
-    input: { menuId: null },
-    ownId: (tenant) => tenant.collectionId,
-  },
-  'device.setBootMenu': {
-    idName: 'deviceId',
-    input: { menu: { choice: 'collection' } },
-    ownId: (tenant) => tenant.deviceIds[0] ?? '',
-  },
-  'bootMenu.list': {},
-  'bootMenu.get': { idName: 'menuId', ownId: (tenant) => tenant.spareMenuIds[0] ?? '' },
-  'bootMenu.choices': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
-  'bootMenu.create': {
-    idName: 'farmId',
-    input: menuFields,
-    ownId: (tenant) => tenant.farmId,
-  },
-  'bootMenu.update': {
-    idName: 'menuId',
-    input: () => ({ ...menuFields(), updatedAt: menusMadeAt.toISOString() }),
-    ownId: (tenant) => tenant.spareMenuIds.pop() ?? '',
-  },
-  'bootMenu.remove': { idName: 'menuId', ownId: (tenant) => tenant.spareMenuIds.pop() ?? '' },
-  'device.setBootProgramSet': {
-    idName: 'deviceId',
-    input: { bootProgramSet: null },
-    ownId: (tenant) => tenant.deviceIds[0] ?? '',
-  },
-  'device.list': {},
-  'device.get': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
-  'device.bootAgain': { idName: 'deviceId', ownId: (tenant) => tenant.deviceIds[0] ?? '' },
-  'device.orderPower': {
-    idName: 'deviceId',
-    input: { order: 'restart' },
-    ownId: (tenant) => tenant.deviceIds[0] ?? '',
-  },
-  'boot.list': {},
-  'boot.get': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
-  'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
-  'boot.capture': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
-  'boot.onChange': {},
-  'vdisk.list': {},
-  'vdisk.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
-}
-
 let api: TestApi
-let tenant: PoliciesTenant
+let tenant: SampleTenant
 const cookies = new Map<string, string>()
 
 beforeAll(async () => {
