@@ -26,7 +26,8 @@ machine; Ctrl-C stops them.
                       --kernel FILE, --initrd FILE and --cmdline TEXT (docs/real-machines.md)
   --help              this text
 
-DATABASE_URL          a PostgreSQL to use in place of the embedded one
+DATABASE_URL          a PostgreSQL to use in place of the embedded one, signed in as the API: its role is made where it is missing
+DATABASE_OWNER_URL    the same database, signed in as the role that owns the tables; goes with DATABASE_URL
 `
 
 const firmwares = ['bios', 'uefi']
@@ -71,7 +72,7 @@ export function readOptions(argv) {
     lan: lanOptions(values),
     machine: values.machine && oneOf('--machine', values.machine, firmwares),
     waveIntervalSeconds: positive('--wave-interval', values['wave-interval']),
-    databaseUrl: process.env.DATABASE_URL || undefined,
+    database: databaseOptions(process.env),
   }
 }
 
@@ -83,6 +84,18 @@ function withFirmware(argv) {
       return ['--machine', 'bios']
     return [argument]
   })
+}
+
+/** Undefined for the embedded PostgreSQL. */
+function databaseOptions({ DATABASE_URL: url, DATABASE_OWNER_URL: ownerUrl }) {
+  if (!url && !ownerUrl) return undefined
+  if (url && ownerUrl) return { url, ownerUrl }
+  throw new UserError(
+    `${url ? 'DATABASE_URL goes with DATABASE_OWNER_URL' : 'DATABASE_OWNER_URL goes with DATABASE_URL'}: the API signs in as a role that owns nothing.
+  DATABASE_OWNER_URL   signs in as the owner of the tables${url ? ': what DATABASE_URL was until now' : ''}
+  DATABASE_URL         the same with another user and a password of your choice, such as postgresql://bootfarm:PASSWORD@HOST/DATABASE;
+                       this user is made where it is missing`,
+  )
 }
 
 function lanOptions({ lan, disk, kernel, initrd, cmdline }) {

@@ -31,6 +31,8 @@ const processNames = [
 
 /** Sets up, builds and starts everything; returns when a signal has stopped it in order. */
 export async function startProduct(options) {
+  // Given to `migrate` alone; what else is started must not inherit it.
+  delete process.env.DATABASE_OWNER_URL
   mkdirSync(options.data, { recursive: true, mode: 0o700 })
   await lockDataDirectory(options.data)
   const processes = new Processes(options.data)
@@ -72,7 +74,7 @@ function furtherSites(options) {
   ]
 }
 
-function wantedPorts({ webPort, apiPort, pgPort, edgePorts, databaseUrl }) {
+function wantedPorts({ webPort, apiPort, pgPort, edgePorts, database }) {
   const edge = (what, port, protocol) => ({
     what: `the edge's ${what}`,
     port,
@@ -82,7 +84,7 @@ function wantedPorts({ webPort, apiPort, pgPort, edgePorts, databaseUrl }) {
   return [
     { what: 'the dashboard', port: webPort, protocol: 'tcp', option: '--web-port' },
     { what: 'the API', port: apiPort, protocol: 'tcp', option: '--api-port' },
-    ...(databaseUrl ? [] : [{ what: 'PostgreSQL', port: pgPort, protocol: 'tcp', option: '--pg-port' }]),
+    ...(database ? [] : [{ what: 'PostgreSQL', port: pgPort, protocol: 'tcp', option: '--pg-port' }]),
     edge('DHCP', edgePorts.dhcp, 'udp'),
     edge('proxyDHCP', edgePorts.pxe, 'udp'),
     edge('TFTP', edgePorts.tftp, 'udp'),
@@ -107,11 +109,11 @@ export async function buildEverything() {
 
 async function startEverything(options, processes, sites) {
   const { data, apiPort, webPort } = options
-  const databaseUrl = options.databaseUrl ?? (await startPostgres(options, processes))
+  const database = options.database ?? (await startPostgres(options, processes))
   const webUrl = `http://localhost:${webPort}`
   const apiEnv = {
     NODE_ENV: 'production',
-    DATABASE_URL: databaseUrl,
+    DATABASE_URL: database.url,
     API_PORT: String(apiPort),
     WEB_URL: webUrl,
     BETTER_AUTH_SECRET: secretIn(data),
@@ -122,7 +124,7 @@ async function startEverything(options, processes, sites) {
       'Bringing the database up to date',
       process.execPath,
       [inRoot('packages/db/src/cli.ts'), 'migrate'],
-      { env: apiEnv, cwd: root },
+      { env: { ...apiEnv, DATABASE_OWNER_URL: database.ownerUrl }, cwd: root },
     ),
   )
   const setUp = await setUpDemo(data, apiEnv, sites)
@@ -172,7 +174,7 @@ async function setUpDemo(data, env, sites) {
 /** A database server outlives its supervisor when that was killed; only then does its pid file name a running process. */
 async function stopLeftoverPostgres(data) {
   const directory = path.join(data, 'postgres')
-  rmSync(path.join(data, 'postgres.url'), { force: true })
+  for (const file of ['postgres.url', 'postgres.api-url']) rmSync(path.join(data, file), { force: true })
   if (!existsSync(path.join(directory, 'postmaster.pid'))) return
   await must(
     'Stopping the database of an earlier start',
@@ -193,7 +195,8 @@ async function startPostgres({ data, pgPort }, processes) {
       ready: async () => existsSync(path.join(data, 'postgres.url')),
     }),
   )
-  return readFileSync(path.join(data, 'postgres.url'), 'utf8').trim()
+  const read = (name) => readFileSync(path.join(data, name), 'utf8').trim()
+  return { url: read('postgres.api-url'), ownerUrl: read('postgres.url') }
 }
 
 async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, processes, setUp) {

@@ -23,7 +23,7 @@ export async function withProduct(scratch, work, options = []) {
   const product = spawn(process.execPath, [inRoot('scripts/start.mjs'), ...args.map(String)], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, DATABASE_URL: '' },
+    env: { ...process.env, DATABASE_URL: '', DATABASE_OWNER_URL: '' },
   })
   let output = ''
   let result

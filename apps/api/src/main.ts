@@ -1,4 +1,4 @@
-import { createDb } from '@bootfarm/db'
+import { createDb, requireApiRole } from '@bootfarm/db'
 import { systemClock } from './domain/clock.ts'
 import { readEnvironment } from './env.ts'
 import { startJobs } from './jobs/run-jobs.ts'
@@ -8,8 +8,9 @@ import { openNotifications } from './services/notifications.ts'
 /** Starts the API and stops it in order at SIGTERM or SIGINT: requests, subscriptions, database. */
 async function main(): Promise<void> {
   const environment = readEnvironment()
-  const notifications = await openNotifications(environment.DATABASE_URL)
   const db = createDb(environment.DATABASE_URL)
+  const notifications = await openNotifications(environment.DATABASE_URL)
+  await requireApiRole(db)
   const app = await createServer({
     db,
     notifications,

@@ -19,13 +19,15 @@ async function startApiWithPostgres() {
   const folder = makeReachableFolder()
   const postgres = await startEmbeddedPostgres({ dir: path.join(folder, 'cluster'), port: await freePort() })
   const url = postgres.url('bootfarm')
-  await migrate(url)
+  const apiUrl = postgres.apiUrl('bootfarm')
+  await migrate(url, { apiUrl })
   const db = createDb(url)
-  const notifications = await openNotifications(url)
+  const serverDb = createDb(apiUrl)
+  const notifications = await openNotifications(apiUrl)
   const secret = 'a secret of at least 32 characters'
   const webUrl = 'http://localhost:3000'
   const app = await createServer({
-    db,
+    db: serverDb,
     notifications,
     clock: systemClock,
     webUrl,
@@ -43,6 +45,7 @@ async function startApiWithPostgres() {
     async close() {
       await app.close()
       await notifications.close()
+      await serverDb.$disconnect()
       await db.$disconnect()
       await postgres.stop()
       rmSync(folder, { recursive: true, force: true })

@@ -5,7 +5,6 @@ import path from 'node:path'
 import { createDb, type Db } from '@bootfarm/db'
 import { createTestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
-import { inject } from 'vitest'
 import { createServer } from '../src/server.ts'
 import { type Notifications, openNotifications } from '../src/services/notifications.ts'
 import { testOrigin, testSecret } from './test-constants.ts'
@@ -13,6 +12,7 @@ import { testOrigin, testSecret } from './test-constants.ts'
 /** The API on a port of its own, over a database of its own, with a clock that stands until it is moved. */
 export interface TestApi {
   app: FastifyInstance
+  /** The owner's connection, which sees the rows of all organizations. The server has one of its own. */
   db: Db
   databaseUrl: string
   /** Empty until a test keeps a console in it. */
@@ -24,9 +24,16 @@ export interface TestApi {
   close(): Promise<void>
 }
 
-export async function startTestApi(): Promise<TestApi> {
-  const database = await createTestDatabase(inject('templateUrl'))
+interface TestApiOptions {
+  /** `off`: the server signs in as the owner, whom row-level security does not bind; its own checks have to hold alone. */
+  rowSecurity?: 'on' | 'off'
+}
+
+export async function startTestApi({ rowSecurity = 'on' }: TestApiOptions = {}): Promise<TestApi> {
+  const database = await createTestDatabase()
   const db = createDb(database.url)
+  const serverUrl = rowSecurity === 'on' ? database.apiUrl : database.url
+  const serverDb = createDb(serverUrl)
   const clock = {
     now: new Date('2026-11-20T12:00:00Z'),
     advance(ms: number) {
@@ -34,7 +41,7 @@ export async function startTestApi(): Promise<TestApi> {
     },
     read: () => clock.now,
   }
-  const notifications = await openNotifications(database.url)
+  const notifications = await openNotifications(serverUrl)
   let announce = () => {}
   const observed: Notifications = {
     subscribe(payload, wake) {
@@ -45,7 +52,7 @@ export async function startTestApi(): Promise<TestApi> {
   }
   const consolesDirectory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-consoles-'))
   const app = await createServer({
-    db,
+    db: serverDb,
     notifications: observed,
     clock: clock.read,
     webUrl: testOrigin,
@@ -70,6 +77,7 @@ export async function startTestApi(): Promise<TestApi> {
     async close() {
       await app.close()
       await notifications.close()
+      await serverDb.$disconnect()
       await db.$disconnect()
       await database.drop()
       rmSync(consolesDirectory, { recursive: true })

@@ -1,17 +1,24 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { howToSet } from './api-role.ts'
 import { startEmbeddedPostgres, stopLeftover } from './embedded-postgres.ts'
 import { migrate } from './migrate.ts'
 
 const usage = `node packages/db/src/cli.ts COMMAND
   postgres --dir D --port N   run PostgreSQL in the foreground until SIGTERM or SIGINT. When it takes connections, one line of
-                              JSON {"pid","port","urlFile"} is printed; D.url holds the URL of the database \`bootfarm\`.
+                              JSON {"pid","port","urlFile","apiUrlFile"} is printed; D.url holds the URL of the database
+                              \`bootfarm\` for its owner, D.api-url the one for the API.
   stop --dir D                end a PostgreSQL whose supervisor was killed
-  migrate                     bring the database of DATABASE_URL up to date`
+  migrate                     bring the database of DATABASE_OWNER_URL up to date, and make the role that DATABASE_URL
+                              signs in with, which is the API's`
 
 async function runPostgres(dir: string, port: number): Promise<void> {
   const urlFile = `${dir}.url`
-  rmSync(urlFile, { force: true })
+  const apiUrlFile = `${dir}.api-url`
+  const removeFiles = () => {
+    for (const file of [urlFile, apiUrlFile]) rmSync(file, { force: true })
+  }
+  removeFiles()
   // A signal that comes while the server starts stops it as soon as it has.
   const asked = new Promise<void>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => resolve())
@@ -19,18 +26,20 @@ async function runPostgres(dir: string, port: number): Promise<void> {
   const server = await startEmbeddedPostgres({ dir, port })
   asked.then(() => server.stop())
   try {
+    writeFileSync(apiUrlFile, `${server.apiUrl('bootfarm')}\n`, { mode: 0o600 })
     writeFileSync(urlFile, `${server.url('bootfarm')}\n`, { mode: 0o600 })
-    process.stdout.write(`${JSON.stringify({ pid: server.pid, port, urlFile })}\n`)
+    process.stdout.write(`${JSON.stringify({ pid: server.pid, port, urlFile, apiUrlFile })}\n`)
     await server.ended
   } finally {
-    rmSync(urlFile, { force: true })
+    removeFiles()
   }
 }
 
 async function runMigrate(): Promise<void> {
-  const url = process.env.DATABASE_URL
-  if (!url) throw new Error('DATABASE_URL is not set.')
-  const applied = await migrate(url)
+  const { DATABASE_OWNER_URL: ownerUrl, DATABASE_URL: apiUrl } = process.env
+  if (!ownerUrl || !apiUrl)
+    throw new Error(`${ownerUrl ? 'DATABASE_URL' : 'DATABASE_OWNER_URL'} is not set. ${howToSet}`)
+  const applied = await migrate(ownerUrl, { apiUrl })
   process.stdout.write(`${JSON.stringify({ applied })}\n`)
 }
 

@@ -3,7 +3,7 @@ import { type Prisma, PrismaClient } from './generated/client.ts'
 
 export type Db = PrismaClient
 /** What a service gets inside `db.$transaction(async (transaction) => …)`. */
-export type DbTransaction = Prisma.TransactionClient
+export type DbTransaction = Omit<Prisma.TransactionClient, '$transaction'>
 
 const connectionsMax = 10
 /** Report transactions of an organization wait for each other (BootFeed): a storm queues here, and is refused beyond. */

@@ -29,12 +29,14 @@ const restartDelayMs = 200
 /** So many deaths within the window and the supervisor gives up. */
 const restartsMax = 10
 const restartsWindowMs = 60_000
+/** Whom the API signs in as. */
+const apiRole = 'bootfarm'
 const logSizeMax = 20 * 1024 * 1024
 /** What a server says whose killed predecessor's processes have not all ended yet. */
 const predecessorEnding = /pre-existing shared memory block|lock file "postmaster.pid" already exists/
 
 export interface EmbeddedPostgresOptions {
-  /** PGDATA; beside it stand `<dir>.secret` and `<dir>.log`. */
+  /** PGDATA; beside it stand `<dir>.secret`, `<dir>.api-secret` and `<dir>.log`. */
   dir: string
   port: number
   /** Further server settings, e.g. `{ fsync: 'off' }` for tests. */
@@ -42,8 +44,10 @@ export interface EmbeddedPostgresOptions {
 }
 
 export interface EmbeddedPostgres {
-  /** With the password: a secret. */
+  /** The superuser's, who owns everything. With the password: a secret. */
   url(database: string): string
+  /** The API's, whose role `migrate` makes. With the password: a secret. */
+  apiUrl(database: string): string
   /** Of the running server; another one after it died and was started again. */
   readonly pid: number
   /** Fast shutdown; resolves when the server has ended. */
@@ -118,15 +122,17 @@ async function supervise(server: Server, unlock: () => Promise<void>): Promise<E
     if (child.exitCode !== null || child.signalCode !== null) onExit()
   }
 
+  const urlOf = (role: string, password: string, database: string) =>
+    `postgresql://${role}:${password}@127.0.0.1:${server.port}/${encodeURIComponent(database)}`
+
   watch()
   return {
     ended,
     get pid() {
       return child.pid ?? 0
     },
-    url(database) {
-      return `postgresql://postgres:${server.cluster.secret}@127.0.0.1:${server.port}/${encodeURIComponent(database)}`
-    },
+    url: (database) => urlOf('postgres', server.cluster.secret, database),
+    apiUrl: (database) => urlOf(apiRole, server.cluster.apiSecret, database),
     async stop() {
       stopping = true
       await launching

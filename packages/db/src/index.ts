@@ -1,4 +1,6 @@
-/** The database for programs: `createDb`, row types, and the listener of its notifications. */
+/** The database for programs: `createDb`, `inOrganization`, row types, and the listener of its notifications. */
+export { requireApiRole } from './api-role.ts'
 export { createDb, type Db, type DbTransaction } from './client.ts'
 export { BootOutcome, Prisma, Role, UnknownDevices } from './generated/client.ts'
+export { inOrganization, type OrganizationOptions, type TenantDb } from './in-organization.ts'
 export { listen, type NotificationListener } from './notification-listener.ts'

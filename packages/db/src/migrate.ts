@@ -4,6 +4,7 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import { ensureApiGroup, ensureApiRole } from './api-role.ts'
 
 /**
  * Applies prisma/migrations at start-up and keeps Prisma's own table, row by row as `prisma migrate deploy` does, so that
@@ -30,20 +31,32 @@ interface Migration {
   checksum: string
 }
 
+interface MigrateOptions {
+  /** With the role and password that the API signs in with: made where it is missing. */
+  apiUrl?: string
+  folder?: string
+}
+
 /**
  * Brings the database up to date and makes it where it does not exist.
+ * @param ownerUrl of the role that owns, or will own, the tables
  * @returns names of the migrations applied now
  * Throws when one failed earlier, or was edited after it was applied.
  */
-export async function migrate(url: string, folder: string = migrationsFolder): Promise<string[]> {
-  const client = await connect(url)
+export async function migrate(
+  ownerUrl: string,
+  { apiUrl, folder = migrationsFolder }: MigrateOptions = {},
+): Promise<string[]> {
+  const client = await connect(ownerUrl)
   try {
     // Two programs starting at once: the second waits here and then finds nothing to do.
     await client.query('select pg_advisory_lock($1)', [advisoryLock])
+    await ensureApiGroup(client)
     await client.query(createTable)
     const applied = await readApplied(client)
     const pending = readMigrations(folder).filter((migration) => isPending(migration, applied))
     for (const migration of pending) await apply(client, migration)
+    if (apiUrl) await ensureApiRole(client, ownerUrl, apiUrl)
     return pending.map(({ name }) => name)
   } finally {
     await client.end()

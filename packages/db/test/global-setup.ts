@@ -5,5 +5,6 @@ import { startTestPostgres } from './test-postgres.ts'
 export default async function setUp(project: TestProject): Promise<() => Promise<void>> {
   const server = await startTestPostgres()
   project.provide('templateUrl', server.templateUrl)
+  project.provide('templateApiUrl', server.templateApiUrl)
   return server.stop
 }

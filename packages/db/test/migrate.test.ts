@@ -14,7 +14,7 @@ let database: TestDatabase
 let folder: string
 
 beforeAll(async () => {
-  database = await createTestDatabase(inject('templateUrl'))
+  database = await createTestDatabase()
   folder = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-migrations-'))
 })
 afterAll(async () => {
@@ -72,27 +72,27 @@ describe('migrations', () => {
     writeMigration('1_first', 'create table a (x int); insert into a values (1);')
     writeMigration('2_second', 'insert into a values (2);')
     const url = emptyDatabaseUrl('made_by_migrate')
-    const applied = await Promise.all([migrate(url, folder), migrate(url, folder)])
+    const applied = await Promise.all([migrate(url, { folder }), migrate(url, { folder })])
     expect(applied.flat().sort()).toEqual(['1_first', '2_second'])
     expect(await query(url, 'select x from a order by x')).toEqual([{ x: 1 }, { x: 2 }])
-    expect(await migrate(url, folder)).toEqual([])
+    expect(await migrate(url, { folder })).toEqual([])
   })
 
   test('one that fails changes nothing, and the next start refuses to go on', async () => {
     writeMigration('1_first', 'create table a (x int); insert into a values (1);')
     writeMigration('2_second', 'insert into a values (2); insert into absent values (1);')
     const url = emptyDatabaseUrl('failed_migration')
-    await expect(migrate(url, folder)).rejects.toThrow(/Migration 2_second failed.*absent/)
+    await expect(migrate(url, { folder })).rejects.toThrow(/Migration 2_second failed.*absent/)
     expect(await query(url, 'select x from a')).toEqual([{ x: 1 }])
-    await expect(migrate(url, folder)).rejects.toThrow(/2_second failed earlier/)
+    await expect(migrate(url, { folder })).rejects.toThrow(/2_second failed earlier/)
   })
 
   test('one that was edited after it was applied is refused', async () => {
     writeMigration('1_first', 'create table a (x int);')
     rmSync(path.join(folder, '2_second'), { recursive: true, force: true })
     const url = emptyDatabaseUrl('edited_migration')
-    await migrate(url, folder)
+    await migrate(url, { folder })
     writeMigration('1_first', 'create table a (x bigint);')
-    await expect(migrate(url, folder)).rejects.toThrow(/1_first was edited/)
+    await expect(migrate(url, { folder })).rejects.toThrow(/1_first was edited/)
   })
 })

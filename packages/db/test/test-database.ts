@@ -1,37 +1,55 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
+import { inject } from 'vitest'
+import { closeDatabase } from '../src/api-role.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Of the run's PostgreSQL, for the database `bootfarm_template`. */
+    /** Of the run's PostgreSQL, for the database `bootfarm_template`; its owner's. */
     templateUrl: string
+    /** The same for the API's role. */
+    templateApiUrl: string
   }
 }
 
 export interface TestDatabase {
+  /** The owner's: sees the rows of all organizations. */
   url: string
+  /** The API's, as in an installation: row-level security binds it. */
+  apiUrl: string
   drop(): Promise<void>
 }
 
 /** A database of one's own, made from the run's migrated one. */
-export async function createTestDatabase(templateUrl: string): Promise<TestDatabase> {
+export async function createTestDatabase(): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`
-  await asAdmin(templateUrl, `create database ${name} template bootfarm_template`)
-  const url = new URL(templateUrl)
-  url.pathname = `/${name}`
+  const [url, apiUrl, neighbour] = [
+    urlFor(inject('templateUrl'), name),
+    urlFor(inject('templateApiUrl'), name),
+    urlFor(inject('templateUrl'), 'postgres'),
+  ]
+  await withClient(neighbour, (client) => client.query(`create database ${name} template bootfarm_template`))
+  await withClient(url, (client) => closeDatabase(client, new URL(apiUrl).username))
   return {
-    url: url.toString(),
-    drop: () => asAdmin(templateUrl, `drop database if exists ${name} with (force)`),
+    url,
+    apiUrl,
+    async drop() {
+      await withClient(neighbour, (client) => client.query(`drop database if exists ${name} with (force)`))
+    },
   }
 }
 
-async function asAdmin(templateUrl: string, sql: string): Promise<void> {
+function urlFor(templateUrl: string, database: string): string {
   const url = new URL(templateUrl)
-  url.pathname = '/postgres'
-  const client = new pg.Client({ connectionString: url.toString() })
+  url.pathname = `/${database}`
+  return url.toString()
+}
+
+async function withClient(url: string, use: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
-    await client.query(sql)
+    await use(client)
   } finally {
     await client.end()
   }

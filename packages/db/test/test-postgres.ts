@@ -26,10 +26,12 @@ export async function startTestPostgres() {
     settings: { fsync: 'off', synchronous_commit: 'off', max_connections: '200' },
   })
   const templateUrl = server.url('bootfarm_template')
-  await migrate(templateUrl)
+  const templateApiUrl = server.apiUrl('bootfarm_template')
+  await migrate(templateUrl, { apiUrl: templateApiUrl })
   return {
     server,
     templateUrl,
+    templateApiUrl,
     async stop() {
       await server.stop()
       rmSync(folder, { recursive: true, force: true })

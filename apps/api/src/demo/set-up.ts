@@ -1,9 +1,10 @@
+import { inOrganization } from '@bootfarm/db'
 import type { Auth } from '../auth/auth.ts'
 import { ensureUser, findUserId } from '../auth/create-user.ts'
 import { ensureDemoRows, hasEnrolledEdge } from '../services/demo/ensure-demo-rows.ts'
 import { type DemoSite, ensureDemoSite } from '../services/demo/ensure-demo-site.ts'
 import { createJoinToken } from '../services/edge/create-join-token.ts'
-import type { SystemContext } from '../services/service-context.ts'
+import type { PlatformContext } from '../services/service-context.ts'
 import { ensureSignInFile } from './sign-in-file.ts'
 
 export interface DemoSetUp {
@@ -16,27 +17,33 @@ export interface DemoSetUp {
 }
 
 /** Makes what is missing of the demo. The password stays in `directory`; a person's own later choice of one is kept. */
-export async function setUpDemo(context: SystemContext, auth: Auth, directory: string): Promise<DemoSetUp> {
+export async function setUpDemo(context: PlatformContext, auth: Auth, directory: string): Promise<DemoSetUp> {
   const { signIn, isNew } = ensureSignInFile(directory)
   const known = await findUserId(auth, signIn.email)
   const userId = known && !isNew ? known : await ensureUser(auth, { name: 'Demo owner', ...signIn })
   const rows = await ensureDemoRows(context, userId)
-  const joinToken = (await hasEnrolledEdge(context, rows))
-    ? null
-    : (await createJoinToken(context, { ...rows, createdByUserId: null })).token
+  const { db, clock } = context
+  const joinToken = await inOrganization(db, rows.organizationId, async (transaction) => {
+    const inDemo = { db: transaction, clock }
+    if (await hasEnrolledEdge(inDemo, rows)) return null
+    return (await createJoinToken(inDemo, { ...rows, createdByUserId: null })).token
+  })
   return { email: signIn.email, ...rows, joinToken }
 }
 
 /** Makes what is missing of one more site. */
 export async function setUpDemoSite(
-  context: SystemContext,
+  { db, clock }: PlatformContext,
   demo: Pick<DemoSetUp, 'organizationId' | 'farmId'>,
   site: DemoSite,
 ): Promise<{ name: string; siteId: string; joinToken: string | null }> {
   const { organizationId } = demo
-  const { siteId } = await ensureDemoSite(context, demo, site)
-  const joinToken = site.needsJoinToken
-    ? (await createJoinToken(context, { organizationId, siteId, createdByUserId: null })).token
-    : null
-  return { name: site.name, siteId, joinToken }
+  return inOrganization(db, organizationId, async (transaction) => {
+    const inDemo = { db: transaction, clock }
+    const { siteId } = await ensureDemoSite(inDemo, demo, site)
+    const joinToken = site.needsJoinToken
+      ? (await createJoinToken(inDemo, { organizationId, siteId, createdByUserId: null })).token
+      : null
+    return { name: site.name, siteId, joinToken }
+  })
 }

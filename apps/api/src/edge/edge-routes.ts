@@ -1,3 +1,4 @@
+import { inOrganization } from '@bootfarm/db'
 import {
   captureSizeMax,
   enrolRequest,
@@ -13,7 +14,7 @@ import { parseStatePair } from '../domain/state-pair.ts'
 import { AppError } from '../errors/app-error.ts'
 import { keepCapture } from '../services/capture/keep-capture.ts'
 import type { Notifications } from '../services/notifications.ts'
-import type { SystemContext } from '../services/service-context.ts'
+import type { PlatformContext, SystemContext } from '../services/service-context.ts'
 import { applyReports } from '../services/uplink/apply-reports.ts'
 import { type AuthenticatedEdge, authenticateEdge } from '../services/uplink/authenticate-edge.ts'
 import { enrolEdge } from '../services/uplink/enrol-edge.ts'
@@ -29,7 +30,7 @@ const heartbeatSizeMax = 64 * 1024
 const captureParameters = z.object({ bootId: z.uuid() })
 
 export interface EdgeRoutesOptions {
-  context: SystemContext
+  context: PlatformContext
   notifications: Notifications
 }
 
@@ -38,6 +39,10 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.setErrorHandler(problemHandler)
+
+  /** One transaction in the edge's organization. */
+  const within = <T>({ organizationId }: AuthenticatedEdge, work: (tenant: SystemContext) => Promise<T>) =>
+    inOrganization(context.db, organizationId, (db) => work({ db, clock: context.clock }))
 
   app.post('/enrol', { bodyLimit: smallBodySizeMax }, async (request, reply) => {
     const body = parseBody(enrolRequest, request)
@@ -65,24 +70,26 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
     for (const report of batch.reports)
       if (report.type === 'unreadable')
         request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
-    const ackedSeq = await applyReports(context, edge, batch)
+    const ackedSeq = await within(edge, (tenant) => applyReports(tenant, edge, batch))
     return { bootEpoch: batch.bootEpoch, ackedSeq }
   })
 
   app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {
     const edge = await authenticate(context, request)
     const { bootId } = parsed(captureParameters, request.params)
-    await keepCapture(context, edge, { bootId, pcap: Uint8Array.from(bytesOf(request)) })
+    const pcap = Uint8Array.from(bytesOf(request))
+    await within(edge, (tenant) => keepCapture(tenant, edge, { bootId, pcap }))
     return reply.code(204).send()
   })
 
   app.post('/heartbeat', { bodyLimit: heartbeatSizeMax }, async (request) => {
     const edge = await authenticate(context, request)
-    return { state: await takeHeartbeat(context, edge, parseBody(heartbeat, request)) }
+    const body = parseBody(heartbeat, request)
+    return { state: await within(edge, (tenant) => takeHeartbeat(tenant, edge, body)) }
   })
 }
 
-function authenticate(context: SystemContext, request: FastifyRequest): Promise<AuthenticatedEdge> {
+function authenticate(context: PlatformContext, request: FastifyRequest): Promise<AuthenticatedEdge> {
   return authenticateEdge(context, signedRequestOf(request), { anyEpoch: false })
 }
 

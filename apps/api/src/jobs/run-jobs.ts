@@ -1,5 +1,5 @@
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
-import type { SystemContext } from '../services/service-context.ts'
+import type { PlatformContext } from '../services/service-context.ts'
 
 const hourMs = 3_600_000
 
@@ -7,7 +7,7 @@ interface Job {
   name: string
   everyMs: number
   /** Done twice it does no harm: several API processes run it, each on its own. */
-  run: (context: SystemContext) => Promise<unknown>
+  run: (context: PlatformContext) => Promise<unknown>
 }
 
 const jobs: Job[] = [{ name: 'drop old captures', everyMs: hourMs, run: dropOldCaptures }]
@@ -18,7 +18,7 @@ const jobs: Job[] = [{ name: 'drop old captures', everyMs: hourMs, run: dropOldC
  * @returns stops them, and waits for those that run
  */
 export function startJobs(
-  context: SystemContext,
+  context: PlatformContext,
   onError: (name: string, error: unknown) => void,
 ): () => Promise<void> {
   const running = new Map<string, Promise<void>>()

@@ -1,13 +1,14 @@
+import { inOrganization } from '@bootfarm/db'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Actor } from '../domain/actor.ts'
 import { AppError } from '../errors/app-error.ts'
 import { readCaptureFile } from '../services/capture/read-capture-file.ts'
 import { authorise } from '../services/scope/authorise.ts'
-import type { SystemContext } from '../services/service-context.ts'
+import type { PlatformContext } from '../services/service-context.ts'
 
 interface CaptureRoutesOptions {
-  context: SystemContext
+  context: PlatformContext
   findActor: (request: FastifyRequest) => Promise<Actor | null>
 }
 
@@ -20,10 +21,11 @@ export async function captureRoutes(app: FastifyInstance, { context, findActor }
     if (!actor) throw new AppError('unauthenticated')
     const { success, data } = parameters.safeParse(request.params)
     if (!success) throw new AppError('invalid', { public: 'This is no id of a boot.' })
-    await authorise({ db: context.db, actor }, { permission: 'boot.inspect' }, [
-      { kind: 'boot', ids: [data.bootId] },
-    ])
-    const { name, pcap } = await readCaptureFile({ db: context.db, actor }, data.bootId)
+    const places = [{ kind: 'boot' as const, ids: [data.bootId] }]
+    const { name, pcap } = await inOrganization(context.db, actor.organizationId, async (db) => {
+      await authorise({ db, actor }, { permission: 'boot.inspect' }, places)
+      return readCaptureFile({ db, actor }, data.bootId)
+    })
     return reply
       .type('application/vnd.tcpdump.pcap')
       .header('content-disposition', `attachment; filename="${name}"`)

@@ -1,10 +1,16 @@
-import type { Db, DbTransaction } from '@bootfarm/db'
+import type { Db, DbTransaction, TenantDb } from '@bootfarm/db'
 import type { Actor } from '../domain/actor.ts'
 import type { Clock } from '../domain/clock.ts'
 
-/** What a use case works with when nobody is signed in: edges, the demo. */
-export interface SystemContext {
+/** Before an organization is known, or for all of them: `inOrganization` leads on from here. Tenants' tables look empty. */
+export interface PlatformContext {
   db: Db
+  clock: Clock
+}
+
+/** What a use case of one organization works with when nobody is signed in: edges, jobs, the demo. `db` is one transaction. */
+export interface SystemContext {
+  db: TenantDb
   clock: Clock
 }
 
@@ -25,4 +31,4 @@ export interface ServiceContext extends SystemContext {
   request: RequestFacts
 }
 
-export type DbOrTransaction = Db | DbTransaction
+export type DbOrTransaction = DbTransaction

@@ -1,9 +1,9 @@
 import type { Actor } from '../domain/actor.ts'
 import type { Notifications } from '../services/notifications.ts'
-import type { SystemContext } from '../services/service-context.ts'
+import type { PlatformContext } from '../services/service-context.ts'
 
 /** What each request brings to its procedures. */
-export interface TrpcContext extends SystemContext {
+export interface TrpcContext extends PlatformContext {
   notifications: Notifications
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null

@@ -1,3 +1,4 @@
+import { inOrganization } from '@bootfarm/db'
 import { initTRPC, TRPCError } from '@trpc/server'
 import { ZodError } from 'zod'
 import { AppError, errorTable } from '../errors/app-error.ts'
@@ -39,29 +40,48 @@ const t = initTRPC
 
 export const router = t.router
 
-/** Every procedure is built from this one: errors of services get their row of the table, and the policy is enforced. */
-export const procedure = t.procedure
+/** Errors of services get their row of the table, and somebody has to be signed in. */
+const signedInProcedure = t.procedure
   .use(async ({ next }) => {
     const result = await next()
     if (result.ok || isCallersFault(result.error)) return result
     const error = toAppError(result.error.cause ?? result.error)
     throw new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
   })
-  .use(async ({ ctx, meta, next, path, type, getRawInput }) => {
+  .use(async ({ ctx, meta, next, getRawInput }) => {
     if (!meta) throw new AppError('forbidden', { internal: 'a procedure without a policy' })
     const actor = await ctx.findActor()
     if (!actor) throw new AppError('unauthenticated')
     const places = placesOf(meta, meta.place === 'visible' ? undefined : await getRawInput())
-    const { db, clock } = ctx
-    await authorise({ db, actor }, meta, places)
+    return next({ ctx: { actor, policy: meta, places } })
+  })
+
+/**
+ * Every query and mutation is built from this one: the policy is enforced, and all of it is one transaction in the actor's organization.
+ * What throws rolls everything back; nothing is answered before the commit.
+ */
+export const procedure = signedInProcedure.use(({ ctx, next, path, type, getRawInput }) => {
+  const { clock, actor, policy, places } = ctx
+  if (type === 'subscription') throw new AppError('internal', { internal: 'it would hold a transaction' })
+  return inOrganization(ctx.db, actor.organizationId, async (db) => {
+    await authorise({ db, actor }, policy, places)
     const request = { action: path, address: ctx.address, id: ctx.requestId, recordedCount: 0 }
     const context = { db, clock, actor, request }
     const result = await next({ ctx: context })
+    if (!result.ok) throw result.error
     // No change goes unrecorded: what a service does not say of its own is kept as it was asked for.
-    if (type === 'mutation' && result.ok && request.recordedCount === 0)
+    if (type === 'mutation' && request.recordedCount === 0)
       await recordChange(context, changeAsAsked(places, await getRawInput()))
     return result
   })
+})
+
+/** Every subscription is built from this one: the policy is enforced. It holds no transaction; its service opens one for each read. */
+export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => {
+  const { actor, policy, places } = ctx
+  await inOrganization(ctx.db, actor.organizationId, (db) => authorise({ db, actor }, policy, places))
+  return next()
+})
 
 /** Input that zod refused, an unknown procedure: tRPC's own errors, which carry no secret. */
 function isCallersFault(error: TRPCError): boolean {

@@ -26,9 +26,11 @@ export interface Cluster {
   directory: string
   /** The superuser's password. */
   secret: string
+  /** The password of the API's role. */
+  apiSecret: string
 }
 
-/** The database cluster at `directory`, made at the first start. Its secret stands beside it, for its owner alone. */
+/** The database cluster at `directory`, made at the first start. Its secrets stand beside it, for their owner alone. */
 export function openCluster(directory: string, binaries: Binaries, account: Account | null): Cluster {
   mkdirSync(path.dirname(directory), { recursive: true })
   const secretFile = `${directory}.secret`
@@ -49,7 +51,21 @@ export function openCluster(directory: string, binaries: Binaries, account: Acco
     throw new Error(
       `${directory} was made by PostgreSQL ${version}, and this is ${binaries.major}; move it with pg_dump.`,
     )
-  return { directory: realpathSync(directory), secret: readFileSync(secretFile, 'utf8') }
+  return {
+    directory: realpathSync(directory),
+    secret: readFileSync(secretFile, 'utf8'),
+    apiSecret: ensureApiSecret(directory),
+  }
+}
+
+/** Made at the first start that knows of it; `migrate` gives it to the role, and again should the file get lost. */
+function ensureApiSecret(directory: string): string {
+  const file = `${directory}.api-secret`
+  if (!existsSync(file)) {
+    writeFileSync(`${file}.partial`, randomBytes(secretSizeBytes).toString('base64url'), { mode: 0o600 })
+    renameSync(`${file}.partial`, file)
+  }
+  return readFileSync(file, 'utf8')
 }
 
 /** Where the new cluster is built: under a name that no start takes for a finished one. */

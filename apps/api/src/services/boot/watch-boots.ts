@@ -1,11 +1,19 @@
 import { once } from 'node:events'
+import { inOrganization } from '@bootfarm/db'
+import type { Actor } from '../../domain/actor.ts'
 import type { BootChange } from '../../domain/boot-view.ts'
 import { type Notifications, topicText } from '../notifications.ts'
 import { visibleBoots, visibleEdges } from '../scope/visible.ts'
-import type { ServiceContext } from '../service-context.ts'
+import type { PlatformContext, ServiceContext } from '../service-context.ts'
 import { bootSummaryOf, bootSummarySelect } from './boot-rows.ts'
 
 const changesPerReadMax = 100
+
+interface WatchContext extends PlatformContext {
+  actor: Actor
+}
+
+type ReadContext = Pick<ServiceContext, 'db' | 'clock' | 'actor'>
 
 interface WatchOptions {
   notifications: Notifications
@@ -19,10 +27,13 @@ interface WatchOptions {
  * A boot that changed several times since `after` comes once, in its newest state.
  */
 export async function* watchBoots(
-  context: ServiceContext,
+  { db, clock, actor }: WatchContext,
   { notifications, signal, after }: WatchOptions,
 ): AsyncGenerator<{ id: string; event: BootChange }> {
-  const { organizationId } = context.actor
+  const { organizationId } = actor
+  // No transaction is held between two reads.
+  const read = <T>(work: (context: ReadContext) => Promise<T>) =>
+    inOrganization(db, organizationId, (transaction) => work({ db: transaction, clock, actor }))
   const waker = new EventTarget()
   const pending = { boots: false, discovered: false }
   const wakeFor = (topic: keyof typeof pending) => () => {
@@ -35,7 +46,7 @@ export async function* watchBoots(
     notifications.subscribe(topicText({ discovered: { organizationId } }), wakeFor('discovered')),
   ]
   try {
-    const newest = await newestChange(context)
+    const newest = await read(newestChange)
     // A number from before the database was restored may be higher than any there is.
     let last = after === null || after > newest ? newest : after
     yield { id: String(last), event: { kind: 'synced' } }
@@ -45,7 +56,7 @@ export async function* watchBoots(
         yield { id: String(last), event: { kind: 'discovered' } }
       }
       pending.boots = false
-      const changes = await readChanges(context, last)
+      const changes = await read((context) => readChanges(context, last))
       for (const { change, event } of changes) {
         last = change
         yield { id: String(last), event }
@@ -62,7 +73,7 @@ export async function* watchBoots(
 
 /** The first ones after `last`, in their order. */
 async function readChanges(
-  { db, clock, actor }: ServiceContext,
+  { db, clock, actor }: ReadContext,
   last: bigint,
 ): Promise<{ change: bigint; event: BootChange }[]> {
   const range = {
@@ -91,7 +102,7 @@ async function readChanges(
   return changes.sort((a, b) => (a.change < b.change ? -1 : 1)).slice(0, changesPerReadMax)
 }
 
-async function newestChange({ db, actor }: ServiceContext): Promise<bigint> {
+async function newestChange({ db, actor }: ReadContext): Promise<bigint> {
   const feed = await db.bootFeed.findUnique({
     where: { organizationId: actor.organizationId },
     select: { lastChange: true },

@@ -1,4 +1,6 @@
-import type { SystemContext } from '../service-context.ts'
+import { inOrganization } from '@bootfarm/db'
+import { listOrganizationIds } from '../organization/list-organization-ids.ts'
+import type { PlatformContext } from '../service-context.ts'
 
 export const captureKeptDays = 30
 /** Rows of one statement: each holds up to 256 KiB. */
@@ -7,15 +9,18 @@ const dropAtOnceMax = 200
 const dayMs = 86_400_000
 
 /** Drops what has been kept for longer than `captureKeptDays`, of all organizations. @returns how many */
-export async function dropOldCaptures({ db, clock }: SystemContext): Promise<number> {
+export async function dropOldCaptures({ db, clock }: PlatformContext): Promise<number> {
   const before = new Date(clock().getTime() - captureKeptDays * dayMs)
   let dropped = 0
-  for (;;) {
-    const count = await db.$executeRaw`
-      delete from boot_capture where (organization_id, boot_id) in (
-        select organization_id, boot_id from boot_capture where received_at < ${before}
-        order by received_at limit ${dropAtOnceMax})`
-    dropped += count
-    if (count < dropAtOnceMax) return dropped
-  }
+  for (const organizationId of await listOrganizationIds(db))
+    for (let count = dropAtOnceMax; count === dropAtOnceMax; dropped += count)
+      count = await inOrganization(
+        db,
+        organizationId,
+        (transaction) => transaction.$executeRaw`
+          delete from boot_capture where organization_id = ${organizationId}::uuid and boot_id in (
+            select boot_id from boot_capture where organization_id = ${organizationId}::uuid and received_at < ${before}
+            order by received_at limit ${dropAtOnceMax})`,
+      )
+  return dropped
 }

@@ -1,7 +1,6 @@
-import type { DbTransaction } from '@bootfarm/db'
+import { type DbTransaction, inOrganization } from '@bootfarm/db'
 import { createOrganization } from '../organization/create-organization.ts'
-import { ensureMember } from '../organization/ensure-member.ts'
-import type { SystemContext } from '../service-context.ts'
+import type { PlatformContext, SystemContext } from '../service-context.ts'
 
 const organizationSlug = 'demo'
 const deviceCount = 6
@@ -22,13 +21,9 @@ export interface DemoRows {
 }
 
 /** The demo's organization with everything in it; what is there already stays as it is. */
-export async function ensureDemoRows(context: SystemContext, ownerUserId: string): Promise<DemoRows> {
-  const { db } = context
-  const known = await db.organization.findUnique({ where: { slug: organizationSlug }, select: { id: true } })
-  const organizationId =
-    known?.id ?? (await createOrganization(context, { slug: organizationSlug, name: 'Demo' }))
-  return db.$transaction(async (transaction) => {
-    await ensureMember(transaction, { organizationId, userId: ownerUserId, role: 'owner' })
+export async function ensureDemoRows(context: PlatformContext, ownerUserId: string): Promise<DemoRows> {
+  const organizationId = await ensureDemoOrganization(context, ownerUserId)
+  return inOrganization(context.db, organizationId, async (transaction) => {
     const farm = await transaction.farm.upsert({
       where: { organizationId_name: { organizationId, name: 'Demo farm' } },
       create: { organizationId, name: 'Demo farm' },
@@ -45,6 +40,16 @@ export async function ensureDemoRows(context: SystemContext, ownerUserId: string
     await ensureDevices(transaction, { organizationId, siteId: site.id, vdiskId })
     return { organizationId, farmId: farm.id, siteId: site.id }
   })
+}
+
+/** The one of this slug that its owner is a member of: both are made in one transaction. */
+async function ensureDemoOrganization(context: PlatformContext, ownerUserId: string): Promise<string> {
+  const [known] = await context.db.$queryRaw<{ id: string }[]>`
+    select organization_id::text as id from memberships_of(${ownerUserId}::uuid)
+    where organization_slug = ${organizationSlug}`
+  return (
+    known?.id ?? (await createOrganization(context, { slug: organizationSlug, name: 'Demo', ownerUserId }))
+  )
 }
 
 async function ensureVdisk(

@@ -23,17 +23,15 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
     select: { id: true, name: true, createdAt: true },
   })
   if (!farm) throw new AppError('not_found')
-  const [counts, recentBoots, last24Hours, byDay] = await Promise.all([
-    countRows(context, farmId),
-    db.boot.findMany({
-      where: { organizationId, site: { farmId }, AND: [visibleBoots(actor)] },
-      orderBy: [{ startedAt: 'desc' }, { id: 'desc' }],
-      take: recentBootsMax,
-      select: bootSummarySelect,
-    }),
-    bootTimesOfLastDay(context, farmId),
-    bootTimesByDay(context, farmId),
-  ])
+  const counts = await countRows(context, farmId)
+  const recentBoots = await db.boot.findMany({
+    where: { organizationId, site: { farmId }, AND: [visibleBoots(actor)] },
+    orderBy: [{ startedAt: 'desc' }, { id: 'desc' }],
+    take: recentBootsMax,
+    select: bootSummarySelect,
+  })
+  const last24Hours = await bootTimesOfLastDay(context, farmId)
+  const byDay = await bootTimesByDay(context, farmId)
   const now = clock()
   return {
     farm: { ...farm, createdAt: farm.createdAt.toISOString() },
@@ -50,16 +48,18 @@ async function countRows(
 ): Promise<FarmOverview['counts']> {
   const { organizationId } = actor
   const ofSites = { organizationId, site: { farmId } }
-  const [sites, edges, edgesOnline, collections, devices, devicesBooting, vdisks] = await Promise.all([
-    db.site.count({ where: { organizationId, farmId, AND: [visibleSites(actor)] } }),
-    db.edge.count({ where: { ...ofSites, revokedAt: null, AND: [visibleEdges(actor)] } }),
-    db.edge.count({ where: { ...ofSites, ...onlineEdgeFilter(clock()), AND: [visibleEdges(actor)] } }),
-    db.collection.count({ where: { ...ofSites, AND: [visibleCollections(actor)] } }),
-    db.device.count({ where: { ...ofSites, AND: [visibleDevices(actor)] } }),
-    db.device.count({
+  // One after the other: a transaction is one connection.
+  return {
+    sites: await db.site.count({ where: { organizationId, farmId, AND: [visibleSites(actor)] } }),
+    edges: await db.edge.count({ where: { ...ofSites, revokedAt: null, AND: [visibleEdges(actor)] } }),
+    edgesOnline: await db.edge.count({
+      where: { ...ofSites, ...onlineEdgeFilter(clock()), AND: [visibleEdges(actor)] },
+    }),
+    collections: await db.collection.count({ where: { ...ofSites, AND: [visibleCollections(actor)] } }),
+    devices: await db.device.count({ where: { ...ofSites, AND: [visibleDevices(actor)] } }),
+    devicesBooting: await db.device.count({
       where: { ...ofSites, lastBootId: { not: null }, lastBootOutcome: null, AND: [visibleDevices(actor)] },
     }),
-    db.vdisk.count({ where: { organizationId, farmId } }),
-  ])
-  return { sites, edges, edgesOnline, collections, devices, devicesBooting, vdisks }
+    vdisks: await db.vdisk.count({ where: { organizationId, farmId } }),
+  }
 }

@@ -1,5 +1,6 @@
+import { inOrganization } from '@bootfarm/db'
 import type { Actor, Grant } from '../../domain/actor.ts'
-import type { DbOrTransaction, SystemContext } from '../service-context.ts'
+import type { DbOrTransaction, PlatformContext } from '../service-context.ts'
 
 interface SignedInUser {
   id: string
@@ -7,15 +8,17 @@ interface SignedInUser {
   email: string
 }
 
+interface MembershipRow {
+  organization_id: string
+  organization_name: string
+}
+
 /** The user in the organization joined first, with the roles granted there; null where there is no membership. */
-export async function findActor({ db }: SystemContext, user: SignedInUser): Promise<Actor | null> {
-  const membership = await db.membership.findFirst({
-    where: { userId: user.id },
-    orderBy: [{ createdAt: 'asc' }, { organizationId: 'asc' }],
-    select: { organization: { select: { id: true, name: true } } },
-  })
+export async function findActor({ db }: PlatformContext, user: SignedInUser): Promise<Actor | null> {
+  const [membership] = await db.$queryRaw<MembershipRow[]>`
+    select organization_id::text, organization_name from memberships_of(${user.id}::uuid) limit 1`
   if (!membership) return null
-  const { id: organizationId, name: organizationName } = membership.organization
+  const { organization_id: organizationId, organization_name: organizationName } = membership
   return {
     kind: 'person',
     userId: user.id,
@@ -24,7 +27,9 @@ export async function findActor({ db }: SystemContext, user: SignedInUser): Prom
     apiKeyId: null,
     organizationId,
     organizationName,
-    grants: await readGrants(db, { organizationId, userId: user.id }),
+    grants: await inOrganization(db, organizationId, (transaction) =>
+      readGrants(transaction, { organizationId, userId: user.id }),
+    ),
     onlyPermissions: null,
   }
 }

@@ -1,4 +1,4 @@
-import type { Db, DbTransaction } from '@bootfarm/db'
+import type { DbTransaction, TenantDb } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { setOfCollectionInput, setOfDeviceInput, setOfSiteInput } from '../../domain/boot-programs.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -54,7 +54,7 @@ export function chooseForDevice(
 
 type Write = (transaction: DbTransaction) => Promise<{ organizationId: string; siteId: string } | null>
 
-function choose(db: Db, bootProgramSet: string | null, write: Write): Promise<Chosen> {
+function choose(db: TenantDb, bootProgramSet: string | null, write: Write): Promise<Chosen> {
   return db.$transaction(async (transaction) => {
     const place = await write(transaction)
     if (!place) throw new AppError('not_found')

@@ -1,6 +1,7 @@
+import { inOrganization } from '@bootfarm/db'
 import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
 import { AppError } from '../../errors/app-error.ts'
-import type { SystemContext } from '../service-context.ts'
+import type { PlatformContext } from '../service-context.ts'
 
 /** A signed request's facts, as sent. */
 export interface SignedRequest {
@@ -23,30 +24,39 @@ export interface AuthenticatedEdge {
   counter: number
 }
 
+interface IdentityRow {
+  organization_id: string
+  site_id: string
+  public_key: string
+  revoked_at: Date | null
+  boot_epoch: bigint
+}
+
 /**
  * Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, and `stale_epoch` unless `anyEpoch`.
  * @param anyEpoch reports carry the epoch they are of in their body
  */
 export async function authenticateEdge(
-  { db }: SystemContext,
+  { db }: PlatformContext,
   request: SignedRequest,
   { anyEpoch }: { anyEpoch: boolean },
 ): Promise<AuthenticatedEdge> {
-  const edge = await db.edge.findUnique({
-    where: { id: request.edgeId },
-    select: { organizationId: true, siteId: true, publicKey: true, revokedAt: true, bootEpoch: true },
-  })
+  const [edge] = await db.$queryRaw<IdentityRow[]>`
+    select organization_id::text, site_id::text, public_key, revoked_at, boot_epoch
+    from edge_identity(${request.edgeId}::uuid)`
   if (!edge) throw new AppError('edge_unknown')
-  if (!verifyText(uplinkSignedText(request), request.signature, edge.publicKey))
+  if (!verifyText(uplinkSignedText(request), request.signature, edge.public_key))
     throw new AppError('signature_invalid')
-  if (edge.revokedAt) throw new AppError('edge_revoked')
-  const { organizationId, siteId } = edge
-  if (BigInt(request.bootEpoch) < edge.bootEpoch && !anyEpoch) throw new AppError('stale_epoch')
-  if (BigInt(request.bootEpoch) > edge.bootEpoch)
-    await db.edge.updateMany({
-      where: { organizationId, id: request.edgeId, bootEpoch: { lt: request.bootEpoch } },
-      data: { bootEpoch: request.bootEpoch },
-    })
+  if (edge.revoked_at) throw new AppError('edge_revoked')
+  const { organization_id: organizationId, site_id: siteId, boot_epoch: bootEpoch } = edge
+  if (BigInt(request.bootEpoch) < bootEpoch && !anyEpoch) throw new AppError('stale_epoch')
+  if (BigInt(request.bootEpoch) > bootEpoch)
+    await inOrganization(db, organizationId, (transaction) =>
+      transaction.edge.updateMany({
+        where: { organizationId, id: request.edgeId, bootEpoch: { lt: request.bootEpoch } },
+        data: { bootEpoch: request.bootEpoch },
+      }),
+    )
   return {
     organizationId,
     siteId,

@@ -1,9 +1,9 @@
-import type { DbTransaction } from '@bootfarm/db'
+import { type DbTransaction, inOrganization, Prisma } from '@bootfarm/db'
 import { type EnrolRequest, type EnrolResponse, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { AppError } from '../../errors/app-error.ts'
 import { hashJoinToken } from '../edge/create-join-token.ts'
 import { notify } from '../notifications.ts'
-import type { SystemContext } from '../service-context.ts'
+import type { PlatformContext } from '../service-context.ts'
 
 interface LockedToken {
   organization_id: string
@@ -18,15 +18,22 @@ interface LockedToken {
  * Uses up the join token for this public key. The same token with the same key gets the same answer again.
  * The caller has checked the signature by the key inside. Throws `join_token_*`, `edge_revoked`, `invalid_body`.
  */
-export async function enrolEdge(context: SystemContext, request: EnrolRequest): Promise<EnrolResponse> {
-  return context.db.$transaction(async (transaction) => {
+export async function enrolEdge(
+  { db, clock }: PlatformContext,
+  request: EnrolRequest,
+): Promise<EnrolResponse> {
+  const tokenHash = hashJoinToken(request.joinToken)
+  const [known] = await db.$queryRaw<{ id: string | null }[]>`
+    select join_token_organization(${tokenHash})::text as id`
+  if (!known?.id) throw new AppError('join_token_unknown')
+  return inOrganization(db, known.id, async (transaction) => {
     const [token] = await transaction.$queryRaw<LockedToken[]>`
       select organization_id::text, id::text, site_id::text, expires_at, used_at, edge_id::text from join_token
-      where token_hash = ${hashJoinToken(request.joinToken)} for update`
+      where token_hash = ${tokenHash} for update`
     if (!token) throw new AppError('join_token_unknown')
     const edgeId = token.used_at
       ? await edgeOfUsedToken(transaction, token, request.publicKey)
-      : await useToken(transaction, token, { request, now: context.clock() })
+      : await useToken(transaction, token, { request, now: clock() })
     return answer(transaction, token, edgeId)
   })
 }
@@ -54,22 +61,7 @@ async function useToken(
   const { organization_id: organizationId, site_id: siteId } = token
   const knownEdgeId = await edgeOfKnownKey(transaction, token, request.publicKey)
   if (!knownEdgeId) await requireRoom(transaction, { organizationId, siteId })
-  const edgeId =
-    knownEdgeId ??
-    (
-      await transaction.edge.create({
-        data: {
-          organizationId,
-          siteId,
-          name: request.hostname || 'edge',
-          publicKey: request.publicKey,
-          arch: request.arch,
-          agentVersion: request.agentVersion,
-          enrolledAt: now,
-        },
-        select: { id: true },
-      })
-    ).id
+  const edgeId = knownEdgeId ?? (await createEdge(transaction, token, { request, now }))
   await transaction.joinToken.update({
     where: { organizationId_id: { organizationId, id: token.id } },
     data: { usedAt: now, edgeId },
@@ -77,6 +69,37 @@ async function useToken(
   // The site's other edges have one more beside them.
   await notify(transaction, { state: { siteId } })
   return edgeId
+}
+
+async function createEdge(
+  transaction: DbTransaction,
+  { organization_id: organizationId, site_id: siteId }: LockedToken,
+  { request, now }: { request: EnrolRequest; now: Date },
+): Promise<string> {
+  try {
+    const edge = await transaction.edge.create({
+      data: {
+        organizationId,
+        siteId,
+        name: request.hostname || 'edge',
+        publicKey: request.publicKey,
+        arch: request.arch,
+        agentVersion: request.agentVersion,
+        enrolledAt: now,
+      },
+      select: { id: true },
+    })
+    return edge.id
+  } catch (error) {
+    // Another organization's edge is not to be seen from here; that keys are unique is.
+    if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002')
+      throw enrolledElsewhere()
+    throw error
+  }
+}
+
+function enrolledElsewhere(): AppError {
+  return new AppError('invalid_body', { public: 'This key is enrolled elsewhere; make a new one.' })
 }
 
 /** Edges of a site know each other, and a state names a bounded number of them. */
@@ -103,8 +126,7 @@ async function edgeOfKnownKey(
   })
   if (!edge) return null
   const isSameSite = edge.organizationId === token.organization_id && edge.siteId === token.site_id
-  if (!isSameSite)
-    throw new AppError('invalid_body', { public: 'This key is enrolled elsewhere; make a new one.' })
+  if (!isSameSite) throw enrolledElsewhere()
   if (edge.revokedAt) throw new AppError('edge_revoked')
   return edge.id
 }

@@ -1,8 +1,9 @@
 import { once } from 'node:events'
+import { inOrganization } from '@bootfarm/db'
 import type { StateEnvelope } from '@bootfarm/proto/uplink'
 import { isLater, type StatePair } from '../../domain/state-pair.ts'
 import { type Notifications, topicText } from '../notifications.ts'
-import type { SystemContext } from '../service-context.ts'
+import type { PlatformContext } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { currentState } from './current-state.ts'
 
@@ -16,10 +17,10 @@ interface WaitOptions {
 
 /**
  * The first desired state later than `after`, at once or within `waitMs`; else null. A notification of the site wakes it.
- * What only time changes (a power-on that expires) is seen by the next request.
+ * Each look is a transaction of its own: none is held while it waits. What only time changes (a power-on that expires) is seen by the next request.
  */
 export async function waitForState(
-  context: SystemContext,
+  { db, clock }: PlatformContext,
   edge: AuthenticatedEdge,
   { notifications, after, waitMs, signal }: WaitOptions,
 ): Promise<StateEnvelope | null> {
@@ -34,7 +35,9 @@ export async function waitForState(
   try {
     for (;;) {
       isWoken = false
-      const state = await currentState(context, edge)
+      const state = await inOrganization(db, edge.organizationId, (transaction) =>
+        currentState({ db: transaction, clock }, edge),
+      )
       if (isLater(state.pair, after)) return state.envelope
       if (deadline.aborted) return null
       if (!isWoken) await once(waker, 'wake', { signal: deadline }).catch(() => undefined)

@@ -7,7 +7,7 @@ import { getBootConsole } from '../../services/boot/get-boot-console.ts'
 import { listBoots } from '../../services/boot/list-boots.ts'
 import { watchBoots } from '../../services/boot/watch-boots.ts'
 import { getBootCapture } from '../../services/capture/get-boot-capture.ts'
-import { procedure, router } from '../trpc.ts'
+import { procedure, router, watchingProcedure } from '../trpc.ts'
 
 export const bootRouter = router({
   list: procedure
@@ -38,7 +38,7 @@ export const bootRouter = router({
     .input(bootCaptureInput)
     .output(bootCapture)
     .query(({ ctx, input }) => getBootCapture(ctx, input.bootId)),
-  onChange: procedure
+  onChange: watchingProcedure
     .meta({ permission: 'boot.read', place: 'visible' })
     .input(bootChangeInput)
     .subscription(async function* ({ ctx, input, signal }) {

@@ -1,0 +1,46 @@
+import type { Db, DbTransaction } from './client.ts'
+
+/**
+ * One organization's rows, within one transaction. A service may ask for a transaction of its own: it goes on in this one, so that
+ * everything is kept or nothing.
+ */
+export type TenantDb = DbTransaction & {
+  $transaction<T>(work: (transaction: DbTransaction) => Promise<T>): Promise<T>
+}
+
+export interface OrganizationOptions {
+  /** How long to wait for a connection of the pool. */
+  maxWaitMs?: number
+  /** After this time the transaction is rolled back. */
+  timeoutMs?: number
+}
+
+/**
+ * Runs `work` in one transaction that sees and writes only rows of this organization: row-level security holds even where a query
+ * forgets to say so. It must not wait for anything but the database, nor take a second connection while it has this one.
+ */
+export function inOrganization<T>(
+  db: Db,
+  organizationId: string,
+  work: (db: TenantDb) => Promise<T>,
+  { maxWaitMs, timeoutMs }: OrganizationOptions = {},
+): Promise<T> {
+  return db.$transaction(
+    async (transaction) => {
+      // Ends with the transaction, however that ends: the connection goes back to the pool without it.
+      await transaction.$executeRaw`select set_config('bootfarm.organization_id', ${organizationId}, true)`
+      return work(tenantDb(transaction))
+    },
+    {
+      ...(maxWaitMs === undefined ? {} : { maxWait: maxWaitMs }),
+      ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
+    },
+  )
+}
+
+function tenantDb(transaction: DbTransaction): TenantDb {
+  const goOn = <T>(work: (transaction: DbTransaction) => Promise<T>) => work(transaction)
+  return new Proxy(transaction, {
+    get: (target, name) => (name === '$transaction' ? goOn : Reflect.get(target, name, target)),
+  }) as TenantDb
+}
