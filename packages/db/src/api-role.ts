@@ -20,8 +20,8 @@ interface RoleFacts {
 // A role that may become the owner is as good as the owner.
 const readRole = `
   select rolname, rolcanlogin, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication as is_mighty,
-    exists (select from pg_class where relnamespace = 'public'::regnamespace and pg_has_role(pg_roles.oid, relowner, 'member'))
-      as is_owner,
+    exists (select from pg_class where relnamespace = 'public'::regnamespace and (relowner = pg_roles.oid
+      or not rolsuper and pg_has_role(pg_roles.oid, relowner, 'member'))) as is_owner,
     exists (select from pg_auth_members where member = pg_roles.oid and roleid = to_regrole('${apiGroup}')
       and inherit_option and not set_option and not admin_option) as is_member
   from pg_roles where rolname = $1`
