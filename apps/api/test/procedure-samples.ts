@@ -5,6 +5,9 @@ export type SampleTenant = TestTenant & {
   edgeId: string
   spareEdgeId: string
   bootId: string
+  /** For what changes a schedule or takes it away. */
+  spareScheduleIds: string[]
+  runId: string
   /** For what changes a menu or takes it away: each call another one. */
   spareMenuIds: string[]
 }
@@ -22,6 +25,11 @@ export const menusMadeAt = new Date('2026-11-20T11:00:00.000Z')
 const menuFields = () => ({
   ...{ name: randomUUID(), timeoutMs: 10_000, defaultEntry: 0 },
   entries: [{ title: 'Local disk', starts: { kind: 'local_disk' } }],
+})
+const scheduleFields = (tenant: SampleTenant) => ({
+  ...{ name: randomUUID(), siteId: null, power: 'wake_on_lan', ratePerMinute: 10, timeZone: 'Europe/Berlin' },
+  when: { kind: 'cron', expression: '30 6 * * 1-5' },
+  targets: [{ kind: 'collection', collectionId: tenant.collectionId }],
 })
 /** One line for each procedure, in any order. */
 export const samples: Record<string, Sample> = {
@@ -111,6 +119,29 @@ export const samples: Record<string, Sample> = {
   'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.capture': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.onChange': {},
+  'schedule.list': {},
+  'schedule.get': { idName: 'scheduleId', ownId: (tenant) => tenant.spareScheduleIds[0] ?? '' },
+  'schedule.preview': { idName: 'farmId', input: scheduleFields, ownId: (tenant) => tenant.farmId },
+  'schedule.create': { idName: 'farmId', input: scheduleFields, ownId: (tenant) => tenant.farmId },
+  'schedule.update': {
+    idName: 'scheduleId',
+    input: (tenant: SampleTenant) => ({ ...scheduleFields(tenant), revision: 1 }),
+    ownId: (tenant) => tenant.spareScheduleIds.pop() ?? '',
+  },
+  'schedule.setEnabled': {
+    idName: 'scheduleId',
+    input: { enabled: true, revision: 1 },
+    ownId: (tenant) => tenant.spareScheduleIds.pop() ?? '',
+  },
+  'schedule.remove': {
+    idName: 'scheduleId',
+    input: { revision: 1 },
+    ownId: (tenant) => tenant.spareScheduleIds.pop() ?? '',
+  },
+  'schedule.runNow': { idName: 'scheduleId', ownId: (tenant) => tenant.spareScheduleIds[0] ?? '' },
+  'schedule.runs': { idName: 'scheduleId', ownId: (tenant) => tenant.spareScheduleIds[0] ?? '' },
+  'schedule.run': { idName: 'runId', ownId: (tenant) => tenant.runId },
+  'schedule.runDevices': { idName: 'runId', ownId: (tenant) => tenant.runId },
   'vdisk.list': {},
   'vdisk.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
 }

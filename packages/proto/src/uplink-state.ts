@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { scheduleOrder, schedulesMax } from './uplink-schedule.ts'
 import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
 /** The desired state of an edge; UPLINK.md. */
@@ -119,5 +120,7 @@ export const desiredState = z.object({
     .array(z.object({ id: uuid, deviceId: uuid, mac: macAddress, order: z.enum(powerOrders) }))
     .max(powerOrdersMax)
     .optional(),
+  /** Absent: none. */
+  schedules: z.array(scheduleOrder).max(schedulesMax).optional(),
 })
 export type DesiredState = z.infer<typeof desiredState>

@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import { bootReport } from './uplink-boot.ts'
+import { scheduleRunReport } from './uplink-schedule.ts'
 import { bootProgramSetName, siteEdgesMax } from './uplink-state.ts'
 import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
 export * from './uplink-boot.ts'
+export * from './uplink-schedule.ts'
 export * from './uplink-state.ts'
 export { macAddress }
 
@@ -70,6 +72,8 @@ export const report = z.discriminatedUnion('type', [
   z.object({ seq: count.min(1), type: z.literal('discovered'), device: discoveredDevice }),
   /** The boot went on at another edge of the site: what this edge reported of it is no boot. */
   z.object({ seq: count.min(1), type: z.literal('withdrawn'), bootId: uuid, toEdgeId: uuid.optional() }),
+  /** How far a run of a schedule has come here. */
+  z.object({ seq: count.min(1), type: z.literal('schedule_run'), run: scheduleRunReport }),
   z.object({ seq: count.min(1), type: z.literal('gap'), untilSeq: count, reason: untrustedText }),
 ])
 export type Report = z.infer<typeof report>

@@ -9,6 +9,8 @@ export const placeKinds = [
   'vdisk',
   'version',
   'boot_menu',
+  'schedule',
+  'schedule_run',
 ] as const
 export type PlaceKind = (typeof placeKinds)[number]
 

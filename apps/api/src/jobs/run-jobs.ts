@@ -1,4 +1,5 @@
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
+import { keepAllSchedules } from '../services/schedule/keep-schedules.ts'
 import type { PlatformContext } from '../services/service-context.ts'
 
 const hourMs = 3_600_000
@@ -10,7 +11,10 @@ interface Job {
   run: (context: PlatformContext) => Promise<unknown>
 }
 
-const jobs: Job[] = [{ name: 'drop old captures', everyMs: hourMs, run: dropOldCaptures }]
+const jobs: Job[] = [
+  { name: 'drop old captures', everyMs: hourMs, run: dropOldCaptures },
+  { name: 'keep schedules', everyMs: 20_000, run: keepAllSchedules },
+]
 
 /**
  * Runs each job now and whenever its time is over, never twice at once.

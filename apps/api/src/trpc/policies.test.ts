@@ -20,8 +20,12 @@ beforeAll(async () => {
   await edge.reports(1, bootReports(1, [bootWith({ id: bootId, mac: rows.macs[0] ?? '' })]))
   const spare = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
   const spareMenuIds = Array.from({ length: 40 }, () => randomUUID())
-  tenant = { ...rows, edgeId: edge.edgeId, spareEdgeId: spare.edgeId, bootId, spareMenuIds }
+  const spareScheduleIds = Array.from({ length: 60 }, () => randomUUID())
+  const runId = randomUUID()
+  const edges = { edgeId: edge.edgeId, spareEdgeId: spare.edgeId }
+  tenant = { ...rows, ...edges, bootId, spareMenuIds, spareScheduleIds, runId }
   await createMenus(rows, spareMenuIds)
+  await createSchedules(tenant)
   const other = await createTenant(api, 'other')
   for (const role of roles) cookies.set(role, await signInAs(api, rows.organizationId, role))
   cookies.set('other organization', await signInAs(api, other.organizationId, 'owner'))
@@ -35,6 +39,37 @@ async function createMenus({ organizationId, farmId }: TestTenant, ids: string[]
   await api.db.bootMenu.createMany({ data: ids.map((id) => ({ ...menu, ...times, id, name: id })) })
   const entry = { organizationId, position: 0, title: 'Local disk' }
   await api.db.bootMenuEntry.createMany({ data: ids.map((menuId) => ({ ...entry, menuId })) })
+}
+
+async function createSchedules({
+  organizationId,
+  farmId,
+  spareScheduleIds,
+  runId,
+}: SampleTenant): Promise<void> {
+  const now = menusMadeAt
+  const schedule = {
+    ...{
+      organizationId,
+      farmId,
+      ratePerMinute: 10,
+      kind: 'cron' as const,
+      cron: '30 6 * * *',
+      timeZone: 'UTC',
+    },
+    ...{ preparedUntil: now, createdAt: now, updatedAt: now },
+  }
+  await api.db.schedule.createMany({ data: spareScheduleIds.map((id) => ({ ...schedule, id, name: id })) })
+  const run = {
+    action: 'power_on' as const,
+    power: 'wake_on_lan' as const,
+    ratePerMinute: 10,
+    deviceCount: 0,
+  }
+  const scheduleId = spareScheduleIds[0] ?? ''
+  await api.db.scheduleRun.create({
+    data: { ...run, organizationId, id: runId, scheduleId, instant: now, closesAt: now, createdAt: now },
+  })
 }
 
 const procedures = procedurePolicies()

@@ -6,6 +6,7 @@ import { deviceRouter } from './routers/device-router.ts'
 import { discoveredRouter } from './routers/discovered-router.ts'
 import { edgeRouter } from './routers/edge-router.ts'
 import { farmRouter } from './routers/farm-router.ts'
+import { scheduleRouter } from './routers/schedule-router.ts'
 import { sessionRouter } from './routers/session-router.ts'
 import { siteRouter } from './routers/site-router.ts'
 import { vdiskRouter } from './routers/vdisk-router.ts'
@@ -21,6 +22,7 @@ export const appRouter = router({
   discovered: discoveredRouter,
   boot: bootRouter,
   bootMenu: bootMenuRouter,
+  schedule: scheduleRouter,
   vdisk: vdiskRouter,
 })
 

@@ -19,6 +19,8 @@ const readPermissions: Record<PlaceKind, Permission> = {
   vdisk: 'vdisk.read',
   version: 'vdisk.read',
   boot_menu: 'boot_menu.read',
+  schedule: 'schedule.read',
+  schedule_run: 'schedule.read',
 }
 
 /** Throws `forbidden`; `not_found` where one of the objects is absent, another organization's, or none that the actor may see. */

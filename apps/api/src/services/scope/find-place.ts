@@ -55,6 +55,16 @@ const finders: Record<PlaceKind, Find> = {
     const rows = await db.bootMenu.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })
     return byId(rows, placeInFarm)
   },
+  async schedule(db, asked) {
+    const select = { id: true, farmId: true, siteId: true } as const
+    const rows = await db.schedule.findMany({ where: whereOf(asked), select })
+    return byId(rows, ({ farmId, siteId }) => ({ farmId, siteId, collectionId: null }))
+  },
+  async schedule_run(db, asked) {
+    const select = { id: true, schedule: { select: { farmId: true, siteId: true } } } as const
+    const rows = await db.scheduleRun.findMany({ where: whereOf(asked), select })
+    return byId(rows, ({ schedule }) => ({ ...schedule, collectionId: null }))
+  },
 }
 
 function whereOf({ organizationId, ids }: Asked) {

@@ -79,6 +79,12 @@ export function visibleMenus(actor: Actor): Prisma.BootMenuWhereInput {
   return bounds ? { farmId: { in: bounds.farmIdsAbove } } : {}
 }
 
+/** A schedule of all of a farm's sites is seen by who may see all of them. */
+export function visibleSchedules(actor: Actor): Prisma.ScheduleWhereInput {
+  const bounds = boundsOf(actor, 'schedule.read')
+  return bounds ? { OR: [{ farmId: { in: bounds.farmIds } }, { siteId: { in: bounds.siteIds } }] } : {}
+}
+
 function ofSites({ farmIds, siteIds }: Bounds) {
   return [{ site: { farmId: { in: farmIds } } }, { siteId: { in: siteIds } }]
 }

@@ -5,7 +5,9 @@ import { notify } from '../notifications.ts'
 import type { SystemContext } from '../service-context.ts'
 import { adoptDevices } from './adopt-devices.ts'
 import { applyDiscovered } from './apply-discovered.ts'
+import { applyScheduleRuns } from './apply-schedule-runs.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { tieReportedBoots } from './move-run-devices.ts'
 import { takePowerOrders } from './take-power-orders.ts'
 import { readBoots, withdrawBoots } from './withdraw-boots.ts'
 import { writeBoots } from './write-boots.ts'
@@ -55,7 +57,14 @@ async function applyFresh(
     await adoptDevices(transaction, edge, { boots, now })
     await writeBoots(transaction, edge, { boots, now })
     await takePowerOrders(transaction, edge, { boots, now })
+    await tieReportedBoots(
+      transaction,
+      edge.organizationId,
+      boots.map(({ id }) => id),
+    )
   }
+  const runs = fresh.flatMap((report) => (report.type === 'schedule_run' ? [report.run] : []))
+  if (runs.length > 0) await applyScheduleRuns(transaction, edge, { reports: runs, now })
   const withdrawals = fresh.filter((report) => report.type === 'withdrawn')
   if (withdrawals.length > 0) await withdrawBoots(transaction, edge, { withdrawals, now })
   if (boots.length + withdrawals.length > 0)

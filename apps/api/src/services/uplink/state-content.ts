@@ -3,6 +3,7 @@ import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { readSiteEdges } from './site-edges.ts'
 import { readSiteMenus, stateMenuOf, versionOfMenu } from './site-menus.ts'
+import { readSiteSchedules } from './site-schedules.ts'
 
 /** A desired state without what its signing adds. */
 export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
@@ -34,7 +35,7 @@ export async function readStateContent(
   })
   const site = await db.site.findUniqueOrThrow({
     where: { organizationId_id: { organizationId, id: siteId } },
-    select: { name: true, unknownDevices: true, bootProgramSet: true, capture: true },
+    select: { name: true, farmId: true, unknownDevices: true, bootProgramSet: true, capture: true },
   })
   const menuRows = await readSiteMenus(db, { organizationId, siteId })
   const vdisks = await readVdisks(db, { organizationId, siteId }, menuRows)
@@ -50,7 +51,7 @@ export async function readStateContent(
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     select: {
       ...{ id: true, name: true, mac: true, enabled: true, bootProgramSet: true },
-      ...{ bootMenuChoice: true, bootMenuId: true },
+      ...{ bootMenuChoice: true, bootMenuId: true, collectionId: true, tags: true },
       collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
     },
   })
@@ -73,6 +74,26 @@ export async function readStateContent(
     take: powerOrdersMax,
     select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
   })
+  // A device without a version to boot is not the edge's business yet.
+  const listed = devices.flatMap((device) => {
+    const { id, name, mac, enabled, collection } = device
+    const menu = menus.get(menuIdOf(device, collection) ?? '')
+    const versionId = newestVersionOf.get(collection.vdiskId ?? '') ?? versionOfMenu(menu)
+    const ownSet = device.bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
+    const differs = ownSet !== null && ownSet !== site.bootProgramSet
+    if (!versionId) return []
+    const carried = {
+      ...{ id, name, mac, enabled, versionId },
+      ...(differs ? { bootProgramSet: ownSet } : {}),
+      ...(menu ? { menuId: menu.id } : {}),
+    }
+    return [{ device, carried }]
+  })
+  const schedules = await readSiteSchedules(
+    db,
+    { organizationId, siteId, farmId: site.farmId },
+    listed.map(({ device }) => device),
+  )
   return {
     schema: 1,
     edgeId,
@@ -85,22 +106,7 @@ export async function readStateContent(
       ...vdisk,
       versions: vdisk.versions.map((version) => ({ ...version, sizeBytes: Number(version.sizeBytes) })),
     })),
-    // A device without a version to boot is not the edge's business yet.
-    devices: devices.flatMap(({ id, name, mac, enabled, bootProgramSet, collection, ...own }) => {
-      const menu = menus.get(menuIdOf(own, collection) ?? '')
-      const versionId = newestVersionOf.get(collection.vdiskId ?? '') ?? versionOfMenu(menu)
-      const ownSet = bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
-      const differs = ownSet !== null && ownSet !== site.bootProgramSet
-      return versionId
-        ? [
-            {
-              ...{ id, name, mac, enabled, versionId },
-              ...(differs ? { bootProgramSet: ownSet } : {}),
-              ...(menu ? { menuId: menu.id } : {}),
-            },
-          ]
-        : []
-    }),
+    devices: listed.map(({ carried }) => carried),
     ...(site.bootProgramSet ? { bootProgramSet: site.bootProgramSet } : {}),
     ...(ignored.length > 0 ? { ignoredMacs: ignored.map(({ mac }) => mac) } : {}),
     ...(menus.size > 0 ? { menus: [...menus.values()] } : {}),
@@ -113,6 +119,7 @@ export async function readStateContent(
       mac: device.mac,
       order,
     })),
+    ...(schedules.length > 0 ? { schedules } : {}),
   }
 }
 

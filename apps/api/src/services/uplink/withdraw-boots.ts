@@ -1,6 +1,7 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport, ReceivedReport, Report } from '@bootfarm/proto/uplink'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { untieBoots } from './move-run-devices.ts'
 import { advanceFeed } from './write-boots.ts'
 
 export type Withdrawal = Extract<Report, { type: 'withdrawn' }>
@@ -65,6 +66,7 @@ export async function withdrawBoots(
     where: { organizationId, takenBootId: { in: bootIds } },
     data: { takenBootId: null },
   })
+  await untieBoots(transaction, organizationId, bootIds)
   await transaction.boot.deleteMany({ where: { organizationId, edgeId, id: { in: bootIds } } })
   await resetLastBoots(transaction, organizationId, bootIds)
 }

@@ -4,9 +4,7 @@
 
 DO $$
 BEGIN
-  IF to_regrole('bootfarm_api') IS NULL THEN
-    CREATE ROLE bootfarm_api NOLOGIN;
-  END IF;
+  CREATE ROLE bootfarm_api NOLOGIN;
 EXCEPTION
   -- Roles belong to the server, not to the database: another one has made it, or its administrator has.
   WHEN duplicate_object OR unique_violation THEN NULL;

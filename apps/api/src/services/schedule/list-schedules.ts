@@ -1,0 +1,37 @@
+import type { z } from 'zod'
+import type { scheduleListInput, schedulePage } from '../../domain/schedule-view.ts'
+import { afterName, cutPage } from '../keyset.ts'
+import { visibleSchedules } from '../scope/visible.ts'
+import type { ServiceContext } from '../service-context.ts'
+import { scheduleSummaryOf, scheduleSummarySelect } from './schedule-rows.ts'
+
+/** By name. Those of a site are its own and those of all its farm's sites. */
+export async function listSchedules(
+  { db, clock, actor }: ServiceContext,
+  input: z.output<typeof scheduleListInput>,
+): Promise<z.infer<typeof schedulePage>> {
+  const { organizationId } = actor
+  const now = clock()
+  const { siteId } = input
+  const rows = await db.schedule.findMany({
+    where: {
+      organizationId,
+      ...(input.farmId ? { farmId: input.farmId } : {}),
+      ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
+      AND: [
+        siteId
+          ? { OR: [{ siteId }, { siteId: null, farm: { sites: { some: { organizationId, id: siteId } } } }] }
+          : {},
+        visibleSchedules(actor),
+        afterName(input.cursor),
+      ],
+    },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: input.limit + 1,
+    select: scheduleSummarySelect,
+  })
+  return cutPage(rows, input.limit, {
+    item: (row) => scheduleSummaryOf(row, now),
+    key: (row) => [row.name, row.id],
+  })
+}

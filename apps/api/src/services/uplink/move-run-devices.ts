@@ -1,0 +1,166 @@
+import { type DbTransaction, Prisma } from '@bootfarm/db'
+import { bootWindowMs } from '../../domain/schedule-horizon.ts'
+
+/** An edge's clock may be set between a power-on and the boot that follows. */
+const bootBeforeMs = 60_000
+
+/**
+ * Gives devices of runs another state, and the runs their counts.
+ * @param wanted selects run_id, device_id, state, and reason, text, edge_id, sent_at, boot_id: null leaves what there is
+ */
+async function moveDevices(
+  transaction: DbTransaction,
+  organizationId: string,
+  wanted: Prisma.Sql,
+): Promise<void> {
+  // Whoever counts holds the run, in one order: nobody counts what another is changing.
+  await transaction.$queryRaw`select id from schedule_run where organization_id = ${organizationId}::uuid
+    and id in (select run_id from (${wanted}) as wanted) order by id for update`
+  const difference = (state: string) =>
+    Prisma.sql`(count(*) filter (where state = ${state}::"ScheduleRunDeviceState")
+      - count(*) filter (where was = ${state}::"ScheduleRunDeviceState"))::integer`
+  await transaction.$executeRaw`
+    with wanted as (${wanted}), changed as (
+      update schedule_run_device as device set state = wanted.state, reason = wanted.reason,
+        text = coalesce(wanted.text, device.text), edge_id = coalesce(wanted.edge_id, device.edge_id),
+        sent_at = coalesce(device.sent_at, wanted.sent_at), boot_id = coalesce(wanted.boot_id, device.boot_id)
+      from wanted, schedule_run_device as before
+      where device.organization_id = ${organizationId}::uuid and device.run_id = wanted.run_id
+        and device.device_id = wanted.device_id and before.organization_id = device.organization_id
+        and before.run_id = device.run_id and before.device_id = device.device_id
+      returning device.run_id, before.state as was, device.state
+    ), counted as (
+      select run_id, ${difference('waiting')} as waiting, ${difference('sent')} as sent, ${difference('booting')} as booting,
+        ${difference('ready')} as ready, ${difference('failed')} as failed, ${difference('not_seen')} as not_seen,
+        ${difference('skipped')} as skipped from changed group by run_id
+    )
+    update schedule_run as run set waiting_count = waiting_count + waiting, sent_count = sent_count + sent,
+      booting_count = booting_count + booting, ready_count = ready_count + ready, failed_count = failed_count + failed,
+      not_seen_count = not_seen_count + not_seen, skipped_count = skipped_count + skipped
+    from counted where run.organization_id = ${organizationId}::uuid and run.id = counted.run_id`
+}
+
+export interface DeviceResult {
+  deviceId: string
+  at: Date
+  state: 'sent' | 'failed' | 'skipped'
+  reason: string | null
+  text: string | null
+}
+
+/** What an edge did with devices of a run. A device that it switched on is not taken back by what another edge says. */
+export async function noteResults(
+  transaction: DbTransaction,
+  { organizationId, edgeId }: { organizationId: string; edgeId: string },
+  { runId, results }: { runId: string; results: DeviceResult[] },
+): Promise<void> {
+  if (results.length === 0) return
+  const rows = results.map(({ deviceId, at, state, reason, text }) => ({
+    ...{ device_id: deviceId, state, reason, text },
+    sent_at: state === 'skipped' ? null : at.toISOString(),
+  }))
+  await moveDevices(
+    transaction,
+    organizationId,
+    Prisma.sql`select device.run_id, device.device_id, row.state, row.reason, row.text, ${edgeId}::uuid as edge_id, row.sent_at,
+        null::uuid as boot_id
+      from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (device_id uuid, state "ScheduleRunDeviceState",
+        reason text, text text, sent_at timestamptz)
+      join schedule_run_device as device on device.organization_id = ${organizationId}::uuid
+        and device.run_id = ${runId}::uuid and device.device_id = row.device_id
+      where device.state in ('waiting', 'not_seen')
+        or (device.state in ('failed', 'skipped') and device.boot_id is null and row.state = 'sent')`,
+  )
+}
+
+/**
+ * Boots belong to the run whose power-on came before them, within 15 minutes. The first boot counts, and one that took its place.
+ * @param which boots (as `boot`) to look at
+ */
+async function tieBoots(
+  transaction: DbTransaction,
+  organizationId: string,
+  which: Prisma.Sql,
+): Promise<void> {
+  await moveDevices(
+    transaction,
+    organizationId,
+    Prisma.sql`select distinct on (device.run_id, device.device_id) device.run_id, device.device_id,
+        (case when boot.outcome is null or boot.outcome = 'superseded' then 'booting'
+          when boot.outcome in ('ready', 'local_disk') then 'ready'
+          when boot.outcome = 'silent' and boot.last_phase = 'firmware' then 'not_seen'
+          else 'failed' end)::"ScheduleRunDeviceState" as state,
+        (case when boot.outcome = 'silent' and boot.last_phase = 'firmware' then 'no_answer' end) as reason,
+        null::text as text, null::uuid as edge_id, null::timestamptz as sent_at, boot.id as boot_id
+      from boot join schedule_run_device as device on device.organization_id = boot.organization_id
+        and device.device_id = boot.device_id
+        and device.sent_at > boot.started_at - make_interval(secs => ${bootWindowMs / 1000})
+        and device.sent_at < boot.started_at + make_interval(secs => ${bootBeforeMs / 1000})
+      left join boot as tied on tied.organization_id = device.organization_id and tied.id = device.boot_id
+      where boot.organization_id = ${organizationId}::uuid and ${which}
+        and (tied.id is null or tied.id = boot.id
+          or (tied.outcome = 'superseded' and tied.started_at <= boot.started_at))
+      order by device.run_id, device.device_id, boot.outcome = 'superseded' nulls first, boot.started_at, boot.id`,
+  )
+}
+
+export function tieReportedBoots(
+  transaction: DbTransaction,
+  organizationId: string,
+  bootIds: string[],
+): Promise<void> {
+  return tieBoots(transaction, organizationId, Prisma.sql`boot.id = any(${bootIds}::uuid[])`)
+}
+
+/** For a power-on that is reported after its boot. */
+export function tieBootsOfRun(
+  transaction: DbTransaction,
+  organizationId: string,
+  { runId, deviceIds }: { runId: string; deviceIds: string[] },
+): Promise<void> {
+  return tieBoots(
+    transaction,
+    organizationId,
+    Prisma.sql`device.run_id = ${runId}::uuid and boot.device_id = any(${deviceIds}::uuid[])`,
+  )
+}
+
+/** Boots that turned out to be none. */
+export function untieBoots(
+  transaction: DbTransaction,
+  organizationId: string,
+  bootIds: string[],
+): Promise<unknown> {
+  return moveDevices(
+    transaction,
+    organizationId,
+    Prisma.sql`select run_id, device_id, 'sent'::"ScheduleRunDeviceState" as state, null::text as reason, null::text as text,
+      null::uuid as edge_id, null::timestamptz as sent_at, null::uuid as boot_id from schedule_run_device
+      where organization_id = ${organizationId}::uuid and boot_id = any(${bootIds}::uuid[])`,
+  ).then(() =>
+    transaction.scheduleRunDevice.updateMany({
+      where: { organizationId, bootId: { in: bootIds } },
+      data: { bootId: null },
+    }),
+  )
+}
+
+/** Devices of a run that nothing more is to be heard of, at one site or at all. */
+export function giveUp(
+  transaction: DbTransaction,
+  organizationId: string,
+  end: { runId: string; siteId?: string; from: string[]; state: 'not_seen' | 'skipped'; reason: string },
+): Promise<void> {
+  const place = end.siteId
+    ? Prisma.sql`and device_id in (select id from device where organization_id = ${organizationId}::uuid
+        and site_id = ${end.siteId}::uuid)`
+    : Prisma.empty
+  return moveDevices(
+    transaction,
+    organizationId,
+    Prisma.sql`select run_id, device_id, ${end.state}::"ScheduleRunDeviceState" as state, ${end.reason} as reason,
+      null::text as text, null::uuid as edge_id, null::timestamptz as sent_at, null::uuid as boot_id
+      from schedule_run_device where organization_id = ${organizationId}::uuid and run_id = ${end.runId}::uuid
+      and state::text = any(${end.from}::text[]) ${place}`,
+  )
+}
