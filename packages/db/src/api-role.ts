@@ -20,8 +20,8 @@ interface RoleFacts {
 // A role that may become the owner is as good as the owner.
 const readRole = `
   select rolname, rolcanlogin, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication as is_mighty,
-    exists (select from pg_class where relnamespace = 'public'::regnamespace and pg_has_role(pg_roles.oid, relowner, 'member'))
-      as is_owner,
+    exists (select from pg_class where relnamespace = 'public'::regnamespace and (relowner = pg_roles.oid
+      or not rolsuper and pg_has_role(pg_roles.oid, relowner, 'member'))) as is_owner,
     exists (select from pg_auth_members where member = pg_roles.oid and roleid = to_regrole('${apiGroup}')
       and inherit_option and not set_option and not admin_option) as is_member
   from pg_roles where rolname = $1`
@@ -39,9 +39,7 @@ export async function ensureApiGroup(owner: pg.Client): Promise<void> {
       `This PostgreSQL has the version ${facts.version / 10_000}; Bootfarm needs 16 or a later one.`,
     )
   if (facts.is_there || facts.may_create) return
-  throw new Error(
-    `The role of DATABASE_OWNER_URL may not create roles: give it CREATEROLE, or have an administrator run \`create role ${apiGroup} nologin\` and \`create role bootfarm login password '…' in role ${apiGroup}\`.`,
-  )
+  throw notAllowed(`create role ${apiGroup} nologin`)
 }
 
 /**
@@ -55,20 +53,33 @@ export async function ensureApiRole(owner: pg.Client, ownerUrl: string, apiUrl: 
   const known = await factsOf(owner, role)
   if (known) requireHarmless(known)
   const quoted = pg.escapeIdentifier(role)
-  const withPassword = password ? ` password ${pg.escapeLiteral(scramVerifier(password))}` : ''
+  const verifier = pg.escapeLiteral(scramVerifier(password))
   const canSignIn = known?.rolcanlogin && (await signsIn(ownerUrl, role, password))
-  if (!known)
-    await owner.query(
-      `create role ${quoted} login nosuperuser nocreatedb nocreaterole nobypassrls${withPassword}`,
-    )
-  else if (!canSignIn) await owner.query(`alter role ${quoted} login${withPassword}`)
+  const settings = 'login nosuperuser nocreatedb nocreaterole nobypassrls'
+  if (!known) await run(owner, `create role ${quoted} ${settings} password`, verifier)
+  else if (!canSignIn) await run(owner, `alter role ${quoted} login password`, verifier)
   if (!known?.is_member)
-    await owner.query(`grant ${apiGroup} to ${quoted} with inherit true, set false, admin false`)
+    await run(owner, `grant ${apiGroup} to ${quoted} with inherit true, set false, admin false`)
   await closeDatabase(owner, role)
   if (!canSignIn && !(await signsIn(ownerUrl, role, password)))
     throw new Error(
       `The API's role ${role} cannot sign in to the database: pg_hba.conf or its password forbid it.`,
     )
+}
+
+/** Roles belong to the server: an owner may lack the right, or another installation on the server made the group. */
+async function run(owner: pg.Client, statement: string, secret = ''): Promise<void> {
+  try {
+    await owner.query(`${statement} ${secret}`)
+  } catch (error) {
+    throw isRefusal(error) ? notAllowed(secret ? `${statement} '…'` : statement) : error
+  }
+}
+
+function notAllowed(statement: string): Error {
+  return new Error(
+    `The role of DATABASE_OWNER_URL may not do this; have an administrator of the server run it once: ${statement}`,
+  )
 }
 
 /** Rights that belong to the database itself, and so are not copied with it. */
@@ -107,12 +118,17 @@ async function signsIn(ownerUrl: string, role: string, password: string): Promis
     await client.connect()
     return true
   } catch (error) {
-    // Class 28: invalid authorization. 42501: no right to connect, which is granted in a moment.
-    if (/^28|^42501$/.test((error as { code?: string }).code ?? '')) return false
+    // Class 28: invalid authorization. No right to connect, either, which is granted in a moment.
+    if (/^28/.test((error as { code?: string }).code ?? '') || isRefusal(error)) return false
     throw error
   } finally {
     await client.end().catch(() => undefined)
   }
+}
+
+/** SQLSTATE 42501: insufficient_privilege. */
+function isRefusal(error: unknown): boolean {
+  return (error as { code?: string }).code === '42501'
 }
 
 /** RFC 5803: the server keeps this and never sees the password, nor does its log. */

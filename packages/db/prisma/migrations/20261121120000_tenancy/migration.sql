@@ -4,7 +4,9 @@
 
 DO $$
 BEGIN
-  CREATE ROLE bootfarm_api NOLOGIN;
+  IF to_regrole('bootfarm_api') IS NULL THEN
+    CREATE ROLE bootfarm_api NOLOGIN;
+  END IF;
 EXCEPTION
   -- Roles belong to the server, not to the database: another one has made it, or its administrator has.
   WHEN duplicate_object OR unique_violation THEN NULL;
