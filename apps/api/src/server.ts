@@ -1,18 +1,18 @@
+import { randomUUID } from 'node:crypto'
 import type { Db } from '@bootfarm/db'
-import {
-  type CreateFastifyContextOptions,
-  type FastifyTRPCPluginOptions,
-  fastifyTRPCPlugin,
-} from '@trpc/server/adapters/fastify'
+import { type FastifyTRPCPluginOptions, fastifyTRPCPlugin } from '@trpc/server/adapters/fastify'
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type Auth, createAuth } from './auth/auth.ts'
 import { authRoutes, headersOf } from './auth/auth-routes.ts'
 import type { Actor } from './domain/actor.ts'
 import type { Clock } from './domain/clock.ts'
 import { edgeRoutes } from './edge/edge-routes.ts'
-import { errorTable } from './errors/app-error.ts'
+import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
 import { captureRoutes } from './rest/capture-routes.ts'
+import { openApiRoutes } from './rest/openapi-routes.ts'
+import { refuseBytes, sendProblem } from './rest/problem.ts'
+import { restRoutes } from './rest/rest-routes.ts'
 import { checkHealth } from './services/check-health.ts'
 import type { Notifications } from './services/notifications.ts'
 import { findActor } from './services/session/find-actor.ts'
@@ -43,8 +43,11 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const app = Fastify({
     logger: { level: options.logLevel },
     logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => randomUUID(),
     forceCloseConnections: true,
     keepAliveTimeout: keepAliveTimeoutMs,
+    frameworkErrors: sendProblem,
+    clientErrorHandler: refuseBytes,
     routerOptions: { maxParamLength: pathParameterLengthMax },
   })
   const auth = createAuth({ db, webUrl, secret: options.secret })
@@ -60,11 +63,15 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     context: { db, clock },
     findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, auth }),
   })
+  const contextOf = (request: FastifyRequest) =>
+    createContext(request, { db, clock, notifications, consolesDirectory, auth })
+  await app.register(openApiRoutes, { prefix: '/api' })
+  await app.register(restRoutes, { prefix: '/api/v1', createContext: contextOf })
   await app.register(fastifyTRPCPlugin, {
     prefix: '/api/trpc',
     trpcOptions: {
       router: appRouter,
-      createContext: ({ req }) => createContext(req, { db, clock, notifications, consolesDirectory, auth }),
+      createContext: ({ req }) => contextOf(req),
       onError({ error, path, req }) {
         const { code, message } = toAppError(error.cause ?? error)
         if (error.code !== 'INTERNAL_SERVER_ERROR' && code === 'internal') return
@@ -77,10 +84,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
 
 type ContextParts = Pick<TrpcContext, 'db' | 'clock' | 'notifications' | 'consolesDirectory'> & { auth: Auth }
 
-function createContext(
-  request: CreateFastifyContextOptions['req'],
-  { auth, ...parts }: ContextParts,
-): TrpcContext {
+function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts): TrpcContext {
   let actor: Promise<Actor | null> | undefined
   return {
     ...parts,
@@ -103,15 +107,6 @@ async function findSignedIn(
 
 /** What no route answers, and what Fastify itself refuses: never more than the table's sentence. */
 function setFallbacks(app: FastifyInstance): void {
-  app.setNotFoundHandler((_request, reply) =>
-    reply.code(404).send({ code: 'not_found', message: errorTable.not_found.title }),
-  )
-  app.setErrorHandler((thrown, request, reply) => {
-    const status = thrown instanceof Error && 'statusCode' in thrown ? Number(thrown.statusCode) : 500
-    if (status >= 400 && status < 500)
-      return reply.code(status).send({ code: 'invalid', message: errorTable.invalid.title })
-    const error = toAppError(thrown)
-    request.log[errorTable[error.code].log]({ code: error.code, detail: error.message }, 'request failed')
-    return reply.code(errorTable[error.code].status).send({ code: error.code, message: error.publicText })
-  })
+  app.setNotFoundHandler((request, reply) => sendProblem(new AppError('not_found'), request, reply))
+  app.setErrorHandler(sendProblem)
 }

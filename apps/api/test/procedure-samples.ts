@@ -145,3 +145,10 @@ export const samples: Record<string, Sample> = {
   'vdisk.list': {},
   'vdisk.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
 }
+
+/** The whole input of a procedure's sample, with this id where it takes one. */
+export function inputOfSample(path: string, tenant: SampleTenant, id?: string): object | undefined {
+  const { idName, input } = samples[path] ?? {}
+  if (idName) return { [idName]: id, ...(typeof input === 'function' ? input(tenant) : input) }
+  return path === 'session.me' || path === 'boot.onChange' ? undefined : {}
+}

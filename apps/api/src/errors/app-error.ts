@@ -16,6 +16,10 @@ export const errorTable = {
   forbidden: row(403, 'FORBIDDEN', 'info', 'Your role does not allow this.'),
   not_found: row(404, 'NOT_FOUND', 'debug', 'There is no such thing.'),
   conflict: row(409, 'CONFLICT', 'info', 'This contradicts the current state.'),
+  method_not_allowed: row(405, 'METHOD_NOT_SUPPORTED', 'debug', 'This path does not take this method.'),
+  uri_too_long: row(414, 'BAD_REQUEST', 'info', 'The address is too long.'),
+  unsupported_media_type: row(415, 'UNSUPPORTED_MEDIA_TYPE', 'info', 'The body must be application/json.'),
+  headers_too_large: row(431, 'BAD_REQUEST', 'info', 'The headers are too large.'),
   internal: row(500, 'INTERNAL_SERVER_ERROR', 'error', 'Something went wrong in the API.'),
   unavailable: row(503, 'SERVICE_UNAVAILABLE', 'warn', 'The database does not answer. Try again.'),
   // The uplink's own codes: packages/proto/UPLINK.md.
@@ -34,6 +38,15 @@ export const errorTable = {
 
 export type AppErrorCode = keyof typeof errorTable
 
+/** What is wrong with one field of a request. */
+export interface FieldProblem {
+  /** `input`: the path, query and body taken together. */
+  in: 'path' | 'query' | 'body' | 'header' | 'input'
+  /** Its name, with dots where it is within another; empty for the whole. */
+  field: string
+  message: string
+}
+
 interface AppErrorTexts {
   /** For logs alone. */
   internal?: string
@@ -41,6 +54,7 @@ interface AppErrorTexts {
   public?: string
   /** Further members of the uplink's problem document. */
   extra?: Record<string, unknown>
+  fields?: FieldProblem[]
   cause?: unknown
 }
 
@@ -48,6 +62,7 @@ export class AppError extends Error {
   readonly code: AppErrorCode
   readonly publicText: string
   readonly extra: Record<string, unknown>
+  readonly fields: FieldProblem[]
 
   constructor(code: AppErrorCode, texts: AppErrorTexts = {}) {
     super(texts.internal ?? texts.public ?? errorTable[code].title, { cause: texts.cause })
@@ -55,6 +70,7 @@ export class AppError extends Error {
     this.code = code
     this.publicText = texts.public ?? errorTable[code].title
     this.extra = texts.extra ?? {}
+    this.fields = texts.fields ?? []
   }
 }
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
-import { menusMadeAt, type SampleTenant, samples } from '../../test/procedure-samples.ts'
+import { inputOfSample, type SampleTenant, samples } from '../../test/procedure-samples.ts'
+import { createSampleTenant } from '../../test/sample-tenant.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure } from '../../test/test-client.ts'
-import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
+import { createTenant, signInAs } from '../../test/test-tenant.ts'
 import { roleHas, roles } from '../domain/permissions.ts'
 import { procedurePolicies } from './policies.ts'
 
@@ -14,74 +14,18 @@ const cookies = new Map<string, string>()
 
 beforeAll(async () => {
   api = await startTestApi()
-  const rows = await createTenant(api, 'own')
-  const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
-  const bootId = randomUUID()
-  await edge.reports(1, bootReports(1, [bootWith({ id: bootId, mac: rows.macs[0] ?? '' })]))
-  const spare = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
-  const spareMenuIds = Array.from({ length: 40 }, () => randomUUID())
-  const spareScheduleIds = Array.from({ length: 60 }, () => randomUUID())
-  const runId = randomUUID()
-  const edges = { edgeId: edge.edgeId, spareEdgeId: spare.edgeId }
-  tenant = { ...rows, ...edges, bootId, spareMenuIds, spareScheduleIds, runId }
-  await createMenus(rows, spareMenuIds)
-  await createSchedules(tenant)
+  tenant = await createSampleTenant(api, 'own')
   const other = await createTenant(api, 'other')
-  for (const role of roles) cookies.set(role, await signInAs(api, rows.organizationId, role))
+  for (const role of roles) cookies.set(role, await signInAs(api, tenant.organizationId, role))
   cookies.set('other organization', await signInAs(api, other.organizationId, 'owner'))
   cookies.set('without membership', await signInAs(api, other.organizationId, null))
 })
 afterAll(() => api.close())
 
-async function createMenus({ organizationId, farmId }: TestTenant, ids: string[]): Promise<void> {
-  const menu = { organizationId, farmId, timeoutMs: 10_000, defaultPosition: 0 }
-  const times = { createdAt: menusMadeAt, updatedAt: menusMadeAt }
-  await api.db.bootMenu.createMany({ data: ids.map((id) => ({ ...menu, ...times, id, name: id })) })
-  const entry = { organizationId, position: 0, title: 'Local disk' }
-  await api.db.bootMenuEntry.createMany({ data: ids.map((menuId) => ({ ...entry, menuId })) })
-}
-
-async function createSchedules({
-  organizationId,
-  farmId,
-  spareScheduleIds,
-  runId,
-}: SampleTenant): Promise<void> {
-  const now = menusMadeAt
-  const schedule = {
-    ...{
-      organizationId,
-      farmId,
-      ratePerMinute: 10,
-      kind: 'cron' as const,
-      cron: '30 6 * * *',
-      timeZone: 'UTC',
-    },
-    ...{ preparedUntil: now, createdAt: now, updatedAt: now },
-  }
-  await api.db.schedule.createMany({ data: spareScheduleIds.map((id) => ({ ...schedule, id, name: id })) })
-  const run = {
-    action: 'power_on' as const,
-    power: 'wake_on_lan' as const,
-    ratePerMinute: 10,
-    deviceCount: 0,
-  }
-  const scheduleId = spareScheduleIds[0] ?? ''
-  await api.db.scheduleRun.create({
-    data: { ...run, organizationId, id: runId, scheduleId, instant: now, closesAt: now, createdAt: now },
-  })
-}
-
 const procedures = procedurePolicies()
 
 function call(procedure: (typeof procedures)[number], who: string, id?: string) {
-  const { idName, input: rest } = samples[procedure.path] ?? {}
-  const takesNothing = procedure.path === 'session.me' || procedure.path === 'boot.onChange'
-  const input = idName
-    ? { [idName]: id, ...(typeof rest === 'function' ? rest(tenant) : rest) }
-    : takesNothing
-      ? undefined
-      : {}
+  const input = inputOfSample(procedure.path, tenant, id)
   return callProcedure(api, { path: procedure.path, type: procedure.type, input, cookie: cookies.get(who) })
 }
 

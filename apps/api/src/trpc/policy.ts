@@ -5,6 +5,7 @@ import type { PlaceKind } from '../domain/place.ts'
 import { AppError } from '../errors/app-error.ts'
 import type { Change } from '../services/audit/record-change.ts'
 import type { AskedPlaces } from '../services/scope/authorise.ts'
+import type { NoRestOperation, RestOperation } from './rest-operation.ts'
 
 /** Policy as data: what a caller must be allowed, and where. There is no procedure without one. */
 export interface ProcedurePolicy {
@@ -14,6 +15,8 @@ export interface ProcedurePolicy {
    * lies within (services/scope/visible.ts). Else the input's ids that say where: it must hold at each of them.
    */
   place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
+  /** What it is below /api/v1: docs/api.md. */
+  rest?: RestOperation | NoRestOperation
 }
 
 export interface PlaceOfInput {
@@ -45,7 +48,10 @@ function idsOf(name: string, value: unknown): string[] {
     .safeParse(Array.isArray(value) ? value : [value])
   if (parsed.success) return [...new Set(parsed.data)]
   const wanted = Array.isArray(value) ? `must be 1 to ${idsMax} ids (UUIDs)` : 'must be an id (a UUID)'
-  throw new AppError('invalid', { public: `${name}: ${wanted}.` })
+  throw new AppError('invalid', {
+    public: `${name}: ${wanted}.`,
+    fields: [{ in: 'input', field: name, message: wanted }],
+  })
 }
 
 /** What the audit log keeps of a change whose service says nothing of its own: what was asked for. */

@@ -11,18 +11,34 @@ import { procedure, router, watchingProcedure } from '../trpc.ts'
 
 export const bootRouter = router({
   list: procedure
-    .meta({ permission: 'boot.read', place: 'visible' })
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/boots', summary: 'Boots' },
+    })
     .input(bootListInput)
     .output(bootPage)
     .query(({ ctx, input }) => listBoots(ctx, input)),
   get: procedure
-    .meta({ permission: 'boot.read', place: { kind: 'boot', id: 'bootId' } })
+    .meta({
+      permission: 'boot.read',
+      place: { kind: 'boot', id: 'bootId' },
+      rest: { method: 'GET', path: '/boots/{bootId}', summary: 'A boot, phase by phase' },
+    })
     .input(bootGetInput)
     .output(bootDetail)
     .query(({ ctx, input }) => getBoot(ctx, input.bootId)),
   console: procedure
     // A console shows what a system prints for those who run it.
-    .meta({ permission: 'boot.inspect', place: { kind: 'boot', id: 'bootId' } })
+    .meta({
+      permission: 'boot.inspect',
+      place: { kind: 'boot', id: 'bootId' },
+      rest: {
+        method: 'GET',
+        path: '/boots/{bootId}/console',
+        summary: 'What the serial console of a boot showed',
+      },
+    })
     .input(bootConsoleInput)
     .output(bootConsole)
     .query(({ ctx, input }) =>
@@ -34,12 +50,24 @@ export const bootRouter = router({
     ),
   capture: procedure
     // As the console; a script for a loader carries the boot's token.
-    .meta({ permission: 'boot.inspect', place: { kind: 'boot', id: 'bootId' } })
+    .meta({
+      permission: 'boot.inspect',
+      place: { kind: 'boot', id: 'bootId' },
+      rest: {
+        method: 'GET',
+        path: '/boots/{bootId}/capture',
+        summary: 'The packets that were kept of a boot',
+      },
+    })
     .input(bootCaptureInput)
     .output(bootCapture)
     .query(({ ctx, input }) => getBootCapture(ctx, input.bootId)),
   onChange: watchingProcedure
-    .meta({ permission: 'boot.read', place: 'visible' })
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: { excluded: 'server-sent events: /api/trpc/boot.onChange takes an API key, too' },
+    })
     .input(bootChangeInput)
     .subscription(async function* ({ ctx, input, signal }) {
       const after = input?.lastEventId ? BigInt(input.lastEventId) : null

@@ -8,17 +8,37 @@ import { procedure, router } from '../trpc.ts'
 
 export const collectionRouter = router({
   list: procedure
-    .meta({ permission: 'collection.read', place: 'visible' })
+    .meta({
+      permission: 'collection.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/collections', summary: 'Collections' },
+    })
     .input(collectionListInput)
     .output(collectionPage)
     .query(({ ctx, input }) => listCollections(ctx, input)),
   setBootProgramSet: procedure
-    .meta({ permission: 'collection.change', place: { kind: 'collection', id: 'collectionId' } })
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: {
+        method: 'PUT',
+        path: '/collections/{collectionId}/boot-program-set',
+        summary: 'Choose the boot programs of a collection',
+      },
+    })
     .input(setOfCollectionInput)
     .output(chosenSetResult)
     .mutation(({ ctx, input }) => chooseForCollection(ctx, input)),
   setBootMenu: procedure
-    .meta({ permission: 'collection.change', place: { kind: 'collection', id: 'collectionId' } })
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: {
+        method: 'PUT',
+        path: '/collections/{collectionId}/boot-menu',
+        summary: 'Choose the boot menu of a collection',
+      },
+    })
     .input(setMenuOfCollectionInput)
     .output(chosenMenu)
     .mutation(({ ctx, input }) => chooseMenuOfCollection(ctx, input)),

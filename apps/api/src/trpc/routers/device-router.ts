@@ -20,32 +20,73 @@ import { procedure, router } from '../trpc.ts'
 
 export const deviceRouter = router({
   list: procedure
-    .meta({ permission: 'device.read', place: 'visible' })
+    .meta({
+      permission: 'device.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/devices', summary: 'Devices' },
+    })
     .input(deviceListInput)
     .output(devicePage)
     .query(({ ctx, input }) => listDevices(ctx, input)),
   get: procedure
-    .meta({ permission: 'device.read', place: { kind: 'device', id: 'deviceId' } })
+    .meta({
+      permission: 'device.read',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: { method: 'GET', path: '/devices/{deviceId}', summary: 'A device' },
+    })
     .input(deviceGetInput)
     .output(deviceDetail)
     .query(({ ctx, input }) => getDevice(ctx, input.deviceId)),
   bootAgain: procedure
-    .meta({ permission: 'device.power', place: { kind: 'device', id: 'deviceId' } })
+    .meta({
+      permission: 'device.power',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'POST',
+        path: '/devices/{deviceId}/boot-again',
+        summary: 'Wake a device, so that it boots',
+      },
+    })
     .input(bootAgainInput)
     .output(bootAgainResult)
     .mutation(({ ctx, input }) => bootAgain(ctx, input.deviceId)),
   orderPower: procedure
-    .meta({ permission: 'device.power', place: { kind: 'device', id: 'deviceId' } })
+    .meta({
+      permission: 'device.power',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'POST',
+        path: '/devices/{deviceId}/power-orders',
+        summary: 'Order a running device to restart or switch off',
+        creates: null,
+      },
+    })
     .input(powerOrderInput)
     .output(powerOrderResult)
     .mutation(({ ctx, input }) => orderPower(ctx, input)),
   setBootProgramSet: procedure
-    .meta({ permission: 'device.change', place: { kind: 'device', id: 'deviceId' } })
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'PUT',
+        path: '/devices/{deviceId}/boot-program-set',
+        summary: 'Choose the boot programs of a device',
+      },
+    })
     .input(setOfDeviceInput)
     .output(chosenSetResult)
     .mutation(({ ctx, input }) => chooseForDevice(ctx, input)),
   setBootMenu: procedure
-    .meta({ permission: 'device.change', place: { kind: 'device', id: 'deviceId' } })
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'PUT',
+        path: '/devices/{deviceId}/boot-menu',
+        summary: 'Choose the boot menu of a device',
+      },
+    })
     .input(setMenuOfDeviceInput)
     .output(chosenMenu)
     .mutation(({ ctx, input }) => chooseMenuOfDevice(ctx, input)),

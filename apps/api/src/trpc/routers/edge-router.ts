@@ -19,17 +19,34 @@ import { procedure, router } from '../trpc.ts'
 
 export const edgeRouter = router({
   list: procedure
-    .meta({ permission: 'edge.read', place: 'visible' })
+    .meta({
+      permission: 'edge.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/edges', summary: 'Edges' },
+    })
     .input(edgeListInput)
     .output(edgePage)
     .query(({ ctx, input }) => listEdges(ctx, input)),
   get: procedure
-    .meta({ permission: 'edge.read', place: { kind: 'edge', id: 'edgeId' } })
+    .meta({
+      permission: 'edge.read',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'GET', path: '/edges/{edgeId}', summary: 'An edge' },
+    })
     .input(edgeGetInput)
     .output(edgeDetail)
     .query(({ ctx, input }) => getEdge(ctx, input.edgeId)),
   createJoinToken: procedure
-    .meta({ permission: 'edge.change', place: { kind: 'site', id: 'siteId' } })
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'POST',
+        path: '/sites/{siteId}/join-tokens',
+        summary: 'Let one edge join a site',
+        creates: null,
+      },
+    })
     .input(createJoinTokenInput)
     .output(createdJoinToken)
     .mutation(({ ctx, input }) =>
@@ -40,17 +57,33 @@ export const edgeRouter = router({
       }),
     ),
   setShare: procedure
-    .meta({ permission: 'edge.change', place: { kind: 'edge', id: 'edgeId' } })
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'PUT', path: '/edges/{edgeId}/share', summary: 'Choose which devices are the edge’s' },
+    })
     .input(setShareInput)
     .output(edgeShareView)
     .mutation(({ ctx, input }) => setShare(ctx, input)),
   drain: procedure
-    .meta({ permission: 'edge.drain', place: { kind: 'edge', id: 'edgeId' } })
+    .meta({
+      permission: 'edge.drain',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: {
+        method: 'PUT',
+        path: '/edges/{edgeId}/draining',
+        summary: 'Let an edge take no new boots, or take them again',
+      },
+    })
     .input(drainEdgeInput)
     .output(edgeShareView)
     .mutation(({ ctx, input }) => drainEdge(ctx, input)),
   revoke: procedure
-    .meta({ permission: 'edge.change', place: { kind: 'edge', id: 'edgeId' } })
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'POST', path: '/edges/{edgeId}/revoke', summary: 'Refuse an edge from now on' },
+    })
     .input(revokeEdgeInput)
     .output(revokeEdgeResult)
     .mutation(({ ctx, input }) => revokeEdge(ctx, input)),

@@ -5,12 +5,20 @@ import { procedure, router } from '../trpc.ts'
 
 export const vdiskRouter = router({
   list: procedure
-    .meta({ permission: 'vdisk.read', place: 'visible' })
+    .meta({
+      permission: 'vdisk.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/vdisks', summary: 'vDisks' },
+    })
     .input(vdiskListInput)
     .output(vdiskPage)
     .query(({ ctx, input }) => listVdisks(ctx, input)),
   get: procedure
-    .meta({ permission: 'vdisk.read', place: { kind: 'vdisk', id: 'vdiskId' } })
+    .meta({
+      permission: 'vdisk.read',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: { method: 'GET', path: '/vdisks/{vdiskId}', summary: 'A vDisk and its versions' },
+    })
     .input(vdiskGetInput)
     .output(vdiskDetail)
     .query(({ ctx, input }) => getVdisk(ctx, input.vdiskId)),

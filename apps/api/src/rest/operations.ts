@@ -1,0 +1,92 @@
+import type { z } from 'zod'
+import type { ProcedurePolicy } from '../trpc/policy.ts'
+import type { RestOperation } from '../trpc/rest-operation.ts'
+import { appRouter } from '../trpc/router.ts'
+import { type JsonSchema, jsonSchemaOf } from './json-schema.ts'
+
+/** A REST operation with all that serving and describing it takes. */
+export interface Operation extends RestOperation {
+  /** The procedure's path, e.g. `device.list`; also its operationId. */
+  id: string
+  type: 'query' | 'mutation'
+  policy: ProcedurePolicy
+  status: 200 | 201 | 204
+  pathNames: string[]
+  /** By name: the input's fields that are not in the path. */
+  query: Record<string, JsonSchema>
+  /** Null for an operation without a body. */
+  body: JsonSchema | null
+  parameters: Record<string, JsonSchema>
+  requiredNames: string[]
+  /** Whether the procedure has an input at all. */
+  takesInput: boolean
+  output: z.ZodType
+}
+
+interface ProcedureDefinition {
+  type: 'query' | 'mutation' | 'subscription'
+  meta: ProcedurePolicy
+  inputs: z.ZodType[]
+  output?: z.ZodType
+}
+
+interface RouterOperations {
+  operations: Operation[]
+  excluded: { id: string; reason: string }[]
+  /** Procedures that do not say what they are: a test refuses them. */
+  missing: string[]
+}
+
+/** Throws for a procedure that cannot be an operation as it says. */
+export function readOperations(router: { _def: { procedures: object } } = appRouter): RouterOperations {
+  const operations: RouterOperations['operations'] = []
+  const excluded: RouterOperations['excluded'] = []
+  const missing: string[] = []
+  for (const [id, procedure] of Object.entries(router._def.procedures)) {
+    const definition = (procedure as { _def: ProcedureDefinition })._def
+    const { rest } = definition.meta
+    if (!rest) missing.push(id)
+    else if ('excluded' in rest) excluded.push({ id, reason: rest.excluded })
+    else operations.push(operationOf(id, rest, definition))
+  }
+  return { operations, excluded, missing }
+}
+
+function operationOf(
+  id: string,
+  rest: RestOperation,
+  { type, meta, inputs, output }: ProcedureDefinition,
+): Operation {
+  if (type === 'subscription') throw new Error(`${id} is a subscription: it is no REST operation.`)
+  if (!output) throw new Error(`${id} has no output schema.`)
+  if (type === 'mutation' && rest.method === 'GET') throw new Error(`${id}: a GET changes nothing.`)
+  if (type === 'query' && rest.method !== 'GET' && rest.method !== 'POST')
+    throw new Error(`${id}: a query is a GET, or a POST where what is asked is too much for one.`)
+  const input = inputs[0] ? jsonSchemaOf(inputs[0], 'input') : {}
+  const fields = input.properties ?? {}
+  const pathNames = [...rest.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? '')
+  for (const name of pathNames)
+    if (!fields[name]) throw new Error(`${id}: its input has no field ${name}, which its path names.`)
+  const left = Object.fromEntries(Object.entries(fields).filter(([name]) => !pathNames.includes(name)))
+  const takesBody = rest.method !== 'GET' && rest.method !== 'DELETE'
+  const requiredNames = (input.required ?? []).filter((name) => name in left)
+  return {
+    ...rest,
+    ...{ id, type, policy: meta, pathNames, requiredNames, output, takesInput: inputs.length > 0 },
+    status: rest.creates === undefined ? (rest.silent ? 204 : 200) : 201,
+    parameters: Object.fromEntries(pathNames.map((name) => [name, fields[name] ?? {}])),
+    query: takesBody ? {} : left,
+    body: takesBody && Object.keys(left).length > 0 ? bodyOf(input, left, requiredNames) : null,
+  }
+}
+
+/** What is left of the input when the path has taken its fields; a misspelt field is refused, not passed over. */
+function bodyOf(input: JsonSchema, properties: Record<string, JsonSchema>, required: string[]): JsonSchema {
+  const { properties: _fields, required: _required, ...rest } = input
+  return {
+    ...rest,
+    properties,
+    ...(required.length > 0 ? { required } : {}),
+    additionalProperties: false,
+  }
+}

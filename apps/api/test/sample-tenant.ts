@@ -1,0 +1,62 @@
+import { randomUUID } from 'node:crypto'
+import { bootReports, bootWith, EdgeClient } from './edge-client.ts'
+import { menusMadeAt, type SampleTenant } from './procedure-samples.ts'
+import type { TestApi } from './test-api.ts'
+import { createTenant, makeJoinToken, type TestTenant } from './test-tenant.ts'
+
+/** A tenant with all that the samples of procedures name. */
+export async function createSampleTenant(api: TestApi, slug: string): Promise<SampleTenant> {
+  const rows = await createTenant(api, slug)
+  const edge = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
+  const bootId = randomUUID()
+  await edge.reports(1, bootReports(1, [bootWith({ id: bootId, mac: rows.macs[0] ?? '' })]))
+  const spare = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
+  const spareMenuIds = Array.from({ length: 40 }, () => randomUUID())
+  const spareScheduleIds = Array.from({ length: 60 }, () => randomUUID())
+  const edges = { edgeId: edge.edgeId, spareEdgeId: spare.edgeId }
+  const tenant = { ...rows, ...edges, bootId, spareMenuIds, spareScheduleIds, runId: randomUUID() }
+  await createMenus(api, rows, spareMenuIds)
+  await createSchedules(api, tenant)
+  return tenant
+}
+
+async function createMenus(
+  api: TestApi,
+  { organizationId, farmId }: TestTenant,
+  ids: string[],
+): Promise<void> {
+  const menu = { organizationId, farmId, timeoutMs: 10_000, defaultPosition: 0 }
+  const times = { createdAt: menusMadeAt, updatedAt: menusMadeAt }
+  await api.db.bootMenu.createMany({ data: ids.map((id) => ({ ...menu, ...times, id, name: id })) })
+  const entry = { organizationId, position: 0, title: 'Local disk' }
+  await api.db.bootMenuEntry.createMany({ data: ids.map((menuId) => ({ ...entry, menuId })) })
+}
+
+async function createSchedules(
+  api: TestApi,
+  { organizationId, farmId, spareScheduleIds, runId }: SampleTenant,
+): Promise<void> {
+  const now = menusMadeAt
+  const schedule = {
+    ...{
+      organizationId,
+      farmId,
+      ratePerMinute: 10,
+      kind: 'cron' as const,
+      cron: '30 6 * * *',
+      timeZone: 'UTC',
+    },
+    ...{ preparedUntil: now, createdAt: now, updatedAt: now },
+  }
+  await api.db.schedule.createMany({ data: spareScheduleIds.map((id) => ({ ...schedule, id, name: id })) })
+  const run = {
+    action: 'power_on' as const,
+    power: 'wake_on_lan' as const,
+    ratePerMinute: 10,
+    deviceCount: 0,
+  }
+  const scheduleId = spareScheduleIds[0] ?? ''
+  await api.db.scheduleRun.create({
+    data: { ...run, organizationId, id: runId, scheduleId, instant: now, closesAt: now, createdAt: now },
+  })
+}
