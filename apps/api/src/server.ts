@@ -9,6 +9,7 @@ import type { Clock } from './domain/clock.ts'
 import { edgeRoutes } from './edge/edge-routes.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
+import { auditExportRoutes } from './rest/audit-export-routes.ts'
 import { captureRoutes } from './rest/capture-routes.ts'
 import { openApiRoutes } from './rest/openapi-routes.ts'
 import { refuseBytes, sendProblem } from './rest/problem.ts'
@@ -58,11 +59,12 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   })
   await app.register(authRoutes, { auth, webUrl })
   await app.register(edgeRoutes, { prefix: '/edge/v1', context: { db, clock }, notifications })
-  await app.register(captureRoutes, {
-    prefix: '/api',
-    context: { db, clock },
-    findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, auth }),
-  })
+  for (const files of [captureRoutes, auditExportRoutes])
+    await app.register(files, {
+      prefix: '/api',
+      context: { db, clock },
+      findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, auth }),
+    })
   const contextOf = (request: FastifyRequest) =>
     createContext(request, { db, clock, notifications, consolesDirectory, auth })
   await app.register(openApiRoutes, { prefix: '/api' })

@@ -5,6 +5,7 @@ export type SampleTenant = TestTenant & {
   edgeId: string
   spareEdgeId: string
   bootId: string
+  auditEntryId: string
   /** For what changes a schedule or takes it away. */
   spareScheduleIds: string[]
   runId: string
@@ -34,6 +35,8 @@ const scheduleFields = (tenant: SampleTenant) => ({
 /** One line for each procedure, in any order. */
 export const samples: Record<string, Sample> = {
   'session.me': {},
+  'audit.list': {},
+  'audit.get': { idName: 'entryId', ownId: (tenant) => tenant.auditEntryId },
   'farm.list': {},
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'site.list': {},

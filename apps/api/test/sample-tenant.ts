@@ -14,9 +14,21 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const spareMenuIds = Array.from({ length: 40 }, () => randomUUID())
   const spareScheduleIds = Array.from({ length: 60 }, () => randomUUID())
   const edges = { edgeId: edge.edgeId, spareEdgeId: spare.edgeId }
-  const tenant = { ...rows, ...edges, bootId, spareMenuIds, spareScheduleIds, runId: randomUUID() }
+  const others = { spareMenuIds, spareScheduleIds, runId: randomUUID(), auditEntryId: randomUUID() }
+  const tenant = { ...rows, ...edges, bootId, ...others }
   await createMenus(api, rows, spareMenuIds)
   await createSchedules(api, tenant)
+  await api.db.auditEntry.create({
+    data: {
+      ...{
+        organizationId: rows.organizationId,
+        id: tenant.auditEntryId,
+        at: menusMadeAt,
+        actorKind: 'system',
+      },
+      ...{ actorName: 'set-up', action: 'farm.create', objectKind: 'farm', objectId: rows.farmId },
+    },
+  })
   return tenant
 }
 

@@ -14,6 +14,8 @@ export interface TestApi {
   app: FastifyInstance
   /** The owner's connection, which sees the rows of all organizations. The server has one of its own. */
   db: Db
+  /** The server's own connection, with the rights that the API has. */
+  serverDb: Db
   databaseUrl: string
   /** Empty until a test keeps a console in it. */
   consolesDirectory: string
@@ -65,6 +67,7 @@ export async function startTestApi({ rowSecurity = 'on' }: TestApiOptions = {}):
   return {
     app,
     db,
+    serverDb,
     databaseUrl: database.url,
     consolesDirectory,
     url: `http://127.0.0.1:${port}`,

@@ -1,6 +1,7 @@
 import type { Db, DbTransaction, TenantDb } from '@bootfarm/db'
 import type { Actor } from '../domain/actor.ts'
 import type { Clock } from '../domain/clock.ts'
+import type { Place } from '../domain/place.ts'
 
 /** Before an organization is known, or for all of them: `inOrganization` leads on from here. Tenants' tables look empty. */
 export interface PlatformContext {
@@ -21,6 +22,8 @@ export interface RequestFacts {
   /** Of the caller. */
   address: string | null
   id: string | null
+  /** Where the procedure's object lies. */
+  place: Place
   /** Entries that the request has written to the audit log. */
   recordedCount: number
 }

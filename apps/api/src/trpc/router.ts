@@ -1,4 +1,5 @@
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
+import { auditRouter } from './routers/audit-router.ts'
 import { bootMenuRouter } from './routers/boot-menu-router.ts'
 import { bootRouter } from './routers/boot-router.ts'
 import { collectionRouter } from './routers/collection-router.ts'
@@ -14,6 +15,7 @@ import { router } from './trpc.ts'
 
 export const appRouter = router({
   session: sessionRouter,
+  audit: auditRouter,
   farm: farmRouter,
   site: siteRouter,
   edge: edgeRouter,

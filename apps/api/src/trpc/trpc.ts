@@ -64,8 +64,8 @@ export const procedure = signedInProcedure.use(({ ctx, next, path, type, getRawI
   const { clock, actor, policy, places } = ctx
   if (type === 'subscription') throw new AppError('internal', { internal: 'it would hold a transaction' })
   return inOrganization(ctx.db, actor.organizationId, async (db) => {
-    await authorise({ db, actor }, policy, places)
-    const request = { action: path, address: ctx.address, id: ctx.requestId, recordedCount: 0 }
+    const place = await authorise({ db, actor }, policy, places)
+    const request = { action: path, address: ctx.address, id: ctx.requestId, place, recordedCount: 0 }
     const context = { db, clock, actor, request }
     const result = await next({ ctx: context })
     if (!result.ok) throw result.error

@@ -17,6 +17,7 @@ const paths = {
   moon: 'M13.5 9.6A5.75 5.75 0 0 1 6.4 2.5a5.75 5.75 0 1 0 7.1 7.1z',
   system: 'M2.5 3.5h11v7h-11zM6 13.5h4',
   menuList: 'M2.5 2.5h11v11h-11zM5 5.5h4M5 8h6M5 10.5h3',
+  audit: 'M3.5 2.5h6l3 3v8h-9zM9.5 2.5v3h3M5.5 8h5M5.5 10.5h3',
   up: 'M4 9.5 8 5.5l4 4',
   down: 'M4 6.5l4 4 4-4',
   add: 'M8 3v10M3 8h10',

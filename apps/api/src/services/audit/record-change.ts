@@ -1,6 +1,6 @@
 import { Prisma } from '@bootfarm/db'
 import { changeOf, type Fields } from '../../domain/audit-change.ts'
-import { organizationPlace, type Place } from '../../domain/place.ts'
+import type { Place } from '../../domain/place.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
 
 export interface Change {
@@ -8,7 +8,7 @@ export interface Change {
   kind: string
   id: string | null
   name: string | null
-  /** Where the object lies; the organization where it is not said. */
+  /** Where the object lies; where the procedure's own object does, where it is not said. */
   place?: Place
   /** The object's fields, or those that may have changed; null where there was nothing. */
   before: Fields | null
@@ -30,7 +30,7 @@ export async function recordChanges(
 ): Promise<void> {
   request.recordedCount += changes.length
   await db.auditEntry.createMany({
-    data: changes.map(({ kind, id, name, place = organizationPlace, before, after }) => {
+    data: changes.map(({ kind, id, name, place = request.place, before, after }) => {
       const change = changeOf(before, after)
       return {
         organizationId: actor.organizationId,

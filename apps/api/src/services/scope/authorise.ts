@@ -1,6 +1,6 @@
 import { type Actor, may, scopesOf } from '../../domain/actor.ts'
 import type { Permission } from '../../domain/permissions.ts'
-import { organizationPlace, type PlaceKind } from '../../domain/place.ts'
+import { organizationPlace, type Place, type PlaceKind } from '../../domain/place.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { DbOrTransaction } from '../service-context.ts'
 import { findPlaces } from './find-place.ts'
@@ -23,18 +23,21 @@ const readPermissions: Record<PlaceKind, Permission> = {
   schedule_run: 'schedule.read',
 }
 
-/** Throws `forbidden`; `not_found` where one of the objects is absent, another organization's, or none that the actor may see. */
+/**
+ * Returns where the first of the objects lies. Throws `forbidden`; `not_found` where one of the objects is absent, another organization's, or none that the actor may see.
+ */
 export async function authorise(
   { db, actor }: { db: DbOrTransaction; actor: Actor },
   { permission }: { permission: Permission },
   places: AskedPlaces,
-): Promise<void> {
+): Promise<Place> {
   if (scopesOf(actor, permission).length === 0) throw new AppError('forbidden')
-  if (places === 'visible') return
+  if (places === 'visible') return organizationPlace
   if (places === 'organization') {
     if (!may(actor, permission, organizationPlace)) throw new AppError('forbidden')
-    return
+    return organizationPlace
   }
+  let first: Place | undefined
   for (const { kind, ids } of places) {
     const found = await findPlaces(db, kind, { organizationId: actor.organizationId, ids })
     const seen = ids
@@ -42,5 +45,7 @@ export async function authorise(
       .filter((place) => place && may(actor, readPermissions[kind], place))
     if (seen.length < ids.length) throw new AppError('not_found')
     if (!seen.every((place) => place && may(actor, permission, place))) throw new AppError('forbidden')
+    first ??= seen[0]
   }
+  return first ?? organizationPlace
 }

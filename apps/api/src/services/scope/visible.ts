@@ -85,6 +85,16 @@ export function visibleSchedules(actor: Actor): Prisma.ScheduleWhereInput {
   return bounds ? { OR: [{ farmId: { in: bounds.farmIds } }, { siteId: { in: bounds.siteIds } }] } : {}
 }
 
+/** An entry is where its object lies; what is of the whole organization is for those whose role is. */
+export function visibleAudit(actor: Actor): Prisma.AuditEntryWhereInput {
+  const bounds = boundsOf(actor, 'audit.read')
+  if (!bounds) return {}
+  const { farmIds, siteIds, collectionIds } = bounds
+  return {
+    OR: [{ farmId: { in: farmIds } }, { siteId: { in: siteIds } }, { collectionId: { in: collectionIds } }],
+  }
+}
+
 function ofSites({ farmIds, siteIds }: Bounds) {
   return [{ site: { farmId: { in: farmIds } } }, { siteId: { in: siteIds } }]
 }

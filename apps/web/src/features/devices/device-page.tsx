@@ -8,6 +8,7 @@ import { Facts, Panel } from '../../components/panel'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { Tag } from '../../components/tag'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { HistoryPanel } from '../audit/history-panel'
 import { DeviceMenu } from '../boot-menus/device-menu'
 import { BootList } from '../boots/boot-list'
 import { OriginTags } from '../boots/outcome-tag'
@@ -99,6 +100,7 @@ function Device({ device }: { device: DeviceDetail }) {
           <DeviceBootPrograms device={device} />
         </div>
       </div>
+      <HistoryPanel objectId={device.id} />
     </Page>
   )
 }

@@ -10,6 +10,7 @@ import { Table } from '../../components/table'
 import { Tag } from '../../components/tag'
 import { countOf, formatClockOffset, formatCount, formatDuration } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { HistoryPanel } from '../audit/history-panel'
 import { BootProgramTable } from '../boot-programs/boot-program-table'
 import { BootList } from '../boots/boot-list'
 import { PageName } from '../shell/breadcrumbs'
@@ -77,6 +78,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
           empty={<EmptyState title="No boots yet." text="No device has booted at this edge." />}
         />
       </Panel>
+      <HistoryPanel objectId={edge.id} />
     </Page>
   )
 }

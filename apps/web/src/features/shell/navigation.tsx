@@ -5,7 +5,8 @@ import { usePathname } from 'next/navigation'
 import { Icon } from '../../components/icon'
 import { classNames } from '../../lib/class-names'
 import { WaitingCount } from '../discovered/waiting-count'
-import { placeOf, places } from './places'
+import { useMay } from '../session/use-may'
+import { type Place, placeOf, places } from './places'
 
 export function Navigation({ onNavigate }: { onNavigate?: () => void }) {
   const pathname = usePathname()
@@ -14,25 +15,44 @@ export function Navigation({ onNavigate }: { onNavigate?: () => void }) {
     <nav aria-label="Main">
       <ul className="flex flex-col gap-px">
         {places.map((place) => (
-          <li key={place.href}>
-            <Link
-              href={place.href}
-              aria-current={current === place ? 'page' : undefined}
-              {...(onNavigate ? { onClick: onNavigate } : {})}
-              className={classNames(
-                'relative flex h-8 items-center gap-2.5 rounded-md px-2.5 text-sm transition-colors max-md:h-10',
-                current === place
-                  ? 'bg-hover font-medium text-ink before:absolute before:top-2 before:bottom-2 before:left-0 before:w-0.5 before:rounded-full before:bg-(--phase-stage2)'
-                  : 'text-ink-soft hover:bg-hover hover:text-ink',
-              )}
-            >
-              <Icon name={place.icon} />
-              {place.title}
-              {place.href === '/discovered' && <WaitingCount />}
-            </Link>
-          </li>
+          <NavigationItem
+            key={place.href}
+            place={place}
+            isCurrent={current === place}
+            onNavigate={onNavigate}
+          />
         ))}
       </ul>
     </nav>
+  )
+}
+
+interface NavigationItemProps {
+  place: Place
+  isCurrent: boolean
+  onNavigate: (() => void) | undefined
+}
+
+function NavigationItem({ place, isCurrent, onNavigate }: NavigationItemProps) {
+  const may = useMay(place.permission ?? 'organization.read')
+  if (place.permission && !may) return null
+  return (
+    <li>
+      <Link
+        href={place.href}
+        aria-current={isCurrent ? 'page' : undefined}
+        {...(onNavigate ? { onClick: onNavigate } : {})}
+        className={classNames(
+          'relative flex h-8 items-center gap-2.5 rounded-md px-2.5 text-sm transition-colors max-md:h-10',
+          isCurrent
+            ? 'bg-hover font-medium text-ink before:absolute before:top-2 before:bottom-2 before:left-0 before:w-0.5 before:rounded-full before:bg-(--phase-stage2)'
+            : 'text-ink-soft hover:bg-hover hover:text-ink',
+        )}
+      >
+        <Icon name={place.icon} />
+        {place.title}
+        {place.href === '/discovered' && <WaitingCount />}
+      </Link>
+    </li>
   )
 }

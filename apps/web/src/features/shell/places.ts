@@ -1,9 +1,12 @@
 import type { IconName } from '../../components/icon'
+import type { Permission } from '../session/use-may'
 
 export interface Place {
   href: string
   title: string
   icon: IconName
+  /** Shown to those who have it, in whatever part of the organization. */
+  permission?: Permission
 }
 
 /** The dashboard's places, in the order of the navigation. */
@@ -16,6 +19,7 @@ export const places: Place[] = [
   { href: '/boot-menus', title: 'Boot menus', icon: 'menuList' },
   { href: '/edges', title: 'Edges', icon: 'edge' },
   { href: '/sites', title: 'Sites', icon: 'site' },
+  { href: '/audit', title: 'Audit log', icon: 'audit', permission: 'audit.read' },
 ]
 
 /** The place that a path belongs to; undefined for a path of none. */

@@ -10,6 +10,7 @@ import { formatCount } from '../../lib/format-quantity'
 import { formatInstantInFull } from '../../lib/format-time'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
+import { HistoryPanel } from '../audit/history-panel'
 import { CollectionMenu } from '../boot-menus/collection-menu'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { PageName } from '../shell/breadcrumbs'
@@ -147,6 +148,7 @@ function Site({ site }: { site: SiteDetail }) {
           <SiteSettings site={site} />
         </div>
       </div>
+      <HistoryPanel objectId={site.id} />
     </Page>
   )
 }

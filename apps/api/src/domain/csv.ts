@@ -1,0 +1,16 @@
+/** A cell that a spreadsheet would read as a formula begins so. */
+const formulaBegin = /^[=+\-@\t\r]/
+
+/**
+ * One line of CSV (RFC 4180): every cell quoted, CRLF at its end. A text that a spreadsheet would run as a formula gets an
+ * apostrophe in front.
+ */
+export function csvLine(cells: (string | number | null)[]): string {
+  return `${cells.map(csvCell).join(',')}\r\n`
+}
+
+function csvCell(value: string | number | null): string {
+  const text = value === null ? '' : String(value)
+  const safe = typeof value === 'string' && formulaBegin.test(text) ? `'${text}` : text
+  return `"${safe.replaceAll('"', '""')}"`
+}

@@ -1,0 +1,54 @@
+import Link from 'next/link'
+import { Instant } from '../../components/instant'
+import { Unknown } from '../../components/panel'
+import type { Column } from '../../components/table'
+import type { AuditEntry } from './audit-types'
+import { actionWords, objectHref, objectWords } from './audit-words'
+import { EntryChange } from './entry-change'
+
+export const auditColumns: Column<AuditEntry>[] = [
+  { title: 'When', cell: ({ at }) => <Instant at={at} full /> },
+  { title: 'Who', cell: (entry) => <Actor entry={entry} /> },
+  { title: 'Did', cell: ({ action }) => actionWords(action) },
+  { title: 'To', cell: (entry) => <Changed entry={entry} /> },
+  { title: 'Change', wide: true, cell: (entry) => <EntryChange entry={entry} /> },
+  {
+    title: 'From',
+    meaning: 'Network address of the request',
+    from: 'xl',
+    cell: ({ address }) => address ?? <Unknown />,
+  },
+]
+
+/** The history of one object: what it is needs no column. */
+export const historyColumns = auditColumns.filter(({ title }) => title !== 'To' && title !== 'From')
+
+function Actor({ entry }: { entry: AuditEntry }) {
+  return (
+    <span className="block max-w-48 truncate" title={entry.actorName}>
+      {entry.actorName}
+      {entry.actorKind !== 'person' && (
+        <span className="text-ink-faint"> · {entry.actorKind.replace('_', ' ')}</span>
+      )}
+    </span>
+  )
+}
+
+function Changed({ entry }: { entry: AuditEntry }) {
+  const href = objectHref(entry)
+  const text = objectWords(entry)
+  return (
+    <span className="block max-w-64 truncate" title={text}>
+      {href ? (
+        <Link
+          href={href}
+          className="underline decoration-line-strong underline-offset-2 hover:decoration-ink"
+        >
+          {text}
+        </Link>
+      ) : (
+        text
+      )}
+    </span>
+  )
+}

@@ -1,0 +1,102 @@
+'use client'
+
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import { useMemo } from 'react'
+import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
+import { Icon } from '../../components/icon'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { EmptyState } from '../../components/states'
+import { useTRPC } from '../../lib/trpc'
+import { useUrlFilters } from '../../lib/use-url-filters'
+import { useMay } from '../session/use-may'
+import { auditColumns } from './audit-columns'
+import {
+  actorOptions,
+  auditFilterShape,
+  auditInput,
+  exportHref,
+  nounOptions,
+  periodOptions,
+} from './audit-filters'
+
+export function AuditPage() {
+  const trpc = useTRPC()
+  const mayRead = useMay('audit.read')
+  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(auditFilterShape)
+  const input = useMemo(() => auditInput(filters, new Date()), [filters])
+  const query = useInfiniteQuery(
+    trpc.audit.list.infiniteQueryOptions(input, {
+      getNextPageParam: (page) => page.nextCursor,
+      placeholderData: keepPreviousData,
+    }),
+  )
+  return (
+    <Page>
+      <PageHeader
+        title="Audit log"
+        summary="Who changed what, newest first. Nobody can change or remove an entry."
+        actions={mayRead ? <ExportLinks input={input} /> : undefined}
+      />
+      <FilterBar onClear={filtered ? clearFilters : undefined}>
+        <SearchFilter
+          label="Search names"
+          value={filters.search}
+          onChange={(value) => setFilter('search', value)}
+        />
+        <SelectFilter
+          label="What"
+          value={filters.noun}
+          options={nounOptions}
+          onChange={(value) => setFilter('noun', value)}
+        />
+        <SelectFilter
+          label="By"
+          value={filters.actor}
+          options={actorOptions}
+          onChange={(value) => setFilter('actor', value)}
+        />
+        <SelectFilter
+          label="Period"
+          value={filters.period}
+          options={periodOptions}
+          onChange={(value) => setFilter('period', value)}
+        />
+      </FilterBar>
+      <div className="rounded-lg border border-line bg-surface">
+        <PagedList
+          label="Audit log"
+          query={query}
+          columns={auditColumns}
+          rowKey={({ id }) => id}
+          empty={<NoEntries filtered={filtered} />}
+        />
+      </div>
+    </Page>
+  )
+}
+
+function ExportLinks({ input }: { input: Record<string, string> }) {
+  return (
+    <>
+      {(['csv', 'jsonl'] as const).map((format) => (
+        <a
+          key={format}
+          href={exportHref(input, format)}
+          download
+          className="flex h-8 items-center gap-1.5 rounded-md border border-line-strong bg-surface px-2.5 text-ink text-sm hover:bg-hover"
+        >
+          <Icon name="download" size={14} /> {format === 'csv' ? 'CSV' : 'JSON lines'}
+        </a>
+      ))}
+    </>
+  )
+}
+
+function NoEntries({ filtered }: { filtered: boolean }) {
+  return filtered ? (
+    <EmptyState title="No entry fits these filters." text="Clear a filter, or choose a longer period." />
+  ) : (
+    <EmptyState title="Nothing has been changed yet." text="Every change appears here, with who made it." />
+  )
+}

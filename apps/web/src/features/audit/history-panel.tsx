@@ -1,0 +1,46 @@
+'use client'
+
+import { useInfiniteQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { PagedList } from '../../components/paged-list'
+import { Panel } from '../../components/panel'
+import { EmptyState } from '../../components/states'
+import { useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import { historyColumns } from './audit-columns'
+
+const entriesShown = 10
+
+/** Who changed this object, newest first; absent for those who may not read the audit log. */
+export function HistoryPanel({ objectId }: { objectId: string }) {
+  const mayRead = useMay('audit.read')
+  return mayRead ? <History objectId={objectId} /> : null
+}
+
+function History({ objectId }: { objectId: string }) {
+  const query = useInfiniteQuery(
+    useTRPC().audit.list.infiniteQueryOptions(
+      { objectId, limit: entriesShown },
+      { getNextPageParam: (page) => page.nextCursor },
+    ),
+  )
+  return (
+    <Panel
+      title="History"
+      flush
+      aside={
+        <Link href={`/audit?object=${objectId}`} className="underline underline-offset-2">
+          In the audit log
+        </Link>
+      }
+    >
+      <PagedList
+        label="History"
+        query={query}
+        columns={historyColumns}
+        rowKey={({ id }) => id}
+        empty={<EmptyState title="Nobody has changed it yet." text="Every change appears here." />}
+      />
+    </Panel>
+  )
+}
