@@ -25,7 +25,7 @@ interface Column {
 }
 
 /** What a check of a table wants that a value made up by type does not fulfil. */
-const wanted: Record<string, Record<string, unknown>> = {}
+const wanted: Record<string, Record<string, unknown>> = { schedule_target: { tag: 'lab' } }
 
 /** A row in each of the tables for each organization, made up from the columns' types; foreign keys lead nowhere. */
 export async function fillTenantTables(
