@@ -39,6 +39,8 @@ pub const disk_fit = @import("disk_fit.zig");
 pub const kernel_fit = @import("kernel_fit.zig");
 pub const MediaQuery = @import("media_query.zig").MediaQuery;
 pub const desired_state = @import("desired_state.zig");
+pub const ScheduleRunner = @import("schedule_runner.zig");
+pub const schedule_report = @import("schedule_report.zig");
 pub const uplink = @import("uplink.zig");
 pub const uplink_message = @import("uplink_message.zig");
 pub const CaptureStore = @import("capture_store.zig");
@@ -64,6 +66,8 @@ test {
     _ = edge_election;
     _ = @import("peer_claims.zig");
     _ = PeerTable;
+    _ = ScheduleRunner;
+    _ = schedule_report;
     _ = StreamServer;
     _ = TftpClient;
     _ = @import("tftp_window.zig");

@@ -20,6 +20,11 @@ pub const menu_title_size_max = 64;
 pub const ignored_macs_max = 4096;
 pub const site_edges_max = 16;
 pub const site_edge_subnets_max = 32;
+pub const schedules_max = 256;
+pub const schedule_instants_max = 1024;
+pub const state_instants_max = 32_768;
+pub const state_targets_max = 131_072;
+pub const rate_per_minute_max = 6000;
 pub const command_line_size_max = 1024;
 pub const schema = 1;
 
@@ -104,6 +109,18 @@ pub const PowerOrder = struct {
     order: PowerOrderKind,
 };
 
+/// What the edge starts by itself. Words are kept as they are: one that this edge does not know spoils its schedule alone.
+pub const Schedule = struct {
+    id: base.Uuid,
+    action: []const u8,
+    power: []const u8,
+    ratePerMinute: u32,
+    /// Indexes into the state's devices.
+    devices: []const u32,
+    /// In ms since 1970 in UTC, ascending.
+    instants: []const u64,
+};
+
 pub const DesiredState = struct {
     edgeId: base.Uuid,
     organizationId: base.Uuid,
@@ -122,6 +139,8 @@ pub const DesiredState = struct {
     ignoredMacs: []const base.Mac = &.{},
     capture: Capture = .failed,
     siteEdges: ?SiteEdges = null,
+    schedules: []const Schedule = &.{},
+    issuedUnixMs: u64 = 0,
 
     pub fn pair(state: *const DesiredState) Pair {
         return .{ .incarnation = state.incarnation, .counter = state.counter };
@@ -224,11 +243,30 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     for (state.menus) |*menu| try checkMenu(menu);
     if (state.ignoredMacs.len > ignored_macs_max) return error.TooLarge;
     if (state.siteEdges) |*site| try checkSiteEdges(site);
+    try checkSchedules(state);
     if (state.incarnation > number_max) return error.StateMalformed;
     if (state.counter > number_max) return error.StateMalformed;
     var version_count: usize = 0;
     for (state.vdisks) |vdisk| version_count += vdisk.versions.len;
     if (version_count > versions_max) return error.TooLarge;
+}
+
+fn checkSchedules(state: *const DesiredState) Refusal!void {
+    if (state.schedules.len > schedules_max) return error.TooLarge;
+    var instant_count: usize = 0;
+    var target_count: usize = 0;
+    for (state.schedules) |*schedule| {
+        if (schedule.instants.len > schedule_instants_max) return error.TooLarge;
+        instant_count += schedule.instants.len;
+        target_count += schedule.devices.len;
+        if (schedule.ratePerMinute == 0 or schedule.ratePerMinute > rate_per_minute_max) return error.StateMalformed;
+        for (schedule.devices) |index| if (index >= state.devices.len) return error.StateMalformed;
+        for (schedule.instants, 0..) |instant, index| {
+            if (instant > number_max) return error.StateMalformed;
+            if (index > 0 and instant <= schedule.instants[index - 1]) return error.StateMalformed;
+        }
+    }
+    if (instant_count > state_instants_max or target_count > state_targets_max) return error.TooLarge;
 }
 
 fn checkMenu(menu: *const Menu) Refusal!void {

@@ -395,6 +395,23 @@ pub fn isOwn(table: *const PeerTable, now_us: u64, mac: Mac, network: base.Ip4) 
     return table.order(now_us, asked).buffer[0] == table.site.?.own_index;
 }
 
+pub const Owner = union(enum) {
+    own,
+    /// Another edge has the device in a boot.
+    claimed: u8,
+    /// The first of the order.
+    other: u8,
+};
+
+/// Who is to start a device that is in no boot.
+pub fn ownerOf(table: *const PeerTable, now_us: u64, mac: Mac, network: base.Ip4) Owner {
+    if (!table.hasOthers()) return .own;
+    if (table.claimOf(now_us, mac)) |claim| return .{ .claimed = claim.edge };
+    const asked: Asked = .{ .mac = mac, .network = network, .is_loader = false, .is_addressed = false };
+    const first = table.order(now_us, asked).buffer[0];
+    return if (first == table.site.?.own_index) .own else .{ .other = first };
+}
+
 fn claimOf(table: *const PeerTable, now_us: u64, mac: Mac) ?peer_claims.OtherClaims.Other {
     return table.other_claims.find(now_us, mac, table, isAlive);
 }

@@ -34,6 +34,8 @@ pub const Edge = struct {
     power_ons: core.uplink.PowerOnLog = .{},
     power_on_file: ?host.PowerOnFile = null,
     power_order_file: ?host.PowerOrderFile = null,
+    schedules: ?*host.Schedules = null,
+    power_hook: ?*host.PowerHook = null,
     lease_file: ?host.lease_file.LeaseFile = null,
 
     /// Runs a prepared edge until TERM or INT; returns the exit code.
@@ -43,6 +45,8 @@ pub const Edge = struct {
                 "The uplink's threads cannot be started on this system.",
                 .{},
             );
+        if (edge.power_hook) |hook| hook.start() catch
+            return edge.terminal.complain("The threads of --power-hook cannot be started on this system.", .{});
         edge.announce();
         edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
             edge.finish();
@@ -63,6 +67,7 @@ pub const Edge = struct {
     pub fn applyState(edge: *Edge, box: *host.StateBox) void {
         edge.boots.policy = box.policy;
         if (edge.captures) |*captures| captures.wanted = box.state.capture;
+        if (edge.schedules) |schedules| schedules.setState(&box.state);
         if (edge.state) |earlier| earlier.destroy(edge.gpa);
         edge.state = box;
         edge.boots.versions.closeUnused(&edge.boots.table, &box.state);
@@ -109,6 +114,8 @@ pub const Edge = struct {
 
     fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
+        // A power command may be over.
+        if (edge.schedules) |schedules| schedules.next_turn_us = 0;
         const box = edge.link.?.takeState() orelse return;
         edge.applyState(box);
         edge.applyOrders();

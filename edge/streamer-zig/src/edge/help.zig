@@ -57,6 +57,8 @@ pub const text =
     \\  --silence-limit S     ends a boot of which nothing was heard for S seconds, where its phase's own limit
     \\                        (60 to 300 s) is longer; for trying things out
     \\
+    \\  --power-hook PATH     with --data: the program that schedules switch devices on with, beside wake-on-LAN; run without a
+    \\                        shell as PATH power_on MAC DEVICE_ID NAME, four at a time, 30 s at most; exit code 0: it is on
     \\  --capture DIR         with --vdisk: the packets of every boot before its stream, as DIR/BOOT_ID.pcap; at most
     \\                        1000 files, the oldest goes first. Needs CAP_NET_RAW
     \\

@@ -26,6 +26,8 @@ pub const Serve = struct {
     json: bool = false,
     /// Ends boots as silent after this at the latest.
     silence_limit_s: ?u32 = null,
+    /// The program that switches devices on.
+    power_hook: ?[]const u8 = null,
     /// Where boots' packets go without a control plane.
     capture: ?[]const u8 = null,
 
@@ -108,6 +110,7 @@ const ServeOption = enum {
     @"--wol-target",
     @"--silence-limit",
     @"--capture",
+    @"--power-hook",
     @"--json",
 };
 
@@ -200,6 +203,7 @@ fn setServe(
                 .{text},
             ),
         .@"--capture" => serve.capture = text,
+        .@"--power-hook" => serve.power_hook = text,
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
         .@"--json", .@"--router-advertisement" => unreachable,
     }
@@ -235,6 +239,10 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         return complaint.set("--kernel, --initrd and --cmdline go with --vdisk.", .{});
     if (serve.vdisk == null and serve.capture != null)
         return complaint.set("--capture goes with --vdisk; an enrolled edge sends captures to the control plane.", .{});
+    if (serve.vdisk != null and serve.power_hook != null)
+        return complaint.set("--power-hook goes with --data of an enrolled edge: schedules come from the control plane.", .{});
+    if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))
+        return complaint.set("--power-hook is the whole path of a program, beginning with /, not '{s}'.", .{path});
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--initrd and --cmdline go with --kernel.", .{});
     if (!core.boot_policy.isCommandLine(serve.cmdline))

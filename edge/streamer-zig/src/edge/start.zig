@@ -398,6 +398,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         return complaint.set("{s}/power-ons cannot be read or written.", .{path});
     edge.power_order_file = host.PowerOrderFile.open(data.dir.handle, &edge.boots.orders) catch
         return complaint.set("{s}/power-orders cannot be read or written.", .{path});
+    try prepareSchedules(edge, complaint);
     const peers = try edge.gpa.create(core.PeerTable);
     peers.* = try .init(edge.gpa, .{ .epoch = edge.epoch, .boots_max = core.BootTable.capacity_default });
     edge.boots.peers = peers;
@@ -431,6 +432,30 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     };
     edge.worker = worker;
     try loadState(edge, .{ .edge_id = identity.edgeId, .signing_key = signing_key });
+}
+
+fn prepareSchedules(edge: *Edge, complaint: *Complaint) Error!void {
+    if (edge.options.power_hook) |path| {
+        const text = try edge.init.arena.allocator().dupeSentinel(u8, path, 0);
+        if (linux.errno(linux.access(text, linux.X_OK)) != .SUCCESS) return complaint.set(
+            "--power-hook {s} is not a program that this edge may run.",
+            .{path},
+        );
+        const hook = try edge.gpa.create(host.PowerHook);
+        hook.* = .{ .io = edge.init.io, .path = text, .wake_fd = edge.loop.wake_fd };
+        edge.power_hook = hook;
+    }
+    const schedules = try edge.gpa.create(host.Schedules);
+    schedules.init(edge.gpa, edge.data.?.dir.handle, .{
+        .hook = edge.power_hook,
+        .log = &edge.log.?,
+        .boots = &edge.boots,
+    }) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        else => complaint.set("{s}/schedules cannot be read or written.", .{edge.options.data.?}),
+    };
+    edge.schedules = schedules;
+    edge.loop.schedules = schedules;
 }
 
 fn openLog(edge: *Edge, complaint: *Complaint) Error!void {

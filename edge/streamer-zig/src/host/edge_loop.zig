@@ -21,6 +21,7 @@ const StreamPort = @import("stream_port.zig").StreamPort;
 const PeerPort = @import("peer_port.zig").PeerPort;
 const HttpServer = @import("http_server.zig").HttpServer;
 const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
+const Schedules = @import("schedules.zig").Schedules;
 const SegmentListener = @import("segment_listener.zig").SegmentListener;
 const SegmentWatch = @import("segment_watch.zig").SegmentWatch;
 const assert = std.debug.assert;
@@ -39,6 +40,8 @@ pub const EdgeLoop = struct {
     watch: *SegmentWatch,
     /// Null in standalone use.
     peers: ?PeerPort = null,
+    /// Null in standalone use.
+    schedules: ?*Schedules = null,
     /// Empty where nobody asked for it.
     advertisers: []RouterAdvertiser,
     /// Where magic packets go.
@@ -171,6 +174,7 @@ pub const EdgeLoop = struct {
             if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
             loop.tftp.tick(&loop.sockets.tftp, now_us);
             if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
+            if (loop.schedules) |schedules| if (now_us >= schedules.next_turn_us) schedules.turn(loop, now_us);
             if (now_us < loop.next_tick_us) continue;
             loop.next_tick_us = now_us + tick_interval_us;
             loop.watch.tick(loop.epoll, Token.segment, now_us);
@@ -259,6 +263,7 @@ pub const EdgeLoop = struct {
         if (loop.peers) |*peers| if (peers.table.nextDeadline()) |peer_us| {
             deadline_us = @min(deadline_us, peer_us);
         };
+        if (loop.schedules) |schedules| deadline_us = @min(deadline_us, schedules.next_turn_us);
         if (deadline_us <= now_us) return 0;
         return @intCast(@min((deadline_us - now_us) / std.time.us_per_ms + 1, 1000));
     }

@@ -118,6 +118,12 @@ pub const ReportLog = struct {
         ) catch unreachable);
     }
 
+    /// How far a run of a schedule has come (the JSON of schedule_report.next).
+    pub fn appendScheduleRun(log: *ReportLog, run_json: []const u8) bool {
+        var payload: [report_size_max]u8 = undefined;
+        return log.append(std.mem.print(&payload, "{{\"type\":\"schedule_run\",\"run\":{s}}}", .{run_json}) catch unreachable);
+    }
+
     /// A JSON object without a seq, at most `report_size_max` bytes; false when it was lost.
     fn append(log: *ReportLog, text: []const u8) bool {
         assert(text.len <= report_size_max);

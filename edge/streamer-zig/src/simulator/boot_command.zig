@@ -210,7 +210,8 @@ fn raiseFileLimit() void {
 fn runFleet(fleet: *Fleet) !u8 {
     if (!fleet.options.json) try boot_output.writeHeader(fleet.out);
     try fleet.out.flush();
-    if (!fleet.options.waves) {
+    const is_endless = fleet.options.waves or fleet.options.asleep;
+    if (!is_endless) {
         for (0..fleet.hosts.len) |index| try powerOn(fleet, @intCast(index), sys.monotonicUs());
     }
     var tokens: [64]u64 = undefined;
@@ -220,13 +221,13 @@ fn runFleet(fleet: *Fleet) !u8 {
         for (fleet.deadlines_us, 0..) |deadline_us, index| {
             if (deadline_us <= now_us) try pump(fleet, @intCast(index), now_us);
         }
-        if (!fleet.options.waves and fleet.ready_count + fleet.failed_count >= fleet.hosts.len) {
+        if (!is_endless and fleet.ready_count + fleet.failed_count >= fleet.hosts.len) {
             if (!anyBusy(fleet, now_us)) return if (fleet.failed_count > 0) 1 else 0;
         }
         try setTimer(fleet);
         for (try fleet.world.epoll.wait(&tokens, -1)) |token| try dispatch(fleet, token);
     }
-    return if (fleet.options.waves) 0 else 1;
+    return if (is_endless) 0 else 1;
 }
 
 /// A device is in a boot, or has not said yet how it went.

@@ -29,6 +29,7 @@ pub const usage =
     \\  --waves               go on until SIGTERM or SIGINT: boot in waves, for ever
     \\  --wave-size N         devices started together (default 3)
     \\  --wave-interval-s N   from wave to wave (default 20)
+    \\  --asleep              go on until SIGTERM or SIGINT: each device boots when its magic packet comes
     \\  --wol-port N          a magic packet to this UDP port (re)starts its device, unless it is in a boot
     \\  --misbehave HOW       fail on purpose: dhcp-only asks for nothing after DHCP, wrong-token shows another
     \\                        token than its own, stop-reading reads its disk once and no more
@@ -49,6 +50,7 @@ pub const Options = struct {
     breather_ms: u32 = 800,
     verify: ?[]const u8 = null,
     waves: bool = false,
+    asleep: bool = false,
     wave_size: u16 = 3,
     wave_interval_s: u32 = 20,
     wol_port: ?u16 = null,
@@ -82,6 +84,10 @@ pub fn parse(args: []const [:0]const u8) Result {
             options.waves = true;
             continue;
         }
+        if (std.mem.eql(u8, name, "--asleep")) {
+            options.asleep = true;
+            continue;
+        }
         if (std.mem.eql(u8, name, "--json")) {
             options.json = true;
             continue;
@@ -92,6 +98,8 @@ pub fn parse(args: []const [:0]const u8) Result {
         if (!setValue(&options, name, args[index])) return problem(name, "is unknown or its value does not fit");
     }
     if (!has_server) return problem("--server", "is missing");
+    if (options.asleep and options.wol_port == null) return problem("--asleep", "needs --wol-port");
+    if (options.asleep and options.waves) return problem("--asleep", "does not go with --waves");
     const last = @as(u64, options.first_mac.toInt()) + options.devices - 1;
     if (last > std.math.maxInt(u48)) return problem("--first-mac", "leaves too few addresses for --devices");
     if (options.ownAddress() == null and options.interface == null)
@@ -181,6 +189,7 @@ test "options are read and what does not fit is named" {
         .{ &.{ "--server", "127.0.0.1", "--speed", "-1" }, "--speed" },
         .{ &.{ "--server", "127.0.0.1", "--first-mac", "01:00:00:00:00:00" }, "--first-mac" },
         .{ &.{ "--server", "127.0.0.1", "--x", "1" }, "--x" },
+        .{ &.{ "--server", "127.0.0.1", "--asleep" }, "--asleep" },
         .{ &.{ "--server", "127.0.0.1", "--misbehave", "well" }, "--misbehave" },
     };
     for (cases) |case| try testing.expectEqualStrings(case[1], parse(case[0]).problem.argument);
