@@ -11,6 +11,8 @@ test('what may be left out has a default', () => {
     API_HOST: '127.0.0.1',
     API_PORT: 4000,
     WEB_URL: 'http://localhost:3000',
+    BOOTFARM_BOOT_SUMMARY_DAYS: 400,
+    BOOTFARM_BOOT_DETAIL_DAYS: 30,
   })
 })
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { defaultBootRetention } from './domain/boot-retention.ts'
 
 const secretLengthMin = 32
 
@@ -11,6 +12,19 @@ const environment = z.object({
   BETTER_AUTH_SECRET: z.string().min(secretLengthMin, `must have at least ${secretLengthMin} characters`),
   /** Directory with devices' serial consoles: docs/operations.md. Empty counts as not set. */
   BOOTFARM_CONSOLES: z.string().default(''),
+  /** How long boots are kept, in days since their first report: docs/operations.md. A summary at least as long as its detail. */
+  BOOTFARM_BOOT_SUMMARY_DAYS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(3_650)
+    .default(defaultBootRetention.summaryDays),
+  BOOTFARM_BOOT_DETAIL_DAYS: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(3_650)
+    .default(defaultBootRetention.detailDays),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 export type Environment = z.infer<typeof environment>

@@ -11,6 +11,10 @@ async function main(): Promise<void> {
   const db = createDb(environment.DATABASE_URL)
   const notifications = await openNotifications(environment.DATABASE_URL)
   await requireApiRole(db)
+  const bootRetention = {
+    summaryDays: environment.BOOTFARM_BOOT_SUMMARY_DAYS,
+    detailDays: environment.BOOTFARM_BOOT_DETAIL_DAYS,
+  }
   const app = await createServer({
     db,
     notifications,
@@ -18,9 +22,10 @@ async function main(): Promise<void> {
     webUrl: environment.WEB_URL,
     secret: environment.BETTER_AUTH_SECRET,
     consolesDirectory: environment.BOOTFARM_CONSOLES || null,
+    bootRetention,
     logLevel: environment.LOG_LEVEL,
   })
-  const stopJobs = startJobs({ db, clock: systemClock }, (job, error) =>
+  const stopJobs = startJobs({ db, clock: systemClock, bootRetention }, (job, error) =>
     app.log.error({ job, detail: error instanceof Error ? error.message : String(error) }, 'job failed'),
   )
   app.addHook('onClose', async () => {

@@ -10,6 +10,7 @@ import { expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../test/edge-client.ts'
 import type { TestApi } from '../test/test-api.ts'
 import { createTenant, makeJoinToken } from '../test/test-tenant.ts'
+import { defaultBootRetention } from './domain/boot-retention.ts'
 import { systemClock } from './domain/clock.ts'
 import { createServer } from './server.ts'
 import { openNotifications } from './services/notifications.ts'
@@ -33,6 +34,7 @@ async function startApiWithPostgres() {
     webUrl,
     secret,
     consolesDirectory: null,
+    bootRetention: defaultBootRetention,
     logLevel: 'silent',
   })
   await app.listen({ host: '127.0.0.1', port: 0 })

@@ -5,6 +5,7 @@ import Fastify, { type FastifyInstance, type FastifyRequest, LogController } fro
 import { type Auth, createAuth } from './auth/auth.ts'
 import { authRoutes, headersOf } from './auth/auth-routes.ts'
 import type { Actor } from './domain/actor.ts'
+import type { BootRetention } from './domain/boot-retention.ts'
 import type { Clock } from './domain/clock.ts'
 import { edgeRoutes } from './edge/edge-routes.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
@@ -34,13 +35,14 @@ export interface ServerOptions {
   secret: string
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
+  bootRetention: BootRetention
   logLevel: string
 }
 
 /** The whole API, not listening yet. Throws when a procedure has no policy. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   procedurePolicies()
-  const { db, clock, notifications, consolesDirectory, webUrl } = options
+  const { db, clock, notifications, consolesDirectory, bootRetention, webUrl } = options
   const app = Fastify({
     logger: { level: options.logLevel },
     logController: new LogController({ disableRequestLogging: true }),
@@ -66,7 +68,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, auth }),
     })
   const contextOf = (request: FastifyRequest) =>
-    createContext(request, { db, clock, notifications, consolesDirectory, auth })
+    createContext(request, { db, clock, notifications, consolesDirectory, bootRetention, auth })
   await app.register(openApiRoutes, { prefix: '/api' })
   await app.register(restRoutes, { prefix: '/api/v1', createContext: contextOf })
   await app.register(fastifyTRPCPlugin, {
@@ -84,7 +86,10 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   return app
 }
 
-type ContextParts = Pick<TrpcContext, 'db' | 'clock' | 'notifications' | 'consolesDirectory'> & { auth: Auth }
+type ContextParts = Pick<
+  TrpcContext,
+  'db' | 'clock' | 'notifications' | 'consolesDirectory' | 'bootRetention'
+> & { auth: Auth }
 
 function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts): TrpcContext {
   let actor: Promise<Actor | null> | undefined

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { createDb, type Db } from '@bootfarm/db'
 import { createTestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
+import { defaultBootRetention } from '../src/domain/boot-retention.ts'
 import { createServer } from '../src/server.ts'
 import { type Notifications, openNotifications } from '../src/services/notifications.ts'
 import { testOrigin, testSecret } from './test-constants.ts'
@@ -60,6 +61,7 @@ export async function startTestApi({ rowSecurity = 'on' }: TestApiOptions = {}):
     webUrl: testOrigin,
     secret: testSecret,
     consolesDirectory,
+    bootRetention: defaultBootRetention,
     logLevel: 'silent',
   })
   await app.listen({ host: '127.0.0.1', port: 0 })

@@ -22,6 +22,7 @@ beforeAll(async () => {
   owner = await connect(database.url)
   api = await connect(database.apiUrl)
   db = createDb(database.apiUrl)
+  await owner.query(`select ensure_boot_partitions('2026-11-20', '2026-11-20')`)
   tables = await readTenantTables(owner)
   await fillTenantTables(owner, tables, [own, foreign])
 })

@@ -7,11 +7,11 @@ export interface TenantTable {
   key: string
 }
 
-/** From the catalogue: every table of the schema that has rows of organizations. */
+/** From the catalogue: every table of the schema that has rows of organizations, but no partitions: those are nobody's to name. */
 export async function readTenantTables(owner: pg.Client): Promise<TenantTable[]> {
   const { rows } = await owner.query<TenantTable>(`
     select relname as name, case relname when 'organization' then 'id' else 'organization_id' end as key from pg_class
-    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and (relname = 'organization' or exists (
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition and (relname = 'organization' or exists (
       select from pg_attribute where attrelid = pg_class.oid and attname = 'organization_id' and not attisdropped))
     order by relname`)
   return rows

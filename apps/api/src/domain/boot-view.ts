@@ -97,6 +97,8 @@ export const bootDetail = bootSummary.extend({
   isLastBoot: z.boolean(),
   /** Null where the edge named none, or it is gone. */
   vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count.nullable() }).nullable(),
+  /** Set once the boot's detail is past its retention: of phases only their times are left, and no facts, offers, packets and steps. */
+  detailGone: z.object({ keptDays: count }).nullable(),
   /** What went wrong, for people; only where the outcome is `failed`. */
   cause: z.object({ sentence: z.string(), remedy: z.string(), deviceText: z.string().nullable() }).nullable(),
   /** What the machine said of itself: untrusted text. */

@@ -129,14 +129,14 @@ describe('what is kept', () => {
     }
     // As many as there is room for beside the newer two, in one statement.
     await api.db.$executeRaw`
-      insert into boot (organization_id, id, edge_id, site_id, mac, revision, change, started_at, received_at, updated_at,
-        total_us, bytes_out, retries, simulated, generated, phases, facts)
-      select organization_id, gen_random_uuid(), edge_id, site_id, mac, 1, 0, started_at, received_at, updated_at, 0, 0, 0,
-        true, true, '[]', '{}' from boot, generate_series(1, ${capturesPerSiteMax - 3}) where id = ${oldest}::uuid`
-    await api.db.$executeRaw`
+      with key as (
+        insert into boot_key (organization_id, boot_id, received_on, change)
+        select ${tenant.organizationId}::uuid, gen_random_uuid(), '2026-11-20', 0 from generate_series(1, ${capturesPerSiteMax - 3})
+        returning boot_id
+      )
       insert into boot_capture (organization_id, boot_id, site_id, received_at, packet_count, size_bytes, pcap)
-      select organization_id, id, site_id, ${new Date(api.clock.now.getTime() + 1000)}, 0, 24, '' from boot
-      where organization_id = ${tenant.organizationId}::uuid and generated`
+      select ${tenant.organizationId}::uuid, boot_id, ${tenant.siteId}::uuid, ${new Date(api.clock.now.getTime() + 1000)}, 0, 24, ''
+      from key`
     const count = () => api.db.bootCapture.count({ where: { organizationId: tenant.organizationId } })
     expect(await count()).toBe(capturesPerSiteMax)
     api.clock.advance(2000)

@@ -1,4 +1,6 @@
+import type { BootRetention } from '../domain/boot-retention.ts'
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
+import { dropOldBoots, makeBootPartitions } from '../services/retention/keep-boot-partitions.ts'
 import { keepAllSchedules } from '../services/schedule/keep-schedules.ts'
 import type { PlatformContext } from '../services/service-context.ts'
 
@@ -11,8 +13,10 @@ interface Job {
   run: (context: PlatformContext) => Promise<unknown>
 }
 
-const jobs: Job[] = [
+const jobsOf = (retention: BootRetention): Job[] => [
   { name: 'drop old captures', everyMs: hourMs, run: dropOldCaptures },
+  { name: 'make boot partitions', everyMs: hourMs, run: makeBootPartitions },
+  { name: 'drop old boots', everyMs: hourMs, run: (context) => dropOldBoots(context, retention) },
   { name: 'keep schedules', everyMs: 20_000, run: keepAllSchedules },
 ]
 
@@ -22,7 +26,7 @@ const jobs: Job[] = [
  * @returns stops them, and waits for those that run
  */
 export function startJobs(
-  context: PlatformContext,
+  context: PlatformContext & { bootRetention: BootRetention },
   onError: (name: string, error: unknown) => void,
 ): () => Promise<void> {
   const running = new Map<string, Promise<void>>()
@@ -33,7 +37,7 @@ export function startJobs(
       .then(() => void running.delete(name))
     running.set(name, ended)
   }
-  const timers = jobs.map((job) => {
+  const timers = jobsOf(context.bootRetention).map((job) => {
     start(job)
     return setInterval(() => start(job), job.everyMs).unref()
   })

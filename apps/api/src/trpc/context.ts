@@ -1,4 +1,5 @@
 import type { Actor } from '../domain/actor.ts'
+import type { BootRetention } from '../domain/boot-retention.ts'
 import type { Notifications } from '../services/notifications.ts'
 import type { PlatformContext } from '../services/service-context.ts'
 
@@ -7,6 +8,7 @@ export interface TrpcContext extends PlatformContext {
   notifications: Notifications
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
+  bootRetention: BootRetention
   /** Of the caller, for the audit log. */
   address: string | null
   requestId: string | null

@@ -1,4 +1,3 @@
-import type { Prisma } from '@bootfarm/db'
 import { bootCauseText } from '@bootfarm/proto/boot-phases'
 import type { BootPhaseReport, BootReport, GuestReport } from '@bootfarm/proto/uplink'
 import { instantAt } from '../../domain/boot-times.ts'
@@ -6,58 +5,16 @@ import type { BootDetail, BootPhaseView, BootSummary, OfferView } from '../../do
 import { deviceStateOf } from '../../domain/device-state.ts'
 import { guestViewOf } from '../../domain/guest-view.ts'
 import { type WriteCacheView, writeCacheOf } from '../../domain/write-cache.ts'
+import type { BootRow } from './read-boots.ts'
 
-/** What tells the state of the boot's device now. */
-export const deviceStateSelect = {
-  startedAt: true,
-  updatedAt: true,
-  outcome: true,
-  totalUs: true,
-  generated: true,
-  writeCacheUsedBytes: true,
-  writeCacheSizeBytes: true,
-  takenPowerOrders: {
-    orderBy: { takenAt: 'desc' },
-    take: 1,
-    select: { id: true, order: true, takenAt: true },
-  },
-  edge: { select: { name: true, heartbeatAt: true, revokedAt: true } },
-} satisfies Prisma.BootSelect
+/** A boot's detail as it is kept; `capture` of the packets that were. */
+export interface BootDetailParts {
+  phases: BootPhaseReport[]
+  facts: BootFacts
+  guest: GuestReport | null
+}
 
-export const bootSummarySelect = {
-  ...deviceStateSelect,
-  id: true,
-  deviceId: true,
-  mac: true,
-  siteId: true,
-  edgeId: true,
-  failedPhase: true,
-  failedCause: true,
-  lastPhase: true,
-  bytesOut: true,
-  retries: true,
-  simulated: true,
-  menuEntry: true,
-  phases: true,
-  change: true,
-  device: { select: { name: true, lastBootId: true } },
-  site: { select: { name: true } },
-} satisfies Prisma.BootSelect
-
-export const bootDetailSelect = {
-  ...bootSummarySelect,
-  revision: true,
-  receivedAt: true,
-  failedText: true,
-  vdiskId: true,
-  versionId: true,
-  facts: true,
-  guest: true,
-  capture: { select: { receivedAt: true, packetCount: true, sizeBytes: true } },
-} satisfies Prisma.BootSelect
-
-export type BootSummaryRow = Prisma.BootGetPayload<{ select: typeof bootSummarySelect }>
-export type BootDetailRow = Prisma.BootGetPayload<{ select: typeof bootDetailSelect }>
+export type BootCaptureRow = { receivedAt: Date; packetCount: number; sizeBytes: number } | null
 
 /** The boot's facts as the report brought them, kept as one JSON value. */
 export interface BootFacts {
@@ -73,7 +30,7 @@ export interface BootFacts {
   lastPackets?: BootReport['lastPackets']
 }
 
-export function bootSummaryOf(row: BootSummaryRow, now: Date): BootSummary {
+export function bootSummaryOf(row: BootRow, now: Date): BootSummary {
   const taken = row.takenPowerOrders[0]
   return {
     id: row.id,
@@ -119,19 +76,26 @@ export function writeCacheOfRow(row: {
   return used === null || size === null ? null : writeCacheOf(Number(used), Number(size))
 }
 
-export function bootDetailOf(
-  row: BootDetailRow,
-  { vdisk, now }: { vdisk: BootDetail['vdisk']; now: Date },
-): BootDetail {
-  const facts = row.facts as unknown as BootFacts
-  const guest = row.guest as unknown as GuestReport | null
-  const summary = bootSummaryOf(row, now)
+interface DetailOptions {
+  /** Null once it is past its retention. */
+  detail: BootDetailParts | null
+  detailKeptDays: number
+  capture: BootCaptureRow
+  vdisk: BootDetail['vdisk']
+  now: Date
+}
+
+export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
+  const { detail, capture, vdisk } = options
+  const facts: BootFacts = detail?.facts ?? { reconnects: 0 }
+  const summary = bootSummaryOf(row, options.now)
   return {
     ...summary,
     revision: Number(row.revision),
     receivedAt: row.receivedAt.toISOString(),
     isLastBoot: row.device === null || row.device.lastBootId === row.id,
     vdisk,
+    detailGone: detail ? null : { keptDays: options.detailKeptDays },
     cause: summary.failedCause ? { ...causeOf(summary.failedCause), deviceText: row.failedText } : null,
     facts: {
       machineId: facts.machineId ?? null,
@@ -145,9 +109,17 @@ export function bootDetailOf(
     },
     offers: (facts.offers ?? []).map(offerView),
     lastPackets: lastPacketsOf(facts, row.startedAt),
-    capture: row.capture && { ...row.capture, receivedAt: row.capture.receivedAt.toISOString() },
-    guest: guest && guestViewOf(guest, row.startedAt),
-    phases: phasesOf(row).map(phaseView),
+    capture: capture && { ...capture, receivedAt: capture.receivedAt.toISOString() },
+    guest: detail?.guest ? guestViewOf(detail.guest, row.startedAt) : null,
+    phases: detail ? detail.phases.map(phaseView) : phasesOf(row).map(phaseOfSummary),
+  }
+}
+
+/** Of a phase whose detail is gone only its times are known. */
+function phaseOfSummary({ name, startUs, durationUs }: BootPhaseTimes): BootPhaseView {
+  return {
+    ...{ name, startUs, durationUs: durationUs ?? null, source: 'observed', bytesIn: 0, bytesOut: 0 },
+    ...{ packetsIn: 0, packetsOut: 0, retries: 0, missingFragments: 0, reads: 0, readSizes: [], gaps: [] },
   }
 }
 
@@ -168,8 +140,11 @@ function causeOf(name: NonNullable<BootSummary['failedCause']>): { sentence: str
   return { sentence, remedy }
 }
 
-function phasesOf(row: { phases: unknown }): BootPhaseReport[] {
-  return row.phases as BootPhaseReport[]
+/** Of a phase, what its boot's summary keeps. */
+export type BootPhaseTimes = Pick<BootPhaseReport, 'name' | 'startUs' | 'durationUs'>
+
+function phasesOf(row: { phases: unknown }): BootPhaseTimes[] {
+  return row.phases as BootPhaseTimes[]
 }
 
 function phaseView(phase: BootPhaseReport): BootPhaseView {

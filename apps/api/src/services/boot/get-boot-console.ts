@@ -3,19 +3,13 @@ import { type BootConsole, consoleBytesMax, consoleLinesMax } from '../../domain
 import { AppError } from '../../errors/app-error.ts'
 import { openConsole, readConsole } from '../console/console-file.ts'
 import type { ServiceContext } from '../service-context.ts'
+import { readGuest } from './get-boot.ts'
+import { findNextBoot } from './newest-boots.ts'
+import { type BootRow, findBoot } from './read-boots.ts'
 
 /** Firmware writes before it sends its first packet, which is the boot's begin. */
 const firmwareMs = 10_000
 const firmwareMsMax = 300_000
-
-const bootSelect = {
-  siteId: true,
-  deviceId: true,
-  mac: true,
-  startedAt: true,
-  generated: true,
-  guest: true,
-} as const
 
 interface Options {
   bootId: string
@@ -29,11 +23,7 @@ export async function getBootConsole(
   context: ServiceContext,
   { bootId, after, directory }: Options,
 ): Promise<BootConsole> {
-  const { db, actor } = context
-  const boot = await db.boot.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: bootId } },
-    select: bootSelect,
-  })
+  const boot = await findBoot(context, bootId)
   if (!boot) throw new AppError('not_found')
   if (directory === null || boot.generated) return null
   const file = await openConsole(directory, boot.mac)
@@ -41,7 +31,7 @@ export async function getBootConsole(
   try {
     const startedMs = boot.startedAt.getTime()
     const part = await readConsole(file, {
-      fromUnixMs: startedMs - leadMs(boot.guest as unknown as GuestReport | null),
+      fromUnixMs: startedMs - leadMs(await readGuest(context, boot)),
       untilUnixMs: (await nextBootAt(context, boot)) ?? Number.POSITIVE_INFINITY,
       after,
       linesMax: consoleLinesMax,
@@ -61,20 +51,9 @@ function leadMs(guest: GuestReport | null): number {
   return Math.min(firmwareMsMax, Math.max(firmwareMs, Math.ceil(sinceMs)))
 }
 
-async function nextBootAt(
-  { db, actor }: ServiceContext,
-  boot: { siteId: string; deviceId: string | null; mac: string; startedAt: Date },
-): Promise<number | null> {
+/** When the device began the next boot; the newest ones after this one end with it. */
+async function nextBootAt(context: ServiceContext, boot: BootRow): Promise<number | null> {
   const sameDevice = boot.deviceId ? { deviceId: boot.deviceId } : { siteId: boot.siteId, mac: boot.mac }
-  const next = await db.boot.findFirst({
-    where: {
-      organizationId: actor.organizationId,
-      ...sameDevice,
-      generated: false,
-      startedAt: { gt: boot.startedAt },
-    },
-    orderBy: { startedAt: 'asc' },
-    select: { startedAt: true },
-  })
-  return next?.startedAt.getTime() ?? null
+  const next = await findNextBoot(context, { ...sameDevice, generated: false }, boot.startedAt)
+  return next?.getTime() ?? null
 }

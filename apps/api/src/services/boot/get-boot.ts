@@ -1,21 +1,46 @@
+import type { GuestReport } from '@bootfarm/proto/uplink'
 import type { BootDetail } from '../../domain/boot-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { ServiceContext } from '../service-context.ts'
-import { type BootDetailRow, bootDetailOf, bootDetailSelect } from './boot-rows.ts'
+import { type BootDetailParts, bootDetailOf } from './boot-rows.ts'
+import { type BootRow, findBoot, type ReadContext } from './read-boots.ts'
 
 /** Throws `not_found`. */
-export async function getBoot(context: ServiceContext, bootId: string): Promise<BootDetail> {
+export async function getBoot(
+  context: ServiceContext,
+  { bootId, detailKeptDays }: { bootId: string; detailKeptDays: number },
+): Promise<BootDetail> {
   const { db, clock, actor } = context
-  const row = await db.boot.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: bootId } },
-    select: bootDetailSelect,
-  })
+  const row = await findBoot(context, bootId)
   if (!row) throw new AppError('not_found')
-  return bootDetailOf(row, { vdisk: await vdiskOf(context, row), now: clock() })
+  const capture = await db.bootCapture.findUnique({
+    where: { organizationId_bootId: { organizationId: actor.organizationId, bootId } },
+    select: { receivedAt: true, packetCount: true, sizeBytes: true },
+  })
+  const detail = await readDetail(context, row)
+  const vdisk = await vdiskOf(context, row)
+  return bootDetailOf(row, { detail, detailKeptDays, capture, vdisk, now: clock() })
+}
+
+/** Null once its day is past the details' retention. */
+async function readDetail({ db, actor }: ReadContext, { id, receivedOn }: BootRow) {
+  const { organizationId } = actor
+  const detail = await db.bootDetail.findUnique({
+    where: { organizationId_bootId_receivedOn: { organizationId, bootId: id, receivedOn } },
+    select: { phases: true, facts: true, guest: true },
+  })
+  // Only `writeBoots` writes these, from a report that zod held against its schema.
+  return detail as unknown as BootDetailParts | null
+}
+
+/** What the device said of itself; null where it said nothing, or it is past its retention. */
+export async function readGuest(context: ReadContext, row: BootRow): Promise<GuestReport | null> {
+  const detail = await readDetail(context, row)
+  return detail?.guest ?? null
 }
 
 /** The edge names vDisk and version; whether they are of this organization is looked up, not believed. */
-async function vdiskOf({ db, actor }: ServiceContext, row: BootDetailRow): Promise<BootDetail['vdisk']> {
+async function vdiskOf({ db, actor }: ServiceContext, row: BootRow): Promise<BootDetail['vdisk']> {
   if (!row.vdiskId) return null
   const { organizationId } = actor
   const vdisk = await db.vdisk.findUnique({

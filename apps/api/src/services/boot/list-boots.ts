@@ -4,7 +4,8 @@ import type { bootListInput, bootPage } from '../../domain/boot-view.ts'
 import { cutPage, decodeInstantCursor } from '../keyset.ts'
 import { visibleBoots } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
-import { bootSummaryOf, bootSummarySelect } from './boot-rows.ts'
+import { bootSummaryOf } from './boot-rows.ts'
+import { readNewestBoots } from './newest-boots.ts'
 
 type Input = z.output<typeof bootListInput>
 
@@ -15,24 +16,38 @@ const originFilters = {
 }
 
 /** Newest first, by (startedAt, id). */
-export async function listBoots(
-  { db, clock, actor }: ServiceContext,
-  input: Input,
-): Promise<z.infer<typeof bootPage>> {
-  const rows = await db.boot.findMany({
-    where: {
-      organizationId: actor.organizationId,
-      AND: [visibleBoots(actor), filterOf(input), afterCursor(input.cursor)],
-    },
-    orderBy: [{ startedAt: 'desc' }, { id: 'desc' }],
-    take: input.limit + 1,
-    select: bootSummarySelect,
+export async function listBoots(context: ServiceContext, input: Input): Promise<z.infer<typeof bootPage>> {
+  const after = decodeInstantCursor(input.cursor)
+  const rows = await readNewestBoots(context, {
+    where: { AND: [await visibleBoots(context), filterOf(input), afterCursor(after)] },
+    // An instant later than the cursor's: others of the very same one may still come.
+    before: earliest(after && new Date(after.at.getTime() + 1), await afterLastBoot(context, input.deviceId)),
+    since: input.since ? new Date(input.since) : undefined,
+    limit: input.limit + 1,
   })
-  const now = clock()
+  const now = context.clock()
   return cutPage(rows, input.limit, {
     item: (row) => bootSummaryOf(row, now),
     key: (row) => [row.startedAt.toISOString(), row.id],
   })
+}
+
+/** A device's row says when its newest boot began: nothing newer needs to be looked for. */
+async function afterLastBoot(
+  { db, actor }: ServiceContext,
+  deviceId: string | undefined,
+): Promise<Date | null> {
+  if (!deviceId) return null
+  const device = await db.device.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
+    select: { lastBootStartedAt: true },
+  })
+  return device?.lastBootStartedAt ? new Date(device.lastBootStartedAt.getTime() + 1) : null
+}
+
+function earliest(a: Date | null, b: Date | null): Date | null {
+  if (a === null || b === null) return a ?? b
+  return a < b ? a : b
 }
 
 function filterOf(input: Input): Prisma.BootWhereInput {
@@ -42,12 +57,10 @@ function filterOf(input: Input): Prisma.BootWhereInput {
     ...(input.siteId ? { siteId: input.siteId } : {}),
     ...(input.edgeId ? { edgeId: input.edgeId } : {}),
     ...(input.origin ? originFilters[input.origin] : {}),
-    ...(input.since ? { startedAt: { gte: new Date(input.since) } } : {}),
   }
 }
 
-function afterCursor(cursor: Input['cursor']): Prisma.BootWhereInput {
-  const after = decodeInstantCursor(cursor)
+function afterCursor(after: { at: Date; id: string } | null): Prisma.BootWhereInput {
   if (!after) return {}
   return { OR: [{ startedAt: { lt: after.at } }, { startedAt: after.at, id: { lt: after.id } }] }
 }

@@ -5,7 +5,8 @@ import type { BootChange } from '../../domain/boot-view.ts'
 import { type Notifications, topicText } from '../notifications.ts'
 import { visibleBoots, visibleEdges } from '../scope/visible.ts'
 import type { PlatformContext, ServiceContext } from '../service-context.ts'
-import { bootSummaryOf, bootSummarySelect } from './boot-rows.ts'
+import { bootSummaryOf } from './boot-rows.ts'
+import { readBootsById } from './read-boots.ts'
 
 const changesPerReadMax = 100
 
@@ -73,30 +74,32 @@ export async function* watchBoots(
 
 /** The first ones after `last`, in their order. */
 async function readChanges(
-  { db, clock, actor }: ReadContext,
+  context: ReadContext,
   last: bigint,
 ): Promise<{ change: bigint; event: BootChange }[]> {
+  const { db, clock, actor } = context
   const range = {
     where: { organizationId: actor.organizationId, change: { gt: last } },
     orderBy: { change: 'asc' as const },
     take: changesPerReadMax,
+    select: { bootId: true, change: true },
   }
-  const boots = await db.boot.findMany({
-    ...range,
-    where: { ...range.where, AND: [visibleBoots(actor)] },
-    select: bootSummarySelect,
-  })
+  const changed = await db.bootKey.findMany(range)
   const withdrawn = await db.withdrawnBoot.findMany({
     ...range,
     where: { ...range.where, edge: visibleEdges(actor) },
-    select: { bootId: true, change: true },
   })
+  const boots = await readBootsById(
+    context,
+    changed.map(({ bootId }) => bootId),
+    await visibleBoots(context),
+  )
   const now = clock()
   const changes = [
-    ...boots.map((boot) => ({
-      change: boot.change,
-      event: { kind: 'boot' as const, boot: bootSummaryOf(boot, now) },
-    })),
+    ...changed.flatMap(({ bootId, change }) => {
+      const boot = boots.get(bootId)
+      return boot ? [{ change, event: { kind: 'boot' as const, boot: bootSummaryOf(boot, now) } }] : []
+    }),
     ...withdrawn.map(({ bootId, change }) => ({ change, event: { kind: 'withdrawn' as const, bootId } })),
   ]
   return changes.sort((a, b) => (a.change < b.change ? -1 : 1)).slice(0, changesPerReadMax)

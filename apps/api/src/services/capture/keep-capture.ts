@@ -2,6 +2,7 @@ import type { DbTransaction } from '@bootfarm/db'
 import { countPackets } from '../../domain/pcap/list-packets.ts'
 import { pcapProblem } from '../../domain/pcap/pcap-file.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { findBoot } from '../boot/read-boots.ts'
 import type { SystemContext } from '../service-context.ts'
 import type { AuthenticatedEdge } from '../uplink/authenticate-edge.ts'
 
@@ -27,11 +28,8 @@ export async function keepCapture(
     receivedAt: clock(),
   }
   await db.$transaction(async (transaction) => {
-    const boot = await transaction.boot.findUnique({
-      where: { organizationId_id: { organizationId, id: bootId }, edgeId },
-      select: { id: true },
-    })
-    if (!boot) throw new AppError('boot_unknown')
+    const boot = await findBoot({ db: transaction, actor: { organizationId } }, bootId)
+    if (boot?.edgeId !== edgeId) throw new AppError('boot_unknown')
     await transaction.bootCapture.upsert({
       where: { organizationId_bootId: { organizationId, bootId } },
       create: { organizationId, bootId, ...kept },

@@ -1,4 +1,5 @@
 import { AppError } from '../../errors/app-error.ts'
+import { findBoot } from '../boot/read-boots.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 export interface CaptureFile {
@@ -8,22 +9,19 @@ export interface CaptureFile {
 
 /** A boot's packets as a file to save. Throws `not_found` where none are kept. */
 export async function readCaptureFile(
-  { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
+  context: Pick<ServiceContext, 'db' | 'actor'>,
   bootId: string,
 ): Promise<CaptureFile> {
-  const boot = await db.boot.findUnique({
-    where: { organizationId_id: { organizationId: actor.organizationId, id: bootId } },
-    select: {
-      mac: true,
-      startedAt: true,
-      device: { select: { name: true } },
-      capture: { select: { pcap: true } },
-    },
+  const { db, actor } = context
+  const boot = await findBoot(context, bootId)
+  const capture = await db.bootCapture.findUnique({
+    where: { organizationId_bootId: { organizationId: actor.organizationId, bootId } },
+    select: { pcap: true },
   })
-  if (!boot?.capture) throw new AppError('not_found', { public: 'No packets of this boot are kept.' })
+  if (!boot || !capture) throw new AppError('not_found', { public: 'No packets of this boot are kept.' })
   const machine = fileNamePart(boot.device?.name ?? '') || fileNamePart(boot.mac)
   const at = boot.startedAt.toISOString().slice(0, 19).replaceAll(':', '')
-  return { name: `boot-${machine}-${at}Z.pcap`, pcap: boot.capture.pcap }
+  return { name: `boot-${machine}-${at}Z.pcap`, pcap: capture.pcap }
 }
 
 /** What every file system takes. */

@@ -2,7 +2,8 @@ import type { Prisma } from '@bootfarm/db'
 import { type DeviceState, deviceStateOf } from '../../domain/device-state.ts'
 import type { DeviceSummary, PowerOrderView } from '../../domain/device-view.ts'
 import type { WriteCacheView } from '../../domain/write-cache.ts'
-import { deviceStateSelect, writeCacheOfRow } from '../boot/boot-rows.ts'
+import { writeCacheOfRow } from '../boot/boot-rows.ts'
+import { readBootsById } from '../boot/read-boots.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 /** An order that is over is shown for this long. */
@@ -53,17 +54,14 @@ interface LastBoot {
 
 /** The devices' last boots by id, in one read. */
 export async function readLastBoots(
-  { db, clock, actor }: ServiceContext,
+  context: ServiceContext,
   rows: Pick<DeviceSummaryRow, 'lastBootId'>[],
 ): Promise<Map<string, LastBoot>> {
   const ids = rows.flatMap(({ lastBootId }) => lastBootId ?? [])
-  const boots = await db.boot.findMany({
-    where: { organizationId: actor.organizationId, id: { in: ids } },
-    select: { ...deviceStateSelect, id: true, simulated: true },
-  })
-  const now = clock()
+  const boots = await readBootsById(context, ids)
+  const now = context.clock()
   return new Map(
-    boots.map((boot) => [
+    [...boots.values()].map((boot) => [
       boot.id,
       {
         simulated: boot.simulated,

@@ -2,7 +2,7 @@ import type { z } from 'zod'
 import { deviceStateOf } from '../../domain/device-state.ts'
 import type { powerOrderInput, powerOrderResult } from '../../domain/device-view.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { deviceStateSelect } from '../boot/boot-rows.ts'
+import { findBoot } from '../boot/read-boots.ts'
 import { notify } from '../notifications.ts'
 import type { ServiceContext } from '../service-context.ts'
 
@@ -33,12 +33,7 @@ export async function orderPower(
       },
     })
     if (!device) throw new AppError('not_found')
-    const lastBoot = device.lastBootId
-      ? await transaction.boot.findUnique({
-          where: { organizationId_id: { organizationId, id: device.lastBootId } },
-          select: deviceStateSelect,
-        })
-      : null
+    const lastBoot = device.lastBootId ? await findBoot({ db: transaction, actor }, device.lastBootId) : null
     if (!lastBoot || deviceStateOf(lastBoot, requestedAt).state !== 'running')
       throw new AppError('conflict', { public: 'This device does not run, as far as its reports say.' })
     if (device.site._count.edges === 0)

@@ -1,70 +1,93 @@
-import { Prisma } from '@bootfarm/db'
+import type { RollupGrain } from '../../domain/boot-rollup.ts'
 import { type BootTimes, daysBefore, fillDays } from '../../domain/boot-times.ts'
+import { quantileOf, type TimeSketch } from '../../domain/time-sketch.ts'
 import type { ServiceContext } from '../service-context.ts'
 
-const dayMs = 86_400_000
+/** From the rollups: how many boots there were does not matter. */
+
+const hourMs = 3_600_000
+const hoursShown = 24
 const daysShown = 30
 
-interface BootTimesRow {
+interface CountsRow {
   day: string
   ready_count: number
   failed_count: number
   generated_count: number
-  p50_us: number | null
-  p95_us: number | null
 }
 
-// percentile_cont interpolates, so it answers in fractions of a µs.
-const aggregates = Prisma.sql`
-  count(*) filter (where outcome = 'ready')::int as ready_count,
-  count(*) filter (where outcome in ('failed', 'silent'))::int as failed_count,
-  count(*) filter (where generated)::int as generated_count,
-  round(percentile_cont(0.5) within group (order by total_us) filter (where outcome = 'ready'))::float8 as p50_us,
-  round(percentile_cont(0.95) within group (order by total_us) filter (where outcome = 'ready'))::float8 as p95_us`
+interface BucketRow {
+  day: string
+  bucket: string
+  count: number
+}
 
-export async function bootTimesOfLastDay(context: ServiceContext, farmId: string): Promise<BootTimes> {
-  const since = new Date(context.clock().getTime() - dayMs)
-  const [row] = await context.db.$queryRaw<BootTimesRow[]>`
-    select '' as day, ${aggregates} from boot where ${bootsOfFarm(context, farmId, since)}`
-  return row ? bootTimesOf(row) : bootTimesOf(emptyRow)
+interface Span {
+  siteIds: string[]
+  grain: RollupGrain
+  since: Date
+}
+
+/** Of the last 24 hours as the clock has them, the one that goes on among them. */
+export async function bootTimesOfLastDay(context: ServiceContext, siteIds: string[]): Promise<BootTimes> {
+  const hour = Math.floor(context.clock().getTime() / hourMs) * hourMs
+  const since = new Date(hour - (hoursShown - 1) * hourMs)
+  const counts = await readCounts(context, { siteIds, grain: 'hour', since })
+  const buckets = await readBuckets(context, { siteIds, grain: 'hour', since })
+  return {
+    readyCount: sum(counts.map((row) => row.ready_count)),
+    failedCount: sum(counts.map((row) => row.failed_count)),
+    generatedCount: sum(counts.map((row) => row.generated_count)),
+    ...quantiles(buckets),
+  }
 }
 
 export async function bootTimesByDay(
   context: ServiceContext,
-  farmId: string,
+  siteIds: string[],
 ): Promise<(BootTimes & { day: string })[]> {
   const days = daysBefore(context.clock(), daysShown)
   const since = new Date(`${days[0]}T00:00:00Z`)
-  const rows = await context.db.$queryRaw<BootTimesRow[]>`
-    select to_char(started_at at time zone 'UTC', 'YYYY-MM-DD') as day, ${aggregates}
-    from boot where ${bootsOfFarm(context, farmId, since)} group by 1`
+  const counts = await readCounts(context, { siteIds, grain: 'day', since })
+  const buckets = Map.groupBy(await readBuckets(context, { siteIds, grain: 'day', since }), ({ day }) => day)
   return fillDays(
     days,
-    rows.map((row) => ({ day: row.day, ...bootTimesOf(row) })),
+    counts.map((row) => ({
+      day: row.day,
+      readyCount: row.ready_count,
+      failedCount: row.failed_count,
+      generatedCount: row.generated_count,
+      ...quantiles(buckets.get(row.day) ?? []),
+    })),
   )
 }
 
-function bootsOfFarm({ actor }: ServiceContext, farmId: string, since: Date): Prisma.Sql {
+function readCounts({ db, actor }: ServiceContext, { siteIds, grain, since }: Span): Promise<CountsRow[]> {
   const { organizationId } = actor
-  return Prisma.sql`organization_id = ${organizationId}::uuid and started_at >= ${since} and site_id in
-    (select id from site where organization_id = ${organizationId}::uuid and farm_id = ${farmId}::uuid)`
+  return db.$queryRaw<CountsRow[]>`
+    select to_char(starts_at at time zone 'UTC', 'YYYY-MM-DD') as day, sum(ready_count)::int as ready_count,
+      sum(failed_count + silent_count)::int as failed_count, sum(generated_count)::int as generated_count
+    from boot_rollup where organization_id = ${organizationId}::uuid and grain = ${grain}::"RollupGrain"
+      and starts_at >= ${since} and site_id = any(${siteIds}::uuid[])
+    group by 1`
 }
 
-const emptyRow: BootTimesRow = {
-  day: '',
-  ready_count: 0,
-  failed_count: 0,
-  generated_count: 0,
-  p50_us: null,
-  p95_us: null,
+function readBuckets({ db, actor }: ServiceContext, { siteIds, grain, since }: Span): Promise<BucketRow[]> {
+  const { organizationId } = actor
+  return db.$queryRaw<BucketRow[]>`
+    select to_char(starts_at at time zone 'UTC', 'YYYY-MM-DD') as day, key as bucket, sum(value::int)::int as count
+    from boot_rollup, jsonb_each_text(total_us_buckets)
+    where organization_id = ${organizationId}::uuid and grain = ${grain}::"RollupGrain"
+      and starts_at >= ${since} and site_id = any(${siteIds}::uuid[])
+    group by 1, 2`
 }
 
-function bootTimesOf(row: BootTimesRow): BootTimes {
-  return {
-    readyCount: row.ready_count,
-    failedCount: row.failed_count,
-    generatedCount: row.generated_count,
-    p50Us: row.p50_us,
-    p95Us: row.p95_us,
-  }
+function quantiles(rows: BucketRow[]): Pick<BootTimes, 'p50Us' | 'p95Us'> {
+  const sketch: TimeSketch = {}
+  for (const { bucket, count } of rows) sketch[bucket] = (sketch[bucket] ?? 0) + count
+  return { p50Us: quantileOf(sketch, 0.5), p95Us: quantileOf(sketch, 0.95) }
+}
+
+function sum(values: number[]): number {
+  return values.reduce((total, value) => total + value, 0)
 }

@@ -1,6 +1,7 @@
 import type { FarmOverview } from '../../domain/farm-view.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { bootSummaryOf, bootSummarySelect } from '../boot/boot-rows.ts'
+import { bootSummaryOf } from '../boot/boot-rows.ts'
+import { readNewestBoots } from '../boot/newest-boots.ts'
 import { onlineEdgeFilter } from '../edge/edge-rows.ts'
 import {
   visibleBoots,
@@ -24,14 +25,14 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
   })
   if (!farm) throw new AppError('not_found')
   const counts = await countRows(context, farmId)
-  const recentBoots = await db.boot.findMany({
-    where: { organizationId, site: { farmId }, AND: [visibleBoots(actor)] },
-    orderBy: [{ startedAt: 'desc' }, { id: 'desc' }],
-    take: recentBootsMax,
-    select: bootSummarySelect,
+  const siteIds = await readSiteIds(context, farmId)
+  const recentBoots = await readNewestBoots(context, {
+    where: { AND: [{ siteId: { in: siteIds } }, await visibleBoots(context)] },
+    before: null,
+    limit: recentBootsMax,
   })
-  const last24Hours = await bootTimesOfLastDay(context, farmId)
-  const byDay = await bootTimesByDay(context, farmId)
+  const last24Hours = await bootTimesOfLastDay(context, siteIds)
+  const byDay = await bootTimesByDay(context, siteIds)
   const now = clock()
   return {
     farm: { ...farm, createdAt: farm.createdAt.toISOString() },
@@ -40,6 +41,15 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
     last24Hours,
     byDay,
   }
+}
+
+/** Of the farm's sites, those that the actor may see. */
+async function readSiteIds({ db, actor }: ServiceContext, farmId: string): Promise<string[]> {
+  const sites = await db.site.findMany({
+    where: { organizationId: actor.organizationId, farmId, AND: [visibleSites(actor)] },
+    select: { id: true },
+  })
+  return sites.map(({ id }) => id)
 }
 
 async function countRows(

@@ -7,6 +7,7 @@ import type {
   runsInput,
 } from '../../domain/schedule-view.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { readPlainBoots } from '../boot/read-boots.ts'
 import { cutPage, decodeCursor, decodeInstantCursor } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { runSummaryOf, runSummarySelect } from './schedule-rows.ts'
@@ -85,10 +86,7 @@ export async function listRunDevices(
     },
   })
   const bootIds = rows.flatMap(({ bootId }) => (bootId ? [bootId] : []))
-  const boots = await db.boot.findMany({
-    where: { organizationId, id: { in: bootIds } },
-    select: { id: true, startedAt: true, outcome: true, totalUs: true },
-  })
+  const boots = await readPlainBoots({ db, actor: { organizationId } }, bootIds)
   const bootOf = new Map(boots.map((boot) => [boot.id, boot]))
   return cutPage(rows, limit, {
     item: ({ device, sentAt, bootId, ...row }) => {
@@ -97,7 +95,12 @@ export async function listRunDevices(
         ...row,
         ...{ name: device.name, siteName: device.site.name, sentAt: sentAt?.toISOString() ?? null },
         boot: boot
-          ? { ...boot, startedAt: boot.startedAt.toISOString(), totalUs: Number(boot.totalUs) }
+          ? {
+              id: boot.id,
+              startedAt: boot.startedAt.toISOString(),
+              outcome: boot.outcome,
+              totalUs: Number(boot.totalUs),
+            }
           : null,
       }
     },

@@ -1,4 +1,5 @@
 import type { Place, PlaceKind } from '../../domain/place.ts'
+import { readPlainBoots } from '../boot/read-boots.ts'
 import type { DbOrTransaction } from '../service-context.ts'
 
 interface Asked {
@@ -37,10 +38,19 @@ const finders: Record<PlaceKind, Find> = {
     const rows = await db.device.findMany({ where: whereOf(asked), select })
     return byId(rows, (row) => ({ ...placeInSite(row), collectionId: row.collectionId }))
   },
-  async boot(db, asked) {
-    const select = { id: true, device: { select: { collectionId: true } }, ...ofSite } as const
-    const rows = await db.boot.findMany({ where: whereOf(asked), select })
-    return byId(rows, (row) => ({ ...placeInSite(row), collectionId: row.device?.collectionId ?? null }))
+  async boot(db, { organizationId, ids }) {
+    const boots = await readPlainBoots({ db, actor: { organizationId } }, ids)
+    const devices = await finders.device(db, {
+      organizationId,
+      ids: boots.flatMap(({ deviceId }) => deviceId ?? []),
+    })
+    const sites = await finders.site(db, { organizationId, ids: boots.map(({ siteId }) => siteId) })
+    const places = boots.flatMap(({ id, siteId, deviceId }) => {
+      const site = sites.get(siteId)
+      const collectionId = devices.get(deviceId ?? '')?.collectionId ?? null
+      return site ? [{ id, place: { ...site, collectionId } }] : []
+    })
+    return new Map(places.map(({ id, place }) => [id, place]))
   },
   async vdisk(db, asked) {
     const rows = await db.vdisk.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })

@@ -1,6 +1,15 @@
 import type { Prisma } from '@bootfarm/db'
 import { type Actor, scopesOf } from '../../domain/actor.ts'
 import type { Permission } from '../../domain/permissions.ts'
+import type { DbOrTransaction } from '../service-context.ts'
+
+interface ScopedContext {
+  db: DbOrTransaction
+  actor: Actor
+}
+
+/** As many values as a statement takes, with room for its others. */
+const devicesMax = 30_000
 
 /** The ids that bound what the actor may see; null where that is the whole organization. */
 interface Bounds {
@@ -47,11 +56,23 @@ export function visibleDevices(actor: Actor): Prisma.DeviceWhereInput {
   return bounds ? { OR: [...ofSites(bounds), { collectionId: { in: bounds.collectionIds } }] } : {}
 }
 
-export function visibleBoots(actor: Actor): Prisma.BootWhereInput {
+/** A boot's row names site and device without a relation to them, for it lies in a day's partition. */
+export async function visibleBoots({ db, actor }: ScopedContext): Promise<Prisma.BootWhereInput> {
+  const { organizationId } = actor
   const bounds = boundsOf(actor, 'boot.read')
-  return bounds
-    ? { OR: [...ofSites(bounds), { device: { collectionId: { in: bounds.collectionIds } } }] }
-    : {}
+  if (!bounds) return {}
+  const sites = await db.site.findMany({
+    where: { organizationId, OR: [{ farmId: { in: bounds.farmIds } }, { id: { in: bounds.siteIds } }] },
+    select: { id: true },
+  })
+  const devices = await db.device.findMany({
+    where: { organizationId, collectionId: { in: bounds.collectionIds } },
+    take: devicesMax,
+    select: { id: true },
+  })
+  return {
+    OR: [{ siteId: { in: sites.map(({ id }) => id) } }, { deviceId: { in: devices.map(({ id }) => id) } }],
+  }
 }
 
 /** Edges serve their whole site: who may see a collection sees which edges there are. */

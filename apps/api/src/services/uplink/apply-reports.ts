@@ -7,8 +7,9 @@ import { adoptDevices } from './adopt-devices.ts'
 import { applyDiscovered } from './apply-discovered.ts'
 import { applyScheduleRuns } from './apply-schedule-runs.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
-import { tieReportedBoots } from './move-run-devices.ts'
+import { ensureBootPartitions } from './boot-partitions.ts'
 import { takePowerOrders } from './take-power-orders.ts'
+import { tieReportedBoots } from './tie-boots.ts'
 import { readBoots, withdrawBoots } from './withdraw-boots.ts'
 import { writeBoots } from './write-boots.ts'
 
@@ -24,6 +25,8 @@ export async function applyReports(
 ): Promise<number> {
   requireConsecutive(batch)
   const now = clock()
+  // Apart, before anything is locked: a partition that is missing is made under locks of its own.
+  await ensureBootPartitions(db, now)
   return db.$transaction(async (transaction) => {
     const acked = await lockCursor(transaction, edge, { bootEpoch: batch.bootEpoch, now })
     if (batch.fromSeq > acked + 1)

@@ -3,7 +3,8 @@ import type { ScheduleRunReport } from '@bootfarm/proto/uplink'
 import { notify } from '../notifications.ts'
 import { prepareRun } from '../schedule/prepare-run.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
-import { type DeviceResult, giveUp, noteResults, tieBootsOfRun } from './move-run-devices.ts'
+import { type DeviceResult, giveUp, noteResults } from './move-run-devices.ts'
+import { tieBootsOfRun } from './tie-boots.ts'
 
 /** A run that is longer ago is not made anew for what an edge says of it. */
 const missedRunsMax = 100

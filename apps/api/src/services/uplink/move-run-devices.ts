@@ -1,14 +1,10 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
-import { bootWindowMs } from '../../domain/schedule-horizon.ts'
-
-/** An edge's clock may be set between a power-on and the boot that follows. */
-const bootBeforeMs = 60_000
 
 /**
  * Gives devices of runs another state, and the runs their counts.
  * @param wanted selects run_id, device_id, state, and reason, text, edge_id, sent_at, boot_id: null leaves what there is
  */
-async function moveDevices(
+export async function moveDevices(
   transaction: DbTransaction,
   organizationId: string,
   wanted: Prisma.Sql,
@@ -70,58 +66,6 @@ export async function noteResults(
         and device.run_id = ${runId}::uuid and device.device_id = row.device_id
       where device.state in ('waiting', 'not_seen')
         or (device.state in ('failed', 'skipped') and device.boot_id is null and row.state = 'sent')`,
-  )
-}
-
-/**
- * Boots belong to the run whose power-on came before them, within 15 minutes. The first boot counts, and one that took its place.
- * @param which boots (as `boot`) to look at
- */
-async function tieBoots(
-  transaction: DbTransaction,
-  organizationId: string,
-  which: Prisma.Sql,
-): Promise<void> {
-  await moveDevices(
-    transaction,
-    organizationId,
-    Prisma.sql`select distinct on (device.run_id, device.device_id) device.run_id, device.device_id,
-        (case when boot.outcome is null or boot.outcome = 'superseded' then 'booting'
-          when boot.outcome in ('ready', 'local_disk') then 'ready'
-          when boot.outcome = 'silent' and boot.last_phase = 'firmware' then 'not_seen'
-          else 'failed' end)::"ScheduleRunDeviceState" as state,
-        (case when boot.outcome = 'silent' and boot.last_phase = 'firmware' then 'no_answer' end) as reason,
-        null::text as text, null::uuid as edge_id, null::timestamptz as sent_at, boot.id as boot_id
-      from boot join schedule_run_device as device on device.organization_id = boot.organization_id
-        and device.device_id = boot.device_id
-        and device.sent_at > boot.started_at - make_interval(secs => ${bootWindowMs / 1000})
-        and device.sent_at < boot.started_at + make_interval(secs => ${bootBeforeMs / 1000})
-      left join boot as tied on tied.organization_id = device.organization_id and tied.id = device.boot_id
-      where boot.organization_id = ${organizationId}::uuid and ${which}
-        and (tied.id is null or tied.id = boot.id
-          or (tied.outcome = 'superseded' and tied.started_at <= boot.started_at))
-      order by device.run_id, device.device_id, boot.outcome = 'superseded' nulls first, boot.started_at, boot.id`,
-  )
-}
-
-export function tieReportedBoots(
-  transaction: DbTransaction,
-  organizationId: string,
-  bootIds: string[],
-): Promise<void> {
-  return tieBoots(transaction, organizationId, Prisma.sql`boot.id = any(${bootIds}::uuid[])`)
-}
-
-/** For a power-on that is reported after its boot. */
-export function tieBootsOfRun(
-  transaction: DbTransaction,
-  organizationId: string,
-  { runId, deviceIds }: { runId: string; deviceIds: string[] },
-): Promise<void> {
-  return tieBoots(
-    transaction,
-    organizationId,
-    Prisma.sql`device.run_id = ${runId}::uuid and boot.device_id = any(${deviceIds}::uuid[])`,
   )
 }
 

@@ -12,13 +12,17 @@ export async function takePowerOrders(
   { organizationId, edgeId, siteId }: AuthenticatedEdge,
   { boots, now }: { boots: BootReport[]; now: Date },
 ): Promise<void> {
-  const bootIds = boots.flatMap(({ id, guest }) => (guest?.powerOrderId ? [id] : []))
-  if (bootIds.length === 0) return
+  const said = boots.flatMap(({ id, guest }) =>
+    guest?.powerOrderId ? [{ boot_id: id, order_id: guest.powerOrderId }] : [],
+  )
+  if (said.length === 0) return
   const taken = await transaction.$executeRaw`
     update power_order set taken_at = ${now}, taken_boot_id = boot.id
-    from boot where boot.organization_id = ${organizationId}::uuid and boot.edge_id = ${edgeId}::uuid
-      and boot.id = any(${bootIds}::uuid[]) and power_order.organization_id = boot.organization_id
-      and power_order.id = (boot.guest->>'powerOrderId')::uuid and power_order.device_id = boot.device_id
-      and power_order.taken_at is null`
+    from jsonb_to_recordset(${JSON.stringify(said)}::jsonb) as said (boot_id uuid, order_id uuid)
+    join boot_key on boot_key.organization_id = ${organizationId}::uuid and boot_key.boot_id = said.boot_id
+    join boot on boot.organization_id = ${organizationId}::uuid and boot.id = boot_key.boot_id
+      and boot.received_on = boot_key.received_on and boot.edge_id = ${edgeId}::uuid
+    where power_order.organization_id = ${organizationId}::uuid and power_order.id = said.order_id
+      and power_order.device_id = boot.device_id and power_order.taken_at is null`
   if (taken > 0) await notify(transaction, { state: { siteId } })
 }

@@ -1,8 +1,14 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport, ReceivedReport, Report } from '@bootfarm/proto/uplink'
+import { RollupChanges } from '../../domain/boot-rollup.ts'
+import { writeCacheOfRow } from '../boot/boot-rows.ts'
+import { readNewestBoots } from '../boot/newest-boots.ts'
+import { daysOf } from '../boot/read-boots.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { readKnownBoots } from './known-boots.ts'
 import { untieBoots } from './move-run-devices.ts'
 import { advanceFeed } from './write-boots.ts'
+import { writeRollups } from './write-rollups.ts'
 
 export type Withdrawal = Extract<Report, { type: 'withdrawn' }>
 
@@ -40,18 +46,12 @@ export async function withdrawBoots(
   { withdrawals, now }: { withdrawals: Withdrawal[]; now: Date },
 ): Promise<void> {
   const byBootId = new Map(withdrawals.map((withdrawal) => [withdrawal.bootId, withdrawal]))
-  const kept = await transaction.boot.findMany({
-    where: {
-      organizationId,
-      id: { in: [...byBootId.keys()] },
-      OR: [{ outcome: 'ready' }, { edgeId: { not: edgeId } }],
-    },
-    select: { id: true },
-  })
-  for (const { id } of kept) byBootId.delete(id)
+  const lastChange = await advanceFeed(transaction, organizationId, byBootId.size)
+  const known = await readKnownBoots(transaction, organizationId, [...byBootId.keys()])
+  for (const [id, boot] of known)
+    if (boot === null || boot.outcome === 'ready' || boot.edgeId !== edgeId) byBootId.delete(id)
   const bootIds = [...byBootId.keys()]
   if (bootIds.length === 0) return
-  const lastChange = await advanceFeed(transaction, organizationId, bootIds.length)
   await transaction.withdrawnBoot.deleteMany({
     where: { organizationId, edgeId, withdrawnAt: { lt: new Date(now.getTime() - rememberedMs) } },
   })
@@ -67,24 +67,49 @@ export async function withdrawBoots(
     data: { takenBootId: null },
   })
   await untieBoots(transaction, organizationId, bootIds)
-  await transaction.boot.deleteMany({ where: { organizationId, edgeId, id: { in: bootIds } } })
+  const gone = bootIds.flatMap((id) => known.get(id) ?? [])
+  const days = daysOf(gone)
+  await transaction.boot.deleteMany({
+    where: { organizationId, edgeId, id: { in: bootIds }, receivedOn: { in: days } },
+  })
+  await transaction.bootDetail.deleteMany({
+    where: { organizationId, bootId: { in: gone.map(({ id }) => id) }, receivedOn: { in: days } },
+  })
+  await transaction.bootKey.deleteMany({
+    where: { organizationId, bootId: { in: gone.map(({ id }) => id) } },
+  })
+  const changes = new RollupChanges(now)
+  for (const boot of gone) changes.count(boot, -1)
+  await writeRollups(transaction, organizationId, changes)
   await resetLastBoots(transaction, organizationId, bootIds)
 }
 
+/** The device's newest boot of those that are left. */
 async function resetLastBoots(
   transaction: DbTransaction,
   organizationId: string,
   bootIds: string[],
 ): Promise<void> {
-  await transaction.$executeRaw`
-    update device set last_boot_id = newest.id, last_boot_started_at = newest.started_at, last_boot_outcome = newest.outcome,
-      last_boot_total_us = newest.total_us, last_boot_write_cache_percent = floor(
-        least(newest.write_cache_used_bytes, newest.write_cache_size_bytes) * 100.0 / newest.write_cache_size_bytes
-      )::integer
-    from device as forgetful left join lateral (
-      select * from boot where boot.organization_id = forgetful.organization_id and boot.device_id = forgetful.id
-      order by started_at desc, id desc limit 1
-    ) as newest on true
-    where forgetful.organization_id = ${organizationId}::uuid and forgetful.last_boot_id = any(${bootIds}::uuid[])
-      and device.organization_id = forgetful.organization_id and device.id = forgetful.id`
+  const devices = await transaction.device.findMany({
+    where: { organizationId, lastBootId: { in: bootIds } },
+    select: { id: true },
+  })
+  for (const { id } of devices) {
+    const [newest] = await readNewestBoots(
+      { db: transaction, actor: { organizationId } },
+      { where: { deviceId: id }, before: null, limit: 1 },
+    )
+    const cache = newest && writeCacheOfRow(newest)
+    await transaction.device.update({
+      where: { organizationId_id: { organizationId, id } },
+      data: {
+        lastBootId: newest?.id ?? null,
+        lastBootStartedAt: newest?.startedAt ?? null,
+        lastBootOutcome: newest?.outcome ?? null,
+        lastBootTotalUs: newest?.totalUs ?? null,
+        lastBootWriteCachePercent: cache?.percent ?? null,
+      },
+      select: { id: true },
+    })
+  }
 }

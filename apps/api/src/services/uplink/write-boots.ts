@@ -1,63 +1,79 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { bootColumns } from '../../domain/boot-summary.ts'
-import type { BootFacts } from '../boot/boot-rows.ts'
+import { type RollupBoot, RollupChanges } from '../../domain/boot-rollup.ts'
+import { dayText, utcDay } from '../../domain/utc-day.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { daysWithDetails } from './boot-partitions.ts'
+import { type BootWrite, bootRowOf } from './boot-write.ts'
+import { type KnownBoot, readKnownBoots } from './known-boots.ts'
+import { writeRollups } from './write-rollups.ts'
 
 /**
- * Writes boots in one statement: a row is replaced only by a higher revision from the edge that made it, and the device's
- * last boot follows. Begin and arrival stay those of the first report.
+ * Writes boots and the sums over them: a row is replaced only by a higher revision from the edge that made it, and the
+ * device's last boot follows. Begin, arrival and day stay those of the first report. Days' partitions are there already.
  */
 export async function writeBoots(
   transaction: DbTransaction,
-  { organizationId, edgeId, siteId }: AuthenticatedEdge,
+  edge: AuthenticatedEdge,
   { boots, now }: { boots: BootReport[]; now: Date },
 ): Promise<void> {
+  const { organizationId } = edge
   const newest = newestRevisions(boots)
   const lastChange = await advanceFeed(transaction, organizationId, newest.length)
-  const rows = newest.map((boot, index) => rowOf(boot, lastChange - newest.length + index + 1, now))
-  await transaction.$executeRaw`
-    with reported as (
-      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (
-        id uuid, mac text, revision bigint, change bigint, started_at timestamptz, outcome "BootOutcome",
-        failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint, bytes_out bigint,
-        retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid, menu_entry text, phases jsonb,
-        facts jsonb, guest jsonb, write_cache_used_bytes bigint, write_cache_size_bytes bigint)
-    ), written as (
-      insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id,
-        id, mac, revision, change, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
-        total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases, facts, guest,
-        write_cache_used_bytes, write_cache_size_bytes)
-      select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, device.id, reported.*
-      from (select id, mac, revision, change, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
-        total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases, facts, guest,
-        write_cache_used_bytes, write_cache_size_bytes from reported) as reported
-      left join device on device.organization_id = ${organizationId}::uuid
-        and device.site_id = ${siteId}::uuid and device.mac = reported.mac
-      on conflict (organization_id, id) do update set
-        updated_at = excluded.updated_at, revision = excluded.revision, change = excluded.change,
-        outcome = excluded.outcome, failed_phase = excluded.failed_phase, failed_cause = excluded.failed_cause,
-        failed_text = excluded.failed_text, last_phase = excluded.last_phase, total_us = excluded.total_us,
-        bytes_out = excluded.bytes_out, retries = excluded.retries, vdisk_id = excluded.vdisk_id,
-        version_id = excluded.version_id, menu_entry = excluded.menu_entry, phases = excluded.phases, facts = excluded.facts,
-        simulated = excluded.simulated, generated = excluded.generated, guest = coalesce(excluded.guest, boot.guest),
-        write_cache_used_bytes = case when excluded.guest is null then boot.write_cache_used_bytes
-          else excluded.write_cache_used_bytes end,
-        write_cache_size_bytes = case when excluded.guest is null then boot.write_cache_size_bytes
-          else excluded.write_cache_size_bytes end
-      where boot.revision < excluded.revision and boot.edge_id = excluded.edge_id
-      returning id, device_id, started_at, outcome, total_us, write_cache_used_bytes, write_cache_size_bytes
-    ), newest as (
-      select distinct on (device_id) * from written where device_id is not null
-      order by device_id, started_at desc, id desc
-    )
-    update device set last_boot_id = newest.id, last_boot_started_at = newest.started_at,
-      last_boot_outcome = newest.outcome, last_boot_total_us = newest.total_us,
-      last_boot_write_cache_percent = floor(
-        least(newest.write_cache_used_bytes, newest.write_cache_size_bytes) * 100.0 / newest.write_cache_size_bytes
-      )::integer
-    from newest where device.organization_id = ${organizationId}::uuid and device.id = newest.device_id
-      and (device.last_boot_started_at is null or device.last_boot_started_at <= newest.started_at)`
+  const known = await readKnownBoots(
+    transaction,
+    organizationId,
+    newest.map(({ id }) => id),
+  )
+  const today = utcDay(now)
+  const writes = newest
+    .filter((boot) => isNews(boot, known.get(boot.id), edge))
+    .map((boot, index): BootWrite => {
+      const before = known.get(boot.id) ?? null
+      const change = lastChange - newest.length + index + 1
+      return { boot, before, change, receivedOn: before?.receivedOn ?? today, now }
+    })
+  if (writes.length === 0) return
+  const detailDays = await keptDetailDays(transaction, writes, today)
+  const rows = writes.map((write) => bootRowOf(write, detailDays))
+  await writeRows(transaction, edge, { rows, now })
+  const changes = new RollupChanges(now)
+  for (const [index, { before }] of writes.entries()) {
+    if (before) changes.count(before, -1)
+    const row = rows[index]
+    if (row) changes.count(rollupBootOf(row, before, edge), 1)
+  }
+  await writeRollups(transaction, organizationId, changes)
+}
+
+/** A boot that is known without a row is past its retention. */
+function isNews(boot: BootReport, known: KnownBoot | null | undefined, edge: AuthenticatedEdge): boolean {
+  if (known === undefined) return true
+  return known !== null && known.edgeId === edge.edgeId && known.revision < boot.revision
+}
+
+type BootRow = ReturnType<typeof bootRowOf>
+
+function rollupBootOf(row: BootRow, before: KnownBoot | null, edge: AuthenticatedEdge): RollupBoot {
+  return {
+    siteId: before?.siteId ?? edge.siteId,
+    startedAt: before?.startedAt ?? new Date(row.started_at),
+    outcome: row.outcome,
+    totalUs: row.total_us,
+    generated: row.generated,
+    phases: row.phases,
+  }
+}
+
+async function keptDetailDays(
+  transaction: DbTransaction,
+  writes: BootWrite[],
+  today: Date,
+): Promise<Set<string>> {
+  const days = new Set(writes.map(({ receivedOn }) => dayText(receivedOn)))
+  days.delete(dayText(today))
+  const kept = days.size === 0 ? new Set<string>() : await daysWithDetails(transaction, [...days])
+  return kept.add(dayText(today))
 }
 
 /** One statement cannot write a row twice: of each boot the highest revision, with the newest that its device said of itself. */
@@ -86,43 +102,62 @@ export async function advanceFeed(
   return Number(feed.lastChange)
 }
 
-function rowOf(boot: BootReport, change: number, now: Date) {
-  const columns = bootColumns(boot, now)
-  const facts: BootFacts = {
-    machineId: boot.machineId,
-    clientArch: boot.clientArch,
-    vendorClass: boot.vendorClass,
-    userClass: boot.userClass,
-    ip: boot.ip,
-    mtu: boot.mtu,
-    reconnects: boot.reconnects,
-    program: boot.program,
-    offers: boot.offers,
-    lastPackets: boot.lastPackets,
-  }
-  return {
-    id: boot.id,
-    mac: boot.mac,
-    revision: boot.revision,
-    change,
-    started_at: columns.startedAt.toISOString(),
-    outcome: columns.outcome,
-    failed_phase: columns.failedPhase,
-    failed_cause: columns.failedCause,
-    failed_text: columns.failedText,
-    last_phase: columns.lastPhase,
-    total_us: columns.totalUs,
-    bytes_out: columns.bytesOut,
-    retries: columns.retries,
-    simulated: boot.simulated,
-    generated: boot.generated,
-    vdisk_id: boot.vdiskId ?? null,
-    version_id: boot.versionId ?? null,
-    menu_entry: boot.menuEntry ?? null,
-    phases: boot.phases,
-    facts,
-    guest: boot.guest ?? null,
-    write_cache_used_bytes: boot.guest?.writeCache?.usedBytes ?? null,
-    write_cache_size_bytes: boot.guest?.writeCache?.sizeBytes ?? null,
-  }
+async function writeRows(
+  transaction: DbTransaction,
+  { organizationId, edgeId, siteId }: AuthenticatedEdge,
+  { rows, now }: { rows: BootRow[]; now: Date },
+): Promise<void> {
+  await transaction.$executeRaw`
+    with reported as (
+      select * from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (
+        id uuid, received_on date, mac text, revision bigint, change bigint, started_at timestamptz, outcome "BootOutcome",
+        failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint, bytes_out bigint,
+        retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid, menu_entry text, phases jsonb,
+        write_cache_used_bytes bigint, write_cache_size_bytes bigint, has_detail boolean, detail_phases jsonb, facts jsonb,
+        guest jsonb)
+    ), keys as (
+      insert into boot_key (organization_id, boot_id, received_on, change)
+      select ${organizationId}::uuid, id, received_on, change from reported
+      on conflict (organization_id, boot_id) do update set change = excluded.change
+    ), days as (
+      insert into boot_day (organization_id, received_on, earliest_started_at)
+      select ${organizationId}::uuid, received_on, min(started_at) from reported group by received_on
+      on conflict (organization_id, received_on) do update set earliest_started_at = excluded.earliest_started_at
+      where excluded.earliest_started_at < boot_day.earliest_started_at
+    ), details as (
+      insert into boot_detail (organization_id, boot_id, received_on, phases, facts, guest)
+      select ${organizationId}::uuid, id, received_on, detail_phases, facts, guest from reported where has_detail
+      on conflict (organization_id, boot_id, received_on) do update set
+        phases = excluded.phases, facts = excluded.facts, guest = coalesce(excluded.guest, boot_detail.guest)
+    ), written as (
+      insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id,
+        id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
+        total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
+        write_cache_used_bytes, write_cache_size_bytes)
+      select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, device.id,
+        reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
+        last_phase, total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
+        write_cache_used_bytes, write_cache_size_bytes
+      from reported left join device on device.organization_id = ${organizationId}::uuid
+        and device.site_id = ${siteId}::uuid and device.mac = reported.mac
+      on conflict (organization_id, id, received_on) do update set
+        updated_at = excluded.updated_at, revision = excluded.revision,
+        outcome = excluded.outcome, failed_phase = excluded.failed_phase, failed_cause = excluded.failed_cause,
+        failed_text = excluded.failed_text, last_phase = excluded.last_phase, total_us = excluded.total_us,
+        bytes_out = excluded.bytes_out, retries = excluded.retries, vdisk_id = excluded.vdisk_id,
+        version_id = excluded.version_id, menu_entry = excluded.menu_entry, phases = excluded.phases,
+        simulated = excluded.simulated, generated = excluded.generated,
+        write_cache_used_bytes = excluded.write_cache_used_bytes, write_cache_size_bytes = excluded.write_cache_size_bytes
+      returning id, device_id, started_at, outcome, total_us, write_cache_used_bytes, write_cache_size_bytes
+    ), newest as (
+      select distinct on (device_id) * from written where device_id is not null
+      order by device_id, started_at desc, id desc
+    )
+    update device set last_boot_id = newest.id, last_boot_started_at = newest.started_at,
+      last_boot_outcome = newest.outcome, last_boot_total_us = newest.total_us,
+      last_boot_write_cache_percent = floor(
+        least(newest.write_cache_used_bytes, newest.write_cache_size_bytes) * 100.0 / newest.write_cache_size_bytes
+      )::integer
+    from newest where device.organization_id = ${organizationId}::uuid and device.id = newest.device_id
+      and (device.last_boot_started_at is null or device.last_boot_started_at <= newest.started_at)`
 }

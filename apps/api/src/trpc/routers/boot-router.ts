@@ -27,7 +27,9 @@ export const bootRouter = router({
     })
     .input(bootGetInput)
     .output(bootDetail)
-    .query(({ ctx, input }) => getBoot(ctx, input.bootId)),
+    .query(({ ctx, input }) =>
+      getBoot(ctx, { bootId: input.bootId, detailKeptDays: ctx.bootRetention.detailDays }),
+    ),
   console: procedure
     // A console shows what a system prints for those who run it.
     .meta({

@@ -17,6 +17,7 @@ import type { BootDetail } from './boot-types'
 import { BootVerdict } from './boot-verdict'
 import { BootWaterfall } from './boot-waterfall'
 import { CapturePanel } from './capture-panel'
+import { DetailGone } from './detail-gone'
 import { LastPackets } from './last-packets'
 import { OffersPanel } from './offers-panel'
 import { OriginTags, OutcomeTag } from './outcome-tag'
@@ -50,13 +51,16 @@ function Boot({ boot }: { boot: BootDetail }) {
         actions={boot.deviceId && <BootAgain deviceId={boot.deviceId} />}
       />
       <BootVerdict boot={boot} />
+      {boot.detailGone && <DetailGone keptDays={boot.detailGone.keptDays} />}
       {boot.writeCache && <WriteCacheNotice cache={boot.writeCache} at={boot.guest?.writeCacheAt ?? null} />}
       <LastPackets packets={boot.lastPackets} />
       <OffersPanel boot={boot} />
       <BootWaterfall key={boot.id} boot={boot} />
-      <Panel title="Phases in numbers" flush>
-        <PhaseTable phases={boot.phases} running={boot.outcome === null} totalUs={boot.totalUs} />
-      </Panel>
+      {!boot.detailGone && (
+        <Panel title="Phases in numbers" flush>
+          <PhaseTable phases={boot.phases} running={boot.outcome === null} totalUs={boot.totalUs} />
+        </Panel>
+      )}
       {boot.guest && boot.guest.steps.length > 0 && (
         <Panel title="The device’s own steps in numbers" flush>
           <StepTable steps={boot.guest.steps} />

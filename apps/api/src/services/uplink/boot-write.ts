@@ -1,0 +1,76 @@
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { bootColumns } from '../../domain/boot-summary.ts'
+import { dayText } from '../../domain/utc-day.ts'
+import type { BootFacts } from '../boot/boot-rows.ts'
+import type { KnownBoot } from './known-boots.ts'
+
+/** A report that replaces what is known of its boot. */
+export interface BootWrite {
+  boot: BootReport
+  /** Null for one that is new. */
+  before: KnownBoot | null
+  change: number
+  receivedOn: Date
+  now: Date
+}
+
+/** Summary and detail as `writeBoots` hands them to PostgreSQL. @param detailDays whose partitions of details are there */
+export function bootRowOf({ boot, before, change, receivedOn, now }: BootWrite, detailDays: Set<string>) {
+  const columns = bootColumns(boot, now)
+  const day = dayText(receivedOn)
+  return {
+    id: boot.id,
+    received_on: day,
+    mac: boot.mac,
+    revision: boot.revision,
+    change,
+    started_at: columns.startedAt.toISOString(),
+    outcome: columns.outcome,
+    failed_phase: columns.failedPhase,
+    failed_cause: columns.failedCause,
+    failed_text: columns.failedText,
+    last_phase: columns.lastPhase,
+    total_us: columns.totalUs,
+    bytes_out: columns.bytesOut,
+    retries: columns.retries,
+    simulated: boot.simulated,
+    generated: boot.generated,
+    vdisk_id: boot.vdiskId ?? null,
+    version_id: boot.versionId ?? null,
+    menu_entry: boot.menuEntry ?? null,
+    phases: boot.phases.map(({ name, startUs, durationUs }) => ({ name, startUs, durationUs })),
+    ...writeCacheColumns(boot, before),
+    has_detail: detailDays.has(day),
+    detail_phases: boot.phases,
+    facts: factsOf(boot),
+    guest: boot.guest ?? null,
+  }
+}
+
+/** A report without the device's own words leaves them as they were. */
+function writeCacheColumns({ guest }: BootReport, before: KnownBoot | null) {
+  return guest
+    ? {
+        write_cache_used_bytes: guest.writeCache?.usedBytes ?? null,
+        write_cache_size_bytes: guest.writeCache?.sizeBytes ?? null,
+      }
+    : {
+        write_cache_used_bytes: before?.writeCacheUsedBytes ?? null,
+        write_cache_size_bytes: before?.writeCacheSizeBytes ?? null,
+      }
+}
+
+function factsOf(boot: BootReport): BootFacts {
+  return {
+    machineId: boot.machineId,
+    clientArch: boot.clientArch,
+    vendorClass: boot.vendorClass,
+    userClass: boot.userClass,
+    ip: boot.ip,
+    mtu: boot.mtu,
+    reconnects: boot.reconnects,
+    program: boot.program,
+    offers: boot.offers,
+    lastPackets: boot.lastPackets,
+  }
+}
