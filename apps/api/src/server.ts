@@ -15,8 +15,11 @@ import { captureRoutes } from './rest/capture-routes.ts'
 import { openApiRoutes } from './rest/openapi-routes.ts'
 import { refuseBytes, sendProblem } from './rest/problem.ts'
 import { restRoutes } from './rest/rest-routes.ts'
+import { apiKeyOf, protectWebSurface } from './rest/web-surface.ts'
+import { findApiKeyActor } from './services/api-key/find-api-key-actor.ts'
 import { checkHealth } from './services/check-health.ts'
 import type { Notifications } from './services/notifications.ts'
+import type { PlatformContext } from './services/service-context.ts'
 import { findActor } from './services/session/find-actor.ts'
 import type { TrpcContext } from './trpc/context.ts'
 import { procedurePolicies } from './trpc/policies.ts'
@@ -55,6 +58,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   })
   const auth = createAuth({ db, webUrl, secret: options.secret })
   setFallbacks(app)
+  protectWebSurface(app, webUrl)
   app.get('/healthz', async () => {
     await checkHealth({ db, clock })
     return { status: 'ok' }
@@ -108,8 +112,21 @@ async function findSignedIn(
   request: FastifyRequest,
   { auth, ...context }: Pick<ContextParts, 'db' | 'clock' | 'auth'>,
 ): Promise<Actor | null> {
+  const secret = apiKeyOf(request)
+  if (secret !== null) return findKey(request, context, secret)
   const session = await auth.api.getSession({ headers: headersOf(request) })
   return session ? findActor(context, session.user) : null
+}
+
+async function findKey(request: FastifyRequest, context: PlatformContext, secret: string): Promise<Actor> {
+  const found = await findApiKeyActor(context, secret)
+  if (!found)
+    throw new AppError('unauthenticated', {
+      public: 'This API key is not known, has expired or was revoked, or its creator has left.',
+    })
+  request.rateLimit = found.rateLimit
+  if (found.rateLimit.isExceeded) throw new AppError('rate_limited')
+  return found.actor
 }
 
 /** What no route answers, and what Fastify itself refuses: never more than the table's sentence. */

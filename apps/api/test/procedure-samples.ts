@@ -6,6 +6,7 @@ export type SampleTenant = TestTenant & {
   spareEdgeId: string
   bootId: string
   auditEntryId: string
+  apiKeyId: string
   /** For what changes a schedule or takes it away. */
   spareScheduleIds: string[]
   runId: string
@@ -37,6 +38,9 @@ export const samples: Record<string, Sample> = {
   'session.me': {},
   'audit.list': {},
   'audit.get': { idName: 'entryId', ownId: (tenant) => tenant.auditEntryId },
+  'apiKey.list': {},
+  'apiKey.create': { input: () => ({ name: randomUUID(), role: 'viewer' }) },
+  'apiKey.revoke': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
   'farm.list': {},
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'site.list': {},
@@ -153,5 +157,6 @@ export const samples: Record<string, Sample> = {
 export function inputOfSample(path: string, tenant: SampleTenant, id?: string): object | undefined {
   const { idName, input } = samples[path] ?? {}
   if (idName) return { [idName]: id, ...(typeof input === 'function' ? input(tenant) : input) }
+  if (input) return typeof input === 'function' ? input(tenant) : input
   return path === 'session.me' || path === 'boot.onChange' ? undefined : {}
 }

@@ -14,7 +14,13 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const spareMenuIds = Array.from({ length: 40 }, () => randomUUID())
   const spareScheduleIds = Array.from({ length: 60 }, () => randomUUID())
   const edges = { edgeId: edge.edgeId, spareEdgeId: spare.edgeId }
-  const others = { spareMenuIds, spareScheduleIds, runId: randomUUID(), auditEntryId: randomUUID() }
+  const others = {
+    spareMenuIds,
+    spareScheduleIds,
+    runId: randomUUID(),
+    auditEntryId: randomUUID(),
+    apiKeyId: randomUUID(),
+  }
   const tenant = { ...rows, ...edges, bootId, ...others }
   await createMenus(api, rows, spareMenuIds)
   await createSchedules(api, tenant)
@@ -29,6 +35,9 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
       ...{ actorName: 'set-up', action: 'farm.create', objectKind: 'farm', objectId: rows.farmId },
     },
   })
+  const { organizationId, apiKeyId } = tenant
+  const key = { name: 'A key', prefix: 'bfk_', secretHash: apiKeyId, role: 'viewer' as const }
+  await api.db.apiKey.create({ data: { organizationId, id: apiKeyId, ...key, createdAt: menusMadeAt } })
   return tenant
 }
 

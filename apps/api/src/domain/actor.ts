@@ -1,5 +1,5 @@
-import { holdsUpwards, type Permission, type Role, roleHas } from './permissions.ts'
-import { covers, leadsTo, type Place } from './place.ts'
+import { holdsUpwards, meetOf, type Permission, type Role, roleHas } from './permissions.ts'
+import { covers, leadsTo, narrower, type Place } from './place.ts'
 
 /** A role, and where it holds. */
 export interface Grant {
@@ -35,4 +35,12 @@ export function may(actor: Actor, permission: Permission, place: Place): boolean
   return scopesOf(actor, permission).some(
     (scope) => covers(scope, place) || (upwards && leadsTo(place, scope)),
   )
+}
+
+/** What is left of a grant for somebody who can give no more than `own`. */
+export function withinGrants(grant: Grant, own: Grant[]): Grant[] {
+  return own.flatMap(({ role, scope }) => {
+    const both = narrower(grant.scope, scope)
+    return both ? [{ role: meetOf(grant.role, role), scope: both }] : []
+  })
 }

@@ -75,6 +75,16 @@ export function permissionsOf(role: Role): Permission[] {
   return permissionNames.filter((permission) => roleHas(role, permission))
 }
 
+/** The role that has what both have: there is always one, which a test makes sure of. */
+export function meetOf(one: Role, other: Role): Role {
+  const both = permissionsOf(one).filter((permission) => roleHas(other, permission))
+  const meet = roles.find(
+    (role) =>
+      permissionsOf(role).length === both.length && both.every((permission) => roleHas(role, permission)),
+  )
+  return meet ?? 'viewer'
+}
+
 export function holdsUpwards(permission: Permission): boolean {
   return 'upwards' in permissions[permission]
 }

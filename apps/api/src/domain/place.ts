@@ -35,3 +35,9 @@ export function covers(scope: Place, place: Place): boolean {
 export function leadsTo(place: Place, scope: Place): boolean {
   return covers(place, scope)
 }
+
+/** What lies within both: the narrower one; null where neither is within the other. */
+export function narrower(one: Place, other: Place): Place | null {
+  if (covers(one, other)) return other
+  return covers(other, one) ? one : null
+}

@@ -20,6 +20,14 @@ export const errorTable = {
   uri_too_long: row(414, 'BAD_REQUEST', 'info', 'The address is too long.'),
   unsupported_media_type: row(415, 'UNSUPPORTED_MEDIA_TYPE', 'info', 'The body must be application/json.'),
   headers_too_large: row(431, 'BAD_REQUEST', 'info', 'The headers are too large.'),
+  idempotency_key_reused: row(
+    422,
+    'UNPROCESSABLE_CONTENT',
+    'info',
+    'This Idempotency-Key was sent with another request before.',
+  ),
+  rate_limited: row(429, 'TOO_MANY_REQUESTS', 'info', 'Too many requests. Wait, then try again.'),
+  foreign_origin: row(403, 'FORBIDDEN', 'warn', 'Another site has sent this request.'),
   internal: row(500, 'INTERNAL_SERVER_ERROR', 'error', 'Something went wrong in the API.'),
   unavailable: row(503, 'SERVICE_UNAVAILABLE', 'warn', 'The database does not answer. Try again.'),
   // The uplink's own codes: packages/proto/UPLINK.md.

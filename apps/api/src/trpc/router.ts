@@ -1,4 +1,5 @@
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
+import { apiKeyRouter } from './routers/api-key-router.ts'
 import { auditRouter } from './routers/audit-router.ts'
 import { bootMenuRouter } from './routers/boot-menu-router.ts'
 import { bootRouter } from './routers/boot-router.ts'
@@ -16,6 +17,7 @@ import { router } from './trpc.ts'
 export const appRouter = router({
   session: sessionRouter,
   audit: auditRouter,
+  apiKey: apiKeyRouter,
   farm: farmRouter,
   site: siteRouter,
   edge: edgeRouter,

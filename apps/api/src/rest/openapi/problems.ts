@@ -4,7 +4,14 @@ import type { Operation } from '../operations.ts'
 type Json = Record<string, unknown>
 
 /** What any operation may answer. */
-const anyOperation: AppErrorCode[] = ['invalid', 'unauthenticated', 'forbidden', 'internal', 'unavailable']
+const anyOperation: AppErrorCode[] = [
+  'invalid',
+  'unauthenticated',
+  'forbidden',
+  'rate_limited',
+  'internal',
+  'unavailable',
+]
 
 /** The codes that an operation may answer, as far as its shape says. */
 export function codesOf({ pathNames, policy, method, query }: Operation): AppErrorCode[] {
@@ -15,7 +22,7 @@ export function codesOf({ pathNames, policy, method, query }: Operation): AppErr
     ...(namesObject || method !== 'GET' ? (['not_found'] as const) : []),
     ...(method === 'GET'
       ? []
-      : (['invalid_body', 'conflict', 'too_large', 'unsupported_media_type'] as const)),
+      : (['invalid_body', 'foreign_origin', 'conflict', 'too_large', 'unsupported_media_type'] as const)),
   ]
 }
 
