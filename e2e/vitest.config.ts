@@ -7,6 +7,8 @@ export default defineConfig({
       'sockets/**/*.test.ts',
       'sockets-long/**/*.test.ts',
       'faults/**/*.test.ts',
+      'install/**/*.test.ts',
+      'install-long/**/*.test.ts',
       'machines/**/*.test.ts',
       'machines-long/**/*.test.ts',
       'lan/**/*.test.ts',

@@ -33,6 +33,11 @@ export class RunningProcess {
     this.#child.stdin?.write(text)
   }
 
+  /** The last thing that it reads. */
+  end(text: string): void {
+    this.#child.stdin?.end(text)
+  }
+
   get pid(): number {
     const { pid } = this.#child
     if (pid === undefined) throw new Error('the process was not started')

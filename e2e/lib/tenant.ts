@@ -49,14 +49,34 @@ export class Tenant {
   /** @param role of the person who may sign in */
   static async create(role: 'operator' | 'admin' = 'operator'): Promise<Tenant> {
     const slug = randomBytes(4).toString('hex')
-    const databaseUrl = readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
-    const db = createDb(databaseUrl)
+    const db = createDb(databaseUrl())
     try {
       const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
       const rows = await createTenant({ db, clock }, slug)
       const person = await createPerson({ db }, rows.organizationId, role)
       const joinToken = await makeJoinToken({ db, clock }, rows)
       return new Tenant(rows, person, await EdgeClient.enrolled(required('BOOTFARM_API_URL'), joinToken))
+    } finally {
+      await db.$disconnect()
+    }
+  }
+
+  /** A join token that another edge has used. */
+  async usedToken(): Promise<string> {
+    const token = await this.#joinToken(new Date())
+    await EdgeClient.enrolled(required('BOOTFARM_API_URL'), token)
+    return token
+  }
+
+  /** A join token that was made two hours ago. */
+  expiredToken(): Promise<string> {
+    return this.#joinToken(new Date(Date.now() - 7_200_000))
+  }
+
+  async #joinToken(now: Date): Promise<string> {
+    const db = createDb(databaseUrl())
+    try {
+      return await makeJoinToken({ db, clock: { now, advance: () => {}, read: () => now } }, this.rows)
     } finally {
       await db.$disconnect()
     }
@@ -109,6 +129,10 @@ export class Tenant {
     if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
     this.#nextSeq += reports.length
   }
+}
+
+function databaseUrl(): string {
+  return readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
 }
 
 const ms = 1000

@@ -8,3 +8,5 @@ export const inRoot = (...parts) => path.join(root, ...parts)
 /** Programs that the Zig build installs. */
 export const edgeProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-edge')
 export const simProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-sim')
+/** Where it was built: `zig build -Darch=aarch64 --prefix zig-out/arm64`. */
+export const arm64EdgeProgram = path.join(edgeSource, 'zig-out/arm64/bin/bootfarm-edge')

@@ -6,6 +6,7 @@ import { say, step } from '../lib/progress.mjs'
 import { must } from '../lib/run.mjs'
 import { buildEdge, ensurePackages, ensureZig, turbo } from '../lib/toolchain.mjs'
 import { makeDemoFiles } from './demo-files.mjs'
+import { releasesIn } from './edge-releases.mjs'
 import { LanSite } from './lan-site.mjs'
 import { lockDataDirectory } from './lock.mjs'
 import { consolesIn, MachineSite } from './machine-site.mjs'
@@ -118,6 +119,7 @@ async function startEverything(options, processes, sites) {
     WEB_URL: webUrl,
     BETTER_AUTH_SECRET: secretIn(data),
     BOOTFARM_CONSOLES: consolesIn(data),
+    ...releasesIn(data),
   }
   await step('Bringing the database up to date', () =>
     must(
@@ -229,14 +231,8 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
       args: [
         ...['serve', '--data', edgeData, '--listen', edgeAddress, '--boot-files', bootFiles],
         ...['--dhcp', 'server', '--dhcp-pool', '127.77.0.10-127.77.0.250'],
-        ...[
-          '--dhcp-port',
-          String(edgePorts.dhcp),
-          '--pxe-port',
-          String(edgePorts.pxe),
-          '--tftp-port',
-          String(edgePorts.tftp),
-        ],
+        ...['--dhcp-port', String(edgePorts.dhcp), '--pxe-port', String(edgePorts.pxe)],
+        ...['--tftp-port', String(edgePorts.tftp)],
         ...['--http-port', String(edgePorts.http), '--stream-port', String(edgePorts.stream)],
         ...['--wol-target', `${edgeAddress}:${edgePorts.wol}`, '--peer-port', String(edgePorts.peer)],
       ],

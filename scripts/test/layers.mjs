@@ -61,10 +61,11 @@ export async function testEverything(only, { withLong }) {
     const { webBuilt, done } = filler
     await webBuilt
     await layer('machine-boot', 90, () => machineProduct('machine-boot'))
-    if (layer.wanted('browser') || layer.wanted('faults')) {
+    if (['browser', 'faults', 'install'].some((name) => layer.wanted(name))) {
       await withProduct(scratch, async (productEnv) => {
         await layer('browser', 150, () => playwright(scratch, productEnv, 'dashboard'))
         await layer('faults', 90, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
+        await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
       }).catch((error) => {
         process.stdout.write(`${error.message}\n`)
         tally.add(oneCheck(false))

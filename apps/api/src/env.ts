@@ -9,6 +9,11 @@ const environment = z.object({
   API_PORT: z.coerce.number().int().min(0).max(65535).default(4000),
   /** Where people open the dashboard: origin of sign-in and of its cookies. */
   WEB_URL: z.url().default('http://localhost:3000'),
+  /** Where servers of sites reach this control plane; empty: as people do. */
+  EDGE_URL: z.union([z.literal(''), z.url()]).default(''),
+  /** Directory with signed programs for site servers, and the public key of their signatures: docs/operations.md. */
+  BOOTFARM_EDGE_BINARIES: z.string().default(''),
+  BOOTFARM_RELEASE_KEY: z.string().default(''),
   BETTER_AUTH_SECRET: z.string().min(secretLengthMin, `must have at least ${secretLengthMin} characters`),
   /** Directory with devices' serial consoles: docs/operations.md. Empty counts as not set. */
   BOOTFARM_CONSOLES: z.string().default(''),

@@ -23,6 +23,11 @@ async function main(): Promise<void> {
     secret: environment.BETTER_AUTH_SECRET,
     consolesDirectory: environment.BOOTFARM_CONSOLES || null,
     bootRetention,
+    installation: {
+      directory: environment.BOOTFARM_EDGE_BINARIES || null,
+      publicKey: environment.BOOTFARM_RELEASE_KEY || null,
+      url: (environment.EDGE_URL || environment.WEB_URL).replace(/\/+$/, ''),
+    },
     logLevel: environment.LOG_LEVEL,
   })
   const stopJobs = startJobs({ db, clock: systemClock, bootRetention }, (job, error) =>

@@ -35,6 +35,7 @@ async function startApiWithPostgres() {
     secret,
     consolesDirectory: null,
     bootRetention: defaultBootRetention,
+    installation: { directory: null, publicKey: null, url: webUrl },
     logLevel: 'silent',
   })
   await app.listen({ host: '127.0.0.1', port: 0 })

@@ -12,12 +12,14 @@ import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
 import { auditExportRoutes } from './rest/audit-export-routes.ts'
 import { captureRoutes } from './rest/capture-routes.ts'
+import { installRoutes } from './rest/install-routes.ts'
 import { openApiRoutes } from './rest/openapi-routes.ts'
 import { refuseBytes, sendProblem } from './rest/problem.ts'
 import { restRoutes } from './rest/rest-routes.ts'
 import { apiKeyOf, protectWebSurface } from './rest/web-surface.ts'
 import { findApiKeyActor } from './services/api-key/find-api-key-actor.ts'
 import { checkHealth } from './services/check-health.ts'
+import { EdgeReleases, type InstallationSettings } from './services/installation/edge-releases.ts'
 import type { Notifications } from './services/notifications.ts'
 import type { PlatformContext } from './services/service-context.ts'
 import { findActor } from './services/session/find-actor.ts'
@@ -39,6 +41,8 @@ export interface ServerOptions {
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
   bootRetention: BootRetention
+  /** What "Add edge" hands out. */
+  installation: InstallationSettings
   logLevel: string
 }
 
@@ -46,6 +50,7 @@ export interface ServerOptions {
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   procedurePolicies()
   const { db, clock, notifications, consolesDirectory, bootRetention, webUrl } = options
+  const releases = new EdgeReleases(options.installation)
   const app = Fastify({
     logger: { level: options.logLevel },
     logController: new LogController({ disableRequestLogging: true }),
@@ -65,6 +70,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   })
   await app.register(authRoutes, { auth, webUrl })
   await app.register(edgeRoutes, { prefix: '/edge/v1', context: { db, clock }, notifications })
+  await app.register(installRoutes, { prefix: '/install', releases })
   for (const files of [captureRoutes, auditExportRoutes])
     await app.register(files, {
       prefix: '/api',
@@ -72,7 +78,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, auth }),
     })
   const contextOf = (request: FastifyRequest) =>
-    createContext(request, { db, clock, notifications, consolesDirectory, bootRetention, auth })
+    createContext(request, { db, clock, notifications, consolesDirectory, bootRetention, releases, auth })
   await app.register(openApiRoutes, { prefix: '/api' })
   await app.register(restRoutes, { prefix: '/api/v1', createContext: contextOf })
   await app.register(fastifyTRPCPlugin, {
@@ -92,7 +98,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
 
 type ContextParts = Pick<
   TrpcContext,
-  'db' | 'clock' | 'notifications' | 'consolesDirectory' | 'bootRetention'
+  'db' | 'clock' | 'notifications' | 'consolesDirectory' | 'bootRetention' | 'releases'
 > & { auth: Auth }
 
 function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts): TrpcContext {

@@ -48,6 +48,12 @@ export const samples: Record<string, Sample> = {
   'edge.list': {},
   'edge.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'edge.createJoinToken': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'edge.installation': {},
+  'edge.joinToken': {
+    idName: 'siteId',
+    input: ({ joinTokenId }) => ({ joinTokenId }),
+    ownId: (tenant) => tenant.siteId,
+  },
   'edge.setShare': {
     idName: 'edgeId',
     input: { weight: 20, subnets: [] },

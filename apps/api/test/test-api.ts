@@ -7,6 +7,7 @@ import { createTestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
 import { defaultBootRetention } from '../src/domain/boot-retention.ts'
 import { createServer } from '../src/server.ts'
+import type { InstallationSettings } from '../src/services/installation/edge-releases.ts'
 import { type Notifications, openNotifications } from '../src/services/notifications.ts'
 import { testOrigin, testSecret } from './test-constants.ts'
 
@@ -30,9 +31,13 @@ export interface TestApi {
 interface TestApiOptions {
   /** `off`: the server signs in as the owner, whom row-level security does not bind; its own checks have to hold alone. */
   rowSecurity?: 'on' | 'off'
+  installation?: Partial<InstallationSettings>
 }
 
-export async function startTestApi({ rowSecurity = 'on' }: TestApiOptions = {}): Promise<TestApi> {
+export async function startTestApi({
+  rowSecurity = 'on',
+  installation,
+}: TestApiOptions = {}): Promise<TestApi> {
   const database = await createTestDatabase()
   const db = createDb(database.url)
   const serverUrl = rowSecurity === 'on' ? database.apiUrl : database.url
@@ -62,6 +67,7 @@ export async function startTestApi({ rowSecurity = 'on' }: TestApiOptions = {}):
     secret: testSecret,
     consolesDirectory,
     bootRetention: defaultBootRetention,
+    installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
     logLevel: 'silent',
   })
   await app.listen({ host: '127.0.0.1', port: 0 })

@@ -19,6 +19,8 @@ export interface TestTenant {
   collectionId: string
   vdiskId: string
   versionId: string
+  /** One that nobody uses. */
+  joinTokenId: string
   deviceIds: string[]
   macs: string[]
 }
@@ -47,6 +49,9 @@ export async function createTenant(api: TestRows, slug: string): Promise<TestTen
   const collection = await db.collection.create({
     data: { organizationId, siteId: site.id, name: 'Lab', vdiskId: vdisk.id },
   })
+  const { id: joinTokenId } = await createJoinToken(context, {
+    ...{ organizationId, siteId: site.id, createdByUserId: null },
+  })
   const macs = [1, 2, 3, 4, 5, 6].map((number) => `02:bf:00:00:00:0${number}`)
   const deviceIds: string[] = []
   for (const [index, mac] of macs.entries()) {
@@ -61,6 +66,7 @@ export async function createTenant(api: TestRows, slug: string): Promise<TestTen
     collectionId: collection.id,
     vdiskId: vdisk.id,
     versionId: version.id,
+    joinTokenId,
     deviceIds,
     macs,
   }

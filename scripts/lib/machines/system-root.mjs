@@ -25,6 +25,8 @@ const mirror = 'http://deb.debian.org/debian'
 const packages = [
   ...['systemd-sysv', 'dbus', 'udev', 'kmod', 'iproute2', 'ifupdown', 'procps'],
   ...['initramfs-tools', 'busybox-static', 'zstd', 'linux-base'],
+  // What the installation of an edge asks for.
+  ...['curl', 'openssl'],
 ]
 const unneeded = ['var/cache/apt', 'var/lib/apt/lists', 'usr/share/doc', 'usr/share/man', 'usr/share/locale']
 /** By its kernel: the one with all drivers has four times as many modules. */

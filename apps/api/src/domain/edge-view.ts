@@ -79,6 +79,15 @@ export const createJoinTokenInput = z.object({ siteId: uuid })
 /** The token is shown once: only its hash is kept. */
 export const createdJoinToken = z.object({ id: uuid, token: z.string(), expiresAt: instant })
 
+export const joinTokenInput = z.object({ siteId: uuid, joinTokenId: uuid })
+export const joinTokenView = z.object({
+  expiresAt: instant,
+  /** It has passed without an edge. */
+  expired: z.boolean(),
+  /** Who has joined with it; null until somebody has. */
+  edge: edgeSummary.nullable(),
+})
+
 export const setShareInput = z.object({
   edgeId: uuid,
   weight: count.max(100),

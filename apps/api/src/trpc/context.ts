@@ -1,5 +1,6 @@
 import type { Actor } from '../domain/actor.ts'
 import type { BootRetention } from '../domain/boot-retention.ts'
+import type { EdgeReleases } from '../services/installation/edge-releases.ts'
 import type { Notifications } from '../services/notifications.ts'
 import type { PlatformContext } from '../services/service-context.ts'
 
@@ -12,6 +13,8 @@ export interface TrpcContext extends PlatformContext {
   /** Of the caller, for the audit log. */
   address: string | null
   requestId: string | null
+  /** Programs for site servers. */
+  releases: EdgeReleases
   /** Reads the session cookie; null where nobody is signed in. One look-up a request, however many procedures it calls. */
   findActor(): Promise<Actor | null>
 }

@@ -20,6 +20,10 @@ pub const IgnoredCounters = @import("ignored.zig").IgnoredCounters;
 /// The version that the programs print and report.
 pub const version: []const u8 = @import("config").version;
 
+/// Stands in the program's bytes, so that a release can be made of it on a machine where it does not run.
+pub const release_mark: []const u8 = "bootfarm release mark: " ++ @import("config").version ++ " " ++
+    @tagName(@import("builtin").cpu.arch) ++ "\n";
+
 test {
     _ = @import("cursor.zig");
     _ = @import("byte_writer.zig");

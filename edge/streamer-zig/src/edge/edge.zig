@@ -37,6 +37,8 @@ pub const Edge = struct {
     schedules: ?*host.Schedules = null,
     power_hook: ?*host.PowerHook = null,
     lease_file: ?host.lease_file.LeaseFile = null,
+    /// Who started this program and watches it, if anybody does.
+    manager: ?host.ServiceManager = null,
 
     /// Runs a prepared edge until TERM or INT; returns the exit code.
     pub fn run(edge: *Edge) u8 {
@@ -48,6 +50,7 @@ pub const Edge = struct {
         if (edge.power_hook) |hook| hook.start() catch
             return edge.terminal.complain("The threads of --power-hook cannot be started on this system.", .{});
         edge.announce();
+        edge.tellManager("READY=1");
         edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
             edge.finish();
             return edge.terminal.complain(
@@ -110,6 +113,12 @@ pub const Edge = struct {
         if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
         if (edge.link) |link| if (edge.boots.peers) |peers| link.setPeers(now_us, peers);
         edge.saveLeases(now_us);
+        // From here alone: a loop that no longer turns is no longer heard of, and started anew.
+        edge.tellManager("WATCHDOG=1");
+    }
+
+    fn tellManager(edge: *const Edge, text: []const u8) void {
+        if (edge.manager) |*manager| manager.tell(text);
     }
 
     fn woken(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
@@ -161,6 +170,7 @@ pub const Edge = struct {
     /// In order: nothing more is taken in, what was counted is on disk, the lock goes with the
     /// process.
     fn finish(edge: *Edge) void {
+        edge.tellManager("STOPPING=1");
         const now_us = host.sys.monotonicUs();
         edge.boots.tick(now_us);
         edge.saveLeases(now_us);

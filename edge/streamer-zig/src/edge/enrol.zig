@@ -1,59 +1,73 @@
-//! `bootfarm-edge enrol`: makes this edge's key, and buys an identity with the join token, once.
+//! `bootfarm-edge enrol`: makes this edge's key, and buys an identity with the join token, once. With
+//! `--rejoin` an identity that is there stays as long as the control plane accepts it; one that was
+//! revoked is given up, with all that belongs to it, and a new key buys a new one.
 
 const std = @import("std");
 const builtin = @import("builtin");
 const base = @import("base");
 const core = @import("core");
 const host = @import("host");
+const enrol_options = @import("enrol_options.zig");
 const options_module = @import("options.zig");
 const start = @import("start.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
 const Complaint = options_module.Complaint;
 const Error = start.Error;
+const Identity = host.data_dir.Identity;
+const KeyPair = std.crypto.sign.Ed25519.KeyPair;
 const uplink_message = core.uplink_message;
+
+/// What an edge that was revoked leaves behind; disks of the store, boot programs and leases are the site's.
+const of_an_identity = [_][]const u8{
+    "identity.json", "edge.key",  "state.json",   "epoch", "reports", "captures",
+    "boots.journal", "power-ons", "power-orders",
+};
 
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: Complaint = .{};
-    const identity = enrol(init, arguments, &complaint) catch |err| switch (err) {
+    const joined = enrol(init, arguments, &complaint) catch |err| switch (err) {
         error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
         error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
     };
-    host.speak.line("enrolled as edge {f} of site {s}", .{ identity.edgeId, identity.siteName });
+    const word = if (joined.is_known) "is already" else "enrolled as";
+    host.speak.line("{s} edge {f} of site {s}", .{ word, joined.identity.edgeId, joined.identity.siteName });
     return 0;
 }
 
-fn enrol(
-    init: std.process.Init,
-    arguments: []const [:0]const u8,
-    complaint: *Complaint,
-) Error!host.data_dir.Identity {
-    const options = try options_module.parseEnrol(arguments, complaint);
+const Joined = struct { identity: Identity, is_known: bool = false };
+
+fn enrol(init: std.process.Init, arguments: []const [:0]const u8, complaint: *Complaint) Error!Joined {
     const arena = init.arena.allocator();
+    const options = try enrol_options.parse(arena, init.io, arguments, complaint);
     var data = try start.openData(init.io, options.data, complaint);
     defer data.close();
-    if (data.identity(arena)) |existing|
-        return complaint.set(
+    if (data.identity(arena)) |existing| {
+        if (!options.rejoin) return complaint.set(
             "{s} already belongs to edge {f} of {s}; choose another --data.",
             .{ options.data, existing.edgeId, existing.url },
-        )
-    else |err| switch (err) {
+        );
+        if (try rejoin(init, &options, &data, existing, complaint)) |joined| return joined;
+    } else |err| switch (err) {
         error.Missing => {},
         error.NotReadable, error.Damaged => return complaint.set(
             "{s}/identity.json cannot be read; choose another --data.",
             .{options.data},
         ),
     }
-    // Kept when the answer is lost: the same token with the same key gets the same identity again.
-    const seed = data.secret("edge.key") catch return complaint.set(
-        "{s}/edge.key cannot be read or written.",
-        .{options.data},
-    );
-    const key = std.crypto.sign.Ed25519.KeyPair.generateDeterministic(seed) catch
-        return complaint.set("{s}/edge.key is not a key; remove it.", .{options.data});
-    const answer = try ask(init, &options, key, complaint);
+    const answer = ask(init, &options, try ownKey(&data, &options, complaint), complaint) catch |err| switch (err) {
+        // The key was kept, its edge was revoked: the token is unused.
+        error.Revoked => blk: {
+            forget(&data);
+            break :blk ask(init, &options, try ownKey(&data, &options, complaint), complaint) catch |again| switch (again) {
+                error.Revoked => return complaint.set("The control plane has revoked this edge; make a new token.", .{}),
+                else => |other| return other,
+            };
+        },
+        else => |other| return other,
+    };
     const site_name: base.UntrustedText = .init(answer.siteName);
-    const identity: host.data_dir.Identity = .{
+    const identity: Identity = .{
         .edgeId = answer.edgeId,
         .organizationId = answer.organizationId,
         .siteId = answer.siteId,
@@ -62,20 +76,92 @@ fn enrol(
         .signingKeyId = answer.signingKey.id,
         .signingKey = answer.signingKey.publicKey,
     };
-    data.writeIdentity(identity) catch return complaint.set(
-        "{s}/identity.json cannot be written.",
+    try keep(&data, &options, identity, complaint);
+    return .{ .identity = identity };
+}
+
+/// Kept when the answer is lost: the same token with the same key gets the same identity again.
+fn ownKey(data: *const host.DataDir, options: *const enrol_options.Enrol, complaint: *Complaint) Error!KeyPair {
+    const seed = data.secret("edge.key") catch return complaint.set(
+        "{s}/edge.key cannot be read or written.",
         .{options.data},
     );
-    return identity;
+    return KeyPair.generateDeterministic(seed) catch
+        complaint.set("{s}/edge.key is not a key; remove it.", .{options.data});
+}
+
+fn keep(
+    data: *const host.DataDir,
+    options: *const enrol_options.Enrol,
+    identity: Identity,
+    complaint: *Complaint,
+) Error!void {
+    data.writeIdentity(identity) catch
+        return complaint.set("{s}/identity.json cannot be written.", .{options.data});
+}
+
+/// The identity that is there, if the control plane accepts it; null where it is given up.
+fn rejoin(
+    init: std.process.Init,
+    options: *const enrol_options.Enrol,
+    data: *const host.DataDir,
+    existing: Identity,
+    complaint: *Complaint,
+) Error!?Joined {
+    const arena = init.arena.allocator();
+    const epoch_text = data.read(arena, "epoch") catch "0";
+    var counter: std.atomic.Value(u64) = .init(0);
+    var client: host.UplinkClient = .init(std.heap.smp_allocator, init.io, .{
+        .url = options.url,
+        .key = try ownKey(data, options, complaint),
+        .edge_id = existing.edgeId,
+        .epoch = std.fmt.parseInt(u53, std.mem.trim(u8, epoch_text, " \n"), 10) catch 0,
+        .counter = &counter,
+    });
+    defer client.deinit();
+    // Higher than any: there is no news, and the answer comes at once.
+    const path = "/edge/v1/state?after=900719925474099.0&waitMs=0";
+    const buffer = try arena.alloc(u8, uplink_message.body_size_max);
+    const result = client.request(.GET, path, "", host.UplinkWorker.request_timeout_ms, buffer);
+    switch (host.uplink_client.meaning(arena, result)) {
+        .nothing => return complainOfSilence(result, options.url, complaint),
+        .ok => {},
+        .refused => |refused| switch (refused.code) {
+            // Known, and started since from elsewhere.
+            .stale_epoch => {},
+            .edge_revoked, .edge_unknown, .signature_invalid => {
+                if (options.token == null) return complaint.set(
+                    "The control plane at {s} no longer accepts edge {f} ({t}); make a join token and give it by --token-file.",
+                    .{ options.url, existing.edgeId, refused.code },
+                );
+                forget(data);
+                return null;
+            },
+            else => return complain(refused.code, refused.status, options.url, complaint),
+        },
+    }
+    var identity = existing;
+    identity.url = options.url;
+    if (!std.mem.eql(u8, existing.url, options.url)) try keep(data, options, identity, complaint);
+    return .{ .identity = identity, .is_known = true };
+}
+
+/// The identity first: what follows is nobody's without it.
+fn forget(data: *const host.DataDir) void {
+    for (of_an_identity) |name| data.dir.deleteTree(data.io, name) catch {};
 }
 
 fn ask(
     init: std.process.Init,
-    options: *const options_module.Enrol,
-    key: std.crypto.sign.Ed25519.KeyPair,
+    options: *const enrol_options.Enrol,
+    key: KeyPair,
     complaint: *Complaint,
-) Error!uplink_message.EnrolAnswer {
+) (Error || error{Revoked})!uplink_message.EnrolAnswer {
     const arena = init.arena.allocator();
+    const token = options.token orelse return complaint.set(
+        "{s} has no identity; make a join token and give it by --token-file.",
+        .{options.data},
+    );
     var counter: std.atomic.Value(u64) = .init(0);
     var client: host.UplinkClient = .init(std.heap.smp_allocator, init.io, .{
         .url = options.url,
@@ -87,7 +173,7 @@ fn ask(
     defer client.deinit();
     const body = try arena.create([uplink_message.body_size_max]u8);
     const text = uplink_message.encode(uplink_message.EnrolRequest{
-        .joinToken = options.token,
+        .joinToken = token,
         .publicKey = uplink_message.keyText(key.public_key.toBytes()),
         .agentVersion = base.version,
         .arch = comptime uplink_message.archName(builtin.cpu.arch).?,
@@ -103,11 +189,11 @@ fn ask(
     );
     switch (host.uplink_client.meaning(arena, result)) {
         .ok => {},
-        .nothing => return complaint.set(
-            "The control plane at {s} does not answer; check --url and try again.",
-            .{options.url},
-        ),
-        .refused => |refused| return complain(refused.code, refused.status, options.url, complaint),
+        .nothing => return complainOfSilence(result, options.url, complaint),
+        .refused => |refused| return if (refused.code == .edge_revoked and options.rejoin)
+            error.Revoked
+        else
+            complain(refused.code, refused.status, options.url, complaint),
     }
     const answered = (result catch unreachable).body;
     const answer = uplink_message.parse(uplink_message.EnrolAnswer, arena, answered) catch
@@ -121,6 +207,19 @@ fn ask(
             .{options.url},
         );
     return answer;
+}
+
+fn complainOfSilence(
+    result: host.uplink_client.RequestError!host.uplink_client.Answer,
+    url: []const u8,
+    complaint: *Complaint,
+) error{Wrong} {
+    const answer = result catch
+        return complaint.set("The control plane at {s} does not answer; check --url and try again.", .{url});
+    return complaint.set(
+        "The control plane at {s} cannot answer now (HTTP status {d}); try again in a minute.",
+        .{ url, answer.status },
+    );
 }
 
 fn complain(

@@ -4,11 +4,12 @@ pub const text =
     \\bootfarm-edge boots machines over the network: DHCP, TFTP, HTTP boot and the disk stream of one site.
     \\
     \\  bootfarm-edge serve --vdisk FILE --listen IP [options]   works alone: everything that boots gets FILE
-    \\  bootfarm-edge enrol --url URL --token T --data DIR       joins this machine to a control plane, once
+    \\  bootfarm-edge enrol --url URL --token-file F --data DIR  joins this machine to a control plane, once
     \\  bootfarm-edge serve --data DIR --listen IP [options]     serves what the control plane says
     \\  bootfarm-edge doctor --listen IP [options of serve]      looks for what would keep machines from booting: ports,
     \\                                                           rights, other DHCP servers, MTU, files, clock, uplink;
-    \\                                                           says what to do; exit code 1 where there is a problem
+    \\                                                           says what to do; exit code 1 where there is a problem;
+    \\                                                           `--only ports` at the end: only whether it could start
     \\  bootfarm-edge initramfs build --kernel-release R --out FILE [options]
     \\                                                           makes what a kernel needs to stream its root disk
     \\  bootfarm-edge boot-media build --edge IP --out FILE [options]
@@ -17,6 +18,9 @@ pub const text =
     \\  bootfarm-edge boot-files import|list|remove --boot-files DIR [options]
     \\                                                           fetches sets of boot programs from packages or a folder
     \\  bootfarm-edge leases --data DIR [--json]                 prints which addresses the DHCP server gave to whom
+    \\  bootfarm-edge verify-release --key K --release F --signature F --program F [--allow-older]
+    \\                                                           says whether a program is a release by this key
+    \\  bootfarm-edge listen-address                             prints which address --listen should have here
     \\  bootfarm-edge version                                    prints the version
     \\
     \\What boots (without a control plane)
@@ -52,6 +56,11 @@ pub const text =
     \\  --data DIR            identity, desired state, reports and boots in progress; one edge at a time. Without it,
     \\                        nothing is kept
     \\  --store DIR           where vDisk versions of the control plane are; DIR/store of --data
+    \\
+    \\Joining a control plane
+    \\  --url URL             where the control plane is; as for its dashboard
+    \\  --token-file FILE     has the join token that the dashboard made; --token T shows it to everybody on the machine
+    \\  --rejoin              an identity that is there stays unless the control plane has revoked it
     \\
     \\How long
     \\  --silence-limit S     ends a boot of which nothing was heard for S seconds, where its phase's own limit

@@ -10,6 +10,8 @@ const initramfs_command = @import("initramfs_command.zig");
 const boot_files_command = @import("boot_files_command.zig");
 const boot_media_command = @import("boot_media_command.zig");
 const leases_command = @import("leases_command.zig");
+const listen_address_command = @import("listen_address_command.zig");
+const release_command = @import("release_command.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
 pub fn main(init: std.process.Init) !u8 {
@@ -50,6 +52,13 @@ pub fn main(init: std.process.Init) !u8 {
     );
     if (std.mem.eql(u8, command, "leases"))
         return leases_command.run(init, rest[1..], &terminal);
+    if (std.mem.eql(u8, command, "verify-release"))
+        return release_command.run(init, rest[1..], &terminal);
+    if (std.mem.eql(u8, command, "listen-address")) return listen_address_command.run(&terminal);
+    if (std.mem.eql(u8, command, "release-mark")) {
+        terminal.out(base.release_mark);
+        return 0;
+    }
     if (std.mem.eql(u8, command, "version") or std.mem.eql(u8, command, "--version")) {
         terminal.out(base.version ++ "\n");
         return 0;
@@ -66,4 +75,6 @@ test {
     _ = @import("subnet_settings.zig");
     _ = @import("dhcp_config_file.zig");
     _ = leases_command;
+    _ = listen_address_command;
+    _ = release_command;
 }

@@ -1,4 +1,4 @@
-//! The command line of `bootfarm-edge serve` and `enrol`. Wrong options are told in one sentence.
+//! The command line of `bootfarm-edge serve`, `doctor` and `leases`. Wrong options are told in one sentence.
 
 const std = @import("std");
 const base = @import("base");
@@ -34,8 +34,6 @@ pub const Serve = struct {
     pub const Pool = core.dhcp_network.Pool;
 };
 
-pub const Enrol = struct { url: []const u8, token: []const u8, data: []const u8 };
-
 /// Where the sentence goes that says what is wrong.
 pub const Complaint = struct {
     buffer: [512]u8 = undefined,
@@ -60,12 +58,12 @@ pub const Complaint = struct {
 
 pub const Error = error{Wrong};
 
-const Arguments = struct {
+pub const Arguments = struct {
     rest: []const [:0]const u8,
     complaint: *Complaint,
 
     /// The next option's name and, where it was written with `=`, its value.
-    fn next(arguments: *Arguments) Error!?struct { name: []const u8, value: ?[]const u8 } {
+    pub fn next(arguments: *Arguments) Error!?struct { name: []const u8, value: ?[]const u8 } {
         if (arguments.rest.len == 0) return null;
         const argument = arguments.rest[0];
         arguments.rest = arguments.rest[1..];
@@ -79,7 +77,7 @@ const Arguments = struct {
         return .{ .name = argument, .value = null };
     }
 
-    fn value(arguments: *Arguments, name: []const u8, inline_value: ?[]const u8) Error![]const u8 {
+    pub fn value(arguments: *Arguments, name: []const u8, inline_value: ?[]const u8) Error![]const u8 {
         if (inline_value) |text| return text;
         if (arguments.rest.len == 0) return arguments.complaint.set("{s} needs a value.", .{name});
         defer arguments.rest = arguments.rest[1..];
@@ -313,49 +311,4 @@ pub fn parseLeases(rest: []const [:0]const u8, complaint: *Complaint) Error!Leas
         ),
         .json = json,
     };
-}
-
-const EnrolOption = enum { @"--url", @"--token", @"--data" };
-
-pub fn parseEnrol(rest: []const [:0]const u8, complaint: *Complaint) Error!Enrol {
-    var arguments: Arguments = .{ .rest = rest, .complaint = complaint };
-    var url: ?[]const u8 = null;
-    var token: ?[]const u8 = null;
-    var data: ?[]const u8 = null;
-    while (try arguments.next()) |argument| {
-        const option = std.meta.stringToEnum(EnrolOption, argument.name) orelse
-            return complaint.set(
-                "There is no option {s}; see bootfarm-edge --help.",
-                .{argument.name},
-            );
-        const text = try arguments.value(argument.name, argument.value);
-        switch (option) {
-            .@"--url" => url = std.mem.trimEnd(u8, text, "/"),
-            .@"--token" => token = text,
-            .@"--data" => data = text,
-        }
-    }
-    const enrol: Enrol = .{
-        .url = url orelse return complaint.set("enrol needs --url URL of the control plane.", .{}),
-        .token = token orelse return complaint.set(
-            "enrol needs --token T, the join token of this edge's site.",
-            .{},
-        ),
-        .data = data orelse return complaint.set(
-            "enrol needs --data DIR, where this edge keeps its state.",
-            .{},
-        ),
-    };
-    if (!std.mem.startsWith(u8, enrol.url, "http://") and !std.mem.startsWith(
-        u8,
-        enrol.url,
-        "https://",
-    ))
-        return complaint.set(
-            "--url begins with http:// or https://, and '{s}' does not.",
-            .{enrol.url},
-        );
-    if (enrol.token.len == 0 or enrol.token.len > core.uplink_message.join_token_size_max)
-        return complaint.set("--token is not a join token.", .{});
-    return enrol;
 }

@@ -31,7 +31,12 @@ fn serve(
     complaint: *options_module.Complaint,
 ) start.Error!u8 {
     const options = try options_module.parseServe(init.arena.allocator(), arguments, complaint);
-    var edge: Edge = .{ .init = init, .terminal = terminal, .options = options };
+    var edge: Edge = .{
+        .init = init,
+        .terminal = terminal,
+        .options = options,
+        .manager = .open(init.environ_map.get("NOTIFY_SOCKET")),
+    };
     try start.prepare(&edge, complaint);
     return edge.run();
 }

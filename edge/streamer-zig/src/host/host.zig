@@ -3,6 +3,7 @@
 pub const sys = @import("sys.zig");
 pub const sockets = @import("sockets.zig");
 pub const Epoll = @import("epoll.zig").Epoll;
+pub const interface_list = @import("interface_list.zig");
 pub const InterfaceAddresses = @import("interface_addresses.zig").InterfaceAddresses;
 pub const ReportLog = @import("report_log.zig").ReportLog;
 
@@ -31,6 +32,7 @@ pub const SegmentListener = @import("segment_listener.zig").SegmentListener;
 pub const BootCaptures = @import("boot_captures.zig").BootCaptures;
 pub const CaptureFiles = @import("capture_files.zig").CaptureFiles;
 pub const SegmentWatch = @import("segment_watch.zig").SegmentWatch;
+pub const ServiceManager = @import("service_manager.zig").ServiceManager;
 pub const speak = @import("speak.zig");
 pub const uplink_client = @import("uplink_client.zig");
 pub const UplinkClient = uplink_client.UplinkClient;
@@ -62,11 +64,12 @@ test {
     _ = @import("boot_journal.zig");
     _ = @import("epoll.zig");
     _ = @import("interface_addresses.zig");
-    _ = @import("interface_list.zig");
+    _ = interface_list;
     _ = @import("sockets.zig");
     _ = @import("capture_files.zig");
     _ = packet_filter;
     _ = @import("segment_listener.zig");
+    _ = @import("service_manager.zig");
     _ = @import("udp_socket.zig");
     _ = @import("kernel_stamp.zig");
     _ = @import("tcp_delivery.zig");

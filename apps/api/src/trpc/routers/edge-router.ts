@@ -1,3 +1,4 @@
+import { edgeInstallation } from '../../domain/edge-release.ts'
 import {
   createdJoinToken,
   createJoinTokenInput,
@@ -7,6 +8,8 @@ import {
   edgeListInput,
   edgePage,
   edgeShareView,
+  joinTokenInput,
+  joinTokenView,
   revokeEdgeInput,
   revokeEdgeResult,
   setShareInput,
@@ -14,6 +17,7 @@ import {
 import { drainEdge, revokeEdge, setShare } from '../../services/edge/change-edge.ts'
 import { createJoinToken } from '../../services/edge/create-join-token.ts'
 import { getEdge } from '../../services/edge/get-edge.ts'
+import { getJoinToken } from '../../services/edge/get-join-token.ts'
 import { listEdges } from '../../services/edge/list-edges.ts'
 import { procedure, router } from '../trpc.ts'
 
@@ -36,6 +40,15 @@ export const edgeRouter = router({
     .input(edgeGetInput)
     .output(edgeDetail)
     .query(({ ctx, input }) => getEdge(ctx, input.edgeId)),
+  /** What a new edge is installed from. */
+  installation: procedure
+    .meta({
+      permission: 'edge.change',
+      place: 'visible',
+      rest: { method: 'GET', path: '/edge-installation', summary: 'What a new edge is installed from' },
+    })
+    .output(edgeInstallation)
+    .query(({ ctx }) => ctx.releases.describe()),
   createJoinToken: procedure
     .meta({
       permission: 'edge.change',
@@ -56,6 +69,20 @@ export const edgeRouter = router({
         createdByUserId: ctx.actor.userId,
       }),
     ),
+  /** What has become of a join token. */
+  joinToken: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'GET',
+        path: '/sites/{siteId}/join-tokens/{joinTokenId}',
+        summary: 'What has become of a join token',
+      },
+    })
+    .input(joinTokenInput)
+    .output(joinTokenView)
+    .query(({ ctx, input }) => getJoinToken(ctx, input)),
   setShare: procedure
     .meta({
       permission: 'edge.change',

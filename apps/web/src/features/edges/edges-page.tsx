@@ -5,6 +5,7 @@ import { Page, PageHeader } from '../../components/page-header'
 import { PagedList } from '../../components/paged-list'
 import { EmptyState } from '../../components/states'
 import { useTRPC } from '../../lib/trpc'
+import { AddEdge } from './add-edge'
 import { edgeColumns } from './edge-columns'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
 
@@ -18,7 +19,11 @@ export function EdgesPage() {
   )
   return (
     <Page>
-      <PageHeader title="Edges" summary="The servers at your sites that answer booting devices." />
+      <PageHeader
+        title="Edges"
+        summary="The servers at your sites that answer booting devices."
+        actions={<AddEdge />}
+      />
       <div className="rounded-lg border border-line bg-surface">
         <PagedList
           label="Edges"
@@ -28,7 +33,7 @@ export function EdgesPage() {
           empty={
             <EmptyState
               title="No edge is enrolled."
-              text="Run `bootfarm-edge enrol` with a join token on a server at one of your sites."
+              text="“Add edge” makes one line to run on a server at one of your sites."
             />
           }
         />

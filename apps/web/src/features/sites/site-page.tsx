@@ -12,6 +12,7 @@ import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
 import { HistoryPanel } from '../audit/history-panel'
 import { CollectionMenu } from '../boot-menus/collection-menu'
+import { AddEdge } from '../edges/add-edge'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
@@ -89,7 +90,7 @@ function Site({ site }: { site: SiteDetail }) {
       <PageHeader title={site.name} tags={<EdgesOnline {...site} />} summary={`of farm ${site.farmName}`} />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_340px]">
         <div className="flex min-w-0 flex-col gap-5">
-          <Panel title="Edges" flush>
+          <Panel title="Edges" aside={<AddEdge site={site} look="quiet" />} flush>
             {site.edges.length === 0 ? (
               <EmptyState title="No edge is enrolled." text="Devices of this site get no answer." />
             ) : (

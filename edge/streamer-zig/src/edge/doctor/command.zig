@@ -15,22 +15,38 @@ const Findings = @import("findings.zig").Findings;
 
 const output_size_max = 64 * 1024;
 
-/// `arguments` follow `doctor`: those of `serve`. Returns 0 where no problem was found.
+/// `arguments` follow `doctor`: those of `serve`, and `--only ports` behind them. Returns 0 where no problem was found.
 pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
     var complaint: options_module.Complaint = .{};
     const arena = init.arena.allocator();
-    const options = options_module.parseDoctor(arena, arguments, &complaint) catch |err| switch (err) {
+    const is_ports_only = arguments.len >= 2 and
+        std.mem.eql(u8, arguments[arguments.len - 2], "--only") and
+        std.mem.eql(u8, arguments[arguments.len - 1], "ports");
+    const given = arguments[0 .. arguments.len - @as(usize, if (is_ports_only) 2 else 0)];
+    const options = options_module.parseDoctor(arena, given, &complaint) catch |err| switch (err) {
         error.Wrong => return terminal.complain("{s}", .{complaint.text()}),
         error.OutOfMemory => return terminal.complain("There is not enough memory.", .{}),
     };
     var findings: Findings = .{ .arena = arena };
-    look(&findings, init.io, &options) catch return terminal.complain("There is not enough memory.", .{});
+    (if (is_ports_only) lookAtPorts(&findings, init.io, &options) else look(&findings, init.io, &options)) catch return terminal.complain("There is not enough memory.", .{});
     var buffer: [output_size_max]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
     // What does not fit is cut: texts are bounded, and so is their number.
     (if (options.json) findings.writeJson(&writer) else findings.writeText(&writer)) catch {};
     terminal.out(writer.buffered());
     return if (findings.count(.problem) > 0) 1 else 0;
+}
+
+/// Before an edge is installed: whether it could start.
+fn lookAtPorts(
+    findings: *Findings,
+    io: std.Io,
+    options: *const options_module.Serve,
+) error{OutOfMemory}!void {
+    for (options.listens.items) |listen| {
+        _ = try interfaces.check(findings, listen) orelse continue;
+        try ports.check(findings, io, options, listen);
+    }
 }
 
 fn look(

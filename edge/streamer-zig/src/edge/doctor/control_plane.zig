@@ -141,7 +141,7 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
     var client: std.http.Client = .{ .allocator = std.heap.smp_allocator, .io = io };
     defer client.deinit();
     // Higher than any: there is no news, and the answer comes at once.
-    const path = "/edge/v1/state?after=9007199254740991.0&waitMs=0";
+    const path = "/edge/v1/state?after=900719925474099.0&waitMs=0";
     var buffer: [2048]u8 = undefined;
     const uri = try std.Uri.parse(try std.mem.print(&buffer, "{s}{s}", .{ known.identity.url, path }));
     const counter = 1;
@@ -169,6 +169,8 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
     try sent.sendBodiless();
     var response = try sent.receiveHead(&.{});
     var answer: Answer = .{ .status = @backingInt(response.head.status) };
+    // A 204 ends with its head; the standard library would wait for the end of a connection that is to be used again.
+    if (sent.connection) |connection| connection.closing = true;
     var iterator = response.head.iterateHeaders();
     while (iterator.next()) |header| {
         if (std.ascii.eqlIgnoreCase(header.name, "date")) answer.date_s = parseDate(header.value);

@@ -1,0 +1,88 @@
+'use client'
+
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { FormDialog } from '../../components/dialog'
+import { Notice, SelectField } from '../../components/field'
+import { formProblem } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import { addressWarning } from './install-line'
+import { JoinDialog } from './join-dialog'
+
+interface Site {
+  id: string
+  name: string
+}
+
+interface AddEdgeProps {
+  /** Absent where it is to be chosen. */
+  site?: Site
+  look?: 'primary' | 'quiet'
+}
+
+/** Opens the way from a server of a site to an edge that is online. */
+export function AddEdge({ site, look = 'primary' }: AddEdgeProps) {
+  const [open, setOpen] = useState(false)
+  const may = useMay('edge.change', site && { siteId: site.id })
+  if (!may) return null
+  return (
+    <>
+      <Button look={look} onClick={() => setOpen(true)}>
+        Add edge
+      </Button>
+      {open && <AddEdgeDialog {...(site ? { site } : {})} onClose={() => setOpen(false)} />}
+    </>
+  )
+}
+
+/** Asks for the site where it is not known, makes a token, and goes on to the line that uses it. */
+function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) {
+  const trpc = useTRPC()
+  const sites = useQuery(trpc.site.list.queryOptions({ limit: 100 }, { enabled: site === undefined }))
+  const installation = useQuery(trpc.edge.installation.queryOptions())
+  const [chosenId, setChosenId] = useState('')
+  const make = useMutation(trpc.edge.createJoinToken.mutationOptions())
+  const choices = site ? [site] : (sites.data?.items ?? [])
+  const chosen = choices.find(({ id }) => id === chosenId) ?? choices[0]
+  if (make.data && chosen && installation.data)
+    return <JoinDialog site={chosen} url={installation.data.url} token={make.data} onClose={onClose} />
+  const missing = installation.data?.releases.filter(({ problem }) => problem !== null) ?? []
+  const isNone = installation.data !== undefined && missing.length === installation.data.releases.length
+  const warning = installation.data && addressWarning(installation.data.url)
+  return (
+    <FormDialog
+      title={site ? `Add an edge to ${site.name}` : 'Add an edge'}
+      action="Make the line to run"
+      busy={make.isPending}
+      disabled={!chosen || !installation.data || isNone}
+      failure={formProblem(make.error ?? installation.error ?? sites.error)}
+      onClose={onClose}
+      onSubmit={() => chosen && make.mutate({ siteId: chosen.id })}
+    >
+      <p className="text-ink-soft text-sm">
+        An edge is a server at a site that answers booting machines. You get one line to run there as root; it
+        holds a token for one edge of one site, which is valid for an hour.
+      </p>
+      {!site && (
+        <SelectField
+          label="Site"
+          value={chosen?.id ?? ''}
+          options={choices.map(({ id, name }) => ({ value: id, label: name }))}
+          onChange={setChosenId}
+          disabled={choices.length === 0}
+        />
+      )}
+      {!site && sites.data && choices.length === 0 && (
+        <Notice tone="silent">There is no site yet. Make one first: an edge belongs to a site.</Notice>
+      )}
+      {warning && <Notice tone="silent">{warning}</Notice>}
+      {missing.map(({ arch, problem }) => (
+        <Notice key={arch} tone={isNone ? 'silent' : 'live'}>
+          {arch}: {problem}
+        </Notice>
+      ))}
+    </FormDialog>
+  )
+}

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+import { addressWarning, installLine } from './install-line'
+
+test('the token stands before the script, never on a command line', () => {
+  const line = installLine('https://boot.example.test', 'bfj_abc')
+  expect(line).toBe('{ echo token=bfj_abc; curl -fsSL https://boot.example.test/install/edge.sh; } | sudo sh')
+})
+
+test.each([
+  ['http://localhost:3000', /works nowhere else/],
+  ['http://127.0.0.1:3000', /works nowhere else/],
+  ['http://10.0.0.5:3000', /without TLS/],
+])('%s is warned of', (url, warning) => {
+  expect(addressWarning(url)).toMatch(warning)
+})
+
+test('HTTPS is not warned of', () => {
+  expect(addressWarning('https://boot.example.test')).toBeNull()
+})

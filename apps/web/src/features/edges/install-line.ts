@@ -1,0 +1,17 @@
+/**
+ * What is run on a site's server. The token comes before the script and not on a command line, where everybody on that
+ * server could see it.
+ */
+export function installLine(url: string, token: string): string {
+  return `{ echo token=${token}; curl -fsSL ${url}/install/edge.sh; } | sudo sh`
+}
+
+/** Why other servers cannot reach this address, or should not trust the way to it; null where all is well. */
+export function addressWarning(url: string): string | null {
+  const { protocol, hostname } = new URL(url)
+  if (['localhost', '127.0.0.1', '[::1]'].includes(hostname))
+    return `${url} is this very machine: the line works nowhere else. Set WEB_URL, or EDGE_URL for edges alone, to an address that servers at sites reach.`
+  if (protocol === 'http:')
+    return 'The control plane is reached without TLS: whoever is on the way could change the script. Use HTTPS outside of a laboratory.'
+  return null
+}

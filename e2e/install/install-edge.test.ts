@@ -1,0 +1,179 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ensureSystemTree } from '../../scripts/lib/machines/system-root.mjs'
+import { ApiClient, required } from '../lib/api-client.ts'
+import { namespacesMissing } from '../lib/segment.ts'
+import { ServerRoot, type Tamper } from '../lib/server-root.ts'
+import { Tenant } from '../lib/tenant.ts'
+
+interface Edge {
+  id: string
+  online: boolean
+}
+
+/** Without what the self-check needs to ask for DHCP servers, for whose answers it waits. */
+const hearingNothing = ['setpriv', '--bounding-set', '-net_raw']
+const tree = await ensureSystemTree()
+const missing = namespacesMissing() ?? ('missing' in tree ? tree.missing : undefined)
+
+describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`, () => {
+  let server: ServerRoot
+  let tenant: Tenant
+  let api: ApiClient
+
+  beforeAll(async () => {
+    const webUrl = required('BOOTFARM_WEB_URL')
+    server = await ServerRoot.create('tree' in tree ? tree.tree : '', webUrl)
+    tenant = await Tenant.create('admin')
+    api = await ApiClient.signIn(webUrl, tenant.person.email, tenant.person.password)
+  })
+  afterAll(() => server?.remove())
+
+  const newToken = async () =>
+    (await api.mutate<{ token: string }>('edge.createJoinToken', { siteId: tenant.rows.siteId })).token
+  const edges = async () =>
+    (await api.query<{ items: Edge[] }>('edge.list', { siteId: tenant.rows.siteId })).items
+  /** As the dashboard shows it; there is no sudo there, and no systemd. */
+  const line = (token: string | null, options = '--no-systemd') =>
+    `{ ${token ? `echo token=${token}; ` : ''}curl -fsSL ${required('BOOTFARM_WEB_URL')}/install/edge.sh; } | sh -s -- ${options}`
+  /** Starts what was installed, waits until the dashboard shows it, ends it. */
+  const seenOnline = async (edgeId: string) => {
+    const edge = server.start('/etc/bootfarm-edge/run', [])
+    while (!(await edges()).some(({ id, online }) => id === edgeId && online)) {
+      if (!edge.isRunning) throw new Error(edge.output)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    return edge
+  }
+  const ownEdgeId = () =>
+    (JSON.parse(server.read('/var/lib/bootfarm-edge/identity.json')) as { edgeId: string }).edgeId
+
+  test('it joins, runs as its own user with two capabilities, is left alone by a second run, and goes without a trace', async () => {
+    const token = await newToken()
+    const watch = watchCommandLines(token)
+    const installed = await server.type(line(token))
+    expect(watch.stop()).toEqual([])
+    expect(installed.output).toMatch(/Its signature is right: bootfarm-edge \d/)
+    expect(installed.output).toMatch(/enrolled as edge .* of site Site of/)
+    expect(installed.output).toMatch(/answers and knows this edge/)
+    expect(installed.output).toMatch(/no boot programs yet/)
+    expect(server.filesWith(token)).toEqual([])
+    expect(server.read('/etc/bootfarm-edge/options')).toContain(`"--listen ${server.address}"`)
+
+    const edge = await seenOnline(ownEdgeId())
+    const status = readFileSync(`/proc/${edge.pid}/status`, 'utf8')
+    expect(status).not.toMatch(/^Uid:\s+0/m)
+    // CAP_NET_BIND_SERVICE is bit 10, CAP_NET_RAW bit 13.
+    for (const set of ['Eff', 'Prm', 'Bnd', 'Amb'])
+      expect(status).toMatch(new RegExp(`^Cap${set}:\\s+0*2400$`, 'm'))
+    const again = await server.type(line(null))
+    expect(again).toMatchObject({ code: 0, output: expect.stringContaining('already installed') })
+    expect(await server.type(line(null, '--uninstall'))).toMatchObject({
+      code: 1,
+      output: expect.stringContaining(`still runs as process ${edge.pid}`),
+    })
+    expect(await edge.stop()).toBe(0)
+    expect(await server.type(line(null, '--uninstall'))).toMatchObject({ code: 0 })
+    expect(traces(server)).toEqual([])
+  })
+
+  test('its kept data make it the same edge again, without a token; revoked, it joins as a new one', async () => {
+    await server.type(line(await newToken()), hearingNothing)
+    const first = ownEdgeId()
+    expect(await server.type(line(null, '--uninstall --keep-data'))).toMatchObject({ code: 0 })
+    const kept = await server.type(line(null), hearingNothing)
+    expect(kept.output).toMatch(`is already edge ${first}`)
+    expect(ownEdgeId()).toBe(first)
+    await api.mutate('edge.revoke', { edgeId: first })
+    const refused = await server.type(line(null, '--no-systemd --listen 10.79.0.1'))
+    expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('no longer accepts edge') })
+    const joined = await server.type(line(await newToken()), hearingNothing)
+    expect(joined.output).toMatch(/enrolled as edge/)
+    expect(ownEdgeId()).not.toBe(first)
+    await (await seenOnline(ownEdgeId())).stop()
+    await server.type(line(null, '--uninstall'))
+  })
+
+  const changed =
+    (end: string, change: Tamper): Tamper =>
+    (url, body) =>
+      url.endsWith(end) ? change(url, body) : body
+  const flip: Tamper = (_url, body) => {
+    const changedBody = Buffer.from(body)
+    changedBody[1000] = (changedBody[1000] ?? 0) ^ 1
+    return changedBody
+  }
+
+  test.each<[string, RegExp, { tamper?: Tamper; around?: string[]; token?: () => Promise<string> | string }]>(
+    [
+      [
+        'the program is changed on the way',
+        /not the one that was signed/,
+        { tamper: changed('/x86_64', flip) },
+      ],
+      [
+        'the program is cut off',
+        /not the one that was signed/,
+        { tamper: changed('/x86_64', (_url, body) => body.subarray(0, 4096)) },
+      ],
+      [
+        'the release is changed on the way',
+        /signature of the release is wrong/,
+        {
+          tamper: changed('/release', (_url, body) => Buffer.from(body.toString().replace('0.1.0', '9.9.9'))),
+        },
+      ],
+      [
+        'the signature is of another key',
+        /signature of the release is wrong/,
+        { tamper: changed('/release.sig', () => Buffer.from(`${Buffer.alloc(64, 3).toString('base64')}\n`)) },
+      ],
+      [
+        'the script is cut off',
+        /^$/,
+        { tamper: changed('/edge.sh', (_url, body) => body.subarray(0, body.length - 30)) },
+      ],
+      ['the token is unknown', /join token is wrong/, { token: () => 'bfj_unknown' }],
+      ['the token was used', /already used by another edge/, { token: () => tenant.usedToken() }],
+      ['the token has expired', /has expired/, { token: () => tenant.expiredToken() }],
+      ['nobody is root', /Run this as root/, { around: ['setpriv', '--reuid', '65534', '--clear-groups'] }],
+      ['the processor is another', /this machine is i686/, { around: ['setarch', 'i686'] }],
+    ],
+  )('where %s, it is refused and leaves nothing', async (_why, sentence, { tamper, around, token }) => {
+    server.renew()
+    server.tamper = tamper
+    const { code, output } = await server.type(line(token ? await token() : await newToken()), around)
+    server.tamper = undefined
+    expect(output).toMatch(sentence)
+    expect(sentence.source === '^$' ? 1 : code).toBe(1)
+    expect(traces(server)).toEqual([])
+  })
+})
+
+/** Files of an edge, or that speak of it; those with a dash are copies that the user database makes before each change. */
+function traces(server: ServerRoot): string[] {
+  const own = server.changedFiles().filter((file) => file.includes('bootfarm'))
+  return [...own, ...server.filesWith('bootfarm').filter((file) => !file.endsWith('-'))]
+}
+
+/** Looks at all command lines of this machine, again and again. */
+function watchCommandLines(secret: string): { stop(): string[] } {
+  const seen = new Set<string>()
+  const look = () => {
+    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      try {
+        const text = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+        if (text.includes(secret)) seen.add(text.replaceAll('\0', ' '))
+      } catch {
+        // It has ended.
+      }
+    }
+  }
+  const timer = setInterval(look, 5)
+  return {
+    stop() {
+      clearInterval(timer)
+      return [...seen]
+    },
+  }
+}
