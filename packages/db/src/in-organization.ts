@@ -1,4 +1,5 @@
 import type { Db, DbTransaction } from './client.ts'
+import { beginIn, outOfOrganization } from './organization-client.ts'
 
 /**
  * One organization's rows, within one transaction. A service may ask for a transaction of its own: it goes on in this one, so that
@@ -25,16 +26,12 @@ export function inOrganization<T>(
   work: (db: TenantDb) => Promise<T>,
   { maxWaitMs, timeoutMs }: OrganizationOptions = {},
 ): Promise<T> {
-  return db.$transaction(
-    async (transaction) => {
-      // Ends with the transaction, however that ends: the connection goes back to the pool without it.
-      await transaction.$executeRaw`select set_config('bootfarm.organization_id', ${organizationId}, true)`
-      return work(tenantDb(transaction))
-    },
-    {
-      ...(maxWaitMs === undefined ? {} : { maxWait: maxWaitMs }),
-      ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
-    },
+  const limits = {
+    ...(maxWaitMs === undefined ? {} : { maxWait: maxWaitMs }),
+    ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
+  }
+  return beginIn(organizationId, () =>
+    db.$transaction((transaction) => outOfOrganization(() => work(tenantDb(transaction))), limits),
   )
 }
 
