@@ -129,6 +129,14 @@ describe('in every table with rows of organizations', () => {
   })
 })
 
+test('a partition is reached through its table alone', async () => {
+  const { rows } = await owner.query(`
+    select relname from pg_class where relispartition and relkind in ('r', 'p') and relnamespace = 'public'::regnamespace
+      and (has_table_privilege('bootfarm_api', oid, 'select, insert, update, delete, truncate, references, trigger')
+        or has_any_column_privilege('bootfarm_api', oid, 'select, insert, update'))`)
+  expect(rows).toEqual([])
+})
+
 describe('the role of the API', () => {
   test('owns nothing, bypasses nothing and may become nobody else', async () => {
     const { rows } = await owner.query(

@@ -1,5 +1,5 @@
 import type { Actor, Grant } from '../../domain/actor.ts'
-import type { PlatformContext } from '../service-context.ts'
+import type { DbOrTransaction, PlatformContext } from '../service-context.ts'
 
 interface SignedInUser {
   id: string
@@ -30,4 +30,14 @@ export async function findActor({ db }: PlatformContext, user: SignedInUser): Pr
     grants: membership.grants,
     onlyPermissions: null,
   }
+}
+
+/** The member's roles, each with where it holds. */
+export async function readGrants(
+  db: DbOrTransaction,
+  { organizationId, userId }: { organizationId: string; userId: string },
+): Promise<Grant[]> {
+  const [row] = await db.$queryRaw<{ grants: Grant[] }[]>`
+    select grants_of(${userId}::uuid, ${organizationId}::uuid) as grants`
+  return row?.grants ?? []
 }
