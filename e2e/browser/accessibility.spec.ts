@@ -4,7 +4,7 @@ import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 
 const lists = ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites']
 /** Without pages of one thing behind them. */
-const others = ['/discovered', '/discovered/rules']
+const others = ['/discovered', '/discovered/rules', '/schedules', '/schedules/new']
 
 /** Opens each list and the first thing of each, and calls `check` when the page is there with its rows. */
 async function onEachPage(page: Page, check: (path: string) => Promise<void>): Promise<void> {

@@ -11,6 +11,7 @@ import {
   desiredState,
   type GuestReport,
   type Report,
+  type ScheduleRunReport,
   type StateEnvelope,
 } from '@bootfarm/proto/uplink'
 import { required } from './api-client.ts'
@@ -106,6 +107,11 @@ export class Tenant {
     return this.#sendAll(
       devices.map((device, index) => ({ seq: this.#nextSeq + index, type: 'discovered', device })),
     )
+  }
+
+  /** Reports how far a run of a schedule has come. */
+  reportRun(run: ScheduleRunReport): Promise<void> {
+    return this.#sendAll([{ seq: this.#nextSeq, type: 'schedule_run', run }])
   }
 
   /** Sends the packets of a boot that was reported. */

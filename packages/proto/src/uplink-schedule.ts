@@ -24,7 +24,12 @@ export const scheduleOrder = z.object({
   /** Indexes into the state's `devices`, in the order in which they are started. */
   devices: z.array(count),
   /** UTC, ascending, none twice. */
-  instants: z.array(count).max(scheduleInstantsMax),
+  instants: z
+    .array(count)
+    .max(scheduleInstantsMax)
+    .refine((instants) => instants.every((at, index) => index === 0 || at > (instants[index - 1] ?? at)), {
+      message: 'ascending, none twice',
+    }),
 })
 export type ScheduleOrder = z.infer<typeof scheduleOrder>
 

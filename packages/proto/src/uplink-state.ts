@@ -62,8 +62,7 @@ export const siteEdges = z.object({
 })
 export type SiteEdges = z.infer<typeof siteEdges>
 
-/** What an edge has to do, complete; kept on its disk so that it boots devices with the API away. */
-export const desiredState = z.object({
+const stateFields = z.object({
   schema: z.literal(1),
   edgeId: uuid,
   organizationId: uuid,
@@ -123,4 +122,10 @@ export const desiredState = z.object({
   /** Absent: none. */
   schedules: z.array(scheduleOrder).max(schedulesMax).optional(),
 })
+/** What an edge has to do, complete; kept on its disk so that it boots devices with the API away. */
+export const desiredState = stateFields.refine(
+  ({ devices, schedules = [] }) =>
+    schedules.every((schedule) => schedule.devices.every((index) => index < devices.length)),
+  { path: ['schedules'], message: 'a schedule names a device that the state does not have' },
+)
 export type DesiredState = z.infer<typeof desiredState>

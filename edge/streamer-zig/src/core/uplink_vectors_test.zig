@@ -105,6 +105,16 @@ test "states get the verdict of the golden ones" {
                 try testing.expectEqual(.restart, accepted.powerOrders[1].order);
                 try testing.expect(accepted.powerOrders[0].mac.eql(accepted.devices[0].mac));
             }
+            const has_schedules = std.mem.startsWith(u8, state.name, "with schedules");
+            try testing.expectEqual(@as(usize, if (has_schedules) 2 else 0), accepted.schedules.len);
+            if (has_schedules) {
+                const schedule = &accepted.schedules[0];
+                try testing.expectEqualStrings("both", schedule.power);
+                try testing.expectEqual(90, schedule.ratePerMinute);
+                try testing.expectEqualSlices(u32, &.{0}, schedule.devices);
+                try testing.expectEqualSlices(u64, &.{ 1795000060000, 1795086460000 }, schedule.instants);
+                try testing.expectEqual(1795000000000, accepted.issuedUnixMs);
+            }
             break :blk "accepted";
         } else |err| switch (err) {
             error.SignatureInvalid => "signature_invalid",

@@ -35,7 +35,7 @@ pub const PowerHook = struct {
         name: base.UntrustedText,
     };
 
-    pub const Done = struct { key: core.ScheduleRunner.RunKey, device: base.Uuid, is_on: bool, text: base.UntrustedText };
+    pub const Done = struct { key: core.ScheduleRunner.RunKey, device: base.Uuid, mac: base.Mac, is_on: bool, text: base.UntrustedText };
 
     /// `hook` must not move afterwards; its threads run until the process ends.
     pub fn start(hook: *PowerHook) std.Thread.SpawnError!void {
@@ -76,6 +76,7 @@ pub const PowerHook = struct {
             const done: Done = .{
                 .key = job.key,
                 .device = job.device,
+                .mac = job.mac,
                 .is_on = outcome.is_on,
                 .text = textOf(&outcome),
             };

@@ -58,8 +58,11 @@ pub const Schedules = struct {
             schedules.jump_count = runner.jump_count;
             speak.line("This machine's clock was set: no schedule begins within the next minute.", .{});
         }
-        if (schedules.hook) |hook| while (hook.take()) |done|
+        if (schedules.hook) |hook| while (hook.take()) |done| {
+            // A device that asked meanwhile is in its boot.
+            if (done.is_on) schedules.boots.powerOn(now_us, done.mac);
             runner.ended(done.key, done.device, if (done.is_on) .sent else .hook_failed, done.text);
+        };
         const site: core.ScheduleRunner.Site = .{
             .peers = schedules.boots.peers,
             .network = schedules.boots.network,
@@ -82,7 +85,6 @@ pub const Schedules = struct {
             const is_sent = action.power == .both;
             return runner.ended(action.key, action.device, if (is_sent) .sent else .hook_failed, .init("this edge has no --power-hook"));
         };
-        if (action.power == .hook) schedules.boots.powerOn(now_us, action.mac);
         hook.give(.{
             .key = action.key,
             .device = action.device,

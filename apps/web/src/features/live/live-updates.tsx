@@ -86,6 +86,7 @@ function useRefresh() {
       trpc.farm.overview.pathFilter(),
       trpc.edge.pathFilter(),
       trpc.discovered.pathFilter(),
+      trpc.schedule.pathFilter(),
     ])
       void queryClient.invalidateQueries(filter)
   }, [queryClient, trpc])

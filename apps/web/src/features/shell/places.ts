@@ -15,6 +15,7 @@ export const places: Place[] = [
   { href: '/devices', title: 'Devices', icon: 'device' },
   { href: '/discovered', title: 'Discovered', icon: 'discovered' },
   { href: '/boots', title: 'Boots', icon: 'boot' },
+  { href: '/schedules', title: 'Schedules', icon: 'schedule', permission: 'schedule.read' },
   { href: '/vdisks', title: 'vDisks', icon: 'vdisk' },
   { href: '/boot-menus', title: 'Boot menus', icon: 'menuList' },
   { href: '/edges', title: 'Edges', icon: 'edge' },

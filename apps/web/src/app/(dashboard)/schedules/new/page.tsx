@@ -1,0 +1,5 @@
+import { NewSchedulePage } from '../../../../features/schedules/new-schedule-page'
+
+export default function Page() {
+  return <NewSchedulePage />
+}

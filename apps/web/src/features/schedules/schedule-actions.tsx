@@ -1,0 +1,116 @@
+'use client'
+
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useRouter } from 'next/navigation'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { ConfirmDialog } from '../../components/confirm-dialog'
+import { useToast } from '../../components/toast'
+import { readableError } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import type { ScheduleDetail } from './schedule-types'
+
+/** Run now, switch off and on, change, remove. */
+export function ScheduleActions({ schedule }: { schedule: ScheduleDetail }) {
+  const { id: scheduleId, revision, enabled } = schedule
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const router = useRouter()
+  const showToast = useToast()
+  const onError = (error: unknown) => {
+    void queryClient.invalidateQueries(trpc.schedule.pathFilter())
+    showToast({ title: 'Nothing was changed.', text: readableError(error), tone: 'failed' })
+  }
+  const toggle = useMutation(
+    trpc.schedule.setEnabled.mutationOptions({
+      onSuccess: (saved) => {
+        queryClient.setQueryData(trpc.schedule.get.queryKey({ scheduleId }), saved)
+        void queryClient.invalidateQueries(trpc.schedule.pathFilter())
+        showToast({ title: `${saved.name} is ${saved.enabled ? 'on' : 'off'}.` })
+      },
+      onError,
+    }),
+  )
+  const run = useMutation(
+    trpc.schedule.runNow.mutationOptions({
+      onSuccess: ({ runId }) => {
+        void queryClient.invalidateQueries(trpc.schedule.pathFilter())
+        router.push(`/schedules/${scheduleId}/runs/${runId}`)
+      },
+      onError,
+    }),
+  )
+  return (
+    <div className="flex flex-wrap gap-2">
+      <RunNow name={schedule.name} busy={run.isPending} onConfirm={() => run.mutate({ scheduleId })} />
+      <Button
+        busy={toggle.isPending}
+        onClick={() => toggle.mutate({ scheduleId, revision, enabled: !enabled })}
+      >
+        {enabled ? 'Switch off' : 'Switch on'}
+      </Button>
+      <Link
+        href={`/schedules/${scheduleId}/edit`}
+        className="inline-flex h-8 items-center rounded-md border border-line-strong bg-surface px-3 font-medium text-ink text-sm hover:bg-hover"
+      >
+        Change
+      </Link>
+      <Remove schedule={schedule} onError={onError} />
+    </div>
+  )
+}
+
+function RunNow({ name, busy, onConfirm }: { name: string; busy: boolean; onConfirm: () => void }) {
+  const [asking, setAsking] = useState(false)
+  return (
+    <>
+      <Button busy={busy} onClick={() => setAsking(true)}>
+        Run now
+      </Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title={`Run ${name} now?`}
+        action="Start its devices"
+        onConfirm={onConfirm}
+      >
+        <p>Its devices are switched on at its rate. Those that are booting are passed over.</p>
+      </ConfirmDialog>
+    </>
+  )
+}
+
+function Remove({ schedule, onError }: { schedule: ScheduleDetail; onError: (error: unknown) => void }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const router = useRouter()
+  const showToast = useToast()
+  const [asking, setAsking] = useState(false)
+  const remove = useMutation(
+    trpc.schedule.remove.mutationOptions({
+      onSuccess: () => {
+        void queryClient.invalidateQueries(trpc.schedule.list.pathFilter())
+        showToast({ title: `${schedule.name} is removed.` })
+        router.push('/schedules')
+      },
+      onError,
+    }),
+  )
+  return (
+    <>
+      <Button busy={remove.isPending} onClick={() => setAsking(true)}>
+        Remove
+      </Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title={`Remove ${schedule.name}?`}
+        action="Remove the schedule"
+        onConfirm={() => remove.mutate({ scheduleId: schedule.id, revision: schedule.revision })}
+      >
+        <p>Its runs are lost with it, and one that is under way stops. The boots stay.</p>
+      </ConfirmDialog>
+    </>
+  )
+}

@@ -1,0 +1,121 @@
+'use client'
+
+import { type FormEvent, useDeferredValue, useState } from 'react'
+import { Button } from '../../components/button'
+import { SelectField, TextField } from '../../components/field'
+import { Panel } from '../../components/panel'
+import { NextInstants } from './next-instants'
+import { bareTarget, fieldsOf, type ScheduleDraft, targetKey, whenOf, withTarget } from './schedule-draft'
+import type { ScheduleFields } from './schedule-types'
+import { powerWords } from './schedule-words'
+import { TargetsField } from './targets-field'
+import { WhenField } from './when-field'
+
+export interface ScopeChoice {
+  /** Null: all sites of the farm. */
+  siteId: string | null
+  label: string
+  timeZone: string
+}
+
+interface ScheduleEditorProps {
+  farmId: string
+  scopes: ScopeChoice[]
+  initial: ScheduleDraft
+  /** The verb, e.g. `Save`. */
+  action: string
+  busy: boolean
+  /** Why the last try to save it failed. */
+  failure: string | null
+  onSave: (fields: ScheduleFields) => void
+}
+
+/** What a schedule says, beside when that would be. */
+export function ScheduleEditor({
+  farmId,
+  scopes,
+  initial,
+  action,
+  busy,
+  failure,
+  onSave,
+}: ScheduleEditorProps) {
+  const [draft, setDraft] = useState(initial)
+  const [problem, setProblem] = useState<string | null>(null)
+  const change = (changed: Partial<ScheduleDraft>) => setDraft((known) => ({ ...known, ...changed }))
+  const shown = useDeferredValue(draft)
+  const submit = (event: FormEvent) => {
+    event.preventDefault()
+    const result = fieldsOf(draft)
+    setProblem('problem' in result ? result.problem : null)
+    if ('fields' in result && !busy) onSave(result.fields)
+  }
+  return (
+    <form onSubmit={submit} aria-label="Schedule" className="grid items-start gap-5 lg:grid-cols-[1fr_360px]">
+      <div className="flex min-w-0 flex-col gap-5">
+        <Panel title="Schedule">
+          <div className="grid gap-4 sm:grid-cols-2">
+            <TextField label="Name" value={draft.name} onChange={(name) => change({ name })} />
+            <SelectField
+              label="Where"
+              value={draft.siteId ?? ''}
+              options={scopes.map(({ siteId, label }) => ({ value: siteId ?? '', label }))}
+              onChange={(value) => {
+                const scope = scopes.find(({ siteId }) => (siteId ?? '') === value)
+                if (scope) change({ siteId: scope.siteId, timeZone: scope.timeZone, targets: [] })
+              }}
+              hint="Another place begins with its own devices and zone."
+            />
+          </div>
+        </Panel>
+        <Panel title="When">
+          <WhenField draft={draft} onChange={change} />
+        </Panel>
+        <Panel title="Devices">
+          <TargetsField
+            siteId={draft.siteId}
+            targets={draft.targets}
+            onAdd={(target) => setDraft(withTarget(draft, target))}
+            onRemove={(target) =>
+              change({ targets: draft.targets.filter((known) => targetKey(known) !== targetKey(target)) })
+            }
+          />
+        </Panel>
+        <Panel title="How">
+          <div className="grid gap-4 sm:grid-cols-2">
+            <TextField
+              label="Devices a minute"
+              type="number"
+              value={draft.ratePerMinute}
+              onChange={(ratePerMinute) => change({ ratePerMinute })}
+              hint="Of each site, evenly spaced."
+            />
+            <SelectField
+              label="Switched on by"
+              value={draft.power}
+              options={Object.entries(powerWords).map(([value, label]) => ({ value, label }))}
+              onChange={(power) => change({ power: power as ScheduleDraft['power'] })}
+              hint="The power command is what an edge was started with (--power-hook)."
+            />
+          </div>
+        </Panel>
+        <div className="flex flex-wrap items-center justify-end gap-3">
+          <p role="alert" className="text-failed text-sm">
+            {problem ?? failure}
+          </p>
+          <Button type="submit" look="primary" busy={busy}>
+            {action}
+          </Button>
+        </div>
+      </div>
+      <NextInstants
+        farmId={farmId}
+        siteId={shown.siteId}
+        when={whenOf(shown)}
+        timeZone={shown.timeZone}
+        targets={shown.targets.map(bareTarget)}
+        ratePerMinute={Number(shown.ratePerMinute) || 1}
+      />
+    </form>
+  )
+}

@@ -1,0 +1,87 @@
+import { countOf } from '../../lib/format-quantity'
+import { rhythmOf, weekdays } from './schedule-draft'
+import type {
+  PlannedInstant,
+  RunDevice,
+  RunSummary,
+  ScheduleSummary,
+  ScheduleTarget,
+  ScheduleWhen,
+} from './schedule-types'
+
+/** `Mon–Fri at 06:30`, `daily at 06:30`, `once, 24 Dec 2026 06:30`; an expression that says more stays as it is. */
+export function whenWords(when: ScheduleWhen): string {
+  const { rhythm, time = '', date = '', days = [] } = rhythmOf(when)
+  if (rhythm === 'once') return `once, ${dateWords(date)} ${time}`
+  if (rhythm === 'daily') return `daily at ${time}`
+  if (rhythm === 'weekly') return `${daysWords(days)} at ${time}`
+  return when.kind === 'cron' ? when.expression : ''
+}
+
+function dateWords(date: string): string {
+  const options = { timeZone: 'UTC', day: 'numeric', month: 'short', year: 'numeric' } as const
+  return new Date(`${date}T00:00:00Z`).toLocaleDateString('en-GB', options)
+}
+
+function daysWords(days: number[]): string {
+  const names = weekdays.filter(({ number }) => days.includes(number)).map(({ short }) => short)
+  const first = weekdays.findIndex(({ short }) => short === names[0])
+  const isRow = names.length > 2 && names.every((name, index) => weekdays[first + index]?.short === name)
+  return isRow ? `${names[0]}–${names.at(-1)}` : names.join(', ')
+}
+
+export const powerWords: Record<ScheduleSummary['power'], string> = {
+  wake_on_lan: 'Wake-on-LAN',
+  hook: 'Power command of the edge',
+  both: 'Wake-on-LAN and power command',
+}
+
+export const noteWords: Record<NonNullable<PlannedInstant['note']>, string> = {
+  moved: 'This local time is skipped that day: it runs when the clocks have gone forward.',
+  first_of_two: 'This local time comes twice that day: it runs the first time only.',
+  second_of_two: 'This local time comes twice that day, and this is the second.',
+}
+
+export function targetWords(target: ScheduleTarget): string {
+  if (target.kind === 'tag') return `tag ${target.tag}`
+  return `${target.kind} ${target.name}`
+}
+
+const reasons: Record<string, string> = {
+  disabled: 'switched off in Bootfarm',
+  nothing_to_boot: 'has no vDisk to boot',
+  booting_already: 'was booting already',
+  hook_failed: 'the power command failed',
+  late: 'more than 15 minutes late',
+  stopped: 'the schedule was switched off',
+  no_answer: 'did not answer',
+  no_boot: 'no boot was seen',
+  not_reported: 'no edge has reported it',
+  action_unknown: 'the edge is too old for it; update it',
+  too_many: 'the edge had too many runs at once',
+}
+
+export function reasonWords(reason: string | null): string | null {
+  return reason === null ? null : (reasons[reason] ?? reason.replaceAll('_', ' '))
+}
+
+export const deviceStateWords: Record<RunDevice['state'], string> = {
+  waiting: 'Waiting',
+  sent: 'Switched on',
+  booting: 'Booting',
+  ready: 'Ready',
+  failed: 'Failed',
+  not_seen: 'Not seen',
+  skipped: 'Skipped',
+}
+
+/** `28 of 30 ready, 2 failed`. */
+export function countsWords({ deviceCount, counts }: RunSummary): string {
+  const { ready = 0, failed = 0, not_seen = 0, skipped = 0 } = counts
+  if (deviceCount === 0) return 'no devices'
+  const parts = [`${ready} of ${countOf(deviceCount, 'device')} ready`]
+  if (failed > 0) parts.push(`${failed} failed`)
+  if (not_seen > 0) parts.push(`${not_seen} not seen`)
+  if (skipped > 0) parts.push(`${skipped} skipped`)
+  return parts.join(', ')
+}

@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto'
+import { expect, type Page, test } from '@playwright/test'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signInAs } from './demo-sign-in.ts'
+
+test.use({ storageState: { cookies: [], origins: [] }, timezoneId: 'Europe/London' })
+
+let tenant: Tenant
+test.beforeEach(async ({ page }) => {
+  tenant = await Tenant.create('operator')
+  await signInAs(page, tenant.person)
+})
+
+const instants = (page: Page) => page.getByRole('region', { name: 'Next instants' })
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+
+async function makeSchedule(page: Page): Promise<void> {
+  await page.goto('/schedules')
+  await expect(page.getByText('No schedules yet.')).toBeVisible()
+  await page.getByRole('link', { name: 'New schedule' }).click()
+  await button(page, 'Create').click()
+  await expect(page.getByRole('alert').filter({ hasText: 'A schedule needs a name.' })).toBeVisible()
+  await page.getByLabel('Name').fill('First lesson')
+  await page.getByLabel('Time zone').selectOption('America/New_York')
+  await page.getByLabel('How often').selectOption('Cron expression')
+  await page.getByLabel('Expression').fill('99 2 * * *')
+  await expect(instants(page).getByRole('alert')).toContainText('minute: 99')
+  await page.getByLabel('Expression').fill('30 2 8-14 3 0')
+  await expect(instants(page)).toContainText('This local time is skipped that day')
+  await expect(instants(page).getByRole('listitem').first()).toContainText('here')
+  await page.getByLabel('How often').selectOption('On days of the week')
+  await button(page, 'Friday').click()
+  await page.getByLabel('Collection').selectOption('Lab')
+  await expect(instants(page)).toContainText('6 devices')
+  await expect(instants(page)).toContainText('02:30 at 03:00')
+  expect(await seriousProblems(page)).toEqual([])
+  await button(page, 'Create').click()
+  await expect(page.getByRole('heading', { level: 1, name: 'First lesson' })).toBeVisible()
+}
+
+test('a schedule is made with its next instants in view, and its edge is told', async ({ page }) => {
+  await makeSchedule(page)
+  await expect(page.getByText('Mon–Thu at 06:30, America/New York')).toBeVisible()
+  await expect(instants(page).getByRole('listitem')).toHaveCount(10)
+  const { schedules = [] } = await tenant.state()
+  expect(schedules).toMatchObject([{ action: 'power_on', ratePerMinute: 60, devices: [0, 1, 2, 3, 4, 5] }])
+  await button(page, 'Switch off').click()
+  await expect(page.getByText('It is switched off: nothing starts')).toBeVisible()
+  expect((await tenant.state()).schedules).toBeUndefined()
+  await page.getByRole('link', { name: 'Change', exact: true }).click()
+  await page.getByLabel('Name').fill('Second lesson')
+  await button(page, 'Save').click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Second lesson' })).toBeVisible()
+  await page.goto('/schedules')
+  await expect(page.getByRole('row', { name: /Second lesson.*Off/ })).toBeVisible()
+})
+
+test('a run by hand shows each device and its boot as they are reported', async ({ page }) => {
+  await makeSchedule(page)
+  await button(page, 'Run now').click()
+  await button(page, 'Start its devices').click()
+  await expect(page.getByText('Waiting for its edges')).toBeVisible()
+  const [order] = (await tenant.state()).schedules ?? []
+  const instantUnixMs = order?.instants[0] ?? 0
+  const [first = '', second = '', third = ''] = tenant.rows.deviceIds
+  const bootId = randomUUID()
+  await tenant.report({ id: bootId, startedUnixMs: instantUnixMs + 20 })
+  await tenant.reportRun({
+    ...{ scheduleId: order?.id ?? '', instantUnixMs, startedUnixMs: instantUnixMs, state: 'running' },
+    devices: [
+      { deviceId: first, atUnixMs: instantUnixMs + 10, result: 'sent' },
+      {
+        deviceId: second,
+        atUnixMs: instantUnixMs + 1010,
+        result: 'hook_failed',
+        text: 'exit 3: <b>no route</b>',
+      },
+      { deviceId: third, atUnixMs: instantUnixMs + 2010, result: 'booting_already' },
+    ],
+  })
+  await expect(page.getByRole('row', { name: /pc-01.*Ready/ })).toBeVisible()
+  await expect(page.getByRole('row', { name: /pc-02.*Failed/ })).toContainText('exit 3: <b>no route</b>')
+  await expect(page.getByRole('row', { name: /pc-03.*Skipped/ })).toContainText('was booting already')
+  await expect(page.getByText('1 of 6 devices ready, 1 failed, 1 skipped')).toBeVisible()
+  await expect(page.getByRole('img', { name: /devices over/ })).toBeVisible()
+  expect(await seriousProblems(page)).toEqual([])
+  await page.getByRole('row', { name: /pc-01/ }).getByRole('link').last().click()
+  await expect(page).toHaveURL(new RegExp(`/boots/${bootId}$`))
+})
