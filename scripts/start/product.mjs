@@ -151,6 +151,7 @@ async function startEverything(options, processes, sites) {
         PORT: String(webPort),
         HOSTNAME: '127.0.0.1',
         API_URL: `http://127.0.0.1:${apiPort}`,
+        WEB_URL: webUrl,
       },
       ready: () => answers(`http://127.0.0.1:${webPort}/sign-in`),
     }),

@@ -80,7 +80,11 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const contextOf = (request: FastifyRequest) =>
     createContext(request, { db, clock, notifications, consolesDirectory, bootRetention, releases, auth })
   await app.register(openApiRoutes, { prefix: '/api' })
-  await app.register(restRoutes, { prefix: '/api/v1', createContext: contextOf })
+  await app.register(restRoutes, {
+    prefix: '/api/v1',
+    createContext: contextOf,
+    secret: options.secret,
+  })
   await app.register(fastifyTRPCPlugin, {
     prefix: '/api/trpc',
     trpcOptions: {
@@ -107,6 +111,7 @@ function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts
     ...parts,
     address: request.ip,
     requestId: request.id,
+    idempotency: null,
     findActor() {
       actor ??= findSignedIn(request, { ...parts, auth })
       return actor

@@ -1,4 +1,4 @@
-type Json = string | number | boolean | null | Json[] | { [key: string]: Json | undefined }
+export type Json = string | number | boolean | null | Json[] | { [key: string]: Json | undefined }
 
 /** JSON without white space, keys in order of their code units: the same content gives the same bytes. */
 export function canonicalJson(value: Json): string {

@@ -1,5 +1,6 @@
 import type { BootRetention } from '../domain/boot-retention.ts'
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
+import { dropOldAnswers } from '../services/idempotency/drop-old-answers.ts'
 import { dropOldBoots, makeBootPartitions } from '../services/retention/keep-boot-partitions.ts'
 import { keepAllSchedules } from '../services/schedule/keep-schedules.ts'
 import type { PlatformContext } from '../services/service-context.ts'
@@ -15,6 +16,7 @@ interface Job {
 
 const jobsOf = (retention: BootRetention): Job[] => [
   { name: 'drop old captures', everyMs: hourMs, run: dropOldCaptures },
+  { name: 'drop old answers', everyMs: hourMs, run: dropOldAnswers },
   { name: 'make boot partitions', everyMs: hourMs, run: makeBootPartitions },
   { name: 'drop old boots', everyMs: hourMs, run: (context) => dropOldBoots(context, retention) },
   { name: 'keep schedules', everyMs: 20_000, run: keepAllSchedules },

@@ -3,9 +3,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { AppError } from '../errors/app-error.ts'
 import type { TrpcContext } from '../trpc/context.ts'
 import { appRouter } from '../trpc/router.ts'
+import { AnsweredBefore } from '../trpc/trpc.ts'
 import { type Operation, readOperations } from './operations.ts'
 import { sendProblem } from './problem.ts'
-import { inputOf } from './request-input.ts'
+import { inputOf, invalid } from './request-input.ts'
 
 const bodySizeMax = 1024 * 1024
 /** What clients send by mistake; every other path takes none of them either. */
@@ -13,10 +14,12 @@ const allMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
 
 export interface RestRoutesOptions {
   createContext: (request: FastifyRequest) => TrpcContext
+  /** Of this API: answers that are kept for a repetition are sealed with it. */
+  secret: string
 }
 
 /** /api/v1: each procedure of the router once more, as a REST operation. docs/api.md says how it behaves. */
-export async function restRoutes(app: FastifyInstance, { createContext }: RestRoutesOptions) {
+export async function restRoutes(app: FastifyInstance, options: RestRoutesOptions) {
   app.setErrorHandler(sendProblem)
   app.setNotFoundHandler((request, reply) => sendProblem(notFound, request, reply))
   takeJson(app)
@@ -30,7 +33,7 @@ export async function restRoutes(app: FastifyInstance, { createContext }: RestRo
       app.route({
         method: operation.method,
         url,
-        handler: (request, reply) => answer(operation, { request, reply, createContext }),
+        handler: (request, reply) => answer(operation, { ...options, request, reply }),
       })
     refuseOtherMethods(app, url, operations)
   }
@@ -67,15 +70,14 @@ function refuseOtherMethods(app: FastifyInstance, url: string, operations: Opera
   })
 }
 
-interface Exchange {
+interface Exchange extends RestRoutesOptions {
   request: FastifyRequest
   reply: FastifyReply
-  createContext: RestRoutesOptions['createContext']
 }
 
 async function answer(
   operation: Operation,
-  { request, reply, createContext }: Exchange,
+  { request, reply, createContext, secret }: Exchange,
 ): Promise<FastifyReply> {
   const gone = new AbortController()
   reply.raw.once('close', () => gone.abort())
@@ -87,16 +89,33 @@ async function answer(
     query: request.query as Record<string, string | string[]>,
     body: request.body,
   })
+  const key = operation.method === 'POST' ? idempotencyKeyOf(request) : null
   const output = await callTRPCProcedure({
     router: appRouter,
     path: operation.id,
     type: operation.type,
-    ctx: context,
+    ctx: { ...context, idempotency: key === null ? null : { key, secret } },
     getRawInput: async () => input,
     signal: gone.signal,
     batchIndex: 0,
+  }).catch((error: unknown) => {
+    const before = error instanceof Error ? error.cause : null
+    if (!(before instanceof AnsweredBefore)) throw error
+    reply.header('idempotency-replayed', 'true')
+    return before.answer
   })
   return sendOutput(operation, reply, output)
+}
+
+const idempotencyKeyPattern = /^[\x21-\x7e]{1,255}$/
+
+function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
+  const key = headers['idempotency-key']
+  if (key === undefined) return null
+  if (typeof key === 'string' && idempotencyKeyPattern.test(key)) return key
+  throw invalid([
+    { in: 'header', field: 'idempotency-key', message: 'It must be 1 to 255 visible ASCII characters.' },
+  ])
 }
 
 function sendOutput({ status, creates }: Operation, reply: FastifyReply, output: unknown): FastifyReply {

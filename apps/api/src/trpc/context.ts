@@ -1,5 +1,6 @@
 import type { Actor } from '../domain/actor.ts'
 import type { BootRetention } from '../domain/boot-retention.ts'
+import type { SealingKey } from '../services/idempotency/seal-answer.ts'
 import type { EdgeReleases } from '../services/installation/edge-releases.ts'
 import type { Notifications } from '../services/notifications.ts'
 import type { PlatformContext } from '../services/service-context.ts'
@@ -17,4 +18,6 @@ export interface TrpcContext extends PlatformContext {
   releases: EdgeReleases
   /** Reads the session cookie; null where nobody is signed in. One look-up a request, however many procedures it calls. */
   findActor(): Promise<Actor | null>
+  /** Of a request that is to be done at most once; null for others. */
+  idempotency: SealingKey | null
 }

@@ -4,6 +4,7 @@ import { ZodError } from 'zod'
 import { AppError, errorTable } from '../errors/app-error.ts'
 import { toAppError } from '../errors/to-app-error.ts'
 import { recordChange } from '../services/audit/record-change.ts'
+import { beginOnce, finishOnce } from '../services/idempotency/do-once.ts'
 import { authorise } from '../services/scope/authorise.ts'
 import type { TrpcContext } from './context.ts'
 import { changeAsAsked, type ProcedurePolicy, placesOf } from './policy.ts'
@@ -45,6 +46,7 @@ const signedInProcedure = t.procedure
   .use(async ({ next }) => {
     const result = await next()
     if (result.ok || isCallersFault(result.error)) return result
+    if (result.error.cause instanceof AnsweredBefore) return result
     const error = toAppError(result.error.cause ?? result.error)
     throw new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
   })
@@ -67,14 +69,31 @@ export const procedure = signedInProcedure.use(({ ctx, next, path, type, getRawI
     const place = await authorise({ db, actor }, policy, places)
     const request = { action: path, address: ctx.address, id: ctx.requestId, place, recordedCount: 0 }
     const context = { db, clock, actor, request }
+    const once =
+      ctx.idempotency && type === 'mutation'
+        ? { ...ctx.idempotency, procedure: path, input: await getRawInput() }
+        : null
+    const before = once && (await beginOnce(context, once))
+    if (before) throw new AnsweredBefore(before.answer)
     const result = await next({ ctx: context })
     if (!result.ok) throw result.error
+    if (once) await finishOnce(context, once, result.data)
     // No change goes unrecorded: what a service does not say of its own is kept as it was asked for.
     if (type === 'mutation' && request.recordedCount === 0)
       await recordChange(context, changeAsAsked(places, await getRawInput()))
     return result
   })
 })
+
+/** Nothing is done: the request with this Idempotency-Key went well before, with this answer. */
+export class AnsweredBefore extends Error {
+  readonly answer: unknown
+
+  constructor(answer: unknown) {
+    super('answered before')
+    this.answer = answer
+  }
+}
 
 /** Every subscription is built from this one: the policy is enforced. It holds no transaction; its service opens one for each read. */
 export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => {

@@ -94,7 +94,16 @@ function parametersOf(operation: Operation): Json[] {
       required: operation.requiredNames.includes(name) && !('default' in schema),
       schema: withoutNull(schema),
     })),
+    ...(operation.method === 'POST' && operation.type === 'mutation' ? [idempotencyKey] : []),
   ]
+}
+
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'Done once, and answered the same for 24 hours, however often it is sent with this key.',
+  schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
 }
 
 function responsesOf(operation: Operation, schemas: NamedSchemas): Json {

@@ -13,16 +13,23 @@ const anyOperation: AppErrorCode[] = [
   'unavailable',
 ]
 
+const changes: AppErrorCode[] = [
+  'invalid_body',
+  'foreign_origin',
+  'conflict',
+  'too_large',
+  'unsupported_media_type',
+]
+
 /** The codes that an operation may answer, as far as its shape says. */
-export function codesOf({ pathNames, policy, method, query }: Operation): AppErrorCode[] {
+export function codesOf({ pathNames, policy, method, type, query }: Operation): AppErrorCode[] {
   const names = 'cursor' in query ? pathNames.length : Object.keys(query).length + pathNames.length
   const namesObject = names > 0 || (typeof policy.place !== 'string' && policy.place !== undefined)
   return [
     ...anyOperation,
     ...(namesObject || method !== 'GET' ? (['not_found'] as const) : []),
-    ...(method === 'GET'
-      ? []
-      : (['invalid_body', 'foreign_origin', 'conflict', 'too_large', 'unsupported_media_type'] as const)),
+    ...(method === 'GET' ? [] : changes),
+    ...(method === 'POST' && type === 'mutation' ? (['idempotency_key_reused'] as const) : []),
   ]
 }
 
