@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { bootReports, bootWith, EdgeClient } from './edge-client.ts'
 import { menusMadeAt, type SampleTenant } from './procedure-samples.ts'
+import { createSpareObjects } from './spare-objects.ts'
 import type { TestApi } from './test-api.ts'
 import { createTenant, makeJoinToken, type TestTenant } from './test-tenant.ts'
 
@@ -14,7 +15,9 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const spareMenuIds = Array.from({ length: 40 }, () => randomUUID())
   const spareScheduleIds = Array.from({ length: 60 }, () => randomUUID())
   const edges = { edgeId: edge.edgeId, spareEdgeId: spare.edgeId }
+  const spares = await createSpareObjects(api, rows)
   const others = {
+    spares,
     spareMenuIds,
     spareScheduleIds,
     runId: randomUUID(),

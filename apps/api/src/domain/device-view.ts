@@ -3,7 +3,9 @@ import { powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceMenuView } from './boot-menu-view.ts'
 import { deviceState } from './device-state.ts'
+import { seenRevision, tag } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
+import { inheritedPersonality, personality } from './personality.ts'
 import { writeCacheView } from './write-cache.ts'
 
 const uuid = z.uuid()
@@ -16,6 +18,8 @@ export const deviceListInput = z.object({
   search: z.string().trim().max(64).optional(),
   siteId: uuid.optional(),
   collectionId: uuid.optional(),
+  tag: tag.optional(),
+  enabled: z.boolean().optional(),
   /** `booting`: its last boot goes on; `never`: it has not booted yet. */
   lastOutcome: z.enum([...bootOutcomes, 'booting', 'never']).optional(),
   /** `warning`: 80 % or more of it is used; `critical`: 95 % or more; `full`. */
@@ -39,6 +43,8 @@ export const deviceSummary = z.object({
   name: z.string(),
   mac: z.string(),
   enabled: z.boolean(),
+  tags: z.array(z.string()),
+  revision: seenRevision,
   siteId: uuid,
   siteName: z.string(),
   collectionId: uuid,
@@ -76,6 +82,15 @@ export const deviceDetail = deviceSummary.extend({
     site: z.string().nullable(),
   }),
   createdAt: instant,
+  farmId: uuid,
+  /** What it boots in place of its collection's. */
+  ownVdisk: z.object({ id: uuid, name: z.string() }).nullable(),
+  /** Its own pairs. */
+  personality,
+  /** What it has in the end, by name. */
+  inheritedPersonality,
+  /** Whether new devices of its collection get its settings. */
+  isTemplate: z.boolean(),
   /** A power-on that the edge is being asked for now. */
   powerOn: z.object({ id: uuid, requestedAt: instant, expiresAt: instant }).nullable(),
 })

@@ -3,13 +3,21 @@ import { z } from 'zod'
 import { menuReference } from './boot-menu-view.ts'
 import { bootSummary } from './boot-view.ts'
 import { edgeSummary } from './edge-view.ts'
+import { seenRevision } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
+import { personality } from './personality.ts'
 
 const uuid = z.uuid()
 const count = z.number().int().nonnegative()
+const search = z.string().trim().max(64).optional()
 
 export const farmListInput = z.object(pageInput)
-export const farmSummary = z.object({ id: uuid, name: z.string(), createdAt: z.iso.datetime() })
+export const farmSummary = z.object({
+  id: uuid,
+  name: z.string(),
+  createdAt: z.iso.datetime(),
+  revision: seenRevision,
+})
 export const farmPage = pageOf(farmSummary)
 
 export const farmOverviewInput = z.object({ farmId: uuid })
@@ -41,12 +49,18 @@ export const farmOverview = z.object({
 })
 export type FarmOverview = z.infer<typeof farmOverview>
 
-export const siteListInput = z.object({ ...pageInput, farmId: uuid.optional() })
+export const siteListInput = z.object({
+  ...pageInput,
+  farmId: uuid.optional(),
+  /** Part of the name, upper or lower case. */
+  search,
+})
 export const siteSummary = z.object({
   id: uuid,
   farmId: uuid,
   name: z.string(),
   timeZone: z.string(),
+  revision: seenRevision,
   edgeCount: count,
   edgesOnline: count,
   deviceCount: count,
@@ -66,10 +80,21 @@ export const collectionSummary = z.object({
   /** Shown by its devices unless they have a choice of their own. */
   bootMenu: menuReference.nullable(),
   deviceCount: count,
+  revision: seenRevision,
 })
 export type CollectionSummary = z.infer<typeof collectionSummary>
-export const collectionListInput = z.object({ ...pageInput, siteId: uuid.optional() })
+export const collectionListInput = z.object({ ...pageInput, siteId: uuid.optional(), search })
 export const collectionPage = pageOf(collectionSummary)
+export const collectionGetInput = z.object({ collectionId: uuid })
+export const collectionDetail = collectionSummary.extend({
+  farmId: uuid,
+  createdAt: z.iso.datetime(),
+  /** Whose settings a new device of it gets. */
+  templateDevice: z.object({ id: uuid, name: z.string() }).nullable(),
+  personality,
+  sitePersonality: personality,
+})
+export type CollectionDetail = z.infer<typeof collectionDetail>
 
 export const siteGetInput = z.object({ siteId: uuid })
 export const siteDetail = siteSummary.extend({
@@ -79,6 +104,7 @@ export const siteDetail = siteSummary.extend({
   bootProgramSet: z.string().nullable(),
   capture: z.enum(captureChoices),
   createdAt: z.iso.datetime(),
+  personality,
   /** At most 100 each; the lists have them all. */
   edges: z.array(
     edgeSummary.extend({

@@ -57,6 +57,8 @@ export const permissions = {
     imageManagers,
     'create, change, promote, revert, delete and restore vDisks and versions',
   ),
+  'trash.read': row(everybody, 'see what was deleted and can be restored'),
+  'trash.purge': row(admins, 'delete for ever what lies in the trash'),
   'boot_menu.read': row(everybody, 'see boot menus', { upwards: true }),
   'boot_menu.change': row(imageManagers, 'create, change, assign and remove boot menus'),
   'schedule.read': row(everybody, 'see boot schedules and their runs'),

@@ -11,6 +11,8 @@ export const placeKinds = [
   'boot_menu',
   'schedule',
   'schedule_run',
+  'store',
+  'deletion',
 ] as const
 export type PlaceKind = (typeof placeKinds)[number]
 

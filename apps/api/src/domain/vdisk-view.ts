@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { seenRevision } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
@@ -13,10 +14,18 @@ export const vdiskVersionView = z.object({
   kernelPath: z.string().nullable(),
   initrdPath: z.string().nullable(),
   commandLine: z.string(),
+  note: z.string(),
+  labels: z.array(z.string()),
+  revision: seenRevision,
   createdAt: instant,
 })
 
-export const vdiskListInput = z.object({ ...pageInput, farmId: uuid.optional() })
+export const vdiskListInput = z.object({
+  ...pageInput,
+  farmId: uuid.optional(),
+  /** Part of the name, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
+})
 export const vdiskSummary = z.object({
   id: uuid,
   farmId: uuid,
@@ -37,10 +46,15 @@ export const vdiskDetail = z.object({
   farmId: uuid,
   farmName: z.string(),
   name: z.string(),
+  note: z.string(),
+  store: z.object({ id: uuid, name: z.string() }).nullable(),
+  revision: seenRevision,
   createdAt: instant,
   /** Newest first. */
   versions: z.array(vdiskVersionView),
   collections: z.array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count })),
+  /** Devices that boot it in place of their collection's. */
+  deviceCount: count,
   /** Boot menus with entries of this vDisk, each once; the vDisk and these versions cannot be removed meanwhile. */
   menus: z.array(
     z.object({

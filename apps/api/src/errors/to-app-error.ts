@@ -27,6 +27,8 @@ const unavailableCodes = new Set([
 const inUseCodes = new Set(['P2003', '23001', '23503'])
 const unavailableTexts =
   /terminated unexpectedly|Can't reach database server|server has closed the connection/i
+/** Raised by the trigger `live_parent`. */
+const trashedText = /the \w+ of this \w+ is in the trash/
 const causeDepthMax = 6
 
 /** Any thrown value as one row of the error table; what we did not foresee is `internal`. */
@@ -38,6 +40,12 @@ export function toAppError(error: unknown): AppError {
       return new AppError('conflict', {
         internal: cause.message,
         public: 'Something else still uses it, such as a collection or a boot menu.',
+        cause: error,
+      })
+    if (trashedText.test(cause.message))
+      return new AppError('conflict', {
+        internal: cause.message,
+        public: 'What it belongs to was deleted meanwhile.',
         cause: error,
       })
     if (isUnavailable(cause)) return new AppError('unavailable', { internal: cause.message, cause: error })

@@ -4,6 +4,7 @@ import { dropOldAnswers } from '../services/idempotency/drop-old-answers.ts'
 import { dropOldBoots, makeBootPartitions } from '../services/retention/keep-boot-partitions.ts'
 import { keepAllSchedules } from '../services/schedule/keep-schedules.ts'
 import type { PlatformContext } from '../services/service-context.ts'
+import { purgeOldDeletions } from '../services/trash/purge-deletion.ts'
 
 const hourMs = 3_600_000
 
@@ -20,6 +21,7 @@ const jobsOf = (retention: BootRetention): Job[] => [
   { name: 'make boot partitions', everyMs: hourMs, run: makeBootPartitions },
   { name: 'drop old boots', everyMs: hourMs, run: (context) => dropOldBoots(context, retention) },
   { name: 'keep schedules', everyMs: 20_000, run: keepAllSchedules },
+  { name: 'empty the trash', everyMs: hourMs, run: purgeOldDeletions },
 ]
 
 /**

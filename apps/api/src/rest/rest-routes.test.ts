@@ -118,7 +118,7 @@ test('a list is read page by page until there is no next cursor', async () => {
   const names: string[] = []
   let cursor: string | null = ''
   while (cursor !== null) {
-    const answer = await callRest(api, `/devices?limit=4${cursor && `&cursor=${cursor}`}`, {
+    const answer = await callRest(api, `/devices?search=pc-&limit=4${cursor && `&cursor=${cursor}`}`, {
       headers: { cookie },
     })
     const page = answer.body as { items: { name: string }[]; nextCursor: string | null }

@@ -57,6 +57,11 @@ export function afterName(cursor: string | null | undefined): NameKeyset {
   return { OR: [{ name: { gt: name } }, { name, id: { gt: id } }] }
 }
 
+/** The `where` of lists that are searched by name. */
+export function nameContains(search: string | undefined) {
+  return search ? { name: { contains: escapeLike(search), mode: 'insensitive' as const } } : {}
+}
+
 /** Prisma hands `contains` to LIKE as it is, wildcards included. */
 export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, '\\$&')

@@ -11,6 +11,8 @@ import { farmRouter } from './routers/farm-router.ts'
 import { scheduleRouter } from './routers/schedule-router.ts'
 import { sessionRouter } from './routers/session-router.ts'
 import { siteRouter } from './routers/site-router.ts'
+import { storeRouter } from './routers/store-router.ts'
+import { trashRouter } from './routers/trash-router.ts'
 import { vdiskRouter } from './routers/vdisk-router.ts'
 import { router } from './trpc.ts'
 
@@ -28,6 +30,8 @@ export const appRouter = router({
   bootMenu: bootMenuRouter,
   schedule: scheduleRouter,
   vdisk: vdiskRouter,
+  store: storeRouter,
+  trash: trashRouter,
 })
 
 export type AppRouter = typeof appRouter

@@ -25,7 +25,7 @@ const t = initTRPC
       maxDurationMs: sseDurationMsMax,
     },
     errorFormatter({ shape, error }) {
-      const { code, message } = publicError(error)
+      const { code, message, revision } = publicError(error)
       return {
         code: shape.code,
         message,
@@ -34,6 +34,8 @@ const t = initTRPC
           httpStatus: shape.data.httpStatus,
           path: shape.data.path,
           appCode: code,
+          // Of a stale change: what the object has now.
+          ...(revision === undefined ? {} : { revision }),
         },
       }
     },
@@ -107,8 +109,9 @@ function isCallersFault(error: TRPCError): boolean {
   return error.code !== 'INTERNAL_SERVER_ERROR' && !(error.cause instanceof AppError)
 }
 
-function publicError(error: TRPCError): { code: string; message: string } {
-  if (error.cause instanceof AppError) return { code: error.cause.code, message: error.cause.publicText }
+function publicError(error: TRPCError): { code: string; message: string; revision?: unknown } {
+  if (error.cause instanceof AppError)
+    return { code: error.cause.code, message: error.cause.publicText, revision: error.cause.extra.revision }
   if (error.cause instanceof ZodError) return { code: 'invalid', message: zodMessage(error.cause) }
   if (error.code === 'INTERNAL_SERVER_ERROR') return { code: 'internal', message: errorTable.internal.title }
   if (error.code === 'NOT_FOUND') return { code: 'not_found', message: errorTable.not_found.title }

@@ -1,7 +1,7 @@
 import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { CollectionSummary, collectionListInput, collectionPage } from '../../domain/farm-view.ts'
-import { afterName, cutPage } from '../keyset.ts'
+import { afterName, cutPage, nameContains } from '../keyset.ts'
 import { visibleCollections } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 
@@ -11,6 +11,7 @@ export const collectionSummarySelect = {
   siteId: true,
   vdiskId: true,
   bootProgramSet: true,
+  revision: true,
   bootMenu: { select: { id: true, name: true } },
   site: { select: { name: true } },
   vdisk: { select: { name: true } },
@@ -26,6 +27,7 @@ export async function listCollections(
     where: {
       organizationId: actor.organizationId,
       ...(input.siteId ? { siteId: input.siteId } : {}),
+      ...nameContains(input.search),
       AND: [visibleCollections(actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
@@ -44,6 +46,7 @@ export function collectionSummaryOf(row: CollectionSummaryRow): CollectionSummar
     vdiskId: row.vdiskId,
     vdiskName: row.vdisk?.name ?? null,
     bootProgramSet: row.bootProgramSet,
+    revision: row.revision,
     bootMenu: row.bootMenu,
     deviceCount: row._count.devices,
   }

@@ -24,19 +24,18 @@ export interface DemoRows {
 export async function ensureDemoRows(context: PlatformContext, ownerUserId: string): Promise<DemoRows> {
   const organizationId = await ensureDemoOrganization(context, ownerUserId)
   return inOrganization(context.db, organizationId, async (transaction) => {
-    const farm = await transaction.farm.upsert({
-      where: { organizationId_name: { organizationId, name: 'Demo farm' } },
-      create: { organizationId, name: 'Demo farm' },
-      update: {},
-      select: { id: true },
-    })
+    const demoFarm = { organizationId, name: 'Demo farm' }
+    const farm =
+      (await transaction.farm.findFirst({ where: demoFarm, select: { id: true } })) ??
+      (await transaction.farm.create({ data: demoFarm, select: { id: true } }))
     const vdiskId = await ensureVdisk(transaction, organizationId, farm.id)
-    const site = await transaction.site.upsert({
-      where: { organizationId_farmId_name: { organizationId, farmId: farm.id, name: 'Demo site' } },
-      create: { organizationId, farmId: farm.id, name: 'Demo site', timeZone: 'Europe/Berlin' },
-      update: {},
-      select: { id: true },
-    })
+    const demoSite = { organizationId, farmId: farm.id, name: 'Demo site' }
+    const site =
+      (await transaction.site.findFirst({ where: demoSite, select: { id: true } })) ??
+      (await transaction.site.create({
+        data: { ...demoSite, timeZone: 'Europe/Berlin' },
+        select: { id: true },
+      }))
     await ensureDevices(transaction, { organizationId, siteId: site.id, vdiskId })
     return { organizationId, farmId: farm.id, siteId: site.id }
   })
@@ -57,12 +56,10 @@ async function ensureVdisk(
   organizationId: string,
   farmId: string,
 ): Promise<string> {
-  const vdisk = await transaction.vdisk.upsert({
-    where: { organizationId_farmId_name: { organizationId, farmId, name: 'Demo Linux' } },
-    create: { organizationId, farmId, name: 'Demo Linux' },
-    update: {},
-    select: { id: true },
-  })
+  const demoVdisk = { organizationId, farmId, name: 'Demo Linux' }
+  const vdisk =
+    (await transaction.vdisk.findFirst({ where: demoVdisk, select: { id: true } })) ??
+    (await transaction.vdisk.create({ data: demoVdisk, select: { id: true } }))
   await transaction.vdiskVersion.upsert({
     where: {
       organizationId_vdiskId_number: { organizationId, vdiskId: vdisk.id, number: demoVersion.number },
@@ -87,23 +84,20 @@ async function ensureDevices(
 ): Promise<void> {
   const collectionIds: string[] = []
   for (const name of ['Classroom', 'Lab']) {
-    const collection = await transaction.collection.upsert({
-      where: { organizationId_siteId_name: { organizationId, siteId, name } },
-      create: { organizationId, siteId, name, vdiskId },
-      update: {},
-      select: { id: true },
-    })
+    const place = { organizationId, siteId, name }
+    const collection =
+      (await transaction.collection.findFirst({ where: place, select: { id: true } })) ??
+      (await transaction.collection.create({ data: { ...place, vdiskId }, select: { id: true } }))
     collectionIds.push(collection.id)
   }
   for (let number = 1; number <= deviceCount; number++) {
     const mac = `02:bf:00:00:00:${String(number).padStart(2, '0')}`
     const isFirstHalf = number <= deviceCount / 2
     const collectionId = collectionIds[isFirstHalf ? 0 : 1] ?? ''
-    await transaction.device.upsert({
-      where: { organizationId_siteId_mac: { organizationId, siteId, mac } },
-      create: { organizationId, siteId, collectionId, mac, name: `demo-${String(number).padStart(2, '0')}` },
-      update: {},
-      select: { id: true },
+    const name = `demo-${String(number).padStart(2, '0')}`
+    await transaction.device.createMany({
+      data: { organizationId, siteId, collectionId, mac, name },
+      skipDuplicates: true,
     })
   }
 }

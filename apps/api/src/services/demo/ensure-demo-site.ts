@@ -37,32 +37,41 @@ export async function ensureDemoSite(
   wanted: DemoSite,
 ): Promise<{ siteId: string }> {
   return db.$transaction(async (transaction) => {
-    const { id: siteId } = await transaction.site.upsert({
-      where: { organizationId_farmId_name: { organizationId, farmId, name: wanted.name } },
-      create: { organizationId, farmId, name: wanted.name, timeZone: 'Europe/Berlin' },
-      update: {},
-      select: { id: true },
-    })
+    const named = { organizationId, farmId, name: wanted.name }
+    const { id: siteId } =
+      (await transaction.site.findFirst({ where: named, select: { id: true } })) ??
+      (await transaction.site.create({
+        data: { ...named, timeZone: 'Europe/Berlin' },
+        select: { id: true },
+      }))
     await transaction.site.update({
       where: { organizationId_id: { organizationId, id: siteId } },
       data: { unknownDevices: wanted.unknownDevices },
     })
     const vdiskId = await ensureVdisk(transaction, { organizationId, farmId }, wanted.vdisk)
-    const { id: collectionId } = await transaction.collection.upsert({
-      where: { organizationId_siteId_name: { organizationId, siteId, name: wanted.name } },
-      create: { organizationId, siteId, name: wanted.name, vdiskId },
-      update: { vdiskId },
-      select: { id: true },
+    const collectionId = await ensureCollection(transaction, {
+      ...{ organizationId, siteId, vdiskId, name: wanted.name },
     })
-    for (const { name, mac } of wanted.devices)
-      await transaction.device.upsert({
-        where: { organizationId_siteId_mac: { organizationId, siteId, mac } },
-        create: { organizationId, siteId, collectionId, mac, name },
-        update: {},
-        select: { id: true },
-      })
+    await transaction.device.createMany({
+      data: wanted.devices.map(({ name, mac }) => ({ organizationId, siteId, collectionId, mac, name })),
+      skipDuplicates: true,
+    })
     return { siteId }
   })
+}
+
+async function ensureCollection(
+  transaction: DbTransaction,
+  { vdiskId, ...named }: { organizationId: string; siteId: string; name: string; vdiskId: string },
+): Promise<string> {
+  const known = await transaction.collection.findFirst({ where: named, select: { id: true } })
+  if (!known)
+    return (await transaction.collection.create({ data: { ...named, vdiskId }, select: { id: true } })).id
+  await transaction.collection.update({
+    where: { organizationId_id: { organizationId: named.organizationId, id: known.id } },
+    data: { vdiskId },
+  })
+  return known.id
 }
 
 async function ensureVdisk(
@@ -70,12 +79,10 @@ async function ensureVdisk(
   { organizationId, farmId }: DemoFarm,
   { name, ...files }: DemoSite['vdisk'],
 ): Promise<string> {
-  const { id: vdiskId } = await transaction.vdisk.upsert({
-    where: { organizationId_farmId_name: { organizationId, farmId, name } },
-    create: { organizationId, farmId, name },
-    update: {},
-    select: { id: true },
-  })
+  const named = { organizationId, farmId, name }
+  const { id: vdiskId } =
+    (await transaction.vdisk.findFirst({ where: named, select: { id: true } })) ??
+    (await transaction.vdisk.create({ data: named, select: { id: true } }))
   const newest = await transaction.vdiskVersion.findFirst({
     where: { organizationId, vdiskId },
     orderBy: { number: 'desc' },

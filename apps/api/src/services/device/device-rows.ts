@@ -9,12 +9,22 @@ import type { ServiceContext } from '../service-context.ts'
 /** An order that is over is shown for this long. */
 const powerOrderShownMs = 600_000
 
+const vdiskSelect = {
+  select: {
+    id: true,
+    name: true,
+    versions: { orderBy: { number: 'desc' }, take: 1, select: { number: true } },
+  },
+} satisfies { select: Prisma.VdiskSelect }
+
 export const deviceSummarySelect = (now: Date) =>
   ({
     id: true,
     name: true,
     mac: true,
     enabled: true,
+    tags: true,
+    revision: true,
     siteId: true,
     collectionId: true,
     lastBootId: true,
@@ -22,18 +32,8 @@ export const deviceSummarySelect = (now: Date) =>
     lastBootOutcome: true,
     lastBootTotalUs: true,
     site: { select: { name: true } },
-    collection: {
-      select: {
-        name: true,
-        vdisk: {
-          select: {
-            id: true,
-            name: true,
-            versions: { orderBy: { number: 'desc' }, take: 1, select: { number: true } },
-          },
-        },
-      },
-    },
+    vdisk: vdiskSelect,
+    collection: { select: { name: true, vdisk: vdiskSelect } },
     powerOrders: {
       where: { requestedAt: { gt: new Date(now.getTime() - powerOrderShownMs) } },
       orderBy: [{ requestedAt: 'desc' }, { id: 'desc' }],
@@ -78,7 +78,7 @@ export function deviceSummaryOf(
   row: DeviceSummaryRow,
   { lastBoots, now }: { lastBoots: Map<string, LastBoot>; now: Date },
 ): DeviceSummary {
-  const { vdisk } = row.collection
+  const vdisk = row.vdisk ?? row.collection.vdisk
   const lastBoot = lastBoots.get(row.lastBootId ?? '')
   const powerOrder = row.powerOrders[0]
   const version = vdisk?.versions[0]
@@ -87,6 +87,8 @@ export function deviceSummaryOf(
     name: row.name,
     mac: row.mac,
     enabled: row.enabled,
+    tags: row.tags,
+    revision: row.revision,
     siteId: row.siteId,
     siteName: row.site.name,
     collectionId: row.collectionId,

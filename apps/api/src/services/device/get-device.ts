@@ -1,4 +1,5 @@
 import type { DeviceDetail } from '../../domain/device-view.ts'
+import { inheritPersonality, personalityOf } from '../../domain/personality.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/menu-rows.ts'
 import type { ServiceContext } from '../service-context.ts'
@@ -20,9 +21,12 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
           ...deviceSummarySelect(clock()).collection.select,
           ...deviceMenuSelect.collection.select,
           bootProgramSet: true,
+          personality: true,
+          templateDeviceId: true,
         },
       },
-      site: { select: { name: true, bootProgramSet: true } },
+      personality: true,
+      site: { select: { name: true, farmId: true, bootProgramSet: true, personality: true } },
       powerOns: {
         where: { expiresAt: { gt: clock() } },
         orderBy: { requestedAt: 'desc' },
@@ -33,6 +37,7 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
   })
   if (!row) throw new AppError('not_found')
   const powerOn = row.powerOns[0]
+  const own = personalityOf(row.personality)
   return {
     ...deviceSummaryOf(row, { lastBoots: await readLastBoots(context, [row]), now: clock() }),
     bootProgramSets: {
@@ -42,6 +47,15 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
     },
     bootMenu: deviceMenuOf(row),
     createdAt: row.createdAt.toISOString(),
+    farmId: row.site.farmId,
+    ownVdisk: row.vdisk && { id: row.vdisk.id, name: row.vdisk.name },
+    personality: own,
+    inheritedPersonality: inheritPersonality({
+      site: personalityOf(row.site.personality),
+      collection: personalityOf(row.collection.personality),
+      device: own,
+    }),
+    isTemplate: row.collection.templateDeviceId === row.id,
     powerOn: powerOn
       ? {
           id: powerOn.id,

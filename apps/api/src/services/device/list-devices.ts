@@ -8,6 +8,7 @@ import type { ServiceContext } from '../service-context.ts'
 import { deviceSummaryOf, deviceSummarySelect, readLastBoots } from './device-rows.ts'
 
 type Input = z.output<typeof deviceListInput>
+export type DeviceFilter = Omit<Input, 'cursor' | 'limit'>
 
 const writeCachePercentMin = {
   warning: writeCacheWarningPercent,
@@ -37,10 +38,12 @@ export async function listDevices(
   })
 }
 
-function filterOf(input: Input): Prisma.DeviceWhereInput {
+export function filterOf(input: DeviceFilter): Prisma.DeviceWhereInput {
   return {
     ...(input.siteId ? { siteId: input.siteId } : {}),
     ...(input.collectionId ? { collectionId: input.collectionId } : {}),
+    ...(input.tag ? { tags: { has: input.tag } } : {}),
+    ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
     ...lastOutcomeFilter(input.lastOutcome),
     ...(input.writeCache
       ? { lastBootWriteCachePercent: { gte: writeCachePercentMin[input.writeCache] } }
@@ -49,7 +52,7 @@ function filterOf(input: Input): Prisma.DeviceWhereInput {
   }
 }
 
-function lastOutcomeFilter(lastOutcome: Input['lastOutcome']): Prisma.DeviceWhereInput {
+function lastOutcomeFilter(lastOutcome: DeviceFilter['lastOutcome']): Prisma.DeviceWhereInput {
   if (!lastOutcome) return {}
   if (lastOutcome === 'never') return { lastBootId: null }
   if (lastOutcome === 'booting') return { lastBootId: { not: null }, lastBootOutcome: null }

@@ -21,7 +21,7 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
   const { organizationId } = actor
   const farm = await db.farm.findUnique({
     where: { organizationId_id: { organizationId, id: farmId } },
-    select: { id: true, name: true, createdAt: true },
+    select: { id: true, name: true, createdAt: true, revision: true },
   })
   if (!farm) throw new AppError('not_found')
   const counts = await countRows(context, farmId)

@@ -12,7 +12,7 @@ export async function listFarms(
     where: { organizationId: actor.organizationId, AND: [visibleFarms(actor), afterName(input.cursor)] },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,
-    select: { id: true, name: true, createdAt: true },
+    select: { id: true, name: true, createdAt: true, revision: true },
   })
   return cutPage(rows, input.limit, {
     item: (row) => ({ ...row, createdAt: row.createdAt.toISOString() }),

@@ -21,6 +21,8 @@ const readPermissions: Record<PlaceKind, Permission> = {
   boot_menu: 'boot_menu.read',
   schedule: 'schedule.read',
   schedule_run: 'schedule.read',
+  store: 'store.read',
+  deletion: 'trash.read',
 }
 
 /**

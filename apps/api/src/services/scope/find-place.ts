@@ -1,6 +1,7 @@
 import type { Place, PlaceKind } from '../../domain/place.ts'
 import { readPlainBoots } from '../boot/read-boots.ts'
 import type { DbOrTransaction } from '../service-context.ts'
+import { ofLiveSite } from './visible.ts'
 
 interface Asked {
   organizationId: string
@@ -26,7 +27,10 @@ const finders: Record<PlaceKind, Find> = {
     return byId(rows, ({ id, farmId }) => ({ farmId, siteId: id, collectionId: null }))
   },
   async edge(db, asked) {
-    const rows = await db.edge.findMany({ where: whereOf(asked), select: { id: true, ...ofSite } })
+    const rows = await db.edge.findMany({
+      where: { ...whereOf(asked), ...ofLiveSite },
+      select: { id: true, ...ofSite },
+    })
     return byId(rows, placeInSite)
   },
   async collection(db, asked) {
@@ -74,6 +78,16 @@ const finders: Record<PlaceKind, Find> = {
     const select = { id: true, schedule: { select: { farmId: true, siteId: true } } } as const
     const rows = await db.scheduleRun.findMany({ where: whereOf(asked), select })
     return byId(rows, ({ schedule }) => ({ ...schedule, collectionId: null }))
+  },
+  async store(db, asked) {
+    const rows = await db.store.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })
+    return byId(rows, placeInFarm)
+  },
+  /** Where that lay which it deleted. */
+  async deletion(db, asked) {
+    const select = { id: true, farmId: true, siteId: true, collectionId: true } as const
+    const rows = await db.deletion.findMany({ where: whereOf(asked), select })
+    return byId(rows, ({ id: _id, ...place }) => place)
   },
 }
 

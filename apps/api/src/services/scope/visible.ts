@@ -2,6 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import { type Actor, scopesOf } from '../../domain/actor.ts'
 import type { Permission } from '../../domain/permissions.ts'
 import type { DbOrTransaction } from '../service-context.ts'
+import { withTrash } from '../trash/with-trash.ts'
 
 interface ScopedContext {
   db: DbOrTransaction
@@ -34,6 +35,9 @@ function boundsOf(actor: Actor, permission: Permission): Bounds | null {
   }
 }
 
+/** Edges are not deleted themselves: with their site they are out of sight. */
+export const ofLiveSite = { site: { deletionId: null } }
+
 // Each of these is the `where` of lists: what of the organization the actor may see. `{}` is all of it.
 
 export function visibleFarms(actor: Actor): Prisma.FarmWhereInput {
@@ -60,7 +64,8 @@ export function visibleDevices(actor: Actor): Prisma.DeviceWhereInput {
 export async function visibleBoots({ db, actor }: ScopedContext): Promise<Prisma.BootWhereInput> {
   const { organizationId } = actor
   const bounds = boundsOf(actor, 'boot.read')
-  if (!bounds) return {}
+  const hidden = await bootsOfTrash(db, organizationId)
+  if (!bounds) return hidden
   const sites = await db.site.findMany({
     where: { organizationId, OR: [{ farmId: { in: bounds.farmIds } }, { id: { in: bounds.siteIds } }] },
     select: { id: true },
@@ -71,22 +76,37 @@ export async function visibleBoots({ db, actor }: ScopedContext): Promise<Prisma
     select: { id: true },
   })
   return {
+    ...hidden,
     OR: [{ siteId: { in: sites.map(({ id }) => id) } }, { deviceId: { in: devices.map(({ id }) => id) } }],
   }
+}
+
+/** Leaves out those of sites that lie in the trash; most organizations have none. */
+async function bootsOfTrash(db: DbOrTransaction, organizationId: string): Promise<Prisma.BootWhereInput> {
+  const where = { organizationId, kind: { in: ['farm', 'site'] } }
+  const deletions = await db.deletion.findMany({ where, select: { id: true } })
+  if (deletions.length === 0) return {}
+  const sites = await withTrash(db, () =>
+    db.site.findMany({ where: { organizationId, deletionId: { not: null } }, select: { id: true } }),
+  )
+  return { siteId: { notIn: sites.map(({ id }) => id) } }
 }
 
 /** Edges serve their whole site: who may see a collection sees which edges there are. */
 export function visibleEdges(actor: Actor): Prisma.EdgeWhereInput {
   const bounds = boundsOf(actor, 'edge.read')
   return bounds
-    ? { OR: [{ site: { farmId: { in: bounds.farmIds } } }, { siteId: { in: bounds.siteIdsAbove } }] }
-    : {}
+    ? {
+        ...ofLiveSite,
+        OR: [{ site: { farmId: { in: bounds.farmIds } } }, { siteId: { in: bounds.siteIdsAbove } }],
+      }
+    : ofLiveSite
 }
 
 /** A discovered device is of no collection yet: it is the site's. */
 export function visibleDiscovered(actor: Actor): Prisma.DiscoveredDeviceWhereInput {
   const bounds = boundsOf(actor, 'discovery.read')
-  return bounds ? { OR: ofSites(bounds) } : {}
+  return bounds ? { ...ofLiveSite, OR: ofSites(bounds) } : ofLiveSite
 }
 
 /** vDisks and boot menus are the farm's, for all of its sites. */
@@ -108,7 +128,22 @@ export function visibleSchedules(actor: Actor): Prisma.ScheduleWhereInput {
 
 /** An entry is where its object lies; what is of the whole organization is for those whose role is. */
 export function visibleAudit(actor: Actor): Prisma.AuditEntryWhereInput {
-  const bounds = boundsOf(actor, 'audit.read')
+  return ofPlaceColumns(boundsOf(actor, 'audit.read'))
+}
+
+/** Stores are the farm's, and no secret to who manages images in a part of it. */
+export function visibleStores(actor: Actor): Prisma.StoreWhereInput {
+  const bounds = boundsOf(actor, 'store.read')
+  return bounds ? { farmId: { in: bounds.farmIds } } : {}
+}
+
+/** Of what lay within. */
+export function visibleDeletions(actor: Actor): Prisma.DeletionWhereInput {
+  return ofPlaceColumns(boundsOf(actor, 'trash.read'))
+}
+
+/** Of rows that say themselves where they lie. */
+function ofPlaceColumns(bounds: Bounds | null) {
   if (!bounds) return {}
   const { farmIds, siteIds, collectionIds } = bounds
   return {

@@ -1,6 +1,7 @@
 import { edgeOnlineWithinMs } from '@bootfarm/proto/uplink'
 import { sharesOf } from '../../domain/edge-share.ts'
 import type { SiteDetail } from '../../domain/farm-view.ts'
+import { personalityOf } from '../../domain/personality.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { collectionSummaryOf, collectionSummarySelect } from '../collection/list-collections.ts'
 import { edgeSummaryOf, edgeSummarySelect, heartbeatOf } from '../edge/edge-rows.ts'
@@ -21,6 +22,7 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
       bootProgramSet: true,
       capture: true,
       createdAt: true,
+      personality: true,
       farm: { select: { name: true } },
       edges: { orderBy: byName, take: rowsShownMax, select: edgeSummarySelect },
       collections: { orderBy: byName, take: rowsShownMax, select: collectionSummarySelect },
@@ -38,6 +40,7 @@ export async function getSite(context: ServiceContext, siteId: string): Promise<
     bootProgramSet: row.bootProgramSet,
     capture: row.capture,
     createdAt: row.createdAt.toISOString(),
+    personality: personalityOf(row.personality),
     edges: edges.map((edge, index) => ({
       ...edge,
       share: shares.get(edge.id) ?? 0,

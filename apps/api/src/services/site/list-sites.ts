@@ -2,7 +2,7 @@ import type { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { SiteSummary, siteListInput, sitePage } from '../../domain/farm-view.ts'
 import { onlineEdgeFilter } from '../edge/edge-rows.ts'
-import { afterName, cutPage } from '../keyset.ts'
+import { afterName, cutPage, nameContains } from '../keyset.ts'
 import { visibleSites } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 
@@ -11,6 +11,7 @@ export const siteSummarySelect = {
   farmId: true,
   name: true,
   timeZone: true,
+  revision: true,
   _count: { select: { edges: { where: { revokedAt: null } }, devices: true } },
 } satisfies Prisma.SiteSelect
 type SiteSummaryRow = Prisma.SiteGetPayload<{ select: typeof siteSummarySelect }>
@@ -23,6 +24,7 @@ export async function listSites(
     where: {
       organizationId: context.actor.organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
+      ...nameContains(input.search),
       AND: [visibleSites(context.actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
@@ -58,6 +60,7 @@ export function siteSummaryOf(row: SiteSummaryRow, edgesOnline: number): SiteSum
     farmId: row.farmId,
     name: row.name,
     timeZone: row.timeZone,
+    revision: row.revision,
     edgeCount: row._count.edges,
     edgesOnline,
     deviceCount: row._count.devices,

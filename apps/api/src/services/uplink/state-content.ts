@@ -19,7 +19,7 @@ const versionSelect = {
 } as const
 
 /**
- * What the edge's site wants now: vDisks of its collections and of the menus they show with all their versions, newest first (running devices may still
+ * What the edge's site wants now: vDisks of its collections, its devices and the menus they show with all their versions, newest first (running devices may still
  * be on an older one), its devices, and the power-ons and power orders that have not expired, the oldest
  * of them where there are more than an edge takes.
  */
@@ -52,6 +52,7 @@ export async function readStateContent(
     select: {
       ...{ id: true, name: true, mac: true, enabled: true, bootProgramSet: true },
       ...{ bootMenuChoice: true, bootMenuId: true, collectionId: true, tags: true },
+      vdiskId: true,
       collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
     },
   })
@@ -78,7 +79,7 @@ export async function readStateContent(
   const listed = devices.flatMap((device) => {
     const { id, name, mac, enabled, collection } = device
     const menu = menus.get(menuIdOf(device, collection) ?? '')
-    const versionId = newestVersionOf.get(collection.vdiskId ?? '') ?? versionOfMenu(menu)
+    const versionId = newestVersionOf.get(device.vdiskId ?? collection.vdiskId ?? '') ?? versionOfMenu(menu)
     const ownSet = device.bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
     const differs = ownSet !== null && ownSet !== site.bootProgramSet
     if (!versionId) return []
@@ -139,15 +140,23 @@ async function readVdisks(
     where: { organizationId, collections: { some: { organizationId, siteId } } },
     ...{ orderBy, select },
   })
+  const ofDevices = await db.device.findMany({
+    where: { organizationId, siteId, vdiskId: { not: null } },
+    distinct: ['vdiskId'],
+    select: { vdiskId: true },
+  })
   const known = new Set(ofCollections.map(({ id }) => id))
-  const named = menus.flatMap(({ entries }) => entries.flatMap(({ vdiskId }) => vdiskId ?? []))
+  const named = [
+    ...ofDevices.flatMap(({ vdiskId }) => vdiskId ?? []),
+    ...menus.flatMap(({ entries }) => entries.flatMap(({ vdiskId }) => vdiskId ?? [])),
+  ]
   const missing = named.filter((id) => !known.has(id))
   if (missing.length === 0) return ofCollections
-  const ofMenus = await db.vdisk.findMany({
+  const ofOthers = await db.vdisk.findMany({
     where: { organizationId, id: { in: missing } },
     ...{ orderBy, select },
   })
-  return [...ofCollections, ...ofMenus]
+  return [...ofCollections, ...ofOthers]
 }
 
 function menuIdOf(

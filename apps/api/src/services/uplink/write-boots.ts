@@ -134,12 +134,12 @@ async function writeRows(
         id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
         total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
         write_cache_used_bytes, write_cache_size_bytes)
-      select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, device.id,
+      select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id,
         reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
         last_phase, total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
         write_cache_used_bytes, write_cache_size_bytes
-      from reported left join device on device.organization_id = ${organizationId}::uuid
-        and device.site_id = ${siteId}::uuid and device.mac = reported.mac
+      from reported left join (select id, mac from device where organization_id = ${organizationId}::uuid
+        and site_id = ${siteId}::uuid) as known on known.mac = reported.mac
       on conflict (organization_id, id, received_on) do update set
         updated_at = excluded.updated_at, revision = excluded.revision,
         outcome = excluded.outcome, failed_phase = excluded.failed_phase, failed_cause = excluded.failed_cause,

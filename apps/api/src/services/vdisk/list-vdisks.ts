@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { vdiskListInput, vdiskPage } from '../../domain/vdisk-view.ts'
-import { afterName, cutPage } from '../keyset.ts'
+import { afterName, cutPage, nameContains } from '../keyset.ts'
 import { visibleVdisks } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 
@@ -12,6 +12,7 @@ export async function listVdisks(
     where: {
       organizationId: actor.organizationId,
       ...(input.farmId ? { farmId: input.farmId } : {}),
+      ...nameContains(input.search),
       AND: [visibleVdisks(actor), afterName(input.cursor)],
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],

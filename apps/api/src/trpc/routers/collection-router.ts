@@ -1,9 +1,30 @@
 import { chosenMenu, setMenuOfCollectionInput } from '../../domain/boot-menu-view.ts'
 import { chosenSetResult, setOfCollectionInput } from '../../domain/boot-programs.ts'
-import { collectionListInput, collectionPage } from '../../domain/farm-view.ts'
+import {
+  collectionDetail,
+  collectionGetInput,
+  collectionListInput,
+  collectionPage,
+} from '../../domain/farm-view.ts'
+import {
+  changedObject,
+  createCollectionInput,
+  deletedObject,
+  removeCollectionInput,
+  restoredObject,
+  restoreInput,
+  updateCollectionInput,
+} from '../../domain/object-view.ts'
 import { chooseMenuOfCollection } from '../../services/boot-menu/choose-menu.ts'
+import {
+  createCollection,
+  removeCollection,
+  updateCollection,
+} from '../../services/collection/change-collection.ts'
+import { getCollection } from '../../services/collection/get-collection.ts'
 import { listCollections } from '../../services/collection/list-collections.ts'
 import { chooseForCollection } from '../../services/site/choose-boot-programs.ts'
+import { restoreObject } from '../../services/trash/restore-object.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const collectionRouter = router({
@@ -42,4 +63,62 @@ export const collectionRouter = router({
     .input(setMenuOfCollectionInput)
     .output(chosenMenu)
     .mutation(({ ctx, input }) => chooseMenuOfCollection(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'collection.read',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: { method: 'GET', path: '/collections/{collectionId}', summary: 'One collection' },
+    })
+    .input(collectionGetInput)
+    .output(collectionDetail)
+    .query(({ ctx, input }) => getCollection(ctx, input.collectionId)),
+  create: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'POST',
+        path: '/collections',
+        summary: 'Create a collection',
+        creates: '/collections/{id}',
+      },
+    })
+    .input(createCollectionInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createCollection(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: { method: 'PATCH', path: '/collections/{collectionId}', summary: 'Change a collection' },
+    })
+    .input(updateCollectionInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateCollection(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: {
+        method: 'DELETE',
+        path: '/collections/{collectionId}',
+        summary: 'Put a collection into the trash',
+      },
+    })
+    .input(removeCollectionInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeCollection(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: {
+        method: 'POST',
+        path: '/trash/{deletionId}/collection',
+        summary: 'Restore a collection from the trash',
+      },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['collection'])),
 })

@@ -10,12 +10,23 @@ import {
   powerOrderInput,
   powerOrderResult,
 } from '../../domain/device-view.ts'
+import {
+  changedObject,
+  createDeviceInput,
+  deletedObject,
+  removeDeviceInput,
+  restoredObject,
+  restoreInput,
+  updateDeviceInput,
+} from '../../domain/object-view.ts'
 import { chooseMenuOfDevice } from '../../services/boot-menu/choose-menu.ts'
 import { bootAgain } from '../../services/device/boot-again.ts'
+import { createDevice, removeDevice, updateDevice } from '../../services/device/change-device.ts'
 import { getDevice } from '../../services/device/get-device.ts'
 import { listDevices } from '../../services/device/list-devices.ts'
 import { orderPower } from '../../services/device/order-power.ts'
 import { chooseForDevice } from '../../services/site/choose-boot-programs.ts'
+import { restoreObject } from '../../services/trash/restore-object.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const deviceRouter = router({
@@ -90,4 +101,44 @@ export const deviceRouter = router({
     .input(setMenuOfDeviceInput)
     .output(chosenMenu)
     .mutation(({ ctx, input }) => chooseMenuOfDevice(ctx, input)),
+  create: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: { method: 'POST', path: '/devices', summary: 'Create a device', creates: '/devices/{id}' },
+    })
+    .input(createDeviceInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createDevice(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: { method: 'PATCH', path: '/devices/{deviceId}', summary: 'Change a device' },
+    })
+    .input(updateDeviceInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateDevice(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: { method: 'DELETE', path: '/devices/{deviceId}', summary: 'Put a device into the trash' },
+    })
+    .input(removeDeviceInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeDevice(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: {
+        method: 'POST',
+        path: '/trash/{deletionId}/device',
+        summary: 'Restore a device from the trash',
+      },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['device'])),
 })

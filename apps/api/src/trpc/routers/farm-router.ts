@@ -1,6 +1,17 @@
 import { farmListInput, farmOverview, farmOverviewInput, farmPage } from '../../domain/farm-view.ts'
+import {
+  changedObject,
+  createFarmInput,
+  deletedObject,
+  removeFarmInput,
+  restoredObject,
+  restoreInput,
+  updateFarmInput,
+} from '../../domain/object-view.ts'
+import { createFarm, removeFarm, updateFarm } from '../../services/farm/change-farm.ts'
 import { getFarmOverview } from '../../services/farm/get-farm-overview.ts'
 import { listFarms } from '../../services/farm/list-farms.ts'
+import { restoreObject } from '../../services/trash/restore-object.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const farmRouter = router({
@@ -22,4 +33,40 @@ export const farmRouter = router({
     .input(farmOverviewInput)
     .output(farmOverview)
     .query(({ ctx, input }) => getFarmOverview(ctx, input.farmId)),
+  create: procedure
+    .meta({
+      permission: 'farm.change',
+      place: 'organization',
+      rest: { method: 'POST', path: '/farms', summary: 'Create a farm', creates: null },
+    })
+    .input(createFarmInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createFarm(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'farm.change',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'PATCH', path: '/farms/{farmId}', summary: 'Change a farm' },
+    })
+    .input(updateFarmInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateFarm(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'farm.change',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'DELETE', path: '/farms/{farmId}', summary: 'Put a farm into the trash' },
+    })
+    .input(removeFarmInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeFarm(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'farm.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: { method: 'POST', path: '/trash/{deletionId}/farm', summary: 'Restore a farm from the trash' },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['farm'])),
 })

@@ -12,11 +12,24 @@ import {
   siteListInput,
   sitePage,
 } from '../../domain/farm-view.ts'
+import {
+  changedObject,
+  createSiteInput,
+  deletedObject,
+  moveSiteInput,
+  removeSiteInput,
+  restoredObject,
+  restoreInput,
+  updateSiteInput,
+} from '../../domain/object-view.ts'
 import { getBootProgramSets } from '../../services/site/boot-program-sets.ts'
+import { createSite, removeSite, updateSite } from '../../services/site/change-site.ts'
 import { chooseForSite } from '../../services/site/choose-boot-programs.ts'
 import { getSite } from '../../services/site/get-site.ts'
 import { listSites } from '../../services/site/list-sites.ts'
+import { moveSite } from '../../services/site/move-site.ts'
 import { setCapture } from '../../services/site/set-capture.ts'
+import { restoreObject } from '../../services/trash/restore-object.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const siteRouter = router({
@@ -73,4 +86,52 @@ export const siteRouter = router({
     .input(setCaptureInput)
     .output(setCaptureResult)
     .mutation(({ ctx, input }) => setCapture(ctx, input)),
+  create: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'POST', path: '/sites', summary: 'Create a site', creates: '/sites/{id}' },
+    })
+    .input(createSiteInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createSite(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: { method: 'PATCH', path: '/sites/{siteId}', summary: 'Change a site' },
+    })
+    .input(updateSiteInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateSite(ctx, input)),
+  move: procedure
+    .meta({
+      permission: 'site.change',
+      place: [
+        { kind: 'site', id: 'siteId' },
+        { kind: 'farm', id: 'farmId' },
+      ],
+      rest: { method: 'POST', path: '/sites/{siteId}/move', summary: 'Move a site to another farm' },
+    })
+    .input(moveSiteInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => moveSite(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: { method: 'DELETE', path: '/sites/{siteId}', summary: 'Put a site into the trash' },
+    })
+    .input(removeSiteInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeSite(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: { method: 'POST', path: '/trash/{deletionId}/site', summary: 'Restore a site from the trash' },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['site'])),
 })

@@ -1,4 +1,19 @@
+import {
+  changedObject,
+  createVdiskInput,
+  deletedObject,
+  registerVersionInput,
+  removeVdiskInput,
+  removeVersionInput,
+  restoredObject,
+  restoreInput,
+  updateVdiskInput,
+  updateVersionInput,
+} from '../../domain/object-view.ts'
 import { vdiskDetail, vdiskGetInput, vdiskListInput, vdiskPage } from '../../domain/vdisk-view.ts'
+import { restoreObject } from '../../services/trash/restore-object.ts'
+import { createVdisk, removeVdisk, updateVdisk } from '../../services/vdisk/change-vdisk.ts'
+import { registerVersion, removeVersion, updateVersion } from '../../services/vdisk/change-version.ts'
 import { getVdisk } from '../../services/vdisk/get-vdisk.ts'
 import { listVdisks } from '../../services/vdisk/list-vdisks.ts'
 import { procedure, router } from '../trpc.ts'
@@ -22,4 +37,89 @@ export const vdiskRouter = router({
     .input(vdiskGetInput)
     .output(vdiskDetail)
     .query(({ ctx, input }) => getVdisk(ctx, input.vdiskId)),
+  create: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'POST', path: '/vdisks', summary: 'Create a vDisk', creates: '/vdisks/{id}' },
+    })
+    .input(createVdiskInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createVdisk(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: { method: 'PATCH', path: '/vdisks/{vdiskId}', summary: 'Change a vDisk' },
+    })
+    .input(updateVdiskInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateVdisk(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: { method: 'DELETE', path: '/vdisks/{vdiskId}', summary: 'Put a vDisk into the trash' },
+    })
+    .input(removeVdiskInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeVdisk(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: { method: 'POST', path: '/trash/{deletionId}/vdisk', summary: 'Restore a vDisk from the trash' },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['vdisk'])),
+  registerVersion: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: {
+        method: 'POST',
+        path: '/vdisks/{vdiskId}/versions',
+        summary: 'Register files of the edges as a version',
+        creates: null,
+      },
+    })
+    .input(registerVersionInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => registerVersion(ctx, input)),
+  updateVersion: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'version', id: 'versionId' },
+      rest: {
+        method: 'PATCH',
+        path: '/versions/{versionId}',
+        summary: 'Change the note or the labels of a version',
+      },
+    })
+    .input(updateVersionInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateVersion(ctx, input)),
+  removeVersion: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'version', id: 'versionId' },
+      rest: { method: 'DELETE', path: '/versions/{versionId}', summary: 'Put a version into the trash' },
+    })
+    .input(removeVersionInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeVersion(ctx, input)),
+  restoreVersion: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: {
+        method: 'POST',
+        path: '/trash/{deletionId}/version',
+        summary: 'Restore a version from the trash',
+      },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['version'])),
 })

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+
+/** Name and value pairs of a site, a collection or a device, for what the device runs. */
+
+export const personalityPairsMax = 50
+const nameSizeMax = 64
+const valueSizeMax = 1_024
+
+export const personalityName = z
+  .string()
+  .trim()
+  .regex(
+    new RegExp(`^[A-Za-z_][A-Za-z0-9_.-]{0,${nameSizeMax - 1}}$`),
+    `A name begins with a letter or underscore, goes on with letters, digits, hyphens, dots and underscores, and has at most ${nameSizeMax} characters.`,
+  )
+
+/** One line of text: it has to survive an environment file. */
+export const personalityValue = z
+  .string()
+  .max(valueSizeMax, `A value has at most ${valueSizeMax} characters.`)
+  .refine((text) => !/\p{C}/u.test(text), 'A value is one line, without control characters.')
+
+export const personality = z
+  .record(personalityName, personalityValue)
+  .refine(
+    (pairs) => Object.keys(pairs).length <= personalityPairsMax,
+    `There are at most ${personalityPairsMax} names.`,
+  )
+export type Personality = z.infer<typeof personality>
+
+export const personalityOrigins = ['site', 'collection', 'device'] as const
+export const inheritedPersonality = z.array(
+  z.object({ name: z.string(), value: z.string(), origin: z.enum(personalityOrigins) }),
+)
+export type InheritedPersonality = z.infer<typeof inheritedPersonality>
+
+/** What a device has in the end, by name: its own pairs go before its collection's, and those before its site's. */
+export function inheritPersonality(
+  of: Record<(typeof personalityOrigins)[number], Personality>,
+): InheritedPersonality {
+  const pairs = personalityOrigins.flatMap((origin) =>
+    Object.entries(of[origin]).map(([name, value]) => [name, { name, value, origin }] as const),
+  )
+  return [...new Map(pairs).values()].sort((left, right) => (left.name < right.name ? -1 : 1))
+}
+
+/** As it was written by `personality`: PostgreSQL gives back JSON. */
+export function personalityOf(column: unknown): Personality {
+  return (column ?? {}) as Personality
+}

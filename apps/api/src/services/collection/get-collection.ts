@@ -1,0 +1,31 @@
+import type { CollectionDetail } from '../../domain/farm-view.ts'
+import { personalityOf } from '../../domain/personality.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { ServiceContext } from '../service-context.ts'
+import { collectionSummaryOf, collectionSummarySelect } from './list-collections.ts'
+
+/** Throws `not_found`. */
+export async function getCollection(
+  { db, actor }: ServiceContext,
+  collectionId: string,
+): Promise<CollectionDetail> {
+  const row = await db.collection.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: collectionId } },
+    select: {
+      ...collectionSummarySelect,
+      createdAt: true,
+      personality: true,
+      templateDevice: { select: { id: true, name: true } },
+      site: { select: { name: true, farmId: true, personality: true } },
+    },
+  })
+  if (!row) throw new AppError('not_found')
+  return {
+    ...collectionSummaryOf(row),
+    farmId: row.site.farmId,
+    createdAt: row.createdAt.toISOString(),
+    templateDevice: row.templateDevice,
+    personality: personalityOf(row.personality),
+    sitePersonality: personalityOf(row.site.personality),
+  }
+}

@@ -1,0 +1,105 @@
+import { inOrganization, Prisma } from '@bootfarm/db'
+import { trashKeptDays } from '../../domain/trash-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
+import { listOrganizationIds } from '../organization/list-organization-ids.ts'
+import type { DbOrTransaction, PlatformContext, ServiceContext } from '../service-context.ts'
+import { trashTables } from './trash-tables.ts'
+import { withTrash } from './with-trash.ts'
+
+const dayMs = 86_400_000
+/** Deletions of an organization that one run purges; the next one goes on. */
+const purgedAtOnceMax = 100
+
+/** Deletes for ever what one deletion holds, with its boots. Throws `not_found`. */
+export async function purgeDeletion(context: ServiceContext, deletionId: string): Promise<{ name: string }> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const deletion = await db.deletion.findFirst({
+    where: { organizationId, id: deletionId },
+    select: { kind: true, objectId: true, objectName: true, farmId: true, siteId: true, collectionId: true },
+  })
+  if (!deletion) throw new AppError('not_found')
+  const { kind, objectId: id, objectName: name, ...place } = deletion
+  await purge(db, { organizationId, deletionId })
+  await recordChange(context, { kind, id, name, place, before: { name }, after: null })
+  return { name }
+}
+
+/** Purges what has been in the trash for longer than `trashKeptDays`, of all organizations. @returns how many deletions */
+export async function purgeOldDeletions({ db, clock }: PlatformContext): Promise<number> {
+  const before = new Date(clock().getTime() - trashKeptDays * dayMs)
+  let purged = 0
+  for (const organizationId of await listOrganizationIds(db)) {
+    const old = await inOrganization(db, organizationId, (transaction) =>
+      transaction.deletion.findMany({
+        where: { organizationId, deletedAt: { lt: before } },
+        orderBy: [{ deletedAt: 'asc' }, { id: 'asc' }],
+        take: purgedAtOnceMax,
+        select: { id: true },
+      }),
+    )
+    for (const { id: deletionId } of old) {
+      await inOrganization(db, organizationId, (transaction) =>
+        purge(transaction, { organizationId, deletionId }),
+      )
+      purged += 1
+    }
+  }
+  return purged
+}
+
+interface Purged {
+  organizationId: string
+  deletionId: string
+}
+
+/**
+ * Rows that lie in what goes away go with it, though they were deleted before. What only names them, in the trash or not, loses the
+ * name. Boots of a device stay, as ones of a machine that is not registered; those of a site go.
+ */
+async function purge(db: DbOrTransaction, { organizationId, deletionId }: Purged): Promise<void> {
+  const own = (table: Prisma.Sql, ...within: Prisma.Sql[]) =>
+    Prisma.sql`select id from ${table} where organization_id = ${organizationId}::uuid
+      and (${Prisma.join([Prisma.sql`deletion_id = ${deletionId}::uuid`, ...within], ' or ')})`
+  const farms = own(Prisma.sql`farm`)
+  const sites = own(Prisma.sql`site`, Prisma.sql`farm_id in (${farms})`)
+  const collections = own(Prisma.sql`collection`, Prisma.sql`site_id in (${sites})`)
+  const devices = own(Prisma.sql`device`, Prisma.sql`collection_id in (${collections})`)
+  const vdisks = own(Prisma.sql`vdisk`, Prisma.sql`farm_id in (${farms})`)
+  const stores = own(Prisma.sql`store`, Prisma.sql`farm_id in (${farms})`)
+  const versions = own(Prisma.sql`vdisk_version`, Prisma.sql`vdisk_id in (${vdisks})`)
+  const menus = own(Prisma.sql`boot_menu`, Prisma.sql`farm_id in (${farms})`)
+  const ofOrganization = Prisma.sql`organization_id = ${organizationId}::uuid`
+  const boots = Prisma.sql`select id from boot where ${ofOrganization} and site_id in (${sites})`
+  const statements = [
+    Prisma.sql`update power_order set taken_boot_id = null where ${ofOrganization} and taken_boot_id in (${boots})`,
+    Prisma.sql`delete from boot_detail where ${ofOrganization} and boot_id in (${boots})`,
+    Prisma.sql`delete from boot_key where ${ofOrganization} and boot_id in (${boots})`,
+    Prisma.sql`delete from boot where ${ofOrganization} and site_id in (${sites})`,
+    Prisma.sql`delete from join_token where ${ofOrganization} and site_id in (${sites})`,
+    Prisma.sql`delete from edge where ${ofOrganization} and site_id in (${sites})`,
+    Prisma.sql`update collection set template_device_id = null where ${ofOrganization} and template_device_id in (${devices})`,
+    Prisma.sql`update collection set vdisk_id = null where ${ofOrganization} and vdisk_id in (${vdisks})`,
+    Prisma.sql`update device set vdisk_id = null where ${ofOrganization} and vdisk_id in (${vdisks})`,
+    Prisma.sql`update vdisk set store_id = null where ${ofOrganization} and store_id in (${stores})`,
+    Prisma.sql`delete from device where ${ofOrganization} and id in (${devices})`,
+    Prisma.sql`delete from collection where ${ofOrganization} and id in (${collections})`,
+    Prisma.sql`delete from boot_menu where ${ofOrganization} and id in (${menus})`,
+    Prisma.sql`delete from vdisk_version where ${ofOrganization} and id in (${versions})`,
+    Prisma.sql`delete from vdisk where ${ofOrganization} and id in (${vdisks})`,
+    Prisma.sql`delete from store where ${ofOrganization} and id in (${stores})`,
+    Prisma.sql`delete from site where ${ofOrganization} and id in (${sites})`,
+    Prisma.sql`delete from farm where ${ofOrganization} and id in (${farms})`,
+    Prisma.sql`delete from deletion where ${ofOrganization} and id not in (${Prisma.join(
+      trashTables.map(
+        ({ table }) =>
+          Prisma.sql`select deletion_id from ${table} where ${ofOrganization} and deletion_id is not null`,
+      ),
+      ' union all ',
+    )})`,
+  ]
+  await withTrash(db, async () => {
+    for (const statement of statements) await db.$executeRaw(statement)
+  })
+}
