@@ -30,6 +30,14 @@ const environment = z.object({
     .min(1)
     .max(3_650)
     .default(defaultBootRetention.detailDays),
+  /** smtp://, or smtps:// with TLS from the first byte; mails go to the log where it is empty. */
+  SMTP_URL: z
+    .string()
+    .regex(/^(smtps?:\/\/.*)?$/, 'must begin with smtp:// or smtps://')
+    .default(''),
+  MAIL_FROM: z.string().default('Bootfarm <bootfarm@localhost>'),
+  /** Whether people may sign up and make organizations of their own: docs/operations.md. */
+  SELF_SERVICE: z.enum(['on', 'off']).default('off'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 export type Environment = z.infer<typeof environment>

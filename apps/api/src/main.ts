@@ -1,9 +1,12 @@
 import { createDb, requireApiRole } from '@bootfarm/db'
 import { systemClock } from './domain/clock.ts'
-import { readEnvironment } from './env.ts'
+import { type Environment, readEnvironment } from './env.ts'
 import { startJobs } from './jobs/run-jobs.ts'
+import { createMailer } from './mail/mailer.ts'
 import { createServer } from './server.ts'
 import { openNotifications } from './services/notifications.ts'
+import type { PlatformContext } from './services/service-context.ts'
+import { createSetupLink } from './services/setup/setup-link.ts'
 
 /** Starts the API and stops it in order at SIGTERM or SIGINT: requests, subscriptions, database. */
 async function main(): Promise<void> {
@@ -16,6 +19,7 @@ async function main(): Promise<void> {
     detailDays: environment.BOOTFARM_BOOT_DETAIL_DAYS,
   }
   const app = await createServer({
+    ...peopleOptions(environment),
     db,
     notifications,
     clock: systemClock,
@@ -46,6 +50,24 @@ async function main(): Promise<void> {
       )
     })
   await app.listen({ host: environment.API_HOST, port: environment.API_PORT })
+  await offerSetup({ db, clock: systemClock }, environment.WEB_URL)
+}
+
+function peopleOptions({ SMTP_URL: smtpUrl, MAIL_FROM: from, SELF_SERVICE: selfService }: Environment) {
+  return {
+    sendMail: createMailer({ smtpUrl: smtpUrl || null, from, log: say }),
+    isSelfService: selfService === 'on',
+  }
+}
+
+/** An installation without any account says where its first owner makes one. */
+async function offerSetup(context: PlatformContext, webUrl: string): Promise<void> {
+  const link = await createSetupLink(context, webUrl)
+  if (link) say(`Nobody has an account yet. Make the first owner within 24 hours: ${link}`)
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
 }
 
 main().catch((error: unknown) => {

@@ -7,9 +7,12 @@ import { authRoutes, headersOf } from './auth/auth-routes.ts'
 import type { Actor } from './domain/actor.ts'
 import type { BootRetention } from './domain/boot-retention.ts'
 import type { Clock } from './domain/clock.ts'
+import type { SendMail } from './domain/mail.ts'
+import type { Person } from './domain/person.ts'
 import { edgeRoutes } from './edge/edge-routes.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
+import { createMailer, defaultSender } from './mail/mailer.ts'
 import { auditExportRoutes } from './rest/audit-export-routes.ts'
 import { captureRoutes } from './rest/capture-routes.ts'
 import { installRoutes } from './rest/install-routes.ts'
@@ -44,6 +47,10 @@ export interface ServerOptions {
   /** What "Add edge" hands out. */
   installation: InstallationSettings
   logLevel: string
+  /** The log where it is left out. */
+  sendMail?: SendMail
+  /** Whether people may sign up and make organizations of their own; not where it is left out. */
+  isSelfService?: boolean
 }
 
 /** The whole API, not listening yet. Throws when a procedure has no policy. */
@@ -61,6 +68,9 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     clientErrorHandler: refuseBytes,
     routerOptions: { maxParamLength: pathParameterLengthMax },
   })
+  const sendMail =
+    options.sendMail ??
+    createMailer({ smtpUrl: null, from: defaultSender, log: (line) => app.log.warn(line) })
   const auth = createAuth({ db, webUrl, secret: options.secret })
   setFallbacks(app)
   protectWebSurface(app, webUrl)
@@ -78,7 +88,10 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, auth }),
     })
   const contextOf = (request: FastifyRequest) =>
-    createContext(request, { db, clock, notifications, consolesDirectory, bootRetention, releases, auth })
+    createContext(request, {
+      ...{ db, clock, notifications, consolesDirectory, bootRetention, releases, auth, sendMail, webUrl },
+      isSelfService: options.isSelfService ?? false,
+    })
   await app.register(openApiRoutes, { prefix: '/api' })
   await app.register(restRoutes, {
     prefix: '/api/v1',
@@ -100,9 +113,9 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   return app
 }
 
-type ContextParts = Pick<
+type ContextParts = Omit<
   TrpcContext,
-  'db' | 'clock' | 'notifications' | 'consolesDirectory' | 'bootRetention' | 'releases'
+  'address' | 'requestId' | 'findActor' | 'findPerson' | 'idempotency'
 > & { auth: Auth }
 
 function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts): TrpcContext {
@@ -116,6 +129,7 @@ function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts
       actor ??= findSignedIn(request, { ...parts, auth })
       return actor
     },
+    findPerson: () => findPerson(request, auth),
   }
 }
 
@@ -126,7 +140,14 @@ async function findSignedIn(
   const secret = apiKeyOf(request)
   if (secret !== null) return findKey(request, context, secret)
   const session = await auth.api.getSession({ headers: headersOf(request) })
-  return session ? findActor(context, session.user) : null
+  return session ? findActor(context, session.user, session.session.id) : null
+}
+
+async function findPerson(request: FastifyRequest, auth: Auth): Promise<Person | null> {
+  const session = await auth.api.getSession({ headers: headersOf(request) })
+  if (!session) return null
+  const { id: userId, name, email } = session.user
+  return { userId, name, email, sessionId: session.session.id }
 }
 
 async function findKey(request: FastifyRequest, context: PlatformContext, secret: string): Promise<Actor> {

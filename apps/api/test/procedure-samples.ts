@@ -14,14 +14,23 @@ export type SampleTenant = TestTenant & {
   /** For what changes a menu or takes it away: each call another one. */
   spareMenuIds: string[]
   spares: SpareObjects
+  /** Members with two roles, one of them granted by an id that is theirs; each call another one. */
+  spareUserIds: string[]
+  spareInvitationIds: string[]
 }
 /** What to call a procedure with in the authorisation matrix: the name of its id where it takes one, and an id of the tenant's own. */
 export interface Sample {
   idName?: string
   /** What it takes besides. */
-  input?: object | ((tenant: SampleTenant) => object)
+  input?: object | ((tenant: SampleTenant, id: string) => object)
   ownId?: (tenant: SampleTenant) => string
+  /** It ends the caller's own membership: each call is another person's. */
+  isLast?: true
 }
+const spareUserId = (tenant: SampleTenant) => tenant.spareUserIds.pop() ?? ''
+const spareInvitationId = (tenant: SampleTenant) => tenant.spareInvitationIds.pop() ?? ''
+const unknownToken = { token: 'bfi_unknown' }
+const somebody = { name: 'Somebody', email: 'somebody@example.test', password: 'correct horse battery' }
 const discovered = { discoveredIds: ['0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'] }
 /** Of a site that has none yet. */
 const noRules = { rules: [], revision: createHash('sha256').update('[]').digest('hex') }
@@ -52,6 +61,27 @@ export const samples: Record<string, Sample> = {
   'apiKey.list': {},
   'apiKey.create': { input: () => ({ name: randomUUID(), role: 'viewer' }) },
   'apiKey.revoke': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
+  'session.organizations': {},
+  'session.chooseOrganization': {
+    input: ({ organizationId }) => ({ organizationId }),
+  },
+  'setup.get': { input: unknownToken },
+  'setup.complete': { input: { ...unknownToken, organizationName: 'Acme', ...somebody } },
+  'invitation.offer': { input: unknownToken },
+  'invitation.accept': { input: unknownToken },
+  'invitation.list': {},
+  'invitation.create': {
+    input: () => ({ email: `${randomUUID()}@example.test`, role: 'viewer', scope: {} }),
+  },
+  'invitation.resend': { idName: 'invitationId', ownId: spareInvitationId },
+  'invitation.revoke': { idName: 'invitationId', ownId: spareInvitationId },
+  'member.list': {},
+  'member.get': { idName: 'userId', ownId: (tenant) => tenant.spareUserIds[0] ?? '' },
+  'member.grantable': {},
+  'member.grant': { idName: 'userId', input: { role: 'auditor', scope: {} }, ownId: spareUserId },
+  'member.take': { idName: 'userId', input: (_tenant, id) => ({ grantId: id }), ownId: spareUserId },
+  'member.remove': { idName: 'userId', ownId: spareUserId },
+  'member.leave': { isLast: true },
   'farm.list': {},
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'site.list': {},
@@ -262,7 +292,7 @@ export const samples: Record<string, Sample> = {
 /** The whole input of a procedure's sample, with this id where it takes one. */
 export function inputOfSample(path: string, tenant: SampleTenant, id?: string): object | undefined {
   const { idName, input } = samples[path] ?? {}
-  if (idName) return { [idName]: id, ...(typeof input === 'function' ? input(tenant) : input) }
-  if (input) return typeof input === 'function' ? input(tenant) : input
-  return path === 'session.me' || path === 'boot.onChange' ? undefined : {}
+  const more = typeof input === 'function' ? input(tenant, id ?? '') : input
+  if (idName) return { [idName]: id, ...more }
+  return path === 'session.me' || path === 'boot.onChange' ? undefined : (more ?? {})
 }

@@ -5,6 +5,9 @@ import { createSpareObjects } from './spare-objects.ts'
 import type { TestApi } from './test-api.ts'
 import { createTenant, makeJoinToken, type TestTenant } from './test-tenant.ts'
 
+/** Members and invitations of which each call takes another. */
+const spareCount = 80
+
 /** A tenant with all that the samples of procedures name. */
 export async function createSampleTenant(api: TestApi, slug: string): Promise<SampleTenant> {
   const rows = await createTenant(api, slug)
@@ -24,7 +27,8 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
     auditEntryId: randomUUID(),
     apiKeyId: randomUUID(),
   }
-  const tenant = { ...rows, ...edges, bootId, ...others }
+  const people = await createSamplePeople(api, rows)
+  const tenant = { ...rows, ...edges, ...people, bootId, ...others }
   await createMenus(api, rows, spareMenuIds)
   await createSchedules(api, tenant)
   await api.db.auditEntry.create({
@@ -83,4 +87,27 @@ async function createSchedules(
   await api.db.scheduleRun.create({
     data: { ...run, organizationId, id: runId, scheduleId, instant: now, closesAt: now, createdAt: now },
   })
+}
+
+async function createSamplePeople({ db, clock }: TestApi, { organizationId, siteId }: TestTenant) {
+  const ids = () => Array.from({ length: spareCount }, () => randomUUID())
+  const [spareUserIds, spareInvitationIds] = [ids(), ids()]
+  await db.user.createMany({
+    data: spareUserIds.map((id) => ({ id, name: 'A spare one', email: `${id}@example.test` })),
+  })
+  await db.membership.createMany({ data: spareUserIds.map((userId) => ({ organizationId, userId })) })
+  await db.roleGrant.createMany({
+    data: spareUserIds.flatMap((id) => [
+      { organizationId, userId: id, id, role: 'operator' as const },
+      { organizationId, userId: id, siteId, role: 'viewer' as const },
+    ]),
+  })
+  const expiresAt = new Date(clock.now.getTime() + 86_400_000)
+  const offer = { organizationId, role: 'viewer' as const, invitedByName: 'Somebody', expiresAt }
+  await db.invitation.createMany({
+    data: spareInvitationIds.map((id) => ({
+      ...{ ...offer, id, email: `${id}@example.test`, tokenHash: id, createdAt: clock.now },
+    })),
+  })
+  return { spareUserIds, spareInvitationIds }
 }

@@ -6,6 +6,7 @@ import { createDb, type Db } from '@bootfarm/db'
 import { createTestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
 import { defaultBootRetention } from '../src/domain/boot-retention.ts'
+import type { Mail } from '../src/domain/mail.ts'
 import { createServer } from '../src/server.ts'
 import type { InstallationSettings } from '../src/services/installation/edge-releases.ts'
 import { type Notifications, openNotifications } from '../src/services/notifications.ts'
@@ -22,6 +23,8 @@ export interface TestApi {
   /** Empty until a test keeps a console in it. */
   consolesDirectory: string
   url: string
+  /** What was mailed, oldest first. */
+  mails: Mail[]
   clock: { now: Date; advance(ms: number): void; read(): Date }
   /** Resolves when somebody listens for the next time: an edge's long poll, a subscription. */
   nextListener(): Promise<void>
@@ -59,7 +62,12 @@ export async function startTestApi({
     close: () => notifications.close(),
   }
   const consolesDirectory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-consoles-'))
+  const mails: Mail[] = []
   const app = await createServer({
+    async sendMail(mail) {
+      mails.push(mail)
+      return true
+    },
     db: serverDb,
     notifications: observed,
     clock: clock.read,
@@ -78,6 +86,7 @@ export async function startTestApi({
     serverDb,
     databaseUrl: database.url,
     consolesDirectory,
+    mails,
     url: `http://127.0.0.1:${port}`,
     clock,
     nextListener() {

@@ -112,6 +112,15 @@ export async function signInAs(
   return sessionCookie({ db }, user.id)
 }
 
+/** Who runs the installation and is no member of anything. */
+export async function signInAsPlatformOperator({ db }: Pick<TestApi, 'db'>): Promise<string> {
+  const user = await db.user.create({
+    data: { name: 'A keeper', email: `${randomUUID()}@example.test`, isPlatformOperator: true },
+    select: { id: true },
+  })
+  return sessionCookie({ db }, user.id)
+}
+
 /** Of a new session of this person. */
 export async function sessionCookie({ db }: Pick<TestApi, 'db'>, userId: string): Promise<string> {
   const auth = createAuth({ db, webUrl: testOrigin, secret: testSecret })

@@ -1,5 +1,5 @@
-import { holdsUpwards, meetOf, type Permission, type Role, roleHas } from './permissions.ts'
-import { covers, leadsTo, narrower, type Place } from './place.ts'
+import { holdsUpwards, meetOf, type Permission, permissionsOf, type Role, roleHas } from './permissions.ts'
+import { covers, leadsTo, narrower, organizationPlace, type Place } from './place.ts'
 
 /** A role, and where it holds. */
 export interface Grant {
@@ -23,6 +23,24 @@ export interface Actor {
   onlyPermissions: ReadonlySet<Permission> | null
 }
 
+/** For what somebody does before the first role is there: set up, accept, found. */
+export function newMemberActor(
+  person: { userId: string; name: string; email: string },
+  organization: { id: string; name: string },
+): Actor {
+  return {
+    kind: 'person',
+    userId: person.userId,
+    userName: person.name,
+    userEmail: person.email,
+    apiKeyId: null,
+    organizationId: organization.id,
+    organizationName: organization.name,
+    grants: [],
+    onlyPermissions: null,
+  }
+}
+
 /** The scopes in which the actor has the permission. */
 export function scopesOf(actor: Actor, permission: Permission): Place[] {
   if (actor.onlyPermissions && !actor.onlyPermissions.has(permission)) return []
@@ -43,4 +61,17 @@ export function withinGrants(grant: Grant, own: Grant[]): Grant[] {
     const both = narrower(grant.scope, scope)
     return both ? [{ role: meetOf(grant.role, role), scope: both }] : []
   })
+}
+
+/** Whether the actor may give this role there, or take it: only what one has oneself, and owners are of the whole organization. */
+export function mayGrant(actor: Actor, role: Role, scope: Place): boolean {
+  if (role === 'owner' && !isWhole(scope)) return false
+  return (
+    may(actor, 'member.change', scope) &&
+    permissionsOf(role).every((permission) => may(actor, permission, scope))
+  )
+}
+
+function isWhole(scope: Place): boolean {
+  return covers(scope, organizationPlace)
 }

@@ -28,3 +28,6 @@ export function sessionViewOf(actor: Actor): z.infer<typeof sessionView> {
     })),
   }
 }
+
+export const ownOrganizationsView = z.array(z.object({ id: z.uuid(), name: z.string() }))
+export const chooseOrganizationInput = z.object({ organizationId: z.uuid() })

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { ProcedurePolicy } from '../trpc/policy.ts'
+import { isMemberPolicy, type MemberPolicy, type ProcedurePolicy } from '../trpc/policy.ts'
 import type { RestOperation } from '../trpc/rest-operation.ts'
 import { appRouter } from '../trpc/router.ts'
 import { type JsonSchema, jsonSchemaOf } from './json-schema.ts'
@@ -9,7 +9,7 @@ export interface Operation extends RestOperation {
   /** The procedure's path, e.g. `device.list`; also its operationId. */
   id: string
   type: 'query' | 'mutation'
-  policy: ProcedurePolicy
+  policy: MemberPolicy
   status: 200 | 201 | 204
   pathNames: string[]
   /** By name: the input's fields that are not in the path. */
@@ -57,6 +57,7 @@ function operationOf(
   rest: RestOperation,
   { type, meta, inputs, output }: ProcedureDefinition,
 ): Operation {
+  if (!isMemberPolicy(meta)) throw new Error(`${id} is not for members: it is no REST operation.`)
   if (type === 'subscription') throw new Error(`${id} is a subscription: it is no REST operation.`)
   if (!output) throw new Error(`${id} has no output schema.`)
   if (type === 'mutation' && rest.method === 'GET') throw new Error(`${id}: a GET changes nothing.`)

@@ -1,6 +1,7 @@
 import type { Db, DbTransaction, TenantDb } from '@bootfarm/db'
 import type { Actor } from '../domain/actor.ts'
 import type { Clock } from '../domain/clock.ts'
+import type { Person } from '../domain/person.ts'
 import type { Place } from '../domain/place.ts'
 
 /** Before an organization is known, or for all of them: `inOrganization` leads on from here. Tenants' tables look empty. */
@@ -32,6 +33,16 @@ export interface RequestFacts {
 export interface ServiceContext extends SystemContext {
   actor: Actor
   request: RequestFacts
+}
+
+/** What a use case works with that needs no organization, or looks for one itself. */
+export interface OutsideContext extends PlatformContext {
+  request: RequestFacts
+}
+
+/** The same for somebody who is signed in. */
+export interface PersonContext extends OutsideContext {
+  person: Person
 }
 
 export type DbOrTransaction = DbTransaction

@@ -1,5 +1,7 @@
 import type { Actor } from '../domain/actor.ts'
 import type { BootRetention } from '../domain/boot-retention.ts'
+import type { SendMail } from '../domain/mail.ts'
+import type { Person } from '../domain/person.ts'
 import type { SealingKey } from '../services/idempotency/seal-answer.ts'
 import type { EdgeReleases } from '../services/installation/edge-releases.ts'
 import type { Notifications } from '../services/notifications.ts'
@@ -11,6 +13,11 @@ export interface TrpcContext extends PlatformContext {
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
   bootRetention: BootRetention
+  sendMail: SendMail
+  /** Where people open the dashboard; links in mails begin with it. */
+  webUrl: string
+  /** Whether people may sign up and make organizations of their own. */
+  isSelfService: boolean
   /** Of the caller, for the audit log. */
   address: string | null
   requestId: string | null
@@ -20,4 +27,6 @@ export interface TrpcContext extends PlatformContext {
   findActor(): Promise<Actor | null>
   /** Of a request that is to be done at most once; null for others. */
   idempotency: SealingKey | null
+  /** As `findActor`, for what is asked outside of any organization. */
+  findPerson(): Promise<Person | null>
 }

@@ -9,6 +9,7 @@ import type { CollectionDetail, SiteDetail } from '../domain/farm-view.ts'
 import type { ChangedObject, DeletedObject } from '../domain/object-view.ts'
 import { purgeOldDeletions } from '../services/trash/purge-deletion.ts'
 import { procedurePolicies } from './policies.ts'
+import { isMemberPolicy } from './policy.ts'
 
 const site = useTestSite('owner')
 
@@ -202,7 +203,7 @@ test('no list and no look-up shows what lies in the trash', async () => {
   const trashed = Object.values(deletions).flat()
   const queries = procedurePolicies().filter(({ type, path }) => type === 'query' && path !== 'trash.list')
   for (const { path, policy } of queries) {
-    const place = [policy.place].flat()[0]
+    const place = [isMemberPolicy(policy) ? policy.place : 'organization'].flat()[0]
     const input =
       typeof place === 'object' ? { [place.id]: deletions[place.kind as 'farm']?.[0] ?? randomUUID() } : {}
     const answer = await site().tryQuery(path, path === 'session.me' ? undefined : input)

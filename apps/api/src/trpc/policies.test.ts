@@ -4,9 +4,10 @@ import { inputOfSample, type SampleTenant, samples } from '../../test/procedure-
 import { createSampleTenant } from '../../test/sample-tenant.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure } from '../../test/test-client.ts'
-import { createTenant, signInAs } from '../../test/test-tenant.ts'
+import { createTenant, signInAs, signInAsPlatformOperator } from '../../test/test-tenant.ts'
 import { roleHas, roles } from '../domain/permissions.ts'
 import { procedurePolicies } from './policies.ts'
+import { isMemberPolicy } from './policy.ts'
 
 let api: TestApi
 let tenant: SampleTenant
@@ -18,6 +19,7 @@ beforeAll(async () => {
   const other = await createTenant(api, 'other')
   for (const role of roles) cookies.set(role, await signInAs(api, tenant.organizationId, role))
   cookies.set('other organization', await signInAs(api, other.organizationId, 'owner'))
+  cookies.set('platform operator', await signInAsPlatformOperator(api))
   cookies.set('without membership', await signInAs(api, other.organizationId, null))
 })
 afterAll(() => api.close())
@@ -25,8 +27,12 @@ afterAll(() => api.close())
 const procedures = procedurePolicies()
 
 function call(procedure: (typeof procedures)[number], who: string, id?: string) {
+  return callWith(procedure, cookies.get(who), id)
+}
+
+function callWith(procedure: (typeof procedures)[number], cookie: string | undefined, id?: string) {
   const input = inputOfSample(procedure.path, tenant, id)
-  return callProcedure(api, { path: procedure.path, type: procedure.type, input, cookie: cookies.get(who) })
+  return callProcedure(api, { path: procedure.path, type: procedure.type, input, cookie })
 }
 
 const ownIdOf = (path: string) => samples[path]?.ownId?.(tenant)
@@ -40,7 +46,35 @@ test('an API with a procedure without a policy does not start', () => {
   expect(() => procedurePolicies(open)).toThrow('The procedure a.b has no policy')
 })
 
-describe.each(procedures)('$path', (procedure) => {
+const outside = procedures.filter(({ policy }) => !isMemberPolicy(policy))
+const forMembers = procedures.flatMap((procedure) =>
+  isMemberPolicy(procedure.policy) ? [{ ...procedure, policy: procedure.policy }] : [],
+)
+
+describe.each(outside)('$path, for $policy.who', (procedure) => {
+  const who = isMemberPolicy(procedure.policy) ? undefined : procedure.policy.who
+
+  test('is open to whom its policy says and to nobody else', async () => {
+    const answerTo = async (name: string) => (await call(procedure, name)).code
+    const open = ['anonymous', 'without membership', 'owner', 'platform operator']
+    for (const name of open) {
+      const code = await answerTo(name)
+      if (who !== 'anyone' && name === 'anonymous') expect(code).toBe('unauthenticated')
+      else if (who === 'platform' && name !== 'platform operator') expect(code).toBe('forbidden')
+      else expect(['unauthenticated', 'forbidden', 'internal']).not.toContain(code)
+    }
+  })
+
+  test('says to a stranger nothing of the organization', async () => {
+    for (const name of ['anonymous', 'other organization', 'platform operator']) {
+      const { text } = await call(procedure, name)
+      for (const id of [tenant.farmId, tenant.siteId, tenant.edgeId, tenant.bootId, ...tenant.deviceIds])
+        expect(text).not.toContain(id)
+    }
+  })
+})
+
+describe.each(forMembers)('$path', (procedure) => {
   const { path, policy } = procedure
   const takesId = samples[path]?.idName !== undefined
 
@@ -52,7 +86,8 @@ describe.each(procedures)('$path', (procedure) => {
   })
 
   test.each(roles)('does for %s what its policy says', async (who) => {
-    const answer = await call(procedure, who, ownIdOf(path))
+    const cookie = samples[path]?.isLast ? await signInAs(api, tenant.organizationId, who) : cookies.get(who)
+    const answer = await callWith(procedure, cookie, ownIdOf(path))
     if (roleHas(who, policy.permission)) expect(answer.status).toBe(200)
     else expect([answer.status, answer.code]).toEqual([403, 'forbidden'])
   })

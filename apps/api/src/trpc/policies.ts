@@ -1,5 +1,5 @@
 import { permissionNames } from '../domain/permissions.ts'
-import type { ProcedurePolicy } from './policy.ts'
+import { isMemberPolicy, type ProcedurePolicy } from './policy.ts'
 import { appRouter } from './router.ts'
 
 interface ProcedureFacts {
@@ -13,8 +13,13 @@ export function procedurePolicies(router: { _def: { procedures: object } } = app
   return Object.entries(router._def.procedures).map(([path, procedure]) => {
     const { meta, type } = (procedure as { _def: { meta?: ProcedurePolicy; type: ProcedureFacts['type'] } })
       ._def
-    if (!meta || !permissionNames.includes(meta.permission) || !meta.place)
+    if (!meta || !isPolicy(meta))
       throw new Error(`The procedure ${path} has no policy; add .meta({ permission: …, place: … }).`)
     return { path, type, policy: meta }
   })
+}
+
+function isPolicy(meta: ProcedurePolicy): boolean {
+  if (!isMemberPolicy(meta)) return ['anyone', 'person', 'platform'].includes(meta.who)
+  return permissionNames.includes(meta.permission) && Boolean(meta.place)
 }

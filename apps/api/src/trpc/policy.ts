@@ -7,8 +7,19 @@ import type { Change } from '../services/audit/record-change.ts'
 import type { AskedPlaces } from '../services/scope/authorise.ts'
 import type { NoRestOperation, RestOperation } from './rest-operation.ts'
 
-/** Policy as data: what a caller must be allowed, and where. There is no procedure without one. */
-export interface ProcedurePolicy {
+/** Policy as data: who may call a procedure. There is none without one. */
+export type ProcedurePolicy = MemberPolicy | OutsidePolicy
+
+/** For what happens outside of any organization, or before there is one. */
+export interface OutsidePolicy {
+  /** `anyone`: a link's token says enough. `person`: who is signed in, for himself. `platform`: who runs the installation. */
+  who: 'anyone' | 'person' | 'platform'
+  /** It is none: an API key is no person, and belongs to one organization. */
+  rest: NoRestOperation
+}
+
+/** What a member, or an API key, must be allowed, and where. */
+export interface MemberPolicy {
   permission: Permission
   /**
    * `organization`: the permission must hold in the whole organization. `visible`: anywhere; the service shows and takes only what
@@ -17,6 +28,10 @@ export interface ProcedurePolicy {
   place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
   /** What it is below /api/v1: docs/api.md. */
   rest?: RestOperation | NoRestOperation
+}
+
+export function isMemberPolicy(policy: ProcedurePolicy): policy is MemberPolicy {
+  return 'permission' in policy
 }
 
 export interface PlaceOfInput {
@@ -30,7 +45,7 @@ export interface PlaceOfInput {
 const idsMax = 1_000
 
 /** The places that the policy and the input name, to be looked up. Throws `invalid` for an id that is none. */
-export function placesOf(policy: ProcedurePolicy, input: unknown): AskedPlaces {
+export function placesOf(policy: MemberPolicy, input: unknown): AskedPlaces {
   if (typeof policy.place === 'string') return policy.place
   const fields = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {}
   return [policy.place].flat().flatMap((place) => {

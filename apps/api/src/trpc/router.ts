@@ -8,8 +8,11 @@ import { deviceRouter } from './routers/device-router.ts'
 import { discoveredRouter } from './routers/discovered-router.ts'
 import { edgeRouter } from './routers/edge-router.ts'
 import { farmRouter } from './routers/farm-router.ts'
+import { invitationRouter } from './routers/invitation-router.ts'
+import { memberRouter } from './routers/member-router.ts'
 import { scheduleRouter } from './routers/schedule-router.ts'
 import { sessionRouter } from './routers/session-router.ts'
+import { setupRouter } from './routers/setup-router.ts'
 import { siteRouter } from './routers/site-router.ts'
 import { storeRouter } from './routers/store-router.ts'
 import { trashRouter } from './routers/trash-router.ts'
@@ -20,6 +23,9 @@ export const appRouter = router({
   session: sessionRouter,
   audit: auditRouter,
   apiKey: apiKeyRouter,
+  setup: setupRouter,
+  member: memberRouter,
+  invitation: invitationRouter,
   farm: farmRouter,
   site: siteRouter,
   edge: edgeRouter,

@@ -1,13 +1,23 @@
 import { inOrganization } from '@bootfarm/db'
 import { initTRPC, TRPCError } from '@trpc/server'
 import { ZodError } from 'zod'
+import { organizationPlace } from '../domain/place.ts'
 import { AppError, errorTable } from '../errors/app-error.ts'
 import { toAppError } from '../errors/to-app-error.ts'
 import { recordChange } from '../services/audit/record-change.ts'
 import { beginOnce, finishOnce } from '../services/idempotency/do-once.ts'
+import { requireNotSuspended } from '../services/organization/require-not-suspended.ts'
+import { isPlatformOperator } from '../services/platform/is-platform-operator.ts'
 import { authorise } from '../services/scope/authorise.ts'
+import type { RequestFacts } from '../services/service-context.ts'
 import type { TrpcContext } from './context.ts'
-import { changeAsAsked, type ProcedurePolicy, placesOf } from './policy.ts'
+import {
+  changeAsAsked,
+  isMemberPolicy,
+  type OutsidePolicy,
+  type ProcedurePolicy,
+  placesOf,
+} from './policy.ts'
 
 const ssePingIntervalMs = 15_000
 const sseReconnectAfterInactivityMs = 40_000
@@ -43,32 +53,36 @@ const t = initTRPC
 
 export const router = t.router
 
-/** Errors of services get their row of the table, and somebody has to be signed in. */
-const signedInProcedure = t.procedure
-  .use(async ({ next }) => {
-    const result = await next()
-    if (result.ok || isCallersFault(result.error)) return result
-    if (result.error.cause instanceof AnsweredBefore) return result
-    const error = toAppError(result.error.cause ?? result.error)
-    throw new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
-  })
-  .use(async ({ ctx, meta, next, getRawInput }) => {
-    if (!meta) throw new AppError('forbidden', { internal: 'a procedure without a policy' })
-    const actor = await ctx.findActor()
-    if (!actor) throw new AppError('unauthenticated')
-    const places = placesOf(meta, meta.place === 'visible' ? undefined : await getRawInput())
-    return next({ ctx: { actor, policy: meta, places } })
-  })
+/** Errors of services get their row of the table. */
+const anyProcedure = t.procedure.use(async ({ next }) => {
+  const result = await next()
+  if (result.ok || isCallersFault(result.error)) return result
+  if (result.error.cause instanceof AnsweredBefore) return result
+  const error = toAppError(result.error.cause ?? result.error)
+  throw new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
+})
+
+/** A member has to be signed in, or an API key shown. */
+const signedInProcedure = anyProcedure.use(async ({ ctx, meta, next, getRawInput }) => {
+  if (!meta || !isMemberPolicy(meta))
+    throw new AppError('forbidden', { internal: 'a procedure without a policy for members' })
+  const actor = await ctx.findActor()
+  if (!actor) throw new AppError('unauthenticated')
+  const places = placesOf(meta, meta.place === 'visible' ? undefined : await getRawInput())
+  return next({ ctx: { actor, policy: meta, places } })
+})
 
 /**
  * Every query and mutation is built from this one: the policy is enforced, and all of it is one transaction in the actor's organization.
  * What throws rolls everything back; nothing is answered before the commit.
  */
-export const procedure = signedInProcedure.use(({ ctx, next, path, type, getRawInput }) => {
+export const procedure = signedInProcedure.use(async ({ ctx, next, path, type, getRawInput }) => {
   const { clock, actor, policy, places } = ctx
   if (type === 'subscription') throw new AppError('internal', { internal: 'it would hold a transaction' })
-  return inOrganization(ctx.db, actor.organizationId, async (db) => {
+  const { afterCommit, run } = workAfterCommit()
+  const result = await inOrganization(ctx.db, actor.organizationId, async (db) => {
     const place = await authorise({ db, actor }, policy, places)
+    if (type === 'mutation') await requireNotSuspended(db, actor.organizationId)
     const request = { action: path, address: ctx.address, id: ctx.requestId, place, recordedCount: 0 }
     const context = { db, clock, actor, request }
     const once =
@@ -77,7 +91,7 @@ export const procedure = signedInProcedure.use(({ ctx, next, path, type, getRawI
         : null
     const before = once && (await beginOnce(context, once))
     if (before) throw new AnsweredBefore(before.answer)
-    const result = await next({ ctx: context })
+    const result = await next({ ctx: { ...context, afterCommit, platform: { db: ctx.db, clock } } })
     if (!result.ok) throw result.error
     if (once) await finishOnce(context, once, result.data)
     // No change goes unrecorded: what a service does not say of its own is kept as it was asked for.
@@ -85,6 +99,8 @@ export const procedure = signedInProcedure.use(({ ctx, next, path, type, getRawI
       await recordChange(context, changeAsAsked(places, await getRawInput()))
     return result
   })
+  await run()
+  return result
 })
 
 /** Nothing is done: the request with this Idempotency-Key went well before, with this answer. */
@@ -97,12 +113,55 @@ export class AnsweredBefore extends Error {
   }
 }
 
+/** For what must not hold the transaction, such as a mail: done once the change is kept, in the order it was asked for. */
+function workAfterCommit() {
+  const works: (() => Promise<unknown>)[] = []
+  return {
+    afterCommit: (work: () => Promise<unknown>) => void works.push(work),
+    async run() {
+      for (const work of works) await work()
+    },
+  }
+}
+
 /** Every subscription is built from this one: the policy is enforced. It holds no transaction; its service opens one for each read. */
 export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => {
   const { actor, policy, places } = ctx
   await inOrganization(ctx.db, actor.organizationId, (db) => authorise({ db, actor }, policy, places))
   return next()
 })
+
+/** For whom a link's token speaks: no organization is known, and no transaction open. */
+export const openProcedure = anyProcedure.use(({ ctx, meta, next, path }) => {
+  requireWho(meta, 'anyone')
+  return next({ ctx: { request: requestOf(ctx, path) } })
+})
+
+/** For a person, in whatever organization or in none. */
+export const personProcedure = anyProcedure.use(async ({ ctx, meta, next, path }) => {
+  requireWho(meta, 'person')
+  const person = await ctx.findPerson()
+  if (!person) throw new AppError('unauthenticated')
+  return next({ ctx: { person, request: requestOf(ctx, path) } })
+})
+
+/** For who runs the installation. What they get is of no tenant's content. */
+export const platformProcedure = anyProcedure.use(async ({ ctx, meta, next, path }) => {
+  requireWho(meta, 'platform')
+  const person = await ctx.findPerson()
+  if (!person) throw new AppError('unauthenticated')
+  if (!(await isPlatformOperator(ctx, person.userId))) throw new AppError('forbidden')
+  return next({ ctx: { person, request: requestOf(ctx, path) } })
+})
+
+function requireWho(meta: ProcedurePolicy | undefined, who: OutsidePolicy['who']): void {
+  if (!meta || isMemberPolicy(meta) || meta.who !== who)
+    throw new AppError('forbidden', { internal: `a procedure without a policy for ${who}` })
+}
+
+function requestOf({ address, requestId }: TrpcContext, action: string): RequestFacts {
+  return { action, address, id: requestId, place: organizationPlace, recordedCount: 0 }
+}
 
 /** Input that zod refused, an unknown procedure: tRPC's own errors, which carry no secret. */
 function isCallersFault(error: TRPCError): boolean {

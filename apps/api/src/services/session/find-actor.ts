@@ -13,11 +13,21 @@ interface MembershipRow {
   grants: Grant[]
 }
 
-/** The user in the organization joined first, with the roles granted there; null where there is no membership. */
-export async function findActor({ db }: PlatformContext, user: SignedInUser): Promise<Actor | null> {
+/**
+ * The user in the organization that the session works in, else the one joined first, with the roles granted there; null where there is no
+ * membership.
+ */
+export async function findActor(
+  { db }: PlatformContext,
+  user: SignedInUser,
+  sessionId: string,
+): Promise<Actor | null> {
   const [membership] = await db.$queryRaw<MembershipRow[]>`
     select organization_id::text, organization_name, grants_of(${user.id}::uuid, organization_id) as grants
-    from memberships_of(${user.id}::uuid) limit 1`
+    from memberships_of(${user.id}::uuid) with ordinality as own (organization_id, slug, organization_name, place)
+    order by organization_id is not distinct from
+      (select active_organization_id from session where id = ${sessionId}::uuid) desc, place
+    limit 1`
   if (!membership) return null
   return {
     kind: 'person',

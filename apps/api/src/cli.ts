@@ -1,0 +1,40 @@
+import { createDb, requireApiRole } from '@bootfarm/db'
+import { systemClock } from './domain/clock.ts'
+import { readEnvironment } from './env.ts'
+import { setPlatformOperator } from './services/platform/set-platform-operator.ts'
+import { createSetupLink } from './services/setup/setup-link.ts'
+
+const usage = `node apps/api/src/cli.ts COMMAND, with the API's environment
+  owner-link                          a new one-time link by which the first owner sets up an installation without accounts; earlier
+                                      links end
+  platform-operator grant E-MAIL      lets this person see the installation's health and every organization's quotas
+  platform-operator revoke E-MAIL     takes that again`
+
+async function main(): Promise<void> {
+  const [command, verb, email, ...rest] = process.argv.slice(2)
+  const isOwnerLink = command === 'owner-link' && verb === undefined
+  const isOperator =
+    command === 'platform-operator' && (verb === 'grant' || verb === 'revoke') && email && rest.length === 0
+  if (!isOwnerLink && !isOperator) throw new Error(usage)
+  const environment = readEnvironment()
+  const db = createDb(environment.DATABASE_URL)
+  try {
+    await requireApiRole(db)
+    const context = { db, clock: systemClock }
+    const line = isOperator
+      ? await setPlatformOperator(context, { email, isOperator: verb === 'grant' })
+      : await createSetupLink(context, environment.WEB_URL)
+    if (!line)
+      throw new Error(
+        'Somebody has an account already: ask an owner for an invitation, or ask for a new password.',
+      )
+    process.stdout.write(`${line}\n`)
+  } finally {
+    await db.$disconnect()
+  }
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`)
+  process.exitCode = 1
+})

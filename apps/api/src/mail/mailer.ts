@@ -1,0 +1,46 @@
+import { createTransport } from 'nodemailer'
+import type { Mail, SendMail } from '../domain/mail.ts'
+
+export const defaultSender = 'Bootfarm <bootfarm@localhost>'
+const connectionLimitMs = 10_000
+const socketLimitMs = 20_000
+
+export interface MailerOptions {
+  /** smtp:// or smtps://, with name and password where the server wants them; null where no server is set. */
+  smtpUrl: string | null
+  /** The sender, e.g. `Bootfarm <boot@example.org>`. */
+  from: string
+  /** Where mails go that no server takes: one line each. */
+  log: (line: string) => void
+}
+
+/** Mails by SMTP; where no server is set, or it refuses, by the log, so that whoever runs the installation can hand the link on. */
+export function createMailer({ smtpUrl, from, log }: MailerOptions): SendMail {
+  if (!smtpUrl)
+    return async (mail) => {
+      log(lineOf(mail, 'SMTP_URL is not set'))
+      return false
+    }
+  const transport = createTransport({
+    url: smtpUrl,
+    connectionTimeout: connectionLimitMs,
+    socketTimeout: socketLimitMs,
+    // A mail has no attachments: nothing is read from files or fetched.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+  return async (mail) => {
+    try {
+      await transport.sendMail({ from, ...mail })
+      return true
+    } catch (error) {
+      log(lineOf(mail, error instanceof Error ? error.message : String(error)))
+      return false
+    }
+  }
+}
+
+function lineOf({ to, subject, text }: Mail, reason: string): string {
+  const plain = [to, subject, text].map((part) => part.replace(/\s+/g, ' ').trim())
+  return `mail not sent (${reason.replace(/\s+/g, ' ')}): to ${plain[0]}: ${plain[1]}: ${plain[2]}`
+}

@@ -1,0 +1,34 @@
+import type { z } from 'zod'
+import { done, type doneView } from '../../domain/member-view.ts'
+import type { chooseOrganizationInput, ownOrganizationsView } from '../../domain/session-view.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { PersonContext } from '../service-context.ts'
+
+interface OwnOrganization {
+  id: string
+  name: string
+}
+
+/** Those that the person is a member of, the one joined first before the others. */
+export async function listOwnOrganizations({
+  db,
+  person,
+}: PersonContext): Promise<z.infer<typeof ownOrganizationsView>> {
+  return db.$queryRaw<OwnOrganization[]>`
+    select organization_id::text as id, organization_name as name from memberships_of(${person.userId}::uuid)`
+}
+
+/** The session works in it from now on. Throws `not_found` where the person is no member. */
+export async function chooseOrganization(
+  context: PersonContext,
+  { organizationId }: z.output<typeof chooseOrganizationInput>,
+): Promise<z.infer<typeof doneView>> {
+  const own = await listOwnOrganizations(context)
+  if (!own.some(({ id }) => id === organizationId)) throw new AppError('not_found')
+  await context.db.session.update({
+    where: { id: context.person.sessionId },
+    data: { activeOrganizationId: organizationId },
+    select: { id: true },
+  })
+  return done
+}

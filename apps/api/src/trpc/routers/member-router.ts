@@ -1,0 +1,91 @@
+import {
+  doneView,
+  emptyInput,
+  grantableView,
+  grantInput,
+  memberInput,
+  memberListInput,
+  memberPage,
+  memberView,
+  takeInput,
+} from '../../domain/member-view.ts'
+import { grantRole, takeRole } from '../../services/member/change-grants.ts'
+import { listGrantable } from '../../services/member/list-grantable.ts'
+import { getMember, listMembers } from '../../services/member/list-members.ts'
+import { leaveOrganization, removeMember } from '../../services/member/remove-member.ts'
+import { procedure, router } from '../trpc.ts'
+
+export const memberRouter = router({
+  list: procedure
+    .meta({
+      permission: 'member.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/members', summary: 'Members and their roles' },
+    })
+    .input(memberListInput)
+    .output(memberPage)
+    .query(({ ctx, input }) => listMembers(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'member.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/members/{userId}', summary: 'A member' },
+    })
+    .input(memberInput)
+    .output(memberView)
+    .query(({ ctx, input }) => getMember(ctx, input)),
+  grantable: procedure
+    .meta({
+      permission: 'member.change',
+      place: 'visible',
+      rest: { method: 'GET', path: '/grantable-roles', summary: 'Roles that the caller may give, and where' },
+    })
+    .input(emptyInput)
+    .output(grantableView)
+    .query(({ ctx }) => listGrantable(ctx)),
+  grant: procedure
+    .meta({
+      permission: 'member.change',
+      place: 'visible',
+      rest: {
+        method: 'POST',
+        path: '/members/{userId}/grants',
+        summary: 'Give a member a role',
+        creates: null,
+      },
+    })
+    .input(grantInput)
+    .output(memberView)
+    .mutation(({ ctx, input }) => grantRole(ctx, input)),
+  take: procedure
+    .meta({
+      permission: 'member.change',
+      place: 'visible',
+      rest: {
+        method: 'DELETE',
+        path: '/members/{userId}/grants/{grantId}',
+        summary: 'Take a role from a member',
+      },
+    })
+    .input(takeInput)
+    .output(memberView)
+    .mutation(({ ctx, input }) => takeRole(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'member.change',
+      place: 'visible',
+      rest: { method: 'DELETE', path: '/members/{userId}', summary: 'Remove a member', silent: true },
+    })
+    .input(memberInput)
+    .output(doneView)
+    .mutation(({ ctx, input }) => removeMember(ctx, input)),
+  leave: procedure
+    .meta({
+      permission: 'organization.read',
+      place: 'visible',
+      rest: { excluded: 'a person leaves, an API key does not' },
+    })
+    .input(emptyInput)
+    .output(doneView)
+    .mutation(({ ctx }) => leaveOrganization(ctx)),
+})
