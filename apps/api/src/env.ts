@@ -38,6 +38,12 @@ const environment = z.object({
   MAIL_FROM: z.string().default('Bootfarm <bootfarm@localhost>'),
   /** Whether people may sign up and make organizations of their own: docs/operations.md. */
   SELF_SERVICE: z.enum(['on', 'off']).default('off'),
+  /** Private networks that webhooks may lead into, by plain HTTP and any port, too: CIDR, with commas between. */
+  WEBHOOK_ALLOW_NETWORKS: z
+    .string()
+    .default('')
+    .transform((text) => text.split(/[\s,]+/).filter(Boolean))
+    .pipe(z.array(z.union([z.cidrv4(), z.cidrv6()], 'must be networks such as 10.20.0.0/16'))),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 export type Environment = z.infer<typeof environment>

@@ -18,6 +18,7 @@ async function main(): Promise<void> {
     summaryDays: environment.BOOTFARM_BOOT_SUMMARY_DAYS,
     detailDays: environment.BOOTFARM_BOOT_DETAIL_DAYS,
   }
+  const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
   const app = await createServer({
     ...peopleOptions(environment),
     db,
@@ -34,7 +35,7 @@ async function main(): Promise<void> {
     },
     logLevel: environment.LOG_LEVEL,
   })
-  const stopJobs = startJobs({ db, clock: systemClock, bootRetention }, (job, error) =>
+  const stopJobs = startJobs({ db, clock: systemClock, bootRetention, webhookTargets }, (job, error) =>
     app.log.error({ job, detail: error instanceof Error ? error.message : String(error) }, 'job failed'),
   )
   app.addHook('onClose', async () => {

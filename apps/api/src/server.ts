@@ -26,6 +26,7 @@ import { EdgeReleases, type InstallationSettings } from './services/installation
 import type { Notifications } from './services/notifications.ts'
 import type { PlatformContext } from './services/service-context.ts'
 import { findActor } from './services/session/find-actor.ts'
+import type { TargetPolicy } from './services/webhook/target-guard.ts'
 import type { TrpcContext } from './trpc/context.ts'
 import { procedurePolicies } from './trpc/policies.ts'
 import { type AppRouter, appRouter } from './trpc/router.ts'
@@ -46,6 +47,8 @@ export interface ServerOptions {
   bootRetention: BootRetention
   /** What "Add edge" hands out. */
   installation: InstallationSettings
+  /** Public addresses alone without it. */
+  webhookTargets?: TargetPolicy
   logLevel: string
   /** The log where it is left out. */
   sendMail?: SendMail
@@ -91,6 +94,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     createContext(request, {
       ...{ db, clock, notifications, consolesDirectory, bootRetention, releases, auth, sendMail, webUrl },
       isSelfService: options.isSelfService ?? false,
+      webhookTargets: options.webhookTargets ?? { allowedNetworks: [] },
     })
   await app.register(openApiRoutes, { prefix: '/api' })
   await app.register(restRoutes, {

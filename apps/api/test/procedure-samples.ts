@@ -8,6 +8,8 @@ export type SampleTenant = TestTenant & {
   bootId: string
   auditEntryId: string
   apiKeyId: string
+  /** Each with one delivery of the same id; for what changes one or takes it away. */
+  spareWebhookIds: string[]
   /** For what changes a schedule or takes it away. */
   spareScheduleIds: string[]
   runId: string
@@ -53,11 +55,30 @@ const deletion = (kind: SpareKind): Sample => ({
 })
 let macs = 0
 const freshMac = () => `02:bf:01:00:00:${(macs++).toString(16).padStart(2, '0')}`
+const webhookFields = { name: 'Chat', url: 'https://hooks.example/in', events: ['boot.failed'] }
+const firstWebhook = (tenant: SampleTenant) => tenant.spareWebhookIds[0] ?? ''
 /** One line for each procedure, in any order. */
 export const samples: Record<string, Sample> = {
   'session.me': {},
   'audit.list': {},
   'audit.get': { idName: 'entryId', ownId: (tenant) => tenant.auditEntryId },
+  'webhook.list': {},
+  'webhook.get': { idName: 'webhookId', ownId: firstWebhook },
+  'webhook.create': { input: () => webhookFields },
+  'webhook.update': {
+    idName: 'webhookId',
+    input: { ...webhookFields, revision: 1, enabled: true },
+    ownId: (tenant) => tenant.spareWebhookIds.pop() ?? '',
+  },
+  'webhook.remove': { idName: 'webhookId', ownId: (tenant) => tenant.spareWebhookIds.pop() ?? '' },
+  'webhook.rotateSecret': { idName: 'webhookId', ownId: firstWebhook },
+  'webhook.ping': { idName: 'webhookId', ownId: firstWebhook },
+  'webhook.deliveries': { idName: 'webhookId', ownId: firstWebhook },
+  'webhook.redeliver': {
+    idName: 'webhookId',
+    input: (tenant) => ({ deliveryId: firstWebhook(tenant) }),
+    ownId: firstWebhook,
+  },
   'apiKey.list': {},
   'apiKey.create': { input: () => ({ name: randomUUID(), role: 'viewer' }) },
   'apiKey.revoke': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },

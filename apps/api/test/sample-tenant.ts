@@ -17,6 +17,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const spare = await EdgeClient.enrolled(api.url, await makeJoinToken(api, rows))
   const spareMenuIds = Array.from({ length: 40 }, () => randomUUID())
   const spareScheduleIds = Array.from({ length: 60 }, () => randomUUID())
+  const webhooks = { spareWebhookIds: Array.from({ length: 40 }, () => randomUUID()) }
   const edges = { edgeId: edge.edgeId, spareEdgeId: spare.edgeId }
   const spares = await createSpareObjects(api, rows)
   const others = {
@@ -26,6 +27,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
     runId: randomUUID(),
     auditEntryId: randomUUID(),
     apiKeyId: randomUUID(),
+    ...webhooks,
   }
   const people = await createSamplePeople(api, rows)
   const tenant = { ...rows, ...edges, ...people, bootId, ...others }
@@ -45,6 +47,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const { organizationId, apiKeyId } = tenant
   const key = { name: 'A key', prefix: 'bfk_', secretHash: apiKeyId, role: 'viewer' as const }
   await api.db.apiKey.create({ data: { organizationId, id: apiKeyId, ...key, createdAt: menusMadeAt } })
+  await createWebhooks(api, tenant)
   return tenant
 }
 
@@ -110,4 +113,34 @@ async function createSamplePeople({ db, clock }: TestApi, { organizationId, site
     })),
   })
   return { spareUserIds, spareInvitationIds }
+}
+
+async function createWebhooks(
+  api: TestApi,
+  { organizationId, spareWebhookIds }: SampleTenant,
+): Promise<void> {
+  const at = { createdAt: menusMadeAt }
+  const endpoint = { organizationId, name: 'Chat', url: 'https://hooks.example/in', ...at }
+  await api.db.webhookEndpoint.createMany({
+    data: spareWebhookIds.map((id) => ({
+      ...endpoint,
+      id,
+      events: ['boot.failed'],
+      secret: Buffer.alloc(32),
+    })),
+  })
+  await api.db.webhookEvent.createMany({
+    data: spareWebhookIds.map((id) => ({
+      organizationId,
+      id,
+      type: 'ping',
+      subject: id,
+      payload: {},
+      ...at,
+    })),
+  })
+  const sent = { organizationId, state: 'delivered' as const, dueAt: menusMadeAt, ...at }
+  await api.db.webhookDelivery.createMany({
+    data: spareWebhookIds.map((id) => ({ ...sent, id, endpointId: id, eventId: id })),
+  })
 }

@@ -12,6 +12,9 @@ import type { InstallationSettings } from '../src/services/installation/edge-rel
 import { type Notifications, openNotifications } from '../src/services/notifications.ts'
 import { testOrigin, testSecret } from './test-constants.ts'
 
+/** Receivers of tests listen on this machine. */
+export const testWebhookTargets = { allowedNetworks: ['127.0.0.0/8'] }
+
 /** The API on a port of its own, over a database of its own, with a clock that stands until it is moved. */
 export interface TestApi {
   app: FastifyInstance
@@ -74,6 +77,7 @@ export async function startTestApi({
     webUrl: testOrigin,
     secret: testSecret,
     consolesDirectory,
+    webhookTargets: testWebhookTargets,
     bootRetention: defaultBootRetention,
     installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
     logLevel: 'silent',

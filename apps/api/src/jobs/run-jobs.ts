@@ -5,8 +5,17 @@ import { dropOldBoots, makeBootPartitions } from '../services/retention/keep-boo
 import { keepAllSchedules } from '../services/schedule/keep-schedules.ts'
 import type { PlatformContext } from '../services/service-context.ts'
 import { purgeOldDeletions } from '../services/trash/purge-deletion.ts'
+import { deliverDue } from '../services/webhook/deliver-due.ts'
+import { dropOldDeliveries } from '../services/webhook/drop-old-deliveries.ts'
+import type { TargetPolicy } from '../services/webhook/target-guard.ts'
+import { tellSilentEdges } from '../services/webhook/tell-silent-edges.ts'
 
 const hourMs = 3_600_000
+
+interface JobSettings {
+  bootRetention: BootRetention
+  webhookTargets: TargetPolicy
+}
 
 interface Job {
   name: string
@@ -15,7 +24,10 @@ interface Job {
   run: (context: PlatformContext) => Promise<unknown>
 }
 
-const jobsOf = (retention: BootRetention): Job[] => [
+const jobsOf = ({ bootRetention: retention, webhookTargets }: JobSettings): Job[] => [
+  { name: 'deliver webhooks', everyMs: 1_000, run: (context) => deliverDue({ ...context, webhookTargets }) },
+  { name: 'tell silent edges', everyMs: 10_000, run: tellSilentEdges },
+  { name: 'drop old deliveries', everyMs: hourMs, run: dropOldDeliveries },
   { name: 'drop old captures', everyMs: hourMs, run: dropOldCaptures },
   { name: 'drop old answers', everyMs: hourMs, run: dropOldAnswers },
   { name: 'make boot partitions', everyMs: hourMs, run: makeBootPartitions },
@@ -30,7 +42,7 @@ const jobsOf = (retention: BootRetention): Job[] => [
  * @returns stops them, and waits for those that run
  */
 export function startJobs(
-  context: PlatformContext & { bootRetention: BootRetention },
+  context: PlatformContext & JobSettings,
   onError: (name: string, error: unknown) => void,
 ): () => Promise<void> {
   const running = new Map<string, Promise<void>>()
@@ -41,7 +53,7 @@ export function startJobs(
       .then(() => void running.delete(name))
     running.set(name, ended)
   }
-  const timers = jobsOf(context.bootRetention).map((job) => {
+  const timers = jobsOf(context).map((job) => {
     start(job)
     return setInterval(() => start(job), job.everyMs).unref()
   })

@@ -62,6 +62,17 @@ export function nameContains(search: string | undefined) {
   return search ? { name: { contains: escapeLike(search), mode: 'insensitive' as const } } : {}
 }
 
+interface InstantKeyset {
+  OR?: [{ createdAt: { lt: Date } }, { createdAt: Date; id: { lt: string } }]
+}
+
+/** The `where` of lists sorted by (createdAt, id), newest first: what comes after the cursor. */
+export function beforeInstant(cursor: string | null | undefined): InstantKeyset {
+  const after = decodeInstantCursor(cursor)
+  if (!after) return {}
+  return { OR: [{ createdAt: { lt: after.at } }, { createdAt: after.at, id: { lt: after.id } }] }
+}
+
 /** Prisma hands `contains` to LIKE as it is, wildcards included. */
 export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, '\\$&')

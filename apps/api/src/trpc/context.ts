@@ -6,6 +6,7 @@ import type { SealingKey } from '../services/idempotency/seal-answer.ts'
 import type { EdgeReleases } from '../services/installation/edge-releases.ts'
 import type { Notifications } from '../services/notifications.ts'
 import type { PlatformContext } from '../services/service-context.ts'
+import type { TargetPolicy } from '../services/webhook/target-guard.ts'
 
 /** What each request brings to its procedures. */
 export interface TrpcContext extends PlatformContext {
@@ -29,4 +30,5 @@ export interface TrpcContext extends PlatformContext {
   idempotency: SealingKey | null
   /** As `findActor`, for what is asked outside of any organization. */
   findPerson(): Promise<Person | null>
+  webhookTargets: TargetPolicy
 }

@@ -17,6 +17,7 @@ import { siteRouter } from './routers/site-router.ts'
 import { storeRouter } from './routers/store-router.ts'
 import { trashRouter } from './routers/trash-router.ts'
 import { vdiskRouter } from './routers/vdisk-router.ts'
+import { webhookRouter } from './routers/webhook-router.ts'
 import { router } from './trpc.ts'
 
 export const appRouter = router({
@@ -26,6 +27,7 @@ export const appRouter = router({
   setup: setupRouter,
   member: memberRouter,
   invitation: invitationRouter,
+  webhook: webhookRouter,
   farm: farmRouter,
   site: siteRouter,
   edge: edgeRouter,

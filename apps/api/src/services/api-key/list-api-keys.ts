@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { apiKeyListInput, apiKeyPage } from '../../domain/api-key-view.ts'
-import { cutPage, decodeInstantCursor } from '../keyset.ts'
+import { beforeInstant, cutPage } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { type ApiKeyRow, apiKeySelect, apiKeyViewOf } from './api-key-rows.ts'
 
@@ -9,14 +9,8 @@ export async function listApiKeys(
   { db, clock, actor: { organizationId } }: ServiceContext,
   { cursor, limit }: z.output<typeof apiKeyListInput>,
 ): Promise<z.infer<typeof apiKeyPage>> {
-  const after = decodeInstantCursor(cursor)
   const rows = await db.apiKey.findMany({
-    where: {
-      organizationId,
-      ...(after
-        ? { OR: [{ createdAt: { lt: after.at } }, { createdAt: after.at, id: { lt: after.id } }] }
-        : {}),
-    },
+    where: { organizationId, ...beforeInstant(cursor) },
     orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
     take: limit + 1,
     select: apiKeySelect,

@@ -3,6 +3,7 @@ import type { ReceivedReport, ReportBatch } from '@bootfarm/proto/uplink'
 import { AppError } from '../../errors/app-error.ts'
 import { notify } from '../notifications.ts'
 import type { SystemContext } from '../service-context.ts'
+import { tellFailedBoots } from '../webhook/tell-failed-boots.ts'
 import { adoptDevices } from './adopt-devices.ts'
 import { applyDiscovered } from './apply-discovered.ts'
 import { applyScheduleRuns } from './apply-schedule-runs.ts'
@@ -60,6 +61,7 @@ async function applyFresh(
     await adoptDevices(transaction, edge, { boots, now })
     await writeBoots(transaction, edge, { boots, now })
     await takePowerOrders(transaction, edge, { boots, now })
+    await tellFailedBoots(transaction, edge, { boots, now })
     await tieReportedBoots(
       transaction,
       edge.organizationId,

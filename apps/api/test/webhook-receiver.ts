@@ -1,0 +1,30 @@
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export interface ReceivedMessage {
+  headers: IncomingHttpHeaders
+  body: string
+}
+
+/** Somebody's server that takes messages: keeps them, and answers as it is told. */
+export async function startReceiver() {
+  const received: ReceivedMessage[] = []
+  const answer = { status: 200, body: 'taken', headers: {} as Record<string, string> }
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      received.push({ headers: request.headers, body: Buffer.concat(chunks).toString('utf8') })
+      response.writeHead(answer.status, answer.headers).end(answer.body)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    received,
+    answer,
+    url: `http://127.0.0.1:${port}/in`,
+    close: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  }
+}
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>
