@@ -35,8 +35,10 @@ async function main(): Promise<void> {
     },
     logLevel: environment.LOG_LEVEL,
   })
-  const stopJobs = startJobs({ db, clock: systemClock, bootRetention, webhookTargets }, (job, error) =>
-    app.log.error({ job, detail: error instanceof Error ? error.message : String(error) }, 'job failed'),
+  const stopJobs = await startJobs(
+    environment.DATABASE_URL,
+    { db, clock: systemClock, bootRetention, webhookTargets },
+    (error) => app.log.error({ detail: error instanceof Error ? error.message : String(error) }, 'jobs'),
   )
   app.addHook('onClose', async () => {
     await stopJobs()

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { ensureApiGroup, ensureApiRole } from './api-role.ts'
+import { installJobQueues } from './job-queue.ts'
 
 /**
  * Applies prisma/migrations at start-up and keeps Prisma's own table, row by row as `prisma migrate deploy` does, so that
@@ -56,6 +57,7 @@ export async function migrate(
     const applied = await readApplied(client)
     const pending = readMigrations(folder).filter((migration) => isPending(migration, applied))
     for (const migration of pending) await apply(client, migration)
+    await installJobQueues(client)
     if (apiUrl) await ensureApiRole(client, ownerUrl, apiUrl)
     return pending.map(({ name }) => name)
   } finally {

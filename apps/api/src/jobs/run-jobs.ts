@@ -1,3 +1,4 @@
+import { type JobName, openJobQueue } from '@bootfarm/db'
 import type { BootRetention } from '../domain/boot-retention.ts'
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
 import { dropOldAnswers } from '../services/idempotency/drop-old-answers.ts'
@@ -10,55 +11,61 @@ import { dropOldDeliveries } from '../services/webhook/drop-old-deliveries.ts'
 import type { TargetPolicy } from '../services/webhook/target-guard.ts'
 import { tellSilentEdges } from '../services/webhook/tell-silent-edges.ts'
 
-const hourMs = 3_600_000
+const hourSeconds = 3_600
+const deliveryIntervalMs = 1_000
 
 interface JobSettings {
   bootRetention: BootRetention
   webhookTargets: TargetPolicy
 }
 
+type JobContext = PlatformContext & JobSettings
+
 interface Job {
-  name: string
-  everyMs: number
-  /** Done twice it does no harm: several API processes run it, each on its own. */
-  run: (context: PlatformContext) => Promise<unknown>
+  name: JobName
+  everySeconds: number
+  /** Done again after a failure, or after its process was killed in the middle of it. */
+  run: (context: JobContext) => Promise<unknown>
 }
 
-const jobsOf = ({ bootRetention: retention, webhookTargets }: JobSettings): Job[] => [
-  { name: 'deliver webhooks', everyMs: 1_000, run: (context) => deliverDue({ ...context, webhookTargets }) },
-  { name: 'tell silent edges', everyMs: 10_000, run: tellSilentEdges },
-  { name: 'drop old deliveries', everyMs: hourMs, run: dropOldDeliveries },
-  { name: 'drop old captures', everyMs: hourMs, run: dropOldCaptures },
-  { name: 'drop old answers', everyMs: hourMs, run: dropOldAnswers },
-  { name: 'make boot partitions', everyMs: hourMs, run: makeBootPartitions },
-  { name: 'drop old boots', everyMs: hourMs, run: (context) => dropOldBoots(context, retention) },
-  { name: 'keep schedules', everyMs: 20_000, run: keepAllSchedules },
-  { name: 'empty the trash', everyMs: hourMs, run: purgeOldDeletions },
+const jobs: Job[] = [
+  { name: 'tell silent edges', everySeconds: 10, run: tellSilentEdges },
+  { name: 'drop old deliveries', everySeconds: hourSeconds, run: dropOldDeliveries },
+  { name: 'drop old captures', everySeconds: hourSeconds, run: dropOldCaptures },
+  { name: 'drop old answers', everySeconds: hourSeconds, run: dropOldAnswers },
+  { name: 'make boot partitions', everySeconds: hourSeconds, run: makeBootPartitions },
+  {
+    name: 'drop old boots',
+    everySeconds: hourSeconds,
+    run: (context) => dropOldBoots(context, context.bootRetention),
+  },
+  { name: 'keep schedules', everySeconds: 20, run: keepAllSchedules },
+  { name: 'empty the trash', everySeconds: hourSeconds, run: purgeOldDeletions },
 ]
 
 /**
- * Runs each job now and whenever its time is over, never twice at once.
- * @param onError hears of one that failed; it is tried again at its next time
+ * Runs each job once in its time, in one of the API processes that share the database; all of them deliver webhooks, each
+ * message taken by one.
+ * @param onError hears of what failed; it is tried again
  * @returns stops them, and waits for those that run
  */
-export function startJobs(
-  context: PlatformContext & JobSettings,
-  onError: (name: string, error: unknown) => void,
-): () => Promise<void> {
-  const running = new Map<string, Promise<void>>()
-  const start = ({ name, run }: Job) => {
-    if (running.has(name)) return
-    const ended = run(context)
-      .catch((error: unknown) => onError(name, error))
-      .then(() => void running.delete(name))
-    running.set(name, ended)
-  }
-  const timers = jobsOf(context).map((job) => {
-    start(job)
-    return setInterval(() => start(job), job.everyMs).unref()
-  })
+export async function startJobs(
+  databaseUrl: string,
+  context: JobContext,
+  onError: (error: unknown) => void,
+): Promise<() => Promise<void>> {
+  const queue = await openJobQueue(databaseUrl, onError)
+  for (const { name, everySeconds, run } of jobs) await queue.every(name, everySeconds, () => run(context))
+  let delivering: Promise<void> | undefined
+  const timer = setInterval(() => {
+    delivering ??= deliverDue(context)
+      .catch(onError)
+      .finally(() => {
+        delivering = undefined
+      })
+  }, deliveryIntervalMs).unref()
   return async () => {
-    for (const timer of timers) clearInterval(timer)
-    await Promise.all(running.values())
+    clearInterval(timer)
+    await Promise.all([queue.stop(), delivering])
   }
 }

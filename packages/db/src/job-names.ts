@@ -1,0 +1,13 @@
+/** What runs by itself, one API process at a time; `migrate` makes a queue for each. */
+export const jobNames = [
+  'drop old captures',
+  'make boot partitions',
+  'drop old boots',
+  'keep schedules',
+  'drop old answers',
+  'empty the trash',
+  'tell silent edges',
+  'drop old deliveries',
+] as const
+
+export type JobName = (typeof jobNames)[number]

@@ -1,0 +1,96 @@
+import { createRequire } from 'node:module'
+import type pg from 'pg'
+import { getConstructionPlans, getMigrationPlans, PgBoss } from 'pg-boss'
+import { apiGroup } from './api-role.ts'
+import { type JobName, jobNames } from './job-names.ts'
+
+const schema = 'pgboss'
+/** Of the pg-boss that is installed here. */
+const schemaVersion = (
+  createRequire(import.meta.url)('pg-boss/package.json') as { pgboss: { schema: number } }
+).pgboss.schema
+/** A job whose process was killed is free again when its heartbeat has been silent for so long, and the next look finds that. */
+const heartbeatSeconds = 10
+const superviseIntervalSeconds = 15
+const expireInSeconds = 600
+const doneKeptSeconds = 7 * 86_400
+const retryLimit = 3
+const retryDelaySeconds = 10
+const pollingIntervalSeconds = 2
+const connectionsMax = 2
+/** A job is asked for twice in its time, and at least once a minute: the first one to ask in a slot of that time gets it. */
+const askIntervalMsMax = 60_000
+const stopLimitMs = 8_000
+
+const queueOf = (name: JobName) => name.replaceAll(' ', '-')
+
+/** By the owner, while it migrates: pg-boss's tables in a schema of their own, and a queue for each job. The API may use them and make none. */
+export async function installJobQueues(owner: pg.Client): Promise<void> {
+  const version = await installedVersion(owner)
+  if (version === null) await owner.query(getConstructionPlans(schema))
+  else if (version < schemaVersion) await owner.query(getMigrationPlans(schema, version))
+  // At most one waits or runs.
+  const options = { policy: 'exclusive', retryLimit, retryDelay: retryDelaySeconds, retryBackoff: true }
+  const times = { expireInSeconds, heartbeatSeconds, deleteAfterSeconds: doneKeptSeconds }
+  for (const name of jobNames)
+    await owner.query(`select ${schema}.create_queue($1, $2)`, [queueOf(name), { ...options, ...times }])
+  await owner.query(`
+    grant usage on schema ${schema} to ${apiGroup};
+    grant select, insert, update, delete on all tables in schema ${schema} to ${apiGroup};
+    grant execute on all functions in schema ${schema} to ${apiGroup}`)
+}
+
+async function installedVersion(owner: pg.Client): Promise<number | null> {
+  const { rows } = await owner.query<{ is_there: boolean }>(
+    `select to_regclass('${schema}.version') is not null as is_there`,
+  )
+  if (!rows[0]?.is_there) return null
+  const { rows: versions } = await owner.query<{ version: number }>(`select version from ${schema}.version`)
+  return versions[0]?.version ?? null
+}
+
+export interface JobQueue {
+  /** Runs `work` in each slot of so many seconds, in one of the processes that ask for it; never twice at once. Tried again where it throws. */
+  every(name: JobName, seconds: number, work: () => Promise<unknown>): Promise<void>
+  /** Takes no more, and waits for those that run here. */
+  stop(): Promise<void>
+}
+
+/** @param onError hears of jobs that failed, and of a database that is away: it goes on by itself when that is back */
+export async function openJobQueue(url: string, onError: (error: unknown) => void): Promise<JobQueue> {
+  const boss = new PgBoss({
+    ...{ connectionString: url, schema, max: connectionsMax, application_name: 'bootfarm jobs' },
+    // Whatever needs the owner is done while migrating.
+    ...{ migrate: false, createSchema: false, reindex: false, schedule: false, superviseIntervalSeconds },
+  })
+  boss.on('error', onError)
+  try {
+    await boss.start()
+  } catch (error) {
+    await boss.stop({ graceful: false })
+    if (!/not installed|requires migrations/.test(String(error))) throw error
+    throw new Error('The database has no job queues of this release: run `migrate` first.', { cause: error })
+  }
+  const timers: NodeJS.Timeout[] = []
+  return {
+    async every(name, seconds, work) {
+      const queue = queueOf(name)
+      const ask = () => boss.send(queue, null, { singletonSeconds: seconds })
+      await ask()
+      await boss.work(queue, { pollingIntervalSeconds }, async () => {
+        try {
+          await work()
+        } catch (error) {
+          onError(new Error(`The job “${name}” failed: ${String(error)}`, { cause: error }))
+          throw error
+        }
+      })
+      const askIntervalMs = Math.min((seconds * 1000) / 2, askIntervalMsMax)
+      timers.push(setInterval(() => ask().catch(onError), askIntervalMs).unref())
+    },
+    async stop() {
+      for (const timer of timers) clearInterval(timer)
+      await boss.stop({ graceful: true, timeout: stopLimitMs })
+    },
+  }
+}
