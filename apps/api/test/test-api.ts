@@ -23,6 +23,8 @@ export interface TestApi {
   /** The server's own connection, with the rights that the API has. */
   serverDb: Db
   databaseUrl: string
+  /** What the server signs in with. */
+  serverDatabaseUrl: string
   /** Empty until a test keeps a console in it. */
   consolesDirectory: string
   url: string
@@ -38,22 +40,25 @@ interface TestApiOptions {
   /** `off`: the server signs in as the owner, whom row-level security does not bind; its own checks have to hold alone. */
   rowSecurity?: 'on' | 'off'
   installation?: Partial<InstallationSettings>
+  /** One more API process in all but the process: it shares this one's database and clock, and nothing else. */
+  beside?: TestApi
 }
 
 export async function startTestApi({
   rowSecurity = 'on',
   installation,
+  beside,
 }: TestApiOptions = {}): Promise<TestApi> {
-  const database = await createTestDatabase()
+  const database = beside ? databaseOf(beside) : await createTestDatabase()
   const db = createDb(database.url)
   const serverUrl = rowSecurity === 'on' ? database.apiUrl : database.url
   const serverDb = createDb(serverUrl)
-  const clock = {
+  const clock: TestApi['clock'] = beside?.clock ?? {
     now: new Date('2026-11-20T12:00:00Z'),
-    advance(ms: number) {
+    advance(ms: number): void {
       clock.now = new Date(clock.now.getTime() + ms)
     },
-    read: () => clock.now,
+    read: (): Date => clock.now,
   }
   const notifications = await openNotifications(serverUrl)
   let announce = () => {}
@@ -89,6 +94,7 @@ export async function startTestApi({
     db,
     serverDb,
     databaseUrl: database.url,
+    serverDatabaseUrl: serverUrl,
     consolesDirectory,
     mails,
     url: `http://127.0.0.1:${port}`,
@@ -107,4 +113,9 @@ export async function startTestApi({
       rmSync(consolesDirectory, { recursive: true })
     },
   }
+}
+
+/** It is dropped by the first one. */
+function databaseOf({ databaseUrl, serverDatabaseUrl }: TestApi) {
+  return { url: databaseUrl, apiUrl: serverDatabaseUrl, drop: async () => undefined }
 }
