@@ -47,6 +47,33 @@ export function TextField({
   )
 }
 
+interface TextAreaFieldProps {
+  label: string
+  value: string
+  onChange: (value: string) => void
+  hint?: ReactNode
+  rows?: number
+  mono?: boolean
+}
+
+/** Several lines of text. */
+export function TextAreaField({ label, value, onChange, hint, rows = 4, mono = false }: TextAreaFieldProps) {
+  const id = useId()
+  return (
+    <Labelled id={id} label={label} hint={hint}>
+      <textarea
+        id={id}
+        value={value}
+        rows={rows}
+        spellCheck={false}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+        onChange={(event) => onChange(event.target.value)}
+        className={classNames(control, 'h-auto! py-1.5', mono && 'font-mono text-xs')}
+      />
+    </Labelled>
+  )
+}
+
 interface SelectFieldProps {
   label: string
   value: string

@@ -15,6 +15,7 @@ import { OriginTags } from '../boots/outcome-tag'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { BootAgain } from './boot-again'
+import { DeviceActions, DevicePersonality } from './device-actions'
 import { DeviceBootPrograms } from './device-boot-programs'
 import { DeviceStateFact, DeviceStateTag } from './device-state'
 import { PowerButtons } from './power-buttons'
@@ -62,6 +63,7 @@ function Device({ device }: { device: DeviceDetail }) {
           <>
             {device.now.state === 'running' && <PowerButtons device={device} />}
             <BootAgain deviceId={device.id} />
+            <DeviceActions device={device} />
           </>
         }
       />
@@ -96,6 +98,7 @@ function Device({ device }: { device: DeviceDetail }) {
           <Panel title="Facts">
             <DeviceFacts device={device} />
           </Panel>
+          <DevicePersonality device={device} />
           <DeviceMenu device={device} />
           <DeviceBootPrograms device={device} />
         </div>

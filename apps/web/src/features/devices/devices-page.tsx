@@ -8,6 +8,7 @@ import { PagedList } from '../../components/paged-list'
 import { EmptyState } from '../../components/states'
 import { useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
+import { NewDevice } from './device-actions'
 import { deviceColumns } from './device-columns'
 
 const filterShape = {
@@ -66,7 +67,11 @@ export function DevicesPage() {
   }))
   return (
     <Page>
-      <PageHeader title="Devices" summary="Machines that boot from the network, by name." />
+      <PageHeader
+        title="Devices"
+        summary="Machines that boot from the network, by name."
+        actions={<NewDevice />}
+      />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SearchFilter
           label="Search name or MAC"

@@ -20,7 +20,9 @@ export const places: Place[] = [
   { href: '/boot-menus', title: 'Boot menus', icon: 'menuList' },
   { href: '/edges', title: 'Edges', icon: 'edge' },
   { href: '/sites', title: 'Sites', icon: 'site' },
+  { href: '/farms', title: 'Farms', icon: 'farm' },
   { href: '/audit', title: 'Audit log', icon: 'audit', permission: 'audit.read' },
+  { href: '/trash', title: 'Trash', icon: 'trash', permission: 'trash.read' },
 ]
 
 /** The place that a path belongs to; undefined for a path of none. */

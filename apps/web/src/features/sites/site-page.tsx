@@ -12,12 +12,14 @@ import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useNow } from '../../lib/use-now'
 import { HistoryPanel } from '../audit/history-panel'
 import { CollectionMenu } from '../boot-menus/collection-menu'
+import { CollectionActions, NewCollection } from '../collections/collection-actions'
 import { AddEdge } from '../edges/add-edge'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { CollectionBootPrograms } from './collection-boot-programs'
 import { EdgesOnline } from './edges-online'
+import { SiteActions } from './site-actions'
 import { siteEdgeColumns } from './site-edge-columns'
 import { SiteSettings } from './site-settings'
 
@@ -64,6 +66,11 @@ const collectionColumns: Column<Collection>[] = [
     cell: (collection) => <CollectionBootPrograms collection={collection} />,
   },
   { title: 'Devices', align: 'right', cell: (collection) => formatCount(collection.deviceCount) },
+  {
+    title: 'Actions',
+    align: 'right',
+    cell: (collection) => <CollectionActions collection={collection} />,
+  },
 ]
 
 export function SitePage({ siteId }: { siteId: string }) {
@@ -87,7 +94,12 @@ function Site({ site }: { site: SiteDetail }) {
   return (
     <Page>
       <PageName name={site.name} />
-      <PageHeader title={site.name} tags={<EdgesOnline {...site} />} summary={`of farm ${site.farmName}`} />
+      <PageHeader
+        title={site.name}
+        tags={<EdgesOnline {...site} />}
+        summary={`of farm ${site.farmName}`}
+        actions={<SiteActions site={site} />}
+      />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_340px]">
         <div className="flex min-w-0 flex-col gap-5">
           <Panel title="Edges" aside={<AddEdge site={site} look="quiet" />} flush>
@@ -102,7 +114,7 @@ function Site({ site }: { site: SiteDetail }) {
               />
             )}
           </Panel>
-          <Panel title="Collections" flush>
+          <Panel title="Collections" flush aside={<NewCollection site={site} />}>
             {site.collections.length === 0 ? (
               <EmptyState
                 title="No collections yet."

@@ -10,6 +10,7 @@ import { formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { EdgesOnline } from './edges-online'
+import { NewSite } from './site-actions'
 
 type SiteSummary = RouterOutputs['site']['list']['items'][number]
 
@@ -41,7 +42,11 @@ export function SitesPage() {
   )
   return (
     <Page>
-      <PageHeader title="Sites" summary="Locations with their edges and collections of devices." />
+      <PageHeader
+        title="Sites"
+        summary="Locations with their edges and collections of devices."
+        actions={<NewSite />}
+      />
       <div className="rounded-lg border border-line bg-surface">
         <PagedList
           label="Sites"

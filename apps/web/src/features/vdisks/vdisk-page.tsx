@@ -11,6 +11,7 @@ import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
+import { VdiskActions, VersionActions } from './vdisk-actions'
 import { VdiskMenus } from './vdisk-menus'
 
 type VdiskDetail = RouterOutputs['vdisk']['get']
@@ -41,6 +42,7 @@ const versionColumns: Column<Version>[] = [
     cell: ({ commandLine }) => (commandLine === '' ? <Unknown label="empty" /> : path(commandLine)),
   },
   { title: 'Made', align: 'right', from: 'sm', cell: (version) => <Instant at={version.createdAt} /> },
+  { title: 'Actions', align: 'right', cell: (version) => <VersionActions version={version} /> },
 ]
 
 const collectionColumns: Column<Collection>[] = [
@@ -83,7 +85,12 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
       <PageName name={vdisk.name} />
       <PageHeader
         title={vdisk.name}
-        summary={`${countOf(vdisk.versions.length, 'version')}, of farm ${vdisk.farmName}`}
+        summary={[
+          `${countOf(vdisk.versions.length, 'version')}, of farm ${vdisk.farmName}`,
+          ...(vdisk.store ? [`in store ${vdisk.store.name}`] : []),
+          ...(vdisk.note ? [vdisk.note] : []),
+        ].join(', ')}
+        actions={<VdiskActions vdisk={vdisk} />}
       />
       <Panel title="Versions" aside="newest first; devices boot the newest" flush>
         {vdisk.versions.length === 0 ? (

@@ -11,6 +11,8 @@ import type { Column } from '../../components/table'
 import { formatBytes, formatCount } from '../../lib/format-quantity'
 import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 
+import { NewVdisk } from './vdisk-actions'
+
 type VdiskSummary = RouterOutputs['vdisk']['list']['items'][number]
 
 const columns: Column<VdiskSummary>[] = [
@@ -48,7 +50,7 @@ export function VdisksPage() {
   )
   return (
     <Page>
-      <PageHeader title="vDisks" summary="Disk images that many devices boot from." />
+      <PageHeader title="vDisks" summary="Disk images that many devices boot from." actions={<NewVdisk />} />
       <div className="rounded-lg border border-line bg-surface">
         <PagedList
           label="vDisks"

@@ -1,0 +1,133 @@
+'use client'
+
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { SelectField, TextField } from '../../components/field'
+import { linesOfPairs, pairsOfLines, tagsOfText } from '../../lib/pair-lines'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { VdiskField } from '../collections/collection-dialog'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import { PersonalityField } from '../objects/personality-field'
+
+type DeviceDetail = RouterOutputs['device']['get']
+
+const macPlaceholder = '02:00:00:00:00:01'
+
+export function NewDeviceDialog({ onClose }: { onClose: () => void }) {
+  const trpc = useTRPC()
+  const collections = useQuery(trpc.collection.list.queryOptions({ limit: 100 }))
+  const [chosenId, setChosenId] = useState('')
+  const [name, setName] = useState('')
+  const [mac, setMac] = useState('')
+  const [templateId, setTemplateId] = useState('collection')
+  const create = useMutation(trpc.device.create.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const options = collections.data?.items ?? []
+  const collection = options.find(({ id }) => id === chosenId) ?? options[0]
+  const template = templateId === 'collection' ? {} : { templateDeviceId: templateId || null }
+  return (
+    <ObjectDialog
+      title="New device"
+      action="Register device"
+      saving={create}
+      disabled={!collection || name.trim() === '' || mac.trim() === ''}
+      onSave={() => collection && create.mutate({ collectionId: collection.id, name, mac, ...template })}
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} maxLength={63} />
+      <TextField
+        label="MAC address"
+        value={mac}
+        onChange={setMac}
+        mono
+        placeholder={macPlaceholder}
+        hint="Of the network card that it boots from."
+      />
+      <SelectField
+        label="Collection"
+        value={collection?.id ?? ''}
+        options={options.map((one) => ({ value: one.id, label: `${one.name}, ${one.siteName}` }))}
+        onChange={setChosenId}
+        hint={
+          collections.data && options.length === 0
+            ? 'There is no collection yet: make one on a site’s page.'
+            : undefined
+        }
+      />
+      {collection && <TemplateField collection={collection} value={templateId} onChange={setTemplateId} />}
+    </ObjectDialog>
+  )
+}
+
+interface TemplateFieldProps {
+  collection: { id: string; siteId: string }
+  value: string
+  onChange: (value: string) => void
+}
+
+function TemplateField({ collection, value, onChange }: TemplateFieldProps) {
+  const trpc = useTRPC()
+  const devices = useQuery(trpc.device.list.queryOptions({ siteId: collection.siteId, limit: 100 }))
+  return (
+    <SelectField
+      label="Settings"
+      value={value}
+      options={[
+        { value: 'collection', label: 'of the collection’s template, if it has one' },
+        { value: '', label: 'none of its own' },
+        ...(devices.data?.items ?? []).map((one) => ({ value: one.id, label: `as ${one.name}` })),
+      ]}
+      onChange={onChange}
+    />
+  )
+}
+
+export function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; onClose: () => void }) {
+  const trpc = useTRPC()
+  // What was there when the form was opened: a change of somebody else's is noticed, not taken over silently.
+  const [seen] = useState(device)
+  const [name, setName] = useState(seen.name)
+  const [mac, setMac] = useState(seen.mac)
+  const [enabled, setEnabled] = useState(seen.enabled ? 'yes' : 'no')
+  const [tags, setTags] = useState(seen.tags.join(', '))
+  const [vdiskId, setVdiskId] = useState(seen.ownVdisk?.id ?? '')
+  const [pairs, setPairs] = useState(linesOfPairs(seen.personality))
+  const personality = pairsOfLines(pairs)
+  const update = useMutation(trpc.device.update.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <ObjectDialog
+      title={`Change ${seen.name}`}
+      action="Save"
+      saving={update}
+      disabled={name.trim() === '' || mac.trim() === '' || personality === null}
+      onSave={(revision = seen.revision) =>
+        personality &&
+        update.mutate({
+          ...{ deviceId: seen.id, revision, name, mac, personality },
+          ...{ enabled: enabled === 'yes', tags: tagsOfText(tags), vdiskId: vdiskId || null },
+        })
+      }
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} maxLength={63} />
+      <TextField label="MAC address" value={mac} onChange={setMac} mono />
+      <TextField
+        label="Tags"
+        value={tags}
+        onChange={setTags}
+        maxLength={1000}
+        hint="Words by which people and schedules choose devices, between commas."
+      />
+      <SelectField
+        label="Enabled"
+        value={enabled}
+        options={[
+          { value: 'yes', label: 'yes' },
+          { value: 'no', label: 'no: edges give it no answer' },
+        ]}
+        onChange={setEnabled}
+      />
+      <VdiskField farmId={seen.farmId} value={vdiskId} onChange={setVdiskId} none="its collection’s" />
+      <PersonalityField value={pairs} onChange={setPairs} />
+    </ObjectDialog>
+  )
+}

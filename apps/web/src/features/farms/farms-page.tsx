@@ -1,0 +1,135 @@
+'use client'
+
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { Instant } from '../../components/instant'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { Panel } from '../../components/panel'
+import { EmptyState } from '../../components/states'
+import type { Column } from '../../components/table'
+import { formatCount } from '../../lib/format-quantity'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { DeleteButton } from '../objects/delete-button'
+import { useMay } from '../session/use-may'
+import { FarmDialog, StoreDialog } from './named-dialog'
+
+type Farm = RouterOutputs['farm']['list']['items'][number]
+type Store = RouterOutputs['store']['list']['items'][number]
+
+const farmColumns: Column<Farm>[] = [
+  { title: 'Name', wide: true, cell: (farm) => <span className="font-medium">{farm.name}</span> },
+  { title: 'Made', align: 'right', from: 'sm', cell: (farm) => <Instant at={farm.createdAt} /> },
+  { title: 'Actions', align: 'right', cell: (farm) => <FarmActions farm={farm} /> },
+]
+const storeColumns: Column<Store>[] = [
+  { title: 'Name', cell: (store) => <span className="font-medium">{store.name}</span> },
+  { title: 'Farm', from: 'sm', cell: (store) => store.farmName },
+  { title: 'Note', wide: true, from: 'md', cell: (store) => store.note },
+  { title: 'vDisks', align: 'right', cell: (store) => formatCount(store.vdiskCount) },
+  { title: 'Actions', align: 'right', cell: (store) => <StoreActions store={store} /> },
+]
+
+/** Farms, and the stores where their vDisks lie. */
+export function FarmsPage() {
+  const trpc = useTRPC()
+  const next = { getNextPageParam: (page: { nextCursor: string | null }) => page.nextCursor }
+  const farms = useInfiniteQuery(trpc.farm.list.infiniteQueryOptions({}, next))
+  const stores = useInfiniteQuery(trpc.store.list.infiniteQueryOptions({}, next))
+  const [open, setOpen] = useState<'farm' | 'store' | null>(null)
+  const mayFarm = useMay('farm.change')
+  const mayStore = useMay('store.change')
+  return (
+    <Page>
+      <PageHeader
+        title="Farms and stores"
+        summary="A farm holds sites, vDisks and boot menus. A store is a place where vDisks lie on its edges."
+        actions={
+          mayFarm && (
+            <Button look="primary" onClick={() => setOpen('farm')}>
+              New farm
+            </Button>
+          )
+        }
+      />
+      <Panel title="Farms" flush>
+        <PagedList
+          label="Farms"
+          query={farms}
+          columns={farmColumns}
+          rowKey={({ id }) => id}
+          empty={<EmptyState title="No farm yet." text="Everything else hangs from a farm: make one." />}
+        />
+      </Panel>
+      <Panel
+        title="Stores"
+        flush
+        aside={
+          mayStore && (
+            <Button className="h-7!" onClick={() => setOpen('store')}>
+              New store
+            </Button>
+          )
+        }
+      >
+        <PagedList
+          label="Stores"
+          query={stores}
+          columns={storeColumns}
+          rowKey={({ id }) => id}
+          empty={
+            <EmptyState
+              title="No stores yet."
+              text="vDisks need none; a store says by name where they lie."
+            />
+          }
+        />
+      </Panel>
+      {open === 'farm' && <FarmDialog onClose={() => setOpen(null)} />}
+      {open === 'store' && <StoreDialog onClose={() => setOpen(null)} />}
+    </Page>
+  )
+}
+
+function FarmActions({ farm }: { farm: Farm }) {
+  const [open, setOpen] = useState(false)
+  if (!useMay('farm.change', { farmId: farm.id })) return null
+  return (
+    <span className="inline-flex gap-2">
+      <Button className="h-7!" aria-label={`Rename ${farm.name}`} onClick={() => setOpen(true)}>
+        Rename
+      </Button>
+      <DeleteButton
+        target={{ kind: 'farm', id: farm.id }}
+        name={farm.name}
+        label={`Delete ${farm.name}`}
+        compact
+      >
+        <p>Its sites, collections, devices, vDisks and boot menus go with it.</p>
+      </DeleteButton>
+      {open && <FarmDialog farm={farm} onClose={() => setOpen(false)} />}
+    </span>
+  )
+}
+
+function StoreActions({ store }: { store: Store }) {
+  const [open, setOpen] = useState(false)
+  if (!useMay('store.change', { farmId: store.farmId })) return null
+  return (
+    <span className="inline-flex gap-2">
+      <Button className="h-7!" aria-label={`Change ${store.name}`} onClick={() => setOpen(true)}>
+        Change
+      </Button>
+      <DeleteButton
+        target={{ kind: 'store', id: store.id }}
+        name={store.name}
+        label={`Delete ${store.name}`}
+        compact
+      >
+        <p>Files on edges stay.</p>
+      </DeleteButton>
+      {open && <StoreDialog store={store} onClose={() => setOpen(false)} />}
+    </span>
+  )
+}

@@ -1,0 +1,89 @@
+'use client'
+
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useRouter } from 'next/navigation'
+import { type ReactNode, useState } from 'react'
+import { Button } from '../../components/button'
+import { ConfirmDialog } from '../../components/confirm-dialog'
+import { useToast } from '../../components/toast'
+import { readableError } from '../../lib/readable-error'
+import { useTRPCClient } from '../../lib/trpc'
+
+interface Target {
+  kind: 'farm' | 'site' | 'collection' | 'device' | 'vdisk' | 'version' | 'store'
+  id: string
+}
+
+interface DeleteButtonProps {
+  target: Target
+  /** As people call it. */
+  name: string
+  /** What goes with it, and what stays. */
+  children: ReactNode
+  /** Where to go afterwards, from the page of what is no more. */
+  leaveTo?: string
+  label?: string
+  compact?: boolean
+}
+
+/** Puts an object into the trash, once that is confirmed, and says how it comes back. */
+export function DeleteButton({ target, name, children, leaveTo, label, compact }: DeleteButtonProps) {
+  const [asking, setAsking] = useState(false)
+  const queryClient = useQueryClient()
+  const router = useRouter()
+  const showToast = useToast()
+  const remove = useMutation({
+    mutationFn: useRemove(target),
+    onSuccess: () => {
+      if (leaveTo) router.push(leaveTo)
+      void queryClient.invalidateQueries()
+      showToast({
+        title: `${name} is in the trash.`,
+        text: (
+          <Link href="/trash" className="underline underline-offset-4">
+            Restore it there within 30 days
+          </Link>
+        ),
+      })
+    },
+    onError: (error) =>
+      showToast({ title: `${name} is not deleted.`, text: readableError(error), tone: 'failed' }),
+  })
+  return (
+    <>
+      <Button
+        busy={remove.isPending}
+        onClick={() => setAsking(true)}
+        className={compact ? 'h-7!' : ''}
+        aria-label={label}
+      >
+        Delete
+      </Button>
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title={`Delete ${name}?`}
+        action={`Delete ${name}`}
+        onConfirm={() => remove.mutate()}
+      >
+        {children}
+        <p>It can be restored from the trash for 30 days.</p>
+      </ConfirmDialog>
+    </>
+  )
+}
+
+function useRemove({ kind, id }: Target): () => Promise<unknown> {
+  const client = useTRPCClient()
+  const remove: Record<Target['kind'], () => Promise<unknown>> = {
+    farm: () => client.farm.remove.mutate({ farmId: id }),
+    site: () => client.site.remove.mutate({ siteId: id }),
+    collection: () => client.collection.remove.mutate({ collectionId: id }),
+    device: () => client.device.remove.mutate({ deviceId: id }),
+    vdisk: () => client.vdisk.remove.mutate({ vdiskId: id }),
+    version: () => client.vdisk.removeVersion.mutate({ versionId: id }),
+    store: () => client.store.remove.mutate({ storeId: id }),
+  }
+  return remove[kind]
+}

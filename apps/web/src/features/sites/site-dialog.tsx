@@ -1,0 +1,90 @@
+'use client'
+
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { SelectField, TextField } from '../../components/field'
+import { linesOfPairs, pairsOfLines } from '../../lib/pair-lines'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import { PersonalityField } from '../objects/personality-field'
+
+type SiteDetail = RouterOutputs['site']['get']
+
+const unknownOptions = [
+  { value: 'ignore', label: 'get no answer and are discovered' },
+  { value: 'boot', label: 'boot the first vDisk' },
+]
+
+export function NewSiteDialog({ onClose }: { onClose: () => void }) {
+  const trpc = useTRPC()
+  const farms = useQuery(trpc.farm.list.queryOptions({ limit: 100 }))
+  const [chosenId, setChosenId] = useState('')
+  const [name, setName] = useState('')
+  const [timeZone, setTimeZone] = useState(viewerZone)
+  const create = useMutation(trpc.site.create.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const options = farms.data?.items ?? []
+  const farm = options.find(({ id }) => id === chosenId) ?? options[0]
+  return (
+    <ObjectDialog
+      title="New site"
+      action="Create site"
+      saving={create}
+      disabled={!farm || name.trim() === ''}
+      onSave={() => farm && create.mutate({ farmId: farm.id, name, timeZone })}
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} />
+      <TextField
+        label="Time zone"
+        value={timeZone}
+        onChange={setTimeZone}
+        hint="As Europe/Berlin: schedules of the site go by its summer time."
+      />
+      <SelectField
+        label="Farm"
+        value={farm?.id ?? ''}
+        options={options.map((one) => ({ value: one.id, label: one.name }))}
+        onChange={setChosenId}
+        hint={farms.data && options.length === 0 ? 'There is no farm yet: make one first.' : undefined}
+      />
+    </ObjectDialog>
+  )
+}
+
+export function EditSiteDialog({ site, onClose }: { site: SiteDetail; onClose: () => void }) {
+  const trpc = useTRPC()
+  const [seen] = useState(site)
+  const [name, setName] = useState(seen.name)
+  const [timeZone, setTimeZone] = useState(seen.timeZone)
+  const [unknownDevices, setUnknownDevices] = useState(seen.unknownDevices)
+  const [pairs, setPairs] = useState(linesOfPairs(seen.personality))
+  const personality = pairsOfLines(pairs)
+  const update = useMutation(trpc.site.update.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <ObjectDialog
+      title={`Change ${seen.name}`}
+      action="Save"
+      saving={update}
+      disabled={name.trim() === '' || personality === null}
+      onSave={(revision = seen.revision) =>
+        personality &&
+        update.mutate({ siteId: seen.id, revision, name, timeZone, unknownDevices, personality })
+      }
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} />
+      <TextField label="Time zone" value={timeZone} onChange={setTimeZone} />
+      <SelectField
+        label="Unknown devices"
+        value={unknownDevices}
+        options={unknownOptions}
+        onChange={(value) => setUnknownDevices(value === 'boot' ? 'boot' : 'ignore')}
+      />
+      <PersonalityField value={pairs} onChange={setPairs} />
+    </ObjectDialog>
+  )
+}
+
+function viewerZone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone
+}

@@ -1,0 +1,139 @@
+'use client'
+
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { ConfirmDialog } from '../../components/confirm-dialog'
+import { Instant } from '../../components/instant'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { EmptyState } from '../../components/states'
+import type { Column } from '../../components/table'
+import { useToast } from '../../components/toast'
+import { countOf } from '../../lib/format-quantity'
+import { readableError } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC, useTRPCClient } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+
+type Deletion = RouterOutputs['trash']['list']['items'][number]
+
+const kinds: Record<Deletion['kind'], string> = {
+  ...{ farm: 'farm', site: 'site', collection: 'collection', device: 'device' },
+  ...{ vdisk: 'vDisk', version: 'version', store: 'store' },
+}
+
+const columns: Column<Deletion>[] = [
+  { title: 'Name', cell: (deletion) => <span className="font-medium">{deletion.name}</span> },
+  { title: 'What', cell: (deletion) => kinds[deletion.kind] },
+  {
+    title: 'With it',
+    from: 'md',
+    wide: true,
+    cell: (deletion) => deletion.with.map(({ noun, count }) => countOf(count, noun)).join(', ') || 'nothing',
+  },
+  { title: 'By', from: 'lg', cell: (deletion) => deletion.deletedByName },
+  { title: 'Deleted', from: 'sm', align: 'right', cell: ({ deletedAt }) => <Instant at={deletedAt} /> },
+  { title: 'Kept until', from: 'lg', align: 'right', cell: ({ purgedAt }) => <Instant at={purgedAt} /> },
+  { title: 'Actions', align: 'right', cell: (deletion) => <TrashActions deletion={deletion} /> },
+]
+
+export function TrashPage() {
+  const trpc = useTRPC()
+  const query = useInfiniteQuery(
+    trpc.trash.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
+  )
+  return (
+    <Page>
+      <PageHeader
+        title="Trash"
+        summary="What was deleted, newest first. After 30 days it is deleted for ever."
+      />
+      <div className="rounded-lg border border-line bg-surface">
+        <PagedList
+          label="Trash"
+          query={query}
+          columns={columns}
+          rowKey={({ id }) => id}
+          empty={
+            <EmptyState
+              title="The trash is empty."
+              text="What somebody deletes lies here for 30 days and can be restored."
+            />
+          }
+        />
+      </div>
+    </Page>
+  )
+}
+
+function TrashActions({ deletion }: { deletion: Deletion }) {
+  const [asking, setAsking] = useState(false)
+  const client = useTRPCClient()
+  const mayPurge = useMay('trash.purge')
+  const restore = useTrashMutation(useRestore(deletion), `${deletion.name} is restored.`)
+  const purge = useTrashMutation(
+    () => client.trash.purge.mutate({ deletionId: deletion.id }),
+    `${deletion.name} is deleted for ever.`,
+  )
+  return (
+    <span className="inline-flex gap-2">
+      {deletion.mayRestore && (
+        <Button
+          className="h-7!"
+          busy={restore.isPending}
+          aria-label={`Restore ${deletion.name}`}
+          onClick={() => restore.mutate()}
+        >
+          Restore
+        </Button>
+      )}
+      {mayPurge && (
+        <Button
+          className="h-7!"
+          busy={purge.isPending}
+          aria-label={`Delete ${deletion.name} for ever`}
+          onClick={() => setAsking(true)}
+        >
+          Delete for ever
+        </Button>
+      )}
+      <ConfirmDialog
+        open={asking}
+        onOpenChange={setAsking}
+        title={`Delete ${deletion.name} for ever?`}
+        action="Delete for ever"
+        onConfirm={() => purge.mutate()}
+      >
+        <p>It and all that was deleted with it cannot be brought back.</p>
+      </ConfirmDialog>
+    </span>
+  )
+}
+
+function useTrashMutation(mutationFn: () => Promise<unknown>, done: string) {
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  return useMutation({
+    mutationFn,
+    onSuccess: () => {
+      void queryClient.invalidateQueries()
+      showToast({ title: done, tone: 'ready' })
+    },
+    onError: (error) =>
+      showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' }),
+  })
+}
+
+function useRestore({ kind, id: deletionId }: Deletion): () => Promise<unknown> {
+  const client = useTRPCClient()
+  const restore: Record<Deletion['kind'], () => Promise<unknown>> = {
+    farm: () => client.farm.restore.mutate({ deletionId }),
+    site: () => client.site.restore.mutate({ deletionId }),
+    collection: () => client.collection.restore.mutate({ deletionId }),
+    device: () => client.device.restore.mutate({ deletionId }),
+    vdisk: () => client.vdisk.restore.mutate({ deletionId }),
+    version: () => client.vdisk.restoreVersion.mutate({ deletionId }),
+    store: () => client.store.restore.mutate({ deletionId }),
+  }
+  return restore[kind]
+}
