@@ -57,6 +57,9 @@ export interface ServerOptions {
 }
 
 /** The whole API, not listening yet. Throws when a procedure has no policy. */
+/** A table of 10,000 devices. */
+const bodySizeMax = 6 * 1024 * 1024
+
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   procedurePolicies()
   const { db, clock, notifications, consolesDirectory, bootRetention, webUrl } = options
@@ -67,6 +70,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     genReqId: () => randomUUID(),
     forceCloseConnections: true,
     keepAliveTimeout: keepAliveTimeoutMs,
+    bodyLimit: bodySizeMax,
     frameworkErrors: sendProblem,
     clientErrorHandler: refuseBytes,
     routerOptions: { maxParamLength: pathParameterLengthMax },

@@ -264,6 +264,24 @@ export const samples: Record<string, Sample> = {
   },
   'device.remove': { idName: 'deviceId', ownId: spare('device') },
   'device.restore': deletion('device'),
+  'device.listIds': {},
+  'device.exportCsv': {},
+  'device.changeMany': {
+    input: { preview: true, addTags: ['x'] },
+    idName: 'deviceIds',
+    ownId: (tenant) => tenant.deviceIds[0] ?? '',
+  },
+  'device.removeMany': { idName: 'deviceIds', ownId: spare('device') },
+  'device.powerMany': {
+    idName: 'deviceIds',
+    input: { order: 'power_on' },
+    ownId: (tenant) => tenant.deviceIds[1] ?? '',
+  },
+  'device.importCsv': {
+    idName: 'siteId',
+    input: { csv: 'name,enabled\npc-01,yes\n' },
+    ownId: (tenant) => tenant.siteId,
+  },
   'vdisk.create': {
     idName: 'farmId',
     input: () => ({ name: randomUUID() }),
@@ -314,6 +332,7 @@ export const samples: Record<string, Sample> = {
 export function inputOfSample(path: string, tenant: SampleTenant, id?: string): object | undefined {
   const { idName, input } = samples[path] ?? {}
   const more = typeof input === 'function' ? input(tenant, id ?? '') : input
-  if (idName) return { [idName]: id, ...more }
+  // A procedure of many takes a list of ids.
+  if (idName) return { [idName]: idName.endsWith('Ids') ? [id] : id, ...more }
   return path === 'session.me' || path === 'boot.onChange' ? undefined : (more ?? {})
 }

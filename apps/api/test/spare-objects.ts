@@ -14,7 +14,7 @@ export interface SpareObjects {
   purgeable: string[]
 }
 
-const spareCount = 12
+const spareCount = 24
 
 /** As many live objects of each kind, and as many that lie in the trash. */
 export async function createSpareObjects(

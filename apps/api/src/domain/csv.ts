@@ -1,5 +1,5 @@
-/** A cell that a spreadsheet would read as a formula begins so. */
-const formulaBegin = /^[=+\-@\t\r]/
+/** A cell that a spreadsheet would read as a formula begins so; with apostrophes before it, it is what such a one was made into. */
+const formulaBegin = /^'*[=+\-@\t\r]/
 
 /**
  * One line of CSV (RFC 4180): every cell quoted, CRLF at its end. A text that a spreadsheet would run as a formula gets an

@@ -1,6 +1,17 @@
 import { chosenMenu, setMenuOfDeviceInput } from '../../domain/boot-menu-view.ts'
 import { chosenSetResult, setOfDeviceInput } from '../../domain/boot-programs.ts'
 import {
+  changeManyInput,
+  csvResult,
+  deviceFilterInput,
+  deviceIdsResult,
+  importCsvInput,
+  manyDone,
+  planResult,
+  powerManyInput,
+  removeManyInput,
+} from '../../domain/bulk-view.ts'
+import {
   bootAgainInput,
   bootAgainResult,
   deviceDetail,
@@ -22,8 +33,15 @@ import {
 import { chooseMenuOfDevice } from '../../services/boot-menu/choose-menu.ts'
 import { bootAgain } from '../../services/device/boot-again.ts'
 import { createDevice, removeDevice, updateDevice } from '../../services/device/change-device.ts'
+import { exportDevices, importDevices } from '../../services/device/csv-devices.ts'
 import { getDevice } from '../../services/device/get-device.ts'
 import { listDevices } from '../../services/device/list-devices.ts'
+import {
+  changeManyDevices,
+  listDeviceIds,
+  powerManyDevices,
+  removeManyDevices,
+} from '../../services/device/many-devices.ts'
 import { orderPower } from '../../services/device/order-power.ts'
 import { chooseForDevice } from '../../services/site/choose-boot-programs.ts'
 import { restoreObject } from '../../services/trash/restore-object.ts'
@@ -141,4 +159,77 @@ export const deviceRouter = router({
     .input(restoreInput)
     .output(restoredObject)
     .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['device'])),
+  listIds: procedure
+    .meta({
+      permission: 'device.read',
+      place: 'visible',
+      rest: { excluded: 'for selections of the dashboard: the list of devices gives the same ids' },
+    })
+    .input(deviceFilterInput)
+    .output(deviceIdsResult)
+    .query(({ ctx, input }) => listDeviceIds(ctx, input)),
+  changeMany: procedure
+    .meta({
+      permission: 'device.change',
+      place: [
+        { kind: 'device', id: 'deviceIds' },
+        { kind: 'collection', id: 'collectionId', optional: true },
+      ],
+      rest: {
+        method: 'POST',
+        path: '/device-changes',
+        summary: 'Change or move up to 1,000 devices, all or none',
+      },
+    })
+    .input(changeManyInput)
+    .output(planResult)
+    .mutation(({ ctx, input }) => changeManyDevices(ctx, input)),
+  removeMany: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceIds' },
+      rest: {
+        method: 'POST',
+        path: '/device-removals',
+        summary: 'Put up to 1,000 devices into the trash, all or none',
+      },
+    })
+    .input(removeManyInput)
+    .output(manyDone)
+    .mutation(({ ctx, input }) => removeManyDevices(ctx, input)),
+  powerMany: procedure
+    .meta({
+      permission: 'device.power',
+      place: { kind: 'device', id: 'deviceIds' },
+      rest: {
+        method: 'POST',
+        path: '/device-power-orders',
+        summary: 'Switch up to 200 devices on or off, all or none',
+      },
+    })
+    .input(powerManyInput)
+    .output(manyDone)
+    .mutation(({ ctx, input }) => powerManyDevices(ctx, input)),
+  importCsv: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'POST',
+        path: '/sites/{siteId}/device-imports',
+        summary: 'Create and change devices of a site by CSV, all lines or none',
+      },
+    })
+    .input(importCsvInput)
+    .output(planResult)
+    .mutation(({ ctx, input }) => importDevices(ctx, input)),
+  exportCsv: procedure
+    .meta({
+      permission: 'device.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/device-exports', summary: 'Devices as CSV' },
+    })
+    .input(deviceFilterInput)
+    .output(csvResult)
+    .query(({ ctx, input }) => exportDevices(ctx, input)),
 })
