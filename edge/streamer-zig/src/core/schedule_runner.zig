@@ -151,8 +151,10 @@ fn watchClock(runner: *ScheduleRunner, now_us: u64, unix_ms: u64) void {
         runner.settled_us = now_us + settle_us;
         runner.jump_count += 1;
         if (unix_ms < expected_ms) {
-            runner.book.forgetMissedAfter(unix_ms);
-            runner.journal.write(runner.journal.context, .{ .set_back = unix_ms });
+            // What is less late than that was not missed at all.
+            const since_ms = unix_ms -| lateness_ms;
+            runner.book.forgetMissedAfter(since_ms);
+            runner.journal.write(runner.journal.context, .{ .set_back = since_ms });
         }
     }
     runner.has_time = true;

@@ -48,6 +48,7 @@ pub const Check = enum {
     every_boot_finishes,
     order_taken_once,
     last_words_arrive,
+    schedules,
     no_busy_waiting,
     time_forward,
     same_seed_same_run,

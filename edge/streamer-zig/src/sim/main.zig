@@ -108,6 +108,7 @@ fn usagePlants(name: []const u8) error{Usage} {
 
 fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
     var total: World.Result = std.mem.zeroes(World.Result);
+    var scheduled_count: u64 = 0;
     var compared: u64 = 0;
     var seed = options.seed;
     for (0..options.seeds) |number| {
@@ -117,6 +118,9 @@ fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
         const result = try World.run(gpa, options.world(seed));
         print(seed, &result);
         if (result.violation) |*violation| return tell(seed, violation, options);
+        const scheduled = try sim.Schedules.run(gpa, seed, options.plant);
+        if (scheduled.violation) |*violation| return tell(seed, violation, options);
+        scheduled_count += scheduled.sent;
         if (options.seeds <= compared_all_max or number % 10 == 0) {
             compared += 1;
             var silent = options.world(seed);
@@ -128,10 +132,10 @@ fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
             @field(total, name) += @field(result, name);
     }
     std.debug.print("sim: {d} seeds from {d}, {d} compared with a second run; {d} events, {d} packets, {d} lost, " ++
-        "{d} boots ready, {d} failed under faults, {d} resumptions, {d} crashes of the edge, {d} virtual seconds: ok\n", .{
+        "{d} boots ready, {d} failed under faults, {d} resumptions, {d} crashes of the edge, {d} virtual seconds; {d} devices started by schedules: ok\n", .{
         options.seeds,                        options.seed,      compared,           total.events,      total.packets,
         total.lost,                           total.boots_ready, total.boots_failed, total.resumptions, total.crashes,
-        total.virtual_us / std.time.us_per_s,
+        total.virtual_us / std.time.us_per_s, scheduled_count,
     });
     return 0;
 }
@@ -169,6 +173,11 @@ fn printReplay(options: *const Options) void {
     std.debug.print(" --trace\n", .{});
 }
 
+fn violationOf(gpa: std.mem.Allocator, options: *const Options, seed: u64) !?sim.Ledger.Violation {
+    if (options.plant == .forget_schedules) return (try sim.Schedules.run(gpa, seed, options.plant)).violation;
+    return (try World.run(gpa, options.world(seed))).violation;
+}
+
 /// Plants each bug; a simulator that does not find it is blind.
 fn selfTest(gpa: std.mem.Allocator, options: *const Options) !u8 {
     var missed: u32 = 0;
@@ -179,8 +188,7 @@ fn selfTest(gpa: std.mem.Allocator, options: *const Options) !u8 {
         const found = for (options.seed..options.seed + self_test_seeds) |seed| {
             running = planted;
             running.seed = seed;
-            const result = try World.run(gpa, planted.world(seed));
-            const violation = result.violation orelse continue;
+            const violation = try violationOf(gpa, &planted, seed) orelse continue;
             std.debug.print("plant {f}: found by {t} with seed {d}: {s}\n", .{ plant, violation.check, seed, violation.text() });
             break true;
         } else false;

@@ -43,6 +43,8 @@ pub const Plant = enum {
     forget_orders,
     /// An order is given to whatever boot its device is in.
     order_follows_device,
+    /// A restarted edge has forgotten which runs it has begun.
+    forget_schedules,
     /// A timer is planned in the past.
     time_backwards,
 
