@@ -1,13 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import type { SiteEdges } from '@bootfarm/proto/uplink'
+import type { DesiredState, SiteEdges } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bootDevices } from '../lib/boot-result.ts'
 import { EdgesSegment } from '../lib/edges-segment.ts'
 import { testUuid, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
 import { x86Kernel } from '../lib/loader-files.ts'
 import { patterned } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+import { edgeProgram, scratchDirectory, simProgram } from '../lib/programs.ts'
 import { bootsOf, readReportLog } from '../lib/report-log.ts'
 import { RunningProcess } from '../lib/running-process.ts'
 import { namespacesMissing } from '../lib/segment.ts'
@@ -32,7 +32,7 @@ class Site {
   readonly #data: string[]
 
   /** @param change what is not as usual of the two edges */
-  constructor(change: Partial<SiteEdges['edges'][number]>[] = [{}, {}]) {
+  constructor(change: Partial<SiteEdges['edges'][number]>[] = [{}, {}], more: Partial<DesiredState> = {}) {
     const edges = change.map((own, index) => ({
       ...{ id: testUuid(index + 1), weight: 10, subnets: [], draining: false },
       ...{ address: this.segment.edgeIp(index), peerPort, ...own },
@@ -42,7 +42,7 @@ class Site {
       stockStore(path.join(data, 'store'))
       const siteEdges = { key: Buffer.alloc(32, 5).toString('base64'), edges }
       const versions = macs.map(() => version)
-      writeEnrolledEdge(data, macs, versions, [], undefined, { edgeId: id, siteEdges })
+      writeEnrolledEdge(data, macs, versions, [], undefined, { edgeId: id, siteEdges, ...more })
       return data
     })
     for (const index of edges.keys()) this.start(index)
@@ -89,10 +89,33 @@ class Site {
     expect(result.devices.map(({ outcome }) => outcome)).toEqual(Array(deviceCount).fill('ready'))
   }
 
-  /** Boots that each edge has to report, after both have ended. */
-  async boots() {
+  /** All devices, which boot when a magic packet wakes them. */
+  asleep(): RunningProcess {
+    return new RunningProcess(
+      ...this.segment.onDevices(
+        simProgram,
+        ...[
+          'boot',
+          '--json',
+          '--server',
+          this.segment.edgeIp(0),
+          '--interface',
+          this.segment.deviceInterface,
+        ],
+        ...['--devices', String(deviceCount), '--trace', trace, '--speed', '0', '--breather-ms', '1'],
+        ...['--asleep', '--wol-port', '9'],
+      ),
+    )
+  }
+
+  /** What each edge has to report, after both have ended. */
+  async reports() {
     for (const edge of this.edges) if (edge.isRunning) expect(await edge.stop(), edge.output).toBe(0)
-    return this.#data.map((data) => bootsOf(readReportLog(data)))
+    return this.#data.map((data) => readReportLog(data))
+  }
+
+  async boots() {
+    return (await this.reports()).map(bootsOf)
   }
 
   async remove(): Promise<void> {
@@ -160,6 +183,38 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     expect(macsOf([...first, ...second])).toEqual([...macs, ...macs].sort())
     expect(second.filter(({ outcome }) => outcome?.kind === 'ready').length).toBeGreaterThan(deviceCount)
     expect([...first, ...second].every(({ outcome }) => outcome?.kind === 'ready')).toBe(true)
+  })
+
+  test('run a schedule together: each device is woken by one of them, and by the other where that one has just died', async () => {
+    const run = {
+      action: 'power_on',
+      power: 'wake_on_lan',
+      ratePerMinute: 300,
+      devices: macs.map((_, index) => index),
+    }
+    const at = Date.now() + 7000
+    for (const [number, isKilled] of [false, true].entries()) {
+      const instants = [at + number * 15_000]
+      site = new Site([{}, {}], {
+        issuedUnixMs: at,
+        schedules: [{ ...run, id: testUuid(900 + number), instants }],
+      })
+      await site.untilServing()
+      const devices = site.asleep()
+      // Not known to the other one when the first devices are due.
+      while (isKilled && Date.now() < (instants[0] ?? 0) - 500)
+        await new Promise((wait) => setTimeout(wait, 50))
+      if (isKilled) await site.kill(0)
+      await devices.waitFor(new RegExp(`("outcome":"ready"[^]*){${deviceCount}}`))
+      await devices.stop()
+      const woken = (await site.reports()).map((reports) =>
+        reports.flatMap((one) => (one.type === 'schedule_run' ? one.run.devices : [])),
+      )
+      const ids = woken.flat().map(({ deviceId, result }) => `${result} ${deviceId}`)
+      expect(ids.sort()).toEqual(macs.map((_, index) => `sent ${testUuid(300 + index)}`).sort())
+      if (!isKilled) for (const own of woken) expect(own.length).toBeGreaterThan(0)
+      if (!isKilled) await site.remove()
+    }
   })
 
   test('one is drained: it gets no new boot, and all of them where it is the only one left', async () => {
