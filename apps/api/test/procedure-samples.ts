@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { scheduleSamples } from './schedule-samples.ts'
 import type { SpareKind, SpareObjects } from './spare-objects.ts'
 import type { TestTenant } from './test-tenant.ts'
 
@@ -40,11 +41,6 @@ export const menusMadeAt = new Date('2026-11-20T11:00:00.000Z')
 const menuFields = () => ({
   ...{ name: randomUUID(), timeoutMs: 10_000, defaultEntry: 0 },
   entries: [{ title: 'Local disk', starts: { kind: 'local_disk' } }],
-})
-const scheduleFields = (tenant: SampleTenant) => ({
-  ...{ name: randomUUID(), siteId: null, power: 'wake_on_lan', ratePerMinute: 10, timeZone: 'Europe/Berlin' },
-  when: { kind: 'cron', expression: '30 6 * * 1-5' },
-  targets: [{ kind: 'collection', collectionId: tenant.collectionId }],
 })
 /** One that is there, to be deleted. */
 const spare = (kind: SpareKind) => (tenant: SampleTenant) => tenant.spares.objects[kind].pop() ?? ''
@@ -194,29 +190,7 @@ export const samples: Record<string, Sample> = {
   'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.capture': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.onChange': {},
-  'schedule.list': {},
-  'schedule.get': { idName: 'scheduleId', ownId: (tenant) => tenant.spareScheduleIds[0] ?? '' },
-  'schedule.preview': { idName: 'farmId', input: scheduleFields, ownId: (tenant) => tenant.farmId },
-  'schedule.create': { idName: 'farmId', input: scheduleFields, ownId: (tenant) => tenant.farmId },
-  'schedule.update': {
-    idName: 'scheduleId',
-    input: (tenant: SampleTenant) => ({ ...scheduleFields(tenant), revision: 1 }),
-    ownId: (tenant) => tenant.spareScheduleIds.pop() ?? '',
-  },
-  'schedule.setEnabled': {
-    idName: 'scheduleId',
-    input: { enabled: true, revision: 1 },
-    ownId: (tenant) => tenant.spareScheduleIds.pop() ?? '',
-  },
-  'schedule.remove': {
-    idName: 'scheduleId',
-    input: { revision: 1 },
-    ownId: (tenant) => tenant.spareScheduleIds.pop() ?? '',
-  },
-  'schedule.runNow': { idName: 'scheduleId', ownId: (tenant) => tenant.spareScheduleIds[0] ?? '' },
-  'schedule.runs': { idName: 'scheduleId', ownId: (tenant) => tenant.spareScheduleIds[0] ?? '' },
-  'schedule.run': { idName: 'runId', ownId: (tenant) => tenant.runId },
-  'schedule.runDevices': { idName: 'runId', ownId: (tenant) => tenant.runId },
+  ...scheduleSamples,
   'vdisk.list': {},
   'farm.create': { input: () => ({ name: randomUUID() }) },
   'farm.update': { idName: 'farmId', input: { revision: 1 }, ownId: (tenant) => tenant.farmId },
