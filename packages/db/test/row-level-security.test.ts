@@ -235,7 +235,7 @@ describe('the organization of a transaction', () => {
 
   test('holds for what a service does in a transaction of its own', async () => {
     const rows = await inOrganization(db, own, (tenant) =>
-      tenant.$transaction((transaction) => farms(transaction as Db)),
+      tenant.$transaction((transaction) => farms(transaction)),
     )
     expect(rows.map(({ id }) => id)).toEqual([own])
   })
@@ -279,6 +279,32 @@ describe('the organization of a transaction', () => {
     }
     return inOrganization(db, own, goOn, { timeoutMs: 50 })
   }
+
+  test('that finds all connections taken is refused after its time, and leaves none behind', async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    const begun: Promise<unknown>[] = []
+    const holding = Array.from({ length: 10 }, () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      begun.push(promise)
+      return inOrganization(db, own, async (tenant) => {
+        await farms(tenant)
+        resolve()
+        await released
+      })
+    })
+    await Promise.all(begun)
+    await expect(inOrganization(db, own, farms, { maxWaitMs: 20 })).rejects.toMatchObject({
+      code: 'P2028',
+    })
+    release()
+    await Promise.all(holding)
+    const seen = await Promise.all(Array.from({ length: 30 }, () => inOrganization(db, foreign, farms)))
+    expect(seen).toHaveLength(30)
+    const { rows } = await owner.query(
+      `select count(*)::int as count from pg_stat_activity where datname = current_database() and state like 'idle in %'`,
+    )
+    expect(rows).toEqual([{ count: 0 }])
+  })
 
   test('is kept whole or not at all: what fails last takes back what was written first', async () => {
     const name = randomUUID()
