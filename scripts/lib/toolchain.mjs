@@ -12,6 +12,8 @@ const nodeVersion = '24.21.0'
 /** Type stripping without a flag, and what vitest 5 needs. */
 const nodeMinimum = [22, 18]
 const zigVersion = '0.17.0'
+/** Python 3.10 or newer. */
+const schemathesisVersion = '4.32.5'
 
 /** Zig 0.17 compiles program after program unless told otherwise; with twice the cores as jobs it keeps both of two busy. */
 export const zigJobs = `-j${Math.min(8, 2 * os.cpus().length)}`
@@ -106,26 +108,43 @@ function zigVersionOf(program) {
 }
 
 async function fetchZig() {
+  await fetchPython('Zig', { target: 'zig', packages: [`ziglang==${zigVersion}`], options: ['--no-deps'] })
+}
+
+/** Folder of schemathesis, which asks the API more than people would think of; null where it cannot be fetched. */
+export async function ensureSchemathesis() {
+  const target = path.join(toolchain, 'schemathesis')
+  const isThere = () => existsSync(path.join(target, `schemathesis-${schemathesisVersion}.dist-info`))
+  if (isThere()) return target
+  const packages = [`schemathesis==${schemathesisVersion}`]
+  await step(`Fetching schemathesis ${schemathesisVersion}`, () =>
+    fetchPython('schemathesis', { target: 'schemathesis', packages, options: [] }),
+  )
+  if (!isThere()) throw new UserError(`schemathesis ${schemathesisVersion} was fetched but is not there.`)
+  return target
+}
+
+/** Installs Python packages into a folder of .toolchain/. */
+async function fetchPython(name, { target, packages, options }) {
   const python = ['python3', 'python'].find(
-    (name) => spawnSync(name, ['-c', 'import sys; sys.exit(sys.version_info < (3, 7))']).status === 0,
+    (program) => spawnSync(program, ['-c', 'import sys; sys.exit(sys.version_info < (3, 7))']).status === 0,
   )
   if (!python)
     throw new UserError(
-      'Python 3 is not installed; Zig comes as a Python package, so install python3 with pip and start again.',
+      `Python 3 is not installed; ${name} comes as a Python package, so install python3 with pip and start again.`,
     )
   if (spawnSync(python, ['-m', 'pip', '--version']).status !== 0) {
     throw new UserError(
       'pip is missing from Python 3; install it (Debian and Ubuntu: apt-get install python3-pip) and start again.',
     )
   }
-  const target = path.join(prepared(toolchain), 'zig')
   const result = await capture(python, [
-    ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-deps', '--upgrade'],
-    ...['--target', target, `ziglang==${zigVersion}`],
+    ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--upgrade', ...options],
+    ...['--target', path.join(prepared(toolchain), target), ...packages],
   ])
   if (result.code !== 0) {
     throw new UserError(
-      `fetching Zig ${zigVersion} with pip failed (is there a network?):\n${result.output.slice(-2000)}`,
+      `fetching ${name} with pip failed (is there a network?):\n${result.output.slice(-2000)}`,
     )
   }
 }

@@ -11,7 +11,7 @@ import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 import { capture } from '../lib/run.mjs'
 import { ensureTestPackages } from '../lib/system-packages.mjs'
-import { ensurePackages, ensureZig, zigJobs } from '../lib/toolchain.mjs'
+import { ensurePackages, ensureSchemathesis, ensureZig, zigJobs } from '../lib/toolchain.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
 import { oneCheck, playwrightCounts, Tally, vitestCounts, zigCounts } from './tally.mjs'
@@ -41,7 +41,7 @@ export async function testEverything(only, { withLong }) {
     const services = testServices(layer, scratch)
     await buildEdge(layer, zig)
     // Machines that are emulated leave half of the processors idle: what has no clock fills it.
-    const filler = patientTrack(layer, zig, services)
+    const filler = patientTrack(layer, zig, { services, scratch })
     await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
     // They wait for the network's clocks most of the time: two files side by side disturb neither.
     const sideBySide = ['--fileParallelism', '--maxWorkers=2']
@@ -113,6 +113,7 @@ async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
     const env = { ...(await machineEnv()), BOOTFARM_NO_ARM64: (await ensureArm64(zig)) ?? '' }
     return vitest(scratch, 'e2e', ['machines-long/', 'sockets-long/'], env)
   })
+  await layer.long('schemathesis-long', 900, () => schemathesis(scratch, { examples: 100, seconds: 600 }))
   await layer.long('machine-power', 300, () => machineProduct('machine-power'))
   await layer.long('lan', 900, async () => vitest(scratch, 'e2e', ['lan/'], await machineEnv()))
 }
@@ -162,13 +163,26 @@ function testServices(layer, scratch) {
  * Layers that only compute, one after the other at the lowest priority: they never keep a test that has a clock from its
  * processor, and may take as long as those go on.
  */
-function patientTrack(layer, zig, services) {
+function patientTrack(layer, zig, { services, scratch }) {
   // Both may write again what the services import.
   const webBuilt = services.then(async () => {
     await layer('typecheck', 120, () => turboCheck('typecheck'))
     await layer('web-build', 240, () => turboCheck('build'))
   })
-  return { webBuilt, done: webBuilt.then(() => zigTrack(layer, zig)) }
+  const done = webBuilt
+    .then(() => zigTrack(layer, zig))
+    .then(() => layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 })))
+  return { webBuilt, done }
+}
+
+/** Asks each operation of the API's own description what nobody would think of asking. */
+async function schemathesis(scratch, { examples, seconds }) {
+  const env = {
+    BOOTFARM_SCHEMATHESIS: await ensureSchemathesis(),
+    BOOTFARM_SCHEMATHESIS_EXAMPLES: String(examples),
+    BOOTFARM_SCHEMATHESIS_SECONDS: String(seconds),
+  }
+  return vitest(scratch, 'apps/api/schemathesis', [], env)
 }
 
 async function zigTrack(layer, zig) {

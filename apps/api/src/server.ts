@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { Writable } from 'node:stream'
 import type { Db } from '@bootfarm/db'
 import { type FastifyTRPCPluginOptions, fastifyTRPCPlugin } from '@trpc/server/adapters/fastify'
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
@@ -50,6 +51,8 @@ export interface ServerOptions {
   /** Public addresses alone without it. */
   webhookTargets?: TargetPolicy
   logLevel: string
+  /** Standard output where it is left out. */
+  log?: Writable
   /** The log where it is left out. */
   sendMail?: SendMail
   /** Whether people may sign up and make organizations of their own; not where it is left out. */
@@ -65,7 +68,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const { db, clock, notifications, consolesDirectory, bootRetention, webUrl } = options
   const releases = new EdgeReleases(options.installation)
   const app = Fastify({
-    logger: { level: options.logLevel },
+    logger: { level: options.logLevel, ...(options.log ? { stream: options.log } : {}) },
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => randomUUID(),
     forceCloseConnections: true,

@@ -67,6 +67,7 @@ export const samples: Record<string, Sample> = {
     input: (tenant) => ({ deliveryId: firstWebhook(tenant) }),
     ownId: firstWebhook,
   },
+  'apiKey.roles': {},
   'apiKey.list': {},
   'apiKey.create': { input: () => ({ name: randomUUID(), role: 'viewer' }) },
   'apiKey.revoke': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },

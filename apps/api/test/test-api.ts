@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
+import type { Writable } from 'node:stream'
 import { createDb, type Db } from '@bootfarm/db'
 import { createTestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
@@ -39,6 +40,8 @@ export interface TestApi {
 interface TestApiOptions {
   /** `off`: the server signs in as the owner, whom row-level security does not bind; its own checks have to hold alone. */
   rowSecurity?: 'on' | 'off'
+  /** Gets all that the server can log. */
+  log?: Writable
   installation?: Partial<InstallationSettings>
   /** One more API process in all but the process: it shares this one's database and clock, and nothing else. */
   beside?: TestApi
@@ -46,6 +49,7 @@ interface TestApiOptions {
 
 export async function startTestApi({
   rowSecurity = 'on',
+  log,
   installation,
   beside,
 }: TestApiOptions = {}): Promise<TestApi> {
@@ -85,7 +89,8 @@ export async function startTestApi({
     webhookTargets: testWebhookTargets,
     bootRetention: defaultBootRetention,
     installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
-    logLevel: 'silent',
+    logLevel: log ? 'trace' : 'silent',
+    ...(log ? { log } : {}),
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { pageInput, pageOf } from './page.ts'
-import { permissionView, roleView } from './permissions.ts'
+import { permissions, permissionsOf, permissionView, roles, roleView } from './permissions.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
@@ -64,3 +64,25 @@ export type ApiKeyView = z.infer<typeof apiKeyView>
 export const apiKeyPage = pageOf(apiKeyView)
 /** The secret is shown once: only its hash is kept. */
 export const createdApiKey = apiKeyView.extend({ secret: z.string() })
+
+export const rolesView = z.object({
+  roles: z.array(
+    z.object({
+      role: roleView,
+      /** `allows` is the end of "may …". */
+      permissions: z.array(z.object({ permission: permissionView, allows: z.string() })),
+    }),
+  ),
+})
+
+export function rolesWithPermissions(): z.infer<typeof rolesView> {
+  return {
+    roles: roles.map((role) => ({
+      role,
+      permissions: permissionsOf(role).map((permission) => ({
+        permission,
+        allows: permissions[permission].allows,
+      })),
+    })),
+  }
+}

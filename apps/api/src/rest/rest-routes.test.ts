@@ -7,6 +7,7 @@ import { callRest, requestOf } from '../../test/rest-client.ts'
 import { createSampleTenant } from '../../test/sample-tenant.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { signInAs } from '../../test/test-tenant.ts'
+import { errorTable } from '../errors/app-error.ts'
 import { readOperations } from './operations.ts'
 
 /** Procedures whose developers have yet to say what they are; nothing new goes in here. */
@@ -53,6 +54,16 @@ test('the OpenAPI document is valid, and describes every operation', async () =>
       operationId: id,
       responses: { [status]: {}, 400: {}, 401: {}, 403: {}, 500: {}, 503: {} },
     })
+})
+
+test('people read of every operation and every code, on pages that run nothing', async () => {
+  const docs = await (await fetch(`${api.url}/api/docs`)).text()
+  for (const { id } of operations) expect(docs).toContain(`<article id="${id}">`)
+  const problems = await fetch(`${api.url}/api/docs/problems`)
+  expect(problems.headers.get('content-security-policy')).not.toContain('script')
+  const text = await problems.text()
+  for (const code of Object.keys(errorTable)) expect(text).toContain(`<tr id="${code}">`)
+  expect(docs + text).not.toMatch(/<script| style="| on\w+="/)
 })
 
 describe.each(operations)('$method $path', (operation) => {

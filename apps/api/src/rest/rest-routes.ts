@@ -10,7 +10,7 @@ import { inputOf, invalid } from './request-input.ts'
 
 const bodySizeMax = 1024 * 1024
 /** What clients send by mistake; every other path takes none of them either. */
-const allMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'] as const
+const allMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'QUERY'] as const
 
 export interface RestRoutesOptions {
   createContext: (request: FastifyRequest) => TrpcContext

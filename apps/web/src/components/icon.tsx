@@ -21,6 +21,8 @@ const paths = {
   system: 'M2.5 3.5h11v7h-11zM6 13.5h4',
   menuList: 'M2.5 2.5h11v11h-11zM5 5.5h4M5 8h6M5 10.5h3',
   audit: 'M3.5 2.5h6l3 3v8h-9zM9.5 2.5v3h3M5.5 8h5M5.5 10.5h3',
+  key: 'M5.5 13.5a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM7.6 8.4 13.5 2.5M11 5l2 2',
+  webhook: 'M2.5 5.5h8M8 3l2.5 2.5L8 8M13.5 10.5h-8M8 8l-2.5 2.5L8 13',
   up: 'M4 9.5 8 5.5l4 4',
   down: 'M4 6.5l4 4 4-4',
   add: 'M8 3v10M3 8h10',

@@ -5,12 +5,22 @@ import {
   apiKeyView,
   createApiKeyInput,
   createdApiKey,
+  rolesView,
+  rolesWithPermissions,
 } from '../../domain/api-key-view.ts'
 import { createApiKey, revokeApiKey } from '../../services/api-key/change-api-keys.ts'
 import { listApiKeys } from '../../services/api-key/list-api-keys.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const apiKeyRouter = router({
+  roles: procedure
+    .meta({
+      permission: 'api_key.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/roles', summary: 'Roles, and what each allows' },
+    })
+    .output(rolesView)
+    .query(() => rolesWithPermissions()),
   list: procedure
     .meta({
       permission: 'api_key.read',

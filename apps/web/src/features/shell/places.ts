@@ -21,6 +21,8 @@ export const places: Place[] = [
   { href: '/edges', title: 'Edges', icon: 'edge' },
   { href: '/sites', title: 'Sites', icon: 'site' },
   { href: '/farms', title: 'Farms', icon: 'farm' },
+  { href: '/api-keys', title: 'API keys', icon: 'key', permission: 'api_key.read' },
+  { href: '/webhooks', title: 'Webhooks', icon: 'webhook', permission: 'webhook.read' },
   { href: '/audit', title: 'Audit log', icon: 'audit', permission: 'audit.read' },
   { href: '/trash', title: 'Trash', icon: 'trash', permission: 'trash.read' },
 ]

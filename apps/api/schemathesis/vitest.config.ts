@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config'
+
+/** A layer of its own (scripts/test/layers.mjs): it needs a program that the services' tests do without. */
+export default defineConfig({
+  test: {
+    name: 'schemathesis',
+    root: import.meta.dirname,
+    include: ['*.test.ts'],
+    globalSetup: '../../../packages/db/test/global-setup.ts',
+    hookTimeout: 60_000,
+  },
+})

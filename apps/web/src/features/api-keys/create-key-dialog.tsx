@@ -1,0 +1,97 @@
+'use client'
+
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { FormDialog } from '../../components/dialog'
+import { SelectField, TextField } from '../../components/field'
+import { formProblem } from '../../lib/readable-error'
+import { type RouterInputs, useTRPC } from '../../lib/trpc'
+import { PermissionChoice } from './permission-choice'
+import { useGrantedRoles } from './use-granted-roles'
+
+type NewKey = RouterInputs['apiKey']['create']
+type Role = NewKey['role']
+
+const dayMs = 86_400_000
+const validities = [
+  { value: '30', label: '30 days' },
+  { value: '90', label: '90 days' },
+  { value: '365', label: 'a year' },
+  { value: '', label: 'until it is revoked' },
+]
+
+interface CreateKeyDialogProps {
+  onCreated: (secret: string) => void
+  onClose: () => void
+}
+
+/** Name, role, place and permissions of a new key: at most what its creator may. */
+export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
+  const trpc = useTRPC()
+  const queries = useQueryClient()
+  const roles = useGrantedRoles()
+  const [name, setName] = useState('')
+  const [role, setRole] = useState<Role>('viewer')
+  const [siteId, setSiteId] = useState('')
+  const [days, setDays] = useState('90')
+  const [chosen, setChosen] = useState<NewKey['permissions']>(null)
+  const sites = useInfiniteQuery(
+    trpc.site.list.infiniteQueryOptions({ limit: 100 }, { getNextPageParam: (page) => page.nextCursor }),
+  )
+  const create = useMutation(
+    trpc.apiKey.create.mutationOptions({
+      onSuccess: async ({ secret }) => {
+        onCreated(secret)
+        await queries.invalidateQueries(trpc.apiKey.list.pathFilter())
+      },
+    }),
+  )
+  const siteRows = sites.data?.pages.flatMap(({ items }) => items) ?? []
+  return (
+    <FormDialog
+      title="A new API key"
+      action="Create the key"
+      wide
+      busy={create.isPending}
+      disabled={name.trim() === ''}
+      failure={formProblem(create.error)}
+      onClose={onClose}
+      onSubmit={() =>
+        create.mutate({
+          ...{ name, role, permissions: chosen },
+          siteId: siteId === '' ? null : siteId,
+          expiresAt: days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString(),
+        })
+      }
+    >
+      <TextField
+        label="Name"
+        value={name}
+        onChange={setName}
+        hint="What it is for, such as the script’s name."
+      />
+      <div className="grid gap-3 sm:grid-cols-3">
+        <SelectField
+          label="Role"
+          value={role}
+          options={roles.map((one) => ({ value: one, label: one.replace('_', ' ') }))}
+          onChange={(value) => {
+            setRole(roles.find((one) => one === value) ?? 'viewer')
+            setChosen(null)
+          }}
+        />
+        <SelectField
+          label="Where"
+          value={siteId}
+          options={[
+            { value: '', label: 'Whole organization' },
+            ...siteRows.map(({ id, name: site }) => ({ value: id, label: site })),
+          ]}
+          onChange={setSiteId}
+        />
+        <SelectField label="Valid for" value={days} options={validities} onChange={setDays} />
+      </div>
+      <PermissionChoice role={role} chosen={chosen} onChange={setChosen} />
+    </FormDialog>
+  )
+}

@@ -1,0 +1,101 @@
+'use client'
+
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import { Button } from '../../components/button'
+import { Instant } from '../../components/instant'
+import { PagedList } from '../../components/paged-list'
+import { EmptyState } from '../../components/states'
+import type { Column } from '../../components/table'
+import { Tag, type Tone } from '../../components/tag'
+import { useToast } from '../../components/toast'
+import { readableError } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import type { Delivery } from './webhook-words'
+
+/** Messages are on their way for a moment: their answers are looked for as long as one is. */
+const refreshMs = 1_000
+
+const states: Record<Delivery['state'], { word: string; tone: Tone }> = {
+  pending: { word: 'On its way', tone: 'live' },
+  delivered: { word: 'Delivered', tone: 'ready' },
+  failed: { word: 'Given up', tone: 'failed' },
+}
+
+const columns: Column<Delivery>[] = [
+  { title: 'When', cell: ({ createdAt }) => <Instant at={createdAt} /> },
+  { title: 'Event', cell: ({ eventType }) => <code className="font-mono text-xs">{eventType}</code> },
+  { title: 'State', cell: ({ state }) => <Tag tone={states[state].tone}>{states[state].word}</Tag> },
+  { title: 'Answers', from: 'sm', wide: true, cell: (delivery) => <Answers delivery={delivery} /> },
+]
+
+/** What the endpoint answered last; all of it, and what was sent, when opened. */
+function Answers({ delivery }: { delivery: Delivery }) {
+  const last = delivery.attempts.at(-1)
+  if (!last) return <span className="text-ink-faint">none yet</span>
+  return (
+    <details className="min-w-0">
+      <summary className="cursor-pointer rounded text-ink-soft text-xs">
+        {last.status ?? 'No answer'} in {last.durationMs} ms
+        {delivery.attempts.length > 1 && `, ${delivery.attempts.length} tries`}
+      </summary>
+      <ol className="mt-2 flex flex-col gap-1 whitespace-normal text-xs">
+        {delivery.attempts.map((attempt) => (
+          <li key={attempt.at}>
+            <Instant at={attempt.at} />{' '}
+            <span className={attempt.error ? 'text-failed' : 'text-ready'}>
+              {attempt.error ?? 'Received.'}
+            </span>{' '}
+            {attempt.answer && <code className="break-all font-mono text-ink-faint">{attempt.answer}</code>}
+          </li>
+        ))}
+      </ol>
+      <pre className="mt-2 max-w-[80ch] whitespace-pre-wrap break-all font-mono text-ink-soft text-xs">
+        {JSON.stringify(delivery.payload, null, 2)}
+      </pre>
+    </details>
+  )
+}
+
+export function DeliveryList({ webhookId, mayChange }: { webhookId: string; mayChange: boolean }) {
+  const trpc = useTRPC()
+  const queries = useQueryClient()
+  const toast = useToast()
+  const query = useInfiniteQuery(
+    trpc.webhook.deliveries.infiniteQueryOptions(
+      { webhookId, limit: 20 },
+      {
+        getNextPageParam: (page) => page.nextCursor,
+        refetchInterval: ({ state }) =>
+          state.data?.pages[0]?.items.some((one) => one.state === 'pending') ? refreshMs : false,
+      },
+    ),
+  )
+  const redeliver = useMutation(
+    trpc.webhook.redeliver.mutationOptions({
+      onSuccess: () => queries.invalidateQueries(trpc.webhook.deliveries.pathFilter()),
+      onError: (error) =>
+        toast({ title: 'It was not sent again', text: readableError(error), tone: 'failed' }),
+    }),
+  )
+  const again: Column<Delivery> = {
+    title: 'Actions',
+    align: 'right',
+    cell: ({ id, state }) =>
+      state !== 'pending' && (
+        <Button look="bare" onClick={() => redeliver.mutate({ webhookId, deliveryId: id })}>
+          Send again
+        </Button>
+      ),
+  }
+  return (
+    <PagedList
+      label="Deliveries"
+      query={query}
+      columns={mayChange ? [...columns, again] : columns}
+      rowKey={({ id }) => id}
+      empty={
+        <EmptyState title="Nothing was sent yet." text="Send a test message to see whether it arrives." />
+      }
+    />
+  )
+}

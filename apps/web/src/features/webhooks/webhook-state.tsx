@@ -1,0 +1,21 @@
+import { Tag } from '../../components/tag'
+import type { Webhook } from './webhook-words'
+
+export function WebhookState({ webhook }: { webhook: Webhook }) {
+  if (!webhook.enabled)
+    return (
+      <Tag
+        tone={webhook.disabledReason ? 'failed' : 'plain'}
+        title={webhook.disabledReason ?? 'A person did.'}
+      >
+        Switched off
+      </Tag>
+    )
+  if (webhook.failingSince)
+    return (
+      <Tag tone="silent" title="The last message did not come through.">
+        Failing
+      </Tag>
+    )
+  return <Tag tone="ready">On</Tag>
+}

@@ -1,0 +1,105 @@
+'use client'
+
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { Instant } from '../../components/instant'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { Panel } from '../../components/panel'
+import { ShownSecret } from '../../components/shown-secret'
+import { EmptyState } from '../../components/states'
+import type { Column } from '../../components/table'
+import { formProblem } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import { WebhookDialog } from './webhook-dialog'
+import { WebhookState } from './webhook-state'
+import type { Webhook } from './webhook-words'
+
+const columns: Column<Webhook>[] = [
+  {
+    title: 'Name',
+    cell: ({ id, name }) => (
+      <Link
+        prefetch={false}
+        href={`/webhooks/${id}`}
+        className="rounded font-medium text-ink underline-offset-4 hover:underline"
+      >
+        {name}
+      </Link>
+    ),
+  },
+  { title: 'State', cell: (webhook) => <WebhookState webhook={webhook} /> },
+  {
+    title: 'Address',
+    from: 'sm',
+    wide: true,
+    cell: ({ url }) => <span className="font-mono text-ink-soft text-xs">{url}</span>,
+  },
+  { title: 'Events', from: 'md', cell: ({ events }) => events.join(', ') },
+  { title: 'Created', from: 'lg', cell: ({ createdAt }) => <Instant at={createdAt} /> },
+]
+
+export function WebhooksPage() {
+  const trpc = useTRPC()
+  const queries = useQueryClient()
+  const mayChange = useMay('webhook.change', {})
+  const [isCreating, setCreating] = useState(false)
+  const [secret, setSecret] = useState<string | null>(null)
+  const query = useInfiniteQuery(
+    trpc.webhook.list.infiniteQueryOptions({}, { getNextPageParam: (page) => page.nextCursor }),
+  )
+  const create = useMutation(
+    trpc.webhook.create.mutationOptions({
+      onSuccess: async (made) => {
+        setSecret(made.secret)
+        setCreating(false)
+        await queries.invalidateQueries(trpc.webhook.list.pathFilter())
+      },
+    }),
+  )
+  return (
+    <Page>
+      <PageHeader
+        title="Webhooks"
+        summary="Messages to other systems when something happens here."
+        actions={
+          mayChange && (
+            <Button look="primary" onClick={() => setCreating(true)}>
+              Create a webhook
+            </Button>
+          )
+        }
+      />
+      {secret && (
+        <Panel title="The new webhook’s secret">
+          <ShownSecret
+            label="Secret of the new webhook"
+            secret={secret}
+            hint="Its messages are signed with this. Copy it to the receiver now: it is shown this once."
+          />
+        </Panel>
+      )}
+      <div className="rounded-lg border border-line bg-surface">
+        <PagedList
+          label="Webhooks"
+          query={query}
+          columns={columns}
+          rowKey={({ id }) => id}
+          empty={<EmptyState title="No webhooks yet." text="A webhook tells a chat or an alarm system." />}
+        />
+      </div>
+      {isCreating && (
+        <WebhookDialog
+          webhook={null}
+          busy={create.isPending}
+          failure={formProblem(create.error)}
+          onSave={(draft) => create.mutate(draft)}
+          onClose={() => setCreating(false)}
+        />
+      )}
+    </Page>
+  )
+}
