@@ -9,9 +9,9 @@ export class WatchedProcess {
   #ended
   #onOutput = () => {}
 
-  /** @param {{ command: string, args: string[] }} what */
-  constructor({ command, args }) {
-    this.#child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  /** @param {{ command: string, args: string[], env?: NodeJS.ProcessEnv }} what */
+  constructor({ command, args, env = process.env }) {
+    this.#child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream.setEncoding('utf8')
       stream.on('data', (text) => {

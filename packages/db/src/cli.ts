@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { howToSet } from './api-role.ts'
 import { startEmbeddedPostgres, stopLeftover } from './embedded-postgres.ts'
 import { migrate } from './migrate.ts'
+import { seed, seedDefaults } from './seed.ts'
 
 const usage = `node packages/db/src/cli.ts COMMAND
   postgres --dir D --port N   run PostgreSQL in the foreground until SIGTERM or SIGINT. When it takes connections, one line of
@@ -10,7 +11,10 @@ const usage = `node packages/db/src/cli.ts COMMAND
                               \`bootfarm\` for its owner, D.api-url the one for the API.
   stop --dir D                end a PostgreSQL whose supervisor was killed
   migrate                     bring the database of DATABASE_OWNER_URL up to date, and make the role that DATABASE_URL
-                              signs in with, which is the API's`
+                              signs in with, which is the API's
+  seed [--organizations N] [--sites N] [--devices N] [--boots N] [--days N]
+                              fill the empty, migrated database of DATABASE_OWNER_URL for measurements. Its sessions' tokens and its
+                              edges' keys follow from numbers: never where others can reach it`
 
 async function runPostgres(dir: string, port: number): Promise<void> {
   const urlFile = `${dir}.url`
@@ -43,13 +47,30 @@ async function runMigrate(): Promise<void> {
   process.stdout.write(`${JSON.stringify({ applied })}\n`)
 }
 
+async function runSeed(values: Record<string, string | boolean | undefined>): Promise<void> {
+  const url = process.env.DATABASE_OWNER_URL
+  if (!url) throw new Error(`DATABASE_OWNER_URL is not set. ${howToSet}`)
+  const size = { ...seedDefaults }
+  for (const name of Object.keys(size) as (keyof typeof size)[]) {
+    if (values[name] === undefined) continue
+    size[name] = Number(values[name])
+    if (!Number.isInteger(size[name]) || size[name] < 1) throw new Error(`--${name} is no number above 0.`)
+  }
+  await seed(url, size, (what, tookMs) => process.stdout.write(`${what}: ${(tookMs / 1000).toFixed(1)} s\n`))
+}
+
 async function main(): Promise<void> {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
-    options: { dir: { type: 'string' }, port: { type: 'string' } },
+    options: {
+      ...{ dir: { type: 'string' }, port: { type: 'string' } },
+      ...{ organizations: { type: 'string' }, sites: { type: 'string' }, devices: { type: 'string' } },
+      ...{ boots: { type: 'string' }, days: { type: 'string' } },
+    },
   })
   const port = Number(values.port)
   if (positionals[0] === 'migrate') await runMigrate()
+  else if (positionals[0] === 'seed') await runSeed(values)
   else if (positionals[0] === 'stop' && values.dir)
     process.stdout.write(`${JSON.stringify({ stopped: await stopLeftover(values.dir) })}\n`)
   else if (positionals[0] === 'postgres' && values.dir && Number.isInteger(port) && port > 0)
