@@ -1,4 +1,4 @@
-import type { DbTransaction, Prisma } from '@bootfarm/db'
+import { type DbTransaction, Prisma } from '@bootfarm/db'
 import type { Actor } from '../../domain/actor.ts'
 
 /** Reads boots with what their rows name: partitioned tables have no relations. */
@@ -103,45 +103,52 @@ export async function findBoots(
   })
 }
 
+/** What boots name, in one statement: each would be a round trip of its own. */
 export async function nameBoots({ db, actor }: ReadContext, rows: PlainBoot[]): Promise<BootRow[]> {
-  const { organizationId } = actor
   if (rows.length === 0) return []
-  const ofIds = (ids: (string | null)[]) => ({
-    organizationId,
-    id: { in: [...new Set(ids.filter((id) => id !== null))] },
-  })
-  const sites = await db.site.findMany({
-    where: ofIds(rows.map(({ siteId }) => siteId)),
-    select: { id: true, name: true },
-  })
-  const edges = await db.edge.findMany({
-    where: ofIds(rows.map(({ edgeId }) => edgeId)),
-    select: { id: true, name: true, heartbeatAt: true, revokedAt: true },
-  })
-  const devices = await db.device.findMany({
-    where: ofIds(rows.map(({ deviceId }) => deviceId)),
-    select: { id: true, name: true, lastBootId: true },
-  })
-  const orders = await db.powerOrder.findMany({
-    where: { organizationId, takenBootId: { in: rows.map(({ id }) => id) } },
-    orderBy: { takenAt: 'asc' },
-    select: { id: true, order: true, takenAt: true, takenBootId: true },
-  })
-  const siteById = new Map(sites.map((site) => [site.id, site]))
-  const edgeById = new Map(edges.map((edge) => [edge.id, edge]))
-  const deviceById = new Map(devices.map((device) => [device.id, device]))
-  const lastOrder = new Map(orders.map((order) => [order.takenBootId, order]))
+  const organizationId = Prisma.sql`organization_id = ${actor.organizationId}::uuid`
+  const among = (ids: (string | null)[]) => [...new Set(ids.filter((id) => id !== null))]
+  const found = await db.$queryRaw<NamedRow[]>`
+    select 'site' as kind, id, name, null::uuid as other_id, null::timestamptz as at, null::timestamptz as ended_at from site
+      where ${organizationId} and id = any(${among(rows.map(({ siteId }) => siteId))}::uuid[])
+    union all select 'edge', id, name, null, heartbeat_at, revoked_at from edge
+      where ${organizationId} and id = any(${among(rows.map(({ edgeId }) => edgeId))}::uuid[])
+    union all select 'device', id, name, last_boot_id, null, null from device
+      where ${organizationId} and id = any(${among(rows.map(({ deviceId }) => deviceId))}::uuid[])
+    union all (select distinct on (taken_boot_id) 'order', taken_boot_id, "order"::text, id, taken_at, null from power_order
+      where ${organizationId} and taken_boot_id = any(${rows.map(({ id }) => id)}::uuid[])
+      order by taken_boot_id, taken_at desc)`
+  const named = new Map(found.map((row) => [`${row.kind} ${row.id}`, row]))
   return rows.map((row) => {
-    const order = lastOrder.get(row.id)
+    const edge = named.get(`edge ${row.edgeId}`)
+    const device = named.get(`device ${row.deviceId}`)
+    const order = named.get(`order ${row.id}`)
     return {
       ...row,
-      site: siteById.get(row.siteId) ?? { name: goneName },
-      edge: edgeById.get(row.edgeId) ?? { name: goneName, heartbeatAt: null, revokedAt: null },
-      device: deviceById.get(row.deviceId ?? '') ?? null,
-      takenPowerOrders: order ? [order] : [],
+      site: { name: named.get(`site ${row.siteId}`)?.name ?? goneName },
+      edge: {
+        name: edge?.name ?? goneName,
+        heartbeatAt: edge?.at ?? null,
+        revokedAt: edge?.ended_at ?? null,
+      },
+      device: device ? { name: device.name, lastBootId: device.other_id } : null,
+      takenPowerOrders: order?.other_id
+        ? [{ id: order.other_id, order: order.name as PowerOrderKind, takenAt: order.at }]
+        : [],
     }
   })
 }
+
+/** Of a power order `name` is what it orders and `other_id` its own id; of a device the latter is its last boot. */
+interface NamedRow {
+  kind: 'site' | 'edge' | 'device' | 'order'
+  id: string
+  name: string
+  other_id: string | null
+  at: Date | null
+  ended_at: Date | null
+}
+type PowerOrderKind = BootRow['takenPowerOrders'][number]['order']
 
 const goneName = '(removed)'
 
