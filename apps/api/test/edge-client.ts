@@ -27,7 +27,7 @@ interface SendOptions {
 
 /** The uplink's edge side, as packages/proto/UPLINK.md says, for tests. */
 export class EdgeClient {
-  readonly #url: string
+  #url: string
   readonly seed: Uint8Array
   edgeId = '-'
   bootEpoch = 1
@@ -36,6 +36,11 @@ export class EdgeClient {
   constructor(url: string, seed: Uint8Array = randomBytes(32)) {
     this.#url = url
     this.seed = seed
+  }
+
+  /** The control plane is another one, which knows this edge. */
+  moveTo(url: string): void {
+    this.#url = url
   }
 
   /** Enrols and takes the identity over; throws unless it went well. */

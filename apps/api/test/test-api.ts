@@ -4,7 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import type { Writable } from 'node:stream'
 import { createDb, type Db } from '@bootfarm/db'
-import { createTestDatabase } from '@bootfarm/db/testing'
+import { createTestDatabase, type TestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
 import { defaultBootRetention } from '../src/domain/boot-retention.ts'
 import type { Mail } from '../src/domain/mail.ts'
@@ -45,6 +45,8 @@ interface TestApiOptions {
   installation?: Partial<InstallationSettings>
   /** One more API process in all but the process: it shares this one's database and clock, and nothing else. */
   beside?: TestApi
+  /** In place of a new one; whoever gives it drops it. */
+  database?: TestDatabase
 }
 
 export async function startTestApi({
@@ -52,8 +54,9 @@ export async function startTestApi({
   log,
   installation,
   beside,
+  database: given,
 }: TestApiOptions = {}): Promise<TestApi> {
-  const database = beside ? databaseOf(beside) : await createTestDatabase()
+  const database = beside ? databaseOf(beside) : (given ?? (await createTestDatabase()))
   const db = createDb(database.url)
   const serverUrl = rowSecurity === 'on' ? database.apiUrl : database.url
   const serverDb = createDb(serverUrl)
@@ -114,7 +117,7 @@ export async function startTestApi({
       await notifications.close()
       await serverDb.$disconnect()
       await db.$disconnect()
-      await database.drop()
+      if (!given) await database.drop()
       rmSync(consolesDirectory, { recursive: true })
     },
   }

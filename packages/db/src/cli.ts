@@ -1,8 +1,10 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { howToSet } from './api-role.ts'
+import { backUp } from './backup.ts'
 import { startEmbeddedPostgres, stopLeftover } from './embedded-postgres.ts'
 import { migrate } from './migrate.ts'
+import { restore } from './restore.ts'
 import { seed, seedDefaults } from './seed.ts'
 
 const usage = `node packages/db/src/cli.ts COMMAND
@@ -12,6 +14,8 @@ const usage = `node packages/db/src/cli.ts COMMAND
   stop --dir D                end a PostgreSQL whose supervisor was killed
   migrate                     bring the database of DATABASE_OWNER_URL up to date, and make the role that DATABASE_URL
                               signs in with, which is the API's
+  backup --to FILE            write all of the database of DATABASE_OWNER_URL, as it is at this moment, to FILE
+  restore --from FILE         fill the empty database of DATABASE_OWNER_URL with it; edges go on without enrolling again
   seed [--organizations N] [--sites N] [--devices N] [--boots N] [--days N]
                               fill the empty, migrated database of DATABASE_OWNER_URL for measurements. Its sessions' tokens and its
                               edges' keys follow from numbers: never where others can reach it`
@@ -59,6 +63,16 @@ async function runSeed(values: Record<string, string | boolean | undefined>): Pr
   await seed(url, size, (what, tookMs) => process.stdout.write(`${what}: ${(tookMs / 1000).toFixed(1)} s\n`))
 }
 
+function databaseUrls(): { ownerUrl: string; apiUrl: string } {
+  const { DATABASE_OWNER_URL: ownerUrl, DATABASE_URL: apiUrl } = process.env
+  if (!ownerUrl || !apiUrl) throw new Error(`DATABASE_OWNER_URL and DATABASE_URL have to be set. ${howToSet}`)
+  return { ownerUrl, apiUrl }
+}
+
+function say(facts: object): void {
+  process.stdout.write(`${JSON.stringify(facts)}\n`)
+}
+
 async function main(): Promise<void> {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
@@ -66,11 +80,16 @@ async function main(): Promise<void> {
       ...{ dir: { type: 'string' }, port: { type: 'string' } },
       ...{ organizations: { type: 'string' }, sites: { type: 'string' }, devices: { type: 'string' } },
       ...{ boots: { type: 'string' }, days: { type: 'string' } },
+      ...{ to: { type: 'string' }, from: { type: 'string' } },
     },
   })
   const port = Number(values.port)
   if (positionals[0] === 'migrate') await runMigrate()
   else if (positionals[0] === 'seed') await runSeed(values)
+  else if (positionals[0] === 'backup' && values.to)
+    say({ rows: await backUp(databaseUrls().ownerUrl, values.to) })
+  else if (positionals[0] === 'restore' && values.from)
+    say({ rows: await restore({ ...databaseUrls(), file: values.from }) })
   else if (positionals[0] === 'stop' && values.dir)
     process.stdout.write(`${JSON.stringify({ stopped: await stopLeftover(values.dir) })}\n`)
   else if (positionals[0] === 'postgres' && values.dir && Number.isInteger(port) && port > 0)

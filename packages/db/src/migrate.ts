@@ -20,7 +20,7 @@ const connectRetryMs = 100
 const databaseAbsent = '3D000'
 /** SQLSTATE 57P03: cannot_connect_now. */
 const notYetReady = new Set(['ECONNREFUSED', 'ECONNRESET', '57P03'])
-const migrationsFolder = fileURLToPath(new URL('../prisma/migrations/', import.meta.url))
+export const migrationsFolder = fileURLToPath(new URL('../prisma/migrations/', import.meta.url))
 const createTable = `create table if not exists _prisma_migrations (
   id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
   migration_name varchar(255) not null, logs text, rolled_back_at timestamptz,
@@ -113,7 +113,7 @@ async function readApplied(client: pg.Client): Promise<Map<string, string>> {
   return new Map(rows.map((row) => [row.migration_name, row.checksum]))
 }
 
-function readMigrations(folder: string): Migration[] {
+export function readMigrations(folder: string): Migration[] {
   return readdirSync(folder)
     .sort()
     .map((name) => ({ name, file: path.join(folder, name, 'migration.sql') }))

@@ -22,17 +22,19 @@ export interface TestDatabase {
 
 /** A database of one's own, made from the run's migrated one. */
 export async function createTestDatabase(): Promise<TestDatabase> {
+  const database = await createEmptyDatabase('template bootfarm_template')
+  await withClient(database.url, (client) => closeDatabase(client, new URL(database.apiUrl).username))
+  return database
+}
+
+/** One without any tables. */
+export async function createEmptyDatabase(from = ''): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll('-', '')}`
-  const [url, apiUrl, neighbour] = [
-    urlFor(inject('templateUrl'), name),
-    urlFor(inject('templateApiUrl'), name),
-    urlFor(inject('templateUrl'), 'postgres'),
-  ]
-  await withClient(neighbour, (client) => client.query(`create database ${name} template bootfarm_template`))
-  await withClient(url, (client) => closeDatabase(client, new URL(apiUrl).username))
+  const neighbour = urlFor(inject('templateUrl'), 'postgres')
+  await withClient(neighbour, (client) => client.query(`create database ${name} ${from}`))
   return {
-    url,
-    apiUrl,
+    url: urlFor(inject('templateUrl'), name),
+    apiUrl: urlFor(inject('templateApiUrl'), name),
     async drop() {
       await withClient(neighbour, (client) => client.query(`drop database if exists ${name} with (force)`))
     },
