@@ -127,7 +127,7 @@ async function writeTable(client: pg.Client, table: string, write: Write): Promi
   let count = 0
   for (;;) {
     const { rows } = await client.query<{ row: string }>(`fetch ${rowsPerFetch} from rows`)
-    for (const { row } of rows) await write(row)
+    if (rows.length > 0) await write(rows.map(({ row }) => row).join('\n'))
     count += rows.length
     if (rows.length < rowsPerFetch) break
   }
