@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { apiSamples } from './api-samples.ts'
 import { objectSamples } from './object-samples.ts'
 import { scheduleSamples } from './schedule-samples.ts'
 import type { SpareObjects } from './spare-objects.ts'
@@ -43,34 +44,12 @@ const menuFields = () => ({
   ...{ name: randomUUID(), timeoutMs: 10_000, defaultEntry: 0 },
   entries: [{ title: 'Local disk', starts: { kind: 'local_disk' } }],
 })
-const webhookFields = { name: 'Chat', url: 'https://hooks.example/in', events: ['boot.failed'] }
-const firstWebhook = (tenant: SampleTenant) => tenant.spareWebhookIds[0] ?? ''
 /** One line for each procedure, in any order. */
 export const samples: Record<string, Sample> = {
   'session.me': {},
   'audit.list': {},
   'audit.get': { idName: 'entryId', ownId: (tenant) => tenant.auditEntryId },
-  'webhook.list': {},
-  'webhook.get': { idName: 'webhookId', ownId: firstWebhook },
-  'webhook.create': { input: () => webhookFields },
-  'webhook.update': {
-    idName: 'webhookId',
-    input: { ...webhookFields, revision: 1, enabled: true },
-    ownId: (tenant) => tenant.spareWebhookIds.pop() ?? '',
-  },
-  'webhook.remove': { idName: 'webhookId', ownId: (tenant) => tenant.spareWebhookIds.pop() ?? '' },
-  'webhook.rotateSecret': { idName: 'webhookId', ownId: firstWebhook },
-  'webhook.ping': { idName: 'webhookId', ownId: firstWebhook },
-  'webhook.deliveries': { idName: 'webhookId', ownId: firstWebhook },
-  'webhook.redeliver': {
-    idName: 'webhookId',
-    input: (tenant) => ({ deliveryId: firstWebhook(tenant) }),
-    ownId: firstWebhook,
-  },
-  'apiKey.roles': {},
-  'apiKey.list': {},
-  'apiKey.create': { input: () => ({ name: randomUUID(), role: 'viewer' }) },
-  'apiKey.revoke': { idName: 'apiKeyId', ownId: (tenant) => tenant.apiKeyId },
+  ...apiSamples,
   'session.organizations': {},
   'session.chooseOrganization': {
     input: ({ organizationId }) => ({ organizationId }),
