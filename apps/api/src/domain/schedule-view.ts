@@ -194,8 +194,9 @@ export const runDevicesInput = z.object({
 })
 export const runDevice = z.object({
   deviceId: uuid,
-  name: z.string(),
-  siteName: z.string(),
+  /** Null: it was deleted since. */
+  name: z.string().nullable(),
+  siteName: z.string().nullable(),
   position: count,
   state: z.enum(runDeviceStates),
   reason: z.string().nullable(),

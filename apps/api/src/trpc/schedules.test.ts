@@ -175,21 +175,21 @@ describe('what edges are told', () => {
   test('changes once a week, not with each request, and reaches 30 days ahead at any time', async () => {
     await create()
     const first = await site().state()
-    for (let day = 0; day < 15; day += 1) {
+    for (let day = 0; day < 8; day += 1) {
       site().api.clock.advance(24 * hourMs)
       await keep()
       const [order] = await orders()
       const last = order?.instants.at(-1) ?? 0
       expect(last).toBeGreaterThan(site().api.clock.now.getTime() + 29 * 24 * hourMs)
     }
-    expect((await site().state()).counter - first.counter).toBe(2)
+    expect((await site().state()).counter - first.counter).toBe(1)
   })
 
   test('of a schedule each minute is 1,024 instants, and never less than half of them', async () => {
     await create({ when: { kind: 'cron', expression: '* * * * *' } })
     expect((await orders())[0]?.instants).toHaveLength(1024)
-    for (let round = 0; round < 6; round += 1) {
-      site().api.clock.advance(2 * hourMs)
+    for (let round = 0; round < 3; round += 1) {
+      site().api.clock.advance(4 * hourMs)
       await keep()
       const ahead = (await orders())[0]?.instants.filter((at) => at > site().api.clock.now.getTime()) ?? []
       expect(ahead.length).toBeGreaterThanOrEqual(510)
@@ -329,6 +329,17 @@ describe('a run', () => {
     expect((await runs(scheduleId))[0]).toMatchObject({ counts: { sent: 1, booting: 0 } })
   })
 
+  test('keeps a device that was deleted since, without its name', async () => {
+    const { id: scheduleId } = await create()
+    await goTo(at + 1)
+    const [deviceId = ''] = site().tenant.deviceIds
+    await site().mutate('device.remove', { deviceId, revision: 1 })
+    const [run] = await runs(scheduleId)
+    const gone = (await devices(run?.id ?? '')).filter(({ name }) => name === null)
+    expect(gone.map((device) => device.deviceId)).toEqual([deviceId])
+    expect((await orders())[0]?.devices).toHaveLength(site().tenant.macs.length - 1)
+  })
+
   test('lists its devices page by page', async () => {
     const { id: scheduleId } = await create()
     await goTo(at + 1)
@@ -342,7 +353,7 @@ describe('a run', () => {
           ...{ runId: run?.id, limit: 2, cursor },
         },
       )
-      names.push(...page.items.map(({ name }) => name))
+      names.push(...page.items.map(({ name }) => name ?? ''))
       cursor = page.nextCursor
     } while (cursor)
     expect(names).toEqual([...names].sort())

@@ -82,18 +82,25 @@ export async function listRunDevices(
         sentAt: true,
         bootId: true,
       },
-      device: { select: { name: true, site: { select: { name: true } } } },
     },
   })
+  // One that lies in the trash is not seen here, and was in the run all the same.
+  const devices = await db.device.findMany({
+    where: { organizationId, id: { in: rows.map(({ deviceId }) => deviceId) } },
+    select: { id: true, name: true, site: { select: { name: true } } },
+  })
+  const deviceOf = new Map(devices.map((device) => [device.id, device]))
   const bootIds = rows.flatMap(({ bootId }) => (bootId ? [bootId] : []))
   const boots = await readPlainBoots({ db, actor: { organizationId } }, bootIds)
   const bootOf = new Map(boots.map((boot) => [boot.id, boot]))
   return cutPage(rows, limit, {
-    item: ({ device, sentAt, bootId, ...row }) => {
+    item: ({ sentAt, bootId, ...row }) => {
+      const device = deviceOf.get(row.deviceId)
       const boot = bootOf.get(bootId ?? '')
       return {
         ...row,
-        ...{ name: device.name, siteName: device.site.name, sentAt: sentAt?.toISOString() ?? null },
+        ...{ name: device?.name ?? null, siteName: device?.site.name ?? null },
+        sentAt: sentAt?.toISOString() ?? null,
         boot: boot
           ? {
               id: boot.id,

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { scheduleListInput, schedulePage } from '../../domain/schedule-view.ts'
 import { afterName, cutPage } from '../keyset.ts'
-import { visibleSchedules } from '../scope/visible.ts'
+import { liveSchedule, visibleSchedules } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { scheduleSummaryOf, scheduleSummarySelect } from './schedule-rows.ts'
 
@@ -22,6 +22,7 @@ export async function listSchedules(
         siteId
           ? { OR: [{ siteId }, { siteId: null, farm: { sites: { some: { organizationId, id: siteId } } } }] }
           : {},
+        liveSchedule,
         visibleSchedules(actor),
         afterName(input.cursor),
       ],

@@ -1,7 +1,7 @@
 import type { Place, PlaceKind } from '../../domain/place.ts'
 import { readPlainBoots } from '../boot/read-boots.ts'
 import type { DbOrTransaction } from '../service-context.ts'
-import { ofLiveSite } from './visible.ts'
+import { liveSchedule, ofLiveSite } from './visible.ts'
 
 interface Asked {
   organizationId: string
@@ -71,12 +71,15 @@ const finders: Record<PlaceKind, Find> = {
   },
   async schedule(db, asked) {
     const select = { id: true, farmId: true, siteId: true } as const
-    const rows = await db.schedule.findMany({ where: whereOf(asked), select })
+    const rows = await db.schedule.findMany({ where: { ...whereOf(asked), ...liveSchedule }, select })
     return byId(rows, ({ farmId, siteId }) => ({ farmId, siteId, collectionId: null }))
   },
   async schedule_run(db, asked) {
     const select = { id: true, schedule: { select: { farmId: true, siteId: true } } } as const
-    const rows = await db.scheduleRun.findMany({ where: whereOf(asked), select })
+    const rows = await db.scheduleRun.findMany({
+      where: { ...whereOf(asked), schedule: liveSchedule },
+      select,
+    })
     return byId(rows, ({ schedule }) => ({ ...schedule, collectionId: null }))
   },
   async store(db, asked) {

@@ -120,6 +120,12 @@ export function visibleMenus(actor: Actor): Prisma.BootMenuWhereInput {
   return bounds ? { farmId: { in: bounds.farmIdsAbove } } : {}
 }
 
+/** What lies in the trash is hidden: a schedule whose farm or site is there is none. */
+export const liveSchedule = {
+  farm: { deletionId: null },
+  OR: [{ siteId: null }, ofLiveSite],
+} satisfies Prisma.ScheduleWhereInput
+
 /** A schedule of all of a farm's sites is seen by who may see all of them. */
 export function visibleSchedules(actor: Actor): Prisma.ScheduleWhereInput {
   const bounds = boundsOf(actor, 'schedule.read')

@@ -19,13 +19,11 @@ export async function applyScheduleRuns(
   for (const report of reports) {
     const schedule = await transaction.schedule.findUnique({
       where: { organizationId_id: { organizationId, id: report.scheduleId } },
-      select: {
-        siteId: true,
-        instants: true,
-        farm: { select: { sites: { where: { id: siteId }, select: { id: true } } } },
-      },
+      select: { farmId: true, siteId: true, instants: true },
     })
-    if (!schedule || schedule.farm.sites.length === 0 || (schedule.siteId ?? siteId) !== siteId) continue
+    if (!schedule || (schedule.siteId ?? siteId) !== siteId) continue
+    const { farmId } = schedule
+    if ((await transaction.site.count({ where: { organizationId, farmId, id: siteId } })) === 0) continue
     if (report.state === 'missed')
       await applyMissed(transaction, edge, { report, known: schedule.instants, now })
     else await applyProgress(transaction, edge, { report, now })

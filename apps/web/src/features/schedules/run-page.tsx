@@ -79,15 +79,18 @@ function Run({ run }: { run: RunDetail }) {
 const columns: Column<RunDevice>[] = [
   {
     title: 'Device',
-    cell: ({ deviceId, name }) => (
-      <Link
-        prefetch={false}
-        href={`/devices/${deviceId}`}
-        className="rounded font-medium text-ink underline-offset-4 hover:underline"
-      >
-        {name}
-      </Link>
-    ),
+    cell: ({ deviceId, name }) =>
+      name === null ? (
+        <span className="text-ink-soft">deleted device</span>
+      ) : (
+        <Link
+          prefetch={false}
+          href={`/devices/${deviceId}`}
+          className="rounded font-medium text-ink underline-offset-4 hover:underline"
+        >
+          {name}
+        </Link>
+      ),
   },
   {
     title: 'State',
