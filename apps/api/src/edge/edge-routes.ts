@@ -20,9 +20,12 @@ import { type AuthenticatedEdge, authenticateEdge } from '../services/uplink/aut
 import { enrolEdge } from '../services/uplink/enrol-edge.ts'
 import { takeHeartbeat } from '../services/uplink/take-heartbeat.ts'
 import { waitForState } from '../services/uplink/wait-for-state.ts'
+import { inFlightLimit } from './in-flight-limit.ts'
 import { problemHandler } from './problem.ts'
 import { bytesOf, parseBody, parsed, pathOf, signedRequestOf } from './signed-request.ts'
 
+/** Of 512 KiB each at most; the database has fewer connections than this. */
+const reportBatchesAtOnceMax = 32
 const smallBodySizeMax = 16 * 1024
 /** A heartbeat names up to 32 boot programs, each with what it is and who signed it. */
 const heartbeatSizeMax = 64 * 1024
@@ -64,7 +67,8 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
     return reply.code(204).send()
   })
 
-  app.post('/reports', { bodyLimit: reportBatchSizeMax }, async (request) => {
+  const reportsLimit = { bodyLimit: reportBatchSizeMax, onRequest: inFlightLimit(reportBatchesAtOnceMax) }
+  app.post('/reports', reportsLimit, async (request) => {
     const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch: true })
     const batch = parseBody(reportBatch, request)
     for (const report of batch.reports)
