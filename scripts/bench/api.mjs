@@ -37,7 +37,7 @@ export async function benchApi({ rounds, write }) {
   try {
     const [pgPort, apiPort] = await freePorts(2)
     const directory = path.join(scratch, 'postgres')
-    const database = await start(
+    await start(
       [databaseProgram, 'postgres', '--dir', directory, '--port', String(pgPort)],
       {},
       (started) => started.waitFor(/"apiUrlFile"/, startLimitMs),
@@ -81,7 +81,6 @@ export async function benchApi({ rounds, write }) {
     }
     process.stdout.write(`\n${asMarkdown(result)}\n`)
     if (write) keep(result)
-    void database
   } finally {
     for (const started of processes) await started.stop()
     await must(
