@@ -37,10 +37,8 @@ export async function benchApi({ rounds, write }) {
   try {
     const [pgPort, apiPort] = await freePorts(2)
     const directory = path.join(scratch, 'postgres')
-    await start(
-      [databaseProgram, 'postgres', '--dir', directory, '--port', String(pgPort)],
-      {},
-      (started) => started.waitFor(/"apiUrlFile"/, startLimitMs),
+    await start([databaseProgram, 'postgres', '--dir', directory, '--port', String(pgPort)], {}, (started) =>
+      started.waitFor(/"apiUrlFile"/, startLimitMs),
     )
     const read = (name) => readFileSync(path.join(scratch, name), 'utf8').trim()
     const urls = { DATABASE_OWNER_URL: read('postgres.url'), DATABASE_URL: read('postgres.api-url') }
