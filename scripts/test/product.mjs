@@ -23,7 +23,8 @@ export async function withProduct(scratch, work, options = []) {
   const product = spawn(process.execPath, [inRoot('scripts/start.mjs'), ...args.map(String)], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, DATABASE_URL: '', DATABASE_OWNER_URL: '' },
+    // Receivers of webhooks in tests listen on this machine.
+    env: { ...process.env, DATABASE_URL: '', DATABASE_OWNER_URL: '', WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8' },
   })
   let output = ''
   let result

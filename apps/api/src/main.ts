@@ -28,6 +28,7 @@ async function main(): Promise<void> {
     secret: environment.BETTER_AUTH_SECRET,
     consolesDirectory: environment.BOOTFARM_CONSOLES || null,
     bootRetention,
+    webhookTargets,
     installation: {
       directory: environment.BOOTFARM_EDGE_BINARIES || null,
       publicKey: environment.BOOTFARM_RELEASE_KEY || null,

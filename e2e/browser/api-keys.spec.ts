@@ -1,0 +1,67 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from '@playwright/test'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signInAs } from './demo-sign-in.ts'
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+test.beforeEach(async ({ page }) => {
+  const tenant = await Tenant.create('admin')
+  await signInAs(page, tenant.person)
+})
+
+test('a key is made, used and revoked, and its secret is shown once', async ({ page, baseURL }) => {
+  await page.goto('/api-keys')
+  await page.getByRole('button', { name: 'Create a key' }).click()
+  await page.getByLabel('Name').fill('Night report')
+  await page.getByLabel('Role').selectOption('operator')
+  await page.getByRole('checkbox', { name: 'device.read' }).check()
+  await page.getByRole('button', { name: 'Create the key' }).click()
+  const secret = await page.getByLabel('Secret of the new key').inputValue()
+  expect(await seriousProblems(page)).toEqual([])
+
+  const ask = (path: string) =>
+    fetch(`${baseURL}/api/v1${path}`, { headers: { authorization: `Bearer ${secret}` } })
+  const devices = await ask('/devices?limit=2')
+  expect(devices.status).toBe(200)
+  expect(devices.headers.get('ratelimit-limit')).toBe('600')
+  expect((await ask('/boots')).status).toBe(403)
+
+  await page.reload()
+  await expect(page.getByRole('row', { name: /Night report/ })).toContainText('Active')
+  expect(await page.content()).not.toContain(secret)
+  await page.getByRole('button', { name: 'Revoke Night report' }).click()
+  await page.getByRole('button', { name: 'Revoke the key' }).click()
+  await expect(page.getByRole('row', { name: /Night report/ })).toContainText('Revoked')
+  expect((await ask('/devices')).status).toBe(401)
+})
+
+test('a webhook sends a test message, and its page shows the answer', async ({ page }) => {
+  const received: string[] = []
+  const receiver = createServer((request, response) => {
+    received.push(String(request.headers['webhook-signature']))
+    response.writeHead(202).end('thank you')
+  })
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
+  const { port } = receiver.address() as AddressInfo
+  try {
+    await page.goto('/webhooks')
+    await page.getByRole('button', { name: 'Create a webhook' }).click()
+    await page.getByLabel('Name').fill('Chat')
+    await page.getByLabel('Address').fill(`http://127.0.0.1:${port}/in`)
+    await page.getByRole('button', { name: 'Create the webhook' }).click()
+    await expect(page.getByLabel('Secret of the new webhook')).toHaveValue(/^whsec_/)
+    await page.getByRole('link', { name: 'Chat' }).click()
+    await page.getByRole('button', { name: 'Send a test message' }).click()
+    const row = page.getByRole('row', { name: /ping/ })
+    await expect(row).toContainText('Delivered')
+    await row.getByText(/^202 in/).click()
+    await expect(row).toContainText('thank you')
+    expect(received).toEqual([expect.stringMatching(/^v1,/)])
+    expect(await seriousProblems(page)).toEqual([])
+  } finally {
+    receiver.close()
+  }
+})
