@@ -3,6 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { checkBoundaries } from '../checks/boundaries.mjs'
 import { checkHouse } from '../checks/house.mjs'
+import { freePorts } from '../lib/free-ports.mjs'
 import { ensureArm64 } from '../lib/machines/arm64.mjs'
 import { ensureBootPrograms } from '../lib/machines/boot-programs.mjs'
 import { ensureKernel } from '../lib/machines/kernel.mjs'
@@ -85,7 +86,7 @@ export async function testEverything(only, { withLong }) {
 }
 
 /** Those that take too long for every change. */
-const longLayers = ['zig-test-safe', 'machines-long', 'machine-power', 'lan']
+const longLayers = ['zig-test-safe', 'machines-long', 'machine-power', 'install-long', 'lan']
 
 /** A layer prints its output when it is over, as a whole, since two may run side by side. */
 function layerRunner(tally, only, withLong) {
@@ -115,7 +116,22 @@ async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
   })
   await layer.long('schemathesis-long', 900, () => schemathesis(scratch, { examples: 100, seconds: 600 }))
   await layer.long('machine-power', 300, () => machineProduct('machine-power'))
+  await layer.long('install-long', 600, () => testInstallOnMachine(scratch, machineEnv))
   await layer.long('lan', 900, async () => vitest(scratch, 'e2e', ['lan/'], await machineEnv()))
+}
+
+/** An emulated server reaches the control plane at an address of its own, which the product is told. */
+async function testInstallOnMachine(scratch, machineEnv) {
+  const [port] = await freePorts(1)
+  const env = { ...(await machineEnv()), EDGE_URL: `http://10.0.2.2:${port}` }
+  Object.assign(process.env, { EDGE_URL: env.EDGE_URL })
+  try {
+    return await withProduct(scratch, (productEnv) =>
+      vitest(scratch, 'e2e', ['install-long/'], { ...productEnv, ...env }),
+    )
+  } finally {
+    delete process.env.EDGE_URL
+  }
 }
 
 /** A browser before `npm start -- --machine`; skipped where no machine can be emulated. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import type { Db } from '@bootfarm/db'
+import { uplinkVersionsAccepted } from '@bootfarm/proto/uplink'
 import { type FastifyTRPCPluginOptions, fastifyTRPCPlugin } from '@trpc/server/adapters/fastify'
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type Auth, createAuth } from './auth/auth.ts'
@@ -27,6 +28,7 @@ import { EdgeReleases, type InstallationSettings } from './services/installation
 import type { Notifications } from './services/notifications.ts'
 import type { PlatformContext } from './services/service-context.ts'
 import { findActor } from './services/session/find-actor.ts'
+import type { AcceptedVersions } from './services/uplink/require-version.ts'
 import type { TargetPolicy } from './services/webhook/target-guard.ts'
 import type { TrpcContext } from './trpc/context.ts'
 import { procedurePolicies } from './trpc/policies.ts'
@@ -46,6 +48,8 @@ export interface ServerOptions {
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
   bootRetention: BootRetention
+  /** Versions of the uplink that are taken; those of UPLINK.md unless a test says otherwise. */
+  acceptedVersions?: AcceptedVersions
   /** What "Add edge" hands out. */
   installation: InstallationSettings
   /** Public addresses alone without it. */
@@ -89,7 +93,8 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     return { status: 'ok' }
   })
   await app.register(authRoutes, { auth, webUrl })
-  await app.register(edgeRoutes, { prefix: '/edge/v1', context: { db, clock }, notifications })
+  const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
+  await app.register(edgeRoutes, { prefix: '/edge/v1', context: { db, clock }, notifications, accepted })
   await app.register(installRoutes, { prefix: '/install', releases })
   for (const files of [captureRoutes, auditExportRoutes])
     await app.register(files, {

@@ -8,6 +8,7 @@ import type {
   Heartbeat,
   Report,
 } from '@bootfarm/proto/uplink'
+import { type EdgeKeyStatement, edgeKeyText, uplinkVersion } from '@bootfarm/proto/uplink'
 import { publicKeyOf, signText, uplinkSignedText } from '@bootfarm/proto/uplink-signature'
 
 export interface UplinkAnswer {
@@ -28,7 +29,9 @@ interface SendOptions {
 /** The uplink's edge side, as packages/proto/UPLINK.md says, for tests. */
 export class EdgeClient {
   #url: string
-  readonly seed: Uint8Array
+  seed: Uint8Array
+  /** `bootfarm-uplink`; none: an edge of the first version. */
+  uplinkVersion: number | null = uplinkVersion
   edgeId = '-'
   bootEpoch = 1
   counter = 0
@@ -102,6 +105,21 @@ export class EdgeClient {
     })
   }
 
+  /** A statement that this edge's key follows another's. */
+  statement(from: Uint8Array, to: Uint8Array): EdgeKeyStatement {
+    const keys = { oldPublicKey: publicKeyOf(from), newPublicKey: publicKeyOf(to) }
+    return { ...keys, signature: signText(edgeKeyText(this.edgeId, keys), from) }
+  }
+
+  /** Signed by the key that it has now. */
+  rotateKey(statements: EdgeKeyStatement[]): Promise<UplinkAnswer> {
+    return this.send({
+      method: 'POST',
+      path: '/edge/v1/rotate-key',
+      body: JSON.stringify({ version: 1, statements }),
+    })
+  }
+
   /** Signs with the next counter and sends. */
   send(options: SendOptions): Promise<UplinkAnswer> {
     this.counter += 1
@@ -117,7 +135,11 @@ export class EdgeClient {
   async #fetch({ method, path, body, headers, signal }: SendOptions): Promise<UplinkAnswer> {
     const answer = await fetch(this.#url + path, {
       method,
-      headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      headers: {
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(this.uplinkVersion === null ? {} : { 'bootfarm-uplink': `${this.uplinkVersion}` }),
+        ...headers,
+      },
       ...(body === undefined ? {} : { body }),
       ...(signal ? { signal } : {}),
     })

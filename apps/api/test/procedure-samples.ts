@@ -78,6 +78,8 @@ export const samples: Record<string, Sample> = {
   'edge.list': {},
   'edge.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'edge.createJoinToken': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
+  'edge.rotateKey': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
+  'edge.rotateSigningKey': {},
   'edge.installation': {},
   'edge.joinToken': {
     idName: 'siteId',

@@ -11,6 +11,7 @@ import type { Mail } from '../src/domain/mail.ts'
 import { createServer } from '../src/server.ts'
 import type { InstallationSettings } from '../src/services/installation/edge-releases.ts'
 import { type Notifications, openNotifications } from '../src/services/notifications.ts'
+import type { AcceptedVersions } from '../src/services/uplink/require-version.ts'
 import { testOrigin, testSecret } from './test-constants.ts'
 
 /** Receivers of tests listen on this machine. */
@@ -47,6 +48,7 @@ interface TestApiOptions {
   beside?: TestApi
   /** In place of a new one; whoever gives it drops it. */
   database?: TestDatabase
+  acceptedVersions?: AcceptedVersions
 }
 
 export async function startTestApi({
@@ -55,6 +57,7 @@ export async function startTestApi({
   installation,
   beside,
   database: given,
+  acceptedVersions,
 }: TestApiOptions = {}): Promise<TestApi> {
   const database = beside ? databaseOf(beside) : (given ?? (await createTestDatabase()))
   const db = createDb(database.url)
@@ -92,6 +95,7 @@ export async function startTestApi({
     webhookTargets: testWebhookTargets,
     bootRetention: defaultBootRetention,
     installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
+    ...(acceptedVersions ? { acceptedVersions } : {}),
     logLevel: log ? 'trace' : 'silent',
     ...(log ? { log } : {}),
   })

@@ -108,6 +108,8 @@ const stateFields = z.object({
   menus: z.array(bootMenu).max(bootMenusMax).optional(),
   /** Devices that get no answer and are not reported as discovered. */
   ignoredMacs: z.array(macAddress).max(ignoredMacsMax).optional(),
+  /** The edge's public key where somebody ordered another in its place; it makes one and says so (`rotate-key`). */
+  rotateKey: base64(32).optional(),
   /** Absent: `failed`. */
   capture: z.enum(captureChoices).optional(),
   /** Absent where the site has one edge. */

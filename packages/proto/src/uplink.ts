@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import { bootReport } from './uplink-boot.ts'
+import { signingKeyStatement, signingKeyStatementsMax } from './uplink-keys.ts'
 import { scheduleRunReport } from './uplink-schedule.ts'
 import { bootProgramSetName, siteEdgesMax } from './uplink-state.ts'
 import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
 export * from './uplink-boot.ts'
+export * from './uplink-keys.ts'
 export * from './uplink-schedule.ts'
 export * from './uplink-state.ts'
 export { macAddress }
@@ -19,8 +21,12 @@ export const stateWaitMsMax = 25_000
 export const captureSizeMax = 256 * 1024
 export const heartbeatIntervalMs = 5_000
 export const edgeOnlineWithinMs = 20_000
+/** What edge and API speak, as the header `bootfarm-uplink` says it; absent: 1. VERSIONS.md says what came with which. */
+export const uplinkVersion = 2
+/** An API of version N takes edges of N-3..N, and of the next one, which asks for nothing that it does not know. */
+export const uplinkVersionsAccepted = { oldest: Math.max(1, uplinkVersion - 3), newest: uplinkVersion + 1 }
 
-export const enrolRequest = z.strictObject({
+export const enrolRequest = z.object({
   version: z.literal(1),
   joinToken: z.string().min(1).max(128),
   publicKey: base64(32),
@@ -41,7 +47,13 @@ export type EnrolResponse = z.infer<typeof enrolResponse>
 
 const statePair = z.object({ incarnation: count, counter: count })
 
-export const stateEnvelope = z.object({ payload: z.string(), signature: base64(64), keyId: uuid })
+export const stateEnvelope = z.object({
+  payload: z.string(),
+  signature: base64(64),
+  keyId: uuid,
+  /** All of the organization, oldest first; absent where its first key still signs. */
+  keys: z.array(signingKeyStatement).max(signingKeyStatementsMax).optional(),
+})
 export type StateEnvelope = z.infer<typeof stateEnvelope>
 
 export const stateQuery = z.object({
@@ -125,7 +137,22 @@ export const edgeInterface = z.object({
   mtu: count.max(65535),
 })
 
-export const heartbeat = z.strictObject({
+/** The machine that the edge runs on; the store is where its vDisks lie. */
+export const edgeMachine = z.object({
+  /** Processes that run or wait to, over the last minute (getloadavg(3)). */
+  loadAverage: z.number().nonnegative().max(1_000_000),
+  processors: count.min(1).max(65_535),
+  memoryTotalBytes: count,
+  memoryAvailableBytes: count,
+  /** Of the memory, what files fill that were read or written: reads of vDisks are answered from it. */
+  fileCacheBytes: count,
+  storeTotalBytes: count,
+  storeFreeBytes: count,
+})
+export type EdgeMachine = z.infer<typeof edgeMachine>
+
+/** What a newer edge says besides is ignored. */
+export const heartbeat = z.object({
   agentVersion: untrustedText,
   arch: z.enum(['x86_64', 'aarch64']),
   uptimeMs: count,
@@ -136,6 +163,7 @@ export const heartbeat = z.strictObject({
   /** Where devices and other edges of the site reach it. */
   address: z.ipv4().optional(),
   peerPort: count.max(65535).optional(),
+  machine: edgeMachine.optional(),
   interfaces: z.array(edgeInterface).max(16).optional(),
   bootPrograms: z.array(bootProgram).max(32).optional(),
   /** Other edges of the site, as heard from directly. */

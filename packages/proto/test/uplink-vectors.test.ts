@@ -2,9 +2,14 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import {
   desiredState,
+  type EdgeKeyStatement,
+  edgeKeyText,
   enrolRequest,
   heartbeat,
   reportBatch,
+  rotateKeyRequest,
+  type SigningKeyStatement,
+  signingKeyText,
   stateEnvelope,
   stateQuery,
 } from '../src/uplink.ts'
@@ -34,13 +39,17 @@ interface RequestVector extends Omit<UplinkRequestFacts, 'body'> {
 interface StateVector {
   name: string
   verdict: string
-  envelope: { payload: string; signature: string; keyId: string }
+  envelope: { payload: string; signature: string; keyId: string; keys?: SigningKeyStatement[] }
 }
 
 interface Vectors {
   edgeId: string
   edgeKey: Key
+  organizationId: string
   organizationKey: Key
+  newEdgeKey: Key
+  edgeKeyStatement: EdgeKeyStatement & { text: string }
+  signingKeyText: string
   requests: RequestVector[]
   states: StateVector[]
 }
@@ -80,11 +89,40 @@ describe('the golden requests of the uplink', () => {
   })
 })
 
+/** The newest key that statements lead to from the pinned one; none where a statement is not the key's before. */
+function reachedKey(statements: SigningKeyStatement[]): string {
+  let key = vectors.organizationKey.publicKey
+  for (const statement of statements) {
+    if (statement.previousPublicKey !== key) continue
+    const text = signingKeyText(vectors.organizationId, statement)
+    if (!verifyText(text, statement.signature, key)) return ''
+    key = statement.publicKey
+  }
+  return key
+}
+
+describe('the golden statements of new keys', () => {
+  test('an edge’s is made as written', () => {
+    const { text, signature, ...keys } = vectors.edgeKeyStatement
+    expect(edgeKeyText(vectors.edgeId, keys)).toBe(text)
+    expect(signText(text, seedOf(vectors.edgeKey))).toBe(signature)
+    expect(publicKeyOf(seedOf(vectors.newEdgeKey))).toBe(keys.newPublicKey)
+    expect(rotateKeyRequest.safeParse({ version: 1, statements: [{ ...keys, signature }] }).success).toBe(
+      true,
+    )
+  })
+
+  test('an organization’s is signed as written', () => {
+    const [first] = vectors.states.flatMap(({ envelope }) => envelope.keys ?? [])
+    expect(first && signingKeyText(vectors.organizationId, first)).toBe(vectors.signingKeyText)
+  })
+})
+
 describe('the golden states of the uplink', () => {
   test.each(vectors.states)('$name: $verdict', ({ envelope, verdict }) => {
     expect(stateEnvelope.safeParse(envelope).error).toBeUndefined()
     const text = stateSignedText(envelope.payload)
-    const genuine = verifyText(text, envelope.signature, vectors.organizationKey.publicKey)
+    const genuine = verifyText(text, envelope.signature, reachedKey(envelope.keys ?? []))
     expect(genuine).toBe(verdict !== 'signature_invalid')
     const parsed = desiredState.safeParse(JSON.parse(envelope.payload))
     const usable = genuine && parsed.success && parsed.data.edgeId === vectors.edgeId

@@ -1,4 +1,4 @@
-import { bootProgram, edgeInterface, siteEdgesMax } from '@bootfarm/proto/uplink'
+import { bootProgram, edgeInterface, edgeMachine, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { ipv4Network } from './ipv4-network.ts'
 import { pageInput, pageOf } from './page.ts'
@@ -57,6 +57,16 @@ export const edgeDetail = edgeSummary.extend({
       otherMtus: z.array(z.object({ edgeId: uuid, edgeName: z.string(), mtu: count })),
     }),
   ),
+  /** What the edge runs on; null where it does not say. */
+  machine: edgeMachine.nullable(),
+  /** When its key was last replaced; null where it has its first. */
+  keyRotatedAt: instant.nullable(),
+  /** Another key was ordered, and it has not said that it has one. */
+  keyOrdered: z.boolean(),
+  /** Its requests are refused for what version of the uplink it speaks; null where they are not. */
+  refused: z
+    .object({ code: z.enum(['edge_too_old', 'edge_too_new']), version: count, at: instant })
+    .nullable(),
   bootPrograms: z.array(bootProgram),
   /** Other edges of its site that it has heard from directly. */
   peers: z
@@ -74,6 +84,10 @@ export const edgeDetail = edgeSummary.extend({
   siteEdgeCount: count,
 })
 export type EdgeDetail = z.infer<typeof edgeDetail>
+
+export const rotateKeyInput = z.object({ edgeId: uuid })
+export const rotateKeyResult = z.object({ ordered: z.literal(true) })
+export const signingKeyView = z.object({ id: uuid, publicKey: z.string() })
 
 export const createJoinTokenInput = z.object({ siteId: uuid })
 /** The token is shown once: only its hash is kept. */

@@ -5,6 +5,7 @@ import {
   heartbeat,
   reportBatch,
   reportBatchSizeMax,
+  rotateKeyRequest,
   stateQuery,
 } from '@bootfarm/proto/uplink'
 import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
@@ -18,6 +19,8 @@ import type { PlatformContext, SystemContext } from '../services/service-context
 import { applyReports } from '../services/uplink/apply-reports.ts'
 import { type AuthenticatedEdge, authenticateEdge } from '../services/uplink/authenticate-edge.ts'
 import { enrolEdge } from '../services/uplink/enrol-edge.ts'
+import { type AcceptedVersions, versionRefusal } from '../services/uplink/require-version.ts'
+import { rotateEdgeKey } from '../services/uplink/rotate-edge-key.ts'
 import { takeHeartbeat } from '../services/uplink/take-heartbeat.ts'
 import { waitForState } from '../services/uplink/wait-for-state.ts'
 import { inFlightLimit } from './in-flight-limit.ts'
@@ -35,14 +38,20 @@ const captureParameters = z.object({ bootId: z.uuid() })
 export interface EdgeRoutesOptions {
   context: PlatformContext
   notifications: Notifications
+  accepted: AcceptedVersions
 }
 
 /** /edge/v1, as packages/proto/UPLINK.md says. Bodies are taken as bytes, for the signature is over them. */
-export async function edgeRoutes(app: FastifyInstance, { context, notifications }: EdgeRoutesOptions) {
+export async function edgeRoutes(
+  app: FastifyInstance,
+  { context, notifications, accepted }: EdgeRoutesOptions,
+) {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.setErrorHandler(problemHandler)
 
+  const authenticate = (request: FastifyRequest) =>
+    authenticateEdge(context, signedRequestOf(request), { anyEpoch: false, accepted })
   /** One transaction in the edge's organization. */
   const within = <T>({ organizationId }: AuthenticatedEdge, work: (tenant: SystemContext) => Promise<T>) =>
     inOrganization(context.db, organizationId, (db) => work({ db, clock: context.clock }))
@@ -50,12 +59,19 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
   app.post('/enrol', { bodyLimit: smallBodySizeMax }, async (request, reply) => {
     const body = parseBody(enrolRequest, request)
     requireProofOfPossession(request, body.publicKey)
+    const refusal = versionRefusal(Number(request.headers['bootfarm-uplink'] ?? 1), accepted)
+    if (refusal) throw refusal
     reply.code(201)
     return enrolEdge(context, body)
   })
 
+  app.post('/rotate-key', { bodyLimit: smallBodySizeMax }, (request) => {
+    const { statements } = parseBody(rotateKeyRequest, request)
+    return rotateEdgeKey(context, signedRequestOf(request), statements)
+  })
+
   app.get('/state', async (request, reply) => {
-    const edge = await authenticate(context, request)
+    const edge = await authenticate(request)
     const { after, waitMs } = parsed(stateQuery, request.query)
     const envelope = await waitForState(context, edge, {
       notifications,
@@ -69,7 +85,7 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
 
   const reportsLimit = { bodyLimit: reportBatchSizeMax, onRequest: inFlightLimit(reportBatchesAtOnceMax) }
   app.post('/reports', reportsLimit, async (request) => {
-    const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch: true })
+    const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch: true, accepted })
     const batch = parseBody(reportBatch, request)
     for (const report of batch.reports)
       if (report.type === 'unreadable')
@@ -79,7 +95,7 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
   })
 
   app.put('/boots/:bootId/capture', { bodyLimit: captureSizeMax }, async (request, reply) => {
-    const edge = await authenticate(context, request)
+    const edge = await authenticate(request)
     const { bootId } = parsed(captureParameters, request.params)
     const pcap = Uint8Array.from(bytesOf(request))
     await within(edge, (tenant) => keepCapture(tenant, edge, { bootId, pcap }))
@@ -87,14 +103,10 @@ export async function edgeRoutes(app: FastifyInstance, { context, notifications 
   })
 
   app.post('/heartbeat', { bodyLimit: heartbeatSizeMax }, async (request) => {
-    const edge = await authenticate(context, request)
+    const edge = await authenticate(request)
     const body = parseBody(heartbeat, request)
     return { state: await within(edge, (tenant) => takeHeartbeat(tenant, edge, body)) }
   })
-}
-
-function authenticate(context: PlatformContext, request: FastifyRequest): Promise<AuthenticatedEdge> {
-  return authenticateEdge(context, signedRequestOf(request), { anyEpoch: false })
 }
 
 function requireProofOfPossession(request: FastifyRequest, publicKey: string): void {

@@ -13,6 +13,12 @@ const signatureHeaders = z.object({
   'bootfarm-epoch': decimal,
   'bootfarm-counter': decimal,
   'bootfarm-signature': z.string().max(128),
+  /** Absent where the edge is of the first version. */
+  'bootfarm-uplink': z
+    .string()
+    .regex(/^\d{1,4}$/)
+    .transform(Number)
+    .default(1),
 })
 
 /** The facts of a signed request, from its headers and its bytes. Throws `signature_invalid` where the headers are not right. */
@@ -27,6 +33,7 @@ export function signedRequestOf(request: FastifyRequest): SignedRequest {
     bootEpoch: headers.data['bootfarm-epoch'],
     counter: headers.data['bootfarm-counter'],
     signature: headers.data['bootfarm-signature'],
+    uplinkVersion: headers.data['bootfarm-uplink'],
     body: bytesOf(request),
   }
 }

@@ -39,6 +39,8 @@ export const errorTable = {
   signature_invalid: row(401, 'UNAUTHORIZED', 'warn', 'The signature does not fit the request.'),
   stale_epoch: row(409, 'CONFLICT', 'warn', 'A later boot epoch of this edge was seen.'),
   invalid_body: row(400, 'BAD_REQUEST', 'warn', 'The body is not what this route takes.'),
+  edge_too_old: row(426, 'PRECONDITION_FAILED', 'warn', 'This edge is too old for the control plane.'),
+  edge_too_new: row(426, 'PRECONDITION_FAILED', 'warn', 'This edge is too new for the control plane.'),
   boot_unknown: row(404, 'NOT_FOUND', 'warn', 'No report of this boot has come from this edge.'),
   report_gap: row(409, 'CONFLICT', 'warn', 'Reports before these are missing.'),
   too_large: row(413, 'PAYLOAD_TOO_LARGE', 'warn', 'The body is too large.'),

@@ -142,12 +142,34 @@ pub const DesiredState = struct {
     schedules: []const Schedule = &.{},
     issuedUnixMs: u64 = 0,
 
+    /// The edge's key where another is to take its place.
+    rotateKey: ?[]const u8 = null,
+
     pub fn pair(state: *const DesiredState) Pair {
         return .{ .incarnation = state.incarnation, .counter = state.counter };
     }
 };
 
-pub const Envelope = struct { payload: []const u8, signature: []const u8, keyId: []const u8 };
+/// That one key of the organization follows another (`signingKeyStatement` in src/uplink-keys.ts).
+pub const SigningKeyStatement = struct {
+    id: base.Uuid,
+    publicKey: []const u8,
+    previousPublicKey: []const u8,
+    signature: []const u8,
+};
+
+pub const signing_key_statements_max = 256;
+
+pub const Envelope = struct {
+    payload: []const u8,
+    signature: []const u8,
+    keyId: []const u8,
+    /// Oldest first.
+    keys: []const SigningKeyStatement = &.{},
+};
+
+/// The key that a state was found right by, to be pinned in place of the one before.
+pub const Reached = struct { key: [32]u8, id: ?base.Uuid = null };
 
 pub const Refusal = error{
     TooLarge,
@@ -164,6 +186,9 @@ pub const Refusal = error{
 pub const Expected = struct {
     edge_id: base.Uuid,
     signing_key: [32]u8,
+    /// Null: no other key than that is taken.
+    organization_id: ?base.Uuid = null,
+    reached: ?*Reached = null,
     /// Of the state that the edge has; nothing at most as high is taken.
     above: ?Pair = null,
 };
@@ -176,7 +201,8 @@ pub fn accept(arena: std.mem.Allocator, text: []const u8, expected: Expected) Re
         error.OutOfMemory => error.OutOfMemory,
         error.Malformed => error.EnvelopeMalformed,
     };
-    try verify(envelope, expected.signing_key);
+    const reached = try reach(envelope.keys, &expected);
+    try verify(envelope, reached.key);
     const Head = struct { schema: u64 };
     const head = parse(Head, arena, envelope.payload) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
@@ -190,6 +216,7 @@ pub fn accept(arena: std.mem.Allocator, text: []const u8, expected: Expected) Re
     try checkLimits(&state);
     if (!state.edgeId.eql(expected.edge_id)) return error.OtherEdge;
     if (expected.above) |above| if (!state.pair().isHigher(above)) return error.NotHigher;
+    if (expected.reached) |place| place.* = reached;
     return state;
 }
 
@@ -197,7 +224,7 @@ pub fn sentence(refusal: Refusal) []const u8 {
     return switch (refusal) {
         error.TooLarge => "it is larger than 8 MiB",
         error.EnvelopeMalformed => "it is not a state envelope",
-        error.SignatureInvalid => "its signature is not by the organization's key that was pinned at enrolment",
+        error.SignatureInvalid => "its signature is not by the organization's key that is pinned here, nor by one that follows it",
         error.SchemaTooNew => "its schema is newer than this edge knows; update the edge",
         error.StateMalformed => "it is not a desired state",
         error.OtherEdge => "it is for another edge",
@@ -206,15 +233,50 @@ pub fn sentence(refusal: Refusal) []const u8 {
     };
 }
 
-fn verify(envelope: Envelope, key: [32]u8) Refusal!void {
+/// The newest key that statements lead to from the pinned one. Only it signs: a key that was followed is retired.
+fn reach(statements: []const SigningKeyStatement, expected: *const Expected) Refusal!Reached {
+    var reached: Reached = .{ .key = expected.signing_key };
+    if (statements.len > signing_key_statements_max) return error.EnvelopeMalformed;
+    for (statements) |*statement| {
+        const organization_id = expected.organization_id orelse return reached;
+        const previous = try keyOf(statement.previousPublicKey);
+        if (!std.mem.eql(u8, &previous, &reached.key)) continue;
+        const next = try keyOf(statement.publicKey);
+        const public_key = Ed25519.PublicKey.fromBytes(previous) catch return error.SignatureInvalid;
+        var verifier = (try signatureOf(statement.signature)).verifier(public_key) catch return error.SignatureInvalid;
+        const id = statement.id.toText();
+        const lines = [_][]const u8{
+            "bootfarm-signing-key-v1\n", &organization_id.toText(), "\n",                statement.previousPublicKey, "\n",
+            &id,                         "\n",                      statement.publicKey,
+        };
+        for (lines) |line| verifier.update(line);
+        verifier.verify() catch return error.SignatureInvalid;
+        reached = .{ .key = next, .id = statement.id };
+    }
+    return reached;
+}
+
+fn keyOf(text: []const u8) Refusal![32]u8 {
+    var key: [32]u8 = undefined;
+    const decoder = std.base64.standard.Decoder;
+    const size = decoder.calcSizeForSlice(text) catch return error.EnvelopeMalformed;
+    if (size != key.len) return error.EnvelopeMalformed;
+    decoder.decode(&key, text) catch return error.EnvelopeMalformed;
+    return key;
+}
+
+fn signatureOf(text: []const u8) Refusal!Ed25519.Signature {
     const decoder = std.base64.standard.Decoder;
     var raw: [Ed25519.Signature.encoded_length]u8 = undefined;
-    const size = decoder.calcSizeForSlice(envelope.signature) catch return error.EnvelopeMalformed;
+    const size = decoder.calcSizeForSlice(text) catch return error.EnvelopeMalformed;
     if (size != raw.len) return error.EnvelopeMalformed;
-    decoder.decode(&raw, envelope.signature) catch return error.EnvelopeMalformed;
+    decoder.decode(&raw, text) catch return error.EnvelopeMalformed;
+    return .fromBytes(raw);
+}
+
+fn verify(envelope: Envelope, key: [32]u8) Refusal!void {
     const public_key = Ed25519.PublicKey.fromBytes(key) catch return error.SignatureInvalid;
-    const signature: Ed25519.Signature = .fromBytes(raw);
-    var verifier = signature.verifier(public_key) catch return error.SignatureInvalid;
+    var verifier = (try signatureOf(envelope.signature)).verifier(public_key) catch return error.SignatureInvalid;
     verifier.update("bootfarm-state-v1\n");
     verifier.update(envelope.payload);
     verifier.verify() catch return error.SignatureInvalid;

@@ -28,6 +28,8 @@ pub const Code = enum {
     join_token_expired,
     edge_unknown,
     edge_revoked,
+    edge_too_old,
+    edge_too_new,
     boot_unknown,
     signature_invalid,
     stale_epoch,

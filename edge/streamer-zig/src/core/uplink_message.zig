@@ -66,6 +66,35 @@ pub fn parseKey(text: []const u8) error{InvalidKey}![32]u8 {
     return key;
 }
 
+/// What this edge speaks (VERSIONS.md).
+pub const uplink_version = "2";
+
+pub const key_statements_max = 16;
+
+/// That one key of an edge follows another, by the old one's signature.
+pub const KeyStatement = struct {
+    oldPublicKey: [key_text_size]u8,
+    newPublicKey: [key_text_size]u8,
+    signature: [signature_text_size]u8,
+};
+
+pub const RotateKeyRequest = struct { version: u8 = 1, statements: []const KeyStatement };
+
+pub fn stateKey(old: Ed25519.KeyPair, edge_id: base.Uuid, new_key: [32]u8) KeyStatement {
+    var statement: KeyStatement = .{
+        .oldPublicKey = keyText(old.public_key.toBytes()),
+        .newPublicKey = keyText(new_key),
+        .signature = undefined,
+    };
+    var buffer: [256]u8 = undefined;
+    const text = std.mem.print(&buffer, "bootfarm-edge-key-v1\n{f}\n{s}\n{s}", .{
+        edge_id, &statement.oldPublicKey, &statement.newPublicKey,
+    }) catch unreachable;
+    const signature = old.sign(text, null) catch unreachable;
+    _ = std.base64.standard.Encoder.encode(&statement.signature, &signature.toBytes());
+    return statement;
+}
+
 /// As the API names it; null for a processor that edges are not built for.
 pub fn archName(arch: std.Target.Cpu.Arch) ?[]const u8 {
     return switch (arch) {
@@ -101,6 +130,17 @@ pub const Interface = struct { name: base.UntrustedText, ip: base.Ip4, prefixLen
 
 pub const interfaces_max = 16;
 
+/// What the edge runs on (`edgeMachine` in src/uplink.ts).
+pub const Machine = struct {
+    loadAverage: f64,
+    processors: u64,
+    memoryTotalBytes: u64,
+    memoryAvailableBytes: u64,
+    fileCacheBytes: u64,
+    storeTotalBytes: u64,
+    storeFreeBytes: u64,
+};
+
 pub const Heartbeat = struct {
     agentVersion: []const u8,
     arch: []const u8,
@@ -114,6 +154,7 @@ pub const Heartbeat = struct {
     /// Where devices and other edges of the site reach it.
     address: ?base.Ip4 = null,
     peerPort: ?u16 = null,
+    machine: ?Machine = null,
     interfaces: []const Interface = &.{},
     peers: []const HeardPeer = &.{},
 };

@@ -15,7 +15,10 @@ const Vectors = struct {
     version: u32,
     edgeId: base.Uuid,
     edgeKey: Key,
+    organizationId: base.Uuid,
     organizationKey: Key,
+    newEdgeKey: Key,
+    edgeKeyStatement: uplink_message.KeyStatement,
     requests: []const struct {
         method: []const u8,
         path: []const u8,
@@ -83,6 +86,7 @@ test "states get the verdict of the golden ones" {
     const expected: desired_state.Expected = .{
         .edge_id = vectors.edgeId,
         .signing_key = try uplink_message.parseKey(vectors.organizationKey.publicKey),
+        .organization_id = vectors.organizationId,
     };
     for (vectors.states) |state| {
         var arena: std.heap.ArenaAllocator = .init(testing.allocator);
@@ -125,6 +129,54 @@ test "states get the verdict of the golden ones" {
         };
         try testing.expectEqualStrings(state.verdict, verdict);
     }
+}
+
+test "a new key of an edge is stated like the golden one" {
+    const parsed = try load();
+    defer parsed.deinit();
+    const vectors = parsed.value;
+    var seed: [32]u8 = undefined;
+    _ = try std.fmt.hexToBytes(&seed, vectors.edgeKey.seedHex);
+    const key = try Ed25519.KeyPair.generateDeterministic(seed);
+    const next = try uplink_message.parseKey(vectors.newEdgeKey.publicKey);
+    try testing.expectEqualDeep(vectors.edgeKeyStatement, uplink_message.stateKey(key, vectors.edgeId, next));
+}
+
+test "the key that statements lead to is told, and a retired one signs nothing more" {
+    const parsed = try load();
+    defer parsed.deinit();
+    const vectors = parsed.value;
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const pinned = try uplink_message.parseKey(vectors.organizationKey.publicKey);
+    var reached: desired_state.Reached = undefined;
+    var expected: desired_state.Expected = .{
+        .edge_id = vectors.edgeId,
+        .signing_key = pinned,
+        .organization_id = vectors.organizationId,
+        .reached = &reached,
+    };
+    var retired: ?[]const u8 = null;
+    for (vectors.states) |state| {
+        const text = try std.json.Stringify.valueAlloc(arena.allocator(), state.envelope, .{});
+        if (state.envelope.keys.len == 0 and retired == null) retired = text;
+        if (state.envelope.keys.len < 2 or !std.mem.eql(u8, state.verdict, "accepted")) continue;
+        _ = try desired_state.accept(arena.allocator(), text, expected);
+        const last = state.envelope.keys[1];
+        try testing.expectEqual(try uplink_message.parseKey(last.publicKey), reached.key);
+        try testing.expect(reached.id.?.eql(last.id));
+        // Without the organization no other key than the pinned one is taken.
+        expected.organization_id = null;
+        try testing.expectError(error.SignatureInvalid, desired_state.accept(arena.allocator(), text, expected));
+        // Once pinned, it is found again without a statement; what the first key signed is refused.
+        expected.organization_id = vectors.organizationId;
+        expected.signing_key = reached.key;
+        _ = try desired_state.accept(arena.allocator(), text, expected);
+        try testing.expect(reached.id == null);
+        try testing.expectError(error.SignatureInvalid, desired_state.accept(arena.allocator(), retired.?, expected));
+        return;
+    }
+    return error.TestUnexpectedResult;
 }
 
 test "only a higher pair is taken" {

@@ -18,6 +18,7 @@ pub const text =
     \\  bootfarm-edge boot-files import|list|remove --boot-files DIR [options]
     \\                                                           fetches sets of boot programs from packages or a folder
     \\  bootfarm-edge leases --data DIR [--json]                 prints which addresses the DHCP server gave to whom
+    \\  bootfarm-edge rotate-key --data DIR                      asks the edge to make itself a new key
     \\  bootfarm-edge verify-release --key K --release F --signature F --program F [--allow-older]
     \\                                                           says whether a program is a release by this key
     \\  bootfarm-edge listen-address                             prints which address --listen should have here

@@ -411,6 +411,8 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .wake_fd = edge.loop.wake_fd,
     };
     edge.link = link;
+    const rotation = try edge.gpa.create(host.KeyRotation);
+    rotation.* = .init(edge.init.io, data, identity.edgeId, key);
     const worker = try edge.gpa.create(host.UplinkWorker);
     worker.* = .{
         .gpa = edge.gpa,
@@ -427,11 +429,18 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         },
         .address = edge.options.listens.items[0],
         .peer_port = edge.options.ports.peer,
+        .identity = identity,
         .signing_key = signing_key,
+        .rotation = rotation,
+        .store_fd = edge.boots.store_fd.?,
         .boot_programs = try edge.files.told(arena),
     };
     edge.worker = worker;
-    try loadState(edge, .{ .edge_id = identity.edgeId, .signing_key = signing_key });
+    try loadState(edge, .{
+        .edge_id = identity.edgeId,
+        .signing_key = signing_key,
+        .organization_id = identity.organizationId,
+    });
 }
 
 fn prepareSchedules(edge: *Edge, complaint: *Complaint) Error!void {
@@ -523,6 +532,9 @@ fn loadState(edge: *Edge, expected: core.desired_state.Expected) Error!void {
         },
     };
     edge.link.?.setPair(box.state.pair());
+    // Its key was not pinned yet where the last process ended between the two.
+    edge.worker.?.pin(box.reached);
+    edge.worker.?.rotation.order(if (box.state.rotateKey) |text| core.uplink_message.parseKey(text) catch null else null);
     // Power commands of an earlier time are not carried out now: the API repeats what still counts.
     edge.applyState(box);
 }

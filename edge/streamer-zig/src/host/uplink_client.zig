@@ -140,6 +140,7 @@ pub const UplinkClient = struct {
                 .value = try std.mem.print(&counter_text, "{d}", .{counter}),
             },
             .{ .name = "bootfarm-signature", .value = &signature },
+            .{ .name = "bootfarm-uplink", .value = core.uplink_message.uplink_version },
         };
         var sent = try client.http.request(switch (method) {
             .GET => .GET,

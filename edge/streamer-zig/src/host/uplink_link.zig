@@ -12,6 +12,8 @@ pub const StateBox = struct {
     arena: std.heap.ArenaAllocator,
     state: core.desired_state.DesiredState,
     policy: core.BootPolicy,
+    /// What it was signed by, to be pinned.
+    reached: core.desired_state.Reached,
 
     /// Verifies and reads an envelope. The box owns everything; `destroy` frees it.
     pub fn create(
@@ -24,7 +26,9 @@ pub const StateBox = struct {
         box.arena = .init(gpa);
         errdefer box.arena.deinit();
         const text = try box.arena.allocator().dupe(u8, envelope);
-        box.state = try core.desired_state.accept(box.arena.allocator(), text, expected);
+        var asked = expected;
+        asked.reached = &box.reached;
+        box.state = try core.desired_state.accept(box.arena.allocator(), text, asked);
         box.policy = try .init(box.arena.allocator(), &box.state);
         return box;
     }

@@ -10,6 +10,9 @@ const speak = @import("speak.zig");
 const CaptureFiles = @import("capture_files.zig").CaptureFiles;
 const CaptureSender = @import("capture_sender.zig").CaptureSender;
 const DataDir = @import("data_dir.zig").DataDir;
+const Identity = @import("data_dir.zig").Identity;
+const KeyRotation = @import("key_rotation.zig").KeyRotation;
+const machine_facts = @import("machine_facts.zig");
 const ReportLog = @import("report_log.zig").ReportLog;
 const uplink_client = @import("uplink_client.zig");
 const interface_list = @import("interface_list.zig");
@@ -36,7 +39,12 @@ pub const UplinkWorker = struct {
     /// Where devices and other edges of the site reach this one.
     address: base.Ip4,
     peer_port: u16,
+    /// Read and written by the thread that takes states alone.
+    identity: Identity,
     signing_key: [32]u8,
+    rotation: *KeyRotation,
+    /// Of the directory where vDisks are.
+    store_fd: i32,
     /// For the heartbeat; they are read once.
     boot_programs: []const core.uplink_message.BootProgram = &.{},
     counter: std.atomic.Value(u64) = .init(0),
@@ -67,6 +75,8 @@ pub const UplinkWorker = struct {
         while (true) {
             const seen = worker.link.reports_written.load(.acquire);
             const now_ms = nowMs();
+            if (!worker.sender.stopped) worker.rotation.step(&client, now_ms, randomNumber());
+            client.key = worker.rotation.key();
             switch (worker.sender.next(now_ms, worker.log.backlog())) {
                 .heartbeat => worker.sendHeartbeat(&client),
                 .reports => worker.sendReports(&client, buffer),
@@ -116,6 +126,7 @@ pub const UplinkWorker = struct {
             .bootPrograms = worker.boot_programs,
             .address = worker.address,
             .peerPort = worker.peer_port,
+            .machine = machine_facts.read(worker.store_fd),
             .interfaces = interfaces.constSlice(),
             .peers = peers[0..numbers.peers.count],
         }, &body);
@@ -173,6 +184,7 @@ pub const UplinkWorker = struct {
         defer client.deinit();
         while (true) {
             const now_ms = nowMs();
+            client.key = worker.rotation.key();
             switch (worker.poller.next(now_ms)) {
                 .poll => worker.poll(&client, buffer),
                 .wait_until_ms => |until_ms| worker.link.io.sleep(
@@ -210,6 +222,7 @@ pub const UplinkWorker = struct {
         const box = StateBox.create(worker.gpa, envelope, .{
             .edge_id = worker.client_options.edge_id.?,
             .signing_key = worker.signing_key,
+            .organization_id = worker.identity.organizationId,
             .above = worker.link.above(),
         }) catch |refusal| {
             speak.line(
@@ -226,8 +239,27 @@ pub const UplinkWorker = struct {
             box.destroy(worker.gpa);
             return false;
         };
+        // Behind the state: that has the statements, and is found right by the key before as well.
+        worker.pin(box.reached);
+        worker.rotation.order(if (box.state.rotateKey) |text| core.uplink_message.parseKey(text) catch null else null);
         worker.link.offerState(box);
         return true;
+    }
+
+    /// A key that follows the one that was pinned takes its place, also over restarts.
+    pub fn pin(worker: *UplinkWorker, reached: core.desired_state.Reached) void {
+        const id = reached.id orelse return;
+        const text = core.uplink_message.keyText(reached.key);
+        var identity = worker.identity;
+        identity.signingKeyId = id;
+        identity.signingKey = &text;
+        worker.data.writeIdentity(identity) catch {
+            speak.line("The organization's new signing key cannot be written to the data directory; it is tried again.", .{});
+            return;
+        };
+        worker.signing_key = reached.key;
+        worker.identity.signingKeyId = id;
+        speak.line("The organization signs by a new key, which the one before vouches for.", .{});
     }
 
     fn tellRefusal(
@@ -280,6 +312,10 @@ pub const UplinkWorker = struct {
                 worker.is_answered = false;
             },
             .refused => |refused| switch (refused.code) {
+                .signature_invalid => {
+                    worker.rotation.doubt();
+                    worker.tellRefusal(what, refused.code, refused.status, result);
+                },
                 .edge_revoked => speak.line(
                     "The control plane at {s} has revoked this edge: nothing more is sent.",
                     .{url},

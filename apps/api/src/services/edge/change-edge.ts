@@ -59,6 +59,23 @@ export function revokeEdge(
   })
 }
 
+/** Orders a new key in place of the one that the edge has now; it makes one as soon as it hears of it. Throws `not_found`. */
+export async function orderNewKey(
+  { db, actor: { organizationId } }: ServiceContext,
+  { edgeId }: z.output<typeof revokeEdgeInput>,
+): Promise<{ ordered: true }> {
+  const where = { organizationId, id: edgeId }
+  const edge = await db.edge.findUnique({
+    where: { organizationId_id: where },
+    select: { siteId: true, publicKey: true, revokedAt: true },
+  })
+  if (!edge) throw new AppError('not_found')
+  if (edge.revokedAt) throw new AppError('conflict', { public: 'This edge was revoked.' })
+  await db.edge.updateMany({ where, data: { rotateKeyFrom: edge.publicKey } })
+  await notify(db, { state: { siteId: edge.siteId } })
+  return { ordered: true }
+}
+
 async function change(
   transaction: DbTransaction,
   { organizationId, edgeId }: { organizationId: string; edgeId: string },

@@ -12,6 +12,8 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
     select: {
       ...edgeSummarySelect,
       bootEpoch: true,
+      ...{ publicKey: true, rotateKeyFrom: true, keyRotatedAt: true },
+      ...{ refusedCode: true, refusedVersion: true, refusedAt: true },
       clockOffsetMs: true,
       desiredState: { select: { incarnation: true, counter: true } },
     },
@@ -47,8 +49,22 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
         .filter(({ id, revokedAt }) => id !== edgeId && revokedAt === null)
         .map((other) => ({ ...other, interfaces: heartbeatOf(other)?.interfaces ?? [] })),
     ),
+    machine: heartbeat?.machine ?? null,
+    keyRotatedAt: row.keyRotatedAt?.toISOString() ?? null,
+    keyOrdered: row.rotateKeyFrom === row.publicKey,
+    refused: refusalOf(row),
     bootPrograms: heartbeat?.bootPrograms ?? [],
     peers: (heartbeat?.peers ?? []).map((peer) => ({ ...peer, edgeName: nameOf.get(peer.edgeId) ?? null })),
     siteEdgeCount: siteEdges.filter(({ revokedAt }) => revokedAt === null).length,
   }
+}
+
+function refusalOf(row: {
+  refusedCode: string | null
+  refusedVersion: number | null
+  refusedAt: Date | null
+}): EdgeDetail['refused'] {
+  if (!row.refusedAt || row.refusedVersion === null) return null
+  const code = row.refusedCode === 'edge_too_new' ? 'edge_too_new' : 'edge_too_old'
+  return { code, version: row.refusedVersion, at: row.refusedAt.toISOString() }
 }

@@ -2,6 +2,7 @@ import { inOrganization } from '@bootfarm/db'
 import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
 import { AppError } from '../../errors/app-error.ts'
 import type { PlatformContext } from '../service-context.ts'
+import { type AcceptedVersions, requireVersion } from './require-version.ts'
 
 /** A signed request's facts, as sent. */
 export interface SignedRequest {
@@ -12,6 +13,8 @@ export interface SignedRequest {
   bootEpoch: number
   counter: number
   signature: string
+  /** What it speaks: `bootfarm-uplink`. */
+  uplinkVersion: number
   body: Uint8Array
 }
 
@@ -33,13 +36,13 @@ interface IdentityRow {
 }
 
 /**
- * Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, and `stale_epoch` unless `anyEpoch`.
+ * Throws `edge_unknown`, `signature_invalid`, `edge_revoked`, `edge_too_old`, `edge_too_new`, and `stale_epoch` unless `anyEpoch`.
  * @param anyEpoch reports carry the epoch they are of in their body
  */
 export async function authenticateEdge(
-  { db }: PlatformContext,
+  { db, clock }: PlatformContext,
   request: SignedRequest,
-  { anyEpoch }: { anyEpoch: boolean },
+  { anyEpoch, accepted }: { anyEpoch: boolean; accepted: AcceptedVersions },
 ): Promise<AuthenticatedEdge> {
   const [edge] = await db.$queryRaw<IdentityRow[]>`
     select organization_id::text, site_id::text, public_key, revoked_at, boot_epoch
@@ -49,6 +52,7 @@ export async function authenticateEdge(
     throw new AppError('signature_invalid')
   if (edge.revoked_at) throw new AppError('edge_revoked')
   const { organization_id: organizationId, site_id: siteId, boot_epoch: bootEpoch } = edge
+  await requireVersion({ db, clock }, { organizationId, edgeId: request.edgeId }, { request, accepted })
   if (BigInt(request.bootEpoch) < bootEpoch && !anyEpoch) throw new AppError('stale_epoch')
   if (BigInt(request.bootEpoch) > bootEpoch)
     await inOrganization(db, organizationId, (transaction) =>

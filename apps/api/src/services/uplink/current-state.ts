@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import type { DbTransaction } from '@bootfarm/db'
-import type { StateEnvelope } from '@bootfarm/proto/uplink'
+import type { SigningKeyStatement, StateEnvelope } from '@bootfarm/proto/uplink'
 import { signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
 import { canonicalJson } from '../../domain/canonical-json.ts'
 import type { StatePair } from '../../domain/state-pair.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { SystemContext } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { readSigningKeys } from './signing-keys.ts'
 import { readStateContent, type StateContent } from './state-content.ts'
 
 export interface SignedState {
@@ -34,9 +35,12 @@ interface StoredState {
 /** The edge's desired state, signed: the stored one while its content is what it was, else a new one with the next counter. */
 export async function currentState(context: SystemContext, edge: AuthenticatedEdge): Promise<SignedState> {
   const { db, clock } = context
+  await requireAccepted(db, edge)
   const stored = await db.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
   const content = await readStateContent(db, edge, clock())
-  if (stored && stored.contentHash === hashOf(content)) return signedStateOf(stored)
+  const { keys, newest } = await readSigningKeys(db, edge)
+  const isCurrent = stored?.contentHash === hashOf(content) && stored.signingKeyId === newest.id
+  if (stored && isCurrent) return signedStateOf(stored, keys)
   return db.$transaction((transaction) => renewState(transaction, edge, clock()))
 }
 
@@ -56,21 +60,18 @@ async function renewState(
   const stored = await transaction.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
   const content = await readStateContent(transaction, edge, now)
   const contentHash = hashOf(content)
-  if (stored && stored.contentHash === contentHash) return signedStateOf(stored)
+  const { keys, newest } = await readSigningKeys(transaction, edge)
+  if (stored && stored.contentHash === contentHash && stored.signingKeyId === newest.id)
+    return signedStateOf(stored, keys)
   const counter = (stored?.counter ?? 0n) + 1n
   const payload = canonicalJson({ ...content, counter: Number(counter), issuedUnixMs: now.getTime() })
-  const key = await transaction.signingKey.findFirstOrThrow({
-    where: { organizationId },
-    orderBy: { createdAt: 'desc' },
-    select: { id: true, seed: true },
-  })
   const renewed = {
     incarnation: content.incarnation,
     counter,
     contentHash,
     payload,
-    signature: signText(stateSignedText(payload), key.seed),
-    signingKeyId: key.id,
+    signature: signText(stateSignedText(payload), newest.seed),
+    signingKeyId: newest.id,
     issuedAt: now,
   }
   await transaction.desiredState.upsert({
@@ -79,7 +80,7 @@ async function renewState(
     update: renewed,
     select: { edgeId: true },
   })
-  return signedStateOf(renewed)
+  return signedStateOf(renewed, keys)
 }
 
 function keyOf({ organizationId, edgeId }: AuthenticatedEdge) {
@@ -90,9 +91,22 @@ function hashOf(content: StateContent): string {
   return createHash('sha256').update(canonicalJson(content)).digest('hex')
 }
 
-function signedStateOf({ incarnation, counter, payload, signature, signingKeyId }: StoredState): SignedState {
+/** A long poll that was open when its edge was revoked ends here. Throws `edge_revoked`. */
+async function requireAccepted(db: DbTransaction, edge: AuthenticatedEdge): Promise<void> {
+  const { organizationId, edgeId } = edge
+  const row = await db.edge.findUnique({
+    where: { organizationId_id: { organizationId, id: edgeId } },
+    select: { revokedAt: true },
+  })
+  if (!row || row.revokedAt) throw new AppError('edge_revoked')
+}
+
+function signedStateOf(
+  { incarnation, counter, payload, signature, signingKeyId }: StoredState,
+  keys: SigningKeyStatement[],
+): SignedState {
   return {
     pair: { incarnation, counter: Number(counter) },
-    envelope: { payload, signature, keyId: signingKeyId },
+    envelope: { payload, signature, keyId: signingKeyId, ...(keys.length > 0 ? { keys } : {}) },
   }
 }

@@ -4,6 +4,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { hashJoinToken } from '../edge/create-join-token.ts'
 import { notify } from '../notifications.ts'
 import type { PlatformContext } from '../service-context.ts'
+import { readSigningKeys } from './signing-keys.ts'
 
 interface LockedToken {
   organization_id: string
@@ -141,10 +142,7 @@ async function answer(
     where: { organizationId_id: { organizationId, id: siteId } },
     select: { name: true },
   })
-  const signingKey = await transaction.signingKey.findFirstOrThrow({
-    where: { organizationId },
-    orderBy: { createdAt: 'desc' },
-    select: { id: true, publicKey: true },
-  })
+  const { newest } = await readSigningKeys(transaction, { organizationId })
+  const signingKey = { id: newest.id, publicKey: newest.publicKey }
   return { edgeId, organizationId, siteId, siteName: site.name, signingKey }
 }

@@ -1,6 +1,7 @@
 import { type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { readKeyOrder } from './key-order.ts'
 import { readSiteEdges } from './site-edges.ts'
 import { readSiteMenus, stateMenuOf, versionOfMenu } from './site-menus.ts'
 import { readSiteSchedules } from './site-schedules.ts'
@@ -112,6 +113,7 @@ export async function readStateContent(
     ...(ignored.length > 0 ? { ignoredMacs: ignored.map(({ mac }) => mac) } : {}),
     ...(menus.size > 0 ? { menus: [...menus.values()] } : {}),
     capture: site.capture,
+    ...(await readKeyOrder(db, { organizationId, edgeId })),
     ...(siteEdges ? { siteEdges } : {}),
     powerOns: powerOns.map(({ id, deviceId, device }) => ({ id, deviceId, mac: device.mac })),
     powerOrders: powerOrders.map(({ id, deviceId, order, device }) => ({

@@ -17,7 +17,8 @@ export async function takeHeartbeat(
   const rows = await db.$queryRaw<{ is_moved: boolean }[]>`
     update edge set heartbeat_epoch = ${bootEpoch}, heartbeat_counter = ${counter}, heartbeat_at = ${now},
       heartbeat = ${JSON.stringify(heartbeat)}::jsonb, clock_offset_ms = ${heartbeat.clockUnixMs - now.getTime()},
-      agent_version = ${heartbeat.agentVersion}, arch = ${heartbeat.arch}
+      agent_version = ${heartbeat.agentVersion}, arch = ${heartbeat.arch},
+      refused_code = null, refused_version = null, refused_at = null
     from (select organization_id, id, heartbeat from edge where organization_id = ${organizationId}::uuid
       and id = ${edgeId}::uuid) as before
     where edge.organization_id = before.organization_id and edge.id = before.id

@@ -12,13 +12,17 @@ import {
   joinTokenView,
   revokeEdgeInput,
   revokeEdgeResult,
+  rotateKeyInput,
+  rotateKeyResult,
   setShareInput,
+  signingKeyView,
 } from '../../domain/edge-view.ts'
-import { drainEdge, revokeEdge, setShare } from '../../services/edge/change-edge.ts'
+import { drainEdge, orderNewKey, revokeEdge, setShare } from '../../services/edge/change-edge.ts'
 import { createJoinToken } from '../../services/edge/create-join-token.ts'
 import { getEdge } from '../../services/edge/get-edge.ts'
 import { getJoinToken } from '../../services/edge/get-join-token.ts'
 import { listEdges } from '../../services/edge/list-edges.ts'
+import { rotateSigningKey } from '../../services/organization/rotate-signing-key.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const edgeRouter = router({
@@ -105,6 +109,27 @@ export const edgeRouter = router({
     .input(drainEdgeInput)
     .output(edgeShareView)
     .mutation(({ ctx, input }) => drainEdge(ctx, input)),
+  rotateKey: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'POST', path: '/edges/{edgeId}/rotate-key', summary: 'Order a new key of an edge' },
+    })
+    .input(rotateKeyInput)
+    .output(rotateKeyResult)
+    .mutation(({ ctx, input }) => orderNewKey(ctx, input)),
+  rotateSigningKey: procedure
+    .meta({
+      permission: 'organization.change',
+      place: 'organization',
+      rest: {
+        method: 'POST',
+        path: '/signing-key/rotate',
+        summary: 'Sign desired states by a new key from now on',
+      },
+    })
+    .output(signingKeyView)
+    .mutation(({ ctx }) => rotateSigningKey(ctx)),
   revoke: procedure
     .meta({
       permission: 'edge.change',

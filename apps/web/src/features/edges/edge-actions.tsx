@@ -14,19 +14,25 @@ type EdgeDetail = RouterOutputs['edge']['get']
 
 /** Drain, take new boots again, revoke: each asks first and says what will happen. */
 export function EdgeActions({ edge }: { edge: EdgeDetail }) {
-  const [asking, setAsking] = useState<'drain' | 'revoke' | null>(null)
+  const [asking, setAsking] = useState<'drain' | 'revoke' | 'key' | null>(null)
   const mayDrain = useMay('edge.drain', { siteId: edge.siteId }) && edge.revokedAt === null
   const mayRevoke = useMay('edge.change', { siteId: edge.siteId }) && edge.revokedAt === null
   const options = useAfterChange(edge)
   const trpc = useTRPC()
   const drain = useMutation(trpc.edge.drain.mutationOptions(options))
   const revoke = useMutation(trpc.edge.revoke.mutationOptions(options))
+  const rotateKey = useMutation(trpc.edge.rotateKey.mutationOptions(options))
   const close = (open: boolean) => !open && setAsking(null)
   return (
     <>
       {mayDrain && (
         <Button busy={drain.isPending} onClick={() => setAsking('drain')}>
           {edge.draining ? 'Take new boots again' : 'Drain'}
+        </Button>
+      )}
+      {mayRevoke && !edge.keyOrdered && (
+        <Button look="bare" busy={rotateKey.isPending} onClick={() => setAsking('key')}>
+          New key
         </Button>
       )}
       {mayRevoke && (
@@ -46,6 +52,18 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
         ) : (
           <DrainWords edge={edge} />
         )}
+      </ConfirmDialog>
+      <ConfirmDialog
+        open={asking === 'key'}
+        onOpenChange={close}
+        title={`A new key for ${edge.name}?`}
+        action="Order a new key"
+        onConfirm={() => rotateKey.mutate({ edgeId: edge.id })}
+      >
+        <p>
+          The edge makes it itself as soon as it hears of this, and the old one is refused then. Booting
+          devices notice nothing.
+        </p>
       </ConfirmDialog>
       <ConfirmDialog
         open={asking === 'revoke'}

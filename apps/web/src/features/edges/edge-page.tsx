@@ -17,6 +17,7 @@ import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { EdgeActions } from './edge-actions'
 import { EdgeState } from './edge-columns'
+import { EdgeMachine, VersionRefused } from './edge-machine'
 import { EdgeNetwork } from './edge-network'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
 import { SharePanel } from './share-panel'
@@ -59,9 +60,11 @@ function Edge({ edge }: { edge: EdgeDetail }) {
       />
       <div className="grid items-start gap-5 lg:grid-cols-2">
         <div className="flex min-w-0 flex-col gap-5">
+          {edge.refused && <VersionRefused refused={edge.refused} />}
           <Panel title="State">
             <EdgeFacts edge={edge} />
           </Panel>
+          <EdgeMachine machine={edge.machine} />
           <EdgeNetwork edge={edge} />
         </div>
         <div className="flex min-w-0 flex-col gap-5">
@@ -103,8 +106,24 @@ function EdgeFacts({ edge }: { edge: EdgeDetail }) {
         { label: 'Desired state', value: <DesiredState edge={edge} /> },
         { label: 'Boot epoch', value: `${edge.bootEpoch} (starts of the agent)` },
         { label: 'Enrolled', value: <Instant at={edge.enrolledAt} /> },
+        { label: 'Key', value: <KeyAge edge={edge} /> },
       ]}
     />
+  )
+}
+
+function KeyAge({ edge: { keyRotatedAt, keyOrdered } }: { edge: EdgeDetail }) {
+  return (
+    <>
+      {keyRotatedAt ? (
+        <>
+          replaced <Instant at={keyRotatedAt} />
+        </>
+      ) : (
+        'of its enrolment'
+      )}
+      {keyOrdered && '; a new one is ordered'}
+    </>
   )
 }
 

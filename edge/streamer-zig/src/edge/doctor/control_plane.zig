@@ -77,6 +77,7 @@ pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) err
     return core.desired_state.accept(findings.arena, text, .{
         .edge_id = known.identity.edgeId,
         .signing_key = signing_key,
+        .organization_id = known.identity.organizationId,
     }) catch |refusal| switch (refusal) {
         error.OutOfMemory => error.OutOfMemory,
         else => |other| {
@@ -159,6 +160,7 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
         .{ .name = "bootfarm-epoch", .value = try std.mem.print(&epoch_text, "{d}", .{known.epoch}) },
         .{ .name = "bootfarm-counter", .value = "1" },
         .{ .name = "bootfarm-signature", .value = &signature },
+        .{ .name = "bootfarm-uplink", .value = core.uplink_message.uplink_version },
     };
     var sent = try client.request(.GET, uri, .{
         .redirect_behavior = .unhandled,
@@ -198,6 +200,12 @@ fn tellAnswer(findings: *Findings, url: []const u8, answer: *const Answer) error
                 .uplink,
                 try findings.print("{s} answers, and does not accept this edge: {t}.", .{ url, answer.code }),
                 "Enrol this machine again with a new token, into another data directory.",
+            ),
+            .edge_too_old, .edge_too_new => try findings.tell(
+                .problem,
+                .uplink,
+                try findings.print("{s} does not take the version of this edge: {t}.", .{ url, answer.code }),
+                "Bring the older of the two up to date; machines boot meanwhile.",
             ),
             .stale_epoch => try findings.tell(
                 .problem,

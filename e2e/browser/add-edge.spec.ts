@@ -1,0 +1,55 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from '@playwright/test'
+import { required } from '../lib/api-client.ts'
+import { edgePorts, portArguments } from '../lib/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signInAs } from './demo-sign-in.ts'
+
+test.use({ storageState: { cookies: [], origins: [] }, permissions: ['clipboard-read', 'clipboard-write'] })
+
+test('“Add edge” makes a line whose token joins an edge, and shows it online', async ({ page }) => {
+  const tenant = await Tenant.create('admin')
+  const scratch = scratchDirectory()
+  let edge: RunningProcess | undefined
+  try {
+    await signInAs(page, tenant.person)
+    await page.goto(`/sites/${tenant.rows.siteId}`)
+    await page.getByRole('button', { name: 'Add edge' }).click()
+    const dialog = page.getByRole('dialog')
+    await expect(dialog).toContainText('valid for an hour')
+    await expect(dialog).toContainText('works nowhere else')
+    await dialog.getByRole('button', { name: 'Make the line to run' }).click()
+    await expect(dialog.getByText(/Waiting for an edge to join/)).toBeVisible()
+    expect(await seriousProblems(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Copy' }).click()
+    await expect(dialog.getByText('Copied')).toBeVisible()
+    const line = await page.evaluate(() => navigator.clipboard.readText())
+    const [, token = '', url] =
+      /^\{ echo token=(bfj_[\w-]+); curl -fsSL (\S+)\/install\/edge\.sh; \} \| sudo sh$/.exec(line) ?? []
+    expect(url).toBe(required('BOOTFARM_WEB_URL'))
+
+    const data = path.join(scratch.path, 'edge')
+    const file = path.join(scratch.path, 'token')
+    writeFileSync(file, token, { mode: 0o600 })
+    const enrol = new RunningProcess(edgeProgram, [
+      ...['enrol', '--url', url ?? '', '--token-file', file, '--data', data],
+    ])
+    expect(await enrol.ended, enrol.output).toBe(0)
+    await expect(dialog.getByText(/has joined; waiting for its first heartbeat/)).toBeVisible()
+    edge = new RunningProcess(edgeProgram, [
+      ...['serve', '--data', data, '--listen', '127.0.0.1', '--dhcp', 'off'],
+      ...portArguments(await edgePorts()),
+    ])
+    await expect(dialog.getByText(/is online\.$/)).toBeVisible()
+    await dialog.getByRole('link').click()
+    await expect(page.getByRole('region', { name: 'Machine' })).toContainText(/processors/)
+    expect(await seriousProblems(page)).toEqual([])
+  } finally {
+    await edge?.stop()
+    scratch.remove()
+  }
+})

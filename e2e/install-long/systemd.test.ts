@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ensureSystemRoot } from '../../scripts/lib/machines/system-root.mjs'
+import { relay } from '../../scripts/start/relay.mjs'
+import { ApiClient, required } from '../lib/api-client.ts'
+import { namespacesMissing } from '../lib/segment.ts'
+import { hostAddress, SystemdMachine } from '../lib/systemd-machine.ts'
+import { Tenant } from '../lib/tenant.ts'
+
+const root = await ensureSystemRoot()
+const missing = namespacesMissing(['qemu-system-x86']) ?? ('missing' in root ? root.missing : undefined)
+const machineTimeoutMs = 600_000
+
+/** What a person would do there, one after the other, over a restart of the machine. Waits are for what must happen. */
+const steps = (url: string, token: string) => `
+say() { echo "STEP $*"; }
+pid() { systemctl show -P MainPID bootfarm-edge; }
+if [ ! -e /root/restarted ]; then
+  { echo token=${token}; curl -fsSL ${url}/install/edge.sh; } | sh
+  say INSTALLED $?
+  say ACTIVE $(systemctl is-active bootfarm-edge) $(systemctl is-enabled bootfarm-edge)
+  grep -E '^(Uid|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/$(pid)/status | tr -s '\\t ' ' ' | tr '\\n' ';' | sed 's/^/STEP STATUS /'
+  echo
+  say OWNER $(stat -c %U:%a /var/lib/bootfarm-edge)
+  say WRITES $(nsenter -t $(pid) -m touch /usr/local/written 2>&1 | grep -c 'Read-only')
+  say SECURITY $(systemd-analyze security --no-pager bootfarm-edge | tail -1)
+  say VERIFY $(systemd-analyze verify /etc/systemd/system/bootfarm-edge.service 2>&1 | grep -c bootfarm)
+  touch /root/restarted
+  sync
+  systemctl --no-block reboot
+  exit
+fi
+until systemctl -q is-active bootfarm-edge; do sleep 1; done
+say AGAIN $(systemctl is-active bootfarm-edge)
+before=$(pid)
+kill -STOP $before
+until [ "$(systemctl show -P NRestarts bootfarm-edge)" -gt 0 ] && systemctl -q is-active bootfarm-edge; do sleep 1; done
+say WATCHDOG $(journalctl -u bootfarm-edge -o cat | grep -c 'Watchdog timeout') $([ "$(pid)" != "$before" ] && echo another)
+curl -fsSL ${url}/install/edge.sh | sh -s -- --uninstall
+say GONE $?
+say TRACES $(ls -d /usr/local/bin/bootfarm* /etc/bootfarm* /var/lib/bootfarm* /etc/systemd/system/*bootfarm-edge* /etc/systemd/system/*/*bootfarm-edge* 2>/dev/null | wc -l) $(id bootfarm-edge >/dev/null 2>&1 || echo nobody) $(systemctl list-units --all --no-legend 'bootfarm-edge*' | wc -l)
+say DONE
+systemctl --no-block poweroff
+`
+
+describe.skipIf(missing)(`a server with systemd ${missing ?? ''}`, () => {
+  let machine: SystemdMachine
+  let tenant: Tenant
+  let api: ApiClient
+  let door: Awaited<ReturnType<typeof relay>>
+
+  beforeAll(async () => {
+    const webUrl = required('BOOTFARM_WEB_URL')
+    const port = Number(new URL(required('EDGE_URL')).port)
+    door = await relay({ port, host: '127.0.0.1' }, { port: Number(new URL(webUrl).port), host: '127.0.0.1' })
+    tenant = await Tenant.create('admin')
+    api = await ApiClient.signIn(webUrl, tenant.person.email, tenant.person.password)
+    const { token } = await api.mutate<{ token: string }>('edge.createJoinToken', {
+      siteId: tenant.rows.siteId,
+    })
+    machine = new SystemdMachine(
+      'missing' in root ? (undefined as never) : root,
+      steps(`http://${hostAddress}:${port}`, token),
+    )
+  })
+  afterAll(async () => {
+    await machine?.remove()
+    door?.close()
+  })
+  const step = async (name: string) =>
+    (await machine.console.waitFor(new RegExp(`^STEP ${name} (.*?)\\r?$`, 'm')))[1] ?? ''
+
+  test(
+    'becomes an edge by one line, hardened, and is one again after a restart',
+    async () => {
+      // 2: the doctor finds that nothing can boot yet.
+      expect(await step('INSTALLED'), machine.console.output).toMatch(/^[02]$/)
+      expect(await step('ACTIVE')).toBe('active enabled')
+      const status = await step('STATUS')
+      expect(status).not.toMatch(/Uid: 0/)
+      for (const set of ['Eff', 'Bnd', 'Amb']) expect(status).toMatch(new RegExp(`Cap${set}: 0*2400;`))
+      expect(status).toMatch(/NoNewPrivs: 1;.*Seccomp: 2;/)
+      expect(await step('OWNER')).toBe('bootfarm-edge:700')
+      expect(await step('WRITES')).toBe('1')
+      expect(await step('VERIFY')).toBe('0')
+      const score = Number((await step('SECURITY')).match(/([\d.]+) /)?.[1])
+      expect(score).toBeLessThan(2.5)
+      expect(await step('AGAIN')).toBe('active')
+      const { items } = await api.query<{ items: { online: boolean }[] }>('edge.list', {
+        siteId: tenant.rows.siteId,
+      })
+      expect(items).toHaveLength(1)
+    },
+    machineTimeoutMs,
+  )
+
+  test(
+    'starts an edge again whose loop stands still, and lets go of it without a trace',
+    async () => {
+      expect(await step('WATCHDOG')).toMatch(/^[1-9]\d* another$/)
+      expect(await step('GONE')).toBe('0')
+      expect(await step('TRACES')).toBe('0 nobody 0')
+      await machine.console.ended
+    },
+    machineTimeoutMs,
+  )
+})

@@ -1,0 +1,84 @@
+//! What this machine has and how busy it is, as a heartbeat tells it (proc(5), statfs(2)).
+
+const std = @import("std");
+const core = @import("core");
+const sys = @import("sys.zig");
+const linux = std.os.linux;
+const Machine = core.uplink_message.Machine;
+
+/// struct statfs of 64-bit Linux.
+const FileSystem = extern struct {
+    kind: i64,
+    block_size: i64,
+    blocks: u64,
+    blocks_free: u64,
+    blocks_available: u64,
+    files: u64,
+    files_free: u64,
+    id: [2]i32,
+    name_size: i64,
+    fragment_size: i64,
+    flags: i64,
+    spare: [4]i64,
+};
+
+/// Null where the system does not tell. `store_fd` is of the directory where vDisks are.
+pub fn read(store_fd: i32) ?Machine {
+    var buffer: [8192]u8 = undefined;
+    const load = parseLoad(readFile("/proc/loadavg", &buffer) orelse return null) orelse return null;
+    const memory = readFile("/proc/meminfo", &buffer) orelse return null;
+    var system: FileSystem = undefined;
+    _ = sys.check(linux.syscall2(.fstatfs, @intCast(store_fd), @intFromPtr(&system))) catch return null;
+    const unit: u64 = @intCast(@max(system.fragment_size, 1));
+    return .{
+        .loadAverage = load,
+        .processors = std.Thread.getCpuCount() catch 1,
+        .memoryTotalBytes = memoryBytes(memory, "MemTotal:") orelse return null,
+        .memoryAvailableBytes = memoryBytes(memory, "MemAvailable:") orelse return null,
+        .fileCacheBytes = memoryBytes(memory, "Cached:") orelse return null,
+        .storeTotalBytes = system.blocks *| unit,
+        .storeFreeBytes = system.blocks_available *| unit,
+    };
+}
+
+fn parseLoad(text: []const u8) ?f64 {
+    var fields = std.mem.tokenizeScalar(u8, text, ' ');
+    const load = std.fmt.parseFloat(f64, fields.next() orelse return null) catch return null;
+    return if (load >= 0 and load <= 1_000_000) load else null;
+}
+
+fn memoryBytes(text: []const u8, name: []const u8) ?u64 {
+    var lines = std.mem.tokenizeScalar(u8, text, '\n');
+    while (lines.next()) |line| {
+        const rest = std.mem.cutPrefix(u8, line, name) orelse continue;
+        const digits = std.mem.cutSuffix(u8, std.mem.trim(u8, rest, " "), " kB") orelse return null;
+        return (std.fmt.parseInt(u64, digits, 10) catch return null) *| 1024;
+    }
+    return null;
+}
+
+fn readFile(path: [*:0]const u8, buffer: []u8) ?[]const u8 {
+    const rc = linux.openat(linux.AT.FDCWD, path, .{ .CLOEXEC = true }, 0);
+    const fd: i32 = @intCast(sys.check(rc) catch return null);
+    defer sys.close(fd);
+    const size = sys.check(linux.read(fd, buffer.ptr, buffer.len)) catch return null;
+    return buffer[0..size];
+}
+
+test "this machine says what it has" {
+    var tmp = std.testing.tmpDir(.{});
+    defer tmp.cleanup();
+    const machine = read(tmp.dir.handle).?;
+    try std.testing.expect(machine.processors > 0);
+    try std.testing.expect(machine.memoryAvailableBytes <= machine.memoryTotalBytes);
+    try std.testing.expect(machine.storeFreeBytes <= machine.storeTotalBytes and machine.storeTotalBytes > 0);
+}
+
+test "load and memory are read as the kernel writes them" {
+    try std.testing.expectEqual(0.52, parseLoad("0.52 0.58 0.59 1/1234 5678\n").?);
+    try std.testing.expect(parseLoad("") == null);
+    const text = "MemTotal:        8000000 kB\nSwapCached:            1 kB\nCached:          3000000 kB\n";
+    try std.testing.expectEqual(8_000_000 * 1024, memoryBytes(text, "MemTotal:").?);
+    try std.testing.expectEqual(3_000_000 * 1024, memoryBytes(text, "Cached:").?);
+    try std.testing.expect(memoryBytes(text, "MemFree:") == null);
+}
