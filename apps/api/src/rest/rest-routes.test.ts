@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { request as httpRequest } from 'node:http'
+import path from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { inputOfSample, type SampleTenant, samples } from '../../test/procedure-samples.ts'
@@ -64,6 +66,12 @@ test('people read of every operation and every code, on pages that run nothing',
   const text = await problems.text()
   for (const code of Object.keys(errorTable)) expect(text).toContain(`<tr id="${code}">`)
   expect(docs + text).not.toMatch(/<script| style="| on\w+="/)
+})
+
+test('docs/api.md lists every code', () => {
+  const text = readFileSync(path.join(import.meta.dirname, '../../../../docs/api.md'), 'utf8')
+  for (const [code, { status, title }] of Object.entries(errorTable))
+    expect(text).toContain(`| \`${code}\` | ${status} | ${title} |`)
 })
 
 describe.each(operations)('$method $path', (operation) => {

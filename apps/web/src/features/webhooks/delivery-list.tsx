@@ -22,10 +22,10 @@ const states: Record<Delivery['state'], { word: string; tone: Tone }> = {
 }
 
 const columns: Column<Delivery>[] = [
-  { title: 'When', cell: ({ createdAt }) => <Instant at={createdAt} /> },
+  { title: 'When', from: 'sm', cell: ({ createdAt }) => <Instant at={createdAt} /> },
   { title: 'Event', cell: ({ eventType }) => <code className="font-mono text-xs">{eventType}</code> },
   { title: 'State', cell: ({ state }) => <Tag tone={states[state].tone}>{states[state].word}</Tag> },
-  { title: 'Answers', from: 'sm', wide: true, cell: (delivery) => <Answers delivery={delivery} /> },
+  { title: 'Answers', wide: true, cell: (delivery) => <Answers delivery={delivery} /> },
 ]
 
 /** What the endpoint answered last; all of it, and what was sent, when opened. */
