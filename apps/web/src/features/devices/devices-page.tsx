@@ -1,6 +1,7 @@
 'use client'
 
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
 import { z } from 'zod'
 import { FilterBar, SearchFilter, SelectFilter } from '../../components/filter'
 import { Page, PageHeader } from '../../components/page-header'
@@ -8,8 +9,11 @@ import { PagedList } from '../../components/paged-list'
 import { EmptyState } from '../../components/states'
 import { useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
+import { useMay } from '../session/use-may'
+import { CsvButtons } from './csv-buttons'
 import { NewDevice } from './device-actions'
 import { deviceColumns } from './device-columns'
+import { DeviceSelection, selectable } from './device-selection'
 
 const filterShape = {
   search: z.string().max(64).optional(),
@@ -41,36 +45,45 @@ export function DevicesPage() {
   const trpc = useTRPC()
   const { filters, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
   const collections = useQuery(trpc.collection.list.queryOptions({ limit: collectionsMax }))
+  const mayChange = useMay('device.change')
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
+  const filter = {
+    ...(filters.search && { search: filters.search }),
+    ...(filters.collection && { collectionId: filters.collection }),
+    ...(filters.last && { lastOutcome: filters.last }),
+    ...(filters.cache && { writeCache: filters.cache }),
+  }
   const query = useInfiniteQuery(
-    trpc.device.list.infiniteQueryOptions(
-      {
-        ...(filters.search && { search: filters.search }),
-        ...(filters.collection && { collectionId: filters.collection }),
-        ...(filters.last && { lastOutcome: filters.last }),
-        ...(filters.cache && { writeCache: filters.cache }),
-      },
-      {
-        refetchInterval: ({ state }) =>
-          state.data?.pages.some(({ items }) =>
-            items.some(({ powerOrder }) => powerOrder?.state === 'waiting'),
-          )
-            ? orderRefreshMs
-            : false,
-        getNextPageParam: (page) => page.nextCursor,
-        placeholderData: keepPreviousData,
-      },
-    ),
+    trpc.device.list.infiniteQueryOptions(filter, {
+      refetchInterval: ({ state }) =>
+        state.data?.pages.some(({ items }) => items.some(({ powerOrder }) => powerOrder?.state === 'waiting'))
+          ? orderRefreshMs
+          : false,
+      getNextPageParam: (page) => page.nextCursor,
+      placeholderData: keepPreviousData,
+    }),
   )
+  const shown = query.data?.pages.flatMap((page) => page.items) ?? []
   const collectionOptions = (collections.data?.items ?? []).map(({ id, name, siteName }) => ({
     value: id,
     label: `${name}, ${siteName}`,
   }))
+  const toggle = (id: string) =>
+    setSelected(
+      (before) => new Set(before.has(id) ? [...before].filter((one) => one !== id) : [...before, id]),
+    )
+  const columns = mayChange ? selectable(deviceColumns, { selected, onSelect: toggle }) : deviceColumns
   return (
     <Page>
       <PageHeader
         title="Devices"
         summary="Machines that boot from the network, by name."
-        actions={<NewDevice />}
+        actions={
+          <>
+            <CsvButtons filter={filter} />
+            <NewDevice />
+          </>
+        }
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SearchFilter
@@ -98,10 +111,18 @@ export function DevicesPage() {
         />
       </FilterBar>
       <div className="rounded-lg border border-line bg-surface">
+        {mayChange && shown.length > 0 && (
+          <DeviceSelection
+            shown={shown}
+            selected={selected}
+            filter={filter}
+            onSelect={(ids) => setSelected(new Set(ids))}
+          />
+        )}
         <PagedList
           label="Devices"
           query={query}
-          columns={deviceColumns}
+          columns={columns}
           rowKey={(device) => device.id}
           empty={<NoDevices filtered={filtered} />}
         />

@@ -3,7 +3,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Page, PageHeader } from '../../components/page-header'
 import { Panel } from '../../components/panel'
-import { EmptyState, ErrorState, LoadingState, Skeleton } from '../../components/states'
+import { ErrorState, LoadingState, Skeleton } from '../../components/states'
 import { Tag } from '../../components/tag'
 import { countOf } from '../../lib/format-quantity'
 import { readableError } from '../../lib/readable-error'
@@ -12,6 +12,7 @@ import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { BootingNow } from './booting-now'
 import { DayChart } from './day-chart'
 import { Figures } from './figures'
+import { FirstRunGuide } from './first-run-guide'
 import { LatestBoots } from './latest-boots'
 import { SitesAndEdges } from './sites-and-edges'
 
@@ -29,7 +30,12 @@ export function OverviewPage() {
   )
   if (overview.data) return <Overview overview={overview.data} />
   if (farms.data && farmId === undefined) {
-    return <EmptyState title="No farm yet." text="A farm holds your sites, devices and vDisks." />
+    return (
+      <Page>
+        <PageHeader title="Overview" summary="Nothing is here yet." />
+        <FirstRunGuide />
+      </Page>
+    )
   }
   const failed = farms.error ?? overview.error
   if (!failed) return <OverviewSkeleton />
@@ -51,6 +57,7 @@ function Overview({ overview }: { overview: FarmOverview }) {
         tags={last24Hours.generatedCount > 0 && <DemoHistoryTag />}
         summary={`${countOf(counts.sites, 'site')}, ${countOf(counts.collections, 'collection')}, ${countOf(counts.devices, 'device')}, ${countOf(counts.vdisks, 'vDisk')}`}
       />
+      <FirstRunGuide />
       <Figures counts={counts} last24Hours={last24Hours} />
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_360px]">
         <BootingNow />

@@ -1,0 +1,92 @@
+'use client'
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { FormDialog } from '../../components/dialog'
+import { SelectField, TextField } from '../../components/field'
+import { useToast } from '../../components/toast'
+import { countOf } from '../../lib/format-quantity'
+import { tagsOfText } from '../../lib/pair-lines'
+import { formProblem } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import { PlanTable } from './plan-table'
+
+interface ChangeManyDialogProps {
+  deviceIds: string[]
+  onClose: () => void
+  onDone: () => void
+}
+
+/** First what becomes of each, then all of it, or nothing. */
+export function ChangeManyDialog({ deviceIds, onClose, onDone }: ChangeManyDialogProps) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  const collections = useQuery(trpc.collection.list.queryOptions({ limit: 100 }))
+  const [collectionId, setCollectionId] = useState('')
+  const [enabled, setEnabled] = useState('')
+  const [addTags, setAddTags] = useState('')
+  const [removeTags, setRemoveTags] = useState('')
+  const change = useMutation(
+    trpc.device.changeMany.mutationOptions({
+      onSuccess: (plan) => {
+        if (!plan.applied) return
+        void queryClient.invalidateQueries()
+        showToast({ title: `${countOf(plan.changedCount, 'device')} changed.`, tone: 'ready' })
+        onDone()
+        onClose()
+      },
+    }),
+  )
+  const plan = change.data
+  const input = {
+    deviceIds,
+    ...(collectionId && { collectionId }),
+    ...(enabled && { enabled: enabled === 'yes' }),
+    addTags: tagsOfText(addTags),
+    removeTags: tagsOfText(removeTags),
+  }
+  const isReady = plan !== undefined && plan.refusedCount === 0
+  const edit = (set: (value: string) => void) => (value: string) => {
+    set(value)
+    change.reset()
+  }
+  return (
+    <FormDialog
+      title={`Change ${countOf(deviceIds.length, 'device')}`}
+      action={isReady ? 'Change all' : 'Show what becomes of each'}
+      wide
+      busy={change.isPending}
+      disabled={plan !== undefined && !isReady}
+      failure={formProblem(change.error)}
+      onClose={onClose}
+      onSubmit={() => change.mutate({ ...input, preview: !isReady })}
+    >
+      <SelectField
+        label="Move to collection"
+        value={collectionId}
+        options={[
+          { value: '', label: 'stay where they are' },
+          ...(collections.data?.items ?? []).map(({ id, name, siteName }) => ({
+            value: id,
+            label: `${name}, ${siteName}`,
+          })),
+        ]}
+        onChange={edit(setCollectionId)}
+      />
+      <TextField label="Add tags" value={addTags} onChange={edit(setAddTags)} hint="Between commas." />
+      <TextField label="Take tags away" value={removeTags} onChange={edit(setRemoveTags)} />
+      <SelectField
+        label="Enabled"
+        value={enabled}
+        options={[
+          { value: '', label: 'as they are' },
+          { value: 'yes', label: 'yes' },
+          { value: 'no', label: 'no: edges give them no answer' },
+        ]}
+        onChange={edit(setEnabled)}
+      />
+      {plan && <PlanTable plan={plan} />}
+    </FormDialog>
+  )
+}

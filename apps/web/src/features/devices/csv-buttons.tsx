@@ -1,0 +1,118 @@
+'use client'
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { FormDialog } from '../../components/dialog'
+import { SelectField } from '../../components/field'
+import { useToast } from '../../components/toast'
+import { countOf } from '../../lib/format-quantity'
+import { formProblem, readableError } from '../../lib/readable-error'
+import { saveFile } from '../../lib/save-file'
+import { type RouterInputs, useTRPC, useTRPCClient } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import { PlanTable } from './plan-table'
+
+const template =
+  '\uFEFFmac,name,collection,enabled,tags,vdisk,boot_programs,boot_menu,personality.ROOM\r\n02:00:00:00:00:01,pc-01,Lab,yes,"floor-1, blue",none,none,collection,A1\r\n'
+
+/** Devices out as a table, and in again. */
+export function CsvButtons({ filter }: { filter: RouterInputs['device']['exportCsv'] }) {
+  const client = useTRPCClient()
+  const showToast = useToast()
+  const [importing, setImporting] = useState(false)
+  const mayImport = useMay('device.change')
+  const save = useMutation({
+    mutationFn: () => client.device.exportCsv.query(filter),
+    onSuccess: ({ csv, count, isCut }) => {
+      saveFile('devices.csv', csv)
+      showToast({
+        title: `${countOf(count, 'device')} exported.`,
+        ...(isCut && { text: 'More match: a file holds 10,000.' }),
+      })
+    },
+    onError: (error) =>
+      showToast({ title: 'Nothing is exported.', text: readableError(error), tone: 'failed' }),
+  })
+  return (
+    <>
+      <Button busy={save.isPending} onClick={() => save.mutate()}>
+        Export CSV
+      </Button>
+      {mayImport && <Button onClick={() => setImporting(true)}>Import CSV</Button>}
+      {importing && <ImportDialog onClose={() => setImporting(false)} />}
+    </>
+  )
+}
+
+function ImportDialog({ onClose }: { onClose: () => void }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  const sites = useQuery(trpc.site.list.queryOptions({ limit: 100 }))
+  const [chosenId, setChosenId] = useState('')
+  const [csv, setCsv] = useState('')
+  const options = sites.data?.items ?? []
+  const site = options.find(({ id }) => id === chosenId) ?? options[0]
+  const take = useMutation(
+    trpc.device.importCsv.mutationOptions({
+      onSuccess: (plan) => {
+        if (!plan.applied) return
+        void queryClient.invalidateQueries()
+        showToast({
+          title: `${countOf(plan.createdCount, 'device')} registered, ${plan.changedCount} changed.`,
+          tone: 'ready',
+        })
+        onClose()
+      },
+    }),
+  )
+  const plan = take.data
+  const isReady = plan !== undefined && plan.refusedCount === 0
+  return (
+    <FormDialog
+      title="Import devices"
+      action={isReady ? 'Import all' : 'Show what becomes of each line'}
+      wide
+      busy={take.isPending}
+      disabled={!site || csv === '' || (plan !== undefined && !isReady)}
+      failure={formProblem(take.error)}
+      onClose={onClose}
+      onSubmit={() => site && take.mutate({ siteId: site.id, csv, preview: !isReady })}
+    >
+      <p className="text-ink-soft text-sm">
+        A line is the device of this site with its MAC address, else the one with its name, else a new one. An
+        empty cell leaves things as they are. All lines are taken, or none.{' '}
+        <button
+          type="button"
+          className="rounded underline underline-offset-4"
+          onClick={() => saveFile('devices-template.csv', template)}
+        >
+          Download a template
+        </button>
+      </p>
+      <SelectField
+        label="Site"
+        value={site?.id ?? ''}
+        options={options.map(({ id, name }) => ({ value: id, label: name }))}
+        onChange={(value) => {
+          setChosenId(value)
+          take.reset()
+        }}
+      />
+      <label className="flex flex-col gap-1.5 font-medium text-ink-soft text-xs">
+        CSV file
+        <input
+          type="file"
+          accept=".csv,text/csv"
+          className="text-ink text-sm"
+          onChange={async (event) => {
+            take.reset()
+            setCsv((await event.target.files?.[0]?.text()) ?? '')
+          }}
+        />
+      </label>
+      {plan && <PlanTable plan={plan} />}
+    </FormDialog>
+  )
+}
