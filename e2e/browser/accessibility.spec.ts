@@ -2,7 +2,7 @@ import { expect, type Page, test } from '@playwright/test'
 import { seriousProblems } from './axe.ts'
 import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 
-const lists = ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites']
+const lists = ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites', '/farms', '/trash']
 /** Without pages of one thing behind them. */
 const others = ['/discovered', '/discovered/rules', '/schedules', '/schedules/new']
 

@@ -67,6 +67,8 @@ export async function listRunDevices(
   const rows = await db.scheduleRunDevice.findMany({
     where: {
       ...{ organizationId, runId },
+      // What lies in the trash is hidden, and a row needs its device's name.
+      device: { deletionId: null },
       ...(state ? { state } : {}),
       ...(after ? { position: { gt: positionOf(after[0]) } } : {}),
     },

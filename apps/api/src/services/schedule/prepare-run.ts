@@ -73,7 +73,7 @@ async function addDevices(
     select d.organization_id, ${runId}::uuid, d.id, row_number() over (order by d.site_id, d.name, d.id) - 1,
       case when d.why is null then 'waiting' else 'skipped' end::"ScheduleRunDeviceState", d.why
     from (select d.organization_id, d.id, d.site_id, d.name, case when not d.enabled then 'disabled'
-        when c.vdisk_id is null and c.boot_menu_id is null and (d.boot_menu_choice <> 'own' or d.boot_menu_id is null)
+        when d.vdisk_id is null and c.vdisk_id is null and c.boot_menu_id is null and (d.boot_menu_choice <> 'own' or d.boot_menu_id is null)
           then 'nothing_to_boot' end as why
       from device d join collection c on c.organization_id = d.organization_id and c.id = d.collection_id
       where d.organization_id = ${organizationId}::uuid and ${place} and ${storedTargetSql(organizationId, scheduleId)}) as d`

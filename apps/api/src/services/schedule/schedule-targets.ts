@@ -87,6 +87,7 @@ export const cannotStart: Prisma.DeviceWhereInput = {
   OR: [
     { enabled: false },
     {
+      vdiskId: null,
       collection: { vdiskId: null, bootMenuId: null },
       OR: [{ bootMenuChoice: { not: 'own' } }, { bootMenuId: null }],
     },
