@@ -26,6 +26,7 @@ import { findApiKeyActor } from './services/api-key/find-api-key-actor.ts'
 import { checkHealth } from './services/check-health.ts'
 import { EdgeReleases, type InstallationSettings } from './services/installation/edge-releases.ts'
 import type { Notifications } from './services/notifications.ts'
+import { applicationChecks, type Checks } from './services/scope/checks.ts'
 import type { PlatformContext } from './services/service-context.ts'
 import { findActor } from './services/session/find-actor.ts'
 import type { AcceptedVersions } from './services/uplink/require-version.ts'
@@ -61,6 +62,8 @@ export interface ServerOptions {
   sendMail?: SendMail
   /** Whether people may sign up and make organizations of their own; not where it is left out. */
   isSelfService?: boolean
+  /** Tests alone give others. */
+  checks?: Checks
 }
 
 /** The whole API, not listening yet. Throws when a procedure has no policy. */
@@ -69,7 +72,15 @@ const bodySizeMax = 6 * 1024 * 1024
 
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   procedurePolicies()
-  const { db, clock, notifications, consolesDirectory, bootRetention, webUrl } = options
+  const {
+    db,
+    clock,
+    notifications,
+    consolesDirectory,
+    bootRetention,
+    webUrl,
+    checks = applicationChecks,
+  } = options
   const releases = new EdgeReleases(options.installation)
   const app = Fastify({
     logger: { level: options.logLevel, ...(options.log ? { stream: options.log } : {}) },
@@ -100,11 +111,23 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     await app.register(files, {
       prefix: '/api',
       context: { db, clock },
-      findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, auth }),
+      checks,
+      findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, checks, auth }),
     })
   const contextOf = (request: FastifyRequest) =>
     createContext(request, {
-      ...{ db, clock, notifications, consolesDirectory, bootRetention, releases, auth, sendMail, webUrl },
+      ...{
+        db,
+        clock,
+        checks,
+        notifications,
+        consolesDirectory,
+        bootRetention,
+        releases,
+        auth,
+        sendMail,
+        webUrl,
+      },
       isSelfService: options.isSelfService ?? false,
       webhookTargets: options.webhookTargets ?? { allowedNetworks: [] },
     })
@@ -151,12 +174,13 @@ function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts
 
 async function findSignedIn(
   request: FastifyRequest,
-  { auth, ...context }: Pick<ContextParts, 'db' | 'clock' | 'auth'>,
+  { auth, checks, ...context }: Pick<ContextParts, 'db' | 'clock' | 'checks' | 'auth'>,
 ): Promise<Actor | null> {
   const secret = apiKeyOf(request)
-  if (secret !== null) return findKey(request, context, secret)
+  if (secret !== null) return checks.actorOf(await findKey(request, context, secret))
   const session = await auth.api.getSession({ headers: headersOf(request) })
-  return session ? findActor(context, session.user, session.session.id) : null
+  const actor = session && (await findActor(context, session.user, session.session.id))
+  return actor && checks.actorOf(actor)
 }
 
 async function findPerson(request: FastifyRequest, auth: Auth): Promise<Person | null> {

@@ -126,6 +126,12 @@ export class EdgeClient {
     return this.#fetch({ ...options, headers: { ...this.#sign(options), ...options.headers } })
   }
 
+  /** Headers of a rightly signed request, for wherever else they are sent. */
+  signatureOf(method: SendOptions['method'], path: string): Record<string, string> {
+    this.counter += 1
+    return this.#sign({ method, path })
+  }
+
   #sign({ method, path, body = '' }: SendOptions): Record<string, string> {
     const { edgeId, bootEpoch, counter } = this
     const text = uplinkSignedText({ method, path, edgeId, bootEpoch, counter, body: Buffer.from(body) })

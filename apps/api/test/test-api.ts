@@ -8,7 +8,7 @@ import { createTestDatabase, type TestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
 import { defaultBootRetention } from '../src/domain/boot-retention.ts'
 import type { Mail } from '../src/domain/mail.ts'
-import { createServer } from '../src/server.ts'
+import { createServer, type ServerOptions } from '../src/server.ts'
 import type { InstallationSettings } from '../src/services/installation/edge-releases.ts'
 import { type Notifications, openNotifications } from '../src/services/notifications.ts'
 import type { AcceptedVersions } from '../src/services/uplink/require-version.ts'
@@ -49,6 +49,8 @@ interface TestApiOptions {
   /** In place of a new one; whoever gives it drops it. */
   database?: TestDatabase
   acceptedVersions?: AcceptedVersions
+  /** What the server is started with in place of the usual. */
+  change?: (options: ServerOptions) => ServerOptions
 }
 
 export async function startTestApi({
@@ -58,6 +60,7 @@ export async function startTestApi({
   beside,
   database: given,
   acceptedVersions,
+  change = (options) => options,
 }: TestApiOptions = {}): Promise<TestApi> {
   const database = beside ? databaseOf(beside) : (given ?? (await createTestDatabase()))
   const db = createDb(database.url)
@@ -81,24 +84,26 @@ export async function startTestApi({
   }
   const consolesDirectory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-consoles-'))
   const mails: Mail[] = []
-  const app = await createServer({
-    async sendMail(mail) {
-      mails.push(mail)
-      return true
-    },
-    db: serverDb,
-    notifications: observed,
-    clock: clock.read,
-    webUrl: testOrigin,
-    secret: testSecret,
-    consolesDirectory,
-    webhookTargets: testWebhookTargets,
-    bootRetention: defaultBootRetention,
-    installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
-    ...(acceptedVersions ? { acceptedVersions } : {}),
-    logLevel: log ? 'trace' : 'silent',
-    ...(log ? { log } : {}),
-  })
+  const app = await createServer(
+    change({
+      async sendMail(mail) {
+        mails.push(mail)
+        return true
+      },
+      db: serverDb,
+      notifications: observed,
+      clock: clock.read,
+      webUrl: testOrigin,
+      secret: testSecret,
+      consolesDirectory,
+      webhookTargets: testWebhookTargets,
+      bootRetention: defaultBootRetention,
+      installation: { directory: null, publicKey: null, url: testOrigin, ...installation },
+      ...(acceptedVersions ? { acceptedVersions } : {}),
+      logLevel: log ? 'trace' : 'silent',
+      ...(log ? { log } : {}),
+    }),
+  )
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
   return {

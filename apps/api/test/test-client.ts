@@ -15,12 +15,14 @@ interface Call {
   input?: unknown
   /** None for nobody. */
   cookie?: string | undefined
+  /** Besides, e.g. an API key's. */
+  headers?: Record<string, string>
 }
 
 /** Calls a procedure over HTTP as the dashboard does. A subscription is asked for and ended at its first bytes. */
 export async function callProcedure(
   api: TestApi,
-  { path, type, input, cookie }: Call,
+  { path, type, input, cookie, headers }: Call,
 ): Promise<ProcedureAnswer> {
   const query =
     type !== 'mutation' && input !== undefined ? `?input=${encodeURIComponent(JSON.stringify(input))}` : ''
@@ -28,6 +30,7 @@ export async function callProcedure(
     method: type === 'mutation' ? 'POST' : 'GET',
     headers: {
       ...(cookie ? { cookie } : {}),
+      ...headers,
       ...(type === 'mutation' ? { 'content-type': 'application/json' } : {}),
       ...(type === 'subscription' ? { accept: 'text/event-stream' } : {}),
     },

@@ -12,11 +12,12 @@ import {
 import { csvLine } from '../domain/csv.ts'
 import { AppError } from '../errors/app-error.ts'
 import { listAudit } from '../services/audit/list-audit.ts'
-import { authorise } from '../services/scope/authorise.ts'
+import type { Checks } from '../services/scope/checks.ts'
 import type { PlatformContext } from '../services/service-context.ts'
 
 interface AuditExportOptions {
   context: PlatformContext
+  checks: Checks
   findActor: (request: FastifyRequest) => Promise<Actor | null>
 }
 
@@ -42,14 +43,17 @@ const columns = [
 ] as const
 
 /** The audit log as a file: all entries that the filters of the list leave, newest first. */
-export async function auditExportRoutes(app: FastifyInstance, { context, findActor }: AuditExportOptions) {
+export async function auditExportRoutes(
+  app: FastifyInstance,
+  { context, checks, findActor }: AuditExportOptions,
+) {
   app.get('/audit/export', async (request, reply) => {
     const actor = await findActor(request)
     if (!actor) throw new AppError('unauthenticated')
     const { success, data, error } = exportQuery.safeParse(request.query)
     if (!success) throw new AppError('invalid', { public: z.prettifyError(error) })
     await inOrganization(context.db, actor.organizationId, (db) =>
-      authorise({ db, actor }, { permission: 'audit.read' }, 'visible'),
+      checks.authorise({ db, actor }, { permission: 'audit.read' }, 'visible'),
     )
     const day = context.clock().toISOString().slice(0, 10)
     return reply

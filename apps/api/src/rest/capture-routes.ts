@@ -4,18 +4,22 @@ import { z } from 'zod'
 import type { Actor } from '../domain/actor.ts'
 import { AppError } from '../errors/app-error.ts'
 import { readCaptureFile } from '../services/capture/read-capture-file.ts'
-import { authorise } from '../services/scope/authorise.ts'
+import type { Checks } from '../services/scope/checks.ts'
 import type { PlatformContext } from '../services/service-context.ts'
 
 interface CaptureRoutesOptions {
   context: PlatformContext
+  checks: Checks
   findActor: (request: FastifyRequest) => Promise<Actor | null>
 }
 
 const parameters = z.object({ bootId: z.uuid() })
 
 /** The one thing that the dashboard saves as a file. */
-export async function captureRoutes(app: FastifyInstance, { context, findActor }: CaptureRoutesOptions) {
+export async function captureRoutes(
+  app: FastifyInstance,
+  { context, checks, findActor }: CaptureRoutesOptions,
+) {
   app.get('/boots/:bootId/capture.pcap', async (request, reply) => {
     const actor = await findActor(request)
     if (!actor) throw new AppError('unauthenticated')
@@ -23,7 +27,7 @@ export async function captureRoutes(app: FastifyInstance, { context, findActor }
     if (!success) throw new AppError('invalid', { public: 'This is no id of a boot.' })
     const places = [{ kind: 'boot' as const, ids: [data.bootId] }]
     const { name, pcap } = await inOrganization(context.db, actor.organizationId, async (db) => {
-      await authorise({ db, actor }, { permission: 'boot.inspect' }, places)
+      await checks.authorise({ db, actor }, { permission: 'boot.inspect' }, places)
       return readCaptureFile({ db, actor }, data.bootId)
     })
     return reply

@@ -5,12 +5,14 @@ import type { Person } from '../domain/person.ts'
 import type { SealingKey } from '../services/idempotency/seal-answer.ts'
 import type { EdgeReleases } from '../services/installation/edge-releases.ts'
 import type { Notifications } from '../services/notifications.ts'
+import type { Checks } from '../services/scope/checks.ts'
 import type { PlatformContext } from '../services/service-context.ts'
 import type { TargetPolicy } from '../services/webhook/target-guard.ts'
 
 /** What each request brings to its procedures. */
 export interface TrpcContext extends PlatformContext {
   notifications: Notifications
+  checks: Checks
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
   bootRetention: BootRetention

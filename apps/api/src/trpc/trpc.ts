@@ -8,7 +8,6 @@ import { recordChange } from '../services/audit/record-change.ts'
 import { beginOnce, finishOnce } from '../services/idempotency/do-once.ts'
 import { requireNotSuspended } from '../services/organization/require-not-suspended.ts'
 import { isPlatformOperator } from '../services/platform/is-platform-operator.ts'
-import { authorise } from '../services/scope/authorise.ts'
 import type { RequestFacts } from '../services/service-context.ts'
 import type { TrpcContext } from './context.ts'
 import {
@@ -81,7 +80,7 @@ export const procedure = signedInProcedure.use(async ({ ctx, next, path, type, g
   if (type === 'subscription') throw new AppError('internal', { internal: 'it would hold a transaction' })
   const { afterCommit, run } = workAfterCommit()
   const result = await inOrganization(ctx.db, actor.organizationId, async (db) => {
-    const place = await authorise({ db, actor }, policy, places)
+    const place = await ctx.checks.authorise({ db, actor }, policy, places)
     if (type === 'mutation') await requireNotSuspended(db, actor.organizationId)
     const request = { action: path, address: ctx.address, id: ctx.requestId, place, recordedCount: 0 }
     const context = { db, clock, actor, request }
@@ -127,7 +126,9 @@ function workAfterCommit() {
 /** Every subscription is built from this one: the policy is enforced. It holds no transaction; its service opens one for each read. */
 export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => {
   const { actor, policy, places } = ctx
-  await inOrganization(ctx.db, actor.organizationId, (db) => authorise({ db, actor }, policy, places))
+  await inOrganization(ctx.db, actor.organizationId, (db) =>
+    ctx.checks.authorise({ db, actor }, policy, places),
+  )
   return next()
 })
 
