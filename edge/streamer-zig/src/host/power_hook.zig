@@ -33,9 +33,10 @@ pub const PowerHook = struct {
         mac: base.Mac,
         /// The name that a person gave it.
         name: base.UntrustedText,
+        given_us: u64 = 0,
     };
 
-    pub const Done = struct { key: core.ScheduleRunner.RunKey, device: base.Uuid, mac: base.Mac, is_on: bool, text: base.UntrustedText };
+    pub const Done = struct { job: Job, is_on: bool, text: base.UntrustedText };
 
     /// `hook` must not move afterwards; its threads run until the process ends.
     pub fn start(hook: *PowerHook) std.Thread.SpawnError!void {
@@ -73,13 +74,7 @@ pub const PowerHook = struct {
             const job = hook.nextJob();
             var output: [output_size_max]u8 = undefined;
             const outcome = run(hook.path, &job, &output);
-            const done: Done = .{
-                .key = job.key,
-                .device = job.device,
-                .mac = job.mac,
-                .is_on = outcome.is_on,
-                .text = textOf(&outcome),
-            };
+            const done: Done = .{ .job = job, .is_on = outcome.is_on, .text = textOf(&outcome) };
             hook.mutex.lockUncancelable(hook.io);
             hook.results.appendAssumeCapacity(done);
             hook.mutex.unlock(hook.io);

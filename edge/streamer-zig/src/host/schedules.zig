@@ -59,9 +59,9 @@ pub const Schedules = struct {
             speak.line("This machine's clock was set: no schedule begins within the next minute.", .{});
         }
         if (schedules.hook) |hook| while (hook.take()) |done| {
-            // A device that asked meanwhile is in its boot.
-            if (done.is_on) schedules.boots.powerOn(now_us, done.mac);
-            runner.ended(done.key, done.device, if (done.is_on) .sent else .hook_failed, done.text);
+            const job = &done.job;
+            if (done.is_on and !schedules.hasBegunSince(job.mac, job.given_us)) schedules.boots.powerOn(now_us, job.mac);
+            runner.ended(job.key, job.device, if (done.is_on) .sent else .hook_failed, done.text);
         };
         const site: core.ScheduleRunner.Site = .{
             .peers = schedules.boots.peers,
@@ -90,6 +90,7 @@ pub const Schedules = struct {
             .device = action.device,
             .mac = action.mac,
             .name = .init(schedules.nameOf(action.device)),
+            .given_us = now_us,
         });
     }
 
@@ -98,6 +99,12 @@ pub const Schedules = struct {
         const table = &schedules.boots.table;
         const boot = table.get(table.findByMac(mac) orelse return false).?;
         return !boot.isOver() and (boot.current() orelse .firmware) != .firmware;
+    }
+
+    /// The device was quicker than the command that has switched it on.
+    fn hasBegunSince(schedules: *Schedules, mac: base.Mac, since_us: u64) bool {
+        const table = &schedules.boots.table;
+        return table.get(table.findByMac(mac) orelse return false).?.started_us >= since_us;
     }
 
     fn nameOf(schedules: *const Schedules, id: base.Uuid) []const u8 {

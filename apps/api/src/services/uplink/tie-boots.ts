@@ -41,7 +41,7 @@ async function tieBoots(
       where boot.organization_id = ${organizationId}::uuid and boot.received_on = any(${days}::date[]) and ${which}
         and (tied.id is null or tied.id = boot.id
           or (tied.outcome = 'superseded' and tied.started_at <= boot.started_at))
-      order by device.run_id, device.device_id, boot.outcome = 'superseded' nulls first, boot.started_at, boot.id`,
+      order by device.run_id, device.device_id, boot.outcome is not distinct from 'superseded', boot.started_at, boot.id`,
   )
 }
 
