@@ -68,10 +68,12 @@ test('people read of every operation and every code, on pages that run nothing',
   expect(docs + text).not.toMatch(/<script| style="| on\w+="/)
 })
 
-test('docs/api.md lists every code', () => {
+test('docs/api.md lists every code: these lines are missing there', () => {
   const text = readFileSync(path.join(import.meta.dirname, '../../../../docs/api.md'), 'utf8')
-  for (const [code, { status, title }] of Object.entries(errorTable))
-    expect(text).toContain(`| \`${code}\` | ${status} | ${title} |`)
+  const lines = Object.entries(errorTable).map(
+    ([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`,
+  )
+  expect(lines.filter((line) => !text.includes(line))).toEqual([])
 })
 
 describe.each(operations)('$method $path', (operation) => {
