@@ -36,6 +36,13 @@ const environment = z.object({
     .regex(/^(smtps?:\/\/.*)?$/, 'must begin with smtp:// or smtps://')
     .default(''),
   MAIL_FROM: z.string().default('Bootfarm <bootfarm@localhost>'),
+  /** OpenID Connect: all three, or none. */
+  OIDC_ISSUER: z.union([z.literal(''), z.url()]).default(''),
+  OIDC_CLIENT_ID: z.string().default(''),
+  OIDC_CLIENT_SECRET: z.string().default(''),
+  OIDC_NAME: z.string().default('single sign-on'),
+  /** Who becomes a member of what: `example.org=acme:viewer, …`. */
+  OIDC_MEMBERS: z.string().default(''),
   /** Whether people may sign up and make organizations of their own: docs/operations.md. */
   SELF_SERVICE: z.enum(['on', 'off']).default('off'),
   /** Private networks that webhooks may lead into, by plain HTTP and any port, too: CIDR, with commas between. */

@@ -1,5 +1,6 @@
 import { createDb, requireApiRole } from '@bootfarm/db'
 import { systemClock } from './domain/clock.ts'
+import { type OidcSettings, parseDomainRules } from './domain/oidc.ts'
 import { type Environment, readEnvironment } from './env.ts'
 import { startJobs } from './jobs/run-jobs.ts'
 import { createMailer } from './mail/mailer.ts'
@@ -57,11 +58,22 @@ async function main(): Promise<void> {
   await offerSetup({ db, clock: systemClock }, environment.WEB_URL)
 }
 
-function peopleOptions({ SMTP_URL: smtpUrl, MAIL_FROM: from, SELF_SERVICE: selfService }: Environment) {
+function peopleOptions(environment: Environment) {
+  const { SMTP_URL: smtpUrl, MAIL_FROM: from, SELF_SERVICE: selfService } = environment
   return {
     sendMail: createMailer({ smtpUrl: smtpUrl || null, from, log: say }),
     isSelfService: selfService === 'on',
+    oidc: oidcSettings(environment),
   }
+}
+
+function oidcSettings(environment: Environment): OidcSettings | null {
+  const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = environment
+  if (!issuer && !clientId && !clientSecret) return null
+  if (!issuer || !clientId || !clientSecret)
+    throw new Error('OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET go together; one of them is not set.')
+  const rules = parseDomainRules(environment.OIDC_MEMBERS)
+  return { issuer, clientId, clientSecret, name: environment.OIDC_NAME, rules }
 }
 
 /** An installation without any account says where its first owner makes one. */

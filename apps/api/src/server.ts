@@ -10,6 +10,7 @@ import type { Actor } from './domain/actor.ts'
 import type { BootRetention } from './domain/boot-retention.ts'
 import type { Clock } from './domain/clock.ts'
 import type { SendMail } from './domain/mail.ts'
+import type { OidcSettings } from './domain/oidc.ts'
 import type { Person } from './domain/person.ts'
 import { edgeRoutes } from './edge/edge-routes.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
@@ -64,6 +65,8 @@ export interface ServerOptions {
   isSelfService?: boolean
   /** Tests alone give others. */
   checks?: Checks
+  /** None where it is left out. */
+  oidc?: OidcSettings | null
 }
 
 /** The whole API, not listening yet. Throws when a procedure has no policy. */
@@ -96,7 +99,9 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const sendMail =
     options.sendMail ??
     createMailer({ smtpUrl: null, from: defaultSender, log: (line) => app.log.warn(line) })
-  const auth = createAuth({ db, webUrl, secret: options.secret })
+  const isSelfService = options.isSelfService ?? false
+  const oidc = options.oidc ?? null
+  const auth = createAuth({ db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc })
   setFallbacks(app)
   protectWebSurface(app, webUrl)
   app.get('/healthz', async () => {
@@ -128,8 +133,9 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
         sendMail,
         webUrl,
       },
-      isSelfService: options.isSelfService ?? false,
       webhookTargets: options.webhookTargets ?? { allowedNetworks: [] },
+      isSelfService,
+      oidcName: oidc?.name ?? null,
     })
   await app.register(openApiRoutes, { prefix: '/api' })
   await app.register(restRoutes, {

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { apiSamples } from './api-samples.ts'
 import { objectSamples } from './object-samples.ts'
+import { peopleSamples } from './people-samples.ts'
 import { scheduleSamples } from './schedule-samples.ts'
 import type { SpareObjects } from './spare-objects.ts'
 import type { TestTenant } from './test-tenant.ts'
@@ -32,10 +33,6 @@ export interface Sample {
   /** It ends the caller's own membership: each call is another person's. */
   isLast?: true
 }
-const spareUserId = (tenant: SampleTenant) => tenant.spareUserIds.pop() ?? ''
-const spareInvitationId = (tenant: SampleTenant) => tenant.spareInvitationIds.pop() ?? ''
-const unknownToken = { token: 'bfi_unknown' }
-const somebody = { name: 'Somebody', email: 'somebody@example.test', password: 'correct horse battery' }
 const discovered = { discoveredIds: ['0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'] }
 /** Of a site that has none yet. */
 const noRules = { rules: [], revision: createHash('sha256').update('[]').digest('hex') }
@@ -50,27 +47,7 @@ export const samples: Record<string, Sample> = {
   'audit.list': {},
   'audit.get': { idName: 'entryId', ownId: (tenant) => tenant.auditEntryId },
   ...apiSamples,
-  'session.organizations': {},
-  'session.chooseOrganization': {
-    input: ({ organizationId }) => ({ organizationId }),
-  },
-  'setup.get': { input: unknownToken },
-  'setup.complete': { input: { ...unknownToken, organizationName: 'Acme', ...somebody } },
-  'invitation.offer': { input: unknownToken },
-  'invitation.accept': { input: unknownToken },
-  'invitation.list': {},
-  'invitation.create': {
-    input: () => ({ email: `${randomUUID()}@example.test`, role: 'viewer', scope: {} }),
-  },
-  'invitation.resend': { idName: 'invitationId', ownId: spareInvitationId },
-  'invitation.revoke': { idName: 'invitationId', ownId: spareInvitationId },
-  'member.list': {},
-  'member.get': { idName: 'userId', ownId: (tenant) => tenant.spareUserIds[0] ?? '' },
-  'member.grantable': {},
-  'member.grant': { idName: 'userId', input: { role: 'auditor', scope: {} }, ownId: spareUserId },
-  'member.take': { idName: 'userId', input: (_tenant, id) => ({ grantId: id }), ownId: spareUserId },
-  'member.remove': { idName: 'userId', ownId: spareUserId },
-  'member.leave': { isLast: true },
+  ...peopleSamples,
   'farm.list': {},
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'site.list': {},

@@ -51,6 +51,7 @@ interface TestApiOptions {
   acceptedVersions?: AcceptedVersions
   /** What the server is started with in place of the usual. */
   change?: (options: ServerOptions) => ServerOptions
+  people?: Pick<ServerOptions, 'isSelfService' | 'oidc'>
 }
 
 export async function startTestApi({
@@ -61,6 +62,7 @@ export async function startTestApi({
   database: given,
   acceptedVersions,
   change = (options) => options,
+  people = {},
 }: TestApiOptions = {}): Promise<TestApi> {
   const database = beside ? databaseOf(beside) : (given ?? (await createTestDatabase()))
   const db = createDb(database.url)
@@ -86,6 +88,7 @@ export async function startTestApi({
   const mails: Mail[] = []
   const app = await createServer(
     change({
+      ...people,
       async sendMail(mail) {
         mails.push(mail)
         return true

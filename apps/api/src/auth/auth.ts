@@ -1,37 +1,178 @@
 import type { Db } from '@bootfarm/db'
-import { betterAuth } from 'better-auth'
+import { APIError, betterAuth } from 'better-auth'
 import { prismaAdapter } from 'better-auth/adapters/prisma'
+import { genericOAuth, twoFactor } from 'better-auth/plugins'
+import { type Clock, systemClock } from '../domain/clock.ts'
+import {
+  alreadyKnownMail,
+  changeOfEmailMail,
+  resetMail,
+  type SendMail,
+  verificationMail,
+} from '../domain/mail.ts'
+import type { OidcSettings } from '../domain/oidc.ts'
+import { passwordLengthMax, passwordLengthMin } from '../domain/person.ts'
+import { recordPersonEvent } from '../services/audit/record-person-event.ts'
+import { mayComeByOidc } from '../services/session/join-by-domain.ts'
+import { afterAuth, beforeAuth } from './auth-events.ts'
 
 /** Sign-ins from one address in a minute: people mistype, guessers go on. */
 const signInsPerMinuteMax = 30
+const codesPerMinuteMax = 20
+const mailsPerHourMax = 20
 const requestsPerMinuteMax = 600
+const linkValidSeconds = 3600
 
-interface AuthOptions {
+export const oidcProviderId = 'oidc'
+
+export interface AuthOptions {
   db: Db
   webUrl: string
   secret: string
+  clock?: Clock
+  /** Nobody gets mail where it is left out. */
+  sendMail?: SendMail
+  /** Whether people may sign up. */
+  isSelfService?: boolean
+  oidc?: OidcSettings | null
 }
 
-/** E-mail and password under /api/auth; nobody signs up by himself. */
-export function createAuth({ db, webUrl, secret }: AuthOptions) {
+const noMail: SendMail = async () => false
+
+/** Sign-in under /api/auth: e-mail and password with a second factor, one OpenID Connect provider, and what belongs to an account. */
+export function createAuth(options: AuthOptions) {
+  const {
+    db,
+    webUrl,
+    secret,
+    clock = systemClock,
+    sendMail = noMail,
+    isSelfService = false,
+    oidc = null,
+  } = options
+  const context = { db, clock }
+  const events = { context, rules: oidc?.rules ?? [] }
   return betterAuth({
+    appName: 'Bootfarm',
     baseURL: webUrl,
     basePath: '/api/auth',
     secret,
     trustedOrigins: [webUrl],
     database: prismaAdapter(db, { provider: 'postgresql' }),
-    emailAndPassword: { enabled: true, disableSignUp: true },
+    // Their answers hold sessions' tokens: the account's own procedures list and end sessions.
+    disabledPaths: [
+      '/list-sessions',
+      '/revoke-session',
+      '/revoke-sessions',
+      '/revoke-other-sessions',
+      '/delete-user',
+    ],
+    emailAndPassword: {
+      enabled: true,
+      disableSignUp: !isSelfService,
+      // Also what makes sign-up answer the same for an address that has an account.
+      requireEmailVerification: true,
+      minPasswordLength: passwordLengthMin,
+      maxPasswordLength: passwordLengthMax,
+      resetPasswordTokenExpiresIn: linkValidSeconds,
+      revokeSessionsOnPasswordReset: true,
+      // Not waited for: an address with an account must not take longer to answer.
+      async sendResetPassword({ user, token }) {
+        void sendMail(resetMail({ email: user.email, url: pageUrl(webUrl, `/reset-password/${token}`) }))
+      },
+      async onPasswordReset({ user }) {
+        const event = { userId: user.id, action: 'account.resetPassword', isByPerson: true, address: null }
+        await recordPersonEvent(context, event)
+      },
+      async onExistingUserSignUp({ user }) {
+        void sendMail(alreadyKnownMail({ email: user.email, url: pageUrl(webUrl, '/sign-in') }))
+      },
+    },
+    emailVerification: {
+      expiresIn: linkValidSeconds,
+      autoSignInAfterVerification: false,
+      async sendVerificationEmail({ user, url }) {
+        void sendMail(verificationMail({ email: user.email, url }))
+      },
+    },
+    user: {
+      changeEmail: {
+        enabled: true,
+        async sendChangeEmailConfirmation({ user, newEmail, url }) {
+          void sendMail(changeOfEmailMail({ email: user.email, newEmail, url }))
+        },
+      },
+    },
+    account: { accountLinking: { enabled: true, trustedProviders: [] } },
+    databaseHooks: {
+      user: {
+        create: {
+          async before(user, ctx) {
+            if (!ctx?.path?.startsWith('/callback/') || isSelfService) return
+            const mayCome =
+              user.emailVerified && (await mayComeByOidc(context, { email: user.email, rules: events.rules }))
+            if (!mayCome)
+              throw new APIError('FORBIDDEN', {
+                code: 'not_invited',
+                message: 'Nobody invited this address.',
+              })
+          },
+        },
+      },
+    },
+    hooks: { before: beforeAuth(events), after: afterAuth(events) },
     rateLimit: {
       enabled: true,
+      storage: 'database',
       window: 60,
       max: requestsPerMinuteMax,
-      customRules: { '/sign-in/email': { window: 60, max: signInsPerMinuteMax } },
+      customRules: {
+        '/sign-in/email': { window: 60, max: signInsPerMinuteMax },
+        '/sign-in/social': { window: 60, max: signInsPerMinuteMax },
+        '/sign-up/email': { window: 60, max: signInsPerMinuteMax },
+        '/two-factor/*': { window: 60, max: codesPerMinuteMax },
+        '/change-password': { window: 60, max: codesPerMinuteMax },
+        '/change-email': { window: 3600, max: mailsPerHourMax },
+        '/request-password-reset': { window: 3600, max: mailsPerHourMax },
+        '/send-verification-email': { window: 3600, max: mailsPerHourMax },
+      },
     },
     // Said, not left to a default that depends on NODE_ENV.
-    advanced: { database: { generateId: 'uuid' }, disableOriginCheck: false, disableCSRFCheck: false },
+    advanced: {
+      database: { generateId: 'uuid' },
+      disableOriginCheck: false,
+      disableCSRFCheck: false,
+      useSecureCookies: webUrl.startsWith('https://'),
+      defaultCookieAttributes: { httpOnly: true, sameSite: 'lax' },
+    },
+    onAPIError: { errorURL: pageUrl(webUrl, '/sign-in') },
+    plugins: [twoFactor({ issuer: 'Bootfarm' }), ...(oidc ? [oidcPlugin(oidc)] : [])],
     telemetry: { enabled: false },
     logger: { level: 'error' },
   })
 }
 
 export type Auth = ReturnType<typeof createAuth>
+
+/** Code flow with PKCE, state and nonce; the ID token's signature, issuer and audience are checked by the provider's keys. */
+function oidcPlugin({ issuer, clientId, clientSecret, name }: OidcSettings) {
+  return genericOAuth({
+    config: [
+      {
+        providerId: oidcProviderId,
+        name,
+        discoveryUrl: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
+        clientId,
+        clientSecret,
+        pkce: true,
+        requireIdTokenVerification: true,
+        scopes: ['openid', 'email', 'profile'],
+        authentication: 'basic',
+      },
+    ],
+  })
+}
+
+function pageUrl(webUrl: string, path: string): string {
+  return new URL(path, webUrl).toString()
+}

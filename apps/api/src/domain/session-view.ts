@@ -31,3 +31,21 @@ export function sessionViewOf(actor: Actor): z.infer<typeof sessionView> {
 
 export const ownOrganizationsView = z.array(z.object({ id: z.uuid(), name: z.string() }))
 export const chooseOrganizationInput = z.object({ organizationId: z.uuid() })
+
+export const ownSessionsView = z.array(
+  z.object({
+    id: z.uuid(),
+    address: z.string().nullable(),
+    agent: z.string().nullable(),
+    signedInAt: z.iso.datetime(),
+    usedAt: z.iso.datetime(),
+    isCurrent: z.boolean(),
+  }),
+)
+export const sessionInput = z.object({ sessionId: z.uuid() })
+/** What the sign-in page offers. */
+export const signInView = z.object({
+  oidcName: z.string().nullable(),
+  isSelfService: z.boolean(),
+  passwordRule: z.string(),
+})

@@ -30,6 +30,10 @@ export function createMailer({ smtpUrl, from, log }: MailerOptions): SendMail {
     disableUrlAccess: true,
   })
   return async (mail) => {
+    if (/[\s,;:<>"()]/.test(mail.to)) {
+      log(lineOf(mail, 'this is not one address'))
+      return false
+    }
     try {
       await transport.sendMail({ from, ...mail })
       return true

@@ -19,6 +19,8 @@ export interface TrpcContext extends PlatformContext {
   sendMail: SendMail
   /** Where people open the dashboard; links in mails begin with it. */
   webUrl: string
+  /** Of the OpenID Connect provider; null where none is set. */
+  oidcName: string | null
   /** Whether people may sign up and make organizations of their own. */
   isSelfService: boolean
   /** Of the caller, for the audit log. */

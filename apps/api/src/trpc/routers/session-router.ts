@@ -1,12 +1,17 @@
 import { doneView } from '../../domain/member-view.ts'
+import { passwordRule } from '../../domain/person.ts'
 import {
   chooseOrganizationInput,
   ownOrganizationsView,
+  ownSessionsView,
+  sessionInput,
   sessionView,
   sessionViewOf,
+  signInView,
 } from '../../domain/session-view.ts'
 import { chooseOrganization, listOwnOrganizations } from '../../services/session/choose-organization.ts'
-import { personProcedure, procedure, router } from '../trpc.ts'
+import { endOtherSessions, endSession, listOwnSessions } from '../../services/session/own-sessions.ts'
+import { openProcedure, personProcedure, procedure, router } from '../trpc.ts'
 
 const ofPersons = { excluded: 'an API key is no person, and is of one organization' }
 
@@ -23,6 +28,23 @@ export const sessionRouter = router({
     .meta({ who: 'person', rest: ofPersons })
     .output(ownOrganizationsView)
     .query(({ ctx }) => listOwnOrganizations(ctx)),
+  signIn: openProcedure
+    .meta({ who: 'anyone', rest: { excluded: 'it belongs to the sign-in page' } })
+    .output(signInView)
+    .query(({ ctx: { oidcName, isSelfService } }) => ({ oidcName, isSelfService, passwordRule })),
+  own: personProcedure
+    .meta({ who: 'person', rest: ofPersons })
+    .output(ownSessionsView)
+    .query(({ ctx }) => listOwnSessions(ctx)),
+  end: personProcedure
+    .meta({ who: 'person', rest: ofPersons })
+    .input(sessionInput)
+    .output(doneView)
+    .mutation(({ ctx, input }) => endSession(ctx, input)),
+  endOthers: personProcedure
+    .meta({ who: 'person', rest: ofPersons })
+    .output(doneView)
+    .mutation(({ ctx }) => endOtherSessions(ctx)),
   chooseOrganization: personProcedure
     .meta({ who: 'person', rest: ofPersons })
     .input(chooseOrganizationInput)

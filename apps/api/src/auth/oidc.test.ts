@@ -1,0 +1,148 @@
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import Provider from 'oidc-provider'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { AuthClient } from '../../test/auth-client.ts'
+import { startTestApi, type TestApi } from '../../test/test-api.ts'
+import { callProcedure, query } from '../../test/test-client.ts'
+import { testOrigin } from '../../test/test-constants.ts'
+import { createPerson, createTenant } from '../../test/test-tenant.ts'
+
+interface Claims {
+  email: string
+  email_verified: boolean
+  name: string
+}
+
+const clientId = 'bootfarm'
+const clientSecret = 'a secret between the two'
+/** Who signs in at the provider next. */
+let claims: Claims
+let server: Server
+let issuer: string
+let api: TestApi
+let organizationId: string
+
+beforeAll(async () => {
+  server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  server.on('request', startProvider().callback())
+  const rules = [{ domain: 'members.test', organizationSlug: 'own', role: 'operator' as const }]
+  api = await startTestApi({
+    people: { oidc: { issuer, clientId, clientSecret, name: 'Test provider', rules } },
+  })
+  organizationId = (await createTenant(api, 'own')).organizationId
+})
+afterAll(async () => {
+  await api.close()
+  server.closeAllConnections()
+  server.close()
+})
+
+/** A real provider that asks nobody: whoever comes is the one that `claims` names. */
+function startProvider(): Provider {
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        ...{ client_id: clientId, client_secret: clientSecret },
+        redirect_uris: [`${testOrigin}/api/auth/callback/oidc`],
+      },
+    ],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    conformIdTokenClaims: false,
+    pkce: { required: () => true },
+    findAccount: (_context, sub) => ({ accountId: sub, claims: async () => ({ sub, ...claims }) }),
+    async loadExistingGrant(context) {
+      const grant = new context.oidc.provider.Grant({ clientId, accountId: claims.email })
+      grant.addOIDCScope('openid email profile')
+      await grant.save()
+      return grant
+    },
+    interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
+    features: { devInteractions: { enabled: false } },
+  })
+  provider.use(async (context, next) => {
+    if (!context.path.startsWith('/interaction/')) return next()
+    const result = { login: { accountId: claims.email } }
+    context.redirect(await provider.interactionResult(context.req, context.res, result))
+  })
+  return provider
+}
+
+/** As a browser: to the provider, through it, and back. Returns where it ends. */
+async function signInByProvider(as: Claims, { change = (url: URL) => url } = {}) {
+  claims = as
+  const client = new AuthClient(api)
+  const begun = await client.post('/sign-in/social', {
+    ...{ provider: 'oidc', callbackURL: '/devices', errorCallbackURL: '/sign-in' },
+  })
+  let url = String(begun.body.url)
+  const asked = new URL(url).searchParams
+  const jar = new Map<string, string>()
+  while (url.startsWith(issuer)) {
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
+    const answer = await fetch(url, { headers: { cookie }, redirect: 'manual' })
+    for (const line of answer.headers.getSetCookie()) {
+      const [name = '', value = ''] = line.split(';')[0]?.split('=') ?? []
+      jar.set(name, value)
+    }
+    const next = answer.headers.get('location')
+    if (!next) throw new Error(`the provider answered ${answer.status}: ${await answer.text()}`)
+    url = new URL(next, url).toString()
+  }
+  const back = await client.get(change(new URL(url)).toString())
+  return { client, asked, url, end: new URL(back.headers.get('location') ?? '', testOrigin) }
+}
+
+const verified = (email: string, name = 'Somebody Else') => ({ email, email_verified: true, name })
+const me = (client: AuthClient) =>
+  query<{ user: { email: string }; grants: { role: string }[] }>(api, client.cookie, 'session.me')
+
+test('a person of a domain with a rule becomes a member with its role, with PKCE, state and nonce', async () => {
+  const { client, asked, end } = await signInByProvider(verified('first@members.test'))
+  expect(end.pathname).toBe('/devices')
+  expect(asked.get('code_challenge_method')).toBe('S256')
+  for (const name of ['code_challenge', 'state', 'nonce']) expect(asked.get(name)).toMatch(/.{20}/)
+  expect(await me(client)).toMatchObject({
+    user: { email: 'first@members.test' },
+    grants: [{ role: 'operator' }],
+  })
+  const entries = await api.db.auditEntry.findMany({
+    where: { organizationId, objectName: 'first@members.test' },
+  })
+  expect(entries.map(({ action }) => action).sort()).toEqual(['account.joinByDomain', 'account.signIn'])
+})
+
+test('whom nobody invited, and for whom no rule speaks, gets no account', async () => {
+  const { end } = await signInByProvider(verified('stranger@elsewhere.test'))
+  expect([end.pathname, end.searchParams.get('error')]).toEqual(['/sign-in', 'not_invited'])
+  const unverified = { ...verified('second@members.test'), email_verified: false }
+  expect((await signInByProvider(unverified)).end.searchParams.get('error')).toBe('not_invited')
+  expect(
+    await api.db.user.count({ where: { email: { in: ['stranger@elsewhere.test', 'second@members.test'] } } }),
+  ).toBe(0)
+})
+
+test('an account of the same address is linked where the provider has verified it, and only then', async () => {
+  const { email } = await createPerson(api, organizationId, 'viewer')
+  const { end } = await signInByProvider({ ...verified(email), email_verified: false })
+  expect(end.searchParams.get('error')).toBe('account_not_linked')
+  const { client } = await signInByProvider(verified(email))
+  expect(await me(client)).toMatchObject({ user: { email }, grants: [{ role: 'viewer' }] })
+})
+
+test('an answer with another state, and the same answer twice, open nothing', async () => {
+  const as = verified('third@members.test')
+  const change = (url: URL) => {
+    url.searchParams.set('state', 'x'.repeat(32))
+    return url
+  }
+  const { client } = await signInByProvider(as, { change })
+  const asked = { path: 'session.me', type: 'query' as const, cookie: client.cookie }
+  expect((await callProcedure(api, asked)).status).toBe(401)
+  const { url } = await signInByProvider(as)
+  const thief = new AuthClient(api)
+  await thief.get(url)
+  expect((await callProcedure(api, { ...asked, cookie: thief.cookie })).status).toBe(401)
+})

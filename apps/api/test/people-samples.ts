@@ -1,0 +1,36 @@
+import { randomUUID } from 'node:crypto'
+import type { Sample, SampleTenant } from './procedure-samples.ts'
+
+const spareUserId = (tenant: SampleTenant) => tenant.spareUserIds.pop() ?? ''
+const spareInvitationId = (tenant: SampleTenant) => tenant.spareInvitationIds.pop() ?? ''
+const unknownToken = { token: 'bfi_unknown' }
+const somebody = { name: 'Somebody', email: 'somebody@example.test', password: 'correct horse battery' }
+
+/** Of procedures for people: sessions, invitations, members. */
+export const peopleSamples: Record<string, Sample> = {
+  'session.organizations': {},
+  'session.signIn': {},
+  'session.own': {},
+  'session.end': { input: () => ({ sessionId: randomUUID() }) },
+  'session.endOthers': {},
+  'session.chooseOrganization': {
+    input: ({ organizationId }) => ({ organizationId }),
+  },
+  'setup.get': { input: unknownToken },
+  'setup.complete': { input: { ...unknownToken, organizationName: 'Acme', ...somebody } },
+  'invitation.offer': { input: unknownToken },
+  'invitation.accept': { input: unknownToken },
+  'invitation.list': {},
+  'invitation.create': {
+    input: () => ({ email: `${randomUUID()}@example.test`, role: 'viewer', scope: {} }),
+  },
+  'invitation.resend': { idName: 'invitationId', ownId: spareInvitationId },
+  'invitation.revoke': { idName: 'invitationId', ownId: spareInvitationId },
+  'member.list': {},
+  'member.get': { idName: 'userId', ownId: (tenant) => tenant.spareUserIds[0] ?? '' },
+  'member.grantable': {},
+  'member.grant': { idName: 'userId', input: { role: 'auditor', scope: {} }, ownId: spareUserId },
+  'member.take': { idName: 'userId', input: (_tenant, id) => ({ grantId: id }), ownId: spareUserId },
+  'member.remove': { idName: 'userId', ownId: spareUserId },
+  'member.leave': { isLast: true },
+}
