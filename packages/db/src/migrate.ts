@@ -70,6 +70,8 @@ async function connect(url: string): Promise<pg.Client> {
   const deadline = performance.now() + connectLimitMs
   for (;;) {
     const client = new pg.Client({ connectionString: url })
+    // Whoever waits for an answer hears of a lost connection; without this Node would end the program.
+    client.on('error', () => undefined)
     try {
       await client.connect()
       return client
@@ -131,22 +133,22 @@ function isPending({ name, checksum }: Migration, applied: Map<string, string>):
   return known === undefined
 }
 
+/**
+ * One simple query: PostgreSQL runs the file and its row in `_prisma_migrations` as one transaction, so that whoever is killed
+ * leaves nothing of it behind. Only a migration that fails is recorded on its own.
+ */
 async function apply(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
-  const id = randomUUID()
-  await client.query('insert into _prisma_migrations (id, checksum, migration_name) values ($1, $2, $3)', [
-    id,
-    checksum,
-    name,
-  ])
+  const row = [randomUUID(), checksum, name].map((text) => pg.escapeLiteral(text)).join(', ')
   try {
-    // One simple query: PostgreSQL runs a file of several statements as one transaction.
-    await client.query(sql)
+    await client.query(`insert into _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
+      values (${row}, now(), 1);
+      ${sql}`)
   } catch (error) {
-    await client.query('update _prisma_migrations set logs = $2 where id = $1', [id, String(error)])
+    const logs = pg.escapeLiteral(String(error))
+    await client
+      .query(`insert into _prisma_migrations (id, checksum, migration_name, logs) values (${row}, ${logs})`)
+      // The server is away, and so is all that was begun.
+      .catch(() => undefined)
     throw new Error(`Migration ${name} failed: ${String(error)}`, { cause: error })
   }
-  await client.query(
-    'update _prisma_migrations set finished_at = now(), applied_steps_count = 1 where id = $1',
-    [id],
-  )
 }

@@ -87,6 +87,18 @@ describe('migrations', () => {
     await expect(migrate(url, { folder })).rejects.toThrow(/2_second failed earlier/)
   })
 
+  test('one that was cut off in its midst is applied by the next start', async () => {
+    const [first, second] = ['create table a (x int);', 'insert into a values (1);']
+    writeMigration('1_first', first)
+    writeMigration('2_second', `${second} select pg_terminate_backend(pg_backend_pid());`)
+    const url = emptyDatabaseUrl('cut_off_migration')
+    await expect(migrate(url, { folder })).rejects.toThrow(/2_second/)
+    expect(await query(url, 'select x from a')).toEqual([])
+    writeMigration('2_second', second)
+    expect(await migrate(url, { folder })).toEqual(['2_second'])
+    expect(await query(url, 'select x from a')).toEqual([{ x: 1 }])
+  })
+
   test('one that was edited after it was applied is refused', async () => {
     writeMigration('1_first', 'create table a (x int);')
     rmSync(path.join(folder, '2_second'), { recursive: true, force: true })
