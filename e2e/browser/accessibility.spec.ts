@@ -2,9 +2,9 @@ import { expect, type Page, test } from '@playwright/test'
 import { seriousProblems } from './axe.ts'
 import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 
-const lists = ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites', '/farms', '/trash']
+const lists = ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites']
 /** Without pages of one thing behind them. */
-const others = ['/discovered', '/discovered/rules', '/schedules', '/schedules/new']
+const others = ['/farms', '/trash', '/discovered', '/discovered/rules', '/schedules', '/schedules/new']
 
 /** Opens each list and the first thing of each, and calls `check` when the page is there with its rows. */
 async function onEachPage(page: Page, check: (path: string) => Promise<void>): Promise<void> {

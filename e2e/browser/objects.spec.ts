@@ -1,0 +1,109 @@
+import { expect, type Page, test } from '@playwright/test'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signInAs } from './demo-sign-in.ts'
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+let tenant: Tenant
+test.beforeEach(async ({ page }) => {
+  tenant = await Tenant.create('admin')
+  await signInAs(page, tenant.person)
+})
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
+const field = (page: Page, name: string) => page.getByRole('dialog').getByLabel(name, { exact: true })
+const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
+
+test('a site, a collection and a device are made by page, and the guide says what is left', async ({
+  page,
+}) => {
+  await expect(page.getByRole('region', { name: 'To your first boot' })).toContainText('Boot it')
+  await page.goto('/sites')
+  await button(page, 'New site').click()
+  await field(page, 'Name').fill('Hall')
+  await field(page, 'Time zone').fill('Europe/Nowhere')
+  await button(page, 'Create site').click()
+  await expect(page.getByRole('alert')).toContainText('This is no time zone')
+  await field(page, 'Time zone').fill('Europe/Berlin')
+  expect(await seriousProblems(page)).toEqual([])
+  await button(page, 'Create site').click()
+  await page.getByRole('link', { name: 'Hall' }).click()
+  await button(page, 'New collection').click()
+  await field(page, 'Name').fill('Pool')
+  await field(page, 'vDisk').selectOption('Linux')
+  await button(page, 'Create collection').click()
+  await expect(button(page, 'Change Pool')).toBeVisible()
+  await page.goto('/devices')
+  await button(page, 'New device').click()
+  await field(page, 'Name').fill('hall-1')
+  await field(page, 'MAC address').fill('02-00-00-00-00-01')
+  await field(page, 'Collection').selectOption('Pool, Hall')
+  await button(page, 'Register device').click()
+  await expect(row(page, 'hall-1')).toContainText('Linux')
+})
+
+test('a change that came too late is told who was quicker, and overwrites only knowingly', async ({
+  page,
+}) => {
+  const [deviceId = ''] = tenant.rows.deviceIds
+  await page.goto(`/devices/${deviceId}`)
+  await button(page, 'Change').click()
+  await field(page, 'Name').fill('mine')
+  const elsewhere = await page.request.post('/api/trpc/device.update', {
+    data: { deviceId, revision: 1, name: 'theirs' },
+  })
+  expect(elsewhere.status()).toBe(200)
+  await button(page, 'Save').click()
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText(
+    'changed meanwhile: A admin changed name',
+  )
+  await button(page, 'Load the new state').click()
+  await expect(page.getByRole('heading', { level: 1, name: 'theirs' })).toBeVisible()
+})
+
+test('what is deleted is in the trash, and restored from there', async ({ page }) => {
+  await page.goto(`/devices/${tenant.rows.deviceIds[0]}`)
+  await button(page, 'Delete').click()
+  await button(page, 'Delete pc-01').click()
+  await expect(page).toHaveURL(/\/devices$/)
+  await expect(row(page, 'pc-02')).toBeVisible()
+  await expect(row(page, 'pc-01')).toHaveCount(0)
+  await page.goto('/trash')
+  await button(page, 'Restore pc-01').click()
+  await expect(page.getByText('The trash is empty.')).toBeVisible()
+  await page.goto('/devices')
+  await expect(row(page, 'pc-01')).toBeVisible()
+})
+
+test('a table with a wrong line is shown with it and changes nothing; put right it is taken', async ({
+  page,
+}) => {
+  const choose = (text: string) =>
+    page
+      .getByLabel('CSV file')
+      .setInputFiles({ name: 'devices.csv', mimeType: 'text/csv', buffer: Buffer.from(text) })
+  await page.goto('/devices')
+  await button(page, 'Import CSV').click()
+  await choose('mac;name;collection\n02-00-00-00-00-01;new-1;Lab\nnonsense;new-2;Lab\n')
+  await button(page, 'Show what becomes of each line').click()
+  const dialog = page.getByRole('dialog')
+  await expect(row(page, 'line 3')).toContainText('A MAC address has twelve hexadecimal digits.')
+  expect(await seriousProblems(page)).toEqual([])
+  await choose('mac;name;collection\n02-00-00-00-00-01;new-1;Lab\n02-00-00-00-00-02;new-2;Lab\n')
+  await button(page, 'Show what becomes of each line').click()
+  await expect(dialog).toContainText('2 new, 0 changed, 0 as they are.')
+  await button(page, 'Import all').click()
+  await expect(row(page, 'new-2')).toBeVisible()
+})
+
+test('all selected devices are moved at once, and what becomes of each is shown first', async ({ page }) => {
+  await page.goto('/devices')
+  await page.getByLabel('Select all shown').check()
+  await button(page, 'Change or move').click()
+  await field(page, 'Add tags').fill('term-2')
+  await button(page, 'Show what becomes of each').click()
+  await expect(page.getByRole('dialog')).toContainText('0 new, 6 changed, 0 as they are.')
+  await button(page, 'Change all').click()
+  await expect(page.getByText('6 devices changed.', { exact: true })).toBeVisible()
+})
