@@ -16,7 +16,7 @@ export default async function SignInPage({
   const path = typeof next === 'string' ? next : undefined
   if ((await readSession()).kind === 'signed-in') redirect(pathAfterSignIn(path))
   return (
-    <SignInScene>
+    <SignInScene title="Sign in to Bootfarm" text="Diskless machines, and where every boot’s time goes.">
       <SignInForm next={path} />
     </SignInScene>
   )

@@ -1,5 +1,22 @@
 'use client'
 
 import { createAuthClient } from 'better-auth/client'
+import { twoFactorClient } from 'better-auth/client/plugins'
 
-export const authClient = createAuthClient({ basePath: '/api/auth' })
+export const authClient = createAuthClient({ basePath: '/api/auth', plugins: [twoFactorClient()] })
+
+interface AuthError {
+  status: number
+  message?: string | undefined
+}
+
+/** What an answer of the sign-in says is wrong, as a sentence; null where nothing is. */
+export function authProblem(error: AuthError | null | undefined, refused: string): string | null {
+  if (!error) return null
+  if (error.status === 429) return 'Too many attempts. Wait a minute and try again.'
+  if (error.status === 0 || error.status >= 500) return 'The API does not answer. Try again in a moment.'
+  return refused
+}
+
+/** The network's own failure as an answer. */
+export const unreachable = () => ({ data: null, error: { status: 0 } })

@@ -13,16 +13,21 @@ const bars = [
   { phase: 'ready', left: 97, width: 3 },
 ] as const
 
-export function SignInScene({ children }: { children: ReactNode }) {
+interface SignInSceneProps {
+  title: string
+  text: string
+  children: ReactNode
+}
+
+/** What everybody sees who is not signed in. */
+export function SignInScene({ title, text, children }: SignInSceneProps) {
   return (
     <div className="grid min-h-dvh lg:grid-cols-[minmax(420px,2fr)_3fr]">
       <main className="flex flex-col justify-center px-6 py-12 sm:px-12">
         <div className="mx-auto w-full max-w-sm">
           <LogoMark size={36} />
-          <h1 className="mt-5 font-semibold text-2xl text-ink tracking-tight">Sign in to Bootfarm</h1>
-          <p className="mt-1.5 mb-7 text-base text-ink-soft">
-            Diskless machines, and where every boot’s time goes.
-          </p>
+          <h1 className="mt-5 font-semibold text-2xl text-ink tracking-tight">{title}</h1>
+          <p className="mt-1.5 mb-7 text-base text-ink-soft">{text}</p>
           {children}
         </div>
       </main>

@@ -1,0 +1,17 @@
+import type { Metadata } from 'next'
+import { ApiProvider } from '../../../features/session/api-provider'
+import { ResetPasswordForm } from '../../../features/session/reset-password-form'
+import { SignInScene } from '../../../features/session/sign-in-scene'
+
+export const metadata: Metadata = { title: 'A new password' }
+
+export default async function Page({ params }: { params: Promise<{ token: string }> }) {
+  const { token } = await params
+  return (
+    <SignInScene title="A new password" text="Ends every session that is open.">
+      <ApiProvider>
+        <ResetPasswordForm token={token} />
+      </ApiProvider>
+    </SignInScene>
+  )
+}

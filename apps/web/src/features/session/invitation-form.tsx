@@ -1,0 +1,84 @@
+'use client'
+
+import type { RouterOutputs } from '@bootfarm/api/router'
+import { useMutation, useQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { LoadingState } from '../../components/states'
+import { formProblem } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import { type EntranceField, EntranceForm } from './entrance-form'
+import { newPasswordField } from './new-password'
+import { signInPath } from './sign-in-path'
+
+type Offer = RouterOutputs['invitation']['offer']
+
+const newAccount: EntranceField[] = [
+  { label: 'Your name', name: 'name', type: 'text', autoComplete: 'name' },
+  newPasswordField,
+]
+
+/** An invitation, accepted by its address alone: with the account there is, or with a new one. */
+export function InvitationForm({ token }: { token: string }) {
+  const trpc = useTRPC()
+  const offer = useQuery({ ...trpc.invitation.offer.queryOptions({ token }), retry: false })
+  const accept = useMutation(trpc.invitation.accept.mutationOptions())
+
+  async function finish({ name, password }: Record<string, string>) {
+    const account = name && password ? { account: { name, password } } : {}
+    try {
+      await accept.mutateAsync({ token, ...account })
+    } catch (error) {
+      return formProblem(error)
+    }
+    window.location.assign(account.account ? '/sign-in' : '/')
+    return null
+  }
+
+  if (offer.isPending) return <LoadingState label="Looking at the invitation">{null}</LoadingState>
+  if (offer.error)
+    return (
+      <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
+        {formProblem(offer.error)}
+      </p>
+    )
+  return (
+    <div className="flex flex-col gap-5">
+      <OfferWords offer={offer.data} />
+      {offer.data.hasAccount && offer.data.signedInEmail !== offer.data.email ? (
+        <SignInFirst offer={offer.data} token={token} />
+      ) : (
+        <EntranceForm
+          fields={offer.data.hasAccount ? [] : newAccount}
+          action="Accept the invitation"
+          working="Accepting"
+          onSubmit={finish}
+        />
+      )}
+    </div>
+  )
+}
+
+function OfferWords({ offer }: { offer: Offer }) {
+  const { invitedByName, organizationName, role, scope, email } = offer
+  return (
+    <p className="text-ink">
+      {invitedByName} invites <strong>{email}</strong> to {organizationName} as {role.replace('_', ' ')}
+      {scope.kind === 'organization' ? '' : ` of the ${scope.kind} ${scope.name}`}.
+    </p>
+  )
+}
+
+function SignInFirst({ offer, token }: { offer: Offer; token: string }) {
+  return (
+    <p className="text-ink">
+      This address has an account.{' '}
+      {offer.signedInEmail ? (
+        <>You are signed in as {offer.signedInEmail}: sign out first, then open this link again.</>
+      ) : (
+        <Link href={signInPath(`/invitation/${token}`)} className="underline underline-offset-4">
+          Sign in to accept
+        </Link>
+      )}
+    </p>
+  )
+}

@@ -1,0 +1,10 @@
+import type { EntranceField } from './entrance-form'
+
+/** The API's rule: apps/api/src/domain/person.ts. */
+export const newPasswordField: EntranceField = {
+  label: 'New password',
+  name: 'password',
+  type: 'password',
+  autoComplete: 'new-password',
+  hint: 'At least 12 characters, and neither your name nor your e-mail address in it.',
+}

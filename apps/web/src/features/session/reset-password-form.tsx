@@ -1,0 +1,21 @@
+'use client'
+
+import { authClient, authProblem, unreachable } from './auth-client'
+import { EntranceForm } from './entrance-form'
+import { newPasswordField } from './new-password'
+
+export function ResetPasswordForm({ token }: { token: string }) {
+  async function reset({ password = '' }: Record<string, string>) {
+    const { error } = await authClient.resetPassword({ newPassword: password, token }).catch(unreachable)
+    const refused =
+      password.length < 12
+        ? 'At least 12 characters.'
+        : 'This link is used or has expired. Ask for another one on the sign-in page.'
+    const problem = authProblem(error, refused)
+    if (!problem) window.location.assign('/sign-in')
+    return problem
+  }
+  return (
+    <EntranceForm fields={[newPasswordField]} action="Set the password" working="Setting" onSubmit={reset} />
+  )
+}
