@@ -1,0 +1,101 @@
+import { createHmac, randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, type Page, test } from '@playwright/test'
+import { required } from '../lib/api-client.ts'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signIn, signInAs } from './demo-sign-in.ts'
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+const password = 'correct horse battery'
+
+/** Posts as the page's own script does. */
+async function post(page: Page, where: string, body: object): Promise<Record<string, string>> {
+  const answer = await page.request.post(where, {
+    data: body,
+    headers: { origin: new URL(page.url()).origin },
+  })
+  expect(answer.ok(), `${where}: ${await answer.text()}`).toBe(true)
+  return answer.json()
+}
+
+/** The newest link to a page that the API would have mailed to this address. */
+function mailedLink(email: string, page: 'invitation' | 'reset-password'): string {
+  const log = readFileSync(path.join(required('BOOTFARM_DATA'), 'logs/api.log'), 'utf8')
+  const lines = log.split('\n').filter((line) => line.includes(email))
+  const link = new RegExp(`/${page}/[\\w-]+`).exec(lines.at(-1) ?? '')
+  return link?.[0] ?? `no link for ${email}`
+}
+
+test('an invitation is accepted by its address, and its role is what the page allows', async ({ page }) => {
+  const tenant = await Tenant.create('admin')
+  await signInAs(page, tenant.person)
+  const email = `${randomUUID()}@example.test`
+  await post(page, '/api/v1/invitations', { email, role: 'viewer', scope: {} })
+  await page.context().clearCookies()
+
+  await page.goto(mailedLink(email, 'invitation'))
+  await expect(page.getByText(`invites ${email}`)).toBeVisible()
+  expect(await seriousProblems(page)).toEqual([])
+  await page.getByLabel('Your name').fill('Night shift')
+  await page.getByLabel('New password').fill('short')
+  await page.getByRole('button', { name: 'Accept the invitation' }).click()
+  await expect(page.getByText('At least 12 characters').last()).toBeVisible()
+  await page.getByLabel('New password').fill(password)
+  await page.getByRole('button', { name: 'Accept the invitation' }).click()
+  await signIn(page, { email, password })
+  const places = page.getByRole('navigation', { name: 'Main' })
+  await expect(places.getByRole('link', { name: 'Devices' })).toBeVisible()
+  await expect(places.getByRole('link', { name: 'Audit log' })).toBeHidden()
+})
+
+test('a forgotten password is set anew by the link of a mail, once', async ({ page }) => {
+  const { person } = await Tenant.create('operator')
+  await page.goto('/sign-in')
+  await page.getByRole('link', { name: 'Forgotten your password?' }).click()
+  await page.getByLabel('E-mail').fill(person.email)
+  await page.getByRole('button', { name: 'Send a link' }).click()
+  await expect(page.getByRole('status')).toContainText('a link is on its way')
+  const link = mailedLink(person.email, 'reset-password')
+  for (const isFirst of [true, false]) {
+    await page.goto(link)
+    await page.getByLabel('New password').fill(password)
+    await page.getByRole('button', { name: 'Set the password' }).click()
+    if (isFirst) await expect(page).toHaveURL('/sign-in')
+    else await expect(page.getByText('This link is used or has expired.')).toBeVisible()
+  }
+  await signInAs(page, { ...person, password })
+})
+
+test('who has asked for a code signs in with one', async ({ page }) => {
+  const { person } = await Tenant.create('operator')
+  await signInAs(page, person)
+  const { totpURI = '' } = await post(page, '/api/auth/two-factor/enable', { password: person.password })
+  const secret = new URL(totpURI).searchParams.get('secret') ?? ''
+  await post(page, '/api/auth/two-factor/verify-totp', { code: totpOf(secret, Date.now()) })
+  await page.context().clearCookies()
+
+  await page.goto('/sign-in')
+  await signIn(page, person)
+  await page.getByLabel('Code').fill('000000')
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await expect(page.getByText('This code is not right')).toBeVisible()
+  await page.getByLabel('Code').fill(totpOf(secret, Date.now()))
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await expect(page.getByRole('navigation', { name: 'Main' })).toBeVisible()
+})
+
+/** RFC 6238: six digits of HMAC-SHA-1 over the count of 30 s since 1970. */
+function totpOf(base32: string, nowMs: number): string {
+  const bits = [...base32.replace(/=+$/, '')]
+    .map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0'))
+    .join('')
+  const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)))
+  const counter = Buffer.alloc(8)
+  counter.writeBigUInt64BE(BigInt(Math.floor(nowMs / 30_000)))
+  const hash = createHmac('sha1', key).update(counter).digest()
+  const offset = (hash.at(-1) ?? 0) & 0xf
+  return String((hash.readUInt32BE(offset) & 0x7fffffff) % 1_000_000).padStart(6, '0')
+}
