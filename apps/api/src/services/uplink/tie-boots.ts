@@ -18,7 +18,8 @@ const followsPowerOn = Prisma.sql`device.organization_id = boot.organization_id 
   and device.sent_at < boot.started_at + make_interval(secs => ${bootBeforeMs / 1000})`
 
 /**
- * Boots belong to the run whose power-on came before them, within 15 minutes. The first boot counts, and one that took its place.
+ * Boots belong to the run whose power-on came before them, within 15 minutes. The first boot counts, and one that took its place; never
+ * one that began before its run.
  */
 async function tieBoots(
   transaction: DbTransaction,
@@ -39,6 +40,8 @@ async function tieBoots(
       left join boot as tied on tied.organization_id = device.organization_id and tied.id = device.boot_id
         and tied.received_on = any(${tiedDays}::date[])
       where boot.organization_id = ${organizationId}::uuid and boot.received_on = any(${days}::date[]) and ${which}
+        and boot.started_at >= (select run.started_at - interval '1 second' from schedule_run as run
+          where run.organization_id = device.organization_id and run.id = device.run_id)
         and (tied.id is null or tied.id = boot.id
           or (tied.outcome = 'superseded' and tied.started_at <= boot.started_at))
       order by device.run_id, device.device_id, boot.outcome is not distinct from 'superseded', boot.started_at, boot.id`,
