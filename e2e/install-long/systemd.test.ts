@@ -37,7 +37,7 @@ until [ "$(systemctl show -P NRestarts bootfarm-edge)" -gt 0 ] && systemctl -q i
 say WATCHDOG $(journalctl -u bootfarm-edge -o cat | grep -c 'Watchdog timeout') $([ "$(pid)" != "$before" ] && echo another)
 curl -fsSL ${url}/install/edge.sh | sh -s -- --uninstall
 say GONE $?
-say TRACES $(ls -d /usr/local/bin/bootfarm* /etc/bootfarm* /var/lib/bootfarm* /etc/systemd/system/*bootfarm-edge* /etc/systemd/system/*/*bootfarm-edge* 2>/dev/null | wc -l) $(id bootfarm-edge >/dev/null 2>&1 || echo nobody) $(systemctl list-units --all --no-legend 'bootfarm-edge*' | wc -l)
+say TRACES $(ls -d /usr/local/bin/bootfarm-edge* /etc/bootfarm-edge* /var/lib/bootfarm-edge* /etc/systemd/system/*bootfarm-edge* /etc/systemd/system/*/*bootfarm-edge* 2>/dev/null | wc -l) $(id bootfarm-edge >/dev/null 2>&1 || echo nobody) $(systemctl list-units --all --no-legend 'bootfarm-edge*' | wc -l)
 say DONE
 systemctl --no-block poweroff
 `
@@ -67,7 +67,7 @@ describe.skipIf(missing)(`a server with systemd ${missing ?? ''}`, () => {
     door?.close()
   })
   const step = async (name: string) =>
-    (await machine.console.waitFor(new RegExp(`^STEP ${name} (.*?)\\r?$`, 'm')))[1] ?? ''
+    (await machine.console.waitFor(new RegExp(`STEP ${name} (.*?)\\r?\\n`)))[1] ?? ''
 
   test(
     'becomes an edge by one line, hardened, and is one again after a restart',
