@@ -43,7 +43,7 @@ const environment = z.object({
   OIDC_NAME: z.string().default('single sign-on'),
   /** Who becomes a member of what: `example.org=acme:viewer, …`. */
   OIDC_MEMBERS: z.string().default(''),
-  /** Whether people may sign up and make organizations of their own: docs/operations.md. */
+  /** Whether people may make accounts by themselves. What they could do then is not there yet: leave it off. */
   SELF_SERVICE: z.enum(['on', 'off']).default('off'),
   /** Private networks that webhooks may lead into, by plain HTTP and any port, too: CIDR, with commas between. */
   WEBHOOK_ALLOW_NETWORKS: z
