@@ -67,8 +67,6 @@ export async function listRunDevices(
   const rows = await db.scheduleRunDevice.findMany({
     where: {
       ...{ organizationId, runId },
-      // What lies in the trash is hidden, and a row needs its device's name.
-      device: { deletionId: null },
       ...(state ? { state } : {}),
       ...(after ? { position: { gt: positionOf(after[0]) } } : {}),
     },
