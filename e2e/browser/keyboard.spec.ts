@@ -26,6 +26,8 @@ test('pages and rows are reached with the keyboard alone', async ({ page }) => {
 
 test('the user menu opens, closes with Escape and gives the focus back', async ({ page }) => {
   await page.goto('/')
+  // From then on the page's own script has taken over what the server sent.
+  await expect(page.getByTitle('Boots appear here as they happen.')).toBeVisible()
   const menu = page.getByRole('button', { name: /Demo/ })
   await menu.focus()
   await page.keyboard.press('Enter')

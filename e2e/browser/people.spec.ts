@@ -55,6 +55,7 @@ test('a forgotten password is set anew by the link of a mail, once', async ({ pa
   const { person } = await Tenant.create('operator')
   await page.goto('/sign-in')
   await page.getByRole('link', { name: 'Forgotten your password?' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Forgotten your password?' })).toBeVisible()
   await page.getByLabel('E-mail').fill(person.email)
   await page.getByRole('button', { name: 'Send a link' }).click()
   await expect(page.getByRole('status')).toContainText('a link is on its way')

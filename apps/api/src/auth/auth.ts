@@ -16,8 +16,11 @@ import { recordPersonEvent } from '../services/audit/record-person-event.ts'
 import { mayComeByOidc } from '../services/session/join-by-domain.ts'
 import { afterAuth, beforeAuth } from './auth-events.ts'
 
-/** Sign-ins from one address in a minute: people mistype, guessers go on. */
-const signInsPerMinuteMax = 30
+/**
+ * Sign-ins from one address, counted on while less than a minute passes between two: a school behind one address begins its day
+ * at once. What keeps guessers from an account is counted by the account (auth-events.ts).
+ */
+const signInsPerMinuteMax = 300
 const codesPerMinuteMax = 20
 const mailsPerHourMax = 20
 const requestsPerMinuteMax = 600

@@ -18,7 +18,7 @@ export function PageHeader({ title, tags, summary, actions }: PageHeaderProps) {
         </div>
         {summary && <div className="mt-1 text-ink-soft text-sm">{summary}</div>}
       </div>
-      {actions && <div className="flex items-center gap-2">{actions}</div>}
+      {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
     </header>
   )
 }
