@@ -19,6 +19,7 @@ pub const PeerTable = @import("peer_table.zig");
 pub const StreamServer = @import("stream_server.zig");
 pub const TftpClient = @import("tftp_client.zig");
 pub const TftpServer = @import("tftp_session.zig");
+pub const TftpVigil = @import("tftp_vigil.zig");
 pub const boot_phase = @import("boot_phase.zig");
 pub const boot = @import("boot.zig");
 pub const boot_packets = @import("boot_packets.zig");
@@ -70,6 +71,7 @@ test {
     _ = schedule_report;
     _ = StreamServer;
     _ = TftpClient;
+    _ = TftpVigil;
     _ = @import("tftp_window.zig");
     _ = @import("tftp_requests.zig");
     _ = @import("tftp_sources.zig");

@@ -163,7 +163,7 @@ pub const EdgeLoop = struct {
         try loop.addAll();
         while (true) {
             var buffer: [events_max]u64 = undefined;
-            const tokens = try loop.epoll.wait(&buffer, loop.timeoutMs());
+            const tokens = try loop.waitFor(&buffer);
             const now_us = sys.monotonicUs();
             var is_heard = false;
             for (tokens) |token| {
@@ -254,6 +254,21 @@ pub const EdgeLoop = struct {
             Token.listener => loop.http.accept(now_us),
             else => loop.http.handle(token, now_us),
         }
+    }
+
+    /// What is ready; waits awake where that is worth it. Every poll asks for all sockets, so that
+    /// nothing else has to wait meanwhile.
+    fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
+        const vigil = &loop.tftp.vigil;
+        if (!vigil.begins(sys.monotonicUs())) return loop.epoll.wait(buffer, loop.timeoutMs());
+        while (true) {
+            const tokens = try loop.epoll.wait(buffer, 0);
+            const goes_on = vigil.goesOn(sys.monotonicUs(), tokens.len > 0);
+            if (tokens.len > 0) return tokens;
+            if (!goes_on) break;
+            std.atomic.spinLoopHint();
+        }
+        return loop.epoll.wait(buffer, loop.timeoutMs());
     }
 
     fn timeoutMs(loop: *const EdgeLoop) i32 {

@@ -9,6 +9,7 @@ const core = @import("core");
 const wire = @import("wire").tftp;
 const Boots = @import("boots.zig").Boots;
 const Published = @import("published.zig").Published;
+const sys = @import("sys.zig");
 const udp_socket = @import("udp_socket.zig");
 const UdpSocket = udp_socket.UdpSocket;
 const assert = std.debug.assert;
@@ -32,6 +33,7 @@ pub const TftpPort = struct {
     lookups_until_us: u64 = 0,
     reply: TftpServer.ReplyBuffer = undefined,
     window: *Window,
+    vigil: core.TftpVigil = .{},
 
     /// The boot that a transfer belongs to, and what it brings.
     const Owner = struct {
@@ -125,8 +127,12 @@ pub const TftpPort = struct {
                 socket.send(packet.to, packet.bytes);
             },
             .blocks => |*blocks| {
-                port.countBlocks(step, blocks, datagram, now_us);
+                const is_transfer = blocks.place != TftpServer.Transfer.no_place;
+                if (is_transfer and datagram.len > 0) port.vigil.heard(times.at_us);
                 port.sendBlocks(socket, blocks, now_us);
+                if (is_transfer) port.vigil.sent(sys.monotonicUs());
+                // Counts change no phase: the peer, which waits, has its blocks first.
+                port.countBlocks(step, blocks, datagram, now_us);
             },
         }
         for (step.released.constSlice()) |source| port.published.close(source);
@@ -162,7 +168,11 @@ pub const TftpPort = struct {
             window.pieces[2 * index + 1] = .{ .base = bytes.ptr, .len = bytes.len };
         }
         const pieces = window.pieces[0 .. 2 * @as(usize, blocks.count)];
-        socket.sendCut(blocks.to, pieces, 2, wire.data_header_size + blocks.blksize);
+        socket.sendCut(blocks.to, pieces, .{
+            .pieces_each = 2,
+            .packet_size = wire.data_header_size + blocks.blksize,
+            .in_parts = port.vigil.isKept(now_us),
+        });
     }
 
     fn tell(
@@ -201,6 +211,7 @@ pub const TftpPort = struct {
                 port.suspect(ref, &unanswered.why, now_us);
             },
             .finished => |*finished| {
+                port.vigil.heard(now_us);
                 const owner = port.takeOwner(finished.transfer.place) orelse return;
                 port.credit(owner, .{
                     .bytes_in = datagram.len,

@@ -18,6 +18,9 @@ pub const datagram_size_max = 2048;
 /// A super-packet is one IP packet to the kernel; 64 segments work everywhere.
 const super_packet_size_max = 65_000;
 const segments_max = 64;
+/// In parts, that many packets go out together, and before them that few.
+const part_packets_max = 16;
+const part_packets_first = 4;
 /// How often, and for how long each time, a full send buffer is waited for.
 const send_tries_max = 3;
 const send_wait_ms = 2;
@@ -52,6 +55,8 @@ pub const UdpSocket = struct {
         controls: [batch_max][received_control_size]u8 align(8),
         /// When it was received.
         clocks: kernel_stamp.Clocks,
+        /// How many of them the last receive has written to; at first all.
+        used: usize,
         /// Which of them are for this edge.
         taken: [batch_max]u8,
     };
@@ -65,7 +70,9 @@ pub const UdpSocket = struct {
         source_ip: ?base.Ip4,
     ) error{OutOfMemory}!UdpSocket {
         kernel_stamp.stampPackets(fd);
-        return .{ .fd = fd, .source_ip = source_ip, .batch = try gpa.create(Batch) };
+        const batch = try gpa.create(Batch);
+        batch.used = batch_max;
+        return .{ .fd = fd, .source_ip = source_ip, .batch = batch };
     }
 
     pub fn deinit(socket: *UdpSocket, gpa: std.mem.Allocator) void {
@@ -77,12 +84,13 @@ pub const UdpSocket = struct {
     /// Receives what waits, at most one batch; returns its size. `datagram` gives each.
     pub fn receive(socket: *UdpSocket) usize {
         const batch = socket.batch;
+        const used = batch.used;
         for (
-            &batch.messages,
-            &batch.vectors,
-            &batch.buffers,
-            &batch.names,
-            &batch.controls,
+            batch.messages[0..used],
+            batch.vectors[0..used],
+            batch.buffers[0..used],
+            batch.names[0..used],
+            batch.controls[0..used],
         ) |*message, *vector, *buffer, *name, *control| {
             vector.* = .{ .base = buffer, .len = buffer.len };
             message.* = .{ .len = 0, .hdr = .{
@@ -99,6 +107,7 @@ pub const UdpSocket = struct {
         const count = sys.check(
             linux.recvmmsg(socket.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
         ) catch 0;
+        batch.used = count;
         if (count > 0) batch.clocks = .now();
         var taken: usize = 0;
         for (0..count) |index| {
@@ -160,29 +169,42 @@ pub const UdpSocket = struct {
         }
     }
 
-    /// Packets of `packet_size` bytes, the last one at most that, each of `pieces_each` pieces. What
-    /// kernel and card cannot cut goes out in batches of single packets.
+    pub const Cut = struct {
+        pieces_each: usize,
+        /// In bytes; the last one has at most that.
+        packet_size: usize,
+        /// For a receiver that waits: it takes the first packets in while the kernel cuts the rest, so
+        /// that it does not fall asleep, or has woken by then. Costs a little more, for nothing where
+        /// both are on the same processor.
+        in_parts: bool = false,
+    };
+
+    /// `pieces` are those of all packets. What kernel and card cannot cut goes out in batches of single
+    /// packets.
     pub fn sendCut(
         socket: *UdpSocket,
         to: Endpoint,
         pieces: []const std.posix.iovec_const,
-        pieces_each: usize,
-        packet_size: usize,
+        cut: Cut,
     ) void {
+        const pieces_each = cut.pieces_each;
         assert(pieces.len % pieces_each == 0);
         const packets = pieces.len / pieces_each;
-        const together = @max(1, @min(segments_max, super_packet_size_max / packet_size));
+        const packets_max: usize = if (cut.in_parts) part_packets_max else segments_max;
+        const together = @max(1, @min(packets_max, super_packet_size_max / cut.packet_size));
         var sent: usize = 0;
         while (sent < packets) {
-            const count = @min(together, packets - sent);
+            const is_first = cut.in_parts and sent == 0;
+            const most = if (is_first) @min(together, part_packets_first) else together;
+            const count = @min(most, packets - sent);
             const part = pieces[sent * pieces_each ..][0 .. count * pieces_each];
             sent += count;
             if (count > 1 and !socket.segmentation) {
                 socket.sendSingly(to, part, pieces_each);
                 continue;
             }
-            const cut: ?u16 = if (count > 1) @intCast(packet_size) else null;
-            socket.sendVectors(to, part, cut) catch |err| switch (err) {
+            const size: ?u16 = if (count > 1) @intCast(cut.packet_size) else null;
+            socket.sendVectors(to, part, size) catch |err| switch (err) {
                 // This interface or kernel cannot cut: one by one from now on.
                 error.Unsupported => {
                     socket.segmentation = false;
