@@ -35,6 +35,7 @@ pub const SegmentWatch = @import("segment_watch.zig").SegmentWatch;
 pub const ServiceManager = @import("service_manager.zig").ServiceManager;
 pub const key_rotation = @import("key_rotation.zig");
 pub const KeyRotation = key_rotation.KeyRotation;
+pub const file_system = @import("file_system.zig");
 pub const machine_facts = @import("machine_facts.zig");
 pub const speak = @import("speak.zig");
 pub const uplink_client = @import("uplink_client.zig");
@@ -74,6 +75,7 @@ test {
     _ = @import("segment_listener.zig");
     _ = @import("service_manager.zig");
     _ = key_rotation;
+    _ = file_system;
     _ = machine_facts;
     _ = @import("udp_socket.zig");
     _ = @import("kernel_stamp.zig");

@@ -2,42 +2,25 @@
 
 const std = @import("std");
 const core = @import("core");
+const file_system = @import("file_system.zig");
 const sys = @import("sys.zig");
 const linux = std.os.linux;
 const Machine = core.uplink_message.Machine;
-
-/// struct statfs of 64-bit Linux.
-const FileSystem = extern struct {
-    kind: i64,
-    block_size: i64,
-    blocks: u64,
-    blocks_free: u64,
-    blocks_available: u64,
-    files: u64,
-    files_free: u64,
-    id: [2]i32,
-    name_size: i64,
-    fragment_size: i64,
-    flags: i64,
-    spare: [4]i64,
-};
 
 /// Null where the system does not tell. `store_fd` is of the directory where vDisks are.
 pub fn read(store_fd: i32) ?Machine {
     var buffer: [8192]u8 = undefined;
     const load = parseLoad(readFile("/proc/loadavg", &buffer) orelse return null) orelse return null;
     const memory = readFile("/proc/meminfo", &buffer) orelse return null;
-    var system: FileSystem = undefined;
-    _ = sys.check(linux.syscall2(.fstatfs, @intCast(store_fd), @intFromPtr(&system))) catch return null;
-    const unit: u64 = @intCast(@max(system.fragment_size, 1));
+    const store = file_system.spaceOf(store_fd) catch return null;
     return .{
         .loadAverage = load,
         .processors = std.Thread.getCpuCount() catch 1,
         .memoryTotalBytes = memoryBytes(memory, "MemTotal:") orelse return null,
         .memoryAvailableBytes = memoryBytes(memory, "MemAvailable:") orelse return null,
         .fileCacheBytes = memoryBytes(memory, "Cached:") orelse return null,
-        .storeTotalBytes = system.blocks *| unit,
-        .storeFreeBytes = system.blocks_available *| unit,
+        .storeTotalBytes = store.total_bytes,
+        .storeFreeBytes = store.available_bytes,
     };
 }
 

@@ -3,7 +3,8 @@
 
 const std = @import("std");
 const linux = std.os.linux;
-const sys = @import("host").sys;
+const host = @import("host");
+const sys = host.sys;
 
 /// Percent of its size at which the console and the edge are told.
 pub const marks = [_]u8{ 80, 95, 100 };
@@ -54,35 +55,11 @@ pub const WriteCache = struct {
     }
 
     pub fn level(cache: WriteCache) ?Level {
-        var status: FileSystemStatus = undefined;
-        _ = sys.check(
-            linux.syscall2(.fstatfs, @bitCast(@as(isize, cache.fd)), @intFromPtr(&status)),
-        ) catch return null;
-        const block_size: u64 = @intCast(@max(status.block_size, 0));
+        const space = host.file_system.spaceOf(cache.fd) catch return null;
         return .{
-            .used_bytes = (status.blocks -| status.blocks_free) *| block_size,
-            .size_bytes = status.blocks *| block_size,
+            .used_bytes = space.total_bytes -| space.free_bytes,
+            .size_bytes = space.total_bytes,
         };
-    }
-};
-
-/// struct statfs of 64-bit Linux.
-const FileSystemStatus = extern struct {
-    type: i64,
-    block_size: i64,
-    blocks: u64,
-    blocks_free: u64,
-    blocks_available: u64,
-    files: u64,
-    files_free: u64,
-    id: [2]i32,
-    name_size_max: i64,
-    fragment_size: i64,
-    flags: i64,
-    spare: [4]i64,
-
-    comptime {
-        std.debug.assert(@sizeOf(FileSystemStatus) == 120);
     }
 };
 

@@ -10,7 +10,6 @@ const store = @import("store");
 const wire = @import("wire");
 const options_module = @import("../options.zig");
 const Findings = @import("findings.zig").Findings;
-const linux = std.os.linux;
 
 const StoreFile = store.StoreFile;
 
@@ -146,34 +145,15 @@ pub fn checkStore(
     if (whole > 0) try findings.ok(.store, "{d} versions are whole in {s}.", .{ whole, path });
 }
 
-/// struct statfs of 64-bit Linux (statfs(2)).
-const FileSystem = extern struct {
-    kind: i64,
-    block_size: i64,
-    blocks: u64,
-    blocks_free: u64,
-    blocks_available: u64,
-    files: u64,
-    files_free: u64,
-    id: [2]i32,
-    name_size: i64,
-    fragment_size: i64,
-    flags: i64,
-    spare: [4]i64,
-};
-
 pub fn checkSpace(findings: *Findings, path: []const u8) error{OutOfMemory}!void {
     const terminated = try findings.arena.dupeSentinel(u8, path, 0);
-    var found: FileSystem = undefined;
-    const rc = linux.syscall2(.statfs, @intFromPtr(terminated.ptr), @intFromPtr(&found));
-    _ = host.sys.check(rc) catch return findings.tell(
+    const space = host.file_system.spaceAt(terminated) catch return findings.tell(
         .problem,
         .disk_space,
         try findings.print("{s} is not there, or cannot be read.", .{path}),
         "Check the path and its permissions.",
     );
-    const unit: u64 = @intCast(@max(found.fragment_size, 1));
-    const free = found.blocks_available *| unit;
+    const free = space.available_bytes;
     const text = try findings.print("{s} has {d} MiB free.", .{ path, free >> 20 });
     if (free < free_size_min)
         return findings.tell(.problem, .disk_space, text, "Make room: reports and boots in progress cannot be kept.");
