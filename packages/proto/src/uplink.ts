@@ -15,6 +15,8 @@ export { macAddress }
 
 export const reportsPerBatchMax = 100
 export const reportBatchSizeMax = 512 * 1024
+/** A batch sent as gzip grows by no more than this when it is unzipped; edges send one that would as it is. */
+export const reportBatchRatioMax = 100
 export const bootReportSizeMax = 4096
 export const stateWaitMsMax = 25_000
 /** A boot's kept packets as one pcap file, in bytes. */
@@ -22,7 +24,7 @@ export const captureSizeMax = 256 * 1024
 export const heartbeatIntervalMs = 5_000
 export const edgeOnlineWithinMs = 20_000
 /** What edge and API speak, as the header `bootfarm-uplink` says it; absent: 1. VERSIONS.md says what came with which. */
-export const uplinkVersion = 2
+export const uplinkVersion = 3
 /** An API of version N takes edges of N-3..N, and of the next one, which asks for nothing that it does not know. */
 export const uplinkVersionsAccepted = { oldest: Math.max(1, uplinkVersion - 3), newest: uplinkVersion + 1 }
 

@@ -23,9 +23,10 @@ import { type AcceptedVersions, versionRefusal } from '../services/uplink/requir
 import { rotateEdgeKey } from '../services/uplink/rotate-edge-key.ts'
 import { takeHeartbeat } from '../services/uplink/take-heartbeat.ts'
 import { waitForState } from '../services/uplink/wait-for-state.ts'
+import { batchBytes, offerGzip } from './batch-body.ts'
 import { inFlightLimit } from './in-flight-limit.ts'
 import { problemHandler } from './problem.ts'
-import { bytesOf, parseBody, parsed, pathOf, signedRequestOf } from './signed-request.ts'
+import { bytesOf, parseBody, parseBytes, parsed, pathOf, signedRequestOf } from './signed-request.ts'
 
 /** Of 512 KiB each at most; the database has fewer connections than this. */
 const reportBatchesAtOnceMax = 32
@@ -83,10 +84,13 @@ export async function edgeRoutes(
     return reply.code(204).send()
   })
 
-  const reportsLimit = { bodyLimit: reportBatchSizeMax, onRequest: inFlightLimit(reportBatchesAtOnceMax) }
+  const reportsLimit = {
+    bodyLimit: reportBatchSizeMax,
+    onRequest: [offerGzip, inFlightLimit(reportBatchesAtOnceMax)],
+  }
   app.post('/reports', reportsLimit, async (request) => {
     const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch: true, accepted })
-    const batch = parseBody(reportBatch, request)
+    const batch = parseBytes(reportBatch, await batchBytes(request))
     for (const report of batch.reports)
       if (report.type === 'unreadable')
         request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')

@@ -49,9 +49,14 @@ export function bytesOf(request: FastifyRequest): Uint8Array {
 
 /** Throws `invalid_body`. */
 export function parseBody<T extends z.ZodType>(schema: T, request: FastifyRequest): z.output<T> {
+  return parseBytes(schema, bytesOf(request))
+}
+
+/** Throws `invalid_body`. */
+export function parseBytes<T extends z.ZodType>(schema: T, bytes: Uint8Array): z.output<T> {
   let body: unknown
   try {
-    body = JSON.parse(Buffer.from(bytesOf(request)).toString('utf8'))
+    body = JSON.parse(Buffer.from(bytes).toString('utf8'))
   } catch (cause) {
     throw new AppError('invalid_body', { public: 'The body is not JSON.', cause })
   }

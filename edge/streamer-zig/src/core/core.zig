@@ -43,6 +43,7 @@ pub const desired_state = @import("desired_state.zig");
 pub const ScheduleRunner = @import("schedule_runner.zig");
 pub const schedule_report = @import("schedule_report.zig");
 pub const uplink = @import("uplink.zig");
+pub const batch_gzip = @import("batch_gzip.zig");
 pub const uplink_message = @import("uplink_message.zig");
 pub const CaptureStore = @import("capture_store.zig");
 pub const BootTable = @import("boot_table.zig").BootTable;
@@ -99,6 +100,7 @@ test {
     _ = @import("media_query.zig");
     _ = desired_state;
     _ = uplink;
+    _ = batch_gzip;
     _ = uplink_message;
     _ = StreamClient;
     _ = Device;

@@ -11,6 +11,8 @@ pub const heartbeat_interval_ms = 5_000;
 pub const poll_wait_ms = 25_000;
 pub const retry_first_ms = 1_000;
 pub const retry_most_ms = 30_000;
+/// An API that asks for more is asked again then.
+pub const retry_after_most_ms = 300_000;
 /// A new report may be followed by others at once; they go out together.
 pub const report_delay_ms = 50;
 
@@ -18,6 +20,8 @@ pub const report_delay_ms = 50;
 pub const Answer = union(enum) {
     /// Nothing: no connection, no answer in time, or none that can be read.
     nothing,
+    /// Not now: 429 or 5xx that says after how many ms to come again (`Retry-After`).
+    later: u32,
     ok,
     refused: struct { status: u16, code: Code, expected_seq: ?u64 = null },
 };
@@ -49,9 +53,25 @@ pub const Code = enum {
 pub const BackOff = struct {
     failures: u8 = 0,
     not_before_ms: u64 = 0,
+    /// The API has asked for this time; nothing shortens it.
+    asked_ms: u64 = 0,
 
     pub fn reset(back_off: *BackOff) void {
         back_off.* = .{};
+    }
+
+    /// The API has answered something else: what it did not answer is tried as soon as it allows.
+    pub fn hurry(back_off: *BackOff, now_ms: u64) void {
+        back_off.not_before_ms = @max(@min(back_off.not_before_ms, now_ms), back_off.asked_ms);
+    }
+
+    /// As the API asks, at most `retry_after_most_ms`, and a random part up to half of it more; never
+    /// sooner than without its asking.
+    pub fn wait(back_off: *BackOff, now_ms: u64, random: u64, after_ms: u32) void {
+        back_off.fail(now_ms, random);
+        const asked_ms: u64 = @min(after_ms, retry_after_most_ms);
+        back_off.asked_ms = now_ms + asked_ms;
+        back_off.not_before_ms = @max(back_off.not_before_ms, back_off.asked_ms + random % (asked_ms / 2 + 1));
     }
 
     /// 1 s doubling to 30 s, of which a random part between half and all, so that edges of one site
@@ -78,6 +98,10 @@ pub const Sender = struct {
     heartbeats: BackOff = .{},
     stopped: bool = false,
     next_heartbeat_ms: u64 = 0,
+    /// The last answer to a batch has said that it may be compressed.
+    takes_gzip: bool = false,
+    /// A compressed batch was refused for its form: an API whose word is not to be trusted.
+    distrusts_gzip: bool = false,
 
     pub const Step = union(enum) {
         reports,
@@ -102,11 +126,11 @@ pub const Sender = struct {
         switch (answer) {
             .ok => {
                 // An API that is back: waiting reports need not sit out their time.
-                if (sender.heartbeats.failures > 0)
-                    sender.reports.not_before_ms = @min(sender.reports.not_before_ms, now_ms);
+                if (sender.heartbeats.failures > 0) sender.reports.hurry(now_ms);
                 sender.heartbeats.reset();
             },
             .nothing => sender.heartbeats.fail(now_ms, random),
+            .later => |after_ms| sender.heartbeats.wait(now_ms, random, after_ms),
             .refused => |refused| {
                 sender.heartbeats.fail(now_ms, random);
                 return sender.refusal(refused.code);
@@ -119,6 +143,7 @@ pub const Sender = struct {
         switch (answer) {
             .ok => sender.reports.reset(),
             .nothing => sender.reports.fail(now_ms, random),
+            .later => |after_ms| sender.reports.wait(now_ms, random, after_ms),
             .refused => |refused| {
                 if (refused.code == .report_gap) if (refused.expected_seq) |seq| {
                     // An API that asks for the same again and again must not make a busy loop.
@@ -130,6 +155,17 @@ pub const Sender = struct {
             },
         }
         return .none;
+    }
+
+    pub fn mayCompress(sender: *const Sender) bool {
+        return sender.takes_gzip and !sender.distrusts_gzip;
+    }
+
+    /// How the API took a batch's form: `takes_gzip` is what its answer says, `refused_form` that it
+    /// refused a compressed one.
+    pub fn noteForm(sender: *Sender, takes_gzip: bool, refused_form: bool) void {
+        sender.takes_gzip = takes_gzip;
+        if (refused_form) sender.distrusts_gzip = true;
     }
 
     fn refusal(sender: *Sender, code: Code) Effect {
@@ -163,6 +199,7 @@ pub const Poller = struct {
         switch (answer) {
             .ok => if (usable) poller.back_off.reset() else poller.back_off.fail(now_ms, random),
             .nothing => poller.back_off.fail(now_ms, random),
+            .later => |after_ms| poller.back_off.wait(now_ms, random, after_ms),
             .refused => |refused| {
                 poller.back_off.fail(now_ms, random);
                 if (refused.code == .edge_revoked) {
@@ -217,6 +254,41 @@ test "retries wait 1 s doubling to 30 s with jitter, and end when the API is bac
     _ = sender.heartbeatAnswered(0, 0, .nothing);
     _ = sender.heartbeatAnswered(1, 0, .ok);
     try testing.expectEqual(Sender.Step.reports, sender.next(1, 1));
+}
+
+test "an API that names a time is not asked before, nor are all edges together after it" {
+    var prng: base.Prng = .init(5);
+    for (0..200) |_| {
+        var sender: Sender = .{};
+        var random = prng.nextU64();
+        _ = sender.reportsAnswered(1000, random, .{ .later = 8_000 });
+        try testing.expect(sender.reports.not_before_ms >= 9_000);
+        try testing.expect(sender.reports.not_before_ms <= 13_000);
+        // That it answers heartbeats does not mean that it takes reports.
+        _ = sender.heartbeatAnswered(1001, 0, .nothing);
+        _ = sender.heartbeatAnswered(1002, 0, .ok);
+        try testing.expectEqual(9_000, sender.reports.not_before_ms);
+        // One that asks for a year is asked again within minutes, and one that asks for nothing not at once.
+        random = prng.nextU64();
+        sender.reports.wait(0, random, std.math.maxInt(u32));
+        try testing.expect(sender.reports.not_before_ms >= retry_after_most_ms);
+        try testing.expect(sender.reports.not_before_ms <= retry_after_most_ms * 3 / 2);
+        sender.reports.reset();
+        sender.reports.wait(0, random, 0);
+        try testing.expect(sender.reports.not_before_ms >= retry_first_ms / 2);
+    }
+}
+
+test "batches are compressed while the API says that it takes it, and never again after one was refused so" {
+    var sender: Sender = .{};
+    try testing.expect(!sender.mayCompress());
+    sender.noteForm(true, false);
+    try testing.expect(sender.mayCompress());
+    // An older API in its place.
+    sender.noteForm(false, false);
+    try testing.expect(!sender.mayCompress());
+    sender.noteForm(true, true);
+    try testing.expect(!sender.mayCompress());
 }
 
 test "a refused batch is kept and tried again later, a gap is declared at once" {

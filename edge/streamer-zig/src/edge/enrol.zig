@@ -124,7 +124,7 @@ fn rejoin(
     const buffer = try arena.alloc(u8, uplink_message.body_size_max);
     const result = client.request(.GET, path, "", host.UplinkWorker.request_timeout_ms, buffer);
     switch (host.uplink_client.meaning(arena, result)) {
-        .nothing => return complainOfSilence(result, options.url, complaint),
+        .nothing, .later => return complainOfSilence(result, options.url, complaint),
         .ok => {},
         .refused => |refused| switch (refused.code) {
             // Known, and started since from elsewhere.
@@ -189,7 +189,7 @@ fn ask(
     );
     switch (host.uplink_client.meaning(arena, result)) {
         .ok => {},
-        .nothing => return complainOfSilence(result, options.url, complaint),
+        .nothing, .later => return complainOfSilence(result, options.url, complaint),
         .refused => |refused| return if (refused.code == .edge_revoked and options.rejoin)
             error.Revoked
         else

@@ -70,6 +70,10 @@ pub const CaptureSender = struct {
                 sender.next_ms = now_ms + sender.delay_ms;
                 sender.delay_ms = @min(sender.delay_ms * 2, delay_ms_max);
             },
+            .later => |after_ms| {
+                sender.next_ms = now_ms + @max(sender.delay_ms, @min(after_ms, core.uplink.retry_after_most_ms));
+                sender.delay_ms = @min(sender.delay_ms * 2, delay_ms_max);
+            },
             .refused => |refused| {
                 const age_ms = sys.unixMs() -| @as(u64, @intCast(@max(0, @divTrunc(entry.modified_ns, std.time.ns_per_ms))));
                 const comes_later = refused.code == .boot_unknown and age_ms < unknown_age_ms_max;

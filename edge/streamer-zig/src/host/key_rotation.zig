@@ -81,6 +81,7 @@ pub const KeyRotation = struct {
                 rotation.is_doubted = false;
             },
             .nothing => rotation.back_off.fail(now_ms, random),
+            .later => |after_ms| rotation.back_off.wait(now_ms, random, after_ms),
             .refused => |refused| {
                 rotation.back_off.fail(now_ms, random);
                 // Told once; it is asked again, since what lies between might have answered.

@@ -8,7 +8,16 @@ const assert = std.debug.assert;
 const Io = std.Io;
 const Ed25519 = std.crypto.sign.Ed25519;
 
-pub const Answer = struct { status: u16, body: []const u8 };
+pub const Answer = struct {
+    status: u16,
+    body: []const u8,
+    /// `Retry-After` in seconds (RFC 9110, 10.2.3); a date is not understood, for clocks are not trusted.
+    retry_after_s: ?u32 = null,
+    /// Requests to this path may be sent with `content-encoding: gzip` (RFC 7694).
+    takes_gzip: bool = false,
+};
+
+pub const Encoding = enum { identity, gzip };
 
 pub const RequestError = error{
     /// No connection, no answer in time, or none that is HTTP.
@@ -59,13 +68,27 @@ pub const UplinkClient = struct {
         client.* = undefined;
     }
 
-    /// `body`: empty for GET. The answer's body lies in `buffer`. `timeout_ms` covers all of it:
-    /// looking up the name, connecting, sending, waiting, receiving.
     pub fn request(
         client: *UplinkClient,
         method: Method,
         path: []const u8,
         body: []const u8,
+        timeout_ms: u32,
+        buffer: []u8,
+    ) RequestError!Answer {
+        return client.requestEncoded(method, path, .{ .bytes = body }, timeout_ms, buffer);
+    }
+
+    /// As it is sent: the signature is over these bytes.
+    pub const Body = struct { bytes: []const u8, encoding: Encoding = .identity };
+
+    /// `body`: empty for GET. The answer's body lies in `buffer`. `timeout_ms` covers all of it:
+    /// looking up the name, connecting, sending, waiting, receiving.
+    pub fn requestEncoded(
+        client: *UplinkClient,
+        method: Method,
+        path: []const u8,
+        body: Body,
         timeout_ms: u32,
         buffer: []u8,
     ) RequestError!Answer {
@@ -96,7 +119,7 @@ pub const UplinkClient = struct {
         client: *UplinkClient,
         method: Method,
         path: []const u8,
-        body: []const u8,
+        body: Body,
         buffer: []u8,
     ) RequestError!Answer {
         return client.tryExchange(method, path, body, buffer) catch |err| switch (err) {
@@ -109,7 +132,7 @@ pub const UplinkClient = struct {
         client: *UplinkClient,
         method: Method,
         path: []const u8,
-        body: []const u8,
+        body: Body,
         buffer: []u8,
     ) !Answer {
         var url_buffer: [url_size_max]u8 = undefined;
@@ -123,7 +146,7 @@ pub const UplinkClient = struct {
             .edge_id = client.edge_id,
             .boot_epoch = client.epoch,
             .counter = counter,
-            .body = body,
+            .body = body.bytes,
         });
         var edge_text: [base.Uuid.text_size]u8 = undefined;
         if (client.edge_id) |id| edge_text = id.toText();
@@ -141,7 +164,9 @@ pub const UplinkClient = struct {
             },
             .{ .name = "bootfarm-signature", .value = &signature },
             .{ .name = "bootfarm-uplink", .value = core.uplink_message.uplink_version },
+            .{ .name = "content-encoding", .value = @tagName(body.encoding) },
         };
+        const header_count = headers.len - @intFromBool(body.encoding == .identity);
         var sent = try client.http.request(switch (method) {
             .GET => .GET,
             .POST => .POST,
@@ -152,16 +177,19 @@ pub const UplinkClient = struct {
                 .content_type = .{ .override = if (method == .PUT) "application/vnd.tcpdump.pcap" else "application/json" },
                 .accept_encoding = .omit,
             },
-            .extra_headers = &headers,
+            .extra_headers = headers[0..header_count],
         });
         defer sent.deinit();
         switch (method) {
             .GET => try sent.sendBodiless(),
             // The body is only read; the standard library's signature asks for more than it needs.
-            .POST, .PUT => try sent.sendBodyComplete(@constCast(body)),
+            .POST, .PUT => try sent.sendBodyComplete(@constCast(body.bytes)),
         }
         var response = try sent.receiveHead(&.{});
-        const status = @backingInt(response.head.status);
+        var answer: Answer = .{ .status = @backingInt(response.head.status), .body = "" };
+        // Before the body: what the head points to is gone then.
+        var received = response.head.iterateHeaders();
+        while (received.next()) |header| take(&answer, header);
         // A 204 ends with its head and has no length (RFC 9112, 6.3). The standard library would
         // read on until the connection is closed: a poll without news would be deaf until then.
         if (response.head.status == .no_content) response.head.content_length = 0;
@@ -175,7 +203,19 @@ pub const UplinkClient = struct {
                 error.ReadFailed => error.NoAnswer,
             };
         };
-        return .{ .status = status, .body = writer.buffered() };
+        answer.body = writer.buffered();
+        return answer;
+    }
+
+    fn take(answer: *Answer, header: std.http.Header) void {
+        if (std.ascii.eqlIgnoreCase(header.name, "retry-after")) {
+            answer.retry_after_s = std.fmt.parseInt(u32, header.value, 10) catch null;
+        } else if (std.ascii.eqlIgnoreCase(header.name, "accept-encoding")) {
+            var codings = std.mem.splitScalar(u8, header.value, ',');
+            while (codings.next()) |coding| {
+                if (std.ascii.eqlIgnoreCase(std.mem.trim(u8, coding, " \t"), "gzip")) answer.takes_gzip = true;
+            }
+        }
     }
 
     /// Path and query lie behind one another in the text that was parsed.
@@ -190,7 +230,10 @@ pub const UplinkClient = struct {
 pub fn meaning(arena: std.mem.Allocator, result: RequestError!Answer) core.uplink.Answer {
     const answer = result catch return .nothing;
     if (answer.status >= 200 and answer.status < 300) return .ok;
-    if (answer.status == 429 or answer.status >= 500) return .nothing;
+    if (answer.status == 429 or answer.status >= 500) {
+        const after_s = answer.retry_after_s orelse return .nothing;
+        return .{ .later = after_s *| std.time.ms_per_s };
+    }
     const problem = core.uplink_message.parse(core.uplink_message.Problem, arena, answer.body) catch
         core.uplink_message.Problem{};
     return .{ .refused = .{

@@ -58,6 +58,15 @@ fn ask(
     timeout_ms: u32,
     buffer: []u8,
 ) !uplink_client.RequestError!uplink_client.Answer {
+    return askWith(server, .{ .bytes = "{}" }, timeout_ms, buffer);
+}
+
+fn askWith(
+    server: *Server,
+    body: UplinkClient.Body,
+    timeout_ms: u32,
+    buffer: []u8,
+) !uplink_client.RequestError!uplink_client.Answer {
     const thread = try std.Thread.spawn(.{}, Server.run, .{server});
     defer thread.join();
     var url: [64]u8 = undefined;
@@ -70,7 +79,7 @@ fn ask(
         .counter = &counter,
     });
     defer client.deinit();
-    return client.request(.POST, "/edge/v1/x?after=1.5", "{}", timeout_ms, buffer);
+    return client.requestEncoded(.POST, "/edge/v1/x?after=1.5", body, timeout_ms, buffer);
 }
 
 test "a request carries what the signature covers" {
@@ -92,6 +101,8 @@ test "a request carries what the signature covers" {
     });
     try testing.expect(std.mem.find(u8, request, &signature) != null);
     try testing.expect(std.mem.find(u8, request, "bootfarm-counter: 7\r\n") != null);
+    try testing.expect(std.mem.find(u8, request, "content-encoding") == null);
+    try testing.expect(!answer.takes_gzip);
 }
 
 test "a server that takes the connection and says nothing costs no more than the limit" {
@@ -111,6 +122,28 @@ test "an answer without content is over with its head, though the connection sta
     const answer = try try ask(&server, 5000, &buffer);
     try testing.expectEqual(204, answer.status);
     try testing.expectEqualStrings("", answer.body);
+}
+
+test "a compressed body says so, is signed as it is sent, and the answer says when to come again" {
+    var server: Server = try .init("HTTP/1.1 503 Service Unavailable\r\nAccept-Encoding: br, GZIP\r\n" ++
+        "Retry-After: 17\r\ncontent-length: 2\r\n\r\n{}");
+    defer sys.close(server.listener);
+    var buffer: [64]u8 = undefined;
+    const body: UplinkClient.Body = .{ .bytes = "\x1f\x8b not looked at", .encoding = .gzip };
+    const answer = try try askWith(&server, body, 5000, &buffer);
+    try testing.expectEqual(17, answer.retry_after_s.?);
+    try testing.expect(answer.takes_gzip);
+    const request = server.request[0..server.request_size];
+    try testing.expect(std.mem.find(u8, request, "content-encoding: gzip\r\n") != null);
+    const signature = core.uplink_message.sign(try .generateDeterministic(@splat(1)), .{
+        .method = "POST",
+        .path = "/edge/v1/x?after=1.5",
+        .edge_id = .fromRandom(@splat(2)),
+        .boot_epoch = 3,
+        .counter = 7,
+        .body = body.bytes,
+    });
+    try testing.expect(std.mem.find(u8, request, &signature) != null);
 }
 
 test "an answer that is too large is refused, and an absent server is no answer" {
@@ -134,6 +167,10 @@ test "refusals say their code, and what may pass is tried again" {
     try testing.expectEqual(
         .nothing,
         std.meta.activeTag(uplink_client.meaning(a, .{ .status = 429, .body = "" })),
+    );
+    try testing.expectEqual(
+        core.uplink.Answer{ .later = 2000 },
+        uplink_client.meaning(a, .{ .status = 503, .body = "{}", .retry_after_s = 2 }),
     );
     try testing.expectEqual(
         .ok,

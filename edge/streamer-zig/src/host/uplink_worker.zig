@@ -20,6 +20,7 @@ const link_module = @import("uplink_link.zig");
 const assert = std.debug.assert;
 
 const UplinkClient = uplink_client.UplinkClient;
+const BatchGzip = core.batch_gzip.BatchGzip;
 const UplinkLink = link_module.UplinkLink;
 const StateBox = link_module.StateBox;
 
@@ -59,16 +60,18 @@ pub const UplinkWorker = struct {
     pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
         worker.client_options.counter = &worker.counter;
         const send_buffer = try worker.gpa.alloc(u8, ReportLog.batch_size_max);
+        const gzip: BatchGzip = try .init(worker.gpa, ReportLog.batch_size_max);
         const capture_buffer = try worker.gpa.alloc(u8, CaptureSender.buffer_size);
         const state_buffer = try worker.gpa.alloc(u8, core.desired_state.envelope_size_max + 4096);
         const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
-        const sending = try std.Thread.spawn(options, runSender, .{ worker, send_buffer, capture_buffer });
+        const sending = try std.Thread.spawn(options, runSender, .{ worker, send_buffer, gzip, capture_buffer });
         sending.detach();
         const polling = try std.Thread.spawn(options, runPoller, .{ worker, state_buffer });
         polling.detach();
     }
 
-    fn runSender(worker: *UplinkWorker, buffer: []u8, capture_buffer: []u8) void {
+    fn runSender(worker: *UplinkWorker, buffer: []u8, batch_gzip: BatchGzip, capture_buffer: []u8) void {
+        var gzip = batch_gzip;
         var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
         defer client.deinit();
         var captures: CaptureSender = .{ .files = worker.captures, .buffer = capture_buffer };
@@ -79,7 +82,7 @@ pub const UplinkWorker = struct {
             client.key = worker.rotation.key();
             switch (worker.sender.next(now_ms, worker.log.backlog())) {
                 .heartbeat => worker.sendHeartbeat(&client),
-                .reports => worker.sendReports(&client, buffer),
+                .reports => worker.sendReports(&client, buffer, &gzip),
                 // A capture is of a boot whose reports have been applied.
                 .wait_until_ms => |until_ms| if (worker.log.backlog() > 0 or !captures.send(worker.gpa, &client, now_ms))
                     worker.waitForReport(seen, until_ms - now_ms),
@@ -143,7 +146,7 @@ pub const UplinkWorker = struct {
         _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
     }
 
-    fn sendReports(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
+    fn sendReports(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8, gzip: *BatchGzip) void {
         var arena: std.heap.ArenaAllocator = .init(worker.gpa);
         defer arena.deinit();
         const batch = worker.log.nextBatch(buffer) catch {
@@ -152,10 +155,11 @@ pub const UplinkWorker = struct {
             return;
         } orelse return;
         var answer_buffer: [core.uplink_message.body_size_max]u8 = undefined;
-        const result = client.request(
+        const compressed = if (worker.sender.mayCompress()) gzip.compress(batch.body) else null;
+        const result = client.requestEncoded(
             .POST,
             "/edge/v1/reports",
-            batch.body,
+            if (compressed) |bytes| .{ .bytes = bytes, .encoding = .gzip } else .{ .bytes = batch.body },
             request_timeout_ms,
             &answer_buffer,
         );
@@ -172,6 +176,10 @@ pub const UplinkWorker = struct {
                 if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq) answer = .nothing;
             } else |_| answer = .nothing;
         }
+        if (result) |answered| worker.sender.noteForm(
+            answered.takes_gzip,
+            compressed != null and isRefusedForm(answered.status),
+        ) else |_| {}
         worker.tell("reports", answer, result);
         switch (worker.sender.reportsAnswered(nowMs(), randomNumber(), answer)) {
             .rewind => |seq| worker.log.rewind(batch.epoch, seq),
@@ -303,6 +311,13 @@ pub const UplinkWorker = struct {
                 );
                 worker.is_answered = true;
             },
+            .later => |after_ms| {
+                if (worker.is_answered) speak.line(
+                    "The control plane at {s} is busy and asks for {d} s: reports are kept until then.",
+                    .{ url, after_ms / std.time.ms_per_s },
+                );
+                worker.is_answered = false;
+            },
             .nothing => {
                 if (worker.is_answered)
                     speak.line(
@@ -330,6 +345,11 @@ pub const UplinkWorker = struct {
         }
     }
 };
+
+/// Malformed, too large, or of a media type that is not taken.
+fn isRefusedForm(status: u16) bool {
+    return status == 400 or status == 413 or status == 415;
+}
 
 fn nowMs() u64 {
     return sys.monotonicUs() / std.time.us_per_ms;
