@@ -93,7 +93,9 @@ test('a menu is made, ordered by keyboard, chosen for a collection and a device,
   await page.getByLabel('Name').fill('Mine')
   await renameElsewhere(page, menus?.[0]?.id ?? '', 'Theirs')
   await save(page, 'Save').click()
-  await expect(page.getByRole('alert').filter({ hasText: 'Somebody else changed this menu' })).toBeVisible()
+  await expect(
+    page.getByRole('alert').filter({ hasText: 'This boot menu was changed meanwhile' }),
+  ).toBeVisible()
   await expect(page.getByLabel('Name')).toHaveValue('Mine')
   await page.getByRole('button', { name: 'Load the change' }).click()
   await expect(page.getByLabel('Name')).toHaveValue('Theirs')

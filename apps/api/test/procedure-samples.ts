@@ -119,7 +119,7 @@ export const samples: Record<string, Sample> = {
   },
   'bootMenu.update': {
     idName: 'menuId',
-    input: () => ({ ...menuFields(), updatedAt: menusMadeAt.toISOString() }),
+    input: () => ({ ...menuFields(), revision: 1 }),
     ownId: (tenant) => tenant.spareMenuIds.pop() ?? '',
   },
   'bootMenu.remove': { idName: 'menuId', ownId: (tenant) => tenant.spareMenuIds.pop() ?? '' },

@@ -1,5 +1,7 @@
 /** Values of these fields never reach the audit log. */
 const secretNames = /secret|password|token|seed|hash|privatekey|edgekey/i
+/** When a secret ends is none. */
+const instantNames = /(?:At|Until)$/
 const hidden = '[hidden]'
 const textLengthMax = 2_000
 const itemsMax = 100
@@ -23,7 +25,7 @@ function safe(fields: Fields): Fields {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
       name,
-      secretNames.test(name) && value !== null ? hidden : plain(value),
+      secretNames.test(name) && !instantNames.test(name) && value !== null ? hidden : plain(value),
     ]),
   )
 }

@@ -1,5 +1,6 @@
 import { bootMenu } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { seenRevision } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
@@ -50,7 +51,7 @@ export const updateMenuInput = z
   .object({
     menuId: uuid,
     /** Of the menu as it was read: somebody else's change in between is not written over. */
-    updatedAt: z.iso.datetime(),
+    revision: seenRevision,
     ...menuFields,
   })
   .refine(hasDefault, noDefault)
@@ -76,6 +77,7 @@ export const menuSummary = z.object({
   collectionCount: count,
   deviceCount: count,
   updatedAt: z.iso.datetime(),
+  revision: seenRevision,
 })
 export type MenuSummary = z.infer<typeof menuSummary>
 export const menuPage = pageOf(menuSummary)

@@ -1,6 +1,7 @@
 import { bootProgram, edgeInterface, edgeMachine, siteEdgesMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { ipv4Network } from './ipv4-network.ts'
+import { seenRevision } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
@@ -11,6 +12,7 @@ const statePair = z.object({ incarnation: count, counter: count })
 const subnetsMax = 32
 /** `siteEdges` in packages/proto/src/uplink-state.ts says what each does. */
 export const edgeShareView = z.object({
+  revision: seenRevision,
   weight: count.max(100),
   subnets: z.array(z.string()),
   draining: z.boolean(),
@@ -104,9 +106,15 @@ export const joinTokenView = z.object({
 
 export const setShareInput = z.object({
   edgeId: uuid,
+  /** As it was seen; left out: whatever it is now. */
+  revision: seenRevision.optional(),
   weight: count.max(100),
   subnets: z.array(ipv4Network).max(subnetsMax, `An edge serves at most ${subnetsMax} networks first.`),
 })
-export const drainEdgeInput = z.object({ edgeId: uuid, draining: z.boolean() })
+export const drainEdgeInput = z.object({
+  edgeId: uuid,
+  revision: seenRevision.optional(),
+  draining: z.boolean(),
+})
 export const revokeEdgeInput = z.object({ edgeId: uuid })
 export const revokeEdgeResult = z.object({ revokedAt: instant })

@@ -63,12 +63,12 @@ export async function edgeRoutes(
     const refusal = versionRefusal(Number(request.headers['bootfarm-uplink'] ?? 1), accepted)
     if (refusal) throw refusal
     reply.code(201)
-    return enrolEdge(context, body)
+    return enrolEdge(context, body, request.ip)
   })
 
   app.post('/rotate-key', { bodyLimit: smallBodySizeMax }, (request) => {
     const { statements } = parseBody(rotateKeyRequest, request)
-    return rotateEdgeKey(context, signedRequestOf(request), statements)
+    return rotateEdgeKey(context, signedRequestOf(request), { statements, address: request.ip })
   })
 
   app.get('/state', async (request, reply) => {

@@ -65,7 +65,7 @@ describe('a boot menu', () => {
     site().api.clock.advance(1000)
     const entries = [localDisk, newestOf(vdiskId, 'Other')]
     const changed = await site().mutate<MenuDetail>('bootMenu.update', {
-      ...{ menuId: menu.id, updatedAt: menu.updatedAt, name: 'Renamed', timeoutMs: 3_600_000 },
+      ...{ menuId: menu.id, revision: menu.revision, name: 'Renamed', timeoutMs: 3_600_000 },
       ...{ entries, defaultEntry: 0 },
     })
     expect(changed.entries.map(({ title }) => title)).toEqual(['Local disk', 'Other'])
@@ -124,19 +124,19 @@ describe('a boot menu', () => {
     const [first, second] = await Promise.all([refused({}), refused({})])
     expect([first.status, second.status].sort()).toEqual([200, 409])
     const other = await create({ name: 'Other' })
-    const { id: menuId, updatedAt } = other
-    expect(await refused({ menuId, updatedAt }, 'bootMenu.update')).toMatchObject({
+    const { id: menuId, revision } = other
+    expect(await refused({ menuId, revision }, 'bootMenu.update')).toMatchObject({
       status: 409,
       code: 'conflict',
     })
   })
 
   test('that somebody else changed meanwhile is not written over', async () => {
-    const { id: menuId, updatedAt } = await create()
-    expect((await refused({ menuId, updatedAt }, 'bootMenu.update')).status).toBe(200)
-    const second = await refused({ menuId, updatedAt }, 'bootMenu.update')
+    const { id: menuId, revision } = await create()
+    expect((await refused({ menuId, revision }, 'bootMenu.update')).status).toBe(200)
+    const second = await refused({ menuId, revision }, 'bootMenu.update')
     expect([second.status, second.code]).toEqual([409, 'conflict'])
-    expect(second.text).toContain('Somebody else changed this menu')
+    expect(second.text).toContain('This boot menu was changed meanwhile')
   })
 
   test('is removed only when nobody shows it', async () => {
@@ -271,8 +271,8 @@ describe('in the desired state', () => {
     const listening = site().api.nextListener()
     const waiting = site().edge.state(`1.${counter}`, 25_000)
     await listening
-    const { id: menuId, updatedAt } = menu
-    await site().mutate('bootMenu.update', { ...input, menuId, updatedAt, timeoutMs: 5_000 })
+    const { id: menuId, revision } = menu
+    await site().mutate('bootMenu.update', { ...input, menuId, revision, timeoutMs: 5_000 })
     expect(JSON.stringify((await waiting).body)).toContain('\\"timeoutMs\\":5000')
   })
 

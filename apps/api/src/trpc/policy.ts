@@ -78,6 +78,6 @@ export function changeAsAsked(places: AskedPlaces, input: unknown): Change {
     id: first?.ids[0] ?? null,
     name: null,
     before: null,
-    after: fields,
+    after: { asked: fields },
   }
 }

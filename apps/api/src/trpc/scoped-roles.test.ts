@@ -99,7 +99,9 @@ test('every change is in the audit log, with who, what and where', async () => {
       objectKind: 'device',
       actorKind: 'person',
       address: '127.0.0.1',
-      after: input,
+      objectName: 'pc-02',
+      before: { powerOnId: null },
+      after: { powerOnId: expect.any(String) },
     },
   ])
 })

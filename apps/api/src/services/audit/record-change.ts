@@ -1,6 +1,6 @@
 import { Prisma } from '@bootfarm/db'
 import { changeOf, type Fields } from '../../domain/audit-change.ts'
-import type { Place } from '../../domain/place.ts'
+import { organizationPlace, type Place } from '../../domain/place.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
 
 export interface Change {
@@ -47,6 +47,56 @@ export async function recordChanges(
         after: jsonOf(change.after),
         address: request.address,
         requestId: request.id,
+      }
+    }),
+  })
+}
+
+/** For a request that finds all as it is to be: nothing is changed, and so nothing is recorded. */
+export function recordNothing({ request }: Pick<ServiceContext, 'request'>): void {
+  request.recordedCount += 1
+}
+
+/** Who does something of its own where nobody is signed in: an edge, or the control plane's own jobs. */
+export interface Doer {
+  organizationId: string
+  kind: 'edge' | 'system'
+  /** Of the edge. */
+  id: string | null
+  name: string
+  /** Of the edge, as it was asked from. */
+  address?: string | null
+}
+
+/** The job that does something when its time has come. */
+export function jobDoer(organizationId: string, name: string): Doer {
+  return { organizationId, kind: 'system', id: null, name }
+}
+
+/** As `recordChanges`, for what no person and no key has asked for. */
+export async function recordDoings(
+  { db, now }: { db: DbOrTransaction; now: Date },
+  doer: Doer,
+  doings: (Change & { action: string })[],
+): Promise<void> {
+  if (doings.length === 0) return
+  await db.auditEntry.createMany({
+    data: doings.map(({ action, kind, id, name, place = organizationPlace, before, after }) => {
+      const change = changeOf(before, after)
+      return {
+        organizationId: doer.organizationId,
+        at: now,
+        actorKind: doer.kind,
+        actorId: doer.id,
+        actorName: doer.name,
+        action,
+        objectKind: kind,
+        objectId: id,
+        objectName: name,
+        ...place,
+        before: jsonOf(change.before),
+        after: jsonOf(change.after),
+        address: doer.address ?? null,
       }
     }),
   })

@@ -1,4 +1,5 @@
 import type { Prisma } from '@bootfarm/db'
+import type { Fields } from '../../domain/audit-change.ts'
 import type { DeviceMenuView, MenuDetail, MenuSummary } from '../../domain/boot-menu-view.ts'
 
 const usersShownMax = 100
@@ -12,6 +13,7 @@ export const menuSummarySelect = {
   timeoutMs: true,
   defaultPosition: true,
   updatedAt: true,
+  revision: true,
   farm: { select: { name: true } },
   entries: { orderBy: { position: 'asc' }, select: { title: true } },
   _count: { select: { collections: true, devices: true } },
@@ -61,6 +63,7 @@ export function menuSummaryOf(row: SummaryRow): MenuSummary {
     collectionCount: row._count.collections,
     deviceCount: row._count.devices,
     updatedAt: row.updatedAt.toISOString(),
+    revision: row.revision,
   }
 }
 
@@ -86,6 +89,17 @@ export function menuDetailOf(row: DetailRow): MenuDetail {
       deviceCount: _count.devices,
     })),
     devices: row.devices.map(({ id, name, site }) => ({ id, name, siteName: site.name })),
+  }
+}
+
+/** What the audit log keeps of a menu. */
+export function auditOfMenu({ name, timeoutMs, defaultTitle, entries }: MenuDetail): Fields {
+  return {
+    ...{ name, timeoutMs, defaultEntry: defaultTitle },
+    entries: entries.map(({ title, starts }) => {
+      if (starts.kind === 'local_disk') return `${title}: local disk`
+      return `${title}: ${starts.vdiskName} version ${starts.versionId ? starts.versionNumber : 'newest'}`
+    }),
   }
 }
 

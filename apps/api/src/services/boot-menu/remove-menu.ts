@@ -1,15 +1,20 @@
 import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../service-context.ts'
+import { getMenu } from './get-menu.ts'
+import { auditOfMenu } from './menu-rows.ts'
 
 /** Throws `not_found`; `conflict` while a collection or a device shows it, with who that is. */
-export async function removeMenu(
-  { db, actor: { organizationId } }: ServiceContext,
-  menuId: string,
-): Promise<{ removed: true }> {
+export async function removeMenu(context: ServiceContext, menuId: string): Promise<{ removed: true }> {
+  const {
+    db,
+    actor: { organizationId },
+  } = context
   return db.$transaction(async (transaction) => {
     const menu = await transaction.bootMenu.findUnique({
       where: { organizationId_id: { organizationId, id: menuId } },
       select: {
+        name: true,
         collections: { take: 1, orderBy: { name: 'asc' }, select: { name: true } },
         devices: { take: 1, orderBy: { name: 'asc' }, select: { name: true } },
         _count: { select: { collections: true, devices: true } },
@@ -24,7 +29,11 @@ export async function removeMenu(
       throw new AppError('conflict', {
         public: `It is shown by ${users.join(' and ')}: choose another menu or none there first.`,
       })
+    const before = auditOfMenu(await getMenu(context, menuId))
     await transaction.bootMenu.delete({ where: { organizationId_id: { organizationId, id: menuId } } })
+    await recordChange(context, {
+      ...{ kind: 'boot_menu', id: menuId, name: menu.name, before, after: null },
+    })
     return { removed: true }
   })
 }

@@ -8,15 +8,23 @@ import {
   type updateMenuInput,
 } from '../../domain/boot-menu-view.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
+import { requireCurrent } from '../object/require-current.ts'
 import type { ServiceContext } from '../service-context.ts'
-import { menuDetailOf, menuDetailSelect } from './menu-rows.ts'
+import { getMenu } from './get-menu.ts'
+import { auditOfMenu, menuDetailOf, menuDetailSelect } from './menu-rows.ts'
 import { wakeSitesOf } from './menu-sites.ts'
 
 /** Throws `not_found` for the farm, `invalid` for what an entry names, `conflict` for a taken name or too many menus. */
 export async function createMenu(
-  { db, clock, actor: { organizationId } }: ServiceContext,
+  context: ServiceContext,
   { farmId, ...menu }: z.output<typeof createMenuInput>,
 ): Promise<MenuDetail> {
+  const {
+    db,
+    clock,
+    actor: { organizationId },
+  } = context
   const now = clock()
   return db.$transaction(async (transaction) => {
     // Locked, so that two at once neither take one name nor pass the limit.
@@ -37,26 +45,28 @@ export async function createMenu(
       },
       select: menuDetailSelect,
     })
-    return menuDetailOf(row)
+    const made = menuDetailOf(row)
+    const object = { kind: 'boot_menu', id: made.id, name: made.name }
+    await recordChange(context, { ...object, before: null, after: auditOfMenu(made) })
+    return made
   })
 }
 
 /** As `createMenu`; `conflict` also where somebody else changed it meanwhile. */
 export async function updateMenu(
-  { db, clock, actor: { organizationId } }: ServiceContext,
-  { menuId, updatedAt, ...menu }: z.output<typeof updateMenuInput>,
+  context: ServiceContext,
+  { menuId, revision, ...menu }: z.output<typeof updateMenuInput>,
 ): Promise<MenuDetail> {
+  const {
+    db,
+    clock,
+    actor: { organizationId },
+  } = context
   const key = { organizationId_id: { organizationId, id: menuId } }
   return db.$transaction(async (transaction) => {
-    const [known] = await transaction.$queryRaw<{ farm_id: string; updated_at: Date }[]>`
-      select farm_id, updated_at from boot_menu
-      where organization_id = ${organizationId}::uuid and id = ${menuId}::uuid for update`
-    if (!known) throw new AppError('not_found')
-    if (known.updated_at.getTime() !== Date.parse(updatedAt))
-      throw new AppError('conflict', {
-        public: 'Somebody else changed this menu meanwhile. Load it again to see how.',
-      })
-    const place = { organizationId, farmId: known.farm_id }
+    const { farmId } = await requireCurrent(context, { kind: 'boot_menu', id: menuId, revision })
+    const before = await getMenu(context, menuId)
+    const place = { organizationId, farmId: farmId ?? '' }
     await requireFreeName(transaction, place, { name: menu.name, menuId })
     const entries = await entryRows(transaction, place, menu)
     await transaction.bootMenuEntry.deleteMany({ where: { organizationId, menuId } })
@@ -65,13 +75,16 @@ export async function updateMenu(
       // Later than before also where the clock stands, so that the next one to save notices.
       data: {
         ...columnsOf(menu),
-        updatedAt: new Date(Math.max(clock().getTime(), known.updated_at.getTime() + 1)),
+        updatedAt: new Date(Math.max(clock().getTime(), Date.parse(before.updatedAt) + 1)),
         entries: { create: entries },
       },
       select: menuDetailSelect,
     })
     await wakeSitesOf(transaction, { organizationId, menuId })
-    return menuDetailOf(row)
+    const after = menuDetailOf(row)
+    const object = { kind: 'boot_menu', id: menuId, name: after.name }
+    await recordChange(context, { ...object, before: auditOfMenu(before), after: auditOfMenu(after) })
+    return after
   })
 }
 

@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { bootAgainResult } from '../../domain/device-view.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
 import { notify } from '../notifications.ts'
 import type { ServiceContext } from '../service-context.ts'
 
@@ -13,9 +14,10 @@ const powerOnsPendingMax = 10
  * Throws `not_found`; `conflict` for a disabled device, a site without an edge, or too many wishes at once.
  */
 export async function bootAgain(
-  { db, clock, actor }: ServiceContext,
+  context: ServiceContext,
   deviceId: string,
 ): Promise<z.infer<typeof bootAgainResult>> {
+  const { db, clock, actor } = context
   const { organizationId } = actor
   const requestedAt = clock()
   const expiresAt = new Date(requestedAt.getTime() + powerOnValidMs)
@@ -23,6 +25,7 @@ export async function bootAgain(
     const device = await transaction.device.findUnique({
       where: { organizationId_id: { organizationId, id: deviceId } },
       select: {
+        name: true,
         enabled: true,
         siteId: true,
         site: { select: { _count: { select: { edges: { where: { revokedAt: null } } } } } },
@@ -40,6 +43,11 @@ export async function bootAgain(
       select: { id: true },
     })
     await notify(transaction, { state: { siteId: device.siteId } })
+    await recordChange(context, {
+      ...{ kind: 'device', id: deviceId, name: device.name },
+      before: { powerOnId: null },
+      after: { powerOnId: powerOn.id, expiresAt },
+    })
     return { powerOnId: powerOn.id, expiresAt: expiresAt.toISOString() }
   })
 }

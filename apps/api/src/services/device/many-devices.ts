@@ -11,7 +11,7 @@ import {
   type removeManyInput,
 } from '../../domain/bulk-view.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { recordChanges } from '../audit/record-change.ts'
+import { recordChanges, recordNothing } from '../audit/record-change.ts'
 import { notify } from '../notifications.ts'
 import { findPlaces } from '../scope/find-place.ts'
 import { visibleDevices } from '../scope/visible.ts'
@@ -73,8 +73,7 @@ export async function carryOutPlan(
   const isRefused = planned.some(({ problems }) => problems.length > 0)
   const applied = !preview && !isRefused
   if (applied) await writeDevices(context, planned)
-  // Nothing is changed, and so nothing is recorded.
-  context.request.recordedCount += 1
+  if (!applied || planned.length === 0) recordNothing(context)
   const rows = planned.map((plan, index) => rowOf(plan, lines?.[index] ?? null))
   const countOf = (kind: (typeof rows)[number]['kind']) => rows.filter((row) => row.kind === kind).length
   const order = ['refused', 'created', 'changed', 'unchanged']

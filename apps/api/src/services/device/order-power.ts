@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { deviceStateOf } from '../../domain/device-state.ts'
 import type { powerOrderInput, powerOrderResult } from '../../domain/device-view.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
 import { findBoot } from '../boot/read-boots.ts'
 import { notify } from '../notifications.ts'
 import type { ServiceContext } from '../service-context.ts'
@@ -16,9 +17,10 @@ const powerOrdersPendingMax = 10
  * many orders at once.
  */
 export async function orderPower(
-  { db, clock, actor }: ServiceContext,
+  context: ServiceContext,
   { deviceId, order }: z.infer<typeof powerOrderInput>,
 ): Promise<z.infer<typeof powerOrderResult>> {
+  const { db, clock, actor } = context
   const { organizationId } = actor
   const requestedAt = clock()
   const expiresAt = new Date(requestedAt.getTime() + powerOrderValidMs)
@@ -26,6 +28,7 @@ export async function orderPower(
     const device = await transaction.device.findUnique({
       where: { organizationId_id: { organizationId, id: deviceId } },
       select: {
+        name: true,
         siteId: true,
         lastBootId: true,
         site: { select: { _count: { select: { edges: { where: { revokedAt: null } } } } } },
@@ -45,6 +48,11 @@ export async function orderPower(
       select: { id: true },
     })
     await notify(transaction, { state: { siteId: device.siteId } })
+    await recordChange(context, {
+      ...{ kind: 'device', id: deviceId, name: device.name },
+      before: { order: null },
+      after: { order, powerOrderId: powerOrder.id, expiresAt },
+    })
     return { powerOrderId: powerOrder.id, expiresAt: expiresAt.toISOString() }
   })
 }

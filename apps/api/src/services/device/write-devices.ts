@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { recordChanges } from '../audit/record-change.ts'
+import { recordChanges, recordNothing } from '../audit/record-change.ts'
 import { forgetDiscovered } from '../discovery/discovered-rows.ts'
 import { notify } from '../notifications.ts'
 import type { ServiceContext } from '../service-context.ts'
@@ -38,13 +38,15 @@ export async function writeDevices(
         boot_menu_choice "BootMenuChoice", boot_menu_id uuid, personality jsonb, tags jsonb)
       where device.organization_id = ${organizationId}::uuid and device.id = row.id`
   const written = [...created, ...changed]
-  await recordChanges(
-    context,
-    written.map(({ id, before, after, siteId, farmId }) => ({
-      ...{ kind: 'device', id, name: after.name, before: before && { ...before }, after: { ...after } },
-      place: { farmId, siteId, collectionId: after.collectionId },
-    })),
-  )
+  if (written.length === 0) recordNothing(context)
+  else
+    await recordChanges(
+      context,
+      written.map(({ id, before, after, siteId, farmId }) => ({
+        ...{ kind: 'device', id, name: after.name, before: before && { ...before }, after: { ...after } },
+        place: { farmId, siteId, collectionId: after.collectionId },
+      })),
+    )
   await forgetMacs(context, written)
   const siteIds = new Set(written.flatMap(({ siteId, siteIdBefore }) => [siteId, siteIdBefore ?? siteId]))
   for (const siteId of siteIds) await notify(db, { state: { siteId } })

@@ -1,7 +1,9 @@
 import type { z } from 'zod'
 import type { adoptInput, adoptResult } from '../../domain/discovery-view.ts'
 import { nameOf, namesMany } from '../../domain/name-pattern.ts'
+import type { Place } from '../../domain/place.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { type Change, recordChanges, recordNothing } from '../audit/record-change.ts'
 import { notify } from '../notifications.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { forgetDiscovered, lockSite, namesOfSite } from './discovered-rows.ts'
@@ -12,9 +14,10 @@ import { forgetDiscovered, lockSite, namesOfSite } from './discovered-rows.ts'
  * name for several devices.
  */
 export async function adoptDiscovered(
-  { db, clock, actor }: ServiceContext,
+  context: ServiceContext,
   { siteId, discoveredIds, namePattern, collectionId }: z.output<typeof adoptInput>,
 ): Promise<z.infer<typeof adoptResult>> {
+  const { db, clock, actor } = context
   const { organizationId } = actor
   const place = { organizationId, siteId }
   const createdAt = clock()
@@ -42,11 +45,26 @@ export async function adoptDiscovered(
       await notify(transaction, { state: { siteId } })
       await notify(transaction, { discovered: { organizationId } })
     }
+    if (devices.length === 0) recordNothing(context)
+    else
+      await recordChanges(
+        context,
+        devices.map((device) => adoptedChange(context.request.place, { ...device, collectionId })),
+      )
     return {
       adopted: devices.map(({ id, name, mac }) => ({ deviceId: id, name, mac })),
       missingCount: discoveredIds.length - devices.length,
     }
   })
+}
+
+/** What the audit log keeps of a machine that becomes a device. */
+export function adoptedChange(
+  { farmId, siteId }: Place,
+  { id, name, mac, collectionId }: { id: string; name: string; mac: string; collectionId: string },
+): Change {
+  const place = { farmId, siteId, collectionId }
+  return { kind: 'device', id, name, place, before: null, after: { name, mac, collectionId } }
 }
 
 function nameAll(pattern: string, macs: string[], taken: Set<string>): { mac: string; name: string }[] {

@@ -6,6 +6,7 @@ import type { Architecture } from '../../domain/architecture.ts'
 import { canonicalJson } from '../../domain/canonical-json.ts'
 import type { RulesView, setRulesInput } from '../../domain/discovery-view.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
 import { lockSite, type SitePlace } from './discovered-rows.ts'
 
@@ -37,9 +38,10 @@ export async function getRules({ db, actor }: ServiceContext, siteId: string): P
  * Throws `not_found` for a site, a collection or a device that is not there; `conflict` where somebody changed them meanwhile.
  */
 export async function setRules(
-  { db, actor }: ServiceContext,
+  context: ServiceContext,
   { siteId, rules, revision }: z.output<typeof setRulesInput>,
 ): Promise<RulesView> {
+  const { db, actor } = context
   const place = { organizationId: actor.organizationId, siteId }
   return db.$transaction(async (transaction) => {
     await lockSite(transaction, place)
@@ -52,6 +54,15 @@ export async function setRules(
     await transaction.adoptionRule.deleteMany({ where: place })
     await transaction.adoptionRule.createMany({
       data: rules.map((rule, position) => ({ ...place, position, ...rowOf(rule) })),
+    })
+    const { name } = await transaction.site.findUniqueOrThrow({
+      where: { organizationId_id: { organizationId: place.organizationId, id: siteId } },
+      select: { name: true },
+    })
+    await recordChange(context, {
+      ...{ kind: 'site', id: siteId, name },
+      before: { adoptionRules: known.rules },
+      after: { adoptionRules: rules },
     })
     return viewOf(rules)
   })

@@ -2,9 +2,12 @@ import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { rulesApplied, rulesPreview } from '../../domain/discovery-view.ts'
 import { discoveredWaitingMax } from '../../domain/discovery-view.ts'
+import { recordChanges, recordNothing } from '../audit/record-change.ts'
 import { notify } from '../notifications.ts'
 import type { ServiceContext } from '../service-context.ts'
+import { adoptedChange } from './adopt-discovered.ts'
 import { lockSite, type SitePlace } from './discovered-rows.ts'
+import { ignoredChange } from './ignore-discovered.ts'
 import { carryOut, type Plan, planRules } from './run-rules.ts'
 
 /** What `applyRules` would do now, device by device. Throws `not_found`. */
@@ -22,17 +25,24 @@ export async function previewRules(
 
 /** Does to the devices that wait now what the rules say of them. Throws `not_found`. */
 export async function applyRules(
-  { db, clock, actor }: ServiceContext,
+  context: ServiceContext,
   siteId: string,
 ): Promise<z.infer<typeof rulesApplied>> {
+  const { db, clock, actor, request } = context
   const { organizationId } = actor
   const place = { organizationId, siteId }
   return db.$transaction(async (transaction) => {
     await lockSite(transaction, place)
     const planned = await planRules(transaction, place, await readWaiting(transaction, place))
-    const applied = await carryOut(transaction, place, { ...planned, now: clock() })
+    const { adopted, ignored } = await carryOut(transaction, place, { ...planned, now: clock() })
     await notify(transaction, { discovered: { organizationId } })
-    return applied
+    const changes = [
+      ...adopted.map((device) => adoptedChange(request.place, device)),
+      ...ignored.map((machine) => ignoredChange(request.place, machine)),
+    ]
+    if (changes.length === 0) recordNothing(context)
+    else await recordChanges(context, changes)
+    return { adoptedCount: adopted.length, ignoredCount: ignored.length }
   })
 }
 

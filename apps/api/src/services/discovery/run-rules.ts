@@ -31,18 +31,23 @@ export async function planRules<Device extends RuledDevice>(
   return { rules, plans: planAdoption({ rules, devices, takenNames, room }) }
 }
 
+export interface CarriedOut {
+  adopted: { id: string; name: string; mac: string; collectionId: string }[]
+  ignored: { id: string; mac: string }[]
+}
+
 interface CarryOutOptions<Device> {
   plans: Plan<Device>[]
   rules: AdoptionRule[]
   now: Date
 }
 
-/** Registers and ignores as planned, and wakes the site's edges. */
+/** Registers and ignores as planned, and wakes the site's edges. The caller records what it did. */
 export async function carryOut<Device extends { mac: string }>(
   transaction: DbTransaction,
   place: SitePlace,
   { plans, rules, now }: CarryOutOptions<Device>,
-): Promise<{ adoptedCount: number; ignoredCount: number }> {
+): Promise<CarriedOut> {
   const adoptions = plans.flatMap((plan) => (plan.kind === 'adopt' ? plan : []))
   const ignoredMacs = plans.flatMap((plan) => (plan.kind === 'ignore' ? plan.device.mac : []))
   const settings = await settingsByRule(transaction, place, rules)
@@ -50,18 +55,23 @@ export async function carryOut<Device extends { mac: string }>(
     const copied = settings[ruleIndex]
     return copied ? [{ ...place, ...copied, mac, name, createdAt: now }] : []
   })
-  const { count: adoptedCount } = await transaction.device.createMany({ data, skipDuplicates: true })
+  const adopted = await transaction.device.createManyAndReturn({
+    data,
+    skipDuplicates: true,
+    select: { id: true, name: true, mac: true, collectionId: true },
+  })
   await forgetDiscovered(
     transaction,
     place,
     data.map(({ mac }) => mac),
   )
-  const { count: ignoredCount } = await transaction.discoveredDevice.updateMany({
+  const ignored = await transaction.discoveredDevice.updateManyAndReturn({
     where: { ...place, mac: { in: ignoredMacs }, ignoredAt: null },
     data: { ignoredAt: now },
+    select: { id: true, mac: true },
   })
-  if (adoptedCount + ignoredCount > 0) await notify(transaction, { state: { siteId: place.siteId } })
-  return { adoptedCount, ignoredCount }
+  if (adopted.length + ignored.length > 0) await notify(transaction, { state: { siteId: place.siteId } })
+  return { adopted, ignored }
 }
 
 /** What a device gets that a rule adopts, rule by rule; null where its template has gone. */

@@ -2,7 +2,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { z } from 'zod'
 import type { createdJoinToken } from '../../domain/edge-view.ts'
 import { AppError } from '../../errors/app-error.ts'
-import type { SystemContext } from '../service-context.ts'
+import { recordChange } from '../audit/record-change.ts'
+import type { ServiceContext, SystemContext } from '../service-context.ts'
 
 const joinTokenSizeBytes = 24
 const joinTokenValidMs = 3_600_000
@@ -16,6 +17,25 @@ interface JoinTokenSite {
   siteId: string
   /** Null where the demo's set-up makes it. */
   createdByUserId: string | null
+}
+
+/** As `createJoinToken`, by somebody. */
+export async function offerJoinToken(
+  context: ServiceContext,
+  siteId: string,
+): Promise<z.infer<typeof createdJoinToken>> {
+  const { organizationId, userId: createdByUserId } = context.actor
+  const created = await createJoinToken(context, { organizationId, siteId, createdByUserId })
+  const site = await context.db.site.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: siteId } },
+    select: { name: true },
+  })
+  await recordChange(context, {
+    ...{ kind: 'join_token', id: created.id, name: `for ${site.name}` },
+    before: null,
+    after: { siteId, expiresAt: created.expiresAt },
+  })
+  return created
 }
 
 /** A one-time right to enrol one edge at a site, for an hour. Throws `not_found`. */

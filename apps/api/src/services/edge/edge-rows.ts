@@ -5,6 +5,7 @@ import type { EdgeSummary } from '../../domain/edge-view.ts'
 export const edgeSummarySelect = {
   id: true,
   name: true,
+  revision: true,
   siteId: true,
   arch: true,
   agentVersion: true,
@@ -52,5 +53,6 @@ export function edgeSummaryOf(row: EdgeSummaryRow, now: Date): EdgeSummary {
     weight: row.weight,
     subnets: row.subnets,
     draining: row.draining,
+    revision: row.revision,
   }
 }

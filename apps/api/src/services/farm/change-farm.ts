@@ -7,7 +7,7 @@ import type {
   updateFarmInput,
 } from '../../domain/object-view.ts'
 import { organizationPlace } from '../../domain/place.ts'
-import { recordChange } from '../audit/record-change.ts'
+import { recordChange, recordNothing } from '../audit/record-change.ts'
 import { nameTaken, requireUnused } from '../object/in-use.ts'
 import { requireCurrent } from '../object/require-current.ts'
 import type { ServiceContext } from '../service-context.ts'
@@ -40,7 +40,10 @@ export async function updateFarm(
   const place = await requireCurrent(context, { kind: 'farm', id: farmId, revision })
   const where = { organizationId_id: { organizationId: actor.organizationId, id: farmId } }
   const before = await db.farm.findUniqueOrThrow({ where, select })
-  if (name === undefined || name === before.name) return before
+  if (name === undefined || name === before.name) {
+    recordNothing(context)
+    return before
+  }
   await requireFreeName(context, name)
   const after = await db.farm.update({ where, data: { name }, select })
   await recordChange(context, {

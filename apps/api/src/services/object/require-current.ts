@@ -13,6 +13,8 @@ const tables = {
   vdisk: Prisma.sql`vdisk`,
   version: Prisma.sql`vdisk_version`,
   store: Prisma.sql`store`,
+  edge: Prisma.sql`edge`,
+  boot_menu: Prisma.sql`boot_menu`,
 } as const
 export type RevisedKind = keyof typeof tables & PlaceKind
 
@@ -59,6 +61,8 @@ const nouns: Record<RevisedKind, string> = {
   vdisk: 'vDisk',
   version: 'version',
   store: 'store',
+  edge: 'edge',
+  boot_menu: 'boot menu',
 }
 
 /** Each change that counts is an entry of the log: the last ones are those that the caller has not seen. */

@@ -40,7 +40,7 @@ export async function rotateSigningKey(context: ServiceContext): Promise<{ id: s
     data: { seed: new Uint8Array() },
   })
   await recordChange(context, {
-    ...{ kind: 'signing_key', id: next.id, name: null },
+    ...{ kind: 'signing_key', id: next.id, name: 'signing key' },
     ...{ before: { publicKey: newest.publicKey }, after: { publicKey: next.publicKey } },
   })
   const sites = await db.site.findMany({ where: { organizationId }, select: { id: true } })

@@ -16,6 +16,7 @@ interface ScheduleKey {
 }
 
 export interface LockedSchedule {
+  name: string
   farmId: string
   siteId: string | null
   enabled: boolean

@@ -1,5 +1,6 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
 import { bootWindowMs, latenessMs } from '../../domain/schedule-horizon.ts'
+import { jobDoer, recordDoings } from '../audit/record-change.ts'
 import { storedTargetSql } from './schedule-targets.ts'
 
 export interface RunKey {
@@ -16,32 +17,42 @@ const patienceMs = 30 * 60_000
 
 /**
  * The run's row, made with a row for each of the schedule's devices where there is none yet. The devices are those of this moment.
+ * @param requestedByUserId left out where its time has come, which is recorded here
  * @returns null where there is no such schedule
  */
 export async function prepareRun(
   transaction: DbTransaction,
   { organizationId, scheduleId, instant }: RunKey,
-  { now, requestedByUserId = null }: { now: Date; requestedByUserId?: string | null },
+  { now, requestedByUserId }: { now: Date; requestedByUserId?: string | null },
 ): Promise<string | null> {
   const key = { organizationId_scheduleId_instant: { organizationId, scheduleId, instant } }
   const known = await transaction.scheduleRun.findUnique({ where: key, select: { id: true } })
   if (known) return known.id
   const schedule = await transaction.schedule.findUnique({
     where: { organizationId_id: { organizationId, id: scheduleId } },
-    select: { farmId: true, siteId: true, action: true, power: true, ratePerMinute: true },
+    select: { name: true, farmId: true, siteId: true, action: true, power: true, ratePerMinute: true },
   })
   if (!schedule) return null
-  const { farmId, siteId, ...carried } = schedule
+  const { name, farmId, siteId, ...carried } = schedule
   const [made] = await transaction.$queryRaw<{ id: string }[]>`
     insert into schedule_run (organization_id, id, schedule_id, instant, requested_by_user_id, action, power, rate_per_minute,
       closes_at, device_count, created_at)
-    values (${organizationId}::uuid, gen_random_uuid(), ${scheduleId}::uuid, ${instant}, ${requestedByUserId}::uuid,
+    values (${organizationId}::uuid, gen_random_uuid(), ${scheduleId}::uuid, ${instant}, ${requestedByUserId ?? null}::uuid,
       ${carried.action}::"ScheduleAction", ${carried.power}::"SchedulePower", ${carried.ratePerMinute}, ${instant}, 0, ${now})
     on conflict do nothing returning id`
   // Another edge's report was first.
   if (!made)
     return (await transaction.scheduleRun.findUnique({ where: key, select: { id: true } }))?.id ?? null
   await addDevices(transaction, made.id, { organizationId, scheduleId, farmId, siteId })
+  if (requestedByUserId === undefined)
+    await recordDoings({ db: transaction, now }, jobDoer(organizationId, 'schedules'), [
+      {
+        action: 'schedule.beginRun',
+        ...{ kind: 'schedule', id: scheduleId, name, place: { farmId, siteId, collectionId: null } },
+        before: { runId: null },
+        after: { runId: made.id, instant },
+      },
+    ])
   const windowMs = latenessMs + bootWindowMs + patienceMs
   await transaction.$executeRaw`
     update schedule_run set device_count = counted.all_devices, waiting_count = counted.all_devices - counted.skipped,

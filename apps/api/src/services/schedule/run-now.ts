@@ -1,5 +1,6 @@
 import { horizonOf } from '../../domain/schedule-horizon.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { lockSchedule } from './change-schedule.ts'
 import { prepareRun } from './prepare-run.ts'
@@ -11,9 +12,14 @@ const byHandWithinMs = 60 * 60_000
 
 /** Begins a run at once, also of a schedule that is switched off; its edges hear of it within a second. Throws `not_found`, `conflict`. */
 export async function runScheduleNow(
-  { db, clock, actor: { organizationId, userId } }: ServiceContext,
+  context: ServiceContext,
   scheduleId: string,
 ): Promise<{ runId: string }> {
+  const {
+    db,
+    clock,
+    actor: { organizationId, userId },
+  } = context
   const now = clock()
   return db.$transaction(async (transaction) => {
     const schedule = await lockSchedule(transaction, { organizationId, scheduleId }, null)
@@ -53,6 +59,11 @@ export async function runScheduleNow(
       select: { id: true },
     })
     await wakeScheduleSites(transaction, { organizationId, ...schedule })
+    await recordChange(context, {
+      ...{ kind: 'schedule', id: scheduleId, name: schedule.name },
+      before: { runId: null },
+      after: { runId, instant },
+    })
     return { runId }
   })
 }

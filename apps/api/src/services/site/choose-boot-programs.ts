@@ -1,7 +1,7 @@
-import type { DbTransaction, TenantDb } from '@bootfarm/db'
 import type { z } from 'zod'
 import type { setOfCollectionInput, setOfDeviceInput, setOfSiteInput } from '../../domain/boot-programs.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
 import { notify } from '../notifications.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { requireReportedSet } from './boot-program-sets.ts'
@@ -9,57 +9,71 @@ import { requireReportedSet } from './boot-program-sets.ts'
 type Chosen = { bootProgramSet: string | null }
 
 /** Which programs the site's devices are given that have no others. Throws `not_found`, `conflict` for a set that no edge of it has. */
-export function chooseForSite(
-  { db, actor: { organizationId } }: ServiceContext,
+export async function chooseForSite(
+  context: ServiceContext,
   { siteId, bootProgramSet }: z.output<typeof setOfSiteInput>,
 ): Promise<Chosen> {
-  return choose(db, bootProgramSet, async (transaction) => {
-    const where = { organizationId, id: siteId }
-    const { count } = await transaction.site.updateMany({ where, data: { bootProgramSet } })
-    return count === 0 ? null : { organizationId, siteId }
-  })
+  const { db } = context
+  const where = keyOf(context, siteId)
+  const site = await db.site.findUnique({ where, select: { name: true, bootProgramSet: true } })
+  await change(context, { kind: 'site', id: siteId, was: site && { ...site, siteId }, bootProgramSet })
+  await db.site.update({ where, data: { bootProgramSet }, select: { id: true } })
+  return { bootProgramSet }
 }
 
 /** As `chooseForSite`, in place of the site's. */
-export function chooseForCollection(
-  { db, actor: { organizationId } }: ServiceContext,
+export async function chooseForCollection(
+  context: ServiceContext,
   { collectionId, bootProgramSet }: z.output<typeof setOfCollectionInput>,
 ): Promise<Chosen> {
-  return choose(db, bootProgramSet, async (transaction) => {
-    const where = { organizationId, id: collectionId }
-    const [row] = await transaction.collection.updateManyAndReturn({
-      where,
-      data: { bootProgramSet },
-      select: { siteId: true },
-    })
-    return row ? { organizationId, siteId: row.siteId } : null
-  })
+  const { db } = context
+  const where = keyOf(context, collectionId)
+  const was = await db.collection.findUnique({ where, select: chosenSelect })
+  await change(context, { kind: 'collection', id: collectionId, was, bootProgramSet })
+  await db.collection.update({ where, data: { bootProgramSet }, select: { id: true } })
+  return { bootProgramSet }
 }
 
 /** As `chooseForSite`, in place of the collection's and the site's. */
-export function chooseForDevice(
-  { db, actor: { organizationId } }: ServiceContext,
+export async function chooseForDevice(
+  context: ServiceContext,
   { deviceId, bootProgramSet }: z.output<typeof setOfDeviceInput>,
 ): Promise<Chosen> {
-  return choose(db, bootProgramSet, async (transaction) => {
-    const where = { organizationId, id: deviceId }
-    const [row] = await transaction.device.updateManyAndReturn({
-      where,
-      data: { bootProgramSet },
-      select: { siteId: true },
-    })
-    return row ? { organizationId, siteId: row.siteId } : null
-  })
+  const { db } = context
+  const where = keyOf(context, deviceId)
+  const was = await db.device.findUnique({ where, select: chosenSelect })
+  await change(context, { kind: 'device', id: deviceId, was, bootProgramSet })
+  await db.device.update({ where, data: { bootProgramSet }, select: { id: true } })
+  return { bootProgramSet }
 }
 
-type Write = (transaction: DbTransaction) => Promise<{ organizationId: string; siteId: string } | null>
+const chosenSelect = { name: true, siteId: true, bootProgramSet: true } as const
 
-function choose(db: TenantDb, bootProgramSet: string | null, write: Write): Promise<Chosen> {
-  return db.$transaction(async (transaction) => {
-    const place = await write(transaction)
-    if (!place) throw new AppError('not_found')
-    await requireReportedSet(transaction, place, bootProgramSet)
-    await notify(transaction, { state: { siteId: place.siteId } })
-    return { bootProgramSet }
+function keyOf({ actor: { organizationId } }: ServiceContext, id: string) {
+  return { organizationId_id: { organizationId, id } }
+}
+
+interface ChangeOfSet {
+  kind: 'site' | 'collection' | 'device'
+  id: string
+  /** Null where there is no such thing. */
+  was: { name: string; siteId: string; bootProgramSet: string | null } | null
+  bootProgramSet: string | null
+}
+
+/** All that goes with writing it. */
+async function change(
+  context: ServiceContext,
+  { kind, id, was, bootProgramSet }: ChangeOfSet,
+): Promise<void> {
+  if (!was) throw new AppError('not_found')
+  const { name, siteId } = was
+  const { organizationId } = context.actor
+  await requireReportedSet(context.db, { organizationId, siteId }, bootProgramSet)
+  await notify(context.db, { state: { siteId } })
+  await recordChange(context, {
+    ...{ kind, id, name },
+    before: { bootProgramSet: was.bootProgramSet },
+    after: { bootProgramSet },
   })
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import type { ChangedObject, moveSiteInput } from '../../domain/object-view.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { recordChange } from '../audit/record-change.ts'
+import { recordChange, recordNothing } from '../audit/record-change.ts'
 import { notify } from '../notifications.ts'
 import { usersText } from '../object/in-use.ts'
 import { requireCurrent } from '../object/require-current.ts'
@@ -25,7 +25,10 @@ export async function moveSite(
   const where = { organizationId_id: { organizationId, id: siteId } }
   const select = { id: true, name: true, revision: true } as const
   const before = await db.site.findUniqueOrThrow({ where, select })
-  if (from.farmId === farmId) return before
+  if (from.farmId === farmId) {
+    recordNothing(context)
+    return before
+  }
   await requireFreeName(context, farmId, before.name)
   await dropOrRefuse(context, siteId, dropForeign)
   const site = await db.site.update({ where, data: { farmId }, select })

@@ -1,7 +1,7 @@
 import { inOrganization, Prisma } from '@bootfarm/db'
 import { trashKeptDays } from '../../domain/trash-view.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { recordChange } from '../audit/record-change.ts'
+import { type Change, jobDoer, recordChange, recordDoings } from '../audit/record-change.ts'
 import { listOrganizationIds } from '../organization/list-organization-ids.ts'
 import type { DbOrTransaction, PlatformContext, ServiceContext } from '../service-context.ts'
 import { trashTables } from './trash-tables.ts'
@@ -17,13 +17,21 @@ export async function purgeDeletion(context: ServiceContext, deletionId: string)
   const { organizationId } = actor
   const deletion = await db.deletion.findFirst({
     where: { organizationId, id: deletionId },
-    select: { kind: true, objectId: true, objectName: true, farmId: true, siteId: true, collectionId: true },
+    select: deletionSelect,
   })
   if (!deletion) throw new AppError('not_found')
-  const { kind, objectId: id, objectName: name, ...place } = deletion
   await purge(db, { organizationId, deletionId })
-  await recordChange(context, { kind, id, name, place, before: { name }, after: null })
-  return { name }
+  await recordChange(context, changeOf(deletion))
+  return { name: deletion.objectName }
+}
+
+const deletionSelect = {
+  ...{ kind: true, objectId: true, objectName: true, farmId: true, siteId: true, collectionId: true },
+} as const
+type DeletionRow = Prisma.DeletionGetPayload<{ select: typeof deletionSelect }>
+
+function changeOf({ kind, objectId: id, objectName: name, ...place }: DeletionRow): Change {
+  return { kind, id, name, place, before: { name }, after: null }
 }
 
 /** Purges what has been in the trash for longer than `trashKeptDays`, of all organizations. @returns how many deletions */
@@ -36,13 +44,18 @@ export async function purgeOldDeletions({ db, clock }: PlatformContext): Promise
         where: { organizationId, deletedAt: { lt: before } },
         orderBy: [{ deletedAt: 'asc' }, { id: 'asc' }],
         take: purgedAtOnceMax,
-        select: { id: true },
+        select: { id: true, ...deletionSelect },
       }),
     )
-    for (const { id: deletionId } of old) {
-      await inOrganization(db, organizationId, (transaction) =>
-        purge(transaction, { organizationId, deletionId }),
-      )
+    for (const { id: deletionId, ...deletion } of old) {
+      await inOrganization(db, organizationId, async (transaction) => {
+        await purge(transaction, { organizationId, deletionId })
+        await recordDoings(
+          { db: transaction, now: clock() },
+          jobDoer(organizationId, 'emptying of the trash'),
+          [{ action: 'trash.purge', ...changeOf(deletion) }],
+        )
+      })
       purged += 1
     }
   }

@@ -1,9 +1,11 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { devicesPerSiteMax } from '../../domain/adoption-rule.ts'
+import { adoptedChange } from '../discovery/adopt-discovered.ts'
 import { forgetDiscovered } from '../discovery/discovered-rows.ts'
 import { notify } from '../notifications.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { recordOfEdge } from './record-of-edge.ts'
 
 /**
  * Registers devices that booted at a site where unknown ones may boot, under their address as name and in the site's oldest
@@ -11,9 +13,10 @@ import type { AuthenticatedEdge } from './authenticate-edge.ts'
  */
 export async function adoptDevices(
   transaction: DbTransaction,
-  { organizationId, siteId }: AuthenticatedEdge,
+  edge: AuthenticatedEdge,
   { boots, now }: { boots: BootReport[]; now: Date },
 ): Promise<void> {
+  const { organizationId, siteId } = edge
   const site = await transaction.site.findUniqueOrThrow({
     where: { organizationId_id: { organizationId, id: siteId } },
     select: { unknownDevices: true },
@@ -34,10 +37,14 @@ export async function adoptDevices(
   })
   if (unknown.length === 0 || !collection) return
   const place = { organizationId, siteId, collectionId: collection.id, createdAt: now }
-  await transaction.device.createMany({
+  const adopted = await transaction.device.createManyAndReturn({
     data: unknown.map((mac) => ({ ...place, mac, name: mac.replaceAll(':', '-') })),
     skipDuplicates: true,
+    select: { id: true, name: true, mac: true, collectionId: true },
   })
+  await recordOfEdge({ db: transaction, now }, edge, (at) =>
+    adopted.map((device) => ({ action: 'device.adoptByBoot', ...adoptedChange(at, device) })),
+  )
   await forgetDiscovered(transaction, { organizationId, siteId }, unknown)
   await notify(transaction, { state: { siteId } })
   await notify(transaction, { discovered: { organizationId } })

@@ -1,10 +1,13 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
 import type { DiscoveredDevice } from '@bootfarm/proto/uplink'
 import { discoveredWaitingMax } from '../../domain/discovery-view.ts'
+import { adoptedChange } from '../discovery/adopt-discovered.ts'
 import { lockSite, type SitePlace } from '../discovery/discovered-rows.ts'
+import { ignoredChange } from '../discovery/ignore-discovered.ts'
 import { carryOut, planRules } from '../discovery/run-rules.ts'
 import { notify } from '../notifications.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { recordOfEdge } from './record-of-edge.ts'
 
 /**
  * Keeps what an edge says of devices that nobody has registered at its site, then does to those that wait what the site's
@@ -12,9 +15,10 @@ import type { AuthenticatedEdge } from './authenticate-edge.ts'
  */
 export async function applyDiscovered(
   transaction: DbTransaction,
-  { organizationId, siteId, edgeId }: AuthenticatedEdge,
+  edge: AuthenticatedEdge,
   { devices, now }: { devices: DiscoveredDevice[]; now: Date },
 ): Promise<void> {
+  const { organizationId, siteId, edgeId } = edge
   const place = { organizationId, siteId }
   await lockSite(transaction, place)
   const unknown = await withoutRegistered(transaction, place, newestOfEach(devices))
@@ -36,7 +40,7 @@ export async function applyDiscovered(
       ip = coalesce(excluded.ip, discovered_device.ip), relay = coalesce(excluded.relay, discovered_device.relay),
       asked = excluded.asked, last_seen_at = greatest(excluded.last_seen_at, discovered_device.last_seen_at),
       requests = greatest(excluded.requests, discovered_device.requests)`
-  await runRules(transaction, place, { macs: unknown.map(({ mac }) => mac), now })
+  await runRules(transaction, edge, { macs: unknown.map(({ mac }) => mac), now })
   await dropOldest(transaction, place)
   await notify(transaction, { discovered: { organizationId } })
 }
@@ -61,16 +65,21 @@ async function withoutRegistered(
 /** A later report of the same device finds it registered or ignored, and does nothing. */
 async function runRules(
   transaction: DbTransaction,
-  place: SitePlace,
+  edge: AuthenticatedEdge,
   { macs, now }: { macs: string[]; now: Date },
 ): Promise<void> {
+  const place = { organizationId: edge.organizationId, siteId: edge.siteId }
   const waiting = await transaction.discoveredDevice.findMany({
     where: { ...place, mac: { in: macs }, ignoredAt: null },
     orderBy: [{ firstSeenAt: 'asc' }, { mac: 'asc' }],
     select: { mac: true, vendorClass: true, clientArch: true, relay: true },
   })
   const planned = await planRules(transaction, place, waiting)
-  await carryOut(transaction, place, { ...planned, now })
+  const { adopted, ignored } = await carryOut(transaction, place, { ...planned, now })
+  await recordOfEdge({ db: transaction, now }, edge, (at) => [
+    ...adopted.map((device) => ({ action: 'discovered.adoptByRule', ...adoptedChange(at, device) })),
+    ...ignored.map((machine) => ({ action: 'discovered.ignoreByRule', ...ignoredChange(at, machine) })),
+  ])
 }
 
 async function dropOldest(transaction: DbTransaction, { organizationId, siteId }: SitePlace): Promise<void> {

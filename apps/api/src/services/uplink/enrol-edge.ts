@@ -4,6 +4,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { hashJoinToken } from '../edge/create-join-token.ts'
 import { notify } from '../notifications.ts'
 import type { PlatformContext } from '../service-context.ts'
+import { recordOfEdge } from './record-of-edge.ts'
 import { readSigningKeys } from './signing-keys.ts'
 
 interface LockedToken {
@@ -22,6 +23,7 @@ interface LockedToken {
 export async function enrolEdge(
   { db, clock }: PlatformContext,
   request: EnrolRequest,
+  address: string | null = null,
 ): Promise<EnrolResponse> {
   const tokenHash = hashJoinToken(request.joinToken)
   const [known] = await db.$queryRaw<{ id: string | null }[]>`
@@ -34,7 +36,7 @@ export async function enrolEdge(
     if (!token) throw new AppError('join_token_unknown')
     const edgeId = token.used_at
       ? await edgeOfUsedToken(transaction, token, request.publicKey)
-      : await useToken(transaction, token, { request, now: clock() })
+      : await useToken(transaction, token, { request, address, now: clock() })
     return answer(transaction, token, edgeId)
   })
 }
@@ -56,7 +58,7 @@ async function edgeOfUsedToken(
 async function useToken(
   transaction: DbTransaction,
   token: LockedToken,
-  { request, now }: { request: EnrolRequest; now: Date },
+  { request, address, now }: { request: EnrolRequest; address: string | null; now: Date },
 ): Promise<string> {
   if (token.expires_at <= now) throw new AppError('join_token_expired')
   const { organization_id: organizationId, site_id: siteId } = token
@@ -67,6 +69,14 @@ async function useToken(
     where: { organizationId_id: { organizationId, id: token.id } },
     data: { usedAt: now, edgeId },
   })
+  await recordOfEdge({ db: transaction, now }, { organizationId, edgeId, address }, (place) => [
+    {
+      action: knownEdgeId ? 'edge.enrolAgain' : 'edge.enrol',
+      ...{ kind: 'edge', id: edgeId, name: request.hostname || 'edge', place },
+      before: knownEdgeId ? { joinTokenId: null } : null,
+      after: { joinTokenId: token.id, publicKey: request.publicKey, agentVersion: request.agentVersion },
+    },
+  ])
   // The site's other edges have one more beside them.
   await notify(transaction, { state: { siteId } })
   return edgeId

@@ -5,6 +5,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { notify } from '../notifications.ts'
 import type { PlatformContext } from '../service-context.ts'
 import type { SignedRequest } from './authenticate-edge.ts'
+import { recordOfEdge } from './record-of-edge.ts'
 
 interface IdentityRow {
   organization_id: string
@@ -21,7 +22,7 @@ interface IdentityRow {
 export async function rotateEdgeKey(
   { db, clock }: PlatformContext,
   request: SignedRequest,
-  statements: EdgeKeyStatement[],
+  { statements, address = null }: { statements: EdgeKeyStatement[]; address?: string | null },
 ): Promise<{ publicKey: string }> {
   const { edgeId } = request
   const [edge] = await db.$queryRaw<IdentityRow[]>`
@@ -34,8 +35,10 @@ export async function rotateEdgeKey(
   if (edge.revoked_at) throw new AppError('edge_revoked')
   const { organization_id: organizationId, site_id: siteId } = edge
   await inOrganization(db, organizationId, async (transaction) => {
-    const [row] = await transaction.$queryRaw<{ public_key: string; revoked_at: Date | null }[]>`
-      select public_key, revoked_at from edge
+    const [row] = await transaction.$queryRaw<
+      { name: string; public_key: string; revoked_at: Date | null }[]
+    >`
+      select name, public_key, revoked_at from edge
       where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for update`
     if (!row || row.revoked_at) throw new AppError('edge_revoked')
     if (row.public_key === newest) return
@@ -50,6 +53,14 @@ export async function rotateEdgeKey(
       })),
       skipDuplicates: true,
     })
+    await recordOfEdge({ db: transaction, now: rotatedAt }, { organizationId, edgeId, address }, (place) => [
+      {
+        action: 'edge.takeNewKey',
+        ...{ kind: 'edge', id: edgeId, name: row.name, place },
+        before: { publicKey: row.public_key },
+        after: { publicKey: newest },
+      },
+    ])
     // The order, where there was one, is carried out.
     await notify(transaction, { state: { siteId } })
   })

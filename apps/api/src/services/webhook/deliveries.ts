@@ -11,6 +11,7 @@ import {
   type webhookInput,
 } from '../../domain/webhook-view.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
 import { beforeInstant, cutPage } from '../keyset.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { getWebhook } from './list-webhooks.ts'
@@ -53,13 +54,20 @@ export async function redeliver(
   { webhookId, deliveryId }: z.output<typeof deliveryInput>,
 ): Promise<DeliveryView> {
   const { db, clock, actor } = context
-  await requireEnabled(context, webhookId)
+  const { name } = await requireEnabled(context, webhookId)
+  const before = await readDelivery(context, deliveryId)
   const { count } = await db.webhookDelivery.updateMany({
     where: { organizationId: actor.organizationId, id: deliveryId, endpointId: webhookId },
     data: { state: 'pending', attemptCount: 0, dueAt: clock() },
   })
   if (count === 0) throw new AppError('not_found')
-  return readDelivery(context, deliveryId)
+  const delivery = await readDelivery(context, deliveryId)
+  await recordChange(context, {
+    ...{ kind: 'webhook', id: webhookId, name },
+    before: auditOf(before),
+    after: auditOf(delivery),
+  })
+  return delivery
 }
 
 /** A message without an event, to see whether it arrives. Throws `not_found`, `conflict`. */
@@ -69,7 +77,7 @@ export async function pingWebhook(
 ): Promise<DeliveryView> {
   const { db, clock, actor } = context
   const { organizationId } = actor
-  await requireEnabled(context, webhookId)
+  const { name } = await requireEnabled(context, webhookId)
   const now = clock()
   const eventId = randomUUID()
   const payload = { type: pingType, timestamp: now.toISOString(), organizationId, data: { webhookId } }
@@ -81,13 +89,21 @@ export async function pingWebhook(
     data: { organizationId, endpointId: webhookId, eventId, dueAt: now, createdAt: now },
     select: { id: true },
   })
-  return readDelivery(context, id)
+  const delivery = await readDelivery(context, id)
+  const object = { kind: 'webhook', id: webhookId, name }
+  await recordChange(context, { ...object, before: null, after: auditOf(delivery) })
+  return delivery
 }
 
-async function requireEnabled(context: ServiceContext, webhookId: string): Promise<void> {
-  const { enabled } = await getWebhook(context, { webhookId })
+function auditOf({ id, eventType, state, attemptCount }: DeliveryView) {
+  return { deliveryId: id, eventType, state, attemptCount }
+}
+
+async function requireEnabled(context: ServiceContext, webhookId: string): Promise<{ name: string }> {
+  const { name, enabled } = await getWebhook(context, { webhookId })
   if (!enabled)
     throw new AppError('conflict', { public: 'This webhook is switched off. Switch it on first.' })
+  return { name }
 }
 
 async function readDelivery({ db, actor }: ServiceContext, id: string): Promise<DeliveryView> {

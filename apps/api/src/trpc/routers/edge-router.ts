@@ -18,7 +18,7 @@ import {
   signingKeyView,
 } from '../../domain/edge-view.ts'
 import { drainEdge, orderNewKey, revokeEdge, setShare } from '../../services/edge/change-edge.ts'
-import { createJoinToken } from '../../services/edge/create-join-token.ts'
+import { offerJoinToken } from '../../services/edge/create-join-token.ts'
 import { getEdge } from '../../services/edge/get-edge.ts'
 import { getJoinToken } from '../../services/edge/get-join-token.ts'
 import { listEdges } from '../../services/edge/list-edges.ts'
@@ -66,13 +66,7 @@ export const edgeRouter = router({
     })
     .input(createJoinTokenInput)
     .output(createdJoinToken)
-    .mutation(({ ctx, input }) =>
-      createJoinToken(ctx, {
-        organizationId: ctx.actor.organizationId,
-        siteId: input.siteId,
-        createdByUserId: ctx.actor.userId,
-      }),
-    ),
+    .mutation(({ ctx, input }) => offerJoinToken(ctx, input.siteId)),
   /** What has become of a join token. */
   joinToken: procedure
     .meta({

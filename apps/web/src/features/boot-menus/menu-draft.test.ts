@@ -24,7 +24,14 @@ describe('a menu in the form', () => {
   test('is what the API takes, without what only pages show', () => {
     const menu: MenuDetail = {
       ...{ id: 'm', farmId: 'f', farmName: 'Farm', name: 'Lab', timeoutMs: 30_000, defaultEntry: 1 },
-      ...{ entryCount: 2, defaultTitle: 'Linux', collectionCount: 0, deviceCount: 0, updatedAt: 'then' },
+      ...{
+        entryCount: 2,
+        defaultTitle: 'Linux',
+        collectionCount: 0,
+        deviceCount: 0,
+        updatedAt: 'then',
+        revision: 1,
+      },
       entries: [local, { ...linux, starts: { ...linux.starts, vdiskName: 'Linux', versionNumber: 3 } }],
       ...{ collections: [], devices: [] },
     }

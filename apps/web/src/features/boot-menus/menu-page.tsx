@@ -64,7 +64,7 @@ function Menu({ menu }: { menu: MenuDetail }) {
         summary={`of farm ${menu.farmName}`}
         actions={mayChange && <RemoveMenu menu={menu} />}
       />
-      {menu.updatedAt !== edited.updatedAt && !save.isPending && (
+      {menu.revision !== edited.revision && !save.isPending && (
         <div className="flex flex-wrap items-center justify-between gap-3 rounded-lg bg-silent-soft px-4 py-3 text-silent text-sm">
           <p>Somebody else has changed this menu: what is in this form cannot be saved over it.</p>
           <Button onClick={() => setEdited(menu)}>Load the change</Button>
@@ -72,14 +72,14 @@ function Menu({ menu }: { menu: MenuDetail }) {
       )}
       <MenuEditor
         // Begun anew from what is saved.
-        key={edited.updatedAt}
+        key={edited.revision}
         farmId={menu.farmId}
         initial={draftOf(edited)}
         action="Save"
         busy={save.isPending}
         failure={save.error && readableError(save.error)}
         readOnly={!mayChange}
-        onSave={(fields) => save.mutate({ menuId: menu.id, updatedAt: edited.updatedAt, ...fields })}
+        onSave={(fields) => save.mutate({ menuId: menu.id, revision: edited.revision, ...fields })}
       />
       <MenuUsers menu={menu} />
     </Page>

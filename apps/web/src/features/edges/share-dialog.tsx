@@ -16,6 +16,8 @@ const networksSizeMax = 700
 export function ShareDialog({ edge, onClose }: { edge: EdgeDetail; onClose: () => void }) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
+  // Of the edge as it was when the form was filled.
+  const [revision] = useState(edge.revision)
   const [weight, setWeight] = useState(String(edge.weight))
   const [networks, setNetworks] = useState(edge.subnets.join(', '))
   const save = useMutation(
@@ -39,6 +41,7 @@ export function ShareDialog({ edge, onClose }: { edge: EdgeDetail; onClose: () =
       onSubmit={() =>
         save.mutate({
           edgeId: edge.id,
+          revision,
           weight: Number(weight),
           subnets: networks.split(/[\s,]+/).filter(Boolean),
         })
