@@ -50,7 +50,7 @@ export async function benchApi({ rounds, write }) {
         ...{ NODE_ENV: 'production', LOG_LEVEL: 'warn', DATABASE_URL: urls.DATABASE_URL },
         ...{ API_PORT: String(apiPort), BETTER_AUTH_SECRET: secret, WEB_URL: 'http://localhost:3000' },
       },
-      () => answering(`http://127.0.0.1:${apiPort}/healthz`),
+      () => answering(`http://127.0.0.1:${apiPort}/readyz`),
     )
     const load = new Load({ apiPort, secret, size: seedDefaults, seed: 20261121 })
     say(`Warming up for ${warmUpSeconds} s`)

@@ -12,6 +12,7 @@ const apiLayers = {
   trpc: ['domain', 'errors', 'services', 'auth'],
   routers: ['domain', 'errors', 'services', 'auth', 'trpc'],
   rest: ['domain', 'errors', 'services', 'auth', 'trpc', 'routers'],
+  observe: ['domain', 'errors', 'services'],
   edge: ['domain', 'errors', 'services'],
   jobs: ['domain', 'errors', 'services'],
   demo: ['domain', 'errors', 'services', 'auth'],

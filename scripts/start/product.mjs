@@ -137,7 +137,7 @@ async function startEverything(options, processes, sites) {
       args: [inRoot('apps/api/src/main.ts')],
       cwd: root,
       env: apiEnv,
-      ready: () => answers(`http://127.0.0.1:${apiPort}/healthz`),
+      ready: () => answers(`http://127.0.0.1:${apiPort}/readyz`),
     }),
   )
   await step('Starting the dashboard', () =>

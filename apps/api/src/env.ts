@@ -7,6 +7,8 @@ const environment = z.object({
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgresql://'),
   API_HOST: z.string().min(1).default('127.0.0.1'),
   API_PORT: z.coerce.number().int().min(0).max(65535).default(4000),
+  /** How long `/readyz` says that the process shuts down before it does: longer than a balancer's interval. */
+  API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(300).default(0),
   /** Where people open the dashboard: origin of sign-in and of its cookies. */
   WEB_URL: z.url().default('http://localhost:3000'),
   /** Where servers of sites reach this control plane; empty: as people do. */

@@ -1,4 +1,6 @@
-import { createDb, requireApiRole } from '@bootfarm/db'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createDb, type DoneJob, requireApiRole } from '@bootfarm/db'
+import type { FastifyBaseLogger } from 'fastify'
 import { systemClock } from './domain/clock.ts'
 import { type OidcSettings, parseDomainRules } from './domain/oidc.ts'
 import { type Environment, readEnvironment } from './env.ts'
@@ -36,14 +38,16 @@ async function main(): Promise<void> {
       url: (environment.EDGE_URL || environment.WEB_URL).replace(/\/+$/, ''),
     },
     logLevel: environment.LOG_LEVEL,
+    checkJobs: () => jobs.check(),
+    drain: () => delay(environment.API_DRAIN_SECONDS * 1000),
   })
-  const stopJobs = await startJobs(
+  const jobs = await startJobs(
     environment.DATABASE_URL,
     { db, clock: systemClock, bootRetention, webhookTargets },
-    (error) => app.log.error({ detail: error instanceof Error ? error.message : String(error) }, 'jobs'),
+    { onDone: logJob(app.log), onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs') },
   )
   app.addHook('onClose', async () => {
-    await stopJobs()
+    await jobs.stop()
     await notifications.close()
     await db.$disconnect()
   })
@@ -80,6 +84,15 @@ function oidcSettings(environment: Environment): OidcSettings | null {
 async function offerSetup(context: PlatformContext, webUrl: string): Promise<void> {
   const link = await createSetupLink(context, webUrl)
   if (link) say(`Nobody has an account yet. Make the first owner within 24 hours: ${link}`)
+}
+
+function logJob(log: FastifyBaseLogger) {
+  return ({ error, ...facts }: DoneJob) =>
+    error === null ? log.debug(facts, 'job') : log.error({ ...facts, detail: textOf(error) }, 'job')
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 function say(line: string): void {

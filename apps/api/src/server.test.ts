@@ -69,7 +69,7 @@ test('after kill -9 of PostgreSQL no acknowledged report is lost, and the API go
     })
     process.kill(api.postgres.pid, 'SIGKILL')
     await recovered
-    expect((await fetch(`${api.url}/healthz`)).status).toBe(200)
+    expect((await fetch(`${api.url}/readyz`)).status).toBe(200)
     // The edge sends again what it does not know to be applied.
     const answer = await edge.reports(2, bootReports(2, boots.slice(1)))
     expect(answer).toEqual({ status: 200, body: { bootEpoch: 1, ackedSeq: 3 } })
@@ -83,10 +83,15 @@ test('while PostgreSQL is away the API says `unavailable`, without a word about 
   const api = await startApiWithPostgres()
   try {
     await api.postgres.stop()
-    const health = await fetch(`${api.url}/healthz`)
-    expect([health.status, await health.json()]).toMatchObject([
+    expect((await fetch(`${api.url}/healthz`)).status).toBe(200)
+    const ready = await fetch(`${api.url}/readyz`)
+    expect([ready.status, ready.headers.get('content-type'), await ready.json()]).toMatchObject([
       503,
-      { code: 'unavailable', detail: 'The database does not answer. Try again.' },
+      expect.stringContaining('application/problem+json'),
+      {
+        code: 'unavailable',
+        notReady: [{ part: 'database' }, { part: 'migrations' }, { part: 'notifications' }],
+      },
     ])
     const edge = new EdgeClient(api.url)
     edge.edgeId = randomUUID()

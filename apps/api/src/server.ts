@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import type { Db } from '@bootfarm/db'
+import { migrationNames } from '@bootfarm/db/migrate'
 import { uplinkVersionsAccepted } from '@bootfarm/proto/uplink'
 import { type FastifyTRPCPluginOptions, fastifyTRPCPlugin } from '@trpc/server/adapters/fastify'
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
@@ -16,6 +16,8 @@ import { edgeRoutes } from './edge/edge-routes.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
 import { createMailer, defaultSender } from './mail/mailer.ts'
+import { healthRoutes } from './observe/health-routes.ts'
+import { logRequests, makeRequestId } from './observe/request-log.ts'
 import { auditExportRoutes } from './rest/audit-export-routes.ts'
 import { captureRoutes } from './rest/capture-routes.ts'
 import { installRoutes } from './rest/install-routes.ts'
@@ -24,7 +26,7 @@ import { refuseBytes, sendProblem } from './rest/problem.ts'
 import { restRoutes } from './rest/rest-routes.ts'
 import { apiKeyOf, protectWebSurface } from './rest/web-surface.ts'
 import { findApiKeyActor } from './services/api-key/find-api-key-actor.ts'
-import { checkHealth } from './services/check-health.ts'
+import { databaseProblem, migrationsProblem, type ReadinessCheck } from './services/check-readiness.ts'
 import { EdgeReleases, type InstallationSettings } from './services/installation/edge-releases.ts'
 import type { Notifications } from './services/notifications.ts'
 import { applicationChecks, type Checks } from './services/scope/checks.ts'
@@ -67,12 +69,16 @@ export interface ServerOptions {
   checks?: Checks
   /** None where it is left out. */
   oidc?: OidcSettings | null
+  /** Throws while jobs cannot run in this process; they run elsewhere where it is left out. */
+  checkJobs?: () => Promise<void>
+  /** Between the begin of a shutdown, when `/readyz` says so, and its doing; nothing where it is left out. */
+  drain?: () => Promise<void>
 }
 
-/** The whole API, not listening yet. Throws when a procedure has no policy. */
 /** A table of 10,000 devices. */
 const bodySizeMax = 6 * 1024 * 1024
 
+/** The whole API, not listening yet. Throws when a procedure has no policy. */
 export async function createServer(options: ServerOptions): Promise<FastifyInstance> {
   procedurePolicies()
   const {
@@ -87,9 +93,11 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const releases = new EdgeReleases(options.installation)
   const app = Fastify({
     logger: { level: options.logLevel, ...(options.log ? { stream: options.log } : {}) },
-    logController: new LogController({ disableRequestLogging: true }),
-    genReqId: () => randomUUID(),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    genReqId: makeRequestId,
     forceCloseConnections: true,
+    // Who still comes while it drains is served.
+    return503OnClosing: false,
     keepAliveTimeout: keepAliveTimeoutMs,
     bodyLimit: bodySizeMax,
     frameworkErrors: sendProblem,
@@ -103,10 +111,11 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const oidc = options.oidc ?? null
   const auth = createAuth({ db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc })
   setFallbacks(app)
+  logRequests(app, () => undefined)
   protectWebSurface(app, webUrl)
-  app.get('/healthz', async () => {
-    await checkHealth({ db, clock })
-    return { status: 'ok' }
+  await app.register(healthRoutes, {
+    checks: readinessChecks(options),
+    drain: options.drain ?? (async () => undefined),
   })
   await app.register(authRoutes, { auth, webUrl })
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
@@ -183,16 +192,28 @@ async function findSignedIn(
   { auth, checks, ...context }: Pick<ContextParts, 'db' | 'clock' | 'checks' | 'auth'>,
 ): Promise<Actor | null> {
   const secret = apiKeyOf(request)
-  if (secret !== null) return checks.actorOf(await findKey(request, context, secret))
+  const actor =
+    secret === null ? await findMember(request, auth, context) : await findKey(request, context, secret)
+  if (!actor) return null
+  const { kind, organizationId } = actor
+  request.caller = { kind, id: actor.apiKeyId ?? actor.userId, organizationId }
+  return checks.actorOf(actor)
+}
+
+async function findMember(
+  request: FastifyRequest,
+  auth: Auth,
+  context: PlatformContext,
+): Promise<Actor | null> {
   const session = await auth.api.getSession({ headers: headersOf(request) })
-  const actor = session && (await findActor(context, session.user, session.session.id))
-  return actor && checks.actorOf(actor)
+  return session && findActor(context, session.user, session.session.id)
 }
 
 async function findPerson(request: FastifyRequest, auth: Auth): Promise<Person | null> {
   const session = await auth.api.getSession({ headers: headersOf(request) })
   if (!session) return null
   const { id: userId, name, email } = session.user
+  request.caller ??= { kind: 'person', id: userId, organizationId: null }
   return { userId, name, email, sessionId: session.session.id }
 }
 
@@ -205,6 +226,17 @@ async function findKey(request: FastifyRequest, context: PlatformContext, secret
   request.rateLimit = found.rateLimit
   if (found.rateLimit.isExceeded) throw new AppError('rate_limited')
   return found.actor
+}
+
+function readinessChecks({ db, notifications, checkJobs }: ServerOptions): ReadinessCheck[] {
+  const names = migrationNames()
+  const lost = 'have lost their connection to the database, and are connecting again'
+  return [
+    { part: 'database', problemOf: () => databaseProblem({ db }) },
+    { part: 'migrations', problemOf: () => migrationsProblem({ db }, names) },
+    { part: 'notifications', problemOf: async () => (notifications.isListening() ? null : lost) },
+    { part: 'jobs', problemOf: async () => (await checkJobs?.()) ?? null },
+  ]
 }
 
 /** What no route answers, and what Fastify itself refuses: never more than the table's sentence. */

@@ -82,6 +82,7 @@ export async function startTestApi({
       announce()
       return notifications.subscribe(payload, wake)
     },
+    isListening: () => notifications.isListening(),
     close: () => notifications.close(),
   }
   const consolesDirectory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-consoles-'))

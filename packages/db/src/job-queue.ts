@@ -49,15 +49,32 @@ async function installedVersion(owner: pg.Client): Promise<number | null> {
   return versions[0]?.version ?? null
 }
 
+/** A job that ended in this process. */
+export interface DoneJob {
+  job: JobName
+  /** The same over its repetitions. */
+  jobId: string
+  durationMs: number
+  /** What it threw; null where it went well. */
+  error: unknown
+}
+
+export interface JobEvents {
+  onDone(done: DoneJob): void
+  /** Hears of a database that is away: the queue goes on by itself when that is back. */
+  onError(error: unknown): void
+}
+
 export interface JobQueue {
   /** Runs `work` in each slot of so many seconds, in one of the processes that ask for it; never twice at once. Tried again where it throws. */
   every(name: JobName, seconds: number, work: () => Promise<unknown>): Promise<void>
+  /** Throws while pg-boss reaches no database, or has stopped. */
+  check(): Promise<void>
   /** Takes no more, and waits for those that run here. */
   stop(): Promise<void>
 }
 
-/** @param onError hears of jobs that failed, and of a database that is away: it goes on by itself when that is back */
-export async function openJobQueue(url: string, onError: (error: unknown) => void): Promise<JobQueue> {
+export async function openJobQueue(url: string, { onDone, onError }: JobEvents): Promise<JobQueue> {
   const boss = new PgBoss({
     ...{ connectionString: url, schema, max: connectionsMax, application_name: 'bootfarm jobs' },
     // Whatever needs the owner is done while migrating.
@@ -77,16 +94,29 @@ export async function openJobQueue(url: string, onError: (error: unknown) => voi
       const queue = queueOf(name)
       const ask = () => boss.send(queue, null, { singletonSeconds: seconds })
       await ask()
-      await boss.work(queue, { pollingIntervalSeconds }, async () => {
+      // One at a time.
+      await boss.work(queue, { pollingIntervalSeconds }, async ([job]) => {
+        const begin = performance.now()
+        const done = (error: unknown) =>
+          onDone({
+            job: name,
+            jobId: job?.id ?? '',
+            durationMs: Math.round(performance.now() - begin),
+            error,
+          })
         try {
           await work()
         } catch (error) {
-          onError(new Error(`The job “${name}” failed: ${String(error)}`, { cause: error }))
+          done(error)
           throw error
         }
+        done(null)
       })
       const askIntervalMs = Math.min((seconds * 1000) / 2, askIntervalMsMax)
       timers.push(setInterval(() => ask().catch(onError), askIntervalMs).unref())
+    },
+    async check() {
+      if (!(await boss.isInstalled())) throw new Error('the job queues are not installed')
     },
     async stop() {
       for (const timer of timers) clearInterval(timer)

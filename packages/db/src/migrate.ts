@@ -115,6 +115,11 @@ async function readApplied(client: pg.Client): Promise<Map<string, string>> {
   return new Map(rows.map((row) => [row.migration_name, row.checksum]))
 }
 
+/** What a database must have applied for the programs of this build. */
+export function migrationNames(): string[] {
+  return readMigrations(migrationsFolder).map(({ name }) => name)
+}
+
 export function readMigrations(folder: string): Migration[] {
   return readdirSync(folder)
     .sort()

@@ -5,6 +5,8 @@ const reconnectDelayMs = 250
 export interface NotificationListener {
   /** Calls `wake` at each notification whose payload is `payload`, and after each reconnect, for some may be lost. */
   subscribe(payload: string, wake: () => void): () => void
+  /** Not while the connection is lost: subscribers hear of what they missed when it is back. */
+  isListening(): boolean
   close(): Promise<void>
 }
 
@@ -62,6 +64,7 @@ export async function listen(url: string, channel: string): Promise<Notification
         if (set.size === 0 && wakers.get(payload) === set) wakers.delete(payload)
       }
     },
+    isListening: () => client !== undefined,
     async close() {
       closed = true
       clearTimeout(retry)

@@ -26,7 +26,10 @@ afterEach(async () => {
 })
 
 async function openQueue(): Promise<JobQueue> {
-  const queue = await openJobQueue(database.apiUrl, (error) => errors.push(String(error)))
+  const queue = await openJobQueue(database.apiUrl, {
+    onDone: ({ job, error }) => error && errors.push(`${job}: ${error}`),
+    onError: (error) => errors.push(String(error)),
+  })
   open.push(queue)
   return queue
 }
@@ -74,7 +77,7 @@ test('a stop waits for the job that runs, and one that failed is tried again', a
   const stopped = queue.stop()
   allow()
   await stopped
-  expect(errors).toEqual(['Error: The job “keep schedules” failed: Error: the network is away'])
+  expect(errors).toEqual(['keep schedules: Error: the network is away'])
   expect(await states()).toEqual(['retry'])
 })
 

@@ -51,8 +51,11 @@ export async function edgeRoutes(
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.setErrorHandler(problemHandler)
 
-  const authenticate = (request: FastifyRequest) =>
-    authenticateEdge(context, signedRequestOf(request), { anyEpoch: false, accepted })
+  const authenticate = async (request: FastifyRequest, anyEpoch = false) => {
+    const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch, accepted })
+    request.caller = { kind: 'edge', id: edge.edgeId, organizationId: edge.organizationId }
+    return edge
+  }
   /** One transaction in the edge's organization. */
   const within = <T>({ organizationId }: AuthenticatedEdge, work: (tenant: SystemContext) => Promise<T>) =>
     inOrganization(context.db, organizationId, (db) => work({ db, clock: context.clock }))
@@ -89,12 +92,14 @@ export async function edgeRoutes(
     onRequest: [offerGzip, inFlightLimit(reportBatchesAtOnceMax)],
   }
   app.post('/reports', reportsLimit, async (request) => {
-    const edge = await authenticateEdge(context, signedRequestOf(request), { anyEpoch: true, accepted })
+    const edge = await authenticate(request, true)
     const batch = parseBytes(reportBatch, await batchBytes(request))
     for (const report of batch.reports)
       if (report.type === 'unreadable')
         request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
     const ackedSeq = await within(edge, (tenant) => applyReports(tenant, edge, batch))
+    const { bootEpoch, fromSeq } = batch
+    request.log.debug({ edgeId: edge.edgeId, bootEpoch, fromSeq, ackedSeq }, 'reports applied')
     return { bootEpoch: batch.bootEpoch, ackedSeq }
   })
 

@@ -1,4 +1,4 @@
-import { type JobName, openJobQueue } from '@bootfarm/db'
+import { type JobEvents, type JobName, openJobQueue } from '@bootfarm/db'
 import type { BootRetention } from '../domain/boot-retention.ts'
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
 import { dropOldAnswers } from '../services/idempotency/drop-old-answers.ts'
@@ -17,6 +17,13 @@ const deliveryIntervalMs = 1_000
 interface JobSettings {
   bootRetention: BootRetention
   webhookTargets: TargetPolicy
+}
+
+export interface RunningJobs {
+  /** Throws while they cannot run. */
+  check(): Promise<void>
+  /** Takes no more, and waits for those that run. */
+  stop(): Promise<void>
 }
 
 type JobContext = PlatformContext & JobSettings
@@ -46,26 +53,28 @@ const jobs: Job[] = [
 /**
  * Runs each job once in its time, in one of the API processes that share the database; all of them deliver webhooks, each
  * message taken by one.
- * @param onError hears of what failed; it is tried again
- * @returns stops them, and waits for those that run
+ * @param events hear of what failed; it is tried again
  */
 export async function startJobs(
   databaseUrl: string,
   context: JobContext,
-  onError: (error: unknown) => void,
-): Promise<() => Promise<void>> {
-  const queue = await openJobQueue(databaseUrl, onError)
+  events: JobEvents,
+): Promise<RunningJobs> {
+  const queue = await openJobQueue(databaseUrl, events)
   for (const { name, everySeconds, run } of jobs) await queue.every(name, everySeconds, () => run(context))
   let delivering: Promise<void> | undefined
   const timer = setInterval(() => {
     delivering ??= deliverDue(context)
-      .catch(onError)
+      .catch(events.onError)
       .finally(() => {
         delivering = undefined
       })
   }, deliveryIntervalMs).unref()
-  return async () => {
-    clearInterval(timer)
-    await Promise.all([queue.stop(), delivering])
+  return {
+    check: () => queue.check(),
+    async stop() {
+      clearInterval(timer)
+      await Promise.all([queue.stop(), delivering])
+    },
   }
 }

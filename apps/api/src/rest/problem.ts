@@ -35,6 +35,7 @@ export function sendProblem(thrown: unknown, request: FastifyRequest, reply: Fas
   )
   return reply
     .code(status)
+    .header('x-request-id', request.id)
     .type('application/problem+json')
     .send(JSON.stringify(problemOf(error, request.id)))
 }
@@ -42,12 +43,14 @@ export function sendProblem(thrown: unknown, request: FastifyRequest, reply: Fas
 /** Answers bytes that are no HTTP request, on a connection that has no request yet. */
 export function refuseBytes(thrown: Error & { code?: string }, socket: Socket): void {
   const code = thrown.code === 'HPE_HEADER_OVERFLOW' ? 'headers_too_large' : 'invalid'
-  const problem = problemOf(new AppError(code), randomUUID())
+  const requestId = randomUUID()
+  const problem = problemOf(new AppError(code), requestId)
   const body = JSON.stringify(problem)
   const head = [
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
     'content-type: application/problem+json',
     `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
     'connection: close',
   ]
   if (socket.writable && thrown.code !== 'ECONNRESET') socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
