@@ -177,35 +177,28 @@ pub const Boot = struct {
     pub fn apply(boot: *Boot, at_us: u64, event: Event) void {
         if (event == .guest) boot.takeGuest(at_us, event.guest);
         if (boot.isOver()) return;
+        const event_us = at_us -| boot.started_us;
         // The clock may have been restarted under a boot taken from the journal; time never runs
         // backwards in a boot.
-        const now_us = @max(at_us -| boot.started_us, boot.last_us);
+        const now_us = @max(event_us, boot.last_us);
         boot.last_us = now_us;
         boot.touched = true;
         switch (event) {
+            // What is told late of a download happened when it did: only its own phase is looked at.
+            .nbp_traffic => |traffic| boot.load(.nbp, event_us, traffic),
+            .nbp_end => boot.nbpEnd(event_us),
+            .loader_traffic => |traffic| boot.load(.loader, event_us, traffic),
+            .loader_end => |file| boot.loaderEnd(event_us, file),
+            .stage1_traffic => |traffic| boot.load(.stage1, event_us, traffic),
             .power_command => boot.begin(.firmware, now_us, .observed),
             .dhcp_request => |request| boot.dhcpRequest(now_us, request),
             .dhcp_answer => |answer| boot.dhcpAnswer(now_us, answer.size),
             .nbp_begin => boot.nbpBegin(now_us),
-            .nbp_traffic => |traffic| boot.count(.nbp, now_us, traffic),
-            .nbp_end => boot.nbpEnd(now_us),
             .loader_begin => |file| boot.loaderBegin(now_us, file),
-            .loader_traffic => |traffic| boot.count(.loader, now_us, traffic),
-            .loader_end => |file| boot.loaderEnd(now_us, file),
             .stage1_read => |read| boot.stage1Read(now_us, read.size),
-            .stage1_traffic => |traffic| boot.count(.stage1, now_us, traffic),
             .stream_open => |open| boot.streamOpen(now_us, open.resumed, open.mtu),
-            .stream_read => |read| boot.streamRead(
-                now_us,
-                read.size,
-                read.attempt,
-                read.missing_fragments,
-            ),
-            .stream_traffic => |traffic| boot.count(
-                if (boot.has(.stage2)) .stage2 else .breather,
-                now_us,
-                traffic,
-            ),
+            .stream_read => |read| boot.streamRead(now_us, read.size, read.attempt, read.missing_fragments),
+            .stream_traffic => |traffic| boot.count(if (boot.has(.stage2)) .stage2 else .breather, now_us, traffic),
             .ready => |by| boot.becomeReady(now_us, by == .http),
             .guest => boot.touchCurrent(now_us),
             .failed => |failed| boot.finish(now_us, .{ .failed = .{
@@ -376,10 +369,10 @@ pub const Boot = struct {
         boot.changed = true;
     }
 
-    /// Ends a phase at its last packet.
+    /// Ends a phase of which nobody saw the end where the device last got further in it.
     fn endAtLast(boot: *Boot, phase: Phase) void {
         const found = boot.record(phase) orelse return;
-        boot.end(phase, found.last_us);
+        boot.end(phase, found.lastAdvanceUs());
     }
 
     fn count(boot: *Boot, phase: Phase, now_us: u64, traffic: Traffic) void {
@@ -388,10 +381,22 @@ pub const Boot = struct {
         found.count(traffic);
     }
 
+    fn load(boot: *Boot, phase: Phase, event_us: u64, traffic: Traffic) void {
+        if (traffic.packets_in > 0) boot.advance(phase, event_us);
+        boot.count(phase, event_us, traffic);
+    }
+
+    fn advance(boot: *Boot, phase: Phase, event_us: u64) void {
+        const found = boot.mutable(phase) orelse return;
+        if (found.end_us == null) found.advance(event_us);
+    }
+
     fn dhcpRequest(boot: *Boot, now_us: u64, request: DhcpRequest) void {
         boot.end(.firmware, now_us);
+        // It runs now: the firmware's ROM loaded it, though nobody saw the end of that.
+        const was_loaded = boot.has(.loader) or (boot.has(.nbp) and boot.rom_xid != null);
+        if (request.client == .ipxe and was_loaded) boot.loaderSpeaks(now_us);
         const phase = boot.dhcpPhase(now_us);
-        if (request.client == .ipxe and phase == .loader) boot.loader_heard = true;
         const known = switch (request.client) {
             .rom => &boot.rom_xid,
             .ipxe => &boot.ipxe_xid,
@@ -443,19 +448,28 @@ pub const Boot = struct {
         if (boot.current() == .nbp) found.end_us = null;
     }
 
-    fn nbpEnd(boot: *Boot, now_us: u64) void {
-        boot.count(.nbp, now_us, .{});
-        boot.end(.nbp, now_us);
-        boot.begin(.loader, now_us, .observed);
+    fn nbpEnd(boot: *Boot, event_us: u64) void {
+        boot.advance(.nbp, event_us);
+        boot.beginLoader(event_us);
+    }
+
+    fn beginLoader(boot: *Boot, now_us: u64) void {
+        boot.endAtLast(.nbp);
+        boot.begin(.loader, if (boot.record(.nbp)) |nbp| nbp.end_us.? else now_us, .observed);
+    }
+
+    /// The boot program is done, whether its end was seen or not.
+    fn loaderSpeaks(boot: *Boot, now_us: u64) void {
+        boot.beginLoader(now_us);
+        boot.advance(.loader, now_us);
+        boot.loader_heard = true;
     }
 
     fn loaderBegin(boot: *Boot, now_us: u64, file: LoaderFile) void {
         if (boot.stream_was_open) return;
         boot.end(.firmware, now_us);
         boot.endDhcp();
-        boot.endAtLast(.nbp);
-        boot.begin(.loader, now_us, .observed);
-        boot.loader_heard = true;
+        boot.loaderSpeaks(now_us);
         if (file == .kernel or file == .initrd) {
             boot.files_begun = true;
             boot.menu_wait_us = 0;
@@ -465,18 +479,18 @@ pub const Boot = struct {
             boot.phases[@backingInt(Phase.breather)] = null;
             boot.mutable(.loader).?.end_us = null;
             boot.changed = true;
+            boot.advance(.loader, now_us);
         }
-        boot.count(.loader, now_us, .{});
     }
 
-    fn loaderEnd(boot: *Boot, now_us: u64, file: LoaderFile) void {
+    fn loaderEnd(boot: *Boot, event_us: u64, file: LoaderFile) void {
         if (boot.stream_was_open) return;
-        boot.count(.loader, now_us, .{});
+        boot.advance(.loader, event_us);
         boot.loader_done = boot.loader_done.with(file);
         const wanted = boot.assignment.loader_files;
         if (wanted.toInt() == 0 or !boot.loader_done.contains(wanted)) return;
-        boot.end(.loader, now_us);
-        boot.begin(.breather, now_us, .inferred);
+        boot.endAtLast(.loader);
+        boot.begin(.breather, boot.loadedUs() orelse event_us, .inferred);
     }
 
     fn stage1Read(boot: *Boot, now_us: u64, size: u64) void {
@@ -486,7 +500,7 @@ pub const Boot = struct {
         boot.endAtLast(.loader);
         boot.begin(.stage1, now_us, .observed);
         boot.mutable(.stage1).?.countRead(size);
-        boot.count(.stage1, now_us, .{});
+        boot.advance(.stage1, now_us);
     }
 
     fn streamOpen(boot: *Boot, now_us: u64, resumed: bool, mtu: u16) void {

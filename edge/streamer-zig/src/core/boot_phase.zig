@@ -120,6 +120,9 @@ pub const PhaseRecord = struct {
     source: Source,
     /// The last packet either way.
     last_us: u64,
+    /// The last packet of the device that asked for, or acknowledged, a part of what this phase loads: not what
+    /// the edge sends again, nor the DHCP of the next program. Null in a record that an older edge wrote.
+    advanced_us: ?u64 = null,
     traffic: Traffic = .{},
     reads: u64 = 0,
     read_sizes: [read_size_classes]u64 = @splat(0),
@@ -127,7 +130,7 @@ pub const PhaseRecord = struct {
     gap_count: u8 = 0,
 
     pub fn init(start_us: u64, source: Source) PhaseRecord {
-        return .{ .start_us = start_us, .last_us = start_us, .source = source };
+        return .{ .start_us = start_us, .last_us = start_us, .advanced_us = start_us, .source = source };
     }
 
     pub fn durationUs(record: *const PhaseRecord) ?u64 {
@@ -143,6 +146,17 @@ pub const PhaseRecord = struct {
         if (silence_us > gap_threshold_us)
             record.addGap(.{ .at_us = record.last_us, .duration_us = silence_us });
         record.last_us = now_us;
+    }
+
+    /// Notes that the device got further in this phase. `at_us` may lie before what was noted of other packets.
+    pub fn advance(record: *PhaseRecord, at_us: u64) void {
+        record.touch(at_us);
+        record.advanced_us = @max(record.advanced_us orelse record.start_us, at_us);
+    }
+
+    /// Where a phase ends of which nobody saw the end.
+    pub fn lastAdvanceUs(record: *const PhaseRecord) u64 {
+        return record.advanced_us orelse record.last_us;
     }
 
     pub fn count(record: *PhaseRecord, traffic: Traffic) void {

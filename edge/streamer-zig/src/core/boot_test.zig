@@ -291,6 +291,64 @@ test "a program that loads another prolongs the phase until the loader shows its
     try testing.expectEqual(3_090_000, boot.record(.nbp).?.traffic.bytes_out);
 }
 
+test "a program of which nobody saw the end ended with its last acknowledgement, whatever its loader says first" {
+    var unseen = start();
+    dhcpRom(&unseen);
+    at(&unseen, 10, .nbp_begin);
+    at(&unseen, 19, .{ .nbp_traffic = .{ .bytes_out = 90_000, .packets_out = 60, .packets_in = 61 } });
+    var by_request = unseen;
+    loadSystem(&by_request);
+    try expectPhase(&by_request, .nbp, 10, 9);
+    try expectPhase(&by_request, .loader, 19, 46);
+
+    // What is sent again is no progress of the device.
+    at(&unseen, 900, .{ .nbp_traffic = .{ .bytes_out = 1408, .packets_out = 1 } });
+    at(&unseen, 2100, .{ .dhcp_request = discover(.ipxe, 2) });
+    try testing.expectEqual(.loader, unseen.current().?);
+    at(&unseen, 2101, .{ .dhcp_answer = .{ .size = 400 } });
+    var told_late = unseen;
+    download(&unseen, 2200, .script);
+    try expectPhase(&unseen, .nbp, 10, 9);
+    try testing.expectEqual(19 * ms, unseen.record(.loader).?.start_us);
+    // iPXE answers what is sent again to its predecessor: that one's end is told, long after it was.
+    at(&told_late, 20, .nbp_end);
+    try expectPhase(&told_late, .nbp, 10, 9);
+    try testing.expectEqual(.loader, told_late.current().?);
+    try testing.expectEqual(2101 * ms, told_late.last_us);
+}
+
+test "an end that is told after other packets lies before them" {
+    var boot = start();
+    dhcpRom(&boot);
+    at(&boot, 10, .nbp_begin);
+    at(&boot, 500, .{ .dhcp_request = .{ .message = .request, .client = .rom, .xid = 1, .size = 300 } });
+    at(&boot, 20, .nbp_end);
+    try expectPhase(&boot, .nbp, 10, 10);
+    download(&boot, 600, .script);
+    download(&boot, 700, .kernel);
+    at(&boot, 710, .{ .loader_begin = .initrd });
+    at(&boot, 730, .{ .loader_end = .script });
+    at(&boot, 720, .{ .loader_end = .initrd });
+    try expectPhase(&boot, .loader, 20, 710);
+    try testing.expectEqual(730 * ms, boot.record(.breather).?.start_us);
+}
+
+test "a loader that the machine started without its last acknowledgements ended with those that came" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    at(&boot, 30, .{ .dhcp_request = discover(.ipxe, 2) });
+    download(&boot, 40, .kernel);
+    at(&boot, 60, .{ .loader_begin = .initrd });
+    at(&boot, 90, .{ .loader_traffic = .{ .bytes_out = 9_000_000, .packets_out = 6000, .packets_in = 3000 } });
+    // The system's own DHCP client, with the class of a boot ROM.
+    at(&boot, 3000, .{ .dhcp_request = .{ .message = .request, .client = .rom, .xid = 1, .size = 300 } });
+    at(&boot, 3001, .{ .dhcp_answer = .{ .size = 400 } });
+    at(&boot, 4000, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    try expectPhase(&boot, .loader, 20, 70);
+    try expectPhase(&boot, .breather, 90, 3910);
+}
+
 test "a program that was loaded whole and started nothing was refused, unless its loader was heard" {
     var refused = start();
     refused.facts.program = .{ .set = .init("ipxe"), .file = .init("ipxe.efi") };
@@ -366,7 +424,7 @@ test "a machine that boots its whole disk over HTTP gets ready without a stream"
     downloadNbp(&boot);
     download(&boot, 40, .script);
     at(&boot, 60, .{ .stage1_read = .{ .size = 512 } });
-    at(&boot, 900, .{ .stage1_traffic = .{ .bytes_out = 512, .packets_out = 1 } });
+    at(&boot, 900, .{ .stage1_traffic = .{ .bytes_out = 512, .packets_out = 1, .packets_in = 1 } });
     at(&boot, 4000, .{ .ready = .stream });
     try testing.expect(!boot.isOver());
     at(&boot, 5000, .{ .ready = .http });

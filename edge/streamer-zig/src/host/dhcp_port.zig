@@ -6,6 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
 const boot_gate = @import("boot_gate.zig");
+const sys = @import("sys.zig");
 const Boots = @import("boots.zig").Boots;
 const BootFiles = @import("boot_files.zig").BootFiles;
 const LeaseFile = @import("lease_file.zig").LeaseFile;
@@ -115,12 +116,14 @@ pub const DhcpPort = struct {
             if (reply.ip) |ip| if (ip.isUnicast()) {
                 if (port.boots.get(known)) |boot| boot.facts.ip = ip;
             };
+            // The request arrived earlier; on a machine at work, milliseconds.
+            const sent_us = sys.monotonicUs();
             port.boots.apply(
                 known,
-                now_us,
+                sent_us,
                 .{ .dhcp_answer = .{ .size = @intCast(reply.payload.len) } },
             );
-            port.boots.noteDhcpAnswer(known, now_us, reply.server_ip, reply.payload);
+            port.boots.noteDhcpAnswer(known, sent_us, reply.server_ip, reply.payload);
             if (reply.names_boot_file)
                 port.noteProgram(known, &client.?)
             else if (reply.message_type != .nak)

@@ -10,6 +10,7 @@ const http_response = @import("http_response.zig");
 const http_server = @import("http_server.zig");
 const tcp_delivery = @import("tcp_delivery.zig");
 const Epoll = @import("epoll.zig").Epoll;
+const Instruction = @import("packet_filter.zig").Instruction;
 
 const testing = std.testing;
 const linux = std.os.linux;
@@ -33,6 +34,10 @@ const Fixture = struct {
     /// Time passes with each turn.
     ticks: bool = false,
     kernel_answers: u32 = 0,
+    kernel_size: u64 = kernel_size,
+    /// What was told of `/kernel` last.
+    told_at_us: u64 = 0,
+    tellings: u32 = 0,
     /// When the latest request for it arrived.
     begun_at_us: u64 = 0,
 
@@ -93,7 +98,7 @@ const Fixture = struct {
             };
         if (std.mem.eql(u8, request.target, "/kernel")) return .{
             .status = 200,
-            .body = .{ .file = .{ .fd = fixture.file_fd, .size = kernel_size } },
+            .body = .{ .file = .{ .fd = fixture.file_fd, .size = fixture.kernel_size } },
             .tag = .{ .boot = .{ .index = 0, .generation = 0 }, .what = .kernel },
         };
         if (std.mem.eql(u8, request.target, "/text")) {
@@ -109,6 +114,8 @@ const Fixture = struct {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
         if (tag.what != .kernel) return;
         if (step.begins) fixture.begun_at_us = step.at_us;
+        fixture.told_at_us = step.at_us;
+        fixture.tellings += 1;
         if (!step.finished) return;
         fixture.finished_at_us = step.at_us;
         fixture.kernel_answers += 1;
@@ -116,13 +123,7 @@ const Fixture = struct {
 
     /// A client with room for a few packets.
     fn connectNarrow(fixture: *const Fixture) !i32 {
-        const fd: i32 = @intCast(
-            try sys.check(linux.socket(linux.AF.INET, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0)),
-        );
-        try sockets.setInt(fd, linux.SOL.SOCKET, linux.SO.RCVBUF, 4096);
-        const to = sockets.toSockaddr(.{ .ip = .init(127, 0, 0, 1), .port = fixture.port });
-        _ = try sys.check(linux.connect(fd, @ptrCast(&to), @sizeOf(linux.sockaddr.in)));
-        return fd;
+        return fixture.connectWith(.{ .room = 4096 });
     }
 
     /// Until everything is with the kernel of the first connection.
@@ -135,9 +136,15 @@ const Fixture = struct {
     }
 
     fn connect(fixture: *const Fixture) !i32 {
+        return fixture.connectWith(.{});
+    }
+
+    fn connectWith(fixture: *const Fixture, limits: struct { room: ?i32 = null, segment_size_max: ?i32 = null }) !i32 {
         const fd: i32 = @intCast(
             try sys.check(linux.socket(linux.AF.INET, linux.SOCK.STREAM | linux.SOCK.CLOEXEC, 0)),
         );
+        if (limits.room) |size| try sockets.setInt(fd, linux.SOL.SOCKET, linux.SO.RCVBUF, size);
+        if (limits.segment_size_max) |size| try sockets.setInt(fd, linux.IPPROTO.TCP, linux.TCP.MAXSEG, size);
         const to = sockets.toSockaddr(.{ .ip = .init(127, 0, 0, 1), .port = fixture.port });
         _ = try sys.check(linux.connect(fd, @ptrCast(&to), @sizeOf(linux.sockaddr.in)));
         return fd;
@@ -172,6 +179,30 @@ const Fixture = struct {
             filled += count;
         }
         return answer[0..filled];
+    }
+
+    /// A client of `/kernel` of which the server hears nothing after its request, until it resets the connection with
+    /// everything read; returns when the request was sent.
+    fn loadWithoutAcknowledging(fixture: *Fixture, size: u64) !u64 {
+        fixture.kernel_size = size;
+        const fd = try fixture.connectWith(.{ .segment_size_max = 1460 });
+        try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\n");
+        const asked_us = sys.monotonicUs();
+        fixture.server.accept(fixture.now_us);
+        try hearOnlyResets(fixture.server.connections.all[0].fd);
+        try fixture.turnUntilDraining();
+        for (0..5) |_| try fixture.turn();
+        const buffer = try testing.allocator.alloc(u8, size + 1024);
+        defer testing.allocator.free(buffer);
+        const count = try sys.check(linux.recvfrom(fd, buffer.ptr, buffer.len, linux.MSG.DONTWAIT, null, null));
+        try testing.expectEqual(size, bodyOf(buffer[0..count]).len);
+        try testing.expectEqual(0, fixture.kernel_answers);
+        const tellings = fixture.tellings;
+        try closeAtOnce(fd);
+        try fixture.turn();
+        try testing.expectEqual(tellings + 1, fixture.tellings);
+        try testing.expectEqual(.free, fixture.server.connections.all[0].state);
+        return asked_us;
     }
 
     fn isClosed(_: *const Fixture, fd: i32) bool {
@@ -456,6 +487,14 @@ test "a client that resets before it has everything has not got the answer" {
     const fd = try fixture.connectNarrow();
     try sys.writeAll(fd, "GET /kernel HTTP/1.1\r\n\r\n");
     try fixture.turnUntilDraining();
+    try closeAtOnce(fd);
+    try fixture.turn();
+    try testing.expectEqual(.free, fixture.server.connections.all[0].state);
+    try testing.expectEqual(null, fixture.finished_at_us);
+}
+
+/// Closes with a reset.
+fn closeAtOnce(fd: i32) !void {
     const at_once: extern struct { on: i32 = 1, seconds: i32 = 0 } = .{};
     _ = try sys.check(linux.setsockopt(
         fd,
@@ -465,9 +504,45 @@ test "a client that resets before it has everything has not got the answer" {
         @sizeOf(@TypeOf(at_once)),
     ));
     sys.close(fd);
-    try fixture.turn();
-    try testing.expectEqual(.free, fixture.server.connections.all[0].state);
-    try testing.expectEqual(null, fixture.finished_at_us);
+}
+
+/// Loses every segment to this socket that is no reset (socket(7), SO_ATTACH_FILTER).
+fn hearOnlyResets(fd: i32) !void {
+    const load_byte = 0x30;
+    const jump_if_set = 0x45;
+    const give = 0x06;
+    const all = [_]Instruction{
+        // The flags of the TCP header.
+        .{ .code = load_byte, .jump_true = 0, .jump_false = 0, .k = 13 },
+        .{ .code = jump_if_set, .jump_true = 0, .jump_false = 1, .k = 0x04 },
+        .{ .code = give, .jump_true = 0, .jump_false = 0, .k = std.math.maxInt(u32) },
+        .{ .code = give, .jump_true = 0, .jump_false = 0, .k = 0 },
+    };
+    const program: extern struct { count: u16 = all.len, instructions: [*]const Instruction = &all } = .{};
+    _ = try sys.check(linux.setsockopt(
+        fd,
+        linux.SOL.SOCKET,
+        linux.SO.ATTACH_FILTER,
+        @ptrCast(&program),
+        @sizeOf(@TypeOf(program)),
+    ));
+}
+
+test "a client that resets with its last acknowledgement owing has the answer since the one before" {
+    const fixture = try Fixture.init(1);
+    defer fixture.deinit();
+    const asked_us = try fixture.loadWithoutAcknowledging(2000);
+    try testing.expectEqual(1, fixture.kernel_answers);
+    try testing.expect(fixture.finished_at_us.? <= asked_us + sys.tickUs());
+    try testing.expect(fixture.finished_at_us.? + 2 * sys.tickUs() >= fixture.begun_at_us);
+}
+
+test "one that owes more has not got it, and what it acknowledged last is told" {
+    const fixture = try Fixture.init(1);
+    defer fixture.deinit();
+    const asked_us = try fixture.loadWithoutAcknowledging(8000);
+    try testing.expectEqual(0, fixture.kernel_answers);
+    try testing.expect(fixture.told_at_us <= asked_us + sys.tickUs());
 }
 
 test "a client that stops acknowledging is cut off" {

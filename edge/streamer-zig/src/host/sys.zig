@@ -24,6 +24,13 @@ pub fn monotonicUs() u64 {
     return clockNs(.MONOTONIC) / std.time.ns_per_us;
 }
 
+/// How long the kernel's timer waits between two ticks.
+pub fn tickUs() u64 {
+    var ts: linux.timespec = undefined;
+    _ = check(linux.clock_getres(.MONOTONIC_COARSE, &ts)) catch return std.time.us_per_ms;
+    return @max(@as(u64, @intCast(ts.nsec)) / std.time.ns_per_us, 1);
+}
+
 pub fn unixMs() u64 {
     return clockNs(.REALTIME) / std.time.ns_per_ms;
 }

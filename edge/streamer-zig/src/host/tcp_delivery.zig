@@ -14,6 +14,7 @@ pub const Counters = struct { segments_in: u64 = 0, segments_out: u64 = 0, retra
 const Info = struct {
     bytes: [148]u8 align(8) = undefined,
 
+    const segment_size = 16;
     const last_ack_received_ms = 56;
     const retransmitted = 100;
     const segments_out = 136;
@@ -55,6 +56,14 @@ pub fn unacknowledged(fd: i32) ?u32 {
 pub fn isAllSent(fd: i32) bool {
     const info = Info.of(fd) orelse return false;
     return info.number(Info.unsent_size) == 0;
+}
+
+/// A client that has every byte acknowledges at the latest every second segment (RFC 9293, 3.8.6.3): no more than this
+/// can be missing when it resets the connection.
+pub fn mayHaveAll(fd: i32, unacknowledged_size: u32) bool {
+    const info = Info.of(fd) orelse return false;
+    return info.number(Info.unsent_size) == 0 and
+        unacknowledged_size <= 2 * @as(u64, info.number(Info.segment_size));
 }
 
 /// The connection was reset, or timed out in the kernel. Asking takes the error away.
@@ -123,12 +132,25 @@ pub fn receive(fd: i32, room: []u8, arrived_us: *u64) sys.Error!usize {
     return count;
 }
 
-/// Coarser than a stamp (the kernel counts ms here), and of the latest acknowledgement of any byte.
+/// Of the latest acknowledgement of any byte, also after a reset. Coarser than a stamp: the kernel tells how many of its
+/// timer's ticks ago it was, and the middle of that tick is taken. Since Linux 6.4 ticks begin at multiples of their
+/// length on the monotonic clock; before, this is less exact by up to a tick.
 pub fn lastAcknowledgedUs(fd: i32) u64 {
-    const now_us = sys.monotonicUs();
-    const info = Info.of(fd) orelse return now_us;
-    return now_us -| @as(u64, info.number(Info.last_ack_received_ms)) * std.time.us_per_ms;
+    const tick_us = sys.tickUs();
+    var looks: u8 = looks_max;
+    while (true) {
+        looks -= 1;
+        const now_us = sys.monotonicUs();
+        const info = Info.of(fd) orelse return now_us;
+        // A tick in between may be counted in one and not in the other.
+        if (sys.monotonicUs() / tick_us != now_us / tick_us and looks > 0) continue;
+        const age_us = @as(u64, info.number(Info.last_ack_received_ms)) * std.time.us_per_ms;
+        const tick_began_us = now_us - now_us % tick_us;
+        return @min(now_us, (tick_began_us + tick_us / 2) -| age_us);
+    }
 }
+
+const looks_max = 4;
 
 /// Room for SCM_TIMESTAMPING (three struct timespec) and for IP_RECVERR (struct sock_extended_err
 /// and an address).
