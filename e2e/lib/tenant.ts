@@ -48,7 +48,7 @@ export class Tenant {
   }
 
   /** @param role of the person who may sign in */
-  static async create(role: 'operator' | 'admin' = 'operator'): Promise<Tenant> {
+  static async create(role: 'operator' | 'admin' | 'owner' = 'operator'): Promise<Tenant> {
     const slug = randomBytes(4).toString('hex')
     const db = createDb(databaseUrl())
     try {
@@ -60,6 +60,11 @@ export class Tenant {
     } finally {
       await db.$disconnect()
     }
+  }
+
+  /** One that is good. */
+  joinToken(): Promise<string> {
+    return this.#joinToken(new Date())
   }
 
   /** A join token that another edge has used. */

@@ -17,7 +17,15 @@ export const objectName = z
   .max(nameSizeMax, `A name has at most ${nameSizeMax} characters.`)
   .refine((text) => !controlCharacter.test(text), 'A name has no control characters.')
 
-export const objectNote = z.string().trim().max(noteSizeMax, `A note has at most ${noteSizeMax} characters.`)
+/** Lines and tabs are a note's own; what moves a terminal's cursor or turns text around is not. */
+export const objectNote = z
+  .string()
+  .trim()
+  .max(noteSizeMax, `A note has at most ${noteSizeMax} characters.`)
+  .refine(
+    (text) => !/[^\P{Cc}\n\t\r]|[\u202a-\u202e\u2066-\u2069]/u.test(text),
+    'A note has no control characters.',
+  )
 
 /** As of adopted devices: what every system takes as a host name. */
 export const deviceName = z

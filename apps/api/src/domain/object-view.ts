@@ -105,6 +105,8 @@ export const removeVdiskInput = z.object({ vdiskId: uuid, revision: seenRevision
 
 const versionSizeBytesMax = 64 * 1024 ** 4
 const commandLineSizeMax = 1_024
+/** As the edge's `isCommandLine`: iPXE has no quotes for these. */
+const endsScript = /\$\{|(^| )(\|\||&&|;)( |$)|(^| )#/
 /** Below the store's directory: relative, without a way out. */
 const storePath = z
   .string()
@@ -132,7 +134,11 @@ export const registerVersionInput = z.object({
     .string()
     .trim()
     .max(commandLineSizeMax)
-    .refine((text) => !/\p{C}/u.test(text), 'A command line is one line.')
+    .regex(/^[\x20-\x7e]*$/, 'A command line is one line of printable ASCII.')
+    .refine(
+      (text) => !endsScript.test(text),
+      'A command line has no ${, no word || or && or ;, and no word that begins with #: iPXE would take what follows for something else.',
+    )
     .default(''),
   note: objectNote.default(''),
   labels: tags.default([]),

@@ -15,6 +15,7 @@ import { isMemberPolicy } from './policy.ts'
 
 // Who, what, when, from where, before and after: of every mutation that there is, of edges, and of jobs.
 
+const setUpMsMax = 120_000
 let api: TestApi
 let tenant: SampleTenant
 let edge: EdgeClient
@@ -34,7 +35,7 @@ beforeAll(async () => {
     strangers.map((device, index) => ({ seq: index + 1, type: 'discovered', device })),
   )
   discoveredIds = (await api.db.discoveredDevice.findMany({ select: { id: true } })).map(({ id }) => id)
-})
+}, setUpMsMax)
 afterAll(() => api.close())
 
 /** What changes something, where the sample asks for what is so already. */

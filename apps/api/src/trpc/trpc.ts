@@ -17,6 +17,7 @@ import {
   type ProcedurePolicy,
   placesOf,
 } from './policy.ts'
+import { requireWholeTexts } from './whole-texts.ts'
 
 const ssePingIntervalMs = 15_000
 const sseReconnectAfterInactivityMs = 40_000
@@ -53,12 +54,17 @@ const t = initTRPC
 export const router = t.router
 
 /** Errors of services get their row of the table. */
-const anyProcedure = t.procedure.use(async ({ next }) => {
+const mappedProcedure = t.procedure.use(async ({ next }) => {
   const result = await next()
   if (result.ok || isCallersFault(result.error)) return result
   if (result.error.cause instanceof AnsweredBefore) return result
   const error = toAppError(result.error.cause ?? result.error)
   throw new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
+})
+
+const anyProcedure = mappedProcedure.use(async ({ next, getRawInput }) => {
+  requireWholeTexts(await getRawInput())
+  return next()
 })
 
 /** A member has to be signed in, or an API key shown. */

@@ -201,14 +201,33 @@ fn targetOf(
     };
 }
 
-/// What goes into a boot script must not be able to end its line.
+/// What goes into a boot script must not be able to end its line, nor, in iPXE's, the command that it
+/// is of: iPXE expands `${...}` in the whole line, then takes words, of which `||`, `&&` and `;` end a
+/// command and what begins with `#` is a comment (src/core/exec.c of iPXE). It has no quotes for them.
 pub fn isCommandLine(text: []const u8) bool {
     if (text.len > desired_state.command_line_size_max) return false;
     for (text) |byte| if (!std.ascii.isPrint(byte)) return false;
+    if (std.mem.find(u8, text, "${") != null) return false;
+    var words = std.mem.tokenizeScalar(u8, text, ' ');
+    while (words.next()) |word| {
+        if (word[0] == '#') return false;
+        for ([_][]const u8{ "||", "&&", ";" }) |end| if (std.mem.eql(u8, word, end)) return false;
+    }
     return true;
 }
 
 const testing = std.testing;
+
+test "a command line cannot end the line or the command of a script that it stands in" {
+    for ([_][]const u8{
+        "quiet",              "",              "root=/dev/nbd0p1 rw", "dyndbg=\"file a +p;file b +p\"",
+        "a=$x b={y} c=d||e&", "x=#1 y=;z &&&",
+    }) |text| try testing.expect(isCommandLine(text));
+    for ([_][]const u8{
+        "quiet\nshell",  "quiet\rshell", "quiet\tx", "quiet || shell", "|| shell", "quiet &&",
+        "quiet ; shell", "quiet #",      "#c quiet", "a=${net0/mac}",  "$${x",     "caf\xc3\xa9",
+    }) |text| try testing.expect(!isCommandLine(text));
+}
 
 fn uuid(number: u8) base.Uuid {
     return .fromRandom(@splat(number));

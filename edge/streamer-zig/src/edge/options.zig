@@ -245,8 +245,8 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         return complaint.set("--initrd and --cmdline go with --kernel.", .{});
     if (!core.boot_policy.isCommandLine(serve.cmdline))
         return complaint.set(
-            "--cmdline is one line of at most 1024 printable ASCII characters.",
-            .{},
+            "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
+            .{"{"},
         );
 }
 

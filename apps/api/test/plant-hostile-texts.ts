@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto'
+import type { Report } from '@bootfarm/proto/uplink'
+import { bootWith, discoveredWith, EdgeClient, guestWith } from './edge-client.ts'
+import { hostileTexts, printableTexts } from './hostile-texts.ts'
+import type { TestTenant } from './test-tenant.ts'
+
+export interface Planted {
+  edgeId: string
+  bootId: string
+  menuId: string
+  scheduleId: string
+  runId: string
+  vdiskId: string
+  webhookId: string
+  siteId: string
+  deviceId: string
+}
+
+interface Ground {
+  url: string
+  rows: TestTenant
+  joinToken: string
+  now: number
+  mutate<T>(path: string, input: object): Promise<T>
+}
+
+const [first = ''] = printableTexts
+/** Another one each time, in turns. */
+function texts(): () => string {
+  let index = 0
+  return () => printableTexts[index++ % printableTexts.length] ?? first
+}
+
+/**
+ * Puts hostile texts wherever devices, edges and people have a say: by an edge's own requests and by the API's procedures. The
+ * tenant's caller is an owner.
+ */
+export async function plantHostileTexts(ground: Ground): Promise<Planted> {
+  const { rows } = ground
+  const edge = new EdgeClient(ground.url)
+  const { status, body } = await edge.enrol(ground.joinToken, {
+    hostname: hostileTexts['an element'],
+    agentVersion: hostileTexts['an element that fails'],
+  })
+  if (status !== 201) throw new Error(`enrolment answered ${status}: ${JSON.stringify(body)}`)
+  edge.edgeId = String(body?.edgeId)
+  const bootId = await plantByDevices(ground, edge)
+  const made = await plantByPeople(ground)
+  return { ...made, edgeId: edge.edgeId, bootId, siteId: rows.siteId, deviceId: rows.deviceIds[0] ?? '' }
+}
+
+async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<string> {
+  const next = texts()
+  const boots = printableTexts.map((text, index) => ({
+    ...bootWith({ id: randomUUID(), mac: rows.macs[index % rows.macs.length] ?? '' }),
+    ...{ simulated: false, startedUnixMs: now - 60_000 * (index + 2) },
+    ...{ vendorClass: text, userClass: next(), menuEntry: next() },
+    program: { set: 'ipxe', file: next() },
+    offers: [
+      { atUs: 1, server: '10.0.0.9', ours: false, kind: 'both' as const, file: text, vendorClass: next() },
+    ],
+    lastPackets: { fromDevice: { atUs: 5, what: text }, fromEdge: { atUs: 6, what: next() } },
+    guest: guestWith({
+      steps: [{ group: 'unit', name: text.slice(0, 32), startUs: 0, durationUs: 5_000 }],
+    }),
+    outcome: { kind: 'failed' as const, phase: 'stage2' as const, cause: 'root_not_found' as const, text },
+  }))
+  const strangers = printableTexts.map((text, index) =>
+    discoveredWith({
+      mac: `02:bf:00:00:66:${index.toString(16).padStart(2, '0')}`,
+      ...{ vendorClass: text, userClass: next(), hostName: next() },
+      ...{ firstSeenUnixMs: now - 60_000, lastSeenUnixMs: now - 1_000 },
+    }),
+  )
+  const unnumbered = [
+    ...boots.map((boot) => ({ type: 'boot' as const, boot })),
+    ...strangers.map((device) => ({ type: 'discovered' as const, device })),
+  ]
+  const reports: Report[] = unnumbered.map((report, index) => ({ ...report, seq: index + 1 }))
+  must(await edge.reports(1, reports))
+  must(
+    await edge.heartbeat({
+      agentVersion: first,
+      clockUnixMs: now,
+      ignored: Object.fromEntries(printableTexts.map((text) => [text, 3])),
+      interfaces: [{ name: first.slice(0, 16), ip: '10.0.0.1', prefixLength: 24, mtu: 1500 }],
+      bootPrograms: printableTexts.map((text) => ({
+        ...{ set: 'ipxe', file: text, arch: 'any' as const, kind: next(), version: next() },
+        ...{ sizeBytes: 1, sha256: '0'.repeat(64), signedBy: [next()] },
+      })),
+    }),
+  )
+  return boots[0]?.id ?? ''
+}
+
+function must({ status, body }: { status: number; body: unknown }): void {
+  if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
+}
+
+async function plantByPeople({ rows, mutate }: Ground) {
+  const { farmId, siteId, collectionId } = rows
+  const next = texts()
+  const create = async (path: string, input: object) => (await mutate<{ id: string }>(path, input)).id
+  for (const text of printableTexts) {
+    await create('collection.create', { siteId, name: text })
+    await create('vdisk.create', { farmId, name: text, note: next() })
+  }
+  await create('farm.create', { name: next() })
+  await create('site.create', { farmId, name: next(), timeZone: 'UTC', personality: { NAME: next() } })
+  await create('store.create', { farmId, name: next(), note: next() })
+  const vdiskId = await create('vdisk.create', { farmId, name: 'Of versions', note: next() })
+  await create('vdisk.registerVersion', {
+    ...{ vdiskId, diskPath: 'a/<script>hacked=1', sizeBytes: 512, commandLine: `quiet x=${first}` },
+    ...{ note: next(), labels: [hostileTexts['an element'], hostileTexts['an element that fails']] },
+  })
+  const entries = printableTexts.map((title) => ({ title, starts: { kind: 'local_disk' } })).slice(0, 16)
+  const menu = { farmId, name: next(), timeoutMs: 10_000, defaultEntry: 0, entries }
+  const menuId = await create('bootMenu.create', menu)
+  await mutate('collection.setBootMenu', { collectionId, menuId })
+  const [deviceId, otherId] = rows.deviceIds
+  await mutate('device.update', {
+    ...{ deviceId, revision: 1, tags: printableTexts.filter((text) => !/[,;]/.test(text)) },
+    personality: Object.fromEntries(printableTexts.map((text, index) => [`NAME_${index}`, text])),
+  })
+  const scheduleId = await create('schedule.create', {
+    ...{ farmId, siteId: null, name: first, power: 'wake_on_lan', ratePerMinute: 10, timeZone: 'UTC' },
+    ...{
+      when: { kind: 'cron', expression: '30 6 * * 1-5' },
+      targets: [{ kind: 'collection', collectionId }],
+    },
+  })
+  const webhook = { name: first, url: 'https://hooks.example/<script>', events: ['boot.failed'] }
+  const webhookId = await create('webhook.create', webhook)
+  await create('apiKey.create', { name: first, role: 'viewer' })
+  const { runId } = await mutate<{ runId: string }>('schedule.runNow', { scheduleId })
+  await mutate('device.remove', { deviceId: otherId })
+  return { menuId, scheduleId, runId, vdiskId, webhookId }
+}
