@@ -3,6 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { checkBoundaries } from '../checks/boundaries.mjs'
 import { checkHouse } from '../checks/house.mjs'
+import { checkMigrations } from '../checks/migrations.mjs'
 import { freePorts } from '../lib/free-ports.mjs'
 import { ensureArm64 } from '../lib/machines/arm64.mjs'
 import { ensureBootPrograms } from '../lib/machines/boot-programs.mjs'
@@ -72,6 +73,7 @@ export async function testEverything(only, { withLong }) {
         tally.add(oneCheck(false))
       })
     }
+    await layer('reports', 120, () => vitest(scratch, 'e2e', ['reports/'], env))
     await done
     await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
   } finally {
@@ -86,7 +88,14 @@ export async function testEverything(only, { withLong }) {
 }
 
 /** Those that take too long for every change. */
-const longLayers = ['zig-test-safe', 'machines-long', 'machine-power', 'install-long', 'lan']
+const longLayers = [
+  'zig-test-safe',
+  'simulation-reports',
+  'machines-long',
+  'machine-power',
+  'install-long',
+  'lan',
+]
 
 /** A layer prints its output when it is over, as a whole, since two may run side by side. */
 function layerRunner(tally, only, withLong) {
@@ -160,6 +169,7 @@ async function quickChecks(layer, zig) {
   await layer('zig-format', 10, () => command(zig, ['fmt', '--check', '.'], edgeSource))
   await layer('boundaries', 5, () => problems(checkBoundaries()))
   await layer('house', 5, () => problems(checkHouse()))
+  await layer('migrations', 5, () => problems(checkMigrations()))
 }
 
 /** The programs that all other layers run. */
@@ -218,6 +228,7 @@ async function zigTrack(layer, zig) {
   await layer('zig-arm64', 60, checked('check', '-Darch=aarch64'))
   await layer.long('zig-test-safe', 300, () => zigTests('safe'))
   await layer('simulation', 120, checked('sim', '--', '--seed', '1', '--seeds', String(simulatedSeeds)))
+  await layer.long('simulation-reports', 120, checked('sim', '--', '--seed', '1', '--reports'))
   await layer('simulation-plants', 120, checked('sim', '--', '--seed', '1', '--self-test'))
   await layer('simulation-canary', 60, async () => {
     const { code, output } = await build('sim', '--', '--seed', '1', '--canary')

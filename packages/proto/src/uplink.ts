@@ -88,7 +88,11 @@ export const report = z.discriminatedUnion('type', [
   z.object({ seq: count.min(1), type: z.literal('withdrawn'), bootId: uuid, toEdgeId: uuid.optional() }),
   /** How far a run of a schedule has come here. */
   z.object({ seq: count.min(1), type: z.literal('schedule_run'), run: scheduleRunReport }),
-  z.object({ seq: count.min(1), type: z.literal('gap'), untilSeq: count, reason: untrustedText }),
+  z.object({
+    ...{ seq: count.min(1), type: z.literal('gap'), untilSeq: count, reason: untrustedText },
+    /** When the first and the last of them were lost, by the edge's clock. */
+    ...{ fromUnixMs: count.optional(), untilUnixMs: count.optional() },
+  }),
 ])
 export type Report = z.infer<typeof report>
 

@@ -51,6 +51,17 @@ export const edgeDetail = edgeSummary.extend({
   appliedState: statePair.nullable(),
   /** Records that the edge declared lost. */
   reportsLost: count,
+  /** Which, newest first; at most the last 20 stretches. */
+  reportGaps: z.array(
+    z.object({
+      count,
+      /** By the edge's clock; null where it does not know. */
+      fromAt: instant.nullable(),
+      untilAt: instant.nullable(),
+      reason: z.string(),
+      declaredAt: instant,
+    }),
+  ),
   /** Where devices and other edges of the site reach it; null where it has not said. */
   address: z.string().nullable(),
   interfaces: z.array(

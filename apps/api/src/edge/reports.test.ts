@@ -87,13 +87,41 @@ describe('reports', () => {
   })
 
   test('that the edge declares lost count as applied, and as lost', async () => {
-    const lost: Report = { seq: 2, type: 'gap', untilSeq: 9, reason: 'log damaged' }
+    const lostMs = Date.parse('2026-11-20T10:00:00Z')
+    const lost: Report = {
+      ...{ seq: 2, type: 'gap', untilSeq: 9, reason: 'report log full' },
+      ...{ fromUnixMs: lostMs, untilUnixMs: lostMs + 60_000 },
+    }
     await edge.reports(1, bootReports(1, [bootWith({ id: randomUUID(), mac })]))
     const after = bootReports(10, [bootWith({ id: randomUUID(), mac })])
     expect(await edge.reports(2, [lost, ...after])).toEqual(acked(10))
     expect(await edge.reports(2, [lost])).toEqual(acked(10))
     const seen = await query<EdgeDetail>(api, cookie, 'edge.get', { edgeId: edge.edgeId })
     expect(seen.reportsLost).toBe(8)
+    expect(seen.reportGaps).toEqual([
+      {
+        ...{ count: 8, reason: 'report log full', declaredAt: '2026-11-20T12:00:00.000Z' },
+        ...{ fromAt: '2026-11-20T10:00:00.000Z', untilAt: '2026-11-20T10:01:00.000Z' },
+      },
+    ])
+  })
+
+  test('that are lost more often than the page can show are all counted, and the newest are kept', async () => {
+    for (let batch = 0; batch < 3; batch++) {
+      const gaps = Array.from({ length: 100 }, (_, index): Report => {
+        const seq = 1 + batch * 200 + index * 2
+        return { seq, type: 'gap', untilSeq: seq + 1, reason: `gap ${batch * 100 + index}`, fromUnixMs: 9e15 }
+      })
+      expect(await edge.reports(1 + batch * 200, gaps)).toEqual(acked((batch + 1) * 200))
+    }
+    const seen = await query<EdgeDetail>(api, cookie, 'edge.get', { edgeId: edge.edgeId })
+    expect(seen.reportsLost).toBe(600)
+    expect(seen.reportGaps.map(({ reason }) => reason)).toEqual(
+      Array.from({ length: 20 }, (_, index) => `gap ${299 - index}`),
+    )
+    // A clock that is years ahead is not believed.
+    expect(seen.reportGaps[0]).toMatchObject({ fromAt: '2026-11-20T12:00:00.000Z', untilAt: null, count: 2 })
+    expect(await api.db.reportGap.count({ where: { edgeId: edge.edgeId } })).toBe(100)
   })
 
   test('that cannot be read count as lost and hold nothing up', async () => {
@@ -107,6 +135,9 @@ describe('reports', () => {
     for (const id of [first, second]) expect(await getBoot(id)).toMatchObject({ outcome: 'ready' })
     const seen = await query<EdgeDetail>(api, cookie, 'edge.get', { edgeId: edge.edgeId })
     expect(seen.reportsLost).toBe(1)
+    expect(seen.reportGaps).toMatchObject([
+      { count: 1, fromAt: null, reason: expect.stringContaining('mac') },
+    ])
   })
 
   test('of each boot epoch have a count of their own', async () => {

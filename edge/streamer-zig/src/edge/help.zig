@@ -57,6 +57,8 @@ pub const text =
     \\  --data DIR            identity, desired state, reports and boots in progress; one edge at a time. Without it,
     \\                        nothing is kept
     \\  --store DIR           where vDisk versions of the control plane are; DIR/store of --data
+    \\  --report-log SIZE     what reports may take on the disk while the control plane is away, such as 512M (default);
+    \\                        a full log loses reports, counts them and boots on
     \\
     \\Joining a control plane
     \\  --url URL             where the control plane is; as for its dashboard

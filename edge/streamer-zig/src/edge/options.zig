@@ -30,6 +30,8 @@ pub const Serve = struct {
     power_hook: ?[]const u8 = null,
     /// Where boots' packets go without a control plane.
     capture: ?[]const u8 = null,
+    /// Bytes that reports may take on the disk.
+    report_log_size: u64 = core.report_log.size_max_default,
 
     pub const Pool = core.dhcp_network.Pool;
 };
@@ -109,6 +111,7 @@ const ServeOption = enum {
     @"--silence-limit",
     @"--capture",
     @"--power-hook",
+    @"--report-log",
     @"--json",
 };
 
@@ -202,6 +205,7 @@ fn setServe(
             ),
         .@"--capture" => serve.capture = text,
         .@"--power-hook" => serve.power_hook = text,
+        .@"--report-log" => serve.report_log_size = try parseLogSize(text, complaint),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
         .@"--json", .@"--router-advertisement" => unreachable,
     }
@@ -241,6 +245,8 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         return complaint.set("--power-hook goes with --data of an enrolled edge: schedules come from the control plane.", .{});
     if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))
         return complaint.set("--power-hook is the whole path of a program, beginning with /, not '{s}'.", .{path});
+    if (serve.data == null and serve.report_log_size != core.report_log.size_max_default)
+        return complaint.set("--report-log goes with --data of an enrolled edge: nothing else is reported.", .{});
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--initrd and --cmdline go with --kernel.", .{});
     if (!core.boot_policy.isCommandLine(serve.cmdline))
@@ -284,6 +290,20 @@ fn parseSeconds(name: []const u8, text: []const u8, complaint: *Complaint) Error
         .{ name, text },
     );
     return seconds;
+}
+
+fn parseLogSize(text: []const u8, complaint: *Complaint) Error!u64 {
+    const wrong = "--report-log is a size from 64K to 64G, for example 512M, not '{s}'.";
+    if (text.len < 2) return complaint.set(wrong, .{text});
+    const shift: u6 = switch (text[text.len - 1]) {
+        'K' => 10,
+        'M' => 20,
+        'G' => 30,
+        else => return complaint.set(wrong, .{text}),
+    };
+    const size = @as(u64, std.fmt.parseInt(u32, text[0 .. text.len - 1], 10) catch 0) << shift;
+    if (size < 64 << 10 or size > 64 << 30) return complaint.set(wrong, .{text});
+    return size;
 }
 
 pub const Leases = struct { data: []const u8, json: bool };

@@ -472,10 +472,9 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
     const dir = edge.data.?.subDir("reports") catch
         return complaint.set("{s}/reports cannot be made or read.", .{path});
     edge.log = host.ReportLog.open(
-        edge.init.io,
         edge.gpa,
-        dir,
-        .{ .epoch = edge.epoch },
+        .{ .io = edge.init.io, .dir = dir },
+        .{ .epoch = edge.epoch, .size_max = edge.options.report_log_size },
     ) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
         error.LogUnreadable => complaint.set(

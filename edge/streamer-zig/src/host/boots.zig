@@ -352,12 +352,14 @@ pub const Boots = struct {
         boot.revision += 1;
         if (boots.peers) |peers| peers.noteBoot(boot);
         boots.journalNow(boot);
-        if (boots.log) |log| {
+        // Its end comes as a report of its own; what is in between would take the room of other boots.
+        const is_kept = boot.isOver() or if (boots.log) |log| !log.isBehind() else false;
+        if (is_kept) if (boots.log) |log| {
             var buffer: [core.boot_report.size_max]u8 = undefined;
             _ = log.appendBoot(
                 core.boot_report.encode(boot, .{ .revision = boot.revision }, &buffer),
             );
-        }
+        };
         boots.listener.reported(boots.listener.context, boot);
         boot.news = .{};
     }

@@ -1,8 +1,10 @@
 //! Tests of report_log.zig on a real file system.
 
 const std = @import("std");
+const report_log = @import("core").report_log;
 const ReportLog = @import("report_log.zig").ReportLog;
 
+const core_gaps = @import("core").report_gaps;
 const testing = std.testing;
 const io = testing.io;
 
@@ -11,12 +13,12 @@ const Fixture = struct {
     log: ReportLog,
     buffer: []u8,
 
-    fn init(options: ReportLog.Options) !Fixture {
+    fn init(options: report_log.Options) !Fixture {
         const tmp = testing.tmpDir(.{ .iterate = true });
         return .{
             .tmp = tmp,
-            .log = try .open(io, testing.allocator, tmp.dir, options),
-            .buffer = try testing.allocator.alloc(u8, ReportLog.batch_size_max),
+            .log = try .open(testing.allocator, .{ .io = io, .dir = tmp.dir }, options),
+            .buffer = try testing.allocator.alloc(u8, report_log.batch_size_max),
         };
     }
 
@@ -27,16 +29,16 @@ const Fixture = struct {
     }
 
     /// As after kill -9: nothing is written on the way out.
-    fn restart(fixture: *Fixture, options: ReportLog.Options) !void {
+    fn restart(fixture: *Fixture, options: report_log.Options) !void {
         fixture.log.deinit(testing.allocator);
-        fixture.log = try .open(io, testing.allocator, fixture.tmp.dir, options);
+        fixture.log = try .open(testing.allocator, .{ .io = io, .dir = fixture.tmp.dir }, options);
     }
 
     fn append(fixture: *Fixture, count: u32) !void {
         for (0..count) |_| try testing.expect(fixture.log.appendBoot("{\"id\":\"x\"}"));
     }
 
-    fn next(fixture: *Fixture) !ReportLog.Batch {
+    fn next(fixture: *Fixture) !report_log.Batch {
         return (try fixture.log.nextBatch(fixture.buffer)) orelse error.NothingToSend;
     }
 };
@@ -114,7 +116,8 @@ test "a full log loses reports, says so by a gap, and goes on" {
     defer fixture.deinit();
     while (fixture.log.appendBoot("{\"id\":\"x\"}")) {}
     try testing.expect(!fixture.log.appendBoot("{\"id\":\"y\"}"));
-    const kept = (try fixture.next()).until_seq;
+    // Two were lost behind those that were kept.
+    const kept = (try fixture.next()).until_seq - 2;
     fixture.log.ack(1, kept);
     try fixture.append(1);
     const batch = try fixture.next();
@@ -122,6 +125,61 @@ test "a full log loses reports, says so by a gap, and goes on" {
     try testing.expectEqual(kept + 3, batch.until_seq);
     try testing.expect(std.mem.find(u8, batch.body, "\"type\":\"gap\",\"untilSeq\":6,") != null);
     try testing.expectEqual(2, fixture.log.lost_count);
+}
+
+test "what a full log lost last is declared at once, with its times, and over restarts" {
+    const options: report_log.Options = .{ .epoch = 1, .size_max = 200, .segment_size_max = 100 };
+    var fixture = try Fixture.init(options);
+    defer fixture.deinit();
+    var kept: u64 = 0;
+    while (fixture.log.appendBoot("{\"id\":\"x\"}")) kept += 1;
+    for (0..9) |_| try testing.expect(!fixture.log.appendBoot("{\"id\":\"y\"}"));
+    try testing.expectEqual(kept + 10, fixture.log.backlog());
+    for (2..5) |epoch| {
+        // Full as it is, each start can only lose: three reports of each.
+        try fixture.restart(.{ .epoch = epoch, .size_max = 200, .segment_size_max = 100 });
+        for (0..3) |_| try testing.expect(!fixture.log.appendBoot("{\"id\":\"z\"}"));
+    }
+    try fixture.restart(.{ .epoch = 5, .size_max = 200, .segment_size_max = 100 });
+    try testing.expectEqual(kept + 10 + 9, fixture.log.backlog());
+    const first = try fixture.next();
+    try testing.expectEqual(kept + 10, first.until_seq);
+    var expected: [128]u8 = undefined;
+    const gap = try std.mem.print(&expected, "{{\"seq\":{d},\"type\":\"gap\",\"untilSeq\":{d},\"reason\":\"report log full\",\"fromUnixMs\":", .{ kept + 1, kept + 10 });
+    try testing.expect(std.mem.find(u8, first.body, gap) != null);
+    fixture.log.ack(1, kept + 10);
+    for (2..5) |epoch| {
+        const batch = try fixture.next();
+        try testing.expectEqual(epoch, batch.epoch);
+        try testing.expectEqual(1, batch.from_seq);
+        try testing.expectEqual(3, batch.until_seq);
+        fixture.log.ack(epoch, 3);
+    }
+    try testing.expectEqual(null, try fixture.log.nextBatch(fixture.buffer));
+    // And there is room again, now and after a start.
+    try fixture.append(1);
+    try fixture.restart(.{ .epoch = 6, .size_max = 200, .segment_size_max = 100 });
+    try testing.expectEqual(1, fixture.log.backlog());
+}
+
+test "a log that is lost from time to time declares every stretch, also more than it can note" {
+    var fixture = try Fixture.init(.{ .epoch = 1 });
+    defer fixture.deinit();
+    const stretches = core_gaps.count_max + 50;
+    for (0..stretches) |_| {
+        fixture.log.options.size_max = 0;
+        try testing.expect(!fixture.log.appendBoot("{\"id\":\"y\"}"));
+        fixture.log.options.size_max = 1 << 20;
+        try fixture.append(1);
+    }
+    try fixture.restart(.{ .epoch = 2 });
+    var gaps: usize = 0;
+    while (try fixture.log.nextBatch(fixture.buffer)) |batch| {
+        gaps += std.mem.count(u8, batch.body, "\"type\":\"gap\"");
+        fixture.log.ack(batch.epoch, batch.until_seq);
+    }
+    try testing.expectEqual(stretches, gaps);
+    for (fixture.log.gaps.places) |place| try testing.expectEqual(null, place);
 }
 
 test "reports that an API asks for again but are gone are declared as a gap" {
@@ -146,6 +204,6 @@ test "a log of a higher epoch is refused" {
     try fixture.append(1);
     try testing.expectError(
         error.LogFromTheFuture,
-        ReportLog.open(io, testing.allocator, fixture.tmp.dir, .{ .epoch = 1 }),
+        ReportLog.open(testing.allocator, .{ .io = io, .dir = fixture.tmp.dir }, .{ .epoch = 1 }),
     );
 }

@@ -49,6 +49,7 @@ pub const Check = enum {
     order_taken_once,
     last_words_arrive,
     schedules,
+    reports_once,
     no_busy_waiting,
     time_forward,
     same_seed_same_run,

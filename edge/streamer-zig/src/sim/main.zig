@@ -1,6 +1,6 @@
 //! The simulator: runs seeds and tells what it found; a failing seed is run again alone by its number.
 //!
-//!     zig build sim -- --seed N [--seeds N] [--devices N] [--plant NAME] [--self-test] [--canary] [--trace]
+//!     zig build sim -- --seed N [--seeds N] [--devices N] [--plant NAME] [--self-test] [--canary] [--trace] [--reports]
 
 const std = @import("std");
 const sim = @import("sim");
@@ -8,7 +8,7 @@ const World = sim.World;
 const Plant = sim.Plant;
 
 const usage =
-    \\usage: sim [--seed N] [--seeds N] [--devices N] [--plant NAME] [--self-test] [--canary] [--trace]
+    \\usage: sim [--seed N] [--seeds N] [--devices N] [--plant NAME] [--self-test] [--canary] [--trace] [--reports]
     \\  --seed N      the first seed (1); the same seed gives the same run
     \\  --seeds N     how many seeds, one after the other (1)
     \\  --devices N   1 to 60; the seed decides otherwise
@@ -16,6 +16,8 @@ const usage =
     \\  --self-test   plants every bug in turn; each must be found
     \\  --canary      a check that must fail: ends with exit code 1
     \\  --trace       prints everything that happens
+    \\  --reports     instead: a month without the control plane, 1,000 devices that boot four times a day, ten starts
+    \\                of the edge; no report lost, none counted twice
     \\
 ;
 
@@ -32,6 +34,7 @@ const Options = struct {
     is_self_test: bool = false,
     is_canary: bool = false,
     is_traced: bool = false,
+    is_reports: bool = false,
 
     fn world(options: *const Options, seed: u64) World.Options {
         return .{
@@ -61,6 +64,7 @@ pub fn main(init: std.process.Init) !u8 {
         return 2;
     };
     const gpa = std.heap.smp_allocator;
+    if (options.is_reports) return runReports(gpa, &options);
     return if (options.is_self_test) selfTest(gpa, &options) else runSeeds(gpa, &options);
 }
 
@@ -75,6 +79,10 @@ fn parseArguments(arguments: []const [:0]const u8) error{Usage}!Options {
         }
         if (std.mem.eql(u8, name, "--trace")) {
             options.is_traced = true;
+            continue;
+        }
+        if (std.mem.eql(u8, name, "--reports")) {
+            options.is_reports = true;
             continue;
         }
         if (std.mem.eql(u8, name, "--self-test")) {
@@ -109,6 +117,7 @@ fn usagePlants(name: []const u8) error{Usage} {
 fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
     var total: World.Result = std.mem.zeroes(World.Result);
     var scheduled_count: u64 = 0;
+    var reported_count: u64 = 0;
     var compared: u64 = 0;
     var seed = options.seed;
     for (0..options.seeds) |number| {
@@ -121,6 +130,9 @@ fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
         const scheduled = try sim.Schedules.run(gpa, seed, options.plant);
         if (scheduled.violation) |*violation| return tell(seed, violation, options);
         scheduled_count += scheduled.sent;
+        const reported = try sim.Reports.run(gpa, .small(seed, options.plant));
+        if (reported.violation) |*violation| return tell(seed, violation, options);
+        reported_count += reported.boots;
         if (options.seeds <= compared_all_max or number % 10 == 0) {
             compared += 1;
             var silent = options.world(seed);
@@ -132,11 +144,27 @@ fn runSeeds(gpa: std.mem.Allocator, options: *const Options) !u8 {
             @field(total, name) += @field(result, name);
     }
     std.debug.print("sim: {d} seeds from {d}, {d} compared with a second run; {d} events, {d} packets, {d} lost, " ++
-        "{d} boots ready, {d} failed under faults, {d} resumptions, {d} crashes of the edge, {d} virtual seconds; {d} devices started by schedules: ok\n", .{
+        "{d} boots ready, {d} failed under faults, {d} resumptions, {d} crashes of the edge, {d} virtual seconds; {d} devices started by schedules; {d} boots reported once: ok\n", .{
         options.seeds,                        options.seed,      compared,           total.events,      total.packets,
         total.lost,                           total.boots_ready, total.boots_failed, total.resumptions, total.crashes,
-        total.virtual_us / std.time.us_per_s, scheduled_count,
+        total.virtual_us / std.time.us_per_s, scheduled_count,   reported_count,
     });
+    return 0;
+}
+
+/// The whole month, for each seed.
+fn runReports(gpa: std.mem.Allocator, options: *const Options) !u8 {
+    for (options.seed..options.seed + options.seeds) |seed| {
+        running = options.*;
+        running.seed = seed;
+        const result = try sim.Reports.run(gpa, .{ .seed = seed, .plant = options.plant });
+        if (result.violation) |*violation| return tell(seed, violation, options);
+        std.debug.print("seed {d}: {d} boots in 30 days without the control plane, {d} starts of the edge, {d} records torn, " ++
+            "{d} MiB of log at most; {d} batches taken, {d} acknowledgements lost; 0 lost, 0 counted twice, hash {x:0>16}\n", .{
+            seed,                         result.boots, result.restarts, result.torn, result.log_size_most >> 20, result.batches,
+            result.acknowledgements_lost, result.hash,
+        });
+    }
     return 0;
 }
 
@@ -170,10 +198,12 @@ fn printReplay(options: *const Options) void {
     if (options.devices) |devices| std.debug.print(" --devices {d}", .{devices});
     if (options.plant != .none) std.debug.print(" --plant {f}", .{options.plant});
     if (options.is_canary) std.debug.print(" --canary", .{});
+    if (options.is_reports) std.debug.print(" --reports", .{});
     std.debug.print(" --trace\n", .{});
 }
 
 fn violationOf(gpa: std.mem.Allocator, options: *const Options, seed: u64) !?sim.Ledger.Violation {
+    if (options.plant.isOfReports()) return (try sim.Reports.run(gpa, .small(seed, options.plant))).violation;
     if (options.plant == .forget_schedules) return (try sim.Schedules.run(gpa, seed, options.plant)).violation;
     return (try World.run(gpa, options.world(seed))).violation;
 }

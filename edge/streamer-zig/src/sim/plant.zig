@@ -45,8 +45,22 @@ pub const Plant = enum {
     order_follows_device,
     /// A restarted edge has forgotten which runs it has begun.
     forget_schedules,
+    /// A restarted edge has lost its report log.
+    forget_report_log,
+    /// The control plane applies reports each time they come.
+    apply_reports_again,
+    /// An acknowledgement that did not come counts as one of all and the next.
+    believe_lost_answers,
     /// A timer is planned in the past.
     time_backwards,
+
+    /// Of the reports' world.
+    pub fn isOfReports(plant: Plant) bool {
+        return switch (plant) {
+            .forget_report_log, .apply_reports_again, .believe_lost_answers => true,
+            else => false,
+        };
+    }
 
     /// As in `--plant`: dashes for underscores.
     pub fn parse(text: []const u8) ?Plant {

@@ -3,6 +3,7 @@
 
 pub const World = @import("world.zig");
 pub const Ledger = @import("ledger.zig");
+pub const Reports = @import("reports.zig");
 pub const Schedules = @import("schedules.zig");
 pub const Plant = @import("plant.zig").Plant;
 
@@ -17,6 +18,7 @@ test {
     _ = @import("trail.zig");
     _ = @import("world_test.zig");
     _ = Ledger;
+    _ = Reports;
     _ = Schedules;
     _ = @import("plant.zig");
 }

@@ -71,7 +71,7 @@ fn append(io: std.Io, gpa: std.mem.Allocator, path: []const u8, options: history
     const epoch = try data.nextEpoch(arena.allocator());
     const reports = try data.subDir("reports");
     defer reports.close(io);
-    var log: host.ReportLog = try .open(io, gpa, reports, .{ .epoch = epoch });
+    var log: host.ReportLog = try .open(gpa, .{ .io = io, .dir = reports }, .{ .epoch = epoch });
     defer log.deinit(gpa);
     return history.write(gpa, options, &log);
 }

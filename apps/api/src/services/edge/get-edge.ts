@@ -4,6 +4,8 @@ import { AppError } from '../../errors/app-error.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { edgeSummaryOf, edgeSummarySelect, heartbeatOf } from './edge-rows.ts'
 
+const gapsShown = 20
+
 /** Throws `not_found`. */
 export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: string): Promise<EdgeDetail> {
   const { organizationId } = actor
@@ -22,6 +24,12 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
   const lost = await db.reportCursor.aggregate({
     where: { organizationId, edgeId },
     _sum: { lostCount: true },
+  })
+  const gaps = await db.reportGap.findMany({
+    where: { organizationId, edgeId },
+    orderBy: [{ declaredAt: 'desc' }, { bootEpoch: 'desc' }, { fromSeq: 'desc' }],
+    take: gapsShown,
+    select: { fromSeq: true, untilSeq: true, fromAt: true, untilAt: true, reason: true, declaredAt: true },
   })
   const heartbeat = heartbeatOf(row)
   const siteEdges = await db.edge.findMany({
@@ -42,6 +50,13 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
       : null,
     appliedState: heartbeat?.state ?? null,
     reportsLost: Number(lost._sum.lostCount ?? 0n),
+    reportGaps: gaps.map(({ fromSeq, untilSeq, fromAt, untilAt, reason, declaredAt }) => ({
+      count: Number(untilSeq - fromSeq) + 1,
+      fromAt: fromAt?.toISOString() ?? null,
+      untilAt: untilAt?.toISOString() ?? null,
+      reason,
+      declaredAt: declaredAt.toISOString(),
+    })),
     address: heartbeat?.address ?? null,
     interfaces: withOtherMtus(
       heartbeat?.interfaces ?? [],

@@ -9,6 +9,7 @@ import { applyDiscovered } from './apply-discovered.ts'
 import { applyScheduleRuns } from './apply-schedule-runs.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { ensureBootPartitions } from './boot-partitions.ts'
+import { keepGaps, lastSeqOf } from './keep-gaps.ts'
 import { takePowerOrders } from './take-power-orders.ts'
 import { tieReportedBoots } from './tie-boots.ts'
 import { readBoots, withdrawBoots } from './withdraw-boots.ts'
@@ -41,9 +42,10 @@ export async function applyReports(
     await applyFresh(transaction, edge, { fresh, now })
     const ackedSeq = lastSeqOf(last)
     const { organizationId, edgeId } = edge
+    const lost = await keepGaps(transaction, edge, { bootEpoch: batch.bootEpoch, fresh, acked, now })
     await transaction.reportCursor.update({
       where: { organizationId_edgeId_bootEpoch: { organizationId, edgeId, bootEpoch: batch.bootEpoch } },
-      data: { ackedSeq, lostCount: { increment: countLost(fresh, acked) }, updatedAt: now },
+      data: { ackedSeq, lostCount: { increment: lost }, updatedAt: now },
     })
     return ackedSeq
   })
@@ -76,11 +78,6 @@ async function applyFresh(
     await notify(transaction, { boots: { organizationId: edge.organizationId } })
 }
 
-/** A `gap` stands for all the records up to `untilSeq`. */
-function lastSeqOf(report: ReceivedReport): number {
-  return report.type === 'gap' ? Math.max(report.seq, report.untilSeq) : report.seq
-}
-
 function requireConsecutive(batch: ReportBatch): void {
   let expected = batch.fromSeq
   for (const report of batch.reports) {
@@ -88,12 +85,6 @@ function requireConsecutive(batch: ReportBatch): void {
       throw new AppError('invalid_body', { public: `Report ${report.seq} stands where ${expected} belongs.` })
     expected = lastSeqOf(report) + 1
   }
-}
-
-function countLost(fresh: ReceivedReport[], acked: number): number {
-  return fresh
-    .filter((report) => report.type === 'gap' || report.type === 'unreadable')
-    .reduce((count, report) => count + lastSeqOf(report) - Math.max(report.seq - 1, acked), 0)
 }
 
 async function lockCursor(

@@ -20,6 +20,7 @@ import { EdgeState } from './edge-columns'
 import { EdgeMachine, VersionRefused } from './edge-machine'
 import { EdgeNetwork } from './edge-network'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
+import { LostReports } from './lost-reports'
 import { SharePanel } from './share-panel'
 
 type EdgeDetail = RouterOutputs['edge']['get']
@@ -61,6 +62,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
       <div className="grid items-start gap-5 lg:grid-cols-2">
         <div className="flex min-w-0 flex-col gap-5">
           {edge.refused && <VersionRefused refused={edge.refused} />}
+          <LostReports edge={edge} />
           <Panel title="State">
             <EdgeFacts edge={edge} />
           </Panel>

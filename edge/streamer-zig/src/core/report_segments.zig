@@ -1,9 +1,7 @@
 //! The segment files of the report log: their names, and what a start finds in them.
 
 const std = @import("std");
-const record_file = @import("record_file.zig");
-const linux = std.os.linux;
-const Io = std.Io;
+const record_frame = @import("record_frame.zig");
 
 /// Each start of the edge adds one; those without reports are never made.
 pub const count_max = 4096;
@@ -50,43 +48,67 @@ pub const Segment = struct {
     }
 };
 
+/// Reads records one after another from a file of `Files`.
+pub fn Reader(comptime Files: type) type {
+    return struct {
+        files: *Files,
+        file: Files.File,
+        offset: u64 = 0,
+        buffer: *[record_frame.frame_size_max]u8,
+
+        /// The next whole record; its payload is valid until the next call. Null at the end and at
+        /// damage.
+        pub fn next(reader: *@This()) error{DiskFailed}!?record_frame.Record {
+            const size = try reader.files.readAt(reader.file, reader.buffer, reader.offset);
+            const record = record_frame.decode(reader.buffer[0..size]) orelse return null;
+            reader.offset += record.frame_size;
+            return record;
+        }
+    };
+}
+
+pub const ScanError = error{ DiskFailed, OutOfMemory };
+
 /// Fills `segments` with what the directory holds, sorted. A torn tail is cut off its file; a file
 /// without one whole record is deleted.
 pub fn scan(
-    io: Io,
-    dir: Io.Dir,
+    comptime Files: type,
+    files: *Files,
     segments: *std.ArrayList(Segment),
-    buffer: *[record_file.frame_size_max]u8,
-) !void {
-    var iterator = dir.iterate();
-    while (try iterator.next(io)) |entry| {
-        const segment = Segment.parse(entry.name) orelse continue;
+    buffer: *[record_frame.frame_size_max]u8,
+) ScanError!void {
+    var iterator = files.iterate();
+    while (try iterator.next()) |name| {
+        const segment = Segment.parse(name) orelse continue;
         try segments.appendBounded(segment);
     }
     std.mem.sort(Segment, segments.items, {}, Segment.before);
     var index: usize = 0;
     while (index < segments.items.len) {
         const segment = &segments.items[index];
-        try measure(io, dir, segment, buffer);
+        try measure(Files, files, segment, buffer);
         if (segment.last_seq >= segment.first_seq) {
             index += 1;
             continue;
         }
-        try dir.deleteFile(io, &segment.name());
+        try files.delete(&segment.name());
         _ = segments.orderedRemove(index);
     }
 }
 
-fn measure(io: Io, dir: Io.Dir, segment: *Segment, buffer: *[record_file.frame_size_max]u8) !void {
-    const file = try dir.openFile(io, &segment.name(), .{ .mode = .read_write });
-    defer file.close(io);
-    var reader: record_file.Reader = .{ .fd = file.handle, .buffer = buffer };
+fn measure(
+    comptime Files: type,
+    files: *Files,
+    segment: *Segment,
+    buffer: *[record_frame.frame_size_max]u8,
+) error{DiskFailed}!void {
+    const file = try files.open(&segment.name());
+    defer files.close(file);
+    var reader: Reader(Files) = .{ .files = files, .file = file, .buffer = buffer };
     while (try reader.next()) |record| {
         if (record.number <= segment.last_seq) break;
         segment.last_seq = record.number;
         segment.size = reader.offset;
     }
-    if (linux.errno(
-        linux.ftruncate(file.handle, @intCast(segment.size)),
-    ) != .SUCCESS) return error.SystemCallFailed;
+    try files.truncate(file, segment.size);
 }

@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto'
+import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { freePorts } from '../../scripts/lib/free-ports.mjs'
+import { RunningProcess } from './running-process.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const database = path.join(root, 'packages/db/src/cli.ts')
+const apiMain = path.join(root, 'apps/api/src/main.ts')
+const answerLimitMs = 60_000
+
+/** PostgreSQL and the API, as processes of their own that can be killed; no dashboard. */
+export class ControlPlane {
+  readonly apiUrl: string
+  readonly webUrl: string
+  readonly databaseUrl: string
+  readonly #directory: string
+  readonly #apiDatabaseUrl: string
+  readonly #secret = randomBytes(24).toString('hex')
+  readonly #supervisor: RunningProcess
+  api: RunningProcess
+
+  private constructor(directory: string, apiPort: number, supervisor: RunningProcess) {
+    this.#directory = directory
+    this.#supervisor = supervisor
+    this.apiUrl = `http://127.0.0.1:${apiPort}`
+    this.webUrl = this.apiUrl
+    this.databaseUrl = readFileSync(`${directory}.url`, 'utf8').trim()
+    this.#apiDatabaseUrl = readFileSync(`${directory}.api-url`, 'utf8').trim()
+    this.api = this.#spawnApi()
+  }
+
+  /** @param prepare fills the database before the API starts; the tables are made otherwise */
+  static async start(
+    folder: string,
+    prepare: (urls: { ownerUrl: string; apiUrl: string }) => Promise<void> = migrate,
+  ): Promise<ControlPlane> {
+    mkdirSync(folder, { recursive: true })
+    // The account that PostgreSQL runs as has to reach it.
+    chmodSync(folder, 0o755)
+    const directory = path.join(folder, 'postgres')
+    const [pgPort = 0, apiPort = 0] = await freePorts(2)
+    const supervisor = new RunningProcess(process.execPath, [
+      ...[database, 'postgres', '--dir', directory, '--port', String(pgPort)],
+    ])
+    try {
+      await supervisor.waitFor(/"apiUrlFile"/)
+      const read = (name: string) => readFileSync(`${directory}.${name}`, 'utf8').trim()
+      await prepare({ ownerUrl: read('url'), apiUrl: read('api-url') })
+    } catch (error) {
+      await supervisor.stop()
+      throw error
+    }
+    const plane = new ControlPlane(directory, apiPort, supervisor)
+    await plane.answers().catch(async (error: unknown) => {
+      await plane.stop()
+      throw error
+    })
+    return plane
+  }
+
+  #spawnApi(): RunningProcess {
+    return new RunningProcess(process.execPath, [apiMain], {
+      ...{ NODE_ENV: 'production', LOG_LEVEL: 'warn', DATABASE_URL: this.#apiDatabaseUrl },
+      ...{ API_PORT: new URL(this.apiUrl).port, WEB_URL: this.webUrl, BETTER_AUTH_SECRET: this.#secret },
+    })
+  }
+
+  /** Resolves when the API can serve, which needs the database. */
+  async answers(): Promise<void> {
+    const deadline = performance.now() + answerLimitMs
+    for (;;) {
+      const answer = await fetch(`${this.apiUrl}/healthz`).catch(() => null)
+      if (answer?.ok) return
+      if (!this.api.isRunning || performance.now() > deadline)
+        throw new Error(`the API does not answer:\n${this.api.output}\n${this.#supervisor.output}`)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+
+  /** kill -9 of the API, and a start. */
+  async killApi(): Promise<void> {
+    this.api.kill('SIGKILL')
+    await this.api.ended
+    this.api = this.#spawnApi()
+    await this.answers()
+  }
+
+  /** kill -9 of the database server, whose supervisor starts it again. */
+  async killDatabase(): Promise<void> {
+    const pidOf = () =>
+      Number(readFileSync(path.join(this.#directory, 'postmaster.pid'), 'utf8').split('\n')[0])
+    process.kill(pidOf(), 'SIGKILL')
+    await this.answers()
+  }
+
+  async stop(): Promise<void> {
+    await this.api.stop()
+    await this.#supervisor.stop()
+  }
+}
+
+/** As an operator does. */
+async function migrate({ ownerUrl, apiUrl }: { ownerUrl: string; apiUrl: string }): Promise<void> {
+  await runDatabase(['migrate'], { ownerUrl, apiUrl })
+}
+
+/** A command of the database's program. */
+export async function runDatabase(
+  args: string[],
+  { ownerUrl, apiUrl }: { ownerUrl: string; apiUrl: string },
+): Promise<string> {
+  const run = new RunningProcess(process.execPath, [database, ...args], {
+    ...{ DATABASE_OWNER_URL: ownerUrl, DATABASE_URL: apiUrl },
+  })
+  if ((await run.ended) !== 0) throw new Error(run.output)
+  return run.output
+}

@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import net from 'node:net'
+
+/** A way from an edge to the API that can be cut, and that can lose the API's acknowledgements of reports. */
+export class Uplink {
+  readonly #to: net.NetConnectOpts
+  readonly #sockets = new Set<net.Socket>()
+  #server: net.Server | null = null
+  port = 0
+  /** Of all answers that acknowledge reports, 0 to 1. */
+  lostShare = 0
+  acknowledgementsLost = 0
+  acknowledgementsPassed = 0
+
+  constructor(apiUrl: string) {
+    const { hostname: host, port } = new URL(apiUrl)
+    this.#to = { host, port: Number(port) }
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  async open(): Promise<void> {
+    const server = net.createServer((edge) => this.#pass(edge))
+    server.listen({ host: '127.0.0.1', port: this.port })
+    await once(server, 'listening')
+    this.port = (server.address() as net.AddressInfo).port
+    this.#server = server
+  }
+
+  async cut(): Promise<void> {
+    const server = this.#server
+    this.#server = null
+    if (!server) return
+    const closed = once(server, 'close')
+    server.close()
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  #pass(edge: net.Socket): void {
+    const api = net.connect(this.#to)
+    const end = () => {
+      for (const socket of [edge, api]) socket.destroy()
+    }
+    for (const socket of [edge, api]) {
+      this.#sockets.add(socket)
+      socket.once('error', end)
+      socket.once('close', () => {
+        this.#sockets.delete(socket)
+        end()
+      })
+    }
+    edge.pipe(api)
+    api.on('data', (bytes: Buffer) => {
+      if (bytes.includes('"ackedSeq"')) {
+        // What is applied is applied: the edge only never hears of it.
+        if (Math.random() < this.lostShare) {
+          this.acknowledgementsLost += 1
+          return end()
+        }
+        this.acknowledgementsPassed += 1
+      }
+      if (!edge.write(bytes)) {
+        api.pause()
+        edge.once('drain', () => api.resume())
+      }
+    })
+  }
+}

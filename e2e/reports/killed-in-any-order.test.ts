@@ -1,0 +1,40 @@
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ControlPlane } from '../lib/control-plane.ts'
+import { KillDrill, type Victim } from '../lib/kill-drill.ts'
+import { scratchDirectory } from '../lib/programs.ts'
+import { TenantEdge } from '../lib/tenant-edge.ts'
+
+/** Each behind each, and twice the same. */
+const order: Victim[] = [
+  ...(['api', 'postgres', 'edge', 'api', 'edge', 'edge'] as const),
+  ...(['postgres', 'api', 'api', 'postgres'] as const),
+]
+const scratch = scratchDirectory()
+let plane: ControlPlane
+let edge: TenantEdge
+let drill: KillDrill
+
+beforeAll(async () => {
+  plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
+  edge = await TenantEdge.start(plane, path.join(scratch.path, 'site'), ['--json'])
+  edge.uplink.lostShare = 0.5
+  drill = new KillDrill(plane, [edge])
+}, 120_000)
+afterAll(async () => {
+  await drill?.stop()
+  await edge?.stop()
+  await plane?.stop()
+  scratch.remove()
+})
+
+test('kill -9 of the API, PostgreSQL and the edge, ten times, with every other acknowledgement lost: no boot is lost or counted twice', {
+  timeout: 300_000,
+}, async () => {
+  for (const victim of order) await drill.kill(victim)
+  await drill.settle()
+  const result = await drill.check()
+  expect(result).toMatchObject({ lost: [], miscounted: [], declaredLost: 0 })
+  expect(result.ready).toBeGreaterThan(order.length)
+  expect(edge.uplink.acknowledgementsLost).toBeGreaterThan(0)
+})

@@ -1,0 +1,2 @@
+export function checkMigrations(): string[]
+export function problemsOf(sql: string): string[]

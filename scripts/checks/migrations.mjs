@@ -1,0 +1,116 @@
+// A migration runs while the API of the release before goes on: it may add, and must neither take away nor rename nor lock what is in use.
+import { readFileSync } from 'node:fs'
+import { trackedFiles } from './tracked-files.mjs'
+
+/** Earlier ones have been applied; some of them (the partitions of boots) were not so. */
+const checkedAfter = '20261121180000'
+const name = '"?([\\w]+)"?'
+
+/** The first group, where there is one, is the table: what the same file has made is nobody's yet. */
+const rules = [
+  {
+    pattern: /\bdrop\s+(?:table|view|materialized view|type|schema)\b/,
+    why: 'takes away what the release before still uses',
+  },
+  {
+    pattern: new RegExp(
+      `\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\bdrop\\s+(?:column\\b|constraint\\b)`,
+    ),
+    why: 'takes away what the release before still relies on',
+  },
+  {
+    pattern: new RegExp(`\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\brename\\b`),
+    why: 'renames what the release before knows by its old name',
+  },
+  {
+    pattern: /\balter\s+(?:type|view|function|schema|index)\s[^;]*\brename\b/,
+    why: 'renames what the release before knows by its old name',
+  },
+  {
+    pattern: new RegExp(
+      `\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\balter\\s+column\\s+\\S+\\s+(?:set\\s+data\\s+)?type\\b`,
+    ),
+    why: 'writes the whole table anew under a lock',
+  },
+  {
+    pattern: new RegExp(`\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\bset\\s+not\\s+null\\b`),
+    why: 'refuses rows as the release before writes them',
+  },
+  {
+    pattern: new RegExp(
+      `\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\badd\\s+column\\s+(?:(?!\\bdefault\\b|,|;)[\\s\\S])*\\bnot\\s+null\\b(?![^,;]*\\bdefault\\b)`,
+    ),
+    why: 'refuses rows as the release before writes them: give a default',
+  },
+  {
+    pattern: new RegExp(
+      `\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\badd\\s+constraint\\s+\\S+\\s+(?:check|foreign)\\b(?![^;]*\\bnot\\s+valid\\b)`,
+    ),
+    why: 'reads the whole table under a lock: add it NOT VALID',
+  },
+  {
+    pattern: new RegExp(`\\bcreate\\s+unique\\s+index\\s+\\S+\\s+on\\s+(?:only\\s+)?${name}`),
+    why: 'may refuse rows as the release before writes them, and keeps writers waiting',
+  },
+  {
+    pattern: new RegExp(
+      `\\bcreate\\s+index\\s+(?:if\\s+not\\s+exists\\s+)?\\S+\\s+on\\s+(?:only\\s+)?${name}`,
+    ),
+    why: 'keeps writers waiting for as long as it takes',
+  },
+  { pattern: /\b(?:truncate|lock\s+table|vacuum\s+full)\b/, why: 'keeps everybody waiting' },
+  {
+    pattern: new RegExp(
+      `\\b(?:update\\s+(?:only\\s+)?${name}(?:\\s+(?:as\\s+)?\\w+)?\\s+set|delete\\s+from\\s)`,
+    ),
+    why: 'changes rows of the release before, and may lock many of them',
+  },
+]
+/** On a line of its own above the statement: why it does no harm. */
+const waiver = /--\s*not expand-only:\s*\S.{9,}/i
+
+export function checkMigrations() {
+  return trackedFiles(/^packages\/db\/prisma\/migrations\/\d+_\w+\/migration\.sql$/)
+    .filter((file) => file.split('/').at(-2) > checkedAfter)
+    .flatMap((file) => problemsOf(readFileSync(file, 'utf8')).map((problem) => `${file}: ${problem}`))
+}
+
+/**
+ * @param {string} sql
+ * @returns {string[]}
+ */
+export function problemsOf(sql) {
+  const made = new Set(
+    [...sql.matchAll(new RegExp(`\\bcreate\\s+table\\s+(?:if\\s+not\\s+exists\\s+)?${name}`, 'gi'))].map(
+      (match) => match[1].toLowerCase(),
+    ),
+  )
+  const problems = []
+  for (const statement of statementsOf(sql)) {
+    if (waiver.test(statement)) continue
+    const text = statement.replaceAll(/--.*$/gm, '').toLowerCase().trim()
+    // Bodies of functions run later, in the API's own transactions.
+    if (/^(?:create\s+(?:or\s+replace\s+)?(?:function|procedure|trigger)|grant|revoke|comment)\b/.test(text))
+      continue
+    for (const { pattern, why } of rules) {
+      const match = pattern.exec(text)
+      if (!match || made.has(match[1])) continue
+      problems.push(
+        `"${text.replaceAll(/\s+/g, ' ').slice(0, 80)}" ${why}. Do it in a later release, or say in a line above it: -- not expand-only: why it does no harm`,
+      )
+      break
+    }
+  }
+  return problems
+}
+
+/** Cut at semicolons outside of quotes and dollar quotes; comments stay with what follows. */
+function statementsOf(sql) {
+  const token = /--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$[\s\S]*?\$\1\$|;|[^;'$-]+|[\s\S]/g
+  const statements = ['']
+  for (const [part] of sql.matchAll(token)) {
+    if (part === ';') statements.push('')
+    else statements[statements.length - 1] += part
+  }
+  return statements.filter((statement) => statement.trim() !== '')
+}
