@@ -9,7 +9,7 @@ import { createMailer } from './mail/mailer.ts'
 import { createServer } from './server.ts'
 import { openNotifications } from './services/notifications.ts'
 import type { PlatformContext } from './services/service-context.ts'
-import { createSetupLink } from './services/setup/setup-link.ts'
+import { offerSetupLink } from './services/setup/setup-link.ts'
 
 /** Starts the API and stops it in order at SIGTERM or SIGINT: requests, subscriptions, database. */
 async function main(): Promise<void> {
@@ -82,8 +82,13 @@ function oidcSettings(environment: Environment): OidcSettings | null {
 
 /** An installation without any account says where its first owner makes one. */
 async function offerSetup(context: PlatformContext, webUrl: string): Promise<void> {
-  const link = await createSetupLink(context, webUrl)
-  if (link) say(`Nobody has an account yet. Make the first owner within 24 hours: ${link}`)
+  const offer = await offerSetupLink(context, webUrl)
+  if (!offer) return
+  if ('link' in offer) say(`Nobody has an account yet. Make the first owner within 24 hours: ${offer.link}`)
+  else
+    say(
+      `Nobody has an account yet. The link for the first owner that was printed before holds until ${offer.heldUntil.toISOString()}; a new one in its place: node apps/api/src/cli.ts owner-link`,
+    )
 }
 
 function logJob(log: FastifyBaseLogger) {

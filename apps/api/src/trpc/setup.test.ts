@@ -3,7 +3,7 @@ import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, query } from '../../test/test-client.ts'
 import { testOrigin } from '../../test/test-constants.ts'
 import { signIn } from '../../test/test-tenant.ts'
-import { createSetupLink } from '../services/setup/setup-link.ts'
+import { createSetupLink, offerSetupLink } from '../services/setup/setup-link.ts'
 
 let api: TestApi
 beforeEach(async () => {
@@ -54,6 +54,23 @@ test('a link ends after a day, and when another is made; of each only the hash i
   const answer = await complete(second)
   expect([answer.status, answer.code]).toEqual([409, 'conflict'])
   expect(answer.text).toContain('owner-link')
+})
+
+test('of several processes that start, one prints a link, which holds until it is used, replaced or over', async () => {
+  const context = { db: api.db, clock: api.clock.read }
+  const offer = () => offerSetupLink(context, testOrigin)
+  const offers = await Promise.all([offer(), offer(), offer()])
+  const links = offers.flatMap((one) => (one && 'link' in one ? [one.link] : []))
+  expect(links).toHaveLength(1)
+  const heldUntil = new Date(api.clock.read().getTime() + 24 * 3_600_000)
+  expect(offers.filter((one) => one && 'heldUntil' in one)).toEqual([{ heldUntil }, { heldUntil }])
+
+  api.clock.advance(24 * 3_600_000)
+  expect(await offer(), 'the old one is over').toHaveProperty('link')
+  const token = await newToken()
+  expect(await offer(), 'one that was asked for is kept, too').toHaveProperty('heldUntil')
+  expect((await complete(token)).status).toBe(200)
+  expect(await offer()).toBeNull()
 })
 
 test('a weak password leaves the link as it is', async () => {

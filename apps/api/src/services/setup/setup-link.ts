@@ -19,19 +19,39 @@ export async function createSetupLink(
   { db, clock }: PlatformContext,
   webUrl: string,
 ): Promise<string | null> {
-  const { token, tokenHash } = makeToken('setup')
-  const isMade = await db.$transaction(async (transaction) => {
+  return db.$transaction(async (transaction) => {
     await lockSetup(transaction)
-    if (await hasAccounts(transaction)) return false
-    const createdAt = clock()
-    await transaction.setupLink.deleteMany({})
-    await transaction.setupLink.create({
-      data: { tokenHash, createdAt, expiresAt: new Date(createdAt.getTime() + validMs) },
-      select: { id: true },
-    })
-    return true
+    return (await hasAccounts(transaction)) ? null : replaceLink(transaction, clock(), webUrl)
   })
-  return isMade ? new URL(`/setup/${token}`, webUrl).toString() : null
+}
+
+/** A new link, or until when the one holds that was made before: several API processes start beside each other, and one may start again. */
+export type SetupOffer = { link: string } | { heldUntil: Date }
+
+/** What an API process that starts says of the first owner. Null where somebody has an account. */
+export async function offerSetupLink(
+  { db, clock }: PlatformContext,
+  webUrl: string,
+): Promise<SetupOffer | null> {
+  return db.$transaction(async (transaction) => {
+    await lockSetup(transaction)
+    if (await hasAccounts(transaction)) return null
+    const held = await transaction.setupLink.findFirst({
+      where: { usedAt: null, expiresAt: { gt: clock() } },
+      select: { expiresAt: true },
+    })
+    return held ? { heldUntil: held.expiresAt } : { link: await replaceLink(transaction, clock(), webUrl) }
+  })
+}
+
+async function replaceLink(db: DbOrTransaction, createdAt: Date, webUrl: string): Promise<string> {
+  const { token, tokenHash } = makeToken('setup')
+  await db.setupLink.deleteMany({})
+  await db.setupLink.create({
+    data: { tokenHash, createdAt, expiresAt: new Date(createdAt.getTime() + validMs) },
+    select: { id: true },
+  })
+  return new URL(`/setup/${token}`, webUrl).toString()
 }
 
 /** Throws `not_found` for a link that nobody has, and `conflict` for one that is over. */
