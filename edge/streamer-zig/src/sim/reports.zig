@@ -118,7 +118,11 @@ fn live(world: *Reports) !void {
             continue;
         }
         const is_back = world.now_ms >= back_ms;
-        if (is_back and world.result.restarts < options.restarts and world.prng.chance(1, 40)) try world.restart();
+        if (is_back and world.result.restarts < options.restarts) {
+            // A batch takes 100 at most: what chance has left out comes before the last of them.
+            const is_due = world.log.backlog() <= (options.restarts - world.result.restarts) * core.report_log.batch_reports_max;
+            if (world.prng.chance(1, 40) or is_due) try world.restart();
+        }
         switch (world.sender.next(world.now_ms, world.log.backlog())) {
             .heartbeat => _ = world.sender.heartbeatAnswered(world.now_ms, world.prng.nextU64(), if (is_back) .ok else .nothing),
             .reports => try world.sendReports(is_back),
@@ -288,12 +292,14 @@ fn fail(world: *Reports, comptime format: []const u8, values: anytype) void {
 
 test "every boot of an outage is counted once, the same seed gives the same run, and a log that is forgotten is found" {
     const gpa = std.testing.allocator;
-    const result = try run(gpa, .small(1, .none));
-    if (result.violation) |*violation| {
-        std.debug.print("{s}\n", .{violation.text()});
-        return error.TestUnexpectedResult;
+    for (1..7) |seed| {
+        const result = try run(gpa, .small(seed, .none));
+        if (result.violation) |*violation| {
+            std.debug.print("seed {d}: {s}\n", .{ seed, violation.text() });
+            return error.TestUnexpectedResult;
+        }
+        if (seed == 1) try std.testing.expectEqual(result, try run(gpa, .small(1, .none)));
     }
-    try std.testing.expectEqual(result, try run(gpa, .small(1, .none)));
     for ([_]Plant{ .forget_report_log, .apply_reports_again, .believe_lost_answers }) |plant|
         try std.testing.expect((try run(gpa, .small(1, plant))).violation != null);
 }
