@@ -53,6 +53,13 @@ const environment = z.object({
     .default('')
     .transform((text) => text.split(/[\s,]+/).filter(Boolean))
     .pipe(z.array(z.union([z.cidrv4(), z.cidrv6()], 'must be networks such as 10.20.0.0/16'))),
+  /** Where `/metrics` is: docs/observability.md. Nowhere without a port. */
+  METRICS_HOST: z.string().min(1).default('127.0.0.1'),
+  METRICS_PORT: z
+    .union([z.literal('').transform(() => null), z.coerce.number().int().min(1).max(65535)])
+    .default(null),
+  /** What a scraper shows as `Authorization: Bearer`; nothing where it is empty. */
+  METRICS_TOKEN: z.union([z.literal(''), z.string().min(16, 'must have at least 16 characters')]).default(''),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 export type Environment = z.infer<typeof environment>

@@ -1,20 +1,39 @@
+import { createRequire } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
-import { createDb, type DoneJob, requireApiRole } from '@bootfarm/db'
+import { type DoneJob, openDb, requireApiRole } from '@bootfarm/db'
 import type { FastifyBaseLogger } from 'fastify'
 import { systemClock } from './domain/clock.ts'
+import type { Mail } from './domain/mail.ts'
 import { type OidcSettings, parseDomainRules } from './domain/oidc.ts'
+import type { Telemetry } from './domain/telemetry.ts'
 import { type Environment, readEnvironment } from './env.ts'
 import { startJobs } from './jobs/run-jobs.ts'
 import { createMailer } from './mail/mailer.ts'
+import { ApiMetrics } from './observe/api-metrics.ts'
+import { addFleetGauges } from './observe/fleet-gauges.ts'
+import { startMetricsServer } from './observe/metrics-server.ts'
 import { createServer } from './server.ts'
 import { openNotifications } from './services/notifications.ts'
+import { readFleetFigures } from './services/platform/read-fleet-figures.ts'
 import type { PlatformContext } from './services/service-context.ts'
 import { offerSetupLink } from './services/setup/setup-link.ts'
+
+const { version: apiVersion } = createRequire(import.meta.url)('../package.json') as { version: string }
 
 /** Starts the API and stops it in order at SIGTERM or SIGINT: requests, subscriptions, database. */
 async function main(): Promise<void> {
   const environment = readEnvironment()
-  const db = createDb(environment.DATABASE_URL)
+  const { db, pool } = openDb(environment.DATABASE_URL, ({ text, durationMs, isFailed }) =>
+    metrics.queryEnded(text, durationMs, isFailed),
+  )
+  const metrics = new ApiMetrics({
+    version: apiVersion,
+    pool: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+  })
+  addFleetGauges(metrics.registry, {
+    read: () => readFleetFigures({ db, clock: systemClock }),
+    now: () => performance.now(),
+  })
   const notifications = await openNotifications(environment.DATABASE_URL)
   await requireApiRole(db)
   const bootRetention = {
@@ -23,7 +42,8 @@ async function main(): Promise<void> {
   }
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
   const app = await createServer({
-    ...peopleOptions(environment),
+    ...peopleOptions(environment, metrics),
+    telemetry: metrics,
     db,
     notifications,
     clock: systemClock,
@@ -43,10 +63,17 @@ async function main(): Promise<void> {
   })
   const jobs = await startJobs(
     environment.DATABASE_URL,
-    { db, clock: systemClock, bootRetention, webhookTargets },
-    { onDone: logJob(app.log), onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs') },
+    { db, clock: systemClock, bootRetention, webhookTargets, telemetry: metrics },
+    {
+      onDone: (done) => jobDone(done, app.log, metrics),
+      onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),
+    },
   )
+  const { METRICS_HOST: host, METRICS_PORT: port, METRICS_TOKEN: token } = environment
+  const metricsServer =
+    port === null ? null : await startMetricsServer(metrics.registry, { host, port, token })
   app.addHook('onClose', async () => {
+    await metricsServer?.close()
     await jobs.stop()
     await notifications.close()
     await db.$disconnect()
@@ -62,10 +89,15 @@ async function main(): Promise<void> {
   await offerSetup({ db, clock: systemClock }, environment.WEB_URL)
 }
 
-function peopleOptions(environment: Environment) {
+function peopleOptions(environment: Environment, telemetry: Telemetry) {
   const { SMTP_URL: smtpUrl, MAIL_FROM: from, SELF_SERVICE: selfService } = environment
+  const mailer = createMailer({ smtpUrl: smtpUrl || null, from, log: say })
   return {
-    sendMail: createMailer({ smtpUrl: smtpUrl || null, from, log: say }),
+    async sendMail(mail: Mail) {
+      const isSent = await mailer(mail)
+      telemetry.mailSent(isSent)
+      return isSent
+    },
     isSelfService: selfService === 'on',
     oidc: oidcSettings(environment),
   }
@@ -91,9 +123,11 @@ async function offerSetup(context: PlatformContext, webUrl: string): Promise<voi
     )
 }
 
-function logJob(log: FastifyBaseLogger) {
-  return ({ error, ...facts }: DoneJob) =>
-    error === null ? log.debug(facts, 'job') : log.error({ ...facts, detail: textOf(error) }, 'job')
+function jobDone(done: DoneJob, log: FastifyBaseLogger, telemetry: Telemetry): void {
+  const { error, ...facts } = done
+  telemetry.jobEnded(done)
+  if (error === null) log.debug(facts, 'job')
+  else log.error({ ...facts, detail: textOf(error) }, 'job')
 }
 
 function textOf(error: unknown): string {

@@ -12,6 +12,7 @@ import type { Clock } from './domain/clock.ts'
 import type { SendMail } from './domain/mail.ts'
 import type { OidcSettings } from './domain/oidc.ts'
 import type { Person } from './domain/person.ts'
+import { type AnsweredRequest, noTelemetry, type Telemetry } from './domain/telemetry.ts'
 import { edgeRoutes } from './edge/edge-routes.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
@@ -71,6 +72,8 @@ export interface ServerOptions {
   oidc?: OidcSettings | null
   /** Throws while jobs cannot run in this process; they run elsewhere where it is left out. */
   checkJobs?: () => Promise<void>
+  /** Nobody counts where it is left out. */
+  telemetry?: Telemetry
   /** Between the begin of a shutdown, when `/readyz` says so, and its doing; nothing where it is left out. */
   drain?: () => Promise<void>
 }
@@ -89,6 +92,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     bootRetention,
     webUrl,
     checks = applicationChecks,
+    telemetry = noTelemetry,
   } = options
   const releases = new EdgeReleases(options.installation)
   const app = Fastify({
@@ -111,7 +115,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const oidc = options.oidc ?? null
   const auth = createAuth({ db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc })
   setFallbacks(app)
-  logRequests(app, () => undefined)
+  logRequests(app, (answered) => countRequest(telemetry, answered))
   protectWebSurface(app, webUrl)
   await app.register(healthRoutes, {
     checks: readinessChecks(options),
@@ -119,14 +123,20 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   })
   await app.register(authRoutes, { auth, webUrl })
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
-  await app.register(edgeRoutes, { prefix: '/edge/v1', context: { db, clock }, notifications, accepted })
+  await app.register(edgeRoutes, {
+    prefix: '/edge/v1',
+    context: { db, clock },
+    notifications,
+    accepted,
+    telemetry,
+  })
   await app.register(installRoutes, { prefix: '/install', releases })
   for (const files of [captureRoutes, auditExportRoutes])
     await app.register(files, {
       prefix: '/api',
       context: { db, clock },
       checks,
-      findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, checks, auth }),
+      findActor: (request: FastifyRequest) => findSignedIn(request, { db, clock, checks, auth, telemetry }),
     })
   const contextOf = (request: FastifyRequest) =>
     createContext(request, {
@@ -142,6 +152,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
         sendMail,
         webUrl,
       },
+      telemetry,
       webhookTargets: options.webhookTargets ?? { allowedNetworks: [] },
       isSelfService,
       oidcName: oidc?.name ?? null,
@@ -189,11 +200,18 @@ function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts
 
 async function findSignedIn(
   request: FastifyRequest,
-  { auth, checks, ...context }: Pick<ContextParts, 'db' | 'clock' | 'checks' | 'auth'>,
+  {
+    auth,
+    checks,
+    telemetry,
+    ...context
+  }: Pick<ContextParts, 'db' | 'clock' | 'checks' | 'auth' | 'telemetry'>,
 ): Promise<Actor | null> {
   const secret = apiKeyOf(request)
   const actor =
-    secret === null ? await findMember(request, auth, context) : await findKey(request, context, secret)
+    secret === null
+      ? await findMember(request, auth, context)
+      : await findKey(request, { ...context, telemetry }, secret)
   if (!actor) return null
   const { kind, organizationId } = actor
   request.caller = { kind, id: actor.apiKeyId ?? actor.userId, organizationId }
@@ -217,15 +235,31 @@ async function findPerson(request: FastifyRequest, auth: Auth): Promise<Person |
   return { userId, name, email, sessionId: session.session.id }
 }
 
-async function findKey(request: FastifyRequest, context: PlatformContext, secret: string): Promise<Actor> {
+async function findKey(
+  request: FastifyRequest,
+  { telemetry, ...context }: PlatformContext & { telemetry: Telemetry },
+  secret: string,
+): Promise<Actor> {
   const found = await findApiKeyActor(context, secret)
   if (!found)
     throw new AppError('unauthenticated', {
       public: 'This API key is not known, has expired or was revoked, or its creator has left.',
     })
   request.rateLimit = found.rateLimit
-  if (found.rateLimit.isExceeded) throw new AppError('rate_limited')
+  if (found.rateLimit.isExceeded) {
+    telemetry.rateLimited('api_key')
+    throw new AppError('rate_limited')
+  }
   return found.actor
+}
+
+const signInRoute = '/api/auth/*'
+
+/** What sign-in refuses is known by its status alone: better-auth answers by itself. */
+function countRequest(telemetry: Telemetry, answered: AnsweredRequest): void {
+  telemetry.requestAnswered(answered)
+  if (answered.route === signInRoute && answered.status === errorTable.rate_limited.status)
+    telemetry.rateLimited('sign_in')
 }
 
 function readinessChecks({ db, notifications, checkJobs }: ServerOptions): ReadinessCheck[] {

@@ -1,6 +1,7 @@
 import { PrismaPg } from '@prisma/adapter-pg'
+import pg from 'pg'
 import { type Prisma, PrismaClient } from './generated/client.ts'
-import { OrganizationClient } from './organization-client.ts'
+import { type OnQuery, OrganizationClient } from './organization-client.ts'
 
 export type Db = PrismaClient
 /** What a service gets inside `db.$transaction(async (transaction) => …)`. */
@@ -12,6 +13,13 @@ const transactionOptions = { maxWait: 10_000, timeout: 15_000 }
 
 /** A client with its own pool. It connects at the first query, and again after the database was away. */
 export function createDb(url: string): Db {
-  const adapter = new PrismaPg({ connectionString: url, max: connectionsMax, Client: OrganizationClient })
-  return new PrismaClient({ adapter, transactionOptions })
+  return openDb(url).db
+}
+
+/** As `createDb`, with its pool to look at. @param onQuery hears of each statement sent; must neither throw nor wait */
+export function openDb(url: string, onQuery?: OnQuery): { db: Db; pool: pg.Pool } {
+  const options = { connectionString: url, max: connectionsMax, Client: OrganizationClient, onQuery }
+  const pool = new pg.Pool(options)
+  const adapter = new PrismaPg(pool, { disposeExternalPool: true })
+  return { db: new PrismaClient({ adapter, transactionOptions }), pool }
 }

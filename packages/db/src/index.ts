@@ -1,8 +1,9 @@
 /** The database for programs: `createDb`, `inOrganization`, row types, and the listener of its notifications. */
 export { requireApiRole } from './api-role.ts'
-export { createDb, type Db, type DbTransaction } from './client.ts'
+export { createDb, type Db, type DbTransaction, openDb } from './client.ts'
 export { BootOutcome, Prisma, Role, UnknownDevices } from './generated/client.ts'
 export { inOrganization, type OrganizationOptions, type TenantDb } from './in-organization.ts'
 export type { JobName } from './job-names.ts'
 export { type DoneJob, type JobEvents, type JobQueue, openJobQueue } from './job-queue.ts'
 export { listen, type NotificationListener } from './notification-listener.ts'
+export type { EndedQuery } from './organization-client.ts'

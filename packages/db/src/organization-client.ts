@@ -1,6 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import pg from 'pg'
 
+/** A statement that PostgreSQL has answered. */
+export interface EndedQuery {
+  /** With its parameters' places, never their values. */
+  text: string
+  /** With the wait for the one before on the same connection. */
+  durationMs: number
+  isFailed: boolean
+}
+export type OnQuery = (ended: EndedQuery) => void
+
 /** Of the transaction that is about to begin. */
 const organization = new AsyncLocalStorage<string | null>()
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -25,14 +35,28 @@ export function outOfOrganization<T>(work: () => Promise<T>): Promise<T> {
  */
 export class OrganizationClient extends pg.Client {
   #last: Promise<unknown> = Promise.resolve()
+  readonly #onQuery: OnQuery | undefined
+
+  constructor(config?: pg.ClientConfig & { onQuery?: OnQuery | undefined }) {
+    super(config)
+    this.#onQuery = config?.onQuery
+  }
 
   // biome-ignore lint/suspicious/noExplicitAny: pg's own overloads, all passed on.
   override query(...parameters: any[]): any {
     const [config, , callback] = parameters
-    if (typeof callback === 'function' || typeof config?.submit === 'function') return this.#send(parameters)
+    if (typeof config?.submit === 'function') return this.#send(parameters)
+    const begin = performance.now()
+    const ended = (isFailed: boolean) =>
+      this.#onQuery?.({ text: textOf(config), durationMs: performance.now() - begin, isFailed })
+    // The pool's own, outside of transactions: one at a time.
+    if (typeof callback === 'function') return this.#send([config, parameters[1], heard(callback, ended)])
     const run = () => this.#send([withOrganization(config), ...parameters.slice(1)])
     const result = this.#last.then(run)
-    this.#last = result.catch(() => undefined)
+    this.#last = result.then(
+      () => ended(false),
+      () => ended(true),
+    )
     return result
   }
 
@@ -40,6 +64,21 @@ export class OrganizationClient extends pg.Client {
   #send(parameters: any[]): any {
     return Reflect.apply(super.query, this, parameters)
   }
+}
+
+type Callback = (error: unknown, ...rest: unknown[]) => void
+
+function heard(callback: Callback, ended: (isFailed: boolean) => void): Callback {
+  return (error, ...rest) => {
+    ended(Boolean(error))
+    callback(error, ...rest)
+  }
+}
+
+function textOf(config: unknown): string {
+  if (typeof config === 'string') return config
+  const text = typeof config === 'object' && config !== null && 'text' in config ? config.text : ''
+  return typeof text === 'string' ? text : ''
 }
 
 function withOrganization<T>(config: T): T {

@@ -12,6 +12,7 @@ import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { parseStatePair } from '../domain/state-pair.ts'
+import type { Telemetry } from '../domain/telemetry.ts'
 import { AppError } from '../errors/app-error.ts'
 import { keepCapture } from '../services/capture/keep-capture.ts'
 import type { Notifications } from '../services/notifications.ts'
@@ -40,12 +41,13 @@ export interface EdgeRoutesOptions {
   context: PlatformContext
   notifications: Notifications
   accepted: AcceptedVersions
+  telemetry: Telemetry
 }
 
 /** /edge/v1, as packages/proto/UPLINK.md says. Bodies are taken as bytes, for the signature is over them. */
 export async function edgeRoutes(
   app: FastifyInstance,
-  { context, notifications, accepted }: EdgeRoutesOptions,
+  { context, notifications, accepted, telemetry }: EdgeRoutesOptions,
 ) {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
@@ -82,6 +84,7 @@ export async function edgeRoutes(
       after: parseStatePair(after),
       waitMs,
       signal: closedSignal(reply),
+      onAcknowledged: telemetry.stateAcknowledged.bind(telemetry),
     })
     if (envelope) return envelope
     return reply.code(204).send()
@@ -90,6 +93,7 @@ export async function edgeRoutes(
   const reportsLimit = {
     bodyLimit: reportBatchSizeMax,
     onRequest: [offerGzip, inFlightLimit(reportBatchesAtOnceMax)],
+    onError: async () => telemetry.reportsRefused(),
   }
   app.post('/reports', reportsLimit, async (request) => {
     const edge = await authenticate(request, true)
@@ -97,7 +101,9 @@ export async function edgeRoutes(
     for (const report of batch.reports)
       if (report.type === 'unreadable')
         request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
-    const ackedSeq = await within(edge, (tenant) => applyReports(tenant, edge, batch))
+    const applied = await within(edge, (tenant) => applyReports(tenant, edge, batch))
+    telemetry.reportsApplied(applied)
+    const { ackedSeq } = applied
     const { bootEpoch, fromSeq } = batch
     request.log.debug({ edgeId: edge.edgeId, bootEpoch, fromSeq, ackedSeq }, 'reports applied')
     return { bootEpoch: batch.bootEpoch, ackedSeq }

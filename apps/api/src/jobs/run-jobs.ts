@@ -1,5 +1,6 @@
 import { type JobEvents, type JobName, openJobQueue } from '@bootfarm/db'
 import type { BootRetention } from '../domain/boot-retention.ts'
+import type { Telemetry } from '../domain/telemetry.ts'
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
 import { dropOldAnswers } from '../services/idempotency/drop-old-answers.ts'
 import { dropOldBoots, makeBootPartitions } from '../services/retention/keep-boot-partitions.ts'
@@ -17,6 +18,7 @@ const deliveryIntervalMs = 1_000
 interface JobSettings {
   bootRetention: BootRetention
   webhookTargets: TargetPolicy
+  telemetry: Telemetry
 }
 
 export interface RunningJobs {

@@ -3,22 +3,13 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../domain/caller.ts'
 import { trustedRequestId } from '../domain/request-id.ts'
+import type { AnsweredRequest } from '../domain/telemetry.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Known once somebody asked; null where nobody did, or nobody is signed in. */
     caller: Caller | null
   }
-}
-
-/** Of an answered request, or of one whose caller left. */
-export interface AnsweredRequest {
-  method: string
-  /** The route's template, e.g. `/api/v1/devices/:deviceId`; `none` where no route fits. */
-  route: string
-  /** 499 where the caller left before the answer, as nginx has it. */
-  status: number
-  durationMs: number
 }
 
 const callerLeft = 499

@@ -5,6 +5,7 @@ import { callRest } from '../../test/rest-client.ts'
 import { startTestApi, type TestApi, testWebhookTargets } from '../../test/test-api.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
 import { type Receiver, startReceiver } from '../../test/webhook-receiver.ts'
+import { noTelemetry } from '../domain/telemetry.ts'
 import { backOffMs, deliverDue, failingMsMax } from '../services/webhook/deliver-due.ts'
 import { sendMessage } from '../services/webhook/send-message.ts'
 import { silentAfterMs, tellSilentEdges } from '../services/webhook/tell-silent-edges.ts'
@@ -42,7 +43,12 @@ interface Delivery {
   attempts: { status: number | null; error: string | null; answer: string | null }[]
 }
 
-const context = () => ({ db: api.serverDb, clock: api.clock.read, webhookTargets: testWebhookTargets })
+const context = () => ({
+  db: api.serverDb,
+  clock: api.clock.read,
+  webhookTargets: testWebhookTargets,
+  telemetry: noTelemetry,
+})
 const deliver = () => deliverDue(context())
 
 async function ask<T>(path: string, method = 'GET', body?: object): Promise<T> {

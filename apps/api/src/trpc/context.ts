@@ -2,6 +2,7 @@ import type { Actor } from '../domain/actor.ts'
 import type { BootRetention } from '../domain/boot-retention.ts'
 import type { SendMail } from '../domain/mail.ts'
 import type { Person } from '../domain/person.ts'
+import type { Telemetry } from '../domain/telemetry.ts'
 import type { SealingKey } from '../services/idempotency/seal-answer.ts'
 import type { EdgeReleases } from '../services/installation/edge-releases.ts'
 import type { Notifications } from '../services/notifications.ts'
@@ -35,4 +36,5 @@ export interface TrpcContext extends PlatformContext {
   /** As `findActor`, for what is asked outside of any organization. */
   findPerson(): Promise<Person | null>
   webhookTargets: TargetPolicy
+  telemetry: Telemetry
 }

@@ -54,8 +54,11 @@ const t = initTRPC
 export const router = t.router
 
 /** Errors of services get their row of the table. */
-const mappedProcedure = t.procedure.use(async ({ next }) => {
+const mappedProcedure = t.procedure.use(async ({ ctx, path, next }) => {
+  const begin = performance.now()
   const result = await next()
+  const outcome = result.ok || result.error.cause instanceof AnsweredBefore ? 'ok' : codeOf(result.error)
+  ctx.telemetry.procedureEnded({ path, outcome, durationMs: performance.now() - begin })
   if (result.ok || isCallersFault(result.error)) return result
   if (result.error.cause instanceof AnsweredBefore) return result
   const error = toAppError(result.error.cause ?? result.error)
@@ -173,6 +176,10 @@ function requestOf({ address, requestId }: TrpcContext, action: string): Request
 /** Input that zod refused, an unknown procedure: tRPC's own errors, which carry no secret. */
 function isCallersFault(error: TRPCError): boolean {
   return error.code !== 'INTERNAL_SERVER_ERROR' && !(error.cause instanceof AppError)
+}
+
+function codeOf(error: TRPCError): string {
+  return isCallersFault(error) ? publicError(error).code : toAppError(error.cause ?? error).code
 }
 
 function publicError(error: TRPCError): { code: string; message: string; revision?: unknown } {

@@ -1,5 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { ReceivedReport, ReportBatch } from '@bootfarm/proto/uplink'
+import type { AppliedReports, EndedBoot } from '../../domain/telemetry.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { notify } from '../notifications.ts'
 import type { SystemContext } from '../service-context.ts'
@@ -15,16 +16,20 @@ import { tieReportedBoots } from './tie-boots.ts'
 import { readBoots, withdrawBoots } from './withdraw-boots.ts'
 import { writeBoots } from './write-boots.ts'
 
+export interface AppliedBatch extends AppliedReports {
+  /** The last seq that is applied and durable. */
+  ackedSeq: number
+}
+
 /**
  * Applies each report once: the cursor of (edge, epoch) is locked, and advanced in the transaction that writes the boots.
  * What is applied already is skipped; what cannot be read counts as lost. Throws `invalid_body` for seqs that are not consecutive, `report_gap` with `expectedSeq`.
- * @returns the last seq that is applied and durable
  */
 export async function applyReports(
   { db, clock }: SystemContext,
   edge: AuthenticatedEdge,
   batch: ReportBatch,
-): Promise<number> {
+): Promise<AppliedBatch> {
   requireConsecutive(batch)
   const now = clock()
   // Apart, before anything is locked: a partition that is missing is made under locks of its own.
@@ -38,30 +43,37 @@ export async function applyReports(
       })
     const fresh = batch.reports.filter((report) => lastSeqOf(report) > acked)
     const last = fresh.at(-1)
-    if (!last) return acked
-    await applyFresh(transaction, edge, { fresh, now })
+    if (!last) return { ackedSeq: acked, counts: new Map(), lostCount: 0, endedBoots: [] }
+    const endedBoots = await applyFresh(transaction, edge, { fresh, now })
     const ackedSeq = lastSeqOf(last)
     const { organizationId, edgeId } = edge
-    const lost = await keepGaps(transaction, edge, { bootEpoch: batch.bootEpoch, fresh, acked, now })
+    const lostCount = await keepGaps(transaction, edge, { bootEpoch: batch.bootEpoch, fresh, acked, now })
     await transaction.reportCursor.update({
       where: { organizationId_edgeId_bootEpoch: { organizationId, edgeId, bootEpoch: batch.bootEpoch } },
-      data: { ackedSeq, lostCount: { increment: lost }, updatedAt: now },
+      data: { ackedSeq, lostCount: { increment: lostCount }, updatedAt: now },
     })
-    return ackedSeq
+    return { ackedSeq, counts: countByType(fresh), lostCount, endedBoots }
   })
+}
+
+function countByType(reports: ReceivedReport[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { type } of reports) counts.set(type, (counts.get(type) ?? 0) + 1)
+  return counts
 }
 
 async function applyFresh(
   transaction: DbTransaction,
   edge: AuthenticatedEdge,
   { fresh, now }: { fresh: ReceivedReport[]; now: Date },
-): Promise<void> {
+): Promise<EndedBoot[]> {
   const devices = fresh.flatMap((report) => (report.type === 'discovered' ? [report.device] : []))
   if (devices.length > 0) await applyDiscovered(transaction, edge, { devices, now })
   const boots = await readBoots(transaction, edge, fresh)
+  let endedBoots: EndedBoot[] = []
   if (boots.length > 0) {
     await adoptDevices(transaction, edge, { boots, now })
-    await writeBoots(transaction, edge, { boots, now })
+    endedBoots = await writeBoots(transaction, edge, { boots, now })
     await takePowerOrders(transaction, edge, { boots, now })
     await tellFailedBoots(transaction, edge, { boots, now })
     await tieReportedBoots(
@@ -76,6 +88,7 @@ async function applyFresh(
   if (withdrawals.length > 0) await withdrawBoots(transaction, edge, { withdrawals, now })
   if (boots.length + withdrawals.length > 0)
     await notify(transaction, { boots: { organizationId: edge.organizationId } })
+  return endedBoots
 }
 
 function requireConsecutive(batch: ReportBatch): void {

@@ -73,6 +73,7 @@ async function renewState(
     signature: signText(stateSignedText(payload), newest.seed),
     signingKeyId: newest.id,
     issuedAt: now,
+    acknowledgedAt: null,
   }
   await transaction.desiredState.upsert({
     where: keyOf(edge),

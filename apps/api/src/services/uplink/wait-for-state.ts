@@ -4,6 +4,7 @@ import type { StateEnvelope } from '@bootfarm/proto/uplink'
 import { isLater, type StatePair } from '../../domain/state-pair.ts'
 import { type Notifications, topicText } from '../notifications.ts'
 import type { PlatformContext } from '../service-context.ts'
+import { acknowledgeState } from './acknowledge-state.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { currentState } from './current-state.ts'
 
@@ -13,6 +14,8 @@ interface WaitOptions {
   waitMs: number
   /** Aborts when the edge is gone. */
   signal: AbortSignal
+  /** Hears how long after its signing `after` was taken, once for each state. */
+  onAcknowledged: (afterMs: number) => void
 }
 
 /**
@@ -22,7 +25,7 @@ interface WaitOptions {
 export async function waitForState(
   { db, clock }: PlatformContext,
   edge: AuthenticatedEdge,
-  { notifications, after, waitMs, signal }: WaitOptions,
+  { notifications, after, waitMs, signal, onAcknowledged }: WaitOptions,
 ): Promise<StateEnvelope | null> {
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
   const waker = new EventTarget()
@@ -33,6 +36,10 @@ export async function waitForState(
     waker.dispatchEvent(new Event('wake'))
   })
   try {
+    const takenMs = await inOrganization(db, edge.organizationId, (transaction) =>
+      acknowledgeState({ db: transaction, clock }, edge, after),
+    )
+    if (takenMs !== null) onAcknowledged(takenMs)
     for (;;) {
       isWoken = false
       const state = await inOrganization(db, edge.organizationId, (transaction) =>

@@ -1,6 +1,8 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { type RollupBoot, RollupChanges } from '../../domain/boot-rollup.ts'
+import { bootColumns } from '../../domain/boot-summary.ts'
+import type { EndedBoot } from '../../domain/telemetry.ts'
 import { dayText, utcDay } from '../../domain/utc-day.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { daysWithDetails } from './boot-partitions.ts'
@@ -11,12 +13,13 @@ import { writeRollups } from './write-rollups.ts'
 /**
  * Writes boots and the sums over them: a row is replaced only by a higher revision from the edge that made it, and the
  * device's last boot follows. Begin, arrival and day stay those of the first report. Days' partitions are there already.
+ * @returns those that ended by it
  */
 export async function writeBoots(
   transaction: DbTransaction,
   edge: AuthenticatedEdge,
   { boots, now }: { boots: BootReport[]; now: Date },
-): Promise<void> {
+): Promise<EndedBoot[]> {
   const { organizationId } = edge
   const newest = newestRevisions(boots)
   const lastChange = await advanceFeed(transaction, organizationId, newest.length)
@@ -33,7 +36,7 @@ export async function writeBoots(
       const change = lastChange - newest.length + index + 1
       return { boot, before, change, receivedOn: before?.receivedOn ?? today, now }
     })
-  if (writes.length === 0) return
+  if (writes.length === 0) return []
   const detailDays = await keptDetailDays(transaction, writes, today)
   const rows = writes.map((write) => bootRowOf(write, detailDays))
   await writeRows(transaction, edge, { rows, now })
@@ -44,6 +47,15 @@ export async function writeBoots(
     if (row) changes.count(rollupBootOf(row, before, edge), 1)
   }
   await writeRollups(transaction, organizationId, changes)
+  return writes.flatMap((write) => endedBoot(write, edge))
+}
+
+/** Once for each boot: when its outcome is first known. */
+function endedBoot({ boot, before, now }: BootWrite, edge: AuthenticatedEdge): EndedBoot[] {
+  if (!boot.outcome || (before && before.outcome !== null)) return []
+  const startedAt = before?.startedAt ?? bootColumns(boot, now).startedAt
+  const { organizationId, edgeId } = edge
+  return [{ organizationId, edgeId, siteId: before?.siteId ?? edge.siteId, startedAt, boot }]
 }
 
 /** A boot that is known without a row is past its retention. */

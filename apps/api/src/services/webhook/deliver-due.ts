@@ -1,4 +1,5 @@
 import { inOrganization } from '@bootfarm/db'
+import type { Telemetry } from '../../domain/telemetry.ts'
 import type { WebhookAttempt } from '../../domain/webhook-view.ts'
 import type { PlatformContext } from '../service-context.ts'
 import { sendMessage } from './send-message.ts'
@@ -7,6 +8,7 @@ import type { TargetPolicy } from './target-guard.ts'
 
 export interface DeliveryContext extends PlatformContext {
   webhookTargets: TargetPolicy
+  telemetry: Pick<Telemetry, 'deliveryTried'>
 }
 
 const atOnceMax = 16
@@ -44,7 +46,7 @@ interface DeliveryKey {
 
 /** @returns whether it was taken: another process may have been sooner */
 async function deliver(context: DeliveryContext, key: DeliveryKey): Promise<boolean> {
-  const { db, clock, webhookTargets } = context
+  const { db, clock, webhookTargets, telemetry } = context
   const taken = await inOrganization(db, key.organizationId, (transaction) => take(transaction, key, clock()))
   if (!taken) return false
   const { endpoint, event } = taken
@@ -58,6 +60,7 @@ async function deliver(context: DeliveryContext, key: DeliveryKey): Promise<bool
     policy: webhookTargets,
   })
   const attempt = { at: at.toISOString(), durationMs: Math.round(performance.now() - begin), ...sent }
+  telemetry.deliveryTried(attempt.error === null)
   await inOrganization(db, key.organizationId, (transaction) =>
     note(transaction, { ...taken, key, attempt, at }),
   )

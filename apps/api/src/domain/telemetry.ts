@@ -1,0 +1,70 @@
+import type { BootReport } from '@bootfarm/proto/uplink'
+
+/** Of an answered request, or of one whose caller left. */
+export interface AnsweredRequest {
+  method: string
+  /** The route's template, e.g. `/api/v1/devices/:deviceId`; `none` where no route fits. */
+  route: string
+  /** 499 where the caller left before the answer, as nginx has it. */
+  status: number
+  durationMs: number
+}
+
+export interface EndedProcedure {
+  /** Of the router, e.g. `device.list`; never what a caller made up. */
+  path: string
+  /** `ok`, or a code of the error table; `invalid` where the input was refused. */
+  outcome: string
+  durationMs: number
+}
+
+export interface EndedJob {
+  job: string
+  durationMs: number
+  error: unknown
+}
+
+/** Of a batch whose transaction is committed. */
+export interface AppliedReports {
+  /** Reports that were news, by their type; all zero where the batch was applied before. */
+  counts: Map<string, number>
+  /** Records that the edge declared lost, or that cannot be read. */
+  lostCount: number
+  /** Boots whose outcome became known by it. */
+  endedBoots: EndedBoot[]
+}
+
+export interface EndedBoot {
+  organizationId: string
+  siteId: string
+  edgeId: string
+  startedAt: Date
+  boot: BootReport
+}
+
+/** What the API tells of its doings to whoever counts them. No call throws or waits. */
+export interface Telemetry {
+  requestAnswered(answered: AnsweredRequest): void
+  procedureEnded(ended: EndedProcedure): void
+  reportsApplied(applied: AppliedReports): void
+  reportsRefused(): void
+  /** An edge has taken a desired state, so long after that was signed. */
+  stateAcknowledged(afterMs: number): void
+  jobEnded(ended: EndedJob): void
+  deliveryTried(isTaken: boolean): void
+  mailSent(isSent: boolean): void
+  /** Refused since too many came from the same: an API key, or an address that signs in. */
+  rateLimited(kind: 'api_key' | 'sign_in'): void
+}
+
+export const noTelemetry: Telemetry = {
+  requestAnswered() {},
+  procedureEnded() {},
+  reportsApplied() {},
+  reportsRefused() {},
+  stateAcknowledged() {},
+  jobEnded() {},
+  deliveryTried() {},
+  mailSent() {},
+  rateLimited() {},
+}

@@ -1,0 +1,21 @@
+import type { StatePair } from '../../domain/state-pair.ts'
+import type { SystemContext } from '../service-context.ts'
+import type { AuthenticatedEdge } from './authenticate-edge.ts'
+
+/**
+ * Notes that an edge has the state that it asks to follow.
+ * @returns ms since that was signed; null where it is noted already, or the pair is not the last one
+ */
+export async function acknowledgeState(
+  { db, clock }: SystemContext,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  { incarnation, counter }: StatePair,
+): Promise<number | null> {
+  const now = clock()
+  const rows = await db.$queryRaw<{ issued_at: Date }[]>`
+    update desired_state set acknowledged_at = ${now}
+    where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid and incarnation = ${incarnation}
+      and counter = ${counter} and acknowledged_at is null returning issued_at`
+  const [row] = rows
+  return row ? now.getTime() - row.issued_at.getTime() : null
+}
