@@ -62,6 +62,17 @@ const boot = (...args: string[]) =>
     (command, ...rest) => segment.onDevices(command, ...rest),
   )
 
+/** What a scraper on the edge's own machine reads, once every boot is counted. */
+async function metricsWhenReady(): Promise<string> {
+  const ask = `exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /metrics HTTP/1.1\\r\\nHost: edge\\r\\n\\r\\n' >&3; cat <&3`
+  const counted = `*'boots_total{outcome="ready"} ${deviceCount}'*`
+  const script = `until page=$(${ask}) && [[ $page == ${counted} ]]; do sleep 0.05; done; echo "$page"`
+  const scraper = new RunningProcess(...segment.onEdge('bash', '-c', script))
+  running.push(scraper)
+  await scraper.ended
+  return scraper.output
+}
+
 describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${missing})` : ''}`, () => {
   let count = 0
 
@@ -74,7 +85,7 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
   })
 
   test('six devices boot by DHCP server, TFTP, HTTP and stream, every byte right and every phase reported', async () => {
-    const edge = startEdge('--dhcp', 'server', '--dhcp-pool', '10.77.0.100-10.77.0.150')
+    const edge = startEdge('--dhcp', 'server', '--dhcp-pool', '10.77.0.100-10.77.0.150', '--metrics', '9464')
     await untilListening(edge)
     const { exit, devices, output } = await boot()
     expect(exit, output).toBe(0)
@@ -89,6 +100,11 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
       expect(simulated).toBe(true)
       expect(ip).toMatch(/^10\.77\.0\.1\d\d$/)
     }
+    const numbers = await metricsWhenReady()
+    expect(numbers).toContain('text/plain; version=0.0.4')
+    expect(numbers).toContain(`bootfarm_edge_boot_phase_duration_seconds_count{phase="nbp"} ${deviceCount}\n`)
+    const sent = /sent_bytes_total\{transport="stream"\} (\d+)/.exec(numbers)
+    expect(Number(sent?.[1])).toBeGreaterThanOrEqual(traceSize * deviceCount)
   })
 
   test('devices with addresses of their own boot by proxyDHCP', async () => {

@@ -39,6 +39,9 @@ pub const Edge = struct {
     lease_file: ?host.lease_file.LeaseFile = null,
     /// Who started this program and watches it, if anybody does.
     manager: ?host.ServiceManager = null,
+    boot_counters: host.metrics_page.BootCounters = .{},
+    /// Null where nobody is to scrape.
+    metrics: ?*host.MetricsServer = null,
 
     /// Runs a prepared edge until TERM or INT; returns the exit code.
     pub fn run(edge: *Edge) u8 {
@@ -49,6 +52,8 @@ pub const Edge = struct {
             );
         if (edge.power_hook) |hook| hook.start() catch
             return edge.terminal.complain("The threads of --power-hook cannot be started on this system.", .{});
+        if (edge.metrics) |metrics| metrics.start() catch
+            return edge.terminal.complain("The thread of --metrics cannot be started on this system.", .{});
         edge.announce();
         edge.tellManager("READY=1");
         edge.loop.run(.{ .context = edge, .tick = tick, .woken = woken }) catch {
@@ -112,9 +117,23 @@ pub const Edge = struct {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
         if (edge.link) |link| if (edge.boots.peers) |peers| link.setPeers(now_us, peers);
+        if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
         edge.saveLeases(now_us);
         // From here alone: a loop that no longer turns is no longer heard of, and started anew.
         edge.tellManager("WATCHDOG=1");
+    }
+
+    fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.LoopFigures {
+        return .{
+            .boots = edge.boot_counters,
+            .ignored = loop.ignored(),
+            .devices_booting = edge.boots.table.active_count,
+            .streams_open = loop.stream.server.session_count,
+            .tftp_bytes = loop.tftp.sent_bytes,
+            .http_bytes = loop.http.sent_bytes,
+            .stream_bytes = loop.stream.sent_bytes,
+            .stream_reads = loop.stream.reads,
+        };
     }
 
     fn tellManager(edge: *const Edge, text: []const u8) void {
@@ -138,6 +157,7 @@ pub const Edge = struct {
     fn reported(context: *anyopaque, boot: *const core.boot.Boot) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.noteReport();
+        if (boot.isOver() and boot.news.outcome) edge.boot_counters.count(boot);
         if (boot.isOver() and (boot.news.outcome or boot.news.steps)) edge.print(boot);
     }
 

@@ -48,6 +48,7 @@ pub const text =
     \\  --dhcp-port N         67      --pxe-port N      4011    --tftp-port N     69
     \\  --http-port N         6980    --stream-port N   6910    --peer-port N     6911 (other edges of the site)
     \\                        ports below 1024 need root or the capability CAP_NET_BIND_SERVICE
+    \\  --metrics [IP:]PORT   numbers for Prometheus at /metrics; a PORT alone is of this machine only
     \\  --boot-files DIR      boot programs: sets made by boot-files import, chosen per device, collection or site;
     \\                        files directly in DIR are the set `default`: BIOS devices get undionly.kpxe, 64-bit
     \\                        UEFI ones snponly.efi or ipxe.efi, ARM ones ipxe-arm64.efi, else what is known there

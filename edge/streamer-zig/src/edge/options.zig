@@ -32,6 +32,8 @@ pub const Serve = struct {
     capture: ?[]const u8 = null,
     /// Bytes that reports may take on the disk.
     report_log_size: u64 = core.report_log.size_max_default,
+    /// Where `/metrics` is; nowhere unless it is given.
+    metrics: ?base.Endpoint = null,
 
     pub const Pool = core.dhcp_network.Pool;
 };
@@ -112,6 +114,7 @@ const ServeOption = enum {
     @"--capture",
     @"--power-hook",
     @"--report-log",
+    @"--metrics",
     @"--json",
 };
 
@@ -206,9 +209,20 @@ fn setServe(
         .@"--capture" => serve.capture = text,
         .@"--power-hook" => serve.power_hook = text,
         .@"--report-log" => serve.report_log_size = try parseLogSize(text, complaint),
+        .@"--metrics" => serve.metrics = try parseMetrics(text, complaint),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
         .@"--json", .@"--router-advertisement" => unreachable,
     }
+}
+
+/// A port alone is of the loopback address: nobody else on the network reads it.
+fn parseMetrics(text: []const u8, complaint: *Complaint) Error!base.Endpoint {
+    if (std.mem.findScalar(u8, text, ':') == null)
+        return .{ .ip = .init(127, 0, 0, 1), .port = try parsePort("--metrics", text, complaint) };
+    return base.Endpoint.parse(text) catch complaint.set(
+        "--metrics is PORT, of this machine alone, or IP:PORT, not '{s}'.",
+        .{text},
+    );
 }
 
 fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {

@@ -36,6 +36,33 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     try prepareCaptures(edge, complaint);
     if (edge.options.vdisk == null) try prepareUplink(edge, complaint);
     try loadJournal(edge, complaint);
+    try prepareMetrics(edge, complaint);
+}
+
+fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
+    const address = edge.options.metrics orelse return;
+    const listener = host.MetricsServer.open(address) catch |problem| return complaint.set(
+        "--metrics {f} cannot be opened: {s}.",
+        .{ address, switch (problem) {
+            error.PortInUse => "another program has the port",
+            error.PermissionDenied => "a port below 1024 needs root or CAP_NET_BIND_SERVICE",
+            error.AddressNotHere => "this machine has no such address",
+            error.SystemCallFailed => "the system refused",
+        } },
+    );
+    const page = try edge.gpa.create(host.metrics_page.MetricsPage);
+    page.* = .{ .io = edge.init.io };
+    const server = try edge.gpa.create(host.MetricsServer);
+    server.* = .{
+        .page = page,
+        .started_us = edge.started_us,
+        .link = edge.link,
+        .log = if (edge.log) |*log| log else null,
+        .epoch = edge.epoch,
+        .store_fd = edge.boots.store_fd,
+        .listener = listener,
+    };
+    edge.metrics = server;
 }
 
 fn prepareStandalone(edge: *Edge, complaint: *Complaint) Error!void {

@@ -36,6 +36,8 @@ pub const ServiceManager = @import("service_manager.zig").ServiceManager;
 pub const key_rotation = @import("key_rotation.zig");
 pub const KeyRotation = key_rotation.KeyRotation;
 pub const file_system = @import("file_system.zig");
+pub const metrics_page = @import("metrics_page.zig");
+pub const MetricsServer = @import("metrics_server.zig").MetricsServer;
 pub const machine_facts = @import("machine_facts.zig");
 pub const speak = @import("speak.zig");
 pub const uplink_client = @import("uplink_client.zig");
@@ -77,6 +79,7 @@ test {
     _ = key_rotation;
     _ = file_system;
     _ = machine_facts;
+    _ = metrics_page;
     _ = @import("udp_socket.zig");
     _ = @import("kernel_stamp.zig");
     _ = @import("tcp_delivery.zig");

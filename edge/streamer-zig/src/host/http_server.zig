@@ -68,6 +68,7 @@ pub const HttpServer = struct {
     /// False once the kernel refused to stamp acknowledgements.
     stamps: bool = true,
     ignored: base.IgnoredCounters = .{},
+    sent_bytes: u64 = 0,
 
     pub const connections_default = 4096;
 
@@ -308,6 +309,7 @@ pub const HttpServer = struct {
             // A file that was cut short under us: the client sees that bytes are missing.
             if (count == 0) return server.close(connection);
             sent += count;
+            server.sent_bytes += count;
             connection.turn_sent += count;
             connection.deadline_us = now_us + stall_limit_us;
         }

@@ -21,6 +21,9 @@ pub const StreamPort = struct {
     segments: []Segment,
     reply: StreamServer.ReplyBuffer = undefined,
     store_errors: u64 = 0,
+    /// Of disks, and how often they were read, since the start.
+    sent_bytes: u64 = 0,
+    reads: u64 = 0,
 
     /// 20 bytes of IP, 8 of UDP, 16 of the stream's header.
     const overhead_size = 44;
@@ -171,6 +174,8 @@ pub const StreamPort = struct {
             socket.send(read.to, StreamServer.storeError(read.*, &port.reply));
             return;
         };
+        port.sent_bytes += read.bytes_out;
+        port.reads += 1;
         port.boots.apply(ref, at_us, .{ .stream_traffic = .{
             .bytes_in = size,
             .packets_in = 1,

@@ -34,6 +34,8 @@ pub const TftpPort = struct {
     reply: TftpServer.ReplyBuffer = undefined,
     window: *Window,
     vigil: core.TftpVigil = .{},
+    /// Of answers whose boot is known, since the start.
+    sent_bytes: u64 = 0,
 
     /// The boot that a transfer belongs to, and what it brings.
     const Owner = struct {
@@ -385,6 +387,7 @@ pub const TftpPort = struct {
     }
 
     fn credit(port: *TftpPort, owner: Owner, traffic: Traffic, now_us: u64) void {
+        port.sent_bytes += traffic.bytes_out;
         port.boots.apply(owner.ref, now_us, switch (owner.what) {
             .boot_program => .{ .nbp_traffic = traffic },
             else => .{ .loader_traffic = traffic },

@@ -54,6 +54,8 @@ pub const UplinkLink = struct {
     pair: core.desired_state.Pair = .{},
     has_state: bool = false,
     next_state: ?*StateBox = null,
+    /// The control plane answered last time.
+    is_answered: std.atomic.Value(bool) = .init(false),
     /// Grows with each report; the sender waits for it.
     reports_written: std.atomic.Value(u32) = .init(0),
 

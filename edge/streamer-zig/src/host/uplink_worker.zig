@@ -303,6 +303,7 @@ pub const UplinkWorker = struct {
         result: uplink_client.RequestError!uplink_client.Answer,
     ) void {
         const url = worker.client_options.url;
+        worker.link.is_answered.store(answer != .nothing, .monotonic);
         switch (answer) {
             .ok => {
                 if (!worker.is_answered) speak.line(
