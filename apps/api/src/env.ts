@@ -60,6 +60,9 @@ const environment = z.object({
     .default(null),
   /** What a scraper shows as `Authorization: Bearer`; nothing where it is empty. */
   METRICS_TOKEN: z.union([z.literal(''), z.string().min(16, 'must have at least 16 characters')]).default(''),
+  /** Of an OpenTelemetry collector that takes OTLP over HTTP; no traces where it is empty. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.union([z.literal(''), z.url({ protocol: /^https?$/ })]).default(''),
+  OTEL_SERVICE_NAME: z.string().min(1).default('bootfarm-api'),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 export type Environment = z.infer<typeof environment>

@@ -5,7 +5,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import { systemClock } from './domain/clock.ts'
 import type { Mail } from './domain/mail.ts'
 import { type OidcSettings, parseDomainRules } from './domain/oidc.ts'
-import type { Telemetry } from './domain/telemetry.ts'
+import { type Telemetry, tellAll } from './domain/telemetry.ts'
 import { type Environment, readEnvironment } from './env.ts'
 import { startJobs } from './jobs/run-jobs.ts'
 import { createMailer } from './mail/mailer.ts'
@@ -30,6 +30,8 @@ async function main(): Promise<void> {
     version: apiVersion,
     pool: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
   })
+  const tracing = await openTracing(environment)
+  const telemetry = tracing ? tellAll([metrics, tracing]) : metrics
   addFleetGauges(metrics.registry, {
     read: () => readFleetFigures({ db, clock: systemClock }),
     now: () => performance.now(),
@@ -42,8 +44,8 @@ async function main(): Promise<void> {
   }
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
   const app = await createServer({
-    ...peopleOptions(environment, metrics),
-    telemetry: metrics,
+    ...peopleOptions(environment, telemetry),
+    telemetry,
     db,
     notifications,
     clock: systemClock,
@@ -63,9 +65,9 @@ async function main(): Promise<void> {
   })
   const jobs = await startJobs(
     environment.DATABASE_URL,
-    { db, clock: systemClock, bootRetention, webhookTargets, telemetry: metrics },
+    { db, clock: systemClock, bootRetention, webhookTargets, telemetry },
     {
-      onDone: (done) => jobDone(done, app.log, metrics),
+      onDone: (done) => jobDone(done, app.log, telemetry),
       onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),
     },
   )
@@ -74,6 +76,7 @@ async function main(): Promise<void> {
     port === null ? null : await startMetricsServer(metrics.registry, { host, port, token })
   app.addHook('onClose', async () => {
     await metricsServer?.close()
+    await tracing?.close()
     await jobs.stop()
     await notifications.close()
     await db.$disconnect()
@@ -121,6 +124,16 @@ async function offerSetup(context: PlatformContext, webUrl: string): Promise<voi
     say(
       `Nobody has an account yet. The link for the first owner that was printed before holds until ${offer.heldUntil.toISOString()}; a new one in its place: node apps/api/src/cli.ts owner-link`,
     )
+}
+
+/** What traces need is not even loaded where nobody collects them. */
+async function openTracing({
+  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+  OTEL_SERVICE_NAME: serviceName,
+}: Environment) {
+  if (!endpoint) return null
+  const { startTracing } = await import('./observe/tracing.ts')
+  return startTracing({ endpoint, serviceName, version: apiVersion })
 }
 
 function jobDone(done: DoneJob, log: FastifyBaseLogger, telemetry: Telemetry): void {

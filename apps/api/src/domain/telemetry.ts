@@ -68,3 +68,18 @@ export const noTelemetry: Telemetry = {
   mailSent() {},
   rateLimited() {},
 }
+
+/** Tells each of them. */
+export function tellAll(listeners: Telemetry[]): Telemetry {
+  return {
+    requestAnswered: (answered) => listeners.forEach((each) => void each.requestAnswered(answered)),
+    procedureEnded: (ended) => listeners.forEach((each) => void each.procedureEnded(ended)),
+    reportsApplied: (applied) => listeners.forEach((each) => void each.reportsApplied(applied)),
+    reportsRefused: () => listeners.forEach((each) => void each.reportsRefused()),
+    stateAcknowledged: (afterMs) => listeners.forEach((each) => void each.stateAcknowledged(afterMs)),
+    jobEnded: (ended) => listeners.forEach((each) => void each.jobEnded(ended)),
+    deliveryTried: (isTaken) => listeners.forEach((each) => void each.deliveryTried(isTaken)),
+    mailSent: (isSent) => listeners.forEach((each) => void each.mailSent(isSent)),
+    rateLimited: (kind) => listeners.forEach((each) => void each.rateLimited(kind)),
+  }
+}

@@ -24,7 +24,9 @@ function edgeMetricNames(): string[] {
     new URL('../../../../edge/streamer-zig/src/host/metrics_page.zig', import.meta.url),
     'utf8',
   )
-  return [...page.matchAll(/\b(?:head|gauge|seconds)\(writer, "(\w+)"/g)].map(([, name]) => `bootfarm_edge_${name}`)
+  return [...page.matchAll(/\b(?:head|gauge|seconds)\(writer, "(\w+)"/g)].map(
+    ([, name]) => `bootfarm_edge_${name}`,
+  )
 }
 
 test('alert rules and the document name only metrics that exist, and the document names all of ours', async () => {
