@@ -137,9 +137,10 @@ test('what is asked for by whomever makes no series: labels are of sets that the
     await site.report(bootWith({ id, mac: site.mac, menuEntry: `entry ${id}` }))
     metrics.queryEnded(`select_${id} "${id}"`, 1, false)
   }
-  await strange(0)
+  // Twice: a request counts when its connection has taken the answer.
+  for (let round = 0; round < 2; round++) await strange(round)
   const before = own((await scrape()).keys())
-  for (let round = 1; round <= 3; round++) await strange(round)
+  for (let round = 2; round <= 4; round++) await strange(round)
   const after = own((await scrape()).keys())
   expect(after.toSorted()).toEqual(before.toSorted())
   expect(after.length).toBeGreaterThan(100)
