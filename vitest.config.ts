@@ -1,6 +1,8 @@
 import { defineConfig } from 'vitest/config'
 
 const include = ['src/**/*.test.ts', 'test/**/*.test.ts']
+/** Far more than any needs: beside 30 busy programs the set-up of auth/oidc.test.ts took more than 30 s. */
+const limitMs = 120_000
 
 /** `npx vitest run` at the root: everything in TypeScript that needs no edge and no browser. */
 export default defineConfig({
@@ -13,7 +15,8 @@ export default defineConfig({
           root: 'packages/db',
           include,
           globalSetup: 'test/global-setup.ts',
-          testTimeout: 60_000,
+          testTimeout: limitMs,
+          hookTimeout: limitMs,
         },
       },
       {
@@ -22,8 +25,8 @@ export default defineConfig({
           root: 'apps/api',
           include,
           globalSetup: '../../packages/db/test/global-setup.ts',
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
+          testTimeout: limitMs,
+          hookTimeout: limitMs,
         },
       },
       { test: { name: 'web', root: 'apps/web', include } },
