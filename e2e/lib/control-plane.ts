@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { freePorts } from '../../scripts/lib/free-ports.mjs'
@@ -97,7 +97,10 @@ export class ControlPlane {
 
   async stop(): Promise<void> {
     await this.api.stop()
+    // Run by root, the cluster stands outside of the folder, behind a link.
+    const cluster = realpathSync(this.#directory)
     await this.#supervisor.stop()
+    rmSync(cluster, { recursive: true, force: true })
   }
 }
 
