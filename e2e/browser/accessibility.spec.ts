@@ -2,12 +2,24 @@ import { expect, type Page, test } from '@playwright/test'
 import { seriousProblems } from './axe.ts'
 import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 
-const lists = ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites']
-/** Without pages of one thing behind them. */
-const others = ['/farms', '/trash', '/discovered', '/discovered/rules', '/schedules', '/schedules/new']
+interface Places {
+  /** Each with the first thing behind it. */
+  lists: string[]
+  /** Without pages of one thing behind them. */
+  others: string[]
+}
+const ofMachines: Places = {
+  lists: ['/', '/devices', '/boots', '/vdisks', '/edges', '/sites'],
+  others: ['/farms', '/trash', '/discovered', '/discovered/rules', '/schedules', '/schedules/new'],
+}
+const ofPeople: Places = { lists: ['/members'], others: ['/audit', '/roles', '/account'] }
 
 /** Opens each list and the first thing of each, and calls `check` when the page is there with its rows. */
-async function onEachPage(page: Page, check: (path: string) => Promise<void>): Promise<void> {
+async function onEachPage(
+  page: Page,
+  { lists, others }: Places,
+  check: (path: string) => Promise<void>,
+): Promise<void> {
   for (const path of [...lists, ...others]) {
     await page.goto(path)
     await settled(page)
@@ -27,11 +39,18 @@ async function settled(page: Page): Promise<void> {
 }
 
 for (const colorScheme of ['light', 'dark'] as const) {
-  test(`axe finds nothing serious on any page, ${colorScheme}`, async ({ page }) => {
+  test(`axe finds nothing serious on pages about machines, ${colorScheme}`, async ({ page }) => {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
     await page.goto('/boots')
     await expect(bootRows(page).first()).toBeVisible({ timeout: bootTimeoutMs })
-    await onEachPage(page, async (path) => {
+    await onEachPage(page, ofMachines, async (path) => {
+      expect.soft(await seriousProblems(page), path).toEqual([])
+    })
+  })
+
+  test(`axe finds nothing serious on pages about people, ${colorScheme}`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+    await onEachPage(page, ofPeople, async (path) => {
       expect.soft(await seriousProblems(page), path).toEqual([])
     })
   })
@@ -51,7 +70,11 @@ for (const colorScheme of ['light', 'dark'] as const) {
 
 test('at 390 px no page scrolls sideways, and the navigation is a sheet', async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 })
-  await onEachPage(page, async (path) => {
+  const all = {
+    lists: [...ofMachines.lists, ...ofPeople.lists],
+    others: [...ofMachines.others, ...ofPeople.others],
+  }
+  await onEachPage(page, all, async (path) => {
     const width = await page.evaluate(() => document.documentElement.scrollWidth)
     expect.soft(width, `${path} is ${width} px wide`).toBeLessThanOrEqual(390)
   })

@@ -1,9 +1,10 @@
-import { createHmac, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, type Page, test } from '@playwright/test'
 import { required } from '../lib/api-client.ts'
 import { Tenant } from '../lib/tenant.ts'
+import { totpOf } from '../lib/totp.ts'
 import { seriousProblems } from './axe.ts'
 import { signIn, signInAs } from './demo-sign-in.ts'
 
@@ -87,16 +88,3 @@ test('who has asked for a code signs in with one', async ({ page }) => {
   await page.getByRole('button', { name: 'Go on' }).click()
   await expect(page.getByRole('navigation', { name: 'Main' })).toBeVisible()
 })
-
-/** RFC 6238: six digits of HMAC-SHA-1 over the count of 30 s since 1970. */
-function totpOf(base32: string, nowMs: number): string {
-  const bits = [...base32.replace(/=+$/, '')]
-    .map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0'))
-    .join('')
-  const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)))
-  const counter = Buffer.alloc(8)
-  counter.writeBigUInt64BE(BigInt(Math.floor(nowMs / 30_000)))
-  const hash = createHmac('sha1', key).update(counter).digest()
-  const offset = (hash.at(-1) ?? 0) & 0xf
-  return String((hash.readUInt32BE(offset) & 0x7fffffff) % 1_000_000).padStart(6, '0')
-}

@@ -34,6 +34,8 @@ export function phase(
   return { ...place, ...bytes, source: 'observed', retries: 0, missingFragments: 0, reads: 0 }
 }
 
+type Role = NonNullable<Parameters<typeof createPerson>[2]>
+
 /** An organization of its own in the product under test, with six devices whose edge says what the test wants. */
 export class Tenant {
   readonly rows: TestTenant
@@ -48,7 +50,7 @@ export class Tenant {
   }
 
   /** @param role of the person who may sign in */
-  static async create(role: 'operator' | 'admin' | 'owner' = 'operator'): Promise<Tenant> {
+  static async create(role: Role = 'operator'): Promise<Tenant> {
     const slug = randomBytes(4).toString('hex')
     const db = createDb(databaseUrl())
     try {
@@ -65,6 +67,30 @@ export class Tenant {
   /** One that is good. */
   joinToken(): Promise<string> {
     return this.#joinToken(new Date())
+  }
+
+  /** One more person, with this role in the whole organization. */
+  async member(role: Role): Promise<Tenant['person']> {
+    return this.#inDatabase((db) => createPerson({ db }, this.rows.organizationId, role))
+  }
+
+  /** Makes the person a viewer of this organization, too. */
+  async takeIn({ email }: Tenant['person']): Promise<void> {
+    await this.#inDatabase(async (db) => {
+      const { id: userId } = await db.user.findUniqueOrThrow({ where: { email }, select: { id: true } })
+      const { organizationId } = this.rows
+      await db.membership.create({ data: { organizationId, userId } })
+      await db.roleGrant.create({ data: { organizationId, userId, role: 'viewer' } })
+    })
+  }
+
+  async #inDatabase<T>(work: (db: ReturnType<typeof createDb>) => Promise<T>): Promise<T> {
+    const db = createDb(databaseUrl())
+    try {
+      return await work(db)
+    } finally {
+      await db.$disconnect()
+    }
   }
 
   /** A join token that another edge has used. */

@@ -9,6 +9,7 @@ const somebody = { name: 'Somebody', email: 'somebody@example.test', password: '
 /** Of procedures for people: sessions, invitations, members. */
 export const peopleSamples: Record<string, Sample> = {
   'session.organizations': {},
+  'session.account': {},
   'session.signIn': {},
   'session.own': {},
   'session.end': { input: () => ({ sessionId: randomUUID() }) },
@@ -28,6 +29,12 @@ export const peopleSamples: Record<string, Sample> = {
   'invitation.revoke': { idName: 'invitationId', ownId: spareInvitationId },
   'member.list': {},
   'member.get': { idName: 'userId', ownId: (tenant) => tenant.spareUserIds[0] ?? '' },
+  'member.roleTable': {},
+  'member.explain': {
+    idName: 'siteId',
+    input: ({ spareUserIds }) => ({ userId: spareUserIds[0] }),
+    ownId: ({ siteId }) => siteId,
+  },
   'member.grantable': {},
   'member.grant': { idName: 'userId', input: { role: 'auditor', scope: {} }, ownId: spareUserId },
   'member.take': { idName: 'userId', input: (_tenant, id) => ({ grantId: id }), ownId: spareUserId },

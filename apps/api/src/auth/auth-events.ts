@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { APIError } from 'better-auth'
 import { createAuthMiddleware, getSessionFromCtx, isAPIError } from 'better-auth/api'
 import type { DomainRule } from '../domain/oidc.ts'
-import { passwordProblem } from '../domain/person.ts'
+import { nameInput, passwordProblem } from '../domain/person.ts'
 import { type PersonEvent, recordPersonEvent } from '../services/audit/record-person-event.ts'
 import type { PlatformContext } from '../services/service-context.ts'
 import { joinByDomain } from '../services/session/join-by-domain.ts'
@@ -23,6 +23,7 @@ export interface EventOptions {
 export function beforeAuth({ context }: EventOptions) {
   return createAuthMiddleware(async (ctx) => {
     if (ctx.path === '/sign-in/email') await limitAccount(context, String(ctx.body?.email ?? ''))
+    if (ctx.path === '/sign-up/email' || ctx.path === '/update-user') requireGoodName(ctx.body?.name)
     if (ctx.path === '/sign-up/email') requireGoodPassword(ctx.body?.password, ctx.body)
     if (ctx.path === '/change-password') {
       const session = await getSessionFromCtx(ctx)
@@ -41,6 +42,14 @@ async function limitAccount(context: PlatformContext, email: string): Promise<vo
   throw new APIError('TOO_MANY_REQUESTS', { message: 'Too many attempts. Wait a minute and try again.' })
 }
 
+/** Absent in a change of something else. */
+function requireGoodName(name: unknown): void {
+  const shape = nameInput.optional().safeParse(name)
+  if (shape.success) return
+  const problem = shape.error.issues[0]?.message ?? 'is not a name'
+  throw new APIError('BAD_REQUEST', { message: `The name ${problem}.`, code: 'NAME_RULE' })
+}
+
 function requireGoodPassword(password: unknown, owner: { name?: unknown; email?: unknown }): void {
   const { name, email } = { name: String(owner.name ?? ''), email: String(owner.email ?? '') }
   const problem = passwordProblem(String(password ?? ''), { name, email })
@@ -57,11 +66,7 @@ export function afterAuth({ context, rules }: EventOptions) {
       if (failed) recordFailure(context, ctx)
       // With a second factor it is not over yet.
       else if (newSession && !newSession.user.twoFactorEnabled)
-        await record(context, ctx, {
-          userId: newSession.user.id,
-          action: 'account.signIn',
-          after: { by: 'password' },
-        })
+        await recordSignIn(context, ctx, { userId: newSession.user.id, by: 'password' })
       return
     }
     if (failed) return
@@ -70,21 +75,25 @@ export function afterAuth({ context, rules }: EventOptions) {
     if (ctx.path.startsWith('/callback/')) {
       const { name, email } = newSession?.user ?? { name: '', email: '' }
       await joinByDomain(context, { userId, name, email, address: addressOf(ctx) }, rules)
-      await record(context, ctx, { userId, action: 'account.signIn', after: { by: 'provider' } })
+      await recordSignIn(context, ctx, { userId, by: 'provider' })
     }
+    const by = session === null ? secondFactors[ctx.path] : undefined
+    if (by) await recordSignIn(context, ctx, { userId, by })
     const event = eventOf(ctx.path, session !== null)
     if (event) await record(context, ctx, { userId, ...event })
   })
 }
 
+/** What completes a sign-in. */
+const secondFactors: Record<string, string> = {
+  '/two-factor/verify-totp': 'password and code',
+  '/two-factor/verify-backup-code': 'password and backup code',
+}
+
 function eventOf(path: string, isSignedIn: boolean): Pick<PersonEvent, 'action' | 'after'> | null {
   switch (path) {
     case '/two-factor/verify-totp':
-      return isSignedIn
-        ? { action: 'account.totpOn', after: { totp: true } }
-        : { action: 'account.signIn', after: { by: 'password and code' } }
-    case '/two-factor/verify-backup-code':
-      return isSignedIn ? null : { action: 'account.signIn', after: { by: 'password and backup code' } }
+      return isSignedIn ? { action: 'account.totpOn', after: { totp: true } } : null
     case '/two-factor/disable':
       return { action: 'account.totpOff', after: { totp: false } }
     case '/two-factor/generate-backup-codes':
@@ -107,6 +116,16 @@ function recordFailure(context: PlatformContext, ctx: Middleware): void {
     .findUnique({ where: { email }, select: { id: true } })
     .then((user) => user && record(context, ctx, { userId: user.id, action: 'account.signInFailed' }, false))
     .catch((error: unknown) => ctx.context.logger.error('audit of a failed sign-in', error))
+}
+
+async function recordSignIn(
+  context: PlatformContext,
+  ctx: Middleware,
+  { userId, by }: { userId: string; by: string },
+): Promise<void> {
+  const lastSignInAt = context.clock()
+  await context.db.user.update({ where: { id: userId }, data: { lastSignInAt }, select: { id: true } })
+  await record(context, ctx, { userId, action: 'account.signIn', after: { by } })
 }
 
 function record(

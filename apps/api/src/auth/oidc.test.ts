@@ -1,33 +1,20 @@
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import Provider from 'oidc-provider'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { AuthClient } from '../../test/auth-client.ts'
+import { type OidcClaims, type OidcProvider, startOidcProvider } from '../../test/oidc-provider.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, query } from '../../test/test-client.ts'
 import { testOrigin } from '../../test/test-constants.ts'
 import { createPerson, createTenant } from '../../test/test-tenant.ts'
 
-interface Claims {
-  email: string
-  email_verified: boolean
-  name: string
-}
-
 const clientId = 'bootfarm'
 const clientSecret = 'a secret between the two'
-/** Who signs in at the provider next. */
-let claims: Claims
-let server: Server
-let issuer: string
+let provider: OidcProvider
 let api: TestApi
 let organizationId: string
 
 beforeAll(async () => {
-  server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  server.on('request', startProvider().callback())
+  provider = await startOidcProvider({ clientId, clientSecret, webUrl: testOrigin })
+  const { issuer } = provider
   const rules = [{ domain: 'members.test', organizationSlug: 'own', role: 'operator' as const }]
   api = await startTestApi({
     people: { oidc: { issuer, clientId, clientSecret, name: 'Test provider', rules } },
@@ -36,43 +23,12 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await api.close()
-  server.closeAllConnections()
-  server.close()
+  provider.close()
 })
 
-/** A real provider that asks nobody: whoever comes is the one that `claims` names. */
-function startProvider(): Provider {
-  const provider = new Provider(issuer, {
-    clients: [
-      {
-        ...{ client_id: clientId, client_secret: clientSecret },
-        redirect_uris: [`${testOrigin}/api/auth/callback/oidc`],
-      },
-    ],
-    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
-    conformIdTokenClaims: false,
-    pkce: { required: () => true },
-    findAccount: (_context, sub) => ({ accountId: sub, claims: async () => ({ sub, ...claims }) }),
-    async loadExistingGrant(context) {
-      const grant = new context.oidc.provider.Grant({ clientId, accountId: claims.email })
-      grant.addOIDCScope('openid email profile')
-      await grant.save()
-      return grant
-    },
-    interactions: { url: (_context, interaction) => `/interaction/${interaction.uid}` },
-    features: { devInteractions: { enabled: false } },
-  })
-  provider.use(async (context, next) => {
-    if (!context.path.startsWith('/interaction/')) return next()
-    const result = { login: { accountId: claims.email } }
-    context.redirect(await provider.interactionResult(context.req, context.res, result))
-  })
-  return provider
-}
-
 /** As a browser: to the provider, through it, and back. Returns where it ends. */
-async function signInByProvider(as: Claims, { change = (url: URL) => url } = {}) {
-  claims = as
+async function signInByProvider(as: OidcClaims, { change = (url: URL) => url } = {}) {
+  provider.setClaims(as)
   const client = new AuthClient(api)
   const begun = await client.post('/sign-in/social', {
     ...{ provider: 'oidc', callbackURL: '/devices', errorCallbackURL: '/sign-in' },
@@ -80,7 +36,7 @@ async function signInByProvider(as: Claims, { change = (url: URL) => url } = {})
   let url = String(begun.body.url)
   const asked = new URL(url).searchParams
   const jar = new Map<string, string>()
-  while (url.startsWith(issuer)) {
+  while (url.startsWith(provider.issuer)) {
     const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join('; ')
     const answer = await fetch(url, { headers: { cookie }, redirect: 'manual' })
     for (const line of answer.headers.getSetCookie()) {

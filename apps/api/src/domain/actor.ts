@@ -49,9 +49,16 @@ export function scopesOf(actor: Actor, permission: Permission): Place[] {
 
 /** Whether the actor has the permission at this place. */
 export function may(actor: Actor, permission: Permission, place: Place): boolean {
+  return grantsFor(actor, permission, place).length > 0
+}
+
+/** Those of the actor's grants that give the permission at this place. */
+export function grantsFor(actor: Actor, permission: Permission, place: Place): Grant[] {
+  if (actor.onlyPermissions && !actor.onlyPermissions.has(permission)) return []
   const upwards = holdsUpwards(permission)
-  return scopesOf(actor, permission).some(
-    (scope) => covers(scope, place) || (upwards && leadsTo(place, scope)),
+  return actor.grants.filter(
+    ({ role, scope }) =>
+      roleHas(role, permission) && (covers(scope, place) || (upwards && leadsTo(place, scope))),
   )
 }
 

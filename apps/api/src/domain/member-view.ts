@@ -1,8 +1,9 @@
 import { z } from 'zod'
+import { seenRevision } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
-import { permissionView, roleView } from './permissions.ts'
+import { holdsUpwards, permissionNames, permissions, permissionView, roles, roleView } from './permissions.ts'
 import { emailInput, nameInput, passwordInput } from './person.ts'
-import { placeKinds } from './place.ts'
+import type { PlaceKind } from './place.ts'
 
 /** Where a role holds: at most one is set, none is the whole organization. */
 export const scopeInput = z
@@ -39,6 +40,10 @@ export const memberView = z.object({
   email: z.string(),
   hasTotp: z.boolean(),
   joinedAt: z.iso.datetime(),
+  /** In whatever organization; null before the first one. */
+  lastSignInAt: z.iso.datetime().nullable(),
+  /** Of the roles. */
+  revision: seenRevision,
   isSelf: z.boolean(),
   /** Whether the asking person may remove this one. */
   mayRemove: z.boolean(),
@@ -48,8 +53,17 @@ export const memberView = z.object({
 export const memberListInput = z.object({ ...pageInput, search: z.string().trim().max(64).optional() })
 export const memberPage = pageOf(memberView)
 export const memberInput = z.object({ userId: z.uuid() })
-export const grantInput = z.object({ userId: z.uuid(), role: roleView, scope: scopeInput })
-export const takeInput = z.object({ userId: z.uuid(), grantId: z.uuid() })
+export const grantInput = z.object({
+  userId: z.uuid(),
+  role: roleView,
+  scope: scopeInput,
+  revision: seenRevision.optional(),
+})
+export const takeInput = z.object({
+  userId: z.uuid(),
+  grantId: z.uuid(),
+  revision: seenRevision.optional(),
+})
 export const emptyInput = z.object({}).optional()
 export const doneView = z.object({ ok: z.literal(true) })
 export const done = { ok: true } as const
@@ -57,13 +71,39 @@ export const done = { ok: true } as const
 /** What the asking person may give, and where. */
 export const grantableView = z.array(z.object({ scope: scopeView, roles: z.array(roleView) }))
 
-export const explainInput = z.object({
-  userId: z.uuid(),
-  /** The organization where it is left out. */
-  place: z.object({ kind: z.enum(placeKinds), id: z.uuid() }).nullish(),
-})
+/** The objects that an explanation can be asked for, each by the name of its id. */
+export const explainablePlaces = {
+  farmId: 'farm',
+  siteId: 'site',
+  collectionId: 'collection',
+  deviceId: 'device',
+  edgeId: 'edge',
+  vdiskId: 'vdisk',
+  storeId: 'store',
+  menuId: 'boot_menu',
+  scheduleId: 'schedule',
+} as const satisfies Record<string, PlaceKind>
+export type ExplainableId = keyof typeof explainablePlaces
+export type ExplainableKind = (typeof explainablePlaces)[ExplainableId]
+export const explainableIds = Object.keys(explainablePlaces) as ExplainableId[]
+
+export const explainInput = z
+  .object({
+    userId: z.uuid(),
+    /** One of these at most; the whole organization without them. */
+    ...(Object.fromEntries(explainableIds.map((name) => [name, z.uuid().optional()])) as Record<
+      ExplainableId,
+      z.ZodOptional<z.ZodUUID>
+    >),
+  })
+  .refine((input) => explainableIds.filter((name) => input[name]).length <= 1, {
+    message: 'names more than one object; choose one',
+  })
+
 export const explainedView = z.object({
-  name: z.string(),
+  userId: z.uuid(),
+  memberName: z.string(),
+  /** E.g. `the site Berlin`. */
   placeName: z.string(),
   permissions: z.array(
     z.object({
@@ -71,7 +111,9 @@ export const explainedView = z.object({
       /** As the end of "may …". */
       allows: z.string(),
       allowed: z.boolean(),
-      /** By which grant; or why not. */
+      /** The member's roles that give it here. */
+      by: z.array(grantView.pick({ id: true, role: true, scope: true })),
+      /** A sentence: by which role; or what is missing. */
       because: z.string(),
     }),
   ),
@@ -83,11 +125,22 @@ export const roleTableView = z.object({
     z.object({
       permission: permissionView,
       allows: z.string(),
+      /** It also holds for what only leads to the role's place, such as the site of a collection. */
       upwards: z.boolean(),
       roles: z.array(roleView),
     }),
   ),
 })
+
+export function roleTable(): z.infer<typeof roleTableView> {
+  return {
+    roles: [...roles],
+    permissions: permissionNames.map((permission) => {
+      const { allows, roles: of } = permissions[permission]
+      return { permission, allows, upwards: holdsUpwards(permission), roles: [...of] }
+    }),
+  }
+}
 
 export const invitationStates = ['open', 'expired', 'accepted', 'revoked'] as const
 

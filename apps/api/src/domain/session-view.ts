@@ -29,7 +29,21 @@ export function sessionViewOf(actor: Actor): z.infer<typeof sessionView> {
   }
 }
 
-export const ownOrganizationsView = z.array(z.object({ id: z.uuid(), name: z.string() }))
+export const ownOrganizationsView = z.array(
+  z.object({
+    id: z.uuid(),
+    name: z.string(),
+    roles: z.array(z.object({ role: roleView, isOfPart: z.boolean() })),
+  }),
+)
+export const accountView = z.object({
+  name: z.string(),
+  email: z.string(),
+  hasTotp: z.boolean(),
+  /** False for who signs in by the provider alone. */
+  hasPassword: z.boolean(),
+})
+
 export const chooseOrganizationInput = z.object({ organizationId: z.uuid() })
 
 export const ownSessionsView = z.array(

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../test/test-client.ts'
-import { createTenant, sessionCookie, signInAs, type TestTenant } from '../../test/test-tenant.ts'
+import {
+  createPerson,
+  createTenant,
+  sessionCookie,
+  signIn,
+  signInAs,
+  type TestTenant,
+} from '../../test/test-tenant.ts'
 import type { Role } from '../domain/permissions.ts'
 
 let api: TestApi
@@ -22,6 +29,8 @@ interface Member {
   userId: string
   grants: Grant[]
   mayRemove: boolean
+  revision: number
+  lastSignInAt: string | null
 }
 
 const change = (path: string, input: unknown, cookie: string) =>
@@ -136,17 +145,52 @@ test('a person of two organizations works in the one that the session chose', as
   const { cookie, userId } = await memberOf(tenant.organizationId, 'owner')
   await api.db.membership.create({ data: { organizationId: other.organizationId, userId } })
   await api.db.roleGrant.create({ data: { organizationId: other.organizationId, userId, role: 'viewer' } })
-  const own = await query<{ id: string }[]>(api, cookie, 'session.organizations')
-  expect(own.map(({ id }) => id)).toEqual([tenant.organizationId, other.organizationId])
+  const own = await query<object[]>(api, cookie, 'session.organizations')
+  expect(own).toMatchObject([
+    { id: tenant.organizationId, roles: [{ role: 'owner', isOfPart: false }] },
+    { id: other.organizationId, roles: [{ role: 'viewer', isOfPart: false }] },
+  ])
   const current = async (of: string) =>
     (await query<{ organization: { id: string } }>(api, of, 'session.me')).organization.id
   expect(await current(cookie)).toBe(tenant.organizationId)
   await mutate(api, cookie, 'session.chooseOrganization', { organizationId: other.organizationId })
   expect(await current(cookie)).toBe(other.organizationId)
-  expect(await current(await sessionCookie(api, userId))).toBe(tenant.organizationId)
+  // Also after the next sign-in.
+  expect(await current(await sessionCookie(api, userId))).toBe(other.organizationId)
   const foreign = (await createTenant(api, 'foreign')).organizationId
   const answer = await change('session.chooseOrganization', { organizationId: foreign }, cookie)
   expect(answer.code).toBe('not_found')
   await mutate(api, cookie, 'member.leave', {})
   expect(await current(cookie)).toBe(tenant.organizationId)
+})
+
+test('who changes roles that somebody else has changed meanwhile is told who that was', async () => {
+  const owner = await signInAs(api, tenant.organizationId, 'owner')
+  const { userId } = await memberOf(tenant.organizationId, 'viewer')
+  const { revision } = await query<Member>(api, owner, 'member.get', { userId })
+  const grant = (role: Role) => change('member.grant', { userId, role, scope: {}, revision }, owner)
+  expect((await grant('operator')).status).toBe(200)
+  const late = await grant('auditor')
+  expect([late.status, late.code]).toEqual([409, 'conflict'])
+  expect(late.text).toMatch(/member was changed meanwhile: A owner changed role at \d\d:\d\d UTC/)
+  const { grants, revision: now } = await query<Member>(api, owner, 'member.get', { userId })
+  expect(JSON.parse(late.text).error.data.revision).toBe(now)
+  const take = (seen: number) =>
+    change('member.take', { userId, grantId: grants[0]?.id, revision: seen }, owner)
+  expect((await take(revision)).code).toBe('conflict')
+  expect((await take(now)).status).toBe(200)
+})
+
+test('a member’s last sign-in is when the password was last right', async () => {
+  const owner = await signInAs(api, tenant.organizationId, 'owner')
+  const person = await createPerson(api, tenant.organizationId, 'viewer')
+  const member = async () => {
+    const { items } = await query<{ items: Member[] }>(api, owner, 'member.list', { search: person.email })
+    return items[0]
+  }
+  expect((await member())?.lastSignInAt).toBeNull()
+  expect((await signIn(api, { ...person, password: 'not the right one' })).status).toBe(401)
+  expect((await member())?.lastSignInAt).toBeNull()
+  await signIn(api, person)
+  expect((await member())?.lastSignInAt).toBe(api.clock.now.toISOString())
 })

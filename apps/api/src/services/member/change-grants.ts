@@ -8,6 +8,7 @@ import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { lockOwners, requireOwner } from './lock-owners.ts'
 import { findMember, memberViewOf } from './member-rows.ts'
+import { requireCurrentRoles } from './require-current-roles.ts'
 import { placeOfScope, roleWords, scopePlaceOf, scopeSelect, scopeViewOf } from './scope-rows.ts'
 
 /** Throws `forbidden` for a role, or a place, that is not the actor's own to give. */
@@ -20,10 +21,10 @@ export function requireMayGrant(context: Pick<ServiceContext, 'actor'>, role: Ro
   })
 }
 
-/** Gives a member one more role. Throws `not_found`, `forbidden`, and `conflict` where the member has it already. */
+/** Gives a member one more role. Throws `not_found`, `forbidden`, and `conflict` where the member has it already, or other roles than those seen. */
 export async function grantRole(
   context: ServiceContext,
-  { userId, role, scope }: z.output<typeof grantInput>,
+  { userId, role, scope, revision }: z.output<typeof grantInput>,
 ): Promise<z.infer<typeof memberView>> {
   const { db, actor, clock } = context
   const { organizationId } = actor
@@ -31,6 +32,7 @@ export async function grantRole(
   const member = await findMember(context, userId)
   requireMayGrant(context, role, place)
   await lockOwners(db, organizationId)
+  await requireCurrentRoles(context, { userId, revision })
   const known = await db.roleGrant.findFirst({
     where: { organizationId, userId, role, ...scope },
     select: { id: true },
@@ -48,15 +50,16 @@ export async function grantRole(
   return memberViewOf(actor, await findMember(context, userId))
 }
 
-/** Throws `not_found`, `forbidden`, and `conflict` for the last owner and for a member's last role. */
+/** Throws `not_found`, `forbidden`, and `conflict` for the last owner, for a member's last role, and for other roles than those seen. */
 export async function takeRole(
   context: ServiceContext,
-  { userId, grantId }: z.output<typeof takeInput>,
+  { userId, grantId, revision }: z.output<typeof takeInput>,
 ): Promise<z.infer<typeof memberView>> {
   const { db, actor } = context
   const { organizationId } = actor
   await lockOwners(db, organizationId)
   const member = await findMember(context, userId)
+  await requireCurrentRoles(context, { userId, revision })
   const grant = member.grants.find(({ id }) => id === grantId)
   if (!grant) throw new AppError('not_found')
   const place = scopePlaceOf(grant)

@@ -10,7 +10,8 @@ import { scopePlaceOf, scopeSelect, scopeViewOf } from './scope-rows.ts'
 export const memberSelect = {
   userId: true,
   createdAt: true,
-  user: { select: { name: true, email: true, twoFactorEnabled: true } },
+  revision: true,
+  user: { select: { name: true, email: true, twoFactorEnabled: true, lastSignInAt: true } },
   grants: { select: { id: true, role: true, createdAt: true, ...scopeSelect }, orderBy: { id: 'asc' } },
 } as const satisfies Prisma.MembershipSelect
 
@@ -26,6 +27,8 @@ export function memberViewOf(actor: Actor, row: MemberRow): z.infer<typeof membe
     email: row.user.email,
     hasTotp: row.user.twoFactorEnabled ?? false,
     joinedAt: row.createdAt.toISOString(),
+    lastSignInAt: row.user.lastSignInAt?.toISOString() ?? null,
+    revision: row.revision,
     isSelf,
     mayRemove: !isSelf && mayTakeAll(actor, row),
     grants: inSight.map((grant) => ({

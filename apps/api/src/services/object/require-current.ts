@@ -45,11 +45,16 @@ export async function requireCurrent(
   if (!row || !place) throw new AppError('not_found')
   if (revision === undefined || revision === row.revision) return place
   const story = may(actor, 'audit.read', place)
-    ? await tellChanges(context, { id, count: row.revision - revision })
+    ? await tellChanges(context, { objectId: id, count: row.revision - revision })
     : ''
-  throw new AppError('conflict', {
-    public: `This ${nouns[kind]} was changed meanwhile${story || '. Load it again to see how.'}`,
-    extra: { revision: row.revision },
+  throw staleError(nouns[kind], story, row.revision)
+}
+
+/** @param story what `tellChanges` says; empty where nothing may be said */
+export function staleError(noun: string, story: string, revision: number): AppError {
+  return new AppError('conflict', {
+    public: `This ${noun} was changed meanwhile${story || '. Load it again to see how.'}`,
+    extra: { revision },
   })
 }
 
@@ -66,12 +71,12 @@ const nouns: Record<RevisedKind, string> = {
 }
 
 /** Each change that counts is an entry of the log: the last ones are those that the caller has not seen. */
-async function tellChanges(
+export async function tellChanges(
   { db, actor }: Pick<ServiceContext, 'actor'> & { db: DbOrTransaction },
-  { id, count }: { id: string; count: number },
+  { count, ...which }: { objectId: string; action?: Prisma.StringFilter; count: number },
 ): Promise<string> {
   const entries = await db.auditEntry.findMany({
-    where: { organizationId: actor.organizationId, objectId: id },
+    where: { organizationId: actor.organizationId, ...which },
     orderBy: [{ at: 'desc' }, { id: 'desc' }],
     take: Math.max(1, Math.min(count, changesToldMax)),
     select: { actorName: true, at: true, after: true },

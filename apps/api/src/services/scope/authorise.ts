@@ -1,4 +1,4 @@
-import { type Actor, may, scopesOf } from '../../domain/actor.ts'
+import { type Actor, type Grant, grantsFor, may, scopesOf } from '../../domain/actor.ts'
 import type { Permission } from '../../domain/permissions.ts'
 import { organizationPlace, type Place, type PlaceKind } from '../../domain/place.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -25,6 +25,24 @@ const readPermissions: Record<PlaceKind, Permission> = {
   deletion: 'trash.read',
 }
 
+/** What becomes of it when the actor asks for something. */
+export type Judgement =
+  | { verdict: 'allowed'; grants: Grant[] }
+  | { verdict: 'forbidden' }
+  /** It is answered as if it were not there. */
+  | { verdict: 'unseen' }
+
+/** Judges what the actor wants to do to an object of this kind that lies there; kind null: to the organization as a whole. */
+export function judge(
+  actor: Actor,
+  permission: Permission,
+  { kind, place }: { kind: PlaceKind | null; place: Place },
+): Judgement {
+  if (kind && !may(actor, readPermissions[kind], place)) return { verdict: 'unseen' }
+  const grants = grantsFor(actor, permission, place)
+  return grants.length > 0 ? { verdict: 'allowed', grants } : { verdict: 'forbidden' }
+}
+
 /**
  * Returns where the first of the objects lies. Throws `forbidden`; `not_found` where one of the objects is absent, another organization's, or none that the actor may see.
  */
@@ -36,18 +54,22 @@ export async function authorise(
   if (scopesOf(actor, permission).length === 0) throw new AppError('forbidden')
   if (places === 'visible') return organizationPlace
   if (places === 'organization') {
-    if (!may(actor, permission, organizationPlace)) throw new AppError('forbidden')
+    const { verdict } = judge(actor, permission, { kind: null, place: organizationPlace })
+    if (verdict !== 'allowed') throw new AppError('forbidden')
     return organizationPlace
   }
   let first: Place | undefined
   for (const { kind, ids } of places) {
     const found = await findPlaces(db, kind, { organizationId: actor.organizationId, ids })
-    const seen = ids
-      .map((id) => found.get(id))
-      .filter((place) => place && may(actor, readPermissions[kind], place))
-    if (seen.length < ids.length) throw new AppError('not_found')
-    if (!seen.every((place) => place && may(actor, permission, place))) throw new AppError('forbidden')
-    first ??= seen[0]
+    const verdicts = new Set(
+      ids.map((id) => {
+        const place = found.get(id)
+        return place ? judge(actor, permission, { kind, place }).verdict : 'unseen'
+      }),
+    )
+    if (verdicts.has('unseen')) throw new AppError('not_found')
+    if (verdicts.has('forbidden')) throw new AppError('forbidden')
+    first ??= found.get(ids[0] ?? '')
   }
   return first ?? organizationPlace
 }

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Grant } from '../../domain/actor.ts'
 import { done, type doneView } from '../../domain/member-view.ts'
 import type { chooseOrganizationInput, ownOrganizationsView } from '../../domain/session-view.ts'
 import { AppError } from '../../errors/app-error.ts'
@@ -7,6 +8,7 @@ import type { PersonContext } from '../service-context.ts'
 interface OwnOrganization {
   id: string
   name: string
+  grants: Grant[]
 }
 
 /** Those that the person is a member of, the one joined first before the others. */
@@ -14,11 +16,17 @@ export async function listOwnOrganizations({
   db,
   person,
 }: PersonContext): Promise<z.infer<typeof ownOrganizationsView>> {
-  return db.$queryRaw<OwnOrganization[]>`
-    select organization_id::text as id, organization_name as name from memberships_of(${person.userId}::uuid)`
+  const rows = await db.$queryRaw<OwnOrganization[]>`
+    select organization_id::text as id, organization_name as name,
+      grants_of(${person.userId}::uuid, organization_id) as grants
+    from memberships_of(${person.userId}::uuid)`
+  return rows.map(({ id, name, grants }) => ({
+    ...{ id, name },
+    roles: grants.map(({ role, scope }) => ({ role, isOfPart: scope.farmId !== null })),
+  }))
 }
 
-/** The session works in it from now on. Throws `not_found` where the person is no member. */
+/** The session works in it from now on, and later ones begin there. Throws `not_found` where the person is no member. */
 export async function chooseOrganization(
   context: PersonContext,
   { organizationId }: z.output<typeof chooseOrganizationInput>,
@@ -28,6 +36,11 @@ export async function chooseOrganization(
   await context.db.session.update({
     where: { id: context.person.sessionId },
     data: { activeOrganizationId: organizationId },
+    select: { id: true },
+  })
+  await context.db.user.update({
+    where: { id: context.person.userId },
+    data: { lastOrganizationId: organizationId },
     select: { id: true },
   })
   return done

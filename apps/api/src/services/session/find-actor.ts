@@ -14,8 +14,8 @@ interface MembershipRow {
 }
 
 /**
- * The user in the organization that the session works in, else the one joined first, with the roles granted there; null where there is no
- * membership.
+ * The user in the organization that the session works in, else the one that was chosen last, else the one joined first, with the roles
+ * granted there; null where there is no membership.
  */
 export async function findActor(
   { db }: PlatformContext,
@@ -26,7 +26,9 @@ export async function findActor(
     select organization_id::text, organization_name, grants_of(${user.id}::uuid, organization_id) as grants
     from memberships_of(${user.id}::uuid) with ordinality as own (organization_id, slug, organization_name, place)
     order by organization_id is not distinct from
-      (select active_organization_id from session where id = ${sessionId}::uuid) desc, place
+      (select active_organization_id from session where id = ${sessionId}::uuid) desc,
+      organization_id is not distinct from
+      (select last_organization_id from "user" where id = ${user.id}::uuid) desc, place
     limit 1`
   if (!membership) return null
   return {

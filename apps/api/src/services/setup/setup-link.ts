@@ -120,7 +120,10 @@ async function findLink(
     select: { id: true, expiresAt: true, usedAt: true },
   })
   if (!link)
-    throw new AppError('not_found', { public: 'This link is not known. Make a new one: docs/operations.md.' })
+    throw new AppError('not_found', {
+      public:
+        'This link is not known, or a newer one was made. Make another on the server: node apps/api/src/cli.ts owner-link',
+    })
   if (link.usedAt || (await hasAccounts(db)))
     throw new AppError('conflict', { public: 'This installation is set up already: sign in.' })
   if (link.expiresAt <= now)

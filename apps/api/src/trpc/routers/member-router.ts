@@ -1,15 +1,22 @@
 import {
   doneView,
   emptyInput,
+  explainableIds,
+  explainablePlaces,
+  explainedView,
+  explainInput,
   grantableView,
   grantInput,
   memberInput,
   memberListInput,
   memberPage,
   memberView,
+  roleTable,
+  roleTableView,
   takeInput,
 } from '../../domain/member-view.ts'
 import { grantRole, takeRole } from '../../services/member/change-grants.ts'
+import { explainMember } from '../../services/member/explain-member.ts'
 import { listGrantable } from '../../services/member/list-grantable.ts'
 import { getMember, listMembers } from '../../services/member/list-members.ts'
 import { leaveOrganization, removeMember } from '../../services/member/remove-member.ts'
@@ -34,6 +41,30 @@ export const memberRouter = router({
     .input(memberInput)
     .output(memberView)
     .query(({ ctx, input }) => getMember(ctx, input)),
+  roleTable: procedure
+    .meta({
+      permission: 'organization.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/permissions', summary: 'Permissions, and which roles have them' },
+    })
+    .input(emptyInput)
+    .output(roleTableView)
+    .query(() => roleTable()),
+  explain: procedure
+    .meta({
+      permission: 'member.read',
+      place: explainableIds.map((id) => ({ kind: explainablePlaces[id], id, optional: true })),
+      rest: {
+        method: 'GET',
+        path: '/members/{userId}/permissions',
+        summary: 'What a member may do, and by which role',
+        description:
+          'In the whole organization, or to the one object that is named. Judged as the member’s own requests are.',
+      },
+    })
+    .input(explainInput)
+    .output(explainedView)
+    .query(({ ctx, input }) => explainMember(ctx, input)),
   grantable: procedure
     .meta({
       permission: 'member.change',

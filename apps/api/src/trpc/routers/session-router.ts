@@ -1,6 +1,7 @@
 import { doneView } from '../../domain/member-view.ts'
 import { passwordRule } from '../../domain/person.ts'
 import {
+  accountView,
   chooseOrganizationInput,
   ownOrganizationsView,
   ownSessionsView,
@@ -10,6 +11,7 @@ import {
   signInView,
 } from '../../domain/session-view.ts'
 import { chooseOrganization, listOwnOrganizations } from '../../services/session/choose-organization.ts'
+import { getAccount } from '../../services/session/get-account.ts'
 import { endOtherSessions, endSession, listOwnSessions } from '../../services/session/own-sessions.ts'
 import { openProcedure, personProcedure, procedure, router } from '../trpc.ts'
 
@@ -28,6 +30,10 @@ export const sessionRouter = router({
     .meta({ who: 'person', rest: ofPersons })
     .output(ownOrganizationsView)
     .query(({ ctx }) => listOwnOrganizations(ctx)),
+  account: personProcedure
+    .meta({ who: 'person', rest: ofPersons })
+    .output(accountView)
+    .query(({ ctx }) => getAccount(ctx)),
   signIn: openProcedure
     .meta({ who: 'anyone', rest: { excluded: 'it belongs to the sign-in page' } })
     .output(signInView)

@@ -1,6 +1,6 @@
 import type { Metadata } from 'next'
 import { redirect } from 'next/navigation'
-import { readSession } from '../../features/session/read-session'
+import { readOidcName, readSession } from '../../features/session/read-session'
 import { SignInForm } from '../../features/session/sign-in-form'
 import { pathAfterSignIn } from '../../features/session/sign-in-path'
 import { SignInScene } from '../../features/session/sign-in-scene'
@@ -10,14 +10,18 @@ export const metadata: Metadata = { title: 'Sign in' }
 export default async function SignInPage({
   searchParams,
 }: {
-  searchParams: Promise<{ next?: string | string[] }>
+  searchParams: Promise<{ next?: string | string[]; error?: string | string[] }>
 }) {
-  const { next } = await searchParams
+  const { next, error } = await searchParams
   const path = typeof next === 'string' ? next : undefined
   if ((await readSession()).kind === 'signed-in') redirect(pathAfterSignIn(path))
   return (
     <SignInScene title="Sign in to Bootfarm" text="Diskless machines, and where every boot’s time goes.">
-      <SignInForm next={path} />
+      <SignInForm
+        next={path}
+        oidcName={await readOidcName()}
+        providerError={typeof error === 'string' ? error : undefined}
+      />
     </SignInScene>
   )
 }

@@ -7,7 +7,19 @@ import { actionWords, objectHref, objectWords } from './audit-words'
 import { EntryChange } from './entry-change'
 
 export const auditColumns: Column<AuditEntry>[] = [
-  { title: 'When', cell: ({ at }) => <Instant at={at} full /> },
+  {
+    title: 'When',
+    cell: ({ at }) => (
+      <>
+        <span className="sm:hidden">
+          <Instant at={at} />
+        </span>
+        <span className="max-sm:hidden">
+          <Instant at={at} full />
+        </span>
+      </>
+    ),
+  },
   { title: 'Who', cell: (entry) => <Actor entry={entry} /> },
   { title: 'Did', cell: ({ action }) => actionWords(action) },
   { title: 'To', cell: (entry) => <Changed entry={entry} /> },
@@ -25,7 +37,7 @@ export const historyColumns = auditColumns.filter(({ title }) => title !== 'To' 
 
 function Actor({ entry }: { entry: AuditEntry }) {
   return (
-    <span className="block max-w-48 truncate" title={entry.actorName}>
+    <span className="block max-w-48 truncate max-sm:max-w-24" title={entry.actorName}>
       {entry.actorName}
       {entry.actorKind !== 'person' && (
         <span className="text-ink-faint"> · {entry.actorKind.replace('_', ' ')}</span>

@@ -4,6 +4,8 @@ import { z } from 'zod'
 export const nounOptions = [
   { value: 'organization.', label: 'Organization' },
   { value: 'member.', label: 'Members' },
+  { value: 'invitation.', label: 'Invitations' },
+  { value: 'account.', label: 'Accounts' },
   { value: 'farm.', label: 'Farms' },
   { value: 'site.', label: 'Sites' },
   { value: 'edge.', label: 'Edges' },

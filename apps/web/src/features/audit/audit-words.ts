@@ -37,6 +37,7 @@ const pages: Record<string, string> = {
   boot: '/boots',
   boot_menu: '/boot-menus',
   schedule: '/schedules',
+  member: '/members',
 }
 
 function valueWords(fields: Record<string, unknown> | null, name: string): string | null {

@@ -1,5 +1,6 @@
 'use client'
 
+import Link from 'next/link'
 import { useState } from 'react'
 import { authClient, authProblem, unreachable } from './auth-client'
 import { EntranceForm } from './entrance-form'
@@ -21,11 +22,16 @@ export function ForgottenPasswordForm() {
       </p>
     )
   return (
-    <EntranceForm
-      fields={[{ label: 'E-mail', name: 'email', type: 'email', autoComplete: 'username' }]}
-      action="Send a link"
-      working="Sending"
-      onSubmit={ask}
-    />
+    <div className="flex flex-col gap-4">
+      <EntranceForm
+        fields={[{ label: 'E-mail', name: 'email', type: 'email', autoComplete: 'username' }]}
+        action="Send a link"
+        working="Sending"
+        onSubmit={ask}
+      />
+      <Link href="/sign-in" className="text-ink-soft text-sm underline underline-offset-4">
+        Back to sign-in
+      </Link>
+    </div>
   )
 }

@@ -6,7 +6,7 @@ const sessionAnswer = z.object({
   result: z.object({
     data: z.object({
       user: z.object({ name: z.string(), email: z.string() }),
-      organization: z.object({ name: z.string() }),
+      organization: z.object({ id: z.string(), name: z.string() }),
       grants: z.array(z.object({ role: z.string(), farmId: z.string().nullable() })),
     }),
   }),
@@ -33,5 +33,20 @@ export async function readSession(): Promise<SessionAnswer> {
   } catch (error) {
     console.error('session:', error instanceof Error ? (error.cause ?? error.message) : error)
     return { kind: 'api-away' }
+  }
+}
+
+const signInAnswer = z.object({
+  result: z.object({ data: z.object({ oidcName: z.string().nullable() }) }),
+})
+
+/** The name of the provider that the sign-in page offers; null where there is none, or the API is away. */
+export async function readOidcName(): Promise<string | null> {
+  try {
+    const answer = await fetch(`${apiUrl()}/api/trpc/session.signIn`, { cache: 'no-store' })
+    return signInAnswer.parse(await answer.json()).result.data.oidcName
+  } catch (error) {
+    console.error('sign-in:', error instanceof Error ? (error.cause ?? error.message) : error)
+    return null
   }
 }

@@ -4,10 +4,20 @@ import Link from 'next/link'
 import { useState } from 'react'
 import { authClient, authProblem, unreachable } from './auth-client'
 import { EntranceForm } from './entrance-form'
+import { ProviderButton } from './provider-button'
+import { providerProblem } from './provider-problem'
 import { pathAfterSignIn } from './sign-in-path'
 
-/** E-mail and password; then a code, for those who have asked for one. */
-export function SignInForm({ next }: { next: string | undefined }) {
+interface SignInFormProps {
+  next: string | undefined
+  /** Of the OpenID Connect provider; null where there is none. */
+  oidcName: string | null
+  /** What a way back from the provider ended with. */
+  providerError: string | undefined
+}
+
+/** E-mail and password; then a code, for those who have asked for one. Beside it the provider, where one is set. */
+export function SignInForm({ next, oidcName, providerError }: SignInFormProps) {
   const [wantsCode, setWantsCode] = useState(false)
   // A full load: the server renders the first page for the session that now exists.
   const goOn = () => window.location.assign(pathAfterSignIn(next))
@@ -49,6 +59,19 @@ export function SignInForm({ next }: { next: string | undefined }) {
     )
   return (
     <div className="flex flex-col gap-4">
+      {providerError && (
+        <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
+          {providerProblem(providerError)}
+        </p>
+      )}
+      {oidcName && (
+        <>
+          <ProviderButton name={oidcName} next={next} />
+          <p className="flex items-center gap-3 text-ink-faint text-xs before:h-px before:flex-1 before:bg-line after:h-px after:flex-1 after:bg-line">
+            or
+          </p>
+        </>
+      )}
       <EntranceForm
         key="password"
         fields={[

@@ -1,12 +1,17 @@
 'use client'
 
+import Link from 'next/link'
 import { DropdownMenu } from 'radix-ui'
 import { Icon } from '../../components/icon'
 import { useToast } from '../../components/toast'
 import { authClient } from './auth-client'
+import { ChosenElsewhere, OrganizationItems } from './organization-items'
 import type { SessionView } from './read-session'
 
-/** Organization and user, with sign-out. */
+const itemClass =
+  'flex h-8 cursor-pointer items-center gap-2.5 rounded-md px-2.5 text-ink text-sm outline-none data-[highlighted]:bg-hover max-md:h-10'
+
+/** Organization and user, with the other organizations, the account and sign-out. */
 export function SignedInAs({ session }: { session: SessionView }) {
   const showToast = useToast()
   async function signOut() {
@@ -17,6 +22,7 @@ export function SignedInAs({ session }: { session: SessionView }) {
   }
   return (
     <DropdownMenu.Root>
+      <ChosenElsewhere />
       <DropdownMenu.Trigger className="flex w-full items-center gap-2.5 rounded-md px-2 py-1.5 text-left hover:bg-hover data-[state=open]:bg-hover">
         <Initials name={session.organization.name} />
         <span className="min-w-0 flex-1">
@@ -41,10 +47,13 @@ export function SignedInAs({ session }: { session: SessionView }) {
             </span>
           </DropdownMenu.Label>
           <DropdownMenu.Separator className="my-1 h-px bg-line" />
-          <DropdownMenu.Item
-            onSelect={() => void signOut()}
-            className="flex h-8 cursor-pointer items-center gap-2.5 rounded-md px-2.5 text-ink text-sm outline-none data-[highlighted]:bg-hover"
-          >
+          <OrganizationItems currentId={session.organization.id} />
+          <DropdownMenu.Item asChild className={itemClass}>
+            <Link href="/account">
+              <Icon name="account" /> Your account
+            </Link>
+          </DropdownMenu.Item>
+          <DropdownMenu.Item onSelect={() => void signOut()} className={itemClass}>
             <Icon name="signOut" /> Sign out
           </DropdownMenu.Item>
         </DropdownMenu.Content>

@@ -12,7 +12,7 @@ export function Navigation({ onNavigate }: { onNavigate?: () => void }) {
   const pathname = usePathname()
   const current = placeOf(pathname)
   return (
-    <nav aria-label="Main">
+    <nav aria-label="Main" className="min-h-0 overflow-y-auto">
       <ul className="flex flex-col gap-px">
         {places.map((place) => (
           <NavigationItem

@@ -21,10 +21,13 @@ export const places: Place[] = [
   { href: '/edges', title: 'Edges', icon: 'edge' },
   { href: '/sites', title: 'Sites', icon: 'site' },
   { href: '/farms', title: 'Farms', icon: 'farm' },
+  { href: '/members', title: 'Members', icon: 'members', permission: 'member.read' },
+  { href: '/roles', title: 'Roles', icon: 'roles', permission: 'organization.read' },
   { href: '/api-keys', title: 'API keys', icon: 'key', permission: 'api_key.read' },
   { href: '/webhooks', title: 'Webhooks', icon: 'webhook', permission: 'webhook.read' },
   { href: '/audit', title: 'Audit log', icon: 'audit', permission: 'audit.read' },
   { href: '/trash', title: 'Trash', icon: 'trash', permission: 'trash.read' },
+  { href: '/account', title: 'Account', icon: 'account' },
 ]
 
 /** The place that a path belongs to; undefined for a path of none. */

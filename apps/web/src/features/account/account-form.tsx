@@ -1,0 +1,39 @@
+'use client'
+
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { Button } from '../../components/button'
+
+interface AccountFormProps {
+  action: string
+  disabled: boolean
+  /** One sentence that says why it did not work; null when it did. */
+  onSubmit: () => Promise<string | null>
+  children: ReactNode
+}
+
+/** Fields of a panel with one button; what is wrong is said between them. */
+export function AccountForm({ action, disabled, onSubmit, children }: AccountFormProps) {
+  const [failure, setFailure] = useState<string | null>(null)
+  const [isBusy, setBusy] = useState(false)
+  async function submit(event: FormEvent) {
+    event.preventDefault()
+    if (isBusy || disabled) return
+    setBusy(true)
+    setFailure(await onSubmit())
+    setBusy(false)
+  }
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-4">
+      {children}
+      <p
+        role="alert"
+        className={failure ? 'rounded-md bg-failed-soft px-3 py-2 text-failed text-sm' : 'sr-only'}
+      >
+        {failure}
+      </p>
+      <Button type="submit" busy={isBusy} disabled={disabled} className="self-start">
+        {action}
+      </Button>
+    </form>
+  )
+}

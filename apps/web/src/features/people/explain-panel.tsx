@@ -1,0 +1,106 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import { SelectField } from '../../components/field'
+import { Panel } from '../../components/panel'
+import { EmptyState, ErrorState } from '../../components/states'
+import { type Column, Table, TableSkeleton } from '../../components/table'
+import { readableError } from '../../lib/readable-error'
+import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useUrlFilters } from '../../lib/use-url-filters'
+import { explainFilterShape, memberOptions, optionsOf, placeKinds } from './explain-choices'
+import { OptionField } from './option-field'
+import { YesOrNo } from './roles-page'
+
+type Explained = RouterOutputs['member']['explain']['permissions'][number]
+
+/** Of one member at one place: each permission, yes or no, and by which role. */
+export function ExplainPanel() {
+  const { filters, setFilter } = useUrlFilters(explainFilterShape)
+  const kind = placeKinds.find(({ value }) => value === filters.kind)
+  const isWhole = kind === undefined
+  const { member, object } = filters
+  return (
+    <Panel title="Who may do what, and why" flush>
+      <div className="grid gap-3 border-line border-b p-4 sm:grid-cols-3">
+        <OptionField
+          label="Member"
+          queryKey="members"
+          value={member}
+          load={memberOptions}
+          onChange={(id) => setFilter('member', id)}
+        />
+        <SelectField
+          label="Where"
+          value={kind?.value ?? ''}
+          options={[
+            { value: '', label: 'The whole organization' },
+            ...placeKinds.map(({ value, label }) => ({ value, label: `A ${label.toLowerCase()}` })),
+          ]}
+          onChange={(value) => {
+            setFilter('object', '')
+            setFilter('kind', value)
+          }}
+        />
+        {kind && (
+          <OptionField
+            key={kind.value}
+            label={kind.label}
+            queryKey={kind.value}
+            value={object}
+            load={(client, search) => optionsOf(client, kind, search)}
+            onChange={(id) => setFilter('object', id)}
+          />
+        )}
+      </div>
+      {member && (isWhole || object) ? (
+        <Explanation input={{ userId: member, ...(kind && object ? { [kind.value]: object } : {}) }} />
+      ) : (
+        <EmptyState
+          title={member ? 'Choose what is to be done something to.' : 'Choose a member.'}
+          text="Then each permission is listed, with the role that gives it, or with what is missing."
+        />
+      )}
+    </Panel>
+  )
+}
+
+function Explanation({ input }: { input: RouterInputs['member']['explain'] }) {
+  const { data, error, refetch } = useQuery(useTRPC().member.explain.queryOptions(input))
+  if (error)
+    return <ErrorState title="This could not be explained." text={readableError(error)} onRetry={refetch} />
+  if (!data) return <TableSkeleton label="Permissions" />
+  const { memberName, placeName, permissions } = data
+  const allowedCount = permissions.filter(({ allowed }) => allowed).length
+  return (
+    <>
+      <p role="status" className="border-line border-b px-4 py-3 text-ink text-sm">
+        {memberName} has {allowedCount} of {permissions.length} permissions in {placeName}.
+      </p>
+      <Table
+        label={`What ${memberName} may do`}
+        columns={explainColumns}
+        rows={permissions}
+        rowKey={({ permission }) => permission}
+      />
+    </>
+  )
+}
+
+const explainColumns: Column<Explained>[] = [
+  {
+    title: 'May …',
+    cell: ({ permission, allows }) => (
+      <span className="block min-w-36 whitespace-normal">
+        <span className="text-ink">{allows}</span>
+        <span className="block font-mono text-2xs text-ink-faint">{permission}</span>
+      </span>
+    ),
+  },
+  { title: 'Allowed', cell: ({ allowed }) => <YesOrNo isYes={allowed} /> },
+  {
+    title: 'Why',
+    wide: true,
+    cell: ({ because }) => <span className="block min-w-40 whitespace-normal text-ink-soft">{because}</span>,
+  },
+]

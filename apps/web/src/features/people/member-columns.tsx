@@ -1,0 +1,66 @@
+import Link from 'next/link'
+import { Age } from '../../components/instant'
+import type { Column } from '../../components/table'
+import { Tag } from '../../components/tag'
+import type { RouterOutputs } from '../../lib/trpc'
+import { roleWords, scopeWords } from './role-words'
+
+export type Member = RouterOutputs['member']['get']
+
+export const memberColumns: Column<Member>[] = [
+  {
+    title: 'Name',
+    cell: ({ userId, name, email, isSelf }) => (
+      <span className="flex max-w-64 flex-col max-sm:max-w-44">
+        <span className="truncate">
+          <Link href={`/members/${userId}`} className="font-medium text-ink hover:underline">
+            {name}
+          </Link>
+          {isSelf && <span className="text-ink-faint"> · you</span>}
+        </span>
+        <span className="truncate text-ink-faint text-xs" title={email}>
+          {email}
+        </span>
+      </span>
+    ),
+  },
+  { title: 'Roles', wide: true, cell: ({ grants }) => <RoleList grants={grants} /> },
+  {
+    title: 'Code',
+    meaning: 'Second factor at sign-in',
+    from: 'md',
+    cell: (member) => <TotpTag {...member} />,
+  },
+  {
+    title: 'Last sign-in',
+    from: 'sm',
+    cell: ({ lastSignInAt }) => <LastSignIn at={lastSignInAt} />,
+  },
+]
+
+function RoleList({ grants }: Pick<Member, 'grants'>) {
+  return (
+    <span className="flex flex-col whitespace-normal">
+      {grants.map(({ id, role, scope }) => (
+        <span key={id}>
+          <span className="text-ink">{roleWords(role)}</span>{' '}
+          <span className="text-ink-soft">of {scopeWords(scope)}</span>
+        </span>
+      ))}
+    </span>
+  )
+}
+
+export function TotpTag({ hasTotp }: Pick<Member, 'hasTotp'>) {
+  return hasTotp ? (
+    <Tag tone="ready" title="Signs in with a password and a code.">
+      On
+    </Tag>
+  ) : (
+    <Tag title="Signs in without a code.">Off</Tag>
+  )
+}
+
+export function LastSignIn({ at }: { at: string | null }) {
+  return at ? <Age at={at} /> : <span className="text-ink-faint">never</span>
+}

@@ -1,0 +1,75 @@
+'use client'
+
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useState } from 'react'
+import { z } from 'zod'
+import { Button } from '../../components/button'
+import { FilterBar, SearchFilter } from '../../components/filter'
+import { Page, PageHeader } from '../../components/page-header'
+import { PagedList } from '../../components/paged-list'
+import { EmptyState } from '../../components/states'
+import { useTRPC } from '../../lib/trpc'
+import { useUrlFilters } from '../../lib/use-url-filters'
+import { useMay } from '../session/use-may'
+import { InvitationsPanel } from './invitations-panel'
+import { InviteDialog } from './invite-dialog'
+import { memberColumns } from './member-columns'
+
+const filterShape = { search: z.string().max(64).optional() }
+
+/** Who belongs to the organization, and who is invited. */
+export function MembersPage() {
+  const trpc = useTRPC()
+  const mayChange = useMay('member.change')
+  const [isInviting, setInviting] = useState(false)
+  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
+  const query = useInfiniteQuery(
+    trpc.member.list.infiniteQueryOptions(filters.search ? { search: filters.search } : {}, {
+      getNextPageParam: (page) => page.nextCursor,
+      placeholderData: keepPreviousData,
+    }),
+  )
+  return (
+    <Page>
+      <PageHeader
+        title="Members"
+        summary={
+          <>
+            Who works here, and as what.{' '}
+            <Link href="/roles" className="underline underline-offset-4">
+              What the roles allow
+            </Link>
+          </>
+        }
+        actions={
+          mayChange && (
+            <Button look="primary" onClick={() => setInviting(true)}>
+              Invite somebody
+            </Button>
+          )
+        }
+      />
+      <FilterBar onClear={filtered ? clearFilters : undefined}>
+        <SearchFilter
+          label="Search names and addresses"
+          value={filters.search}
+          onChange={(value) => setFilter('search', value)}
+        />
+      </FilterBar>
+      <div className="rounded-lg border border-line bg-surface">
+        <PagedList
+          label="Members"
+          query={query}
+          columns={memberColumns}
+          rowKey={({ userId }) => userId}
+          empty={
+            <EmptyState title="Nobody fits this search." text="Search by a part of the name or address." />
+          }
+        />
+      </div>
+      <InvitationsPanel />
+      {isInviting && <InviteDialog onClose={() => setInviting(false)} />}
+    </Page>
+  )
+}

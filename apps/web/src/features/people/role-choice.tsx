@@ -1,0 +1,55 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { SelectField } from '../../components/field'
+import { readableError } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { type Role, roleWords, type Scope, scopeKey, scopeWords } from './role-words'
+
+type Place = RouterOutputs['member']['grantable'][number]
+
+export interface ChosenRole {
+  role: Role
+  scope: Scope
+}
+
+/** Roles that the viewer may give, and where: the least of them first. */
+export function useRoleChoice() {
+  const grantable = useQuery(useTRPC().member.grantable.queryOptions())
+  const [key, setKey] = useState<string | null>(null)
+  const [wanted, setWanted] = useState<Role | null>(null)
+  const places = grantable.data ?? []
+  const place = places.find(({ scope }) => scopeKey(scope) === key) ?? places[0]
+  const role = place && (place.roles.find((one) => one === wanted) ?? place.roles.at(-1))
+  const chosen: ChosenRole | null = place && role ? { role, scope: place.scope } : null
+  return { places, place, chosen, error: grantable.error, setKey, setWanted }
+}
+
+export function RoleChoice({ choice }: { choice: ReturnType<typeof useRoleChoice> }) {
+  const { places, place, chosen, error, setKey, setWanted } = choice
+  if (error) return <p role="alert">{readableError(error)}</p>
+  return (
+    <div className="grid gap-3 sm:grid-cols-2">
+      <SelectField
+        label="Where"
+        value={place ? scopeKey(place.scope) : ''}
+        options={places.map(optionOf)}
+        onChange={setKey}
+        hint="A role holds for all that lies within."
+      />
+      <SelectField
+        label="Role"
+        value={chosen?.role ?? ''}
+        options={(place?.roles ?? []).map((one) => ({ value: one, label: roleWords(one) }))}
+        onChange={(value) => setWanted(place?.roles.find((one) => one === value) ?? null)}
+        hint="Only what you may do there yourself can be given."
+      />
+    </div>
+  )
+}
+
+function optionOf({ scope }: Place) {
+  const words = scopeWords(scope).replace(/^the /, '')
+  return { value: scopeKey(scope), label: words[0]?.toUpperCase() + words.slice(1) }
+}

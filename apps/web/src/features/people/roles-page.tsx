@@ -1,0 +1,80 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import { Icon } from '../../components/icon'
+import { Page, PageHeader } from '../../components/page-header'
+import { Panel } from '../../components/panel'
+import { ErrorState } from '../../components/states'
+import { type Column, Table, TableSkeleton } from '../../components/table'
+import { readableError } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import { ExplainPanel } from './explain-panel'
+import { type Role, roleWords } from './role-words'
+
+type PermissionRow = RouterOutputs['member']['roleTable']['permissions'][number]
+
+/** What each role allows; and of one member, what may be done where, and why. */
+export function RolesPage() {
+  const mayRead = useMay('member.read')
+  return (
+    <Page>
+      <PageHeader
+        title="Roles"
+        summary="A role is given for the organization, a farm, a site or a collection, and holds for all that lies within."
+      />
+      {mayRead && <ExplainPanel />}
+      <Panel title="What each role allows" flush>
+        <RoleTable />
+      </Panel>
+    </Page>
+  )
+}
+
+function RoleTable() {
+  const { data, error, refetch } = useQuery(useTRPC().member.roleTable.queryOptions())
+  if (error)
+    return <ErrorState title="The roles could not be loaded." text={readableError(error)} onRetry={refetch} />
+  if (!data) return <TableSkeleton label="Roles" />
+  return (
+    <Table
+      label="What each role allows"
+      columns={[mayColumn, ...data.roles.map(roleColumn)]}
+      rows={data.permissions}
+      rowKey={({ permission }) => permission}
+    />
+  )
+}
+
+const mayColumn: Column<PermissionRow> = {
+  title: 'May …',
+  wide: true,
+  cell: ({ permission, allows, upwards }) => (
+    <span className="block min-w-40 whitespace-normal">
+      <span className="text-ink">{allows}</span>
+      {upwards && <span className="text-ink-faint"> · also of what leads to its place</span>}
+      <span className="block font-mono text-2xs text-ink-faint">{permission}</span>
+    </span>
+  ),
+}
+
+function roleColumn(role: Role): Column<PermissionRow> {
+  return {
+    title: roleWords(role),
+    cell: ({ roles }) => <YesOrNo isYes={roles.includes(role)} />,
+  }
+}
+
+export function YesOrNo({ isYes }: { isYes: boolean }) {
+  return isYes ? (
+    <span className="text-ready">
+      <Icon name="check" />
+      <span className="sr-only">yes</span>
+    </span>
+  ) : (
+    <span className="text-ink-faint">
+      <span aria-hidden="true">–</span>
+      <span className="sr-only">no</span>
+    </span>
+  )
+}

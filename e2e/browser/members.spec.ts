@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto'
+import { expect, type Locator, type Page, test } from '@playwright/test'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signInAs } from './demo-sign-in.ts'
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+let tenant: Tenant
+test.beforeEach(async ({ page }) => {
+  tenant = await Tenant.create('owner')
+  await signInAs(page, tenant.person)
+})
+
+const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name, exact: true })
+const field = (page: Page, name: string) => page.getByRole('dialog').getByLabel(name, { exact: true })
+/** The option with this text in it. */
+async function choose(select: Locator, text: string): Promise<void> {
+  const option = select.locator('option', { hasText: text })
+  await select.selectOption(await option.getAttribute('value'))
+}
+
+const row = (page: Page, text: string) => page.getByRole('row').filter({ hasText: text })
+
+test('somebody is invited to a site, reminded, and the invitation withdrawn', async ({ page }) => {
+  const email = `${randomUUID()}@example.test`
+  await page.getByRole('link', { name: 'Members' }).click()
+  await button(page, 'Invite somebody').click()
+  await field(page, 'E-mail').fill('nobody')
+  await choose(field(page, 'Where'), 'Collection Lab')
+  await field(page, 'Role').selectOption('operator')
+  await button(page, 'Send the invitation').click()
+  await expect(page.getByRole('dialog').getByRole('alert')).toHaveText('is not an e-mail address')
+  expect(await seriousProblems(page)).toEqual([])
+  await field(page, 'E-mail').fill(email)
+  await button(page, 'Send the invitation').click()
+  await expect(row(page, email)).toContainText('operator of the collection Lab in')
+  await button(page, `Send again to ${email}`).click()
+  await expect(page.getByText(`Sent to ${email} again`).first()).toBeVisible()
+  await button(page, `Withdraw the invitation of ${email}`).click()
+  await button(page, 'Withdraw it').click()
+  await expect(row(page, email)).toHaveCount(0)
+})
+
+test('roles are given and taken, a late change is told, and the last owner stays', async ({ page }) => {
+  const { email } = await tenant.member('viewer')
+  await page.goto('/members')
+  await row(page, email).getByRole('link').click()
+  await button(page, 'Give a role').click()
+  await choose(field(page, 'Where'), 'Collection Lab')
+  await field(page, 'Role').selectOption('operator')
+  const userId = page.url().split('/').at(-1)
+  const elsewhere = await page.request.post('/api/trpc/member.grant', {
+    data: { userId, role: 'auditor', scope: {} },
+  })
+  expect(elsewhere.status()).toBe(200)
+  await button(page, 'Give the role').click()
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText(
+    'changed meanwhile: A owner changed role',
+  )
+  await button(page, 'Overwrite it with mine').click()
+  await expect(page.getByRole('dialog')).toHaveCount(0)
+  await button(page, 'Take auditor of the whole organization').click()
+  await button(page, 'Take the role').click()
+  await expect(button(page, 'Take auditor of the whole organization')).toHaveCount(0)
+  await expect(page.getByRole('region', { name: 'History' }).first()).toContainText('member: take')
+  expect(await seriousProblems(page)).toEqual([])
+
+  await page.goto('/members')
+  await row(page, tenant.person.email).getByRole('link').click()
+  await button(page, 'Take owner of the whole organization').click()
+  await button(page, 'Take the role').click()
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('An organization needs an owner')
+  await button(page, 'Cancel').click()
+
+  await page.goto(`/members/${userId}`)
+  await button(page, 'Remove').click()
+  await button(page, 'Remove the member').click()
+  await expect(page).toHaveURL('/members')
+  await expect(row(page, email)).toHaveCount(0)
+})
+
+test('the page of roles says what a member may do to a device, and why not more', async ({ page }) => {
+  const { email } = await tenant.member('viewer')
+  await page.goto('/roles')
+  await expect(row(page, 'device.power').last()).toContainText('yes')
+  const member = page.getByLabel('Member', { exact: true })
+  await member.selectOption({ label: `A viewer, ${email}` })
+  await expect(row(page, 'device.power').first()).toContainText('it takes owner, admin or operator')
+  await page.getByLabel('Where', { exact: true }).selectOption('deviceId')
+  await page.getByLabel('Device', { exact: true }).selectOption({ label: 'pc-01' })
+  await expect(page.getByRole('status').filter({ hasText: 'permissions in the device pc-01' })).toBeVisible()
+  await expect(row(page, 'device.read').first()).toContainText('As viewer of the whole organization.')
+  expect(await seriousProblems(page)).toEqual([])
+  await page.reload()
+  await expect(row(page, 'device.read').first()).toContainText('As viewer of the whole organization.')
+})
