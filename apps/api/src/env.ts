@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defaultBootRetention } from './domain/boot-retention.ts'
+import { parseQuotas, type QuotaDefaults, selfServiceQuotas } from './domain/quotas.ts'
 
 const secretLengthMin = 32
 
@@ -45,8 +46,16 @@ const environment = z.object({
   OIDC_NAME: z.string().default('single sign-on'),
   /** Who becomes a member of what: `example.org=acme:viewer, …`. */
   OIDC_MEMBERS: z.string().default(''),
-  /** Whether people may make accounts by themselves. What they could do then is not there yet: leave it off. */
+  /** Whether people may sign up and make organizations of their own: docs/organizations.md. */
   SELF_SERVICE: z.enum(['on', 'off']).default('off'),
+  /** What such an organization may have, `sites=2,devices=100`; no limit for what is not named. */
+  SELF_SERVICE_QUOTAS: z.string().default(selfServiceQuotas).transform(quotasOf),
+  /** That one person may make. */
+  SELF_SERVICE_ORGANIZATIONS: z.coerce.number().int().min(1).max(100).default(3),
+  /** Between asking for an organization's deletion and it. */
+  ORGANIZATION_GRACE_DAYS: z.coerce.number().int().min(1).max(365).default(14),
+  /** Who runs the installation, as pages name it: an e-mail address, a telephone number, a link. */
+  PLATFORM_CONTACT: z.string().max(200).default(''),
   /** Private networks that webhooks may lead into, by plain HTTP and any port, too: CIDR, with commas between. */
   WEBHOOK_ALLOW_NETWORKS: z
     .string()
@@ -66,6 +75,15 @@ const environment = z.object({
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
 })
 export type Environment = z.infer<typeof environment>
+
+function quotasOf(text: string, ctx: z.RefinementCtx): QuotaDefaults {
+  try {
+    return parseQuotas(text)
+  } catch (error) {
+    ctx.addIssue({ code: 'custom', message: error instanceof Error ? error.message : String(error) })
+    return z.NEVER
+  }
+}
 
 /** Throws one sentence that names each variable that is missing or wrong. */
 export function readEnvironment(variables: Record<string, string | undefined> = process.env): Environment {

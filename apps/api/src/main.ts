@@ -6,6 +6,7 @@ import { systemClock } from './domain/clock.ts'
 import type { Mail } from './domain/mail.ts'
 import { type OidcSettings, parseDomainRules } from './domain/oidc.ts'
 import { type Telemetry, tellAll } from './domain/telemetry.ts'
+import type { TenancySettings } from './domain/tenancy.ts'
 import { type Environment, readEnvironment } from './env.ts'
 import { startJobs } from './jobs/run-jobs.ts'
 import { createMailer } from './mail/mailer.ts'
@@ -43,8 +44,9 @@ async function main(): Promise<void> {
     detailDays: environment.BOOTFARM_BOOT_DETAIL_DAYS,
   }
   const webhookTargets = { allowedNetworks: environment.WEBHOOK_ALLOW_NETWORKS }
+  const people = peopleOptions(environment, telemetry)
   const app = await createServer({
-    ...peopleOptions(environment, telemetry),
+    ...people,
     telemetry,
     db,
     notifications,
@@ -65,7 +67,7 @@ async function main(): Promise<void> {
   })
   const jobs = await startJobs(
     environment.DATABASE_URL,
-    { db, clock: systemClock, bootRetention, webhookTargets, telemetry },
+    { db, clock: systemClock, bootRetention, webhookTargets, telemetry, sendMail: people.sendMail },
     {
       onDone: (done) => jobDone(done, app.log, telemetry),
       onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),
@@ -93,7 +95,7 @@ async function main(): Promise<void> {
 }
 
 function peopleOptions(environment: Environment, telemetry: Telemetry) {
-  const { SMTP_URL: smtpUrl, MAIL_FROM: from, SELF_SERVICE: selfService } = environment
+  const { SMTP_URL: smtpUrl, MAIL_FROM: from } = environment
   const mailer = createMailer({ smtpUrl: smtpUrl || null, from, log: say })
   return {
     async sendMail(mail: Mail) {
@@ -101,8 +103,18 @@ function peopleOptions(environment: Environment, telemetry: Telemetry) {
       telemetry.mailSent(isSent)
       return isSent
     },
-    isSelfService: selfService === 'on',
+    tenancy: tenancySettings(environment),
     oidc: oidcSettings(environment),
+  }
+}
+
+function tenancySettings(environment: Environment): TenancySettings {
+  return {
+    isSelfService: environment.SELF_SERVICE === 'on',
+    quotas: environment.SELF_SERVICE_QUOTAS,
+    organizationsPerPersonMax: environment.SELF_SERVICE_ORGANIZATIONS,
+    deletionGraceDays: environment.ORGANIZATION_GRACE_DAYS,
+    contact: environment.PLATFORM_CONTACT || null,
   }
 }
 

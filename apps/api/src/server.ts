@@ -13,6 +13,7 @@ import type { SendMail } from './domain/mail.ts'
 import type { OidcSettings } from './domain/oidc.ts'
 import type { Person } from './domain/person.ts'
 import { type AnsweredRequest, noTelemetry, type Telemetry } from './domain/telemetry.ts'
+import { defaultTenancy, type TenancySettings } from './domain/tenancy.ts'
 import { edgeRoutes } from './edge/edge-routes.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
@@ -64,8 +65,8 @@ export interface ServerOptions {
   log?: Writable
   /** The log where it is left out. */
   sendMail?: SendMail
-  /** Whether people may sign up and make organizations of their own; not where it is left out. */
-  isSelfService?: boolean
+  /** `defaultTenancy` where it is left out. */
+  tenancy?: TenancySettings
   /** Tests alone give others. */
   checks?: Checks
   /** None where it is left out. */
@@ -111,8 +112,9 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const sendMail =
     options.sendMail ??
     createMailer({ smtpUrl: null, from: defaultSender, log: (line) => app.log.warn(line) })
-  const isSelfService = options.isSelfService ?? false
+  const tenancy = options.tenancy ?? defaultTenancy
   const oidc = options.oidc ?? null
+  const { isSelfService } = tenancy
   const auth = createAuth({ db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc })
   setFallbacks(app)
   logRequests(app, (answered) => countRequest(telemetry, answered))
@@ -154,7 +156,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       },
       telemetry,
       webhookTargets: options.webhookTargets ?? { allowedNetworks: [] },
-      isSelfService,
+      tenancy,
       oidcName: oidc?.name ?? null,
     })
   await app.register(openApiRoutes, { prefix: '/api' })

@@ -4,9 +4,11 @@ import { objectSamples } from './object-samples.ts'
 import { peopleSamples } from './people-samples.ts'
 import { scheduleSamples } from './schedule-samples.ts'
 import type { SpareObjects } from './spare-objects.ts'
+import { tenancySamples } from './tenancy-samples.ts'
 import type { TestTenant } from './test-tenant.ts'
 
 export type SampleTenant = TestTenant & {
+  organizationName: string
   edgeId: string
   spareEdgeId: string
   bootId: string
@@ -48,6 +50,7 @@ export const samples: Record<string, Sample> = {
   'audit.get': { idName: 'entryId', ownId: (tenant) => tenant.auditEntryId },
   ...apiSamples,
   ...peopleSamples,
+  ...tenancySamples,
   'farm.list': {},
   'farm.overview': { idName: 'farmId', ownId: (tenant) => tenant.farmId },
   'site.list': {},

@@ -26,6 +26,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
     spareScheduleIds,
     runId: randomUUID(),
     auditEntryId: randomUUID(),
+    organizationName: `Organization ${slug}`,
     apiKeyId: randomUUID(),
     ...webhooks,
   }

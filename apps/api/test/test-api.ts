@@ -51,7 +51,7 @@ interface TestApiOptions {
   acceptedVersions?: AcceptedVersions
   /** What the server is started with in place of the usual. */
   change?: (options: ServerOptions) => ServerOptions
-  people?: Pick<ServerOptions, 'isSelfService' | 'oidc'>
+  people?: Pick<ServerOptions, 'tenancy' | 'oidc'>
 }
 
 export async function startTestApi({

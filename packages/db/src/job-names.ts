@@ -8,6 +8,7 @@ export const jobNames = [
   'empty the trash',
   'tell silent edges',
   'drop old deliveries',
+  'delete organizations',
 ] as const
 
 export type JobName = (typeof jobNames)[number]

@@ -23,8 +23,7 @@ export interface EventOptions {
 export function beforeAuth({ context }: EventOptions) {
   return createAuthMiddleware(async (ctx) => {
     if (ctx.path === '/sign-in/email') await limitAccount(context, String(ctx.body?.email ?? ''))
-    if (ctx.path === '/sign-up/email' || ctx.path === '/update-user') requireGoodName(ctx.body?.name)
-    if (ctx.path === '/sign-up/email') requireGoodPassword(ctx.body?.password, ctx.body)
+    if (ctx.path === '/update-user') requireGoodName(ctx.body?.name)
     if (ctx.path === '/change-password') {
       const session = await getSessionFromCtx(ctx)
       if (session) requireGoodPassword(ctx.body?.newPassword, session.user)

@@ -3,13 +3,7 @@ import { APIError, betterAuth } from 'better-auth'
 import { prismaAdapter } from 'better-auth/adapters/prisma'
 import { genericOAuth, twoFactor } from 'better-auth/plugins'
 import { type Clock, systemClock } from '../domain/clock.ts'
-import {
-  alreadyKnownMail,
-  changeOfEmailMail,
-  resetMail,
-  type SendMail,
-  verificationMail,
-} from '../domain/mail.ts'
+import { changeOfEmailMail, resetMail, type SendMail, verificationMail } from '../domain/mail.ts'
 import type { OidcSettings } from '../domain/oidc.ts'
 import { passwordLengthMax, passwordLengthMin } from '../domain/person.ts'
 import { recordPersonEvent } from '../services/audit/record-person-event.ts'
@@ -35,7 +29,7 @@ export interface AuthOptions {
   clock?: Clock
   /** Nobody gets mail where it is left out. */
   sendMail?: SendMail
-  /** Whether people may sign up. */
+  /** Whether people may come from the provider without an invitation. */
   isSelfService?: boolean
   oidc?: OidcSettings | null
 }
@@ -72,8 +66,8 @@ export function createAuth(options: AuthOptions) {
     ],
     emailAndPassword: {
       enabled: true,
-      disableSignUp: !isSelfService,
-      // Also what makes sign-up answer the same for an address that has an account.
+      // Accounts are made by invitations and by mailed links, which prove the address before anything is made.
+      disableSignUp: true,
       requireEmailVerification: true,
       minPasswordLength: passwordLengthMin,
       maxPasswordLength: passwordLengthMax,
@@ -86,9 +80,6 @@ export function createAuth(options: AuthOptions) {
       async onPasswordReset({ user }) {
         const event = { userId: user.id, action: 'account.resetPassword', isByPerson: true, address: null }
         await recordPersonEvent(context, event)
-      },
-      async onExistingUserSignUp({ user }) {
-        void sendMail(alreadyKnownMail({ email: user.email, url: pageUrl(webUrl, '/sign-in') }))
       },
     },
     emailVerification: {
@@ -132,7 +123,6 @@ export function createAuth(options: AuthOptions) {
       customRules: {
         '/sign-in/email': { window: 60, max: signInsPerMinuteMax },
         '/sign-in/social': { window: 60, max: signInsPerMinuteMax },
-        '/sign-up/email': { window: 60, max: signInsPerMinuteMax },
         '/two-factor/*': { window: 60, max: codesPerMinuteMax },
         '/change-password': { window: 60, max: codesPerMinuteMax },
         '/change-email': { window: 3600, max: mailsPerHourMax },

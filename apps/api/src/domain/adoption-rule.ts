@@ -69,7 +69,7 @@ export function ruleFits({ conditions }: AdoptionRule, device: RuledDevice): boo
   )
 }
 
-/** `none`: no rule fits; `full`: one does, but the site has as many devices, or ignores as many, as there may be. */
+/** `none`: no rule fits; `full`: one does, but the site or its organization has as many devices, or it ignores as many, as there may be. */
 export type AdoptionPlan<Device> =
   | { device: Device; kind: 'none' }
   | { device: Device; kind: 'full' | 'ignore'; ruleIndex: number }

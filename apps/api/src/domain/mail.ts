@@ -71,3 +71,44 @@ export function alreadyKnownMail(facts: { email: string; url: string }): Mail {
     'If that was you and the password is forgotten, ask for a new one there. If it was not, do nothing.',
   ])
 }
+
+export function signUpMail(facts: { email: string; url: string }): Mail {
+  return mail(facts.email, 'Your account at Bootfarm', [
+    `Choose a name and a password within an hour, and the account is yours: ${facts.url}`,
+    '',
+    'If you did not ask for this, do nothing: without the link above no account is made.',
+  ])
+}
+
+interface DeletionFacts {
+  email: string
+  organizationName: string
+  askedByName: string
+  deleteAfter: Date
+  url: string
+}
+
+export function deletionAskedMail(facts: DeletionFacts): Mail {
+  const organization = oneLine(facts.organizationName)
+  return mail(facts.email, `${organization} is to be deleted`, [
+    `${oneLine(facts.askedByName)} has asked for the organization ${organization} to be deleted with all that it has.`,
+    '',
+    `That happens after ${facts.deleteAfter.toISOString()}. Until then everything goes on, and each owner can stop it: ${facts.url}`,
+  ])
+}
+
+export function deletionCancelledMail(facts: Omit<DeletionFacts, 'deleteAfter'>): Mail {
+  const organization = oneLine(facts.organizationName)
+  return mail(facts.email, `${organization} is not deleted`, [
+    `${oneLine(facts.askedByName)} has stopped the deletion of the organization ${organization}: ${facts.url}`,
+  ])
+}
+
+export function deletionBegunMail(facts: { email: string; organizationName: string }): Mail {
+  const organization = oneLine(facts.organizationName)
+  return mail(facts.email, `${organization} is deleted`, [
+    `The time in which the deletion of the organization ${organization} could be stopped is over: its data is being removed.`,
+    '',
+    'Its edges are revoked. Accounts of people stay, without this organization.',
+  ])
+}

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 
 const tokenSizeBytes = 32
-const prefixes = { setup: 'bfs_', invitation: 'bfi_' } as const
+const prefixes = { setup: 'bfs_', invitation: 'bfi_', signUp: 'bfu_' } as const
 
 /** For a link that is used once. Only its hash is kept. */
 export function makeToken(kind: keyof typeof prefixes): { token: string; tokenHash: string } {

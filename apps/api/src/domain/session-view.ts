@@ -61,5 +61,7 @@ export const sessionInput = z.object({ sessionId: z.uuid() })
 export const signInView = z.object({
   oidcName: z.string().nullable(),
   isSelfService: z.boolean(),
+  /** Who runs the installation; null where nobody is named. */
+  contact: z.string().nullable(),
   passwordRule: z.string(),
 })

@@ -1,3 +1,4 @@
+import { quotaRefusalIn, quotaSentence } from '../domain/quotas.ts'
 import { AppError } from './app-error.ts'
 
 /** PostgreSQL is away, starting, stopping, or too busy: SQLSTATEs, and the codes of Node and Prisma. Trying again helps. */
@@ -46,6 +47,14 @@ export function toAppError(error: unknown): AppError {
       return new AppError('conflict', {
         internal: cause.message,
         public: 'What it belongs to was deleted meanwhile.',
+        cause: error,
+      })
+    const refusal = quotaRefusalIn(cause.message)
+    if (refusal)
+      return new AppError('quota_exceeded', {
+        internal: cause.message,
+        public: quotaSentence(refusal),
+        extra: { quota: refusal.quota, used: refusal.used, allowed: refusal.allowed },
         cause: error,
       })
     if (isUnavailable(cause)) return new AppError('unavailable', { internal: cause.message, cause: error })

@@ -1,8 +1,11 @@
 import { type JobEvents, type JobName, openJobQueue } from '@bootfarm/db'
 import type { BootRetention } from '../domain/boot-retention.ts'
+import type { SendMail } from '../domain/mail.ts'
 import type { Telemetry } from '../domain/telemetry.ts'
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
 import { dropOldAnswers } from '../services/idempotency/drop-old-answers.ts'
+import { deleteDueOrganizations } from '../services/organization/delete-due-organizations.ts'
+import { recordJob } from '../services/platform/record-job.ts'
 import { dropOldBoots, makeBootPartitions } from '../services/retention/keep-boot-partitions.ts'
 import { keepAllSchedules } from '../services/schedule/keep-schedules.ts'
 import type { PlatformContext } from '../services/service-context.ts'
@@ -12,10 +15,12 @@ import { dropOldDeliveries } from '../services/webhook/drop-old-deliveries.ts'
 import type { TargetPolicy } from '../services/webhook/target-guard.ts'
 import { tellSilentEdges } from '../services/webhook/tell-silent-edges.ts'
 
+const minuteSeconds = 60
 const hourSeconds = 3_600
 const deliveryIntervalMs = 1_000
 
 interface JobSettings {
+  sendMail: SendMail
   bootRetention: BootRetention
   webhookTargets: TargetPolicy
   telemetry: Telemetry
@@ -50,6 +55,7 @@ const jobs: Job[] = [
   },
   { name: 'keep schedules', everySeconds: 20, run: keepAllSchedules },
   { name: 'empty the trash', everySeconds: hourSeconds, run: purgeOldDeletions },
+  { name: 'delete organizations', everySeconds: minuteSeconds, run: deleteDueOrganizations },
 ]
 
 /**
@@ -63,10 +69,11 @@ export async function startJobs(
   events: JobEvents,
 ): Promise<RunningJobs> {
   const queue = await openJobQueue(databaseUrl, events)
-  for (const { name, everySeconds, run } of jobs) await queue.every(name, everySeconds, () => run(context))
+  for (const { name, everySeconds, run } of jobs)
+    await queue.every(name, everySeconds, () => recordJob(context, name, () => run(context)))
   let delivering: Promise<void> | undefined
   const timer = setInterval(() => {
-    delivering ??= deliverDue(context)
+    delivering ??= deliverDue(context, events.onError)
       .catch(events.onError)
       .finally(() => {
         delivering = undefined

@@ -49,7 +49,10 @@ const context = () => ({
   webhookTargets: testWebhookTargets,
   telemetry: noTelemetry,
 })
-const deliver = () => deliverDue(context())
+const deliver = () =>
+  deliverDue(context(), (error) => {
+    throw error
+  })
 
 async function ask<T>(path: string, method = 'GET', body?: object): Promise<T> {
   const answer = await callRest(api, path, { method, body, headers: { cookie } })

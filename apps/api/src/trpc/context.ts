@@ -3,6 +3,7 @@ import type { BootRetention } from '../domain/boot-retention.ts'
 import type { SendMail } from '../domain/mail.ts'
 import type { Person } from '../domain/person.ts'
 import type { Telemetry } from '../domain/telemetry.ts'
+import type { TenancySettings } from '../domain/tenancy.ts'
 import type { SealingKey } from '../services/idempotency/seal-answer.ts'
 import type { EdgeReleases } from '../services/installation/edge-releases.ts'
 import type { Notifications } from '../services/notifications.ts'
@@ -22,8 +23,7 @@ export interface TrpcContext extends PlatformContext {
   webUrl: string
   /** Of the OpenID Connect provider; null where none is set. */
   oidcName: string | null
-  /** Whether people may sign up and make organizations of their own. */
-  isSelfService: boolean
+  tenancy: TenancySettings
   /** Of the caller, for the audit log. */
   address: string | null
   requestId: string | null

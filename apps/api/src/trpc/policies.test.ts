@@ -32,7 +32,7 @@ const inputWith = (path: string, id?: string) => inputOfSample(path, tenant, id)
 /** A page that holds all there is. */
 const inputOfList = (path: string) => inputWith(path) && { ...inputWith(path), limit: 100 }
 /** A key acts for itself: these are for people. */
-const peopleOnly = new Set(['apiKey.create'])
+const peopleOnly = new Set(['apiKey.create', 'organization.askDeletion', 'organization.cancelDeletion'])
 
 /** A role of a place in which none of the samples is. */
 const isElsewhere = ({ grant: { scope } }: Caller) =>

@@ -26,6 +26,8 @@ export interface MemberPolicy {
    * lies within (services/scope/visible.ts). Else the input's ids that say where: it must hold at each of them.
    */
   place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
+  /** Only for a person who has signed in, or given the password again, minutes ago. */
+  confirmed?: true
   /** What it is below /api/v1: docs/api.md. */
   rest?: RestOperation | NoRestOperation
 }

@@ -10,9 +10,12 @@ import { edgeRouter } from './routers/edge-router.ts'
 import { farmRouter } from './routers/farm-router.ts'
 import { invitationRouter } from './routers/invitation-router.ts'
 import { memberRouter } from './routers/member-router.ts'
+import { organizationRouter } from './routers/organization-router.ts'
+import { platformRouter } from './routers/platform-router.ts'
 import { scheduleRouter } from './routers/schedule-router.ts'
 import { sessionRouter } from './routers/session-router.ts'
 import { setupRouter } from './routers/setup-router.ts'
+import { signUpRouter } from './routers/sign-up-router.ts'
 import { siteRouter } from './routers/site-router.ts'
 import { storeRouter } from './routers/store-router.ts'
 import { trashRouter } from './routers/trash-router.ts'
@@ -25,6 +28,9 @@ export const appRouter = router({
   audit: auditRouter,
   apiKey: apiKeyRouter,
   setup: setupRouter,
+  organization: organizationRouter,
+  platform: platformRouter,
+  signUp: signUpRouter,
   member: memberRouter,
   invitation: invitationRouter,
   webhook: webhookRouter,

@@ -9,6 +9,7 @@ import { beginOnce, finishOnce } from '../services/idempotency/do-once.ts'
 import { requireNotSuspended } from '../services/organization/require-not-suspended.ts'
 import { isPlatformOperator } from '../services/platform/is-platform-operator.ts'
 import type { RequestFacts } from '../services/service-context.ts'
+import { requireConfirmed } from '../services/session/confirm-session.ts'
 import type { TrpcContext } from './context.ts'
 import {
   changeAsAsked,
@@ -53,6 +54,13 @@ const t = initTRPC
 
 export const router = t.router
 
+/** Before the transaction: it looks at the session, and at nothing of the organization. */
+async function requireConfirmedPerson(ctx: TrpcContext): Promise<void> {
+  const person = await ctx.findPerson()
+  if (!person) throw new AppError('forbidden', { public: 'This is for a person, not for an API key.' })
+  await requireConfirmed(ctx, person)
+}
+
 /** Errors of services get their row of the table. */
 const mappedProcedure = t.procedure.use(async ({ ctx, path, next }) => {
   const begin = performance.now()
@@ -76,6 +84,7 @@ const signedInProcedure = anyProcedure.use(async ({ ctx, meta, next, getRawInput
     throw new AppError('forbidden', { internal: 'a procedure without a policy for members' })
   const actor = await ctx.findActor()
   if (!actor) throw new AppError('unauthenticated')
+  if (meta.confirmed) await requireConfirmedPerson(ctx)
   const places = placesOf(meta, meta.place === 'visible' ? undefined : await getRawInput())
   return next({ ctx: { actor, policy: meta, places } })
 })

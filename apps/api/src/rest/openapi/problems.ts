@@ -16,6 +16,8 @@ const anyOperation: AppErrorCode[] = [
 const changes: AppErrorCode[] = [
   'invalid_body',
   'foreign_origin',
+  'organization_suspended',
+  'quota_exceeded',
   'conflict',
   'too_large',
   'unsupported_media_type',

@@ -1,5 +1,5 @@
 import { inOrganization } from '@bootfarm/db'
-import { listOrganizationIds } from '../organization/list-organization-ids.ts'
+import { forEachOrganization } from '../organization/for-each-organization.ts'
 import type { PlatformContext } from '../service-context.ts'
 
 export const captureKeptDays = 30
@@ -12,7 +12,7 @@ const dayMs = 86_400_000
 export async function dropOldCaptures({ db, clock }: PlatformContext): Promise<number> {
   const before = new Date(clock().getTime() - captureKeptDays * dayMs)
   let dropped = 0
-  for (const organizationId of await listOrganizationIds(db))
+  await forEachOrganization({ db }, async (organizationId) => {
     for (let count = dropAtOnceMax; count === dropAtOnceMax; dropped += count)
       count = await inOrganization(
         db,
@@ -22,5 +22,6 @@ export async function dropOldCaptures({ db, clock }: PlatformContext): Promise<n
             select boot_id from boot_capture where organization_id = ${organizationId}::uuid and received_at < ${before}
             order by received_at limit ${dropAtOnceMax})`,
       )
+  })
   return dropped
 }

@@ -8,6 +8,7 @@ import {
   type RuledDevice,
 } from '../../domain/adoption-rule.ts'
 import { notify } from '../notifications.ts'
+import { roomFor } from '../organization/room-for.ts'
 import { readRules } from './adoption-rules.ts'
 import { forgetDiscovered, namesOfSite, type SitePlace } from './discovered-rows.ts'
 
@@ -27,7 +28,8 @@ export async function planRules<Device extends RuledDevice>(
   const ignoredCount = await transaction.discoveredDevice.count({
     where: { ...place, ignoredAt: { not: null } },
   })
-  const room = { devices: devicesPerSiteMax - deviceCount, ignored: ignoredMacsMax - ignoredCount }
+  const devicesLeft = Math.min(devicesPerSiteMax - deviceCount, await roomFor(transaction, 'devices'))
+  const room = { devices: devicesLeft, ignored: ignoredMacsMax - ignoredCount }
   return { rules, plans: planAdoption({ rules, devices, takenNames, room }) }
 }
 

@@ -7,6 +7,7 @@ import { type Person, passwordProblem } from '../../domain/person.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { recordChange } from '../audit/record-change.ts'
 import { roleWords, scopePlaceOf, scopeViewOf } from '../member/scope-rows.ts'
+import { requireNotSuspended } from '../organization/require-not-suspended.ts'
 import type { OutsideContext } from '../service-context.ts'
 import { createAccount } from '../session/create-account.ts'
 import { type InvitationRow, invitationSelect, stateOf } from './invitation-rows.ts'
@@ -37,7 +38,7 @@ export async function getOffer(
 
 /**
  * Makes the person who holds the link a member with the role: who is signed in with the invited address, or a new account of it.
- * Throws `not_found`, `conflict` for a link that is over, `unauthenticated` where the address has an account, `forbidden` for another person.
+ * Throws `not_found`, `conflict` for a link that is over, `unauthenticated` where the address has an account, `forbidden` for another person, `quota_exceeded`, `organization_suspended`.
  */
 export async function acceptInvitation(
   context: HolderContext,
@@ -46,6 +47,7 @@ export async function acceptInvitation(
   const { person, clock } = context
   const passwordHash = !person && account ? await context.hashPassword(account.password) : null
   return withInvitation(context, token, async (db, row, organizationId) => {
+    await requireNotSuspended(db, organizationId)
     const member =
       person ??
       (await newAccount(

@@ -11,6 +11,8 @@ interface NewOrganization {
   name: string
   /** Becomes its owner. */
   ownerUserId?: string
+  /** Who made it by self-service. */
+  foundedByUserId?: string
 }
 
 /** An organization with the key that signs its desired states, and its feed. Returns the id; `slug` is unique. */
@@ -23,12 +25,12 @@ export async function createOrganization({ db }: PlatformContext, fields: NewOrg
 /** As `createOrganization`, in a transaction that is already in the organization to be. */
 export async function insertOrganization(
   db: DbOrTransaction,
-  { id, slug, name, ownerUserId }: NewOrganization & { id: string },
+  { id, slug, name, ownerUserId, foundedByUserId }: NewOrganization & { id: string },
 ): Promise<void> {
   const seed = randomBytes(seedSizeBytes)
   await db.organization.create({
     data: {
-      ...{ id, slug, name },
+      ...{ id, slug, name, foundedByUserId: foundedByUserId ?? null },
       bootFeed: { create: {} },
       signingKeys: { create: { seed: new Uint8Array(seed), publicKey: publicKeyOf(seed) } },
     },

@@ -1,6 +1,6 @@
-import { type DbTransaction, inOrganization } from '@bootfarm/db'
+import type { DbTransaction } from '@bootfarm/db'
 import { horizonOf } from '../../domain/schedule-horizon.ts'
-import { listOrganizationIds } from '../organization/list-organization-ids.ts'
+import { inEachOrganization } from '../organization/for-each-organization.ts'
 import type { PlatformContext, SystemContext } from '../service-context.ts'
 import { giveUp } from '../uplink/move-run-devices.ts'
 import { prepareRun } from './prepare-run.ts'
@@ -12,10 +12,9 @@ const atOnceMax = 200
 
 /** For every organization, each by itself. */
 export async function keepAllSchedules({ db, clock }: PlatformContext): Promise<void> {
-  for (const organizationId of await listOrganizationIds(db))
-    await inOrganization(db, organizationId, (transaction) =>
-      keepSchedules({ db: transaction, clock }, organizationId),
-    )
+  await inEachOrganization({ db }, (transaction, organizationId) =>
+    keepSchedules({ db: transaction, clock }, organizationId),
+  )
 }
 
 /**

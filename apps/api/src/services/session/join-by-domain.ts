@@ -1,8 +1,10 @@
 import { inOrganization } from '@bootfarm/db'
 import { newMemberActor } from '../../domain/actor.ts'
 import type { DomainRule } from '../../domain/oidc.ts'
+import { toAppError } from '../../errors/to-app-error.ts'
 import { recordChange } from '../audit/record-change.ts'
 import { ensureMember } from '../organization/ensure-member.ts'
+import { requireNotSuspended } from '../organization/require-not-suspended.ts'
 import type { PlatformContext } from '../service-context.ts'
 
 interface Joining {
@@ -24,7 +26,8 @@ export async function mayComeByOidc(
   return row?.invited ?? false
 }
 
-/** Makes the person a member where a rule for the e-mail's domain says so; who is one already keeps the roles there are. */
+/** Makes the person a member where a rule for the e-mail's domain says so; who is one already keeps the roles there are.
+ * An organization without room, or suspended, takes nobody. */
 export async function joinByDomain(
   { db, clock }: PlatformContext,
   { userId, name, email, address }: Joining,
@@ -36,12 +39,13 @@ export async function joinByDomain(
     select organization_of_slug(${rule.organizationSlug})::text as id`
   const organizationId = found?.id
   if (!organizationId) return
-  await inOrganization(db, organizationId, async (transaction) => {
+  const joined = inOrganization(db, organizationId, async (transaction) => {
     const known = await transaction.membership.findUnique({
       where: { organizationId_userId: { organizationId, userId } },
       select: { organization: { select: { name: true } } },
     })
     if (known) return
+    await requireNotSuspended(transaction, organizationId)
     await ensureMember(transaction, { organizationId, userId, role: rule.role })
     const actor = newMemberActor({ userId, name, email }, { id: organizationId, name: rule.organizationSlug })
     const request = { action: 'account.joinByDomain', address, id: null, place, recordedCount: 0 }
@@ -55,6 +59,11 @@ export async function joinByDomain(
         after: { role: rule.role, domain: rule.domain },
       },
     )
+  })
+  await joined.catch((error: unknown) => {
+    // Signed in, and for now a member of nothing: nobody is shut out of what else the account is for.
+    const { code } = toAppError(error)
+    if (code !== 'quota_exceeded' && code !== 'organization_suspended') throw error
   })
 }
 

@@ -2,7 +2,7 @@ import { inOrganization, Prisma } from '@bootfarm/db'
 import { trashKeptDays } from '../../domain/trash-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type Change, jobDoer, recordChange, recordDoings } from '../audit/record-change.ts'
-import { listOrganizationIds } from '../organization/list-organization-ids.ts'
+import { forEachOrganization } from '../organization/for-each-organization.ts'
 import type { DbOrTransaction, PlatformContext, ServiceContext } from '../service-context.ts'
 import { trashTables } from './trash-tables.ts'
 import { withTrash } from './with-trash.ts'
@@ -38,7 +38,7 @@ function changeOf({ kind, objectId: id, objectName: name, ...place }: DeletionRo
 export async function purgeOldDeletions({ db, clock }: PlatformContext): Promise<number> {
   const before = new Date(clock().getTime() - trashKeptDays * dayMs)
   let purged = 0
-  for (const organizationId of await listOrganizationIds(db)) {
+  await forEachOrganization({ db }, async (organizationId) => {
     const old = await inOrganization(db, organizationId, (transaction) =>
       transaction.deletion.findMany({
         where: { organizationId, deletedAt: { lt: before } },
@@ -58,7 +58,7 @@ export async function purgeOldDeletions({ db, clock }: PlatformContext): Promise
       })
       purged += 1
     }
-  }
+  })
   return purged
 }
 

@@ -41,7 +41,7 @@ const ofDevices = [
 const takenToldMax = 5
 
 /**
- * Takes everything of one deletion out of the trash. Throws `not_found`; `conflict` where what it lay in is in the trash, or where
+ * Takes everything of one deletion out of the trash. Throws `not_found`; `quota_exceeded`; `conflict` where what it lay in is in the trash, or where
  * names or addresses are taken by now: which.
  */
 export async function restoreObject(
@@ -67,14 +67,22 @@ export async function restoreObject(
         where organization_id = ${organizationId}::uuid and deletion_id = ${deletionId}::uuid`
     return sitesOf(db, kind, { organizationId, id: restored.id })
   })
-  const { farmId, siteId, collectionId } = await db.deletion.delete({
+  const { farmId, siteId, collectionId, counts } = await db.deletion.delete({
     where: { organizationId_id: where },
-    select: { farmId: true, siteId: true, collectionId: true },
+    select: { farmId: true, siteId: true, collectionId: true, counts: true },
   })
+  await requireRoomFor(db, counts as Record<string, number>)
   for (const id of siteIds) await notify(db, { state: { siteId: id } })
   const place = { farmId, siteId, collectionId }
   await recordChange(context, { kind, ...restored, place, before: null, after: { name: restored.name } })
   return restored
+}
+
+/** Out of the trash they count again. Throws `quota_exceeded`. */
+async function requireRoomFor(db: DbOrTransaction, counts: Record<string, number>): Promise<void> {
+  const added = { sites: counts.site, devices: counts.device, vdisks: counts.vDisk }
+  for (const [quota, count = 0] of Object.entries(added))
+    await db.$executeRaw`select require_own_room(${quota}, ${count}::bigint)`
 }
 
 interface Where {

@@ -4,12 +4,13 @@ import { devicesPerSiteMax } from '../../domain/adoption-rule.ts'
 import { adoptedChange } from '../discovery/adopt-discovered.ts'
 import { forgetDiscovered } from '../discovery/discovered-rows.ts'
 import { notify } from '../notifications.ts'
+import { roomFor } from '../organization/room-for.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { recordOfEdge } from './record-of-edge.ts'
 
 /**
  * Registers devices that booted at a site where unknown ones may boot, under their address as name and in the site's oldest
- * collection with a vDisk, so that they have a page and can be switched. Beyond the limit their boots stay without a device.
+ * collection with a vDisk, so that they have a page and can be switched. Beyond the limit, of the site or of the organization, their boots stay without a device.
  */
 export async function adoptDevices(
   transaction: DbTransaction,
@@ -29,7 +30,10 @@ export async function adoptDevices(
   })
   const knownMacs = new Set(known.map(({ mac }) => mac))
   const count = await transaction.device.count({ where: { organizationId, siteId } })
-  const unknown = macs.filter((mac) => !knownMacs.has(mac)).slice(0, Math.max(0, devicesPerSiteMax - count))
+  const unregistered = macs.filter((mac) => !knownMacs.has(mac))
+  if (unregistered.length === 0) return
+  const room = Math.min(devicesPerSiteMax - count, await roomFor(transaction, 'devices'))
+  const unknown = unregistered.slice(0, Math.max(0, room))
   const collection = await transaction.collection.findFirst({
     where: { organizationId, siteId, vdiskId: { not: null } },
     orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],

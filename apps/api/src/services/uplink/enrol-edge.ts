@@ -3,6 +3,7 @@ import { type EnrolRequest, type EnrolResponse, siteEdgesMax } from '@bootfarm/p
 import { AppError } from '../../errors/app-error.ts'
 import { hashJoinToken } from '../edge/create-join-token.ts'
 import { notify } from '../notifications.ts'
+import { requireNotSuspended } from '../organization/require-not-suspended.ts'
 import type { PlatformContext } from '../service-context.ts'
 import { recordOfEdge } from './record-of-edge.ts'
 import { readSigningKeys } from './signing-keys.ts'
@@ -18,7 +19,8 @@ interface LockedToken {
 
 /**
  * Uses up the join token for this public key. The same token with the same key gets the same answer again.
- * The caller has checked the signature by the key inside. Throws `join_token_*`, `edge_revoked`, `invalid_body`.
+ * The caller has checked the signature by the key inside. Throws `join_token_*`, `edge_revoked`, `invalid_body`, `quota_exceeded`,
+ * `organization_suspended`.
  */
 export async function enrolEdge(
   { db, clock }: PlatformContext,
@@ -63,7 +65,10 @@ async function useToken(
   if (token.expires_at <= now) throw new AppError('join_token_expired')
   const { organization_id: organizationId, site_id: siteId } = token
   const knownEdgeId = await edgeOfKnownKey(transaction, token, request.publicKey)
-  if (!knownEdgeId) await requireRoom(transaction, { organizationId, siteId })
+  if (!knownEdgeId) {
+    await requireNotSuspended(transaction, organizationId)
+    await requireRoom(transaction, { organizationId, siteId })
+  }
   const edgeId = knownEdgeId ?? (await createEdge(transaction, token, { request, now }))
   await transaction.joinToken.update({
     where: { organizationId_id: { organizationId, id: token.id } },

@@ -27,15 +27,17 @@ const attemptsKeptMax = 10
 export const failingMsMax = 4 * 24 * hourMs
 
 /** Sends what is due, of all organizations. Several processes do this beside each other; a message is taken by one of them. */
-export async function deliverDue(context: DeliveryContext): Promise<void> {
+export async function deliverDue(context: DeliveryContext, onError: (error: unknown) => void): Promise<void> {
   const { db, clock } = context
   for (;;) {
     const due = await db.$queryRaw<{ organization_id: string; delivery_id: string }[]>`
       select organization_id::text, delivery_id::text from due_webhook_deliveries(${clock()}, ${atOnceMax})`
-    const taken = await Promise.all(
+    const taken = await Promise.allSettled(
       due.map((row) => deliver(context, { organizationId: row.organization_id, id: row.delivery_id })),
     )
-    if (!taken.some(Boolean)) return
+    // One that failed here, not at its receiver, holds up no other: it is due again when its lease ends.
+    for (const result of taken) if (result.status === 'rejected') onError(result.reason)
+    if (!taken.some((result) => result.status === 'fulfilled' && result.value)) return
   }
 }
 

@@ -1,4 +1,4 @@
-import { inOrganization } from '@bootfarm/db'
+import { inEachOrganization } from '../organization/for-each-organization.ts'
 import type { PlatformContext } from '../service-context.ts'
 import { publishEvents } from './publish-event.ts'
 
@@ -11,8 +11,9 @@ export async function tellSilentEdges({ db, clock }: PlatformContext): Promise<v
   const since = new Date(now.getTime() - silentAfterMs)
   const rows = await db.$queryRaw<{ id: string }[]>`
     select id::text from organizations_with_silent_edges(${since}) as id`
-  for (const { id: organizationId } of rows)
-    await inOrganization(db, organizationId, async (transaction) => {
+  await inEachOrganization(
+    { db },
+    async (transaction, organizationId) => {
       const edges = await transaction.$queryRaw<SilentEdge[]>`
         update edge set silence_told_at = ${now} from site
         where edge.organization_id = ${organizationId}::uuid and site.organization_id = edge.organization_id
@@ -32,7 +33,9 @@ export async function tellSilentEdges({ db, clock }: PlatformContext): Promise<v
           },
         })),
       )
-    })
+    },
+    rows.map(({ id }) => id),
+  )
 }
 
 interface SilentEdge {

@@ -1,4 +1,6 @@
+import { verifyPassword } from 'better-auth/crypto'
 import { doneView } from '../../domain/member-view.ts'
+import { accessView, confirmInput } from '../../domain/organization-view.ts'
 import { passwordRule } from '../../domain/person.ts'
 import {
   accountView,
@@ -10,8 +12,10 @@ import {
   sessionViewOf,
   signInView,
 } from '../../domain/session-view.ts'
+import { isPlatformOperator } from '../../services/platform/is-platform-operator.ts'
 import { chooseOrganization, listOwnOrganizations } from '../../services/session/choose-organization.ts'
 import { getAccount } from '../../services/session/get-account.ts'
+import { confirmSession } from '../../services/session/confirm-session.ts'
 import { endOtherSessions, endSession, listOwnSessions } from '../../services/session/own-sessions.ts'
 import { openProcedure, personProcedure, procedure, router } from '../trpc.ts'
 
@@ -37,7 +41,22 @@ export const sessionRouter = router({
   signIn: openProcedure
     .meta({ who: 'anyone', rest: { excluded: 'it belongs to the sign-in page' } })
     .output(signInView)
-    .query(({ ctx: { oidcName, isSelfService } }) => ({ oidcName, isSelfService, passwordRule })),
+    .query(({ ctx: { oidcName, tenancy } }) => ({
+      ...{ oidcName, passwordRule, isSelfService: tenancy.isSelfService, contact: tenancy.contact },
+    })),
+  access: personProcedure
+    .meta({ who: 'person', rest: ofPersons })
+    .output(accessView)
+    .query(async ({ ctx }) => ({
+      ...{ name: ctx.person.name, email: ctx.person.email },
+      isPlatformOperator: await isPlatformOperator(ctx, ctx.person.userId),
+      ...{ isSelfService: ctx.tenancy.isSelfService, contact: ctx.tenancy.contact },
+    })),
+  confirm: personProcedure
+    .meta({ who: 'person', rest: ofPersons })
+    .input(confirmInput)
+    .output(doneView)
+    .mutation(({ ctx, input }) => confirmSession({ ...ctx, verifyPassword }, input)),
   own: personProcedure
     .meta({ who: 'person', rest: ofPersons })
     .output(ownSessionsView)

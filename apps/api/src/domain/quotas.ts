@@ -1,0 +1,79 @@
+import { z } from 'zod'
+
+/** What an organization may have a limited number of. The database counts and enforces: migration `organizations`. */
+export const quotaNames = [
+  'sites',
+  'edges',
+  'devices',
+  'vdisks',
+  'members',
+  'api_keys',
+  'webhooks',
+  'schedules',
+] as const
+export const quotaName = z.enum(quotaNames)
+export type QuotaName = (typeof quotaNames)[number]
+
+/** As sentences name them. */
+export const quotaWords: Record<QuotaName, string> = {
+  sites: 'sites',
+  edges: 'edges',
+  devices: 'devices',
+  vdisks: 'vDisks',
+  members: 'members',
+  api_keys: 'API keys',
+  webhooks: 'webhooks',
+  schedules: 'schedules',
+}
+
+export const quotaCountMax = 10_000_000
+
+export const quotaView = z.object({
+  name: quotaName,
+  used: z.number().int(),
+  /** Null: as many as there is room for. */
+  allowed: z.number().int().nullable(),
+})
+export type QuotaView = z.infer<typeof quotaView>
+
+export type QuotaDefaults = Partial<Record<QuotaName, number>>
+
+/** What an organization of self-service begins with where the setting says nothing else. */
+export const selfServiceQuotas =
+  'sites=2,edges=4,devices=100,vdisks=10,members=10,api_keys=10,webhooks=5,schedules=20'
+
+/** Reads `sites=2,devices=100`; what is not named has no limit. Throws one sentence for what it cannot read. */
+export function parseQuotas(text: string): QuotaDefaults {
+  const parts = text.split(',').flatMap((part) => part.trim() || [])
+  return Object.fromEntries(
+    parts.map((part) => {
+      const [, name, count] = /^([a-z_]+)=(\d{1,8})$/.exec(part) ?? []
+      if (!quotaName.safeParse(name).success || Number(count) > quotaCountMax)
+        throw new Error(`${part}: write NAME=COUNT with one of ${quotaNames.join(', ')}`)
+      return [name, Number(count)]
+    }),
+  )
+}
+
+/** The database's refusal, by the message that it raises: `quota exceeded: devices used 3 allowed 3 added 1`. */
+const refusal = /quota exceeded: (\w+) used (\d+) allowed (\d+) added (\d+)/
+
+export interface QuotaRefusal {
+  quota: QuotaName
+  used: number
+  allowed: number
+  added: number
+}
+
+export function quotaRefusalIn(text: string): QuotaRefusal | null {
+  const [, name, used, allowed, added] = refusal.exec(text) ?? []
+  const quota = quotaName.safeParse(name)
+  if (!quota.success) return null
+  return { quota: quota.data, used: Number(used), allowed: Number(allowed), added: Number(added) }
+}
+
+/** Names the quota, what is used of it, how many are allowed, and whom to ask. */
+export function quotaSentence({ quota, used, allowed, added }: QuotaRefusal): string {
+  const words = quotaWords[quota]
+  return `This organization may have ${allowed} ${words} and has ${used}: ${added} more are too many. Remove some, or ask whoever runs this installation for more; its page “Organization” says who that is.`
+}
