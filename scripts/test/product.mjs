@@ -6,6 +6,11 @@ import { freePorts } from '../lib/free-ports.mjs'
 import { inRoot, root } from '../lib/paths.mjs'
 
 const portsNeeded = 10
+const testSettings = {
+  ...{ DATABASE_URL: '', DATABASE_OWNER_URL: '', SELF_SERVICE: 'on' },
+  // Receivers of webhooks in tests listen on this machine.
+  WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8',
+}
 
 /**
  * Starts the whole product as `npm start` does, with a data directory and ports of its own, and stops it after `work`.
@@ -23,8 +28,7 @@ export async function withProduct(scratch, work, options = []) {
   const product = spawn(process.execPath, [inRoot('scripts/start.mjs'), ...args.map(String)], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
-    // Receivers of webhooks in tests listen on this machine.
-    env: { ...process.env, DATABASE_URL: '', DATABASE_OWNER_URL: '', WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8' },
+    env: { ...process.env, ...testSettings },
   })
   let output = ''
   let result

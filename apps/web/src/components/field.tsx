@@ -14,7 +14,7 @@ interface TextFieldProps {
   hint?: ReactNode
   placeholder?: string
   mono?: boolean
-  type?: 'text' | 'number'
+  type?: 'text' | 'number' | 'password'
   maxLength?: number
 }
 
@@ -38,7 +38,7 @@ export function TextField({
         placeholder={placeholder}
         maxLength={maxLength}
         spellCheck={false}
-        autoComplete="off"
+        autoComplete={type === 'password' ? 'current-password' : 'off'}
         aria-describedby={hint ? `${id}-hint` : undefined}
         onChange={(event) => onChange(event.target.value)}
         className={classNames(control, mono && 'font-mono text-xs')}

@@ -14,7 +14,8 @@ export default async function SignInPage({
 }) {
   const { next, error } = await searchParams
   const path = typeof next === 'string' ? next : undefined
-  if ((await readSession()).kind === 'signed-in') redirect(pathAfterSignIn(path))
+  const { kind } = await readSession()
+  if (kind === 'signed-in' || kind === 'no-organization') redirect(pathAfterSignIn(path))
   return (
     <SignInScene title="Sign in to Bootfarm" text="Diskless machines, and where every boot’s time goes.">
       <SignInForm

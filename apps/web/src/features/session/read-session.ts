@@ -15,8 +15,18 @@ export type SessionView = z.infer<typeof sessionAnswer>['result']['data']
 
 export type SessionAnswer =
   | { kind: 'signed-in'; session: SessionView }
+  /** A person who is a member of nothing. */
+  | { kind: 'no-organization' }
   | { kind: 'signed-out' }
   | { kind: 'api-away' }
+
+async function isSomebody(cookie: string): Promise<boolean> {
+  const answer = await fetch(`${apiUrl()}/api/trpc/session.access`, {
+    headers: { cookie },
+    cache: 'no-store',
+  })
+  return answer.ok
+}
 
 /**
  * Asks the API who is signed in, so that the first paint is already the right page. It decides nothing: every answer with
@@ -27,7 +37,7 @@ export async function readSession(): Promise<SessionAnswer> {
   if (cookie === '') return { kind: 'signed-out' }
   try {
     const answer = await fetch(`${apiUrl()}/api/trpc/session.me`, { headers: { cookie }, cache: 'no-store' })
-    if (answer.status === 401) return { kind: 'signed-out' }
+    if (answer.status === 401) return { kind: (await isSomebody(cookie)) ? 'no-organization' : 'signed-out' }
     if (!answer.ok) return { kind: 'api-away' }
     return { kind: 'signed-in', session: sessionAnswer.parse(await answer.json()).result.data }
   } catch (error) {

@@ -85,6 +85,9 @@ export function SignInForm({ next, oidcName, providerError }: SignInFormProps) {
       <Link href="/forgotten-password" className="text-ink-soft text-sm underline underline-offset-4">
         Forgotten your password?
       </Link>
+      <Link href="/sign-up" className="text-ink-soft text-sm underline underline-offset-4">
+        No account yet?
+      </Link>
     </div>
   )
 }

@@ -25,6 +25,7 @@ export const places: Place[] = [
   { href: '/roles', title: 'Roles', icon: 'roles', permission: 'organization.read' },
   { href: '/api-keys', title: 'API keys', icon: 'key', permission: 'api_key.read' },
   { href: '/webhooks', title: 'Webhooks', icon: 'webhook', permission: 'webhook.read' },
+  { href: '/organization', title: 'Organization', icon: 'organization' },
   { href: '/audit', title: 'Audit log', icon: 'audit', permission: 'audit.read' },
   { href: '/trash', title: 'Trash', icon: 'trash', permission: 'trash.read' },
   { href: '/account', title: 'Account', icon: 'account' },

@@ -5,6 +5,8 @@ import { ToastProvider } from '../../components/toast'
 import type { Theme } from '../../lib/theme'
 import { LiveMark } from '../live/live-mark'
 import { LiveUpdates } from '../live/live-updates'
+import { OrganizationBanner } from '../organization/organization-banner'
+import { PlatformLink } from '../platform/platform-link'
 import { ApiProvider } from '../session/api-provider'
 import type { SessionView } from '../session/read-session'
 import { SignedInAs } from '../session/signed-in-as'
@@ -32,6 +34,7 @@ export function Shell({ session, theme, children }: ShellProps) {
               <SideBar session={session} theme={theme} />
               <div className="flex min-w-0 flex-1 flex-col">
                 <TopBar session={session} theme={theme} />
+                <OrganizationBanner />
                 <main id="main" tabIndex={-1} className="flex-1 px-4 py-5 outline-none sm:px-6 lg:px-8">
                   {children}
                 </main>
@@ -70,6 +73,7 @@ function SideBar({ session, theme }: { session: SessionView; theme: Theme }) {
 function ShellFoot({ session, theme }: { session: SessionView; theme: Theme }) {
   return (
     <div className="mt-auto flex flex-col gap-3">
+      <PlatformLink />
       <div className="flex items-center justify-between gap-2 px-2">
         <ViewerZone />
         <ThemeToggle initial={theme} />

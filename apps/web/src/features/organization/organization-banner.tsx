@@ -1,0 +1,42 @@
+'use client'
+
+import { useQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import type { ReactNode } from 'react'
+import { Instant } from '../../components/instant'
+import { useTRPC } from '../../lib/trpc'
+
+/** On every page, while something holds for the whole organization that everybody should know. */
+export function OrganizationBanner() {
+  const { data } = useQuery(useTRPC().organization.get.queryOptions({}))
+  if (!data) return null
+  return (
+    <>
+      {data.suspendedAt && (
+        <Banner>
+          This organization is suspended: it can be read, not changed. Devices go on booting.
+          {data.contact && ` Ask ${data.contact}.`}
+        </Banner>
+      )}
+      {data.deleteAfter && (
+        <Banner>
+          This organization is deleted after <Instant at={data.deleteAfter} full />.{' '}
+          <Link href="/organization" className="underline underline-offset-4">
+            An owner can stop that
+          </Link>
+        </Banner>
+      )}
+    </>
+  )
+}
+
+function Banner({ children }: { children: ReactNode }) {
+  return (
+    <p
+      role="status"
+      className="border-line border-b bg-silent-soft px-4 py-2 text-silent text-sm sm:px-6 lg:px-8"
+    >
+      {children}
+    </p>
+  )
+}

@@ -1,0 +1,25 @@
+'use client'
+
+import { useMutation } from '@tanstack/react-query'
+import { useState } from 'react'
+import { TextField } from '../../components/field'
+import { useTRPC } from '../../lib/trpc'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import type { Organization } from './organization-types'
+
+export function RenameDialog({ organization, onClose }: { organization: Organization; onClose: () => void }) {
+  const [name, setName] = useState(organization.name)
+  const rename = useMutation(useTRPC().organization.rename.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <ObjectDialog
+      title="Rename the organization"
+      action="Rename"
+      saving={rename}
+      disabled={name.trim() === ''}
+      onSave={(revision = organization.revision) => rename.mutate({ name, revision })}
+      onClose={onClose}
+    >
+      <TextField label="Name" value={name} onChange={setName} maxLength={80} hint="Its short name stays." />
+    </ObjectDialog>
+  )
+}

@@ -1,0 +1,54 @@
+'use client'
+
+import type { RouterOutputs } from '@bootfarm/api/router'
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { Instant } from '../../components/instant'
+import { PagedList } from '../../components/paged-list'
+import { Panel, Unknown } from '../../components/panel'
+import { EmptyState } from '../../components/states'
+import type { Column } from '../../components/table'
+import { useTRPC } from '../../lib/trpc'
+
+type PlatformEvent = RouterOutputs['platform']['events']['items'][number]
+
+const words: Record<string, string> = {
+  'organization.founded': 'Organization made by self-service',
+  'organization.askDeletion': 'Deletion asked for',
+  'organization.cancelDeletion': 'Deletion stopped',
+  'organization.deleted': 'Organization deleted',
+  'organization.suspend': 'Suspended',
+  'organization.unsuspend': 'Released',
+  'organization.setQuotas': 'Quotas set',
+}
+
+const columns: Column<PlatformEvent>[] = [
+  { title: 'What', cell: ({ action }) => words[action] ?? action },
+  { title: 'When', cell: ({ at }) => <Instant at={at} /> },
+  { title: 'Organization', from: 'sm', wide: true, cell: ({ organizationId }) => <Id id={organizationId} /> },
+  { title: 'By', from: 'lg', cell: ({ actorUserId }) => <Id id={actorUserId} /> },
+]
+
+function Id({ id }: { id: string | null }) {
+  return id ? <span className="font-mono text-ink-soft text-xs">{id}</span> : <Unknown label="nobody" />
+}
+
+/** What was done to organizations as a whole; it outlives them. */
+export function EventsPanel() {
+  const query = useInfiniteQuery(
+    useTRPC().platform.events.infiniteQueryOptions(
+      { limit: 10 },
+      { getNextPageParam: (page) => page.nextCursor },
+    ),
+  )
+  return (
+    <Panel title="Platform log" flush>
+      <PagedList
+        label="Platform log"
+        query={query}
+        columns={columns}
+        rowKey={({ id }) => id}
+        empty={<EmptyState title="Nothing yet." text="Quotas, suspensions and deletions are kept here." />}
+      />
+    </Panel>
+  )
+}

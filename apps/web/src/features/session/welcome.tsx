@@ -1,0 +1,66 @@
+'use client'
+
+import { useMutation, useQuery } from '@tanstack/react-query'
+import Link from 'next/link'
+import { Button } from '../../components/button'
+import { LoadingState } from '../../components/states'
+import { formProblem } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import { authClient } from './auth-client'
+import { EntranceForm } from './entrance-form'
+
+/** For somebody who is signed in and works in no organization, or wants one more. */
+export function Welcome() {
+  const trpc = useTRPC()
+  const access = useQuery(trpc.session.access.queryOptions())
+  const found = useMutation(trpc.organization.found.mutationOptions())
+
+  async function make({ name = '' }: Record<string, string>) {
+    try {
+      await found.mutateAsync({ name })
+    } catch (error) {
+      return formProblem(error)
+    }
+    window.location.assign('/')
+    return null
+  }
+
+  if (access.isPending) return <LoadingState label="Looking at your account">{null}</LoadingState>
+  if (access.error)
+    return (
+      <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
+        {formProblem(access.error)}
+      </p>
+    )
+  const { email, isSelfService, isPlatformOperator, contact } = access.data
+  return (
+    <div className="flex flex-col gap-5">
+      <p className="text-ink">
+        You are signed in as <strong>{email}</strong>.
+      </p>
+      {isSelfService ? (
+        <EntranceForm
+          fields={[{ label: 'Organization', name: 'name', type: 'text', autoComplete: 'organization' }]}
+          action="Make the organization"
+          working="Making it"
+          onSubmit={make}
+        />
+      ) : (
+        <p className="text-ink-soft text-sm">
+          Organizations are not made here by everybody: ask an owner of yours for an invitation
+          {contact ? `, or ${contact}` : ''}.
+        </p>
+      )}
+      <div className="flex flex-wrap items-center gap-4">
+        {isPlatformOperator && (
+          <Link href="/platform" className="text-ink-soft text-sm underline underline-offset-4">
+            Platform
+          </Link>
+        )}
+        <Button onClick={() => void authClient.signOut().then(() => window.location.assign('/sign-in'))}>
+          Sign out
+        </Button>
+      </div>
+    </div>
+  )
+}

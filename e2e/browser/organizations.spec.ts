@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { createDb } from '@bootfarm/db'
+import { expect, type Page, test } from '@playwright/test'
+import { required } from '../lib/api-client.ts'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signIn, signInAs } from './demo-sign-in.ts'
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+const password = 'correct horse battery'
+
+/** The newest sign-up link that the API would have mailed to this address. */
+async function mailedLink(email: string): Promise<string> {
+  const find = () => {
+    const log = readFileSync(path.join(required('BOOTFARM_DATA'), 'logs/api.log'), 'utf8')
+    const lines = log.split('\n').filter((line) => line.includes(email))
+    return /\/sign-up\/[\w-]+/.exec(lines.at(-1) ?? '')?.[0] ?? ''
+  }
+  await expect.poll(find).not.toBe('')
+  return find()
+}
+
+async function noSeriousProblems(page: Page): Promise<void> {
+  await expect(page.getByRole('status', { name: /^Loading/ })).toHaveCount(0)
+  expect(await seriousProblems(page)).toEqual([])
+}
+
+async function makePlatformOperator(email: string): Promise<void> {
+  const db = createDb(readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim())
+  try {
+    await db.user.update({ where: { email }, data: { isPlatformOperator: true } })
+  } finally {
+    await db.$disconnect()
+  }
+}
+
+test('who signs up by a mailed link makes an organization, asks for its deletion, and keeps it', async ({
+  page,
+}) => {
+  const email = `${randomUUID()}@example.test`
+  await page.goto('/sign-in')
+  await page.getByRole('link', { name: 'No account yet?' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Sign up' })).toBeVisible()
+  await page.getByLabel('E-mail').fill(email)
+  await page.getByRole('button', { name: 'Send a link' }).click()
+  await expect(page.getByText('A mail is on its way')).toBeVisible()
+  await noSeriousProblems(page)
+  await page.goto(await mailedLink(email))
+  await page.getByLabel('Your name').fill('Night shift')
+  await page.getByLabel('New password').fill(password)
+  await page.getByRole('button', { name: 'Make the account' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Sign in to Bootfarm' })).toBeVisible()
+  await signIn(page, { email, password })
+
+  await expect(page.getByRole('heading', { level: 1, name: 'A new organization' })).toBeVisible()
+  await noSeriousProblems(page)
+  await page.getByLabel('Organization').fill('Night school')
+  await page.getByRole('button', { name: 'Make the organization' }).click()
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Organization' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Night school' })).toBeVisible()
+  const devices = page.getByRole('row', { name: /^Devices/ })
+  await expect(devices).toContainText('100')
+  await expect(page.getByRole('table', { name: 'Signing keys' })).toContainText('Signs')
+  await noSeriousProblems(page)
+
+  await page.getByRole('button', { name: 'Rename' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('Evening school')
+  await page.getByRole('dialog').getByRole('button', { name: 'Rename' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Evening school' })).toBeVisible()
+
+  await page.getByRole('button', { name: 'Delete the organization' }).click()
+  const ask = page.getByRole('button', { name: 'Ask for the deletion' })
+  await expect(ask).toBeDisabled()
+  await page.getByLabel('Type its name: Evening school').fill('Evening school')
+  await page.getByLabel('Your password').fill('another password')
+  await ask.click()
+  await expect(page.getByText('This is not your password.')).toBeVisible()
+  await page.getByLabel('Your password').fill(password)
+  await ask.click()
+  const banner = page.getByText('This organization is deleted after')
+  await expect(banner).toBeVisible()
+  await noSeriousProblems(page)
+  await page.getByRole('button', { name: 'Keep the organization' }).click()
+  await expect(banner).toBeHidden()
+})
+
+test('who runs the installation sees figures, sets quotas and suspends, and members see it', async ({
+  page,
+}) => {
+  const [tenant, keeper] = [await Tenant.create('admin'), await Tenant.create('admin')]
+  const name = `Organization ${await slugOf(tenant)}`
+  await makePlatformOperator(keeper.person.email)
+  await signInAs(page, keeper.person)
+  await page.getByRole('link', { name: 'Platform' }).click()
+  await expect(page.getByRole('heading', { level: 1, name: 'Platform' })).toBeVisible()
+  await page.getByLabel('Search organizations').fill(name)
+  await page.getByRole('button', { name: `Quotas of ${name}` }).click()
+  await page.getByLabel('Devices').fill('6')
+  await page.getByRole('button', { name: 'Save the quotas' }).click()
+  const row = page.getByRole('row', { name: new RegExp(name) })
+  await expect(row).toContainText('6 of 6')
+  await page.getByRole('button', { name: `Suspend ${name}` }).click()
+  await page.getByRole('button', { name: 'Suspend it' }).click()
+  await expect(row).toContainText('Suspended')
+  await noSeriousProblems(page)
+
+  await page.context().clearCookies()
+  await signInAs(page, tenant.person)
+  await expect(page.getByText('This organization is suspended')).toBeVisible()
+  await expect(page.getByRole('link', { name: 'Platform' })).toHaveCount(0)
+  await page.goto('/organization')
+  await expect(page.getByRole('row', { name: /^Devices/ })).toContainText('Full')
+  await page.setViewportSize({ width: 390, height: 844 })
+  await noSeriousProblems(page)
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390)
+  await page.goto('/platform')
+  await expect(page.getByText('This page is not for you')).toBeVisible()
+})
+
+async function slugOf({ rows }: Tenant): Promise<string> {
+  const db = createDb(readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim())
+  try {
+    const { slug } = await db.organization.findUniqueOrThrow({ where: { id: rows.organizationId } })
+    return slug
+  } finally {
+    await db.$disconnect()
+  }
+}
