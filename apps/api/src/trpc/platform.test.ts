@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { EdgeClient } from '../../test/edge-client.ts'
 import { apiKey } from '../../test/matrix/callers.ts'
 import { secretsOf } from '../../test/matrix/tenant-secrets.ts'
@@ -15,6 +15,7 @@ import { isMemberPolicy } from './policy.ts'
 
 // Who runs the installation sees how it does, sets quotas and suspends; and sees nothing that a tenant has.
 
+vi.setConfig({ testTimeout: 120_000 })
 let api: TestApi
 let tenant: SampleTenant
 let operator: string
@@ -24,7 +25,7 @@ beforeAll(async () => {
   tenant = await createSampleTenant(api, randomUUID())
   operator = await signInAsPlatformOperator(api)
   owner = await signInAs(api, tenant.organizationId, 'owner')
-})
+}, 120_000)
 afterAll(() => api.close())
 
 const ask = (cookie: string, path: string, type: 'query' | 'mutation', input: unknown) =>
@@ -106,6 +107,7 @@ test('quotas are set and taken away, shown to the organization, and logged on bo
   )
   const audit = await query<{ items: object[] }>(api, owner, 'audit.list', {})
   expect(JSON.stringify(audit.items)).toContain('who runs this installation')
+  await expect(api.serverDb.platformEvent.deleteMany({})).rejects.toThrow(/denied/)
   const absent = { organizationId: randomUUID(), quotas: { devices: 1 } }
   expect((await ask(operator, 'platform.setQuotas', 'mutation', absent)).code).toBe('not_found')
 })

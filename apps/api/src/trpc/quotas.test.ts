@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../test/test-client.ts'
@@ -15,6 +15,7 @@ import type { QuotaName } from '../domain/quotas.ts'
 
 // Every way in which something is added is refused beyond the quota, in words that say which, and exactly so when many add at once.
 
+vi.setConfig({ testTimeout: 120_000 })
 let api: TestApi
 beforeAll(async () => {
   api = await startTestApi()

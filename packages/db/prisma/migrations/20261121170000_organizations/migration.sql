@@ -211,6 +211,22 @@ LANGUAGE sql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_tem
   SELECT id FROM public.organization WHERE delete_after <= as_of ORDER BY delete_after, id LIMIT 100
 $$;
 
+-- What people have chosen to work in: nobody is led to an organization that is gone.
+CREATE FUNCTION forget_choices(organization_id uuid) RETURNS void
+LANGUAGE plpgsql STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  forget text;
+BEGIN
+  FOR forget IN
+    SELECT format('UPDATE %s SET %I = NULL WHERE %I = $1', attrelid::regclass, attname, attname) FROM pg_attribute
+    WHERE attrelid IN ('public.session'::regclass, 'public."user"'::regclass)
+      AND attname LIKE '%organization\_id' AND NOT attisdropped
+  LOOP
+    EXECUTE forget USING forget_choices.organization_id;
+  END LOOP;
+END
+$$;
+
 -- The first step, once its time has come: nobody gets in any more, and its edges hear that they are revoked. Says when that was.
 CREATE FUNCTION begin_deleting_organization(organization_id uuid, as_of timestamptz) RETURNS timestamptz
 LANGUAGE plpgsql STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -227,7 +243,7 @@ BEGIN
   DELETE FROM public.webhook_endpoint t WHERE t.organization_id = $1;
   UPDATE public.edge t SET revoked_at = as_of WHERE t.organization_id = $1 AND t.revoked_at IS NULL;
   UPDATE public.join_token t SET expires_at = as_of WHERE t.organization_id = $1 AND t.used_at IS NULL AND t.expires_at > as_of;
-  UPDATE public.session SET active_organization_id = NULL WHERE active_organization_id = $1;
+  PERFORM public.forget_choices($1);
   RETURN began;
 END
 $$;
@@ -298,7 +314,7 @@ BEGIN
     EXIT WHEN NOT is_left AND removed_of_round = 0;
   END LOOP;
   IF is_left OR removed_of_round > 0 THEN RAISE EXCEPTION 'rows of the organization are still named by others'; END IF;
-  UPDATE public.session SET active_organization_id = NULL WHERE active_organization_id = $1;
+  PERFORM public.forget_choices($1);
   DELETE FROM public.organization o WHERE o.id = $1;
   INSERT INTO public.platform_event (id, at, actor_user_id, action, subject_id, before, after)
   VALUES (gen_random_uuid(), as_of, asked_by, 'organization.deleted', $1, jsonb_build_object('askedAt', asked_at), NULL);
