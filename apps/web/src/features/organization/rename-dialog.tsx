@@ -1,6 +1,7 @@
 'use client'
 
 import { useMutation } from '@tanstack/react-query'
+import { useRouter } from 'next/navigation'
 import { useState } from 'react'
 import { TextField } from '../../components/field'
 import { useTRPC } from '../../lib/trpc'
@@ -9,7 +10,14 @@ import type { Organization } from './organization-types'
 
 export function RenameDialog({ organization, onClose }: { organization: Organization; onClose: () => void }) {
   const [name, setName] = useState(organization.name)
-  const rename = useMutation(useTRPC().organization.rename.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const router = useRouter()
+  const saved = useSaved(onClose)
+  // The frame around the page has the name from the server.
+  const onSuccess = () => {
+    router.refresh()
+    saved()
+  }
+  const rename = useMutation(useTRPC().organization.rename.mutationOptions({ onSuccess }))
   return (
     <ObjectDialog
       title="Rename the organization"
