@@ -14,8 +14,8 @@ import {
 } from '../../domain/session-view.ts'
 import { isPlatformOperator } from '../../services/platform/is-platform-operator.ts'
 import { chooseOrganization, listOwnOrganizations } from '../../services/session/choose-organization.ts'
-import { getAccount } from '../../services/session/get-account.ts'
 import { confirmSession } from '../../services/session/confirm-session.ts'
+import { getAccount } from '../../services/session/get-account.ts'
 import { endOtherSessions, endSession, listOwnSessions } from '../../services/session/own-sessions.ts'
 import { openProcedure, personProcedure, procedure, router } from '../trpc.ts'
 
