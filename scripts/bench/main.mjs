@@ -3,7 +3,7 @@ import { UserError } from '../lib/fail.mjs'
 /** Each measures beside another implementation in the same run, and may write its table into docs/results. */
 const benches = {
   api: {
-    what: '50 requests/s of lists, filters and pages over 1,000,000 boots while 200 boots/s come in; about 6 minutes',
+    what: '50 requests/s of lists, filters and pages over 1,000,000 boots while 200 boots/s come in; about 7 minutes',
     load: async () => (await import('./api.mjs')).benchApi,
   },
   boot: {
@@ -22,7 +22,8 @@ export async function runBench([name, ...options]) {
     for (const [known, { what }] of Object.entries(benches))
       process.stdout.write(`npm run bench -- ${known.padEnd(8)} ${what}\n`)
     process.stdout.write(
-      '--rounds N measures N times (3); --only TEXT takes those named so; --write keeps the table in docs/results\n',
+      '--rounds N measures N times (3); --only TEXT takes those named so; --write keeps the table in docs/results;\n' +
+        '--database DIR (of api) keeps the seeded database in DIR, and takes it as it is the next time\n',
     )
     return
   }
@@ -33,18 +34,19 @@ export async function runBench([name, ...options]) {
   await run(parse(options))
 }
 
-/** @returns {{ rounds: number, write: boolean, only: string }} */
+/** @returns {{ rounds: number, write: boolean, only: string, database: string }} */
 function parse(options) {
-  const parsed = { rounds: 3, write: false, only: '' }
+  const parsed = { rounds: 3, write: false, only: '', database: '' }
   while (options.length > 0) {
     const option = options.shift()
     if (option === '--write') parsed.write = true
     else if (option === '--rounds' && /^[1-9]$/.test(options[0] ?? ''))
       parsed.rounds = Number(options.shift())
     else if (option === '--only' && options.length > 0) parsed.only = options.shift()
+    else if (option === '--database' && options.length > 0) parsed.database = options.shift()
     else
       throw new UserError(
-        `${option} is not an option of a benchmark; there are --rounds 1 to 9, --only TEXT and --write.`,
+        `${option} is not an option of a benchmark; there are --rounds 1 to 9, --only TEXT, --database DIR and --write.`,
       )
   }
   return parsed

@@ -159,6 +159,20 @@ function statements({
   ]
 }
 
+/** Whether `seed` has filled this database, or was about to. */
+export async function isSeeded(ownerUrl: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: ownerUrl })
+  await client.connect()
+  try {
+    const { rowCount } = await client.query('select 1 from organization where id = $1', [
+      seedId('organization', 1),
+    ])
+    return rowCount !== 0
+  } finally {
+    await client.end()
+  }
+}
+
 /** @param ownerUrl of a migrated database without organizations; throws where it has any */
 export async function seed(
   ownerUrl: string,

@@ -2,10 +2,11 @@ import { createHmac, createPrivateKey, randomUUID, sign } from 'node:crypto'
 import http from 'node:http'
 import { seedEdgeKey, seedId, seedSessionToken } from '../../../packages/db/src/seed.ts'
 import { uplinkSignedText } from '../../../packages/proto/src/uplink-signature.ts'
+import { pick, reads } from './reads.mjs'
 
 const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex')
 const reportsPerBatch = 10
-export const reportsName = `POST /edge/v1/reports (${reportsPerBatch} boots)`
+const reportsName = `POST /edge/v1/reports (${reportsPerBatch} boots)`
 
 /**
  * Requests at fixed instants, whether or not earlier ones are answered: a slow answer delays nobody's begin, and its time counts from
@@ -15,6 +16,8 @@ export class Load {
   /** @type {Map<string, number[]>} milliseconds by procedure */
   times = new Map()
   failures = new Map()
+  reportsName = reportsName
+  bootsPerBatch = reportsPerBatch
   #agent = new http.Agent({ keepAlive: true, maxSockets: 256 })
   #apiPort
   #secret
@@ -45,9 +48,17 @@ export class Load {
     this.#agent.destroy()
   }
 
-  async #read(dueMs) {
+  /** One of the reads after the other, each `count` times: for what one request costs whatever else goes on. */
+  async readInTurn(request, count) {
+    for (let done = 0; done < count; done += 1) await this.#read(performance.now(), request)
+  }
+
+  async reportInTurn(count) {
+    for (let done = 0; done < count; done += 1) await this.#report(performance.now())
+  }
+
+  async #read(dueMs, request = pick(this.#random, reads)) {
     const organization = 1 + this.#random(this.#size.organizations)
-    const request = pick(this.#random, reads)
     const input = request.input(this.#placesIn(organization))
     const path = `/api/trpc/${request.procedure}?input=${encodeURIComponent(JSON.stringify(input))}`
     await this.#measure(request.name, dueMs, { path, headers: { cookie: this.#cookie(organization) } })
@@ -146,40 +157,6 @@ export class Load {
       request.end(body)
     })
   }
-}
-
-/** What people look at, by how often. Each names one procedure with one filter, so that a slow one does not hide among fast ones. */
-const reads = [
-  read('boot.list', 'newest', 6, () => ({})),
-  read('boot.list', 'failed', 4, () => ({ outcome: 'failed' })),
-  read('boot.list', 'of a site', 4, ({ siteId }) => ({ siteId })),
-  read('boot.list', 'failed of a site', 2, ({ siteId }) => ({ siteId, outcome: 'failed' })),
-  read('boot.list', 'of an edge', 2, ({ edgeId }) => ({ edgeId })),
-  read('boot.list', 'of a device', 6, ({ deviceId }) => ({ deviceId })),
-  read('boot.list', 'simulated: none', 1, () => ({ origin: 'simulated' })),
-  read('boot.get', '', 12, ({ bootId }) => ({ bootId })),
-  read('device.list', 'by name', 6, () => ({})),
-  read('device.list', 'search', 4, ({ search }) => ({ search })),
-  read('device.list', 'of a collection', 3, ({ collectionId }) => ({ collectionId })),
-  read('device.list', 'last boot failed', 3, () => ({ lastOutcome: 'failed' })),
-  read('device.get', '', 5, ({ deviceId }) => ({ deviceId })),
-  read('farm.overview', '', 4, ({ farmId }) => ({ farmId })),
-  read('site.list', '', 2, () => ({})),
-  read('site.get', '', 2, ({ siteId }) => ({ siteId })),
-  read('edge.list', '', 2, () => ({})),
-  read('edge.get', '', 2, ({ edgeId }) => ({ edgeId })),
-]
-
-function read(procedure, filter, weight, input) {
-  return { procedure, name: filter ? `${procedure} (${filter})` : procedure, weight, input }
-}
-
-function pick(random, weighted) {
-  let left = random(weighted.reduce((sum, { weight }) => sum + weight, 0))
-  return weighted.find(({ weight }) => {
-    left -= weight
-    return left < 0
-  })
 }
 
 function newEdge(number) {
