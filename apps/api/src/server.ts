@@ -5,7 +5,8 @@ import { uplinkVersionsAccepted } from '@bootfarm/proto/uplink'
 import { type FastifyTRPCPluginOptions, fastifyTRPCPlugin } from '@trpc/server/adapters/fastify'
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type Auth, createAuth } from './auth/auth.ts'
-import { authRoutes, headersOf } from './auth/auth-routes.ts'
+import { authRoutes } from './auth/auth-routes.ts'
+import { readSession } from './auth/read-session.ts'
 import type { Actor } from './domain/actor.ts'
 import type { BootRetention } from './domain/boot-retention.ts'
 import type { Clock } from './domain/clock.ts'
@@ -33,7 +34,6 @@ import { EdgeReleases, type InstallationSettings } from './services/installation
 import type { Notifications } from './services/notifications.ts'
 import { applicationChecks, type Checks } from './services/scope/checks.ts'
 import type { PlatformContext } from './services/service-context.ts'
-import { findActor } from './services/session/find-actor.ts'
 import type { AcceptedVersions } from './services/uplink/require-version.ts'
 import type { TargetPolicy } from './services/webhook/target-guard.ts'
 import type { TrpcContext } from './trpc/context.ts'
@@ -196,7 +196,7 @@ function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts
       actor ??= findSignedIn(request, { ...parts, auth })
       return actor
     },
-    findPerson: () => findPerson(request, auth),
+    findPerson: () => findPerson(request, { ...parts, auth }),
   }
 }
 
@@ -212,7 +212,7 @@ async function findSignedIn(
   const secret = apiKeyOf(request)
   const actor =
     secret === null
-      ? await findMember(request, auth, context)
+      ? (await readSession(request, { ...context, auth }))?.actor
       : await findKey(request, { ...context, telemetry }, secret)
   if (!actor) return null
   const { kind, organizationId } = actor
@@ -220,21 +220,14 @@ async function findSignedIn(
   return checks.actorOf(actor)
 }
 
-async function findMember(
+async function findPerson(
   request: FastifyRequest,
-  auth: Auth,
-  context: PlatformContext,
-): Promise<Actor | null> {
-  const session = await auth.api.getSession({ headers: headersOf(request) })
-  return session && findActor(context, session.user, session.session.id)
-}
-
-async function findPerson(request: FastifyRequest, auth: Auth): Promise<Person | null> {
-  const session = await auth.api.getSession({ headers: headersOf(request) })
+  { auth, db, clock }: Pick<ContextParts, 'db' | 'clock' | 'auth'>,
+): Promise<Person | null> {
+  const session = await readSession(request, { db, clock, auth })
   if (!session) return null
-  const { id: userId, name, email } = session.user
-  request.caller ??= { kind: 'person', id: userId, organizationId: null }
-  return { userId, name, email, sessionId: session.session.id }
+  request.caller ??= { kind: 'person', id: session.person.userId, organizationId: null }
+  return session.person
 }
 
 async function findKey(

@@ -1,45 +1,66 @@
 import type { Actor, Grant } from '../../domain/actor.ts'
+import type { Person } from '../../domain/person.ts'
 import type { DbOrTransaction, PlatformContext } from '../service-context.ts'
 
-interface SignedInUser {
-  id: string
-  name: string
-  email: string
+/** A session that has not ended, as it is at this moment. */
+export interface SignedIn {
+  person: Person
+  /**
+   * In the organization that the session works in, else the one that was chosen last, else the one joined first; null for who is a member
+   * of none.
+   */
+  actor: Actor | null
+  /** It has expired, or goes on for less than was asked. */
+  isDue: boolean
 }
 
-interface MembershipRow {
-  organization_id: string
-  organization_name: string
-  grants: Grant[]
+interface SignedInRow {
+  session_id: string
+  is_due: boolean
+  user_id: string
+  user_name: string
+  user_email: string
+  organization_id: string | null
+  organization_name: string | null
+  grants: Grant[] | null
 }
 
 /**
- * The user in the organization that the session works in, else the one that was chosen last, else the one joined first, with the roles
- * granted there; null where there is no membership.
+ * Who is signed in by a session's token, with the roles held now; null for a token of no session. One statement and nothing kept
+ * between requests: whatever ends a session or changes a role holds from the next request on, in each API process.
  */
-export async function findActor(
+export async function findSignedIn(
   { db }: PlatformContext,
-  user: SignedInUser,
-  sessionId: string,
-): Promise<Actor | null> {
-  const [membership] = await db.$queryRaw<MembershipRow[]>`
-    select organization_id::text, organization_name, grants_of(${user.id}::uuid, organization_id) as grants
-    from memberships_of(${user.id}::uuid) with ordinality as own (organization_id, slug, organization_name, place)
-    order by organization_id is not distinct from
-      (select active_organization_id from session where id = ${sessionId}::uuid) desc,
-      organization_id is not distinct from
-      (select last_organization_id from "user" where id = ${user.id}::uuid) desc, place
-    limit 1`
-  if (!membership) return null
+  { token, dueBeforeSeconds }: { token: string; dueBeforeSeconds: number },
+): Promise<SignedIn | null> {
+  const [row] = await db.$queryRaw<SignedInRow[]>`
+    select session.id::text as session_id, session.expires_at <= now() + make_interval(secs => ${dueBeforeSeconds}) as is_due,
+      "user".id::text as user_id, "user".name as user_name, "user".email as user_email,
+      own.organization_id::text, own.organization_name, grants_of("user".id, own.organization_id) as grants
+    from session join "user" on "user".id = session.user_id
+    left join lateral (
+      select * from memberships_of("user".id) with ordinality as membership (organization_id, slug, organization_name, place)
+      order by organization_id is not distinct from session.active_organization_id desc,
+        organization_id is not distinct from "user".last_organization_id desc, place limit 1
+    ) as own on true
+    where session.token = ${token}`
+  if (!row) return null
+  const { user_id: userId, user_name: name, user_email: email, session_id: sessionId } = row
+  return { person: { userId, name, email, sessionId }, actor: actorOf(row), isDue: row.is_due }
+}
+
+function actorOf(row: SignedInRow): Actor | null {
+  const { organization_id: organizationId, organization_name: organizationName } = row
+  if (organizationId === null || organizationName === null) return null
   return {
     kind: 'person',
-    userId: user.id,
-    userName: user.name,
-    userEmail: user.email,
+    userId: row.user_id,
+    userName: row.user_name,
+    userEmail: row.user_email,
     apiKeyId: null,
-    organizationId: membership.organization_id,
-    organizationName: membership.organization_name,
-    grants: membership.grants,
+    organizationId,
+    organizationName,
+    grants: row.grants ?? [],
     onlyPermissions: null,
   }
 }

@@ -1,0 +1,38 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+
+/** What better-auth signs a session's cookie with: HMAC-SHA256 in padded base64, behind the last dot. */
+const signatureLength = 44
+
+/**
+ * The token of the session that a `cookie` header names; null where it names none, or one that `secret` has not signed. As better-auth reads it,
+ * without what it does around that: each request asks, and asks twice as fast.
+ */
+export function sessionTokenOf(
+  header: string | undefined,
+  { name, secret }: { name: string; secret: string },
+): string | null {
+  const value = cookieOf(header ?? '', name)
+  const signatureAt = value.lastIndexOf('.') + 1
+  const [token, signature] = [value.slice(0, Math.max(0, signatureAt - 1)), value.slice(signatureAt)]
+  if (token === '' || signature.length !== signatureLength) return null
+  const expected = createHmac('sha256', secret).update(token).digest('base64')
+  const isSigned =
+    Buffer.byteLength(signature) === signatureLength &&
+    timingSafeEqual(Buffer.from(signature), Buffer.from(expected))
+  return isSigned ? token : null
+}
+
+/** Empty where there is none, or where it is not encoded as cookies are; of several the first, as for better-auth. */
+function cookieOf(header: string, name: string): string {
+  for (const pair of header.split(';')) {
+    const at = pair.indexOf('=')
+    if (at === -1 || pair.slice(0, at).trim() !== name) continue
+    const text = pair.slice(at + 1).trim()
+    try {
+      return decodeURIComponent(text.startsWith('"') ? text.slice(1, -1) : text)
+    } catch {
+      return ''
+    }
+  }
+  return ''
+}
