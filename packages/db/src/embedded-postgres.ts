@@ -10,6 +10,7 @@ import {
   statSync,
 } from 'node:fs'
 import net from 'node:net'
+import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Account, serverAccount } from './embedded/account.ts'
@@ -31,6 +32,9 @@ const restartsMax = 10
 const restartsWindowMs = 60_000
 /** Whom the API signs in as. */
 const apiRole = 'bootfarm'
+/** Of the machine's memory an eighth, within these: other programs run beside. */
+const sharedBuffersMiBMin = 128
+const sharedBuffersMiBMax = 512
 const logSizeMax = 20 * 1024 * 1024
 /** What a server says whose killed predecessor's processes have not all ended yet. */
 const predecessorEnding = /pre-existing shared memory block|lock file "postmaster.pid" already exists/
@@ -176,6 +180,7 @@ function spawnServer({ cluster, binaries, account, port, settings, logFile }: Se
     unix_socket_directories: '',
     // English messages, whatever the system's language: `launch` reads some of them.
     lc_messages: 'C',
+    ...forThisMachine(),
     ...settings,
   }
   const log = openSync(logFile, 'a', 0o600)
@@ -193,6 +198,18 @@ function spawnServer({ cluster, binaries, account, port, settings, logFile }: Se
     return child
   } finally {
     closeSync(log)
+  }
+}
+
+/** What an administrator would set: PostgreSQL's own defaults are for a machine with little memory and a turning disk. */
+function forThisMachine(): Record<string, string> {
+  const memoryMiB = Math.floor(os.totalmem() / 1024 / 1024)
+  return {
+    shared_buffers: `${Math.min(sharedBuffersMiBMax, Math.max(sharedBuffersMiBMin, Math.floor(memoryMiB / 8)))}MB`,
+    effective_cache_size: `${Math.floor(memoryMiB / 2)}MB`,
+    random_page_cost: '1.1',
+    // Its statements are short: compiling one takes longer than it runs.
+    jit: 'off',
   }
 }
 

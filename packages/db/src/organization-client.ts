@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import pg from 'pg'
+import { StatementNames } from './statement-names.ts'
 
 /** A statement that PostgreSQL has answered. */
 export interface EndedQuery {
@@ -27,14 +28,16 @@ export function outOfOrganization<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * A connection that sets the organization with the same message that begins the transaction: one round trip less for each. SET LOCAL ends with
- * the transaction, so that the connection goes back to the pool without it. Were the organization ever lost on the way here, the
- * transaction would see nothing.
+ * A connection that sets the organization with the same message that begins the transaction, and sends that together with the transaction's
+ * first statement: a round trip less for each. SET LOCAL ends with the transaction, so that the connection goes back to the pool without
+ * it. Were the organization ever lost on the way here, the transaction would see nothing.
  *
- * Queries wait here for the one before: Prisma asks for a row's relations at once, and pg is to refuse that from version 9 on.
+ * Its pool sets `pipeline`: Prisma asks for a row's relations at once, and they go out without waiting for each other.
  */
 export class OrganizationClient extends pg.Client {
-  #last: Promise<unknown> = Promise.resolve()
+  /** A transaction that nothing was asked of yet. */
+  #begin: object | null = null
+  #isHeldBack = false
   readonly #onQuery: OnQuery | undefined
 
   constructor(config?: pg.ClientConfig & { onQuery?: OnQuery | undefined }) {
@@ -44,26 +47,71 @@ export class OrganizationClient extends pg.Client {
 
   // biome-ignore lint/suspicious/noExplicitAny: pg's own overloads, all passed on.
   override query(...parameters: any[]): any {
-    const [config, , callback] = parameters
+    const [config, values, callback] = parameters
     if (typeof config?.submit === 'function') return this.#send(parameters)
-    const begin = performance.now()
-    const ended = (isFailed: boolean) =>
-      this.#onQuery?.({ text: textOf(config), durationMs: performance.now() - begin, isFailed })
     // The pool's own, outside of transactions: one at a time.
-    if (typeof callback === 'function') return this.#send([config, parameters[1], heard(callback, ended)])
-    const run = () => this.#send([withOrganization(config), ...parameters.slice(1)])
-    const result = this.#last.then(run)
-    this.#last = result.then(
+    if (typeof callback === 'function')
+      return this.#send([named(config), values, heard(callback, this.#watch(config))])
+    const text = textOf(config)
+    if (text === 'BEGIN') {
+      this.#begin = withOrganization(config)
+      return Promise.resolve(nothing)
+    }
+    const begin = this.#begin
+    this.#begin = null
+    if (begin !== null && (text === 'COMMIT' || text === 'ROLLBACK')) return Promise.resolve(nothing)
+    // Where it fails, so does what follows, which is of the same transaction.
+    if (begin !== null) this.#ask([begin])
+    return this.#ask([named(config), ...parameters.slice(1)])
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  #ask(parameters: any[]): any {
+    const ended = this.#watch(parameters[0])
+    const result = this.#send(parameters)
+    result.then(
       () => ended(false),
       () => ended(true),
     )
     return result
   }
 
+  #watch(config: unknown): (isFailed: boolean) => void {
+    const begin = performance.now()
+    return (isFailed) =>
+      this.#onQuery?.({ text: textOf(config), durationMs: performance.now() - begin, isFailed })
+  }
+
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   #send(parameters: any[]): any {
+    this.#holdBack()
     return Reflect.apply(super.query, this, parameters)
   }
+
+  /** What is asked at once goes out in one write: each wakes up a process of the server. */
+  #holdBack(): void {
+    if (this.#isHeldBack) return
+    this.#isHeldBack = true
+    const { stream } = this.connection
+    stream.cork()
+    process.nextTick(() => {
+      this.#isHeldBack = false
+      stream.uncork()
+    })
+  }
+}
+
+/** As PostgreSQL answers BEGIN, and the end of what has not begun. */
+const nothing = { command: '', rowCount: null, oid: 0, rows: [], fields: [] }
+
+const names = new StatementNames()
+
+/** Only what has values is a statement of its own for PostgreSQL: others may hold several. */
+function named<T>(config: T): T {
+  if (typeof config !== 'object' || config === null) return config
+  const { name, values } = config as { name?: string; values?: unknown[] }
+  if (name !== undefined || !values?.length) return config
+  return { ...config, name: names.nameOf(textOf(config)) }
 }
 
 type Callback = (error: unknown, ...rest: unknown[]) => void
@@ -81,9 +129,8 @@ function textOf(config: unknown): string {
   return typeof text === 'string' ? text : ''
 }
 
-function withOrganization<T>(config: T): T {
+function withOrganization(config: object): object {
   const organizationId = organization.getStore()
-  const isBegin = typeof config === 'object' && config !== null && 'text' in config && config.text === 'BEGIN'
-  if (!isBegin || !organizationId) return config
+  if (!organizationId) return config
   return { ...config, text: `BEGIN; SET LOCAL bootfarm.organization_id = '${organizationId}'` }
 }

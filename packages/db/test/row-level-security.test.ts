@@ -233,6 +233,42 @@ describe('the organization of a transaction', () => {
     expect(seen.map((rows) => rows.map(({ id }) => id))).toEqual(asked.map((id) => [id]))
   })
 
+  test('is that of each transaction, also where they share a connection’s prepared statements', async () => {
+    const named = (tenant: TenantDb) =>
+      tenant.$queryRaw<
+        { id: string }[]
+      >`select organization_id::text as id from farm where id is not null and ${1} = 1`
+    const asked = Array.from({ length: 24 }, (_, index) => (index % 2 === 0 ? own : foreign))
+    for (const id of asked) expect(await inOrganization(db, id, named)).toEqual([{ id }])
+    const names = await db.$queryRaw<{ name: string }[]>`
+      select name from pg_prepared_statements where statement like ${'%from farm where id is not null%'}`
+    expect(names).toHaveLength(1)
+  })
+
+  test('holds for statements that are asked at once, which are kept or taken back together', async () => {
+    const [name, another] = [randomUUID(), randomUUID()]
+    const create = (tenant: TenantDb, farm: string) =>
+      tenant.farm.create({ data: { organizationId: own, name: farm }, select: { organizationId: true } })
+    const made = await inOrganization(db, own, (tenant) =>
+      Promise.all([create(tenant, name), farms(tenant), create(tenant, another)]),
+    )
+    expect(made[1].every(({ id }) => id === own)).toBe(true)
+    const count = async () =>
+      (await owner.query('select 1 from farm where name = any($1)', [[name, another]])).rowCount
+    expect(await count()).toBe(2)
+    await owner.query('delete from farm where name = any($1)', [[name, another]])
+    const failing = inOrganization(db, own, (tenant) =>
+      Promise.all([
+        create(tenant, name),
+        tenant.$executeRaw`select 1 / ${0}::integer`,
+        create(tenant, another),
+      ]),
+    )
+    await expect(failing).rejects.toThrow()
+    expect(await count()).toBe(0)
+    expect(await inOrganization(db, own, farms)).toHaveLength(1)
+  })
+
   test('holds for what a service does in a transaction of its own', async () => {
     const rows = await inOrganization(db, own, (tenant) =>
       tenant.$transaction((transaction) => farms(transaction)),
