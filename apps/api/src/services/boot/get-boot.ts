@@ -13,12 +13,14 @@ export async function getBoot(
   const { db, clock, actor } = context
   const row = await findBoot(context, bootId)
   if (!row) throw new AppError('not_found')
-  const capture = await db.bootCapture.findUnique({
-    where: { organizationId_bootId: { organizationId: actor.organizationId, bootId } },
-    select: { receivedAt: true, packetCount: true, sizeBytes: true },
-  })
-  const detail = await readDetail(context, row)
-  const vdisk = await vdiskOf(context, row)
+  const [capture, detail, vdisk] = await Promise.all([
+    db.bootCapture.findUnique({
+      where: { organizationId_bootId: { organizationId: actor.organizationId, bootId } },
+      select: { receivedAt: true, packetCount: true, sizeBytes: true },
+    }),
+    readDetail(context, row),
+    vdiskOf(context, row),
+  ])
   return bootDetailOf(row, { detail, detailKeptDays, capture, vdisk, now: clock() })
 }
 
@@ -43,16 +45,16 @@ export async function readGuest(context: ReadContext, row: BootRow): Promise<Gue
 async function vdiskOf({ db, actor }: ServiceContext, row: BootRow): Promise<BootDetail['vdisk']> {
   if (!row.vdiskId) return null
   const { organizationId } = actor
-  const vdisk = await db.vdisk.findUnique({
-    where: { organizationId_id: { organizationId, id: row.vdiskId } },
-    select: { id: true, name: true },
-  })
-  if (!vdisk) return null
-  const version = row.versionId
-    ? await db.vdiskVersion.findFirst({
-        where: { organizationId, id: row.versionId, vdiskId: vdisk.id },
+  const [vdisk, version] = await Promise.all([
+    db.vdisk.findUnique({
+      where: { organizationId_id: { organizationId, id: row.vdiskId } },
+      select: { id: true, name: true },
+    }),
+    row.versionId &&
+      db.vdiskVersion.findFirst({
+        where: { organizationId, id: row.versionId, vdiskId: row.vdiskId },
         select: { number: true },
-      })
-    : null
-  return { ...vdisk, versionNumber: version?.number ?? null }
+      }),
+  ])
+  return vdisk && { ...vdisk, versionNumber: version ? version.number : null }
 }

@@ -5,7 +5,7 @@ import { cutPage, decodeInstantCursor } from '../keyset.ts'
 import { visibleBoots } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { bootSummaryOf } from './boot-rows.ts'
-import { readNewestBoots } from './newest-boots.ts'
+import { readBootDays, readNewestBoots } from './newest-boots.ts'
 
 type Input = z.output<typeof bootListInput>
 
@@ -18,10 +18,15 @@ const originFilters = {
 /** Newest first, by (startedAt, id). */
 export async function listBoots(context: ServiceContext, input: Input): Promise<z.infer<typeof bootPage>> {
   const after = decodeInstantCursor(input.cursor)
+  const [visible, afterLast, days] = await Promise.all([
+    visibleBoots(context),
+    afterLastBoot(context, input.deviceId),
+    readBootDays(context),
+  ])
   const rows = await readNewestBoots(context, {
-    where: { AND: [await visibleBoots(context), filterOf(input), afterCursor(after)] },
+    ...{ days, where: { AND: [visible, filterOf(input), afterCursor(after)] } },
     // An instant later than the cursor's: others of the very same one may still come.
-    before: earliest(after && new Date(after.at.getTime() + 1), await afterLastBoot(context, input.deviceId)),
+    before: earliest(after && new Date(after.at.getTime() + 1), afterLast),
     since: input.since ? new Date(input.since) : undefined,
     limit: input.limit + 1,
   })

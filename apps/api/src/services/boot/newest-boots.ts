@@ -19,6 +19,8 @@ interface BootDayRow {
 }
 
 interface Options {
+  /** From `readBootDays`. */
+  days: BootDayRow[]
   where: Prisma.BootWhereInput
   /** Only boots that began before; null for all. */
   before: Date | null
@@ -27,13 +29,17 @@ interface Options {
   limit: number
 }
 
-export async function readNewestBoots(context: ReadContext, options: Options): Promise<BootRow[]> {
-  const { db, actor } = context
-  const days = await db.bootDay.findMany({
+/** The organization's days with boots, the newest first. */
+export function readBootDays({ db, actor }: ReadContext): Promise<BootDayRow[]> {
+  return db.bootDay.findMany({
     where: { organizationId: actor.organizationId },
     orderBy: { receivedOn: 'desc' },
     select: { receivedOn: true, earliestStartedAt: true },
   })
+}
+
+export async function readNewestBoots(context: ReadContext, options: Options): Promise<BootRow[]> {
+  const { days } = options
   const found: Awaited<ReturnType<typeof findBoots>> = []
   for (const span of spansOf(days, options)) {
     if (found.length >= options.limit) break

@@ -1,87 +1,124 @@
-import type { Prisma } from '@bootfarm/db'
+import { Prisma } from '@bootfarm/db'
+import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import { type DeviceState, deviceStateOf } from '../../domain/device-state.ts'
 import type { DeviceSummary, PowerOrderView } from '../../domain/device-view.ts'
-import type { WriteCacheView } from '../../domain/write-cache.ts'
-import { writeCacheOfRow } from '../boot/boot-rows.ts'
-import { readBootsById } from '../boot/read-boots.ts'
+import { type WriteCacheView, writeCacheOf } from '../../domain/write-cache.ts'
 import type { ServiceContext } from '../service-context.ts'
 
 /** An order that is over is shown for this long. */
 const powerOrderShownMs = 600_000
 
-const vdiskSelect = {
-  select: {
-    id: true,
-    name: true,
-    versions: { orderBy: { number: 'desc' }, take: 1, select: { number: true } },
-  },
-} satisfies { select: Prisma.VdiskSelect }
+export const deviceSummarySelect = {
+  id: true,
+  name: true,
+  mac: true,
+  enabled: true,
+  tags: true,
+  revision: true,
+  siteId: true,
+  collectionId: true,
+  vdiskId: true,
+  lastBootId: true,
+  lastBootStartedAt: true,
+  lastBootOutcome: true,
+  lastBootTotalUs: true,
+} satisfies Prisma.DeviceSelect
+type DeviceSummaryRow = Prisma.DeviceGetPayload<{ select: typeof deviceSummarySelect }>
 
-export const deviceSummarySelect = (now: Date) =>
-  ({
-    id: true,
-    name: true,
-    mac: true,
-    enabled: true,
-    tags: true,
-    revision: true,
-    siteId: true,
-    collectionId: true,
-    lastBootId: true,
-    lastBootStartedAt: true,
-    lastBootOutcome: true,
-    lastBootTotalUs: true,
-    site: { select: { name: true } },
-    vdisk: vdiskSelect,
-    collection: { select: { name: true, vdisk: vdiskSelect } },
-    powerOrders: {
-      where: { requestedAt: { gt: new Date(now.getTime() - powerOrderShownMs) } },
-      orderBy: [{ requestedAt: 'desc' }, { id: 'desc' }],
-      take: 1,
-      select: { id: true, order: true, requestedAt: true, expiresAt: true, takenAt: true },
-    },
-  }) satisfies Prisma.DeviceSelect
-type DeviceSummaryRow = Prisma.DeviceGetPayload<{ select: ReturnType<typeof deviceSummarySelect> }>
+/** What devices' rows name, by kind and id; of an order the id is its device's, or its boot's where it was taken in that. */
+export class DeviceNames {
+  readonly #values: Map<string, unknown>
 
-/** What of a device's last boot is not repeated in its own row. */
-interface LastBoot {
-  simulated: boolean
-  generated: boolean
-  writeCache: WriteCacheView | null
-  reportedAt: string
-  deviceState: DeviceState
+  constructor(rows: { kind: string; id: string; value: unknown }[]) {
+    this.#values = new Map(rows.map(({ kind, id, value }) => [`${kind} ${id}`, value]))
+  }
+
+  get<Kind extends keyof Named>(kind: Kind, id: string | null): Named[Kind] | undefined {
+    return this.#values.get(`${kind} ${id}`) as Named[Kind] | undefined
+  }
 }
 
-/** The devices' last boots by id, in one read. */
-export async function readLastBoots(
-  context: ServiceContext,
-  rows: Pick<DeviceSummaryRow, 'lastBootId'>[],
-): Promise<Map<string, LastBoot>> {
-  const ids = rows.flatMap(({ lastBootId }) => lastBootId ?? [])
-  const boots = await readBootsById(context, ids)
-  const now = context.clock()
-  return new Map(
-    [...boots.values()].map((boot) => [
-      boot.id,
-      {
-        simulated: boot.simulated,
-        generated: boot.generated,
-        writeCache: writeCacheOfRow(boot),
-        reportedAt: boot.updatedAt.toISOString(),
-        deviceState: deviceStateOf(boot, now),
-      },
-    ]),
+interface Named {
+  site: { name: string }
+  collection: { name: string; vdiskId: string | null }
+  vdisk: { name: string; versionNumber: number | null }
+  boot: NamedBoot
+  order: { id: string; order: PowerOrderKind; requestedAt: string; expiresAt: string; takenAt: string | null }
+  taken: { order: PowerOrderKind; takenAt: string }
+}
+type PowerOrderKind = PowerOrderView['order']
+
+interface NamedBoot {
+  startedAt: string
+  updatedAt: string
+  outcome: BootOutcome | null
+  totalUs: number
+  simulated: boolean
+  generated: boolean
+  cacheUsedBytes: number | null
+  cacheSizeBytes: number | null
+  heartbeatAt: string | null
+  revokedAt: string | null
+}
+
+/** In one statement: each relation would be a round trip of its own, and a page of devices names few sites, collections and vDisks. */
+export async function nameDevices(
+  { db, clock, actor }: ServiceContext,
+  rows: Pick<DeviceSummaryRow, 'id' | 'siteId' | 'collectionId' | 'vdiskId' | 'lastBootId'>[],
+): Promise<DeviceNames> {
+  if (rows.length === 0) return new DeviceNames([])
+  const own = Prisma.sql`organization_id = ${actor.organizationId}::uuid`
+  const among = (ids: (string | null)[]) =>
+    Prisma.sql`any(${[...new Set(ids.filter((id) => id !== null))]}::uuid[])`
+  const collections = among(rows.map(({ collectionId }) => collectionId))
+  const boots = among(rows.map(({ lastBootId }) => lastBootId))
+  const shownSince = new Date(clock().getTime() - powerOrderShownMs)
+  return new DeviceNames(
+    await db.$queryRaw`
+      select 'site' as kind, id, jsonb_build_object('name', name) as value from site
+        where ${own} and id = ${among(rows.map(({ siteId }) => siteId))}
+      union all select 'collection', id, jsonb_build_object('name', name, 'vdiskId', vdisk_id) from collection
+        where ${own} and id = ${collections}
+      union all select 'vdisk', id, jsonb_build_object('name', name, 'versionNumber', (select max(number) from vdisk_version as version
+          where version.organization_id = vdisk.organization_id and version.vdisk_id = vdisk.id)) from vdisk
+        where ${own} and id = any(${rows.flatMap(({ vdiskId }) => vdiskId ?? [])}::uuid[]
+          || array(select vdisk_id from collection where ${own} and id = ${collections}))
+      union all (select distinct on (device_id) 'order', device_id, jsonb_build_object('id', id, 'order', "order",
+          'requestedAt', requested_at, 'expiresAt', expires_at, 'takenAt', taken_at) from power_order
+        where ${own} and device_id = ${among(rows.map(({ id }) => id))} and requested_at > ${shownSince}
+        order by device_id, requested_at desc, id desc)
+      union all select 'boot', boot.id, jsonb_build_object('startedAt', boot.started_at, 'updatedAt', boot.updated_at,
+          'outcome', boot.outcome, 'totalUs', boot.total_us, 'simulated', boot.simulated, 'generated', boot.generated,
+          'cacheUsedBytes', boot.write_cache_used_bytes, 'cacheSizeBytes', boot.write_cache_size_bytes,
+          'heartbeatAt', edge.heartbeat_at, 'revokedAt', edge.revoked_at)
+        from boot_key as key join boot on boot.organization_id = key.organization_id and boot.id = key.boot_id
+          and boot.received_on = key.received_on
+        left join edge on edge.organization_id = boot.organization_id and edge.id = boot.edge_id
+        where key.${own} and key.boot_id = ${boots}
+      union all (select distinct on (taken_boot_id) 'taken', taken_boot_id, jsonb_build_object('order', "order", 'takenAt', taken_at)
+        from power_order where ${own} and taken_boot_id = ${boots} and taken_at is not null
+        order by taken_boot_id, taken_at desc)`,
   )
+}
+
+/** The device's own vDisk, else its collection's; null for one that nothing was ever put into. */
+export function vdiskOf(
+  row: Pick<DeviceSummaryRow, 'vdiskId' | 'collectionId'>,
+  names: DeviceNames,
+): DeviceSummary['vdisk'] {
+  const own = names.get('vdisk', row.vdiskId)
+  const id = own ? row.vdiskId : (names.get('collection', row.collectionId)?.vdiskId ?? null)
+  const vdisk = own ?? names.get('vdisk', id)
+  if (id === null || !vdisk || vdisk.versionNumber === null) return null
+  return { id, name: vdisk.name, versionNumber: vdisk.versionNumber }
 }
 
 export function deviceSummaryOf(
   row: DeviceSummaryRow,
-  { lastBoots, now }: { lastBoots: Map<string, LastBoot>; now: Date },
+  { names, now }: { names: DeviceNames; now: Date },
 ): DeviceSummary {
-  const vdisk = row.vdisk ?? row.collection.vdisk
-  const lastBoot = lastBoots.get(row.lastBootId ?? '')
-  const powerOrder = row.powerOrders[0]
-  const version = vdisk?.versions[0]
+  const boot = names.get('boot', row.lastBootId)
+  const order = names.get('order', row.id)
   return {
     id: row.id,
     name: row.name,
@@ -90,36 +127,69 @@ export function deviceSummaryOf(
     tags: row.tags,
     revision: row.revision,
     siteId: row.siteId,
-    siteName: row.site.name,
+    siteName: names.get('site', row.siteId)?.name ?? '',
     collectionId: row.collectionId,
-    collectionName: row.collection.name,
-    vdisk: vdisk && version ? { id: vdisk.id, name: vdisk.name, versionNumber: version.number } : null,
+    collectionName: names.get('collection', row.collectionId)?.name ?? '',
+    vdisk: vdiskOf(row, names),
     lastBoot:
-      row.lastBootId && row.lastBootStartedAt && lastBoot
+      row.lastBootId && row.lastBootStartedAt && boot
         ? {
             id: row.lastBootId,
             startedAt: row.lastBootStartedAt.toISOString(),
             outcome: row.lastBootOutcome,
             totalUs: Number(row.lastBootTotalUs ?? 0n),
-            simulated: lastBoot.simulated,
-            generated: lastBoot.generated,
-            writeCache: lastBoot.writeCache,
-            reportedAt: lastBoot.reportedAt,
+            simulated: boot.simulated,
+            generated: boot.generated,
+            writeCache: writeCacheOfBoot(boot),
+            reportedAt: isoOf(boot.updatedAt),
           }
         : null,
-    now: lastBoot?.deviceState ?? { state: 'unknown', since: null },
-    powerOrder: powerOrder ? powerOrderViewOf(powerOrder, now) : null,
+    now: boot
+      ? stateOf(boot, { taken: names.get('taken', row.lastBootId), now })
+      : { state: 'unknown', since: null },
+    powerOrder: order ? powerOrderViewOf(order, now) : null,
   }
 }
 
-function powerOrderViewOf(row: DeviceSummaryRow['powerOrders'][number], now: Date): PowerOrderView {
-  const ended = row.expiresAt <= now ? 'expired' : 'waiting'
+function writeCacheOfBoot({ cacheUsedBytes: used, cacheSizeBytes: size }: NamedBoot): WriteCacheView | null {
+  return used === null || size === null ? null : writeCacheOf(used, size)
+}
+
+function stateOf(
+  boot: NamedBoot,
+  { taken, now }: { taken: Named['taken'] | undefined; now: Date },
+): DeviceState {
+  return deviceStateOf(
+    {
+      startedAt: new Date(boot.startedAt),
+      updatedAt: new Date(boot.updatedAt),
+      outcome: boot.outcome,
+      totalUs: BigInt(boot.totalUs),
+      generated: boot.generated,
+      takenPowerOrders: taken ? [{ order: taken.order, takenAt: new Date(taken.takenAt) }] : [],
+      edge: { heartbeatAt: dateOf(boot.heartbeatAt), revokedAt: dateOf(boot.revokedAt) },
+    },
+    now,
+  )
+}
+
+function powerOrderViewOf(row: Named['order'], now: Date): PowerOrderView {
+  const ended = new Date(row.expiresAt) <= now ? 'expired' : 'waiting'
   return {
     id: row.id,
     order: row.order,
     state: row.takenAt ? 'taken' : ended,
-    requestedAt: row.requestedAt.toISOString(),
-    expiresAt: row.expiresAt.toISOString(),
-    takenAt: row.takenAt?.toISOString() ?? null,
+    requestedAt: isoOf(row.requestedAt),
+    expiresAt: isoOf(row.expiresAt),
+    takenAt: row.takenAt === null ? null : isoOf(row.takenAt),
   }
+}
+
+/** PostgreSQL's JSON has instants with the zone of the connection. */
+function isoOf(instant: string): string {
+  return new Date(instant).toISOString()
+}
+
+function dateOf(instant: string | null): Date | null {
+  return instant === null ? null : new Date(instant)
 }

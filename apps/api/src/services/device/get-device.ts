@@ -3,7 +3,7 @@ import { inheritPersonality, personalityOf } from '../../domain/personality.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/menu-rows.ts'
 import type { ServiceContext } from '../service-context.ts'
-import { deviceSummaryOf, deviceSummarySelect, readLastBoots } from './device-rows.ts'
+import { deviceSummaryOf, deviceSummarySelect, nameDevices } from './device-rows.ts'
 
 /** Throws `not_found`. */
 export async function getDevice(context: ServiceContext, deviceId: string): Promise<DeviceDetail> {
@@ -11,14 +11,13 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
   const row = await db.device.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
     select: {
-      ...deviceSummarySelect(clock()),
+      ...deviceSummarySelect,
       createdAt: true,
       bootMenuChoice: true,
       bootMenu: deviceMenuSelect.bootMenu,
       bootProgramSet: true,
       collection: {
         select: {
-          ...deviceSummarySelect(clock()).collection.select,
           ...deviceMenuSelect.collection.select,
           bootProgramSet: true,
           personality: true,
@@ -26,7 +25,7 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
         },
       },
       personality: true,
-      site: { select: { name: true, farmId: true, bootProgramSet: true, personality: true } },
+      site: { select: { farmId: true, bootProgramSet: true, personality: true } },
       powerOns: {
         where: { expiresAt: { gt: clock() } },
         orderBy: { requestedAt: 'desc' },
@@ -38,8 +37,10 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
   if (!row) throw new AppError('not_found')
   const powerOn = row.powerOns[0]
   const own = personalityOf(row.personality)
+  const names = await nameDevices(context, [row])
+  const ownVdisk = names.get('vdisk', row.vdiskId)
   return {
-    ...deviceSummaryOf(row, { lastBoots: await readLastBoots(context, [row]), now: clock() }),
+    ...deviceSummaryOf(row, { names, now: clock() }),
     bootProgramSets: {
       device: row.bootProgramSet,
       collection: row.collection.bootProgramSet,
@@ -48,7 +49,7 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
     bootMenu: deviceMenuOf(row),
     createdAt: row.createdAt.toISOString(),
     farmId: row.site.farmId,
-    ownVdisk: row.vdisk && { id: row.vdisk.id, name: row.vdisk.name },
+    ownVdisk: row.vdiskId && ownVdisk ? { id: row.vdiskId, name: ownVdisk.name } : null,
     personality: own,
     inheritedPersonality: inheritPersonality({
       site: personalityOf(row.site.personality),

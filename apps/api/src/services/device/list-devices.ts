@@ -5,7 +5,7 @@ import { writeCacheCriticalPercent, writeCacheWarningPercent } from '../../domai
 import { afterName, cutPage, escapeLike } from '../keyset.ts'
 import { visibleDevices } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
-import { deviceSummaryOf, deviceSummarySelect, readLastBoots } from './device-rows.ts'
+import { deviceSummaryOf, deviceSummarySelect, nameDevices } from './device-rows.ts'
 
 type Input = z.output<typeof deviceListInput>
 export type DeviceFilter = Omit<Input, 'cursor' | 'limit'>
@@ -29,11 +29,11 @@ export async function listDevices(
     },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: input.limit + 1,
-    select: deviceSummarySelect(now),
+    select: deviceSummarySelect,
   })
-  const lastBoots = await readLastBoots(context, rows)
+  const names = await nameDevices(context, rows)
   return cutPage(rows, input.limit, {
-    item: (row) => deviceSummaryOf(row, { lastBoots, now }),
+    item: (row) => deviceSummaryOf(row, { names, now }),
     key: (row) => [row.name, row.id],
   })
 }

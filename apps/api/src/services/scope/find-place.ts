@@ -1,5 +1,4 @@
 import type { Place, PlaceKind } from '../../domain/place.ts'
-import { readPlainBoots } from '../boot/read-boots.ts'
 import type { DbOrTransaction } from '../service-context.ts'
 import { liveSchedule, ofLiveSite } from './visible.ts'
 
@@ -42,19 +41,17 @@ const finders: Record<PlaceKind, Find> = {
     const rows = await db.device.findMany({ where: whereOf(asked), select })
     return byId(rows, (row) => ({ ...placeInSite(row), collectionId: row.collectionId }))
   },
+  /** Of the device as it is now; one that lies in the trash is none. */
   async boot(db, { organizationId, ids }) {
-    const boots = await readPlainBoots({ db, actor: { organizationId } }, ids)
-    const devices = await finders.device(db, {
-      organizationId,
-      ids: boots.flatMap(({ deviceId }) => deviceId ?? []),
-    })
-    const sites = await finders.site(db, { organizationId, ids: boots.map(({ siteId }) => siteId) })
-    const places = boots.flatMap(({ id, siteId, deviceId }) => {
-      const site = sites.get(siteId)
-      const collectionId = devices.get(deviceId ?? '')?.collectionId ?? null
-      return site ? [{ id, place: { ...site, collectionId } }] : []
-    })
-    return new Map(places.map(({ id, place }) => [id, place]))
+    const rows = await db.$queryRaw<(Place & { id: string })[]>`
+      select key.boot_id::text as id, site.farm_id::text as "farmId", site.id::text as "siteId",
+        device.collection_id::text as "collectionId"
+      from boot_key as key join boot on boot.organization_id = key.organization_id and boot.id = key.boot_id
+        and boot.received_on = key.received_on
+      join site on site.organization_id = boot.organization_id and site.id = boot.site_id
+      left join device on device.organization_id = boot.organization_id and device.id = boot.device_id
+      where key.organization_id = ${organizationId}::uuid and key.boot_id = any(${ids}::uuid[])`
+    return byId(rows, ({ farmId, siteId, collectionId }) => ({ farmId, siteId, collectionId }))
   },
   async vdisk(db, asked) {
     const rows = await db.vdisk.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })

@@ -53,18 +53,18 @@ export async function tieReportedBoots(
   organizationId: string,
   bootIds: string[],
 ): Promise<void> {
-  const known = await transaction.$queryRaw<{ day: string }[]>`
-    select distinct received_on::text as day from boot_key
-    where organization_id = ${organizationId}::uuid and boot_id = any(${bootIds}::uuid[])`
-  const days = known.map(({ day }) => day)
-  const which = Prisma.sql`boot.id = any(${bootIds}::uuid[])`
-  const tied = await transaction.$queryRaw<{ day: string | null }[]>`
-    select distinct key.received_on::text as day from boot join schedule_run_device as device on ${followsPowerOn}
-    left join boot_key as key on key.organization_id = device.organization_id and key.boot_id = device.boot_id
-    where boot.organization_id = ${organizationId}::uuid and boot.received_on = any(${days}::date[]) and ${which}`
+  const rows = await transaction.$queryRaw<{ day: string; tied_day: string | null }[]>`
+    select distinct boot.received_on::text as day, tied.received_on::text as tied_day
+    from boot_key as key join boot on boot.organization_id = key.organization_id and boot.id = key.boot_id
+      and boot.received_on = key.received_on
+    join schedule_run_device as device on ${followsPowerOn}
+    left join boot_key as tied on tied.organization_id = device.organization_id and tied.boot_id = device.boot_id
+    where key.organization_id = ${organizationId}::uuid and key.boot_id = any(${bootIds}::uuid[])`
   // Most boots follow no power-on of a run.
-  if (tied.length === 0) return
-  const tiedDays = tied.flatMap(({ day }) => day ?? [])
+  if (rows.length === 0) return
+  const which = Prisma.sql`boot.id = any(${bootIds}::uuid[])`
+  const days = [...new Set(rows.map(({ day }) => day))]
+  const tiedDays = [...new Set(rows.flatMap(({ tied_day }) => tied_day ?? []))]
   await tieBoots(transaction, organizationId, { which, days, tiedDays })
 }
 

@@ -2,7 +2,7 @@ import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport, ReceivedReport, Report } from '@bootfarm/proto/uplink'
 import { RollupChanges } from '../../domain/boot-rollup.ts'
 import { writeCacheOfRow } from '../boot/boot-rows.ts'
-import { readNewestBoots } from '../boot/newest-boots.ts'
+import { readBootDays, readNewestBoots } from '../boot/newest-boots.ts'
 import { daysOf } from '../boot/read-boots.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { readKnownBoots } from './known-boots.ts'
@@ -94,11 +94,13 @@ async function resetLastBoots(
     where: { organizationId, lastBootId: { in: bootIds } },
     select: { id: true },
   })
+  const context = { db: transaction, actor: { organizationId } }
+  const days = devices.length === 0 ? [] : await readBootDays(context)
   for (const { id } of devices) {
-    const [newest] = await readNewestBoots(
-      { db: transaction, actor: { organizationId } },
-      { where: { deviceId: id }, before: null, limit: 1 },
-    )
+    const [newest] = await readNewestBoots(context, {
+      ...{ days, where: { deviceId: id }, before: null },
+      limit: 1,
+    })
     const cache = newest && writeCacheOfRow(newest)
     await transaction.device.update({
       where: { organizationId_id: { organizationId, id } },
