@@ -11,14 +11,16 @@ export function processorSeconds(pid) {
 
 /** @returns {number} as above, of PostgreSQL: its first process, its children that run and those that have ended */
 export function postgresSeconds(pid) {
-  const first = timesOf(pid)
-  const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  let seconds = first.own + first.endedChildren
-  for (const child of children) {
-    const times = timesOf(child)
-    if (times.parent === pid) seconds += times.own
+  for (;;) {
+    const { own, endedChildren } = timesOf(pid)
+    let seconds = own + endedChildren
+    for (const child of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+      const times = timesOf(child)
+      if (times.parent === pid) seconds += times.own
+    }
+    // One that ended between the two is in neither: look again.
+    if (timesOf(pid).endedChildren === endedChildren) return seconds
   }
-  return seconds
 }
 
 /** proc_pid_stat(5): a process that has just ended has used nothing more. */
