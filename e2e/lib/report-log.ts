@@ -7,7 +7,9 @@ const headerSize = 16
 /** What an edge has to report to a control plane that is away: everything that its log holds, as the API would read it. */
 export function readReportLog(data: string): Report[] {
   const folder = path.join(data, 'reports')
+  // Beside the segments lies what was lost.
   return readdirSync(folder)
+    .filter((name) => name.endsWith('.log'))
     .sort()
     .flatMap((name) => readSegment(readFileSync(path.join(folder, name))))
 }
