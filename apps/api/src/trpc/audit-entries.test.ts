@@ -39,7 +39,10 @@ beforeAll(async () => {
 afterAll(() => api.close())
 
 /** What changes something, where the sample asks for what is so already. */
+const newName = 'Another name'
 const changing: Record<string, () => object> = {
+  'organization.rename': () => ({ name: newName }),
+  'organization.askDeletion': () => ({ name: newName }),
   'farm.update': () => ({ name: randomUUID() }),
   'site.update': () => ({ timeZone: 'Europe/Paris' }),
   'site.move': () => ({ farmId: tenant.spares.objects.farm[0], revision: 2 }),
@@ -57,7 +60,7 @@ const changing: Record<string, () => object> = {
   'vdisk.update': () => ({ note: 'new' }),
   'vdisk.updateVersion': () => ({ note: 'new' }),
   'store.update': () => ({ note: 'new' }),
-  'webhook.update': () => ({ name: 'Another name' }),
+  'webhook.update': () => ({ name: newName }),
   'webhook.redeliver': () => ({}),
   'schedule.setEnabled': () => ({ enabled: false }),
 }

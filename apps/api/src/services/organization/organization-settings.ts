@@ -7,7 +7,7 @@ import type {
 } from '../../domain/organization-view.ts'
 import { quotaName } from '../../domain/quotas.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { recordChange } from '../audit/record-change.ts'
+import { recordChange, recordNothing } from '../audit/record-change.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { getOrganization, type SettingsContext } from './organization-rows.ts'
 
@@ -18,6 +18,11 @@ export async function renameOrganization(
 ): Promise<z.infer<typeof organizationView>> {
   const { db, actor } = context
   const before = await getOrganization(context)
+  const isAsRead = revision === undefined || revision === before.revision
+  if (isAsRead && name === before.name) {
+    recordNothing(context)
+    return before
+  }
   const { count } = await db.organization.updateMany({
     where: { id: actor.organizationId, revision: revision ?? before.revision },
     data: { name, revision: { increment: 1 } },
