@@ -11,12 +11,12 @@ import { ensureKernel } from '../lib/machines/kernel.mjs'
 import { ensureSystemRoot, ensureSystemTree } from '../lib/machines/system-root.mjs'
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
-import { capture } from '../lib/run.mjs'
 import { ensureTestPackages } from '../lib/system-packages.mjs'
 import { ensurePackages, ensureSchemathesis, ensureZig, zigJobs } from '../lib/toolchain.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
-import { oneCheck, playwrightCounts, Tally, vitestCounts, zigCounts } from './tally.mjs'
+import { command, patient, playwright, problems, turbo, turboCheck, vitest, yielding } from './runners.mjs'
+import { oneCheck, Tally, zigCounts } from './tally.mjs'
 
 /** Cases for each parser, and simulated boots: enough to find what a change broke, small enough for every run. */
 const fuzzCases = 200_000
@@ -239,65 +239,4 @@ async function zigTrack(layer, zig) {
     const caught = code !== 0 && output.includes('violated:')
     return { output: `the canary was not caught\n${output}`, ...oneCheck(caught) }
   })
-}
-
-async function turboCheck(task) {
-  const { code, output } = await turbo(task, patient)
-  return { output, ...oneCheck(code === 0) }
-}
-
-function turbo(task, run = capture) {
-  const args = ['run', task, '--output-logs=errors-only', '--no-update-notifier']
-  return run(inRoot('node_modules/.bin/turbo'), args, { cwd: root })
-}
-
-function patient(program, args, options) {
-  return capture('nice', ['-n', '19', program, ...args], options)
-}
-
-/** Gets a third of a processor that others want: enough for tests with time limits. */
-function yielding(program, args, options) {
-  return capture('nice', ['-n', '3', program, ...args], options)
-}
-
-async function problems(found) {
-  return { output: found.join('\n'), ...oneCheck(found.length === 0) }
-}
-
-async function command(program, args, cwd) {
-  const { code, output } = await capture(program, args, { cwd })
-  return { output, ...oneCheck(code === 0) }
-}
-
-async function vitest(scratch, directory, filters, env, options = [], run = capture) {
-  const file = path.join(
-    scratch,
-    `vitest-${directory === '.' ? 'root' : filters.join('-').replaceAll('/', '')}.json`,
-  )
-  const args = [
-    'run',
-    ...filters,
-    ...options,
-    '--reporter=default',
-    '--reporter=json',
-    `--outputFile.json=${file}`,
-  ]
-  const { code, output } = await run(inRoot('node_modules/.bin/vitest'), args, {
-    cwd: inRoot(directory),
-    env,
-  })
-  return { output, ...vitestCounts(file, code) }
-}
-
-async function playwright(scratch, env, project) {
-  const file = path.join(scratch, `playwright-${project}.json`)
-  const { code, output } = await capture(
-    inRoot('node_modules/.bin/playwright'),
-    ['test', `--project=${project}`, '--reporter=list,json'],
-    {
-      cwd: inRoot('e2e'),
-      env: { ...env, PLAYWRIGHT_JSON_OUTPUT_NAME: file },
-    },
-  )
-  return { output, ...playwrightCounts(file, code) }
 }

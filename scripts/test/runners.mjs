@@ -1,0 +1,67 @@
+import path from 'node:path'
+import { inRoot, root } from '../lib/paths.mjs'
+import { capture } from '../lib/run.mjs'
+import { oneCheck, playwrightCounts, vitestCounts } from './tally.mjs'
+
+// Programs that test: each gives what it printed and what it counted.
+
+export async function turboCheck(task) {
+  const { code, output } = await turbo(task, patient)
+  return { output, ...oneCheck(code === 0) }
+}
+
+export function turbo(task, run = capture) {
+  const args = ['run', task, '--output-logs=errors-only', '--no-update-notifier']
+  return run(inRoot('node_modules/.bin/turbo'), args, { cwd: root })
+}
+
+export function patient(program, args, options) {
+  return capture('nice', ['-n', '19', program, ...args], options)
+}
+
+/** Gets a third of a processor that others want: enough for tests with time limits. */
+export function yielding(program, args, options) {
+  return capture('nice', ['-n', '3', program, ...args], options)
+}
+
+export async function problems(found) {
+  return { output: found.join('\n'), ...oneCheck(found.length === 0) }
+}
+
+export async function command(program, args, cwd) {
+  const { code, output } = await capture(program, args, { cwd })
+  return { output, ...oneCheck(code === 0) }
+}
+
+export async function vitest(scratch, directory, filters, env, options = [], run = capture) {
+  const file = path.join(
+    scratch,
+    `vitest-${directory === '.' ? 'root' : filters.join('-').replaceAll('/', '')}.json`,
+  )
+  const args = [
+    'run',
+    ...filters,
+    ...options,
+    '--reporter=default',
+    '--reporter=json',
+    `--outputFile.json=${file}`,
+  ]
+  const { code, output } = await run(inRoot('node_modules/.bin/vitest'), args, {
+    cwd: inRoot(directory),
+    env,
+  })
+  return { output, ...vitestCounts(file, code) }
+}
+
+export async function playwright(scratch, env, project) {
+  const file = path.join(scratch, `playwright-${project}.json`)
+  const { code, output } = await capture(
+    inRoot('node_modules/.bin/playwright'),
+    ['test', `--project=${project}`, '--reporter=list,json'],
+    {
+      cwd: inRoot('e2e'),
+      env: { ...env, PLAYWRIGHT_JSON_OUTPUT_NAME: file },
+    },
+  )
+  return { output, ...playwrightCounts(file, code) }
+}
