@@ -31,6 +31,8 @@ test('the user menu opens, closes with Escape and gives the focus back', async (
   const menu = page.getByRole('button', { name: /Demo/ })
   await menu.focus()
   await page.keyboard.press('Enter')
+  await expect(page.getByRole('menu').locator('[role^="menuitem"]').first()).toBeFocused()
+  await page.keyboard.press('End')
   await expect(page.getByRole('menuitem', { name: 'Sign out' })).toBeFocused()
   await page.keyboard.press('Escape')
   await expect(menu).toBeFocused()

@@ -60,7 +60,9 @@ export class OwnInstallation {
 
   /** What the command line prints, as the operator calls it. */
   async command(...words: string[]): Promise<{ code: number | string; output: string }> {
-    const called = new RunningProcess(process.execPath, [at('apps/api/src/cli.ts'), ...words], this.#env)
+    // The browser's tests set colours that Node would warn of.
+    const env = { ...this.#env, NODE_NO_WARNINGS: '1' }
+    const called = new RunningProcess(process.execPath, [at('apps/api/src/cli.ts'), ...words], env)
     return { code: await called.ended, output: called.output }
   }
 
