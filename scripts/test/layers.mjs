@@ -61,6 +61,8 @@ export async function testEverything(only, { withLong }) {
     const machineProduct = (project) => testMachineProduct(scratch, system.missing, project)
     const { webBuilt, done } = filler
     await webBuilt
+    // Programs that were killed and come back: mostly waits.
+    const reports = layer('reports', 120, () => vitest(scratch, 'e2e', ['reports/'], env))
     await layer('machine-boot', 90, () => machineProduct('machine-boot'))
     if (['browser', 'faults', 'install'].some((name) => layer.wanted(name))) {
       await withProduct(scratch, async (productEnv) => {
@@ -72,7 +74,7 @@ export async function testEverything(only, { withLong }) {
         tally.add(oneCheck(false))
       })
     }
-    await layer('reports', 120, () => vitest(scratch, 'e2e', ['reports/'], env))
+    await reports
     await done
     await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
   } finally {

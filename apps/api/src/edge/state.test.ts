@@ -61,6 +61,11 @@ test('the same content keeps its counter and its bytes', async () => {
   expect(await edge.state('1.1', 0)).toEqual({ status: 204, body: null })
 })
 
+test('who asks for what is later than anything is told that there is no news', async () => {
+  const last = '9'.repeat(15)
+  expect(await edge.state(`${last}.${last}`, 0)).toEqual({ status: 204, body: null })
+})
+
 test('two requests at once agree on one counter', async () => {
   const answers = await Promise.all([1, 2, 3, 4].map(() => edge.state('0.0', 0)))
   for (const answer of answers) expect(answer).toEqual(answers[0])

@@ -14,8 +14,8 @@ export async function acknowledgeState(
   const now = clock()
   const rows = await db.$queryRaw<{ issued_at: Date }[]>`
     update desired_state set acknowledged_at = ${now}
-    where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid and incarnation = ${incarnation}
-      and counter = ${counter} and acknowledged_at is null returning issued_at`
+    where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid and incarnation = ${incarnation}::bigint
+      and counter = ${counter}::bigint and acknowledged_at is null returning issued_at`
   const [row] = rows
   return row ? now.getTime() - row.issued_at.getTime() : null
 }
