@@ -3,6 +3,7 @@ import { horizonOf } from '../../domain/schedule-horizon.ts'
 import { inEachOrganization } from '../organization/for-each-organization.ts'
 import type { PlatformContext, SystemContext } from '../service-context.ts'
 import { giveUp } from '../uplink/move-run-devices.ts'
+import { tellEndedRuns } from '../webhook/tell-ended-runs.ts'
 import { prepareRun } from './prepare-run.ts'
 import { whenOf } from './schedule-rows.ts'
 import { wakeScheduleSites } from './schedule-sites.ts'
@@ -19,7 +20,7 @@ export async function keepAllSchedules({ db, clock }: PlatformContext): Promise<
 
 /**
  * What time alone does to an organization's schedules: instants are worked out further ahead, runs whose instant has come get their
- * rows, and runs whose time is over are closed. Done twice it does no harm.
+ * rows, runs whose time is over are closed, and those that have ended are told. Done twice it does no harm.
  */
 async function keepSchedules({ db, clock }: SystemContext, organizationId: string): Promise<void> {
   const now = clock()
@@ -27,6 +28,7 @@ async function keepSchedules({ db, clock }: SystemContext, organizationId: strin
     await renew(transaction, organizationId, now)
     await prepare(transaction, organizationId, now)
     await close(transaction, organizationId, now)
+    await tellEndedRuns(transaction, organizationId, { now })
   })
 }
 

@@ -4,6 +4,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { recordChange } from '../audit/record-change.ts'
 import { notify } from '../notifications.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
+import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
 import { trashTables } from './trash-tables.ts'
 import { withTrash } from './with-trash.ts'
 
@@ -51,14 +52,30 @@ export async function restoreObject(
 ): Promise<{ id: string; name: string }> {
   const { db, actor } = context
   const { organizationId } = actor
-  const where = { organizationId, id: deletionId }
   const deletion = await db.deletion.findFirst({
-    where,
+    where: { organizationId, id: deletionId },
     select: { kind: true, objectId: true, objectName: true },
   })
   const kind = trashKindNames.find((name) => name === deletion?.kind)
   if (!deletion || !kind || !kinds.includes(kind)) throw new AppError('not_found')
   const restored = { id: deletion.objectId, name: deletion.objectName }
+  const work = () => restore(context, { deletionId, kind, restored })
+  // The newest version may be another one than before.
+  return kind === 'version' ? withPromotionTold(context, { versionId: restored.id }, work) : work()
+}
+
+interface Restored {
+  deletionId: string
+  kind: TrashKind
+  restored: { id: string; name: string }
+}
+
+async function restore(
+  context: ServiceContext,
+  { deletionId, kind, restored }: Restored,
+): Promise<{ id: string; name: string }> {
+  const { db, actor } = context
+  const { organizationId } = actor
   const siteIds = await withTrash(db, async () => {
     await requireLiveParent(db, kind, { organizationId, id: restored.id })
     await requireFree(db, kind, { organizationId, deletionId })
@@ -68,7 +85,7 @@ export async function restoreObject(
     return sitesOf(db, kind, { organizationId, id: restored.id })
   })
   const { farmId, siteId, collectionId, counts } = await db.deletion.delete({
-    where: { organizationId_id: where },
+    where: { organizationId_id: { organizationId, id: deletionId } },
     select: { farmId: true, siteId: true, collectionId: true, counts: true },
   })
   await requireRoomFor(db, counts as Record<string, number>)

@@ -6,15 +6,14 @@ import type {
   removeVersionInput,
   updateVersionInput,
 } from '../../domain/object-view.ts'
-import { AppError } from '../../errors/app-error.ts'
 import { recordChange } from '../audit/record-change.ts'
-import { notify } from '../notifications.ts'
 import { requireUnused } from '../object/in-use.ts'
 import { requireCurrent } from '../object/require-current.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
 import { definedOf } from '../site/change-site.ts'
 import { deleteObject } from '../trash/delete-object.ts'
 import { withTrash } from '../trash/with-trash.ts'
+import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
 import { runningDevices } from './change-vdisk.ts'
 
 const versionSelect = { id: true, number: true, revision: true, vdisk: { select: { name: true } } } as const
@@ -31,7 +30,14 @@ interface VersionRow {
  * Registers files that lie in the edges' stores as the vDisk's next version: its devices boot it from now on, those that run keep
  * theirs. Numbers are never given twice. Throws `not_found`.
  */
-export async function registerVersion(
+export function registerVersion(
+  context: ServiceContext,
+  input: z.output<typeof registerVersionInput>,
+): Promise<ChangedObject> {
+  return withPromotionTold(context, { vdiskId: input.vdiskId }, () => register(context, input))
+}
+
+async function register(
   context: ServiceContext,
   { vdiskId, ...fields }: z.output<typeof registerVersionInput>,
 ): Promise<ChangedObject> {
@@ -55,7 +61,6 @@ export async function registerVersion(
     before: null,
     after: { number, ...fields },
   })
-  await wakeSites(db, { organizationId, vdiskId })
   return version
 }
 
@@ -80,7 +85,14 @@ export async function updateVersion(
  * Files on edges stay. Throws `not_found`; `conflict` while running devices read it, a boot menu offers it, or it is the newest one
  * and so what collections and devices boot.
  */
-export async function removeVersion(
+export function removeVersion(
+  context: ServiceContext,
+  input: z.output<typeof removeVersionInput>,
+): Promise<DeletedObject> {
+  return withPromotionTold(context, { versionId: input.versionId }, () => remove(context, input))
+}
+
+async function remove(
   context: ServiceContext,
   { versionId, revision }: z.output<typeof removeVersionInput>,
 ): Promise<DeletedObject> {
@@ -132,19 +144,6 @@ async function bootersOfNewest(
       names: devices.map(({ name }) => name),
     },
   ]
-}
-
-/** Edges hear of the vDisk's versions wherever its farm has any: it may be in a menu. */
-async function wakeSites(
-  db: DbOrTransaction,
-  { organizationId, vdiskId }: { organizationId: string; vdiskId: string },
-): Promise<void> {
-  const vdisk = await db.vdisk.findUnique({
-    where: { organizationId_id: { organizationId, id: vdiskId } },
-    select: { farm: { select: { sites: { select: { id: true } } } } },
-  })
-  if (!vdisk) throw new AppError('not_found')
-  for (const { id: siteId } of vdisk.farm.sites) await notify(db, { state: { siteId } })
 }
 
 function changedOf({ id, number, revision, vdisk }: VersionRow): ChangedObject {
