@@ -34,3 +34,18 @@ export const hostileTexts = {
 
 /** What fits through everything that takes printable ASCII of a line's length: devices' words as edges report them. */
 export const printableTexts = Object.values(hostileTexts).filter((text) => /^[\x20-\x7e]{1,64}$/.test(text))
+
+/** What bends a page, a terminal or a line rather than runs: each is refused, or stays within its place. */
+export const bendingTexts = {
+  'a name without end': 'W'.repeat(64),
+  'a note without end': 'W'.repeat(500),
+  'signs as wide as ten': '\ufdfd'.repeat(64),
+  'a tower of marks': `t${'\u0310\u0346'.repeat(31)}`,
+  'text from the right': '\u05d0\u05d1\u05d2 abc \u0661\u0662\u0663',
+  'text turned around': hostileTexts['text turned around'],
+  'text turned around to its end': 'invoice\u202efdp.sh',
+  'no width at all': 'a\u200bb\u2060c\ufeffd',
+  'lines by other names': 'a\u2028b\u2029c\u0085d',
+  "a terminal's sequences": hostileTexts["a terminal's sequences"],
+  'control characters': hostileTexts['control characters'],
+} as const

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Report } from '@bootfarm/proto/uplink'
 import { bootWith, discoveredWith, EdgeClient, guestWith } from './edge-client.ts'
-import { hostileTexts, printableTexts } from './hostile-texts.ts'
+import { bendingTexts, hostileTexts, printableTexts } from './hostile-texts.ts'
 import type { TestTenant } from './test-tenant.ts'
 
 export interface Planted {
@@ -46,6 +46,7 @@ export async function plantHostileTexts(ground: Ground): Promise<Planted> {
   edge.edgeId = String(body?.edgeId)
   const bootId = await plantByDevices(ground, edge)
   const made = await plantByPeople(ground)
+  await plantBending(ground)
   return { ...made, edgeId: edge.edgeId, bootId, siteId: rows.siteId, deviceId: rows.deviceIds[0] ?? '' }
 }
 
@@ -100,10 +101,13 @@ function must({ status, body }: { status: number; body: unknown }): void {
 async function plantByPeople({ rows, mutate }: Ground) {
   const { farmId, siteId, collectionId } = rows
   const next = texts()
+  await mutate('organization.rename', { name: first })
   const create = async (path: string, input: object) => (await mutate<{ id: string }>(path, input)).id
   for (const text of printableTexts) {
     await create('collection.create', { siteId, name: text })
     await create('vdisk.create', { farmId, name: text, note: next() })
+    const removedId = await create('store.create', { farmId, name: text })
+    await mutate('store.remove', { storeId: removedId })
   }
   await create('farm.create', { name: next() })
   await create('site.create', { farmId, name: next(), timeZone: 'UTC', personality: { NAME: next() } })
@@ -135,4 +139,47 @@ async function plantByPeople({ rows, mutate }: Ground) {
   const { runId } = await mutate<{ runId: string }>('schedule.runNow', { scheduleId })
   await mutate('device.remove', { deviceId: otherId })
   return { menuId, scheduleId, runId, vdiskId, webhookId }
+}
+
+/** Wherever it is taken. Throws at a refusal that is none of the text. */
+async function plantBending({ rows, mutate }: Ground): Promise<void> {
+  const { farmId, siteId, collectionId } = rows
+  const attempt = (path: string, input: object) =>
+    mutate(path, input).catch((error: unknown) => {
+      if (!(error instanceof Error && /answered 400:/.test(error.message))) throw error
+    })
+  const menu = { farmId, timeoutMs: 10_000, defaultEntry: 0 }
+  const localDisk = { kind: 'local_disk' }
+  const schedule = { farmId, siteId: null, power: 'wake_on_lan', ratePerMinute: 10, timeZone: 'UTC' }
+  const when = { kind: 'cron', expression: '30 6 * * 1-5' }
+  const [, , thirdId] = rows.deviceIds
+  for (const [index, text] of Object.values(bendingTexts).entries()) {
+    await attempt('vdisk.create', { farmId, name: text, note: text })
+    await attempt('vdisk.create', { farmId, name: `Bent ${index}`, note: text })
+    await attempt('farm.create', { name: text })
+    await attempt('site.create', { farmId, name: text, timeZone: 'UTC', personality: { BENT: text } })
+    await attempt('store.create', { farmId, name: text, note: text })
+    await attempt('collection.create', { siteId, name: text })
+    await attempt('bootMenu.create', {
+      ...{ ...menu, name: text, entries: [{ title: 'Local disk', starts: localDisk }] },
+    })
+    await attempt('bootMenu.create', {
+      ...{ ...menu, name: `Bent ${index}`, entries: [{ title: text, starts: localDisk }] },
+    })
+    await attempt('webhook.create', {
+      ...{ name: text, url: 'https://hooks.example/', events: ['boot.failed'] },
+    })
+    await attempt('webhook.create', {
+      name: `Bent ${index}`,
+      ...{ url: `https://hooks.example/${text}`, events: ['boot.failed'] },
+    })
+    await attempt('apiKey.create', { name: text, role: 'viewer' })
+    await attempt('schedule.create', {
+      ...{ ...schedule, name: text, when, targets: [{ kind: 'collection', collectionId }] },
+    })
+    await attempt('schedule.create', {
+      ...{ ...schedule, name: `Bent ${index}`, when, targets: [{ kind: 'tag', tag: text }] },
+    })
+    await attempt('device.changeMany', { deviceIds: [thirdId], addTags: [text] })
+  }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nameOf } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 import { permissions, permissionsOf, permissionView, roles, roleView } from './permissions.ts'
 
@@ -19,12 +20,7 @@ const placeFields = {
 export const apiKeyListInput = z.object(pageInput)
 export const createApiKeyInput = z
   .object({
-    name: z
-      .string()
-      .trim()
-      .min(1, 'A key needs a name.')
-      .max(64, 'A name has at most 64 characters.')
-      .regex(/^\P{Cc}*$/u, 'A name has no control characters.'),
+    name: nameOf('A key needs a name.'),
     role: roleView,
     ...placeFields,
     /** Of the role's permissions; all of them without it. */

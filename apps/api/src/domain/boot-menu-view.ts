@@ -1,6 +1,6 @@
 import { bootMenu } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { seenRevision } from './object-fields.ts'
+import { nameOf, seenRevision } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
@@ -11,12 +11,7 @@ export const menuEntriesMax = 16
 export const menusPerFarmMax = 256
 export const menuTitleLengthMax = 64
 
-const name = z
-  .string()
-  .trim()
-  .min(1, 'A menu needs a name.')
-  .max(64, 'A name has at most 64 characters.')
-  .regex(/^\P{Cc}*$/u, 'A name has no control characters.')
+const name = nameOf('A menu needs a name.')
 /** It is drawn by loaders, whose fonts know no more. */
 const title = z
   .string()

@@ -9,13 +9,17 @@ export const tagsMax = 32
 const tagSizeMax = 64
 const controlCharacter = /\p{C}/u
 
+/** One line, without what moves a terminal's cursor or turns the text around it. */
+export const nameOf = (whenEmpty: string) =>
+  z
+    .string()
+    .trim()
+    .min(1, whenEmpty)
+    .max(nameSizeMax, `A name has at most ${nameSizeMax} characters.`)
+    .refine((text) => !controlCharacter.test(text), 'A name has no control characters.')
+
 /** Of a farm, site, collection, store or vDisk. */
-export const objectName = z
-  .string()
-  .trim()
-  .min(1, 'Give it a name.')
-  .max(nameSizeMax, `A name has at most ${nameSizeMax} characters.`)
-  .refine((text) => !controlCharacter.test(text), 'A name has no control characters.')
+export const objectName = nameOf('Give it a name.')
 
 /** Lines and tabs are a note's own; what moves a terminal's cursor or turns text around is not. */
 export const objectNote = z

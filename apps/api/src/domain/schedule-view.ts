@@ -1,5 +1,6 @@
 import { powerMethods, ratePerMinuteMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
+import { nameOf, tag } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 import { isTimeZone, problemOf } from './schedule-times.ts'
 
@@ -11,12 +12,7 @@ const instant = z.iso.datetime()
 export const schedulesPerFarmMax = 256
 export const targetsPerScheduleMax = 200
 
-export const scheduleName = z
-  .string()
-  .trim()
-  .min(1, 'A schedule needs a name.')
-  .max(64, 'A name has at most 64 characters.')
-  .regex(/^\P{Cc}*$/u, 'A name has no control characters.')
+export const scheduleName = nameOf('A schedule needs a name.')
 
 export const scheduleWhen = z.discriminatedUnion('kind', [
   z.object({
@@ -38,7 +34,7 @@ export const scheduleWhen = z.discriminatedUnion('kind', [
 export const scheduleTarget = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('device'), deviceId: uuid }),
   z.object({ kind: z.literal('collection'), collectionId: uuid }),
-  z.object({ kind: z.literal('tag'), tag: z.string().trim().min(1).max(64) }),
+  z.object({ kind: z.literal('tag'), tag }),
 ])
 export type ScheduleTarget = z.infer<typeof scheduleTarget>
 

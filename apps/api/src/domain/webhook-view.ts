@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { nameOf } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
@@ -14,14 +15,12 @@ export const pingType = 'ping'
 export const webhooksMax = 50
 const urlLengthMax = 2_048
 
-const name = z
-  .string()
-  .trim()
-  .min(1, 'A webhook needs a name.')
-  .max(64, 'A name has at most 64 characters.')
-  .regex(/^\P{Cc}*$/u, 'A name has no control characters.')
+const name = nameOf('A webhook needs a name.')
 /** Where it leads is looked at when a message is sent: services/webhook/target-guard.ts. */
-const target = z.url({ protocol: /^https?$/, error: 'It must be an https:// address.' }).max(urlLengthMax)
+const target = z
+  .url({ protocol: /^https?$/, error: 'It must be an https:// address.' })
+  .max(urlLengthMax)
+  .refine((text) => !/\p{C}/u.test(text), 'An address has no control characters.')
 const webhookFields = {
   name,
   url: target,

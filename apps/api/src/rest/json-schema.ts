@@ -26,10 +26,6 @@ function explain({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonS
   const { def } = zodSchema._zod
   if (def.type === 'pipe' && isTransform(def.out) && Object.keys(jsonSchema).length === 0)
     Object.assign(jsonSchema, jsonSchemaOf(def.in as z.ZodType, 'output'))
-  const { pattern } = jsonSchema as JsonSchema
-  // The same for programs that know no Unicode properties.
-  if (typeof pattern === 'string')
-    Object.assign(jsonSchema, { pattern: pattern.replaceAll('\\P{Cc}', '[^\\u0000-\\u001f\\u007f-\\u009f]') })
   if (['bigint', 'date', 'map', 'set', 'symbol', 'undefined', 'custom'].includes(def.type))
     throw new Error(`JSON has no ${def.type}: the API takes and gives what JSON can say`)
 }

@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { type Planted, plantHostileTexts } from '@bootfarm/api/testing/hostile-texts'
+import { createDb } from '@bootfarm/db'
+import { expect, type Page, test } from '@playwright/test'
+import { ApiClient, required } from '../lib/api-client.ts'
+import { Tenant } from '../lib/tenant.ts'
+
+// What devices, edges and people wrote, on every page that there is.
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+/** What runs before anything of a page does. */
+function watchPage(): void {
+  const told: string[] = []
+  Object.assign(window, { told })
+  for (const name of ['alert', 'confirm', 'prompt'] as const)
+    Object.assign(window, { [name]: () => told.push(name) })
+  document.addEventListener('securitypolicyviolation', ({ violatedDirective, sample, blockedURI }) =>
+    told.push(`${violatedDirective} ${blockedURI} ${sample}`),
+  )
+}
+
+/** What was run, made or refused that no page of ours runs, makes or asks for. */
+function findHarm(): string[] {
+  const { told = [], hacked } = window as unknown as { told?: string[]; hacked?: unknown }
+  const ofTexts = 'img[src="x"], [onerror], [onload], [onfocus], [onmouseover], [href^="javascript:" i]'
+  const elements = [...document.querySelectorAll(ofTexts)].map(({ outerHTML }) => outerHTML.slice(0, 100))
+  const scripts = [...document.scripts].filter((script) => script.text.trim() === 'window.hacked=1')
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+  const bends = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/
+  const bending = bends.exec(document.querySelector('main')?.textContent ?? '')
+  return [
+    ...told,
+    ...(hacked === undefined ? [] : ['a text was run']),
+    ...elements,
+    ...scripts.map(({ outerHTML }) => outerHTML),
+    ...(bending ? [`a character that bends text: ${bending[0].charCodeAt(0).toString(16)}`] : []),
+  ]
+}
+
+const app = path.join(import.meta.dirname, '../../apps/web/src/app')
+const routes = readdirSync(app, { recursive: true, encoding: 'utf8' })
+  .filter((file) => path.basename(file) === 'page.tsx')
+  .map((file) => `/${path.dirname(file)}`.replace(/\/\.$/, '/'))
+  .sort()
+/** In groups are those of somebody who is signed in; of the others most send such a person on. */
+const isOfPerson = (route: string) => route.startsWith('/(') || route === '/welcome'
+/** The others show nothing but what their reader has just typed. */
+const showsTexts = (route: string) => route.startsWith('/(') || route === '/invitation/[token]'
+const withoutGroup = (route: string) => route.replace(/\/\([^)]*\)/g, '') || '/'
+
+type Names = Record<string, string>
+
+/** Of a route with names in brackets: which thing of those that were planted. */
+const addressOf = (route: string, names: Names) =>
+  withoutGroup(route).replace(/\[(\w+)\]/g, (_, name: string) => {
+    const id = route.startsWith('/invitation/') ? names.invitation : names[name]
+    if (!id) throw new Error(`${route}: plantHostileTexts makes no ${name} yet; it has to be tried, too`)
+    return id
+  })
+
+const wide = { width: 1280, height: 800 }
+const narrow = { width: 390, height: 844 }
+/** Where the machine does much else. */
+const pageMsMax = 60_000
+
+/** A page, and what was wrong with any of those that it showed. */
+class Watched {
+  readonly problems: string[] = []
+  shown = ''
+  readonly page: Page
+
+  constructor(page: Page) {
+    this.page = page
+    page.on('dialog', (dialog) => {
+      this.problems.push(`a dialog: ${dialog.message()}`)
+      void dialog.dismiss()
+    })
+    page.on('pageerror', (error) => this.problems.push(`${page.url()}: ${error.message}`))
+    page.on('console', (message) => {
+      // Of a link that nobody was sent.
+      if (message.type() !== 'error' || /status of 40[34]/.test(message.text())) return
+      this.problems.push(`${page.url()}: ${message.text()}`)
+    })
+  }
+
+  async look(address: string, showsTexts: boolean): Promise<void> {
+    const { page, problems } = this
+    const answer = await page.goto(address, { waitUntil: 'commit' })
+    await expect(page.getByRole('heading', { level: 1 }).first()).toBeVisible({ timeout: pageMsMax })
+    await expect(page.getByRole('status', { name: /^Loading/ })).toHaveCount(0, { timeout: pageMsMax })
+    if (showsTexts)
+      await expect(page.getByRole('main').first()).toContainText('hacked', { timeout: pageMsMax })
+    const { pathname } = new URL(page.url())
+    if (pathname !== address) problems.push(`${address} shows ${pathname}`)
+    const policy = answer?.headers()['content-security-policy'] ?? ''
+    const scripts = policy.split(';').find((directive) => directive.trim().startsWith('script-src'))
+    if (!scripts || /unsafe|\*|http:|https:|data:/.test(scripts)) problems.push(`${address}: ${policy}`)
+    for (const { width, height } of [narrow, wide]) {
+      await page.setViewportSize({ width, height })
+      const needed = await page.evaluate(() => document.documentElement.scrollWidth)
+      if (needed > width) problems.push(`${address}: ${needed} px wide in ${width}`)
+    }
+    for (const harm of await page.evaluate(findHarm)) problems.push(`${address}: ${harm}`)
+    this.shown += (await page.getByRole('main').first().textContent()) ?? ''
+  }
+}
+
+/** An owner who also keeps the platform, with a name, an agent and an address as hostile as the rest. */
+async function plant(page: Page): Promise<Names> {
+  const tenant = await Tenant.create('owner')
+  const { email, password } = tenant.person
+  const [webUrl, data] = [required('BOOTFARM_WEB_URL'), required('BOOTFARM_DATA')]
+  const db = createDb(readFileSync(path.join(data, 'postgres.url'), 'utf8').trim())
+  const { id: userId } = await db.user.update({ where: { email }, data: { isPlatformOperator: true } })
+  await db.$disconnect()
+  const client = await ApiClient.signIn(webUrl, email, password)
+  const planted: Planted = await plantHostileTexts({
+    ...{ url: required('BOOTFARM_API_URL'), rows: tenant.rows, joinToken: await tenant.joinToken() },
+    now: Date.now(),
+    mutate: (procedure, input) => client.mutate(procedure, input),
+  })
+  const invited = `${randomUUID()}@example.test`
+  await client.mutate('invitation.create', { email: invited, role: 'viewer', scope: {} })
+  const log = readFileSync(path.join(data, 'logs/api.log'), 'utf8')
+  const mailed = log.split('\n').findLast((line) => line.includes(invited))
+  const headers = {
+    ...{ origin: webUrl, 'user-agent': '<img src=x onerror=window.hacked=1> Firefox/1' },
+    'x-forwarded-for': '<svg onload=window.hacked=1>',
+  }
+  const own = { name: '<script>window.hacked=1</script>' }
+  for (const [what, body] of Object.entries({ 'sign-in/email': { email, password }, 'update-user': own })) {
+    const answer = await page.request.post(`/api/auth/${what}`, { headers, data: body })
+    expect(answer.status(), await answer.text()).toBe(200)
+  }
+  const token = randomUUID()
+  return { ...planted, userId, token, invitation: /\/invitation\/([\w-]+)/.exec(mailed ?? '')?.[1] ?? '' }
+}
+
+test('what somebody hostile wrote is shown as text on every page, nothing of it is run, and no page is bent', async ({
+  page,
+}) => {
+  // Every page there is, one after the other.
+  test.slow()
+  const names = await plant(page)
+  await page.addInitScript(watchPage)
+  const watched = new Watched(page)
+  const look = (route: string) => watched.look(addressOf(route, names), showsTexts(route))
+  for (const route of routes.filter(isOfPerson)) await look(route)
+  await page.context().clearCookies()
+  for (const route of routes.filter((one) => !isOfPerson(one))) await look(route)
+  expect(watched.problems).toEqual([])
+  // They were there to be run.
+  for (const text of ['<script>', 'onerror=window.hacked=1', 'javascript:window', '{{constructor'])
+    expect(watched.shown).toContain(text)
+})
