@@ -1,10 +1,25 @@
+/** Of one request. */
+const requestLimitMs = 60_000
+
+/** An answer of the API other than success. */
+export class ApiError extends Error {
+  readonly status: number
+
+  constructor(message: string, status: number) {
+    super(message)
+    this.status = status
+  }
+}
+
 /** Signs in as a person does and calls tRPC procedures over HTTP. */
 export class ApiClient {
   readonly #url: string
+  readonly #origin: string
   readonly #cookie: string
 
-  private constructor(url: string, cookie: string) {
+  private constructor({ url, origin, cookie }: { url: string; origin: string; cookie: string }) {
     this.#url = url
+    this.#origin = origin
     this.#cookie = cookie
   }
 
@@ -20,14 +35,20 @@ export class ApiClient {
       .getSetCookie()
       .map((line) => line.split(';')[0])
       .join('; ')
-    return new ApiClient(url, cookie)
+    return new ApiClient({ url, origin: url, cookie })
+  }
+
+  /** The same session at another process of the same API. */
+  at(url: string): ApiClient {
+    return new ApiClient({ url, origin: this.#origin, cookie: this.#cookie })
   }
 
   async mutate<T>(procedure: string, input: unknown): Promise<T> {
     const answer = await fetch(`${this.#url}/api/trpc/${procedure}`, {
       method: 'POST',
-      headers: { cookie: this.#cookie, 'content-type': 'application/json', origin: this.#url },
+      headers: { cookie: this.#cookie, 'content-type': 'application/json', origin: this.#origin },
       body: JSON.stringify(input),
+      signal: AbortSignal.timeout(requestLimitMs),
     })
     return resultOf(procedure, answer)
   }
@@ -36,13 +57,15 @@ export class ApiClient {
     const query = input === undefined ? '' : `?input=${encodeURIComponent(JSON.stringify(input))}`
     const answer = await fetch(`${this.#url}/api/trpc/${procedure}${query}`, {
       headers: { cookie: this.#cookie },
+      signal: AbortSignal.timeout(requestLimitMs),
     })
     return resultOf(procedure, answer)
   }
 }
 
 async function resultOf<T>(procedure: string, answer: Response): Promise<T> {
-  if (!answer.ok) throw new Error(`${procedure} answered ${answer.status}: ${await answer.text()}`)
+  if (!answer.ok)
+    throw new ApiError(`${procedure} answered ${answer.status}: ${await answer.text()}`, answer.status)
   const body = (await answer.json()) as { result: { data: T } }
   return body.result.data
 }

@@ -20,6 +20,9 @@ export class ControlPlane {
   readonly #secret = randomBytes(24).toString('hex')
   readonly #supervisor: RunningProcess
   api: RunningProcess
+  /** Beside it, on the same database; never killed. */
+  readonly otherApis: RunningProcess[] = []
+  readonly #otherUrls: string[] = []
 
   private constructor(directory: string, apiPort: number, supervisor: RunningProcess) {
     this.#directory = directory
@@ -28,7 +31,11 @@ export class ControlPlane {
     this.webUrl = this.apiUrl
     this.databaseUrl = readFileSync(`${directory}.url`, 'utf8').trim()
     this.#apiDatabaseUrl = readFileSync(`${directory}.api-url`, 'utf8').trim()
-    this.api = this.#spawnApi()
+    this.api = this.#spawnApi(this.apiUrl)
+  }
+
+  get apiUrls(): string[] {
+    return [this.apiUrl, ...this.#otherUrls]
   }
 
   /** @param prepare fills the database before the API starts; the tables are made otherwise */
@@ -60,21 +67,35 @@ export class ControlPlane {
     return plane
   }
 
-  #spawnApi(): RunningProcess {
+  /** Another API process on the same database. */
+  async addApi(): Promise<void> {
+    const [port = 0] = await freePorts(1)
+    const url = `http://127.0.0.1:${port}`
+    const api = this.#spawnApi(url)
+    this.otherApis.push(api)
+    this.#otherUrls.push(url)
+    await this.#answersAt(url, api)
+  }
+
+  #spawnApi(url: string): RunningProcess {
     return new RunningProcess(process.execPath, [apiMain], {
       ...{ NODE_ENV: 'production', LOG_LEVEL: 'warn', DATABASE_URL: this.#apiDatabaseUrl },
-      ...{ API_PORT: new URL(this.apiUrl).port, WEB_URL: this.webUrl, BETTER_AUTH_SECRET: this.#secret },
+      ...{ API_PORT: new URL(url).port, WEB_URL: this.webUrl, BETTER_AUTH_SECRET: this.#secret },
     })
   }
 
   /** Resolves when the API can serve, which needs the database. */
   async answers(): Promise<void> {
+    await this.#answersAt(this.apiUrl, this.api)
+  }
+
+  async #answersAt(url: string, api: RunningProcess): Promise<void> {
     const deadline = performance.now() + answerLimitMs
     for (;;) {
-      const answer = await fetch(`${this.apiUrl}/healthz`).catch(() => null)
+      const answer = await fetch(`${url}/readyz`).catch(() => null)
       if (answer?.ok) return
-      if (!this.api.isRunning || performance.now() > deadline)
-        throw new Error(`the API does not answer:\n${this.api.output}\n${this.#supervisor.output}`)
+      if (!api.isRunning || performance.now() > deadline)
+        throw new Error(`the API does not answer:\n${api.output}\n${this.#supervisor.output}`)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
   }
@@ -83,20 +104,36 @@ export class ControlPlane {
   async killApi(): Promise<void> {
     this.api.kill('SIGKILL')
     await this.api.ended
-    this.api = this.#spawnApi()
+    this.api = this.#spawnApi(this.apiUrl)
     await this.answers()
   }
 
   /** kill -9 of the database server, whose supervisor starts it again. */
   async killDatabase(): Promise<void> {
-    const pidOf = () =>
-      Number(readFileSync(path.join(this.#directory, 'postmaster.pid'), 'utf8').split('\n')[0])
-    process.kill(pidOf(), 'SIGKILL')
+    const killed = this.#databasePid()
+    if (killed === null) throw new Error('PostgreSQL does not run')
+    process.kill(killed, 'SIGKILL')
+    const deadline = performance.now() + answerLimitMs
+    // The killed one's file stays until the next one has its own.
+    for (let pid: number | null = killed; pid === null || pid === killed; pid = this.#databasePid()) {
+      if (!this.#supervisor.isRunning || performance.now() > deadline)
+        throw new Error(`PostgreSQL was not started again:\n${this.#supervisor.output}`)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
     await this.answers()
   }
 
+  /** Null while its file is written. */
+  #databasePid(): number | null {
+    try {
+      return Number(readFileSync(path.join(this.#directory, 'postmaster.pid'), 'utf8').split('\n')[0]) || null
+    } catch {
+      return null
+    }
+  }
+
   async stop(): Promise<void> {
-    await this.api.stop()
+    for (const api of [this.api, ...this.otherApis]) await api.stop()
     // Run by root, the cluster stands outside of the folder, behind a link.
     const cluster = realpathSync(this.#directory)
     await this.#supervisor.stop()

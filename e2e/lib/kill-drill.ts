@@ -36,21 +36,31 @@ export class KillDrill {
     })
   }
 
-  /** kill -9; resolves when it runs again and reports are taken, whether the edge hears of it or not. */
-  async kill(victim: Victim, edgeIndex = 0): Promise<void> {
-    const edge = this.#edges[edgeIndex]
-    if (!edge) throw new Error(`there is no edge ${edgeIndex}`)
+  /** kill -9; resolves when it runs again. */
+  async strike(victim: Victim, edgeIndex = 0): Promise<void> {
     if (victim === 'api') await this.#plane.killApi()
     else if (victim === 'postgres') await this.#plane.killDatabase()
-    else await edge.restart()
-    const { uplink } = edge
+    else await this.#edgeAt(edgeIndex).restart()
+  }
+
+  /** kill -9; resolves when it runs again and reports are taken, whether the edge hears of it or not. */
+  async kill(victim: Victim, edgeIndex = 0): Promise<void> {
+    await this.strike(victim, edgeIndex)
+    const { uplink } = this.#edgeAt(edgeIndex)
     const answered = () => uplink.acknowledgementsLost + uplink.acknowledgementsPassed
     const before = answered()
     await this.#eventually(async () => answered() > before)
   }
 
-  /** Devices stop, everything is reported. */
+  #edgeAt(index: number): TenantEdge {
+    const edge = this.#edges[index]
+    if (!edge) throw new Error(`there is no edge ${index}`)
+    return edge
+  }
+
+  /** Devices stop, no acknowledgement is lost any more, everything is reported. */
   async settle(): Promise<void> {
+    for (const { uplink } of this.#edges) uplink.lostShare = 0
     for (const devices of this.#devices) await devices.stop()
     for (const edge of this.#edges) await this.#eventually(async () => edge.hasReported())
   }

@@ -22,6 +22,8 @@ export interface ControlPlane {
   /** Of the database's owner. */
   databaseUrl: string
   apiUrl: string
+  /** Of all its API processes, where there are several. */
+  apiUrls?: string[]
   /** The dashboard's address, or the API's where there is no dashboard. */
   webUrl: string
 }
@@ -83,7 +85,7 @@ export class TenantEdge {
     await db.vdiskVersion.update({ where, data: files })
     await db.$disconnect()
     const api = await ApiClient.signIn(plane.webUrl, person.email, person.password)
-    const uplink = new Uplink(plane.apiUrl)
+    const uplink = new Uplink(...(plane.apiUrls ?? [plane.apiUrl]))
     await uplink.open()
     writeSiteFiles(folder)
     const enrolment = new RunningProcess(edgeProgram, [

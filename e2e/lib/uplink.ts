@@ -3,22 +3,30 @@ import net from 'node:net'
 
 /** A way from an edge to the API that can be cut, and that can lose the API's acknowledgements of reports. */
 export class Uplink {
-  readonly #to: net.NetConnectOpts
+  readonly #to: net.NetConnectOpts[]
   readonly #sockets = new Set<net.Socket>()
   #server: net.Server | null = null
+  #connectionCount = 0
   port = 0
   /** Of all answers that acknowledge reports, 0 to 1. */
   lostShare = 0
   acknowledgementsLost = 0
   acknowledgementsPassed = 0
 
-  constructor(apiUrl: string) {
-    const { hostname: host, port } = new URL(apiUrl)
-    this.#to = { host, port: Number(port) }
+  /** @param apiUrls connections go to one after the other, as a balancer's do */
+  constructor(...apiUrls: string[]) {
+    this.#to = apiUrls.map((url) => {
+      const { hostname: host, port } = new URL(url)
+      return { host, port: Number(port) }
+    })
   }
 
   get url(): string {
     return `http://127.0.0.1:${this.port}`
+  }
+
+  get isCut(): boolean {
+    return this.#server === null
   }
 
   async open(): Promise<void> {
@@ -39,8 +47,16 @@ export class Uplink {
     await closed
   }
 
+  /** Opens it where it is cut. */
+  async heal(): Promise<void> {
+    if (this.isCut) await this.open()
+  }
+
   #pass(edge: net.Socket): void {
-    const api = net.connect(this.#to)
+    const to = this.#to[this.#connectionCount % this.#to.length]
+    this.#connectionCount += 1
+    if (!to) throw new Error('the uplink leads nowhere')
+    const api = net.connect(to)
     const end = () => {
       for (const socket of [edge, api]) socket.destroy()
     }

@@ -1,0 +1,45 @@
+/** What became of a change that was asked of the API. */
+export type Answer =
+  /** With success: it must be there afterwards. */
+  | 'acknowledged'
+  /** It was answered that it was not done. */
+  | 'refused'
+  /** Whoever was to answer died: it may be there or not. */
+  | 'unknown'
+
+/**
+ * Who has been promised what: each object has one writer, which asks for one value after the other, each with the revision that it has
+ * read. So what was asked for before an acknowledged change cannot come after it.
+ */
+export class Ledger {
+  acknowledged = 0
+  refused = 0
+  unknown = 0
+  readonly #promised = new Map<string, string | null>()
+  readonly #possible = new Map<string, Set<string>>()
+
+  /** @param value what was asked for; of an object that is to be made, its first */
+  note(id: string, value: string, answer: Answer): void {
+    this[answer] += 1
+    if (answer === 'refused') return
+    if (answer === 'acknowledged') {
+      this.#promised.set(id, value)
+      this.#possible.delete(id)
+      return
+    }
+    if (!this.#promised.has(id)) this.#promised.set(id, null)
+    const possible = this.#possible.get(id) ?? new Set()
+    this.#possible.set(id, possible.add(value))
+  }
+
+  /** @param found the value of an object, null where it is not there. @returns sentences for what was promised and is not so */
+  lost(found: (id: string) => string | null): string[] {
+    return [...this.#promised].flatMap(([id, promised]) => {
+      const value = found(id)
+      if (value === promised || (value !== null && this.#possible.get(id)?.has(value))) return []
+      return [
+        `change of ${id}: ${promised ?? 'nothing'} was acknowledged last, ${value ?? 'nothing'} is there`,
+      ]
+    })
+  }
+}

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs'
+
+/** Resident memory, bytes, by who it is, in the order of time. */
+export type MemorySeries = Map<string, number[]>
+
+export interface MemoryLimits {
+  [who: string]: number
+}
+
+export interface MemoryUse {
+  who: string
+  peakBytes: number
+  /** Mean of the run's second quarter, after which it should grow no more, and of its last one. */
+  earlyBytes: number
+  lateBytes: number
+  limitBytes: number
+}
+
+/** Of a process that runs; null once it has ended. */
+export function residentBytes(pid: number): number | null {
+  try {
+    const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return kib === undefined ? null : Number(kib) * 1024
+  } catch {
+    return null
+  }
+}
+
+export function memoryUse(series: MemorySeries, limits: MemoryLimits): MemoryUse[] {
+  return [...series].map(([who, samples]) => ({
+    who,
+    peakBytes: samples.reduce((peak, bytes) => Math.max(peak, bytes), 0),
+    earlyBytes: mean(quarter(samples, 1)),
+    lateBytes: mean(quarter(samples, 3)),
+    limitBytes: limits[who] ?? 0,
+  }))
+}
+
+/** Sentences for whoever was beyond its limit. */
+export function beyondLimits(uses: MemoryUse[]): string[] {
+  return uses
+    .filter(({ peakBytes, limitBytes }) => peakBytes > limitBytes)
+    .map(
+      ({ who, peakBytes, limitBytes }) =>
+        `memory of ${who}: ${mib(peakBytes)} MiB, more than ${mib(limitBytes)} MiB`,
+    )
+}
+
+export const mib = (bytes: number) => (bytes / 1024 / 1024).toFixed(0)
+
+function quarter(samples: number[], index: number): number[] {
+  const at = (part: number) => Math.floor((samples.length * part) / 4)
+  return samples.slice(at(index), at(index + 1))
+}
+
+function mean(values: number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length
+}
