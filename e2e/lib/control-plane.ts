@@ -19,13 +19,20 @@ export class ControlPlane {
   readonly #apiDatabaseUrl: string
   readonly #secret = randomBytes(24).toString('hex')
   readonly #supervisor: RunningProcess
+  readonly #settings: Record<string, string>
   api: RunningProcess
   /** Beside it, on the same database; never killed. */
   readonly otherApis: RunningProcess[] = []
   readonly #otherUrls: string[] = []
 
-  private constructor(directory: string, apiPort: number, supervisor: RunningProcess) {
+  private constructor(
+    directory: string,
+    apiPort: number,
+    supervisor: RunningProcess,
+    settings: Record<string, string>,
+  ) {
     this.#directory = directory
+    this.#settings = settings
     this.#supervisor = supervisor
     this.apiUrl = `http://127.0.0.1:${apiPort}`
     this.webUrl = this.apiUrl
@@ -38,10 +45,14 @@ export class ControlPlane {
     return [this.apiUrl, ...this.#otherUrls]
   }
 
-  /** @param prepare fills the database before the API starts; the tables are made otherwise */
+  /**
+   * @param prepare fills the database before the API starts; the tables are made otherwise
+   * @param settings further ones of the API
+   */
   static async start(
     folder: string,
     prepare: (urls: { ownerUrl: string; apiUrl: string }) => Promise<void> = migrate,
+    settings: Record<string, string> = {},
   ): Promise<ControlPlane> {
     mkdirSync(folder, { recursive: true })
     // The account that PostgreSQL runs as has to reach it.
@@ -59,7 +70,7 @@ export class ControlPlane {
       await supervisor.stop()
       throw error
     }
-    const plane = new ControlPlane(directory, apiPort, supervisor)
+    const plane = new ControlPlane(directory, apiPort, supervisor, settings)
     await plane.answers().catch(async (error: unknown) => {
       await plane.stop()
       throw error
@@ -81,6 +92,7 @@ export class ControlPlane {
     return new RunningProcess(process.execPath, [apiMain], {
       ...{ NODE_ENV: 'production', LOG_LEVEL: 'warn', DATABASE_URL: this.#apiDatabaseUrl },
       ...{ API_PORT: new URL(url).port, WEB_URL: this.webUrl, BETTER_AUTH_SECRET: this.#secret },
+      ...this.#settings,
     })
   }
 
@@ -142,7 +154,7 @@ export class ControlPlane {
 }
 
 /** As an operator does. */
-async function migrate({ ownerUrl, apiUrl }: { ownerUrl: string; apiUrl: string }): Promise<void> {
+export async function migrate({ ownerUrl, apiUrl }: { ownerUrl: string; apiUrl: string }): Promise<void> {
   await runDatabase(['migrate'], { ownerUrl, apiUrl })
 }
 

@@ -14,6 +14,7 @@ const nodeMinimum = [22, 18]
 const zigVersion = '0.17.0'
 /** Python 3.10 or newer. */
 const schemathesisVersion = '4.32.5'
+const prometheusClientVersion = '0.26.0'
 
 /** Zig 0.17 compiles program after program unless told otherwise; with twice the cores as jobs it keeps both of two busy. */
 export const zigJobs = `-j${Math.min(8, 2 * os.cpus().length)}`
@@ -122,6 +123,20 @@ export async function ensureSchemathesis() {
   )
   if (!isThere()) throw new UserError(`schemathesis ${schemathesisVersion} was fetched but is not there.`)
   return target
+}
+
+/** Prometheus's own reader of what programs show at /metrics, in Python; tests find it in .toolchain/. */
+export async function ensurePrometheusClient() {
+  const target = path.join(toolchain, 'prometheus-client')
+  const isThere = () =>
+    existsSync(path.join(target, `prometheus_client-${prometheusClientVersion}.dist-info`))
+  if (isThere()) return
+  const packages = [`prometheus-client==${prometheusClientVersion}`]
+  await step(`Fetching prometheus-client ${prometheusClientVersion}`, () =>
+    fetchPython('prometheus-client', { target: 'prometheus-client', packages, options: [] }),
+  )
+  if (!isThere())
+    throw new UserError(`prometheus-client ${prometheusClientVersion} was fetched but is not there.`)
 }
 
 /** Installs Python packages into a folder of .toolchain/. */

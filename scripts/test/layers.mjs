@@ -12,7 +12,13 @@ import { ensureSystemRoot, ensureSystemTree } from '../lib/machines/system-root.
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 import { ensureTestPackages } from '../lib/system-packages.mjs'
-import { ensurePackages, ensureSchemathesis, ensureZig, zigJobs } from '../lib/toolchain.mjs'
+import {
+  ensurePackages,
+  ensurePrometheusClient,
+  ensureSchemathesis,
+  ensureZig,
+  zigJobs,
+} from '../lib/toolchain.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
 import { command, patient, playwright, problems, turbo, turboCheck, vitest, yielding } from './runners.mjs'
@@ -62,7 +68,10 @@ export async function testEverything(only, { withLong }) {
     const { webBuilt, done } = filler
     await webBuilt
     // Programs that were killed and come back: mostly waits.
-    const reports = layer('reports', 120, () => vitest(scratch, 'e2e', ['reports/'], env))
+    const reports = layer('reports', 120, async () => {
+      await ensurePrometheusClient()
+      return vitest(scratch, 'e2e', ['reports/'], env)
+    })
     await layer('machine-boot', 90, () => machineProduct('machine-boot'))
     if (['browser', 'faults', 'install'].some((name) => layer.wanted(name))) {
       await withProduct(scratch, async (productEnv) => {

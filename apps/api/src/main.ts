@@ -24,14 +24,16 @@ const { version: apiVersion } = createRequire(import.meta.url)('../package.json'
 /** Starts the API and stops it in order at SIGTERM or SIGINT: requests, subscriptions, database. */
 async function main(): Promise<void> {
   const environment = readEnvironment()
-  const { db, pool } = openDb(environment.DATABASE_URL, ({ text, durationMs, isFailed }) =>
-    metrics.queryEnded(text, durationMs, isFailed),
-  )
+  const tracing = await openTracing(environment)
+  const { db, pool } = openDb(environment.DATABASE_URL, (ended) => {
+    metrics.queryEnded(ended.text, ended.durationMs, ended.isFailed)
+    tracing?.queryEnded(ended)
+  })
   const metrics = new ApiMetrics({
     version: apiVersion,
     pool: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
   })
-  const tracing = await openTracing(environment)
+  const tracer = tracing ?? undefined
   const telemetry = tracing ? tellAll([metrics, tracing]) : metrics
   addFleetGauges(metrics.registry, {
     read: () => readFleetFigures({ db, clock: systemClock }),
@@ -47,7 +49,7 @@ async function main(): Promise<void> {
   const people = peopleOptions(environment, telemetry)
   const app = await createServer({
     ...people,
-    telemetry,
+    ...{ telemetry, tracer },
     db,
     notifications,
     clock: systemClock,
@@ -67,7 +69,7 @@ async function main(): Promise<void> {
   })
   const jobs = await startJobs(
     environment.DATABASE_URL,
-    { db, clock: systemClock, bootRetention, webhookTargets, telemetry, sendMail: people.sendMail },
+    { db, clock: systemClock, bootRetention, webhookTargets, telemetry, tracer, sendMail: people.sendMail },
     {
       onDone: (done) => jobDone(done, app.log, telemetry),
       onError: (error) => app.log.error({ detail: textOf(error) }, 'jobs'),

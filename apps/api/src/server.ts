@@ -15,6 +15,7 @@ import type { OidcSettings } from './domain/oidc.ts'
 import type { Person } from './domain/person.ts'
 import { type AnsweredRequest, noTelemetry, type Telemetry } from './domain/telemetry.ts'
 import { defaultTenancy, type TenancySettings } from './domain/tenancy.ts'
+import type { Tracer } from './domain/tracer.ts'
 import { edgeRoutes } from './edge/edge-routes.ts'
 import { AppError, errorTable } from './errors/app-error.ts'
 import { toAppError } from './errors/to-app-error.ts'
@@ -75,6 +76,8 @@ export interface ServerOptions {
   checkJobs?: () => Promise<void>
   /** Nobody counts where it is left out. */
   telemetry?: Telemetry
+  /** Nobody collects traces where it is left out. */
+  tracer?: Tracer | undefined
   /** Between the begin of a shutdown, when `/readyz` says so, and its doing; nothing where it is left out. */
   drain?: () => Promise<void>
 }
@@ -117,7 +120,10 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const { isSelfService } = tenancy
   const auth = createAuth({ db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc })
   setFallbacks(app)
-  logRequests(app, (answered) => countRequest(telemetry, answered))
+  logRequests(app, {
+    onAnswered: (answered) => countRequest(telemetry, answered),
+    tracer: options.tracer,
+  })
   protectWebSurface(app, webUrl)
   await app.register(healthRoutes, {
     checks: readinessChecks(options),
@@ -155,6 +161,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
         webUrl,
       },
       telemetry,
+      tracer: options.tracer,
       webhookTargets: options.webhookTargets ?? { allowedNetworks: [] },
       tenancy,
       oidcName: oidc?.name ?? null,

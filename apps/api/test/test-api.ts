@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import type { Writable } from 'node:stream'
-import { createDb, type Db } from '@bootfarm/db'
+import { createDb, type Db, type OnQuery, openDb } from '@bootfarm/db'
 import { createTestDatabase, type TestDatabase } from '@bootfarm/db/testing'
 import type { FastifyInstance } from 'fastify'
 import { defaultBootRetention } from '../src/domain/boot-retention.ts'
@@ -52,6 +52,8 @@ interface TestApiOptions {
   /** What the server is started with in place of the usual. */
   change?: (options: ServerOptions) => ServerOptions
   people?: Pick<ServerOptions, 'tenancy' | 'oidc'>
+  /** Hears of the server's statements. */
+  onQuery?: OnQuery
 }
 
 export async function startTestApi({
@@ -63,11 +65,12 @@ export async function startTestApi({
   acceptedVersions,
   change = (options) => options,
   people = {},
+  onQuery,
 }: TestApiOptions = {}): Promise<TestApi> {
   const database = beside ? databaseOf(beside) : (given ?? (await createTestDatabase()))
   const db = createDb(database.url)
   const serverUrl = rowSecurity === 'on' ? database.apiUrl : database.url
-  const serverDb = createDb(serverUrl)
+  const { db: serverDb } = openDb(serverUrl, onQuery)
   const clock: TestApi['clock'] = beside?.clock ?? {
     now: new Date('2026-11-20T12:00:00Z'),
     advance(ms: number): void {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { PrismaPg } from '@prisma/adapter-pg'
 import pg from 'pg'
 import { type Prisma, PrismaClient } from './generated/client.ts'
@@ -23,7 +24,15 @@ export function openDb(url: string, onQuery?: OnQuery): { db: Db; pool: pg.Pool 
     // Statements go out before the answers of those before them have come.
     pipeline: true,
   }
-  const pool = new pg.Pool(options)
+  const pool = new OwnContextPool(options)
   const adapter = new PrismaPg(pool, { disposeExternalPool: true })
   return { db: new PrismaClient({ adapter, transactionOptions }), pool }
+}
+
+/** Whoever waited for a connection goes on as who asked, not as who gave it back. */
+class OwnContextPool extends pg.Pool {
+  // biome-ignore lint/suspicious/noExplicitAny: pg's own overloads, all passed on.
+  override connect(callback?: any): any {
+    return callback ? super.connect(AsyncLocalStorage.bind(callback)) : super.connect()
+  }
 }

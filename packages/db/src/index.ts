@@ -6,4 +6,4 @@ export { inOrganization, type OrganizationOptions, type TenantDb } from './in-or
 export type { JobName } from './job-names.ts'
 export { type DoneJob, type JobEvents, type JobQueue, openJobQueue } from './job-queue.ts'
 export { listen, type NotificationListener } from './notification-listener.ts'
-export type { EndedQuery } from './organization-client.ts'
+export type { EndedQuery, OnQuery } from './organization-client.ts'

@@ -6,10 +6,15 @@ import { StatementNames } from './statement-names.ts'
 export interface EndedQuery {
   /** With its parameters' places, never their values. */
   text: string
-  /** With the wait for the one before on the same connection. */
+  /** When the connection was free for it, in monotonic milliseconds (`performance.now`). */
+  beginMs: number
+  /** From then until its answer was read: the way there and back, and PostgreSQL's work. */
   durationMs: number
+  /** Before that: for the answers of those sent before on the same connection. */
+  waitMs: number
   isFailed: boolean
 }
+/** Called in the asynchronous context of who asked. */
 export type OnQuery = (ended: EndedQuery) => void
 
 /** Of the transaction that is about to begin. */
@@ -38,6 +43,8 @@ export class OrganizationClient extends pg.Client {
   /** A transaction that nothing was asked of yet. */
   #begin: object | null = null
   #isHeldBack = false
+  /** PostgreSQL answers in the order of asking: what was sent meanwhile has begun when the one before it ended. */
+  #lastEndMs = 0
   readonly #onQuery: OnQuery | undefined
 
   constructor(config?: pg.ClientConfig & { onQuery?: OnQuery | undefined }) {
@@ -77,9 +84,16 @@ export class OrganizationClient extends pg.Client {
   }
 
   #watch(config: unknown): (isFailed: boolean) => void {
-    const begin = performance.now()
-    return (isFailed) =>
-      this.#onQuery?.({ text: textOf(config), durationMs: performance.now() - begin, isFailed })
+    const onQuery = this.#onQuery
+    if (!onQuery) return () => undefined
+    const askedMs = performance.now()
+    return AsyncLocalStorage.bind((isFailed: boolean) => {
+      const beginMs = Math.max(askedMs, this.#lastEndMs)
+      const endMs = performance.now()
+      this.#lastEndMs = endMs
+      const durationMs = endMs - beginMs
+      onQuery({ text: textOf(config), beginMs, durationMs, waitMs: beginMs - askedMs, isFailed })
+    })
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as above.

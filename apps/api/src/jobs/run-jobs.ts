@@ -2,6 +2,7 @@ import { type JobEvents, type JobName, openJobQueue } from '@bootfarm/db'
 import type { BootRetention } from '../domain/boot-retention.ts'
 import type { SendMail } from '../domain/mail.ts'
 import type { Telemetry } from '../domain/telemetry.ts'
+import { type Tracer, traced } from '../domain/tracer.ts'
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
 import { dropOldAnswers } from '../services/idempotency/drop-old-answers.ts'
 import { deleteDueOrganizations } from '../services/organization/delete-due-organizations.ts'
@@ -24,6 +25,8 @@ interface JobSettings {
   bootRetention: BootRetention
   webhookTargets: TargetPolicy
   telemetry: Telemetry
+  /** Nobody collects traces where it is left out. */
+  tracer: Tracer | undefined
 }
 
 export interface RunningJobs {
@@ -70,7 +73,9 @@ export async function startJobs(
 ): Promise<RunningJobs> {
   const queue = await openJobQueue(databaseUrl, events)
   for (const { name, everySeconds, run } of jobs)
-    await queue.every(name, everySeconds, () => recordJob(context, name, () => run(context)))
+    await queue.every(name, everySeconds, () =>
+      traced(context.tracer, `job ${name}`, () => recordJob(context, name, () => run(context))),
+    )
   let delivering: Promise<void> | undefined
   const timer = setInterval(() => {
     delivering ??= deliverDue(context, events.onError)

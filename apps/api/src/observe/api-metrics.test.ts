@@ -103,8 +103,12 @@ test('a state is acknowledged once, by the request for what follows it', async (
 
 test('the fleet is counted over all organizations, and the database is asked once in ten seconds', async () => {
   const other = await site.other('owner')
-  await site.edge.heartbeat({ clockUnixMs: api.clock.now.getTime(), reportBacklog: 3 })
-  await other.edge.heartbeat({ clockUnixMs: api.clock.now.getTime() - 60_000, reportBacklog: 4 })
+  await site.edge.heartbeat({ clockUnixMs: api.clock.now.getTime(), reportBacklog: 3, devicesBooting: 5 })
+  await other.edge.heartbeat({
+    clockUnixMs: api.clock.now.getTime() - 60_000,
+    reportBacklog: 4,
+    devicesBooting: 2,
+  })
   monotonicMs += 60_000
   const series = await scrape()
   const edges = await api.db.edge.count()
@@ -112,11 +116,14 @@ test('the fleet is counted over all organizations, and the database is asked onc
   expect(series.get('bootfarm_edges{state="offline"}')).toBe(edges - 2)
   expect(series.get('bootfarm_edges_skewed')).toBe(1)
   expect(series.get('bootfarm_report_backlog')).toBe(7)
+  expect(series.get('bootfarm_devices_booting')).toBe(7)
   api.clock.advance(120_000)
   monotonicMs += 9_999
   expect((await scrape()).get('bootfarm_edges{state="online"}')).toBe(2)
   monotonicMs += 1
   expect((await scrape()).get('bootfarm_edges{state="online"}')).toBe(0)
+  // Nobody knows what goes on at edges that are not heard.
+  expect((await scrape()).get('bootfarm_devices_booting')).toBe(0)
 })
 
 test('who reads the numbers of all reads nobody’s rows', async () => {

@@ -8,6 +8,7 @@ import type {
   EndedProcedure,
   Telemetry,
 } from '../domain/telemetry.ts'
+import { statementName } from './statement-name.ts'
 
 const requestBuckets = [0.01, 0.05, 0.15, 0.5, 2, 10, 30]
 const queryBuckets = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10]
@@ -16,7 +17,6 @@ const bootBuckets = [5, 10, 20, 30, 45, 60, 90, 120, 180, 300, 600]
 const phaseBuckets = [0.1, 0.5, 1, 2, 5, 10, 20, 40, 80, 160]
 const stateBuckets = [0.05, 0.2, 1, 5, 30, 300]
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
-const statements = new Set(['select', 'insert', 'update', 'delete', 'with', 'begin', 'commit', 'rollback'])
 
 /** Of the database's connections in this process. */
 export interface PoolFigures {
@@ -50,7 +50,7 @@ export class ApiMetrics implements Telemetry {
   })
   readonly #queries = this.#histogram({
     name: 'bootfarm_db_query_duration_seconds',
-    help: 'Statements sent to PostgreSQL, by their first word, with the wait for the one before on the same connection.',
+    help: 'Statements sent to PostgreSQL, by their first word: from when the connection was free for it until its answer was read.',
     labelNames: ['statement'],
     buckets: queryBuckets,
   })
@@ -154,9 +154,7 @@ export class ApiMetrics implements Telemetry {
 
   /** @param text of the statement; no more than its first word is kept */
   queryEnded(text: string, durationMs: number, isFailed: boolean): void {
-    const [word = ''] = /^[a-z]+/i.exec(text.trimStart()) ?? []
-    const statement = word.toLowerCase()
-    this.#queries.observe({ statement: statements.has(statement) ? statement : 'other' }, durationMs / 1000)
+    this.#queries.observe({ statement: statementName(text).operation }, durationMs / 1000)
     if (isFailed) this.#queryErrors.inc()
   }
 

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { parser } from '@prometheus-io/lezer-promql'
 import { expect, test } from 'vitest'
+import { parse as parseYaml } from 'yaml'
 import { ApiMetrics } from './api-metrics.ts'
 import { addFleetGauges } from './fleet-gauges.ts'
 
@@ -37,4 +39,38 @@ test('alert rules and the document name only metrics that exist, and the documen
   expect(rules.length).toBeGreaterThan(8)
   expect([...rules, ...told].filter((name) => !known.has(base(name)))).toEqual([])
   expect([...known].filter((name) => name.startsWith('bootfarm_') && !told.includes(name))).toEqual([])
+})
+
+interface AlertRules {
+  groups: { name: string; rules: { alert: string; expr: string; for?: string; annotations: object }[] }[]
+}
+
+/** Where Prometheus's own grammar takes it for something else than PromQL. */
+function mistakesIn(expression: string): string[] {
+  const mistakes: string[] = []
+  parser
+    .configure({ top: 'PromQL' })
+    .parse(expression)
+    .iterate({
+      enter({ type, from }) {
+        if (type.isError) mistakes.push(expression.slice(from, from + 20))
+      },
+    })
+  return mistakes
+}
+
+test('alert rules are what Prometheus reads', () => {
+  expect(mistakesIn('sum by (le) (rate(x[5m])')).toHaveLength(1)
+  expect(mistakesIn('max(x{state=offline}) > 0').length).toBeGreaterThan(0)
+  const { groups } = parseYaml(read('alert-rules.yml')) as AlertRules
+  const rules = groups.flatMap((group) => group.rules)
+  expect(rules.length).toBeGreaterThan(8)
+  for (const { alert, expr, for: duration = '0s', annotations } of rules)
+    expect([alert, mistakesIn(expr), duration, annotations]).toEqual([
+      expect.stringMatching(/^Bootfarm[A-Za-z]+$/),
+      [],
+      expect.stringMatching(/^\d+[smh]$/),
+      { summary: expect.any(String) },
+    ])
+  expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length)
 })

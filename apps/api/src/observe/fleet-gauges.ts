@@ -75,7 +75,7 @@ const gauges: { name: string; help: string; labelNames: string[]; values: GaugeV
   },
   {
     name: 'bootfarm_devices_booting',
-    help: 'Boots that go on and began within the last hours.',
+    help: 'Boots that go on at edges online, as their last heartbeats say.',
     labelNames: [],
     values: one(({ devicesBooting }) => devicesBooting),
   },

@@ -4,11 +4,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../domain/caller.ts'
 import { trustedRequestId } from '../domain/request-id.ts'
 import type { AnsweredRequest } from '../domain/telemetry.ts'
+import { parseTraceparent } from '../domain/trace-context.ts'
+import { type EndedSpan, type OpenSpan, type Tracer, within } from '../domain/tracer.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Known once somebody asked; null where nobody did, or nobody is signed in. */
     caller: Caller | null
+    /** Its span; null where nobody collects traces. */
+    span: OpenSpan | null
   }
 }
 
@@ -20,27 +24,58 @@ export function makeRequestId({ headers }: Pick<IncomingMessage, 'headers'>): st
   return trustedRequestId(headers['x-request-id']) ?? randomUUID()
 }
 
+interface RequestListeners {
+  onAnswered: (answered: AnsweredRequest) => void
+  /** Nobody collects traces where it is left out. */
+  tracer: Tracer | undefined
+}
+
 /** One line in the log for each request; its id on every answer. Neither query, nor cookies, nor any other header is written. */
-export function logRequests(app: FastifyInstance, onAnswered: (answered: AnsweredRequest) => void): void {
+export function logRequests(app: FastifyInstance, { onAnswered, tracer }: RequestListeners): void {
   app.decorateRequest('caller', null)
-  app.addHook('onRequest', async (request, reply) => {
+  app.decorateRequest('span', null)
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
     const begin = performance.now()
+    const isProbe = probes.has(routeOf(request))
+    if (!isProbe)
+      request.span = tracer?.start('server', parseTraceparent(request.headers.traceparent)) ?? null
     // Fastify's own hook for the end is not called where the caller left.
     reply.raw.once('close', () => {
       const answered = answeredRequest(request, reply, performance.now() - begin)
       onAnswered(answered)
+      request.span?.end(requestSpan(answered))
       const { kind = null, id = null, organizationId = null } = request.caller ?? {}
-      const level = probes.has(answered.route) ? 'debug' : 'info'
-      request.log[level]({ ...answered, actorKind: kind, actorId: id, organizationId }, 'request')
+      const facts = { ...answered, actorKind: kind, actorId: id, organizationId }
+      const trace = request.span ? { traceId: request.span.traceId } : {}
+      request.log[isProbe ? 'debug' : 'info']({ ...facts, ...trace }, 'request')
     })
+    within(request.span ?? undefined, done)
   })
+  // Who has read a body comes from the connection.
+  app.addHook('preValidation', (request, _reply, done) => within(request.span ?? undefined, done))
+}
+
+function requestSpan({ route, method, status }: AnsweredRequest): EndedSpan {
+  return {
+    name: `${method} ${route}`,
+    attributes: {
+      'http.request.method': method,
+      'http.route': route,
+      'http.response.status_code': status,
+    },
+    error: status >= 500 ? String(status) : null,
+  }
+}
+
+function routeOf(request: FastifyRequest): string {
+  return request.routeOptions.url ?? 'none'
 }
 
 function answeredRequest(request: FastifyRequest, reply: FastifyReply, durationMs: number): AnsweredRequest {
   return {
     method: request.method,
-    route: request.routeOptions.url ?? 'none',
+    route: routeOf(request),
     status: reply.raw.writableFinished ? reply.raw.statusCode : callerLeft,
     durationMs: Math.round(durationMs * 100) / 100,
   }

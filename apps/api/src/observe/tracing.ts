@@ -1,21 +1,20 @@
-import { randomBytes } from 'node:crypto'
+import type { EndedQuery } from '@bootfarm/db'
 import { type HrTime, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
-import {
-  type AnsweredRequest,
-  type AppliedReports,
-  type EndedJob,
-  noTelemetry,
-  type Telemetry,
-} from '../domain/telemetry.ts'
+import { type AppliedReports, noTelemetry, type Telemetry } from '../domain/telemetry.ts'
+import { activeTrace, newTraceContext, type TraceContext } from '../domain/trace-context.ts'
+import type { EndedSpan, OpenSpan, Tracer } from '../domain/tracer.ts'
 import { bootTrace, type PlainSpan } from './boot-trace.ts'
+import { statementName } from './statement-name.ts'
 
 /** Spans beyond are dropped: a collector that is away costs no memory and holds up nobody. */
 const queueMax = 2_048
 const exportLimitMs = 5_000
-const probes = new Set(['/healthz', '/readyz'])
+/** Of one request or job; of those beyond, only their number is told. */
+const queriesMax = 500
+const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL }
 
 export interface TracingSettings {
   /** Of the collector; `/v1/traces` follows. */
@@ -24,7 +23,9 @@ export interface TracingSettings {
   version: string
 }
 
-export interface Tracing extends Telemetry {
+export interface Tracing extends Telemetry, Tracer {
+  /** Called in the asynchronous context of who asked for it; nothing is said of what belongs to no span. */
+  queryEnded(ended: EndedQuery): void
   /** Sends what waits. */
   flush(): Promise<void>
   /** Sends what waits, at most for some seconds, and ends. */
@@ -59,10 +60,12 @@ export function startTracing({ endpoint, serviceName, version }: TracingSettings
   }
   return {
     ...noTelemetry,
-    requestAnswered: (answered) => {
-      if (!probes.has(answered.route)) send(requestSpan(answered), SpanKind.SERVER)
+    start: (kind, parent) => new Span(parent, (span) => send(span, kinds[kind])),
+    queryEnded(ended) {
+      const parent = activeTrace()
+      if (parent instanceof Span && parent.isSampled && parent.begun.mayHaveQuery())
+        send(querySpan(ended, parent), SpanKind.CLIENT)
     },
-    jobEnded: (ended) => send(jobSpan(ended), SpanKind.INTERNAL),
     reportsApplied({ endedBoots }: AppliedReports) {
       for (const ended of endedBoots)
         if (!ended.boot.generated) for (const span of bootTrace(ended)) send(span, SpanKind.INTERNAL)
@@ -72,32 +75,74 @@ export function startTracing({ endpoint, serviceName, version }: TracingSettings
   }
 }
 
-function requestSpan({ route, method, status, durationMs }: AnsweredRequest): PlainSpan {
+/** What began in this process: all its spans have one clock, which nobody sets meanwhile. */
+class Begun {
+  readonly #unixUs = Date.now() * 1000
+  readonly #monotonicMs = performance.now()
+  queryCount = 0
+
+  /** @param monotonicMs as `performance.now()` has it @returns µs since 1970 */
+  unixUs(monotonicMs: number): number {
+    return this.#unixUs + Math.round((monotonicMs - this.#monotonicMs) * 1000)
+  }
+
+  mayHaveQuery(): boolean {
+    this.queryCount += 1
+    return this.queryCount <= queriesMax
+  }
+}
+
+class Span implements OpenSpan {
+  readonly traceId: string
+  readonly spanId: string
+  readonly isSampled: boolean
+  readonly begun: Begun
+  readonly #parent: TraceContext | null
+  readonly #beginMs = performance.now()
+  readonly #send: (span: PlainSpan) => void
+
+  constructor(parent: TraceContext | null, send: (span: PlainSpan) => void) {
+    const { traceId, spanId, isSampled } = newTraceContext(parent)
+    this.traceId = traceId
+    this.spanId = spanId
+    this.isSampled = isSampled
+    this.begun = parent instanceof Span ? parent.begun : new Begun()
+    this.#parent = parent
+    this.#send = send
+  }
+
+  end({ name, attributes = {}, error }: EndedSpan): void {
+    if (!this.isSampled) return
+    const { traceId, spanId, begun } = this
+    const isFirst = !(this.#parent instanceof Span)
+    this.#send({
+      ...{ name, traceId, spanId, parentSpanId: this.#parent?.spanId ?? null, error },
+      startUs: begun.unixUs(this.#beginMs),
+      endUs: begun.unixUs(performance.now()),
+      attributes: {
+        ...attributes,
+        ...(isFirst && begun.queryCount > 0 ? { 'bootfarm.db.query_count': begun.queryCount } : {}),
+      },
+    })
+  }
+}
+
+function querySpan({ text, beginMs, durationMs, waitMs, isFailed }: EndedQuery, parent: Span): PlainSpan {
+  const { operation, table } = statementName(text)
   return {
-    ...endedNow(`${method} ${route}`, durationMs),
+    name: table === null ? operation : `${operation} ${table}`,
+    traceId: parent.traceId,
+    spanId: newTraceContext(parent).spanId,
+    parentSpanId: parent.spanId,
+    startUs: parent.begun.unixUs(beginMs),
+    endUs: parent.begun.unixUs(beginMs + durationMs),
     attributes: {
-      'http.request.method': method,
-      'http.route': route,
-      'http.response.status_code': status,
+      'db.system.name': 'postgresql',
+      'db.operation.name': operation,
+      ...(table === null ? {} : { 'db.collection.name': table }),
+      'bootfarm.db.wait_ms': Math.round(waitMs * 1000) / 1000,
     },
-    error: status >= 500 ? String(status) : null,
-  }
-}
-
-function jobSpan({ job, durationMs, error }: EndedJob): PlainSpan {
-  return {
-    ...endedNow(`job ${job}`, durationMs),
-    attributes: { 'bootfarm.job.queue': job },
-    error: error === null ? null : 'failed',
-  }
-}
-
-function endedNow(name: string, durationMs: number) {
-  const endUs = Date.now() * 1000
-  return {
-    ...{ name, parentSpanId: null, endUs, startUs: endUs - Math.round(durationMs * 1000) },
-    traceId: randomBytes(16).toString('hex'),
-    spanId: randomBytes(8).toString('hex'),
+    error: isFailed ? 'failed' : null,
   }
 }
 

@@ -4,6 +4,7 @@ import type { SendMail } from '../domain/mail.ts'
 import type { Person } from '../domain/person.ts'
 import type { Telemetry } from '../domain/telemetry.ts'
 import type { TenancySettings } from '../domain/tenancy.ts'
+import type { Tracer } from '../domain/tracer.ts'
 import type { SealingKey } from '../services/idempotency/seal-answer.ts'
 import type { EdgeReleases } from '../services/installation/edge-releases.ts'
 import type { Notifications } from '../services/notifications.ts'
@@ -37,4 +38,6 @@ export interface TrpcContext extends PlatformContext {
   findPerson(): Promise<Person | null>
   webhookTargets: TargetPolicy
   telemetry: Telemetry
+  /** Nobody collects traces where it is left out. */
+  tracer: Tracer | undefined
 }

@@ -2,6 +2,8 @@ import { inOrganization } from '@bootfarm/db'
 import { initTRPC, TRPCError } from '@trpc/server'
 import { ZodError } from 'zod'
 import { organizationPlace } from '../domain/place.ts'
+import { activeTrace } from '../domain/trace-context.ts'
+import { within } from '../domain/tracer.ts'
 import { AppError, errorTable } from '../errors/app-error.ts'
 import { toAppError } from '../errors/to-app-error.ts'
 import { recordChange } from '../services/audit/record-change.ts'
@@ -64,9 +66,15 @@ async function requireConfirmedPerson(ctx: TrpcContext): Promise<void> {
 /** Errors of services get their row of the table. */
 const mappedProcedure = t.procedure.use(async ({ ctx, path, next }) => {
   const begin = performance.now()
-  const result = await next()
+  const span = ctx.tracer?.start('internal', activeTrace())
+  const result = await within(span, () => next())
   const outcome = result.ok || result.error.cause instanceof AnsweredBefore ? 'ok' : codeOf(result.error)
   ctx.telemetry.procedureEnded({ path, outcome, durationMs: performance.now() - begin })
+  span?.end({
+    name: path,
+    attributes: { 'bootfarm.procedure.outcome': outcome },
+    error: isOurFault(outcome) ? outcome : null,
+  })
   if (result.ok || isCallersFault(result.error)) return result
   if (result.error.cause instanceof AnsweredBefore) return result
   const error = toAppError(result.error.cause ?? result.error)
@@ -185,6 +193,11 @@ function requestOf({ address, requestId }: TrpcContext, action: string): Request
 /** Input that zod refused, an unknown procedure: tRPC's own errors, which carry no secret. */
 function isCallersFault(error: TRPCError): boolean {
   return error.code !== 'INTERNAL_SERVER_ERROR' && !(error.cause instanceof AppError)
+}
+
+/** What a caller has done wrong is no failure of ours. */
+function isOurFault(outcome: string): boolean {
+  return outcome in errorTable && errorTable[outcome as keyof typeof errorTable].status >= 500
 }
 
 function codeOf(error: TRPCError): string {

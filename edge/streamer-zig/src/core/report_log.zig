@@ -175,6 +175,28 @@ pub fn ReportLog(comptime Files: type) type {
             return total;
         }
 
+        /// What could not be kept.
+        pub const Losses = struct {
+            /// Reports since the start.
+            since_start: u64,
+            /// Stretches of them, over all starts, that the API has not acknowledged yet.
+            gap_count: u64,
+            /// Reports in these.
+            gap_reports: u64,
+        };
+
+        pub fn losses(log: *Log) Losses {
+            log.files.lock();
+            defer log.files.unlock();
+            var gap_count: u64 = 0;
+            for (log.gaps.places) |place| gap_count += @intFromBool(place != null);
+            return .{
+                .since_start = log.lost_count,
+                .gap_count = gap_count,
+                .gap_reports = log.gaps.lostCount(log.sending_epoch, log.acked_seq),
+            };
+        }
+
         /// So much waits that reports of boots in progress would only take room from their ends.
         pub fn isBehind(log: *Log) bool {
             return log.backlog() > behind_count;

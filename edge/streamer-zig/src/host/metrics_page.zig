@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const ReportLog = @import("report_log.zig").ReportLog;
 const Io = std.Io;
 
 const Phase = core.boot_phase.Phase;
@@ -61,15 +62,16 @@ pub const OtherFigures = struct {
     clock_ms: u64,
     /// Null in standalone use.
     uplink: ?Uplink = null,
-    store: ?Store = null,
+    /// Null also where the system does not tell.
+    machine: ?core.uplink_message.Machine = null,
 
     pub const Uplink = struct {
         is_up: bool,
         report_backlog: u64,
+        losses: ?ReportLog.Losses = null,
         state: core.desired_state.Pair,
         epoch: u64,
     };
-    pub const Store = struct { total_bytes: u64, available_bytes: u64 };
 };
 
 pub const MetricsPage = struct {
@@ -123,15 +125,31 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
         try writer.print("bootfarm_edge_ignored_total{{reason=\"{t}\"}} {d}\n", .{ reason, count });
     }
     if (other.uplink) |*uplink| try renderUplink(writer, uplink);
-    if (other.store) |store| {
-        try gauge(writer, "store_size_bytes", "Of the file system that vDisks lie in.", store.total_bytes);
-        try gauge(writer, "store_available_bytes", "Of it, free.", store.available_bytes);
-    }
+    if (other.machine) |*machine| try renderMachine(writer, machine);
+}
+
+fn renderMachine(writer: *Io.Writer, machine: *const core.uplink_message.Machine) Io.Writer.Error!void {
+    try head(writer, "load_average", "gauge", "Of one minute.");
+    try writer.print("bootfarm_edge_load_average {d:.2}\n", .{machine.loadAverage});
+    try gauge(writer, "processors", "Of this machine.", machine.processors);
+    try gauge(writer, "memory_size_bytes", "Of this machine.", machine.memoryTotalBytes);
+    try gauge(writer, "memory_available_bytes", "Of it, free or to be had.", machine.memoryAvailableBytes);
+    const cache = "Of it, blocks of files: what is read there is not read from the store.";
+    try gauge(writer, "block_cache_bytes", cache, machine.fileCacheBytes);
+    try gauge(writer, "store_size_bytes", "Of the file system that vDisks lie in.", machine.storeTotalBytes);
+    try gauge(writer, "store_available_bytes", "Of it, free.", machine.storeFreeBytes);
 }
 
 fn renderUplink(writer: *Io.Writer, uplink: *const OtherFigures.Uplink) Io.Writer.Error!void {
     try gauge(writer, "uplink_up", "1 while the control plane answers.", @intFromBool(uplink.is_up));
     try gauge(writer, "report_backlog", "Reports kept that the control plane has not acknowledged.", uplink.report_backlog);
+    if (uplink.losses) |*losses| {
+        try head(writer, "reports_lost_total", "counter", "Reports that could not be kept since the start.");
+        try writer.print("bootfarm_edge_reports_lost_total {d}\n", .{losses.since_start});
+        const gaps = "Stretches of lost reports that the control plane has not acknowledged.";
+        try gauge(writer, "report_gaps", gaps, losses.gap_count);
+        try gauge(writer, "report_gap_reports", "Reports in them.", losses.gap_reports);
+    }
     try gauge(writer, "boot_epoch", "Starts of this edge.", uplink.epoch);
     try gauge(writer, "state_incarnation", "Of the desired state taken last.", uplink.state.incarnation);
     try gauge(writer, "state_counter", "Of the desired state taken last.", uplink.state.counter);
@@ -233,8 +251,17 @@ test "the longest page fits" {
             .report_backlog = std.math.maxInt(u64),
             .state = .{ .incarnation = most, .counter = most },
             .epoch = most,
+            .losses = .{ .since_start = most, .gap_count = most, .gap_reports = most },
         },
-        .store = .{ .total_bytes = most, .available_bytes = most },
+        .machine = .{
+            .loadAverage = 1_000_000,
+            .processors = most,
+            .memoryTotalBytes = most,
+            .memoryAvailableBytes = most,
+            .fileCacheBytes = most,
+            .storeTotalBytes = most,
+            .storeFreeBytes = most,
+        },
     });
     try testing.expect(std.mem.endsWith(u8, writer.buffered(), "\n"));
 }

@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const http_request = @import("wire").http_request;
 const metrics_page = @import("metrics_page.zig");
-const file_system = @import("file_system.zig");
+const machine_facts = @import("machine_facts.zig");
 const ReportLog = @import("report_log.zig").ReportLog;
 const UplinkLink = @import("uplink_link.zig").UplinkLink;
 const sockets = @import("sockets.zig");
@@ -90,20 +90,17 @@ pub const MetricsServer = struct {
     }
 
     fn others(server: *MetricsServer) metrics_page.OtherFigures {
-        const space = if (server.store_fd) |fd| file_system.spaceOf(fd) catch null else null;
         return .{
             .uptime_us = sys.monotonicUs() -| server.started_us,
             .clock_ms = sys.unixMs(),
             .uplink = if (server.link) |link| .{
                 .is_up = link.is_answered.load(.monotonic),
                 .report_backlog = if (server.log) |log| log.backlog() else 0,
+                .losses = if (server.log) |log| log.losses() else null,
                 .state = link.above() orelse .{},
                 .epoch = server.epoch,
             } else null,
-            .store = if (space) |found| .{
-                .total_bytes = found.total_bytes,
-                .available_bytes = found.available_bytes,
-            } else null,
+            .machine = if (server.store_fd) |fd| machine_facts.read(fd) else null,
         };
     }
 };

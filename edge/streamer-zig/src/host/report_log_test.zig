@@ -124,7 +124,14 @@ test "a full log loses reports, says so by a gap, and goes on" {
     try testing.expectEqual(kept + 1, batch.from_seq);
     try testing.expectEqual(kept + 3, batch.until_seq);
     try testing.expect(std.mem.find(u8, batch.body, "\"type\":\"gap\",\"untilSeq\":6,") != null);
-    try testing.expectEqual(2, fixture.log.lost_count);
+    const losses = fixture.log.losses();
+    try testing.expectEqual(.{ 2, 1, 2 }, .{ losses.since_start, losses.gap_count, losses.gap_reports });
+    fixture.log.ack(1, batch.until_seq);
+    try testing.expectEqual(.{ 2, 0, 0 }, .{
+        fixture.log.losses().since_start,
+        fixture.log.losses().gap_count,
+        fixture.log.losses().gap_reports,
+    });
 }
 
 test "what a full log lost last is declared at once, with its times, and over restarts" {

@@ -1,14 +1,18 @@
 import { inOrganization } from '@bootfarm/db'
 import type { Telemetry } from '../../domain/telemetry.ts'
+import { parseTraceparent, traceparentOf } from '../../domain/trace-context.ts'
+import type { EndedSpan, Tracer } from '../../domain/tracer.ts'
 import type { WebhookAttempt } from '../../domain/webhook-view.ts'
 import type { PlatformContext } from '../service-context.ts'
-import { sendMessage } from './send-message.ts'
+import { type Sent, sendMessage } from './send-message.ts'
 import { signatureHeaders } from './sign-message.ts'
 import type { TargetPolicy } from './target-guard.ts'
 
 export interface DeliveryContext extends PlatformContext {
   webhookTargets: TargetPolicy
   telemetry: Pick<Telemetry, 'deliveryTried'>
+  /** Nobody collects traces where it is left out. */
+  tracer?: Tracer | undefined
 }
 
 const atOnceMax = 16
@@ -48,25 +52,44 @@ interface DeliveryKey {
 
 /** @returns whether it was taken: another process may have been sooner */
 async function deliver(context: DeliveryContext, key: DeliveryKey): Promise<boolean> {
-  const { db, clock, webhookTargets, telemetry } = context
+  const { db, clock, webhookTargets, telemetry, tracer } = context
   const taken = await inOrganization(db, key.organizationId, (transaction) => take(transaction, key, clock()))
   if (!taken) return false
   const { endpoint, event } = taken
   const at = clock()
   const body = JSON.stringify(event.payload)
   const begin = performance.now()
+  // Below what the event came of, perhaps in another process.
+  const span = tracer?.start('client', parseTraceparent(event.traceparent))
   const sent = await sendMessage({
     url: endpoint.url,
-    headers: signatureHeaders({ id: event.id, at, body }, secretsOf(endpoint, at)),
+    headers: {
+      ...signatureHeaders({ id: event.id, at, body }, secretsOf(endpoint, at)),
+      ...(span ? { traceparent: traceparentOf(span) } : {}),
+    },
     body,
     policy: webhookTargets,
   })
   const attempt = { at: at.toISOString(), durationMs: Math.round(performance.now() - begin), ...sent }
   telemetry.deliveryTried(attempt.error === null)
+  span?.end(deliverySpan(taken.attemptCount, sent))
   await inOrganization(db, key.organizationId, (transaction) =>
     note(transaction, { ...taken, key, attempt, at }),
   )
   return true
+}
+
+/** Where it goes to, and what it answers, is the tenant's. */
+function deliverySpan(attempt: number, { status, error }: Sent): EndedSpan {
+  return {
+    name: 'POST webhook',
+    attributes: {
+      'http.request.method': 'POST',
+      'bootfarm.webhook.attempt': attempt,
+      ...(status === null ? {} : { 'http.response.status_code': status }),
+    },
+    error: error === null ? null : status === null ? 'not answered' : String(status),
+  }
 }
 
 type Transaction = Parameters<Parameters<typeof inOrganization>[2]>[0]
@@ -84,7 +107,7 @@ async function take(db: Transaction, { organizationId, id }: DeliveryKey, now: D
       attemptCount: true,
       attempts: true,
       endpointId: true,
-      event: { select: { id: true, payload: true } },
+      event: { select: { id: true, payload: true, traceparent: true } },
       endpoint: {
         select: {
           url: true,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Prisma } from '@bootfarm/db'
+import { activeTraceparent } from '../../domain/trace-context.ts'
 import type { WebhookEventType } from '../../domain/webhook-view.ts'
 import type { DbOrTransaction } from '../service-context.ts'
 
@@ -30,7 +31,9 @@ export async function publishEvents(db: DbOrTransaction, now: Date, events: Even
     const id = randomUUID()
     const payload = { type, timestamp: now.toISOString(), organizationId, data }
     const { count } = await db.webhookEvent.createMany({
-      data: [{ organizationId, id, type, subject, payload, createdAt: now }],
+      data: [
+        { organizationId, id, type, subject, payload, createdAt: now, traceparent: activeTraceparent() },
+      ],
       skipDuplicates: true,
     })
     if (count > 0)
