@@ -118,7 +118,10 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const tenancy = options.tenancy ?? defaultTenancy
   const oidc = options.oidc ?? null
   const { isSelfService } = tenancy
-  const auth = createAuth({ db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc })
+  const auth = createAuth({
+    ...{ db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc },
+    logError: (message, details) => app.log.error({ detail: messagesOf(details) }, `sign-in: ${message}`),
+  })
   setFallbacks(app)
   logRequests(app, {
     onAnswered: (answered) => countRequest(telemetry, answered),
@@ -253,6 +256,11 @@ async function findKey(
     throw new AppError('rate_limited')
   }
   return found.actor
+}
+
+/** What sign-in says of what went wrong; nothing else of it, for it may hold a whole request. */
+function messagesOf(details: unknown[]): string[] {
+  return details.flatMap((detail) => (detail instanceof Error ? [detail.message] : []))
 }
 
 const signInRoute = '/api/auth/*'

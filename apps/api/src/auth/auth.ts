@@ -1,6 +1,7 @@
 import type { Db } from '@bootfarm/db'
 import { APIError, betterAuth } from 'better-auth'
 import { prismaAdapter } from 'better-auth/adapters/prisma'
+import { isAPIError } from 'better-auth/api'
 import { genericOAuth, twoFactor } from 'better-auth/plugins'
 import { type Clock, systemClock } from '../domain/clock.ts'
 import { changeOfEmailMail, resetMail, type SendMail, verificationMail } from '../domain/mail.ts'
@@ -22,6 +23,17 @@ const linkValidSeconds = 3600
 
 export const oidcProviderId = 'oidc'
 
+/** What the dashboard has no use for. */
+const disabledPaths = [
+  // Their answers hold sessions' tokens: the account's own procedures list and end sessions.
+  ...['/list-sessions', '/revoke-session', '/revoke-sessions', '/revoke-other-sessions', '/update-session'],
+  // Theirs hold what the provider gave to this server, and to nobody else.
+  ...['/get-access-token', '/refresh-token', '/account-info', '/list-accounts'],
+  ...['/link-social', '/unlink-account'],
+  ...['/delete-user', '/delete-user/callback'],
+  ...['/two-factor/send-otp', '/two-factor/verify-otp'],
+]
+
 export interface AuthOptions {
   db: Db
   webUrl: string
@@ -32,6 +44,8 @@ export interface AuthOptions {
   /** Whether people may come from the provider without an invitation. */
   isSelfService?: boolean
   oidc?: OidcSettings | null
+  /** Nobody is told where it is left out. */
+  logError?: (message: string, details: unknown[]) => void
 }
 
 const noMail: SendMail = async () => false
@@ -46,6 +60,7 @@ export function createAuth(options: AuthOptions) {
     sendMail = noMail,
     isSelfService = false,
     oidc = null,
+    logError = () => undefined,
   } = options
   const context = { db, clock }
   const events = { context, rules: oidc?.rules ?? [] }
@@ -56,14 +71,7 @@ export function createAuth(options: AuthOptions) {
     secret,
     trustedOrigins: [webUrl],
     database: prismaAdapter(db, { provider: 'postgresql' }),
-    // Their answers hold sessions' tokens: the account's own procedures list and end sessions.
-    disabledPaths: [
-      '/list-sessions',
-      '/revoke-session',
-      '/revoke-sessions',
-      '/revoke-other-sessions',
-      '/delete-user',
-    ],
+    disabledPaths,
     emailAndPassword: {
       enabled: true,
       // Accounts are made by invitations and by mailed links, which prove the address before anything is made.
@@ -97,7 +105,7 @@ export function createAuth(options: AuthOptions) {
         },
       },
     },
-    account: { accountLinking: { enabled: true, trustedProviders: [] } },
+    account: { accountLinking: { enabled: true, trustedProviders: [] }, encryptOAuthTokens: true },
     databaseHooks: {
       user: {
         create: {
@@ -138,10 +146,16 @@ export function createAuth(options: AuthOptions) {
       useSecureCookies: webUrl.startsWith('https://'),
       defaultCookieAttributes: { httpOnly: true, sameSite: 'lax' },
     },
-    onAPIError: { errorURL: pageUrl(webUrl, '/sign-in') },
+    onAPIError: {
+      errorURL: pageUrl(webUrl, '/sign-in'),
+      onError(error) {
+        if (!isAPIError(error) || error.statusCode >= 500) logError('a request failed', [error])
+      },
+    },
     plugins: [twoFactor({ issuer: 'Bootfarm' }), ...(oidc ? [oidcPlugin(oidc)] : [])],
     telemetry: { enabled: false },
-    logger: { level: 'error' },
+    // Its own goes to the terminal, with whatever a request had in it.
+    logger: { level: 'error', log: (_level, message, ...details) => logError(message, details) },
   })
 }
 

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { parse } from 'csv-parse/sync'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { authRoutes } from '../../test/auth-routes.ts'
 import { EdgeClient } from '../../test/edge-client.ts'
 import { hostileTexts, printableTexts } from '../../test/hostile-texts.ts'
 import { plantHostileTexts } from '../../test/plant-hostile-texts.ts'
@@ -9,6 +10,7 @@ import { callRest, requestOf } from '../../test/rest-client.ts'
 import { createSampleTenant } from '../../test/sample-tenant.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../test/test-client.ts'
+import { testOrigin } from '../../test/test-constants.ts'
 import { createTenant, makeJoinToken, signInAs, type TestTenant } from '../../test/test-tenant.ts'
 import { procedurePolicies } from '../trpc/policies.ts'
 import { readOperations } from './operations.ts'
@@ -100,6 +102,34 @@ test('a body that is no UTF-8 is refused or read, and breaks nothing', async () 
     body,
   })
   expect(answer.status).toBeLessThan(500)
+})
+
+/** What sign-in's routes take. */
+const authFields = ['email', 'password', 'name', 'token', 'code', 'provider', 'newPassword', 'newEmail']
+const addressFields = ['callbackURL', 'redirectTo', 'errorCallbackURL', 'newUserCallbackURL']
+
+describe('sign-in', () => {
+  test('answers hostile texts, and writes nothing of them to the terminal', async () => {
+    const consoles = (['log', 'warn', 'error'] as const).map((name) => vi.spyOn(console, name))
+    for (const { method, path } of authRoutes()) {
+      for (const text of [hostileTexts["a terminal's sequences"], hostileTexts['a line of a log']]) {
+        const fields = Object.fromEntries([...authFields, ...addressFields].map((name) => [name, text]))
+        const search = method === 'GET' ? `?${new URLSearchParams(fields)}` : ''
+        const answer = await fetch(`${api.url}${path}${search}`, {
+          ...{
+            method,
+            redirect: 'manual',
+            headers: { 'content-type': 'application/json', origin: testOrigin },
+          },
+          ...(method === 'GET' ? {} : { body: JSON.stringify(fields) }),
+        })
+        expect([path, answer.status < 500]).toEqual([path, true])
+      }
+    }
+    for (const spy of consoles) expect(spy.mock.calls).toEqual([])
+    vi.restoreAllMocks()
+    expect(logged).toContain('sign-in: Invalid')
+  })
 })
 
 describe('an edge', () => {

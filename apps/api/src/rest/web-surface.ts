@@ -10,15 +10,19 @@ declare module 'fastify' {
   }
 }
 
+/** Edges sign what they send, and have no cookies. */
+const edgePrefix = '/edge/'
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
 const yearSeconds = 31_536_000
 
-/** What holds for every answer and every change below /api, whichever route it is of. */
+/** What holds for every answer, and for every change but those of edges, whichever route it is of. */
 export function protectWebSurface(app: FastifyInstance, webUrl: string): void {
   const origin = new URL(webUrl).origin
   app.decorateRequest('rateLimit', null)
   app.addHook('onRequest', async (request) => {
-    if (!request.url.startsWith('/api/') || safeMethods.has(request.method)) return
+    // By the route that was found, never by the address: `/%61pi/` leads to the same one.
+    const { url: route = '' } = request.routeOptions
+    if (safeMethods.has(request.method) || route.startsWith(edgePrefix)) return
     refuseForeignOrigin(request, origin)
     refuseForms(request)
   })
@@ -44,10 +48,11 @@ export function apiKeyOf({ headers: { authorization } }: FastifyRequest): string
 
 /**
  * A browser sends its cookies along with what other sites make it send, and says where that came from: `Origin`, and
- * `Sec-Fetch-Site` where it is new enough. Who says neither is no browser. An API key is never sent along by itself.
+ * `Sec-Fetch-Site` where it is new enough. Who says neither is no browser. An API key is never sent along by itself; beside a
+ * cookie it exempts from nothing, for some procedures ask who is signed in.
  */
 function refuseForeignOrigin(request: FastifyRequest, own: string): void {
-  if (apiKeyOf(request) && !request.url.startsWith('/api/auth/')) return
+  if (apiKeyOf(request) && request.headers.cookie === undefined) return
   const { origin } = request.headers
   const site = request.headers['sec-fetch-site']
   const isForeignOrigin = origin !== undefined && origin !== own
