@@ -32,6 +32,8 @@ const disabledPaths = [
   ...['/link-social', '/unlink-account'],
   ...['/delete-user', '/delete-user/callback'],
   ...['/two-factor/send-otp', '/two-factor/verify-otp'],
+  // The secret is shown once, when it is made.
+  '/two-factor/get-totp-uri',
 ]
 
 export interface AuthOptions {
@@ -90,6 +92,8 @@ export function createAuth(options: AuthOptions) {
         await recordPersonEvent(context, event)
       },
     },
+    // A link's token opens an account: its hash is kept.
+    verification: { storeIdentifier: 'hashed' },
     emailVerification: {
       expiresIn: linkValidSeconds,
       autoSignInAfterVerification: false,

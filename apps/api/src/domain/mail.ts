@@ -5,7 +5,7 @@ export interface Mail {
   text: string
 }
 
-/** Says whether a mail server has taken it; where none is set, or it did not, the mail is one line of the log. */
+/** Says whether a mail server has taken it. */
 export type SendMail = (mail: Mail) => Promise<boolean>
 
 /** Names that people choose, on one line: a line end in a subject would begin a header of its own. */

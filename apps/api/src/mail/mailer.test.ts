@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openPostOffice } from '../../test/post-office.ts'
 import { invitationMail } from '../domain/mail.ts'
 import { createMailer } from './mailer.ts'
 
@@ -58,15 +59,30 @@ test('a name with line ends adds no header, and an address with them no receiver
   expect(taken.slice(count).flatMap((one) => one.to)).not.toContain('b@example.test')
 })
 
-test('without a server, and where it does not answer, the mail is one line of the log', async () => {
+test('without a server the mail is one line of the log, with its link', async () => {
   const lines: string[] = []
   const log = (line: string) => void lines.push(line)
   expect(await createMailer({ smtpUrl: null, from, log })(mail('Acme\nTwo'))).toBe(false)
-  expect(await createMailer({ smtpUrl: 'smtp://127.0.0.1:1', from, log })(mail('Acme'))).toBe(false)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).not.toContain('\n')
+  expect(lines[0]).toContain('to new@example.test')
+  expect(lines[0]).toContain('http://localhost:3000/invitation/bfi_token')
+})
+
+test('where a server is set and does not answer, or refuses, the log says so without the link or the password', async () => {
+  const lines: string[] = []
+  const log = (line: string) => void lines.push(line)
+  const office = await openPostOffice('another-word')
+  const { port } = new URL(office.url)
+  for (const url of ['smtp://boot:s3cret-word@127.0.0.1:1', `smtp://boot:s3cret-word@127.0.0.1:${port}`])
+    expect(await createMailer({ smtpUrl: url, from, log })(mail('Acme\nTwo'))).toBe(false)
+  await office.close()
+  expect(lines[1]).toContain('535')
+  expect(await createMailer({ smtpUrl, from, log })(mail('Acme', 'a@example.test b'))).toBe(false)
+  expect(lines).toHaveLength(3)
   for (const line of lines) {
-    expect(line).not.toContain('\n')
-    expect(line).toContain('to new@example.test')
-    expect(line).toContain('http://localhost:3000/invitation/bfi_token')
+    expect(line).toMatch(/^mail not sent \(.+\): to .*: Invitation to Acme( Two)? on Bootfarm$/)
+    expect(line).not.toMatch(/bfi_token|s3cret-word/)
+    expect(line).not.toContain(Buffer.from('\0boot\0s3cret-word').toString('base64'))
   }
-  expect(lines).toHaveLength(2)
 })

@@ -10,15 +10,18 @@ export interface MailerOptions {
   smtpUrl: string | null
   /** The sender, e.g. `Bootfarm <boot@example.org>`. */
   from: string
-  /** Where mails go that no server takes: one line each. */
+  /** Where mails go that no server takes: one line each. Their links are in it only where no server is set. */
   log: (line: string) => void
 }
 
-/** Mails by SMTP; where no server is set, or it refuses, by the log, so that whoever runs the installation can hand the link on. */
+/**
+ * Mails by SMTP; where no server is set by the log, so that whoever runs the installation can hand the link on. Where one is set, a
+ * link that opens an account stays out of the log, also when the server refuses the mail.
+ */
 export function createMailer({ smtpUrl, from, log }: MailerOptions): SendMail {
   if (!smtpUrl)
     return async (mail) => {
-      log(lineOf(mail, 'SMTP_URL is not set'))
+      log(`${lineOf(mail, 'SMTP_URL is not set')}: ${onOneLine(mail.text)}`)
       return false
     }
   const transport = createTransport({
@@ -44,7 +47,10 @@ export function createMailer({ smtpUrl, from, log }: MailerOptions): SendMail {
   }
 }
 
-function lineOf({ to, subject, text }: Mail, reason: string): string {
-  const plain = [to, subject, text].map((part) => part.replace(/\s+/g, ' ').trim())
-  return `mail not sent (${reason.replace(/\s+/g, ' ')}): to ${plain[0]}: ${plain[1]}: ${plain[2]}`
+function lineOf({ to, subject }: Mail, reason: string): string {
+  return `mail not sent (${onOneLine(reason)}): to ${onOneLine(to)}: ${onOneLine(subject)}`
+}
+
+function onOneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim()
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type AuthRoute, authRoutes } from '../../test/auth-routes.ts'
+import { rowsOf } from '../../test/matrix/tenant-secrets.ts'
 import { callRest } from '../../test/rest-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { testOrigin } from '../../test/test-constants.ts'
@@ -23,20 +24,11 @@ beforeAll(async () => {
 })
 afterAll(() => api.close())
 
-/** All rows of the organization and of its people, table by table. */
+/** All rows of the organization and of its people. */
 async function everythingOf(organizationId: string): Promise<unknown> {
-  const tables = await api.db.$queryRaw<{ name: string }[]>`
-    select table_name as name from information_schema.columns
-    where column_name = 'organization_id' and table_schema = 'public' order by 1`
-  const rows: Record<string, unknown> = {}
-  for (const { name } of tables)
-    rows[name] = await api.db.$queryRawUnsafe(
-      `select md5(string_agg(t::text, ',' order by t::text)) as sum from "${name}" t where organization_id = $1::uuid`,
-      organizationId,
-    )
   const people = { memberships: { some: { organizationId } } }
   const user = await api.db.user.findMany({ where: people, include: { sessions: true, accounts: true } })
-  return { ...rows, user }
+  return { ...(await rowsOf(api.db, organizationId)), user }
 }
 
 const authChanges = authRoutes().filter(({ method }) => method !== 'GET')
