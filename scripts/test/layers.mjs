@@ -133,6 +133,7 @@ async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
     const env = { ...(await machineEnv()), BOOTFARM_NO_ARM64: (await ensureArm64(zig)) ?? '' }
     return vitest(scratch, 'e2e', ['machines-long/', 'sockets-long/'], env)
   })
+  await layer.long('migrations-long', 300, () => vitest(scratch, 'packages/db/long', [], {}))
   await layer.long('schemathesis-long', 900, () => schemathesis(scratch, { examples: 100, seconds: 600 }))
   await layer.long('machine-power', 300, () => machineProduct('machine-power'))
   await layer.long('install-long', 600, () => testInstallOnMachine(scratch, machineEnv))

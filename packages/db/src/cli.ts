@@ -47,7 +47,8 @@ async function runMigrate(): Promise<void> {
   const { DATABASE_OWNER_URL: ownerUrl, DATABASE_URL: apiUrl } = process.env
   if (!ownerUrl || !apiUrl)
     throw new Error(`${ownerUrl ? 'DATABASE_URL' : 'DATABASE_OWNER_URL'} is not set. ${howToSet}`)
-  const applied = await migrate(ownerUrl, { apiUrl })
+  const onBlocked = (text: string) => process.stderr.write(`${text}\n`)
+  const applied = await migrate(ownerUrl, { apiUrl, onBlocked })
   process.stdout.write(`${JSON.stringify({ applied })}\n`)
 }
 

@@ -20,6 +20,21 @@ const connectRetryMs = 100
 const databaseAbsent = '3D000'
 /** SQLSTATE 57P03: cannot_connect_now. */
 const notYetReady = new Set(['ECONNREFUSED', 'ECONNRESET', '57P03'])
+/** SQLSTATE 55P03 lock_not_available, 40P01 deadlock_detected: nothing is wrong with the migration. */
+const lockMissed = new Set(['55P03', '40P01'])
+/**
+ * A migration that waits for a table stands before everybody who comes later: so it waits this long only, gives back what it holds, lets
+ * them pass and tries again. Below PostgreSQL's deadlock_timeout (1 s), so that in a deadlock it gives way before another is cut off.
+ */
+const lockTimeoutMs = 500
+const politeAttempts = 4
+/**
+ * Where somebody always holds one table while waiting for another, giving way would go on for ever. Beyond the deadlock_timeout PostgreSQL
+ * decides: it cuts off who waited first, whose transaction is undone and whose caller asks again.
+ */
+const insistingLockTimeoutMs = 3_000
+const lockRetryMs = 500
+const lockLimitMs = 300_000
 export const migrationsFolder = fileURLToPath(new URL('../prisma/migrations/', import.meta.url))
 const createTable = `create table if not exists _prisma_migrations (
   id varchar(36) primary key not null, checksum varchar(64) not null, finished_at timestamptz,
@@ -36,18 +51,20 @@ interface MigrateOptions {
   /** With the role and password that the API signs in with: made where it is missing. */
   apiUrl?: string
   folder?: string
+  /** How long it tries to get the tables that others are using. */
+  lockLimitMs?: number
+  /** Hears, once for each migration, that it has to wait, and for whom. */
+  onBlocked?: (text: string) => void
 }
 
 /**
  * Brings the database up to date and makes it where it does not exist.
  * @param ownerUrl of the role that owns, or will own, the tables
  * @returns names of the migrations applied now
- * Throws when one failed earlier, or was edited after it was applied.
+ * Throws when one failed earlier, was edited after it was applied, or does not get the tables that others hold: the next start goes on.
  */
-export async function migrate(
-  ownerUrl: string,
-  { apiUrl, folder = migrationsFolder }: MigrateOptions = {},
-): Promise<string[]> {
+export async function migrate(ownerUrl: string, options: MigrateOptions = {}): Promise<string[]> {
+  const { apiUrl, folder = migrationsFolder } = options
   const client = await connect(ownerUrl)
   try {
     // Two programs starting at once: the second waits here and then finds nothing to do.
@@ -56,7 +73,7 @@ export async function migrate(
     await client.query(createTable)
     const applied = await readApplied(client)
     const pending = readMigrations(folder).filter((migration) => isPending(migration, applied))
-    for (const migration of pending) await apply(client, migration)
+    for (const migration of pending) await applyWhenFree(client, migration, options)
     await installJobQueues(client)
     if (apiUrl) await ensureApiRole(client, ownerUrl, apiUrl)
     return pending.map(({ name }) => name)
@@ -138,17 +155,63 @@ function isPending({ name, checksum }: Migration, applied: Map<string, string>):
   return known === undefined
 }
 
+/** Tries until nobody else holds what it needs. */
+async function applyWhenFree(
+  client: pg.Client,
+  migration: Migration,
+  { lockLimitMs: limitMs = lockLimitMs, onBlocked }: MigrateOptions,
+): Promise<void> {
+  const deadline = performance.now() + limitMs
+  for (let attempt = 1; !(await apply(client, migration, lockTimeoutOf(attempt))); attempt += 1) {
+    const isLate = performance.now() > deadline
+    if (attempt > 1 && !isLate) {
+      await delay(lockRetryMs)
+      continue
+    }
+    const what = `Migration ${migration.name} needs tables that others are using. ${await longestTransaction(client)}`
+    if (isLate)
+      throw new Error(
+        `${what} It was tried for ${Math.round(limitMs / 1000)} s and changed nothing; end that, then start again.`,
+      )
+    onBlocked?.(`${what} It is tried again until they are free.`)
+    await delay(lockRetryMs)
+  }
+}
+
+const lockTimeoutOf = (attempt: number) => (attempt > politeAttempts ? insistingLockTimeoutMs : lockTimeoutMs)
+
+/** A sentence about who has worked on this database for longest. */
+async function longestTransaction(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ pid: number; name: string; seconds: number }>(
+    `select pid, coalesce(nullif(application_name, ''), usename::text) as name,
+      floor(extract(epoch from clock_timestamp() - xact_start))::int as seconds
+    from pg_stat_activity where datname = current_database() and xact_start is not null and pid <> pg_backend_pid()
+    order by xact_start limit 1`,
+  )
+  const [oldest] = rows
+  if (!oldest) return 'Nobody has a transaction open now.'
+  return `The longest transaction is that of process ${oldest.pid} (${oldest.name}), ${oldest.seconds} s.`
+}
+
 /**
  * One simple query: PostgreSQL runs the file and its row in `_prisma_migrations` as one transaction, so that whoever is killed
  * leaves nothing of it behind. Only a migration that fails is recorded on its own.
+ * @returns false where others hold what it needs, and nothing was done
  */
-async function apply(client: pg.Client, { name, sql, checksum }: Migration): Promise<void> {
+async function apply(
+  client: pg.Client,
+  { name, sql, checksum }: Migration,
+  lockWaitMs: number,
+): Promise<boolean> {
   const row = [randomUUID(), checksum, name].map((text) => pg.escapeLiteral(text)).join(', ')
   try {
-    await client.query(`insert into _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
+    await client.query(`set local lock_timeout = ${lockWaitMs};
+      insert into _prisma_migrations (id, checksum, migration_name, finished_at, applied_steps_count)
       values (${row}, now(), 1);
       ${sql}`)
+    return true
   } catch (error) {
+    if (lockMissed.has((error as { code?: string }).code ?? '')) return false
     const logs = pg.escapeLiteral(String(error))
     await client
       .query(`insert into _prisma_migrations (id, checksum, migration_name, logs) values (${row}, ${logs})`)

@@ -49,6 +49,21 @@ async function query(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
+async function connections(url: string): Promise<[pg.Client, pg.Client]> {
+  const made = ['a reader', 'a writer'].map(
+    (name) => new pg.Client({ connectionString: url, application_name: name }),
+  ) as [pg.Client, pg.Client]
+  for (const client of made) await client.connect()
+  return made
+}
+
+/** Resolves when somebody waits for a table. */
+async function untilWaiting(client: pg.Client): Promise<void> {
+  const waiting = `select from pg_locks where not granted and mode = 'AccessExclusiveLock'
+    and database = (select oid from pg_database where datname = current_database())`
+  while (!(await client.query(waiting)).rowCount);
+}
+
 describe('migrations', () => {
   test('give what the schema says', async () => {
     const diff = [
@@ -97,6 +112,57 @@ describe('migrations', () => {
     writeMigration('2_second', second)
     expect(await migrate(url, { folder })).toEqual(['2_second'])
     expect(await query(url, 'select x from a')).toEqual([{ x: 1 }])
+  })
+
+  test('one that waits for a table lets those pass who come later, and is applied when the table is free', async () => {
+    writeMigration('1_first', 'create table a (x int);')
+    rmSync(path.join(folder, '2_second'), { recursive: true, force: true })
+    const url = emptyDatabaseUrl('waiting_migration')
+    await migrate(url, { folder })
+    writeMigration('2_second', 'alter table a add column y int;')
+    const [reader, writer] = await connections(url)
+    const blocked: string[] = []
+    try {
+      await reader.query('begin; select from a')
+      const migrating = migrate(url, { folder, onBlocked: (text) => blocked.push(text) })
+      await untilWaiting(writer)
+      // Behind it in the queue, and done while the reader still holds the table.
+      await writer.query(`set statement_timeout = '60s'`)
+      await writer.query('insert into a values (1)')
+      await untilWaiting(writer)
+      await writer.query('insert into a values (2)')
+      while (blocked.length === 0) await writer.query('select from a')
+      await reader.query('commit')
+      expect(await migrating).toEqual(['2_second'])
+    } finally {
+      await Promise.all([reader.end(), writer.end()])
+    }
+    expect(await query(url, 'select x, y from a order by x')).toEqual([
+      { x: 1, y: null },
+      { x: 2, y: null },
+    ])
+    expect(blocked).toEqual([
+      expect.stringMatching(/^Migration 2_second needs tables.*process \d+ \(a reader\).*tried again/),
+    ])
+  })
+
+  test('one that gets no table within its limit says who holds it and changes nothing, and the next start goes on', async () => {
+    writeMigration('1_first', 'create table a (x int);')
+    rmSync(path.join(folder, '2_second'), { recursive: true, force: true })
+    const url = emptyDatabaseUrl('late_migration')
+    await migrate(url, { folder })
+    writeMigration('2_second', 'create table b (x int); alter table a add column y int;')
+    const [reader, writer] = await connections(url)
+    try {
+      await reader.query('begin; select from a')
+      await expect(migrate(url, { folder, lockLimitMs: 0 })).rejects.toThrow(
+        /^Migration 2_second needs tables that others are using.*\(a reader\).*changed nothing/,
+      )
+      expect((await writer.query(`select to_regclass('b') as b`)).rows).toEqual([{ b: null }])
+    } finally {
+      await Promise.all([reader.end(), writer.end()])
+    }
+    expect(await migrate(url, { folder })).toEqual(['2_second'])
   })
 
   test('one that was edited after it was applied is refused', async () => {
