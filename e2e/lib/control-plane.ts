@@ -78,14 +78,15 @@ export class ControlPlane {
     return plane
   }
 
-  /** Another API process on the same database. */
-  async addApi(): Promise<void> {
+  /** Another API process on the same database. @returns its address */
+  async addApi(): Promise<string> {
     const [port = 0] = await freePorts(1)
     const url = `http://127.0.0.1:${port}`
     const api = this.#spawnApi(url)
     this.otherApis.push(api)
     this.#otherUrls.push(url)
     await this.#answersAt(url, api)
+    return url
   }
 
   #spawnApi(url: string): RunningProcess {

@@ -97,6 +97,11 @@ export class TenantEdge {
     return edge
   }
 
+  /** Where devices reach it. */
+  get httpUrl(): string {
+    return `http://${edgeAddress}:${this.#ports.http}`
+  }
+
   #spawn(): RunningProcess {
     return new RunningProcess(edgeProgram, [
       ...['serve', '--listen', edgeAddress, '--dhcp', 'server', '--dhcp-pool', '127.77.9.10-127.77.9.99'],

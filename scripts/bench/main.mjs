@@ -10,6 +10,10 @@ const benches = {
     what: 'power-on to ready of virtual machines, beside dnsmasq, an HTTP server and nbdkit; about 6 minutes',
     load: async () => (await import('./boot.mjs')).benchBoot,
   },
+  'desired-state': {
+    what: 'from a change in the API until an edge acts on it, with 200 long polls and two API processes; about 2 minutes',
+    load: async () => (await import('./desired-state.mjs')).benchDesiredState,
+  },
   tftp: {
     what: 'TFTP throughput and processor time beside atftpd and dnsmasq, and a boot in a flood; about 3 minutes',
     load: async () => (await import('./tftp.mjs')).benchTftp,
@@ -20,7 +24,7 @@ const benches = {
 export async function runBench([name, ...options]) {
   if (name === undefined) {
     for (const [known, { what }] of Object.entries(benches))
-      process.stdout.write(`npm run bench -- ${known.padEnd(8)} ${what}\n`)
+      process.stdout.write(`npm run bench -- ${known.padEnd(13)} ${what}\n`)
     process.stdout.write(
       '--rounds N measures N times (3); --only TEXT takes those named so; --write keeps the table in docs/results;\n' +
         '--database DIR (of api) keeps the seeded database in DIR, and takes it as it is the next time\n',

@@ -20,6 +20,7 @@ import type { PlatformContext, SystemContext } from '../services/service-context
 import { applyReports } from '../services/uplink/apply-reports.ts'
 import { type AuthenticatedEdge, authenticateEdge } from '../services/uplink/authenticate-edge.ts'
 import { enrolEdge } from '../services/uplink/enrol-edge.ts'
+import { GivenStates } from '../services/uplink/given-states.ts'
 import { type AcceptedVersions, versionRefusal } from '../services/uplink/require-version.ts'
 import { rotateEdgeKey } from '../services/uplink/rotate-edge-key.ts'
 import { takeHeartbeat } from '../services/uplink/take-heartbeat.ts'
@@ -49,6 +50,7 @@ export async function edgeRoutes(
   app: FastifyInstance,
   { context, notifications, accepted, telemetry }: EdgeRoutesOptions,
 ) {
+  const given = new GivenStates(notifications)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.setErrorHandler(problemHandler)
@@ -81,6 +83,7 @@ export async function edgeRoutes(
     const { after, waitMs } = parsed(stateQuery, request.query)
     const envelope = await waitForState(context, edge, {
       notifications,
+      given,
       after: parseStatePair(after),
       waitMs,
       signal: closedSignal(reply),

@@ -1,5 +1,5 @@
 import type { StatePair } from '../../domain/state-pair.ts'
-import type { SystemContext } from '../service-context.ts'
+import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 
 /**
@@ -7,11 +7,10 @@ import type { AuthenticatedEdge } from './authenticate-edge.ts'
  * @returns ms since that was signed; null where it is noted already, or the pair is not the last one
  */
 export async function acknowledgeState(
-  { db, clock }: SystemContext,
+  db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
-  { incarnation, counter }: StatePair,
+  { pair: { incarnation, counter }, now }: { pair: StatePair; now: Date },
 ): Promise<number | null> {
-  const now = clock()
   const rows = await db.$queryRaw<{ issued_at: Date }[]>`
     update desired_state set acknowledged_at = ${now}
     where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid and incarnation = ${incarnation}::bigint

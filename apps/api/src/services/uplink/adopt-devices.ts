@@ -1,6 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { BootReport } from '@bootfarm/proto/uplink'
-import { devicesPerSiteMax } from '../../domain/adoption-rule.ts'
+import { adoptingDevicesMax } from '../../domain/adoption-rule.ts'
 import { adoptedChange } from '../discovery/adopt-discovered.ts'
 import { forgetDiscovered } from '../discovery/discovered-rows.ts'
 import { notify } from '../notifications.ts'
@@ -32,7 +32,7 @@ export async function adoptDevices(
   const count = await transaction.device.count({ where: { organizationId, siteId } })
   const unregistered = macs.filter((mac) => !knownMacs.has(mac))
   if (unregistered.length === 0) return
-  const room = Math.min(devicesPerSiteMax - count, await roomFor(transaction, 'devices'))
+  const room = Math.min(adoptingDevicesMax - count, await roomFor(transaction, 'devices'))
   const unknown = unregistered.slice(0, Math.max(0, room))
   const collection = await transaction.collection.findFirst({
     where: { organizationId, siteId, vdiskId: { not: null } },

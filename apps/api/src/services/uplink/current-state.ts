@@ -32,9 +32,17 @@ interface StoredState {
   signingKeyId: string
 }
 
-/** The edge's desired state, signed: the stored one while its content is what it was, else a new one with the next counter. */
-export async function currentState(context: SystemContext, edge: AuthenticatedEdge): Promise<SignedState> {
+/**
+ * The edge's desired state, signed: the stored one while its content is what it was, else a new one with the next counter.
+ * @param isExpected somebody has said that it changed: what it is now is read once, under the lock that a new one needs
+ */
+export async function currentState(
+  context: SystemContext,
+  edge: AuthenticatedEdge,
+  isExpected: boolean,
+): Promise<SignedState> {
   const { db, clock } = context
+  if (isExpected) return db.$transaction((transaction) => renewState(transaction, edge, clock()))
   await requireAccepted(db, edge)
   const stored = await db.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
   const content = await readStateContent(db, edge, clock())
@@ -65,22 +73,16 @@ async function renewState(
     return signedStateOf(stored, keys)
   const counter = (stored?.counter ?? 0n) + 1n
   const payload = canonicalJson({ ...content, counter: Number(counter), issuedUnixMs: now.getTime() })
-  const renewed = {
-    incarnation: content.incarnation,
-    counter,
-    contentHash,
-    payload,
-    signature: signText(stateSignedText(payload), newest.seed),
-    signingKeyId: newest.id,
-    issuedAt: now,
-    acknowledgedAt: null,
-  }
-  await transaction.desiredState.upsert({
-    where: keyOf(edge),
-    create: { organizationId, edgeId, ...renewed },
-    update: renewed,
-    select: { edgeId: true },
-  })
+  const signature = signText(stateSignedText(payload), newest.seed)
+  const { incarnation } = content
+  await transaction.$executeRaw`
+    insert into desired_state (organization_id, edge_id, incarnation, counter, content_hash, payload, signature, signing_key_id, issued_at)
+    values (${organizationId}::uuid, ${edgeId}::uuid, ${incarnation}, ${counter}, ${contentHash}, ${payload}, ${signature},
+      ${newest.id}::uuid, ${now})
+    on conflict (organization_id, edge_id) do update set incarnation = excluded.incarnation, counter = excluded.counter,
+      content_hash = excluded.content_hash, payload = excluded.payload, signature = excluded.signature,
+      signing_key_id = excluded.signing_key_id, issued_at = excluded.issued_at, acknowledged_at = null`
+  const renewed = { incarnation, counter, payload, signature, signingKeyId: newest.id }
   return signedStateOf(renewed, keys)
 }
 

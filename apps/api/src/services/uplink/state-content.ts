@@ -1,8 +1,8 @@
 import { type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
-import { readKeyOrder } from './key-order.ts'
 import { readSiteEdges } from './site-edges.ts'
+import { readSiteFacts } from './site-facts.ts'
 import { readSiteMenus, stateMenuOf, versionOfMenu } from './site-menus.ts'
 import { readSiteSchedules } from './site-schedules.ts'
 
@@ -26,20 +26,14 @@ const versionSelect = {
  */
 export async function readStateContent(
   db: DbOrTransaction,
-  { organizationId, edgeId, siteId }: AuthenticatedEdge,
+  edge: AuthenticatedEdge,
   now: Date,
 ): Promise<StateContent> {
+  const { organizationId, edgeId, siteId } = edge
   // One after the other: a transaction is one connection.
-  const organization = await db.organization.findUniqueOrThrow({
-    where: { id: organizationId },
-    select: { stateIncarnation: true },
-  })
-  const site = await db.site.findUniqueOrThrow({
-    where: { organizationId_id: { organizationId, id: siteId } },
-    select: { name: true, farmId: true, unknownDevices: true, bootProgramSet: true, capture: true },
-  })
-  const menuRows = await readSiteMenus(db, { organizationId, siteId })
-  const vdisks = await readVdisks(db, { organizationId, siteId }, menuRows)
+  const site = await readSiteFacts(db, edge, now)
+  const menuRows = site.hasMenus ? await readSiteMenus(db, { organizationId, siteId }) : []
+  const vdisks = await readVdisks(db, { organizationId, siteId }, { ...site, menus: menuRows })
   const newestVersionOf = new Map(vdisks.map((vdisk) => [vdisk.id, vdisk.versions[0]?.id]))
   const menus = new Map(
     menuRows.flatMap((row) => {
@@ -57,25 +51,31 @@ export async function readStateContent(
       collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
     },
   })
-  const ignored = await db.discoveredDevice.findMany({
-    where: { organizationId, siteId, ignoredAt: { not: null } },
-    orderBy: { mac: 'asc' },
-    take: ignoredMacsMax,
-    select: { mac: true },
-  })
-  const siteEdges = await readSiteEdges(db, { organizationId, siteId })
-  const powerOns = await db.powerOn.findMany({
-    where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
-    orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
-    take: powerOnsMax,
-    select: { id: true, deviceId: true, device: { select: { mac: true } } },
-  })
-  const powerOrders = await db.powerOrder.findMany({
-    where: { organizationId, expiresAt: { gt: now }, takenAt: null, device: { siteId } },
-    orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
-    take: powerOrdersMax,
-    select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
-  })
+  const ignored = !site.hasIgnored
+    ? []
+    : await db.discoveredDevice.findMany({
+        where: { organizationId, siteId, ignoredAt: { not: null } },
+        orderBy: { mac: 'asc' },
+        take: ignoredMacsMax,
+        select: { mac: true },
+      })
+  const siteEdges = site.hasOtherEdges ? await readSiteEdges(db, { organizationId, siteId }) : undefined
+  const powerOns = !site.hasPowerOns
+    ? []
+    : await db.powerOn.findMany({
+        where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
+        orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+        take: powerOnsMax,
+        select: { id: true, deviceId: true, device: { select: { mac: true } } },
+      })
+  const powerOrders = !site.hasPowerOrders
+    ? []
+    : await db.powerOrder.findMany({
+        where: { organizationId, expiresAt: { gt: now }, takenAt: null, device: { siteId } },
+        orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+        take: powerOrdersMax,
+        select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
+      })
   // A device without a version to boot is not the edge's business yet.
   const listed = devices.flatMap((device) => {
     const { id, name, mac, enabled, collection } = device
@@ -91,18 +91,20 @@ export async function readStateContent(
     }
     return [{ device, carried }]
   })
-  const schedules = await readSiteSchedules(
-    db,
-    { organizationId, siteId, farmId: site.farmId },
-    listed.map(({ device }) => device),
-  )
+  const schedules = !site.hasSchedules
+    ? []
+    : await readSiteSchedules(
+        db,
+        { organizationId, siteId, farmId: site.farmId },
+        listed.map(({ device }) => device),
+      )
   return {
     schema: 1,
     edgeId,
     organizationId,
     siteId,
-    siteName: site.name,
-    incarnation: organization.stateIncarnation,
+    siteName: site.siteName,
+    incarnation: site.incarnation,
     unknownDevices: site.unknownDevices,
     vdisks: vdisks.map((vdisk) => ({
       ...vdisk,
@@ -113,7 +115,7 @@ export async function readStateContent(
     ...(ignored.length > 0 ? { ignoredMacs: ignored.map(({ mac }) => mac) } : {}),
     ...(menus.size > 0 ? { menus: [...menus.values()] } : {}),
     capture: site.capture,
-    ...(await readKeyOrder(db, { organizationId, edgeId })),
+    ...(site.rotateKey ? { rotateKey: site.rotateKey } : {}),
     ...(siteEdges ? { siteEdges } : {}),
     powerOns: powerOns.map(({ id, deviceId, device }) => ({ id, deviceId, mac: device.mac })),
     powerOrders: powerOrders.map(({ id, deviceId, order, device }) => ({
@@ -130,7 +132,7 @@ export async function readStateContent(
 async function readVdisks(
   db: DbOrTransaction,
   { organizationId, siteId }: { organizationId: string; siteId: string },
-  menus: Awaited<ReturnType<typeof readSiteMenus>>,
+  { menus, hasOwnVdisks }: { menus: Awaited<ReturnType<typeof readSiteMenus>>; hasOwnVdisks: boolean },
 ) {
   const orderBy = [{ createdAt: 'asc' as const }, { id: 'asc' as const }]
   const select = {
@@ -142,11 +144,13 @@ async function readVdisks(
     where: { organizationId, collections: { some: { organizationId, siteId } } },
     ...{ orderBy, select },
   })
-  const ofDevices = await db.device.findMany({
-    where: { organizationId, siteId, vdiskId: { not: null } },
-    distinct: ['vdiskId'],
-    select: { vdiskId: true },
-  })
+  const ofDevices = !hasOwnVdisks
+    ? []
+    : await db.device.findMany({
+        where: { organizationId, siteId, vdiskId: { not: null } },
+        distinct: ['vdiskId'],
+        select: { vdiskId: true },
+      })
   const known = new Set(ofCollections.map(({ id }) => id))
   const named = [
     ...ofDevices.flatMap(({ vdiskId }) => vdiskId ?? []),

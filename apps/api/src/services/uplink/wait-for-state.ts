@@ -7,9 +7,14 @@ import type { PlatformContext } from '../service-context.ts'
 import { acknowledgeState } from './acknowledge-state.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { currentState } from './current-state.ts'
+import type { GivenStates } from './given-states.ts'
+
+/** Only where nothing was heard of the site since it was looked at: what time alone changes may wait so long. */
+const lookPutOffMs = 2_000
 
 interface WaitOptions {
   notifications: Notifications
+  given: GivenStates
   after: StatePair
   waitMs: number
   /** Aborts when the edge is gone. */
@@ -25,9 +30,10 @@ interface WaitOptions {
 export async function waitForState(
   { db, clock }: PlatformContext,
   edge: AuthenticatedEdge,
-  { notifications, after, waitMs, signal, onAcknowledged }: WaitOptions,
+  { notifications, given, after, waitMs, signal, onAcknowledged }: WaitOptions,
 ): Promise<StateEnvelope | null> {
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
+  const askedAt = clock()
   const waker = new EventTarget()
   let isWoken = false
   // Listening begins before the first look, so that no change falls between.
@@ -36,16 +42,24 @@ export async function waitForState(
     waker.dispatchEvent(new Event('wake'))
   })
   try {
+    // What hundreds of edges were given together is noted and looked at again when all of them have it.
+    if (waitMs > lookPutOffMs && given.isUnchanged(edge, after))
+      await once(waker, 'wake', {
+        signal: AbortSignal.any([deadline, AbortSignal.timeout(lookPutOffMs)]),
+      }).catch(() => undefined)
     const takenMs = await inOrganization(db, edge.organizationId, (transaction) =>
-      acknowledgeState({ db: transaction, clock }, edge, after),
+      acknowledgeState(transaction, edge, { pair: after, now: askedAt }),
     )
     if (takenMs !== null) onAcknowledged(takenMs)
-    for (;;) {
+    for (let isExpected = isWoken; ; isExpected = true) {
       isWoken = false
       const state = await inOrganization(db, edge.organizationId, (transaction) =>
-        currentState({ db: transaction, clock }, edge),
+        currentState({ db: transaction, clock }, edge, isExpected),
       )
-      if (isLater(state.pair, after)) return state.envelope
+      if (isLater(state.pair, after)) {
+        if (!isWoken) given.watch(edge, state.pair)
+        return state.envelope
+      }
       if (deadline.aborted) return null
       if (!isWoken) await once(waker, 'wake', { signal: deadline }).catch(() => undefined)
       if (deadline.aborted) return null
