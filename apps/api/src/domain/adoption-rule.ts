@@ -7,7 +7,7 @@ import { nameOf, namePattern, namesMany } from './name-pattern.ts'
 
 export const adoptionRulesMax = 32
 /** Anybody at a site's network can make up addresses: beyond so many devices a site's rules adopt none. */
-export const devicesPerSiteMax = 1000
+export const adoptingDevicesMax = 1000
 
 const conditionText = z
   .string()

@@ -147,6 +147,8 @@ export const scheduleDetail = scheduleSummary.extend({
   knownUntil: instant.nullable(),
   /** Edges whose clock is more than a minute off: their runs begin so much early or late. */
   wrongClocks: z.array(z.object({ edgeId: uuid, name: z.string(), offsetMs: z.number() })),
+  /** Sites whose edges are not told of it: older schedules name as many devices as they take. */
+  withheldAt: z.array(z.object({ siteId: uuid, siteName: z.string(), namedCount: count, limit: count })),
   createdAt: instant,
   updatedAt: instant,
 })

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { useTestSite } from '../../test/test-site.ts'
 import type { PlanResult } from '../domain/bulk-view.ts'
 import type { DeviceDetail, DeviceSummary } from '../domain/device-view.ts'
+import { devicesPerSiteMax } from '../domain/object-fields.ts'
 import type { ChangedObject } from '../domain/object-view.ts'
 
 const site = useTestSite('owner')
@@ -121,12 +122,19 @@ test('two lines about one device, and a new one that says too little, are refuse
 })
 
 test('as many lines as a site has room for are taken at once, and one more is refused', async () => {
-  const lines = Array.from({ length: 994 }, (_, index) => {
-    const digits = (index + 1).toString(16).padStart(4, '0')
-    return `02:aa:00:00:${digits.slice(0, 2)}:${digits.slice(2)},m-${index},Lab`
+  const { organizationId, siteId, collectionId } = site().tenant
+  const macOf = (index: number) =>
+    `02:aa:00:00:${(index >> 8).toString(16).padStart(2, '0')}:${(index & 255).toString(16).padStart(2, '0')}`
+  const lines = Array.from({ length: 2_000 }, (_, index) => `${macOf(index)},m-${index},Lab`)
+  const heading = 'mac,name,collection'
+  await site().api.db.device.createMany({
+    data: Array.from({ length: devicesPerSiteMax - 6 - lines.length }, (_, index) => ({
+      ...{ organizationId, siteId, collectionId, name: `there-${index}`, mac: macOf(10_000 + index) },
+    })),
   })
-  const plan = await importCsv(['mac,name,collection', ...lines].join('\n'))
-  expect([plan.applied, plan.refusedCount, plan.createdCount]).toEqual([true, 0, 994])
-  const more = await importCsv('mac,name,collection\n02:aa:00:00:ff:ff,more,Lab')
-  expect(more.rows[0]?.problems).toEqual(['A site has at most 1000 devices.'])
+  const plan = await importCsv([heading, ...lines].join('\n'))
+  expect([plan.applied, plan.refusedCount, plan.createdCount]).toEqual([true, 0, 2_000])
+  const more = await importCsv(`${heading}\n02:aa:00:00:ff:ff,more,Lab`)
+  expect(more.rows[0]?.problems).toEqual(['A site has at most 10000 devices.'])
+  expect((await site().state()).devices).toHaveLength(devicesPerSiteMax)
 })

@@ -1,5 +1,5 @@
 import type { DbTransaction } from '@bootfarm/db'
-import { devicesPerSiteMax } from '../../domain/adoption-rule.ts'
+import { devicesPerSiteMax } from '../../domain/object-fields.ts'
 import { type Personality, personalityOf } from '../../domain/personality.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { lockSite } from '../discovery/discovered-rows.ts'

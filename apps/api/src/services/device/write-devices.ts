@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { Prisma } from '@bootfarm/db'
 import { recordChanges, recordNothing } from '../audit/record-change.ts'
 import { forgetDiscovered } from '../discovery/discovered-rows.ts'
 import { notify } from '../notifications.ts'
@@ -11,6 +12,10 @@ export interface WrittenDevice {
   kind: 'created' | 'changed' | 'unchanged'
 }
 
+/** Of what `rowOf` makes. */
+const recordColumns = Prisma.sql`id uuid, site_id uuid, collection_id uuid, name text, mac text, enabled boolean, vdisk_id uuid,
+  boot_program_set text, boot_menu_choice "BootMenuChoice", boot_menu_id uuid, personality jsonb, tags jsonb`
+
 /** Writes plans without problems, in a few statements however many they are, and wakes the edges of their sites. */
 export async function writeDevices(
   context: ServiceContext,
@@ -22,20 +27,18 @@ export async function writeDevices(
   const created = rows.filter(({ kind }) => kind === 'created')
   const changed = rows.filter(({ kind }) => kind === 'changed')
   if (created.length > 0)
-    await db.device.createMany({
-      data: created.map(({ id, siteId, after }) => ({
-        ...{ organizationId, id, siteId, ...after },
-        createdAt: clock(),
-      })),
-    })
+    await db.$executeRaw`insert into device (organization_id, id, site_id, collection_id, name, mac, enabled, vdisk_id, boot_program_set,
+        boot_menu_choice, boot_menu_id, personality, tags, created_at)
+      select ${organizationId}::uuid, row.id, row.site_id, row.collection_id, row.name, row.mac, row.enabled, row.vdisk_id,
+        row.boot_program_set, row.boot_menu_choice, row.boot_menu_id, row.personality,
+        array(select jsonb_array_elements_text(row.tags)), ${clock()}
+      from jsonb_to_recordset(${JSON.stringify(created.map(rowOf))}::jsonb) as row (${recordColumns})`
   if (changed.length > 0)
     await db.$executeRaw`update device set site_id = row.site_id, collection_id = row.collection_id, name = row.name,
         mac = row.mac, enabled = row.enabled, vdisk_id = row.vdisk_id, boot_program_set = row.boot_program_set,
         boot_menu_choice = row.boot_menu_choice, boot_menu_id = row.boot_menu_id, personality = row.personality,
         tags = array(select jsonb_array_elements_text(row.tags))
-      from jsonb_to_recordset(${JSON.stringify(changed.map(rowOf))}::jsonb) as row (id uuid, site_id uuid,
-        collection_id uuid, name text, mac text, enabled boolean, vdisk_id uuid, boot_program_set text,
-        boot_menu_choice "BootMenuChoice", boot_menu_id uuid, personality jsonb, tags jsonb)
+      from jsonb_to_recordset(${JSON.stringify(changed.map(rowOf))}::jsonb) as row (${recordColumns})
       where device.organization_id = ${organizationId}::uuid and device.id = row.id`
   const written = [...created, ...changed]
   if (written.length === 0) recordNothing(context)

@@ -3,7 +3,7 @@ import { ignoredMacsMax } from '@bootfarm/proto/uplink'
 import {
   type AdoptionPlan,
   type AdoptionRule,
-  devicesPerSiteMax,
+  adoptingDevicesMax,
   planAdoption,
   type RuledDevice,
 } from '../../domain/adoption-rule.ts'
@@ -28,7 +28,7 @@ export async function planRules<Device extends RuledDevice>(
   const ignoredCount = await transaction.discoveredDevice.count({
     where: { ...place, ignoredAt: { not: null } },
   })
-  const devicesLeft = Math.min(devicesPerSiteMax - deviceCount, await roomFor(transaction, 'devices'))
+  const devicesLeft = Math.min(adoptingDevicesMax - deviceCount, await roomFor(transaction, 'devices'))
   const room = { devices: devicesLeft, ignored: ignoredMacsMax - ignoredCount }
   return { rules, plans: planAdoption({ rules, devices, takenNames, room }) }
 }

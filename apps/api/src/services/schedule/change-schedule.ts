@@ -9,6 +9,7 @@ import type { ServiceContext } from '../service-context.ts'
 import { readSchedule } from './get-schedule.ts'
 import { whenOf } from './schedule-rows.ts'
 import { wakeScheduleSites } from './schedule-sites.ts'
+import { readOverfullSites, requireTargetRoom } from './target-room.ts'
 
 interface ScheduleKey {
   organizationId: string
@@ -48,7 +49,7 @@ export async function lockSchedule(
   return { ...row, when: whenOf(row) }
 }
 
-/** Switched off, it stops the runs that are under way. Throws `not_found` and `conflict`. */
+/** Switched off, it stops the runs that are under way. Throws `not_found`; `conflict` also where edges of a site take no more devices. */
 export async function setScheduleEnabled(
   context: ServiceContext,
   { scheduleId, revision, enabled }: z.output<typeof enableScheduleInput>,
@@ -61,6 +62,8 @@ export async function setScheduleEnabled(
     const before = await lockSchedule(transaction, key, revision)
     const was = await readSchedule(transaction, key, now)
     const known = enabled ? before.instants : []
+    const scope = { organizationId, ...before }
+    const overfull = await readOverfullSites(transaction, scope)
     await transaction.schedule.update({
       where: { organizationId_id: { organizationId, id: scheduleId } },
       data: {
@@ -72,7 +75,8 @@ export async function setScheduleEnabled(
       },
       select: { id: true },
     })
-    await wakeScheduleSites(transaction, { organizationId, ...before })
+    await requireTargetRoom(transaction, scope, overfull)
+    await wakeScheduleSites(transaction, scope)
     const after = await readSchedule(transaction, key, now)
     await recordScheduleChange({ ...context, db: transaction }, was, after)
     return after

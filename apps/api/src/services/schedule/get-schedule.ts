@@ -3,6 +3,7 @@ import type { ScheduleDetail } from '../../domain/schedule-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
 import { scheduleDetailSelect, scheduleSummaryOf } from './schedule-rows.ts'
+import { readOverfullSites } from './target-room.ts'
 
 /** A clock that is this far off is worth a word. */
 const clockOffsetToleratedMs = 60_000
@@ -35,6 +36,7 @@ export async function readSchedule(
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     select: { id: true, name: true, clockOffsetMs: true },
   })
+  const overfull = await readOverfullSites(db, { organizationId, ...row })
   const summary = scheduleSummaryOf(row, now)
   const last = row.instants.at(-1)
   return {
@@ -45,6 +47,9 @@ export async function readSchedule(
       const offsetMs = Number(clockOffsetMs ?? 0)
       return Math.abs(offsetMs) > clockOffsetToleratedMs ? [{ edgeId: id, name, offsetMs }] : []
     }),
+    withheldAt: overfull.flatMap(({ siteId, siteName, namedCount, limit, withheldScheduleIds }) =>
+      withheldScheduleIds.includes(row.id) ? [{ siteId, siteName, namedCount, limit }] : [],
+    ),
     createdAt: row.createdAt.toISOString(),
     updatedAt: row.updatedAt.toISOString(),
   }

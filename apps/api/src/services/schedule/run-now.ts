@@ -5,6 +5,7 @@ import type { ServiceContext } from '../service-context.ts'
 import { lockSchedule } from './change-schedule.ts'
 import { prepareRun } from './prepare-run.ts'
 import { wakeScheduleSites } from './schedule-sites.ts'
+import { readOverfullSites, requireTargetRoom } from './target-room.ts'
 
 /** Runs of a schedule by hand, within the time that edges know them. */
 const byHandMax = 20
@@ -53,12 +54,15 @@ export async function runScheduleNow(
       },
     )
     if (!runId) throw new AppError('not_found')
+    const scope = { organizationId, ...schedule }
+    const overfull = await readOverfullSites(transaction, scope)
     await transaction.schedule.update({
       where: { organizationId_id: { organizationId, id: scheduleId } },
       data: horizonOf({ ...schedule, known: [...schedule.instants, instant] }, instant),
       select: { id: true },
     })
-    await wakeScheduleSites(transaction, { organizationId, ...schedule })
+    await requireTargetRoom(transaction, scope, overfull)
+    await wakeScheduleSites(transaction, scope)
     await recordChange(context, {
       ...{ kind: 'schedule', id: scheduleId, name: schedule.name },
       before: { runId: null },

@@ -15,10 +15,11 @@ import { lockSchedule, recordScheduleChange } from './change-schedule.ts'
 import { readSchedule } from './get-schedule.ts'
 import { wakeScheduleSites } from './schedule-sites.ts'
 import { requireScope, requireTargets, type Scope, targetRows } from './schedule-targets.ts'
+import { readOverfullSites, requireTargetRoom } from './target-room.ts'
 
 /**
  * Throws `not_found` for the farm and its site; `invalid` for a target that they do not have and for a time that has passed; `conflict` for
- * a taken name or too many schedules.
+ * a taken name, too many schedules, or more devices than the edges of a site take.
  */
 export async function createSchedule(
   context: ServiceContext,
@@ -46,6 +47,7 @@ export async function createSchedule(
       },
       select: { id: true },
     })
+    await requireTargetRoom(transaction, scope)
     await wakeScheduleSites(transaction, scope)
     const after = await readSchedule(transaction, { organizationId, scheduleId }, now)
     await recordScheduleChange({ ...context, db: transaction }, null, after)
@@ -70,6 +72,7 @@ export async function updateSchedule(
     const isSameTime =
       before.timeZone === fields.timeZone && JSON.stringify(before.when) === JSON.stringify(fields.when)
     await requireFields(transaction, scope, { fields, now, scheduleId, mayHavePassed: isSameTime })
+    const overfull = await readOverfullSites(transaction, scope)
     await transaction.scheduleTarget.deleteMany({ where: { organizationId, scheduleId } })
     await transaction.schedule.update({
       where: { organizationId_id: { organizationId, id: scheduleId } },
@@ -81,6 +84,7 @@ export async function updateSchedule(
       },
       select: { id: true },
     })
+    await requireTargetRoom(transaction, scope, overfull)
     await wakeScheduleSites(transaction, { ...scope, siteId: before.siteId })
     if (before.siteId !== fields.siteId) await wakeScheduleSites(transaction, scope)
     const after = await readSchedule(transaction, key, now)

@@ -60,6 +60,14 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
           : its devices start so much {offsetMs > 0 ? 'early' : 'late'}. Set it, best by NTP.
         </Notice>
       ))}
+      {schedule.withheldAt.map((site) => (
+        <Notice key={site.siteId} tone="silent">
+          It does not run at {site.siteName}. The schedules there name {site.namedCount.toLocaleString('en')}{' '}
+          devices together, each device once for each schedule, and edges take{' '}
+          {site.limit.toLocaleString('en')}: the oldest schedules go first. Name fewer devices, or switch
+          schedules off.
+        </Notice>
+      ))}
       <div className="grid items-start gap-5 lg:grid-cols-[1fr_360px]">
         <div className="flex min-w-0 flex-col gap-5">
           <Panel title="What it does">
