@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { totpOf } from '@bootfarm/api/testing/totp'
 import { expect, type Page, test } from '@playwright/test'
 import { required } from '../lib/api-client.ts'
 import { Tenant } from '../lib/tenant.ts'
-import { totpOf } from '../lib/totp.ts'
 import { seriousProblems } from './axe.ts'
 import { signIn, signInAs } from './demo-sign-in.ts'
 

@@ -69,6 +69,9 @@ test('the provider’s button signs in whom a rule lets in, and tells others why
   const goToProvider = () => page.getByRole('button', { name: 'Continue with Test provider' }).click()
   provider.setClaims(claimsOf('elsewhere.test'))
   await page.goto(`${installation.webUrl}/sign-in`)
+  // Nobody signs up here by themselves.
+  await expect(page.getByRole('link', { name: 'Forgotten your password?' })).toBeVisible()
+  await expect(page.getByRole('link', { name: 'No account yet?' })).toHaveCount(0)
   await goToProvider()
   await expect(page.getByRole('alert').filter({ hasText: 'Nobody has invited your address' })).toBeVisible()
 

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { createDb } from '@bootfarm/db'
 import { freePorts } from '../../scripts/lib/free-ports.mjs'
 import { required } from './api-client.ts'
+import { webProgram } from './programs.ts'
 import { RunningProcess } from './running-process.ts'
 
 const root = path.join(import.meta.dirname, '../..')
@@ -50,7 +51,7 @@ export class OwnInstallation {
     if ((await migration.ended) !== 0) throw new Error(migration.output)
     const api = new RunningProcess(process.execPath, [at('apps/api/src/main.ts')], env)
     await api.waitFor(/\/setup\//)
-    const web = new RunningProcess(process.execPath, [at('apps/web/.next/standalone/apps/web/server.js')], {
+    const web = new RunningProcess(process.execPath, [webProgram], {
       ...{ NODE_ENV: 'production', PORT: String(webPort), HOSTNAME: '127.0.0.1' },
       ...{ API_URL: `http://127.0.0.1:${apiPort}`, WEB_URL: webUrl },
     })

@@ -8,6 +8,7 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 export const edgeProgram = path.join(root, 'edge/streamer-zig/zig-out/bin/bootfarm-edge')
 export const targetProgram = path.join(root, 'edge/streamer-zig/zig-out/bin/bootfarm-target')
 export const simProgram = path.join(root, 'edge/streamer-zig/zig-out/bin/bootfarm-sim')
+export const webProgram = path.join(root, 'apps/web/.next/standalone/apps/web/server.js')
 export const startScript = path.join(root, 'scripts/start.mjs')
 export const bootTrace = path.join(root, 'e2e/traces/boot-trace-bios.csv')
 

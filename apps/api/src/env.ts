@@ -7,6 +7,19 @@ const secretLengthMin = 32
 const environment = z.object({
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must begin with postgresql://'),
   API_HOST: z.string().min(1).default('127.0.0.1'),
+  /** Whose word of the caller's address is taken, beside this machine's own: docs/operations.md. */
+  TRUSTED_PROXIES: z
+    .string()
+    .default('')
+    .transform((text) => text.split(/[\s,]+/).filter(Boolean))
+    .pipe(
+      z.array(
+        z.union(
+          [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()],
+          'must be addresses or networks such as 10.20.0.5, 10.30.0.0/16',
+        ),
+      ),
+    ),
   API_PORT: z.coerce.number().int().min(0).max(65535).default(4000),
   /** How long `/readyz` says that the process shuts down before it does: longer than a balancer's interval. */
   API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(300).default(0),

@@ -54,6 +54,7 @@ async function main(): Promise<void> {
     notifications,
     clock: systemClock,
     webUrl: environment.WEB_URL,
+    trustedProxies: environment.TRUSTED_PROXIES,
     secret: environment.BETTER_AUTH_SECRET,
     consolesDirectory: environment.BOOTFARM_CONSOLES || null,
     bootRetention,

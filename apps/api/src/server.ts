@@ -4,9 +4,11 @@ import { migrationNames } from '@bootfarm/db/migrate'
 import { uplinkVersionsAccepted } from '@bootfarm/proto/uplink'
 import { type FastifyTRPCPluginOptions, fastifyTRPCPlugin } from '@trpc/server/adapters/fastify'
 import Fastify, { type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
-import { type Auth, createAuth } from './auth/auth.ts'
+import type { Auth } from './auth/auth.ts'
 import { authRoutes } from './auth/auth-routes.ts'
+import { openAuth } from './auth/open-auth.ts'
 import { readSession } from './auth/read-session.ts'
+import { verifyCode } from './auth/verify-code.ts'
 import type { Actor } from './domain/actor.ts'
 import type { BootRetention } from './domain/boot-retention.ts'
 import type { Clock } from './domain/clock.ts'
@@ -51,6 +53,8 @@ export interface ServerOptions {
   notifications: Notifications
   clock: Clock
   webUrl: string
+  /** Whose `x-forwarded-for` is believed, beside this machine's own. */
+  trustedProxies?: string[]
   secret: string
   /** Where devices' serial consoles are kept; null where nobody does. */
   consolesDirectory: string | null
@@ -104,6 +108,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: makeRequestId,
     forceCloseConnections: true,
+    trustProxy: ['loopback', ...(options.trustedProxies ?? [])],
     // Who still comes while it drains is served.
     return503OnClosing: false,
     keepAliveTimeout: keepAliveTimeoutMs,
@@ -118,10 +123,10 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   const tenancy = options.tenancy ?? defaultTenancy
   const oidc = options.oidc ?? null
   const { isSelfService } = tenancy
-  const auth = createAuth({
-    ...{ db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc },
-    logError: (message, details) => app.log.error({ detail: messagesOf(details) }, `sign-in: ${message}`),
-  })
+  const { auth, providerAuth } = openAuth(
+    { db, webUrl, secret: options.secret, clock, sendMail, isSelfService, oidc },
+    app.log,
+  )
   setFallbacks(app)
   logRequests(app, {
     onAnswered: (answered) => countRequest(telemetry, answered),
@@ -132,7 +137,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     checks: readinessChecks(options),
     drain: options.drain ?? (async () => undefined),
   })
-  await app.register(authRoutes, { auth, webUrl })
+  await app.register(authRoutes, { auth, providerAuth, webUrl })
   const accepted = options.acceptedVersions ?? uplinkVersionsAccepted
   await app.register(edgeRoutes, {
     prefix: '/edge/v1',
@@ -165,6 +170,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
       },
       telemetry,
       tracer: options.tracer,
+      verifyCode: (given) => verifyCode(auth, given),
       webhookTargets: options.webhookTargets ?? { allowedNetworks: [] },
       tenancy,
       oidcName: oidc?.name ?? null,
@@ -256,11 +262,6 @@ async function findKey(
     throw new AppError('rate_limited')
   }
   return found.actor
-}
-
-/** What sign-in says of what went wrong; nothing else of it, for it may hold a whole request. */
-function messagesOf(details: unknown[]): string[] {
-  return details.flatMap((detail) => (detail instanceof Error ? [detail.message] : []))
 }
 
 const signInRoute = '/api/auth/*'

@@ -101,7 +101,7 @@ function must({ status, body }: { status: number; body: unknown }): void {
 async function plantByPeople({ rows, mutate }: Ground) {
   const { farmId, siteId, collectionId } = rows
   const next = texts()
-  await mutate('organization.rename', { name: first })
+  await mutate('organization.rename', { name: first, revision: 1 })
   const create = async (path: string, input: object) => (await mutate<{ id: string }>(path, input)).id
   for (const text of printableTexts) {
     await create('collection.create', { siteId, name: text })

@@ -68,10 +68,14 @@ export const samples: Record<string, Sample> = {
   },
   'edge.setShare': {
     idName: 'edgeId',
-    input: { weight: 20, subnets: [] },
+    input: { revision: 1, weight: 10, subnets: [] },
     ownId: (tenant) => tenant.spareEdgeId,
   },
-  'edge.drain': { idName: 'edgeId', input: { draining: true }, ownId: (tenant) => tenant.spareEdgeId },
+  'edge.drain': {
+    idName: 'edgeId',
+    input: { revision: 1, draining: false },
+    ownId: (tenant) => tenant.spareEdgeId,
+  },
   'edge.revoke': { idName: 'edgeId', ownId: (tenant) => tenant.spareEdgeId },
   'site.bootProgramSets': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
   'site.setBootProgramSet': {

@@ -7,7 +7,7 @@ export const tenancySamples: Record<string, Sample> = {
   'organization.get': {},
   'organization.usage': {},
   'organization.signingKeys': {},
-  'organization.rename': { input: ({ organizationName }) => ({ name: organizationName }) },
+  'organization.rename': { input: ({ organizationName }) => ({ revision: 1, name: organizationName }) },
   'organization.askDeletion': { input: ({ organizationName }) => ({ name: organizationName }) },
   'organization.cancelDeletion': {},
   'organization.found': { input: { name: 'An organization of my own' } },

@@ -7,6 +7,7 @@ import { type PersonEvent, recordPersonEvent } from '../services/audit/record-pe
 import type { PlatformContext } from '../services/service-context.ts'
 import { joinByDomain } from '../services/session/join-by-domain.ts'
 import { takeAttempt } from '../services/session/take-attempt.ts'
+import { addressHeader } from './address-header.ts'
 
 /** Attempts to sign in to one account, from wherever they come, whether it exists or not. */
 const attemptsPerMinuteMax = 10
@@ -137,5 +138,5 @@ function record(
 }
 
 function addressOf(ctx: Middleware): string | null {
-  return ctx.headers?.get('x-forwarded-for')?.split(',')[0]?.trim() ?? null
+  return ctx.headers?.get(addressHeader) ?? null
 }

@@ -1,12 +1,26 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { addressHeader } from './address-header.ts'
 import type { Auth } from './auth.ts'
+import type { ProviderAuth } from './provider-auth.ts'
 
 const bodySizeMax = 64 * 1024
 /** Set here. */
 const ownHeaders = new Set(['set-cookie', 'content-length'])
+/** What the provider takes part in, by the beginning of its path. */
+const byProvider = ['/api/auth/sign-in/social', '/api/auth/callback/', '/api/auth/link-social']
+
+interface AuthRoutesOptions {
+  auth: Auth
+  /** Where there is a provider. */
+  providerAuth: ProviderAuth | undefined
+  webUrl: string
+}
 
 /** Hands /api/auth/* to better-auth, which wants the request's bytes as they came. */
-export async function authRoutes(app: FastifyInstance, { auth, webUrl }: { auth: Auth; webUrl: string }) {
+export async function authRoutes(
+  app: FastifyInstance,
+  { auth, providerAuth, webUrl }: AuthRoutesOptions,
+): Promise<void> {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: bodySizeMax }, (_request, body, done) =>
     done(null, body),
@@ -15,8 +29,13 @@ export async function authRoutes(app: FastifyInstance, { auth, webUrl }: { auth:
     method: ['GET', 'POST'],
     url: '/api/auth/*',
     async handler(request, reply) {
-      const answer = await auth.handler(
-        new Request(new URL(request.raw.url ?? '/', webUrl), {
+      const asked = new URL(request.raw.url ?? '/', webUrl)
+      const isByProvider = byProvider.some((path) => asked.pathname.startsWith(path))
+      const provided = isByProvider ? await providerAuth?.find() : null
+      if (provided === null && isByProvider && request.method === 'GET')
+        return reply.redirect(new URL('/sign-in?error=provider_away', webUrl).toString())
+      const answer = await (provided ?? auth).handler(
+        new Request(asked, {
           method: request.method,
           headers: withCallersAddress(request),
           ...(Buffer.isBuffer(request.body) ? { body: new Uint8Array(request.body) } : {}),
@@ -38,10 +57,10 @@ function withoutTokens(headers: Headers, body: Buffer): Buffer | string {
   return JSON.stringify(answer, (name, value: unknown) => (name === 'token' ? undefined : value))
 }
 
-/** The rate limit counts by this header; without a proxy in front it is the connection's own address. */
+/** The rate limit counts by it, and sessions show it. Whatever a caller says of it is not heard. */
 function withCallersAddress(request: FastifyRequest): Headers {
   const headers = headersOf(request)
-  if (!headers.has('x-forwarded-for')) headers.set('x-forwarded-for', request.ip)
+  headers.set(addressHeader, request.ip)
   return headers
 }
 

@@ -9,6 +9,7 @@ import type { OidcSettings } from '../domain/oidc.ts'
 import { passwordLengthMax, passwordLengthMin } from '../domain/person.ts'
 import { recordPersonEvent } from '../services/audit/record-person-event.ts'
 import { mayComeByOidc } from '../services/session/join-by-domain.ts'
+import { addressHeader } from './address-header.ts'
 import { afterAuth, beforeAuth } from './auth-events.ts'
 
 /**
@@ -144,6 +145,7 @@ export function createAuth(options: AuthOptions) {
     },
     // Said, not left to a default that depends on NODE_ENV.
     advanced: {
+      ipAddress: { ipAddressHeaders: [addressHeader] },
       database: { generateId: 'uuid' },
       disableOriginCheck: false,
       disableCSRFCheck: false,
@@ -172,7 +174,7 @@ function oidcPlugin({ issuer, clientId, clientSecret, name }: OidcSettings) {
       {
         providerId: oidcProviderId,
         name,
-        discoveryUrl: `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`,
+        discoveryUrl: discoveryUrlOf({ issuer }),
         clientId,
         clientSecret,
         pkce: true,
@@ -182,6 +184,10 @@ function oidcPlugin({ issuer, clientId, clientSecret, name }: OidcSettings) {
       },
     ],
   })
+}
+
+export function discoveryUrlOf({ issuer }: Pick<OidcSettings, 'issuer'>): string {
+  return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 }
 
 function pageUrl(webUrl: string, path: string): string {

@@ -1,4 +1,6 @@
+import { Writable } from 'node:stream'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { freePorts } from '../../../../scripts/lib/free-ports.mjs'
 import { AuthClient } from '../../test/auth-client.ts'
 import { type OidcClaims, type OidcProvider, startOidcProvider } from '../../test/oidc-provider.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
@@ -101,4 +103,46 @@ test('an answer with another state, and the same answer twice, open nothing', as
   const thief = new AuthClient(api)
   await thief.get(url)
   expect((await callProcedure(api, { ...asked, cookie: thief.cookie })).status).toBe(401)
+})
+
+test('a provider that was away when the API started is found once it is back, and all else works before', async () => {
+  const [port = 0] = await freePorts(1)
+  const lines: string[] = []
+  const log = new Writable({
+    write(chunk, _encoding, done) {
+      lines.push(String(chunk))
+      done()
+    },
+  })
+  const late = await startTestApi({
+    log,
+    people: {
+      oidc: { issuer: `http://127.0.0.1:${port}`, clientId, clientSecret, name: 'Late provider', rules: [] },
+    },
+  })
+  try {
+    const signIn = async () => {
+      const client = new AuthClient(late)
+      return client.post('/sign-in/social', {
+        provider: 'oidc',
+        callbackURL: '/',
+        errorCallbackURL: '/sign-in',
+      })
+    }
+    expect((await signIn()).status).toBe(404)
+    expect(lines.join('')).toContain('does not answer: nobody can sign in by Late provider until it does')
+    const back = await new AuthClient(late).get(`${testOrigin}/api/auth/callback/oidc?code=x&state=y`)
+    expect(back.headers.get('location')).toBe(`${testOrigin}/sign-in?error=provider_away`)
+    const person = await createPerson(late, (await createTenant(late, 'late')).organizationId, 'owner')
+    expect((await new AuthClient(late).post('/sign-in/email', person)).status).toBe(200)
+    const there = await startOidcProvider({ port, clientId, clientSecret, webUrl: testOrigin })
+    const begun = await signIn()
+    there.close()
+    expect([begun.status, String(begun.body.url)]).toEqual([
+      200,
+      expect.stringContaining(`${there.issuer}/auth`),
+    ])
+  } finally {
+    await late.close()
+  }
 })

@@ -117,14 +117,13 @@ export const joinTokenView = z.object({
 
 export const setShareInput = z.object({
   edgeId: uuid,
-  /** As it was seen; left out: whatever it is now. */
-  revision: seenRevision.optional(),
+  revision: seenRevision,
   weight: count.max(100),
   subnets: z.array(ipv4Network).max(subnetsMax, `An edge serves at most ${subnetsMax} networks first.`),
 })
 export const drainEdgeInput = z.object({
   edgeId: uuid,
-  revision: seenRevision.optional(),
+  revision: seenRevision,
   draining: z.boolean(),
 })
 export const revokeEdgeInput = z.object({ edgeId: uuid })

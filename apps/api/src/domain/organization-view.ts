@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { seenRevision } from './object-fields.ts'
 import { nameInput, passwordInput } from './person.ts'
 import { quotaView } from './quotas.ts'
 
@@ -24,8 +25,7 @@ export const organizationView = z.object({
 
 export const renameOrganizationInput = z.object({
   name: nameInput,
-  /** That the name was read at; left out: whatever it is now. */
-  revision: z.number().int().min(1).optional(),
+  revision: seenRevision,
 })
 export const usageView = z.object({ quotas: z.array(quotaView) })
 
@@ -57,7 +57,15 @@ export const completeSignUpInput = z.object({
   password: passwordInput,
 })
 export const foundInput = z.object({ name: nameInput })
-export const confirmInput = z.object({ password: z.string().min(1).max(200) })
+export const confirmInput = z.object({
+  password: z.string().min(1).max(200),
+  /** Of the authenticator, where the account has one. */
+  code: z
+    .string()
+    .transform((text) => text.replaceAll(/\s/g, ''))
+    .pipe(z.string().max(20))
+    .optional(),
+})
 /** What somebody who is signed in can do outside of any organization. */
 export const accessView = z.object({
   name: z.string(),

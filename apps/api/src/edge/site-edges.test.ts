@@ -9,7 +9,7 @@ const site = useTestSite('admin')
 const beat = async (edge: EdgeClient, changes: Parameters<typeof heartbeatWith>[0] = {}) =>
   expect((await edge.heartbeat(changes)).status).toBe(200)
 const share = (edge: EdgeClient, weight: unknown, subnets: unknown = []) =>
-  site().tryMutation('edge.setShare', { edgeId: edge.edgeId, weight, subnets })
+  site().tryMutation('edge.setShare', { edgeId: edge.edgeId, revision: 1, weight, subnets })
 
 test('a site with one edge has no list of them', async () => {
   await beat(site().edge, { address: '192.0.2.1', peerPort: 6911 })
@@ -74,11 +74,22 @@ test('a drained edge is told so, and has no share', async () => {
       (edge) => edge.share,
     )
   expect(await shares()).toEqual([50, 50])
-  await site().mutate('edge.drain', { edgeId: second.edgeId, draining: true })
+  await site().mutate('edge.drain', { edgeId: second.edgeId, revision: 1, draining: true })
   expect((await site().state()).siteEdges?.edges.map(({ draining }) => draining)).toEqual([false, true])
   expect((await shares()).sort()).toEqual([0, 100])
-  await site().mutate('edge.drain', { edgeId: second.edgeId, draining: false })
+  await site().mutate('edge.drain', { edgeId: second.edgeId, revision: 2, draining: false })
   expect(await shares()).toEqual([50, 50])
+})
+
+test('who has not seen an edge’s last change does not write over it', async () => {
+  const { edgeId } = site().edge
+  expect((await share(site().edge, 40)).status).toBe(200)
+  expect(await share(site().edge, 50)).toMatchObject({ status: 409 })
+  const drain = (revision?: number) => site().tryMutation('edge.drain', { edgeId, revision, draining: true })
+  expect(await drain(1)).toMatchObject({ status: 409 })
+  expect(await drain()).toMatchObject({ status: 400 })
+  expect(await drain(2)).toMatchObject({ status: 200 })
+  expect(await site().query<EdgeDetail>('edge.get', { edgeId })).toMatchObject({ weight: 40, draining: true })
 })
 
 test('a revoked edge is refused, and the others get a new key', async () => {

@@ -1,3 +1,4 @@
+import type { GivenCode } from '../auth/verify-code.ts'
 import type { Actor } from '../domain/actor.ts'
 import type { BootRetention } from '../domain/boot-retention.ts'
 import type { SendMail } from '../domain/mail.ts'
@@ -36,6 +37,8 @@ export interface TrpcContext extends PlatformContext {
   idempotency: SealingKey | null
   /** As `findActor`, for what is asked outside of any organization. */
   findPerson(): Promise<Person | null>
+  /** Of an account's authenticator. */
+  verifyCode(given: GivenCode): Promise<boolean>
   webhookTargets: TargetPolicy
   telemetry: Telemetry
   /** Nobody collects traces where it is left out. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { AuthClient } from '../../test/auth-client.ts'
 import { EdgeClient } from '../../test/edge-client.ts'
 import { apiKey } from '../../test/matrix/callers.ts'
 import { rowsOf } from '../../test/matrix/tenant-secrets.ts'
@@ -7,7 +8,8 @@ import type { SampleTenant } from '../../test/procedure-samples.ts'
 import { createSampleTenant } from '../../test/sample-tenant.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../test/test-client.ts'
-import { makeJoinToken, sessionCookie, signInAs } from '../../test/test-tenant.ts'
+import { createPerson, createTenant, makeJoinToken, sessionCookie, signInAs } from '../../test/test-tenant.ts'
+import { totpOf } from '../../test/totp.ts'
 import { deleteDueOrganizations, edgesToldMs } from '../services/organization/delete-due-organizations.ts'
 
 // The end of an organization: asked for, stopped, and carried out so that nothing of it is left and nothing else is missing.
@@ -193,4 +195,33 @@ test('a person of a deleted organization keeps the account', async () => {
   expect(await isThere(tenant.organizationId)).toBe(false)
   expect(await query(api, cookie, 'session.organizations')).toEqual([])
   expect(await query(api, cookie, 'session.access')).toMatchObject({ email: user.email })
+})
+
+test('whose account asks for codes gives password and code again, however fresh the sign-in is', async () => {
+  const tenant = await createTenant(api, randomUUID())
+  const person = await createPerson(api, tenant.organizationId, 'owner')
+  const client = new AuthClient(api)
+  await client.post('/sign-in/email', person)
+  const { name } = await query<{ name: string }>(api, client.cookie, 'organization.get', {})
+  const { body } = await client.post('/two-factor/enable', { password: person.password })
+  const secret = new URL(String(body.totpURI)).searchParams.get('secret') ?? ''
+  const code = () => totpOf(secret, Date.now())
+  await client.post('/two-factor/verify-totp', { code: code() })
+  await signedIn(0)
+  const ask = () => call(client.cookie, 'organization.askDeletion', { name })
+  const confirm = (input: object) => call(client.cookie, 'session.confirm', input)
+  const { password } = person
+  expect((await ask()).code).toBe('confirmation_needed')
+  expect(await confirm({ password })).toMatchObject({
+    code: 'invalid',
+    text: expect.stringContaining('codes'),
+  })
+  const wrong = String((Number(code()) + 1) % 1_000_000).padStart(6, '0')
+  expect((await confirm({ password, code: wrong })).code).toBe('invalid')
+  expect((await confirm({ password: 'not the one', code: code() })).code).toBe('invalid')
+  expect((await ask()).code).toBe('confirmation_needed')
+  expect((await confirm({ password, code: code() })).status).toBe(200)
+  expect((await ask()).status).toBe(200)
+  const failures = { objectName: person.email, action: 'account.confirmFailed' }
+  expect(await api.db.auditEntry.count({ where: failures })).toBe(2)
 })

@@ -1,8 +1,8 @@
-import type { Prisma } from '@bootfarm/db'
+import { isDeepStrictEqual } from 'node:util'
 import type { z } from 'zod'
 import type { drainEdgeInput, edgeShareView, revokeEdgeInput, setShareInput } from '../../domain/edge-view.ts'
 import { AppError } from '../../errors/app-error.ts'
-import { recordChange } from '../audit/record-change.ts'
+import { recordChange, recordNothing } from '../audit/record-change.ts'
 import { notify } from '../notifications.ts'
 import { requireCurrent } from '../object/require-current.ts'
 import type { ServiceContext } from '../service-context.ts'
@@ -90,8 +90,8 @@ export async function orderNewKey(
 
 async function change(
   context: ServiceContext,
-  { edgeId, revision }: { edgeId: string; revision: number | undefined },
-  data: Prisma.EdgeUpdateInput,
+  { edgeId, revision }: { edgeId: string; revision: number },
+  data: Partial<Share>,
 ): Promise<Share> {
   const { db, actor } = context
   const place = await requireCurrent(context, { kind: 'edge', id: edgeId, revision })
@@ -100,6 +100,10 @@ async function change(
     where,
     select: { ...shareSelect, name: true },
   })
+  if (isDeepStrictEqual({ ...before, ...data }, before)) {
+    recordNothing(context)
+    return before
+  }
   const after = await db.edge.update({ where, data, select: shareSelect })
   await notify(db, { state: { siteId: place.siteId ?? '' } })
   await recordChange(context, {

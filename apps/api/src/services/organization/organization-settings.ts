@@ -18,13 +18,13 @@ export async function renameOrganization(
 ): Promise<z.infer<typeof organizationView>> {
   const { db, actor } = context
   const before = await getOrganization(context)
-  const isAsRead = revision === undefined || revision === before.revision
-  if (isAsRead && name === before.name) {
+  // Nothing of anybody's is lost, whatever was seen.
+  if (name === before.name) {
     recordNothing(context)
     return before
   }
   const { count } = await db.organization.updateMany({
-    where: { id: actor.organizationId, revision: revision ?? before.revision },
+    where: { id: actor.organizationId, revision },
     data: { name, revision: { increment: 1 } },
   })
   if (count === 0)

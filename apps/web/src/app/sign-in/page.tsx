@@ -1,6 +1,6 @@
 import type { Metadata } from 'next'
 import { redirect } from 'next/navigation'
-import { readOidcName, readSession } from '../../features/session/read-session'
+import { readSession, readSignInOffer } from '../../features/session/read-session'
 import { SignInForm } from '../../features/session/sign-in-form'
 import { pathAfterSignIn } from '../../features/session/sign-in-path'
 import { SignInScene } from '../../features/session/sign-in-scene'
@@ -20,7 +20,7 @@ export default async function SignInPage({
     <SignInScene title="Sign in to Bootfarm" text="Diskless machines, and where every boot’s time goes.">
       <SignInForm
         next={path}
-        oidcName={await readOidcName()}
+        offer={await readSignInOffer()}
         providerError={typeof error === 'string' ? error : undefined}
       />
     </SignInScene>

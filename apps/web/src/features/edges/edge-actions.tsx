@@ -45,7 +45,7 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
         onOpenChange={close}
         title={edge.draining ? `Let ${edge.name} take new boots again?` : `Drain ${edge.name}?`}
         action={edge.draining ? 'Take new boots' : `Drain ${edge.name}`}
-        onConfirm={() => drain.mutate({ edgeId: edge.id, draining: !edge.draining })}
+        onConfirm={() => drain.mutate({ edgeId: edge.id, revision: edge.revision, draining: !edge.draining })}
       >
         {edge.draining ? (
           <p>It gets its share of the site’s new boots again, by its weight.</p>

@@ -1,6 +1,6 @@
 'use client'
 
-import { useMutation } from '@tanstack/react-query'
+import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { FormDialog } from '../../components/dialog'
 import { Notice, TextField } from '../../components/field'
@@ -14,17 +14,19 @@ interface AskDeletionDialogProps {
   onClose: () => void
 }
 
-/** The name is typed, and the password given again. Without one, as by single sign-on, the sign-in must be fresh. */
+/** The name is typed, and the password and code given again. Without a password, as by single sign-on, the sign-in must be fresh. */
 export function AskDeletionDialog({ organization, onClose }: AskDeletionDialogProps) {
   const { name: wanted, deletionGraceDays } = organization
   const client = useTRPCClient()
   const trpc = useTRPC()
   const [name, setName] = useState('')
   const [password, setPassword] = useState('')
+  const [code, setCode] = useState('')
+  const { data: account } = useQuery(trpc.session.account.queryOptions())
   const ask = useMutation({
     ...trpc.organization.askDeletion.mutationOptions({ onSuccess: useSaved(onClose) }),
     async mutationFn() {
-      if (password !== '') await client.session.confirm.mutate({ password })
+      if (password !== '') await client.session.confirm.mutate({ password, ...(code.trim() ? { code } : {}) })
       return client.organization.askDeletion.mutate({ name })
     },
   })
@@ -49,8 +51,18 @@ export function AskDeletionDialog({ organization, onClose }: AskDeletionDialogPr
         value={password}
         onChange={setPassword}
         maxLength={128}
-        hint="Not needed within ten minutes of signing in."
+        hint={account?.hasTotp ? undefined : 'Not needed within ten minutes of signing in.'}
       />
+      {account?.hasTotp && (
+        <TextField
+          label="Code of your authenticator"
+          value={code}
+          onChange={setCode}
+          maxLength={20}
+          mono
+          hint="Six digits, as at signing in."
+        />
+      )}
     </FormDialog>
   )
 }

@@ -5,6 +5,7 @@ const sentences: Record<string, string> = {
     'An account with your address is here, but the provider has not verified the address. Sign in with your password.',
   email_not_found:
     'The provider does not tell your e-mail address. Ask those who run it to share it with Bootfarm.',
+  provider_away: 'The provider does not answer. Try again in a minute, or sign in with your password.',
   access_denied: 'The provider did not let you in.',
   state_mismatch: 'The way back took too long, or began in another browser. Sign in again.',
   please_restart_the_process: 'The way back took too long, or began in another browser. Sign in again.',

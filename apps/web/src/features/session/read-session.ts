@@ -47,16 +47,22 @@ export async function readSession(): Promise<SessionAnswer> {
 }
 
 const signInAnswer = z.object({
-  result: z.object({ data: z.object({ oidcName: z.string().nullable() }) }),
+  result: z.object({ data: z.object({ oidcName: z.string().nullable(), isSelfService: z.boolean() }) }),
 })
+export interface SignInOffer {
+  /** Of the OpenID Connect provider; null where there is none. */
+  oidcName: string | null
+  /** Whether people may sign up. */
+  isSelfService: boolean
+}
 
-/** The name of the provider that the sign-in page offers; null where there is none, or the API is away. */
-export async function readOidcName(): Promise<string | null> {
+/** What the sign-in page offers beside a password; nothing while the API is away. */
+export async function readSignInOffer(): Promise<SignInOffer> {
   try {
     const answer = await fetch(`${apiUrl()}/api/trpc/session.signIn`, { cache: 'no-store' })
-    return signInAnswer.parse(await answer.json()).result.data.oidcName
+    return signInAnswer.parse(await answer.json()).result.data
   } catch (error) {
     console.error('sign-in:', error instanceof Error ? (error.cause ?? error.message) : error)
-    return null
+    return { oidcName: null, isSelfService: false }
   }
 }

@@ -6,18 +6,18 @@ import { authClient, authProblem, unreachable } from './auth-client'
 import { EntranceForm } from './entrance-form'
 import { ProviderButton } from './provider-button'
 import { providerProblem } from './provider-problem'
+import type { SignInOffer } from './read-session'
 import { pathAfterSignIn } from './sign-in-path'
 
 interface SignInFormProps {
   next: string | undefined
-  /** Of the OpenID Connect provider; null where there is none. */
-  oidcName: string | null
+  offer: SignInOffer
   /** What a way back from the provider ended with. */
   providerError: string | undefined
 }
 
 /** E-mail and password; then a code, for those who have asked for one. Beside it the provider, where one is set. */
-export function SignInForm({ next, oidcName, providerError }: SignInFormProps) {
+export function SignInForm({ next, offer: { oidcName, isSelfService }, providerError }: SignInFormProps) {
   const [wantsCode, setWantsCode] = useState(false)
   // A full load: the server renders the first page for the session that now exists.
   const goOn = () => window.location.assign(pathAfterSignIn(next))
@@ -85,9 +85,11 @@ export function SignInForm({ next, oidcName, providerError }: SignInFormProps) {
       <Link href="/forgotten-password" className="text-ink-soft text-sm underline underline-offset-4">
         Forgotten your password?
       </Link>
-      <Link href="/sign-up" className="text-ink-soft text-sm underline underline-offset-4">
-        No account yet?
-      </Link>
+      {isSelfService && (
+        <Link href="/sign-up" className="text-ink-soft text-sm underline underline-offset-4">
+          No account yet?
+        </Link>
+      )}
     </div>
   )
 }

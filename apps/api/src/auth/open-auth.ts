@@ -1,0 +1,26 @@
+import type { FastifyBaseLogger } from 'fastify'
+import { type Auth, type AuthOptions, createAuth } from './auth.ts'
+import { ProviderAuth } from './provider-auth.ts'
+
+export interface OpenAuth {
+  /** Waits for no provider. */
+  auth: Auth
+  /** Where there is a provider. */
+  providerAuth: ProviderAuth | undefined
+}
+
+export function openAuth({ oidc, ...options }: AuthOptions, log: FastifyBaseLogger): OpenAuth {
+  const settings: AuthOptions = {
+    ...options,
+    logError: (message, details) => log.error({ detail: messagesOf(details) }, `sign-in: ${message}`),
+  }
+  const providerAuth = oidc ? new ProviderAuth({ ...settings, oidc }, (text) => log.warn(text)) : undefined
+  // Whether it answers is said at once, and waited for by nobody.
+  void providerAuth?.find()
+  return { auth: createAuth(settings), providerAuth }
+}
+
+/** What sign-in says of what went wrong; nothing else of it, for it may hold a whole request. */
+function messagesOf(details: unknown[]): string[] {
+  return details.flatMap((detail) => (detail instanceof Error ? [detail.message] : []))
+}
