@@ -61,6 +61,13 @@ export class ApiClient {
     })
     return resultOf(procedure, answer)
   }
+
+  /** What is at an address of the API that is no procedure, e.g. a file. */
+  async text(path: string): Promise<string> {
+    const answer = await fetch(`${this.#url}${path}`, { headers: { cookie: this.#cookie } })
+    if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`)
+    return answer.text()
+  }
 }
 
 async function resultOf<T>(procedure: string, answer: Response): Promise<T> {

@@ -48,7 +48,7 @@ export class TenantEdge {
   process: RunningProcess
   /** What earlier processes of it printed. */
   #printed: PrintedBoot[] = []
-  readonly #ports: EdgePorts
+  readonly ports: EdgePorts
   readonly #folder: string
   readonly #options: string[]
 
@@ -63,7 +63,7 @@ export class TenantEdge {
     this.tenant = made.tenant
     this.api = made.api
     this.uplink = made.uplink
-    this.#ports = made.ports
+    this.ports = made.ports
     this.#folder = made.folder
     this.#options = made.options
     this.data = path.join(made.folder, 'edge')
@@ -93,19 +93,19 @@ export class TenantEdge {
     ])
     if ((await enrolment.ended) !== 0) throw new Error(enrolment.output)
     const edge = new TenantEdge({ tenant, api, uplink, folder, options, ports: await edgePorts() })
-    await untilListening(edge.process, edge.#ports.http)
+    await untilListening(edge.process, edge.ports.http)
     return edge
   }
 
   /** Where devices reach it. */
   get httpUrl(): string {
-    return `http://${edgeAddress}:${this.#ports.http}`
+    return `http://${edgeAddress}:${this.ports.http}`
   }
 
   #spawn(): RunningProcess {
     return new RunningProcess(edgeProgram, [
       ...['serve', '--listen', edgeAddress, '--dhcp', 'server', '--dhcp-pool', '127.77.9.10-127.77.9.99'],
-      ...[...portArguments(this.#ports), '--data', this.data],
+      ...[...portArguments(this.ports), '--data', this.data],
       ...['--boot-files', path.join(this.#folder, 'boot-files'), ...this.#options],
     ])
   }
@@ -116,7 +116,7 @@ export class TenantEdge {
     await this.process.ended
     this.#printed.push(...this.process.jsonLines<PrintedBoot>())
     this.process = this.#spawn()
-    await untilListening(this.process, this.#ports.http)
+    await untilListening(this.process, this.ports.http)
   }
 
   /** With `--json`: the boots that are over, by id, each as it was printed last. They were in its log before. */
@@ -135,8 +135,8 @@ export class TenantEdge {
   deviceArguments(): string[] {
     const trace = path.join(this.#folder, 'trace.csv')
     return [
-      ...['boot', '--json', '--server', edgeAddress, '--dhcp-port', String(this.#ports.dhcp)],
-      ...['--tftp-port', String(this.#ports.tftp), '--devices', String(this.tenant.macs.length)],
+      ...['boot', '--json', '--server', edgeAddress, '--dhcp-port', String(this.ports.dhcp)],
+      ...['--tftp-port', String(this.ports.tftp), '--devices', String(this.tenant.macs.length)],
       ...['--first-mac', this.tenant.macs[0] ?? '', '--trace', trace, '--speed', '0', '--breather-ms', '1'],
     ]
   }
