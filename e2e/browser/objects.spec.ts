@@ -18,7 +18,14 @@ const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText
 test('a site, a collection and a device are made by page, and the guide says what is left', async ({
   page,
 }) => {
-  await expect(page.getByRole('region', { name: 'To your first boot' })).toContainText('Boot it')
+  const guide = page.getByRole('region', { name: 'To your first boot' })
+  await expect(guide).toContainText('Boot it')
+  const edgeStep = guide.getByRole('listitem').filter({ hasText: 'See the edge online' })
+  await guide.getByRole('button', { name: 'Skip: See the edge online' }).click()
+  await page.reload()
+  await expect(edgeStep).toContainText('skipped')
+  await guide.getByRole('button', { name: 'Take up: See the edge online' }).click()
+  await expect(edgeStep).toContainText('to do')
   await page.goto('/sites')
   await button(page, 'New site').click()
   await field(page, 'Name').fill('Hall')
@@ -102,8 +109,23 @@ test('all selected devices are moved at once, and what becomes of each is shown 
   await page.getByLabel('Select all shown').check()
   await button(page, 'Change or move').click()
   await field(page, 'Add tags').fill('term-2')
+  await expect(field(page, 'Boot programs')).toContainText('their collection’s or site’s')
+  await field(page, 'vDisk').selectOption(tenant.rows.vdiskId)
+  await field(page, 'Boot menu').selectOption('no menu')
   await button(page, 'Show what becomes of each').click()
   await expect(page.getByRole('dialog')).toContainText('0 new, 6 changed, 0 as they are.')
+  await expect(row(page, 'pc-01')).toContainText('tags, vDisk, boot menu')
+  expect(await seriousProblems(page)).toEqual([])
   await button(page, 'Change all').click()
   await expect(page.getByText('6 devices changed.', { exact: true })).toBeVisible()
+  const { result } = await (
+    await page.request.get(
+      `/api/trpc/device.get?input=${encodeURIComponent(JSON.stringify({ deviceId: tenant.rows.deviceIds[0] }))}`,
+    )
+  ).json()
+  expect(result.data).toMatchObject({
+    ownVdisk: { id: tenant.rows.vdiskId },
+    bootMenu: { choice: 'none' },
+    tags: ['term-2'],
+  })
 })

@@ -158,6 +158,17 @@ export const edgeMachine = z.object({
 export type EdgeMachine = z.infer<typeof edgeMachine>
 
 /** What a newer edge says besides is ignored. */
+/** What `stateRefused` of a heartbeat may be, as far as is known here: an edge may have more reasons. */
+export const stateRefusals = [
+  'too_large',
+  'malformed',
+  'signature_invalid',
+  'schema_too_new',
+  'other_edge',
+  'not_higher',
+  'out_of_memory',
+] as const
+
 export const heartbeat = z.object({
   agentVersion: untrustedText,
   arch: z.enum(['x86_64', 'aarch64']),
@@ -166,6 +177,11 @@ export const heartbeat = z.object({
   devicesBooting: count,
   reportBacklog: count,
   state: statePair,
+  /** Why the edge has not taken the state that the API has for it; it goes on with `state`. */
+  stateRefused: z
+    .string()
+    .regex(/^[a-z_]{1,32}$/)
+    .optional(),
   /** Where devices and other edges of the site reach it. */
   address: z.ipv4().optional(),
   peerPort: count.max(65535).optional(),

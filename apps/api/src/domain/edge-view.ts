@@ -80,6 +80,8 @@ export const edgeDetail = edgeSummary.extend({
   refused: z
     .object({ code: z.enum(['edge_too_old', 'edge_too_new']), version: count, at: instant })
     .nullable(),
+  /** Why it has not taken its desired state, a word such as `too_large`; null where it has. */
+  stateRefused: z.string().nullable(),
   bootPrograms: z.array(bootProgram),
   /** Other edges of its site that it has heard from directly. */
   peers: z

@@ -222,7 +222,7 @@ pub fn accept(arena: std.mem.Allocator, text: []const u8, expected: Expected) Re
 
 pub fn sentence(refusal: Refusal) []const u8 {
     return switch (refusal) {
-        error.TooLarge => "it is larger than 8 MiB",
+        error.TooLarge => "it holds more than an edge takes",
         error.EnvelopeMalformed => "it is not a state envelope",
         error.SignatureInvalid => "its signature is not by the organization's key that is pinned here, nor by one that follows it",
         error.SchemaTooNew => "its schema is newer than this edge knows; update the edge",
@@ -230,6 +230,19 @@ pub fn sentence(refusal: Refusal) []const u8 {
         error.OtherEdge => "it is for another edge",
         error.NotHigher => "it is not newer than the state that this edge has",
         error.OutOfMemory => "there is not enough memory",
+    };
+}
+
+/// As the heartbeat says it (`stateRefusals` in src/uplink.ts).
+pub fn word(refusal: Refusal) []const u8 {
+    return switch (refusal) {
+        error.TooLarge => "too_large",
+        error.EnvelopeMalformed, error.StateMalformed => "malformed",
+        error.SignatureInvalid => "signature_invalid",
+        error.SchemaTooNew => "schema_too_new",
+        error.OtherEdge => "other_edge",
+        error.NotHigher => "not_higher",
+        error.OutOfMemory => "out_of_memory",
     };
 }
 

@@ -149,6 +149,8 @@ pub const Heartbeat = struct {
     devicesBooting: u64,
     reportBacklog: u64,
     state: desired_state.Pair,
+    /// Why the state that the API has for this edge was not taken.
+    stateRefused: ?[]const u8 = null,
     ignored: base.IgnoredCounters,
     bootPrograms: []const BootProgram = &.{},
     /// Where devices and other edges of the site reach it.

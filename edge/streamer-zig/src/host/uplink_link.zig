@@ -53,6 +53,8 @@ pub const UplinkLink = struct {
     /// Of the state that was taken last.
     pair: core.desired_state.Pair = .{},
     has_state: bool = false,
+    /// Why the state that came last was not taken; null where it was.
+    refusal: ?core.desired_state.Refusal = null,
     next_state: ?*StateBox = null,
     /// The control plane answered last time.
     is_answered: std.atomic.Value(bool) = .init(false),
@@ -65,7 +67,15 @@ pub const UplinkLink = struct {
         peers: base.BoundedArray(core.PeerTable.Heard, core.uplink_message.peers_max),
         numbers_us: u64,
         pair: core.desired_state.Pair,
+        refusal: ?core.desired_state.Refusal,
     };
+
+    /// What became of the last answer that held a state, or said that there is none.
+    pub fn noteRefusal(link: *UplinkLink, refusal: ?core.desired_state.Refusal) void {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        link.refusal = refusal;
+    }
 
     pub fn noteReport(link: *UplinkLink) void {
         _ = link.reports_written.fetchAdd(1, .release);
@@ -95,6 +105,7 @@ pub const UplinkLink = struct {
             .peers = link.peers,
             .numbers_us = link.numbers_us,
             .pair = link.pair,
+            .refusal = link.refusal,
         };
     }
 

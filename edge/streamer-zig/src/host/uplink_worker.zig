@@ -125,6 +125,7 @@ pub const UplinkWorker = struct {
             .devicesBooting = numbers.devices_booting,
             .reportBacklog = worker.log.backlog(),
             .state = numbers.pair,
+            .stateRefused = if (numbers.refusal) |refusal| core.desired_state.word(refusal) else null,
             .ignored = numbers.ignored,
             .bootPrograms = worker.boot_programs,
             .address = worker.address,
@@ -219,9 +220,8 @@ pub const UplinkWorker = struct {
         var usable = true;
         if (result) |answered| {
             if (answered.status == 200) usable = worker.takeState(answered.body);
-        } else |err| if (err == error.AnswerTooLarge) {
-            speak.line("The desired state was refused: it is larger than 8 MiB.", .{});
-        }
+            if (answered.status == 204) worker.link.noteRefusal(null);
+        } else |err| if (err == error.AnswerTooLarge) worker.refuseState(error.TooLarge);
         _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
     }
 
@@ -233,10 +233,7 @@ pub const UplinkWorker = struct {
             .organization_id = worker.identity.organizationId,
             .above = worker.link.above(),
         }) catch |refusal| {
-            speak.line(
-                "The desired state was refused: {s}.",
-                .{core.desired_state.sentence(refusal)},
-            );
+            worker.refuseState(refusal);
             return false;
         };
         worker.data.write("state.json", envelope) catch {
@@ -250,8 +247,15 @@ pub const UplinkWorker = struct {
         // Behind the state: that has the statements, and is found right by the key before as well.
         worker.pin(box.reached);
         worker.rotation.order(if (box.state.rotateKey) |text| core.uplink_message.parseKey(text) catch null else null);
+        worker.link.noteRefusal(null);
         worker.link.offerState(box);
         return true;
+    }
+
+    /// The edge goes on with the state that it has, and its heartbeats say why.
+    fn refuseState(worker: *UplinkWorker, refusal: core.desired_state.Refusal) void {
+        worker.link.noteRefusal(refusal);
+        speak.line("The desired state was refused: {s}.", .{core.desired_state.sentence(refusal)});
     }
 
     /// A key that follows the one that was pinned takes its place, also over restarts.

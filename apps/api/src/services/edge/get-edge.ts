@@ -68,6 +68,7 @@ export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: stri
     keyRotatedAt: row.keyRotatedAt?.toISOString() ?? null,
     keyOrdered: row.rotateKeyFrom === row.publicKey,
     refused: refusalOf(row),
+    stateRefused: heartbeat?.stateRefused ?? null,
     bootPrograms: heartbeat?.bootPrograms ?? [],
     peers: (heartbeat?.peers ?? []).map((peer) => ({ ...peer, edgeName: nameOf.get(peer.edgeId) ?? null })),
     siteEdgeCount: siteEdges.filter(({ revokedAt }) => revokedAt === null).length,

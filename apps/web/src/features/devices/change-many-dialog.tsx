@@ -9,16 +9,19 @@ import { countOf } from '../../lib/format-quantity'
 import { tagsOfText } from '../../lib/pair-lines'
 import { formProblem } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
+import { ManyFields, manyInput, noChoices } from './many-fields'
 import { PlanTable } from './plan-table'
 
 interface ChangeManyDialogProps {
   deviceIds: string[]
+  /** Of those that are shown. */
+  siteIds: string[]
   onClose: () => void
   onDone: () => void
 }
 
 /** First what becomes of each, then all of it, or nothing. */
-export function ChangeManyDialog({ deviceIds, onClose, onDone }: ChangeManyDialogProps) {
+export function ChangeManyDialog({ deviceIds, siteIds, onClose, onDone }: ChangeManyDialogProps) {
   const trpc = useTRPC()
   const queryClient = useQueryClient()
   const showToast = useToast()
@@ -27,6 +30,7 @@ export function ChangeManyDialog({ deviceIds, onClose, onDone }: ChangeManyDialo
   const [enabled, setEnabled] = useState('')
   const [addTags, setAddTags] = useState('')
   const [removeTags, setRemoveTags] = useState('')
+  const [choices, setChoices] = useState(noChoices)
   const change = useMutation(
     trpc.device.changeMany.mutationOptions({
       onSuccess: (plan) => {
@@ -45,12 +49,15 @@ export function ChangeManyDialog({ deviceIds, onClose, onDone }: ChangeManyDialo
     ...(enabled && { enabled: enabled === 'yes' }),
     addTags: tagsOfText(addTags),
     removeTags: tagsOfText(removeTags),
+    ...manyInput(choices),
   }
   const isReady = plan !== undefined && plan.refusedCount === 0
-  const edit = (set: (value: string) => void) => (value: string) => {
-    set(value)
-    change.reset()
-  }
+  const edit =
+    <T,>(set: (value: T) => void) =>
+    (value: T) => {
+      set(value)
+      change.reset()
+    }
   return (
     <FormDialog
       title={`Change ${countOf(deviceIds.length, 'device')}`}
@@ -86,6 +93,7 @@ export function ChangeManyDialog({ deviceIds, onClose, onDone }: ChangeManyDialo
         ]}
         onChange={edit(setEnabled)}
       />
+      <ManyFields siteIds={siteIds} choices={choices} onChoose={edit(setChoices)} />
       {plan && <PlanTable plan={plan} />}
     </FormDialog>
   )

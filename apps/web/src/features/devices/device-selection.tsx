@@ -52,6 +52,7 @@ export function DeviceSelection({ shown, selected, filter, onSelect }: DeviceSel
   const [changing, setChanging] = useState(false)
   const [deleting, setDeleting] = useState(false)
   const ids = [...selected]
+  const siteIds = [...new Set(shown.flatMap(({ id, siteId }) => (selected.has(id) ? siteId : [])))]
   const all = useMutation({
     mutationFn: () => client.device.listIds.query(filter),
     onSuccess: (found) => {
@@ -111,7 +112,12 @@ export function DeviceSelection({ shown, selected, filter, onSelect }: DeviceSel
         <p>Edges give them no answer any more. Each can be restored from the trash for 30 days.</p>
       </ConfirmDialog>
       {changing && (
-        <ChangeManyDialog deviceIds={ids} onClose={() => setChanging(false)} onDone={() => onSelect([])} />
+        <ChangeManyDialog
+          deviceIds={ids}
+          siteIds={siteIds}
+          onClose={() => setChanging(false)}
+          onDone={() => onSelect([])}
+        />
       )}
     </div>
   )

@@ -56,3 +56,22 @@ export function VersionRefused({ refused }: { refused: NonNullable<EdgeDetail['r
     </p>
   )
 }
+
+/** By the words of `stateRefusals` in packages/proto. */
+const stateRefusedWords: Record<string, string> = {
+  too_large:
+    'it holds more than an edge takes (8 MiB, 20,000 devices, 256 vDisks with 1,024 versions, 131,072 devices of schedules). Spread the devices over more sites, or have fewer schedules and versions.',
+  signature_invalid:
+    'it is not signed by the key that the edge knows. Enrol the edge again if the control plane was restored from before a change of that key.',
+  schema_too_new: 'it is of a newer schema: run the line of “Add edge” on it again.',
+  not_higher: 'it is not newer than the one that it has. A restored control plane needs a new incarnation.',
+}
+
+export function StateRefused({ reason }: { reason: string }) {
+  return (
+    <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
+      This edge has refused its desired state: {stateRefusedWords[reason] ?? `${reason}. Its log says more.`}{' '}
+      It boots devices meanwhile by the state before.
+    </p>
+  )
+}

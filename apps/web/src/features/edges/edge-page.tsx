@@ -17,7 +17,7 @@ import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { EdgeActions } from './edge-actions'
 import { EdgeState } from './edge-columns'
-import { EdgeMachine, VersionRefused } from './edge-machine'
+import { EdgeMachine, StateRefused, VersionRefused } from './edge-machine'
 import { EdgeNetwork } from './edge-network'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
 import { LostReports } from './lost-reports'
@@ -62,6 +62,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
       <div className="grid items-start gap-5 lg:grid-cols-2">
         <div className="flex min-w-0 flex-col gap-5">
           {edge.refused && <VersionRefused refused={edge.refused} />}
+          {edge.stateRefused && <StateRefused reason={edge.stateRefused} />}
           <LostReports edge={edge} />
           <Panel title="State">
             <EdgeFacts edge={edge} />

@@ -9,11 +9,12 @@ import { Panel } from '../../components/panel'
 import { useTRPC } from '../../lib/trpc'
 import { AddEdge } from '../edges/add-edge'
 import { useMay } from '../session/use-may'
-import { guideSteps } from './guide-steps'
+import { type GuideStep, guideSteps } from './guide-steps'
 
 /** How soon a step that is done turns green. */
 const lookAgainMs = 3_000
 const dismissedKey = 'bootfarm-guide-dismissed'
+const skippedKey = 'bootfarm-guide-skipped'
 
 /** From an empty organization to its first boot: each step looks at what is really there. Gone with the first ready boot. */
 export function FirstRunGuide() {
@@ -38,6 +39,11 @@ function isDismissed(): boolean {
   return typeof window !== 'undefined' && localStorage.getItem(dismissedKey) === 'yes'
 }
 
+/** Keys of steps, as this browser has kept them. */
+function skippedSteps(): string[] {
+  return typeof window === 'undefined' ? [] : (localStorage.getItem(skippedKey) ?? '').split(' ')
+}
+
 function Steps({ onDismiss }: { onDismiss: () => void }) {
   const trpc = useTRPC()
   const look = { refetchInterval: lookAgainMs }
@@ -58,7 +64,12 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
     devices: devices.data?.items ?? [],
     boots: boots.data?.items ?? [],
   })
-  const next = steps.findIndex(({ done }) => !done)
+  const [skipped, setSkipped] = useState(skippedSteps)
+  const skip = (keys: string[]) => {
+    localStorage.setItem(skippedKey, keys.join(' '))
+    setSkipped(keys)
+  }
+  const next = steps.findIndex(({ key, done }) => !done && !skipped.includes(key))
   return (
     <Panel
       title="To your first boot"
@@ -69,28 +80,71 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
       }
     >
       <ol className="flex flex-col gap-3">
-        {steps.map(({ key, title, help, done, href, action }, index) => (
-          <li key={key} className="flex gap-3 text-sm">
-            <StepMark number={index + 1} done={done} />
-            <div className="min-w-0 flex-1">
-              <p className={done ? 'text-ink-soft' : 'font-medium text-ink'}>{title}</p>
-              {index === next && <p className="mt-0.5 text-ink-soft text-xs">{help}</p>}
-            </div>
-            {!done && (key === 'edge' ? <AddEdge look="quiet" /> : <StepLink href={href}>{action}</StepLink>)}
-          </li>
-        ))}
+        {steps.map((step, index) => {
+          const isSkipped = !step.done && skipped.includes(step.key)
+          const others = skipped.filter((key) => key !== step.key)
+          return (
+            <li key={step.key} className="flex gap-3 text-sm">
+              <StepMark number={index + 1} done={step.done} skipped={isSkipped} />
+              <div className="min-w-0 flex-1">
+                <p className={step.done || isSkipped ? 'text-ink-soft' : 'font-medium text-ink'}>
+                  {step.title}
+                </p>
+                {index === next && <p className="mt-0.5 text-ink-soft text-xs">{step.help}</p>}
+              </div>
+              {!step.done && (
+                <StepActions
+                  step={step}
+                  skipped={isSkipped}
+                  onSkip={() => skip(isSkipped ? others : [...others, step.key])}
+                />
+              )}
+            </li>
+          )
+        })}
       </ol>
     </Panel>
   )
 }
 
-function StepMark({ number, done }: { number: number; done: boolean }) {
+interface StepActionsProps {
+  step: GuideStep
+  skipped: boolean
+  onSkip: () => void
+}
+
+/** A step that somebody has no use for is passed over, and can be taken up again. */
+function StepActions({ step, skipped, onSkip }: StepActionsProps) {
+  const isLast = step.key === 'ready'
+  return (
+    <div className="flex shrink-0 items-center gap-3">
+      {!skipped &&
+        (step.key === 'edge' ? (
+          <AddEdge look="quiet" />
+        ) : (
+          <StepLink href={step.href}>{step.action}</StepLink>
+        ))}
+      {!isLast && (
+        <button
+          type="button"
+          className="rounded text-ink-soft text-sm underline underline-offset-4"
+          aria-label={`${skipped ? 'Take up' : 'Skip'}: ${step.title}`}
+          onClick={onSkip}
+        >
+          {skipped ? 'Take up' : 'Skip'}
+        </button>
+      )}
+    </div>
+  )
+}
+
+function StepMark({ number, done, skipped }: { number: number; done: boolean; skipped: boolean }) {
   return (
     <span
       className={`mt-px flex size-5 shrink-0 items-center justify-center rounded-full text-2xs ${done ? 'bg-ready-soft text-ready' : 'border border-line-strong text-ink-soft'}`}
     >
-      {done ? <Icon name="check" size={12} /> : <span aria-hidden="true">{number}</span>}
-      <span className="sr-only">{done ? 'done' : 'to do'}</span>
+      {done ? <Icon name="check" size={12} /> : <span aria-hidden="true">{skipped ? '–' : number}</span>}
+      <span className="sr-only">{done ? 'done' : skipped ? 'skipped' : 'to do'}</span>
     </span>
   )
 }

@@ -8,7 +8,7 @@ interface GuideFacts {
   boots: unknown[]
 }
 
-interface GuideStep {
+export interface GuideStep {
   key: string
   title: string
   /** What to do, and what to look at when it does not turn green. */

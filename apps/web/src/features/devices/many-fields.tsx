@@ -1,0 +1,101 @@
+'use client'
+
+import { useQueries, useQuery } from '@tanstack/react-query'
+import { SelectField } from '../../components/field'
+import { type RouterInputs, useTRPC } from '../../lib/trpc'
+
+type ChangeMany = RouterInputs['device']['changeMany']
+
+/** As many as the API gives at once. */
+const listedMax = 100
+const asTheyAre = { value: '', label: 'as they are' }
+
+/** What is chosen for many devices; an empty text leaves each as it is. */
+export interface ManyChoices {
+  /** An id, or `collection`. */
+  vdisk: string
+  /** A set's name after `set `, or `inherited`. */
+  programs: string
+  /** An id, `collection` or `none`. */
+  menu: string
+}
+
+export const noChoices: ManyChoices = { vdisk: '', programs: '', menu: '' }
+
+interface ManyFieldsProps {
+  /** Of the devices, as far as they are shown. */
+  siteIds: string[]
+  choices: ManyChoices
+  onChoose: (choices: ManyChoices) => void
+}
+
+/** What devices boot: in place of their collections', or theirs again. */
+export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
+  const trpc = useTRPC()
+  const farms = useQuery(trpc.farm.list.queryOptions({ limit: listedMax }))
+  const farmNameOf = new Map((farms.data?.items ?? []).map(({ id, name }) => [id, name]))
+  const vdisks = useQuery(trpc.vdisk.list.queryOptions({ limit: listedMax }))
+  const menus = useQuery(trpc.bootMenu.list.queryOptions({ limit: listedMax }))
+  const sets = useQueries({
+    queries: siteIds.map((siteId) => trpc.site.bootProgramSets.queryOptions({ siteId })),
+    combine: (results) => [
+      ...new Set(results.flatMap(({ data }) => (data?.sets ?? []).map(({ name }) => name))),
+    ],
+  })
+  const choose = (choice: Partial<ManyChoices>) => onChoose({ ...choices, ...choice })
+  return (
+    <>
+      <SelectField
+        label="vDisk"
+        value={choices.vdisk}
+        options={[
+          asTheyAre,
+          { value: 'collection', label: 'their collection’s' },
+          ...(vdisks.data?.items ?? []).map(({ id, name, farmId, newestVersion }) => ({
+            value: id,
+            label: `${name}, ${farmNameOf.get(farmId) ?? 'another farm'}${newestVersion ? '' : ' (no version yet)'}`,
+          })),
+        ]}
+        onChange={(vdisk) => choose({ vdisk })}
+      />
+      <SelectField
+        label="Boot programs"
+        value={choices.programs}
+        options={[
+          asTheyAre,
+          { value: 'inherited', label: 'their collection’s or site’s' },
+          ...sets.sort().map((name) => ({ value: `set ${name}`, label: name })),
+        ]}
+        onChange={(programs) => choose({ programs })}
+        hint="Sets that edges of these sites have."
+      />
+      <SelectField
+        label="Boot menu"
+        value={choices.menu}
+        options={[
+          asTheyAre,
+          { value: 'collection', label: 'their collection’s' },
+          { value: 'none', label: 'no menu' },
+          ...(menus.data?.items ?? []).map(({ id, name, farmName }) => ({
+            value: id,
+            label: `${name}, ${farmName}`,
+          })),
+        ]}
+        onChange={(menu) => choose({ menu })}
+      />
+    </>
+  )
+}
+
+/** As the API takes them. */
+export function manyInput({ vdisk, programs, menu }: ManyChoices): Partial<ChangeMany> {
+  return {
+    ...(vdisk && { vdiskId: vdisk === 'collection' ? null : vdisk }),
+    ...(programs && { bootProgramSet: programs === 'inherited' ? null : programs.slice('set '.length) }),
+    ...(menu && { menu: menuOf(menu) }),
+  }
+}
+
+function menuOf(menu: string): NonNullable<ChangeMany['menu']> {
+  return menu === 'collection' || menu === 'none' ? { choice: menu } : { choice: 'own', menuId: menu }
+}
