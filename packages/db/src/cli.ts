@@ -1,6 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { howToSet } from './api-role.ts'
+import { setAuditRetention } from './audit-retention.ts'
 import { backUp } from './backup.ts'
 import { startEmbeddedPostgres, stopLeftover } from './embedded-postgres.ts'
 import { migrate } from './migrate.ts'
@@ -16,6 +17,8 @@ const usage = `node packages/db/src/cli.ts COMMAND
                               signs in with, which is the API's
   backup --to FILE            write all of the database of DATABASE_OWNER_URL, as it is at this moment, to FILE
   restore --from FILE         fill the empty database of DATABASE_OWNER_URL with it; edges go on without enrolling again
+  audit-retention --days N    the API removes entries of the audit log that are older; an entry says so
+  audit-retention --for-ever  it removes none, as without this command
   seed [--organizations N] [--sites N] [--devices N] [--boots N] [--days N]
                               fill the empty, migrated database of DATABASE_OWNER_URL for measurements. Its sessions' tokens and its
                               edges' keys follow from numbers: never where others can reach it`
@@ -64,6 +67,13 @@ async function runSeed(values: Record<string, string | boolean | undefined>): Pr
   await seed(url, size, (what, tookMs) => process.stdout.write(`${what}: ${(tookMs / 1000).toFixed(1)} s\n`))
 }
 
+async function keepAudit(days: number | null): Promise<void> {
+  const url = process.env.DATABASE_OWNER_URL
+  if (!url) throw new Error(`DATABASE_OWNER_URL is not set. ${howToSet}`)
+  const before = await setAuditRetention(url, days)
+  say({ auditDays: days ?? 'for ever', before: before ?? 'for ever' })
+}
+
 function databaseUrls(): { ownerUrl: string; apiUrl: string } {
   const { DATABASE_OWNER_URL: ownerUrl, DATABASE_URL: apiUrl } = process.env
   if (!ownerUrl || !apiUrl) throw new Error(`DATABASE_OWNER_URL and DATABASE_URL have to be set. ${howToSet}`)
@@ -81,7 +91,7 @@ async function main(): Promise<void> {
       ...{ dir: { type: 'string' }, port: { type: 'string' } },
       ...{ organizations: { type: 'string' }, sites: { type: 'string' }, devices: { type: 'string' } },
       ...{ boots: { type: 'string' }, days: { type: 'string' } },
-      ...{ to: { type: 'string' }, from: { type: 'string' } },
+      ...{ to: { type: 'string' }, from: { type: 'string' }, 'for-ever': { type: 'boolean' } },
     },
   })
   const port = Number(values.port)
@@ -91,6 +101,11 @@ async function main(): Promise<void> {
     say({ rows: await backUp(databaseUrls().ownerUrl, values.to) })
   else if (positionals[0] === 'restore' && values.from)
     say({ rows: await restore({ ...databaseUrls(), file: values.from }) })
+  else if (
+    positionals[0] === 'audit-retention' &&
+    (values.days === undefined) === (values['for-ever'] ?? false)
+  )
+    await keepAudit(values.days === undefined ? null : Number(values.days))
   else if (positionals[0] === 'stop' && values.dir)
     process.stdout.write(`${JSON.stringify({ stopped: await stopLeftover(values.dir) })}\n`)
   else if (positionals[0] === 'postgres' && values.dir && Number.isInteger(port) && port > 0)

@@ -9,6 +9,7 @@ export const jobNames = [
   'tell silent edges',
   'drop old deliveries',
   'delete organizations',
+  'remove old audit entries',
 ] as const
 
 export type JobName = (typeof jobNames)[number]

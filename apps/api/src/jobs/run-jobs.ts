@@ -3,6 +3,7 @@ import type { BootRetention } from '../domain/boot-retention.ts'
 import type { SendMail } from '../domain/mail.ts'
 import type { Telemetry } from '../domain/telemetry.ts'
 import { type Tracer, traced } from '../domain/tracer.ts'
+import { removeOldAuditEntries } from '../services/audit/remove-old-entries.ts'
 import { dropOldCaptures } from '../services/capture/drop-old-captures.ts'
 import { dropOldAnswers } from '../services/idempotency/drop-old-answers.ts'
 import { deleteDueOrganizations } from '../services/organization/delete-due-organizations.ts'
@@ -58,6 +59,7 @@ const jobs: Job[] = [
   },
   { name: 'keep schedules', everySeconds: 20, run: keepAllSchedules },
   { name: 'empty the trash', everySeconds: hourSeconds, run: purgeOldDeletions },
+  { name: 'remove old audit entries', everySeconds: hourSeconds, run: removeOldAuditEntries },
   { name: 'delete organizations', everySeconds: minuteSeconds, run: deleteDueOrganizations },
 ]
 
