@@ -1,6 +1,6 @@
-import { Prisma } from '@bootfarm/db'
 import { changeOf, type Fields } from '../../domain/audit-change.ts'
 import { organizationPlace, type Place } from '../../domain/place.ts'
+import { timeOrderedIds } from '../../domain/time-ordered-ids.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
 
 export interface Change {
@@ -29,27 +29,12 @@ export async function recordChanges(
   changes: Change[],
 ): Promise<void> {
   request.recordedCount += changes.length
-  await db.auditEntry.createMany({
-    data: changes.map(({ kind, id, name, place = request.place, before, after }) => {
-      const change = changeOf(before, after)
-      return {
-        organizationId: actor.organizationId,
-        at: clock(),
-        actorKind: actor.kind,
-        actorId: actor.apiKeyId ?? actor.userId,
-        actorName: actor.userName,
-        action: request.action,
-        objectKind: kind,
-        objectId: id,
-        objectName: name,
-        ...place,
-        before: jsonOf(change.before),
-        after: jsonOf(change.after),
-        address: request.address,
-        requestId: request.id,
-      }
-    }),
-  })
+  const who = { organizationId: actor.organizationId, kind: actor.kind, name: actor.userName }
+  await addEntries(
+    { db, now: clock() },
+    { ...who, id: actor.apiKeyId ?? actor.userId, address: request.address, requestId: request.id },
+    changes.map(({ place = request.place, ...change }) => ({ ...change, place, action: request.action })),
+  )
 }
 
 /** For a request that finds all as it is to be: nothing is changed, and so nothing is recorded. */
@@ -79,29 +64,44 @@ export async function recordDoings(
   doer: Doer,
   doings: (Change & { action: string })[],
 ): Promise<void> {
-  if (doings.length === 0) return
-  await db.auditEntry.createMany({
-    data: doings.map(({ action, kind, id, name, place = organizationPlace, before, after }) => {
-      const change = changeOf(before, after)
-      return {
-        organizationId: doer.organizationId,
-        at: now,
-        actorKind: doer.kind,
-        actorId: doer.id,
-        actorName: doer.name,
-        action,
-        objectKind: kind,
-        objectId: id,
-        objectName: name,
-        ...place,
-        before: jsonOf(change.before),
-        after: jsonOf(change.after),
-        address: doer.address ?? null,
-      }
-    }),
-  })
+  await addEntries(
+    { db, now },
+    doer,
+    doings.map(({ place = organizationPlace, ...doing }) => ({ ...doing, place })),
+  )
 }
 
-function jsonOf(fields: Fields | null) {
-  return fields ? (fields as Prisma.InputJsonObject) : Prisma.DbNull
+interface Who {
+  organizationId: string
+  kind: Doer['kind'] | ServiceContext['actor']['kind']
+  id: string | null
+  name: string
+  address?: string | null
+  requestId?: string | null
+}
+
+/** One statement however many they are: a table of devices changes 10,000. */
+async function addEntries(
+  { db, now }: { db: DbOrTransaction; now: Date },
+  { organizationId, kind, id: actorId, name, address = null, requestId = null }: Who,
+  entries: (Change & { action: string; place: Place })[],
+): Promise<void> {
+  if (entries.length === 0) return
+  const ids = timeOrderedIds(now, entries.length)
+  const rows = entries.map((entry, index) => {
+    const { farmId, siteId, collectionId } = entry.place
+    return {
+      ...{ id: ids[index], action: entry.action },
+      ...{ object_kind: entry.kind, object_id: entry.id, object_name: entry.name },
+      ...{ farm_id: farmId, site_id: siteId, collection_id: collectionId },
+      ...changeOf(entry.before, entry.after),
+    }
+  })
+  await db.$executeRaw`
+    insert into audit_entry (organization_id, id, at, actor_kind, actor_id, actor_name, action, object_kind, object_id, object_name,
+      farm_id, site_id, collection_id, before, after, address, request_id)
+    select ${organizationId}::uuid, row.id, ${now}, ${kind}::"AuditActorKind", ${actorId}::uuid, ${name}, row.action, row.object_kind,
+      row.object_id, row.object_name, row.farm_id, row.site_id, row.collection_id, row.before, row.after, ${address}, ${requestId}
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (id uuid, action text, object_kind text, object_id uuid,
+      object_name text, farm_id uuid, site_id uuid, collection_id uuid, before jsonb, after jsonb)`
 }
