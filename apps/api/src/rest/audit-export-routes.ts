@@ -22,7 +22,7 @@ interface AuditExportOptions {
 }
 
 /** Read at once, each in a transaction of its own: an export never holds more than this in memory. */
-const entriesPerRead = 100
+const entriesPerRead = 500
 const exportQuery = auditFilter.extend({ format: z.enum(['csv', 'jsonl']).default('csv') })
 type ExportQuery = z.output<typeof exportQuery>
 

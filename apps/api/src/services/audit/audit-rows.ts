@@ -51,7 +51,8 @@ export function auditWhere(filter: z.output<typeof auditFilter>): Prisma.AuditEn
 export function afterEntry(cursor: string | null | undefined): Prisma.AuditEntryWhereInput {
   const after = decodeInstantCursor(cursor)
   if (!after) return {}
-  return { OR: [{ at: { lt: after.at } }, { at: after.at, id: { lt: after.id } }] }
+  // The first condition says nothing new, and lets PostgreSQL begin in the index where the page does.
+  return { at: { lte: after.at }, OR: [{ at: { lt: after.at } }, { at: after.at, id: { lt: after.id } }] }
 }
 
 function fieldsOf(value: Prisma.JsonValue): Record<string, unknown> | null {
