@@ -105,6 +105,8 @@ test('who belongs to several organizations chooses one, in every tab and at the 
   await expect(tab.getByRole('button', { name: new RegExp(chosen) })).toBeVisible()
   await expect(tab).toHaveURL('/sites')
 
+  // A page that hears that nobody is signed in any more goes to the sign-in page by itself, in the middle of this.
+  await page.goto('about:blank')
   await page.context().clearCookies()
   await signInAs(page, tenant.person)
   await expect(page.getByRole('button', { name: new RegExp(chosen) })).toBeVisible()

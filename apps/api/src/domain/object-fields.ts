@@ -70,8 +70,10 @@ export const tags = z
   .max(tagsMax, `There are at most ${tagsMax} tags.`)
   .transform((all) => [...new Set(all)].sort())
 
+/** As many as PostgreSQL's `integer` counts. */
+const revisionMax = 2 ** 31 - 1
 /** What the caller has seen: a change of something that has another by now is refused. */
-export const seenRevision = z.number().int().positive()
+export const seenRevision = z.number().int().positive().max(revisionMax)
 
 export const timeZone = z.string().refine(isTimeZone, 'This is no time zone; write it as Europe/Berlin.')
 

@@ -1,6 +1,6 @@
 import { powerMethods, ratePerMinuteMax } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { nameOf, tag } from './object-fields.ts'
+import { nameOf, seenRevision, tag } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 import { isTimeZone, problemOf } from './schedule-times.ts'
 
@@ -74,12 +74,12 @@ export const createScheduleInput = z
   .object({ farmId: uuid, enabled: z.boolean().default(true), ...scheduleFields })
   .superRefine(checkTiming)
 export const updateScheduleInput = z
-  .object({ scheduleId: uuid, revision: count, ...scheduleFields })
+  .object({ scheduleId: uuid, revision: seenRevision, ...scheduleFields })
   .superRefine(checkTiming)
 export type ScheduleFields = Pick<z.output<typeof createScheduleInput>, keyof typeof scheduleFields>
 
 export const scheduleGetInput = z.object({ scheduleId: uuid })
-export const scheduleChangeInput = z.object({ scheduleId: uuid, revision: count })
+export const scheduleChangeInput = z.object({ scheduleId: uuid, revision: seenRevision })
 export const enableScheduleInput = scheduleChangeInput.extend({ enabled: z.boolean() })
 export const scheduleListInput = z.object({
   ...pageInput,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nameOf } from './object-fields.ts'
+import { nameOf, seenRevision } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 
 const uuid = z.uuid()
@@ -32,7 +32,7 @@ export const webhookInput = z.object({ webhookId: uuid })
 export const createWebhookInput = z.object(webhookFields)
 export const updateWebhookInput = z.object({
   webhookId: uuid,
-  revision: count,
+  revision: seenRevision,
   enabled: z.boolean(),
   ...webhookFields,
 })

@@ -14,7 +14,8 @@ interface TextFieldProps {
   hint?: ReactNode
   placeholder?: string
   mono?: boolean
-  type?: 'text' | 'number' | 'password'
+  type?: 'text' | 'number' | 'password' | 'date' | 'time'
+  autoComplete?: string
   maxLength?: number
 }
 
@@ -27,6 +28,7 @@ export function TextField({
   mono = false,
   type = 'text',
   maxLength = 64,
+  autoComplete = type === 'password' ? 'current-password' : 'off',
 }: TextFieldProps) {
   const id = useId()
   return (
@@ -38,7 +40,7 @@ export function TextField({
         placeholder={placeholder}
         maxLength={maxLength}
         spellCheck={false}
-        autoComplete={type === 'password' ? 'current-password' : 'off'}
+        autoComplete={autoComplete}
         aria-describedby={hint ? `${id}-hint` : undefined}
         onChange={(event) => onChange(event.target.value)}
         className={classNames(control, mono && 'font-mono text-xs')}

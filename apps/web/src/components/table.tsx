@@ -13,6 +13,8 @@ export interface Column<Row> {
   from?: 'sm' | 'md' | 'lg' | 'xl' | '2xl'
   /** Takes the width that is left over. */
   wide?: boolean
+  /** One of many with little in them: on phones its title stands upright, so that all of them are seen. */
+  narrow?: boolean
 }
 
 const shownFrom = {
@@ -26,6 +28,7 @@ const shownFrom = {
 function cellClass<Row>(column: Column<Row>): string {
   return classNames(
     'px-2 first:pl-4 last:pr-4',
+    column.narrow && 'max-sm:px-1',
     column.align === 'right' && 'text-right',
     column.from && shownFrom[column.from],
     column.wide && 'w-full',
@@ -89,7 +92,9 @@ function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
               cellClass(column),
             )}
           >
-            {column.title}
+            <span className={classNames(column.narrow && 'max-sm:px-2 max-sm:[writing-mode:vertical-rl]')}>
+              {column.title}
+            </span>
           </th>
         ))}
       </tr>

@@ -42,7 +42,12 @@ export function useUrlFilters<Shape extends Record<string, z.ZodType<string | un
     [ask],
   )
   const clearFilters = useCallback(() => ask(''), [ask])
-  return { filters, setFilter, clearFilters, filtered: Object.keys(filters).length > 0 }
+  /** What a field of this filter shows, and does when it is changed. */
+  const bind = (name: keyof Shape & string) => ({
+    value: filters[name],
+    onChange: (value: string) => setFilter(name, value),
+  })
+  return { filters, setFilter, bind, clearFilters, filtered: Object.keys(filters).length > 0 }
 }
 
 /** The queries that were asked for after the one that has come; none where another came, by a link or by going back. */

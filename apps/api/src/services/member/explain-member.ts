@@ -1,4 +1,3 @@
-import { Prisma } from '@bootfarm/db'
 import type { z } from 'zod'
 import { type Grant, may, newMemberActor } from '../../domain/actor.ts'
 import {
@@ -11,6 +10,7 @@ import {
 import { type Permission, permissionNames, permissions, roleHas } from '../../domain/permissions.ts'
 import { organizationPlace, type Place } from '../../domain/place.ts'
 import { AppError } from '../../errors/app-error.ts'
+import { objectKinds } from '../object/object-kinds.ts'
 import { judge } from '../scope/authorise.ts'
 import { findPlaces } from '../scope/find-place.ts'
 import type { ServiceContext } from '../service-context.ts'
@@ -95,25 +95,8 @@ async function askedPlace(
   if (!field || !id) return { kind: null, place: organizationPlace, name: 'the whole organization' }
   const kind = explainablePlaces[field]
   const place = (await findPlaces(db, kind, { organizationId, ids: [id] })).get(id)
-  const [row] = await db.$queryRaw<{ name: string }[]>`select name from ${tables[kind]}
+  const [row] = await db.$queryRaw<{ name: string }[]>`select name from ${objectKinds[kind].table}
     where organization_id = ${organizationId}::uuid and id = ${id}::uuid`
   if (!place || !row) throw new AppError('not_found')
-  return { kind, place, name: `the ${nouns[kind]} ${row.name}` }
-}
-
-const tables: Record<ExplainableKind, Prisma.Sql> = {
-  farm: Prisma.sql`farm`,
-  site: Prisma.sql`site`,
-  collection: Prisma.sql`collection`,
-  device: Prisma.sql`device`,
-  edge: Prisma.sql`edge`,
-  vdisk: Prisma.sql`vdisk`,
-  store: Prisma.sql`store`,
-  boot_menu: Prisma.sql`boot_menu`,
-  schedule: Prisma.sql`schedule`,
-}
-
-const nouns: Record<ExplainableKind, string> = {
-  ...{ farm: 'farm', site: 'site', collection: 'collection', device: 'device', edge: 'edge' },
-  ...{ vdisk: 'vDisk', store: 'store', boot_menu: 'boot menu', schedule: 'schedule' },
+  return { kind, place, name: `the ${objectKinds[kind].noun} ${row.name}` }
 }

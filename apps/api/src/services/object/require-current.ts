@@ -1,22 +1,13 @@
-import { Prisma } from '@bootfarm/db'
+import type { Prisma } from '@bootfarm/db'
 import { may } from '../../domain/actor.ts'
-import type { Place, PlaceKind } from '../../domain/place.ts'
+import type { Place } from '../../domain/place.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { findPlaces } from '../scope/find-place.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
+import { objectKinds } from './object-kinds.ts'
 
-const tables = {
-  farm: Prisma.sql`farm`,
-  site: Prisma.sql`site`,
-  collection: Prisma.sql`collection`,
-  device: Prisma.sql`device`,
-  vdisk: Prisma.sql`vdisk`,
-  version: Prisma.sql`vdisk_version`,
-  store: Prisma.sql`store`,
-  edge: Prisma.sql`edge`,
-  boot_menu: Prisma.sql`boot_menu`,
-} as const
-export type RevisedKind = keyof typeof tables & PlaceKind
+/** Those that are changed by the revision that was seen; a schedule's change locks more than its row. */
+export type RevisedKind = Exclude<keyof typeof objectKinds, 'schedule'>
 
 interface Wanted {
   kind: RevisedKind
@@ -39,7 +30,7 @@ export async function requireCurrent(
 ): Promise<Place> {
   const { db, actor } = context
   const { organizationId } = actor
-  const [row] = await db.$queryRaw<{ revision: number }[]>`select revision from ${tables[kind]}
+  const [row] = await db.$queryRaw<{ revision: number }[]>`select revision from ${objectKinds[kind].table}
     where organization_id = ${organizationId}::uuid and id = ${id}::uuid for no key update`
   const place = (await findPlaces(db, kind, { organizationId, ids: [id] })).get(id)
   if (!row || !place) throw new AppError('not_found')
@@ -47,7 +38,7 @@ export async function requireCurrent(
   const story = may(actor, 'audit.read', place)
     ? await tellChanges(context, { objectId: id, count: row.revision - revision })
     : ''
-  throw staleError(nouns[kind], story, row.revision)
+  throw staleError(objectKinds[kind].noun, story, row.revision)
 }
 
 /** @param story what `tellChanges` says; empty where nothing may be said */
@@ -56,18 +47,6 @@ export function staleError(noun: string, story: string, revision: number): AppEr
     public: `This ${noun} was changed meanwhile${story || '. Load it again to see how.'}`,
     extra: { revision },
   })
-}
-
-const nouns: Record<RevisedKind, string> = {
-  farm: 'farm',
-  site: 'site',
-  collection: 'collection',
-  device: 'device',
-  vdisk: 'vDisk',
-  version: 'version',
-  store: 'store',
-  edge: 'edge',
-  boot_menu: 'boot menu',
 }
 
 /** Each change that counts is an entry of the log: the last ones are those that the caller has not seen. */

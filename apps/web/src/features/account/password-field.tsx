@@ -1,6 +1,4 @@
-'use client'
-
-import { useId } from 'react'
+import { TextField } from '../../components/field'
 
 interface PasswordFieldProps {
   label: string
@@ -12,28 +10,6 @@ interface PasswordFieldProps {
 
 const passwordLengthMax = 128
 
-export function PasswordField({ label, value, onChange, autoComplete, hint }: PasswordFieldProps) {
-  const id = useId()
-  return (
-    <div className="flex min-w-0 flex-col gap-1.5">
-      <label htmlFor={id} className="font-medium text-ink-soft text-xs">
-        {label}
-      </label>
-      <input
-        id={id}
-        type="password"
-        value={value}
-        maxLength={passwordLengthMax}
-        autoComplete={autoComplete}
-        aria-describedby={hint ? `${id}-hint` : undefined}
-        onChange={(event) => onChange(event.target.value)}
-        className="h-8 w-full rounded-md border border-line-strong bg-surface px-2 text-ink text-sm hover:bg-hover max-md:h-10"
-      />
-      {hint && (
-        <p id={`${id}-hint`} className="text-ink-soft text-xs">
-          {hint}
-        </p>
-      )}
-    </div>
-  )
+export function PasswordField(props: PasswordFieldProps) {
+  return <TextField {...props} type="password" maxLength={passwordLengthMax} />
 }

@@ -9,18 +9,19 @@ import { EntryChange } from './entry-change'
 export const auditColumns: Column<AuditEntry>[] = [
   {
     title: 'When',
-    cell: ({ at }) => (
+    cell: (entry) => (
       <>
         <span className="sm:hidden">
-          <Instant at={at} />
+          <Instant at={entry.at} />
+          <Actor entry={entry} />
         </span>
         <span className="max-sm:hidden">
-          <Instant at={at} full />
+          <Instant at={entry.at} full />
         </span>
       </>
     ),
   },
-  { title: 'Who', cell: (entry) => <Actor entry={entry} /> },
+  { title: 'Who', from: 'sm', cell: (entry) => <Actor entry={entry} /> },
   { title: 'Did', cell: ({ action }) => actionWords(action) },
   { title: 'To', cell: (entry) => <Changed entry={entry} /> },
   { title: 'Change', wide: true, cell: (entry) => <EntryChange entry={entry} /> },
@@ -50,7 +51,7 @@ function Changed({ entry }: { entry: AuditEntry }) {
   const href = objectHref(entry)
   const text = objectWords(entry)
   return (
-    <span className="block max-w-64 truncate" title={text}>
+    <span className="block max-w-64 truncate max-sm:max-w-32" title={text}>
       {href ? (
         <Link
           href={href}

@@ -23,7 +23,7 @@ import {
 export function AuditPage() {
   const trpc = useTRPC()
   const mayRead = useMay('audit.read')
-  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(auditFilterShape)
+  const { filters, bind, clearFilters, filtered } = useUrlFilters(auditFilterShape)
   const input = useMemo(() => auditInput(filters, new Date()), [filters])
   const query = useInfiniteQuery(
     trpc.audit.list.infiniteQueryOptions(input, {
@@ -39,29 +39,10 @@ export function AuditPage() {
         actions={mayRead ? <ExportLinks input={input} /> : undefined}
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
-        <SearchFilter
-          label="Search names"
-          value={filters.search}
-          onChange={(value) => setFilter('search', value)}
-        />
-        <SelectFilter
-          label="What"
-          value={filters.noun}
-          options={nounOptions}
-          onChange={(value) => setFilter('noun', value)}
-        />
-        <SelectFilter
-          label="By"
-          value={filters.actor}
-          options={actorOptions}
-          onChange={(value) => setFilter('actor', value)}
-        />
-        <SelectFilter
-          label="Period"
-          value={filters.period}
-          options={periodOptions}
-          onChange={(value) => setFilter('period', value)}
-        />
+        <SearchFilter label="Search names" {...bind('search')} />
+        <SelectFilter label="What" options={nounOptions} {...bind('noun')} />
+        <SelectFilter label="By" options={actorOptions} {...bind('actor')} />
+        <SelectFilter label="Period" options={periodOptions} {...bind('period')} />
       </FilterBar>
       <div className="rounded-lg border border-line bg-surface">
         <PagedList

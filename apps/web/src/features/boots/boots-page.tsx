@@ -22,31 +22,16 @@ const outcomeOptions = [
 const devicesMax = 100
 
 export function BootsPage() {
-  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(bootFilterShape)
+  const { filters, bind, clearFilters, filtered } = useUrlFilters(bootFilterShape)
   const input = useMemo(() => bootListInput(filters, new Date()), [filters])
   return (
     <Page>
       <PageHeader title="Boots" summary="Newest first. A boot begins with its first packet." />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
-        <SelectFilter
-          label="Outcome"
-          value={filters.outcome}
-          options={outcomeOptions}
-          onChange={(value) => setFilter('outcome', value)}
-        />
-        <DeviceFilter value={filters.device} onChange={(value) => setFilter('device', value)} />
-        <SelectFilter
-          label="Period"
-          value={filters.period}
-          options={periodOptions}
-          onChange={(value) => setFilter('period', value)}
-        />
-        <SelectFilter
-          label="Origin"
-          value={filters.origin}
-          options={originOptions}
-          onChange={(value) => setFilter('origin', value)}
-        />
+        <SelectFilter label="Outcome" options={outcomeOptions} {...bind('outcome')} />
+        <DeviceFilter {...bind('device')} />
+        <SelectFilter label="Period" options={periodOptions} {...bind('period')} />
+        <SelectFilter label="Origin" options={originOptions} {...bind('origin')} />
       </FilterBar>
       <div className="rounded-lg border border-line bg-surface">
         <BootList input={input} empty={<NoBoots filtered={filtered} />} />

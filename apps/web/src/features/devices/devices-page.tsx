@@ -43,7 +43,7 @@ const collectionsMax = 100
 
 export function DevicesPage() {
   const trpc = useTRPC()
-  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
+  const { filters, bind, clearFilters, filtered } = useUrlFilters(filterShape)
   const collections = useQuery(trpc.collection.list.queryOptions({ limit: collectionsMax }))
   const mayChange = useMay('device.change')
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
@@ -86,29 +86,10 @@ export function DevicesPage() {
         }
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
-        <SearchFilter
-          label="Search name or MAC"
-          value={filters.search}
-          onChange={(value) => setFilter('search', value)}
-        />
-        <SelectFilter
-          label="Collection"
-          value={filters.collection}
-          options={collectionOptions}
-          onChange={(value) => setFilter('collection', value)}
-        />
-        <SelectFilter
-          label="Last boot"
-          value={filters.last}
-          options={lastOutcomeOptions}
-          onChange={(value) => setFilter('last', value)}
-        />
-        <SelectFilter
-          label="Write cache"
-          value={filters.cache}
-          options={writeCacheOptions}
-          onChange={(value) => setFilter('cache', value)}
-        />
+        <SearchFilter label="Search name or MAC" {...bind('search')} />
+        <SelectFilter label="Collection" options={collectionOptions} {...bind('collection')} />
+        <SelectFilter label="Last boot" options={lastOutcomeOptions} {...bind('last')} />
+        <SelectFilter label="Write cache" options={writeCacheOptions} {...bind('cache')} />
       </FilterBar>
       <div className="rounded-lg border border-line bg-surface">
         {mayChange && shown.length > 0 && (

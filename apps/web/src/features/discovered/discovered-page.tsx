@@ -26,7 +26,7 @@ const sitesMax = 100
 export function DiscoveredPage() {
   const trpc = useTRPC()
   const mayAdopt = useMay('discovery.decide')
-  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
+  const { filters, setFilter, bind, clearFilters, filtered } = useUrlFilters(filterShape)
   const [selected, setSelected] = useState<ReadonlyMap<string, Discovered>>(new Map())
   const [adopting, setAdopting] = useState<Discovered[]>([])
   const sites = useQuery(trpc.site.list.queryOptions({ limit: sitesMax }))
@@ -69,16 +69,11 @@ export function DiscoveredPage() {
         }
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
-        <SearchFilter
-          label="Search MAC, name or class"
-          value={filters.search}
-          onChange={(value) => setFilter('search', value)}
-        />
+        <SearchFilter label="Search MAC, name or class" {...bind('search')} />
         <SelectFilter
           label="Site"
-          value={filters.site}
           options={(sites.data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))}
-          onChange={(value) => setFilter('site', value)}
+          {...bind('site')}
         />
         <select
           aria-label="State"

@@ -1,4 +1,5 @@
 import { Facts, Panel } from '../../components/panel'
+import { ProblemNote } from '../../components/problem-note'
 import { EmptyState } from '../../components/states'
 import { formatBytes } from '../../lib/format-quantity'
 import type { RouterOutputs } from '../../lib/trpc'
@@ -49,11 +50,11 @@ function StoreFill({
 
 export function VersionRefused({ refused }: { refused: NonNullable<EdgeDetail['refused']> }) {
   return (
-    <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
+    <ProblemNote>
       {refused.code === 'edge_too_old'
         ? `This edge is too old for this control plane (version ${refused.version} of the uplink): run the line of “Add edge” on it again. It boots devices meanwhile by what it knows.`
         : `This edge is newer than this control plane (version ${refused.version} of the uplink): bring the control plane up to date. The edge boots devices meanwhile by what it knows.`}
-    </p>
+    </ProblemNote>
   )
 }
 
@@ -69,9 +70,9 @@ const stateRefusedWords: Record<string, string> = {
 
 export function StateRefused({ reason }: { reason: string }) {
   return (
-    <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
+    <ProblemNote>
       This edge has refused its desired state: {stateRefusedWords[reason] ?? `${reason}. Its log says more.`}{' '}
       It boots devices meanwhile by the state before.
-    </p>
+    </ProblemNote>
   )
 }

@@ -27,7 +27,7 @@ export function LostReports({ edge: { reportsLost, reportGaps } }: { edge: EdgeD
             { title: 'From', cell: (gap: Gap) => (gap.fromAt ? <Instant at={gap.fromAt} /> : 'not known') },
             { title: 'To', cell: (gap: Gap) => (gap.untilAt ? <Instant at={gap.untilAt} /> : 'not known') },
             { title: 'Why', wide: true, cell: (gap: Gap) => gap.reason },
-            { title: 'Declared', cell: (gap: Gap) => <Instant at={gap.declaredAt} /> },
+            { title: 'Declared', from: 'sm', cell: (gap: Gap) => <Instant at={gap.declaredAt} /> },
           ]}
           rows={reportGaps}
           rowKey={(gap: Gap) => `${gap.declaredAt} ${gap.fromAt} ${gap.count} ${gap.reason}`}

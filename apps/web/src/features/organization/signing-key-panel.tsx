@@ -18,7 +18,14 @@ import { useTRPC } from '../../lib/trpc'
 type SigningKey = RouterOutputs['organization']['signingKeys']['keys'][number]
 
 const columnsOf = (edgeCount: number): Column<SigningKey>[] => [
-  { title: 'Key', cell: ({ id }) => <span className="font-mono text-xs">{id}</span> },
+  {
+    title: 'Key',
+    cell: ({ id }) => (
+      <span className="block truncate font-mono text-xs max-sm:max-w-36" title={id}>
+        {id}
+      </span>
+    ),
+  },
   {
     title: 'Public half',
     from: 'lg',

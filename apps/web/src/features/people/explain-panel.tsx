@@ -91,16 +91,18 @@ const explainColumns: Column<Explained>[] = [
   {
     title: 'May …',
     cell: ({ permission, allows }) => (
-      <span className="block min-w-36 whitespace-normal">
+      <span className="block whitespace-normal sm:min-w-36">
         <span className="text-ink">{allows}</span>
         <span className="block font-mono text-2xs text-ink-faint">{permission}</span>
       </span>
     ),
   },
-  { title: 'Allowed', cell: ({ allowed }) => <YesOrNo isYes={allowed} /> },
+  { title: 'Allowed', narrow: true, cell: ({ allowed }) => <YesOrNo isYes={allowed} /> },
   {
     title: 'Why',
     wide: true,
-    cell: ({ because }) => <span className="block min-w-40 whitespace-normal text-ink-soft">{because}</span>,
+    cell: ({ because }) => (
+      <span className="block min-w-28 whitespace-normal text-ink-soft sm:min-w-40">{because}</span>
+    ),
   },
 ]

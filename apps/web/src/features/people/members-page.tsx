@@ -23,7 +23,7 @@ export function MembersPage() {
   const trpc = useTRPC()
   const mayChange = useMay('member.change')
   const [isInviting, setInviting] = useState(false)
-  const { filters, setFilter, clearFilters, filtered } = useUrlFilters(filterShape)
+  const { filters, bind, clearFilters, filtered } = useUrlFilters(filterShape)
   const query = useInfiniteQuery(
     trpc.member.list.infiniteQueryOptions(filters.search ? { search: filters.search } : {}, {
       getNextPageParam: (page) => page.nextCursor,
@@ -51,11 +51,7 @@ export function MembersPage() {
         }
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>
-        <SearchFilter
-          label="Search names and addresses"
-          value={filters.search}
-          onChange={(value) => setFilter('search', value)}
-        />
+        <SearchFilter label="Search names and addresses" {...bind('search')} />
       </FilterBar>
       <div className="rounded-lg border border-line bg-surface">
         <PagedList

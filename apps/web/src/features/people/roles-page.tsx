@@ -50,7 +50,7 @@ const mayColumn: Column<PermissionRow> = {
   title: 'May …',
   wide: true,
   cell: ({ permission, allows, upwards }) => (
-    <span className="block min-w-40 whitespace-normal">
+    <span className="block whitespace-normal sm:min-w-40">
       <span className="text-ink">{allows}</span>
       {upwards && <span className="text-ink-faint"> · also of what leads to its place</span>}
       <span className="block font-mono text-2xs text-ink-faint">{permission}</span>
@@ -61,6 +61,7 @@ const mayColumn: Column<PermissionRow> = {
 function roleColumn(role: Role): Column<PermissionRow> {
   return {
     title: roleWords(role),
+    narrow: true,
     cell: ({ roles }) => <YesOrNo isYes={roles.includes(role)} />,
   }
 }

@@ -1,6 +1,5 @@
 'use client'
 
-import { useId } from 'react'
 import { SelectField, TextField } from '../../components/field'
 import { classNames } from '../../lib/class-names'
 import { type Rhythm, type ScheduleDraft, weekdays, whenOf } from './schedule-draft'
@@ -49,10 +48,10 @@ export function WhenField({ draft, onChange }: WhenFieldProps) {
       {draft.rhythm === 'weekly' && <DaysField days={draft.days} onChange={(days) => onChange({ days })} />}
       <div className="grid gap-4 sm:grid-cols-2">
         {draft.rhythm === 'once' && (
-          <ClockField label="Date" type="date" value={draft.date} onChange={(date) => onChange({ date })} />
+          <TextField label="Date" type="date" value={draft.date} onChange={(date) => onChange({ date })} />
         )}
         {isFixed && (
-          <ClockField
+          <TextField
             label="Time of day"
             type="time"
             value={draft.time}
@@ -106,31 +105,6 @@ function DaysField({ days, onChange }: { days: number[]; onChange: (days: number
         })}
       </div>
     </fieldset>
-  )
-}
-
-interface ClockFieldProps {
-  label: string
-  type: 'date' | 'time'
-  value: string
-  onChange: (value: string) => void
-}
-
-function ClockField({ label, type, value, onChange }: ClockFieldProps) {
-  const id = useId()
-  return (
-    <div className="flex min-w-0 flex-col gap-1.5">
-      <label htmlFor={id} className="font-medium text-ink-soft text-xs">
-        {label}
-      </label>
-      <input
-        id={id}
-        type={type}
-        value={value}
-        onChange={(event) => onChange(event.target.value)}
-        className="h-8 w-full rounded-md border border-line-strong bg-surface px-2 text-ink text-sm hover:bg-hover max-md:h-10"
-      />
-    </div>
   )
 }
 

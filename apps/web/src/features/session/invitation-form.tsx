@@ -3,19 +3,14 @@
 import type { RouterOutputs } from '@bootfarm/api/router'
 import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { LoadingState } from '../../components/states'
 import { formProblem } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
-import { type EntranceField, EntranceForm } from './entrance-form'
-import { newPasswordField } from './new-password'
+import { EntranceForm } from './entrance-form'
+import { newAccountFields } from './new-password'
+import { Offered } from './offered'
 import { signInPath } from './sign-in-path'
 
 type Offer = RouterOutputs['invitation']['offer']
-
-const newAccount: EntranceField[] = [
-  { label: 'Your name', name: 'name', type: 'text', autoComplete: 'name' },
-  newPasswordField,
-]
 
 /** An invitation, accepted by its address alone: with the account there is, or with a new one. */
 export function InvitationForm({ token }: { token: string }) {
@@ -34,27 +29,24 @@ export function InvitationForm({ token }: { token: string }) {
     return null
   }
 
-  if (offer.isPending) return <LoadingState label="Looking at the invitation">{null}</LoadingState>
-  if (offer.error)
-    return (
-      <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
-        {formProblem(offer.error)}
-      </p>
-    )
   return (
-    <div className="flex flex-col gap-5">
-      <OfferWords offer={offer.data} />
-      {offer.data.hasAccount && offer.data.signedInEmail !== offer.data.email ? (
-        <SignInFirst offer={offer.data} token={token} />
-      ) : (
-        <EntranceForm
-          fields={offer.data.hasAccount ? [] : newAccount}
-          action="Accept the invitation"
-          working="Accepting"
-          onSubmit={finish}
-        />
+    <Offered offer={offer} label="Looking at the invitation">
+      {(offered) => (
+        <div className="flex flex-col gap-5">
+          <OfferWords offer={offered} />
+          {offered.hasAccount && offered.signedInEmail !== offered.email ? (
+            <SignInFirst offer={offered} token={token} />
+          ) : (
+            <EntranceForm
+              fields={offered.hasAccount ? [] : newAccountFields}
+              action="Accept the invitation"
+              working="Accepting"
+              onSubmit={finish}
+            />
+          )}
+        </div>
       )}
-    </div>
+    </Offered>
   )
 }
 

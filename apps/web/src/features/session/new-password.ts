@@ -8,3 +8,8 @@ export const newPasswordField: EntranceField = {
   autoComplete: 'new-password',
   hint: 'At least 12 characters, and neither your name nor your e-mail address in it.',
 }
+
+export const newAccountFields: EntranceField[] = [
+  { label: 'Your name', name: 'name', type: 'text', autoComplete: 'name' },
+  newPasswordField,
+]

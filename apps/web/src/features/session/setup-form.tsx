@@ -1,11 +1,11 @@
 'use client'
 
 import { useMutation, useQuery } from '@tanstack/react-query'
-import { LoadingState } from '../../components/states'
 import { formProblem } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
 import { EntranceForm } from './entrance-form'
 import { newPasswordField } from './new-password'
+import { Offered } from './offered'
 
 /** The first owner of an installation, by the link that the API printed. */
 export function SetupForm({ token }: { token: string }) {
@@ -24,24 +24,21 @@ export function SetupForm({ token }: { token: string }) {
     return null
   }
 
-  if (link.isPending) return <LoadingState label="Looking at the link">{null}</LoadingState>
-  if (link.error)
-    return (
-      <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
-        {formProblem(link.error)}
-      </p>
-    )
   return (
-    <EntranceForm
-      fields={[
-        { label: 'Organization', name: 'organizationName', type: 'text', autoComplete: 'organization' },
-        { label: 'Your name', name: 'name', type: 'text', autoComplete: 'name' },
-        { label: 'E-mail', name: 'email', type: 'email', autoComplete: 'username' },
-        newPasswordField,
-      ]}
-      action="Begin"
-      working="Setting up"
-      onSubmit={finish}
-    />
+    <Offered offer={link} label="Looking at the link">
+      {() => (
+        <EntranceForm
+          fields={[
+            { label: 'Organization', name: 'organizationName', type: 'text', autoComplete: 'organization' },
+            { label: 'Your name', name: 'name', type: 'text', autoComplete: 'name' },
+            { label: 'E-mail', name: 'email', type: 'email', autoComplete: 'username' },
+            newPasswordField,
+          ]}
+          action="Begin"
+          working="Setting up"
+          onSubmit={finish}
+        />
+      )}
+    </Offered>
   )
 }

@@ -2,6 +2,7 @@
 
 import Link from 'next/link'
 import { useState } from 'react'
+import { ProblemNote } from '../../components/problem-note'
 import { authClient, authProblem, unreachable } from './auth-client'
 import { EntranceForm } from './entrance-form'
 import { ProviderButton } from './provider-button'
@@ -59,11 +60,7 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
     )
   return (
     <div className="flex flex-col gap-4">
-      {providerError && (
-        <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
-          {providerProblem(providerError)}
-        </p>
-      )}
+      {providerError && <ProblemNote>{providerProblem(providerError)}</ProblemNote>}
       {oidcName && (
         <>
           <ProviderButton name={oidcName} next={next} />

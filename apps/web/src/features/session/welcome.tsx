@@ -3,6 +3,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { Button } from '../../components/button'
+import { ProblemNote } from '../../components/problem-note'
 import { LoadingState } from '../../components/states'
 import { formProblem } from '../../lib/readable-error'
 import { useTRPC } from '../../lib/trpc'
@@ -26,12 +27,7 @@ export function Welcome() {
   }
 
   if (access.isPending) return <LoadingState label="Looking at your account">{null}</LoadingState>
-  if (access.error)
-    return (
-      <p role="alert" className="rounded-md bg-failed-soft px-3 py-2 text-failed text-sm">
-        {formProblem(access.error)}
-      </p>
-    )
+  if (access.error) return <ProblemNote>{formProblem(access.error)}</ProblemNote>
   const { email, isSelfService, isPlatformOperator, contact } = access.data
   return (
     <div className="flex flex-col gap-5">

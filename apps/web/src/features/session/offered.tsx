@@ -1,0 +1,18 @@
+import type { ReactNode } from 'react'
+import { ProblemNote } from '../../components/problem-note'
+import { LoadingState } from '../../components/states'
+import { formProblem } from '../../lib/readable-error'
+
+interface OfferedProps<T> {
+  offer: { data: T | undefined; error: unknown; isPending: boolean }
+  /** While it is asked for. */
+  label: string
+  children: (offered: T) => ReactNode
+}
+
+/** What the API says of a link or of this installation, once it has. */
+export function Offered<T>({ offer: { data, error }, label, children }: OfferedProps<T>) {
+  if (error) return <ProblemNote>{formProblem(error)}</ProblemNote>
+  if (data === undefined) return <LoadingState label={label}>{null}</LoadingState>
+  return children(data)
+}
