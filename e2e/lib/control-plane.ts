@@ -41,6 +41,11 @@ export class ControlPlane {
     this.api = this.#spawnApi(this.apiUrl)
   }
 
+  /** Of the role that the API signs in as. */
+  get databaseApiUrl(): string {
+    return this.#apiDatabaseUrl
+  }
+
   get apiUrls(): string[] {
     return [this.apiUrl, ...this.#otherUrls]
   }

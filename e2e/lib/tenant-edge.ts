@@ -41,6 +41,8 @@ export interface PrintedBoot {
 /** A real edge of an organization of its own, whose devices are simulated ones. */
 export class TenantEdge {
   readonly tenant: TestTenant
+  /** Who `api` has signed in as. */
+  readonly person: { email: string; password: string }
   readonly api: ApiClient
   readonly uplink: Uplink
   readonly data: string
@@ -54,6 +56,7 @@ export class TenantEdge {
 
   private constructor(made: {
     tenant: TestTenant
+    person: { email: string; password: string }
     api: ApiClient
     uplink: Uplink
     ports: EdgePorts
@@ -61,6 +64,7 @@ export class TenantEdge {
     options: string[]
   }) {
     this.tenant = made.tenant
+    this.person = made.person
     this.api = made.api
     this.uplink = made.uplink
     this.ports = made.ports
@@ -92,7 +96,7 @@ export class TenantEdge {
       ...['enrol', '--url', uplink.url, '--token', joinToken, '--data', path.join(folder, 'edge')],
     ])
     if ((await enrolment.ended) !== 0) throw new Error(enrolment.output)
-    const edge = new TenantEdge({ tenant, api, uplink, folder, options, ports: await edgePorts() })
+    const edge = new TenantEdge({ tenant, person, api, uplink, folder, options, ports: await edgePorts() })
     await untilListening(edge.process, edge.ports.http)
     return edge
   }

@@ -3,7 +3,7 @@ import net from 'node:net'
 
 /** A way from an edge to the API that can be cut, and that can lose the API's acknowledgements of reports. */
 export class Uplink {
-  readonly #to: net.NetConnectOpts[]
+  #to: net.NetConnectOpts[] = []
   readonly #sockets = new Set<net.Socket>()
   #server: net.Server | null = null
   #connectionCount = 0
@@ -15,6 +15,11 @@ export class Uplink {
 
   /** @param apiUrls connections go to one after the other, as a balancer's do */
   constructor(...apiUrls: string[]) {
+    this.leadTo(...apiUrls)
+  }
+
+  /** Connections that are open stay where they are. */
+  leadTo(...apiUrls: string[]): void {
     this.#to = apiUrls.map((url) => {
       const { hostname: host, port } = new URL(url)
       return { host, port: Number(port) }

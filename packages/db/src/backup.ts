@@ -17,11 +17,15 @@ import { z } from 'zod'
 export const backupVersion = 1
 const rowsPerFetch = 500
 const leftOut = ['_prisma_migrations', 'session', 'verification']
+/** The keys that edges have pinned: small enough to be kept apart after each change of one. */
+export const signingKeyTable = 'signing_key'
 
 export const backupHeader = z.object({
   format: z.literal('bootfarm-backup'),
   version: z.literal(backupVersion),
   takenAt: z.iso.datetime(),
+  /** A file of keys alone goes with a backup, and is none. */
+  holds: z.enum(['everything', 'signing keys']).default('everything'),
   /** By name; a restore makes the tables by these, and then brings them up to date. */
   migrations: z.array(z.object({ name: z.string(), checksum: z.string() })),
   /** YYYYMMDD of the days that have partitions, by their parent. */
@@ -31,8 +35,15 @@ const tableLine = z.object({ table: z.string() })
 const endLine = z.object({ rows: z.number(), sha256: z.string() })
 export type BackupHeader = z.infer<typeof backupHeader>
 
-/** @returns how many rows it holds. The file appears whole or not at all. */
-export async function backUp(ownerUrl: string, file: string): Promise<number> {
+/**
+ * @param holds all, or only what signs desired states
+ * @returns how many rows it holds. The file appears whole or not at all.
+ */
+export async function backUp(
+  ownerUrl: string,
+  file: string,
+  holds: BackupHeader['holds'] = 'everything',
+): Promise<number> {
   const client = new pg.Client({ connectionString: ownerUrl })
   await client.connect()
   const partial = `${file}.partial`
@@ -43,9 +54,10 @@ export async function backUp(ownerUrl: string, file: string): Promise<number> {
       `set local time zone 'UTC'; set local datestyle = 'ISO'; set local extra_float_digits = 1`,
     )
     const rows = await writeFile(partial, async (write) => {
-      await write({ ...(await readHeader(client)) })
+      await write({ ...(await readHeader(client)), holds })
       let count = 0
-      for (const table of await readTables(client)) count += await writeTable(client, table, write)
+      const tables = holds === 'everything' ? await readTables(client) : [signingKeyTable]
+      for (const table of tables) count += await writeTable(client, table, write)
       return count
     })
     await client.query('commit')
@@ -92,7 +104,7 @@ async function writeFile(file: string, produce: (write: Write) => Promise<number
   }
 }
 
-async function readHeader(client: pg.Client): Promise<BackupHeader> {
+async function readHeader(client: pg.Client): Promise<Omit<BackupHeader, 'holds'>> {
   const migrations = await client.query<{ name: string; checksum: string }>(
     `select migration_name as name, checksum from _prisma_migrations where finished_at is not null and rolled_back_at is null
     order by migration_name`,

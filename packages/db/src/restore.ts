@@ -4,6 +4,7 @@ import path from 'node:path'
 import pg from 'pg'
 import { type BackupHeader, readBackup } from './backup.ts'
 import { migrate, migrationsFolder, readMigrations } from './migrate.ts'
+import { restoreSigningKeys } from './restore-signing-keys.ts'
 
 const rowsPerInsert = 500
 
@@ -12,18 +13,22 @@ interface RestoreOptions {
   /** With the role that the API signs in with: made where it is missing. */
   apiUrl: string
   file: string
+  /** A file of signing keys, or another backup, that is newer than `file`. */
+  keysFile?: string | null
 }
 
 /**
  * Fills an empty database from a backup: makes the tables as they were, loads the rows, brings everything up to date, and begins a new
  * incarnation of each organization's desired states, so that edges take them although they have seen later ones.
  * The file is read to its end before anything is written. Throws where the database has organizations.
- * @returns how many rows were loaded
+ * @returns how many rows were loaded from `file`
  */
-export async function restore({ ownerUrl, apiUrl, file }: RestoreOptions): Promise<number> {
+export async function restore({ ownerUrl, apiUrl, file, keysFile = null }: RestoreOptions): Promise<number> {
   let header: BackupHeader | undefined
   for await (const line of readBackup(file)) if (line.kind === 'header') header = line.header
   if (!header) throw new Error(`${file} is empty.`)
+  if (header.holds !== 'everything')
+    throw new Error(`${file} holds signing keys alone: give it as --keys beside --from with a backup.`)
   await makeTables({ ownerUrl, apiUrl, header })
   const client = new pg.Client({ connectionString: ownerUrl })
   await client.connect()
@@ -34,6 +39,7 @@ export async function restore({ ownerUrl, apiUrl, file }: RestoreOptions): Promi
     // Tables refer to each other in circles: foreign keys are looked at when all rows are there.
     const checkLater = await deferForeignKeys(client)
     rows = await load(client, file)
+    if (keysFile) await restoreSigningKeys(client, keysFile)
     await beginIncarnation(client)
     await checkLater()
     await client.query('commit')

@@ -169,7 +169,13 @@ pub const Envelope = struct {
 };
 
 /// The key that a state was found right by, to be pinned in place of the one before.
-pub const Reached = struct { key: [32]u8, id: ?base.Uuid = null };
+pub const Reached = struct {
+    key: [32]u8,
+    /// Null where no statement led to it.
+    id: ?base.Uuid = null,
+    /// The pinned key did not lead to it; one that was named on this machine did.
+    is_named: bool = false,
+};
 
 pub const Refusal = error{
     TooLarge,
@@ -188,6 +194,9 @@ pub const Expected = struct {
     signing_key: [32]u8,
     /// Null: no other key than that is taken.
     organization_id: ?base.Uuid = null,
+    /// Named by somebody on this machine (`bootfarm-edge trust-key`): taken where the pinned key does not lead to
+    /// the one that signed, after a restore to before a change of keys.
+    named_key: ?[32]u8 = null,
     reached: ?*Reached = null,
     /// Of the state that the edge has; nothing at most as high is taken.
     above: ?Pair = null,
@@ -201,8 +210,7 @@ pub fn accept(arena: std.mem.Allocator, text: []const u8, expected: Expected) Re
         error.OutOfMemory => error.OutOfMemory,
         error.Malformed => error.EnvelopeMalformed,
     };
-    const reached = try reach(envelope.keys, &expected);
-    try verify(envelope, reached.key);
+    const reached = try verifiedKey(&envelope, &expected);
     const Head = struct { schema: u64 };
     const head = parse(Head, arena, envelope.payload) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
@@ -246,9 +254,25 @@ pub fn word(refusal: Refusal) []const u8 {
     };
 }
 
-/// The newest key that statements lead to from the pinned one. Only it signs: a key that was followed is retired.
-fn reach(statements: []const SigningKeyStatement, expected: *const Expected) Refusal!Reached {
-    var reached: Reached = .{ .key = expected.signing_key };
+fn verifiedKey(envelope: *const Envelope, expected: *const Expected) Refusal!Reached {
+    if (verifiedFrom(expected.signing_key, envelope, expected)) |reached| return reached else |refusal| {
+        const named_key = expected.named_key orelse return refusal;
+        if (refusal != error.SignatureInvalid) return refusal;
+        var reached = try verifiedFrom(named_key, envelope, expected);
+        reached.is_named = true;
+        return reached;
+    }
+}
+
+fn verifiedFrom(key: [32]u8, envelope: *const Envelope, expected: *const Expected) Refusal!Reached {
+    const reached = try reach(key, envelope.keys, expected);
+    try verify(envelope, reached.key);
+    return reached;
+}
+
+/// The newest key that statements lead to from this one. Only it signs: a key that was followed is retired.
+fn reach(key: [32]u8, statements: []const SigningKeyStatement, expected: *const Expected) Refusal!Reached {
+    var reached: Reached = .{ .key = key };
     if (statements.len > signing_key_statements_max) return error.EnvelopeMalformed;
     for (statements) |*statement| {
         const organization_id = expected.organization_id orelse return reached;
@@ -287,7 +311,7 @@ fn signatureOf(text: []const u8) Refusal!Ed25519.Signature {
     return .fromBytes(raw);
 }
 
-fn verify(envelope: Envelope, key: [32]u8) Refusal!void {
+fn verify(envelope: *const Envelope, key: [32]u8) Refusal!void {
     const public_key = Ed25519.PublicKey.fromBytes(key) catch return error.SignatureInvalid;
     var verifier = (try signatureOf(envelope.signature)).verifier(public_key) catch return error.SignatureInvalid;
     verifier.update("bootfarm-state-v1\n");

@@ -19,6 +19,8 @@ pub const text =
     \\                                                           fetches sets of boot programs from packages or a folder
     \\  bootfarm-edge leases --data DIR [--json]                 prints which addresses the DHCP server gave to whom
     \\  bootfarm-edge rotate-key --data DIR                      asks the edge to make itself a new key
+    \\  bootfarm-edge trust-key --data DIR --key KEY             names the signing key of a control plane that was restored
+    \\                                                           to before a change of it
     \\  bootfarm-edge verify-release --key K --release F --signature F --program F [--allow-older]
     \\                                                           says whether a program is a release by this key
     \\  bootfarm-edge listen-address                             prints which address --listen should have here

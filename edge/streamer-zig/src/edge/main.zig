@@ -12,6 +12,7 @@ const boot_media_command = @import("boot_media_command.zig");
 const leases_command = @import("leases_command.zig");
 const listen_address_command = @import("listen_address_command.zig");
 const rotate_key_command = @import("rotate_key_command.zig");
+const trust_key_command = @import("trust_key_command.zig");
 const release_command = @import("release_command.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
@@ -57,6 +58,8 @@ pub fn main(init: std.process.Init) !u8 {
         return release_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "rotate-key"))
         return rotate_key_command.run(init, rest[1..], &terminal);
+    if (std.mem.eql(u8, command, "trust-key"))
+        return trust_key_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "listen-address")) return listen_address_command.run(&terminal);
     if (std.mem.eql(u8, command, "release-mark")) {
         terminal.out(base.release_mark);

@@ -467,6 +467,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .edge_id = identity.edgeId,
         .signing_key = signing_key,
         .organization_id = identity.organizationId,
+        .named_key = host.named_key.read(data),
     });
 }
 

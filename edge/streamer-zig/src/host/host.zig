@@ -35,6 +35,7 @@ pub const SegmentWatch = @import("segment_watch.zig").SegmentWatch;
 pub const ServiceManager = @import("service_manager.zig").ServiceManager;
 pub const key_rotation = @import("key_rotation.zig");
 pub const KeyRotation = key_rotation.KeyRotation;
+pub const named_key = @import("named_key.zig");
 pub const file_system = @import("file_system.zig");
 pub const metrics_page = @import("metrics_page.zig");
 pub const MetricsServer = @import("metrics_server.zig").MetricsServer;
@@ -77,6 +78,7 @@ test {
     _ = @import("segment_listener.zig");
     _ = @import("service_manager.zig");
     _ = key_rotation;
+    _ = named_key;
     _ = file_system;
     _ = machine_facts;
     _ = metrics_page;

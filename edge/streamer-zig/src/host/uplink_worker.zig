@@ -6,6 +6,7 @@ const builtin = @import("builtin");
 const base = @import("base");
 const core = @import("core");
 const sys = @import("sys.zig");
+const named_key = @import("named_key.zig");
 const speak = @import("speak.zig");
 const CaptureFiles = @import("capture_files.zig").CaptureFiles;
 const CaptureSender = @import("capture_sender.zig").CaptureSender;
@@ -26,6 +27,10 @@ const StateBox = link_module.StateBox;
 
 /// The API answers a long poll after 25 s at the latest.
 const poll_timeout_ms = core.uplink.poll_wait_ms + 15_000;
+
+/// For whoever restored a control plane; a key that anybody could send must not be the one to name.
+const trust_hint = " If the control plane was restored from a backup of before its signing key was changed, read the key " ++
+    "on the organization's page of the dashboard and name it on this machine: bootfarm-edge trust-key --data DIR --key KEY";
 
 pub const UplinkWorker = struct {
     pub const request_timeout_ms = 20_000;
@@ -231,6 +236,7 @@ pub const UplinkWorker = struct {
             .edge_id = worker.client_options.edge_id.?,
             .signing_key = worker.signing_key,
             .organization_id = worker.identity.organizationId,
+            .named_key = named_key.read(worker.data),
             .above = worker.link.above(),
         }) catch |refusal| {
             worker.refuseState(refusal);
@@ -246,6 +252,7 @@ pub const UplinkWorker = struct {
         };
         // Behind the state: that has the statements, and is found right by the key before as well.
         worker.pin(box.reached);
+        if (!box.reached.is_named) named_key.forget(worker.data);
         worker.rotation.order(if (box.state.rotateKey) |text| core.uplink_message.parseKey(text) catch null else null);
         worker.link.noteRefusal(null);
         worker.link.offerState(box);
@@ -255,12 +262,15 @@ pub const UplinkWorker = struct {
     /// The edge goes on with the state that it has, and its heartbeats say why.
     fn refuseState(worker: *UplinkWorker, refusal: core.desired_state.Refusal) void {
         worker.link.noteRefusal(refusal);
-        speak.line("The desired state was refused: {s}.", .{core.desired_state.sentence(refusal)});
+        const hint = if (refusal == error.SignatureInvalid) trust_hint else "";
+        speak.line("The desired state was refused: {s}.{s}", .{ core.desired_state.sentence(refusal), hint });
     }
 
-    /// A key that follows the one that was pinned takes its place, also over restarts.
+    /// A key that follows the one that was pinned, or was named on this machine, takes its place, also over restarts.
     pub fn pin(worker: *UplinkWorker, reached: core.desired_state.Reached) void {
-        const id = reached.id orelse return;
+        if (reached.id == null and !reached.is_named) return;
+        // Of one that was named nobody said the id.
+        const id = reached.id orelse base.Uuid.zero;
         const text = core.uplink_message.keyText(reached.key);
         var identity = worker.identity;
         identity.signingKeyId = id;
@@ -271,7 +281,13 @@ pub const UplinkWorker = struct {
         };
         worker.signing_key = reached.key;
         worker.identity.signingKeyId = id;
-        speak.line("The organization signs by a new key, which the one before vouches for.", .{});
+        if (!reached.is_named) {
+            speak.line("The organization signs by a new key, which the one before vouches for.", .{});
+            return;
+        }
+        // Behind the identity: whatever is cut off between, the state is found right by the named key.
+        named_key.forget(worker.data);
+        speak.line("The organization signs by the key that was named on this machine; the one before is not believed any more.", .{});
     }
 
     fn tellRefusal(

@@ -63,7 +63,7 @@ const stateRefusedWords: Record<string, string> = {
   too_large:
     'it holds more than an edge takes (8 MiB, 20,000 devices, 256 vDisks with 1,024 versions, 131,072 devices of schedules). Spread the devices over more sites, or have fewer schedules and versions.',
   signature_invalid:
-    'it is not signed by the key that the edge knows. Enrol the edge again if the control plane was restored from before a change of that key.',
+    'it is not signed by the key that the edge knows. If the control plane was restored from before a change of that key, name the one on the organization’s page on the edge’s machine: bootfarm-edge trust-key --data DIR --key KEY.',
   schema_too_new: 'it is of a newer schema: run the line of “Add edge” on it again.',
   not_higher: 'it is not newer than the one that it has. A restored control plane needs a new incarnation.',
 }

@@ -93,6 +93,10 @@ export function SigningKeyPanel() {
           Edges that are online take it with their next state, within a second or so; those that are away when
           they come back. Booting is not interrupted. The old key is forgotten.
         </p>
+        <p>
+          Make a backup afterwards: edges do not believe a control plane that is restored to before this
+          change.
+        </p>
       </ConfirmDialog>
     </Panel>
   )
