@@ -25,8 +25,11 @@ import { command, patient, playwright, problems, turbo, turboCheck, vitest, yiel
 import { oneCheck, Tally, zigCounts } from './tally.mjs'
 
 /** Cases for each parser, and simulated boots: enough to find what a change broke, small enough for every run. */
-const fuzzCases = 200_000
-const simulatedSeeds = 40
+const fuzzCases = 50_000
+const simulatedSeeds = 20
+/** In `npm run test:all`. */
+const fuzzCasesLong = 1_000_000
+const simulatedSeedsLong = 200
 
 /**
  * Runs every layer, quick ones first; returns the exit code. `only` are layer names, all when empty; those that take long are
@@ -46,14 +49,6 @@ export async function testEverything(only, { withLong }) {
     const debian = layer.wanted('machines') ? ensureSystemTree().catch(() => undefined) : undefined
     const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
     await quickChecks(layer, zig)
-    const services = testServices(layer, scratch)
-    await buildEdge(layer, zig)
-    // Machines that are emulated leave half of the processors idle: what has no clock fills it.
-    const filler = patientTrack(layer, zig, { services, scratch })
-    await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
-    // They wait for the network's clocks most of the time: two files side by side disturb neither.
-    const sideBySide = ['--fileParallelism', '--maxWorkers=2']
-    await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
     const machineEnv = async () => {
       await debian
       const kernelMissing = await ensureKernel('virtual')
@@ -63,28 +58,15 @@ export async function testEverything(only, { withLong }) {
         ...{ BOOTFARM_NO_KERNEL: kernelMissing ?? '', BOOTFARM_NO_BOOT_PROGRAMS: programsMissing ?? '' },
       }
     }
-    await layer('machines', 240, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
     const machineProduct = (project) => testMachineProduct(scratch, system.missing, project)
-    const { webBuilt, done } = filler
-    await webBuilt
-    // Programs that were killed and come back: mostly waits.
-    const reports = layer('reports', 120, async () => {
-      await ensurePrometheusClient()
-      return vitest(scratch, 'e2e', ['reports/'], env)
-    })
-    await layer('machine-boot', 90, () => machineProduct('machine-boot'))
-    if (['browser', 'faults', 'install'].some((name) => layer.wanted(name))) {
-      await withProduct(scratch, async (productEnv) => {
-        await layer('browser', 150, () => playwright(scratch, productEnv, 'dashboard'))
-        await layer('faults', 90, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
-        await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
-      }).catch((error) => {
-        process.stdout.write(`${error.message}\n`)
-        tally.add(oneCheck(false))
-      })
-    }
-    await reports
-    await done
+    const services = testServices(layer, scratch)
+    await buildEdge(layer, zig)
+    const { webBuilt, served } = serviceTrack(layer, { services, scratch, env, tally })
+    await Promise.all([
+      machineTrack(layer, { scratch, env, machineEnv, machineProduct, webBuilt, tally }),
+      served,
+      zigTrack(layer, zig),
+    ])
     await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
   } finally {
     record.print()
@@ -113,13 +95,19 @@ function layerRunner(tally, only, withLong) {
   const layer = async (name, budgetSeconds, work, isLong = false) => {
     if (!wanted(name, isLong)) return
     const begin = performance.now()
-    const { output, ...counts } = await work().catch((error) => ({ output: error.stack, ...oneCheck(false) }))
+    const {
+      output,
+      slowest = [],
+      ...counts
+    } = await work().catch((error) => ({ output: error.stack, ...oneCheck(false) }))
     tally.add(counts)
-    const seconds = ((performance.now() - begin) / 1000).toFixed(1)
+    const seconds = (performance.now() - begin) / 1000
     const verdict = counts.failed ? 'FAILED' : 'ok'
     say(
-      `${verdict.padEnd(6)} ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped (${seconds} s of ${budgetSeconds} s)`,
+      `${verdict.padEnd(6)} ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped (${seconds.toFixed(1)} s of ${budgetSeconds} s)`,
     )
+    if (seconds > budgetSeconds)
+      for (const file of slowest) say(`         ${file.seconds.toFixed(1)} s ${file.name}`)
     if (counts.failed) process.stdout.write(`${output.slice(-20_000)}\n`)
   }
   layer.wanted = (name) => wanted(name, false)
@@ -196,20 +184,50 @@ function testServices(layer, scratch) {
   })
 }
 
-/**
- * Layers that only compute, one after the other at the lowest priority: they never keep a test that has a clock from its
- * processor, and may take as long as those go on.
- */
-function patientTrack(layer, zig, { services, scratch }) {
+/** What has clocks: nothing of it runs beside another of it. */
+async function machineTrack(layer, { scratch, env, machineEnv, machineProduct, webBuilt, tally }) {
+  await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
+  // They wait for the network's clocks most of the time: two files side by side disturb neither.
+  const sideBySide = ['--fileParallelism', '--maxWorkers=2']
+  await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
+  await layer('machines', 240, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
+  await webBuilt
+  await layer('machine-boot', 90, () => machineProduct('machine-boot'))
+  // Programs are killed here, so no browser looks at this product.
+  await onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
+    await layer('faults', 90, () => vitest(scratch, 'e2e', ['faults/'], productEnv))
+    await layer('install', 30, () => vitest(scratch, 'e2e', ['install/'], { ...productEnv, ...env }))
+  })
+}
+
+/** Beside the machines, which leave half of the processors idle; what it runs has limits, but no clocks. */
+function serviceTrack(layer, { services, scratch, env, tally }) {
   // Both may write again what the services import.
   const webBuilt = services.then(async () => {
     await layer('typecheck', 120, () => turboCheck('typecheck'))
     await layer('web-build', 240, () => turboCheck('build'))
   })
-  const done = webBuilt
-    .then(() => zigTrack(layer, zig))
-    .then(() => layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 })))
-  return { webBuilt, done }
+  const served = webBuilt.then(async () => {
+    await onProduct(layer, { scratch, tally, names: ['browser'] }, (productEnv) =>
+      layer('browser', 300, () => playwright(scratch, productEnv, 'dashboard', yielding)),
+    )
+    await layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 }))
+    // Programs that were killed and come back: mostly waits.
+    await layer('reports', 120, async () => {
+      await ensurePrometheusClient()
+      return vitest(scratch, 'e2e', ['reports/'], env)
+    })
+  })
+  return { webBuilt, served }
+}
+
+/** Layers of one product, which is started if one of them is wanted; a start that fails is a failure. */
+async function onProduct(layer, { scratch, tally, names }, work) {
+  if (!names.some((name) => layer.wanted(name))) return
+  await withProduct(scratch, work).catch((error) => {
+    process.stdout.write(`${error.message}\n`)
+    tally.add(oneCheck(false))
+  })
 }
 
 /** Asks each operation of the API's own description what nobody would think of asking. */
@@ -222,6 +240,10 @@ async function schemathesis(scratch, { examples, seconds }) {
   return vitest(scratch, 'apps/api/schemathesis', [], env)
 }
 
+/**
+ * Only computes, at the lowest priority: it never keeps a test that has a clock from its processor, and may take as long as those
+ * go on.
+ */
 async function zigTrack(layer, zig) {
   const build = (...args) => patient(zig, ['build', zigJobs, ...args], { cwd: edgeSource })
   const checked =
@@ -239,6 +261,11 @@ async function zigTrack(layer, zig) {
   await layer('zig-arm64', 60, checked('check', '-Darch=aarch64'))
   await layer.long('zig-test-safe', 300, () => zigTests('safe'))
   await layer('simulation', 120, checked('sim', '--', '--seed', '1', '--seeds', String(simulatedSeeds)))
+  await layer.long(
+    'simulation-long',
+    600,
+    checked('sim', '--', '--seed', '1000', '--seeds', String(simulatedSeedsLong)),
+  )
   await layer.long('simulation-reports', 120, checked('sim', '--', '--seed', '1', '--reports'))
   await layer('simulation-plants', 120, checked('sim', '--', '--seed', '1', '--self-test'))
   await layer('simulation-canary', 60, async () => {
@@ -246,6 +273,7 @@ async function zigTrack(layer, zig) {
     return { output: `the canary was not caught\n${output}`, ...oneCheck(code !== 0) }
   })
   await layer('fuzz', 120, checked('fuzz', '--', '--seed', '1', '--cases', String(fuzzCases)))
+  await layer.long('fuzz-long', 900, checked('fuzz', '--', '--seed', '2', '--cases', String(fuzzCasesLong)))
   await layer('fuzz-canary', 60, async () => {
     const { code, output } = await build('fuzz', '--', '--seed', '1', '--cases', '2000', '--canary')
     const caught = code !== 0 && output.includes('violated:')

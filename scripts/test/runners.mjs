@@ -53,9 +53,9 @@ export async function vitest(scratch, directory, filters, env, options = [], run
   return { output, ...vitestCounts(file, code) }
 }
 
-export async function playwright(scratch, env, project) {
+export async function playwright(scratch, env, project, run = capture) {
   const file = path.join(scratch, `playwright-${project}.json`)
-  const { code, output } = await capture(
+  const { code, output } = await run(
     inRoot('node_modules/.bin/playwright'),
     ['test', `--project=${project}`, '--reporter=list,json'],
     {

@@ -1,4 +1,8 @@
 import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { root } from '../lib/paths.mjs'
+
+const slowestShown = 8
 
 /** Sums of all layers; `npm test` ends with them in one line. */
 export class Tally {
@@ -40,8 +44,17 @@ export function vitestCounts(file, exitCode) {
     failed: Math.max(report.numFailedTests + unread, exitCode === 0 ? 0 : 1),
     skipped: skipped.length,
     reasons: skipped.map(({ fullName }) => fullName),
+    slowest: longest(
+      report.testResults.map(({ name, startTime, endTime }) => ({
+        name: path.relative(root, name),
+        seconds: (endTime - startTime) / 1000,
+      })),
+    ),
   }
 }
+
+/** What a layer that takes too long should be looked at for first. */
+const longest = (files) => files.toSorted((a, b) => b.seconds - a.seconds).slice(0, slowestShown)
 
 const isFailed = ({ status }) => status === 'failed'
 
@@ -50,7 +63,21 @@ export function playwrightCounts(file, exitCode) {
   const report = readJson(file)
   if (!report) return oneCheck(false)
   const { expected, unexpected, flaky, skipped } = report.stats
-  return { passed: expected, failed: Math.max(unexpected + flaky, exitCode === 0 ? 0 : 1), skipped }
+  return {
+    passed: expected,
+    failed: Math.max(unexpected + flaky, exitCode === 0 ? 0 : 1),
+    skipped,
+    slowest: longest(report.suites.map((suite) => ({ name: suite.file, seconds: durationMs(suite) / 1000 }))),
+  }
+}
+
+/** Of all tests in a suite, those of the suites in it with them. */
+function durationMs({ specs, suites = [] }) {
+  const results = specs.flatMap(({ tests }) => tests.flatMap((test) => test.results))
+  return [...results.map(({ duration }) => duration), ...suites.map(durationMs)].reduce(
+    (sum, ms) => sum + ms,
+    0,
+  )
 }
 
 /** Counts from the summary of `zig build test --summary all`. */
