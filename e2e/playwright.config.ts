@@ -13,9 +13,13 @@ async function browserProgram(): Promise<string> {
   return found ?? (await import('@sparticuz/chromium')).default.executablePath()
 }
 
+/** Two runs side by side, each before a product of its own, have a session and results of their own. */
+const results = `test-results/${process.env.BOOTFARM_BROWSER_RUN ?? 'browser'}`
+const session = `${results}/session.json`
+
 /** Against a running product: BOOTFARM_WEB_URL, BOOTFARM_DEMO_EMAIL and BOOTFARM_DEMO_PASSWORD say which. */
 export default defineConfig({
-  outputDir: 'test-results',
+  outputDir: results,
   reporter: 'list',
   // A simulated boot takes seconds, and a test may have to wait for the next wave of them.
   timeout: 90_000,
@@ -47,7 +51,7 @@ export default defineConfig({
       testDir: 'browser',
       testMatch: '*.spec.ts',
       dependencies: ['sign in'],
-      use: { storageState: 'test-results/session.json' },
+      use: { storageState: session },
     },
     // Against `npm start -- --machine`.
     ...['machine-boot', 'machine-power'].map((name) => ({
@@ -55,7 +59,7 @@ export default defineConfig({
       testDir: 'machine-browser',
       testMatch: `${name}.spec.ts`,
       dependencies: ['sign in'],
-      use: { storageState: 'test-results/session.json' },
+      use: { storageState: session },
     })),
   ],
 })

@@ -1,3 +1,4 @@
+import path from 'node:path'
 import { expect, test } from '@playwright/test'
 import { demoSignIn, signIn } from './demo-sign-in.ts'
 
@@ -5,5 +6,5 @@ test('sign in once for the other tests', async ({ page }) => {
   await page.goto('/sign-in')
   await signIn(page, demoSignIn())
   await expect(page.getByRole('navigation', { name: 'Main' })).toBeVisible()
-  await page.context().storageState({ path: 'test-results/session.json' })
+  await page.context().storageState({ path: path.join(test.info().project.outputDir, 'session.json') })
 })

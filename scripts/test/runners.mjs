@@ -60,7 +60,7 @@ export async function playwright(scratch, env, project, run = capture) {
     ['test', `--project=${project}`, '--reporter=list,json'],
     {
       cwd: inRoot('e2e'),
-      env: { ...env, PLAYWRIGHT_JSON_OUTPUT_NAME: file },
+      env: { ...env, BOOTFARM_BROWSER_RUN: project, PLAYWRIGHT_JSON_OUTPUT_NAME: file },
     },
   )
   return { output, ...playwrightCounts(file, code) }
