@@ -25,8 +25,8 @@ import { command, patient, playwright, problems, turbo, turboCheck, vitest, yiel
 import { oneCheck, Tally, zigCounts } from './tally.mjs'
 
 /** Cases for each parser, and simulated boots: enough to find what a change broke, small enough for every run. */
-const fuzzCases = 50_000
-const simulatedSeeds = 20
+const fuzzCases = 20_000
+const simulatedSeeds = 10
 /** In `npm run test:all`. */
 const fuzzCasesLong = 1_000_000
 const simulatedSeedsLong = 200
