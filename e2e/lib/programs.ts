@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,8 +12,9 @@ export const webProgram = path.join(root, 'apps/web/.next/standalone/apps/web/se
 export const startScript = path.join(root, 'scripts/start.mjs')
 export const bootTrace = path.join(root, 'e2e/traces/boot-trace-bios.csv')
 
-/** A directory for one test file, removed by `remove`. */
+/** A directory for one test file, removed by `remove`. PostgreSQL's account can go through: all of its data is in there, too. */
 export function scratchDirectory(): { path: string; remove(): void } {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-e2e-'))
+  chmodSync(directory, 0o711)
   return { path: directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
 }

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { scratchDirectory } from '../lib/programs.ts'
@@ -26,8 +26,6 @@ export async function runSoak(
   const end = () => ending.abort()
   for (const signal of signals) process.on(signal, end)
   const scratch = scratchDirectory()
-  // The account that PostgreSQL runs as has to reach it.
-  chmodSync(scratch.path, 0o755)
   const soak = new Soak(options, ending.signal)
   let timer: NodeJS.Timeout | undefined
   try {

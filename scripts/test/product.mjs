@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
 import { freePorts } from '../lib/free-ports.mjs'
@@ -21,6 +21,8 @@ const testSettings = {
  */
 export async function withProduct(scratch, work, options = []) {
   const data = mkdtempSync(path.join(scratch, 'product-'))
+  // PostgreSQL's account goes through: else its data would be kept elsewhere, and stay when this folder goes.
+  for (const folder of [scratch, data]) chmodSync(folder, 0o711)
   const ports = await freePorts(portsNeeded)
   const [web, api, postgres, ...edge] = ports
   const args = ['--data', data, '--web-port', web, '--api-port', api, '--pg-port', postgres]
