@@ -30,6 +30,10 @@ export function checkHouse() {
       problems.push(`${file}: waits for a time or runs only one test; wait for what should happen`)
     }
   }
+  for (const file of trackedFiles(/\.(zig|ts|tsx|mjs|sh|sql|prisma|json|ya?ml|md)$/)) {
+    if (/^(<{7}|>{7}) /m.test(readFileSync(file, 'utf8')))
+      problems.push(`${file}: has a merge that was not made; choose what holds`)
+  }
   for (const file of trackedFiles(/^(README\.md|docs\/.*\.md|packages\/.*\.md)$/))
     problems.push(...deadPaths(file))
   problems.push(...checkConsoleLines())

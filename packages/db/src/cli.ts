@@ -16,16 +16,12 @@ const usage = `node packages/db/src/cli.ts COMMAND
   migrate                     bring the database of DATABASE_OWNER_URL up to date, and make the role that DATABASE_URL
                               signs in with, which is the API's
   backup --to FILE            write all of the database of DATABASE_OWNER_URL, as it is at this moment, to FILE
-<<<<<<< HEAD
-  restore --from FILE         fill the empty database of DATABASE_OWNER_URL with it; edges go on without enrolling again
-  audit-retention --days N    the API removes entries of the audit log that are older; an entry says so
-  audit-retention --for-ever  it removes none, as without this command
-=======
   backup-keys --to FILE       write the keys that sign desired states alone: small, for after each change of one
   restore --from FILE [--keys FILE]
                               fill the empty database of DATABASE_OWNER_URL with it; edges go on without enrolling again. With the
                               signing keys of a later file they do so too where a key was changed after the backup
->>>>>>> 7956ab2 (db, edge: a control plane restored to before a change of its signing key is believed again, without enrolling)
+  audit-retention --days N    the API removes entries of the audit log that are older; an entry says so
+  audit-retention --for-ever  it removes none, as without this command
   seed [--organizations N] [--sites N] [--devices N] [--boots N] [--days N]
                               fill the empty, migrated database of DATABASE_OWNER_URL for measurements. Its sessions' tokens and its
                               edges' keys follow from numbers: never where others can reach it`
