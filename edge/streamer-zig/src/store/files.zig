@@ -1,0 +1,150 @@
+//! The files of one directory and those below it, as the store sees them: host files (`linux_files.zig`), or a simulated disk that
+//! loses and tears what was not synced. Names are relative, `/`-separated, without `..`.
+//!
+//! What a caller may count on: bytes are durable after `sync` of their file, names after `syncDir` of their directory; `rename` replaces
+//! a name at once; until then a crash may leave any mixture of old and new, block by block.
+
+const std = @import("std");
+
+/// `NoSpace`: the disk or a quota is full. `Denied`: this user may not. `DiskFailed`: anything that the system calls an I/O error.
+pub const Error = error{ NotFound, Exists, NoSpace, ReadOnly, Denied, TooManyFiles, DiskFailed };
+
+pub const Handle = enum(i32) { _ };
+
+pub const Mode = enum { read, write };
+
+pub const name_size_max = 128;
+/// Of files and directories below the store's directory.
+pub const Name = [name_size_max]u8;
+
+pub const Files = struct {
+    context: *anyopaque,
+    vtable: *const VTable,
+
+    pub const VTable = struct {
+        open: *const fn (*anyopaque, name: []const u8, mode: Mode) Error!Handle,
+        create: *const fn (*anyopaque, name: []const u8) Error!Handle,
+        close: *const fn (*anyopaque, Handle) void,
+        size: *const fn (*anyopaque, Handle) Error!u64,
+        setSize: *const fn (*anyopaque, Handle, size: u64) Error!void,
+        read: *const fn (*anyopaque, Handle, buffer: []u8, offset: u64) Error!usize,
+        write: *const fn (*anyopaque, Handle, bytes: []const u8, offset: u64) Error!void,
+        sync: *const fn (*anyopaque, Handle) Error!void,
+        punch: *const fn (*anyopaque, Handle, offset: u64, size: u64) Error!void,
+        nextData: *const fn (*anyopaque, Handle, offset: u64) Error!?u64,
+        allocated: *const fn (*anyopaque, Handle) Error!u64,
+        tryLock: *const fn (*anyopaque, Handle, exclusive: bool) Error!bool,
+        rename: *const fn (*anyopaque, from: []const u8, to: []const u8) Error!void,
+        remove: *const fn (*anyopaque, name: []const u8) Error!void,
+        makeDir: *const fn (*anyopaque, name: []const u8) Error!void,
+        syncDir: *const fn (*anyopaque, name: []const u8) Error!void,
+        nextName: *const fn (*anyopaque, dir: []const u8, above: []const u8, into: *Name) Error!?[]const u8,
+        freeBytes: *const fn (*anyopaque) Error!u64,
+    };
+
+    /// Throws `NotFound`.
+    pub fn open(files: Files, name: []const u8, mode: Mode) Error!Handle {
+        return files.vtable.open(files.context, name, mode);
+    }
+
+    /// For reading and writing; throws `Exists`.
+    pub fn create(files: Files, name: []const u8) Error!Handle {
+        return files.vtable.create(files.context, name);
+    }
+
+    pub fn close(files: Files, handle: Handle) void {
+        files.vtable.close(files.context, handle);
+    }
+
+    /// Bytes.
+    pub fn size(files: Files, handle: Handle) Error!u64 {
+        return files.vtable.size(files.context, handle);
+    }
+
+    /// Cuts the file or lets it grow by a hole.
+    pub fn setSize(files: Files, handle: Handle, bytes: u64) Error!void {
+        return files.vtable.setSize(files.context, handle, bytes);
+    }
+
+    /// How much was read; short only at the end of the file.
+    pub fn read(files: Files, handle: Handle, buffer: []u8, offset: u64) Error!usize {
+        return files.vtable.read(files.context, handle, buffer, offset);
+    }
+
+    pub fn write(files: Files, handle: Handle, bytes: []const u8, offset: u64) Error!void {
+        return files.vtable.write(files.context, handle, bytes, offset);
+    }
+
+    /// Its bytes and its size are durable when this returns.
+    pub fn sync(files: Files, handle: Handle) Error!void {
+        return files.vtable.sync(files.context, handle);
+    }
+
+    /// The range reads as zeros and takes no space; the size of the file stays. Where a file system cannot, zeros are written.
+    pub fn punch(files: Files, handle: Handle, offset: u64, bytes: u64) Error!void {
+        return files.vtable.punch(files.context, handle, offset, bytes);
+    }
+
+    /// Where the next bytes at or behind `offset` lie that are not in a hole; null: only holes follow.
+    pub fn nextData(files: Files, handle: Handle, offset: u64) Error!?u64 {
+        return files.vtable.nextData(files.context, handle, offset);
+    }
+
+    /// Bytes that the file takes on the disk.
+    pub fn allocated(files: Files, handle: Handle) Error!u64 {
+        return files.vtable.allocated(files.context, handle);
+    }
+
+    /// False: another process holds it. Gone with the handle and with the process.
+    pub fn tryLock(files: Files, handle: Handle, exclusive: bool) Error!bool {
+        return files.vtable.tryLock(files.context, handle, exclusive);
+    }
+
+    pub fn rename(files: Files, from: []const u8, to: []const u8) Error!void {
+        return files.vtable.rename(files.context, from, to);
+    }
+
+    /// Throws `NotFound`. A directory has to be empty.
+    pub fn remove(files: Files, name: []const u8) Error!void {
+        return files.vtable.remove(files.context, name);
+    }
+
+    /// Throws `Exists`.
+    pub fn makeDir(files: Files, name: []const u8) Error!void {
+        return files.vtable.makeDir(files.context, name);
+    }
+
+    /// The names in it are durable when this returns; "" is the directory itself.
+    pub fn syncDir(files: Files, name: []const u8) Error!void {
+        return files.vtable.syncDir(files.context, name);
+    }
+
+    /// The first of the names in a directory behind `above`, in the order of their bytes ("" begins); null: there is none. `above` may be
+    /// what `into` holds.
+    pub fn nextName(files: Files, dir: []const u8, above: []const u8, into: *Name) Error!?[]const u8 {
+        return files.vtable.nextName(files.context, dir, above, into);
+    }
+
+    /// What this user can still write.
+    pub fn freeBytes(files: Files) Error!u64 {
+        return files.vtable.freeBytes(files.context);
+    }
+
+    /// Fills the buffer; false: the file ends before.
+    pub fn readWhole(files: Files, handle: Handle, buffer: []u8, offset: u64) Error!bool {
+        return try files.read(handle, buffer, offset) == buffer.len;
+    }
+};
+
+/// What went wrong, as the end of a sentence.
+pub fn sentence(problem: Error) []const u8 {
+    return switch (problem) {
+        error.NotFound => "does not exist",
+        error.Exists => "exists already",
+        error.NoSpace => "has no room: the disk is full",
+        error.ReadOnly => "is on a file system that is read-only",
+        error.Denied => "cannot be used by this user",
+        error.TooManyFiles => "cannot be opened: this process has too many files open",
+        error.DiskFailed => "cannot be read or written: the disk reports an error",
+    };
+}
