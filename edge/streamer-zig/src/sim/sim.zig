@@ -6,6 +6,7 @@ pub const Ledger = @import("ledger.zig");
 pub const Reports = @import("reports.zig");
 pub const Schedules = @import("schedules.zig");
 pub const Plant = @import("plant.zig").Plant;
+pub const SimFiles = ("sim_files.zig");
 
 test {
     _ = @import("cookie_account.zig");
@@ -20,5 +21,6 @@ test {
     _ = Ledger;
     _ = Reports;
     _ = Schedules;
+    _ = SimFiles;
     _ = @import("plant.zig");
 }
