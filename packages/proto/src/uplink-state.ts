@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { scheduleOrder, schedulesMax } from './uplink-schedule.ts'
+import { deviceTypes, storeJobOrder, storeJobsMax, versionManifest, writeCacheOrder } from './uplink-store.ts'
 import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
 /** The desired state of an edge; UPLINK.md. */
@@ -30,7 +31,11 @@ export const bootMenu = z.object({
   entries: z
     .array(
       z.discriminatedUnion('kind', [
-        z.object({ kind: z.literal('version'), title: untrustedText.min(1), versionId: uuid }),
+        z.object({
+          ...{ kind: z.literal('version'), title: untrustedText.min(1), versionId: uuid },
+          /** It stands for whatever the vDisk's production devices boot, so a pending release changes it. */
+          followsVdisk: z.boolean().optional(),
+        }),
         z.object({ kind: z.literal('local_disk'), title: untrustedText.min(1) }),
       ]),
     )
@@ -77,6 +82,14 @@ const stateFields = z.object({
     z.object({
       id: uuid,
       name: z.string(),
+      /** Absent: `device_ram` without a limit. */
+      writeCache: writeCacheOrder.optional(),
+      /** What production devices boot while nothing is overridden. */
+      defaultVersionId: uuid.optional(),
+      overrideVersionId: uuid.optional(),
+      /** From that instant on this is the default: devices and menu entries of the old one get it, also with the control plane away. */
+      pending: z.object({ versionId: uuid, atUnixMs: count }).optional(),
+      /** What production devices boot comes first. */
       versions: z.array(
         z.object({
           id: uuid,
@@ -87,6 +100,10 @@ const stateFields = z.object({
           kernelPath: z.string().nullable(),
           initrdPath: z.string().nullable(),
           commandLine: z.string(),
+          /** In the edge's store, and not a file at `diskPath`; absent: a file. */
+          manifest: versionManifest.optional(),
+          /** Of a version that is written yet: what its layer lies above. */
+          layerAboveVersionId: uuid.optional(),
         }),
       ),
     }),
@@ -98,6 +115,10 @@ const stateFields = z.object({
       mac: macAddress,
       versionId: uuid,
       enabled: z.boolean(),
+      /** Absent: `production`. */
+      deviceType: z.enum(deviceTypes).optional(),
+      /** It is the one that writes `versionId`. */
+      writes: z.boolean().optional(),
       /** Where it is not the site's. */
       bootProgramSet: bootProgramSetName.optional(),
       menuId: uuid.optional(),
@@ -121,6 +142,8 @@ const stateFields = z.object({
     .array(z.object({ id: uuid, deviceId: uuid, mac: macAddress, order: z.enum(powerOrders) }))
     .max(powerOrdersMax)
     .optional(),
+  /** Of this edge; one that is gone from the state is to be stopped if it is under way. */
+  storeJobs: z.array(storeJobOrder).max(storeJobsMax).optional(),
   /** Absent: none. */
   schedules: z.array(scheduleOrder).max(schedulesMax).optional(),
 })

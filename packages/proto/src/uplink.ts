@@ -9,6 +9,7 @@ export * from './uplink-boot.ts'
 export * from './uplink-keys.ts'
 export * from './uplink-schedule.ts'
 export * from './uplink-state.ts'
+export * from './uplink-store.ts'
 export { macAddress }
 
 /** Messages between edge and API; UPLINK.md says when each is sent. Sizes in bytes, times as the unit in the name. */
@@ -24,7 +25,7 @@ export const captureSizeMax = 256 * 1024
 export const heartbeatIntervalMs = 5_000
 export const edgeOnlineWithinMs = 20_000
 /** What edge and API speak, as the header `bootfarm-uplink` says it; absent: 1. VERSIONS.md says what came with which. */
-export const uplinkVersion = 3
+export const uplinkVersion = 4
 /** An API of version N takes edges of N-3..N, and of the next one, which asks for nothing that it does not know. */
 export const uplinkVersionsAccepted = { oldest: Math.max(1, uplinkVersion - 3), newest: uplinkVersion + 1 }
 

@@ -12,6 +12,7 @@ import {
   signingKeyText,
   stateEnvelope,
   stateQuery,
+  storeMessage,
 } from '../src/uplink.ts'
 import {
   publicKeyOf,
@@ -83,6 +84,7 @@ describe('the golden requests of the uplink', () => {
     expect(enrolRequest.safeParse(messageOf('enrolment')).error).toBeUndefined()
     expect(reportBatch.safeParse(messageOf('reports')).error).toBeUndefined()
     expect(heartbeat.safeParse(messageOf('heartbeat')).error).toBeUndefined()
+    expect(storeMessage.safeParse(messageOf('store')).error).toBeUndefined()
     const path = vectors.requests.find((vector) => vector.name === 'state')?.path ?? ''
     const query = Object.fromEntries(new URL(path, 'http://edge').searchParams)
     expect(stateQuery.parse(query)).toEqual({ after: '1.5', waitMs: 25_000 })

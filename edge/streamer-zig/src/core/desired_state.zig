@@ -25,6 +25,7 @@ pub const schedule_instants_max = 1024;
 pub const state_instants_max = 32_768;
 pub const state_targets_max = 131_072;
 pub const rate_per_minute_max = 6000;
+pub const store_jobs_max = 64;
 pub const command_line_size_max = 1024;
 pub const schema = 1;
 
@@ -44,6 +45,17 @@ pub const Pair = struct {
 
 pub const UnknownDevices = enum { ignore, boot };
 
+/// Which bytes a version in the store holds.
+pub const Manifest = struct {
+    /// 32 bytes in base64, which `accept` has made sure of.
+    root: []const u8,
+    counter: u64,
+
+    pub fn rootHash(manifest: *const Manifest) [32]u8 {
+        return keyOf(manifest.root) catch unreachable;
+    }
+};
+
 /// Names are those of the JSON.
 pub const Version = struct {
     id: base.Uuid,
@@ -53,9 +65,39 @@ pub const Version = struct {
     kernelPath: ?[]const u8 = null,
     initrdPath: ?[]const u8 = null,
     commandLine: []const u8,
+    /// In the store, and not a file at `diskPath`.
+    manifest: ?Manifest = null,
+    /// Of a version that is written yet: what its layer lies above.
+    layerAboveVersionId: ?base.Uuid = null,
 };
 
-pub const Vdisk = struct { id: base.Uuid, name: []const u8, versions: []const Version };
+pub const WriteCacheFull = enum { stop, read_only };
+
+/// Where a device's writes go.
+pub const WriteCache = struct {
+    /// Kept as it is: a class that this edge does not know is no boot, and never another class.
+    class: []const u8,
+    /// Of each device.
+    limitBytes: ?u64 = null,
+    full: WriteCacheFull,
+};
+
+/// Becomes the vDisk's default at that instant, with or without the control plane.
+pub const PendingRelease = struct { versionId: base.Uuid, atUnixMs: u64 };
+
+pub const Vdisk = struct {
+    id: base.Uuid,
+    name: []const u8,
+    /// What production devices boot comes first.
+    versions: []const Version,
+    /// Null: `device_ram` without a limit.
+    writeCache: ?WriteCache = null,
+    defaultVersionId: ?base.Uuid = null,
+    overrideVersionId: ?base.Uuid = null,
+    pending: ?PendingRelease = null,
+};
+
+pub const DeviceType = enum { production, @"test", maintenance };
 
 pub const Device = struct {
     id: base.Uuid,
@@ -63,6 +105,9 @@ pub const Device = struct {
     mac: base.Mac,
     versionId: base.Uuid,
     enabled: bool,
+    deviceType: DeviceType = .production,
+    /// It is the one that writes `versionId`.
+    writes: bool = false,
     /// Where it is not the site's.
     bootProgramSet: ?[]const u8 = null,
     menuId: ?base.Uuid = null,
@@ -70,7 +115,13 @@ pub const Device = struct {
 
 pub const MenuEntryKind = enum { version, local_disk };
 
-pub const MenuEntry = struct { kind: MenuEntryKind, title: []const u8, versionId: ?base.Uuid = null };
+pub const MenuEntry = struct {
+    kind: MenuEntryKind,
+    title: []const u8,
+    versionId: ?base.Uuid = null,
+    /// It stands for whatever the vDisk's production devices boot.
+    followsVdisk: bool = false,
+};
 
 pub const Menu = struct {
     id: base.Uuid,
@@ -121,6 +172,25 @@ pub const Schedule = struct {
     instants: []const u64,
 };
 
+/// Work for the store; the same order again changes nothing. A kind that this edge does not know is reported as failed.
+pub const StoreJob = struct {
+    id: base.Uuid,
+    kind: []const u8,
+    /// Null: all of the store.
+    vdiskId: ?base.Uuid = null,
+    versionId: ?base.Uuid = null,
+    /// What a merge makes.
+    intoVersionId: ?base.Uuid = null,
+    /// Of the version that the job makes.
+    number: ?u64 = null,
+    parentVersionId: ?base.Uuid = null,
+    /// Of an import: below the store's directory.
+    sourcePath: ?[]const u8 = null,
+    kernelPath: ?[]const u8 = null,
+    initrdPath: ?[]const u8 = null,
+    commandLine: ?[]const u8 = null,
+};
+
 pub const DesiredState = struct {
     edgeId: base.Uuid,
     organizationId: base.Uuid,
@@ -140,6 +210,7 @@ pub const DesiredState = struct {
     capture: Capture = .failed,
     siteEdges: ?SiteEdges = null,
     schedules: []const Schedule = &.{},
+    storeJobs: []const StoreJob = &.{},
     issuedUnixMs: u64 = 0,
 
     /// The edge's key where another is to take its place.
@@ -346,8 +417,23 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     if (state.incarnation > number_max) return error.StateMalformed;
     if (state.counter > number_max) return error.StateMalformed;
     var version_count: usize = 0;
-    for (state.vdisks) |vdisk| version_count += vdisk.versions.len;
+    for (state.vdisks) |*vdisk| {
+        version_count += vdisk.versions.len;
+        try checkVdisk(vdisk);
+    }
     if (version_count > versions_max) return error.TooLarge;
+    if (state.storeJobs.len > store_jobs_max) return error.TooLarge;
+    for (state.storeJobs) |*job| if (job.number) |number| if (number > number_max) return error.StateMalformed;
+}
+
+fn checkVdisk(vdisk: *const Vdisk) Refusal!void {
+    if (vdisk.writeCache) |cache| if (cache.limitBytes) |limit|
+        if (limit == 0 or limit > number_max) return error.StateMalformed;
+    if (vdisk.pending) |pending| if (pending.atUnixMs > number_max) return error.StateMalformed;
+    for (vdisk.versions) |*version| if (version.manifest) |manifest| {
+        if (manifest.counter > number_max) return error.StateMalformed;
+        _ = keyOf(manifest.root) catch return error.StateMalformed;
+    };
 }
 
 fn checkSchedules(state: *const DesiredState) Refusal!void {

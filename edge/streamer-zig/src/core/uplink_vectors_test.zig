@@ -119,6 +119,9 @@ test "states get the verdict of the golden ones" {
                 try testing.expectEqualSlices(u64, &.{ 1795000060000, 1795086460000 }, schedule.instants);
                 try testing.expectEqual(1795000000000, accepted.issuedUnixMs);
             }
+            const has_versions = std.mem.startsWith(u8, state.name, "with versions");
+            try testing.expectEqual(@as(usize, if (has_versions) 2 else 0), accepted.storeJobs.len);
+            if (has_versions) try expectGoldenVersions(&accepted);
             break :blk "accepted";
         } else |err| switch (err) {
             error.SignatureInvalid => "signature_invalid",
@@ -129,6 +132,30 @@ test "states get the verdict of the golden ones" {
         };
         try testing.expectEqualStrings(state.verdict, verdict);
     }
+}
+
+fn expectGoldenVersions(state: *const desired_state.DesiredState) !void {
+    const vdisk = &state.vdisks[0];
+    try testing.expectEqualStrings("edge_persistent", vdisk.writeCache.?.class);
+    try testing.expectEqual(1 << 30, vdisk.writeCache.?.limitBytes.?);
+    try testing.expectEqual(.read_only, vdisk.writeCache.?.full);
+    try testing.expectEqual(1795003600000, vdisk.pending.?.atUnixMs);
+    const released, const later, const written = .{ &vdisk.versions[0], &vdisk.versions[1], &vdisk.versions[2] };
+    try testing.expect(vdisk.defaultVersionId.?.eql(released.id));
+    try testing.expect(vdisk.overrideVersionId == null);
+    try testing.expect(vdisk.pending.?.versionId.eql(later.id));
+    try testing.expectEqual(@as([32]u8, @splat(0xab)), released.manifest.?.rootHash());
+    try testing.expectEqual(3, released.manifest.?.counter);
+    try testing.expect(written.manifest == null);
+    try testing.expect(written.layerAboveVersionId.?.eql(released.id));
+    try testing.expectEqual(.maintenance, state.devices[0].deviceType);
+    try testing.expect(state.devices[0].writes);
+    try testing.expect(state.devices[0].versionId.eql(written.id));
+    try testing.expectEqualStrings("merge", state.storeJobs[0].kind);
+    try testing.expectEqual(4, state.storeJobs[0].number.?);
+    try testing.expect(state.storeJobs[0].intoVersionId != null);
+    try testing.expectEqualStrings("import", state.storeJobs[1].kind);
+    try testing.expectEqualStrings("imports/linux.raw", state.storeJobs[1].sourcePath.?);
 }
 
 test "a new key of an edge is stated like the golden one" {

@@ -16,7 +16,11 @@ const well_made =
     \\"siteId":"0190f3a0-0000-7000-8000-000000000003","siteName":"Main \u00e9","incarnation":1,"counter":7,"issuedUnixMs":1,
     \\"unknownDevices":"ignore","vdisks":[{"id":"0190f3a0-0000-7000-8000-000000000004","name":"Linux","versions":[
     \\{"id":"0190f3a0-0000-7000-8000-000000000005","number":1,"sizeBytes":1048576,"diskPath":"demo/1/disk.raw",
-    \\"kernelPath":"demo/1/kernel","initrdPath":null,"commandLine":"quiet root=/dev/nbd0"}]}],"devices":[
+    \\"kernelPath":"demo/1/kernel","initrdPath":null,"commandLine":"quiet root=/dev/nbd0",
+    \\"manifest":{"root":"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=","counter":3}}],
+    \\"writeCache":{"class":"edge","limitBytes":1048576,"full":"stop"},
+    \\"pending":{"versionId":"0190f3a0-0000-7000-8000-000000000005","atUnixMs":1795003600000}}],"storeJobs":[
+    \\{"id":"0190f3a0-0000-7000-8000-000000000008","kind":"merge","number":2}],"devices":[
     \\{"id":"0190f3a0-0000-7000-8000-000000000006","name":"pc","mac":"02:bf:00:00:00:01",
     \\"versionId":"0190f3a0-0000-7000-8000-000000000005","enabled":true}],"powerOns":[
     \\{"id":"0190f3a0-0000-7000-8000-000000000007","deviceId":"0190f3a0-0000-7000-8000-000000000006","mac":"02:bf:00:00:00:01"}]}
@@ -44,6 +48,9 @@ pub fn reader(case: *Case) Violation!bool {
             try fuzz_case.expect(byte >= 0x20 and byte < 0x7f, "a command line is one line of printable ASCII"),
         .unknown_device => try fuzz_case.expect(false, "a device that is listed is known"),
         .ignored_device, .disabled, .version_missing => {},
+    };
+    for (state.vdisks) |*vdisk| for (vdisk.versions) |*version| if (version.manifest) |*manifest| {
+        _ = manifest.rootHash();
     };
     return true;
 }

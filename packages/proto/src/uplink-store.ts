@@ -1,0 +1,137 @@
+import { z } from 'zod'
+import { base64, count, untrustedText, uuid } from './uplink-values.ts'
+
+/** vDisk versions in edges' stores: what a desired state says of them, and what edges say back. UPLINK.md, "vDisk versions". */
+
+/** Of one edge at a time; an edge refuses a state with more. */
+export const storeJobsMax = 64
+/** Of one message; an inventory is as many messages as it takes. */
+export const inventoryPageMax = 256
+export const storeMessageSizeMax = 128 * 1024
+
+export const deviceTypes = ['production', 'test', 'maintenance'] as const
+export const writeCacheClasses = [
+  'device_ram',
+  'device_ram_overflow',
+  'edge',
+  'edge_persistent',
+  'private',
+] as const
+export const writeCacheFullChoices = ['stop', 'read_only'] as const
+export const storeJobKinds = ['seal', 'merge', 'verify', 'gc', 'delete', 'import'] as const
+export const edgeVersionStates = ['present', 'importing', 'damaged', 'missing'] as const
+
+/** Root of a manifest's tree: which bytes a version holds, whoever stores them. */
+export const versionManifest = z.object({ root: base64(32), counter: count })
+
+/** Where the writes of a vDisk's devices go. */
+export const writeCacheOrder = z.object({
+  /** One that an edge does not know is no boot, and never another class. */
+  class: z.string().regex(/^[a-z][a-z_]{0,31}$/),
+  /** Of each device; absent: as much as there is. */
+  limitBytes: count.min(1).optional(),
+  /** What a device does whose cache is full. */
+  full: z.enum(writeCacheFullChoices),
+})
+
+/** Work for the edge's store, given until its end is known; the same order again changes nothing. */
+export const storeJobOrder = z.object({
+  id: uuid,
+  /** An edge reports one that it does not know as failed. */
+  kind: z.string().regex(/^[a-z][a-z_]{0,31}$/),
+  /** Absent: all of the store (`gc`). */
+  vdiskId: uuid.optional(),
+  /** What is sealed, merged, verified, deleted or made by an import. */
+  versionId: uuid.optional(),
+  /** What a merge makes. */
+  intoVersionId: uuid.optional(),
+  /** Of the version that the job makes, for its manifest. */
+  number: count.min(1).optional(),
+  /** What the sealed version's layer lies above, or a merged one's manifest names as its parent; absent: a base. */
+  parentVersionId: uuid.optional(),
+  /** Of an import: below the store's directory, as `diskPath`. */
+  sourcePath: z.string().min(1).max(255).optional(),
+  kernelPath: z.string().min(1).max(255).optional(),
+  initrdPath: z.string().min(1).max(255).optional(),
+  commandLine: z.string().max(1024).optional(),
+})
+export type StoreJobOrder = z.infer<typeof storeJobOrder>
+
+const bundleFile = z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), sizeBytes: count.min(1) })
+
+/** What a finished seal, merge or import has made. */
+export const madeVersion = z.object({
+  versionId: uuid,
+  root: base64(32),
+  counter: count,
+  sizeBytes: count.min(1),
+  /** Taken from the image; absent: as before. */
+  commandLine: z
+    .string()
+    .max(1024)
+    .regex(/^[\x20-\x7e]*$/)
+    .optional(),
+  kernel: bundleFile.optional(),
+  initrd: bundleFile.optional(),
+})
+export type MadeVersion = z.infer<typeof madeVersion>
+
+export const storeJobReport = z.object({
+  id: uuid,
+  state: z.enum(['running', 'done', 'failed', 'cancelled']),
+  progressBytes: count,
+  /** 0: not known yet. */
+  totalBytes: count,
+  /** Why it failed, or what it is doing. */
+  message: z
+    .string()
+    .max(256)
+    .regex(/^[\x20-\x7e]*$/)
+    .optional(),
+  made: madeVersion.optional(),
+})
+export type StoreJobReport = z.infer<typeof storeJobReport>
+
+export const storedVersion = z.object({
+  versionId: uuid,
+  state: z.enum(edgeVersionStates),
+  /** Absent for a layer and for what is not whole. */
+  root: base64(32).optional(),
+  /** What its one device has written and is not sealed yet. */
+  isLayer: z.boolean().optional(),
+  ownBytes: count,
+  sharedBytes: count,
+  reclaimableBytes: count,
+  /** When all of it was last read and found right. */
+  checkedUnixMs: count.optional(),
+})
+export type StoredVersion = z.infer<typeof storedVersion>
+
+export const storeFacts = z.object({
+  id: uuid,
+  publicKey: base64(32),
+  format: count.min(1),
+  /** Why it takes no writes, e.g. `read_only`, `full`, `locked`; absent: it does. */
+  problem: untrustedText.optional(),
+})
+export type StoreFacts = z.infer<typeof storeFacts>
+
+export const storeMessage = z.object({
+  store: storeFacts,
+  /** One page of all that the store holds. */
+  inventory: z
+    .object({
+      /** Grows with each inventory of the edge, over its restarts, e.g. its clock or a number that it keeps. */
+      scan: count,
+      /** Whether all of this scan has been named now: what no page named is not in the store. */
+      isLast: z.boolean(),
+      versions: z.array(storedVersion).max(inventoryPageMax),
+    })
+    .optional(),
+  jobs: z.array(storeJobReport).max(storeJobsMax),
+})
+export type StoreMessage = z.infer<typeof storeMessage>
+
+/** Jobs whose end is kept, or that nobody knows: the edge need not speak of them any more. */
+export const storeAnswer = z.object({ settledJobs: z.array(uuid).max(storeJobsMax) })
+export type StoreAnswer = z.infer<typeof storeAnswer>
