@@ -6,7 +6,7 @@ pub const Ledger = @import("ledger.zig");
 pub const Reports = @import("reports.zig");
 pub const Schedules = @import("schedules.zig");
 pub const Plant = @import("plant.zig").Plant;
-pub const SimFiles = ("sim_files.zig");
+pub const SimFiles = @import("sim_files.zig");
 
 test {
     _ = @import("cookie_account.zig");
@@ -22,5 +22,6 @@ test {
     _ = Reports;
     _ = Schedules;
     _ = SimFiles;
+    _ = @import("write_layer_test.zig");
     _ = @import("plant.zig");
 }

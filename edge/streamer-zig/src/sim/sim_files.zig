@@ -233,7 +233,7 @@ fn apply(sim: *SimFiles, entries: *std.ArrayList(Entry), change: *const Change) 
     } else entries.append(sim.gpa, added) catch @panic("no memory");
 }
 
-fn change(sim: *SimFiles, made: Change) void {
+fn note(sim: *SimFiles, made: Change) void {
     sim.apply(&sim.entries, &made);
     sim.changes.append(sim.gpa, made) catch @panic("no memory");
 }
@@ -350,7 +350,7 @@ fn addInode(sim: *SimFiles, name: []const u8, is_dir: bool) Error!u32 {
     try sim.begin();
     const inode: u32 = @intCast(sim.inodes.items.len);
     sim.inodes.append(sim.gpa, .{ .is_dir = is_dir }) catch @panic("no memory");
-    sim.change(.{ .added = entryOf(place, inode) });
+    sim.note(.{ .added = entryOf(place, inode) });
     return inode;
 }
 
@@ -455,7 +455,8 @@ fn punch(context: *anyopaque, handle: Handle, offset: u64, bytes: u64) Error!voi
         at += part;
         const page = inode.pages.get(index) orelse continue;
         sim.noteChange(inode, index);
-        if (part == page_size) sim.dropPage(inode, index) else @memset(page[within..][0..part], 0);
+        const is_whole = part == page_size or (within == 0 and at == inode.size);
+        if (is_whole) sim.dropPage(inode, index) else @memset(page[within..][0..part], 0);
     }
 }
 
@@ -500,7 +501,7 @@ fn rename(context: *anyopaque, from: []const u8, to: []const u8) Error!void {
         if (sim.inodes.items[target].is_dir and (!sim.inodes.items[moved.inode].is_dir or sim.hasNames(target))) return error.Exists;
     }
     try sim.begin();
-    sim.change(.{ .removed = moved, .added = entryOf(new, moved.inode) });
+    sim.note(.{ .removed = moved, .added = entryOf(new, moved.inode) });
 }
 
 fn hasNames(sim: *const SimFiles, dir: u32) bool {
@@ -513,7 +514,7 @@ fn remove(context: *anyopaque, name: []const u8) Error!void {
     const index = indexOf(sim.entries.items, try sim.placeOf(name)) orelse return error.NotFound;
     if (sim.hasNames(sim.entries.items[index].inode)) return error.Exists;
     try sim.begin();
-    sim.change(.{ .removed = sim.entries.items[index] });
+    sim.note(.{ .removed = sim.entries.items[index] });
 }
 
 fn syncDir(context: *anyopaque, name: []const u8) Error!void {

@@ -1,0 +1,384 @@
+//! Write layers on a disk that loses and tears what was not synced, against an array of what each sector may hold.
+
+const std = @import("std");
+const base = @import("base");
+const store = @import("store");
+const SimFiles = @import("sim_files.zig");
+const testing = std.testing;
+const Prng = base.Prng;
+const WriteLayer = store.WriteLayer;
+
+const sector_size = 512;
+/// 40 blocks and one that is cut short.
+const sectors = 40 * 8 + 3;
+const disk_size = sectors * sector_size;
+const dir = "layers/one";
+
+/// The disk below: each sector is full of its own stamp.
+const Below = struct {
+    fn source() store.BlockSource {
+        return .{ .context = undefined, .vtable = &.{ .read = readBelow }, .size = disk_size };
+    }
+
+    fn readBelow(_: *anyopaque, buffer: []u8, offset: u64) store.block_source.ReadError!void {
+        var at = offset;
+        var rest = buffer;
+        while (rest.len > 0) {
+            // The layer reads below by sectors.
+            @memset(std.mem.bytesAsSlice(u64, rest[0..sector_size]), stampBelow(at / sector_size));
+            at += sector_size;
+            rest = rest[sector_size..];
+        }
+    }
+
+    fn stampBelow(sector: u64) u64 {
+        return 1 << 40 | sector;
+    }
+};
+
+/// Every stamp that a sector may hold after a crash; the last one is what it holds now.
+const Model = struct {
+    possible: [sectors]std.ArrayList(u64) = @splat(.empty),
+    stamp_next: u64 = 1,
+
+    fn init() !Model {
+        var model: Model = .{};
+        for (&model.possible, 0..) |*list, sector| try list.append(testing.allocator, Below.stampBelow(sector));
+        return model;
+    }
+
+    fn deinit(model: *Model) void {
+        for (&model.possible) |*list| list.deinit(testing.allocator);
+    }
+
+    fn set(model: *Model, sector: u64, stamp: u64) !void {
+        try model.possible[@intCast(sector)].append(testing.allocator, stamp);
+    }
+
+    fn settle(model: *Model) void {
+        for (&model.possible) |*list| {
+            list.items[0] = list.getLast();
+            list.shrinkRetainingCapacity(1);
+        }
+    }
+
+    /// All of the disk is what it may be; from now on it is what was read.
+    fn check(model: *Model, layer: *WriteLayer, after: enum { crash, nothing }) !void {
+        var bytes: [disk_size]u8 align(8) = undefined;
+        try layer.read(&bytes, 0);
+        for (&model.possible, 0..) |*list, sector| {
+            const words = std.mem.bytesAsSlice(u64, bytes[sector * sector_size ..][0..sector_size]);
+            try testing.expect(std.mem.allEqual(u64, @alignCast(words), words[0]));
+            switch (after) {
+                .nothing => try testing.expectEqual(list.getLast(), words[0]),
+                .crash => {
+                    try testing.expect(std.mem.findScalar(u64, list.items, words[0]) != null);
+                    list.items[0] = words[0];
+                    list.shrinkRetainingCapacity(1);
+                },
+            }
+        }
+    }
+};
+
+fn headOf(class: WriteLayer.Class, limit_bytes: u64) store.layer_head.Head {
+    return .{
+        .layer_id = .fromBytes(@splat(7)),
+        .binding = bindingOf(class),
+        .limit_bytes = limit_bytes,
+        .sequence = 0,
+    };
+}
+
+fn bindingOf(class: WriteLayer.Class) WriteLayer.Binding {
+    return .{ .class = class, .device_id = .fromBytes(@splat(1)), .version_id = .fromBytes(@splat(2)), .disk_size = disk_size };
+}
+
+const World = struct {
+    sim: SimFiles,
+    prng: Prng,
+    model: Model,
+    batch: WriteLayer.Batch = .{},
+
+    fn init(seed: u64) !World {
+        var world: World = .{ .sim = try .init(testing.allocator, seed), .prng = .init(seed), .model = try .init() };
+        try world.sim.files().makeDir("layers");
+        world.sim.syncAll();
+        return world;
+    }
+
+    fn deinit(world: *World) void {
+        world.sim.deinit();
+        world.model.deinit();
+    }
+
+    fn create(world: *World) !WriteLayer {
+        return WriteLayer.create(testing.allocator, world.sim.files(), dir, headOf(.edge_persistent, 1 << 30), Below.source());
+    }
+
+    fn open(world: *World) !WriteLayer {
+        return WriteLayer.open(testing.allocator, world.sim.files(), dir, &bindingOf(.edge_persistent), Below.source());
+    }
+
+    /// One random operation; what failed may have happened or not, sector by sector.
+    fn step(world: *World, layer: *WriteLayer) !void {
+        const first = world.prng.below(sectors);
+        const count = world.prng.between(1, @min(sectors - first, world.prng.pick(u64, &.{ 1, 8, 9, 64 })));
+        const offset, const size = .{ first * sector_size, count * sector_size };
+        switch (world.prng.below(8)) {
+            0...4 => {
+                var bytes: [64 * sector_size]u8 = undefined;
+                const zeros = world.prng.chance(1, 8);
+                for (0..@intCast(count)) |index| {
+                    const stamp = if (zeros) 0 else world.model.stamp_next;
+                    world.model.stamp_next += 1;
+                    @memset(std.mem.bytesAsSlice(u64, bytes[index * sector_size ..][0..sector_size]), stamp);
+                    try world.model.set(first + index, stamp);
+                }
+                try layer.write(bytes[0..@intCast(size)], offset);
+            },
+            5 => {
+                for (first..first + count) |sector| try world.model.set(sector, 0);
+                try layer.discard(offset, size);
+            },
+            6 => {
+                try layer.flush(&world.batch);
+                world.model.settle();
+            },
+            else => try world.model.check(layer, .nothing),
+        }
+    }
+};
+
+const rounds = 120;
+
+test "after any crash each sector is what was synced or what was written since, and nothing else" {
+    for (0..rounds) |seed| {
+        var world: World = try .init(seed);
+        defer world.deinit();
+        var layer = try world.create();
+        for (0..6) |_| {
+            world.sim.stop_after = world.sim.operations + world.prng.below(60);
+            for (0..40) |_| world.step(&layer) catch |err| switch (err) {
+                error.Lost, error.ReadFailed => break,
+                else => return err,
+            };
+            layer.close(testing.allocator);
+            if (world.prng.chance(1, 4)) world.sim.endProcess() else world.sim.crash();
+            layer = try world.open();
+            try world.model.check(&layer, .crash);
+            // What a process finds that was not synced, it has to sync before it counts on it.
+            world.sim.syncAll();
+        }
+        layer.close(testing.allocator);
+    }
+}
+
+test "a creation that was cut short leaves a whole layer or none" {
+    for (0..rounds) |seed| {
+        var world: World = try .init(seed);
+        defer world.deinit();
+        world.sim.stop_after = world.sim.operations + seed % 20;
+        if (world.create()) |made| {
+            var layer = made;
+            layer.close(testing.allocator);
+        } else |err| try testing.expectEqual(error.DiskFailed, err);
+        world.sim.crash();
+        var layer = world.open() catch |err| blk: {
+            try testing.expectEqual(error.NotFound, err);
+            break :blk try world.create();
+        };
+        defer layer.close(testing.allocator);
+        try world.model.check(&layer, .nothing);
+    }
+}
+
+test "a removal that was cut short is ended later, and never leaves a layer that looks lost" {
+    for (0..rounds) |seed| {
+        var world: World = try .init(seed);
+        defer world.deinit();
+        var layer = try world.create();
+        try layer.write(&@as([4096]u8, @splat(3)), 0);
+        try layer.flush(&world.batch);
+        layer.close(testing.allocator);
+        world.sim.stop_after = world.sim.operations + seed % 9;
+        WriteLayer.remove(world.sim.files(), dir) catch |err| try testing.expectEqual(error.DiskFailed, err);
+        world.sim.crash();
+        layer = world.open() catch |err| switch (err) {
+            error.NotFound => try world.create(),
+            // Only where the removal had not begun to be durable.
+            error.Lost => return error.LooksLost,
+            else => return err,
+        };
+        layer.close(testing.allocator);
+    }
+}
+
+test "a layer of another version, device, size, class or process is refused by name" {
+    var world: World = try .init(1);
+    defer world.deinit();
+    const files = world.sim.files();
+    var layer = try world.create();
+    try testing.expectError(error.InUse, world.open());
+    try testing.expectError(error.InUse, WriteLayer.remove(files, dir));
+    try testing.expectError(error.Exists, world.create());
+    layer.close(testing.allocator);
+    var binding = bindingOf(.edge_persistent);
+    binding.version_id = .fromBytes(@splat(9));
+    try testing.expectError(error.AnotherVersion, WriteLayer.open(testing.allocator, files, dir, &binding, Below.source()));
+    binding = bindingOf(.edge_persistent);
+    binding.version_root[31] = 1;
+    try testing.expectError(error.AnotherVersion, WriteLayer.open(testing.allocator, files, dir, &binding, Below.source()));
+    binding = bindingOf(.edge_persistent);
+    binding.device_id = .fromBytes(@splat(9));
+    try testing.expectError(error.AnotherDevice, WriteLayer.open(testing.allocator, files, dir, &binding, Below.source()));
+    binding = bindingOf(.maintenance);
+    try testing.expectError(error.AnotherClass, WriteLayer.open(testing.allocator, files, dir, &binding, Below.source()));
+    binding = bindingOf(.edge_persistent);
+    binding.disk_size -= sector_size;
+    var smaller = Below.source();
+    smaller.size = binding.disk_size;
+    try testing.expectError(error.AnotherSize, WriteLayer.open(testing.allocator, files, dir, &binding, smaller));
+    layer = try world.open();
+    layer.close(testing.allocator);
+}
+
+test "a layer whose parts are missing, cut or damaged is lost, and nothing below it is served" {
+    const Damage = struct { expected: anyerror, do: *const fn (*SimFiles) anyerror!void };
+    const damages = [_]Damage{
+        .{ .expected = error.Lost, .do = struct {
+            fn do(sim: *SimFiles) !void {
+                try sim.files().remove(dir ++ "/data");
+            }
+        }.do },
+        .{ .expected = error.Lost, .do = struct {
+            fn do(sim: *SimFiles) !void {
+                try sim.files().remove(dir ++ "/map");
+            }
+        }.do },
+        .{ .expected = error.Lost, .do = struct {
+            fn do(sim: *SimFiles) !void {
+                const handle = try sim.files().open(dir ++ "/data", .write);
+                defer sim.files().close(handle);
+                try sim.files().setSize(handle, 4096);
+            }
+        }.do },
+        .{ .expected = error.Damaged, .do = struct {
+            fn do(sim: *SimFiles) !void {
+                const handle = try sim.files().open(dir ++ "/map", .write);
+                defer sim.files().close(handle);
+                try sim.files().punch(handle, 0, 4096);
+            }
+        }.do },
+        .{ .expected = error.Damaged, .do = struct {
+            fn do(sim: *SimFiles) !void {
+                sim.flipBit(dir ++ "/map", 9, 3);
+            }
+        }.do },
+        .{ .expected = error.Damaged, .do = struct {
+            fn do(sim: *SimFiles) !void {
+                sim.flipBit(dir ++ "/head", 100, 3);
+            }
+        }.do },
+    };
+    for (damages) |damage| {
+        var world: World = try .init(2);
+        defer world.deinit();
+        var layer = try world.create();
+        try layer.write(&@as([4096]u8, @splat(3)), 0);
+        try layer.flush(&world.batch);
+        layer.close(testing.allocator);
+        try damage.do(&world.sim);
+        try testing.expectError(damage.expected, world.open());
+    }
+    // A head that is gone: the layer was written, so no new one takes its place unasked.
+    var world: World = try .init(2);
+    defer world.deinit();
+    var layer = try world.create();
+    try layer.write(&@as([4096]u8, @splat(3)), 0);
+    try layer.flush(&world.batch);
+    layer.close(testing.allocator);
+    try world.sim.files().remove(dir ++ "/head");
+    try testing.expectError(error.NotFound, world.open());
+    try testing.expectError(error.Lost, world.create());
+    try WriteLayer.remove(world.sim.files(), dir);
+    layer = try world.create();
+    layer.close(testing.allocator);
+}
+
+test "a data file that is cut under a running layer stops it" {
+    var world: World = try .init(3);
+    defer world.deinit();
+    var layer = try world.create();
+    defer layer.close(testing.allocator);
+    try layer.write(&@as([8192]u8, @splat(3)), 0);
+    const handle = try world.sim.files().open(dir ++ "/data", .write);
+    try world.sim.files().setSize(handle, 4096);
+    var bytes: [512]u8 = undefined;
+    try testing.expectError(error.Lost, layer.read(&bytes, 4096));
+    try testing.expectError(error.Lost, layer.read(&bytes, 100 * 512));
+    try testing.expectError(error.Lost, layer.write(&bytes, 0));
+}
+
+test "a sync that fails loses the layer: nobody knows what is on the disk" {
+    var world: World = try .init(4);
+    defer world.deinit();
+    var layer = try world.create();
+    defer layer.close(testing.allocator);
+    try layer.write(&@as([4096]u8, @splat(3)), 0);
+    world.sim.fail_at = world.sim.operations;
+    try testing.expectError(error.Lost, layer.flush(&world.batch));
+    var bytes: [512]u8 = undefined;
+    try testing.expectError(error.Lost, layer.read(&bytes, 0));
+}
+
+test "a full layer takes what needs no room, and a discard makes room" {
+    var world: World = try .init(5);
+    defer world.deinit();
+    const head = headOf(.edge_persistent, 4 * 4096);
+    var layer = try WriteLayer.create(testing.allocator, world.sim.files(), dir, head, Below.source());
+    defer layer.close(testing.allocator);
+    const blocks: [4 * 4096]u8 = @splat(3);
+    try layer.write(&blocks, 0);
+    try testing.expectEqual(4 * 4096, layer.usedBytes());
+    var before: [disk_size]u8 = undefined;
+    try layer.read(&before, 0);
+    try testing.expectError(error.Full, layer.write(blocks[0..512], 5 * 4096));
+    try testing.expectError(error.Full, layer.write(blocks[0..8192], 3 * 4096));
+    var after: [disk_size]u8 = undefined;
+    try layer.read(&after, 0);
+    try testing.expectEqualSlices(u8, &before, &after);
+    try layer.write(blocks[0..4096], 4096);
+    try layer.discard(0, 4096);
+    try testing.expectEqual(3 * 4096, layer.usedBytes());
+    try layer.write(blocks[0..512], 5 * 4096);
+    try testing.expectError(error.Full, layer.write(blocks[0..512], 0));
+}
+
+test "a first write of blocks takes two syncs, one of blocks that are owned takes one, none is none" {
+    var world: World = try .init(6);
+    defer world.deinit();
+    var layer = try world.create();
+    defer layer.close(testing.allocator);
+    const course = [_]struct { offset: u64, syncs: u64 }{ .{ .offset = 0, .syncs = 2 }, .{ .offset = 512, .syncs = 1 } };
+    for (course) |step| {
+        const before = world.sim.syncs;
+        try layer.write(&@as([512]u8, @splat(3)), step.offset);
+        try layer.flush(&world.batch);
+        try layer.flush(&world.batch);
+        try testing.expectEqual(step.syncs, world.sim.syncs - before);
+    }
+}
+
+test "a volatile layer never syncs and leaves nothing behind" {
+    var world: World = try .init(7);
+    defer world.deinit();
+    const before = world.sim.syncs;
+    var layer = try WriteLayer.create(testing.allocator, world.sim.files(), dir, headOf(.edge, 1 << 30), Below.source());
+    for (0..200) |_| try world.step(&layer);
+    try world.model.check(&layer, .nothing);
+    layer.close(testing.allocator);
+    try testing.expectEqual(before, world.sim.syncs);
+    var name: store.files.Name = undefined;
+    try testing.expectEqual(null, try world.sim.files().nextName("layers", "", &name));
+}
