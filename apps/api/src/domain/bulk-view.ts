@@ -3,7 +3,7 @@ import { setMenuOfDeviceInput } from './boot-menu-view.ts'
 import { setOfDeviceInput } from './boot-programs.ts'
 import { csvSizeMax } from './device-csv.ts'
 import { deviceListInput } from './device-view.ts'
-import { tags } from './object-fields.ts'
+import { deviceType, tags } from './object-fields.ts'
 
 /** Many devices at once: what will become of each is shown first, and then all of them change, or none. */
 
@@ -34,6 +34,7 @@ export const changeManyInput = z.object({
   removeTags: tags.optional(),
   /** Null: its collection's. */
   vdiskId: uuid.nullable().optional(),
+  deviceType: deviceType.optional(),
   bootProgramSet: setOfDeviceInput.shape.bootProgramSet.optional(),
   menu: setMenuOfDeviceInput.shape.menu.optional(),
 })

@@ -37,6 +37,7 @@ function deviceOf(random: () => number, index: number): ExportedDevice {
     vdisk: own(),
     bootPrograms: own(),
     bootMenu: own(),
+    deviceType: random() < 0.5 ? 'production' : 'maintenance',
     personality: random() < 0.5 ? {} : { A: pick(), 'b.C': pick() },
   }
 }

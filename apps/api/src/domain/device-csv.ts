@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync'
 import { z } from 'zod'
 import { csvLine } from './csv.ts'
-import { deviceName, tags, writtenMac } from './object-fields.ts'
+import { type DeviceType, deviceName, deviceType, tags, writtenMac } from './object-fields.ts'
 import { type Personality, personalityName, personalityValue } from './personality.ts'
 
 /**
@@ -24,6 +24,7 @@ export const deviceColumns = [
   'vdisk',
   'boot_programs',
   'boot_menu',
+  'device_type',
 ] as const
 type DeviceColumn = (typeof deviceColumns)[number]
 
@@ -40,6 +41,7 @@ export interface CsvDevice {
   bootPrograms?: string | null
   /** `null`: none, whatever its collection has; `collection`: as its collection. */
   bootMenu?: string | null
+  deviceType?: DeviceType
   personality: Personality
   problems: string[]
 }
@@ -121,6 +123,7 @@ function readLine(record: Record<string, string>, line: number): CsvDevice {
   read('vdisk', nullable, (vdisk) => Object.assign(device, { vdisk }))
   read('boot_programs', nullable, (bootPrograms) => Object.assign(device, { bootPrograms }))
   read('boot_menu', nullable, (bootMenu) => Object.assign(device, { bootMenu }))
+  read('device_type', typeCell, (type) => Object.assign(device, { deviceType: type }))
   for (const [column, raw] of Object.entries(record)) {
     if (!column.startsWith(personalityPrefix) || raw === '') continue
     const name = column.slice(personalityPrefix.length)
@@ -139,6 +142,10 @@ const truth = z
   .toLowerCase()
   .pipe(z.enum(['yes', 'no', 'true', 'false', '1', '0'], 'Write yes or no.'))
   .transform((text) => ['yes', 'true', '1'].includes(text))
+const typeCell = z
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(deviceType.options, 'Write production, test or maintenance.'))
 const tagCell = z
   .string()
   .transform((text) => (text.toLowerCase() === none ? [] : text.split(',').map((one) => one.trim())))
@@ -158,6 +165,7 @@ export interface ExportedDevice {
   vdisk: string | null
   bootPrograms: string | null
   bootMenu: string | null
+  deviceType: DeviceType
   personality: Personality
 }
 
@@ -169,7 +177,7 @@ export function devicesCsv(devices: ExportedDevice[]): string {
     csvLine([
       ...[device.mac, device.name, device.collection, device.enabled ? 'yes' : 'no'],
       device.tags.join(', ') || none,
-      ...[device.vdisk ?? none, device.bootPrograms ?? none, device.bootMenu ?? none],
+      ...[device.vdisk ?? none, device.bootPrograms ?? none, device.bootMenu ?? none, device.deviceType],
       ...names.map((name) => device.personality[name] ?? ''),
     ]),
   )

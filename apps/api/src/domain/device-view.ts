@@ -3,7 +3,7 @@ import { powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceMenuView } from './boot-menu-view.ts'
 import { deviceState } from './device-state.ts'
-import { seenRevision, tag } from './object-fields.ts'
+import { deviceType, seenRevision, tag } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 import { inheritedPersonality, personality } from './personality.ts'
 import { writeCacheView } from './write-cache.ts'
@@ -20,6 +20,7 @@ export const deviceListInput = z.object({
   collectionId: uuid.optional(),
   tag: tag.optional(),
   enabled: z.boolean().optional(),
+  deviceType: deviceType.optional(),
   /** `booting`: its last boot goes on; `never`: it has not booted yet. */
   lastOutcome: z.enum([...bootOutcomes, 'booting', 'never']).optional(),
   /** `warning`: 80 % or more of it is used; `critical`: 95 % or more; `full`. */
@@ -43,13 +44,14 @@ export const deviceSummary = z.object({
   name: z.string(),
   mac: z.string(),
   enabled: z.boolean(),
+  deviceType,
   tags: z.array(z.string()),
   revision: seenRevision,
   siteId: uuid,
   siteName: z.string(),
   collectionId: uuid,
   collectionName: z.string(),
-  /** What it boots next; null where its collection has no vDisk or the vDisk no version. */
+  /** What it boots next; null where its collection has no vDisk or the vDisk no version for it. */
   vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count }).nullable(),
   lastBoot: z
     .object({

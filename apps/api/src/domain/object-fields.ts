@@ -1,3 +1,4 @@
+import { deviceTypes } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceNameSizeMax } from './name-pattern.ts'
 
@@ -69,6 +70,10 @@ export const tags = z
   .array(tag)
   .max(tagsMax, `There are at most ${tagsMax} tags.`)
   .transform((all) => [...new Set(all)].sort())
+
+/** Which version of its vDisk a device gets: domain/version-access.ts. */
+export const deviceType = z.enum(deviceTypes)
+export type DeviceType = z.infer<typeof deviceType>
 
 /** As many as PostgreSQL's `integer` counts. */
 const revisionMax = 2 ** 31 - 1

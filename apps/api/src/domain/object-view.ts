@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   deviceName,
+  deviceType,
   objectName,
   objectNote,
   seenRevision,
@@ -76,6 +77,7 @@ const deviceFields = {
   tags,
   personality,
   vdiskId: uuid.nullable(),
+  deviceType,
 }
 export const createDeviceInput = z.object(deviceFields).partial().extend({
   collectionId: uuid,
@@ -142,6 +144,8 @@ export const registerVersionInput = z.object({
     .default(''),
   note: objectNote.default(''),
   labels: tags.default([]),
+  /** `test`: for devices that try it out, until it is promoted; `released`: its devices boot it from now on. */
+  state: z.enum(['test', 'released']).default('released'),
 })
 export const updateVersionInput = z.object({
   versionId: uuid,

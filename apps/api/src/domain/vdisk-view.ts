@@ -32,10 +32,12 @@ export const vdiskSummary = z.object({
   name: z.string(),
   createdAt: instant,
   versionCount: count,
-  /** What its devices boot. */
+  /** By its number, whatever it is kept as. */
   newestVersion: vdiskVersionView
     .pick({ id: true, number: true, sizeBytes: true, createdAt: true })
     .nullable(),
+  /** What its production devices boot. */
+  bootedVersion: vdiskVersionView.pick({ id: true, number: true }).nullable(),
 })
 export type VdiskSummary = z.infer<typeof vdiskSummary>
 export const vdiskPage = pageOf(vdiskSummary)

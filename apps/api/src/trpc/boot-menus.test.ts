@@ -214,7 +214,7 @@ describe('in the desired state', () => {
       {
         ...{ id: menu.id, timeoutMs: 10_000, defaultEntry: 1 },
         entries: [
-          { kind: 'version', title: 'Windows', versionId: versionIds[1] },
+          { kind: 'version', title: 'Windows', versionId: versionIds[1], followsVdisk: true },
           { kind: 'version', title: 'Windows 1', versionId: versionIds[0] },
           { kind: 'local_disk', title: 'Local disk' },
         ],

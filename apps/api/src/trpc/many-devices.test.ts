@@ -79,6 +79,22 @@ test('all that a filter leaves are tagged and switched off, and deleted, and res
   expect((await devices()).map(({ name }) => name)).toEqual(['pc-02'])
 })
 
+test('types of devices are given to many, kept in tables, and filtered by', async () => {
+  const { deviceIds } = site().tenant
+  const plan = await change({ deviceIds: deviceIds.slice(0, 2), deviceType: 'test' })
+  expect(plan.rows.map(({ changes }) => changes)).toEqual([['device type'], ['device type']])
+  const { csv } = await site().query<{ csv: string }>('device.exportCsv', { deviceType: 'test' })
+  expect(csv.trim().split('\r\n')).toHaveLength(3)
+  const device = () => site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })
+  await importCsv(csv.replaceAll(/\btest\b/g, 'Maintenance'))
+  expect((await device()).deviceType).toBe('maintenance')
+  const wrong = await importCsv('mac,device_type\n02:bf:00:00:00:01,private')
+  expect(wrong.rows[0]?.problems).toEqual(['device_type: Write production, test or maintenance.'])
+  const { revision } = await device()
+  await site().mutate('device.update', { deviceId: site().deviceId, revision, deviceType: 'production' })
+  expect(await device()).toMatchObject({ deviceType: 'production', revision: revision + 1 })
+})
+
 test('an order for many is given to all or to none, and says who cannot', async () => {
   const { deviceIds } = site().tenant
   await change({ deviceIds: deviceIds.slice(0, 2), enabled: false })

@@ -8,13 +8,13 @@ const vdisksMax = 500
 const versionsMax = 50
 
 /** Throws `not_found`. */
-export async function getMenu({ db, actor }: ServiceContext, menuId: string): Promise<MenuDetail> {
+export async function getMenu({ db, clock, actor }: ServiceContext, menuId: string): Promise<MenuDetail> {
   const row = await db.bootMenu.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: menuId } },
     select: menuDetailSelect,
   })
   if (!row) throw new AppError('not_found')
-  return menuDetailOf(row)
+  return menuDetailOf(row, clock())
 }
 
 /** What a menu of the farm can start. Throws `not_found`. */
@@ -31,7 +31,12 @@ export async function getMenuChoices(
         select: {
           id: true,
           name: true,
-          versions: { orderBy: { number: 'desc' }, take: versionsMax, select: { id: true, number: true } },
+          versions: {
+            where: { sealedAt: { not: null } },
+            orderBy: { number: 'desc' },
+            take: versionsMax,
+            select: { id: true, number: true },
+          },
         },
       },
     },

@@ -1,10 +1,11 @@
 import type { Prisma } from '@bootfarm/db'
 import type { Fields } from '../../domain/audit-change.ts'
 import type { DeviceMenuView, MenuDetail, MenuSummary } from '../../domain/boot-menu-view.ts'
+import { resolveVersions } from '../../domain/version-access.ts'
+import { versionChoicesSelect, versionFactsSelect } from '../vdisk/version-facts.ts'
 
 const usersShownMax = 100
 const byName = [{ name: 'asc' as const }, { id: 'asc' as const }]
-const newest = { orderBy: { number: 'desc' }, take: 1, select: { number: true } } as const
 
 export const menuSummarySelect = {
   id: true,
@@ -27,7 +28,7 @@ export const menuDetailSelect = {
       title: true,
       vdiskId: true,
       versionId: true,
-      vdisk: { select: { name: true, versions: newest } },
+      vdisk: { select: { name: true, ...versionChoicesSelect, versions: { select: versionFactsSelect } } },
       version: { select: { number: true } },
     },
   },
@@ -67,7 +68,7 @@ export function menuSummaryOf(row: SummaryRow): MenuSummary {
   }
 }
 
-export function menuDetailOf(row: DetailRow): MenuDetail {
+export function menuDetailOf(row: DetailRow, now: Date): MenuDetail {
   return {
     ...menuSummaryOf(row),
     defaultEntry: row.defaultPosition,
@@ -80,7 +81,8 @@ export function menuDetailOf(row: DetailRow): MenuDetail {
               vdiskId,
               versionId,
               vdiskName: vdisk.name,
-              versionNumber: version?.number ?? vdisk.versions[0]?.number ?? null,
+              versionNumber:
+                version?.number ?? resolveVersions(vdisk, vdisk.versions, now).production?.number ?? null,
             }
           : { kind: 'local_disk' },
     })),

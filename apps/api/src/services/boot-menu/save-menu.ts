@@ -45,7 +45,7 @@ export async function createMenu(
       },
       select: menuDetailSelect,
     })
-    const made = menuDetailOf(row)
+    const made = menuDetailOf(row, clock())
     const object = { kind: 'boot_menu', id: made.id, name: made.name }
     await recordChange(context, { ...object, before: null, after: auditOfMenu(made) })
     return made
@@ -81,7 +81,7 @@ export async function updateMenu(
       select: menuDetailSelect,
     })
     await wakeSitesOf(transaction, { organizationId, menuId })
-    const after = menuDetailOf(row)
+    const after = menuDetailOf(row, clock())
     const object = { kind: 'boot_menu', id: menuId, name: after.name }
     await recordChange(context, { ...object, before: auditOfMenu(before), after: auditOfMenu(after) })
     return after
@@ -119,7 +119,7 @@ async function entryRows(
   const ids = entries.flatMap(({ starts }) => (starts.kind === 'version' ? [starts.vdiskId] : []))
   const vdisks = await transaction.vdisk.findMany({
     where: { organizationId, farmId, id: { in: ids } },
-    select: { id: true, versions: { select: { id: true } } },
+    select: { id: true, versions: { where: { sealedAt: { not: null } }, select: { id: true } } },
   })
   const versionsOf = new Map(vdisks.map(({ id, versions }) => [id, new Set(versions.map((one) => one.id))]))
   return entries.map(({ title, starts }, position) => {

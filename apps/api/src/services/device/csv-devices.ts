@@ -105,6 +105,7 @@ function wishOf(
   if (line.collection) fields.collectionId = idOf(known.collections, 'collection', line.collection) ?? ''
   if (line.vdisk === null) fields.vdiskId = null
   else if (line.vdisk) fields.vdiskId = idOf(known.vdisks, 'vDisk', line.vdisk) ?? null
+  if (line.deviceType) fields.deviceType = line.deviceType
   if (line.bootPrograms !== undefined) fields.bootProgramSet = line.bootPrograms
   Object.assign(
     fields,
@@ -144,7 +145,7 @@ export async function exportDevices(
     select: {
       ...{ mac: true, name: true, enabled: true, tags: true, personality: true, bootProgramSet: true },
       ...{ bootMenuChoice: true, bootMenu: { select: { name: true } }, vdisk: { select: { name: true } } },
-      collection: { select: { name: true } },
+      ...{ deviceType: true, collection: { select: { name: true } } },
     },
   })
   const devices = rows.slice(0, exportMax)

@@ -2,8 +2,10 @@ import { Prisma } from '@bootfarm/db'
 import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import { type DeviceState, deviceStateOf } from '../../domain/device-state.ts'
 import type { DeviceSummary, PowerOrderView } from '../../domain/device-view.ts'
+import { versionFor } from '../../domain/version-access.ts'
 import { type WriteCacheView, writeCacheOf } from '../../domain/write-cache.ts'
 import type { ServiceContext } from '../service-context.ts'
+import { type ChoicesJson, choicesJson, resolvedOf } from '../vdisk/version-facts.ts'
 
 /** An order that is over is shown for this long. */
 const powerOrderShownMs = 600_000
@@ -13,6 +15,7 @@ export const deviceSummarySelect = {
   name: true,
   mac: true,
   enabled: true,
+  deviceType: true,
   tags: true,
   revision: true,
   siteId: true,
@@ -41,7 +44,7 @@ export class DeviceNames {
 interface Named {
   site: { name: string }
   collection: { name: string; vdiskId: string | null }
-  vdisk: { name: string; versionNumber: number | null }
+  vdisk: { name: string; versions: ChoicesJson }
   boot: NamedBoot
   order: { id: string; order: PowerOrderKind; requestedAt: string; expiresAt: string; takenAt: string | null }
   taken: { order: PowerOrderKind; takenAt: string }
@@ -79,8 +82,7 @@ export async function nameDevices(
         where ${own} and id = ${among(rows.map(({ siteId }) => siteId))}
       union all select 'collection', id, jsonb_build_object('name', name, 'vdiskId', vdisk_id) from collection
         where ${own} and id = ${collections}
-      union all select 'vdisk', id, jsonb_build_object('name', name, 'versionNumber', (select max(number) from vdisk_version as version
-          where version.organization_id = vdisk.organization_id and version.vdisk_id = vdisk.id)) from vdisk
+      union all select 'vdisk', id, jsonb_build_object('name', name, 'versions', ${choicesJson}) from vdisk
         where ${own} and id = any(${rows.flatMap(({ vdiskId }) => vdiskId ?? [])}::uuid[]
           || array(select vdisk_id from collection where ${own} and id = ${collections}))
       union all (select distinct on (device_id) 'order', device_id, jsonb_build_object('id', id, 'order', "order",
@@ -101,16 +103,17 @@ export async function nameDevices(
   )
 }
 
-/** The device's own vDisk, else its collection's; null for one that nothing was ever put into. */
+/** The device's own vDisk, else its collection's; null for one without a version for it. */
 export function vdiskOf(
-  row: Pick<DeviceSummaryRow, 'vdiskId' | 'collectionId'>,
-  names: DeviceNames,
+  row: Pick<DeviceSummaryRow, 'id' | 'deviceType' | 'vdiskId' | 'collectionId'>,
+  { names, now }: { names: DeviceNames; now: Date },
 ): DeviceSummary['vdisk'] {
   const own = names.get('vdisk', row.vdiskId)
   const id = own ? row.vdiskId : (names.get('collection', row.collectionId)?.vdiskId ?? null)
   const vdisk = own ?? names.get('vdisk', id)
-  if (id === null || !vdisk || vdisk.versionNumber === null) return null
-  return { id, name: vdisk.name, versionNumber: vdisk.versionNumber }
+  if (id === null || !vdisk) return null
+  const version = versionFor(resolvedOf(vdisk.versions, now), row)
+  return version && { id, name: vdisk.name, versionNumber: version.number }
 }
 
 export function deviceSummaryOf(
@@ -124,13 +127,14 @@ export function deviceSummaryOf(
     name: row.name,
     mac: row.mac,
     enabled: row.enabled,
+    deviceType: row.deviceType,
     tags: row.tags,
     revision: row.revision,
     siteId: row.siteId,
     siteName: names.get('site', row.siteId)?.name ?? '',
     collectionId: row.collectionId,
     collectionName: names.get('collection', row.collectionId)?.name ?? '',
-    vdisk: vdiskOf(row, names),
+    vdisk: vdiskOf(row, { names, now }),
     lastBoot:
       row.lastBootId && row.lastBootStartedAt && boot
         ? {

@@ -43,6 +43,7 @@ export function filterOf(input: DeviceFilter): Prisma.DeviceWhereInput {
     ...(input.siteId ? { siteId: input.siteId } : {}),
     ...(input.collectionId ? { collectionId: input.collectionId } : {}),
     ...(input.tag ? { tags: { has: input.tag } } : {}),
+    ...(input.deviceType ? { deviceType: input.deviceType } : {}),
     ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
     ...lastOutcomeFilter(input.lastOutcome),
     ...(input.writeCache

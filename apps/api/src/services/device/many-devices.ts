@@ -106,6 +106,7 @@ function rowOf(
 const fieldWords: Record<keyof DeviceFields, string> = {
   ...{ collectionId: 'collection', name: 'name', mac: 'MAC address', enabled: 'enabled', tags: 'tags' },
   ...{ personality: 'names and values', vdiskId: 'vDisk', bootProgramSet: 'boot programs' },
+  deviceType: 'device type',
   ...{ bootMenuChoice: 'boot menu', bootMenuId: 'boot menu' },
 }
 

@@ -1,5 +1,5 @@
 import type { DbTransaction } from '@bootfarm/db'
-import { devicesPerSiteMax } from '../../domain/object-fields.ts'
+import { type DeviceType, devicesPerSiteMax } from '../../domain/object-fields.ts'
 import { type Personality, personalityOf } from '../../domain/personality.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { lockSite } from '../discovery/discovered-rows.ts'
@@ -15,6 +15,7 @@ export interface DeviceFields {
   tags: string[]
   personality: Personality
   vdiskId: string | null
+  deviceType: DeviceType
   bootProgramSet: string | null
   bootMenuChoice: 'collection' | 'none' | 'own'
   bootMenuId: string | null
@@ -52,6 +53,7 @@ const fieldsSelect = {
   tags: true,
   personality: true,
   vdiskId: true,
+  deviceType: true,
   bootProgramSet: true,
   bootMenuChoice: true,
   bootMenuId: true,
@@ -119,7 +121,7 @@ function planOne(wish: WantedDevice, { known, collections, templates }: Readings
 
 const defaults: DeviceFields = {
   ...{ collectionId: '', name: '', mac: '', enabled: true, tags: [], personality: {}, vdiskId: null },
-  ...{ bootProgramSet: null, bootMenuChoice: 'collection', bootMenuId: null },
+  ...{ deviceType: 'production', bootProgramSet: null, bootMenuChoice: 'collection', bootMenuId: null },
 }
 
 function fieldsOf({ id: _id, siteId: _siteId, personality, ...row }: Row): DeviceFields {

@@ -14,7 +14,7 @@ export interface WrittenDevice {
 
 /** Of what `rowOf` makes. */
 const recordColumns = Prisma.sql`id uuid, site_id uuid, collection_id uuid, name text, mac text, enabled boolean, vdisk_id uuid,
-  boot_program_set text, boot_menu_choice "BootMenuChoice", boot_menu_id uuid, personality jsonb, tags jsonb`
+  boot_program_set text, boot_menu_choice "BootMenuChoice", boot_menu_id uuid, personality jsonb, tags jsonb, device_type "DeviceType"`
 
 /** Writes plans without problems, in a few statements however many they are, and wakes the edges of their sites. */
 export async function writeDevices(
@@ -28,16 +28,16 @@ export async function writeDevices(
   const changed = rows.filter(({ kind }) => kind === 'changed')
   if (created.length > 0)
     await db.$executeRaw`insert into device (organization_id, id, site_id, collection_id, name, mac, enabled, vdisk_id, boot_program_set,
-        boot_menu_choice, boot_menu_id, personality, tags, created_at)
+        boot_menu_choice, boot_menu_id, personality, tags, device_type, created_at)
       select ${organizationId}::uuid, row.id, row.site_id, row.collection_id, row.name, row.mac, row.enabled, row.vdisk_id,
         row.boot_program_set, row.boot_menu_choice, row.boot_menu_id, row.personality,
-        array(select jsonb_array_elements_text(row.tags)), ${clock()}
+        array(select jsonb_array_elements_text(row.tags)), row.device_type, ${clock()}
       from jsonb_to_recordset(${JSON.stringify(created.map(rowOf))}::jsonb) as row (${recordColumns})`
   if (changed.length > 0)
     await db.$executeRaw`update device set site_id = row.site_id, collection_id = row.collection_id, name = row.name,
         mac = row.mac, enabled = row.enabled, vdisk_id = row.vdisk_id, boot_program_set = row.boot_program_set,
         boot_menu_choice = row.boot_menu_choice, boot_menu_id = row.boot_menu_id, personality = row.personality,
-        tags = array(select jsonb_array_elements_text(row.tags))
+        tags = array(select jsonb_array_elements_text(row.tags)), device_type = row.device_type
       from jsonb_to_recordset(${JSON.stringify(changed.map(rowOf))}::jsonb) as row (${recordColumns})
       where device.organization_id = ${organizationId}::uuid and device.id = row.id`
   const written = [...created, ...changed]
@@ -87,6 +87,6 @@ function rowOf({ id, siteId, after }: PlannedDevice & { id: string }) {
     ...{ id, site_id: siteId, collection_id: after.collectionId, name: after.name, mac: after.mac },
     ...{ enabled: after.enabled, vdisk_id: after.vdiskId, boot_program_set: after.bootProgramSet },
     ...{ boot_menu_choice: after.bootMenuChoice, boot_menu_id: after.bootMenuId },
-    ...{ personality: after.personality, tags: after.tags },
+    ...{ personality: after.personality, tags: after.tags, device_type: after.deviceType },
   }
 }

@@ -1,6 +1,6 @@
 import { AppError } from '../../errors/app-error.ts'
 
-interface Users {
+export interface Users {
   noun: string
   count: number
   /** The first of them, by name. */

@@ -20,6 +20,8 @@ export interface SiteFacts {
   hasPowerOns: boolean
   hasPowerOrders: boolean
   hasSchedules: boolean
+  /** Of this edge alone. */
+  hasStoreJobs: boolean
 }
 
 /**
@@ -49,7 +51,9 @@ export async function readSiteFacts(
       exists (select from power_order as p where p.organization_id = site.organization_id and p.expires_at > ${now}
         and p.taken_at is null) as "hasPowerOrders",
       exists (select from schedule as s where s.organization_id = site.organization_id and s.farm_id = site.farm_id
-        and (s.site_id is null or s.site_id = site.id) and s.instants <> '{}') as "hasSchedules"
+        and (s.site_id is null or s.site_id = site.id) and s.instants <> '{}') as "hasSchedules",
+      exists (select from store_job as j where j.organization_id = edge.organization_id and j.edge_id = edge.id
+        and j.state in ('queued', 'running')) as "hasStoreJobs"
     from site join organization on organization.id = site.organization_id
       join edge on edge.organization_id = site.organization_id and edge.site_id = site.id
     where site.organization_id = ${organizationId}::uuid and site.id = ${siteId}::uuid and edge.id = ${edgeId}::uuid`

@@ -33,17 +33,18 @@ export function readSiteMenus(
 /**
  * As a desired state says it: each version by its id. An entry whose vDisk has no version yet is left out, and where that is
  * the default, the first one that is left stands for it. Null where none is left.
- * @param newestVersionOf by vDisk
+ * @param bootedVersionOf what production devices boot, by vDisk
  */
 export function stateMenuOf(
   { id, timeoutMs, defaultPosition, entries }: MenuRow,
-  newestVersionOf: Map<string, string | undefined>,
+  bootedVersionOf: Map<string, string | undefined>,
 ): BootMenu | null {
   const shown = entries.flatMap<{ position: number; entry: BootMenu['entries'][number] }>(
     ({ position, title, vdiskId, versionId }) => {
       if (vdiskId === null) return [{ position, entry: { kind: 'local_disk', title } }]
-      const id = versionId ?? newestVersionOf.get(vdiskId)
-      return id ? [{ position, entry: { kind: 'version', title, versionId: id } }] : []
+      const id = versionId ?? bootedVersionOf.get(vdiskId)
+      const follows = versionId === null ? { followsVdisk: true } : {}
+      return id ? [{ position, entry: { kind: 'version', title, versionId: id, ...follows } }] : []
     },
   )
   if (shown.length === 0) return null

@@ -1,27 +1,20 @@
 import { type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
+import { versionFor, writes } from '../../domain/version-access.ts'
 import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { readSiteEdges } from './site-edges.ts'
 import { readSiteFacts } from './site-facts.ts'
 import { readSiteMenus, stateMenuOf, versionOfMenu } from './site-menus.ts'
 import { readSiteSchedules } from './site-schedules.ts'
+import { readSiteVdisks } from './site-vdisks.ts'
+import { readStoreJobs } from './store-job-orders.ts'
 
 /** A desired state without what its signing adds. */
 export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
 
-const versionSelect = {
-  id: true,
-  number: true,
-  sizeBytes: true,
-  diskPath: true,
-  kernelPath: true,
-  initrdPath: true,
-  commandLine: true,
-} as const
-
 /**
- * What the edge's site wants now: vDisks of its collections, its devices and the menus they show with all their versions, newest first (running devices may still
- * be on an older one), its devices, and the power-ons and power orders that have not expired, the oldest
+ * What the edge's site wants now: vDisks of its collections, its devices and the menus they show with all their versions, what production devices boot first (running devices may still
+ * be on another one), its devices, the work of the edge's store, and the power-ons and power orders that have not expired, the oldest
  * of them where there are more than an edge takes.
  */
 export async function readStateContent(
@@ -33,11 +26,12 @@ export async function readStateContent(
   // One after the other: a transaction is one connection.
   const site = await readSiteFacts(db, edge, now)
   const menuRows = site.hasMenus ? await readSiteMenus(db, { organizationId, siteId }) : []
-  const vdisks = await readVdisks(db, { organizationId, siteId }, { ...site, menus: menuRows })
-  const newestVersionOf = new Map(vdisks.map((vdisk) => [vdisk.id, vdisk.versions[0]?.id]))
+  const vdisks = await readSiteVdisks(db, { organizationId, siteId, now }, { ...site, menus: menuRows })
+  const resolvedOf = new Map(vdisks.map(({ id, resolved }) => [id, resolved]))
+  const bootedVersionOf = new Map(vdisks.map(({ id, resolved }) => [id, resolved.production?.id]))
   const menus = new Map(
     menuRows.flatMap((row) => {
-      const menu = stateMenuOf(row, newestVersionOf)
+      const menu = stateMenuOf(row, bootedVersionOf)
       return menu ? [[menu.id, menu] as const] : []
     }),
   )
@@ -47,7 +41,7 @@ export async function readStateContent(
     select: {
       ...{ id: true, name: true, mac: true, enabled: true, bootProgramSet: true },
       ...{ bootMenuChoice: true, bootMenuId: true, collectionId: true, tags: true },
-      vdiskId: true,
+      ...{ vdiskId: true, deviceType: true },
       collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
     },
   })
@@ -80,17 +74,21 @@ export async function readStateContent(
   const listed = devices.flatMap((device) => {
     const { id, name, mac, enabled, collection } = device
     const menu = menus.get(menuIdOf(device, collection) ?? '')
-    const versionId = newestVersionOf.get(device.vdiskId ?? collection.vdiskId ?? '') ?? versionOfMenu(menu)
+    const resolved = resolvedOf.get(device.vdiskId ?? collection.vdiskId ?? '')
+    const versionId = (resolved && versionFor(resolved, device)?.id) ?? versionOfMenu(menu)
     const ownSet = device.bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
     const differs = ownSet !== null && ownSet !== site.bootProgramSet
     if (!versionId) return []
     const carried = {
       ...{ id, name, mac, enabled, versionId },
+      ...(device.deviceType === 'production' ? {} : { deviceType: device.deviceType }),
+      ...(resolved && writes(resolved, device) ? { writes: true } : {}),
       ...(differs ? { bootProgramSet: ownSet } : {}),
       ...(menu ? { menuId: menu.id } : {}),
     }
     return [{ device, carried }]
   })
+  const storeJobs = site.hasStoreJobs ? await readStoreJobs(db, edge) : []
   const schedules = !site.hasSchedules
     ? []
     : await readSiteSchedules(
@@ -106,10 +104,7 @@ export async function readStateContent(
     siteName: site.siteName,
     incarnation: site.incarnation,
     unknownDevices: site.unknownDevices,
-    vdisks: vdisks.map((vdisk) => ({
-      ...vdisk,
-      versions: vdisk.versions.map((version) => ({ ...version, sizeBytes: Number(version.sizeBytes) })),
-    })),
+    vdisks: vdisks.map(({ stated }) => stated),
     devices: listed.map(({ carried }) => carried),
     ...(site.bootProgramSet ? { bootProgramSet: site.bootProgramSet } : {}),
     ...(ignored.length > 0 ? { ignoredMacs: ignored.map(({ mac }) => mac) } : {}),
@@ -124,45 +119,9 @@ export async function readStateContent(
       mac: device.mac,
       order,
     })),
+    ...(storeJobs.length > 0 ? { storeJobs } : {}),
     ...(schedules.length > 0 ? { schedules } : {}),
   }
-}
-
-/** Those of collections come first: a device that is not registered gets the first one where the site lets it boot. */
-async function readVdisks(
-  db: DbOrTransaction,
-  { organizationId, siteId }: { organizationId: string; siteId: string },
-  { menus, hasOwnVdisks }: { menus: Awaited<ReturnType<typeof readSiteMenus>>; hasOwnVdisks: boolean },
-) {
-  const orderBy = [{ createdAt: 'asc' as const }, { id: 'asc' as const }]
-  const select = {
-    id: true,
-    name: true,
-    versions: { orderBy: { number: 'desc' as const }, select: versionSelect },
-  }
-  const ofCollections = await db.vdisk.findMany({
-    where: { organizationId, collections: { some: { organizationId, siteId } } },
-    ...{ orderBy, select },
-  })
-  const ofDevices = !hasOwnVdisks
-    ? []
-    : await db.device.findMany({
-        where: { organizationId, siteId, vdiskId: { not: null } },
-        distinct: ['vdiskId'],
-        select: { vdiskId: true },
-      })
-  const known = new Set(ofCollections.map(({ id }) => id))
-  const named = [
-    ...ofDevices.flatMap(({ vdiskId }) => vdiskId ?? []),
-    ...menus.flatMap(({ entries }) => entries.flatMap(({ vdiskId }) => vdiskId ?? [])),
-  ]
-  const missing = named.filter((id) => !known.has(id))
-  if (missing.length === 0) return ofCollections
-  const ofOthers = await db.vdisk.findMany({
-    where: { organizationId, id: { in: missing } },
-    ...{ orderBy, select },
-  })
-  return [...ofCollections, ...ofOthers]
 }
 
 function menuIdOf(

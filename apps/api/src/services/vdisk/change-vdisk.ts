@@ -96,7 +96,7 @@ export async function removeVdisk(
 
 /** Whose last boot, as far as is known, still reads it. */
 export async function runningDevices(
-  { db, actor }: ServiceContext,
+  { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
   booted: { vdiskId: string } | { versionId: string },
 ): Promise<{ count: number; names: string[] }> {
   const isOf =

@@ -1,11 +1,13 @@
 import type { z } from 'zod'
 import type { vdiskListInput, vdiskPage } from '../../domain/vdisk-view.ts'
+import type { ResolvedVersions } from '../../domain/version-access.ts'
 import { afterName, cutPage, nameContains } from '../keyset.ts'
 import { visibleVdisks } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
+import { readResolved } from './version-facts.ts'
 
 export async function listVdisks(
-  { db, actor }: ServiceContext,
+  { db, clock, actor }: ServiceContext,
   input: z.output<typeof vdiskListInput>,
 ): Promise<z.infer<typeof vdiskPage>> {
   const rows = await db.vdisk.findMany({
@@ -30,6 +32,11 @@ export async function listVdisks(
       },
     },
   })
+  const resolved = await readResolved(
+    db,
+    { organizationId: actor.organizationId, vdiskIds: rows.map(({ id }) => id) },
+    clock(),
+  )
   return cutPage(rows, input.limit, {
     item: ({ _count, versions: [newest], ...row }) => ({
       ...row,
@@ -38,7 +45,13 @@ export async function listVdisks(
       newestVersion: newest
         ? { ...newest, sizeBytes: Number(newest.sizeBytes), createdAt: newest.createdAt.toISOString() }
         : null,
+      bootedVersion: bootedOf(resolved.get(row.id)),
     }),
     key: (row) => [row.name, row.id],
   })
+}
+
+function bootedOf(resolved: ResolvedVersions | undefined): { id: string; number: number } | null {
+  const version = resolved?.production
+  return version ? { id: version.id, number: version.number } : null
 }

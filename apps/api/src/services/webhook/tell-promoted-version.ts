@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import type { Clock } from '../../domain/clock.ts'
 import { notify } from '../notifications.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
 import { withTrash } from '../trash/with-trash.ts'
+import { readResolved } from '../vdisk/version-facts.ts'
 import { publishEvents } from './publish-event.ts'
 
 /**
@@ -22,9 +24,9 @@ export async function withPromotionTold<T>(
   const key = { organizationId, vdiskId }
   await db.$queryRaw`select id from vdisk where organization_id = ${organizationId}::uuid and id = ${vdiskId}::uuid
     for no key update`
-  const before = await bootedVersion(db, key)
+  const before = await bootedVersion(db, key, clock)
   const result = await change()
-  const after = await bootedVersion(db, key)
+  const after = await bootedVersion(db, key, clock)
   if (after?.id === before?.id) return result
   const vdisk = await db.vdisk.findUniqueOrThrow({
     where: { organizationId_id: { organizationId, id: vdiskId } },
@@ -64,14 +66,12 @@ async function vdiskOf(
   return version?.vdiskId ?? null
 }
 
-/** The newest one, as services/uplink/state-content.ts says it to edges. */
-function bootedVersion(
+/** What production devices boot, as the desired state says it. */
+async function bootedVersion(
   db: DbOrTransaction,
   { organizationId, vdiskId }: { organizationId: string; vdiskId: string },
+  clock: Clock,
 ): Promise<{ id: string; number: number } | null> {
-  return db.vdiskVersion.findFirst({
-    where: { organizationId, vdiskId },
-    orderBy: { number: 'desc' },
-    select: { id: true, number: true },
-  })
+  const resolved = await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, clock())
+  return resolved.get(vdiskId)?.production ?? null
 }

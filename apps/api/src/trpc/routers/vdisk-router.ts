@@ -13,9 +13,10 @@ import {
 import { vdiskDetail, vdiskGetInput, vdiskListInput, vdiskPage } from '../../domain/vdisk-view.ts'
 import { restoreObject } from '../../services/trash/restore-object.ts'
 import { createVdisk, removeVdisk, updateVdisk } from '../../services/vdisk/change-vdisk.ts'
-import { registerVersion, removeVersion, updateVersion } from '../../services/vdisk/change-version.ts'
+import { registerVersion, updateVersion } from '../../services/vdisk/change-version.ts'
 import { getVdisk } from '../../services/vdisk/get-vdisk.ts'
 import { listVdisks } from '../../services/vdisk/list-vdisks.ts'
+import { removeVersion } from '../../services/vdisk/remove-version.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const vdiskRouter = router({

@@ -14,7 +14,7 @@ import { useMay } from '../session/use-may'
 import { PlanTable } from './plan-table'
 
 const template =
-  '\uFEFFmac,name,collection,enabled,tags,vdisk,boot_programs,boot_menu,personality.ROOM\r\n02:00:00:00:00:01,pc-01,Lab,yes,"floor-1, blue",none,none,collection,A1\r\n'
+  '\uFEFFmac,name,collection,enabled,tags,vdisk,boot_programs,boot_menu,device_type,personality.ROOM\r\n02:00:00:00:00:01,pc-01,Lab,yes,"floor-1, blue",none,none,collection,production,A1\r\n'
 
 /** Devices out as a table, and in again. */
 export function CsvButtons({ filter }: { filter: RouterInputs['device']['exportCsv'] }) {

@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest'
+import {
+  accessOf,
+  resolveVersions,
+  type VersionChoices,
+  type VersionFacts,
+  versionFor,
+  writes,
+} from './version-access.ts'
+
+const now = new Date('2026-11-21T12:00:00Z')
+const past = new Date(now.getTime() - 1)
+const future = new Date(now.getTime() + 1)
+
+type Shape = Omit<VersionFacts, 'id' | 'number'>
+/** Every way in which a version can be kept. */
+const shapes: Shape[] = [
+  { state: 'maintenance', releasedAt: null, sealedAt: null, sealAskedAt: null },
+  { state: 'maintenance', releasedAt: null, sealedAt: null, sealAskedAt: past },
+  { state: 'test', releasedAt: null, sealedAt: past, sealAskedAt: null },
+  { state: 'test', releasedAt: null, sealedAt: null, sealAskedAt: null },
+  { state: 'released', releasedAt: null, sealedAt: past, sealAskedAt: null },
+  { state: 'released', releasedAt: past, sealedAt: past, sealAskedAt: null },
+  { state: 'released', releasedAt: future, sealedAt: past, sealAskedAt: null },
+]
+const ids = ['v1', 'v2', 'v3']
+const chosen = [null, ...ids, 'gone']
+
+/** All vDisks with up to three versions, with all that can be chosen of them. */
+function* worlds(): Generator<{ choices: VersionChoices; versions: VersionFacts[] }> {
+  for (let count = 0; count <= ids.length; count++)
+    for (let code = 0; code < shapes.length ** count; code++) {
+      const versions = ids.slice(0, count).flatMap((id, index) => {
+        const shape = shapes[Math.floor(code / shapes.length ** index) % shapes.length]
+        return shape ? [{ id, number: index + 1, ...shape }] : []
+      })
+      if (versions.filter(({ state }) => state === 'maintenance').length > 1) continue
+      for (const defaultVersionId of chosen)
+        for (const overrideVersionId of chosen)
+          for (const pendingVersionId of chosen)
+            yield {
+              choices: {
+                defaultVersionId,
+                overrideVersionId,
+                pendingVersionId,
+                maintenanceDeviceId: 'writer',
+              },
+              versions,
+            }
+    }
+}
+
+/** The rules once more, as docs/versions.md has them: in order, the first that holds. */
+function expectedOf(choices: VersionChoices, versions: VersionFacts[]) {
+  const newestFirst = [...versions].sort((one, other) => other.number - one.number)
+  const isReleased = (one: VersionFacts) => one.state === 'released' && one.sealedAt !== null
+  const isPending = (one: VersionFacts) =>
+    isReleased(one) && one.id === choices.pendingVersionId && one.releasedAt === future
+  const isOut = (one: VersionFacts) => isReleased(one) && !isPending(one)
+  const standard = [
+    (one: VersionFacts) => isOut(one) && one.id === choices.pendingVersionId,
+    (one: VersionFacts) => isOut(one) && one.id === choices.defaultVersionId,
+    isOut,
+  ].flatMap((rule) => newestFirst.find(rule) ?? [])[0]
+  const override = newestFirst.find((one) => isOut(one) && one.id === choices.overrideVersionId)
+  const production = override ?? standard ?? null
+  const test =
+    newestFirst.find((one) => (one.state === 'test' && one.sealedAt !== null) || isPending(one)) ?? production
+  const written = newestFirst.find((one) => one.state === 'maintenance' && one.sealAskedAt === null)
+  const accessFor = (one: VersionFacts) =>
+    one.state === 'maintenance'
+      ? 'maintenance'
+      : one.sealedAt === null
+        ? null
+        : one.state === 'test'
+          ? 'test'
+          : one === override
+            ? 'override'
+            : isPending(one)
+              ? 'pending'
+              : one === standard
+                ? 'default'
+                : null
+  return { production, test, writer: written ?? test, isWritten: written !== undefined, accessFor }
+}
+
+test('each device gets its version, and each version its access, whatever is chosen', () => {
+  let count = 0
+  for (const { choices, versions } of worlds()) {
+    count += 1
+    const expected = expectedOf(choices, versions)
+    const resolved = resolveVersions(choices, versions, now)
+    const gets = (id: string, deviceType: 'production' | 'test' | 'maintenance') =>
+      versionFor(resolved, { id, deviceType })
+    const found = [
+      gets('writer', 'production'),
+      gets('writer', 'test'),
+      gets('writer', 'maintenance'),
+      gets('other', 'maintenance'),
+      ...versions.map((version) => accessOf(resolved, version)),
+      writes(resolved, { id: 'writer', deviceType: 'maintenance' }),
+    ]
+    const wanted = [
+      ...[expected.production, expected.test, expected.writer, expected.test],
+      ...versions.map(expected.accessFor),
+      expected.isWritten,
+    ]
+    if (found.some((value, index) => value !== wanted[index]))
+      expect(found, JSON.stringify({ choices, versions })).toEqual(wanted)
+  }
+  expect(count).toBeGreaterThan(30_000)
+})
+
+test('a version becomes the default at its instant, and no earlier', () => {
+  const versions = [
+    { id: 'v1', number: 1, state: 'released', releasedAt: null, sealedAt: past, sealAskedAt: null },
+    { id: 'v2', number: 2, state: 'released', releasedAt: future, sealedAt: past, sealAskedAt: null },
+  ] satisfies VersionFacts[]
+  const choices = {
+    defaultVersionId: 'v1',
+    overrideVersionId: null,
+    pendingVersionId: 'v2',
+    maintenanceDeviceId: null,
+  }
+  const at = (instant: Date) => resolveVersions(choices, versions, instant).production?.id
+  expect([at(new Date(future.getTime() - 1)), at(future)]).toEqual(['v1', 'v2'])
+})
+
+test('what is neither sealed nor being written is booted by nobody', () => {
+  for (const { choices, versions } of worlds()) {
+    const resolved = resolveVersions(choices, versions, now)
+    for (const deviceType of ['production', 'test', 'maintenance'] as const)
+      for (const id of ['writer', 'other']) {
+        const version = versionFor(resolved, { id, deviceType })
+        const isWriter = id === 'writer' && deviceType === 'maintenance'
+        if (version?.sealedAt === null && !(isWriter && version.state === 'maintenance'))
+          throw new Error(`${deviceType} ${id} boots ${JSON.stringify(version)}`)
+      }
+  }
+})
