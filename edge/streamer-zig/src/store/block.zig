@@ -1,0 +1,83 @@
+//! What a disk consists of in the store: blocks of 4 KiB, each with its SHA-256, each at a place in one of the store's files. A block of
+//! zeros is nowhere and has no hash.
+
+const std = @import("std");
+
+pub const block_size = 4096;
+pub const Block = [block_size]u8;
+
+/// SHA-256 of a block's 4096 bytes, or of a node (`node.zig`); all zeros stand for zeros.
+pub const Hash = [32]u8;
+pub const zero_hash: Hash = @splat(0);
+
+/// The place of a block or a node: which file of its kind, and which 4 KiB of it. Offsets are never used again, so that a place
+/// always means the same bytes.
+pub const Location = packed struct(u64) {
+    block: u40,
+    /// From 1; 0: nowhere.
+    file: u24,
+
+    pub const none: Location = .{ .block = 0, .file = 0 };
+
+    pub fn isNone(location: Location) bool {
+        return location.file == 0;
+    }
+
+    /// The place `count` blocks further in the same file.
+    pub fn plus(location: Location, count: u40) Location {
+        return .{ .block = location.block + count, .file = location.file };
+    }
+
+    /// Bytes from the begin of its file.
+    pub fn offset(location: Location) u64 {
+        return @as(u64, location.block) * block_size;
+    }
+
+    pub fn eql(a: Location, b: Location) bool {
+        return a.file == b.file and a.block == b.block;
+    }
+};
+
+/// A block or a node as what is above it knows it.
+pub const Entry = struct {
+    hash: Hash,
+    location: Location,
+
+    pub const zeros: Entry = .{ .hash = zero_hash, .location = .none };
+
+    pub fn isZeros(entry: *const Entry) bool {
+        return entry.location.isNone();
+    }
+};
+
+pub fn hashOf(bytes: *const Block) Hash {
+    var hash: Hash = undefined;
+    std.crypto.hash.sha2.Sha256.hash(bytes, &hash, .{});
+    return hash;
+}
+
+pub fn isZeros(bytes: []const u8) bool {
+    return std.mem.allEqual(u8, bytes, 0);
+}
+
+pub fn blockCount(disk_size: u64) u64 {
+    return std.math.divCeil(u64, disk_size, block_size) catch unreachable;
+}
+
+const testing = std.testing;
+
+test "a place is a number that keeps file and block apart" {
+    const last: Location = .{ .file = std.math.maxInt(u24), .block = std.math.maxInt(u40) };
+    try testing.expectEqual(std.math.maxInt(u64), @as(u64, @bitCast(last)));
+    try testing.expect(Location.none.isNone());
+    const place: Location = .{ .file = 1, .block = 7 };
+    try testing.expect(place.plus(2).eql(.{ .file = 1, .block = 9 }));
+    try testing.expectEqual(7 * 4096, place.offset());
+}
+
+test "the hash of a block is its SHA-256" {
+    const block: Block = @splat('a');
+    var expected: Hash = undefined;
+    _ = try std.fmt.hexToBytes(&expected, "c93eee2d0db02f10acc7460d9576e122dcf8cd53c4bf8dfcae1b3e74ebcfff5a");
+    try testing.expectEqual(expected, hashOf(&block));
+}

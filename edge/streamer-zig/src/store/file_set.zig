@@ -1,0 +1,101 @@
+//! The store's large files of one kind, data or nodes: numbered, only ever appended to, open as long as they are used much.
+
+const std = @import("std");
+const block = @import("block.zig");
+const files_module = @import("files.zig");
+const assert = std.debug.assert;
+
+const Files = files_module.Files;
+const Handle = files_module.Handle;
+const Location = block.Location;
+
+/// A place of a file that is not there, or where it ends: the store is damaged.
+pub const Error = files_module.Error;
+
+/// How many of the files are open at once.
+const open_max = 64;
+
+pub const Kind = enum {
+    extents,
+    nodes,
+
+    pub fn dir(kind: Kind) []const u8 {
+        return @tagName(kind);
+    }
+};
+
+const Open = struct { file: u24 = 0, handle: Handle = undefined, used_at: u64 = 0 };
+
+pub const FileSet = struct {
+    files: Files,
+    kind: Kind,
+    open: [open_max]Open = @splat(.{}),
+    uses: u64 = 0,
+
+    pub fn init(files: Files, kind: Kind) FileSet {
+        return .{ .files = files, .kind = kind };
+    }
+
+    pub fn deinit(set: *FileSet) void {
+        for (&set.open) |*place| if (place.file != 0) set.files.close(place.handle);
+        set.* = undefined;
+    }
+
+    /// Whole blocks or parts of them, from `skip` bytes behind the place; false: the file ends before.
+    pub fn read(set: *FileSet, location: Location, skip: u64, buffer: []u8) Error!bool {
+        const handle = try set.handleOf(location.file);
+        return set.files.readWhole(handle, buffer, location.offset() + skip);
+    }
+
+    /// For reading; stays open until others are used more.
+    pub fn handleOf(set: *FileSet, file: u24) Error!Handle {
+        assert(file != 0);
+        set.uses += 1;
+        var oldest: *Open = &set.open[0];
+        for (&set.open) |*place| {
+            if (place.file == file) {
+                place.used_at = set.uses;
+                return place.handle;
+            }
+            if (place.used_at < oldest.used_at) oldest = place;
+        }
+        var name: files_module.Name = undefined;
+        const handle = try set.files.open(set.nameOf(file, &name), .read);
+        if (oldest.file != 0) set.files.close(oldest.handle);
+        oldest.* = .{ .file = file, .handle = handle, .used_at = set.uses };
+        return handle;
+    }
+
+    /// For files that are about to go.
+    pub fn forget(set: *FileSet, file: u24) void {
+        for (&set.open) |*place| if (place.file == file) {
+            set.files.close(place.handle);
+            place.* = .{};
+        };
+    }
+
+    pub fn nameOf(set: *const FileSet, file: u24, into: *files_module.Name) []const u8 {
+        return std.mem.print(into, "{s}/{x:0>6}", .{ set.kind.dir(), file }) catch unreachable;
+    }
+
+    /// The least number above `file`; null: it is the last one. Names that are no numbers are not ours and are passed by.
+    pub fn next(set: *const FileSet, file: u24) Error!?u24 {
+        var name: files_module.Name = undefined;
+        const above = std.mem.print(&name, "{x:0>6}", .{file}) catch unreachable;
+        var at: []const u8 = if (file == 0) "" else above;
+        while (try set.files.nextName(set.kind.dir(), at, &name)) |found| {
+            at = found;
+            if (found.len != 6) continue;
+            const number = std.fmt.parseInt(u24, found, 16) catch continue;
+            if (number != 0) return number;
+        }
+        return null;
+    }
+
+    /// 0: there is none.
+    pub fn last(set: *const FileSet) Error!u24 {
+        var file: u24 = 0;
+        while (try set.next(file)) |found| file = found;
+        return file;
+    }
+};
