@@ -26,7 +26,7 @@ export async function bootDevices(
   const exit = await sim.ended
   return {
     exit,
-    devices: sim.jsonLines<DeviceResult>(),
+    devices: [...sim.jsonLines<DeviceResult>()],
     output: sim.output,
   }
 }
@@ -35,15 +35,28 @@ export async function bootDevices(
  * The boots that `bootfarm-edge serve --json` printed, each as it was printed last, once there are `count` that `are`: an edge
  * prints a boot when it is over, and again when its device has told its steps.
  */
-export async function printedBoots(
+export function printedBoots(
   edge: RunningProcess,
   count: number,
   are: (boot: BootReport) => boolean = ({ outcome }) => outcome !== undefined,
 ): Promise<BootReport[]> {
-  for (;;) {
-    const lines = edge.jsonLines<BootReport>()
-    const boots = [...new Map(lines.map((boot) => [boot.id, boot])).values()].filter(are)
-    if (boots.length >= count) return boots
-    await edge.waitFor(new RegExp(`(?:\\n\\{|^\\{)(?:[^]*?\\n\\{){${lines.length}}[^\\n]*\\n`))
-  }
+  const printed = () => edge.jsonLines<BootReport>()
+  return edge.waitUntil(
+    () => `${count} boots that fit, but\n${printed().map(summary).join('\n')}`,
+    () => {
+      const boots = [...new Map(printed().map((boot) => [boot.id, boot])).values()].filter(are)
+      return boots.length >= count ? boots : undefined
+    },
+  )
+}
+
+/** A boot in a line, for messages. */
+export function summary({ mac, outcome, phases, guest }: BootReport): string {
+  const steps = Map.groupBy(guest?.steps ?? [], ({ group }) => group)
+  const counts = [...steps].map(([group, { length }]) => `${length} of ${group}`)
+  return [
+    `boot of ${mac}: ${JSON.stringify(outcome)}`,
+    `phases ${phases.map(({ name }) => name).join(' ')}`,
+    `steps ${counts.join(', ') || 'none'}`,
+  ].join('; ')
 }

@@ -1,21 +1,20 @@
-import { copyFileSync, existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { onTestFailed } from 'vitest'
+import { summary } from './boot-result.ts'
 import { type TestMenu, type TestPowerOrder, writeEnrolledEdge } from './enrolled-edge.ts'
 import { type Firmware, type Medium, macOf, startMachine } from './machine.ts'
 import { type MachineDisk, makeMachineDisk } from './machine-disk.ts'
 import { buildInitramfs } from './machine-kernel.ts'
 import { type MachinePlatform, publish, x64Platform } from './machine-platform.ts'
-import { recordBoot, recordKept } from './machine-record.ts'
+import { keepRun, recordBoot } from './machine-record.ts'
 import { MachineSegment } from './machine-segment.ts'
 import { readPackets, type SeenPacket } from './packets.ts'
 import { edgeProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
 import { makeWholeDisk } from './whole-disk.ts'
 
-/** Where what a failed test saw is kept. */
-const keptDirectory = path.resolve(import.meta.dirname, '../test-results/machines')
 /** An emulated machine that has to wait for a core seems to have a broken timer, and its kernel would give up. */
 const steadyKernel = 'quiet panic=-1 no_timer_check'
 
@@ -187,19 +186,7 @@ export class MachineSite {
   /** Within a test: what this machine and the network did is kept if the test fails. */
   keepIfFailed(machine: RunningProcess): void {
     const capture = this.#inScratch('network.pcap')
-    onTestFailed(({ task }) => {
-      const kept = path.join(keptDirectory, task.name.replaceAll(/\W+/g, '-'))
-      mkdirSync(kept, { recursive: true })
-      writeFileSync(path.join(kept, 'serial.log'), machine.output)
-      this.#running.forEach((process, index) => {
-        writeFileSync(path.join(kept, `process-${index}.log`), process.output)
-      })
-      if (existsSync(capture)) copyFileSync(capture, path.join(kept, 'network.pcap'))
-      recordKept(kept)
-      process.stderr.write(
-        `serial console, logs and packets are kept in ${kept}\n${machine.output.slice(-2000)}\n`,
-      )
-    })
+    onTestFailed(({ task }) => keepRun(task.name, [...this.#running, machine], capture))
   }
 
   /** What passed the switch since the last machine was switched on; ends the recording. */
@@ -220,26 +207,17 @@ export class MachineSite {
   }
 }
 
-/** The edge's line about a boot that is over; the first one that fits. */
+/** The edge's line about a boot that is over; the first one that fits. `what` it is, is for messages. */
 export async function finishedBoot(
   edge: RunningProcess,
   fits: (report: BootReport) => boolean = () => true,
+  what = 'boot that is over',
 ): Promise<BootReport> {
-  let lines = 0
-  for (;;) {
-    const reports = wholeLines(edge.output)
-    const report = reports.find((line) => line.outcome !== undefined && fits(line))
-    if (report) {
-      recordBoot(report)
-      return report
-    }
-    lines = reports.length
-    await edge.waitFor(new RegExp(`(^\\{.*\\}\\n[^]*){${lines + 1}}`, 'm'))
-  }
-}
-
-/** The lines of JSON that have come whole. */
-function wholeLines(output: string): BootReport[] {
-  const lines = output.split('\n').slice(0, -1)
-  return lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line) as BootReport)
+  const printed = () => edge.jsonLines<BootReport>()
+  const report = await edge.waitUntil(
+    () => `${what}, but\n${printed().map(summary).join('\n')}`,
+    () => printed().find((boot) => boot.outcome !== undefined && fits(boot)),
+  )
+  recordBoot(report)
+  return report
 }

@@ -33,5 +33,7 @@ export function startMachine(options: MachineOptions): RunningProcess {
     medium,
     mayRestart: false,
   })
-  return segment.startMachine(command, args)
+  const machine = segment.startMachine(command, args)
+  machine.name = `machine ${macOf(port)}`
+  return machine
 }

@@ -47,6 +47,7 @@ export async function testSystemBoots(
           edge,
           ({ mac, guest }) =>
             mac === macOf(port) && guest?.steps.some(({ group }) => group === 'unit') === true,
+          `boot of ${macOf(port)} with what its units took`,
         )
         expectPhases(report, phases[firmware])
         expectSystemSteps(report)

@@ -1,24 +1,24 @@
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { onTestFailed } from 'vitest'
 import type { SystemRoot } from '../../scripts/lib/machines/system-root.mjs'
 import { type Firmware, startMachine } from './machine.ts'
-import { recordKept } from './machine-record.ts'
+import { keepRun } from './machine-record.ts'
 import { MachineSegment } from './machine-segment.ts'
 import { edgeProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
 
 const debianBootPrograms = '/usr/lib/ipxe'
-const keptDirectory = path.resolve(import.meta.dirname, '../test-results/machines')
-/** The kernel's check of the timer fails where an emulated processor stands still for a moment. */
-const serialConsole = 'console=ttyS0 quiet panic=-1 no_timer_check'
+/** The kernel's check of the timer fails where an emulated processor stands still for a moment. A login prompt would throw away
+ * what others have just written to the console. */
+const serialConsole = 'console=ttyS0 quiet panic=-1 no_timer_check systemd.getty_auto=no'
 /** What a system of this kind needs to start comfortably; half of it may hold what it writes. */
 const memoryMib = 512
 
 /** Says on the console how the system is once all its jobs are done, and switches the machine off. */
 const witness = `[Unit]
-After=multi-user.target bootfarm-ready.service
+After=multi-user.target bootfarm-ready.service bootfarm-timings.service
 [Service]
 Type=exec
 ExecStart=/bin/sh -c 'exec >/dev/console; echo; \\
@@ -75,15 +75,7 @@ export class SystemSite {
       startMachine({ segment: this.segment, port, firmware, directory: this.#scratch.path, memoryMib }),
     )
     this.#running.push(...machines)
-    onTestFailed(({ task }) => {
-      const kept = path.join(keptDirectory, task.name.replaceAll(/\W+/g, '-'))
-      mkdirSync(kept, { recursive: true })
-      this.#running.forEach((process, index) => {
-        writeFileSync(path.join(kept, `process-${index}.log`), process.output)
-      })
-      if (existsSync(capture)) copyFileSync(capture, path.join(kept, 'network.pcap'))
-      recordKept(kept)
-    })
+    onTestFailed(({ task }) => keepRun(task.name, this.#running, capture))
     return machines
   }
 

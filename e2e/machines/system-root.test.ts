@@ -1,3 +1,3 @@
 import { testSystemBoots } from '../lib/system-boots.ts'
 
-await testSystemBoots('bios', 4, 300_000)
+await testSystemBoots('bios', 2, 300_000)

@@ -9,20 +9,27 @@ const environment = [_:null]?[*:0]const u8{ "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 /// Exit code of a child that found no program.
 const not_found = 127;
 
+pub const Error = error{
+    /// There is no such program, or no process for it.
+    CannotRun,
+    /// It was ended before it was done: what it had printed may be any part of the whole.
+    TookTooLong,
+};
+
 /// What the first program of `paths` that there is prints, cut to `buffer`; one that takes longer
-/// than `limit_us` is ended. Null when it cannot be run. `arguments` begin with the program's name.
+/// than `limit_us` is ended. `arguments` begin with the program's name.
 pub fn outputOf(
     paths: []const [*:0]const u8,
     arguments: [*:null]const ?[*:0]const u8,
     buffer: []u8,
     limit_us: u64,
-) ?[]const u8 {
+) Error![]const u8 {
     var pipe: [2]i32 = undefined;
-    _ = sys.check(linux.pipe2(&pipe, .{ .CLOEXEC = true })) catch return null;
+    _ = sys.check(linux.pipe2(&pipe, .{ .CLOEXEC = true })) catch return error.CannotRun;
     const pid: i32 = @bitCast(@as(u32, @truncate(sys.check(linux.fork()) catch {
         sys.close(pipe[0]);
         sys.close(pipe[1]);
-        return null;
+        return error.CannotRun;
     })));
     if (pid == 0) runInChild(paths, arguments, pipe[1]);
     sys.close(pipe[1]);
@@ -33,15 +40,16 @@ pub fn outputOf(
     var status: i32 = 0;
     while (linux.errno(linux.waitpid(pid, &status, 0)) == .INTR) {}
     const word: u32 = @bitCast(status);
-    const found = !linux.W.IFEXITED(word) or linux.W.EXITSTATUS(word) != not_found;
-    return if (found) buffer[0..size] else null;
+    if (linux.W.IFEXITED(word) and linux.W.EXITSTATUS(word) == not_found) return error.CannotRun;
+    return buffer[0 .. size orelse return error.TookTooLong];
 }
 
-fn readUntilEnd(fd: i32, buffer: []u8, deadline_us: u64) usize {
+/// How many bytes came; null when time was over before the end.
+fn readUntilEnd(fd: i32, buffer: []u8, deadline_us: u64) ?usize {
     var filled: usize = 0;
     while (filled < buffer.len) {
         const left_us = deadline_us -| sys.monotonicUs();
-        if (left_us == 0) break;
+        if (left_us == 0) return null;
         var polled = [_]linux.pollfd{.{ .fd = fd, .events = linux.POLL.IN, .revents = 0 }};
         var timeout = sys_time.timespecOf(left_us);
         if (linux.ppoll(&polled, polled.len, &timeout, null) != 1) continue;
@@ -75,21 +83,24 @@ test "a program's output is taken, cut to the room there is" {
     const second = std.time.us_per_s;
     try testing.expectEqualStrings(
         "123\n4567",
-        outputOf(&.{ "/nowhere", "/bin/sh" }, &arguments, &buffer, 30 * second).?,
+        try outputOf(&.{ "/nowhere", "/bin/sh" }, &arguments, &buffer, 30 * second),
     );
 }
 
-test "a program that does not end is ended, and one that is not there is told from one that says nothing" {
+test "a program that is late, one that is not there and one that says nothing are told from each other" {
     var buffer: [8]u8 = undefined;
     const endless = [_:null]?[*:0]const u8{ "sh", "-c", "echo 1; while :; do :; done" };
-    _ = outputOf(&.{"/bin/sh"}, &endless, &buffer, 50 * std.time.us_per_ms).?;
+    try testing.expectError(
+        error.TookTooLong,
+        outputOf(&.{"/bin/sh"}, &endless, &buffer, 50 * std.time.us_per_ms),
+    );
     const silent = [_:null]?[*:0]const u8{ "sh", "-c", "exit 1" };
     try testing.expectEqualStrings(
         "",
-        outputOf(&.{"/bin/sh"}, &silent, &buffer, 30 * std.time.us_per_s).?,
+        try outputOf(&.{"/bin/sh"}, &silent, &buffer, 30 * std.time.us_per_s),
     );
-    try testing.expectEqual(
-        null,
+    try testing.expectError(
+        error.CannotRun,
         outputOf(&.{"/nowhere"}, &silent, &buffer, 30 * std.time.us_per_s),
     );
 }
