@@ -5,6 +5,7 @@ const std = @import("std");
 const block = @import("block.zig");
 const file_set = @import("file_set.zig");
 const node_module = @import("node.zig");
+const tree_walk = @import("tree_walk.zig");
 const assert = std.debug.assert;
 
 const Entry = block.Entry;
@@ -76,12 +77,7 @@ pub const NodeCache = struct {
 
     fn load(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!*Cached {
         var node: Node = undefined;
-        const is_whole = set.read(entry.location, 0, std.mem.asBytes(&node)) catch |err| return switch (err) {
-            // What a place refers to is there, unless the place or the store is damaged.
-            error.NotFound => error.Damaged,
-            else => error.ReadFailed,
-        };
-        if (!is_whole or !node.isSound(&entry.hash, level)) return error.Damaged;
+        try tree_walk.load(set, entry, level, &node);
         cache.loads += 1;
         const slot = cache.freeSlot();
         const cached = &cache.slots[slot];

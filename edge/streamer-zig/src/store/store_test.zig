@@ -5,11 +5,14 @@ const base = @import("base");
 const store_module = @import("store.zig");
 
 const Appender = store_module.Appender;
+const Collection = store_module.collect.Collection;
 const block = store_module.block;
 const LinuxFiles = store_module.LinuxFiles;
 const Manifest = store_module.Manifest;
 const Store = store_module.Store;
 const TreeBuilder = store_module.TreeBuilder;
+const Usage = store_module.usage.Usage;
+const Verification = store_module.verify.Verification;
 const Uuid = base.Uuid;
 const testing = std.testing;
 
@@ -79,6 +82,28 @@ const Fixture = struct {
         const size: usize = @intCast(@min(block.block_size, source.size - offset));
         try source.read(buffer[0..size], offset);
         try testing.expect(std.mem.allEqual(u8, buffer[0..size], byte));
+    }
+
+    /// As text; good until the next call.
+    fn difference(fixture: *Fixture, a: Uuid, b: Uuid) ![]const u8 {
+        const Text = struct {
+            var buffer: [256]u8 = undefined;
+            var writer: std.Io.Writer = undefined;
+
+            fn add(_: void, range: store_module.compare.Range) void {
+                writer.print("{d}+{d} ", .{ range.first, range.count }) catch unreachable;
+            }
+        };
+        Text.writer = .fixed(&Text.buffer);
+        const store = &fixture.store;
+        const first = try store.manifestOf(a);
+        const second = try store.manifestOf(b);
+        var comparison: store_module.compare.Comparison(void) = .{ .nodes = &store.nodes, .context = {}, .report = Text.add };
+        try comparison.run(
+            .{ .root = first.root, .level = first.rootLevel() },
+            .{ .root = second.root, .level = second.rootLevel() },
+        );
+        return Text.writer.buffered();
     }
 };
 
@@ -153,25 +178,27 @@ test "a version is there once, and goes when nobody has it open" {
     try testing.expectEqual(null, try fixture.store.nextVersion(null));
 }
 
-test "every flipped bit of an extent or a node is found before a byte is delivered" {
+test "a flipped bit of an extent or a node is found before a byte is delivered" {
     var fixture: Fixture = undefined;
     try fixture.init();
     defer fixture.deinit();
     try fixture.seal(null, idOf(1), 2 * block.block_size, &.{ .{ .index = 0, .byte = 1 }, .{ .index = 1, .byte = 2 } });
     const files = fixture.on.files();
+    var version = try fixture.store.openVersion(idOf(1));
+    defer version.close();
     for ([_][]const u8{ "extents/000001", "nodes/000001" }) |name| {
         const handle = try files.open(name, .write);
         defer files.close(handle);
-        const size = try files.size(handle);
-        for (0..size * 8) |bit| {
+        const bits = try files.size(handle) * 8;
+        // Each 61st: all of them are flipped by the store's proof program.
+        var bit: u64 = 0;
+        while (bit < bits) : (bit += 61) {
             var byte: [1]u8 = undefined;
             _ = try files.read(handle, &byte, bit / 8);
             const before = byte;
             byte[0] ^= @as(u8, 1) << @intCast(bit % 8);
             try files.write(handle, &byte, bit / 8);
             fixture.store.cache.clear();
-            var version = try fixture.store.openVersion(idOf(1));
-            defer version.close();
             var buffer: [2 * block.block_size]u8 = undefined;
             const index = if (std.mem.startsWith(u8, name, "extents")) bit / 8 / block.block_size else 0;
             const part = buffer[0..512];
@@ -182,6 +209,136 @@ test "every flipped bit of an extent or a node is found before a byte is deliver
     }
     fixture.store.cache.clear();
     try fixture.expect(idOf(1), 1, 2);
+}
+
+test "what no version refers to is freed, and nothing else" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const size = 50_000 * block.block_size;
+    var all: [600]Written = undefined;
+    for (&all, 0..) |*written, index| written.* = .{ .index = index * 80, .byte = @intCast(index % 250 + 1) };
+    try fixture.seal(null, idOf(1), size, &all);
+    for (all[0..300]) |*written| written.byte = 251;
+    try fixture.seal(idOf(1), idOf(2), size, all[0..300]);
+    try fixture.seal(idOf(2), idOf(3), size, &.{.{ .index = 80, .byte = 0 }});
+    var before: Usage = try .of(testing.allocator, &fixture.store);
+    defer before.deinit();
+    const first = try before.sizesOf(&fixture.store, &try fixture.store.manifestOf(idOf(1)));
+    // The blocks that the second version replaced, and the nodes above them.
+    try testing.expect(first.own >= 300 * block.block_size);
+    try testing.expect(first.shared >= 300 * block.block_size);
+    {
+        var change = try fixture.store.lockForChange();
+        defer change.end();
+        try testing.expectEqual(0, try collected(&change));
+        try change.delete(idOf(1));
+        try testing.expectEqual(first.own, try collected(&change));
+        try testing.expectEqual(0, try collected(&change));
+    }
+    fixture.store.cache.clear();
+    try fixture.expect(idOf(2), 80, 251);
+    try fixture.expect(idOf(3), 80, 0);
+    try fixture.expect(idOf(3), 599 * 80, 600 % 250);
+    {
+        var change = try fixture.store.lockForChange();
+        defer change.end();
+        try change.delete(idOf(2));
+        try change.delete(idOf(3));
+        _ = try collected(&change);
+    }
+    // A file goes with its last block; the last file stays, so that no place is used twice.
+    const files = fixture.on.files();
+    try testing.expectError(error.NotFound, files.open("extents/000001", .read));
+    const left = try files.open("extents/000004", .read);
+    defer files.close(left);
+    try testing.expectEqual(0, try files.allocated(left));
+    try fixture.seal(null, idOf(4), size, &.{.{ .index = 0, .byte = 9 }});
+    try fixture.expect(idOf(4), 0, 9);
+}
+
+/// Bytes that were freed, in many steps.
+fn collected(change: *store_module.store_dir.Change) !u64 {
+    var collection: Collection = try .begin(testing.allocator, change);
+    defer collection.end();
+    while (try collection.step(100_000)) {}
+    return collection.freed;
+}
+
+test "a merge writes a manifest and has the bytes of the version that it is made of" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const size = 1000 * block.block_size;
+    try fixture.seal(null, idOf(1), size, &.{.{ .index = 0, .byte = 1 }});
+    try fixture.seal(idOf(1), idOf(2), size, &.{.{ .index = 500, .byte = 2 }});
+    try fixture.seal(idOf(2), idOf(3), size, &.{.{ .index = 999, .byte = 3 }});
+    try fixture.seal(null, idOf(9), size, &.{});
+    var change = try fixture.store.lockForChange();
+    defer change.end();
+    const merge = store_module.merge.merge;
+    var wanted: store_module.merge.Wanted = .{ .of = idOf(3), .onto = null, .version = idOf(4), .number = 4, .created_unix_ms = 0 };
+    try merge(&change, wanted);
+    try testing.expectError(error.Exists, merge(&change, wanted));
+    wanted = .{ .of = idOf(3), .onto = idOf(1), .version = idOf(5), .number = 5, .created_unix_ms = 0 };
+    try merge(&change, wanted);
+    wanted.version = idOf(6);
+    wanted.onto = idOf(9);
+    try testing.expectError(error.NotBelow, merge(&change, wanted));
+    try testing.expect((try fixture.store.manifestOf(idOf(4))).isBase());
+    try testing.expectEqual(idOf(1), (try fixture.store.manifestOf(idOf(5))).parent);
+    for ([_]u8{ 1, 2, 3 }) |number| try change.delete(idOf(number));
+    _ = try collected(&change);
+    for ([_]u8{ 4, 5 }) |number| {
+        try fixture.expect(idOf(number), 0, 1);
+        try fixture.expect(idOf(number), 500, 2);
+        try fixture.expect(idOf(number), 999, 3);
+    }
+}
+
+test "two versions are compared by what differs" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const size = 100_000 * block.block_size;
+    try fixture.seal(null, idOf(1), size, &.{ .{ .index = 7, .byte = 1 }, .{ .index = 101, .byte = 2 }, .{ .index = 50_000, .byte = 2 } });
+    try fixture.seal(idOf(1), idOf(2), size, &.{ .{ .index = 101, .byte = 3 }, .{ .index = 102, .byte = 4 }, .{ .index = 50_000, .byte = 0 } });
+    try fixture.seal(null, idOf(3), 50 * block.block_size, &.{.{ .index = 7, .byte = 1 }});
+    try testing.expectEqualStrings("101+2 50000+1 ", try fixture.difference(idOf(1), idOf(2)));
+    try testing.expectEqualStrings("101+2 50000+1 ", try fixture.difference(idOf(2), idOf(1)));
+    try testing.expectEqualStrings("", try fixture.difference(idOf(2), idOf(2)));
+    try testing.expectEqualStrings("101+1 50000+1 ", try fixture.difference(idOf(1), idOf(3)));
+    try testing.expectEqualStrings("101+2 ", try fixture.difference(idOf(3), idOf(2)));
+}
+
+test "a damaged block is found by reading all, and where it lies is said" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    try fixture.seal(null, idOf(1), 300 * block.block_size, &.{ .{ .index = 1, .byte = 1 }, .{ .index = 250, .byte = 2 } });
+    try fixture.seal(idOf(1), idOf(2), 300 * block.block_size, &.{.{ .index = 2, .byte = 3 }});
+    const files = fixture.on.files();
+    const handle = try files.open("extents/000001", .write);
+    defer files.close(handle);
+    try files.write(handle, "x", block.block_size);
+    var verification: Verification = .init(testing.allocator, &fixture.store);
+    defer verification.deinit();
+    var problems: u32 = 0;
+    for ([_]u8{ 1, 2 }) |number| {
+        verification.begin(&try fixture.store.manifestOf(idOf(number)));
+        while (true) switch (try verification.step(10_000)) {
+            .more => {},
+            .problem => |problem| {
+                try testing.expectEqual(250, problem.step.first);
+                try testing.expectEqual(error.Damaged, problem.why);
+                problems += 1;
+            },
+            .done => break,
+        };
+    }
+    // Blocks 1 and 2; three nodes of the first version and two of the second.
+    try testing.expectEqual(7 * block.block_size, verification.checked);
+    try testing.expectEqual(1, problems);
 }
 
 test "a directory that is no store, or a damaged one, is named so" {

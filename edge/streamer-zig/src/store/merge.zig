@@ -1,0 +1,58 @@
+//! A merge makes a version of the same bytes with fewer versions behind it: a new base, or an update of an earlier one. Each version has
+//! a whole tree, so that the merged one has the same root as the one it is made of: what is written is one manifest, however much
+//! lies between. The versions that were merged stay until they are deleted.
+
+const std = @import("std");
+const base = @import("base");
+const manifest_module = @import("manifest.zig");
+const store_dir = @import("store_dir.zig");
+const Uuid = base.Uuid;
+
+const Change = store_dir.Change;
+
+/// `OtherVdisk`: the version below is of another disk. `NotBelow`: it is not one that this version was made from.
+pub const Error = store_dir.Error || store_dir.VersionError || error{ OtherVdisk, NotBelow };
+
+pub const Wanted = struct {
+    /// Whose bytes the merged version has.
+    of: Uuid,
+    /// Null: a new base.
+    onto: ?Uuid,
+    version: Uuid,
+    number: u32,
+    created_unix_ms: u64,
+};
+
+/// More than a vDisk has; where parents go round in a circle, the search ends.
+const chain_max = 100_000;
+
+/// Throws `Exists` where there is a version with that id already.
+pub fn merge(change: *Change, wanted: Wanted) Error!void {
+    const store = change.store;
+    const of = try store.manifestOf(wanted.of);
+    if (wanted.onto) |below| try checkBelow(store, &of, below);
+    var made = of;
+    made.version = wanted.version;
+    made.parent = wanted.onto orelse .zero;
+    made.number = wanted.number;
+    made.created_unix_ms = wanted.created_unix_ms;
+    made.counter = try change.nextCounter();
+    try change.commit(&made);
+}
+
+fn checkBelow(store: *store_dir.Store, of: *const manifest_module.Manifest, below: Uuid) Error!void {
+    const lower = try store.manifestOf(below);
+    if (!lower.vdisk.eql(of.vdisk)) return error.OtherVdisk;
+    var parent = of.parent;
+    for (0..chain_max) |_| {
+        if (parent.eql(below)) return;
+        if (parent.eql(.zero)) return error.NotBelow;
+        // A parent that was deleted ends what is known of the chain.
+        const manifest = store.manifestOf(parent) catch |err| switch (err) {
+            error.NotFound => return error.NotBelow,
+            else => return err,
+        };
+        parent = manifest.parent;
+    }
+    return error.NotBelow;
+}

@@ -1,0 +1,82 @@
+//! Reads all of a version, or of a store, and says which blocks are not what was sealed: at import's end, before a version is trusted
+//! again, and as a scrub beside running devices. It checks as much at a time as it is told.
+
+const std = @import("std");
+const base = @import("base");
+const block = @import("block.zig");
+const files_module = @import("files.zig");
+const manifest_module = @import("manifest.zig");
+const place_map = @import("place_map.zig");
+const store_dir = @import("store_dir.zig");
+const tree_walk = @import("tree_walk.zig");
+
+const Manifest = manifest_module.Manifest;
+const PlaceMap = place_map.PlaceMap;
+const Step = tree_walk.Step;
+const Store = store_dir.Store;
+const TreeWalker = tree_walk.TreeWalker;
+
+pub const Problem = struct {
+    /// A block, or a node and with it all blocks below that other versions do not have.
+    step: Step,
+    why: tree_walk.Error,
+};
+
+pub const Progress = union(enum) {
+    more,
+    problem: Problem,
+    done,
+};
+
+/// Of the versions of one store, one after the other; what they share is checked once.
+pub const Verification = struct {
+    store: *Store,
+    seen_data: PlaceMap,
+    seen_nodes: PlaceMap,
+    walker: TreeWalker,
+    /// Bytes that were found right.
+    checked: u64 = 0,
+
+    pub fn init(gpa: std.mem.Allocator, store: *Store) Verification {
+        return .{
+            .store = store,
+            .seen_data = .init(gpa),
+            .seen_nodes = .init(gpa),
+            .walker = .init(&store.nodes, .zeros, 0),
+        };
+    }
+
+    pub fn deinit(verification: *Verification) void {
+        verification.seen_data.deinit();
+        verification.seen_nodes.deinit();
+        verification.* = undefined;
+    }
+
+    /// Goes on with this version. It must stay open until `step` is done.
+    pub fn begin(verification: *Verification, manifest: *const Manifest) void {
+        verification.walker = .init(&verification.store.nodes, manifest.root, manifest.rootLevel());
+    }
+
+    /// Checks up to `budget` bytes, or until the first problem; what follows a problem comes with the next step.
+    pub fn step(verification: *Verification, budget: u64) error{OutOfMemory}!Progress {
+        const end = verification.checked +| budget;
+        while (verification.checked < end) {
+            const at = verification.walker.next() orelse return .done;
+            const map = if (at.level == null) &verification.seen_data else &verification.seen_nodes;
+            if (try map.add(at.entry.location) != .none) continue;
+            verification.check(&at) catch |why| return .{ .problem = .{ .step = at, .why = why } };
+            verification.checked += block.block_size;
+        }
+        return .more;
+    }
+
+    fn check(verification: *Verification, at: *const Step) tree_walk.Error!void {
+        if (at.level != null) return verification.walker.enter(at);
+        var bytes: block.Block = undefined;
+        const is_whole = verification.store.data.read(at.entry.location, 0, &bytes) catch |err| return switch (err) {
+            error.NotFound => error.Damaged,
+            else => error.ReadFailed,
+        };
+        if (!is_whole or !std.mem.eql(u8, &block.hashOf(&bytes), &at.entry.hash)) return error.Damaged;
+    }
+};
