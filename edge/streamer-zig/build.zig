@@ -20,6 +20,7 @@ const Modules = struct {
     initramfs: *std.Build.Module,
     prepare: *std.Build.Module,
     media: *std.Build.Module,
+    image: *std.Build.Module,
     sim: *std.Build.Module,
 };
 
@@ -63,6 +64,7 @@ fn graph(
         .{ .name = "initramfs", .module = initramfs },
     });
     const media = module(b, "src/media/media.zig", target, optimize, &.{base_import});
+    const image = module(b, "src/image/image.zig", target, optimize, &.{ base_import, wire_import, store_import });
     const sim = module(b, "src/sim/sim.zig", target, optimize, &lower);
     base.addOptions("config", options);
     const proto = "../../packages/proto/";
@@ -83,6 +85,7 @@ fn graph(
         .initramfs = initramfs,
         .prepare = prepare,
         .media = media,
+        .image = image,
         .sim = sim,
     };
 }
@@ -140,7 +143,7 @@ const programs = [_]Program{
     .{ .name = "bootfarm-target", .path = "src/target/main.zig", .runs_on = .any_device },
 };
 
-fn importsOf(m: Modules) [8]Import {
+fn importsOf(m: Modules) [9]Import {
     return .{
         .{ .name = "base", .module = m.base },
         .{ .name = "wire", .module = m.wire },
@@ -150,6 +153,7 @@ fn importsOf(m: Modules) [8]Import {
         .{ .name = "initramfs", .module = m.initramfs },
         .{ .name = "prepare", .module = m.prepare },
         .{ .name = "media", .module = m.media },
+        .{ .name = "image", .module = m.image },
     };
 }
 
@@ -250,6 +254,8 @@ pub fn build(b: *std.Build) void {
             .{ .name = "base", .module = safe.base },
             .{ .name = "wire", .module = safe.wire },
             .{ .name = "core", .module = safe.core },
+            .{ .name = "store", .module = safe.store },
+            .{ .name = "image", .module = safe.image },
         }),
     });
     check.dependOn(&b.addExecutable(.{ .name = "fuzz", .root_module = fuzz.root_module }).step);

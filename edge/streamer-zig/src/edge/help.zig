@@ -12,6 +12,9 @@ pub const text =
     \\                                                           `--only ports` at the end: only whether it could start
     \\  bootfarm-edge initramfs build --kernel-release R --out FILE [options]
     \\                                                           makes what a kernel needs to stream its root disk
+    \\  bootfarm-edge image inspect FILE [--json]                says what a raw disk image would boot, or why nothing
+    \\  bootfarm-edge image extract FILE --kernel-to F --initrd-to F [options]
+    \\                                                           writes its kernel, and an initramfs that streams its root
     \\  bootfarm-edge boot-media build --edge IP --out FILE [options]
     \\                                                           makes a CD or USB stick for a site whose DHCP cannot
     \\                                                           be touched
@@ -81,7 +84,7 @@ pub const text =
     \\  --json                each boot that is over as one line of JSON, with the fields of the report
     \\                        (packages/proto/UPLINK.md); otherwise as a table of its phases
     \\
-    \\Making an initramfs: kernel R finds its network card, streams its root disk, keeps what it writes in RAM
+    \\Making an initramfs, also image extract: kernel R finds its network card, streams its root disk, keeps what it writes in RAM
     \\  --kernel-release R    the release as `uname -r` prints it
     \\  --out FILE            where to write it; for --initrd
     \\  --modules DIR         a root with lib/modules/R in it, or that folder itself; default /

@@ -6,6 +6,7 @@ const help = @import("help.zig");
 const serve = @import("serve.zig");
 const enrol = @import("enrol.zig");
 const doctor_command = @import("doctor/command.zig");
+const image_command = @import("image_command.zig");
 const initramfs_command = @import("initramfs_command.zig");
 const boot_files_command = @import("boot_files_command.zig");
 const boot_media_command = @import("boot_media_command.zig");
@@ -30,7 +31,7 @@ pub fn main(init: std.process.Init) !u8 {
     };
     if (rest.len == 0)
         return terminal.complain(
-            "Say what to do: serve, enrol, doctor, leases, initramfs, boot-media, boot-files or version; see bootfarm-edge --help.",
+            "Say what to do: serve, enrol, doctor, leases, initramfs, image, boot-media, boot-files or version; see bootfarm-edge --help.",
             .{},
         );
     const command = rest[0];
@@ -52,6 +53,7 @@ pub fn main(init: std.process.Init) !u8 {
         rest[1..],
         &terminal,
     );
+    if (std.mem.eql(u8, command, "image")) return image_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "leases"))
         return leases_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "verify-release"))
@@ -70,7 +72,7 @@ pub fn main(init: std.process.Init) !u8 {
         return 0;
     }
     return terminal.complain(
-        "There is no command '{s}': say serve, enrol, doctor, leases, initramfs, boot-media, boot-files or version; " ++
+        "There is no command '{s}': say serve, enrol, doctor, leases, initramfs, image, boot-media, boot-files or version; " ++
             "see bootfarm-edge --help.",
         .{command},
     );

@@ -3,6 +3,8 @@
 
 const std = @import("std");
 const assert = std.debug.assert;
+const block_source = @import("block_source.zig");
+const BlockSource = block_source.BlockSource;
 const linux = std.os.linux;
 
 pub const sector_size = 512;
@@ -75,6 +77,16 @@ pub const StoreFile = struct {
                 else => return error.ReadFailed,
             }
         }
+    }
+
+    /// The file as a disk; it has to be one, and to stay open and where it is.
+    pub fn source(file: *StoreFile) BlockSource {
+        return .{ .context = file, .vtable = &.{ .read = readSource }, .size = file.size };
+    }
+
+    fn readSource(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!void {
+        const file: *StoreFile = @ptrCast(@alignCast(context));
+        return file.read(buffer, offset);
     }
 
     fn fromRc(rc: usize, kind: Kind) OpenError!StoreFile {
@@ -183,6 +195,8 @@ test "a read gives all its bytes or none" {
     var buffer: [512]u8 = undefined;
     try disk.read(&buffer, 0);
     try testing.expectEqual('z', buffer[511]);
+    try disk.source().read(buffer[0..1], 0);
+    try testing.expectEqual('a', buffer[0]);
     try testing.expectError(error.BeyondTheEnd, disk.read(&buffer, 1));
     try testing.expectError(error.BeyondTheEnd, disk.read(&buffer, std.math.maxInt(u64)));
     const file = try tmp.dir.openFile(io, "disk", .{ .mode = .read_write });

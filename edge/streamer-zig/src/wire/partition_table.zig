@@ -1,6 +1,7 @@
 //! Where the partitions of a disk of 512-byte sectors lie: MBR and GPT (UEFI 2.10, chapter 5). It
 //! reads tables to judge whether a disk is whole, so it must never be stricter than a kernel, and
-//! takes no length on trust. Logical partitions (in an extended one) are not followed.
+//! takes no length on trust. Logical partitions (in an extended one) are not followed; `image`, which
+//! reads the rest of a disk too, follows them by the same entries.
 
 const std = @import("std");
 const base = @import("base");
@@ -23,13 +24,60 @@ pub const Partition = struct {
 
 pub const Partitions = base.BoundedArray(Partition, partitions_max);
 
+/// One of the four of a boot record, in sectors.
+pub const MbrEntry = struct {
+    kind: u8,
+    /// From the disk's begin; from another place for logical partitions.
+    first: u32,
+    count: u32,
+
+    pub fn isExtended(entry: *const MbrEntry) bool {
+        return std.mem.findScalar(u8, &mbr.types_extended, entry.kind) != null;
+    }
+
+    pub fn isEmpty(entry: *const MbrEntry) bool {
+        return entry.kind == 0 or entry.first == 0 or entry.count == 0;
+    }
+
+    pub fn isGpt(entry: *const MbrEntry) bool {
+        return entry.kind == mbr.type_gpt;
+    }
+};
+
+/// Null for a sector that is no boot record, such as a file system's own.
+pub fn mbrEntries(sector: *const [sector_size]u8) ?[mbr.entry_count]MbrEntry {
+    if (sector[510] != 0x55 or sector[511] != 0xaa) return null;
+    var entries: [mbr.entry_count]MbrEntry = undefined;
+    for (&entries, 0..) |*entry, index| {
+        const raw = sector[mbr.table_offset + index * mbr.entry_size ..][0..mbr.entry_size];
+        // A file system's own boot sector has the same signature and code or text in this place.
+        if (raw[0] & 0x7f != 0) return null;
+        entry.* = .{
+            .kind = raw[mbr.type_offset],
+            .first = std.mem.readInt(u32, raw[mbr.first_offset..][0..4], .little),
+            .count = std.mem.readInt(u32, raw[mbr.count_offset..][0..4], .little),
+        };
+    }
+    return entries;
+}
+
+/// Of one entry of a GPT, bytes; null where it is empty or says what cannot be.
+pub fn gptExtent(entry: *const [gpt.entry_size]u8) ?struct { first: u64, size: u64 } {
+    if (std.mem.allEqual(u8, entry[0..16], 0)) return null;
+    const first = std.mem.readInt(u64, entry[32..40], .little);
+    const last = std.mem.readInt(u64, entry[40..48], .little);
+    if (first == 0 or last < first or last >= gpt.sectors_max) return null;
+    return .{ .first = first * sector_size, .size = (last - first + 1) * sector_size };
+}
+
 /// None for a disk without a table, such as a file system that fills it.
 pub fn read(head: *const [head_size]u8) Partitions {
     if (head[510] != 0x55 or head[511] != 0xaa) return .empty;
     for (0..mbr.entry_count) |index| {
-        if (mbrEntry(head, index)[mbr.type_offset] == mbr.type_gpt) return readGpt(head);
+        const at = mbr.table_offset + index * mbr.entry_size + mbr.type_offset;
+        if (head[at] == mbr.type_gpt) return readGpt(head);
     }
-    return readMbr(head);
+    return readMbr(&(mbrEntries(head[0..sector_size]) orelse return .empty));
 }
 
 const mbr = struct {
@@ -43,25 +91,14 @@ const mbr = struct {
     const types_extended = [_]u8{ 0x05, 0x0f, 0x85 };
 };
 
-fn mbrEntry(head: *const [head_size]u8, index: usize) *const [mbr.entry_size]u8 {
-    return head[mbr.table_offset + index * mbr.entry_size ..][0..mbr.entry_size];
-}
-
-fn readMbr(head: *const [head_size]u8) Partitions {
+fn readMbr(entries: *const [mbr.entry_count]MbrEntry) Partitions {
     var found: Partitions = .empty;
-    for (0..mbr.entry_count) |index| {
-        const entry = mbrEntry(head, index);
-        // A file system's own boot sector has the same signature and code or text in this place.
-        if (entry[0] & 0x7f != 0) return .empty;
-        const kind = entry[mbr.type_offset];
-        const first: u64 = std.mem.readInt(u32, entry[mbr.first_offset..][0..4], .little);
-        const count: u64 = std.mem.readInt(u32, entry[mbr.count_offset..][0..4], .little);
-        if (kind == 0 or first == 0 or count == 0) continue;
-        if (std.mem.findScalar(u8, &mbr.types_extended, kind) != null) continue;
+    for (entries, 1..) |entry, number| {
+        if (entry.isEmpty() or entry.isExtended()) continue;
         found.append(.{
-            .number = @intCast(index + 1),
-            .first = first * sector_size,
-            .size = count * sector_size,
+            .number = @intCast(number),
+            .first = @as(u64, entry.first) * sector_size,
+            .size = @as(u64, entry.count) * sector_size,
         }) catch unreachable;
     }
     return found;
@@ -89,14 +126,11 @@ fn readGpt(head: *const [head_size]u8) Partitions {
     const count = std.mem.readInt(u32, head[gpt.entry_count_offset..][0..4], .little);
     for (0..@min(count, gpt.entry_count_max)) |index| {
         const entry = head[gpt.entries_sector * sector_size + index * gpt.entry_size ..];
-        if (std.mem.allEqual(u8, entry[0..16], 0)) continue;
-        const first = std.mem.readInt(u64, entry[32..40], .little);
-        const last = std.mem.readInt(u64, entry[40..48], .little);
-        if (first == 0 or last < first or last >= gpt.sectors_max) continue;
+        const extent = gptExtent(entry[0..gpt.entry_size]) orelse continue;
         found.append(.{
             .number = @intCast(index + 1),
-            .first = first * sector_size,
-            .size = (last - first + 1) * sector_size,
+            .first = extent.first,
+            .size = extent.size,
         }) catch break;
     }
     return found;

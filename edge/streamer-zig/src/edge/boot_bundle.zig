@@ -1,0 +1,196 @@
+//! The boot bundle of a version, taken from its image: the kernel, an initramfs that finds the root disk at an edge, and the command line.
+//! Where the system was prepared (`bootfarm-target prepare`), the initramfs is its own; any other gets one that is built from its modules.
+//!
+//!     var bundle: BootBundle = undefined;                // large, and not to be moved
+//!     switch (try bundle.open(&tools, &source)) {        // any store.BlockSource; `tools.arena` keeps all that it takes
+//!         .ready => {
+//!             try bundle.writeKernel(writer);            // any std.Io.Writer; the bytes are read a part at a time
+//!             try bundle.writeInitramfs(other_writer);
+//!             bundle.command_line                        // passed core's rules for command lines
+//!         },
+//!         .reason => |text| ...,                         // why there is none, as a sentence without a full stop; printable ASCII
+//!     }
+//!
+//! A disk without a boot bundle is still a disk: whoever imports it may go on with kernel and initramfs that were given.
+
+const std = @import("std");
+const Io = std.Io;
+const Allocator = std.mem.Allocator;
+const core = @import("core");
+const image = @import("image");
+const store = @import("store");
+const initramfs_build = @import("initramfs_build.zig");
+const Terminal = @import("terminal.zig").Terminal;
+const Build = initramfs_build.Build;
+const Disk = image.Disk;
+
+/// What is read at once, of a kernel or an initramfs.
+const part_size = 256 << 10;
+
+pub const Tools = struct {
+    io: Io,
+    arena: Allocator,
+    terminal: *Terminal,
+    /// Programs and drivers of an initramfs that is built; null takes those of this machine.
+    busybox: ?[]const u8 = null,
+    target: ?[]const u8 = null,
+    added: []const []const u8 = &.{},
+};
+
+pub const Answer = union(enum) { ready, reason: []const u8 };
+
+pub const WriteError = image.disk.Error || Io.Writer.Error || error{OutOfMemory};
+
+pub const BootBundle = struct {
+    tools: Tools,
+    disk: Disk,
+    files: image.BootFiles,
+    /// Null: the image's own.
+    built: ?initramfs_build.Prepared,
+    command_line: []const u8,
+
+    /// `source` has to stay as long as the bundle.
+    pub fn open(bundle: *BootBundle, tools: *const Tools, source: *const store.BlockSource) error{OutOfMemory}!Answer {
+        bundle.tools = tools.*;
+        bundle.built = null;
+        const arena = tools.arena;
+        bundle.disk.open(source) catch |problem| return explained(arena, "the disk {s}", .{image.sentence(problem)});
+        bundle.disk.renewWork();
+        const answer = image.find(arena, &bundle.disk) catch |problem| switch (problem) {
+            error.OutOfMemory => return error.OutOfMemory,
+            else => |other| return explained(arena, "the disk {s}", .{image.sentence(other)}),
+        };
+        switch (answer) {
+            .found => |files| bundle.files = files,
+            .reason => |reason| return explained(arena, "{f}", .{reason}),
+        }
+        bundle.command_line = try commandLine(arena, &bundle.disk, bundle.files.command_line);
+        if (!core.boot_policy.isCommandLine(bundle.command_line)) return explained(
+            arena,
+            "the command line '{s}' is too long or has words that a boot script cannot pass on; give another one (--cmdline)",
+            .{bundle.command_line},
+        );
+        if (bundle.files.is_prepared) return .ready;
+        return bundle.buildInitramfs();
+    }
+
+    pub fn writeKernel(bundle: *BootBundle, writer: *Io.Writer) WriteError!void {
+        return image.copy(&bundle.disk, &bundle.files.kernel, writer, try bundle.tools.arena.alloc(u8, part_size));
+    }
+
+    /// Several of the image's own are one behind the other, each from a multiple of four on, as the kernel takes them.
+    pub fn writeInitramfs(bundle: *BootBundle, writer: *Io.Writer) WriteError!void {
+        if (bundle.built) |*built| {
+            const build = bundle.builder(null);
+            _ = try build.write(built, writer);
+            return;
+        }
+        const buffer = try bundle.tools.arena.alloc(u8, part_size);
+        for (bundle.files.initrds, 0..) |*initrd, index| {
+            try image.copy(&bundle.disk, initrd, writer, buffer);
+            const is_last = index + 1 == bundle.files.initrds.len;
+            const rest: usize = @intCast(initrd.size() % 4);
+            if (!is_last and rest != 0) try writer.splatByteAll(0, 4 - rest);
+        }
+    }
+
+    fn builder(bundle: *BootBundle, complaint: ?*Io.Writer.Allocating) Build {
+        return .{
+            .io = bundle.tools.io,
+            .arena = bundle.tools.arena,
+            .terminal = bundle.tools.terminal,
+            .source = .{ .context = bundle, .readFn = readModule, .existsFn = hasModule, .listFn = listModules },
+            .complaint = complaint,
+        };
+    }
+
+    fn buildInitramfs(bundle: *BootBundle) error{OutOfMemory}!Answer {
+        const arena = bundle.tools.arena;
+        const kernel = bundle.files.kernel.path;
+        const given = "the initramfs has to be given (--initrd)";
+        const release = bundle.files.release orelse
+            return explained(arena, "{s} does not say its release, for which modules are wanted; {s}", .{ kernel, given });
+        if (!initramfs_build.isRelease(release)) return explained(arena, "{s} has no release that is a name; {s}", .{ kernel, given });
+        if (bundle.disk.root == null) return explained(
+            arena,
+            "{s} was found, but no file system with its modules can be read ({s}); {s}",
+            .{ kernel, whyNoRoot(&bundle.disk), given },
+        );
+        var complaint: Io.Writer.Allocating = .init(arena);
+        const build = bundle.builder(&complaint);
+        bundle.built = build.prepare(.{
+            .release = release,
+            .busybox = bundle.tools.busybox,
+            .target = bundle.tools.target,
+            .added = bundle.tools.added,
+        }) catch |reason| switch (reason) {
+            error.OutOfMemory => return error.OutOfMemory,
+            error.Explained => return explained(arena, "no initramfs can be made for {s}: {s}", .{ kernel, complaint.written() }),
+        };
+        return .ready;
+    }
+
+    fn of(context: *anyopaque) *BootBundle {
+        return @ptrCast(@alignCast(context));
+    }
+
+    fn readModule(context: *anyopaque, arena: Allocator, path: []const u8) ?[]const u8 {
+        const disk = &of(context).disk;
+        disk.renewWork();
+        return disk.readTextAt(arena, disk.root.?, path, initramfs_build.file_size_max) catch null;
+    }
+
+    fn hasModule(context: *anyopaque, path: []const u8) bool {
+        const disk = &of(context).disk;
+        disk.renewWork();
+        const found = disk.find(disk.root.?, path) catch return false;
+        return found != null;
+    }
+
+    fn listModules(context: *anyopaque, arena: Allocator, path: []const u8) []const []const u8 {
+        const disk = &of(context).disk;
+        disk.renewWork();
+        return disk.list(arena, disk.root.?, path, isAny) catch &.{};
+    }
+};
+
+fn isAny(_: []const u8) bool {
+    return true;
+}
+
+fn whyNoRoot(disk: *const Disk) []const u8 {
+    for (disk.parts.buffer[0..disk.parts.count]) |*part| switch (part.content) {
+        .readable => {},
+        .refused => |refusal| switch (refusal) {
+            .xfs => return "one is XFS",
+            .btrfs => return "one is Btrfs",
+            .lvm => return "one is in LVM",
+            .luks => return "one is encrypted",
+            .not_unmounted => return "one was not unmounted: boot and shut it down first",
+            .damaged => return "one is damaged",
+            .squashfs, .swap, .unknown_feature, .unknown => {},
+        },
+    };
+    return "there is none with a system on it";
+}
+
+/// With the partition of the root, which the initramfs would otherwise look for.
+fn commandLine(arena: Allocator, disk: *const Disk, kept: []const u8) error{OutOfMemory}![]const u8 {
+    const root = disk.root orelse return kept;
+    const number = disk.parts.buffer[root].number() orelse return kept;
+    const space = if (kept.len > 0) " " else "";
+    return std.fmt.allocPrint(arena, "{s}{s}bootfarm.root=nbd0p{d}", .{ kept, space, number });
+}
+
+/// Names and words of an image come from anybody.
+pub fn printable(arena: Allocator, text: []const u8) error{OutOfMemory}![]const u8 {
+    const copy = try arena.dupe(u8, text);
+    for (copy) |*byte| if (!std.ascii.isPrint(byte.*)) {
+        byte.* = '?';
+    };
+    return copy;
+}
+
+fn explained(arena: Allocator, comptime format: []const u8, arguments: anytype) error{OutOfMemory}!Answer {
+    return .{ .reason = try printable(arena, try std.fmt.allocPrint(arena, format, arguments)) };
+}

@@ -1,0 +1,170 @@
+//! `bootfarm-edge image inspect` and `image extract`: what a raw disk image would boot, and its kernel and initramfs as files.
+
+const std = @import("std");
+const Io = std.Io;
+const Allocator = std.mem.Allocator;
+const boot_bundle = @import("boot_bundle.zig");
+const image = @import("image");
+const image_report = @import("image_report.zig");
+const store = @import("store");
+const Terminal = @import("terminal.zig").Terminal;
+const BootBundle = boot_bundle.BootBundle;
+const StoreFile = store.StoreFile;
+
+const added_max = 64;
+
+const Options = struct {
+    file: []const u8 = "",
+    is_json: bool = false,
+    kernel_to: ?[]const u8 = null,
+    initrd_to: ?[]const u8 = null,
+    busybox: ?[]const u8 = null,
+    target: ?[]const u8 = null,
+    added: []const []const u8 = &.{},
+};
+
+/// `Explained`: the reason has been written for people already.
+const Failure = error{ Explained, OutOfMemory };
+
+const Command = struct {
+    io: Io,
+    arena: Allocator,
+    terminal: *Terminal,
+
+    fn fail(command: *const Command, comptime format: []const u8, arguments: anytype) Failure {
+        _ = command.terminal.complain(format, arguments);
+        return error.Explained;
+    }
+
+    fn say(command: *const Command, comptime format: []const u8, arguments: anytype) Failure!void {
+        command.terminal.out(try std.fmt.allocPrint(command.arena, format ++ "\n", arguments));
+    }
+};
+
+/// `arguments` follow `image` on the command line. Returns the exit code.
+pub fn run(init: std.process.Init, arguments: []const [:0]const u8, terminal: *Terminal) u8 {
+    var arena: std.heap.ArenaAllocator = .init(std.heap.smp_allocator);
+    defer arena.deinit();
+    const command: Command = .{ .io = init.io, .arena = arena.allocator(), .terminal = terminal };
+    const verb = if (arguments.len > 0) arguments[0] else "";
+    const work: *const fn (*const Command, *const Options) Failure!void =
+        if (std.mem.eql(u8, verb, "inspect")) &inspect else if (std.mem.eql(u8, verb, "extract")) &extract else return terminal.complain(
+            "Say what to do with the image: inspect or extract; see bootfarm-edge --help.",
+            .{},
+        );
+    const options = parse(&command, verb, arguments[1..]) catch return 1;
+    work(&command, &options) catch |reason| return switch (reason) {
+        error.Explained => 1,
+        error.OutOfMemory => terminal.complain("There is not enough memory.", .{}),
+    };
+    return 0;
+}
+
+fn parse(command: *const Command, verb: []const u8, arguments: []const [:0]const u8) Failure!Options {
+    const is_extract = std.mem.eql(u8, verb, "extract");
+    var options: Options = .{};
+    var added: std.ArrayList([]const u8) = .empty;
+    var index: usize = 0;
+    while (index < arguments.len) : (index += 1) {
+        const name = arguments[index];
+        if (!std.mem.startsWith(u8, name, "-")) {
+            if (options.file.len > 0) return command.fail("image {s} takes one image, not {s} too", .{ verb, name });
+            options.file = name;
+            continue;
+        }
+        if (!is_extract and std.mem.eql(u8, name, "--json")) {
+            options.is_json = true;
+            continue;
+        }
+        const place: ?*?[]const u8 = if (!is_extract) null //
+            else if (std.mem.eql(u8, name, "--kernel-to")) &options.kernel_to //
+            else if (std.mem.eql(u8, name, "--initrd-to")) &options.initrd_to //
+            else if (std.mem.eql(u8, name, "--busybox")) &options.busybox //
+            else if (std.mem.eql(u8, name, "--target")) &options.target //
+            else null;
+        const is_added = is_extract and std.mem.eql(u8, name, "--add-module");
+        if (place == null and !is_added) return command.fail("image {s} has no option {s}; see bootfarm-edge --help", .{ verb, name });
+        index += 1;
+        if (index == arguments.len) return command.fail("{s} needs a value", .{name});
+        if (place) |value| {
+            value.* = arguments[index];
+        } else {
+            if (added.items.len == added_max) return command.fail("at most {d} modules can be added", .{added_max});
+            try added.append(command.arena, arguments[index]);
+        }
+    }
+    options.added = added.items;
+    if (options.file.len == 0) return command.fail("Say which image: a raw disk image or a block device.", .{});
+    if (is_extract and options.kernel_to == null and options.initrd_to == null)
+        return command.fail("Say where to write: --kernel-to FILE, --initrd-to FILE or both.", .{});
+    return options;
+}
+
+fn openFile(command: *const Command, path: []const u8) Failure!StoreFile {
+    return StoreFile.open(path, .disk) catch |problem|
+        command.fail("{s} {s}", .{ path, store.store_file.sentence(problem, .disk) });
+}
+
+fn inspect(command: *const Command, options: *const Options) Failure!void {
+    var file = try openFile(command, options.file);
+    defer file.close();
+    const source = file.source();
+    const disk = try command.arena.create(image.Disk);
+    disk.open(&source) catch |problem| return command.fail("{s} {s}", .{ options.file, image.sentence(problem) });
+    disk.renewWork();
+    const answer = image.find(command.arena, disk) catch |problem| switch (problem) {
+        error.OutOfMemory => return error.OutOfMemory,
+        else => |other| return command.fail("{s} {s}", .{ options.file, image.sentence(other) }),
+    };
+    const report = try image_report.make(command.arena, disk, source.size, &answer);
+    if (options.is_json) return command.say("{f}", .{std.json.fmt(report, .{})});
+    var text: Io.Writer.Allocating = .init(command.arena);
+    image_report.print(&text.writer, options.file, &report) catch return error.OutOfMemory;
+    command.terminal.out(text.written());
+}
+
+fn extract(command: *const Command, options: *const Options) Failure!void {
+    var file = try openFile(command, options.file);
+    defer file.close();
+    const source = file.source();
+    const bundle = try command.arena.create(BootBundle);
+    const answer = try bundle.open(&.{
+        .io = command.io,
+        .arena = command.arena,
+        .terminal = command.terminal,
+        .busybox = options.busybox,
+        .target = options.target,
+        .added = options.added,
+    }, &source);
+    switch (answer) {
+        .ready => {},
+        .reason => |reason| return command.fail("{s}: {s}", .{ options.file, reason }),
+    }
+    if (options.kernel_to) |path| try write(command, bundle, path, BootBundle.writeKernel);
+    if (options.initrd_to) |path| try write(command, bundle, path, BootBundle.writeInitramfs);
+    const kernel = try boot_bundle.printable(command.arena, bundle.files.kernel.path);
+    const origin = try boot_bundle.printable(command.arena, bundle.files.origin);
+    try command.say("kernel: {s}, by {s} ({s})", .{ kernel, bundle.files.by.text(), origin });
+    try command.say("initramfs: {s}", .{if (bundle.built == null) "the image's own" else "made from the image's modules"});
+    try command.say("command line: {s}", .{bundle.command_line});
+}
+
+const Writing = fn (*BootBundle, *Io.Writer) boot_bundle.WriteError!void;
+
+/// Whole or not at all.
+fn write(command: *const Command, bundle: *BootBundle, path: []const u8, content: Writing) Failure!void {
+    var atomic = Io.Dir.cwd().createFileAtomic(command.io, path, .{ .replace = true }) catch
+        return command.fail("{s} cannot be written", .{path});
+    defer atomic.deinit(command.io);
+    var buffer: [64 << 10]u8 = undefined;
+    var writer = atomic.file.writer(command.io, &buffer);
+    content(bundle, &writer.interface) catch |problem| switch (problem) {
+        error.OutOfMemory => return error.OutOfMemory,
+        error.WriteFailed => return command.fail("{s} cannot be written; is the disk full?", .{path}),
+        else => |other| return command.fail("the image {s}", .{image.sentence(other)}),
+    };
+    writer.interface.flush() catch return command.fail("{s} cannot be written; is the disk full?", .{path});
+    atomic.file.setPermissions(command.io, .fromMode(0o644)) catch {};
+    atomic.file.sync(command.io) catch return command.fail("{s} cannot be written", .{path});
+    atomic.replace(command.io) catch return command.fail("{s} cannot be written", .{path});
+}

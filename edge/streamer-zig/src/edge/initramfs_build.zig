@@ -1,0 +1,314 @@
+//! What `bootfarm-edge initramfs build` and a boot bundle put into an initramfs: the modules that a kernel needs to reach its streamed root
+//! disk, of a directory or of a disk image, with `bootfarm-target` and busybox. It says what it puts in and what the kernel lacks.
+
+const std = @import("std");
+const Io = std.Io;
+const Allocator = std.mem.Allocator;
+const base = @import("base");
+const initramfs = @import("initramfs");
+const wire = @import("wire");
+const Terminal = @import("terminal.zig").Terminal;
+const ModuleTable = initramfs.ModuleTable;
+const ModuleFile = initramfs.archive.ModuleFile;
+const module_table = initramfs.module_table;
+
+pub const file_size_max = 256 << 20;
+const line_size_max = 4096;
+/// Of all modules together; those of a distribution's kernel have some 30 MB.
+const unpacked_size_max = 512 << 20;
+
+/// `Explained`: the reason has been written for people already.
+pub const Failure = error{ Explained, OutOfMemory };
+
+pub const Options = struct {
+    release: []const u8,
+    /// A root with lib/modules in it, that folder, or the release's own.
+    modules: []const u8 = "/",
+    busybox: ?[]const u8 = null,
+    target: ?[]const u8 = null,
+    added: []const []const u8 = &.{},
+};
+
+/// Where modules are read from. Everything that cannot be read is not there.
+pub const ModuleSource = struct {
+    context: *anyopaque,
+    readFn: *const fn (context: *anyopaque, arena: Allocator, path: []const u8) ?[]const u8,
+    existsFn: *const fn (context: *anyopaque, path: []const u8) bool,
+    listFn: *const fn (context: *anyopaque, arena: Allocator, path: []const u8) []const []const u8,
+
+    fn read(source: *const ModuleSource, arena: Allocator, path: []const u8) ?[]const u8 {
+        return source.readFn(source.context, arena, path);
+    }
+
+    fn exists(source: *const ModuleSource, path: []const u8) bool {
+        return source.existsFn(source.context, path);
+    }
+
+    fn list(source: *const ModuleSource, arena: Allocator, path: []const u8) []const []const u8 {
+        return source.listFn(source.context, arena, path);
+    }
+};
+
+/// What is ready to be written.
+pub const Prepared = struct {
+    mark: wire.initramfs_mark.InitramfsMark,
+    content: initramfs.archive.Content,
+};
+
+/// One word of at most the length that the kernel has for it.
+pub fn isRelease(text: []const u8) bool {
+    if (text.len == 0 or text.len > base.UntrustedText.size_max or std.mem.eql(u8, text, "..")) return false;
+    for (text) |byte| if (!std.ascii.isGraphical(byte) or byte == '/') return false;
+    return true;
+}
+
+pub const Build = struct {
+    io: Io,
+    arena: Allocator,
+    terminal: *Terminal,
+    source: ModuleSource,
+    /// Where a complaint goes instead of to the terminal; what goes in is then not said.
+    complaint: ?*Io.Writer.Allocating = null,
+
+    pub fn fail(from: *const Build, comptime format: []const u8, arguments: anytype) Failure {
+        if (from.complaint) |text| {
+            text.writer.print(format, arguments) catch return error.OutOfMemory;
+            return error.Explained;
+        }
+        _ = from.terminal.complain(format, arguments);
+        return error.Explained;
+    }
+
+    /// A line of what the initramfs has in it; one that does not fit is left out.
+    pub fn say(from: *const Build, comptime format: []const u8, arguments: anytype) void {
+        if (from.complaint != null) return;
+        var buffer: [line_size_max]u8 = undefined;
+        from.terminal.out(std.mem.print(&buffer, format ++ "\n", arguments) catch return);
+    }
+
+    fn readModule(from: *const Build, path: []const u8) Failure![]const u8 {
+        return from.source.read(from.arena, path) orelse from.fail("{s} cannot be read", .{path});
+    }
+
+    /// A file of this machine.
+    fn readOptional(from: *const Build, path: []const u8) ?[]const u8 {
+        return Io.Dir.cwd().readFileAlloc(from.io, path, from.arena, .limited(file_size_max)) catch null;
+    }
+
+    fn join(from: *const Build, parts: []const []const u8) Failure![]const u8 {
+        return std.fs.path.join(from.arena, parts);
+    }
+
+    /// Everything that can be wrong is found here, before anything is written.
+    pub fn prepare(from: *const Build, options: Options) Failure!Prepared {
+        return prepareFrom(from, options);
+    }
+
+    /// The mark, and behind it the compressed archive. Returns how many bytes it has unpacked.
+    pub fn write(from: *const Build, prepared: *const Prepared, writer: *Io.Writer) (Io.Writer.Error || error{OutOfMemory})!u64 {
+        const flate = std.compress.flate;
+        const window = try from.arena.alloc(u8, flate.max_window_len);
+        const marked = try initramfs.archive.writeMark(writer, &prepared.mark);
+        const compressor = try from.arena.create(flate.Compress);
+        compressor.* = try .init(writer, window, .gzip, .default);
+        const unpacked = try initramfs.archive.write(from.arena, &compressor.writer, prepared.content);
+        try compressor.finish();
+        try writer.flush();
+        return marked + unpacked;
+    }
+};
+
+fn prepareFrom(from: *const Build, options: Options) Failure!Prepared {
+    const folder = try findModules(from, options);
+    var table = ModuleTable.parse(from.arena, .{
+        .dep = try from.readModule(try from.join(&.{ folder, "modules.dep" })),
+        .builtin = from.source.read(from.arena, try from.join(&.{ folder, "modules.builtin" })) orelse "",
+        .softdep = from.source.read(from.arena, try from.join(&.{ folder, "modules.softdep" })) orelse "",
+        .alias = from.source.read(from.arena, try from.join(&.{ folder, "modules.alias" })) orelse "",
+    }) catch |reason| switch (reason) {
+        error.BadModuleList => return from.fail("{s}/modules.dep is not a list that depmod wrote", .{folder}),
+        error.OutOfMemory => return error.OutOfMemory,
+    };
+    from.say("initramfs for kernel {s}, modules of {s}", .{ options.release, folder });
+    try choose(from, &table, options);
+    const files = try readModules(from, &table, folder);
+    const target = try readTarget(from, options);
+    const busybox = try readBusybox(from, options);
+    const machine = (initramfs.elf.facts(target) catch unreachable).machine; // readTarget has looked at it.
+    try checkMachines(from, machine, busybox, files, options);
+
+    var dep: Io.Writer.Allocating = .init(from.arena);
+    table.writeDep(from.arena, &dep.writer) catch return error.OutOfMemory;
+    var alias: Io.Writer.Allocating = .init(from.arena);
+    table.writeAlias(&alias.writer) catch return error.OutOfMemory;
+    const mark: wire.initramfs_mark.InitramfsMark = .{
+        .release = .init(options.release),
+        .architecture = switch (machine) {
+            .x86_64 => .x86_64,
+            .aarch64 => .aarch64,
+            .other => unreachable, // readTarget refuses it.
+        },
+    };
+    return .{ .mark = mark, .content = .{
+        .release = options.release,
+        .busybox = busybox,
+        .target = target,
+        .modules = files,
+        .dep = dep.written(),
+        .alias = alias.written(),
+    } };
+}
+
+/// The folder with the release's modules.dep.
+fn findModules(from: *const Build, options: Options) Failure![]const u8 {
+    const places = [_][]const u8{
+        try from.join(&.{ options.modules, "lib/modules", options.release }),
+        try from.join(&.{ options.modules, "usr/lib/modules", options.release }),
+        try from.join(&.{ options.modules, options.release }),
+        options.modules,
+    };
+    for (places) |place| {
+        if (from.source.exists(try from.join(&.{ place, "modules.dep" }))) return place;
+    }
+    for (places) |place| {
+        if (!from.source.exists(try from.join(&.{ place, "kernel" }))) continue;
+        return from.fail("{s} has modules but no modules.dep; run `depmod -b {s} {s}` first", .{
+            place, options.modules, options.release,
+        });
+    }
+    return from.fail("there are no modules of kernel {s} in {s}; there are {s}", .{
+        options.release, options.modules, try listReleases(from, options),
+    });
+}
+
+/// The kernels whose modules are there, for whoever gave another one.
+fn listReleases(from: *const Build, options: Options) Failure![]const u8 {
+    const places = [_][]const u8{
+        try from.join(&.{ options.modules, "lib/modules" }),
+        try from.join(&.{ options.modules, "usr/lib/modules" }),
+        options.modules,
+    };
+    for (places) |place| {
+        var text: Io.Writer.Allocating = .init(from.arena);
+        for (from.source.list(from.arena, place)) |name| {
+            if (text.written().len > line_size_max / 2) break;
+            if (!from.source.exists(try from.join(&.{ place, name, "modules.dep" }))) continue;
+            const separator = if (text.written().len > 0) ", " else "those of ";
+            text.writer.print("{s}{s}", .{ separator, name }) catch return error.OutOfMemory;
+        }
+        if (text.written().len > 0) return text.written();
+    }
+    return "none";
+}
+
+fn choose(from: *const Build, table: *ModuleTable, options: Options) Failure!void {
+    for (initramfs.module_choice.required) |wanted| {
+        if (table.availability(wanted.name) != .absent) continue;
+        return from.fail("kernel {s} has no {s} ({s}), neither as a module nor built in: {s}", .{
+            options.release, wanted.name, wanted.option, wanted.purpose,
+        });
+    }
+    var required: [initramfs.module_choice.required.len][]const u8 = undefined;
+    for (&required, initramfs.module_choice.required) |*name, wanted| name.* = wanted.name;
+    _ = try chooseGroup(from, table, "required", &required);
+    _ = try chooseGroup(from, table, "buses", &initramfs.module_choice.buses);
+    if (try chooseGroup(from, table, "network cards", &initramfs.module_choice.network_cards) == 0)
+        from.say("  warning: no driver of a common network card; add the device's own by --add-module", .{});
+    if (try chooseGroup(from, table, "file systems", &initramfs.module_choice.file_systems) == 0)
+        from.say("  warning: no file system of a root disk", .{});
+    for (options.added) |name| {
+        if (table.availability(name) == .absent)
+            return from.fail("kernel {s} has no module {s} (--add-module)", .{ options.release, name });
+    }
+    if (options.added.len > 0) _ = try chooseGroup(from, table, "added", options.added);
+}
+
+/// Chooses what exists of `names`, says so, and returns how many there are, built-in ones included.
+fn chooseGroup(from: *const Build, table: *ModuleTable, title: []const u8, names: []const []const u8) Failure!usize {
+    var count: usize = 0;
+    var line: Io.Writer.Allocating = .init(from.arena);
+    for (names) |name| {
+        const is_module = table.choose(from.arena, name) catch |reason| switch (reason) {
+            error.BadModuleList => return from.fail("modules.dep has a name that is no module's", .{}),
+            error.OutOfMemory => return error.OutOfMemory,
+        };
+        if (!is_module and table.availability(name) == .absent) continue;
+        count += 1;
+        line.writer.print(" {s}{s}", .{ name, if (is_module) "" else " (built in)" }) catch return error.OutOfMemory;
+    }
+    from.say("  {s}:{s}", .{ title, if (count == 0) " none" else line.written() });
+    return count;
+}
+
+fn readModules(from: *const Build, table: *const ModuleTable, folder: []const u8) Failure![]const ModuleFile {
+    var files: std.ArrayList(ModuleFile) = .empty;
+    var left: usize = unpacked_size_max;
+    for (table.modules.values()) |module| {
+        if (!module.is_chosen) continue;
+        const packed_content = try from.readModule(try from.join(&.{ folder, module.path }));
+        const content = initramfs.unpack(from.arena, .of(module.path), packed_content) catch |reason| switch (reason) {
+            error.CannotUnpack => return from.fail("{s}/{s} cannot be unpacked", .{ folder, module.path }),
+            error.OutOfMemory => return error.OutOfMemory,
+        };
+        if (content.len > left) return from.fail("the modules in {s} have more than {d} bytes", .{ folder, unpacked_size_max });
+        left -= content.len;
+        try files.append(from.arena, .{ .path = module_table.plainPath(module.path), .content = content });
+    }
+    return files.items;
+}
+
+fn readTarget(from: *const Build, options: Options) Failure![]const u8 {
+    const path = options.target orelse beside: {
+        var buffer: [Io.Dir.max_path_bytes]u8 = undefined;
+        const size = std.process.executablePath(from.io, &buffer) catch
+            return from.fail("--target is missing, and this program does not know where it is", .{});
+        const folder = std.fs.path.dirnamePosix(buffer[0..size]) orelse "/";
+        break :beside try from.join(&.{ folder, "bootfarm-target" });
+    };
+    const content = from.readOptional(path) orelse return from.fail("{s} cannot be read", .{path});
+    const facts = initramfs.elf.facts(content) catch return from.fail("{s} is not a program", .{path});
+    if (facts.has_interpreter or facts.machine == .other) return from.fail("{s} is not a bootfarm-target", .{path});
+    from.say("  bootfarm-target {s}: {s}, {d} KiB", .{ base.version, path, content.len >> 10 });
+    return content;
+}
+
+fn readBusybox(from: *const Build, options: Options) Failure![]const u8 {
+    const advice = "install the package busybox-static, or give one by --busybox";
+    const path = options.busybox orelse "/bin/busybox";
+    const content = from.readOptional(path) orelse return from.fail("{s} cannot be read; {s}", .{ path, advice });
+    const facts = initramfs.elf.facts(content) catch return from.fail("{s} is not a program; {s}", .{ path, advice });
+    if (facts.has_interpreter)
+        return from.fail("{s} is linked dynamically and would not run without its libraries; {s}", .{ path, advice });
+    if (initramfs.archive.missingApplet(content)) |applet|
+        return from.fail("{s} has no `{s}`; {s}", .{ path, applet, advice });
+    from.say("  busybox: {s}, {d} KiB", .{ path, content.len >> 10 });
+    return content;
+}
+
+/// Everything is for one processor.
+fn checkMachines(
+    from: *const Build,
+    machine: initramfs.elf.Machine,
+    busybox: []const u8,
+    files: []const ModuleFile,
+    options: Options,
+) Failure!void {
+    const busybox_machine = (initramfs.elf.facts(busybox) catch unreachable).machine; // readBusybox has looked at it.
+    if (busybox_machine != machine)
+        return from.fail("bootfarm-target is for {t}, but busybox for {t}; give the matching one by --busybox", .{
+            machine, busybox_machine,
+        });
+    for (files) |file| {
+        const facts = initramfs.elf.facts(file.content) catch
+            return from.fail("{s} is not a kernel module", .{file.path});
+        const made_for = initramfs.elf.moduleRelease(file.content);
+        if (made_for) |release| if (!std.mem.eql(u8, release, options.release))
+            return from.fail("{s} is of kernel {s}, not {s}; give the modules of that one by --modules", .{
+                file.path, release, options.release,
+            });
+        if (facts.machine == machine) continue;
+        return from.fail("kernel {s} is for {t}, but bootfarm-target for {t}; give the matching one by --target", .{
+            options.release, facts.machine, machine,
+        });
+    }
+}

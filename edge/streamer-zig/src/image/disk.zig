@@ -1,0 +1,267 @@
+//! A disk as its file systems: which partition holds what, where the system's root and its /boot are, and the files of paths across both.
+
+const std = @import("std");
+const base = @import("base");
+const store = @import("store");
+const partitions_module = @import("partitions.zig");
+const file_system = @import("file_system.zig");
+const volume_module = @import("volume.zig");
+const Allocator = std.mem.Allocator;
+const BlockSource = store.BlockSource;
+const FileSystem = file_system.FileSystem;
+const Node = file_system.Node;
+const Volume = volume_module.Volume;
+const Work = volume_module.Work;
+
+pub const path_size_max = 4096;
+const links_max = 40;
+const depth_max = 48;
+/// Of one question: what kernels and modules lie in takes some ten thousand, a damaged disk could ask for any number.
+const reads_max = 2_000_000;
+
+pub const Error = file_system.Error;
+pub const OpenError = partitions_module.Error;
+
+pub const Part = struct {
+    /// Null: a file system that fills the disk.
+    partition: ?partitions_module.Partition,
+    volume: Volume,
+    content: file_system.Opened,
+    /// The partition, or its file system, is larger than what is there of it.
+    is_cut: bool,
+
+    pub fn number(part: *const Part) ?u16 {
+        return if (part.partition) |partition| partition.number else null;
+    }
+};
+
+pub const Parts = base.BoundedArray(Part, partitions_module.partitions_max);
+
+/// A file or directory that was found.
+pub const Place = struct { part: u8, node: Node };
+
+/// Large, and not to be moved once it is open: its parts point into it.
+pub const Disk = struct {
+    work: Work,
+    table: partitions_module.Table,
+    is_backup_table: bool,
+    parts: Parts,
+    /// Indices of `parts`. The boot part is mounted at /boot of the root.
+    root: ?u8,
+    boot: ?u8,
+
+    /// Looks at the whole disk. `source` has to stay as long as the disk.
+    pub fn open(disk: *Disk, source: *const BlockSource) OpenError!void {
+        disk.* = .{
+            .work = .{ .reads_left = reads_max },
+            .table = .none,
+            .is_backup_table = false,
+            .parts = .empty,
+            .root = null,
+            .boot = null,
+        };
+        const whole: Volume = .whole(source, &disk.work);
+        const layout = try partitions_module.read(&whole);
+        disk.table = layout.table;
+        disk.is_backup_table = layout.is_backup;
+        if (layout.table == .none) {
+            try disk.append(null, whole);
+        } else for (layout.partitions.constSlice()) |partition| {
+            const volume = whole.part(partition.first, partition.size) orelse Volume{
+                .source = source,
+                .first = 0,
+                .size = 0,
+                .work = &disk.work,
+            };
+            try disk.append(partition, volume);
+        }
+        try disk.findRoles();
+    }
+
+    fn append(disk: *Disk, partition: ?partitions_module.Partition, volume: Volume) OpenError!void {
+        const content: file_system.Opened = if (volume.size == 0) .{ .refused = .unknown } else try FileSystem.open(volume);
+        const needs = switch (content) {
+            .readable => |*readable| readable.size(),
+            .refused => 0,
+        };
+        const said = if (partition) |known| known.size else volume.size;
+        disk.parts.appendAssumeCapacity(.{
+            .partition = partition,
+            .volume = volume,
+            .content = content,
+            .is_cut = said > volume.size or needs > volume.size,
+        });
+    }
+
+    /// For one more question of a disk that is open.
+    pub fn renewWork(disk: *Disk) void {
+        disk.work.reads_left = reads_max;
+    }
+
+    pub fn system(disk: *const Disk, part: u8) ?*const FileSystem {
+        return switch (disk.parts.buffer[part].content) {
+            .readable => |*readable| readable,
+            .refused => null,
+        };
+    }
+
+    fn findRoles(disk: *Disk) volume_module.ReadError!void {
+        for (0..disk.parts.count) |index| {
+            const part: u8 = @intCast(index);
+            if (disk.root == null and try disk.isRoot(part)) disk.root = part;
+        }
+        const root = disk.root orelse return;
+        if (try disk.hasKernel(root, "/boot")) return;
+        for (0..disk.parts.count) |index| {
+            const part: u8 = @intCast(index);
+            if (part == root or disk.boot != null) continue;
+            if (try disk.hasKernel(part, "/")) disk.boot = part;
+        }
+    }
+
+    fn isRoot(disk: *const Disk, part: u8) volume_module.ReadError!bool {
+        if (!try disk.has(part, "/etc", .directory)) return false;
+        for ([_][]const u8{ "/usr/bin", "/sbin", "/bin" }) |path| if (try disk.has(part, path, .directory)) return true;
+        return false;
+    }
+
+    /// Something damaged is not there; only what keeps the disk itself from being read is an error.
+    pub fn has(disk: *const Disk, part: u8, path: []const u8, kind: file_system.Kind) volume_module.ReadError!bool {
+        const found = disk.find(part, path) catch |reason| switch (reason) {
+            error.Corrupt, error.Encrypted => return false,
+            else => |other| return other,
+        } orelse return false;
+        return found.node.kind() == kind;
+    }
+
+    fn hasKernel(disk: *const Disk, part: u8, path: []const u8) volume_module.ReadError!bool {
+        return disk.hasKernelOrError(part, path) catch |reason| switch (reason) {
+            error.Corrupt, error.Encrypted => false,
+            else => |other| other,
+        };
+    }
+
+    fn hasKernelOrError(disk: *const Disk, part: u8, path: []const u8) Error!bool {
+        const found = try disk.find(part, path) orelse return false;
+        if (found.node.kind() != .directory) return false;
+        var names: file_system.Names = try .open(disk.system(found.part).?, &found.node);
+        while (try names.next()) |name| if (std.mem.startsWith(u8, name, "vmlinuz")) return true;
+        return false;
+    }
+
+    /// The file of a path of a part, symbolic links followed; null where there is none. From the root's file system on, /boot is the boot part.
+    pub fn find(disk: *const Disk, part: u8, path: []const u8) Error!?Place {
+        if (disk.system(part) == null or path.len > path_size_max) return null;
+        var walk: Walk = .{ .disk = disk, .origin = part };
+        return walk.run(path);
+    }
+
+    /// A whole small file; null where it is not there, is larger, or is no file.
+    pub fn readText(disk: *const Disk, gpa: Allocator, place: *const Place, size_max: usize) (Error || Allocator.Error)!?[]u8 {
+        const size = place.node.size();
+        if (place.node.kind() != .file or size > size_max) return null;
+        const text = try gpa.alloc(u8, @intCast(size));
+        errdefer gpa.free(text);
+        var content: file_system.Content = .open(disk.system(place.part).?, &place.node);
+        try content.read(text, 0);
+        return text;
+    }
+
+    pub fn readTextAt(disk: *const Disk, gpa: Allocator, part: u8, path: []const u8, size_max: usize) (Error || Allocator.Error)!?[]u8 {
+        const place = try disk.find(part, path) orelse return null;
+        return disk.readText(gpa, &place, size_max);
+    }
+
+    /// At most `names_max` names of a directory for which `isWanted` holds; none where there is no such directory.
+    pub fn list(
+        disk: *const Disk,
+        gpa: Allocator,
+        part: u8,
+        path: []const u8,
+        isWanted: *const fn (name: []const u8) bool,
+    ) (Error || Allocator.Error)![]const []const u8 {
+        var found: std.ArrayList([]const u8) = .empty;
+        const place = try disk.find(part, path) orelse return found.items;
+        if (place.node.kind() != .directory) return found.items;
+        var names: file_system.Names = try .open(disk.system(place.part).?, &place.node);
+        while (try names.next()) |name| {
+            if (found.items.len == names_max) break;
+            if (isWanted(name)) try found.append(gpa, try gpa.dupe(u8, name));
+        }
+        return found.items;
+    }
+};
+
+pub const names_max = 256;
+
+/// One way through directories. Nothing in it recurses: links are put in front of what is left of the path.
+const Walk = struct {
+    disk: *const Disk,
+    origin: u8,
+    stack: [depth_max]Place = undefined,
+    depth: usize = 0,
+    texts: [2][path_size_max]u8 = undefined,
+    current: u1 = 0,
+
+    fn run(walk: *Walk, path: []const u8) Error!?Place {
+        try walk.begin();
+        @memcpy(walk.texts[0][0..path.len], path);
+        var rest: []const u8 = walk.texts[0][0..path.len];
+        var links: usize = 0;
+        while (true) {
+            const first = std.mem.findNone(u8, rest, "/") orelse return walk.stack[walk.depth - 1];
+            const end = std.mem.findScalarPos(u8, rest, first, '/') orelse rest.len;
+            const name = rest[first..end];
+            rest = rest[end..];
+            if (std.mem.eql(u8, name, ".")) continue;
+            if (std.mem.eql(u8, name, "..")) {
+                if (walk.depth > 1) walk.depth -= 1;
+                continue;
+            }
+            const node = try walk.step(name) orelse return null;
+            if (node.kind() == .symlink) {
+                links += 1;
+                if (links > links_max) return null;
+                rest = try walk.follow(&node, rest) orelse return null;
+                if (rest.len > 0 and rest[0] == '/') try walk.begin();
+                continue;
+            }
+            if (walk.depth == depth_max) return null;
+            const above = walk.stack[walk.depth - 1].part;
+            walk.stack[walk.depth] = try walk.mounted(name) orelse .{ .part = above, .node = node };
+            walk.depth += 1;
+        }
+    }
+
+    fn begin(walk: *Walk) Error!void {
+        walk.stack[0] = .{ .part = walk.origin, .node = try walk.disk.system(walk.origin).?.root() };
+        walk.depth = 1;
+    }
+
+    fn step(walk: *const Walk, name: []const u8) Error!?Node {
+        const above = &walk.stack[walk.depth - 1];
+        if (above.node.kind() != .directory) return null;
+        return walk.disk.system(above.part).?.find(&above.node, name);
+    }
+
+    fn mounted(walk: *const Walk, name: []const u8) Error!?Place {
+        const boot = walk.disk.boot orelse return null;
+        if (walk.depth != 1 or walk.origin != walk.disk.root.? or !std.mem.eql(u8, name, "boot")) return null;
+        return .{ .part = boot, .node = try walk.disk.system(boot).?.root() };
+    }
+
+    /// The link's target and behind it what was left.
+    fn follow(walk: *Walk, node: *const Node, rest: []const u8) Error!?[]const u8 {
+        const part = walk.stack[walk.depth - 1].part;
+        const size = node.size();
+        if (size == 0 or size + rest.len > path_size_max) return null;
+        const other = walk.current +% 1;
+        const text = &walk.texts[other];
+        const target = text[0..@intCast(size)];
+        var content: file_system.Content = .open(walk.disk.system(part).?, node);
+        try content.read(target, 0);
+        @memcpy(text[target.len..][0..rest.len], rest);
+        walk.current = other;
+        return text[0 .. target.len + rest.len];
+    }
+};

@@ -1,0 +1,186 @@
+//! Whole disks: what is found on them, and that damage anywhere is an answer.
+
+const std = @import("std");
+const image = @import("image.zig");
+const partitions = @import("partitions.zig");
+const test_disk = @import("test_disk.zig");
+const testing = std.testing;
+const Disk = image.Disk;
+
+/// What was found of a disk in memory, with its kernel's bytes.
+const Found = struct {
+    arena: std.heap.ArenaAllocator,
+    disk: Disk,
+    memory: image.MemoryDisk,
+    source: @import("store").BlockSource,
+    answer: image.boot_files.Answer,
+
+    fn open(found: *Found, bytes: []const u8) !void {
+        found.arena = .init(testing.allocator);
+        errdefer found.arena.deinit();
+        found.memory = .{ .bytes = bytes };
+        found.source = found.memory.source();
+        try found.disk.open(&found.source);
+        found.answer = try image.find(found.arena.allocator(), &found.disk);
+    }
+
+    fn close(found: *Found) void {
+        found.arena.deinit();
+    }
+
+    fn expectKernel(found: *Found, path: []const u8) !void {
+        const files = &found.answer.found;
+        try testing.expectEqualStrings(path, files.kernel.path);
+        var written: std.Io.Writer.Allocating = .init(found.arena.allocator());
+        // Smaller than a block, so that parts of blocks are read too.
+        var buffer: [700]u8 = undefined;
+        try image.copy(&found.disk, &files.kernel, &written.writer, &buffer);
+        try testing.expectEqualStrings(test_disk.kernel, written.written());
+    }
+
+    fn expectReason(found: *Found, words: []const u8) !void {
+        var written: std.Io.Writer.Allocating = .init(found.arena.allocator());
+        try written.writer.print("{f}", .{found.answer.reason});
+        errdefer std.debug.print("{s}\n", .{written.written()});
+        try testing.expect(std.mem.find(u8, written.written(), words) != null);
+    }
+};
+
+test "a Debian without partitions gives the entry of its grub.cfg, through links, with blocks of both kinds" {
+    for ([_]test_disk.Kind{ .ext4, .ext2 }) |kind| {
+        var bytes: test_disk.Bytes = undefined;
+        test_disk.debian(&bytes, kind);
+        var found: Found = undefined;
+        try found.open(&bytes);
+        defer found.close();
+        try found.expectKernel("/vmlinuz");
+        const files = &found.answer.found;
+        try testing.expectEqual(image.boot_files.By.grub, files.by);
+        try testing.expectEqualStrings("quiet", files.command_line);
+        try testing.expectEqual(2, files.removed_words);
+        try testing.expectEqual(1, files.initrds.len);
+        try testing.expect(!files.is_prepared);
+        try testing.expectEqual(null, files.release);
+    }
+}
+
+test "the newest kernel is taken where no configuration says one" {
+    var bytes: test_disk.Bytes = undefined;
+    test_disk.debian(&bytes, .ext4);
+    // grub.cfg has another name now.
+    bytes[std.mem.find(u8, &bytes, "grub.cfg").?] = 'x';
+    var found: Found = undefined;
+    try found.open(&bytes);
+    defer found.close();
+    try found.expectKernel("/boot/vmlinuz-6.1.0-18-amd64");
+    try testing.expectEqualStrings("6.1.0-18-amd64", found.answer.found.release.?);
+    try testing.expectEqual(image.boot_files.By.names, found.answer.found.by);
+}
+
+test "an entry of the Boot Loader Specification on an EFI system partition is taken" {
+    var bytes: test_disk.Bytes = undefined;
+    test_disk.efiPartition(&bytes);
+    var found: Found = undefined;
+    try found.open(&bytes);
+    defer found.close();
+    try found.expectKernel("/kernel");
+    try testing.expectEqual(image.boot_files.By.boot_loader_specification, found.answer.found.by);
+    try testing.expectEqualStrings("/loader/entries/a.conf", found.answer.found.origin);
+    try testing.expectEqualStrings("quiet", found.answer.found.command_line);
+}
+
+test "a file system whose journal has to be replayed is not served as truth" {
+    var bytes: test_disk.Bytes = undefined;
+    test_disk.debian(&bytes, .ext4);
+    bytes[1024 + 96] |= 0x4;
+    var found: Found = undefined;
+    try found.open(&bytes);
+    defer found.close();
+    try found.expectReason("was not unmounted: boot and shut it down first");
+}
+
+test "file systems that cannot be read are named" {
+    var bytes: test_disk.Bytes = @splat(0);
+    @memcpy(bytes[0..4], "XFSB");
+    std.mem.writeInt(u32, bytes[4..8], 4096, .big);
+    std.mem.writeInt(u64, bytes[8..16], 16, .big);
+    var found: Found = undefined;
+    try found.open(&bytes);
+    try found.expectReason("kernel and initramfs have to be given (--kernel, --initrd): the file system is XFS");
+    found.close();
+    @memset(&bytes, 0);
+    try found.open(&bytes);
+    try found.expectReason("no file system that is known was found");
+    found.close();
+    var ext: test_disk.Ext = .init(&bytes, .ext4);
+    _ = ext.directory(2, "etc");
+    try found.open(&bytes);
+    try found.expectReason("no kernel was found");
+    found.close();
+}
+
+test "what is no kernel is said, and so is a unified kernel image" {
+    var bytes: test_disk.Bytes = undefined;
+    var ext: test_disk.Ext = .init(&bytes, .ext4);
+    ext.file(2, "vmlinuz", "#!/bin/sh\n");
+    var found: Found = undefined;
+    try found.open(&bytes);
+    try found.expectReason("/vmlinuz is not a kernel");
+    found.close();
+    ext = .init(&bytes, .ext4);
+    ext.file(ext.directory(ext.directory(2, "EFI"), "Linux"), "arch.efi", "MZ");
+    try found.open(&bytes);
+    try found.expectReason("/EFI/Linux/arch.efi is a unified kernel image");
+    found.close();
+}
+
+test "links that lead in circles end" {
+    var bytes: test_disk.Bytes = undefined;
+    var ext: test_disk.Ext = .init(&bytes, .ext4);
+    ext.symlink(2, "vmlinuz", "boot");
+    ext.symlink(2, "boot", "/../vmlinuz/./");
+    ext.symlink(2, "etc", "etc/etc");
+    var found: Found = undefined;
+    try found.open(&bytes);
+    defer found.close();
+    try found.expectReason("no kernel was found");
+}
+
+test "what is kept from finding something is small, whatever the disk says" {
+    var bytes: test_disk.Bytes = undefined;
+    test_disk.debian(&bytes, .ext2);
+    const memory = try testing.allocator.alloc(u8, image.boot_files.memory_max);
+    defer testing.allocator.free(memory);
+    var fixed: std.heap.FixedBufferAllocator = .init(memory);
+    var memory_disk: image.MemoryDisk = .{ .bytes = &bytes };
+    const source = memory_disk.source();
+    var disk: Disk = undefined;
+    try disk.open(&source);
+    try testing.expect(try image.find(fixed.allocator(), &disk) == .found);
+}
+
+test "each flipped bit of a disk's tables gives an answer, and never other bytes of another size" {
+    var bytes: test_disk.Bytes = undefined;
+    for ([_]?test_disk.Kind{ .ext4, .ext2, null }) |kind| {
+        if (kind) |ext| test_disk.debian(&bytes, ext) else test_disk.efiPartition(&bytes);
+        // The super block, the first inodes and directories: one bit of every fifth byte, another one each time.
+        for (0..test_disk.meta_size / 5) |index| {
+            const at = index * 5 + index % 5;
+            const bit = @as(u8, 1) << @intCast(index % 8);
+            bytes[at] ^= bit;
+            defer bytes[at] ^= bit;
+            var found: Found = undefined;
+            found.open(&bytes) catch continue;
+            defer found.close();
+            const files = switch (found.answer) {
+                .found => |*files| files,
+                .reason => continue,
+            };
+            var stream: image.Stream = .open(&found.disk, &files.kernel);
+            var buffer: [4096]u8 = undefined;
+            var size: u64 = 0;
+            while (stream.read(&buffer) catch null) |part| : (size += part) if (part == 0) break;
+            try testing.expect(size <= files.kernel.size());
+        }
+    }
+}

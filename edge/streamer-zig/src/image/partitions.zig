@@ -1,0 +1,300 @@
+//! The partitions of a disk of 512-byte sectors: MBR with logical ones, GPT with both of its copies (UEFI 2.10, chapter 5). Checksums are
+//! held: what neither copy of a GPT has right is damaged, never guessed.
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire");
+const volume_module = @import("volume.zig");
+const ReadError = volume_module.ReadError;
+const Volume = volume_module.Volume;
+const int = volume_module.int;
+const partition_table = wire.partition_table;
+const sector_size = partition_table.sector_size;
+
+/// More than any disk that boots has; more is refused, not cut.
+pub const partitions_max = 128;
+const logical_max = 64;
+
+pub const Table = enum { none, mbr, gpt };
+
+/// What its table says that a partition is for.
+pub const Purpose = enum { unknown, efi_system, extended_boot, linux, swap, lvm, raid, luks, bios_boot };
+
+pub const Partition = struct {
+    /// As the kernel numbers it, from 1.
+    number: u16,
+    /// Bytes from the disk's begin.
+    first: u64,
+    /// Bytes, as the table says; not 0.
+    size: u64,
+    purpose: Purpose,
+};
+
+pub const Partitions = base.BoundedArray(Partition, partitions_max);
+
+pub const Layout = struct {
+    table: Table,
+    partitions: Partitions = .empty,
+    /// The table at the disk's begin is damaged; this is the one at its end.
+    is_backup: bool = false,
+};
+
+pub const Error = ReadError || error{
+    /// A GPT of which neither copy is right.
+    TableDamaged,
+    /// A table made for sectors of 4096 bytes.
+    LargeSectors,
+    /// More than `partitions_max`, or a chain of logical ones that does not end.
+    TooManyPartitions,
+};
+
+/// `disk` is the whole of it.
+pub fn read(disk: *const Volume) Error!Layout {
+    const first = try disk.readArray(sector_size, 0);
+    if (try hasMagicAt(disk, 4096) and !try hasMagicAt(disk, sector_size)) return error.LargeSectors;
+    const entries = partition_table.mbrEntries(&first) orelse return .{ .table = .none };
+    for (entries) |entry| if (entry.isGpt()) return readGpt(disk);
+    return readMbr(disk, &entries);
+}
+
+fn readMbr(disk: *const Volume, entries: []const partition_table.MbrEntry) Error!Layout {
+    var layout: Layout = .{ .table = .mbr };
+    var has_extended = false;
+    for (entries, 1..) |entry, number| {
+        if (entry.isEmpty() or entry.isExtended()) continue;
+        try append(&layout, &entry, 0, @intCast(number));
+    }
+    for (entries) |entry| {
+        if (entry.isEmpty() or !entry.isExtended() or has_extended) continue;
+        has_extended = true;
+        try readLogical(disk, &layout, entry.first);
+    }
+    if (layout.partitions.count == 0 and !has_extended) layout.table = .none;
+    return layout;
+}
+
+fn append(layout: *Layout, entry: *const partition_table.MbrEntry, origin: u64, number: u16) Error!void {
+    layout.partitions.append(.{
+        .number = number,
+        .first = (origin + entry.first) * sector_size,
+        .size = @as(u64, entry.count) * sector_size,
+        .purpose = switch (entry.kind) {
+            0xef => .efi_system,
+            0x83 => .linux,
+            0x82 => .swap,
+            0x8e => .lvm,
+            0xfd => .raid,
+            0xe8 => .luks,
+            0xea => .extended_boot,
+            else => .unknown,
+        },
+    }) catch return error.TooManyPartitions;
+}
+
+/// Each logical partition has a boot record of its own: its first entry is the partition, counted from there; its second leads to the next
+/// record, counted from the extended partition's begin.
+fn readLogical(disk: *const Volume, layout: *Layout, extended: u64) Error!void {
+    var at = extended;
+    for (0..logical_max) |index| {
+        const sector = disk.readArray(sector_size, at * sector_size) catch |reason| switch (reason) {
+            // A disk that was cut; its missing partitions are told by whoever looks for them.
+            error.BeyondTheEnd => return,
+            else => return reason,
+        };
+        const entries = partition_table.mbrEntries(&sector) orelse return;
+        if (!entries[0].isEmpty() and !entries[0].isExtended()) try append(layout, &entries[0], at, @intCast(5 + index));
+        if (entries[1].isEmpty() or !entries[1].isExtended()) return;
+        at = extended + entries[1].first;
+    }
+    return error.TooManyPartitions;
+}
+
+const gpt = struct {
+    const magic = "EFI PART";
+    const header_size_min = 92;
+    const entry_size_min = 128;
+    const entry_size_max = 4096;
+    const entries_size_max = 1 << 20;
+};
+
+fn hasMagicAt(disk: *const Volume, offset: u64) ReadError!bool {
+    const magic = disk.readArray(gpt.magic.len, offset) catch |reason| switch (reason) {
+        error.BeyondTheEnd => return false,
+        else => return reason,
+    };
+    return std.mem.eql(u8, &magic, gpt.magic);
+}
+
+fn readGpt(disk: *const Volume) Error!Layout {
+    const first = readGptAt(disk, 1) catch |reason| switch (reason) {
+        error.TableDamaged, error.BeyondTheEnd => null,
+        else => return reason,
+    };
+    if (first) |layout| return layout;
+    var backup = readGptAt(disk, disk.size / sector_size - 1) catch |reason| switch (reason) {
+        error.BeyondTheEnd => return error.TableDamaged,
+        else => return reason,
+    };
+    backup.is_backup = true;
+    return backup;
+}
+
+fn readGptAt(disk: *const Volume, sector: u64) Error!Layout {
+    var header = try disk.readArray(sector_size, sector * sector_size);
+    if (!std.mem.startsWith(u8, &header, gpt.magic)) return error.TableDamaged;
+    const header_size = int(u32, &header, 12);
+    if (header_size < gpt.header_size_min or header_size > sector_size) return error.TableDamaged;
+    const header_sum = int(u32, &header, 16);
+    @memset(header[16..20], 0);
+    if (std.hash.Crc32.hash(header[0..header_size]) != header_sum) return error.TableDamaged;
+    if (int(u64, &header, 24) != sector) return error.TableDamaged;
+    const entries_at = std.math.mul(u64, int(u64, &header, 72), sector_size) catch return error.TableDamaged;
+    const count = int(u32, &header, 80);
+    const entry_size = int(u32, &header, 84);
+    if (entry_size < gpt.entry_size_min or entry_size > gpt.entry_size_max) return error.TableDamaged;
+    if (!std.math.isPowerOfTwo(entry_size)) return error.TableDamaged;
+    if (@as(u64, count) * entry_size > gpt.entries_size_max) return error.TooManyPartitions;
+    return readGptEntries(disk, .{ .at = entries_at, .count = count, .size = entry_size, .sum = int(u32, &header, 88) });
+}
+
+const Entries = struct { at: u64, count: u32, size: u32, sum: u32 };
+
+fn readGptEntries(disk: *const Volume, entries: Entries) Error!Layout {
+    var layout: Layout = .{ .table = .gpt };
+    var sum: std.hash.Crc32 = .init();
+    var buffer: [gpt.entry_size_max]u8 = undefined;
+    for (0..entries.count) |index| {
+        const entry = buffer[0..entries.size];
+        const at = std.math.add(u64, entries.at, index * entries.size) catch return error.TableDamaged;
+        try disk.read(entry, at);
+        sum.update(entry);
+        const extent = partition_table.gptExtent(entry[0..128]) orelse continue;
+        layout.partitions.append(.{
+            .number = @intCast(index + 1),
+            .first = extent.first,
+            .size = extent.size,
+            .purpose = purposeOf(entry[0..16]),
+        }) catch return error.TooManyPartitions;
+    }
+    if (sum.final() != entries.sum) return error.TableDamaged;
+    return layout;
+}
+
+const types = [_]struct { []const u8, Purpose }{
+    .{ "c12a7328-f81f-11d2-ba4b-00a0c93ec93b", .efi_system },
+    .{ "bc13c2ff-59e6-4262-a352-b275fd6f7172", .extended_boot },
+    .{ "0fc63daf-8483-4772-8e79-3d69d8477de4", .linux },
+    .{ "4f68bce3-e8cd-4db1-96e7-fbcaf984b709", .linux },
+    .{ "b921b045-1df0-41c3-af44-4c6f280d3fae", .linux },
+    .{ "0657fd6d-a4ab-43c4-84e5-0933c84b4f4f", .swap },
+    .{ "e6d6d379-f507-44c2-a23c-238f2a3df928", .lvm },
+    .{ "a19d880f-05fc-4d3b-a006-743f0f84911e", .raid },
+    .{ "ca7d7ccb-63ed-4c53-861c-1742536059cc", .luks },
+    .{ "21686148-6449-6e6f-744e-656564454649", .bios_boot },
+};
+
+fn purposeOf(raw: *const [16]u8) Purpose {
+    var text: [36]u8 = undefined;
+    // The first three groups are little-endian numbers, the others bytes.
+    _ = std.mem.print(&text, "{x:0>8}-{x:0>4}-{x:0>4}-{x}-{x}", .{
+        int(u32, raw, 0), int(u16, raw, 4), int(u16, raw, 6), raw[8..10], raw[10..16],
+    }) catch unreachable;
+    for (types) |known| if (std.mem.eql(u8, &text, known[0])) return known[1];
+    return .unknown;
+}
+
+const testing = std.testing;
+const MemoryDisk = volume_module.MemoryDisk;
+
+fn readBytes(bytes: []const u8) Error!Layout {
+    var disk: MemoryDisk = .{ .bytes = bytes };
+    const source = disk.source();
+    var work: volume_module.Work = .{ .reads_left = 10_000 };
+    return read(&.whole(&source, &work));
+}
+
+const gpt_sectors = 2 * 34 + 64;
+
+/// A disk with a GPT in both places and a partition of 64 sectors, number 2, for a root file system.
+pub fn testGpt() [gpt_sectors * sector_size]u8 {
+    var disk: [gpt_sectors * sector_size]u8 = @splat(0);
+    disk[510..512].* = .{ 0x55, 0xaa };
+    disk[446 + 4] = 0xee;
+    disk[446 + 8] = 1;
+    disk[446 + 12] = 0xff;
+    var entries: [128 * 128]u8 = @splat(0);
+    const entry = entries[128..256];
+    _ = std.fmt.hexToBytes(entry[0..16], "af3dc60f838472478e793d69d8477de4") catch unreachable;
+    std.mem.writeInt(u64, entry[32..40], 34, .little);
+    std.mem.writeInt(u64, entry[40..48], 34 + 63, .little);
+    writeTestHeader(&disk, &entries, .{ .at = 1, .other = gpt_sectors - 1, .entries = 2 });
+    writeTestHeader(&disk, &entries, .{ .at = gpt_sectors - 1, .other = 1, .entries = gpt_sectors - 33 });
+    return disk;
+}
+
+fn writeTestHeader(disk: []u8, entries: []const u8, sectors: struct { at: u64, other: u64, entries: u64 }) void {
+    @memcpy(disk[@intCast(sectors.entries * sector_size)..][0..entries.len], entries);
+    const header = disk[@intCast(sectors.at * sector_size)..][0..gpt.header_size_min];
+    @memcpy(header[0..8], gpt.magic);
+    std.mem.writeInt(u32, header[12..16], gpt.header_size_min, .little);
+    std.mem.writeInt(u64, header[24..32], sectors.at, .little);
+    std.mem.writeInt(u64, header[32..40], sectors.other, .little);
+    std.mem.writeInt(u64, header[72..80], sectors.entries, .little);
+    std.mem.writeInt(u32, header[80..84], 128, .little);
+    std.mem.writeInt(u32, header[84..88], 128, .little);
+    std.mem.writeInt(u32, header[88..92], std.hash.Crc32.hash(entries), .little);
+    std.mem.writeInt(u32, header[16..20], std.hash.Crc32.hash(header), .little);
+}
+
+test "a GPT is read, and its copy at the disk's end where the first is damaged" {
+    var disk = testGpt();
+    const wanted: Partition = .{ .number = 2, .first = 34 * 512, .size = 64 * 512, .purpose = .linux };
+    const whole = try readBytes(&disk);
+    try testing.expectEqual(Table.gpt, whole.table);
+    try testing.expectEqualSlices(Partition, &.{wanted}, whole.partitions.constSlice());
+    try testing.expect(!whole.is_backup);
+    for ([_]usize{ 512 + 30, 1024 + 128 + 33 }) |damaged| {
+        disk = testGpt();
+        disk[damaged] ^= 4;
+        const backup = try readBytes(&disk);
+        try testing.expect(backup.is_backup);
+        try testing.expectEqualSlices(Partition, &.{wanted}, backup.partitions.constSlice());
+        disk[disk.len - 512 + 30] ^= 4;
+        try testing.expectError(error.TableDamaged, readBytes(&disk));
+    }
+}
+
+test "a table for large sectors is told from none" {
+    var disk: [64 * 512]u8 = @splat(0);
+    try testing.expectEqual(Table.none, (try readBytes(&disk)).table);
+    @memcpy(disk[4096..][0..8], gpt.magic);
+    try testing.expectError(error.LargeSectors, readBytes(&disk));
+}
+
+fn testRecord(sector: []u8, entries: []const [3]u32) void {
+    sector[510..512].* = .{ 0x55, 0xaa };
+    for (entries, 0..) |entry, index| {
+        const raw = sector[446 + 16 * index ..][0..16];
+        raw[4] = @intCast(entry[0]);
+        std.mem.writeInt(u32, raw[8..12], entry[1], .little);
+        std.mem.writeInt(u32, raw[12..16], entry[2], .little);
+    }
+}
+
+test "logical partitions are followed, and a chain that leads back ends" {
+    var disk: [64 * 512]u8 = @splat(0);
+    testRecord(disk[0..512], &.{ .{ 0x83, 1, 3 }, .{ 0x05, 8, 40 } });
+    testRecord(disk[8 * 512 ..][0..512], &.{ .{ 0x82, 1, 4 }, .{ 0x05, 10, 10 } });
+    testRecord(disk[18 * 512 ..][0..512], &.{.{ 0x83, 2, 8 }});
+    const layout = try readBytes(&disk);
+    try testing.expectEqual(Table.mbr, layout.table);
+    try testing.expectEqualSlices(Partition, &.{
+        .{ .number = 1, .first = 512, .size = 3 * 512, .purpose = .linux },
+        .{ .number = 5, .first = 9 * 512, .size = 4 * 512, .purpose = .swap },
+        .{ .number = 6, .first = 20 * 512, .size = 8 * 512, .purpose = .linux },
+    }, layout.partitions.constSlice());
+    testRecord(disk[18 * 512 ..][0..512], &.{ .{ 0x83, 2, 8 }, .{ 0x05, 10, 10 } });
+    try testing.expectError(error.TooManyPartitions, readBytes(&disk));
+    testRecord(disk[18 * 512 ..][0..512], &.{ .{ 0x83, 2, 8 }, .{ 0x05, 1 << 30, 10 } });
+    try testing.expectEqual(3, (try readBytes(&disk)).partitions.count);
+}

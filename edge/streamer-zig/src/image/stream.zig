@@ -1,0 +1,45 @@
+//! The bytes of a file of an image from front to end, a part at a time.
+
+const std = @import("std");
+const boot_files = @import("boot_files.zig");
+const disk_module = @import("disk.zig");
+const file_system = @import("file_system.zig");
+const Disk = disk_module.Disk;
+
+pub const Error = disk_module.Error;
+
+/// `disk` and `found` have to stay where they are.
+pub const Stream = struct {
+    disk: *Disk,
+    content: file_system.Content,
+    size: u64,
+    at: u64 = 0,
+
+    pub fn open(disk: *Disk, found: *const boot_files.Found) Stream {
+        return .{
+            .disk = disk,
+            .content = .open(disk.system(found.place.part).?, &found.place.node),
+            .size = found.size(),
+        };
+    }
+
+    /// How much of `buffer` was filled; 0 at the end, and only there.
+    pub fn read(stream: *Stream, buffer: []u8) Error!usize {
+        const size: usize = @intCast(@min(buffer.len, stream.size - stream.at));
+        if (size == 0) return 0;
+        stream.disk.renewWork();
+        try stream.content.read(buffer[0..size], stream.at);
+        stream.at += size;
+        return size;
+    }
+};
+
+/// Writes the whole file; `buffer` is what is read at once.
+pub fn copy(disk: *Disk, found: *const boot_files.Found, writer: *std.Io.Writer, buffer: []u8) (Error || std.Io.Writer.Error)!void {
+    var stream: Stream = .open(disk, found);
+    while (true) {
+        const size = try stream.read(buffer);
+        if (size == 0) return;
+        try writer.writeAll(buffer[0..size]);
+    }
+}

@@ -1,0 +1,85 @@
+//! A part of a disk: the whole of it, or one partition. What lies behind its end is never read.
+
+const std = @import("std");
+const store = @import("store");
+const BlockSource = store.BlockSource;
+
+pub const ReadError = store.block_source.ReadError || error{
+    /// Tables or directories that lead in circles, or are larger than any that a system boots from.
+    TooMuchWork,
+};
+
+/// How often a disk may still be read. Whatever it says of itself, looking into it ends.
+pub const Work = struct { reads_left: u64 };
+
+pub const Volume = struct {
+    source: *const BlockSource,
+    /// Bytes from the disk's begin.
+    first: u64,
+    /// Bytes; what a table says is cut to what the disk has.
+    size: u64,
+    work: *Work,
+
+    pub fn whole(source: *const BlockSource, work: *Work) Volume {
+        return .{ .source = source, .first = 0, .size = source.size, .work = work };
+    }
+
+    /// What of `first` and `size` is on the disk; null: nothing.
+    pub fn part(disk: *const Volume, first: u64, size: u64) ?Volume {
+        if (first >= disk.size or size == 0) return null;
+        return .{
+            .source = disk.source,
+            .first = disk.first + first,
+            .size = @min(size, disk.size - first),
+            .work = disk.work,
+        };
+    }
+
+    /// Fills `buffer` from byte `offset` of the volume, whole or not at all.
+    pub fn read(volume: *const Volume, buffer: []u8, offset: u64) ReadError!void {
+        if (buffer.len > volume.size or offset > volume.size - buffer.len) return error.BeyondTheEnd;
+        if (volume.work.reads_left == 0) return error.TooMuchWork;
+        volume.work.reads_left -= 1;
+        return volume.source.read(buffer, volume.first + offset);
+    }
+
+    pub fn readArray(volume: *const Volume, comptime size: usize, offset: u64) ReadError![size]u8 {
+        var buffer: [size]u8 = undefined;
+        try volume.read(&buffer, offset);
+        return buffer;
+    }
+};
+
+/// A little-endian number of `bytes` at `at`, which is known to lie within.
+pub fn int(comptime T: type, bytes: []const u8, at: usize) T {
+    return std.mem.readInt(T, bytes[at..][0..@divExact(@bitSizeOf(T), 8)], .little);
+}
+
+/// A disk in memory, for tests and the fuzzer; it must stay where it is while it is read.
+pub const MemoryDisk = struct {
+    bytes: []const u8,
+
+    pub fn source(disk: *MemoryDisk) BlockSource {
+        return .{ .context = disk, .vtable = &.{ .read = read }, .size = disk.bytes.len };
+    }
+
+    fn read(context: *anyopaque, buffer: []u8, offset: u64) store.block_source.ReadError!void {
+        const disk: *MemoryDisk = @ptrCast(@alignCast(context));
+        @memcpy(buffer, disk.bytes[@intCast(offset)..][0..buffer.len]);
+    }
+};
+
+test "a volume ends where its disk ends, and is not read behind its end" {
+    var disk: MemoryDisk = .{ .bytes = &@as([1024]u8, @splat('a')) };
+    const source = disk.source();
+    var work: Work = .{ .reads_left = 2 };
+    const whole: Volume = .whole(&source, &work);
+    const volume = whole.part(512, 4096).?;
+    try std.testing.expectEqual(512, volume.size);
+    try std.testing.expectEqual(@as([4]u8, @splat('a')), try volume.readArray(4, 508));
+    try std.testing.expectError(error.BeyondTheEnd, volume.readArray(4, 509));
+    try std.testing.expectError(error.BeyondTheEnd, volume.readArray(4, std.math.maxInt(u64)));
+    try std.testing.expectEqual(null, whole.part(1024, 1));
+    _ = try volume.readArray(512, 0);
+    try std.testing.expectError(error.TooMuchWork, volume.readArray(512, 0));
+}
