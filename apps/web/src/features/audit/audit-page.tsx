@@ -35,7 +35,7 @@ export function AuditPage() {
     <Page>
       <PageHeader
         title="Audit log"
-        summary="Who changed what, newest first. Nobody can change or remove an entry."
+        summary="Who changed what, newest first. Nobody can change an entry; only the server’s owner can have old ones removed, and the log says so."
         actions={mayRead ? <ExportLinks input={input} /> : undefined}
       />
       <FilterBar onClear={filtered ? clearFilters : undefined}>

@@ -7,6 +7,7 @@ import type { RouterOutputs } from '../../lib/trpc'
 import { BootDuration } from '../boots/boot-duration'
 import { OriginTags, OutcomeTag } from '../boots/outcome-tag'
 import { DeviceStateCell } from './device-state'
+import { DeviceTypeTag } from './device-type'
 import { PowerMenu } from './power-buttons'
 import { PowerOrderTag } from './power-order-note'
 import { WriteCacheTag } from './write-cache'
@@ -26,6 +27,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
           {device.name}
         </Link>
         {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
+        <DeviceTypeTag type={device.deviceType} />
         <WriteCacheTag cache={device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)} />
         <PowerOrderTag order={device.powerOrder} />
         {!device.enabled && <Tag title="Edges give it no answer.">disabled</Tag>}

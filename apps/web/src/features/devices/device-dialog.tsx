@@ -8,6 +8,7 @@ import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { VdiskField } from '../collections/collection-dialog'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { PersonalityField } from '../objects/personality-field'
+import { DeviceTypeField } from './device-type'
 
 type DeviceDetail = RouterOutputs['device']['get']
 
@@ -88,6 +89,7 @@ export function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; on
   const [name, setName] = useState(seen.name)
   const [mac, setMac] = useState(seen.mac)
   const [enabled, setEnabled] = useState(seen.enabled ? 'yes' : 'no')
+  const [deviceType, setDeviceType] = useState(seen.deviceType)
   const [tags, setTags] = useState(seen.tags.join(', '))
   const [vdiskId, setVdiskId] = useState(seen.ownVdisk?.id ?? '')
   const [pairs, setPairs] = useState(linesOfPairs(seen.personality))
@@ -102,7 +104,7 @@ export function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; on
       onSave={(revision = seen.revision) =>
         personality &&
         update.mutate({
-          ...{ deviceId: seen.id, revision, name, mac, personality },
+          ...{ deviceId: seen.id, revision, name, mac, personality, deviceType },
           ...{ enabled: enabled === 'yes', tags: tagsOfText(tags), vdiskId: vdiskId || null },
         })
       }
@@ -127,6 +129,7 @@ export function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; on
         onChange={setEnabled}
       />
       <VdiskField farmId={seen.farmId} value={vdiskId} onChange={setVdiskId} none="its collection’s" />
+      <DeviceTypeField value={deviceType} onChange={setDeviceType} />
       <PersonalityField value={pairs} onChange={setPairs} />
     </ObjectDialog>
   )

@@ -18,6 +18,7 @@ import { BootAgain } from './boot-again'
 import { DeviceActions, DevicePersonality } from './device-actions'
 import { DeviceBootPrograms } from './device-boot-programs'
 import { DeviceStateFact, DeviceStateTag } from './device-state'
+import { DeviceTypeTag, deviceTypeWords } from './device-type'
 import { PowerButtons } from './power-buttons'
 import { PowerOrderNote } from './power-order-note'
 import { WriteCacheMeter, WriteCacheNotice } from './write-cache'
@@ -55,6 +56,7 @@ function Device({ device }: { device: DeviceDetail }) {
           <>
             <DeviceStateTag device={device} />
             {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
+            <DeviceTypeTag type={device.deviceType} />
             {!device.enabled && <Tag>disabled</Tag>}
           </>
         }
@@ -126,6 +128,7 @@ function DeviceFacts({ device }: { device: DeviceDetail }) {
             'nothing: its collection has no vDisk'
           ),
         },
+        { label: 'Type', value: deviceTypeWords(device.deviceType) },
         { label: 'Collection', value: device.collectionName },
         {
           label: 'Site',

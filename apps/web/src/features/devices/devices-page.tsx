@@ -14,10 +14,12 @@ import { CsvButtons } from './csv-buttons'
 import { NewDevice } from './device-actions'
 import { deviceColumns } from './device-columns'
 import { DeviceSelection, selectable } from './device-selection'
+import { deviceTypeOptions, deviceTypes } from './device-type'
 
 const filterShape = {
   search: z.string().max(64).optional(),
   collection: z.uuid().optional(),
+  type: z.enum(deviceTypes).optional(),
   cache: z.enum(['warning', 'critical', 'full']).optional(),
   last: z.enum(['booting', 'ready', 'failed', 'silent', 'superseded', 'local_disk', 'never']).optional(),
 }
@@ -50,6 +52,7 @@ export function DevicesPage() {
   const filter = {
     ...(filters.search && { search: filters.search }),
     ...(filters.collection && { collectionId: filters.collection }),
+    ...(filters.type && { deviceType: filters.type }),
     ...(filters.last && { lastOutcome: filters.last }),
     ...(filters.cache && { writeCache: filters.cache }),
   }
@@ -88,6 +91,7 @@ export function DevicesPage() {
       <FilterBar onClear={filtered ? clearFilters : undefined}>
         <SearchFilter label="Search name or MAC" {...bind('search')} />
         <SelectFilter label="Collection" options={collectionOptions} {...bind('collection')} />
+        <SelectFilter label="Type" options={deviceTypeOptions} {...bind('type')} />
         <SelectFilter label="Last boot" options={lastOutcomeOptions} {...bind('last')} />
         <SelectFilter label="Write cache" options={writeCacheOptions} {...bind('cache')} />
       </FilterBar>

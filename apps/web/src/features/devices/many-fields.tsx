@@ -3,6 +3,7 @@
 import { useQueries, useQuery } from '@tanstack/react-query'
 import { SelectField } from '../../components/field'
 import { type RouterInputs, useTRPC } from '../../lib/trpc'
+import { deviceTypeOptions, deviceTypes } from './device-type'
 
 type ChangeMany = RouterInputs['device']['changeMany']
 
@@ -18,9 +19,10 @@ export interface ManyChoices {
   programs: string
   /** An id, `collection` or `none`. */
   menu: string
+  type: string
 }
 
-export const noChoices: ManyChoices = { vdisk: '', programs: '', menu: '' }
+export const noChoices: ManyChoices = { vdisk: '', programs: '', menu: '', type: '' }
 
 interface ManyFieldsProps {
   /** Of the devices, as far as they are shown. */
@@ -59,6 +61,13 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
         onChange={(vdisk) => choose({ vdisk })}
       />
       <SelectField
+        label="Type"
+        value={choices.type}
+        options={[asTheyAre, ...deviceTypeOptions]}
+        onChange={(type) => choose({ type })}
+        hint="Which version of the vDisk they boot: test devices the newest in test."
+      />
+      <SelectField
         label="Boot programs"
         value={choices.programs}
         options={[
@@ -88,10 +97,12 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
 }
 
 /** As the API takes them. */
-export function manyInput({ vdisk, programs, menu }: ManyChoices): Partial<ChangeMany> {
+export function manyInput({ vdisk, programs, menu, type }: ManyChoices): Partial<ChangeMany> {
+  const deviceType = deviceTypes.find((one) => one === type)
   return {
     ...(vdisk && { vdiskId: vdisk === 'collection' ? null : vdisk }),
     ...(programs && { bootProgramSet: programs === 'inherited' ? null : programs.slice('set '.length) }),
+    ...(deviceType && { deviceType }),
     ...(menu && { menu: menuOf(menu) }),
   }
 }

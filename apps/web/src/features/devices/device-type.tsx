@@ -1,0 +1,48 @@
+import { SelectField } from '../../components/field'
+import { Tag } from '../../components/tag'
+import type { RouterOutputs } from '../../lib/trpc'
+
+export type DeviceType = RouterOutputs['device']['get']['deviceType']
+
+/** What each boots: docs/versions.md. */
+const meanings: Record<DeviceType, string> = {
+  production: 'boots the vDisk’s override, or else its default version',
+  test: 'boots the newest version in test, or else what production devices boot',
+  maintenance: 'writes the maintenance version when it is chosen for that, or else boots as a test device',
+}
+
+/** As a filter of the URL has them. */
+export const deviceTypes = ['production', 'test', 'maintenance'] as const
+export const deviceTypeOptions = deviceTypes.map((value) => ({ value, label: value }))
+
+interface DeviceTypeFieldProps {
+  value: DeviceType
+  onChange: (value: DeviceType) => void
+}
+
+/** Which version of its vDisk a device gets. */
+export function DeviceTypeField({ value, onChange }: DeviceTypeFieldProps) {
+  return (
+    <SelectField
+      label="Type"
+      value={value}
+      options={deviceTypeOptions}
+      onChange={(chosen) => onChange(deviceTypes.find((type) => type === chosen) ?? 'production')}
+      hint={`A ${value} device ${meanings[value]}.`}
+    />
+  )
+}
+
+/** Beside a device's name; production, as nearly all are, says nothing. */
+export function DeviceTypeTag({ type }: { type: DeviceType }) {
+  if (type === 'production') return null
+  return (
+    <Tag tone={type === 'maintenance' ? 'silent' : 'live'} title={`It ${meanings[type]}.`}>
+      {type}
+    </Tag>
+  )
+}
+
+export function deviceTypeWords(type: DeviceType): string {
+  return `${type}: ${meanings[type]}`
+}
