@@ -202,11 +202,12 @@ pub fn build(b: *std.Build) void {
     }
 
     const native = targetOf(b, builtin.cpu.arch);
-    const test_optimize = b.option(Optimize, "test-optimize", "mode of the tests") orelse .safe;
+    const test_optimize = b.option(Optimize, "test-optimize", "mode of the tests, sim and fuzz; safe by default") orelse
+        .safe;
     const safe = graph(b, native, test_optimize, options);
     const filters = b.option([]const []const u8, "test-filter", "only tests named like this") orelse
         &.{};
-    const test_all = b.step("test", "all module tests in ReleaseSafe");
+    const test_all = b.step("test", "all module tests");
     inline for (@typeInfo(Modules).@"struct".field_names) |name| {
         const t = b.addTest(.{
             .name = "test-" ++ name,
@@ -236,7 +237,7 @@ pub fn build(b: *std.Build) void {
 
     const sim = b.addExecutable(.{
         .name = "sim",
-        .root_module = module(b, "src/sim/main.zig", native, .safe, &.{
+        .root_module = module(b, "src/sim/main.zig", native, test_optimize, &.{
             .{ .name = "base", .module = safe.base },
             .{ .name = "sim", .module = safe.sim },
         }),
@@ -250,7 +251,7 @@ pub fn build(b: *std.Build) void {
 
     const fuzz = b.addExecutable(.{
         .name = "fuzz",
-        .root_module = module(b, "src/fuzz/main.zig", native, .safe, &.{
+        .root_module = module(b, "src/fuzz/main.zig", native, test_optimize, &.{
             .{ .name = "base", .module = safe.base },
             .{ .name = "wire", .module = safe.wire },
             .{ .name = "core", .module = safe.core },

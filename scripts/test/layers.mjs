@@ -249,37 +249,45 @@ async function schemathesis(scratch, { examples, seconds }) {
  * go on.
  */
 async function zigTrack(layer, zig) {
-  const build = (...args) => patient(zig, ['build', zigJobs, ...args], { cwd: edgeSource })
+  const build = (step, mode, ...args) =>
+    patient(zig, ['build', zigJobs, step, `-Dtest-optimize=${mode}`, ...args], { cwd: edgeSource })
   const checked =
     (...args) =>
     async () => {
       const { code, output } = await build(...args)
       return { output, ...oneCheck(code === 0) }
     }
-  // Unoptimized programs have the same checks and are built in a tenth of the time.
+  // Unoptimized programs have the same checks and are built in a tenth of the time, which they do not lose again in so few cases.
+  const quick = 'debug'
+  const long = 'safe'
   const zigTests = async (mode) => {
-    const { code, output } = await build('test', `-Dtest-optimize=${mode}`, '--summary', 'all')
+    const { code, output } = await build('test', mode, '--summary', 'all')
     return { output, ...zigCounts(output, code) }
   }
-  await layer('zig-test', 120, () => zigTests('debug'))
-  await layer('zig-arm64', 60, checked('check', '-Darch=aarch64'))
-  await layer.long('zig-test-safe', 300, () => zigTests('safe'))
-  await layer('simulation', 120, checked('sim', '--', '--seed', '1', '--seeds', String(simulatedSeeds)))
+  const seed = ['--', '--seed', '1']
+  await layer('zig-test', 120, () => zigTests(quick))
+  await layer('zig-arm64', 60, checked('check', quick, '-Darch=aarch64'))
+  await layer.long('zig-test-safe', 300, () => zigTests(long))
+  await layer('simulation', 60, checked('sim', quick, ...seed, '--seeds', String(simulatedSeeds)))
   await layer.long(
     'simulation-long',
     600,
-    checked('sim', '--', '--seed', '1000', '--seeds', String(simulatedSeedsLong)),
+    checked('sim', long, '--', '--seed', '1000', '--seeds', String(simulatedSeedsLong)),
   )
-  await layer.long('simulation-reports', 120, checked('sim', '--', '--seed', '1', '--reports'))
-  await layer('simulation-plants', 120, checked('sim', '--', '--seed', '1', '--self-test'))
+  await layer.long('simulation-reports', 120, checked('sim', long, ...seed, '--reports'))
+  await layer('simulation-plants', 90, checked('sim', quick, ...seed, '--self-test'))
   await layer('simulation-canary', 60, async () => {
-    const { code, output } = await build('sim', '--', '--seed', '1', '--canary')
+    const { code, output } = await build('sim', quick, ...seed, '--canary')
     return { output: `the canary was not caught\n${output}`, ...oneCheck(code !== 0) }
   })
-  await layer('fuzz', 120, checked('fuzz', '--', '--seed', '1', '--cases', String(fuzzCases)))
-  await layer.long('fuzz-long', 900, checked('fuzz', '--', '--seed', '2', '--cases', String(fuzzCasesLong)))
+  await layer('fuzz', 60, checked('fuzz', quick, ...seed, '--cases', String(fuzzCases)))
+  await layer.long(
+    'fuzz-long',
+    900,
+    checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)),
+  )
   await layer('fuzz-canary', 60, async () => {
-    const { code, output } = await build('fuzz', '--', '--seed', '1', '--cases', '2000', '--canary')
+    const { code, output } = await build('fuzz', quick, ...seed, '--cases', '2000', '--canary')
     const caught = code !== 0 && output.includes('violated:')
     return { output: `the canary was not caught\n${output}`, ...oneCheck(caught) }
   })
