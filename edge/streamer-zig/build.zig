@@ -70,6 +70,7 @@ fn graph(
     const proto = "../../packages/proto/";
     embed(b, core, "boot_phases_json", proto ++ "boot-phases.json");
     embed(b, core, "uplink_vectors_json", proto ++ "vectors/uplink-v1.json");
+    embed(b, core, "releases_vectors_json", proto ++ "vectors/releases-v1.json");
     embed(b, core, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
     embed(b, wire, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
     embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v1.json");

@@ -7,6 +7,7 @@ const base = @import("base");
 const boot_module = @import("boot.zig");
 const boot_policy = @import("boot_policy.zig");
 const desired_state = @import("desired_state.zig");
+const release = @import("release.zig");
 const assert = std.debug.assert;
 
 const DesiredState = desired_state.DesiredState;
@@ -16,14 +17,16 @@ pub const BootMenu = struct {
     state: *const DesiredState,
     device: *const desired_state.Device,
     menu: *const desired_state.Menu,
+    /// By the edge's clock: releases up to it are out.
+    unix_ms: u64,
 
     pub const entries_max = desired_state.menu_entries_max;
 
     /// Null where the device has none, or the state does not describe it.
-    pub fn of(state: *const DesiredState, device: *const desired_state.Device) ?BootMenu {
+    pub fn of(state: *const DesiredState, device: *const desired_state.Device, unix_ms: u64) ?BootMenu {
         const id = device.menuId orelse return null;
         for (state.menus) |*menu| {
-            if (menu.id.eql(id)) return .{ .state = state, .device = device, .menu = menu };
+            if (menu.id.eql(id)) return .{ .state = state, .device = device, .menu = menu, .unix_ms = unix_ms };
         }
         return null;
     }
@@ -42,11 +45,19 @@ pub const BootMenu = struct {
         const wanted = &menu.menu.entries[entry];
         return switch (wanted.kind) {
             .local_disk => true,
-            .version => boot_policy.targetOfVersion(menu.state, wanted.versionId.?, menu.device) != null,
+            .version => boot_policy.targetOfVersion(menu.state, menu.versionOf(entry).?, menu.device) != null,
         };
     }
 
-    /// Of its entries in their order: a choice from a menu that has changed since is no choice.
+    /// What an entry starts now; null where that is no version.
+    pub fn versionOf(menu: BootMenu, entry: u8) ?base.Uuid {
+        const wanted = &menu.menu.entries[entry];
+        const id = wanted.versionId orelse return null;
+        return if (wanted.followsVdisk) release.versionAt(menu.state, id, menu.unix_ms) else id;
+    }
+
+    /// Of its entries in their order: a choice from a menu that has changed since is no choice. A release makes no other menu: what
+    /// follows a vDisk still does.
     pub fn mark(menu: BootMenu) u32 {
         var sum: std.hash.Crc32 = .init();
         for (menu.menu.entries) |*entry| {
@@ -68,7 +79,7 @@ pub const BootMenu = struct {
         const title: base.UntrustedText = .init(wanted.title);
         return switch (wanted.kind) {
             .local_disk => .{ .title = title, .start = .local_disk },
-            .version => .{ .title = title, .start = .{ .version = menu.assignmentOf(wanted.versionId.?) } },
+            .version => .{ .title = title, .start = .{ .version = menu.assignmentOf(menu.versionOf(entry).?) } },
         };
     }
 

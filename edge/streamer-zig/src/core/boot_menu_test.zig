@@ -75,7 +75,7 @@ const Site = struct {
         var arena: std.heap.ArenaAllocator = .init(testing.allocator);
         defer arena.deinit();
         const policy: boot_policy.BootPolicy = try .init(arena.allocator(), &site.state);
-        return policy.decide(mac).target;
+        return policy.decide(mac, 0).target;
     }
 };
 

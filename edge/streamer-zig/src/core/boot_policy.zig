@@ -6,6 +6,7 @@ const base = @import("base");
 const boot_module = @import("boot.zig");
 const boot_menu = @import("boot_menu.zig");
 const desired_state = @import("desired_state.zig");
+const release = @import("release.zig");
 const assert = std.debug.assert;
 
 const DesiredState = desired_state.DesiredState;
@@ -68,7 +69,8 @@ pub const BootPolicy = struct {
         return .{ .source = .{ .state = state }, .devices = entries, .ignored = ignored };
     }
 
-    pub fn decide(policy: *const BootPolicy, mac: base.Mac) Decision {
+    /// `unix_ms`: by the edge's wall clock; releases up to it are out, whether the control plane has said so yet or not.
+    pub fn decide(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) Decision {
         switch (policy.source) {
             .nothing => return .unknown_device,
             .standalone => |target| return .{ .target = target },
@@ -78,12 +80,12 @@ pub const BootPolicy = struct {
                     if (policy.isIgnored(mac)) return .ignored_device;
                     return switch (state.unknownDevices) {
                         .ignore => .unknown_device,
-                        .boot => firstVersion(state),
+                        .boot => firstVersion(state, unix_ms),
                     };
                 };
                 const device = &state.devices[index];
                 if (!device.enabled) return .disabled;
-                return decideDevice(state, device);
+                return decideDevice(state, device, unix_ms);
             },
         }
     }
@@ -97,8 +99,8 @@ pub const BootPolicy = struct {
     }
 
     /// The menu that the device of this address is to show, as the state has it now.
-    pub fn menuOf(policy: *const BootPolicy, mac: base.Mac) ?boot_menu.BootMenu {
-        return switch (policy.decide(mac)) {
+    pub fn menuOf(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) ?boot_menu.BootMenu {
+        return switch (policy.decide(mac, unix_ms)) {
             .target => |target| target.menu,
             else => null,
         };
@@ -121,13 +123,13 @@ pub const BootPolicy = struct {
     }
 };
 
-fn decideDevice(state: *const DesiredState, device: *const desired_state.Device) Decision {
-    const menu = boot_menu.BootMenu.of(state, device) orelse {
-        const target = targetOfVersion(state, device.versionId, device) orelse return .version_missing;
+fn decideDevice(state: *const DesiredState, device: *const desired_state.Device, unix_ms: u64) Decision {
+    const own_id = release.versionAt(state, device.versionId, unix_ms);
+    const menu = boot_menu.BootMenu.of(state, device, unix_ms) orelse {
+        const target = targetOfVersion(state, own_id, device) orelse return .version_missing;
         return .{ .target = target };
     };
-    const default = &menu.entries()[menu.defaultEntry()];
-    const version_id = default.versionId orelse device.versionId;
+    const version_id = menu.versionOf(menu.defaultEntry()) orelse own_id;
     // Another entry may be one that this edge has.
     var target = targetOfVersion(state, version_id, device) orelse Target{
         .assignment = bareAssignment(state, version_id, device),
@@ -170,10 +172,14 @@ fn programSetOf(state: *const DesiredState, device: *const desired_state.Device)
     return device.bootProgramSet orelse state.bootProgramSet;
 }
 
-fn firstVersion(state: *const DesiredState) Decision {
+fn firstVersion(state: *const DesiredState, unix_ms: u64) Decision {
     if (state.vdisks.len == 0 or state.vdisks[0].versions.len == 0) return .version_missing;
     const first = &state.vdisks[0];
-    const target = targetOf(first, &first.versions[0], null, state.bootProgramSet) orelse
+    const wanted_id = release.versionAt(state, first.versions[0].id, unix_ms);
+    const wanted = for (first.versions) |*version| {
+        if (version.id.eql(wanted_id)) break version;
+    } else return .version_missing;
+    const target = targetOf(first, wanted, null, state.bootProgramSet) orelse
         return .version_missing;
     return .{ .target = target };
 }
@@ -287,15 +293,15 @@ test "each device gets the version that the desired state says" {
     defer arena.deinit();
     const state = testState(.ignore);
     const policy: BootPolicy = try .init(arena.allocator(), &state);
-    const target = policy.decide(testMac(1)).target;
+    const target = policy.decide(testMac(1), 0).target;
     try testing.expect(target.assignment.device_id.?.eql(uuid(11)));
     try testing.expect(target.assignment.version_id.eql(uuid(1)));
     try testing.expect(target.assignment.loader_files.kernel);
     try testing.expect(!target.assignment.loader_files.initrd);
-    try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(2))));
-    try testing.expectEqual(.disabled, std.meta.activeTag(policy.decide(testMac(3))));
-    try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(4))));
-    try testing.expectEqual(.unknown_device, std.meta.activeTag(policy.decide(testMac(5))));
+    try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(2), 0)));
+    try testing.expectEqual(.disabled, std.meta.activeTag(policy.decide(testMac(3), 0)));
+    try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(4), 0)));
+    try testing.expectEqual(.unknown_device, std.meta.activeTag(policy.decide(testMac(5), 0)));
 }
 
 test "ignored devices get nothing, even where unknown ones boot, until they are added" {
@@ -305,9 +311,9 @@ test "ignored devices get nothing, even where unknown ones boot, until they are 
     state.ignoredMacs = &.{ testMac(9), testMac(1), testMac(7) };
     const policy: BootPolicy = try .init(arena.allocator(), &state);
     for ([_]u8{ 7, 9 }) |number|
-        try testing.expectEqual(.ignored_device, std.meta.activeTag(policy.decide(testMac(number))));
+        try testing.expectEqual(.ignored_device, std.meta.activeTag(policy.decide(testMac(number), 0)));
     for ([_]u8{ 1, 8 }) |number|
-        try testing.expectEqual(.target, std.meta.activeTag(policy.decide(testMac(number))));
+        try testing.expectEqual(.target, std.meta.activeTag(policy.decide(testMac(number), 0)));
 }
 
 test "unknown devices boot the first version where that is wanted" {
@@ -315,7 +321,7 @@ test "unknown devices boot the first version where that is wanted" {
     defer arena.deinit();
     const state = testState(.boot);
     const policy: BootPolicy = try .init(arena.allocator(), &state);
-    const target = policy.decide(testMac(5)).target;
+    const target = policy.decide(testMac(5), 0).target;
     try testing.expectEqual(null, target.assignment.device_id);
     try testing.expect(target.assignment.version_id.eql(uuid(1)));
 }
@@ -323,10 +329,10 @@ test "unknown devices boot the first version where that is wanted" {
 test "without a desired state nothing boots, standalone everything does" {
     try testing.expectEqual(
         .unknown_device,
-        std.meta.activeTag(BootPolicy.nothing.decide(testMac(1))),
+        std.meta.activeTag(BootPolicy.nothing.decide(testMac(1), 0)),
     );
     const policy: BootPolicy = .standalone(
         .{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" },
     );
-    try testing.expect(policy.decide(testMac(77)).target.assignment.version_id.eql(uuid(7)));
+    try testing.expect(policy.decide(testMac(77), 0).target.assignment.version_id.eql(uuid(7)));
 }

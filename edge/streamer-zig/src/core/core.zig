@@ -40,6 +40,7 @@ pub const disk_fit = @import("disk_fit.zig");
 pub const kernel_fit = @import("kernel_fit.zig");
 pub const MediaQuery = @import("media_query.zig").MediaQuery;
 pub const desired_state = @import("desired_state.zig");
+pub const release = @import("release.zig");
 pub const ScheduleRunner = @import("schedule_runner.zig");
 pub const schedule_report = @import("schedule_report.zig");
 pub const record_frame = @import("record_frame.zig");
@@ -102,6 +103,7 @@ test {
     _ = kernel_fit;
     _ = @import("media_query.zig");
     _ = desired_state;
+    _ = release;
     _ = uplink;
     _ = batch_gzip;
     _ = record_frame;

@@ -19,7 +19,7 @@ const well_made =
     \\"kernelPath":"demo/1/kernel","initrdPath":null,"commandLine":"quiet root=/dev/nbd0",
     \\"manifest":{"root":"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=","counter":3}}],
     \\"writeCache":{"class":"edge","limitBytes":1048576,"full":"stop"},
-    \\"pending":{"versionId":"0190f3a0-0000-7000-8000-000000000005","atUnixMs":1795003600000}}],"storeJobs":[
+    \\"defaultVersionId":"0190f3a0-0000-7000-8000-000000000005","pending":{"versionId":"0190f3a0-0000-7000-8000-000000000005","atUnixMs":1795003600000}}],"storeJobs":[
     \\{"id":"0190f3a0-0000-7000-8000-000000000008","kind":"merge","number":2}],"devices":[
     \\{"id":"0190f3a0-0000-7000-8000-000000000006","name":"pc","mac":"02:bf:00:00:00:01",
     \\"versionId":"0190f3a0-0000-7000-8000-000000000005","enabled":true}],"powerOns":[
@@ -43,7 +43,7 @@ pub fn reader(case: *Case) Violation!bool {
         return false;
     };
     const policy = core.BootPolicy.init(case.gpa, &state) catch unreachable;
-    for (state.devices) |device| switch (policy.decide(device.mac)) {
+    for (state.devices) |device| switch (policy.decide(device.mac, case.prng.between(0, 1 << 53))) {
         .target => |target| for (target.command_line) |byte|
             try fuzz_case.expect(byte >= 0x20 and byte < 0x7f, "a command line is one line of printable ASCII"),
         .unknown_device => try fuzz_case.expect(false, "a device that is listed is known"),

@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const sys = @import("sys.zig");
 const Boots = @import("boots.zig").Boots;
 
 pub const Verdict = enum {
@@ -23,7 +24,7 @@ pub fn judge(
 ) Verdict {
     const client = &request.client;
     const goes_on = boots.continued(client.mac, Boots.dhcpRequestOf(client, request.packet.xid, size));
-    if (goes_on == null) switch (boots.policy.decide(client.mac)) {
+    if (goes_on == null) switch (boots.policy.decide(client.mac, sys.unixMs())) {
         .ignored_device => {
             boots.ignored.add(.dhcp_ignored_device);
             return .silence;

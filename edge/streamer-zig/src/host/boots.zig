@@ -124,7 +124,7 @@ pub const Boots = struct {
     /// A device that got no boot asked for its script.
     pub fn discoverByHttp(boots: *Boots, now_us: u64, mac: base.Mac, ip: base.Ip4, query: ?core.MediaQuery) void {
         const discovery = boots.discovery orelse return;
-        if (boots.policy.source == .nothing or boots.policy.decide(mac) != .unknown_device) return;
+        if (boots.policy.source == .nothing or boots.policy.decide(mac, sys.unixMs()) != .unknown_device) return;
         if (discovery.noteHttp(now_us, &boots.policy, mac, ip, query)) boots.listener.written(boots.listener.context);
     }
 
@@ -211,7 +211,7 @@ pub const Boots = struct {
     /// The menu that a boot's device is to show; null: it has none, or what it starts is settled.
     pub fn menuOf(boots: *const Boots, boot: *const Boot) ?core.BootMenu {
         if (!boot.mayChoose()) return null;
-        return boots.policy.menuOf(boot.identity.mac);
+        return boots.policy.menuOf(boot.identity.mac, sys.unixMs());
     }
 
     /// What was taken in the menu, by hand or by its time-out; on disk when it returns.
@@ -303,7 +303,7 @@ pub const Boots = struct {
     }
 
     fn begin(boots: *Boots, now_us: u64, mac: base.Mac) ?Ref {
-        const target = switch (boots.policy.decide(mac)) {
+        const target = switch (boots.policy.decide(mac, sys.unixMs())) {
             .ignored_device, .unknown_device, .disabled => return null,
             .version_missing => {
                 boots.listener.version_problem(boots.listener.context, .not_described);

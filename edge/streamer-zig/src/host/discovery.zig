@@ -72,7 +72,7 @@ pub const Discovery = struct {
         while (discovery.devices.hasDue(now_us)) {
             if (discovery.log.backlog() >= backlog_max) break;
             const device = discovery.devices.takeDue(now_us).?;
-            if (policy.decide(device.said.mac) != .unknown_device) {
+            if (policy.decide(device.said.mac, sys.unixMs()) != .unknown_device) {
                 // Somebody has decided in the meantime.
                 discovery.devices.forget(device.said.mac);
                 continue;

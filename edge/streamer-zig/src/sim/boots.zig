@@ -104,7 +104,7 @@ pub fn tick(boots: *Boots, now_us: u64) void {
 
 /// Begins a boot whatever the device's last one is doing.
 pub fn begin(boots: *Boots, now_us: u64, mac: base.Mac) ?Ref {
-    const target = switch (boots.policy.decide(mac)) {
+    const target = switch (boots.policy.decide(mac, boots.unix_ms_at_0 + now_us / std.time.us_per_ms)) {
         .target => |target| target,
         .ignored_device, .unknown_device, .disabled, .version_missing => return null,
     };
