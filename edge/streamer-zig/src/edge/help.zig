@@ -20,6 +20,8 @@ pub const text =
     \\                                                           be touched
     \\  bootfarm-edge boot-files import|list|remove --boot-files DIR [options]
     \\                                                           fetches sets of boot programs from packages or a folder
+    \\  bootfarm-edge vdisk init|import|export|list|show|diff|merge|verify|gc|delete --store DIR [options]
+    \\                                                           versions of vDisks in a store of this edge
     \\  bootfarm-edge leases --data DIR [--json]                 prints which addresses the DHCP server gave to whom
     \\  bootfarm-edge rotate-key --data DIR                      asks the edge to make itself a new key
     \\  bootfarm-edge trust-key --data DIR --key KEY             names the signing key of a control plane that was restored
@@ -83,6 +85,23 @@ pub const text =
     \\What is printed
     \\  --json                each boot that is over as one line of JSON, with the fields of the report
     \\                        (packages/proto/UPLINK.md); otherwise as a table of its phases
+    \\
+    \\Versions of vDisks (docs/vdisk-store.md); exit code 0: done, 1: not, 3: ended by INT or TERM and can go on
+    \\  init                  makes a store: --organization ID whose it is, --beside-files in a directory with other files
+    \\  import FILE           makes a version of a raw image, a block device, or standard input (-): --name NAME, --parent ID
+    \\                        of an update, --kernel FILE --initrd FILE --cmdline TEXT, --pad for odd sizes;
+    \\                        --vdisk ID, --version ID and --number N where the control plane has chosen them
+    \\  import --resume ID    goes on with an import that was interrupted; --abandon ID gives it up
+    \\  export FILE           writes --version ID to a file, a block device, or standard output (-); --force writes over what
+    \\                        is there, --resume goes on with a file
+    \\  list, show            what is in the store; what --version ID is
+    \\  diff                  how many bytes differ between --version ID and --from ID
+    \\  merge                 makes a new base with the bytes of --version ID, or with --onto ID an update of that one; copies
+    \\                        no data
+    \\  verify                reads all data, or that of --version ID, and names what is damaged; --rate-mib N a second
+    \\  gc                    frees what no version needs; --rate-mib N a second
+    \\  delete                takes --version ID out; gc frees its room
+    \\  --json                prints JSON, and progress as lines of JSON
     \\
     \\Making an initramfs, also image extract: kernel R finds its network card, streams its root disk, keeps what it writes in RAM
     \\  --kernel-release R    the release as `uname -r` prints it

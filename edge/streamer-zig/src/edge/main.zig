@@ -14,6 +14,7 @@ const leases_command = @import("leases_command.zig");
 const listen_address_command = @import("listen_address_command.zig");
 const rotate_key_command = @import("rotate_key_command.zig");
 const trust_key_command = @import("trust_key_command.zig");
+const vdisk_command = @import("vdisk/command.zig");
 const release_command = @import("release_command.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
@@ -31,7 +32,7 @@ pub fn main(init: std.process.Init) !u8 {
     };
     if (rest.len == 0)
         return terminal.complain(
-            "Say what to do: serve, enrol, doctor, leases, initramfs, image, boot-media, boot-files or version; see bootfarm-edge --help.",
+            "Say what to do: serve, enrol, doctor, vdisk, leases, initramfs, image, boot-media, boot-files or version; see bootfarm-edge --help.",
             .{},
         );
     const command = rest[0];
@@ -54,6 +55,8 @@ pub fn main(init: std.process.Init) !u8 {
         &terminal,
     );
     if (std.mem.eql(u8, command, "image")) return image_command.run(init, rest[1..], &terminal);
+    if (std.mem.eql(u8, command, "vdisk"))
+        return vdisk_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "leases"))
         return leases_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "verify-release"))
@@ -72,7 +75,7 @@ pub fn main(init: std.process.Init) !u8 {
         return 0;
     }
     return terminal.complain(
-        "There is no command '{s}': say serve, enrol, doctor, leases, initramfs, image, boot-media, boot-files or version; " ++
+        "There is no command '{s}': say serve, enrol, doctor, vdisk, leases, initramfs, image, boot-media, boot-files or version; " ++
             "see bootfarm-edge --help.",
         .{command},
     );
@@ -85,4 +88,5 @@ test {
     _ = leases_command;
     _ = listen_address_command;
     _ = release_command;
+    _ = vdisk_command;
 }

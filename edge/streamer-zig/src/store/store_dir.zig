@@ -47,6 +47,8 @@ pub const Made = struct {
     organization: Uuid = .zero,
     /// Of the store's key.
     seed: [32]u8,
+    /// The directory may hold other files: they stay as they are.
+    beside_files: bool = false,
 };
 
 pub const Store = struct {
@@ -66,7 +68,7 @@ pub const Store = struct {
             files.close(handle);
             return error.Exists;
         } else |err| if (err != error.NotFound) return err;
-        try checkEmpty(files);
+        if (!made.beside_files) try checkEmpty(files);
         for (dirs) |dir| files.makeDir(dir) catch |err| if (err != error.Exists) return err;
         const key = Ed25519.KeyPair.generateDeterministic(made.seed) catch return error.KeyDamaged;
         try replaceFile(files, lock_name, "");

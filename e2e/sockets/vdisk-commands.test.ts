@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import {
+  closeSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import path from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { patterned } from '../lib/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+
+const scratch = scratchDirectory()
+afterAll(() => scratch.remove())
+
+interface Line {
+  version?: string
+  import?: string
+  parent?: string | null
+  number?: number
+  sizeBytes?: number
+  problem?: string
+  manifest?: { root: string; counter: number }
+  freedBytes?: number
+  differentBytes?: number
+  problems?: number
+}
+
+async function vdisk(args: string[], exit = 0): Promise<{ output: string; lines: Line[] }> {
+  const running = new RunningProcess(edgeProgram, ['vdisk', ...args])
+  expect(await running.ended, running.output).toBe(exit)
+  return { output: running.output, lines: running.jsonLines<Line>() }
+}
+
+async function newStore(name: string): Promise<string> {
+  const store = path.join(scratch.path, name)
+  await vdisk(['init', '--store', store])
+  return store
+}
+
+async function imported(args: string[]): Promise<Line & { version: string }> {
+  const { lines } = await vdisk(['import', ...args, '--json'])
+  const last = lines.at(-1)
+  if (!last?.version) throw new Error('no version was printed')
+  return { ...last, version: last.version }
+}
+
+/** 24 MiB with holes between. */
+function makeImage(name: string): string {
+  const file = path.join(scratch.path, name)
+  const fd = openSync(file, 'w+')
+  ftruncateSync(fd, 24 << 20)
+  for (const at of [0, 5 << 20, 23 << 20]) writeSync(fd, patterned(1 << 20), 0, 1 << 20, at)
+  closeSync(fd)
+  return file
+}
+
+function digest(file: string): string {
+  return createHash('sha256').update(readFileSync(file)).digest('hex')
+}
+
+describe('versions in a store', () => {
+  test('an image comes out as it went in, its update shares what is equal, and a merge is a base of the same bytes', async () => {
+    const store = await newStore('whole')
+    const image = makeImage('whole.raw')
+    const base = await imported([image, '--store', store, '--name', 'Lab'])
+    expect(base).toMatchObject({ number: 1, parent: null, sizeBytes: 24 << 20 })
+    const out = path.join(scratch.path, 'whole.out')
+    await vdisk(['export', out, '--store', store, '--version', base.version])
+    expect(digest(out)).toBe(digest(image))
+    expect(statSync(out).blocks).toBeLessThan((8 << 20) / 512)
+    expect((await vdisk(['export', out, '--store', store, '--version', base.version], 1)).output).toMatch(
+      /is there already; --force/,
+    )
+
+    const changed = readFileSync(image)
+    changed.writeUInt8(changed.readUInt8(6 << 20) ^ 1, 6 << 20)
+    writeFileSync(image, changed)
+    const update = await imported([image, '--store', store, '--parent', base.version])
+    expect(update).toMatchObject({ number: 2, parent: base.version })
+    const ids = ['--from', base.version, '--version', update.version]
+    expect((await vdisk(['diff', '--store', store, ...ids, '--json'])).lines).toMatchObject([
+      { differentBytes: 4096 },
+    ])
+    const merged = (await vdisk(['merge', '--store', store, '--version', update.version, '--json'])).lines[0]
+    expect(merged?.parent).toBeNull()
+    expect(merged?.manifest?.root).toBe(update.manifest?.root)
+    await vdisk(['delete', '--store', store, '--version', base.version])
+    await vdisk(['delete', '--store', store, '--version', update.version])
+    expect((await vdisk(['gc', '--store', store, '--json'])).lines.at(-1)?.freedBytes).toBeGreaterThan(0)
+    await vdisk(['export', out, '--store', store, '--version', merged?.version ?? '', '--force'])
+    expect(digest(out)).toBe(digest(image))
+    expect((await vdisk(['verify', '--store', store, '--json'])).lines.at(-1)?.problems).toBe(0)
+  })
+
+  test('damage is found, named, and never exported', async () => {
+    const store = await newStore('damaged')
+    const { version } = await imported([makeImage('damaged.raw'), '--store', store, '--name', 'Lab'])
+    const fd = openSync(path.join(store, 'extents/000001'), 'r+')
+    writeSync(fd, 'x', 100_000)
+    closeSync(fd)
+    expect((await vdisk(['verify', '--store', store], 1)).output).toMatch(/at byte 98304: a block is damaged/)
+    const out = path.join(scratch.path, 'damaged.out')
+    expect((await vdisk(['export', out, '--store', store, '--version', version], 1)).output).toMatch(
+      /The version is damaged at byte 98304/,
+    )
+    rmSync(`${out}.part`)
+    const manifest = path.join(store, `versions/${version}.manifest`)
+    writeFileSync(manifest, readFileSync(manifest).fill(7, 50, 60))
+    expect((await vdisk(['list', '--store', store], 1)).output).toMatch(/its manifest is damaged/)
+  })
+})
+
+describe('a command that cannot be done says why in one sentence', () => {
+  test('what is no store, no image, no version', async () => {
+    const store = await newStore('refused')
+    const image = makeImage('refused.raw')
+    const odd = path.join(scratch.path, 'odd.raw')
+    writeFileSync(odd, Buffer.alloc(1000))
+    const absent = '6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff'
+    for (const [args, sentence] of [
+      [['list', '--store', scratch.path], /is not a store of vDisks; make one/],
+      [['init', '--store', store], /There is a store in .* already/],
+      [['init', '--store', scratch.path], /holds files of something else/],
+      [['import', odd, '--store', store, '--name', 'x'], /not a multiple of 512 bytes\. --pad/],
+      [
+        ['import', '/dev/null', '--store', store, '--name', 'x'],
+        /neither a file, a block device nor a stream/,
+      ],
+      [['import', image, '--store', store], /needs --name NAME/],
+      [['import', image, '--store', store, '--parent', absent], /There is no version/],
+      [['import', '--store', store, '--resume', absent], /The import .* is not in this store/],
+      [['show', '--store', store, '--version', absent], /There is no version/],
+    ] as const) {
+      const { output } = await vdisk([...args], 1)
+      expect(output).toMatch(sentence)
+      expect(output.trim().split('\n')).toHaveLength(1)
+    }
+    expect((await vdisk(['list', '--store', store, '--json'])).lines).toEqual([])
+  })
+})

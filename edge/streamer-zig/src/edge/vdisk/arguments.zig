@@ -1,0 +1,114 @@
+//! The options of `bootfarm-edge vdisk ...`: each subcommand names its own as the fields of a struct. `--disk-size` is the field
+//! `disk_size`; a bool is a switch; `positional` is what has no name.
+
+const std = @import("std");
+const base = @import("base");
+const options_module = @import("../options.zig");
+
+const Complaint = options_module.Complaint;
+const Error = options_module.Error;
+const Uuid = base.Uuid;
+
+pub fn parse(comptime Options: type, rest: []const [:0]const u8, complaint: *Complaint) Error!Options {
+    var options: Options = .{};
+    var arguments: options_module.Arguments = .{ .rest = rest, .complaint = complaint };
+    while (arguments.rest.len > 0) {
+        const argument = arguments.rest[0];
+        if (!std.mem.startsWith(u8, argument, "--")) {
+            arguments.rest = arguments.rest[1..];
+            try setPositional(Options, &options, argument, complaint);
+            continue;
+        }
+        const option = (try arguments.next()).?;
+        try set(Options, &options, option.name, option.value, &arguments);
+    }
+    return options;
+}
+
+fn setPositional(comptime Options: type, options: *Options, text: []const u8, complaint: *Complaint) Error!void {
+    if (@hasField(Options, "positional")) if (options.positional == null) {
+        options.positional = text;
+        return;
+    };
+    return complaint.set("'{s}' is not an option; see bootfarm-edge --help.", .{text});
+}
+
+fn set(
+    comptime Options: type,
+    options: *Options,
+    name: []const u8,
+    value: ?[]const u8,
+    arguments: *options_module.Arguments,
+) Error!void {
+    inline for (@typeInfo(Options).@"struct".field_names) |field| {
+        if (comptime std.mem.eql(u8, field, "positional")) continue;
+        if (std.mem.eql(u8, name, comptime optionOf(field))) {
+            const Field = @FieldType(Options, field);
+            if (Field == bool) {
+                if (value != null) return arguments.complaint.set("{s} takes no value.", .{name});
+                @field(options, field) = true;
+                return;
+            }
+            const text = try arguments.value(name, value);
+            @field(options, field) = switch (Field) {
+                ?[]const u8 => text,
+                ?Uuid => Uuid.parse(text) catch return arguments.complaint.set(
+                    "{s} is an id such as 6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff, not '{s}'.",
+                    .{ name, text },
+                ),
+                ?u32 => positive(text) orelse return arguments.complaint.set(
+                    "{s} is a number from 1 to 4294967295, not '{s}'.",
+                    .{ name, text },
+                ),
+                else => @compileError("no option is of this type"),
+            };
+            return;
+        }
+    }
+    return arguments.complaint.set("There is no option {s}; see bootfarm-edge --help.", .{name});
+}
+
+fn positive(text: []const u8) ?u32 {
+    const number = std.fmt.parseInt(u32, text, 10) catch return null;
+    return if (number == 0) null else number;
+}
+
+fn optionOf(comptime field: []const u8) []const u8 {
+    comptime {
+        var name: [field.len]u8 = field[0..field.len].*;
+        std.mem.replaceScalar(u8, &name, '_', '-');
+        const text = "--" ++ name;
+        return text;
+    }
+}
+
+const testing = std.testing;
+
+test "options are found by the names of the fields, and mistakes are named" {
+    const Options = struct {
+        positional: ?[]const u8 = null,
+        store: ?[]const u8 = null,
+        json: bool = false,
+        no_boot_files: bool = false,
+        version: ?Uuid = null,
+        number: ?u32 = null,
+    };
+    var complaint: Complaint = .{};
+    const id = "6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff";
+    const found = try parse(Options, &.{ "disk", "--store=/s", "--no-boot-files", "--version", id, "--number", "7" }, &complaint);
+    try testing.expectEqualStrings("disk", found.positional.?);
+    try testing.expectEqualStrings("/s", found.store.?);
+    try testing.expect(found.no_boot_files and !found.json);
+    try testing.expectEqual(7, found.number.?);
+    try testing.expect(found.version.?.eql(try Uuid.parse(id)));
+    for ([_]struct { [:0]const u8, []const u8 }{
+        .{ "--absent", "There is no option --absent; see bootfarm-edge --help." },
+        .{ "--store", "--store needs a value." },
+        .{ "--json=1", "--json takes no value." },
+        .{ "--number=0", "--number is a number from 1 to 4294967295, not '0'." },
+    }) |case| {
+        try testing.expectError(error.Wrong, parse(Options, &.{case[0]}, &complaint));
+        try testing.expectEqualStrings(case[1], complaint.text());
+    }
+    try testing.expectError(error.Wrong, parse(Options, &.{ "a", "b" }, &complaint));
+}

@@ -1,0 +1,191 @@
+//! `bootfarm-edge vdisk export`: writes a version out as a raw image. A file gets its name when it is whole; until then it is
+//! `NAME.part`, from which an interrupted export goes on.
+
+const std = @import("std");
+const base = @import("base");
+const host = @import("host");
+const store_module = @import("store");
+const arguments = @import("arguments.zig");
+const cancel = @import("cancel.zig");
+const command = @import("command.zig");
+const open_store = @import("open_store.zig");
+const output = @import("output.zig");
+const linux = std.os.linux;
+const Uuid = base.Uuid;
+
+const Complaint = @import("../options.zig").Complaint;
+const Export = store_module.@"export".Export;
+const Progress = store_module.@"export".Progress;
+const Target = store_module.@"export".Target;
+
+const path_size_max = 1024;
+const suffix = ".part";
+const Path = [path_size_max + suffix.len:0]u8;
+
+const Options = struct {
+    positional: ?[]const u8 = null,
+    store: ?[]const u8 = null,
+    version: ?Uuid = null,
+    force: bool = false,
+    @"resume": bool = false,
+    json: bool = false,
+};
+
+const Opened = struct { fd: i32, target: Target };
+
+pub fn run(call: *const command.Call) command.Error!u8 {
+    const options = try arguments.parse(Options, call.rest, call.complaint);
+    const path = options.positional orelse
+        return call.complaint.set("vdisk export needs where to write: a file, a block device, or - for standard output.", .{});
+    if (path.len == 0 or path.len > path_size_max) return call.complaint.set("The path to write to is empty or too long.", .{});
+    const is_stream = std.mem.eql(u8, path, "-");
+    if (is_stream and (options.json or options.@"resume" or options.force))
+        return call.complaint.set("--json, --resume and --force do not go with standard output.", .{});
+    const id = options.version orelse return call.complaint.set("vdisk export needs --version ID.", .{});
+    const gpa = std.heap.smp_allocator;
+    var opened: open_store.OpenStore = undefined;
+    try opened.open(gpa, options.store, call.complaint);
+    defer opened.close(gpa);
+    var version = opened.store.openVersion(id) catch |err|
+        return open_store.complainOfVersion(opened.path, id, err, call.complaint);
+    defer version.close();
+    cancel.listen();
+    const to = if (is_stream) Opened{ .fd = 1, .target = .stream } else try openTarget(&options, path, version.manifest.disk_size, call.complaint);
+    defer if (!is_stream) host.sys.close(to.fd);
+    var line: output.ProgressLine = .init(options.json);
+    var running: Export = .{
+        .reader = &version.reader,
+        .fd = to.fd,
+        .target = to.target,
+        .is_canceled = &cancel.is_asked,
+        .watch = .{ .context = &line, .progress = progress },
+        .done = .{ .size = version.manifest.disk_size },
+    };
+    running.run(gpa) catch |err| {
+        line.end();
+        return complainOf(call, &running, path, err);
+    };
+    line.end();
+    if (to.target == .file or to.target == .begun_file) try giveName(path, call.complaint);
+    if (!is_stream) try say(call, &options, id, &running.done);
+    return 0;
+}
+
+fn progress(context: *anyopaque, done: *const Progress) void {
+    const line: *output.ProgressLine = @ptrCast(@alignCast(context));
+    line.say(.{ .position = done.position, .size = done.size });
+}
+
+fn say(call: *const command.Call, options: *const Options, id: Uuid, done: *const Progress) command.Error!void {
+    var buffer: [256]u8 = undefined;
+    const text = if (options.json)
+        std.mem.print(&buffer, "{{\"exported\":\"{f}\",\"sizeBytes\":{d},\"writtenBytes\":{d}}}\n", .{ id, done.size, done.written_bytes })
+    else
+        std.mem.print(&buffer, "exported {f}: {f}, {f} written\n", .{
+            id,
+            output.Size{ .bytes = done.size },
+            output.Size{ .bytes = done.written_bytes },
+        });
+    call.terminal.out(text catch unreachable);
+}
+
+fn pathOf(path: []const u8, comptime end: []const u8) Path {
+    var path_z: Path = @splat(0);
+    @memcpy(path_z[0..path.len], path);
+    @memcpy(path_z[path.len..][0..end.len], end);
+    return path_z;
+}
+
+fn openTarget(options: *const Options, path: []const u8, size: u64, complaint: *Complaint) command.Error!Opened {
+    const path_z = pathOf(path, "");
+    var stat: linux.Statx = undefined;
+    const is_there = linux.errno(linux.statx(linux.AT.FDCWD, &path_z, 0, .{ .TYPE = true, .MODE = true }, &stat)) == .SUCCESS;
+    const kind = if (is_there) stat.mode & linux.S.IFMT else linux.S.IFREG;
+    if (kind != linux.S.IFREG and kind != linux.S.IFBLK)
+        return complaint.set("{s} is neither a file nor a block device.", .{path});
+    if (is_there and !options.force) return complaint.set(
+        "{s} is there already; --force writes over it.",
+        .{path},
+    );
+    if (kind == linux.S.IFBLK) return openDevice(options, path, size, complaint);
+    const part = pathOf(path, suffix);
+    const flags: linux.O = .{ .ACCMODE = .RDWR, .CLOEXEC = true, .CREAT = !options.@"resume", .EXCL = !options.@"resume", .NOFOLLOW = true };
+    const rc = linux.openat(linux.AT.FDCWD, &part, flags, 0o600);
+    return switch (linux.errno(rc)) {
+        .SUCCESS => .{ .fd = @intCast(rc), .target = if (options.@"resume") .begun_file else .file },
+        .EXIST => complaint.set(
+            "{s}" ++ suffix ++ " is there: an export to it was interrupted, or runs. --resume goes on with it; to begin anew, remove it.",
+            .{path},
+        ),
+        .NOENT => if (options.@"resume")
+            complaint.set("{s}" ++ suffix ++ " is not there: no export to {s} was begun; leave --resume out.", .{ path, path })
+        else
+            complaint.set("The folder of {s} does not exist.", .{path}),
+        .ROFS => complaint.set("{s} is on a file system that is read-only.", .{path}),
+        .NOSPC, .DQUOT => complaint.set("The disk of {s} is full.", .{path}),
+        else => complaint.set("{s}" ++ suffix ++ " cannot be made or written by this user.", .{path}),
+    };
+}
+
+const seek_end = 2;
+
+fn openDevice(options: *const Options, path: []const u8, size: u64, complaint: *Complaint) command.Error!Opened {
+    if (options.@"resume") return complaint.set("--resume is for files: what a block device has is not looked at.", .{});
+    const path_z = pathOf(path, "");
+    // Exclusive: the kernel refuses a device that is mounted.
+    const rc = linux.openat(linux.AT.FDCWD, &path_z, .{ .ACCMODE = .RDWR, .CLOEXEC = true, .EXCL = true }, 0);
+    switch (linux.errno(rc)) {
+        .SUCCESS => {},
+        .BUSY => return complaint.set("{s} is in use, for example mounted; end that first.", .{path}),
+        .ROFS => return complaint.set("{s} is read-only.", .{path}),
+        else => return complaint.set("{s} cannot be written by this user.", .{path}),
+    }
+    const fd: i32 = @intCast(rc);
+    errdefer host.sys.close(fd);
+    const end = linux.lseek(fd, 0, seek_end);
+    if (linux.errno(end) != .SUCCESS) return complaint.set("{s} does not say how large it is.", .{path});
+    if (end < size) return complaint.set(
+        "{s} is too small: it has {d} bytes, and the version has {d}.",
+        .{ path, end, size },
+    );
+    return .{ .fd = fd, .target = .block_device };
+}
+
+fn giveName(path: []const u8, complaint: *Complaint) command.Error!void {
+    const part, const whole = .{ pathOf(path, suffix), pathOf(path, "") };
+    if (linux.errno(linux.renameat2(linux.AT.FDCWD, &part, linux.AT.FDCWD, &whole, .{})) != .SUCCESS)
+        return complaint.set("{s}" ++ suffix ++ " is whole and cannot be renamed to {s}.", .{ path, path });
+    const dir = pathOf(std.fs.path.dirname(path) orelse ".", "");
+    const rc = linux.openat(linux.AT.FDCWD, &dir, .{ .DIRECTORY = true, .CLOEXEC = true }, 0);
+    if (linux.errno(rc) != .SUCCESS) return;
+    defer host.sys.close(@intCast(rc));
+    _ = linux.fsync(@intCast(rc));
+}
+
+fn complainOf(
+    call: *const command.Call,
+    running: *const Export,
+    path: []const u8,
+    problem: store_module.@"export".Error,
+) command.Error!u8 {
+    const is_file = running.target == .file or running.target == .begun_file;
+    return switch (problem) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Canceled => {
+            if (is_file) host.speak.line("The export was ended; the same command with --resume goes on.", .{}) else host.speak.line("The export was ended; {s} is not whole.", .{path});
+            return command.exit_interrupted;
+        },
+        error.Damaged, error.Lost => call.complaint.set(
+            "The version is damaged at byte {d}: its bytes are not those that were sealed; import it again, or export it from another store.",
+            .{running.failed_at},
+        ),
+        error.ReadFailed, error.BeyondTheEnd => call.complaint.set(
+            "The store cannot be read (at byte {d} of the version): the disk reports an error.",
+            .{running.failed_at},
+        ),
+        error.NoSpace, error.ReadOnly, error.Denied, error.WriteFailed, error.Closed => |other| call.complaint.set(
+            "{s} {s}.{s}",
+            .{ path, store_module.@"export".sentence(other), if (is_file) " The same command with --resume goes on." else "" },
+        ),
+    };
+}

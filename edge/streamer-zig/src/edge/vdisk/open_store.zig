@@ -1,0 +1,124 @@
+//! Opens a store for a command, and says in a sentence what is wrong where it cannot be opened or changed.
+
+const std = @import("std");
+const base = @import("base");
+const store_module = @import("store");
+const options_module = @import("../options.zig");
+const linux = std.os.linux;
+
+const Complaint = options_module.Complaint;
+const Store = store_module.Store;
+const Uuid = base.Uuid;
+
+pub const Error = options_module.Error || error{OutOfMemory};
+
+/// Stays where it is: the store refers to it.
+pub const OpenStore = struct {
+    path: []const u8,
+    on: store_module.LinuxFiles,
+    store: Store,
+
+    pub fn open(opened: *OpenStore, gpa: std.mem.Allocator, path: ?[]const u8, complaint: *Complaint) Error!void {
+        const given = path orelse return complaint.set("vdisk needs --store DIR, the directory where versions of vDisks are.", .{});
+        opened.path = given;
+        opened.on = store_module.LinuxFiles.open(given) catch |err|
+            return complaint.set("The store directory {s} {s}.", .{ given, store_module.files.sentence(err) });
+        opened.store = Store.open(gpa, opened.on.files(), .{}) catch |err| return complainOf(given, err, complaint);
+    }
+
+    pub fn close(opened: *OpenStore, gpa: std.mem.Allocator) void {
+        opened.store.close(gpa);
+        opened.on.close();
+    }
+
+    /// @param command what this process does, for others that want to change the store meanwhile
+    pub fn lock(opened: *OpenStore, command: []const u8, complaint: *Complaint) Error!store_module.store_dir.Change {
+        const files = opened.on.files();
+        const change = opened.store.lockForChange() catch |err| switch (err) {
+            error.Locked => return complainOfLock(opened.path, files, complaint),
+            else => |other| return complaint.set(
+                "The store {s} cannot be changed: its lock file {s}.",
+                .{ opened.path, store_module.files.sentence(other) },
+            ),
+        };
+        var host: [std.posix.HOST_NAME_MAX]u8 = undefined;
+        const name = std.posix.gethostname(&host) catch "unknown";
+        store_module.lock_holder.write(files, change.lock, &.{
+            .host = name,
+            .pid = @intCast(linux.getpid()),
+            .command = command,
+        });
+        return change;
+    }
+};
+
+fn complainOfLock(path: []const u8, files: store_module.Files, complaint: *Complaint) options_module.Error {
+    var buffer: [store_module.lock_holder.size_max]u8 = undefined;
+    const holder = store_module.lock_holder.read(files, "lock", &buffer) orelse
+        return complaint.set("The store {s} is being changed by another process; wait for its end.", .{path});
+    return complaint.set(
+        "The store {s} is being changed by `{s}` (process {d} on {s}); wait for its end, or end it.",
+        .{ path, holder.command, holder.pid, holder.host },
+    );
+}
+
+pub fn complainOf(
+    path: []const u8,
+    problem: (store_module.store_dir.Error || error{OutOfMemory}),
+    complaint: *Complaint,
+) Error {
+    return switch (problem) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.NotAStore => complaint.set(
+            "{s} is not a store of vDisks; make one by bootfarm-edge vdisk init --store {s}.",
+            .{ path, path },
+        ),
+        error.NotEmpty => complaint.set(
+            "{s} holds files of something else; choose an empty directory, or add --beside-files to put the store beside them.",
+            .{path},
+        ),
+        error.HeadDamaged => complaint.set(
+            "The store {s} cannot be used: its file bootfarm-store is damaged; bring it back from a backup.",
+            .{path},
+        ),
+        error.KeyDamaged => complaint.set(
+            "The store {s} cannot be changed: its file store-key is damaged or of another store; bring it back from a backup.",
+            .{path},
+        ),
+        error.TooNew => complaint.set(
+            "The store {s} is of a later format than this program knows; update bootfarm-edge.",
+            .{path},
+        ),
+        error.Locked => complaint.set("The store {s} is being changed by another process; wait for its end.", .{path}),
+        else => |other| complaint.set("The store {s} {s}.", .{ path, store_module.files.sentence(other) }),
+    };
+}
+
+/// Why a version cannot be opened.
+pub fn complainOfVersion(
+    path: []const u8,
+    id: Uuid,
+    problem: (store_module.store_dir.VersionError || error{Locked}),
+    complaint: *Complaint,
+) options_module.Error {
+    const name = "The version {f} in {s} ";
+    return switch (problem) {
+        error.NotFound => complaint.set(
+            "There is no version {f} in the store {s}; see bootfarm-edge vdisk list --store {s}.",
+            .{ id, path, path },
+        ),
+        error.Locked => complaint.set(name ++ "is being deleted or changed; wait for its end.", .{ id, path }),
+        error.OtherStore => complaint.set(name ++ "was sealed by another store.", .{ id, path }),
+        error.OtherName => complaint.set(name ++ "is the manifest of another version.", .{ id, path }),
+        error.NotAManifest,
+        error.TooNew,
+        error.Damaged,
+        error.WrongSignature,
+        error.Malformed,
+        => |other| complaint.set(
+            name ++ "cannot be used: its manifest {s}.",
+            .{ id, path, store_module.manifest.sentence(other) },
+        ),
+        else => |other| complaint.set(name ++ "{s}.", .{ id, path, store_module.files.sentence(other) }),
+    };
+}

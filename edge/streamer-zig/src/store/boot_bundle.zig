@@ -1,0 +1,124 @@
+//! Kernels and initramfs of versions: `boot-bundles/<sha256>`, once for all versions that boot with the same bytes. They are durable
+//! before a manifest names them, and found right by their hash before they are used.
+
+const std = @import("std");
+const block = @import("block.zig");
+const files_module = @import("files.zig");
+const manifest_module = @import("manifest.zig");
+const Sha256 = std.crypto.hash.sha2.Sha256;
+
+const BootFile = manifest_module.BootFile;
+const Files = files_module.Files;
+
+const dir = "boot-bundles";
+const new_name = dir ++ "/new";
+const piece_size = 64 << 10;
+
+/// More than any kernel or initramfs has.
+pub const size_max: u64 = 4 << 30;
+
+pub const TakeError = files_module.Error || error{ TooLarge, Empty, SourceFailed };
+/// `OtherSize`, `Damaged`: the bytes are not those that the manifest names.
+pub const CheckError = files_module.Error || error{ OtherSize, Damaged };
+
+/// Where the bytes come from; short only at their end.
+pub const Bytes = struct {
+    context: *anyopaque,
+    read: *const fn (context: *anyopaque, buffer: []u8, offset: u64) error{SourceFailed}!usize,
+};
+
+/// Copies a file in; it is durable when this returns. One process at a time: under the store's lock.
+pub fn take(files: Files, bytes: Bytes) TakeError!BootFile {
+    files.remove(new_name) catch |err| if (err != error.NotFound) return err;
+    const handle = try files.create(new_name);
+    defer files.close(handle);
+    errdefer files.remove(new_name) catch {};
+    var sha: Sha256 = .init(.{});
+    var size: u64 = 0;
+    var buffer: [piece_size]u8 = undefined;
+    while (true) {
+        const count = try bytes.read(bytes.context, &buffer, size);
+        sha.update(buffer[0..count]);
+        try files.write(handle, buffer[0..count], size);
+        size += count;
+        if (size > size_max) return error.TooLarge;
+        if (count < buffer.len) break;
+    }
+    if (size == 0) return error.Empty;
+    const file: BootFile = .{ .hash = sha.finalResult(), .size = size };
+    var name: files_module.Name = undefined;
+    try files.sync(handle);
+    try files.rename(new_name, nameOf(&file, &name));
+    try files.syncDir(dir);
+    return file;
+}
+
+/// Reads it once; what it is opened by later is right as long as nobody writes into the store's files.
+pub fn check(files: Files, file: *const BootFile) CheckError!void {
+    var name: files_module.Name = undefined;
+    const handle = try files.open(nameOf(file, &name), .read);
+    defer files.close(handle);
+    if (try files.size(handle) != file.size) return error.OtherSize;
+    var sha: Sha256 = .init(.{});
+    var at: u64 = 0;
+    var buffer: [piece_size]u8 = undefined;
+    while (at < file.size) {
+        const count = try files.read(handle, &buffer, at);
+        if (count == 0) return error.OtherSize;
+        sha.update(buffer[0..count]);
+        at += count;
+    }
+    if (!std.mem.eql(u8, &sha.finalResult(), &file.hash)) return error.Damaged;
+}
+
+/// Below the store's directory.
+pub fn nameOf(file: *const BootFile, into: *files_module.Name) []const u8 {
+    return std.mem.print(into, dir ++ "/{x}", .{&file.hash}) catch unreachable;
+}
+
+const testing = std.testing;
+const LinuxFiles = @import("linux_files.zig");
+
+const Text = struct {
+    text: []const u8,
+
+    fn bytes(text: *Text) Bytes {
+        return .{ .context = text, .read = read };
+    }
+
+    fn read(context: *anyopaque, buffer: []u8, offset: u64) error{SourceFailed}!usize {
+        const on: *Text = @ptrCast(@alignCast(context));
+        const rest = on.text[@intCast(offset)..];
+        const count = @min(rest.len, buffer.len);
+        @memcpy(buffer[0..count], rest[0..count]);
+        return count;
+    }
+};
+
+test "a boot file is there once by its hash, and every change of it is found" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    const io = testing.io;
+    try tmp.dir.createDirPath(io, dir);
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    const content: [piece_size + 1]u8 = @splat('k');
+    var kernel: Text = .{ .text = &content };
+    const file = try take(files, kernel.bytes());
+    try testing.expectEqual(content.len, file.size);
+    try testing.expectEqual(file, try take(files, kernel.bytes()));
+    try check(files, &file);
+    var name: files_module.Name = undefined;
+    const path = nameOf(&file, &name);
+    const handle = try files.open(path, .write);
+    defer files.close(handle);
+    try files.write(handle, "x", piece_size);
+    try testing.expectError(error.Damaged, check(files, &file));
+    try files.setSize(handle, piece_size);
+    try testing.expectError(error.OtherSize, check(files, &file));
+    try files.remove(path);
+    try testing.expectError(error.NotFound, check(files, &file));
+    var none: Text = .{ .text = "" };
+    try testing.expectError(error.Empty, take(files, none.bytes()));
+    try testing.expectEqual(null, try files.nextName(dir, "", &name));
+}

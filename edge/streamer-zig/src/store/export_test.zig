@@ -1,0 +1,155 @@
+//! What comes out of the store is what came in.
+
+const std = @import("std");
+const base = @import("base");
+const store_module = @import("store.zig");
+
+const Appender = store_module.Appender;
+const block = store_module.block;
+const Export = store_module.@"export".Export;
+const LinuxFiles = store_module.LinuxFiles;
+const Store = store_module.Store;
+const TreeBuilder = store_module.TreeBuilder;
+const Uuid = base.Uuid;
+const testing = std.testing;
+const io = testing.io;
+
+const id: Uuid = .fromRandom(@splat(3));
+const last = 40_000;
+const disk_size = last * block.block_size + 512;
+const written = [_]u64{ 0, 1, 300, 10_404, last };
+
+const Fixture = struct {
+    tmp: testing.TmpDir,
+    dir: std.Io.Dir,
+    on: LinuxFiles,
+    store: Store,
+    is_canceled: std.atomic.Value(bool) = .init(false),
+
+    fn init(fixture: *Fixture) !void {
+        fixture.* = .{ .tmp = testing.tmpDir(.{}), .dir = undefined, .on = undefined, .store = undefined };
+        fixture.dir = try fixture.tmp.dir.createDirPathOpen(io, "store", .{ .open_options = .{ .iterate = true } });
+        fixture.on = .fromFd(fixture.dir.handle);
+        try Store.make(fixture.on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(5) });
+        fixture.store = try .open(testing.allocator, fixture.on.files(), .{ .cache_nodes = 16 });
+        try fixture.seal();
+    }
+
+    fn deinit(fixture: *Fixture) void {
+        fixture.store.close(testing.allocator);
+        fixture.dir.close(io);
+        fixture.tmp.cleanup();
+    }
+
+    fn seal(fixture: *Fixture) !void {
+        const store = &fixture.store;
+        var change = try store.lockForChange();
+        defer change.end();
+        var data: Appender = try .init(testing.allocator, &store.data, 1 << 20);
+        defer data.deinit(testing.allocator);
+        var nodes: Appender = try .init(testing.allocator, &store.nodes, 1 << 20);
+        defer nodes.deinit(testing.allocator);
+        var builder: TreeBuilder = .init(&store.cache, &nodes, .zeros, block.blockCount(disk_size));
+        for (written) |index| {
+            const bytes = blockOf(index);
+            try builder.put(index, .{ .hash = block.hashOf(&bytes), .location = try data.append(&bytes) });
+        }
+        const root = try builder.finish();
+        try data.sync();
+        try nodes.sync();
+        try change.commit(&.{
+            .store = store.id,
+            .organization = .zero,
+            .vdisk = .fromRandom(@splat(2)),
+            .version = id,
+            .parent = .zero,
+            .number = 1,
+            .incarnation = 0,
+            .counter = 1,
+            .created_unix_ms = 0,
+            .disk_size = disk_size,
+            .root = root,
+        });
+    }
+
+    fn run(fixture: *Fixture, fd: i32, target: store_module.@"export".Target) !Export {
+        var version = try fixture.store.openVersion(id);
+        defer version.close();
+        var on: Export = .{
+            .reader = &version.reader,
+            .fd = fd,
+            .target = target,
+            .is_canceled = &fixture.is_canceled,
+            .watch = .{ .context = fixture, .progress = progress },
+            .done = .{ .size = disk_size },
+        };
+        try on.run(testing.allocator);
+        return on;
+    }
+
+    fn progress(_: *anyopaque, _: *const store_module.@"export".Progress) void {}
+};
+
+/// The last block of the disk is one sector.
+fn blockOf(index: u64) block.Block {
+    var bytes: block.Block = @splat(0);
+    const size: usize = if (index == last) 512 else block.block_size;
+    @memset(bytes[0..size], @truncate(index + 1));
+    return bytes;
+}
+
+fn expectImage(file: std.Io.File) !void {
+    try testing.expectEqual(disk_size, (try file.stat(io)).size);
+    var found: usize = 0;
+    for (0..last + 1) |index| {
+        var bytes: block.Block = @splat(0);
+        _ = try file.readPositionalAll(io, &bytes, index * block.block_size);
+        const is_written = found < written.len and written[found] == index;
+        if (is_written) found += 1;
+        const expected: block.Block = if (is_written) blockOf(index) else @splat(0);
+        try testing.expect(std.mem.eql(u8, &expected, &bytes));
+    }
+}
+
+test "an exported file is the disk, with holes where it has zeros" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const file = try fixture.tmp.dir.createFile(io, "out", .{ .read = true });
+    defer file.close(io);
+    const done = try fixture.run(file.handle, .file);
+    try testing.expectEqual(disk_size, done.done.position);
+    try testing.expect(done.done.written_bytes < 5 << 20);
+    try expectImage(file);
+}
+
+test "an export that was interrupted goes on, whatever is in its file" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const file = try fixture.tmp.dir.createFile(io, "out", .{ .read = true });
+    defer file.close(io);
+    const junk: [9000]u8 = @splat('j');
+    try file.writePositionalAll(io, &junk, 250 * block.block_size);
+    try file.writePositionalAll(io, &blockOf(1), block.block_size);
+    try file.writePositionalAll(io, &junk, disk_size + 4096);
+    const done = try fixture.run(file.handle, .begun_file);
+    try testing.expect(done.done.kept_bytes >= block.block_size);
+    try expectImage(file);
+}
+
+test "a damaged block is no bytes of an image" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const files = fixture.on.files();
+    const handle = try files.open("extents/000001", .write);
+    try files.write(handle, "x", 2 * block.block_size + 7);
+    files.close(handle);
+    const file = try fixture.tmp.dir.createFile(io, "out", .{ .read = true });
+    defer file.close(io);
+    try testing.expectError(error.Damaged, fixture.run(file.handle, .file));
+    var bytes: [4096]u8 = undefined;
+    _ = try file.readPositionalAll(io, &bytes, 300 * block.block_size);
+    try testing.expect(block.isZeros(&bytes));
+}

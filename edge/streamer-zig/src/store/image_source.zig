@@ -1,0 +1,280 @@
+//! Where a disk image comes from: a file, a block device, a stream. What reads an image asks through this interface alone, so that
+//! other formats and the network can stand behind it, too.
+
+const std = @import("std");
+const assert = std.debug.assert;
+const linux = std.os.linux;
+
+/// `Canceled`: whoever waits for bytes was told to end.
+pub const ReadError = error{ ReadFailed, Canceled };
+pub const OpenError = error{ Missing, NotReadable, NotAnImage, Empty, TooLong };
+
+pub const path_size_max = 1024;
+
+/// What tells one state of a source from another. A device and a stream have none: what was read of them has to be read again to be
+/// known the same.
+pub const Stamp = struct {
+    kind: Kind,
+    device: u64 = 0,
+    inode: u64 = 0,
+    modified_ns: u64 = 0,
+
+    pub const Kind = enum(u8) { file = 1, block_device = 2, stream = 3 };
+
+    pub fn eql(a: Stamp, b: Stamp) bool {
+        return a.kind == b.kind and a.device == b.device and a.inode == b.inode and a.modified_ns == b.modified_ns;
+    }
+
+    /// Whether equal stamps mean equal bytes.
+    pub fn isProof(stamp: Stamp) bool {
+        return stamp.kind == .file;
+    }
+};
+
+pub const ImageSource = struct {
+    context: *anyopaque,
+    vtable: *const VTable,
+    /// Bytes when it was opened; null: known when it ends.
+    size: ?u64,
+    /// Reads come at any offset and from several threads; otherwise one after the other.
+    is_positional: bool,
+
+    pub const VTable = struct {
+        read: *const fn (*anyopaque, buffer: []u8, offset: u64, failed_at: *u64) ReadError!usize,
+        nextData: *const fn (*anyopaque, offset: u64) ?u64,
+        now: *const fn (*anyopaque) ?Now,
+    };
+
+    /// What the source is at this moment.
+    pub const Now = struct { stamp: Stamp, size: ?u64 };
+
+    /// How much was read; short only at the end. `failed_at`: the byte that could not be read.
+    pub fn read(source: *const ImageSource, buffer: []u8, offset: u64, failed_at: *u64) ReadError!usize {
+        return source.vtable.read(source.context, buffer, offset, failed_at);
+    }
+
+    /// Where the next bytes at or behind `offset` lie that may be something else than zeros; null: only zeros follow.
+    pub fn nextData(source: *const ImageSource, offset: u64) ?u64 {
+        return source.vtable.nextData(source.context, offset);
+    }
+
+    /// Null: it cannot be told any more.
+    pub fn now(source: *const ImageSource) ?Now {
+        return source.vtable.now(source.context);
+    }
+};
+
+/// A regular file, a block device, or what comes through a descriptor such as standard input.
+pub const FdSource = struct {
+    fd: i32,
+    kind: Stamp.Kind,
+    size: ?u64,
+    /// Looked at while a stream is waited for.
+    is_canceled: *const std.atomic.Value(bool),
+    stream_at: u64 = 0,
+
+    /// How long a stream is waited for before somebody looks whether it is wanted yet.
+    const stream_wait_ms = 200;
+    const vtable: ImageSource.VTable = .{ .read = read, .nextData = nextData, .now = now };
+
+    pub fn open(path: []const u8, is_canceled: *const std.atomic.Value(bool)) OpenError!FdSource {
+        if (path.len == 0) return error.Missing;
+        if (path.len > path_size_max) return error.TooLong;
+        var path_z: [path_size_max:0]u8 = @splat(0);
+        @memcpy(path_z[0..path.len], path);
+        const rc = linux.openat(linux.AT.FDCWD, &path_z, .{ .CLOEXEC = true }, 0);
+        switch (linux.errno(rc)) {
+            .SUCCESS => {},
+            .NOENT, .NOTDIR => return error.Missing,
+            else => return error.NotReadable,
+        }
+        const fd: i32 = @intCast(rc);
+        errdefer _ = linux.close(fd);
+        return fromFd(fd, is_canceled);
+    }
+
+    /// Takes over a descriptor that is open for reading.
+    pub fn fromFd(fd: i32, is_canceled: *const std.atomic.Value(bool)) OpenError!FdSource {
+        const stat = statOf(fd) orelse return error.NotReadable;
+        const kind: Stamp.Kind = switch (stat.mode & linux.S.IFMT) {
+            linux.S.IFREG => .file,
+            linux.S.IFBLK => .block_device,
+            linux.S.IFIFO, linux.S.IFSOCK => .stream,
+            else => return error.NotAnImage,
+        };
+        const size: ?u64 = switch (kind) {
+            .file => stat.size,
+            .block_device => blockDeviceSize(fd) orelse return error.NotReadable,
+            .stream => null,
+        };
+        if (size == 0) return error.Empty;
+        return .{ .fd = fd, .kind = kind, .size = size, .is_canceled = is_canceled };
+    }
+
+    pub fn close(on: *FdSource) void {
+        _ = linux.close(on.fd);
+        on.* = undefined;
+    }
+
+    pub fn source(on: *FdSource) ImageSource {
+        return .{ .context = on, .vtable = &vtable, .size = on.size, .is_positional = on.kind != .stream };
+    }
+
+    fn read(context: *anyopaque, buffer: []u8, offset: u64, failed_at: *u64) ReadError!usize {
+        const on: *FdSource = @ptrCast(@alignCast(context));
+        assert(on.kind != .stream or offset == on.stream_at);
+        var filled: usize = 0;
+        while (filled < buffer.len) {
+            if (on.kind == .stream) try on.awaitStream();
+            const rest = buffer[filled..];
+            const rc = if (on.kind == .stream)
+                linux.read(on.fd, rest.ptr, rest.len)
+            else
+                linux.pread(on.fd, rest.ptr, rest.len, @intCast(offset + filled));
+            switch (linux.errno(rc)) {
+                .SUCCESS => {},
+                .INTR, .AGAIN => continue,
+                else => {
+                    failed_at.* = offset + filled;
+                    return error.ReadFailed;
+                },
+            }
+            if (rc == 0) break;
+            filled += rc;
+        }
+        if (on.kind == .stream) on.stream_at += filled;
+        return filled;
+    }
+
+    fn awaitStream(on: *const FdSource) ReadError!void {
+        while (true) {
+            if (on.is_canceled.load(.monotonic)) return error.Canceled;
+            var polled = [_]linux.pollfd{.{ .fd = on.fd, .events = linux.POLL.IN, .revents = 0 }};
+            const rc = linux.poll(&polled, polled.len, stream_wait_ms);
+            if (linux.errno(rc) == .SUCCESS and rc == 0) continue;
+            if (linux.errno(rc) == .INTR) continue;
+            return;
+        }
+    }
+
+    const seek_end = 2;
+    const seek_data = 3;
+
+    fn nextData(context: *anyopaque, offset: u64) ?u64 {
+        const on: *FdSource = @ptrCast(@alignCast(context));
+        if (on.kind != .file) return offset;
+        const rc = linux.lseek(on.fd, @intCast(offset), seek_data);
+        return switch (linux.errno(rc)) {
+            .SUCCESS => rc,
+            .NXIO => null,
+            // A file system that knows no holes has data everywhere.
+            else => offset,
+        };
+    }
+
+    fn now(context: *anyopaque) ?ImageSource.Now {
+        const on: *FdSource = @ptrCast(@alignCast(context));
+        if (on.kind == .stream) return .{ .stamp = .{ .kind = .stream }, .size = null };
+        const stat = statOf(on.fd) orelse return null;
+        if (on.kind == .block_device) return .{
+            .stamp = .{ .kind = .block_device, .device = deviceNumber(stat.rdev_major, stat.rdev_minor) },
+            .size = blockDeviceSize(on.fd),
+        };
+        const modified_ns = @as(i128, stat.mtime.sec) * std.time.ns_per_s + stat.mtime.nsec;
+        return .{ .size = stat.size, .stamp = .{
+            .kind = .file,
+            .device = deviceNumber(stat.dev_major, stat.dev_minor),
+            .inode = stat.ino,
+            .modified_ns = @truncate(@as(u128, @bitCast(modified_ns))),
+        } };
+    }
+
+    fn deviceNumber(major: u32, minor: u32) u64 {
+        return @as(u64, major) << 32 | minor;
+    }
+
+    fn statOf(fd: i32) ?linux.Statx {
+        var stat: linux.Statx = undefined;
+        const mask: linux.STATX = .{ .TYPE = true, .MODE = true, .SIZE = true, .MTIME = true, .INO = true };
+        const rc = linux.statx(fd, "", linux.AT.EMPTY_PATH, mask, &stat);
+        return if (linux.errno(rc) == .SUCCESS) stat else null;
+    }
+
+    fn blockDeviceSize(fd: i32) ?u64 {
+        const rc = linux.lseek(fd, 0, seek_end);
+        return if (linux.errno(rc) == .SUCCESS) rc else null;
+    }
+};
+
+/// What is wrong, as the end of a sentence that begins with the source's path.
+pub fn sentence(problem: OpenError) []const u8 {
+    return switch (problem) {
+        error.Missing => "does not exist",
+        error.NotReadable => "cannot be read by this user",
+        error.NotAnImage => "is neither a file, a block device nor a stream",
+        error.Empty => "is empty",
+        error.TooLong => "is a path that is too long",
+    };
+}
+
+const testing = std.testing;
+const io = testing.io;
+
+test "a file has a size, holes, and a stamp that changes with its bytes" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    const file = try tmp.dir.createFile(io, "image", .{ .read = true });
+    try file.setLength(io, 8 << 20);
+    try file.writePositionalAll(io, "x", 4 << 20);
+    const is_canceled: std.atomic.Value(bool) = .init(false);
+    var on: FdSource = try .fromFd(file.handle, &is_canceled);
+    defer on.close();
+    const source = on.source();
+    try testing.expectEqual(8 << 20, source.size.?);
+    try testing.expect(source.is_positional);
+    const data = source.nextData(0).?;
+    try testing.expect(data > 0 and data <= 4 << 20);
+    try testing.expectEqual(null, source.nextData(5 << 20));
+    var buffer: [4]u8 = undefined;
+    var failed_at: u64 = 0;
+    try testing.expectEqual(1, try source.read(&buffer, (8 << 20) - 1, &failed_at));
+    const before = source.now().?;
+    try testing.expect(before.stamp.eql(source.now().?.stamp));
+    try file.setLength(io, 9 << 20);
+    const after = source.now().?;
+    try testing.expect(after.size.? != before.size.?);
+    try testing.expect(before.stamp.isProof());
+}
+
+test "a stream is read in order, ends where it ends, and is left when it is canceled" {
+    var fds: [2]i32 = undefined;
+    try testing.expectEqual(.SUCCESS, linux.errno(linux.pipe2(&fds, .{ .CLOEXEC = true })));
+    var is_canceled: std.atomic.Value(bool) = .init(false);
+    var on: FdSource = try .fromFd(fds[0], &is_canceled);
+    defer on.close();
+    const source = on.source();
+    try testing.expectEqual(null, source.size);
+    try testing.expect(!source.now().?.stamp.isProof());
+    _ = linux.write(fds[1], "abcdef", 6);
+    var buffer: [4]u8 = undefined;
+    var failed_at: u64 = 0;
+    try testing.expectEqual(4, try source.read(&buffer, 0, &failed_at));
+    try testing.expectEqualStrings("abcd", &buffer);
+    is_canceled.store(true, .monotonic);
+    try testing.expectError(error.Canceled, source.read(&buffer, 4, &failed_at));
+    is_canceled.store(false, .monotonic);
+    _ = linux.close(fds[1]);
+    try testing.expectEqual(2, try source.read(&buffer, 4, &failed_at));
+}
+
+test "what is no image is named so" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    const is_canceled: std.atomic.Value(bool) = .init(false);
+    try testing.expectError(error.Missing, FdSource.open("", &is_canceled));
+    try testing.expectError(error.NotAnImage, FdSource.open("/dev/null", &is_canceled));
+    try testing.expectError(error.NotAnImage, FdSource.open("/", &is_canceled));
+    const file = try tmp.dir.createFile(io, "empty", .{ .read = true });
+    defer file.close(io);
+    try testing.expectError(error.Empty, FdSource.fromFd(file.handle, &is_canceled));
+}

@@ -1,0 +1,32 @@
+//! Finds where a version has blocks that are not zeros, without looking at each of those that are.
+
+const std = @import("std");
+const node_cache = @import("node_cache.zig");
+const node_module = @import("node.zig");
+const version_reader = @import("version_reader.zig");
+
+const VersionReader = version_reader.VersionReader;
+
+/// The first block at or behind `from` that is not all zeros; null: there is none.
+pub fn nextBlock(reader: *VersionReader, from: u64, block_count: u64) node_cache.Error!?u64 {
+    var index = from;
+    search: while (index < block_count) {
+        var entry = reader.root;
+        var level = reader.root_level;
+        while (!entry.isZeros()) : (level -= 1) {
+            const cached = try reader.reading.cache.get(reader.reading.nodes, &entry, level);
+            const below: u64 = if (level == 0) 1 else node_module.blocksBelow(level - 1);
+            var child = index / below % node_module.fanout;
+            while (cached.node.location(@intCast(child)).isNone()) {
+                // Begins anew where the next of its children does, or the next node.
+                index = (index / below + 1) * below;
+                child += 1;
+                if (child == node_module.fanout or index >= block_count) continue :search;
+            }
+            if (level == 0) return index;
+            entry = cached.node.entry(@intCast(child));
+        }
+        return null;
+    }
+    return null;
+}
