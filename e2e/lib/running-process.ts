@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { lastWords, nameOf } from './last-words.ts'
+import { lastLines, lastWords, nameOf } from './last-words.ts'
 
 /** Until when the running test may wait; none outside of a test. */
 let limit: { at: number } | undefined
@@ -13,6 +13,9 @@ const running = new Set<RunningProcess>()
 export function limitWaits(timeoutMs: number | undefined): void {
   limit = timeoutMs === undefined ? undefined : { at: performance.now() + timeoutMs * 0.95 }
 }
+
+/** What each program that runs now said last. */
+export const lastLinesOfAll = () => [...running].map(lastLines).join('\n')
 
 /** A program under test: its output kept, its end awaited; a test never leaves one behind. */
 export class RunningProcess {

@@ -1,6 +1,13 @@
 import { afterEach, beforeEach } from 'vitest'
-import { limitWaits } from './running-process.ts'
+import { lastLinesOfAll, limitWaits } from './running-process.ts'
 
 // Loaded before each test file (vitest.config.ts).
-beforeEach(({ task }) => limitWaits(task.timeout))
+beforeEach(({ task, onTestFailed }) => {
+  limitWaits(task.timeout)
+  onTestFailed(() => {
+    // It waited for something else than a program's output, and cannot say for what.
+    if (task.result?.errors?.some(({ name }) => name === 'TestTimeoutError'))
+      process.stderr.write(`when time was over:\n${lastLinesOfAll()}\n`)
+  })
+})
 afterEach(() => limitWaits(undefined))
