@@ -6,6 +6,8 @@ pub const Ledger = @import("ledger.zig");
 pub const Reports = @import("reports.zig");
 pub const Schedules = @import("schedules.zig");
 pub const Plant = @import("plant.zig").Plant;
+pub const store_run = @import("store_run.zig");
+pub const StoreModel = @import("store_model.zig");
 pub const SimFiles = @import("sim_files.zig");
 
 test {
@@ -22,6 +24,9 @@ test {
     _ = Reports;
     _ = Schedules;
     _ = SimFiles;
+    _ = StoreModel;
+    _ = store_run;
+    _ = @import("store_model_test.zig");
     _ = @import("write_layer_test.zig");
     _ = @import("plant.zig");
 }

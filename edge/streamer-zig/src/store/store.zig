@@ -28,6 +28,7 @@ pub const next_block = @import("next_block.zig");
 pub const node = @import("node.zig");
 pub const node_cache = @import("node_cache.zig");
 pub const place_map = @import("place_map.zig");
+pub const seal = @import("seal.zig");
 pub const store_dir = @import("store_dir.zig");
 pub const Store = store_dir.Store;
 pub const OpenVersion = store_dir.OpenVersion;
@@ -68,6 +69,7 @@ test {
     _ = node;
     _ = node_cache;
     _ = place_map;
+    _ = seal;
     _ = store_dir;
     _ = store_file;
     _ = tree_builder;

@@ -9,6 +9,7 @@ const file_set = @import("file_set.zig");
 const files_module = @import("files.zig");
 const manifest_module = @import("manifest.zig");
 const node_cache = @import("node_cache.zig");
+const seal = @import("seal.zig");
 const version_reader = @import("version_reader.zig");
 const assert = std.debug.assert;
 const Ed25519 = std.crypto.sign.Ed25519;
@@ -170,11 +171,13 @@ pub const Store = struct {
         return null;
     }
 
-    /// The right to change the store, for one process at a time.
-    pub fn lockForChange(store: *Store) (files_module.Error || error{Locked})!Change {
+    /// The right to change the store, for one process at a time; finishes what a crash has cut off. `RecordDamaged`: what was to be
+    /// finished cannot be read.
+    pub fn lockForChange(store: *Store) (files_module.Error || error{ Locked, RecordDamaged })!Change {
         const handle = try store.files.open(lock_name, .write);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, true)) return error.Locked;
+        try seal.recover(store.files);
         return .{ .store = store, .lock = handle };
     }
 };
@@ -237,7 +240,8 @@ pub const Change = struct {
         return counter;
     }
 
-    fn key(change: *Change) Error!Ed25519.KeyPair {
+    /// The store's key, to seal with.
+    pub fn key(change: *Change) Error!Ed25519.KeyPair {
         const files = change.store.files;
         const handle = try files.open(key_name, .read);
         defer files.close(handle);
@@ -255,7 +259,7 @@ fn baseName(id: Uuid, into: *files_module.Name) []const u8 {
     return std.mem.print(into, "{f}" ++ manifest_suffix, .{id}) catch unreachable;
 }
 
-fn manifestName(id: Uuid, into: *files_module.Name) []const u8 {
+pub fn manifestName(id: Uuid, into: *files_module.Name) []const u8 {
     return std.mem.print(into, "versions/{f}" ++ manifest_suffix, .{id}) catch unreachable;
 }
 

@@ -1,0 +1,258 @@
+//! Makes a version of what a write layer holds, without copying: the layer's data file becomes a file of extents. What was written is
+//! hashed, nodes are written for it, and then the version appears at once.
+//!
+//! Steps, each durable before the next: the layer's `data` is renamed, so that nobody can write it any more; nodes; a record in the
+//! store of what is about to happen; the file takes its place among the extents; the manifest; the layer's rest goes; the record goes.
+//! Cut off before the record: sealing again goes on. Cut off after it: the next change of the store finishes it (`recover`).
+
+const std = @import("std");
+const base = @import("base");
+const appender_module = @import("appender.zig");
+const block = @import("block.zig");
+const file_set = @import("file_set.zig");
+const files_module = @import("files.zig");
+const layer_head = @import("layer_head.zig");
+const LayerMap = @import("layer_map.zig");
+const manifest_module = @import("manifest.zig");
+const node_cache = @import("node_cache.zig");
+const store_dir = @import("store_dir.zig");
+const tree_builder = @import("tree_builder.zig");
+const WriteLayer = @import("write_layer.zig");
+const assert = std.debug.assert;
+const Sha256 = std.crypto.hash.sha2.Sha256;
+const Uuid = base.Uuid;
+
+const Appender = appender_module.Appender;
+const Change = store_dir.Change;
+const Files = files_module.Files;
+const Handle = files_module.Handle;
+const Manifest = manifest_module.Manifest;
+const Store = store_dir.Store;
+const TreeBuilder = tree_builder.TreeBuilder;
+
+/// `NotSealable`: a write cache, not a maintenance version or a private image. `InUse`: its device is writing. `OtherParent`: it lies above
+/// another version. `Lost`, `DamagedLayer`: the layer is not whole; nothing is made of it. `Cancelled`: by whoever was told of the progress.
+pub const Error = store_dir.Error || store_dir.VersionError || node_cache.Error ||
+    error{ NotSealable, InUse, OtherParent, Lost, DamagedLayer, NewerLayer, Cancelled, OutOfMemory };
+
+pub const Wanted = struct {
+    /// The layer lies in `layers/<version>`, and this becomes the version's id.
+    version: Uuid,
+    number: u32,
+    created_unix_ms: u64,
+    kernel: ?manifest_module.BootFile,
+    initrd: ?manifest_module.BootFile,
+    command_line: []const u8,
+};
+
+/// Called now and then with the bytes done and those to do; false: stop.
+pub const Progress = struct {
+    context: *anyopaque,
+    tell: *const fn (context: *anyopaque, done: u64, total: u64) bool,
+};
+
+const sealed_name = "sealed";
+const record_name = "sealing";
+/// Blocks that are read and hashed at once.
+const piece_blocks = 64;
+
+/// @param parent the version below the layer; open, so that it cannot go
+pub fn seal(
+    gpa: std.mem.Allocator,
+    change: *Change,
+    parent: *const store_dir.OpenVersion,
+    wanted: *const Wanted,
+    progress: ?Progress,
+) Error!Manifest {
+    const store = change.store;
+    const files = store.files;
+    var dir_buffer: files_module.Name = undefined;
+    const dir = layerDir(wanted.version, &dir_buffer);
+    const head = WriteLayer.readHead(files, dir) catch |err| return layerError(err);
+    try checkBinding(&head, parent, wanted);
+    const data = try takeData(files, dir);
+    defer files.close(data);
+    var map = try loadMap(gpa, files, dir, &head);
+    defer map.deinit(gpa);
+
+    const file = std.math.add(u24, try store.data.last(), 1) catch return error.NoSpace;
+    var nodes: Appender = try .init(gpa, &store.nodes, store.options.file_size_max);
+    defer nodes.deinit(gpa);
+    const block_count = parent.manifest.blockCount();
+    var builder: TreeBuilder = .init(&store.cache, &nodes, parent.manifest.root, block_count);
+    try addBlocks(files, data, file, &map, &builder, block_count, progress);
+    const root = try builder.finish();
+    try nodes.sync();
+    try files.sync(data);
+
+    var made = parent.manifest;
+    made.version = wanted.version;
+    made.parent = parent.manifest.version;
+    made.number = wanted.number;
+    made.counter = try change.nextCounter();
+    made.created_unix_ms = wanted.created_unix_ms;
+    made.root = root;
+    made.kernel = wanted.kernel;
+    made.initrd = wanted.initrd;
+    made.command_line = @TypeOf(made.command_line).fromSlice(wanted.command_line) catch return error.Malformed;
+    const record: Record = .{
+        .file = file,
+        .version = wanted.version,
+        .manifest = manifest_module.encode(&made, try change.key()),
+    };
+    try store_dir.replaceFile(files, record_name, &record.encode());
+    try finish(files, &record);
+    return made;
+}
+
+/// Finishes what a crash cut off. Whoever changes the store does this first.
+pub fn recover(files: Files) (files_module.Error || error{RecordDamaged})!void {
+    const handle = files.open(record_name, .read) catch |err| return if (err == error.NotFound) {} else err;
+    var bytes: [Record.size]u8 = undefined;
+    {
+        defer files.close(handle);
+        if (!try files.readWhole(handle, &bytes, 0)) return error.RecordDamaged;
+    }
+    try finish(files, &(Record.decode(&bytes) orelse return error.RecordDamaged));
+}
+
+/// Each step may have been done already.
+fn finish(files: Files, record: *const Record) files_module.Error!void {
+    var dir_buffer: files_module.Name = undefined;
+    var names: [2]files_module.Name = undefined;
+    const dir = layerDir(record.version, &dir_buffer);
+    const set: file_set.FileSet = .init(files, .extents);
+    const from = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
+    files.rename(from, set.nameOf(record.file, &names[1])) catch |err| if (err != error.NotFound) return err;
+    try files.syncDir(file_set.Kind.extents.dir());
+    const manifest_name = store_dir.manifestName(record.version, &names[0]);
+    if (files.open(manifest_name, .read)) |there| files.close(there) else |err| {
+        if (err != error.NotFound) return err;
+        try store_dir.replaceFile(files, manifest_name, &record.manifest);
+    }
+    for ([_][]const u8{ "head", "head.new", "map", "removed" }) |part| {
+        const name = std.mem.print(&names[0], "{s}/{s}", .{ dir, part }) catch unreachable;
+        files.remove(name) catch |err| if (err != error.NotFound) return err;
+    }
+    files.remove(dir) catch |err| if (err != error.NotFound) return err;
+    try files.syncDir("layers");
+    files.remove(record_name) catch |err| if (err != error.NotFound) return err;
+    try files.syncDir("");
+}
+
+fn checkBinding(head: *const layer_head.Head, parent: *const store_dir.OpenVersion, wanted: *const Wanted) Error!void {
+    switch (head.binding.class) {
+        .maintenance, .private => {},
+        .edge, .edge_persistent => return error.NotSealable,
+    }
+    if (!head.binding.version_id.eql(wanted.version)) return error.OtherParent;
+    if (!std.mem.eql(u8, &head.binding.version_root, &parent.manifest.root.hash)) return error.OtherParent;
+    if (head.binding.disk_size != parent.manifest.disk_size) return error.OtherParent;
+}
+
+/// Takes the data file away from whoever would write it.
+fn takeData(files: Files, dir: []const u8) Error!Handle {
+    var names: [2]files_module.Name = undefined;
+    const data = std.mem.print(&names[0], "{s}/data", .{dir}) catch unreachable;
+    const sealed = std.mem.print(&names[1], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
+    const handle = files.open(data, .write) catch |err| {
+        if (err != error.NotFound) return err;
+        // An earlier try has taken it.
+        return files.open(sealed, .write) catch |again| return if (again == error.NotFound) error.Lost else again;
+    };
+    errdefer files.close(handle);
+    if (!try files.tryLock(handle, true)) return error.InUse;
+    try files.rename(data, sealed);
+    try files.syncDir(dir);
+    return handle;
+}
+
+fn loadMap(gpa: std.mem.Allocator, files: Files, dir: []const u8, head: *const layer_head.Head) Error!LayerMap {
+    var name: files_module.Name = undefined;
+    const path = std.mem.print(&name, "{s}/map", .{dir}) catch unreachable;
+    const handle = files.open(path, .read) catch |err| return if (err == error.NotFound) error.Lost else err;
+    defer files.close(handle);
+    var map: LayerMap = try .init(gpa, head.binding.disk_size, head.layer_id);
+    errdefer map.deinit(gpa);
+    map.load(files, handle) catch |err| return if (err == error.Damaged) error.DamagedLayer else @errorCast(err);
+    return map;
+}
+
+fn addBlocks(
+    files: Files,
+    data: Handle,
+    file: u24,
+    map: *const LayerMap,
+    builder: *TreeBuilder,
+    block_count: u64,
+    progress: ?Progress,
+) Error!void {
+    var piece: [piece_blocks]block.Block = undefined;
+    var done: u64 = 0;
+    const total = map.owned.count() * block.block_size;
+    var next = map.nextOwned(0);
+    while (next) |first| {
+        if (first >= block_count) break;
+        const count = map.runLength(first, @min(piece_blocks, block_count - first));
+        const bytes = std.mem.sliceAsBytes(piece[0..@intCast(count)]);
+        if (!try files.readWhole(data, bytes, first * block.block_size)) return error.Lost;
+        for (piece[0..@intCast(count)], 0..) |*one, index| {
+            const at = first + index;
+            try builder.put(at, if (block.isZeros(one)) .zeros else .{
+                .hash = block.hashOf(one),
+                .location = .{ .file = file, .block = @intCast(at) },
+            });
+        }
+        done += bytes.len;
+        if (progress) |told| if (!told.tell(told.context, done, total)) return error.Cancelled;
+        next = map.nextOwned(first + count);
+    }
+}
+
+fn layerError(err: (files_module.Error || layer_head.Problem)) Error {
+    return switch (err) {
+        error.Damaged => error.DamagedLayer,
+        error.NewerFormat => error.NewerLayer,
+        else => |other| @errorCast(other),
+    };
+}
+
+fn layerDir(version: Uuid, into: *files_module.Name) []const u8 {
+    return std.mem.print(into, "layers/{f}", .{version}) catch unreachable;
+}
+
+/// What is about to happen: enough to finish it.
+const Record = struct {
+    file: u24,
+    version: Uuid,
+    manifest: manifest_module.Bytes,
+
+    const magic = "BFSEAL\x00\x01".*;
+    const size = magic.len + 4 + 16 + manifest_module.file_size + Sha256.digest_length;
+
+    fn encode(record: *const Record) [size]u8 {
+        var bytes: [size]u8 = undefined;
+        var writer: base.ByteWriter = .init(&bytes);
+        writer.bytes(&magic) catch unreachable;
+        writer.int(u32, record.file) catch unreachable;
+        writer.bytes(&record.version.bytes) catch unreachable;
+        writer.bytes(&record.manifest) catch unreachable;
+        Sha256.hash(writer.written(), bytes[writer.position..][0..Sha256.digest_length], .{});
+        return bytes;
+    }
+
+    fn decode(bytes: *const [size]u8) ?Record {
+        const end = size - Sha256.digest_length;
+        var digest: [Sha256.digest_length]u8 = undefined;
+        Sha256.hash(bytes[0..end], &digest, .{});
+        if (!std.mem.eql(u8, &digest, bytes[end..]) or !std.mem.startsWith(u8, bytes, &magic)) return null;
+        var cursor: base.Cursor = .init(bytes[magic.len..]);
+        const file = std.math.cast(u24, cursor.int(u32) catch unreachable) orelse return null;
+        const version: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);
+        return .{
+            .file = file,
+            .version = version,
+            .manifest = (cursor.array(manifest_module.file_size) catch unreachable).*,
+        };
+    }
+};
