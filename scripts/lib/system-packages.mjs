@@ -48,6 +48,14 @@ const wholeDiskPackages = [
   { paths: ['/usr/bin/mcopy'], debian: 'mtools' },
 ]
 
+/** Disk images as distributions lay them out. */
+const diskPackages = [
+  { paths: ['/sbin/mke2fs', '/usr/sbin/mke2fs'], debian: 'e2fsprogs' },
+  { paths: ['/sbin/mkfs.vfat', '/usr/sbin/mkfs.vfat'], debian: 'dosfstools' },
+  { paths: ['/usr/bin/mcopy'], debian: 'mtools' },
+  { paths: ['/sbin/sfdisk', '/usr/sbin/sfdisk'], debian: 'fdisk' },
+]
+
 /** DHCP clients and relay agents of others, and one that looks for IPv6 routers. */
 const dhcpPackages = [
   { paths: ['/sbin/dhclient', '/usr/sbin/dhclient'], debian: 'isc-dhcp-client' },
@@ -70,6 +78,7 @@ const testPackages = [
   ...dhcpPackages,
   { paths: ['/usr/sbin/nft', '/sbin/nft'], debian: 'nftables' },
   ...tftpClientPackages,
+  ...diskPackages,
   {
     paths: ['/usr/lib/x86_64-linux-gnu/libnss3.so', '/usr/lib/aarch64-linux-gnu/libnss3.so'],
     debian: 'libnss3',

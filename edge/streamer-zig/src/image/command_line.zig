@@ -6,25 +6,23 @@ const std = @import("std");
 /// As much as a version may have (core's desired state).
 pub const size_max = 1024;
 
-/// Words and `word=` that are left out.
-const names = [_][]const u8{
-    // Where the root is and how it is mounted: the initramfs of a boot from an edge knows.
-    "root",          "rootfstype",       "rootflags", "rootwait",        "rootdelay",      "ro",             "rw",
-    "roothash",      "subroot",          "mount.usr", "mount.usrfstype", "mount.usrflags", "usrhash",
-    // Sleep to a disk that is not there.
-           "resume",
-    "resume_offset", "resumeflags",      "noresume",  "hibernate",
-    // What boot loaders add.
-          "BOOT_IMAGE",     "initrd",         "BOOTIF",
-    "boot_part",     "boot_root",        "kernel",
-    // Other ways to a root, and a network that another initramfs set up.
-       "cryptdevice",     "cryptkey",       "cryptopts",      "zfs",
-    "nfsroot",       "nfsrootdebug",     "netroot",   "ip",              "boot",           "break",          "lvmroot",
-    "luksroot",      "systemd.gpt_auto", "ds",
-    // An edge's own words, of another boot.
-           "bootfarm.edge",   "bootfarm.boot",  "bootfarm.token", "bootfarm.report",
-    "bootfarm.root",
+/// Words and `word=` that are left out: where the root is and how it is mounted, which the initramfs of a boot from an edge knows.
+const of_root = [_][]const u8{
+    "root",     "rootfstype", "rootflags", "rootwait",  "rootdelay",       "ro",             "rw",
+    "roothash", "subroot",    "usrhash",   "mount.usr", "mount.usrfstype", "mount.usrflags",
 };
+/// Sleep to a disk that is not there.
+const of_sleep = [_][]const u8{ "resume", "resume_offset", "resumeflags", "noresume", "hibernate" };
+/// What boot loaders add.
+const of_loaders = [_][]const u8{ "BOOT_IMAGE", "initrd", "BOOTIF", "boot_part", "boot_root", "kernel" };
+/// Other ways to a root, and a network that another initramfs set up.
+const of_initramfs = [_][]const u8{
+    "cryptdevice", "cryptkey",     "cryptopts", "zfs", "lvmroot", "luksroot",
+    "nfsroot",     "nfsrootdebug", "netroot",   "ip",  "boot",    "break",
+};
+/// An edge's own words, of another boot.
+const of_edge = [_][]const u8{ "bootfarm.edge", "bootfarm.boot", "bootfarm.token", "bootfarm.report", "bootfarm.root" };
+const names = of_root ++ of_sleep ++ of_loaders ++ of_initramfs ++ of_edge;
 /// Of dracut's initramfs, and of systemd's in one.
 const prefixes = [_][]const u8{ "rd.", "luks.", "systemd.verity", "BOOT_IMAGE" };
 

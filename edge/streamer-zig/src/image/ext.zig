@@ -160,8 +160,11 @@ pub const Ext = struct {
         const block_index = group / per_block;
         const within = @as(u64, group % per_block) * ext.descriptor_size;
         const block = block: {
-            const first_meta = ext.first_meta_group orelse break :block ext.first_data_block + 1 + @as(u64, block_index);
-            if (block_index < first_meta) break :block ext.first_data_block + 1 + @as(u64, block_index);
+            // Behind the super block, which is block 1 where blocks have 1 KiB, whatever the first data block is.
+            const behind_super: u64 = if (ext.block_size == 1024) 2 else 1;
+            const first_meta = ext.first_meta_group orelse break :block behind_super + block_index;
+            if (block_index < first_meta) break :block behind_super + block_index;
+            if (block_index == 0) break :block behind_super;
             const first_group = @as(u64, block_index) * per_block;
             const has_super: u64 = @intFromBool(ext.hasSuperBlock(first_group));
             break :block ext.first_data_block + first_group * ext.blocks_per_group + has_super;

@@ -195,7 +195,8 @@ fn findIndirect(ext: *const Ext, inode: *const Inode, block: u64) Error!Run {
             const begin = at * ext.block_size + index * 4;
             if (span == 1) {
                 var numbers: [numbers_max * 4]u8 = undefined;
-                const kept = numbers[0..@intCast(@min(numbers_max, per - index) * 4)];
+                const left: usize = @intCast(per - index);
+                const kept = numbers[0 .. @as(usize, @min(numbers_max, left)) * 4];
                 try ext.read(kept, begin);
                 return runOf(ext, kept, block);
             }

@@ -32,7 +32,7 @@ const Found = struct {
         const files = &found.answer.found;
         try testing.expectEqualStrings(path, files.kernel.path);
         var written: std.Io.Writer.Allocating = .init(found.arena.allocator());
-        // Smaller than a block, so that parts of blocks are read too.
+        // Not of whole blocks, so that parts of blocks are read too.
         var buffer: [700]u8 = undefined;
         try image.copy(&found.disk, &files.kernel, &written.writer, &buffer);
         try testing.expectEqualStrings(test_disk.kernel, written.written());

@@ -13,6 +13,7 @@ const inode_count = 32;
 const inode_table = 5;
 const first_inode = 11;
 const root = 2;
+const direct = 12;
 
 pub const Kind = enum { ext4, ext2 };
 
@@ -53,7 +54,9 @@ pub const Ext = struct {
         const inode = ext.take();
         const blocks: u32 = @intCast((content.len + block_size - 1) / block_size);
         const first = ext.next_block;
-        ext.next_block += blocks;
+        // Behind twelve direct ones ext2 needs a block with numbers of blocks.
+        const numbers: u32 = if (ext.kind == .ext2 and blocks > direct) 1 else 0;
+        ext.next_block += blocks + numbers;
         @memcpy(ext.bytes[first * block_size ..][0..content.len], content);
         ext.fill(inode, 0x81a4, @intCast(content.len), first, blocks);
         ext.link(parent, name, inode);
@@ -82,7 +85,13 @@ pub const Ext = struct {
         put(u16, raw, 0, mode);
         put(u32, raw, 4, bytes);
         if (ext.kind == .ext2) {
-            for (0..blocks) |index| put(u32, raw, 40 + index * 4, first + @as(u32, @intCast(index)));
+            const numbers = first + blocks;
+            if (blocks > direct) put(u32, raw, 40 + direct * 4, numbers);
+            for (0..blocks) |index| {
+                const number = first + @as(u32, @intCast(index));
+                if (index < direct) put(u32, raw, 40 + index * 4, number) else //
+                put(u32, ext.bytes[numbers * block_size ..], (index - direct) * 4, number);
+            }
             return;
         }
         put(u32, raw, 32, 0x80000);
@@ -126,7 +135,7 @@ pub const Ext = struct {
 };
 
 /// Something that `wire.kernel_image` takes for a kernel.
-pub const kernel = "\x1f\x8b" ++ @as([3000]u8, @splat('k'));
+pub const kernel = "\x1f\x8b" ++ @as([14_000]u8, @splat('k'));
 
 /// A Debian, as far as boot files are concerned.
 pub fn debian(bytes: *Bytes, kind: Kind) void {
@@ -163,22 +172,23 @@ pub fn efiPartition(bytes: *Bytes) void {
     std.mem.writeInt(u16, bytes[22..24], 1, .little);
     bytes[510..512].* = .{ 0x55, 0xaa };
     const entry = "version 6.1\nlinux /kernel\ninitrd /initrd\noptions root=LABEL=x quiet\n";
-    // One sector of table, one of the root; clusters begin at sector 3.
+    const first_of_initrd = 2 + (kernel.len + sector - 1) / sector;
+    const loader = first_of_initrd + 1;
     fatEntry(bytes[1024..], 0, "KERNEL     ", 2, kernel.len, false);
-    fatEntry(bytes[1024..], 1, "INITRD     ", 8, 6, false);
-    fatEntry(bytes[1024..], 2, "LOADER     ", 9, 0, true);
-    const cluster = struct {
-        fn at(all: *Bytes, number: usize) []u8 {
-            return all[(3 + number - 2) * sector ..];
-        }
-    }.at;
-    @memcpy(cluster(bytes, 2)[0..kernel.len], kernel);
-    @memcpy(cluster(bytes, 8)[0..6], "initrd");
-    fatEntry(cluster(bytes, 9), 0, "ENTRIES    ", 10, 0, true);
-    fatLongEntry(cluster(bytes, 10), 0, "a.conf", "A       CON");
-    fatEntry(cluster(bytes, 10), 1, "A       CON", 11, entry.len, false);
-    @memcpy(cluster(bytes, 11)[0..entry.len], entry);
-    for (2..12) |number| chain(bytes[512..1024], number, if (number < 7) @intCast(number + 1) else 0xfff);
+    fatEntry(bytes[1024..], 1, "INITRD     ", first_of_initrd, 6, false);
+    fatEntry(bytes[1024..], 2, "LOADER     ", loader, 0, true);
+    @memcpy(clusterAt(bytes, 2)[0..kernel.len], kernel);
+    @memcpy(clusterAt(bytes, first_of_initrd)[0..6], "initrd");
+    fatEntry(clusterAt(bytes, loader), 0, "ENTRIES    ", loader + 1, 0, true);
+    fatLongEntry(clusterAt(bytes, loader + 1), 0, "a.conf", "A       CON");
+    fatEntry(clusterAt(bytes, loader + 1), 1, "A       CON", loader + 2, entry.len, false);
+    @memcpy(clusterAt(bytes, loader + 2)[0..entry.len], entry);
+    for (2..loader + 3) |number| chain(bytes[512..1024], number, if (number + 1 < first_of_initrd) @intCast(number + 1) else 0xfff);
+}
+
+/// One sector of boot record, one of table, one of the root; clusters begin behind them.
+fn clusterAt(bytes: *Bytes, number: usize) []u8 {
+    return bytes[(3 + number - 2) * 512 ..];
 }
 
 fn fatEntry(directory: []u8, index: usize, name: *const [11]u8, cluster: u16, bytes: u32, is_directory: bool) void {
