@@ -36,6 +36,10 @@ pub const OpenStore = struct {
         const files = opened.on.files();
         const change = opened.store.lockForChange() catch |err| switch (err) {
             error.Locked => return complainOfLock(opened.path, files, complaint),
+            error.RecordDamaged => return complaint.set(
+                "The store {s} cannot be changed: its note of the seal that a crash cut off is damaged; bring the store back from a backup.",
+                .{opened.path},
+            ),
             else => |other| return complaint.set(
                 "The store {s} cannot be changed: its lock file {s}.",
                 .{ opened.path, store_module.files.sentence(other) },
