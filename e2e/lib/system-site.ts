@@ -38,10 +38,13 @@ export class SystemSite {
   readonly #scratch = scratchDirectory()
   readonly #root: SystemRoot
   readonly #image: string
+  readonly #rootOffset: number
   readonly #running: RunningProcess[] = []
 
-  constructor(name: string, root: SystemRoot, machines: number) {
+  /** `rootOffset`: where on the image its root file system begins, bytes. */
+  constructor(name: string, root: SystemRoot, machines: number, rootOffset = 0) {
     this.#root = root
+    this.#rootOffset = rootOffset
     this.segment = new MachineSegment(name, machines)
     this.#image = this.#inScratch('disk.raw')
     execFileSync('cp', ['--sparse=always', '--reflink=auto', root.image, this.#image])
@@ -93,7 +96,8 @@ export class SystemSite {
 
   /** Changes the image without mounting it. */
   #debugfs(request: string): void {
-    execFileSync('debugfs', ['-w', '-R', request, this.#image], { stdio: ['ignore', 'ignore', 'pipe'] })
+    const fileSystem = `${this.#image}?offset=${this.#rootOffset}`
+    execFileSync('debugfs', ['-w', '-R', request, fileSystem], { stdio: ['ignore', 'ignore', 'pipe'] })
   }
 
   #inScratch(name: string): string {
