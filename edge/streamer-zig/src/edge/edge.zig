@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const host = @import("host");
+const store = @import("store");
 const options_module = @import("options.zig");
 const boot_printer = @import("boot_printer.zig");
 const Terminal = @import("terminal.zig").Terminal;
@@ -24,6 +25,9 @@ pub const Edge = struct {
     journal: ?host.BootJournal = null,
     files: host.BootFiles = .none,
     boots: host.Boots = undefined,
+    /// Null where the store's directory holds plain files alone.
+    store: ?store.Store = null,
+    store_files: store.LinuxFiles = undefined,
     loop: host.EdgeLoop = undefined,
     link: ?*host.UplinkLink = null,
     worker: ?*host.UplinkWorker = null,

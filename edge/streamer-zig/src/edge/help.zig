@@ -33,6 +33,7 @@ pub const text =
     \\
     \\What boots (without a control plane)
     \\  --vdisk FILE          raw disk image or block device that devices read; it is never written
+    \\  --version ID          with --store: a version of the store, with the kernel it was imported with, in place of --vdisk
     \\  --kernel FILE         kernel that the boot loader loads; without it, iPXE boots the disk itself (sanboot)
     \\  --initrd FILE         initramfs for that kernel
     \\  --cmdline TEXT        command line for that kernel; where the edge is and the boot's token are added

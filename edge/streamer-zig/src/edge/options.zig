@@ -8,6 +8,8 @@ const subnet_settings = @import("subnet_settings.zig");
 
 pub const Serve = struct {
     vdisk: ?[]const u8 = null,
+    /// Of the store, without a control plane.
+    version: ?base.Uuid = null,
     kernel: ?[]const u8 = null,
     initrd: ?[]const u8 = null,
     cmdline: []const u8 = "",
@@ -36,6 +38,11 @@ pub const Serve = struct {
     metrics: ?base.Endpoint = null,
 
     pub const Pool = core.dhcp_network.Pool;
+
+    /// Without a control plane: everything that boots gets one disk.
+    pub fn isAlone(serve: *const Serve) bool {
+        return serve.vdisk != null or serve.version != null;
+    }
 };
 
 /// Where the sentence goes that says what is wrong.
@@ -91,6 +98,7 @@ pub const Arguments = struct {
 
 const ServeOption = enum {
     @"--vdisk",
+    @"--version",
     @"--kernel",
     @"--initrd",
     @"--cmdline",
@@ -179,6 +187,8 @@ fn setServe(
     const name = @tagName(option);
     switch (option) {
         .@"--vdisk" => serve.vdisk = text,
+        .@"--version" => serve.version = base.Uuid.parse(text) catch
+            return complaint.set("--version is the id of a version in the store, not '{s}'.", .{text}),
         .@"--kernel" => serve.kernel = text,
         .@"--initrd" => serve.initrd = text,
         .@"--cmdline" => serve.cmdline = text,
@@ -246,16 +256,18 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         for (listens[0..index]) |earlier| if (earlier.eql(listen))
             return complaint.set("--listen {f} is given twice.", .{listen});
     }
-    if (serve.vdisk == null and serve.data == null)
+    if (serve.version != null and (serve.vdisk != null or serve.store == null))
+        return complaint.set("--version ID goes with --store DIR, and not with --vdisk.", .{});
+    if (!serve.isAlone() and serve.data == null)
         return complaint.set(
             "serve needs --vdisk FILE to work alone, or --data DIR of an enrolled edge.",
             .{},
         );
     if (serve.vdisk == null and (serve.kernel != null or serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--kernel, --initrd and --cmdline go with --vdisk.", .{});
-    if (serve.vdisk == null and serve.capture != null)
+    if (!serve.isAlone() and serve.capture != null)
         return complaint.set("--capture goes with --vdisk; an enrolled edge sends captures to the control plane.", .{});
-    if (serve.vdisk != null and serve.power_hook != null)
+    if (serve.isAlone() and serve.power_hook != null)
         return complaint.set("--power-hook goes with --data of an enrolled edge: schedules come from the control plane.", .{});
     if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))
         return complaint.set("--power-hook is the whole path of a program, beginning with /, not '{s}'.", .{path});

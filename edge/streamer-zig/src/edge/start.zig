@@ -8,12 +8,13 @@ const store = @import("store");
 const host = @import("host");
 const options_module = @import("options.zig");
 const networks = @import("networks.zig");
+const standalone = @import("standalone.zig");
+const vdisk_open_store = @import("vdisk/open_store.zig");
 const Edge = @import("edge.zig").Edge;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
 const Complaint = options_module.Complaint;
-const StoreFile = store.StoreFile;
 
 pub const Error = options_module.Error || error{OutOfMemory};
 
@@ -28,13 +29,14 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     };
     if (edge.options.silence_limit_s) |seconds|
         edge.boots.table.silence_limit_us = @as(u64, seconds) * std.time.us_per_s;
-    if (edge.options.vdisk != null) try prepareStandalone(edge, complaint);
+    if (edge.options.vdisk != null) try standalone.prepareFile(edge, complaint);
+    if (edge.options.version) |id| try standalone.prepareVersion(edge, id, complaint);
     try loadBootFiles(edge, complaint);
     const stream_key = try prepareData(edge, complaint);
     const open = try openSockets(edge, found.listens, complaint);
     try prepareLoop(edge, open, &found, stream_key, complaint);
     try prepareCaptures(edge, complaint);
-    if (edge.options.vdisk == null) try prepareUplink(edge, complaint);
+    if (!edge.options.isAlone()) try prepareUplink(edge, complaint);
     try loadJournal(edge, complaint);
     try prepareMetrics(edge, complaint);
 }
@@ -63,64 +65,6 @@ fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
         .listener = listener,
     };
     edge.metrics = server;
-}
-
-fn prepareStandalone(edge: *Edge, complaint: *Complaint) Error!void {
-    const options = &edge.options;
-    const path = options.vdisk.?;
-    const disk = try openFile(path, .disk, complaint);
-    if (host.disk_check.findShortage(&disk)) |shortage| return complaint.set(
-        "{s} is smaller than what is on it: {f}; import the whole image again.",
-        .{ path, shortage },
-    );
-    var version: host.version_table.Version = .{ .id = standaloneId(path, &disk), .disk = disk };
-    if (options.kernel) |kernel| version.kernel = try openFile(kernel, .plain, complaint);
-    if (options.initrd) |initrd| version.initrd = try openFile(initrd, .plain, complaint);
-    if (options.kernel) |kernel| try checkKernel(&version, kernel, options.initrd, complaint);
-    version.setCommandLine(options.cmdline);
-    edge.boots.versions.add(version) catch unreachable;
-    edge.boots.policy = .standalone(.{
-        .assignment = .{
-            .version_id = version.id,
-            .loader_files = .{ .kernel = version.kernel != null, .initrd = version.initrd != null },
-        },
-        .command_line = options.cmdline,
-    });
-}
-
-/// A device that is given files which cannot work shows nothing that helps.
-fn checkKernel(
-    version: *host.version_table.Version,
-    kernel_path: []const u8,
-    initrd_path: ?[]const u8,
-    complaint: *Complaint,
-) Error!void {
-    const initrd = if (version.initrd) |*file| file else null;
-    const files = host.loader_files.inspect(&version.kernel.?, initrd) catch |problem|
-        return complaint.set("{s} {s}.", .{ kernel_path, host.loader_files.sentence(problem) });
-    version.loader_files = files;
-    const misfit = core.kernel_fit.judge(&files, null) orelse return;
-    return complaint.set(
-        "{s} does not belong to {s}: {s}; make it anew by bootfarm-edge initramfs build.",
-        .{ initrd_path.?, kernel_path, misfit.text.slice() },
-    );
-}
-
-fn openFile(path: []const u8, kind: store.store_file.Kind, complaint: *Complaint) Error!StoreFile {
-    return StoreFile.open(path, kind) catch |problem|
-        complaint.set("{s} {s}.", .{ path, store.store_file.sentence(problem, kind) });
-}
-
-/// The same file in the same state has the same id at every start, so that devices can go on after
-/// a restart.
-fn standaloneId(path: []const u8, disk: *const StoreFile) base.Uuid {
-    var hash: std.crypto.hash.sha2.Sha256 = .init(.{});
-    hash.update(path);
-    hash.update(std.mem.asBytes(&disk.size));
-    hash.update(std.mem.asBytes(&disk.modified_ns));
-    var digest: [32]u8 = undefined;
-    hash.final(&digest);
-    return .fromRandom(digest[0..16].*);
 }
 
 fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
@@ -186,7 +130,7 @@ fn openSockets(
     return host.EdgeSockets.open(
         edge.gpa,
         listens,
-        .{ .ports = edge.options.ports, .peers = edge.options.vdisk == null },
+        .{ .ports = edge.options.ports, .peers = !edge.options.isAlone() },
         &problem,
     ) catch |err| switch (err) {
         error.OutOfMemory => error.OutOfMemory,
@@ -354,7 +298,7 @@ fn openListener(
 
 /// Nothing is kept where nothing is heard, or nobody wants it.
 fn prepareCaptures(edge: *Edge, complaint: *Complaint) Error!void {
-    const is_alone = edge.options.vdisk != null;
+    const is_alone = edge.options.isAlone();
     if (edge.loop.watch.listeners.len == 0 or (is_alone and edge.options.capture == null)) return;
     const files = try captureFiles(edge, complaint);
     if (!is_alone) edge.waiting_captures = try captureFiles(edge, complaint);
@@ -520,7 +464,8 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
     edge.boots.discovery = discovery;
 }
 
-fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
+/// The directory where vDisks are, and the store in it if there is one.
+pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
     const given = edge.options.store;
     const dir = if (given) |path|
         std.Io.Dir.cwd().openDir(edge.init.io, path, .{}) catch
@@ -529,6 +474,14 @@ fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
         edge.data.?.subDir("store") catch
             return complaint.set("{s}/store cannot be made or read.", .{edge.options.data.?});
     edge.boots.store_fd = dir.handle;
+    edge.store_files = .fromFd(dir.handle);
+    edge.store = store.Store.open(edge.gpa, edge.store_files.files(), .{}) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        // Plain files alone.
+        error.NotAStore => return,
+        else => |other| return vdisk_open_store.complainOf(given orelse edge.options.data.?, other, complaint),
+    };
+    edge.boots.versions.store = &edge.store.?;
 }
 
 /// What the control plane said last; an edge that starts without it boots devices by this.

@@ -27,7 +27,7 @@ pub const BootHttp = struct {
     const no_content: Response = .{ .status = 204 };
 
     pub fn handler(paths: *BootHttp) http_server.Handler {
-        return .{ .context = paths, .respond = respond, .progress = progress };
+        return .{ .context = paths, .respond = respond, .progress = progress, .read = readDisk };
     }
 
     fn respond(
@@ -188,7 +188,14 @@ pub const BootHttp = struct {
         const file = switch (what) {
             .kernel => version.kernel,
             .initrd => version.initrd,
-            .disk => version.disk,
+            .disk => switch (version.disk) {
+                .file => |file| file,
+                .version => return .{
+                    .status = 200,
+                    .body = .{ .disk = .{ .version_id = version.id, .size = version.disk.size() } },
+                    .tag = .{ .boot = asked.ref, .what = .disk },
+                },
+            },
             else => unreachable,
         } orelse return null;
         return .{
@@ -240,6 +247,13 @@ pub const BootHttp = struct {
             now_us,
             .{ .suspected = .{ .cause = .file_not_found, .text = .init(name) } },
         );
+    }
+
+    fn readDisk(context: *anyopaque, version_id: base.Uuid, buffer: []u8, offset: u64) bool {
+        const paths: *BootHttp = @ptrCast(@alignCast(context));
+        const version = paths.boots.versions.find(version_id) orelse return false;
+        version.disk.source().read(buffer, offset) catch return false;
+        return true;
     }
 
     fn httpFile(what: Tag.What) core.boot_packets.HttpFile {

@@ -6,13 +6,14 @@ const core = @import("core");
 const store = @import("store");
 const wire = @import("wire");
 
+const BlockSource = store.BlockSource;
 const StoreFile = store.StoreFile;
 const Shortage = core.disk_fit.Shortage;
 const file_system = wire.file_system;
 const partition_table = wire.partition_table;
 
 /// Null when nothing is known to be missing. A disk that cannot be read says so when it is served.
-pub fn findShortage(disk: *const StoreFile) ?Shortage {
+pub fn findShortage(disk: *const BlockSource) ?Shortage {
     var head: [partition_table.head_size]u8 = @splat(0);
     const head_size: usize = @intCast(@min(disk.size, head.len));
     disk.read(head[0..head_size], 0) catch return null;
@@ -33,7 +34,7 @@ pub fn findShortage(disk: *const StoreFile) ?Shortage {
     return null;
 }
 
-fn identifyAt(disk: *const StoreFile, first: u64, size: u64) ?file_system.FileSystem {
+fn identifyAt(disk: *const BlockSource, first: u64, size: u64) ?file_system.FileSystem {
     var front: [file_system.front_size]u8 = @splat(0);
     disk.read(front[0..@intCast(@min(size, front.len))], first) catch return null;
     var super: [file_system.btrfs_size]u8 = undefined;
@@ -52,7 +53,7 @@ fn shortageOf(tmp: *testing.TmpDir, content: []const u8, size: u64) !?Shortage {
     file.close(io);
     var disk = try StoreFile.openBelow(tmp.dir.handle, "disk", .disk);
     defer disk.close();
-    return findShortage(&disk);
+    return findShortage(&disk.source());
 }
 
 test "a disk that ends before its file system is found out, with and without partitions" {

@@ -66,6 +66,7 @@ test {
     _ = lease_file;
     _ = disk_check;
     _ = loader_files;
+    _ = @import("stored_version.zig");
     _ = version_table;
     _ = @import("data_dir.zig");
     _ = @import("boot_journal.zig");

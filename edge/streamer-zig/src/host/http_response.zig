@@ -2,6 +2,7 @@
 //! (RFC 9110, RFC 9112).
 
 const std = @import("std");
+const base = @import("base");
 const core = @import("core");
 const http_request = @import("wire").http_request;
 
@@ -14,6 +15,8 @@ pub const Body = union(enum) {
     text: usize,
     memory: []const u8,
     file: struct { fd: i32, size: u64 },
+    /// Asked for by the handler's `read`, as long as it has it.
+    disk: struct { version_id: base.Uuid, size: u64 },
 
     pub fn size(body: Body) u64 {
         return switch (body) {
@@ -21,6 +24,7 @@ pub const Body = union(enum) {
             .text => |length| length,
             .memory => |bytes| bytes.len,
             .file => |file| file.size,
+            .disk => |disk| disk.size,
         };
     }
 };

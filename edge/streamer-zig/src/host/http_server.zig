@@ -56,6 +56,8 @@ pub const Handler = struct {
     /// Decides the answer. `text` is where a small answer can be written.
     respond: *const fn (context: *anyopaque, peer: base.Ip4, request: *const Request, text: *[text_size_max]u8) Response,
     progress: *const fn (context: *anyopaque, tag: Tag, progress: Progress) void,
+    /// Fills the buffer from a byte of a version's disk; false: it cannot.
+    read: *const fn (context: *anyopaque, version_id: base.Uuid, buffer: []u8, offset: u64) bool,
 };
 
 pub const HttpServer = struct {
@@ -65,6 +67,8 @@ pub const HttpServer = struct {
     token_base: u64,
     connections: Connections,
     handler: Handler,
+    /// What is sent of a disk at a time.
+    disk_buffer: [64 << 10]u8 = undefined,
     /// False once the kernel refused to stamp acknowledgements.
     stamps: bool = true,
     ignored: base.IgnoredCounters = .{},
@@ -343,6 +347,12 @@ pub const HttpServer = struct {
                 size,
             ),
             .memory => |bytes| try sendBytes(connection.fd, bytes, connection.offset, size),
+            .disk => |disk| blk: {
+                const bytes = server.disk_buffer[0..@min(size, server.disk_buffer.len)];
+                if (!server.handler.read(server.handler.context, disk.version_id, bytes, connection.offset))
+                    return error.SystemCallFailed;
+                break :blk try sendBytes(connection.fd, bytes, 0, bytes.len);
+            },
             .file => |file| blk: {
                 var offset: i64 = @intCast(connection.offset);
                 break :blk try sys.check(linux.sendfile(connection.fd, file.fd, &offset, size));
@@ -476,7 +486,7 @@ pub const HttpServer = struct {
 /// it.
 fn heldBody(body: Body) ?Body {
     switch (body) {
-        .none, .text, .memory => return body,
+        .none, .text, .memory, .disk => return body,
         .file => |file| {
             const rc = linux.fcntl(file.fd, linux.F.DUPFD_CLOEXEC, 0);
             const fd: i32 = @intCast(sys.check(rc) catch return null);
@@ -487,7 +497,7 @@ fn heldBody(body: Body) ?Body {
 
 fn releaseBody(connection: *Connection) void {
     switch (connection.body) {
-        .none, .text, .memory => {},
+        .none, .text, .memory, .disk => {},
         .file => |file| sys.close(file.fd),
     }
     connection.body = .none;

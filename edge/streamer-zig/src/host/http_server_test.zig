@@ -66,6 +66,7 @@ const Fixture = struct {
                 .context = fixture,
                 .respond = respond,
                 .progress = progress,
+                .read = readDisk,
             }, connections_max),
         };
         return fixture;
@@ -108,6 +109,10 @@ const Fixture = struct {
         if (std.mem.eql(u8, request.target, "/word"))
             return .{ .status = if (std.mem.eql(u8, request.body, "hello")) 204 else 409 };
         return .{ .status = 404 };
+    }
+
+    fn readDisk(_: *anyopaque, _: base.Uuid, _: []u8, _: u64) bool {
+        return false;
     }
 
     fn progress(context: *anyopaque, tag: http_response.Tag, step: http_server.Progress) void {

@@ -99,7 +99,7 @@ pub const StreamPort = struct {
             .token = boot.identity.token,
             .token_nonce = boot.token_nonce,
             .version_id = version.id,
-            .disk_size = version.disk.size,
+            .disk_size = version.disk.size(),
         } };
     }
 
@@ -203,13 +203,13 @@ pub const StreamPort = struct {
         }
         assert(count > 0);
         if (read.ranges.count() == 0) {
-            version.disk.read(
+            version.disk.source().read(
                 port.buffer[0..read.length],
                 read.offset,
             ) catch return error.StoreError;
         } else for (port.segments[0..count]) |segment| {
             const at = @intFromPtr(segment.bytes.ptr) - @intFromPtr(port.buffer.ptr);
-            version.disk.read(
+            version.disk.source().read(
                 port.buffer[at..][0..segment.bytes.len],
                 read.offset + at,
             ) catch return error.StoreError;

@@ -8,13 +8,16 @@ const core = @import("core");
 const store = @import("store");
 const disk_check = @import("disk_check.zig");
 const loader_files = @import("loader_files.zig");
+const stored_version = @import("stored_version.zig");
+const version_disk = @import("version_disk.zig");
 const assert = std.debug.assert;
 
 const StoreFile = store.StoreFile;
+const VersionDisk = version_disk.VersionDisk;
 
 pub const Version = struct {
     id: base.Uuid,
-    disk: StoreFile,
+    disk: VersionDisk,
     kernel: ?StoreFile = null,
     initrd: ?StoreFile = null,
     /// What of its file systems is not on the disk.
@@ -47,6 +50,7 @@ pub const Problem = union(enum) {
     /// A copy that has not arrived whole.
     size: struct { path: []const u8, want: u64, have: u64 },
     kernel: struct { path: []const u8, why: loader_files.Problem },
+    stored: struct { id: base.Uuid, why: stored_version.Error },
     /// Every place is taken.
     full,
     /// The desired state names a version that it does not describe, or describes in a way that
@@ -69,6 +73,10 @@ pub const Problem = union(enum) {
                 kernel.path,
                 loader_files.sentence(kernel.why),
             }),
+            .stored => |stored| try writer.print("version {f} {s}", .{
+                stored.id,
+                stored_version.sentence(stored.why),
+            }),
             .full => try writer.writeAll(
                 "more versions are in use than this edge can keep open",
             ),
@@ -81,6 +89,8 @@ pub const Problem = union(enum) {
 
 pub const VersionTable = struct {
     versions: []?Version,
+    /// Null: the edge's store directory holds plain files alone.
+    store: ?*store.Store = null,
 
     pub const capacity_default = 256;
 
@@ -122,7 +132,7 @@ pub const VersionTable = struct {
     ) ?Problem {
         if (table.find(described.id) != null) return null;
         var problem: Problem = undefined;
-        const version = openVersion(store_fd, described, &problem) catch return problem;
+        const version = openVersion(table.store, store_fd, described, &problem) catch return problem;
         table.add(version) catch {
             var closing = version;
             closing.close();
@@ -167,24 +177,25 @@ pub fn describedVersion(
 }
 
 fn openVersion(
+    from: ?*store.Store,
     store_fd: i32,
     described: *const core.desired_state.Version,
     problem: *Problem,
 ) error{Problem}!Version {
+    if (described.manifest) |*manifest| {
+        var version = openStored(from, store_fd, described.id, manifest, problem) catch |err| return err;
+        errdefer version.close();
+        try checkSize(&version, described, problem);
+        version.setCommandLine(described.commandLine);
+        return version;
+    }
     var version: Version = .{
         .id = described.id,
-        .disk = try openFile(store_fd, described.diskPath, .disk, problem),
+        .disk = .{ .file = try openFile(store_fd, described.diskPath, .disk, problem) },
     };
     errdefer version.close();
-    if (version.disk.size != described.sizeBytes) {
-        problem.* = .{ .size = .{
-            .path = described.diskPath,
-            .want = described.sizeBytes,
-            .have = version.disk.size,
-        } };
-        return error.Problem;
-    }
-    version.disk_shortage = disk_check.findShortage(&version.disk);
+    try checkSize(&version, described, problem);
+    version.disk_shortage = disk_check.findShortage(&version.disk.source());
     if (described.kernelPath) |path| version.kernel = try openFile(store_fd, path, .plain, problem);
     if (described.initrdPath) |path| version.initrd = try openFile(store_fd, path, .plain, problem);
     if (version.kernel) |*kernel| {
@@ -195,6 +206,53 @@ fn openVersion(
         };
     }
     version.setCommandLine(described.commandLine);
+    return version;
+}
+
+fn checkSize(
+    version: *const Version,
+    described: *const core.desired_state.Version,
+    problem: *Problem,
+) error{Problem}!void {
+    if (version.disk.size() != described.sizeBytes) {
+        problem.* = .{ .size = .{
+            .path = described.diskPath,
+            .want = described.sizeBytes,
+            .have = version.disk.size(),
+        } };
+        return error.Problem;
+    }
+}
+
+/// A version of the store with all that it boots with, as its manifest says.
+pub fn openStored(
+    from: ?*store.Store,
+    store_fd: i32,
+    id: base.Uuid,
+    expected: ?*const core.desired_state.Manifest,
+    problem: *Problem,
+) error{Problem}!Version {
+    const opened = (if (from) |known| stored_version.open(known, store_fd, id, expected) else error.NoStore) catch |err| {
+        problem.* = .{ .stored = .{ .id = id, .why = err } };
+        return error.Problem;
+    };
+    const command_line = opened.version.manifest.command_line;
+    var version: Version = .{
+        .id = id,
+        .disk = .{ .version = opened.version },
+        .kernel = opened.kernel,
+        .initrd = opened.initrd,
+    };
+    errdefer version.close();
+    version.disk_shortage = disk_check.findShortage(&version.disk.source());
+    if (version.kernel) |*kernel| {
+        const initrd = if (version.initrd) |*file| file else null;
+        version.loader_files = loader_files.inspect(kernel, initrd) catch |err| {
+            problem.* = .{ .kernel = .{ .path = "the kernel in the store", .why = err } };
+            return error.Problem;
+        };
+    }
+    version.setCommandLine(command_line.constSlice());
     return version;
 }
 

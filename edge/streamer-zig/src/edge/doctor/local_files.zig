@@ -85,7 +85,7 @@ pub fn checkDisk(findings: *Findings, options: *const options_module.Serve) erro
             continue;
         };
         defer file.close();
-        if (one.kind == .disk) if (host.disk_check.findShortage(&file)) |shortage| {
+        if (one.kind == .disk) if (host.disk_check.findShortage(&file.source())) |shortage| {
             try findings.tell(
                 .problem,
                 .vdisk,

@@ -1,0 +1,99 @@
+//! What an edge without a control plane serves: one file, or one version of a store.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const host = @import("host");
+const options_module = @import("options.zig");
+const start = @import("start.zig");
+const Edge = @import("edge.zig").Edge;
+
+const Complaint = options_module.Complaint;
+const Error = start.Error;
+const StoreFile = store.StoreFile;
+
+pub fn prepareFile(edge: *Edge, complaint: *Complaint) Error!void {
+    const options = &edge.options;
+    const path = options.vdisk.?;
+    var disk = try openFile(path, .disk, complaint);
+    if (host.disk_check.findShortage(&disk.source())) |shortage| return complaint.set(
+        "{s} is smaller than what is on it: {f}; import the whole image again.",
+        .{ path, shortage },
+    );
+    var version: host.version_table.Version = .{ .id = standaloneId(path, &disk), .disk = .{ .file = disk } };
+    if (options.kernel) |kernel| version.kernel = try openFile(kernel, .plain, complaint);
+    if (options.initrd) |initrd| version.initrd = try openFile(initrd, .plain, complaint);
+    if (options.kernel) |kernel| try checkKernel(&version, kernel, options.initrd, complaint);
+    version.setCommandLine(options.cmdline);
+    edge.boots.versions.add(version) catch unreachable;
+    edge.boots.policy = .standalone(.{
+        .assignment = .{
+            .version_id = version.id,
+            .loader_files = .{ .kernel = version.kernel != null, .initrd = version.initrd != null },
+        },
+        .command_line = options.cmdline,
+    });
+}
+
+/// A version of the store, with what it boots with.
+pub fn prepareVersion(edge: *Edge, id: base.Uuid, complaint: *Complaint) Error!void {
+    try start.openStore(edge, complaint);
+    var problem: host.version_table.Problem = undefined;
+    const version = host.version_table.openStored(
+        edge.boots.versions.store,
+        edge.boots.store_fd.?,
+        id,
+        null,
+        &problem,
+    ) catch return complaint.set("{s}: {f}.", .{ edge.options.store.?, problem });
+    if (version.disk_shortage) |shortage| return complaint.set(
+        "The version {f} is smaller than what is on it: {f}; import the whole image again.",
+        .{ id, shortage },
+    );
+    edge.boots.versions.add(version) catch unreachable;
+    // As long as the edge runs: the policy refers to it.
+    const command_line = edge.boots.versions.find(id).?.commandLine();
+    edge.boots.policy = .standalone(.{
+        .assignment = .{
+            .version_id = id,
+            .loader_files = .{ .kernel = version.kernel != null, .initrd = version.initrd != null },
+        },
+        .command_line = command_line,
+    });
+}
+
+/// A device that is given files which cannot work shows nothing that helps.
+fn checkKernel(
+    version: *host.version_table.Version,
+    kernel_path: []const u8,
+    initrd_path: ?[]const u8,
+    complaint: *Complaint,
+) Error!void {
+    const initrd = if (version.initrd) |*file| file else null;
+    const files = host.loader_files.inspect(&version.kernel.?, initrd) catch |problem|
+        return complaint.set("{s} {s}.", .{ kernel_path, host.loader_files.sentence(problem) });
+    version.loader_files = files;
+    const misfit = core.kernel_fit.judge(&files, null) orelse return;
+    return complaint.set(
+        "{s} does not belong to {s}: {s}; make it anew by bootfarm-edge initramfs build.",
+        .{ initrd_path.?, kernel_path, misfit.text.slice() },
+    );
+}
+
+fn openFile(path: []const u8, kind: store.store_file.Kind, complaint: *Complaint) Error!StoreFile {
+    return StoreFile.open(path, kind) catch |problem|
+        complaint.set("{s} {s}.", .{ path, store.store_file.sentence(problem, kind) });
+}
+
+/// The same file in the same state has the same id at every start, so that devices can go on after
+/// a restart.
+fn standaloneId(path: []const u8, disk: *const StoreFile) base.Uuid {
+    var hash: std.crypto.hash.sha2.Sha256 = .init(.{});
+    hash.update(path);
+    hash.update(std.mem.asBytes(&disk.size));
+    hash.update(std.mem.asBytes(&disk.modified_ns));
+    var digest: [32]u8 = undefined;
+    hash.final(&digest);
+    return .fromRandom(digest[0..16].*);
+}
