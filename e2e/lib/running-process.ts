@@ -112,12 +112,12 @@ export class RunningProcess {
   }
 
   /** The JSON lines printed so far; what is behind the last line end is not whole yet. */
-  jsonLines<T>(): readonly T[] {
+  jsonLines<T>(): T[] {
     const end = this.output.lastIndexOf('\n') + 1
     const lines = this.output.slice(this.#linesTakenTo, end).split('\n')
     this.#linesTakenTo = end
     for (const line of lines) if (line.startsWith('{')) this.#jsonLines.push(JSON.parse(line))
-    return this.#jsonLines as T[]
+    return [...this.#jsonLines] as T[]
   }
 
   /** Fails when the test's time is nearly over before `promise` is there. */
