@@ -67,7 +67,7 @@ pub fn parseKey(text: []const u8) error{InvalidKey}![32]u8 {
 }
 
 /// What this edge speaks (VERSIONS.md).
-pub const uplink_version = "3";
+pub const uplink_version = "4";
 
 pub const key_statements_max = 16;
 

@@ -31,6 +31,8 @@ pub const Edge = struct {
     loop: host.EdgeLoop = undefined,
     link: ?*host.UplinkLink = null,
     worker: ?*host.UplinkWorker = null,
+    /// Null in standalone use.
+    store_worker: ?*host.StoreWorker = null,
     captures: ?host.BootCaptures = null,
     /// The same files through a directory of its own: two threads cannot go through one together.
     waiting_captures: ?host.CaptureFiles = null,
@@ -54,6 +56,8 @@ pub const Edge = struct {
                 "The uplink's threads cannot be started on this system.",
                 .{},
             );
+        if (edge.store_worker) |worker| worker.start() catch
+            return edge.terminal.complain("The thread that works for the store cannot be started on this system.", .{});
         if (edge.power_hook) |hook| hook.start() catch
             return edge.terminal.complain("The threads of --power-hook cannot be started on this system.", .{});
         if (edge.metrics) |metrics| metrics.start() catch
@@ -80,6 +84,7 @@ pub const Edge = struct {
         edge.boots.policy = box.policy;
         if (edge.captures) |*captures| captures.wanted = box.state.capture;
         if (edge.schedules) |schedules| schedules.setState(&box.state);
+        if (edge.store_worker) |worker| worker.setOrders(box.state.storeJobs);
         if (edge.state) |earlier| earlier.destroy(edge.gpa);
         edge.state = box;
         edge.boots.versions.closeUnused(&edge.boots.table, &box.state);

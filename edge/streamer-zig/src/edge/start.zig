@@ -62,6 +62,7 @@ fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
         .log = if (edge.log) |*log| log else null,
         .epoch = edge.epoch,
         .store_fd = edge.boots.store_fd,
+        .store_worker = edge.store_worker,
         .listener = listener,
     };
     edge.metrics = server;
@@ -407,6 +408,18 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         .boot_programs = try edge.files.told(arena),
     };
     edge.worker = worker;
+    worker.client_options.counter = &worker.counter;
+    edge.store_worker = host.StoreWorker.create(edge.gpa, .{
+        .io = edge.init.io,
+        .data = data,
+        .client_options = worker.client_options,
+        .rotation = rotation,
+        .store_fd = edge.boots.store_fd.?,
+        .epoch = edge.epoch,
+    }) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        else => complaint.set("The system refused what work for the store needs.", .{}),
+    };
     try loadState(edge, .{
         .edge_id = identity.edgeId,
         .signing_key = signing_key,

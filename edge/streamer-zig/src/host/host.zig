@@ -45,6 +45,7 @@ pub const uplink_client = @import("uplink_client.zig");
 pub const UplinkClient = uplink_client.UplinkClient;
 pub const UplinkLink = @import("uplink_link.zig").UplinkLink;
 pub const StateBox = @import("uplink_link.zig").StateBox;
+pub const StoreWorker = @import("store_worker.zig").StoreWorker;
 pub const UplinkWorker = @import("uplink_worker.zig").UplinkWorker;
 pub const disk_check = @import("disk_check.zig");
 pub const loader_files = @import("loader_files.zig");
@@ -56,6 +57,8 @@ test {
     _ = @import("power_on_file.zig");
     _ = @import("power_order_file.zig");
     _ = @import("power_hook.zig");
+    _ = @import("store_child.zig");
+    _ = @import("store_worker.zig");
     _ = @import("schedule_file.zig");
     _ = @import("schedules.zig");
     _ = program_set;

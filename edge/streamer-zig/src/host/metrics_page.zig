@@ -64,6 +64,10 @@ pub const OtherFigures = struct {
     uplink: ?Uplink = null,
     /// Null also where the system does not tell.
     machine: ?core.uplink_message.Machine = null,
+    /// Null also where the store has not been listed yet.
+    store: ?Store = null,
+
+    pub const Store = struct { versions: u64, damaged: u64 };
 
     pub const Uplink = struct {
         is_up: bool,
@@ -126,6 +130,10 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
     }
     if (other.uplink) |*uplink| try renderUplink(writer, uplink);
     if (other.machine) |*machine| try renderMachine(writer, machine);
+    if (other.store) |*store| {
+        try gauge(writer, "store_versions", "Versions of vDisks in the store.", store.versions);
+        try gauge(writer, "store_versions_damaged", "Of them, those that were found damaged.", store.damaged);
+    }
 }
 
 fn renderMachine(writer: *Io.Writer, machine: *const core.uplink_message.Machine) Io.Writer.Error!void {
@@ -262,6 +270,7 @@ test "the longest page fits" {
             .storeTotalBytes = most,
             .storeFreeBytes = most,
         },
+        .store = .{ .versions = std.math.maxInt(u64), .damaged = std.math.maxInt(u64) },
     });
     try testing.expect(std.mem.endsWith(u8, writer.buffered(), "\n"));
 }

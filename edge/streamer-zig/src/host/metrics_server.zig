@@ -10,6 +10,7 @@ const ReportLog = @import("report_log.zig").ReportLog;
 const UplinkLink = @import("uplink_link.zig").UplinkLink;
 const sockets = @import("sockets.zig");
 const sys = @import("sys.zig");
+const StoreWorker = @import("store_worker.zig").StoreWorker;
 const linux = std.os.linux;
 
 /// For each read and each write of a scraper.
@@ -25,6 +26,8 @@ pub const MetricsServer = struct {
     log: ?*ReportLog = null,
     epoch: u64 = 0,
     store_fd: ?i32 = null,
+    /// Null in standalone use.
+    store_worker: ?*StoreWorker = null,
     listener: i32,
     text: [metrics_page.size_max]u8 = undefined,
 
@@ -101,7 +104,13 @@ pub const MetricsServer = struct {
                 .epoch = server.epoch,
             } else null,
             .machine = if (server.store_fd) |fd| machine_facts.read(fd) else null,
+            .store = if (server.store_worker) |worker| storeFigures(worker) else null,
         };
+    }
+
+    fn storeFigures(worker: *StoreWorker) ?metrics_page.OtherFigures.Store {
+        const figures = worker.getFigures();
+        return if (figures.is_known) .{ .versions = figures.versions, .damaged = figures.damaged } else null;
     }
 };
 

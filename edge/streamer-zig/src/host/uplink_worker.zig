@@ -63,7 +63,6 @@ pub const UplinkWorker = struct {
 
     /// Both threads run until the process ends.
     pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
-        worker.client_options.counter = &worker.counter;
         const send_buffer = try worker.gpa.alloc(u8, core.report_log.batch_size_max);
         const gzip: BatchGzip = try .init(worker.gpa, core.report_log.batch_size_max);
         const capture_buffer = try worker.gpa.alloc(u8, CaptureSender.buffer_size);

@@ -115,6 +115,8 @@ pub fn checkStore(
     defer dir.close(io);
     var whole: u32 = 0;
     for (state.vdisks) |vdisk| for (vdisk.versions) |version| {
+        // What it has of those is looked at by the running edge.
+        if (version.manifest != null or version.layerAboveVersionId != null) continue;
         const files = [_]?[]const u8{ version.diskPath, version.kernelPath, version.initrdPath };
         var is_whole = true;
         for (files, 0..) |maybe, index| {
@@ -143,6 +145,26 @@ pub fn checkStore(
         whole += @intFromBool(is_whole);
     };
     if (whole > 0) try findings.ok(.store, "{d} versions are whole in {s}.", .{ whole, path });
+    try checkReadThrough(findings, io, options.data.?);
+}
+
+/// What the running edge found when it last read versions through.
+fn checkReadThrough(findings: *Findings, io: Io, data: []const u8) error{OutOfMemory}!void {
+    const path = try findings.print("{s}/" ++ host.StoreWorker.checks_name, .{data});
+    const text = Io.Dir.cwd().readFileAlloc(io, path, findings.arena, .limited(1 << 20)) catch return;
+    const Checks = []const core.store_inventory.Check;
+    const checks = core.uplink_message.parse(Checks, findings.arena, text) catch return;
+    var right: u32 = 0;
+    for (checks) |*check| {
+        right += @intFromBool(!check.isDamaged);
+        if (check.isDamaged) try findings.tell(
+            .problem,
+            .store,
+            try findings.print("The version {f} in the store was found damaged.", .{check.id}),
+            "Restore it from another edge of the site, or import it again.",
+        );
+    }
+    if (right > 0) try findings.ok(.store, "{d} versions of the store were read through and found right.", .{right});
 }
 
 pub fn checkSpace(findings: *Findings, path: []const u8) error{OutOfMemory}!void {

@@ -1,0 +1,454 @@
+//! What the edge does for its store beside serving from it: the jobs of the desired state, one at a time; the list of what the store
+//! holds; reading each version through once a week. A thread of its own, so that the packet loop never waits for any of it; the work
+//! itself is done by processes of this same program (store_child.zig), which may be killed at any moment.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store_module = @import("store");
+const sys = @import("sys.zig");
+const speak = @import("speak.zig");
+const DataDir = @import("data_dir.zig").DataDir;
+const EdgeLoop = @import("edge_loop.zig").EdgeLoop;
+const KeyRotation = @import("key_rotation.zig").KeyRotation;
+const StoreChild = @import("store_child.zig").StoreChild;
+const uplink_client = @import("uplink_client.zig");
+const assert = std.debug.assert;
+const linux = std.os.linux;
+const Io = std.Io;
+
+const Arguments = core.store_job.Arguments;
+const Order = core.store_job.Order;
+const StoreInventory = core.store_inventory.StoreInventory;
+const StoreJobs = core.store_jobs.StoreJobs;
+const UplinkClient = uplink_client.UplinkClient;
+
+/// Also after a fork: it names the program that runs.
+const own_program = "/proc/self/exe";
+const turn_ms = 1_000;
+const request_timeout_ms = 20_000;
+const body_size_max = 128 * 1024;
+/// An API from before this route.
+const unknown_route_ms = 600_000;
+/// The list is made anew: versions may have come and gone by hand.
+const list_interval_ms = core.store_inventory.told_interval_ms;
+/// Where there is no store yet, somebody may make one.
+const look_interval_ms = 10_000;
+/// Devices come first: an edge that has just started may be in a boot storm.
+const check_delay_ms = 600_000;
+
+/// A copy of what the desired state orders.
+const OrderBox = struct {
+    arena: std.heap.ArenaAllocator,
+    orders: []Order,
+
+    fn create(gpa: std.mem.Allocator, orders: []const Order) error{OutOfMemory}!*OrderBox {
+        const box = try gpa.create(OrderBox);
+        errdefer gpa.destroy(box);
+        box.arena = .init(gpa);
+        errdefer box.arena.deinit();
+        const arena = box.arena.allocator();
+        box.orders = try arena.dupe(Order, orders);
+        for (box.orders) |*order| {
+            order.kind = try arena.dupe(u8, order.kind);
+            // No work of this edge has these.
+            order.sourcePath = null;
+            order.kernelPath = null;
+            order.initrdPath = null;
+            order.commandLine = null;
+        }
+        return box;
+    }
+
+    fn destroy(box: *OrderBox, gpa: std.mem.Allocator) void {
+        box.arena.deinit();
+        gpa.destroy(box);
+    }
+};
+
+/// For the metrics page.
+pub const Figures = struct { versions: u64 = 0, damaged: u64 = 0, is_known: bool = false };
+
+pub const StoreWorker = struct {
+    gpa: std.mem.Allocator,
+    io: Io,
+    data: *const DataDir,
+    client_options: UplinkClient.Options,
+    rotation: *KeyRotation,
+    /// Of the edge's store.
+    path: []const u8,
+    program: []const u8 = own_program,
+    epoch: u64,
+    wake_fd: i32,
+    inventory: StoreInventory,
+    body: []u8,
+    found: []core.store_job.StoredVersion,
+    found_count: u32 = 0,
+    mutex: Io.Mutex = .init,
+    next_orders: ?*OrderBox = null,
+    figures: Figures = .{},
+    orders: ?*OrderBox = null,
+    jobs: StoreJobs = .{},
+    facts: ?core.store_job.StoreFacts = null,
+    work: ?Work = null,
+    list: ?StoreChild = null,
+    back_off: core.uplink.BackOff = .{},
+    is_stopped: bool = false,
+    /// Nobody has made a store, which is told once.
+    is_absence_told: bool = false,
+    scan: u64 = 0,
+    next_list_ms: u64 = 0,
+    next_look_ms: u64 = 0,
+    next_check_ms: u64 = 0,
+    told_ms: u64 = 0,
+    inventory_told_ms: u64 = 0,
+    started_ms: u64 = 0,
+
+    const Work = struct {
+        child: StoreChild,
+        purpose: union(enum) { job: base.Uuid, check: base.Uuid },
+        end: ?StoreJobs.End = null,
+        is_damaged: bool = false,
+    };
+
+    const jobs_name = "store-jobs";
+    /// In the data directory: when versions were read through, and what came of it.
+    pub const checks_name = "store-checks";
+
+    pub const Options = struct {
+        io: Io,
+        data: *const DataDir,
+        client_options: UplinkClient.Options,
+        rotation: *KeyRotation,
+        store_fd: i32,
+        epoch: u64,
+    };
+
+    /// Null where the store's directory has no path.
+    pub fn create(gpa: std.mem.Allocator, options: Options) (error{OutOfMemory} || sys.Error)!*StoreWorker {
+        const worker = try gpa.create(StoreWorker);
+        const wake_fd: i32 = @intCast(try sys.check(linux.eventfd(0, linux.EFD.CLOEXEC | linux.EFD.NONBLOCK)));
+        var link: [32]u8 = undefined;
+        const link_path = std.mem.printSentinel(&link, "/proc/self/fd/{d}", .{options.store_fd}, 0) catch unreachable;
+        var path: [Arguments.store_path_size_max]u8 = undefined;
+        const size = try sys.check(linux.readlinkat(linux.AT.FDCWD, link_path, &path, path.len));
+        worker.* = .{
+            .gpa = gpa,
+            .io = options.io,
+            .data = options.data,
+            .client_options = options.client_options,
+            .rotation = options.rotation,
+            .path = try gpa.dupe(u8, path[0..size]),
+            .epoch = options.epoch,
+            .wake_fd = wake_fd,
+            .inventory = try .init(gpa),
+            .body = try gpa.alloc(u8, body_size_max),
+            .found = try gpa.alloc(core.store_job.StoredVersion, core.store_inventory.versions_max),
+        };
+        worker.restore();
+        return worker;
+    }
+
+    /// Until the process ends. Orders come before, and at any time.
+    pub fn start(worker: *StoreWorker) std.Thread.SpawnError!void {
+        const thread = try std.Thread.spawn(.{ .stack_size = 2 << 20 }, run, .{worker});
+        thread.detach();
+    }
+
+    /// From any thread: what the desired state orders now.
+    pub fn setOrders(worker: *StoreWorker, orders: []const Order) void {
+        const box = OrderBox.create(worker.gpa, orders) catch return;
+        worker.mutex.lockUncancelable(worker.io);
+        if (worker.next_orders) |earlier| earlier.destroy(worker.gpa);
+        worker.next_orders = box;
+        worker.mutex.unlock(worker.io);
+        EdgeLoop.wake(worker.wake_fd);
+    }
+
+    pub fn getFigures(worker: *StoreWorker) Figures {
+        worker.mutex.lockUncancelable(worker.io);
+        defer worker.mutex.unlock(worker.io);
+        return worker.figures;
+    }
+
+    fn run(worker: *StoreWorker) void {
+        var client: UplinkClient = .init(worker.gpa, worker.io, worker.client_options);
+        defer client.deinit();
+        worker.started_ms = nowMs();
+        worker.next_check_ms = worker.started_ms + check_delay_ms;
+        while (true) {
+            worker.takeOrders();
+            worker.lookForStore(nowMs());
+            if (worker.facts != null) worker.begin(nowMs());
+            worker.keep();
+            if (!worker.is_stopped) worker.tell(&client, nowMs());
+            worker.wait();
+            worker.hear();
+        }
+    }
+
+    pub fn takeOrders(worker: *StoreWorker) void {
+        worker.mutex.lockUncancelable(worker.io);
+        const taken = worker.next_orders;
+        worker.next_orders = null;
+        worker.mutex.unlock(worker.io);
+        const box = taken orelse return;
+        if (worker.orders) |earlier| earlier.destroy(worker.gpa);
+        worker.orders = box;
+        if (worker.jobs.update(box.orders) == .kill) worker.stopWork();
+    }
+
+    fn stopWork(worker: *StoreWorker) void {
+        const work = if (worker.work) |*work| work else return;
+        work.child.stop();
+        worker.work = null;
+        // It may have ended its work before.
+        worker.next_list_ms = 0;
+    }
+
+    /// Reads some hundred bytes, once.
+    pub fn lookForStore(worker: *StoreWorker, now_ms: u64) void {
+        if (worker.facts != null or now_ms < worker.next_look_ms) return;
+        worker.next_look_ms = now_ms + look_interval_ms;
+        worker.facts = readFacts(worker.gpa, worker.path) catch |err| {
+            const has_orders = if (worker.orders) |box| box.orders.len > 0 else false;
+            if (!has_orders or worker.is_absence_told) return;
+            worker.is_absence_told = true;
+            speak.line("The control plane has work for the store in {s}, and there is none that can be opened ({t}): it waits.", .{ worker.path, err });
+            return;
+        };
+    }
+
+    pub fn begin(worker: *StoreWorker, now_ms: u64) void {
+        if (worker.list == null and now_ms >= worker.next_list_ms) {
+            worker.next_list_ms = now_ms + list_interval_ms;
+            worker.found_count = 0;
+            var arguments: Arguments = .{};
+            core.store_job.writeList(&arguments, worker.program, worker.path);
+            worker.list = StoreChild.start(&arguments) catch null;
+        }
+        const orders = if (worker.orders) |box| box.orders else &.{};
+        while (worker.jobs.next(orders)) |id| {
+            // A job does not wait for what is only idle work.
+            if (worker.work != null) {
+                worker.stopWork();
+                worker.next_check_ms = now_ms + check_delay_ms;
+            }
+            const order = for (orders) |*order| {
+                if (order.id.eql(id)) break order;
+            } else unreachable;
+            var arguments: Arguments = .{};
+            if (core.store_job.write(&arguments, worker.program, worker.path, order)) |why| {
+                worker.jobs.end(id, .{ .failed = core.store_job.messageOf(why) });
+                continue;
+            }
+            const child = StoreChild.start(&arguments) catch {
+                worker.jobs.end(id, .{ .failed = core.store_job.messageOf("no process could be started for it") });
+                continue;
+            };
+            worker.jobs.begin(id);
+            worker.work = .{ .child = child, .purpose = .{ .job = id } };
+            return;
+        }
+        if (worker.work != null or now_ms < worker.next_check_ms) return;
+        const id = worker.inventory.nextToCheck(sys.unixMs()) orelse return;
+        worker.next_check_ms = now_ms + turn_ms;
+        var arguments: Arguments = .{};
+        core.store_job.writeCheck(&arguments, worker.program, worker.path, id);
+        const child = StoreChild.start(&arguments) catch return;
+        worker.work = .{ .child = child, .purpose = .{ .check = id } };
+    }
+
+    pub fn wait(worker: *StoreWorker) void {
+        var polled: [3]linux.pollfd = @splat(.{ .fd = -1, .events = linux.POLL.IN, .revents = 0 });
+        polled[0].fd = worker.wake_fd;
+        if (worker.work) |*work| polled[1].fd = work.child.output_fd;
+        if (worker.list) |*child| polled[2].fd = child.output_fd;
+        var timeout: linux.timespec = .{ .sec = turn_ms / std.time.ms_per_s, .nsec = 0 };
+        _ = linux.ppoll(&polled, polled.len, &timeout, null);
+        var count: [8]u8 = undefined;
+        _ = linux.read(worker.wake_fd, &count, count.len);
+    }
+
+    pub fn hear(worker: *StoreWorker) void {
+        if (worker.work) |*work| if (work.child.read(worker, takeWorkLine) == .over) worker.endWork();
+        if (worker.list) |*child| if (child.read(worker, takeListLine) == .over) {
+            child.stop();
+            worker.list = null;
+        };
+    }
+
+    fn takeWorkLine(worker: *StoreWorker, line: []const u8) void {
+        const work = &worker.work.?;
+        switch (core.store_job.parse(line) orelse return) {
+            .progress => |said| if (work.purpose == .job) worker.jobs.progress(said.done_bytes, said.total_bytes, said.message),
+            .done => |made| work.end = .{ .done = made },
+            .failed => |message| work.end = .{ .failed = message },
+            .damaged => |id| {
+                work.is_damaged = true;
+                worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = true });
+                speak.line("The version {f} in the store is damaged: restore it from another edge, or import it again.", .{id});
+            },
+            .version => {},
+        }
+    }
+
+    /// Its output is closed: what it had to say was said.
+    fn endWork(worker: *StoreWorker) void {
+        var work = worker.work.?;
+        work.child.stop();
+        worker.work = null;
+        const is_done = work.end != null and work.end.? == .done;
+        switch (work.purpose) {
+            .job => |id| {
+                worker.jobs.end(id, work.end orelse .{ .failed = core.store_job.messageOf("its process ended before its work did") });
+                worker.next_list_ms = 0;
+            },
+            .check => |id| {
+                if (is_done) worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = false });
+                // One that could not be read through is not tried again at once.
+                worker.next_check_ms = nowMs() + @as(u64, if (is_done) turn_ms else check_delay_ms);
+                worker.keepChecks();
+            },
+        }
+        worker.setFigures();
+    }
+
+    fn takeListLine(worker: *StoreWorker, line: []const u8) void {
+        switch (core.store_job.parse(line) orelse return) {
+            .version => |version| if (worker.found_count < worker.found.len) {
+                worker.found[worker.found_count] = version;
+                worker.found_count += 1;
+            },
+            .done => {
+                const now_ms = nowMs();
+                const is_again = worker.inventory_told_ms == 0 or
+                    now_ms >= worker.inventory_told_ms + core.store_inventory.told_interval_ms;
+                worker.inventory.set(worker.found[0..worker.found_count], is_again);
+                worker.setFigures();
+            },
+            .failed => |message| speak.line("The store {s} cannot be listed: {s}.", .{ worker.path, message.constSlice() }),
+            .progress, .damaged => {},
+        }
+    }
+
+    fn setFigures(worker: *StoreWorker) void {
+        const figures: Figures = .{
+            .versions = worker.inventory.count,
+            .damaged = worker.inventory.damagedCount(),
+            .is_known = worker.inventory.is_known,
+        };
+        worker.mutex.lockUncancelable(worker.io);
+        defer worker.mutex.unlock(worker.io);
+        worker.figures = figures;
+    }
+
+    /// One message at most, when it is due.
+    fn tell(worker: *StoreWorker, client: *UplinkClient, now_ms: u64) void {
+        const facts = if (worker.facts) |*facts| facts else return;
+        const has_page = worker.inventory.page_from != null;
+        if (now_ms < worker.back_off.not_before_ms) return;
+        if (!has_page and !worker.jobs.isDue(now_ms -| worker.told_ms)) return;
+        if (has_page and worker.inventory.page_from.? == 0) worker.scan += 1;
+        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+        defer arena.deinit();
+        const text = worker.write(facts, has_page);
+        var answer_buffer: [core.uplink_message.body_size_max]u8 = undefined;
+        client.key = worker.rotation.key();
+        const result = client.request(.POST, "/edge/v1/store", text, request_timeout_ms, &answer_buffer);
+        worker.told_ms = now_ms;
+        switch (uplink_client.meaning(arena.allocator(), result)) {
+            .ok => {
+                worker.back_off.reset();
+                if (has_page) {
+                    worker.inventory.pageTold();
+                    worker.inventory_told_ms = now_ms;
+                }
+                worker.settle(arena.allocator(), (result catch unreachable).body);
+            },
+            .nothing => worker.back_off.fail(now_ms, randomNumber()),
+            .later => |after_ms| worker.back_off.wait(now_ms, randomNumber(), after_ms),
+            .refused => |refused| {
+                worker.back_off.fail(now_ms, randomNumber());
+                if (refused.status == 404) worker.back_off.not_before_ms = now_ms + unknown_route_ms;
+                worker.is_stopped = refused.code == .edge_revoked;
+                if (worker.is_stopped) worker.stopWork();
+            },
+        }
+    }
+
+    fn write(worker: *StoreWorker, facts: *const core.store_job.StoreFacts, has_page: bool) []const u8 {
+        var writer: Io.Writer = .fixed(worker.body);
+        core.store_inventory.writeFacts(&writer, facts) catch unreachable;
+        // Starts of an edge have growing numbers, so that scans only grow.
+        if (has_page) worker.inventory.writePage(&writer, worker.epoch << 20 | worker.scan) catch unreachable;
+        writer.writeAll("\"jobs\":") catch unreachable;
+        // A page and reports together might be more than a message holds.
+        if (has_page) writer.writeAll("[]") catch unreachable else worker.jobs.writeReports(&writer, .untold) catch unreachable;
+        writer.writeByte('}') catch unreachable;
+        return writer.buffered();
+    }
+
+    fn settle(worker: *StoreWorker, arena: std.mem.Allocator, body: []const u8) void {
+        const Settled = struct { settledJobs: []const base.Uuid };
+        const answer = core.uplink_message.parse(Settled, arena, body) catch return;
+        const running = if (worker.jobs.running()) |job| job.id else base.Uuid.zero;
+        if (worker.jobs.told(answer.settledJobs) == .none) return;
+        worker.stopWork();
+        worker.jobs.abandon(running);
+    }
+
+    /// What has ended must not be lost while the control plane is away.
+    pub fn keep(worker: *StoreWorker) void {
+        if (!worker.jobs.is_end_changed) return;
+        const buffer = worker.gpa.alloc(u8, StoreJobs.over_size_max + 16) catch return;
+        defer worker.gpa.free(buffer);
+        var writer: Io.Writer = .fixed(buffer);
+        worker.jobs.writeReports(&writer, .over) catch unreachable;
+        // Tried again with the next turn.
+        worker.data.write(jobs_name, writer.buffered()) catch return;
+        worker.jobs.is_end_changed = false;
+    }
+
+    fn keepChecks(worker: *StoreWorker) void {
+        var text: Io.Writer.Allocating = .init(worker.gpa);
+        defer text.deinit();
+        std.json.Stringify.value(worker.inventory.checks[0..worker.inventory.check_count], .{}, &text.writer) catch return;
+        worker.data.write(checks_name, text.written()) catch {};
+    }
+
+    /// Files that cannot be read count as absent: work is done again, which is harmless.
+    fn restore(worker: *StoreWorker) void {
+        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+        defer arena.deinit();
+        if (worker.data.read(arena.allocator(), jobs_name)) |text|
+            worker.jobs.restore(arena.allocator(), text) catch speak.line("What became of earlier work for the store cannot be read; it is done again.", .{})
+        else |_| {}
+        const text = worker.data.read(arena.allocator(), checks_name) catch return;
+        const checks = core.uplink_message.parse([]const core.store_inventory.Check, arena.allocator(), text) catch return;
+        worker.inventory.check_count = @intCast(@min(checks.len, worker.inventory.checks.len));
+        @memcpy(worker.inventory.checks[0..worker.inventory.check_count], checks[0..worker.inventory.check_count]);
+    }
+};
+
+fn readFacts(gpa: std.mem.Allocator, path: []const u8) !core.store_job.StoreFacts {
+    var on = try store_module.LinuxFiles.open(path);
+    defer on.close();
+    var opened = try store_module.Store.open(gpa, on.files(), .{ .cache_nodes = 16 });
+    defer opened.close(gpa);
+    return .{ .id = opened.id, .public_key = opened.public_key.toBytes(), .format = 1 };
+}
+
+fn nowMs() u64 {
+    return sys.monotonicUs() / std.time.us_per_ms;
+}
+
+fn randomNumber() u64 {
+    var bytes: [8]u8 = undefined;
+    sys.random(&bytes);
+    return std.mem.readInt(u64, &bytes, .little);
+}
+
+test {
+    _ = @import("store_worker_test.zig");
+}

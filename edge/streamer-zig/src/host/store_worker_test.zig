@@ -1,0 +1,171 @@
+//! Tests of store_worker.zig: a real store and real processes; nobody answers, so that nothing is told.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store_module = @import("store");
+const sys = @import("sys.zig");
+const DataDir = @import("data_dir.zig").DataDir;
+const KeyRotation = @import("key_rotation.zig").KeyRotation;
+const StoreWorker = @import("store_worker.zig").StoreWorker;
+const linux = std.os.linux;
+
+const testing = std.testing;
+const Order = core.store_job.Order;
+
+fn uuid(number: u8) base.Uuid {
+    return .fromRandom(@splat(number));
+}
+
+/// In place of our own program: it lists a version, makes another, finds one damaged, collects without end.
+const script =
+    \\#!/bin/sh
+    \\case $2 in
+    \\list) echo '{"version":{"versionId":"02020202-0202-4202-8202-020202020202","state":"present","ownBytes":1,"sharedBytes":2,"reclaimableBytes":1}}'
+    \\  echo '{"done":true}';;
+    \\merge) echo 'not a line of ours'; echo '{"progressBytes":1,"totalBytes":2}'; echo run >> "$4/runs"; echo '{"done":true}';;
+    \\verify) echo '{"damaged":"02020202-0202-4202-8202-020202020202"}'; echo '{"error":"a version is damaged"}'; exit 1;;
+    \\gc) echo $$ > "$4/pid.new"; mv "$4/pid.new" "$4/pid"; sleep 1000;;
+    \\delete) exit 1;;
+    \\esac
+    \\
+;
+
+const Fixture = struct {
+    tmp: testing.TmpDir,
+    arena: std.heap.ArenaAllocator,
+    data: DataDir,
+    rotation: KeyRotation,
+    store_dir: std.Io.Dir,
+    worker: *StoreWorker,
+    program: [64]u8,
+
+    fn init(fixture: *Fixture) !void {
+        fixture.tmp = testing.tmpDir(.{ .iterate = true });
+        fixture.arena = .init(testing.allocator);
+        const options: std.Io.Dir.CreateFileOptions = .{ .permissions = .executable_file };
+        var file = try fixture.tmp.dir.createFile(testing.io, "program", options);
+        try file.writeStreamingAll(testing.io, script);
+        file.close(testing.io);
+        try fixture.tmp.dir.createDirPath(testing.io, "store");
+        fixture.store_dir = try fixture.tmp.dir.openDir(testing.io, "store", .{});
+        var on: store_module.LinuxFiles = .fromFd(fixture.store_dir.handle);
+        try store_module.Store.make(on.files(), .{ .id = uuid(1), .seed = @splat(2) });
+        var path: [64]u8 = undefined;
+        fixture.data = try DataDir.open(testing.io, try std.mem.print(&path, ".zig-cache/tmp/{s}/data", .{&fixture.tmp.sub_path}));
+        try fixture.start();
+    }
+
+    /// As the edge does, also after a kill -9.
+    fn start(fixture: *Fixture) !void {
+        const key = try std.crypto.sign.Ed25519.KeyPair.generateDeterministic(@splat(3));
+        fixture.rotation = .init(testing.io, &fixture.data, uuid(9), key);
+        fixture.worker = try StoreWorker.create(fixture.arena.allocator(), .{
+            .io = testing.io,
+            .data = &fixture.data,
+            .client_options = undefined,
+            .rotation = &fixture.rotation,
+            .store_fd = fixture.store_dir.handle,
+            .epoch = 1,
+        });
+        fixture.worker.program = try std.mem.print(&fixture.program, ".zig-cache/tmp/{s}/program", .{&fixture.tmp.sub_path});
+    }
+
+    /// Its processes end with it.
+    fn kill(fixture: *Fixture) void {
+        if (fixture.worker.work) |*work| work.child.stop();
+        if (fixture.worker.list) |*child| child.stop();
+        sys.close(fixture.worker.wake_fd);
+    }
+
+    fn deinit(fixture: *Fixture) void {
+        fixture.kill();
+        fixture.store_dir.close(testing.io);
+        fixture.data.close();
+        fixture.arena.deinit();
+        fixture.tmp.cleanup();
+    }
+
+    fn turn(fixture: *Fixture) void {
+        const worker = fixture.worker;
+        worker.takeOrders();
+        worker.lookForStore(1);
+        worker.begin(1);
+        worker.keep();
+        worker.wait();
+        worker.hear();
+    }
+
+    fn untilOver(fixture: *Fixture, id: base.Uuid) core.store_jobs.Job {
+        while (true) {
+            fixture.turn();
+            const job = fixture.worker.jobs.find(id) orelse continue;
+            if (job.stage == .done or job.stage == .failed) {
+                fixture.worker.keep();
+                return job.*;
+            }
+        }
+    }
+
+    fn text(fixture: *Fixture, name: []const u8) ![]const u8 {
+        return fixture.store_dir.readFileAlloc(testing.io, name, fixture.arena.allocator(), .limited(1024));
+    }
+};
+
+test "a job is done once by a process of its own, also when the edge is killed after it and starts again" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const orders = [_]Order{
+        .{ .id = uuid(4), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 2 },
+        .{ .id = uuid(5), .kind = "delete", .versionId = uuid(2) },
+        .{ .id = uuid(6), .kind = "unheard_of" },
+    };
+    fixture.worker.setOrders(&orders);
+    const merged = fixture.untilOver(uuid(4));
+    try testing.expectEqual(.done, merged.stage);
+    try testing.expectEqual(2, merged.total_bytes);
+    const deleted = fixture.untilOver(uuid(5));
+    try testing.expectEqualStrings("its process ended before its work did", deleted.message.constSlice());
+    try testing.expectEqual(.failed, fixture.untilOver(uuid(6)).stage);
+    fixture.kill();
+    try fixture.start();
+    fixture.worker.setOrders(&orders);
+    fixture.worker.takeOrders();
+    try testing.expectEqual(.done, fixture.worker.jobs.find(uuid(4)).?.stage);
+    try testing.expectEqual(null, fixture.worker.jobs.next(&orders));
+    try testing.expectEqualStrings("run\n", try fixture.text("runs"));
+}
+
+test "a job that is taken back is killed, and the next one begins" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    fixture.worker.setOrders(&.{.{ .id = uuid(4), .kind = "gc" }});
+    const pid = while (true) {
+        fixture.turn();
+        const said = fixture.text("pid") catch continue;
+        break try std.fmt.parseInt(i32, std.mem.trim(u8, said, "\n"), 10);
+    };
+    fixture.worker.setOrders(&.{.{ .id = uuid(5), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 2 }});
+    try testing.expectEqual(.done, fixture.untilOver(uuid(5)).stage);
+    try testing.expectEqual(.SRCH, linux.errno(linux.kill(pid, @fromBackingInt(0))));
+    try testing.expectEqual(null, fixture.worker.jobs.find(uuid(4)));
+}
+
+test "what the store holds is listed, and what is read through and damaged is counted until it is right again" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    while (!fixture.worker.inventory.is_known) fixture.turn();
+    try testing.expectEqual(1, fixture.worker.getFigures().versions);
+    try testing.expectEqual(0, fixture.worker.inventory.page_from.?);
+    // Nothing else is to be done, and the delay after a start is over.
+    while (fixture.worker.getFigures().damaged == 0) fixture.turn();
+    try testing.expectEqual(null, fixture.worker.inventory.nextToCheck(sys.unixMs()));
+    // Also after a start.
+    fixture.kill();
+    try fixture.start();
+    while (!fixture.worker.inventory.is_known) fixture.turn();
+    try testing.expectEqual(1, fixture.worker.getFigures().damaged);
+}
