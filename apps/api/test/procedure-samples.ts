@@ -6,6 +6,7 @@ import { scheduleSamples } from './schedule-samples.ts'
 import type { SpareObjects } from './spare-objects.ts'
 import { tenancySamples } from './tenancy-samples.ts'
 import type { TestTenant } from './test-tenant.ts'
+import { type VersionSpares, versionSamples } from './version-samples.ts'
 
 export type SampleTenant = TestTenant & {
   organizationName: string
@@ -22,6 +23,7 @@ export type SampleTenant = TestTenant & {
   /** For what changes a menu or takes it away: each call another one. */
   spareMenuIds: string[]
   spares: SpareObjects
+  versionSpares: VersionSpares
   /** Members with two roles, one of them granted by an id that is theirs; each call another one. */
   spareUserIds: string[]
   spareInvitationIds: string[]
@@ -151,6 +153,7 @@ export const samples: Record<string, Sample> = {
   ...scheduleSamples,
   'vdisk.list': {},
   ...objectSamples,
+  ...versionSamples,
   'vdisk.get': { idName: 'vdiskId', ownId: (tenant) => tenant.vdiskId },
 }
 

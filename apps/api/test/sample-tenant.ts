@@ -4,6 +4,7 @@ import { menusMadeAt, type SampleTenant } from './procedure-samples.ts'
 import { createSpareObjects } from './spare-objects.ts'
 import type { TestApi } from './test-api.ts'
 import { createTenant, makeJoinToken, type TestTenant } from './test-tenant.ts'
+import { createVersionSpares } from './version-samples.ts'
 
 /** Members and invitations of which each call takes another. */
 const spareCount = 80
@@ -20,8 +21,9 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const webhooks = { spareWebhookIds: Array.from({ length: 40 }, () => randomUUID()) }
   const edges = { edgeId: edge.edgeId, spareEdgeId: spare.edgeId }
   const spares = await createSpareObjects(api, rows)
+  const versionSpares = await createVersionSpares(api, { ...rows, ...edges })
   const others = {
-    spares,
+    ...{ spares, versionSpares },
     spareMenuIds,
     spareScheduleIds,
     runId: randomUUID(),

@@ -10,6 +10,8 @@ export const jobNames = [
   'drop old deliveries',
   'delete organizations',
   'remove old audit entries',
+  'release versions',
+  'drop old store jobs',
 ] as const
 
 export type JobName = (typeof jobNames)[number]

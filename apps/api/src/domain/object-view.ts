@@ -110,7 +110,7 @@ const commandLineSizeMax = 1_024
 /** As the edge's `isCommandLine`: iPXE has no quotes for these. */
 const endsScript = /\$\{|(^| )(\|\||&&|;)( |$)|(^| )#/
 /** Below the store's directory: relative, without a way out. */
-const storePath = z
+export const storePath = z
   .string()
   .trim()
   .min(1, 'Give its path below the store.')
@@ -121,6 +121,16 @@ const storePath = z
       path.split('/').every((part) => part !== '' && part !== '.' && part !== '..'),
     'Write the path as it is below the store’s directory, e.g. linux/3/disk.raw.',
   )
+export const commandLineText = z
+  .string()
+  .trim()
+  .max(commandLineSizeMax)
+  .regex(/^[\x20-\x7e]*$/, 'A command line is one line of printable ASCII.')
+  .refine(
+    (text) => !endsScript.test(text),
+    'A command line has no ${, no word || or && or ;, and no word that begins with #: iPXE would take what follows for something else.',
+  )
+  .default('')
 export const registerVersionInput = z.object({
   vdiskId: uuid,
   diskPath: storePath,
@@ -132,16 +142,7 @@ export const registerVersionInput = z.object({
     .refine((size) => size % 512 === 0, 'A disk’s size is a multiple of 512 bytes.'),
   kernelPath: storePath.nullable().default(null),
   initrdPath: storePath.nullable().default(null),
-  commandLine: z
-    .string()
-    .trim()
-    .max(commandLineSizeMax)
-    .regex(/^[\x20-\x7e]*$/, 'A command line is one line of printable ASCII.')
-    .refine(
-      (text) => !endsScript.test(text),
-      'A command line has no ${, no word || or && or ;, and no word that begins with #: iPXE would take what follows for something else.',
-    )
-    .default(''),
+  commandLine: commandLineText,
   note: objectNote.default(''),
   labels: tags.default([]),
   /** `test`: for devices that try it out, until it is promoted; `released`: its devices boot it from now on. */

@@ -12,6 +12,7 @@ export const placeKinds = [
   'schedule',
   'schedule_run',
   'store',
+  'store_job',
   'deletion',
 ] as const
 export type PlaceKind = (typeof placeKinds)[number]

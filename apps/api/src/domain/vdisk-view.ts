@@ -1,6 +1,8 @@
+import { writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { seenRevision } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
+import { versionAtEdge } from './version-view.ts'
 
 const uuid = z.uuid()
 const instant = z.iso.datetime()
@@ -18,6 +20,42 @@ export const vdiskVersionView = z.object({
   labels: z.array(z.string()),
   revision: seenRevision,
   createdAt: instant,
+})
+
+const deviceTally = z.object({ count, names: z.array(z.string()) })
+const bundleFile = z.object({ sha256: z.string(), sizeBytes: count })
+
+/** As the page of its vDisk shows it. */
+export const vdiskVersionDetail = vdiskVersionView.extend({
+  state: z.enum(['maintenance', 'test', 'released']),
+  /** Null: released before, or being made yet. */
+  access: z.enum(['maintenance', 'test', 'pending', 'default', 'override']).nullable(),
+  /** When it was released or will be. */
+  releasedAt: instant.nullable(),
+  /** Null: it is written or made yet. */
+  sealedAt: instant.nullable(),
+  /** Its sealing was asked for and is not done. */
+  isSealing: z.boolean(),
+  /** What it was made from, which may be gone. */
+  parentVersionId: uuid.nullable(),
+  /** In the edges' stores; null: a file at `diskPath`. */
+  manifest: z.object({ root: z.string(), counter: count }).nullable(),
+  kernel: bundleFile.nullable(),
+  initrd: bundleFile.nullable(),
+  /** What edges' stores say of it; at most 200. */
+  atEdges: z.array(versionAtEdge),
+  /** Devices that run it now, and the first of them. */
+  running: deviceTally,
+  /** Devices that get it at their next boot. */
+  next: deviceTally,
+})
+export type VdiskVersionDetail = z.infer<typeof vdiskVersionDetail>
+
+export const writeCacheSettings = z.object({
+  class: z.enum(writeCacheClasses),
+  /** Of each device; null: as much as there is. */
+  limitBytes: count.nullable(),
+  full: z.enum(writeCacheFullChoices),
 })
 
 export const vdiskListInput = z.object({
@@ -53,7 +91,19 @@ export const vdiskDetail = z.object({
   revision: seenRevision,
   createdAt: instant,
   /** Newest first. */
-  versions: z.array(vdiskVersionView),
+  versions: z.array(vdiskVersionDetail),
+  writeCache: writeCacheSettings,
+  /** What production devices boot without an override, and with it. */
+  defaultVersionId: uuid.nullable(),
+  overrideVersionId: uuid.nullable(),
+  pending: z.object({ versionId: uuid, releaseAt: instant }).nullable(),
+  maintenance: z
+    .object({
+      versionId: uuid,
+      /** Null: the device that wrote it is gone. */
+      device: z.object({ id: uuid, name: z.string() }).nullable(),
+    })
+    .nullable(),
   collections: z.array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count })),
   /** Devices that boot it in place of their collection's. */
   deviceCount: count,

@@ -7,6 +7,8 @@ import {
   reportBatchSizeMax,
   rotateKeyRequest,
   stateQuery,
+  storeMessage,
+  storeMessageSizeMax,
 } from '@bootfarm/proto/uplink'
 import { uplinkSignedText, verifyText } from '@bootfarm/proto/uplink-signature'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -24,6 +26,7 @@ import { GivenStates } from '../services/uplink/given-states.ts'
 import { type AcceptedVersions, versionRefusal } from '../services/uplink/require-version.ts'
 import { rotateEdgeKey } from '../services/uplink/rotate-edge-key.ts'
 import { takeHeartbeat } from '../services/uplink/take-heartbeat.ts'
+import { takeStoreMessage } from '../services/uplink/take-store-message.ts'
 import { waitForState } from '../services/uplink/wait-for-state.ts'
 import { batchBytes, offerGzip } from './batch-body.ts'
 import { inFlightLimit } from './in-flight-limit.ts'
@@ -118,6 +121,12 @@ export async function edgeRoutes(
     const pcap = Uint8Array.from(bytesOf(request))
     await within(edge, (tenant) => keepCapture(tenant, edge, { bootId, pcap }))
     return reply.code(204).send()
+  })
+
+  app.post('/store', { bodyLimit: storeMessageSizeMax }, async (request) => {
+    const edge = await authenticate(request)
+    const body = parseBody(storeMessage, request)
+    return within(edge, (tenant) => takeStoreMessage(tenant, edge, body))
   })
 
   app.post('/heartbeat', { bodyLimit: heartbeatSizeMax }, async (request) => {

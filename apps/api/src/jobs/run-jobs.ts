@@ -11,7 +11,9 @@ import { recordJob } from '../services/platform/record-job.ts'
 import { dropOldBoots, makeBootPartitions } from '../services/retention/keep-boot-partitions.ts'
 import { keepAllSchedules } from '../services/schedule/keep-schedules.ts'
 import type { PlatformContext } from '../services/service-context.ts'
+import { dropOldStoreJobs } from '../services/store-job/drop-old-jobs.ts'
 import { purgeOldDeletions } from '../services/trash/purge-deletion.ts'
+import { releaseDue } from '../services/version/release-due.ts'
 import { deliverDue } from '../services/webhook/deliver-due.ts'
 import { dropOldDeliveries } from '../services/webhook/drop-old-deliveries.ts'
 import type { TargetPolicy } from '../services/webhook/target-guard.ts'
@@ -47,6 +49,8 @@ interface Job {
 }
 
 const jobs: Job[] = [
+  { name: 'release versions', everySeconds: 10, run: releaseDue },
+  { name: 'drop old store jobs', everySeconds: hourSeconds, run: dropOldStoreJobs },
   { name: 'tell silent edges', everySeconds: 10, run: tellSilentEdges },
   { name: 'drop old deliveries', everySeconds: hourSeconds, run: dropOldDeliveries },
   { name: 'drop old captures', everySeconds: hourSeconds, run: dropOldCaptures },

@@ -17,9 +17,11 @@ import { sessionRouter } from './routers/session-router.ts'
 import { setupRouter } from './routers/setup-router.ts'
 import { signUpRouter } from './routers/sign-up-router.ts'
 import { siteRouter } from './routers/site-router.ts'
+import { storeJobRouter } from './routers/store-job-router.ts'
 import { storeRouter } from './routers/store-router.ts'
 import { trashRouter } from './routers/trash-router.ts'
 import { vdiskRouter } from './routers/vdisk-router.ts'
+import { versionRouter } from './routers/version-router.ts'
 import { webhookRouter } from './routers/webhook-router.ts'
 import { router } from './trpc.ts'
 
@@ -44,7 +46,9 @@ export const appRouter = router({
   bootMenu: bootMenuRouter,
   schedule: scheduleRouter,
   vdisk: vdiskRouter,
+  version: versionRouter,
   store: storeRouter,
+  storeJob: storeJobRouter,
   trash: trashRouter,
 })
 

@@ -16,6 +16,7 @@ const seenFromBelow: ReadonlySet<PlaceKind> = new Set([
   'vdisk',
   'version',
   'boot_menu',
+  'store_job',
 ])
 const levels = ['farmId', 'siteId', 'collectionId'] as const
 

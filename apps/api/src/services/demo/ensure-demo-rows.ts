@@ -14,6 +14,12 @@ const demoVersion = {
   commandLine: 'console=ttyS0 ro',
 }
 
+/** For devices that somebody makes test devices; until it is promoted nobody else boots it. */
+const testVersion = {
+  ...{ ...demoVersion, number: 2, state: 'test' as const, commandLine: 'console=ttyS0 ro loglevel=7' },
+  note: 'The same disk, whose kernel says more while it boots.',
+}
+
 export interface DemoRows {
   organizationId: string
   farmId: string
@@ -57,9 +63,8 @@ async function ensureVdisk(
   farmId: string,
 ): Promise<string> {
   const demoVdisk = { organizationId, farmId, name: 'Demo Linux' }
-  const vdisk =
-    (await transaction.vdisk.findFirst({ where: demoVdisk, select: { id: true } })) ??
-    (await transaction.vdisk.create({ data: demoVdisk, select: { id: true } }))
+  const known = await transaction.vdisk.findFirst({ where: demoVdisk, select: { id: true } })
+  const vdisk = known ?? (await transaction.vdisk.create({ data: demoVdisk, select: { id: true } }))
   await transaction.vdiskVersion.upsert({
     where: {
       organizationId_vdiskId_number: { organizationId, vdiskId: vdisk.id, number: demoVersion.number },
@@ -68,6 +73,12 @@ async function ensureVdisk(
     update: {},
     select: { id: true },
   })
+  // Whoever deletes it has deleted it.
+  if (!known)
+    await transaction.vdiskVersion.create({
+      data: { organizationId, vdiskId: vdisk.id, ...testVersion },
+      select: { id: true },
+    })
   return vdisk.id
 }
 

@@ -83,6 +83,12 @@ const finders: Record<PlaceKind, Find> = {
     const rows = await db.store.findMany({ where: whereOf(asked), select: { id: true, farmId: true } })
     return byId(rows, placeInFarm)
   },
+  /** Of the edge that does it. */
+  async store_job(db, asked) {
+    const select = { id: true, edge: { select: ofSite } } as const
+    const rows = await db.storeJob.findMany({ where: { ...whereOf(asked), edge: ofLiveSite }, select })
+    return byId(rows, ({ edge }) => placeInSite(edge))
+  },
   /** Where that lay which it deleted. */
   async deletion(db, asked) {
     const select = { id: true, farmId: true, siteId: true, collectionId: true } as const

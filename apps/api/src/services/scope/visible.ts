@@ -143,6 +143,11 @@ export function visibleStores(actor: Actor): Prisma.StoreWhereInput {
   return bounds ? { farmId: { in: bounds.farmIds } } : {}
 }
 
+/** Work of a store is seen by who sees its edge. */
+export function visibleStoreJobs(actor: Actor): Prisma.StoreJobWhereInput {
+  return { edge: visibleEdges(actor) }
+}
+
 /** Of what lay within. */
 export function visibleDeletions(actor: Actor): Prisma.DeletionWhereInput {
   return ofPlaceColumns(boundsOf(actor, 'trash.read'))

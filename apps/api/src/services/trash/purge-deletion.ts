@@ -2,6 +2,7 @@ import { inOrganization, Prisma } from '@bootfarm/db'
 import { trashKeptDays } from '../../domain/trash-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { type Change, jobDoer, recordChange, recordDoings } from '../audit/record-change.ts'
+import { notify } from '../notifications.ts'
 import { forEachOrganization } from '../organization/for-each-organization.ts'
 import type { DbOrTransaction, PlatformContext, ServiceContext } from '../service-context.ts'
 import { trashTables } from './trash-tables.ts'
@@ -13,14 +14,14 @@ const purgedAtOnceMax = 100
 
 /** Deletes for ever what one deletion holds, with its boots. Throws `not_found`. */
 export async function purgeDeletion(context: ServiceContext, deletionId: string): Promise<{ name: string }> {
-  const { db, actor } = context
+  const { db, clock, actor } = context
   const { organizationId } = actor
   const deletion = await db.deletion.findFirst({
     where: { organizationId, id: deletionId },
     select: deletionSelect,
   })
   if (!deletion) throw new AppError('not_found')
-  await purge(db, { organizationId, deletionId })
+  await purge(db, { organizationId, deletionId, now: clock() })
   await recordChange(context, changeOf(deletion))
   return { name: deletion.objectName }
 }
@@ -49,7 +50,7 @@ export async function purgeOldDeletions({ db, clock }: PlatformContext): Promise
     )
     for (const { id: deletionId, ...deletion } of old) {
       await inOrganization(db, organizationId, async (transaction) => {
-        await purge(transaction, { organizationId, deletionId })
+        await purge(transaction, { organizationId, deletionId, now: clock() })
         await recordDoings(
           { db: transaction, now: clock() },
           jobDoer(organizationId, 'emptying of the trash'),
@@ -65,13 +66,14 @@ export async function purgeOldDeletions({ db, clock }: PlatformContext): Promise
 interface Purged {
   organizationId: string
   deletionId: string
+  now: Date
 }
 
 /**
  * Rows that lie in what goes away go with it, though they were deleted before. What only names them, in the trash or not, loses the
  * name. Boots of a device stay, as ones of a machine that is not registered; those of a site go.
  */
-async function purge(db: DbOrTransaction, { organizationId, deletionId }: Purged): Promise<void> {
+async function purge(db: DbOrTransaction, { organizationId, deletionId, now }: Purged): Promise<void> {
   const own = (table: Prisma.Sql, ...within: Prisma.Sql[]) =>
     Prisma.sql`select id from ${table} where organization_id = ${organizationId}::uuid
       and (${Prisma.join([Prisma.sql`deletion_id = ${deletionId}::uuid`, ...within], ' or ')})`
@@ -86,6 +88,14 @@ async function purge(db: DbOrTransaction, { organizationId, deletionId }: Purged
   const ofOrganization = Prisma.sql`organization_id = ${organizationId}::uuid`
   const boots = Prisma.sql`select id from boot where ${ofOrganization} and site_id in (${sites})`
   const statements = [
+    // Before the rows go: what edges' stores hold of these versions goes there, too.
+    Prisma.sql`insert into store_job (organization_id, id, edge_id, kind, vdisk_id, version_id, asked_by_name, asked_at)
+      select stored.organization_id, gen_random_uuid(), stored.edge_id, 'delete', version.vdisk_id, version.id, 'emptying of the trash', ${now}
+      from edge_version as stored
+      join vdisk_version as version on version.organization_id = stored.organization_id and version.id = stored.version_id
+      join edge on edge.organization_id = stored.organization_id and edge.id = stored.edge_id
+      where stored.${ofOrganization} and stored.state <> 'missing' and version.id in (${versions}) and edge.revoked_at is null
+        and edge.site_id not in (${sites})`,
     Prisma.sql`update power_order set taken_boot_id = null where ${ofOrganization} and taken_boot_id in (${boots})`,
     Prisma.sql`delete from boot_detail where ${ofOrganization} and boot_id in (${boots})`,
     Prisma.sql`delete from boot_key where ${ofOrganization} and boot_id in (${boots})`,
@@ -115,4 +125,10 @@ async function purge(db: DbOrTransaction, { organizationId, deletionId }: Purged
   await withTrash(db, async () => {
     for (const statement of statements) await db.$executeRaw(statement)
   })
+  const asked = await db.edge.findMany({
+    where: { organizationId, storeJobs: { some: { kind: 'delete', state: 'queued', askedAt: now } } },
+    distinct: ['siteId'],
+    select: { siteId: true },
+  })
+  for (const { siteId } of asked) await notify(db, { state: { siteId } })
 }

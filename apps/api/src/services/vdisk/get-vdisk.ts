@@ -1,9 +1,13 @@
 import type { VdiskDetail } from '../../domain/vdisk-view.ts'
+import { resolveVersions } from '../../domain/version-access.ts'
 import { AppError } from '../../errors/app-error.ts'
-import type { ServiceContext } from '../service-context.ts'
+import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
+import { seesEdgesOf, tallyDevices } from './tally-devices.ts'
+import { versionDetailOf, versionDetailSelect } from './version-detail.ts'
+import { versionChoicesSelect } from './version-facts.ts'
 
 /** Throws `not_found`. */
-export async function getVdisk({ db, actor }: ServiceContext, vdiskId: string): Promise<VdiskDetail> {
+export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: string): Promise<VdiskDetail> {
   const row = await db.vdisk.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: vdiskId } },
     select: {
@@ -13,24 +17,14 @@ export async function getVdisk({ db, actor }: ServiceContext, vdiskId: string): 
       createdAt: true,
       note: true,
       revision: true,
+      ...versionChoicesSelect,
+      ...{ writeCache: true, writeCacheLimitBytes: true, writeCacheFull: true },
       store: { select: { id: true, name: true } },
       _count: { select: { devices: true } },
       farm: { select: { name: true } },
       versions: {
         orderBy: { number: 'desc' },
-        select: {
-          id: true,
-          number: true,
-          sizeBytes: true,
-          diskPath: true,
-          kernelPath: true,
-          initrdPath: true,
-          commandLine: true,
-          note: true,
-          labels: true,
-          revision: true,
-          createdAt: true,
-        },
+        select: versionDetailSelect,
       },
       menuEntries: {
         orderBy: [{ menu: { name: 'asc' } }, { menuId: 'asc' }, { position: 'asc' }],
@@ -48,6 +42,9 @@ export async function getVdisk({ db, actor }: ServiceContext, vdiskId: string): 
     },
   })
   if (!row) throw new AppError('not_found')
+  const resolved = resolveVersions(row, row.versions, clock())
+  const tallies = await tallyDevices(db, { vdiskId, farmId: row.farmId, actor }, resolved)
+  const writer = await readWriter(db, actor.organizationId, row.maintenanceDeviceId)
   const menus = new Map<string, VdiskDetail['menus'][number]>()
   for (const { menu, version } of row.menuEntries) {
     const known = menus.get(menu.id) ?? { ...menu, versionNumbers: [] }
@@ -63,11 +60,21 @@ export async function getVdisk({ db, actor }: ServiceContext, vdiskId: string): 
     store: row.store,
     revision: row.revision,
     deviceCount: row._count.devices,
-    versions: row.versions.map((version) => ({
-      ...version,
-      sizeBytes: Number(version.sizeBytes),
-      createdAt: version.createdAt.toISOString(),
-    })),
+    versions: row.versions.map((version) =>
+      versionDetailOf(version, { resolved, tallies, seesEdge: seesEdgesOf(actor, row.farmId) }),
+    ),
+    writeCache: {
+      class: row.writeCache,
+      limitBytes: row.writeCacheLimitBytes === null ? null : Number(row.writeCacheLimitBytes),
+      full: row.writeCacheFull,
+    },
+    defaultVersionId: resolved.default?.id ?? null,
+    overrideVersionId: resolved.override?.id ?? null,
+    pending: resolved.pending && {
+      versionId: resolved.pending.version.id,
+      releaseAt: resolved.pending.at.toISOString(),
+    },
+    maintenance: resolved.maintenance && { versionId: resolved.maintenance.id, device: writer },
     collections: row.collections.map((collection) => ({
       id: collection.id,
       name: collection.name,
@@ -76,4 +83,15 @@ export async function getVdisk({ db, actor }: ServiceContext, vdiskId: string): 
     })),
     menus: [...menus.values()],
   }
+}
+
+function readWriter(
+  db: DbOrTransaction,
+  organizationId: string,
+  id: string | null,
+): Promise<{ id: string; name: string } | null> {
+  return db.device.findFirst({
+    where: { organizationId, id: id ?? organizationId },
+    select: { id: true, name: true },
+  })
 }

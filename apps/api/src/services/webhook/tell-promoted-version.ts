@@ -1,41 +1,92 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../../domain/clock.ts'
 import { notify } from '../notifications.ts'
-import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
+import type { DbOrTransaction } from '../service-context.ts'
 import { withTrash } from '../trash/with-trash.ts'
 import { readResolved } from '../vdisk/version-facts.ts'
 import { publishEvents } from './publish-event.ts'
 
+interface PromotionContext {
+  db: DbOrTransaction
+  clock: Clock
+  actor: { organizationId: string }
+}
+interface VdiskKey {
+  organizationId: string
+  vdiskId: string
+}
+type Booted = { id: string; number: number } | null
+
 /**
  * Does a change of a vDisk's versions. Where devices of the vDisk boot another version after it than before, edges of its farm are
  * woken and version.promoted is told, in the same transaction. Changes of one vDisk's versions wait for each other here, so that
- * each compares with what the one before it left.
+ * each compares with what the one before it left; a release whose instant has come is made the default before.
  */
 export async function withPromotionTold<T>(
-  context: Pick<ServiceContext, 'db' | 'clock' | 'actor'>,
+  { db, clock, actor }: PromotionContext,
   of: { vdiskId: string } | { versionId: string },
-  change: () => Promise<T>,
+  change: (found: { settled: boolean }) => Promise<T>,
 ): Promise<T> {
-  const { db, clock, actor } = context
   const { organizationId } = actor
   const vdiskId = 'vdiskId' in of ? of.vdiskId : await vdiskOf(db, organizationId, of.versionId)
   // What is not there is refused by the change itself.
-  if (vdiskId === null) return change()
+  if (vdiskId === null) return change({ settled: false })
   const key = { organizationId, vdiskId }
   await db.$queryRaw`select id from vdisk where organization_id = ${organizationId}::uuid and id = ${vdiskId}::uuid
     for no key update`
-  const before = await bootedVersion(db, key, clock)
-  const result = await change()
-  const after = await bootedVersion(db, key, clock)
-  if (after?.id === before?.id) return result
+  const settled = await settleRelease(db, key, clock())
+  const before = await bootedVersion(db, key, clock())
+  const result = await change({ settled })
+  await tellPromotion(db, key, { before, after: await bootedVersion(db, key, clock()), now: clock() })
+  return result
+}
+
+/** Wakes the edges of all sites that may have the vDisk: it may be in a menu of any of its farm. */
+export async function wakeFarm(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey): Promise<void> {
+  const sites = await db.site.findMany({
+    where: { organizationId, farm: { vdisks: { some: { organizationId, id: vdiskId } } } },
+    select: { id: true },
+  })
+  for (const { id: siteId } of sites) await notify(db, { state: { siteId } })
+}
+
+/** Time alone has changed what devices boot: that is kept now, and told once. @returns whether it has */
+async function settleRelease(db: DbOrTransaction, key: VdiskKey, now: Date): Promise<boolean> {
+  const { organizationId, vdiskId } = key
+  const where = { organizationId_id: { organizationId, id: vdiskId } }
+  const vdisk = await db.vdisk.findUnique({ where, select: { pendingVersionId: true } })
+  if (!vdisk?.pendingVersionId) return false
+  const version = await db.vdiskVersion.findFirst({
+    where: { organizationId, vdiskId, id: vdisk.pendingVersionId, releasedAt: { lte: now } },
+    select: { id: true, releasedAt: true },
+  })
+  if (!version?.releasedAt) return false
+  const before = await bootedVersion(db, key, new Date(version.releasedAt.getTime() - 1))
+  await db.vdisk.update({
+    where,
+    data: { defaultVersionId: version.id, pendingVersionId: null },
+    select: { id: true },
+  })
+  // Also where an override hides it: the state says what the default is.
+  await wakeFarm(db, key)
+  await tellPromotion(db, key, { before, after: await bootedVersion(db, key, now), now })
+  return true
+}
+
+async function tellPromotion(
+  db: DbOrTransaction,
+  key: VdiskKey,
+  { before, after, now }: { before: Booted; after: Booted; now: Date },
+): Promise<void> {
+  const { organizationId, vdiskId } = key
+  if (after?.id === before?.id) return
+  await wakeFarm(db, key)
+  if (!after) return
   const vdisk = await db.vdisk.findUniqueOrThrow({
     where: { organizationId_id: { organizationId, id: vdiskId } },
-    select: { name: true, farmId: true, farm: { select: { sites: { select: { id: true } } } } },
+    select: { name: true, farmId: true },
   })
-  // Wherever the farm has sites: the vDisk may be in a menu.
-  for (const { id: siteId } of vdisk.farm.sites) await notify(db, { state: { siteId } })
-  if (!after) return result
-  await publishEvents(db, clock(), [
+  await publishEvents(db, now, [
     {
       organizationId,
       type: 'version.promoted',
@@ -48,7 +99,6 @@ export async function withPromotionTold<T>(
       },
     },
   ])
-  return result
 }
 
 /** A version may lie in the trash, from where it is about to be restored. */
@@ -69,9 +119,10 @@ async function vdiskOf(
 /** What production devices boot, as the desired state says it. */
 async function bootedVersion(
   db: DbOrTransaction,
-  { organizationId, vdiskId }: { organizationId: string; vdiskId: string },
-  clock: Clock,
-): Promise<{ id: string; number: number } | null> {
-  const resolved = await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, clock())
-  return resolved.get(vdiskId)?.production ?? null
+  { organizationId, vdiskId }: VdiskKey,
+  now: Date,
+): Promise<Booted> {
+  const resolved = await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, now)
+  const version = resolved.get(vdiskId)?.production
+  return version ? { id: version.id, number: version.number } : null
 }

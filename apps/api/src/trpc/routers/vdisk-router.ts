@@ -11,12 +11,14 @@ import {
   updateVersionInput,
 } from '../../domain/object-view.ts'
 import { vdiskDetail, vdiskGetInput, vdiskListInput, vdiskPage } from '../../domain/vdisk-view.ts'
+import { updateWriteCacheInput } from '../../domain/version-view.ts'
 import { restoreObject } from '../../services/trash/restore-object.ts'
 import { createVdisk, removeVdisk, updateVdisk } from '../../services/vdisk/change-vdisk.ts'
 import { registerVersion, updateVersion } from '../../services/vdisk/change-version.ts'
 import { getVdisk } from '../../services/vdisk/get-vdisk.ts'
 import { listVdisks } from '../../services/vdisk/list-vdisks.ts'
 import { removeVersion } from '../../services/vdisk/remove-version.ts'
+import { updateWriteCache } from '../../services/vdisk/update-write-cache.ts'
 import { procedure, router } from '../trpc.ts'
 
 export const vdiskRouter = router({
@@ -56,6 +58,19 @@ export const vdiskRouter = router({
     .input(updateVdiskInput)
     .output(changedObject)
     .mutation(({ ctx, input }) => updateVdisk(ctx, input)),
+  updateWriteCache: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: {
+        method: 'PUT',
+        path: '/vdisks/{vdiskId}/write-cache',
+        summary: 'Change where writes of a vDisk’s devices go',
+      },
+    })
+    .input(updateWriteCacheInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateWriteCache(ctx, input)),
   remove: procedure
     .meta({
       permission: 'vdisk.change',

@@ -1,0 +1,131 @@
+import { edgeVersionStates, writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+import { objectNote, seenRevision, tags } from './object-fields.ts'
+import { commandLineText, storePath } from './object-view.ts'
+
+/** What is done to versions of a vDisk: docs/versions.md. */
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+const count = z.number().int().nonnegative()
+const sizeBytesMax = 64 * 1024 ** 4
+/** Below this a device would stop before it has booted. */
+const writeCacheLimitBytesMin = 16 * 1024 ** 2
+
+/** What changes what a vDisk's devices boot is refused where the vDisk has another revision by now. */
+const ofVersion = { versionId: uuid, vdiskRevision: seenRevision }
+const ofVdisk = { vdiskId: uuid, revision: seenRevision }
+
+export const startMaintenanceInput = z.object({
+  /** What the new version begins with. */
+  ...ofVersion,
+  /** The one that writes it: a maintenance device that boots this vDisk. */
+  deviceId: uuid,
+  note: objectNote.default(''),
+})
+export const sealInput = z.object({ versionId: uuid, revision: seenRevision })
+export const discardMaintenanceInput = sealInput
+export const promoteInput = z.object({
+  ...ofVersion,
+  /** Absent: now. */
+  releaseAt: instant.optional(),
+})
+export const cancelReleaseInput = z.object(ofVdisk)
+export const revertInput = z.object(ofVersion)
+export const overrideInput = z.object(ofVersion)
+export const clearOverrideInput = z.object(ofVdisk)
+export const mergeInput = z.object({
+  ...ofVersion,
+  /** `base`: it stands by itself; `update`: it follows the base that the version goes back to. */
+  into: z.enum(['base', 'update']),
+  note: objectNote.default(''),
+  labels: tags.default([]),
+})
+export const importInput = z.object({
+  vdiskId: uuid,
+  edgeId: uuid,
+  /** A raw image, e.g. `imports/linux.raw`. */
+  sourcePath: storePath,
+  /** Absent: taken from the image. */
+  kernelPath: storePath.nullable().default(null),
+  initrdPath: storePath.nullable().default(null),
+  commandLine: commandLineText,
+  note: objectNote.default(''),
+  labels: tags.default([]),
+  state: z.enum(['test', 'released']).default('test'),
+})
+export const updateWriteCacheInput = z.object({
+  ...ofVdisk,
+  class: z.enum(writeCacheClasses),
+  /** Of each device; null: as much as there is. */
+  limitBytes: z.number().int().min(writeCacheLimitBytesMin).max(sizeBytesMax).nullable(),
+  full: z.enum(writeCacheFullChoices),
+})
+
+export const changedVersion = z.object({
+  id: uuid,
+  name: z.string(),
+  number: count,
+  revision: seenRevision,
+  /** What a further change of the vDisk's versions takes. */
+  vdiskRevision: seenRevision,
+})
+export type ChangedVersion = z.infer<typeof changedVersion>
+export const discarded = z.object({ name: z.string() })
+/** With what the edges' stores have been asked for. */
+export const versionWithJobs = changedVersion.extend({ jobIds: z.array(uuid) })
+export type VersionWithJobs = z.infer<typeof versionWithJobs>
+
+export const versionActions = ['promote', 'revert', 'override', 'merge', 'delete'] as const
+export const previewInput = z.object({ versionId: uuid, action: z.enum(versionActions) })
+const deviceTally = z.object({
+  count,
+  /** The first of them, by name. */
+  names: z.array(z.string()),
+})
+export const versionPreview = z.object({
+  action: z.enum(versionActions),
+  /** Why it would be refused; empty: it would not. */
+  refusals: z.array(z.string()),
+  /** What production devices boot before and after it; null: nothing. */
+  before: z.object({ versionId: uuid, number: count }).nullable(),
+  after: z.object({ versionId: uuid, number: count }).nullable(),
+  /** Devices that get another version at their next boot, by what they get then. */
+  changed: z.array(
+    z.object({ fromNumber: count.nullable(), toNumber: count.nullable(), devices: deviceTally }),
+  ),
+  /** What devices run now, which goes on. */
+  running: z.array(z.object({ versionId: uuid, number: count.nullable(), devices: deviceTally })),
+  /** Kernel, initramfs or command line are others after it. */
+  changesBoot: z.boolean(),
+  /** Who holds the version, in words. */
+  holders: z.array(z.string()),
+  /** Versions made from it: they need it no more. */
+  childNumbers: z.array(count),
+  /** At which edges how much becomes free, or is worked on. */
+  edges: z.array(
+    z.object({
+      edgeId: uuid,
+      edgeName: z.string(),
+      siteName: z.string(),
+      ownBytes: count,
+      sharedBytes: count,
+      reclaimableBytes: count,
+    }),
+  ),
+})
+export type VersionPreview = z.infer<typeof versionPreview>
+
+/** What an edge's store says of a version. */
+export const versionAtEdge = z.object({
+  edgeId: uuid,
+  edgeName: z.string(),
+  siteName: z.string(),
+  state: z.enum(edgeVersionStates),
+  isLayer: z.boolean(),
+  ownBytes: count,
+  sharedBytes: count,
+  reclaimableBytes: count,
+  checkedAt: instant.nullable(),
+  reportedAt: instant,
+})

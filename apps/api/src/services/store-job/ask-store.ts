@@ -1,0 +1,74 @@
+import { storeJobsMax } from '@bootfarm/proto/uplink'
+import { AppError } from '../../errors/app-error.ts'
+import { recordChange } from '../audit/record-change.ts'
+import { notify } from '../notifications.ts'
+import { findPlaces } from '../scope/find-place.ts'
+import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
+
+export interface StoreOrder {
+  edgeId: string
+  kind: 'seal' | 'merge' | 'verify' | 'gc' | 'delete' | 'import'
+  vdiskId?: string | null
+  versionId?: string | null
+  intoVersionId?: string | null
+  sourcePath?: string | null
+}
+
+export const activeStates = { in: ['queued' as const, 'running' as const] }
+
+/**
+ * Gives work to an edge's store, as part of its desired state until its end is known. Throws `not_found` for an edge that there is not;
+ * `conflict` for one that was revoked or has as much to do already as a state holds.
+ */
+export async function askStore(context: ServiceContext, order: StoreOrder): Promise<string> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  // Locked, so that two at once do not pass the limit.
+  const [edge] = await db.$queryRaw<{ name: string; site_id: string; revoked_at: Date | null }[]>`
+    select name, site_id::text, revoked_at from edge
+    where organization_id = ${organizationId}::uuid and id = ${order.edgeId}::uuid for no key update`
+  const place = (await findPlaces(db, 'edge', { organizationId, ids: [order.edgeId] })).get(order.edgeId)
+  if (!edge || !place) throw new AppError('not_found', { public: 'There is no such edge.' })
+  if (edge.revoked_at)
+    throw new AppError('conflict', { public: `${edge.name} was revoked: it does nothing more.` })
+  const active = await db.storeJob.count({
+    where: { organizationId, edgeId: order.edgeId, state: activeStates },
+  })
+  if (active >= storeJobsMax)
+    throw new AppError('conflict', {
+      public: `${edge.name} has ${active} jobs to do already: wait until some are done, or cancel some.`,
+    })
+  const { id } = await db.storeJob.create({
+    data: {
+      ...{ organizationId, ...order, askedAt: clock() },
+      ...{ askedByUserId: actor.userId, askedByName: actor.userName },
+    },
+    select: { id: true },
+  })
+  const { edgeId: _edgeId, kind, ...what } = order
+  await recordChange(context, {
+    ...{ kind: 'store_job', id, name: `${kind} at ${edge.name}`, place },
+    ...{ before: null, after: { kind, edge: edge.name, ...what } },
+  })
+  await notify(db, { state: { siteId: edge.site_id } })
+  return id
+}
+
+/** Edges that are there and whose stores hold the version whole, by name. */
+export function edgesHolding(
+  db: DbOrTransaction,
+  { organizationId, versionId }: { organizationId: string; versionId: string },
+  { isLayer }: { isLayer: boolean },
+): Promise<{ edgeId: string }[]> {
+  return db.edgeVersion.findMany({
+    where: {
+      organizationId,
+      versionId,
+      isLayer,
+      state: 'present',
+      edge: { revokedAt: null, site: { deletionId: null } },
+    },
+    orderBy: [{ edge: { name: 'asc' } }, { edgeId: 'asc' }],
+    select: { edgeId: true },
+  })
+}

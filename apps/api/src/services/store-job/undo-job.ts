@@ -1,0 +1,35 @@
+import type { DbOrTransaction } from '../service-context.ts'
+import { madeVersionId } from '../uplink/store-job-orders.ts'
+import { activeStates } from './ask-store.ts'
+
+export interface JobRow {
+  id: string
+  edgeId: string
+  kind: 'seal' | 'merge' | 'verify' | 'gc' | 'delete' | 'import'
+  vdiskId: string | null
+  versionId: string | null
+  intoVersionId: string | null
+}
+
+/**
+ * What a job that came to nothing leaves behind is taken away: a version that was to be sealed is written on, and one that nobody makes
+ * any more is gone. The caller holds the vDisk, and has noted the job's end.
+ */
+export async function undoJob(
+  db: DbOrTransaction,
+  { organizationId, job }: { organizationId: string; job: JobRow },
+): Promise<void> {
+  const id = madeVersionId(job)
+  if (id === null) return
+  if (job.kind === 'seal') {
+    await db.vdiskVersion.updateMany({
+      where: { organizationId, id, sealedAt: null },
+      data: { sealAskedAt: null },
+    })
+    return
+  }
+  const others = await db.storeJob.count({
+    where: { organizationId, state: activeStates, OR: [{ versionId: id }, { intoVersionId: id }] },
+  })
+  if (others === 0) await db.vdiskVersion.deleteMany({ where: { organizationId, id, sealedAt: null } })
+}

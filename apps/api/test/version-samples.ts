@@ -1,0 +1,152 @@
+import { randomUUID } from 'node:crypto'
+import type { Sample, SampleTenant } from './procedure-samples.ts'
+import type { TestApi } from './test-api.ts'
+import type { TestTenant } from './test-tenant.ts'
+
+const spareCount = 24
+
+/** vDisks of one version each, as its procedure takes it: each call another one. */
+export interface VersionSpares {
+  vdisks: Record<VersionSample, { vdiskId: string; versionId: string }[]>
+  /** A maintenance device for each vDisk whose maintenance begins, by vDisk. */
+  writers: Record<string, string>
+  jobIds: string[]
+}
+const kinds = [
+  'startMaintenance',
+  'seal',
+  'discardMaintenance',
+  'promote',
+  'cancelRelease',
+  'revert',
+  'override',
+  'clearOverride',
+  'merge',
+  'import',
+  'writeCache',
+] as const
+type VersionSample = (typeof kinds)[number]
+
+const take = (kind: VersionSample, name: 'vdiskId' | 'versionId') => (tenant: SampleTenant) =>
+  tenant.versionSpares.vdisks[kind].pop()?.[name] ?? ''
+const vdiskRevision = { vdiskRevision: 1 }
+const sample = (kind: VersionSample, input: Sample['input']): Sample => ({
+  idName: 'versionId',
+  ...(input ? { input } : {}),
+  ownId: take(kind, 'versionId'),
+})
+const ofVdisk = (kind: VersionSample, input: Sample['input']): Sample => ({
+  idName: 'vdiskId',
+  ...(input ? { input } : {}),
+  ownId: take(kind, 'vdiskId'),
+})
+
+export const versionSamples: Record<string, Sample> = {
+  'version.preview': {
+    idName: 'versionId',
+    input: { action: 'promote' },
+    ownId: (tenant) => tenant.versionId,
+  },
+  'version.startMaintenance': sample('startMaintenance', (tenant: SampleTenant, id: string) => ({
+    ...vdiskRevision,
+    deviceId: tenant.versionSpares.writers[id] ?? tenant.deviceIds[0],
+  })),
+  'version.seal': sample('seal', { revision: 1 }),
+  'version.discardMaintenance': sample('discardMaintenance', { revision: 1 }),
+  'version.promote': sample('promote', vdiskRevision),
+  'version.cancelRelease': ofVdisk('cancelRelease', { revision: 1 }),
+  'version.revert': sample('revert', vdiskRevision),
+  'version.override': sample('override', vdiskRevision),
+  'version.clearOverride': ofVdisk('clearOverride', { revision: 1 }),
+  'version.merge': sample('merge', { ...vdiskRevision, into: 'base' }),
+  'version.import': ofVdisk('import', ({ edgeId }: SampleTenant) => ({
+    edgeId,
+    sourcePath: 'imports/a.raw',
+  })),
+  'vdisk.updateWriteCache': ofVdisk('writeCache', {
+    ...{ revision: 1, class: 'edge', limitBytes: null, full: 'stop' },
+  }),
+  'storeJob.list': {},
+  'storeJob.get': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds[0] ?? '' },
+  'storeJob.start': { idName: 'edgeId', input: { kind: 'verify' }, ownId: (tenant) => tenant.edgeId },
+  'storeJob.cancel': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds.pop() ?? '' },
+}
+
+const root = Uint8Array.from({ length: 32 }, () => 7)
+
+/** A few statements for all of them. */
+export async function createVersionSpares(
+  { db, clock }: Pick<TestApi, 'db' | 'clock'>,
+  { organizationId, farmId, siteId, collectionId, edgeId }: TestTenant & { edgeId: string },
+): Promise<VersionSpares> {
+  const vdisks = {} as VersionSpares['vdisks']
+  const writers: Record<string, string> = {}
+  const askedAt = clock.now
+  const releasedAt = new Date(askedAt.getTime() + 86_400_000)
+  const sealed = { manifestRoot: root, manifestCounter: 1n }
+  const shapes: Record<VersionSample, object> = {
+    startMaintenance: sealed,
+    seal: { state: 'maintenance', sealedAt: null },
+    discardMaintenance: { state: 'maintenance', sealedAt: null },
+    promote: { state: 'test' },
+    cancelRelease: { releasedAt },
+    revert: {},
+    override: {},
+    clearOverride: {},
+    merge: sealed,
+    import: {},
+    writeCache: {},
+  }
+  for (const kind of kinds) {
+    vdisks[kind] = Array.from({ length: spareCount }, () => ({
+      vdiskId: randomUUID(),
+      versionId: randomUUID(),
+    }))
+    await db.vdisk.createMany({
+      data: vdisks[kind].map(({ vdiskId, versionId }) => ({
+        ...{ organizationId, id: vdiskId, farmId, name: vdiskId },
+        ...(kind === 'cancelRelease' ? { pendingVersionId: versionId } : {}),
+        ...(kind === 'clearOverride' ? { overrideVersionId: versionId } : {}),
+      })),
+    })
+    const file = { sizeBytes: 512n, diskPath: 'spare', commandLine: '' }
+    await db.vdiskVersion.createMany({
+      data: vdisks[kind].flatMap(({ vdiskId, versionId }) => [
+        { organizationId, id: versionId, vdiskId, number: 1, ...file, ...shapes[kind] },
+        ...(kind === 'revert' ? [{ organizationId, id: randomUUID(), vdiskId, number: 2, ...file }] : []),
+      ]),
+    })
+  }
+  const stored = { state: 'present' as const, ownBytes: 1n, sharedBytes: 1n, reclaimableBytes: 1n, scan: 1n }
+  await db.edgeVersion.createMany({
+    data: [...vdisks.merge, ...vdisks.seal].map(({ versionId }, index) => ({
+      ...{ organizationId, edgeId, versionId, reportedAt: askedAt, ...stored },
+      isLayer: index >= vdisks.merge.length,
+    })),
+  })
+  await db.device.createMany({
+    data: vdisks.startMaintenance.map(({ vdiskId, versionId }, index) => {
+      const id = randomUUID()
+      writers[versionId] = id
+      return {
+        ...{ organizationId, id, siteId, collectionId, name: `writer-${index}`, vdiskId },
+        ...{
+          deviceType: 'maintenance' as const,
+          mac: `02:bf:00:00:fe:${index.toString(16).padStart(2, '0')}`,
+        },
+      }
+    }),
+  })
+  const jobIds = Array.from({ length: spareCount }, () => randomUUID())
+  await db.storeJob.createMany({
+    data: jobIds.map((id) => ({
+      organizationId,
+      id,
+      edgeId,
+      kind: 'gc' as const,
+      askedByName: 'x',
+      askedAt,
+    })),
+  })
+  return { vdisks, writers, jobIds }
+}
