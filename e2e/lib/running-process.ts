@@ -47,6 +47,8 @@ export class RunningProcess {
         this.#wake()
       })
     }
+    // A program that has ended reads no further.
+    this.#child.stdin?.on('error', () => {})
     running.add(this)
     this.#ended = new Promise((resolve) => {
       this.#child.once('error', (error) => resolve(error.message))

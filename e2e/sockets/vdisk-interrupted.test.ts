@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+
+const scratch = scratchDirectory()
+afterAll(() => scratch.remove())
+
+interface Line {
+  version?: string
+  import?: string
+}
+
+async function vdisk(args: string[]): Promise<Line[]> {
+  const running = new RunningProcess(edgeProgram, ['vdisk', ...args])
+  expect(await running.ended, running.output).toBe(0)
+  return running.jsonLines<Line>()
+}
+
+/** Text that differs from block to block. */
+function imageOf(size: number): string {
+  let text = ''
+  for (let index = 0; text.length < size; index += 1) text += `${index} `.padEnd(64, 'bootfarm')
+  return text.slice(0, size)
+}
+
+test('an import that is ended at ten moments, by kill -9 or politely, goes on and is the image', {
+  timeout: 60_000,
+}, async () => {
+  const store = path.join(scratch.path, 'store')
+  await vdisk(['init', '--store', store])
+  const image = imageOf(6 << 20)
+  const other = path.join(scratch.path, 'other.raw')
+  writeFileSync(other, imageOf(1 << 20))
+  const [first] = (await vdisk(['import', other, '--store', store, '--name', 'Other', '--json'])).slice(-1)
+
+  let seed = 20261121
+  let id = ''
+  for (let round = 0; round < 10; round += 1) {
+    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0
+    // More than the first piece of a MiB, and less than the image.
+    const fed = (1 << 20) + (seed % (image.length - (1 << 20)))
+    const begun = id === '' ? ['--name', 'Lab'] : ['--resume', id]
+    const args = ['vdisk', 'import', '-', '--store', store, ...begun, '--json']
+    const running = new RunningProcess(edgeProgram, args, {}, 'pipe')
+    await running.waitFor(/"import":"/)
+    id = running.jsonLines<Line>()[0]?.import ?? ''
+    running.write(image.slice(0, fed))
+    await running.waitFor(/"progress"/)
+    running.kill(round % 2 === 0 ? 'SIGKILL' : 'SIGTERM')
+    expect(await running.ended, running.output).toBe(round % 2 === 0 ? 'SIGKILL' : 3)
+    const listed = await vdisk(['list', '--store', store, '--json'])
+    expect(listed.map((line) => line.version ?? line.import)).toEqual([first?.version, id])
+  }
+
+  const last = new RunningProcess(
+    edgeProgram,
+    ['vdisk', 'import', '-', '--store', store, '--resume', id],
+    {},
+    'pipe',
+  )
+  last.end(image)
+  expect(await last.ended, last.output).toBe(0)
+  const exported = new RunningProcess('sh', [
+    ...['-c', '"$0" vdisk export - --store "$1" --version "$2" | sha256sum', edgeProgram, store, id],
+  ])
+  expect(await exported.ended, exported.output).toBe(0)
+  expect(exported.output.split(' ')[0]).toBe(createHash('sha256').update(image).digest('hex'))
+  await vdisk(['verify', '--store', store])
+  await vdisk(['gc', '--store', store])
+  await vdisk(['verify', '--store', store])
+})
+
+test('a second process that wants to change the store is told who does', async () => {
+  const store = path.join(scratch.path, 'locked')
+  await vdisk(['init', '--store', store])
+  const args = ['vdisk', 'import', '-', '--store', store, '--name', 'Lab', '--json']
+  const running = new RunningProcess(edgeProgram, args, {}, 'pipe')
+  await running.waitFor(/"import":"/)
+  const second = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store])
+  expect(await second.ended).toBe(1)
+  expect(second.output).toMatch(
+    new RegExp(`is being changed by \`vdisk import\` \\(process ${running.pid} on `),
+  )
+  running.kill('SIGTERM')
+  expect(await running.ended).toBe(3)
+  const refused = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store])
+  expect(await refused.ended).toBe(1)
+  expect(refused.output).toMatch(/was interrupted; go on with it or give it up first/)
+  const id = running.jsonLines<Line>()[0]?.import ?? ''
+  await vdisk(['import', '--store', store, '--abandon', id])
+  await vdisk(['gc', '--store', store])
+})
