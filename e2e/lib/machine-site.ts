@@ -93,9 +93,14 @@ export class MachineSite {
   }
 
   /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data.
-   * `kernelWords` are for the kernel's command line. */
-  startEdge(dhcp: EdgeDhcp = 'proxy', kernelWords = ''): Promise<RunningProcess> {
+   * `kernelWords` are for the kernel's command line, `more` for the edge. */
+  startEdge(
+    dhcp: EdgeDhcp = 'proxy',
+    kernelWords = '',
+    more: readonly string[] = [],
+  ): Promise<RunningProcess> {
     return this.#serve(dhcp, [
+      ...more,
       ...['--vdisk', this.disk.image, '--kernel', this.#vmlinuz, '--initrd', this.#initrd],
       ...['--cmdline', `${this.#kernelWords} ${kernelWords}`.trim()],
     ])

@@ -163,6 +163,9 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
   disk_truncated: says('disk_short'),
   root_not_found: says('no_root'),
   write_cache_full: says('cache_full'),
+  write_cache_lost: says('cache_lost'),
+  write_cache_of_another_version: says('cache_other'),
+  write_cache_unusable: says('cache_failed'),
   guest_reported_failure: says('my_own_code'),
   version_missing: async (cause) => {
     const own = await startEnrolled(cause, {})

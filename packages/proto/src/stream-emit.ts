@@ -5,14 +5,17 @@ import {
   readyOutcomes,
   refuseCodes,
   type StreamPacket,
+  streamOperations,
   streamOrders,
   streamVersion,
+  streamWriteCaches,
+  streamWriteCodes,
 } from './stream-packet.ts'
 import { guestStepGroups } from './uplink.ts'
 
 /** The packet's bytes. The values are ones that `parseStreamPacket` takes. */
 export function emitStreamPacket(packet: StreamPacket): Buffer {
-  const index = packet.type === 'data' ? packet.index : 0
+  const index = packet.type === 'data' || packet.type === 'write' ? packet.index : 0
   const request = 'request_id' in packet ? packet.request_id : 0
   const session = 'session_id' in packet ? packet.session_id : '0'.repeat(16)
   const first = (streamVersion << 4) | (packetTypes.indexOf(packet.type) + 1)
@@ -45,12 +48,13 @@ function bodyOf(packet: StreamPacket): Buffer[] {
       return [
         hex(packet.client_nonce + packet.version_tag + packet.disk_size),
         int(packet.fragment_size, 2),
-        Buffer.alloc(2),
+        int(streamWriteCaches.indexOf(packet.write_cache), 1),
+        Buffer.alloc(1),
         int(packet.read_size_max, 4),
         int(packet.outstanding_bytes_max, 4),
         Buffer.alloc(4),
         hex(packet.resume_secret + packet.version_id),
-        Buffer.alloc(16),
+        hex(packet.write_cache_size + packet.write_cache_id),
       ]
     case 'refuse':
       return [hex(packet.client_nonce), int(refuseCodes.indexOf(packet.code) + 1, 2), Buffer.alloc(2)]
@@ -87,6 +91,24 @@ function bodyOf(packet: StreamPacket): Buffer[] {
       ]
     case 'report_ack':
       return [int(streamOrders.indexOf(packet.order), 1), Buffer.alloc(3), hex(packet.order_id)]
+    case 'write':
+      return [
+        hex(packet.version_tag + packet.offset),
+        int(packet.length, 4),
+        Buffer.alloc(2),
+        int(packet.attempt, 2),
+        hex(packet.payload),
+      ]
+    case 'control':
+      return [
+        hex(packet.version_tag + packet.offset),
+        int(packet.length, 4),
+        int(streamOperations.indexOf(packet.operation) + 1, 1),
+        Buffer.alloc(1),
+        int(packet.attempt, 2),
+      ]
+    case 'write_ack':
+      return [int(streamWriteCodes.indexOf(packet.code), 2), Buffer.alloc(2), hex(packet.missing)]
     case 'no_session':
     case 'ready_ack':
       return []

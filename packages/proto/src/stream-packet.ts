@@ -12,6 +12,9 @@ export const streamFragmentsMax = streamReadSizeMax / streamFragmentSizeMin
 export const streamRangesMax = 64
 export const streamSectorSize = 512
 export const streamStepsMax = 24
+export const streamWriteSizeMax = 128 << 10
+export const streamWriteFragmentsMax = 269
+export const streamDiscardSizeMax = 64 << 20
 
 export const packetTypes = [
   'hello',
@@ -26,10 +29,39 @@ export const packetTypes = [
   'ready_ack',
   'report',
   'report_ack',
+  'write',
+  'control',
+  'write_ack',
 ] as const
 export const helloKinds = ['token', 'resumption'] as const
-export const refuseCodes = ['token_refused', 'version_missing', 'busy', 'protocol_version'] as const
-export const readErrorCodes = ['beyond_the_end', 'store_error', 'version_mismatch', 'too_large'] as const
+export const refuseCodes = [
+  'token_refused',
+  'version_missing',
+  'busy',
+  'protocol_version',
+  'cache_lost',
+  'cache_version',
+  'cache_failed',
+] as const
+export const readErrorCodes = [
+  'beyond_the_end',
+  'store_error',
+  'version_mismatch',
+  'too_large',
+  'cache_lost',
+] as const
+/** Where what a device writes is kept; of the first the edge knows nothing but its fill. */
+export const streamWriteCaches = ['device_ram', 'edge', 'edge_persistent'] as const
+export const streamOperations = ['flush', 'discard'] as const
+export const streamWriteCodes = [
+  'done',
+  'missing',
+  'cache_full',
+  'cache_lost',
+  'beyond_the_end',
+  'version_mismatch',
+  'no_cache',
+] as const
 export const readyOutcomes = ['ready', 'failed'] as const
 export const streamOrders = ['none', ...powerOrders] as const
 
@@ -65,6 +97,32 @@ export type StreamWelcome = {
   outstanding_bytes_max: number
   resume_secret: string
   version_id: string
+  write_cache: (typeof streamWriteCaches)[number]
+  write_cache_size: string
+  write_cache_id: string
+}
+export type StreamWrite = InSession & {
+  type: 'write'
+  version_tag: string
+  offset: string
+  length: number
+  attempt: number
+  index: number
+  payload: string
+}
+export type StreamControl = InSession & {
+  type: 'control'
+  version_tag: string
+  operation: (typeof streamOperations)[number]
+  offset: string
+  length: number
+  attempt: number
+}
+export type StreamWriteAck = InSession & {
+  type: 'write_ack'
+  code: (typeof streamWriteCodes)[number]
+  /** Bit i % 8 of byte i / 8: fragment i has not come. */
+  missing: string
 }
 export type StreamRead = InSession & {
   type: 'read'
@@ -104,3 +162,6 @@ export type StreamPacket =
   | (InSession & { type: 'ready_ack' })
   | StreamReport
   | (InSession & { type: 'report_ack'; order: (typeof streamOrders)[number]; order_id: string })
+  | StreamWrite
+  | StreamControl
+  | StreamWriteAck

@@ -9,7 +9,6 @@ import {
   type StreamPacket,
   type StreamRead,
   type StreamReady,
-  type StreamRefusal,
   type StreamReport,
   type StreamWelcome,
   streamFragmentSizeMax,
@@ -22,7 +21,10 @@ import {
   streamSectorSize,
   streamStepsMax,
   streamVersion,
+  streamWriteCaches,
 } from './stream-packet.ts'
+import { check, headerSize, isPrintable, isZero, Reader, refuse } from './stream-reader.ts'
+import { parseControl, parseWrite, parseWriteAck } from './stream-writes.ts'
 import { guestStepGroups } from './uplink.ts'
 
 /**
@@ -30,53 +32,6 @@ import { guestStepGroups } from './uplink.ts'
  * fit a JavaScript number); what `parseStreamPacket` takes, `emitStreamPacket` (stream-emit.ts)
  * writes back byte for byte.
  */
-
-const headerSize = 16
-
-/** A packet that must be ignored, and the reason it is counted under. */
-export class StreamPacketError extends Error {
-  readonly reason: StreamRefusal
-  constructor(reason: StreamRefusal) {
-    super(`stream packet refused: ${reason}`)
-    this.reason = reason
-  }
-}
-
-function refuse(reason: StreamRefusal): never {
-  throw new StreamPacketError(reason)
-}
-
-function check(holds: boolean, reason: StreamRefusal): void {
-  if (!holds) refuse(reason)
-}
-
-const isPrintable = (text: string) => /^[\x20-\x7e]*$/.test(text)
-const isZero = (bytes: Uint8Array) => bytes.every((byte) => byte === 0)
-
-/** Reads fields in order; the caller checked the size before. */
-class Reader {
-  position = headerSize
-  readonly bytes: Buffer
-  constructor(bytes: Uint8Array) {
-    this.bytes = Buffer.from(bytes)
-  }
-  hex(size: number): string {
-    return this.take(size).toString('hex')
-  }
-  int(size: 1 | 2 | 4): number {
-    return this.take(size).readUIntBE(0, size)
-  }
-  named<T extends string>(names: readonly T[], size: 1 | 2, first: number): T {
-    return names[this.int(size) - first] ?? refuse('bad_value')
-  }
-  zeros(size: number): void {
-    check(isZero(this.take(size)), 'reserved_not_zero')
-  }
-  take(size: number): Buffer {
-    this.position += size
-    return this.bytes.subarray(this.position - size, this.position)
-  }
-}
 
 /** The packet in `bytes`; throws StreamPacketError. */
 export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
@@ -89,7 +44,7 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
   const request_id = reader.bytes.readUInt32BE(4)
   const session_id = reader.bytes.toString('hex', 8, headerSize)
   check(reader.bytes.readUInt8(1) === 0, 'reserved_not_zero')
-  check(index === 0 || type === 'data', 'reserved_not_zero')
+  check(index === 0 || type === 'data' || type === 'write', 'reserved_not_zero')
   const hasSession = !/^0+$/.test(session_id)
   if (type === 'hello' || type === 'cookie' || type === 'refuse') check(!hasSession, 'reserved_not_zero')
   else check(hasSession, 'bad_value')
@@ -131,6 +86,12 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
       check(order === 'none' || hasId, 'bad_value')
       return { type, ...session, order, order_id }
     }
+    case 'write':
+      return parseWrite(reader, session, index)
+    case 'control':
+      return parseControl(reader, session)
+    case 'write_ack':
+      return parseWriteAck(reader, session)
     case 'no_session':
     case 'ready_ack':
       check(bytes.length === headerSize, 'wrong_size')
@@ -159,13 +120,18 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
   const version_tag = reader.hex(8)
   const disk_size = reader.hex(8)
   const fragment_size = reader.int(2)
-  reader.zeros(2)
+  const write_cache = reader.named(streamWriteCaches, 1, 0)
+  reader.zeros(1)
   const read_size_max = reader.int(4)
   const outstanding_bytes_max = reader.int(4)
   reader.zeros(4)
   const resume_secret = reader.hex(32)
   const version_id = reader.hex(16)
-  reader.zeros(16)
+  const write_cache_size = reader.hex(8)
+  const write_cache_id = reader.hex(8)
+  const hasCache = write_cache !== 'device_ram'
+  check(!/^0+$/.test(write_cache_size) === hasCache, 'bad_value')
+  check(!/^0+$/.test(write_cache_id) === hasCache, 'bad_value')
   const size = BigInt(`0x${disk_size}`)
   check(size > 0n && size % BigInt(streamSectorSize) === 0n, 'bad_value')
   check(fragment_size >= streamFragmentSizeMin && fragment_size <= streamFragmentSizeMax, 'bad_value')
@@ -182,6 +148,9 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
     outstanding_bytes_max,
     resume_secret,
     version_id,
+    write_cache,
+    write_cache_size,
+    write_cache_id,
   }
 }
 

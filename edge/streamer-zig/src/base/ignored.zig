@@ -64,6 +64,8 @@ pub const IgnoreReason = enum(u8) {
     peer_unknown,
     peer_replayed,
     peer_too_many,
+    stream_stale_write,
+    stream_no_cache,
 
     pub const count = @typeInfo(IgnoreReason).@"enum".field_names.len;
 

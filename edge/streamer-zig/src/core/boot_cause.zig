@@ -22,6 +22,9 @@ pub const words = [_]Word{
     .{ .code = "no_root", .cause = .root_not_found },
     .{ .code = "no_init", .cause = .root_not_found },
     .{ .code = "cache_full", .cause = .write_cache_full },
+    .{ .code = "cache_lost", .cause = .write_cache_lost },
+    .{ .code = "cache_other", .cause = .write_cache_of_another_version },
+    .{ .code = "cache_failed", .cause = .write_cache_unusable },
 };
 
 pub const Failure = struct { cause: Cause, text: base.UntrustedText };

@@ -15,6 +15,7 @@ const nbd = @import("wire").nbd;
 pub const slots_max = 32;
 /// Longest part, in bytes; every edge takes reads of this length (`stream.read_size_promised`).
 pub const part_size_max = 128 << 10;
+const discard_size_max = @import("wire").stream.writes.discard_size_max;
 
 comptime {
     assert(part_size_max == @import("wire").stream.read_size_promised);
@@ -22,6 +23,8 @@ comptime {
 
 pub const NbdQueue = struct {
     disk_size: u64,
+    /// Writes, discards and flushes go to the edge; else the device is read-only.
+    takes_writes: bool = false,
     slots: [slots_max]Slot = @splat(.{}),
     /// The request whose parts are being handed out; no other is taken meanwhile.
     intake: ?Intake = null,
@@ -29,16 +32,23 @@ pub const NbdQueue = struct {
     reply_next: ?u64 = null,
     sequence_next: u64 = 0,
 
+    pub const Kind = enum(u32) { read, write, flush, discard };
+
     const Intake = struct {
+        kind: Kind,
         handle: u64,
         offset: u64,
         /// Bytes not handed out yet; never 0.
         left: u32,
         is_first: bool = true,
+        /// Of parts that have ended already.
+        code: nbd.ErrorCode = .none,
     };
 
     const Slot = struct {
-        state: enum { free, reading, complete } = .free,
+        /// `filling`: the bytes of a write come from the kernel.
+        state: enum { free, filling, reading, complete } = .free,
+        kind: Kind = .read,
         sequence: u64 = 0,
         handle: u64 = 0,
         length: u32 = 0,
@@ -47,8 +57,8 @@ pub const NbdQueue = struct {
         is_last: bool = false,
     };
 
-    /// Something to read: `length` bytes at `offset` into the buffer of `slot`.
-    pub const Part = struct { slot: u8, offset: u64, length: u32 };
+    /// Something to do: `length` bytes at `offset`, read into the buffer of `slot` or written from it. Later ones have a higher `sequence`.
+    pub const Part = struct { slot: u8, kind: Kind = .read, offset: u64, length: u32, sequence: u64 = 0 };
 
     /// Something to send: the header where there is one, then `length` bytes of the buffer of `slot`.
     pub const Outgoing = struct { slot: u8, header: ?nbd.Reply, length: u32 };
@@ -64,35 +74,69 @@ pub const NbdQueue = struct {
         return queue.intake == null and queue.freeSlot() != null;
     }
 
-    /// Takes the kernel's next request. Whatever is not a read within the disk is answered without reading; the caller
-    /// drops the bytes that follow a write.
-    pub fn take(queue: *NbdQueue, request: nbd.Request) void {
-        assert(queue.wantsRequest());
-        switch (request.command) {
-            .read => {
-                const is_inside = request.offset <= queue.disk_size and
-                    request.length <= queue.disk_size - request.offset;
-                if (!is_inside or request.length == 0) return queue.answer(request.handle, .invalid);
-                queue.intake = .{ .handle = request.handle, .offset = request.offset, .left = request.length };
-            },
-            // Nothing is written, so everything is on disk already.
-            .flush => queue.answer(request.handle, .none),
-            .write, .trim, .write_zeroes => queue.answer(request.handle, .not_permitted),
-            .disconnect, .cache, _ => queue.answer(request.handle, .invalid),
-        }
+    /// The bytes that follow a write are to go into the slots of its parts; else the caller drops them.
+    pub fn wantsBytes(queue: *const NbdQueue) bool {
+        const intake = queue.intake orelse return false;
+        return intake.kind == .write;
     }
 
-    /// The next part to read, now in a slot; null when there is none or no slot is free.
+    /// Takes the kernel's next request. Whatever does not lie within the disk is answered at once.
+    pub fn take(queue: *NbdQueue, request: nbd.Request) void {
+        assert(queue.wantsRequest());
+        const kind: Kind = switch (request.command) {
+            .read => .read,
+            .write => .write,
+            .trim, .write_zeroes => .discard,
+            // Where nothing is written, everything is on disk already.
+            .flush => if (queue.takes_writes) .flush else return queue.answer(request.handle, .none),
+            .disconnect, .cache, _ => return queue.answer(request.handle, .invalid),
+        };
+        if (kind != .read and !queue.takes_writes) return queue.answer(request.handle, .not_permitted);
+        const is_inside = request.offset <= queue.disk_size and request.length <= queue.disk_size - request.offset;
+        if (kind != .flush and (!is_inside or request.length == 0)) return queue.answer(request.handle, .invalid);
+        queue.intake = .{
+            .kind = kind,
+            .handle = request.handle,
+            .offset = if (kind == .flush) 0 else request.offset,
+            .left = if (kind == .flush) 0 else request.length,
+        };
+    }
+
+    /// The next part of a request that brings no bytes, now in a slot; null when there is none or no slot is free.
     pub fn nextPart(queue: *NbdQueue) ?Part {
+        return if (queue.wantsBytes()) null else queue.cutPart();
+    }
+
+    /// The next part of a write: its bytes go into the slot's buffer, then `filled` follows.
+    pub fn nextPartToFill(queue: *NbdQueue) ?Part {
+        return if (queue.wantsBytes()) queue.cutPart() else null;
+    }
+
+    /// All bytes of the write's part are in its buffer.
+    pub fn filled(queue: *NbdQueue, slot: u8) void {
+        assert(queue.slots[slot].state == .filling);
+        queue.slots[slot].state = .reading;
+    }
+
+    fn cutPart(queue: *NbdQueue) ?Part {
         if (queue.intake == null) return null;
         const index = queue.freeSlot() orelse return null;
         const intake = &queue.intake.?;
-        assert(intake.left > 0);
-        const part: Part = .{ .slot = index, .offset = intake.offset, .length = @min(intake.left, part_size_max) };
+        assert(intake.left > 0 or intake.kind == .flush);
+        const size_max: u32 = if (intake.kind == .discard) discard_size_max else part_size_max;
+        const part: Part = .{
+            .slot = index,
+            .kind = intake.kind,
+            .offset = intake.offset,
+            .length = @min(intake.left, size_max),
+            .sequence = queue.sequence_next,
+        };
         queue.fill(index, .{
-            .state = .reading,
+            .state = if (intake.kind == .write) .filling else .reading,
+            .kind = intake.kind,
             .handle = intake.handle,
             .length = part.length,
+            .code = intake.code,
             .is_first = intake.is_first,
             .is_last = part.length == intake.left,
         });
@@ -103,18 +147,49 @@ pub const NbdQueue = struct {
         return part;
     }
 
-    /// All bytes of the slot's part are in its buffer.
+    /// All bytes of the slot's part are in its buffer, or written.
     pub fn complete(queue: *NbdQueue, slot: u8) void {
         assert(queue.slots[slot].state == .reading);
+        if (queue.slots[slot].kind != .read) return queue.endPart(slot, .none);
         queue.slots[slot].state = .complete;
     }
 
-    /// The slot's part can never be read. A reply that has begun cannot take its header back, so the socket is of no
+    /// A part of a request without an answer in bytes has ended. The last of them to end takes the answer; it is a failure if any was.
+    fn endPart(queue: *NbdQueue, index: u8, code: nbd.ErrorCode) void {
+        const handle = queue.slots[index].handle;
+        var worst = if (queue.slots[index].code == .none) code else queue.slots[index].code;
+        const others = if (queue.intake) |intake| intake.handle == handle else false;
+        var other: ?*Slot = null;
+        for (&queue.slots, 0..) |*slot, at| {
+            if (at == index or slot.state == .free or slot.state == .complete) continue;
+            if (slot.handle == handle and slot.kind != .read) other = slot;
+        }
+        if (other) |slot| {
+            if (slot.code == .none) slot.code = worst;
+            queue.slots[index] = .{};
+            return;
+        }
+        if (others) {
+            const intake = &queue.intake.?;
+            if (intake.code == .none) intake.code = worst;
+            queue.slots[index] = .{};
+            return;
+        }
+        if (worst == .none) worst = code;
+        queue.slots[index].state = .complete;
+        queue.slots[index].code = worst;
+        queue.slots[index].length = 0;
+        queue.slots[index].is_first = true;
+        queue.slots[index].is_last = true;
+    }
+
+    /// The slot's part can never be read or written. A reply that has begun cannot take its header back, so the socket is of no
     /// more use then: the caller gives it up. Else the request is answered as failed.
-    pub fn fail(queue: *NbdQueue, slot: u8) error{ReplyBegun}!void {
+    pub fn fail(queue: *NbdQueue, slot: u8, code: nbd.ErrorCode) error{ReplyBegun}!void {
         assert(queue.slots[slot].state == .reading);
+        if (queue.slots[slot].kind != .read) return queue.endPart(slot, code);
         if (!queue.slots[slot].is_first or !queue.slots[slot].is_last) return error.ReplyBegun;
-        queue.slots[slot].code = .input_output;
+        queue.slots[slot].code = code;
         queue.slots[slot].length = 0;
         queue.slots[slot].state = .complete;
     }
@@ -278,10 +353,71 @@ test "a write is refused, a flush succeeds and reads beyond the end are invalid"
     }
 }
 
+fn writeOf(handle: u64, offset: u64, length: u32) nbd.Request {
+    return .{ .command = .write, .flags = 0, .handle = handle, .offset = offset, .length = length };
+}
+
+test "a write is answered once, when all of its parts have ended, in whatever order" {
+    var queue: NbdQueue = .init(disk_size_of_tests);
+    queue.takes_writes = true;
+    queue.take(writeOf(1, 512, 2 * part_size_max + 512));
+    try testing.expect(!queue.wantsRequest());
+    try testing.expectEqual(null, queue.nextPart());
+    var slots: [3]u8 = undefined;
+    for (&slots) |*slot| {
+        const part = queue.nextPartToFill().?;
+        slot.* = part.slot;
+        queue.filled(part.slot);
+    }
+    try testing.expectEqual(null, queue.nextPartToFill());
+    queue.complete(slots[2]);
+    queue.complete(slots[0]);
+    try testing.expectEqual(null, queue.nextOutgoing());
+    queue.complete(slots[1]);
+    const reply = queue.nextOutgoing().?;
+    try testing.expectEqual(nbd.Reply{ .code = .none, .handle = 1 }, reply.header.?);
+    try testing.expectEqual(0, reply.length);
+    queue.sent(reply.slot);
+    for (queue.slots) |slot| try testing.expectEqual(.free, slot.state);
+}
+
+test "a write fails as a whole when one part does, even one that ended before the last was handed out" {
+    var queue: NbdQueue = .init(disk_size_of_tests);
+    queue.takes_writes = true;
+    queue.take(writeOf(1, 0, 2 * part_size_max));
+    const first = queue.nextPartToFill().?;
+    queue.filled(first.slot);
+    try queue.fail(first.slot, .no_space);
+    try testing.expectEqual(null, queue.nextOutgoing());
+    const second = queue.nextPartToFill().?;
+    queue.filled(second.slot);
+    queue.complete(second.slot);
+    try testing.expectEqual(nbd.Reply{ .code = .no_space, .handle = 1 }, queue.nextOutgoing().?.header.?);
+}
+
+test "flushes and discards are parts of their own" {
+    var queue: NbdQueue = .init(disk_size_of_tests);
+    queue.takes_writes = true;
+    queue.take(.{ .command = .flush, .flags = 0, .handle = 1, .offset = 0, .length = 0 });
+    const flush = queue.nextPart().?;
+    try testing.expectEqual(.flush, flush.kind);
+    queue.take(.{ .command = .trim, .flags = 0, .handle = 2, .offset = 4096, .length = discard_size_max + 512 });
+    const first, const second = .{ queue.nextPart().?, queue.nextPart().? };
+    try testing.expectEqual(discard_size_max, first.length);
+    try testing.expectEqual(512, second.length);
+    try testing.expect(second.sequence > first.sequence);
+    queue.complete(first.slot);
+    queue.complete(second.slot);
+    try testing.expectEqual(2, queue.nextOutgoing().?.header.?.handle);
+    queue.sent(queue.nextOutgoing().?.slot);
+    queue.complete(flush.slot);
+    try testing.expectEqual(1, queue.nextOutgoing().?.header.?.handle);
+}
+
 test "a read that can never succeed is answered as an input/output error" {
     var queue: NbdQueue = .init(disk_size_of_tests);
     queue.take(readOf(1, 0, 512));
-    try queue.fail(queue.nextPart().?.slot);
+    try queue.fail(queue.nextPart().?.slot, .input_output);
     const reply = queue.nextOutgoing().?;
     try testing.expectEqual(nbd.ErrorCode.input_output, reply.header.?.code);
     try testing.expectEqual(0, reply.length);

@@ -15,6 +15,7 @@ const secrets = @import("stream_secrets.zig");
 const RoundTrip = @import("round_trip.zig");
 const PendingRead = @import("pending_read.zig");
 const step = @import("stream_client_step.zig");
+const WriteQueue = @import("stream_client_writes.zig");
 const ReportState = @import("stream_client_report.zig");
 const assert = std.debug.assert;
 
@@ -22,7 +23,7 @@ pub const StreamClient = @This();
 
 /// Fragments of later requests that must have come before a read is asked for again at once.
 pub const passed_threshold = 3;
-pub const hello_timeout_us_first = 200 * std.time.us_per_ms;
+pub const hello_timeout_us_first = step.hello_timeout_us_first;
 pub const silence_us_max = 10 * std.time.us_per_s;
 /// A read is at most as long as every edge promises to serve.
 pub const read_size_max = wire.read_size_promised;
@@ -31,10 +32,12 @@ options: Options,
 identity: Identity,
 state: State = .idle,
 reads: []PendingRead,
+/// Not for reads: those who write say what and when by `submitWrite`.
+writes: WriteQueue,
 round_trip: RoundTrip = .{},
 statistics: Statistics = .{},
 
-greeting: Greeting = .{},
+greeting: step.Greeting = .{},
 session: ?Session = null,
 ready: ?step.Ready = null,
 report_state: ReportState = .{},
@@ -47,7 +50,7 @@ last_packet_at_us: u64 = 0,
 last_fragment_at_us: u64 = 0,
 /// Since when something has been outstanding without a break.
 waiting_since_us: u64 = 0,
-unseen: Unseen = .{},
+unseen: step.Unseen = .{},
 
 pub const State = enum {
     /// Before `start`.
@@ -61,6 +64,8 @@ pub const State = enum {
 
 pub const Options = struct {
     reads_max: u16 = 64,
+    /// Writes, flushes and discards together; at most 64.
+    writes_max: u16 = 0,
     fragment_size_max: u16 = wire.fragment_size_ethernet,
     /// The device's own bound; the edge's WELCOME may lower it.
     outstanding_bytes_max: u32 = 1 << 20,
@@ -73,29 +78,6 @@ pub const Statistics = step.Statistics;
 pub const Report = step.Report;
 pub const Order = step.Order;
 
-const Greeting = struct {
-    kind: wire.HelloKind = .token,
-    nonce: [16]u8 = @splat(0),
-    nonce_serial: u64 = 0,
-    cookie: [32]u8 = @splat(0),
-    /// When HELLO goes out next.
-    due_at_us: u64 = 0,
-    timeout_us: u64 = hello_timeout_us_first,
-    sent_at_us: u64 = 0,
-    /// HELLOs with this cookie.
-    sent_count: u32 = 0,
-};
-
-/// Events that are no read's.
-const Unseen = struct {
-    established: ?bool = null,
-    refused: ?wire.RefuseCode = null,
-    version_changed: bool = false,
-    ready_acknowledged: bool = false,
-    order: ?step.Order = null,
-    report_acknowledged: bool = false,
-};
-
 /// Allocates the table of reads, and nothing later.
 pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamClient {
     assert(options.reads_max > 0);
@@ -103,12 +85,14 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamC
     assert(options.fragment_size_max <= wire.fragment_size_max);
     assert(options.outstanding_bytes_max >= read_size_max);
     const reads = try gpa.alloc(PendingRead, options.reads_max);
+    errdefer gpa.free(reads);
     @memset(reads, .{});
-    return .{ .options = options, .identity = undefined, .reads = reads };
+    return .{ .options = options, .identity = undefined, .reads = reads, .writes = try .init(gpa, options.writes_max) };
 }
 
 pub fn deinit(client: *StreamClient, gpa: std.mem.Allocator) void {
     gpa.free(client.reads);
+    client.writes.deinit(gpa);
     client.* = undefined;
 }
 
@@ -117,7 +101,9 @@ pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
     const reads = client.reads;
     const options = client.options;
     @memset(reads, .{});
-    client.* = .{ .options = options, .identity = identity, .reads = reads, .session = identity.session };
+    var queue = client.writes;
+    queue.clear();
+    client.* = .{ .options = options, .identity = identity, .reads = reads, .writes = queue, .session = identity.session };
     client.last_packet_at_us = now_us;
     client.greet(now_us, if (identity.session == null) .token else .resumption);
 }
@@ -141,6 +127,26 @@ pub fn submit(client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{
         return;
     }
     return error.Full;
+}
+
+/// Writes `bytes` at `offset`, both multiples of 512, at most `wire.writes.write_size_max`; they are the client's until the event. Only
+/// in a session with a write cache at the edge. `Full`: `writes_max` are under way.
+pub fn submitWrite(client: *StreamClient, tag: u64, offset: u64, bytes: []const u8) error{Full}!void {
+    assert(bytes.len > 0 and bytes.len <= wire.writes.write_size_max);
+    assert(bytes.len % wire.sector_size == 0 and offset % wire.sector_size == 0);
+    return client.writes.submit(.{ .kind = .write, .tag = tag, .offset = offset, .length = @intCast(bytes.len), .bytes = bytes });
+}
+
+/// The range reads as zeros afterwards; multiples of 512, at most `wire.writes.discard_size_max`.
+pub fn submitDiscard(client: *StreamClient, tag: u64, offset: u64, length: u32) error{Full}!void {
+    assert(length > 0 and length <= wire.writes.discard_size_max);
+    assert(length % wire.sector_size == 0 and offset % wire.sector_size == 0);
+    return client.writes.submit(.{ .kind = .discard, .tag = tag, .offset = offset, .length = length });
+}
+
+/// Ends when all that was submitted before has ended, and is as durable as the class of the write cache says.
+pub fn submitFlush(client: *StreamClient, tag: u64) error{Full}!void {
+    return client.writes.submit(.{ .kind = .flush, .tag = tag });
 }
 
 /// Reports the outcome of the boot; it is repeated until the edge has acknowledged it. `uptime_us` is that since the kernel's
@@ -192,7 +198,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
     const packet = switch (client.state) {
         .idle, .ended => return null,
         .greeting => client.transmitHello(now_us, out),
-        .established => client.transmitRead(now_us, out) orelse
+        .established => client.transmitRead(now_us, out) orelse client.transmitWrite(now_us, out) orelse
             client.transmitReady(now_us, out) orelse client.transmitReport(now_us, out),
     } orelse return null;
     client.statistics.packets_out += 1;
@@ -219,24 +225,15 @@ pub fn deadline(client: *const StreamClient) ?u64 {
         };
         earliest = @min(earliest orelse at, at);
     }
+    if (client.writes.deadline()) |at| earliest = @min(earliest orelse at, at);
     if (client.firstQueued()) |read| if (client.mayAsk(read)) return 0;
     return earliest;
 }
 
 /// What happened since the last call, one at a time.
 pub fn nextEvent(client: *StreamClient) ?Event {
-    if (client.unseen.established) |resumed| {
-        client.unseen.established = null;
-        return .{ .established = .{ .resumed = resumed } };
-    }
-    if (client.unseen.refused) |code| {
-        client.unseen.refused = null;
-        return .{ .refused = code };
-    }
-    if (client.unseen.version_changed) {
-        client.unseen.version_changed = false;
-        return .version_changed;
-    }
+    if (client.unseen.ofSession()) |event| return event;
+    if (client.writes.nextEnded()) |ended| return .{ .write_ended = .{ .tag = ended.tag, .code = ended.code } };
     for (client.reads) |*read| switch (read.state) {
         .done => {
             read.state = .free;
@@ -248,19 +245,7 @@ pub fn nextEvent(client: *StreamClient) ?Event {
         },
         .free, .queued, .asked => {},
     };
-    if (client.unseen.ready_acknowledged) {
-        client.unseen.ready_acknowledged = false;
-        return .ready_acknowledged;
-    }
-    if (client.unseen.order) |order| {
-        client.unseen.order = null;
-        return .{ .order = order };
-    }
-    if (client.unseen.report_acknowledged) {
-        client.unseen.report_acknowledged = false;
-        return .report_acknowledged;
-    }
-    return null;
+    return client.unseen.ofBoot();
 }
 
 /// True when the packet belongs to this boot's session.
@@ -269,14 +254,15 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
         .cookie => |cookie| return client.receiveCookie(now_us, cookie),
         .welcome => |welcome| return client.receiveWelcome(now_us, packet.session_id, welcome),
         .refuse => |refusal| return client.receiveRefuse(now_us, refusal),
-        .data, .read_error, .no_session, .ready_ack, .report_ack => {},
-        .hello, .read, .ready, .report => return false,
+        .data, .read_error, .no_session, .ready_ack, .report_ack, .write_ack => {},
+        .hello, .read, .ready, .report, .write, .control => return false,
     }
     if (client.state != .established) return false;
     if (client.session.?.id != packet.session_id) return false;
     switch (packet.body) {
         .data => |fragment| return client.receiveFragment(now_us, packet.request_id, fragment),
         .read_error => |read_error| return client.receiveReadError(now_us, packet.request_id, read_error.code),
+        .write_ack => |ack| return client.writes.acknowledge(now_us, packet.request_id, ack),
         .no_session => client.greet(now_us, .resumption),
         .ready_ack => {
             const ready = &(client.ready orelse return false);
@@ -321,6 +307,9 @@ fn receiveWelcome(client: *StreamClient, now_us: u64, session_id: u64, welcome: 
         .fragment_size = welcome.fragment_size,
         .outstanding_bytes_max = @min(welcome.outstanding_bytes_max, client.options.outstanding_bytes_max),
         .resume_secret = welcome.resume_secret,
+        .write_cache = welcome.write_cache,
+        .write_cache_size = welcome.write_cache_size,
+        .write_cache_id = welcome.write_cache_id,
     };
     if (session.fragment_size > client.options.fragment_size_max) return false;
     const resumed = client.session != null;
@@ -330,6 +319,11 @@ fn receiveWelcome(client: *StreamClient, now_us: u64, session_id: u64, welcome: 
         if (!same) {
             client.transition(.ended);
             client.unseen.version_changed = true;
+            return true;
+        }
+        if (before.write_cache != session.write_cache or before.write_cache_id != session.write_cache_id) {
+            client.transition(.ended);
+            client.unseen.cache_lost = true;
             return true;
         }
         client.statistics.resumptions += 1;
@@ -344,6 +338,7 @@ fn receiveWelcome(client: *StreamClient, now_us: u64, session_id: u64, welcome: 
         read.askAnew(session.fragment_size, client.round_trip.timeout_us);
         client.outstanding_bytes += read.missingBytes();
     }
+    client.writes.askAnew(session.fragment_size);
     if (client.ready) |*ready| ready.due_at_us = now_us;
     client.report_state.due_at_us = now_us;
     if (client.hasOutstanding()) client.waiting_since_us = now_us;
@@ -436,6 +431,7 @@ fn checkTimers(client: *StreamClient, now_us: u64) void {
         client.greet(now_us, .resumption);
         return;
     }
+    client.writes.checkTimers(now_us);
     for (client.reads) |*read| {
         if (read.state != .asked or read.repeat != null) continue;
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
@@ -521,17 +517,16 @@ fn emitRead(
     } } }, out);
 }
 
+fn transmitWrite(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const was_waiting = client.hasOutstanding();
+    const packet = client.writes.transmit(now_us, client.session.?, out) orelse return null;
+    if (!was_waiting) client.waiting_since_us = now_us;
+    return packet;
+}
+
 fn transmitReady(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
     const ready = &(client.ready orelse return null);
-    if (ready.acknowledged or now_us < ready.due_at_us) return null;
-    ready.due_at_us = now_us + ready.timeout_us;
-    ready.timeout_us = @min(ready.timeout_us * 2, RoundTrip.timeout_us_max);
-    return wire.emit(.{ .session_id = client.session.?.id, .request_id = ready.request_id, .body = .{ .ready = .{
-        .outcome = ready.outcome,
-        .uptime_us = ready.uptime_us,
-        .code = ready.code,
-        .sentence = ready.sentence.slice(),
-    } } }, out);
+    return ready.transmit(now_us, client.session.?.id, out);
 }
 
 fn transmitReport(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
@@ -582,6 +577,7 @@ fn mayAsk(client: *const StreamClient, read: *const PendingRead) bool {
 
 fn hasOutstanding(client: *const StreamClient) bool {
     if (client.outstanding_bytes > 0 or client.report_state.dueAt() != null) return true;
+    if (client.writes.hasOutstanding()) return true;
     return if (client.ready) |ready| !ready.acknowledged else false;
 }
 
@@ -592,4 +588,5 @@ fn noteWaiting(client: *StreamClient, now_us: u64) void {
 
 test {
     _ = @import("stream_client_test.zig");
+    _ = @import("stream_writes_test.zig");
 }

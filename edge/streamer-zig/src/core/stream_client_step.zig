@@ -3,6 +3,9 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
+const RoundTrip = @import("round_trip.zig");
+
+pub const hello_timeout_us_first = 200 * std.time.us_per_ms;
 
 pub const Identity = struct {
     boot_id: base.Uuid,
@@ -23,6 +26,10 @@ pub const Session = struct {
     fragment_size: u16,
     outstanding_bytes_max: u32,
     resume_secret: [32]u8,
+    /// With `device_ram` the edge takes no writes.
+    write_cache: wire.WriteCacheClass = .device_ram,
+    write_cache_size: u64 = 0,
+    write_cache_id: u64 = 0,
 };
 
 pub const ReadyWords = struct {
@@ -47,6 +54,19 @@ pub const Ready = struct {
     due_at_us: u64,
     timeout_us: u64,
     acknowledged: bool = false,
+
+    /// READY, when it is time for it.
+    pub fn transmit(ready: *Ready, now_us: u64, session_id: u64, out: []u8) ?[]const u8 {
+        if (ready.acknowledged or now_us < ready.due_at_us) return null;
+        ready.due_at_us = now_us + ready.timeout_us;
+        ready.timeout_us = @min(ready.timeout_us * 2, RoundTrip.timeout_us_max);
+        return wire.emit(.{ .session_id = session_id, .request_id = ready.request_id, .body = .{ .ready = .{
+            .outcome = ready.outcome,
+            .uptime_us = ready.uptime_us,
+            .code = ready.code,
+            .sentence = ready.sentence.slice(),
+        } } }, out);
+    }
 };
 
 pub const WriteCache = struct {
@@ -81,6 +101,10 @@ pub const Event = union(enum) {
     refused: wire.RefuseCode,
     /// A resumption offered another version or size: a boot never mixes two.
     version_changed,
+    /// A resumption found another write cache than the one that was written, or none: nothing of this disk can be believed any more.
+    cache_lost,
+    /// The write, flush or discard with this tag has ended; all but `done` are failures.
+    write_ended: struct { tag: u64, code: wire.WriteCode },
     /// The buffer of the read with this tag is complete.
     read_done: struct { tag: u64, buffer: []u8 },
     read_failed: struct { tag: u64, code: wire.ReadErrorCode },
@@ -90,6 +114,67 @@ pub const Event = union(enum) {
     order: Order,
     /// The edge knows the newest report and the order taken last.
     report_acknowledged,
+};
+
+pub const Greeting = struct {
+    kind: wire.HelloKind = .token,
+    nonce: [16]u8 = @splat(0),
+    nonce_serial: u64 = 0,
+    cookie: [32]u8 = @splat(0),
+    /// When HELLO goes out next.
+    due_at_us: u64 = 0,
+    timeout_us: u64 = hello_timeout_us_first,
+    sent_at_us: u64 = 0,
+    /// HELLOs with this cookie.
+    sent_count: u32 = 0,
+};
+
+/// Events that are no read's.
+pub const Unseen = struct {
+    established: ?bool = null,
+    refused: ?wire.RefuseCode = null,
+    version_changed: bool = false,
+    cache_lost: bool = false,
+    ready_acknowledged: bool = false,
+    order: ?Order = null,
+    report_acknowledged: bool = false,
+
+    /// What concerns the session, which comes first.
+    pub fn ofSession(unseen: *Unseen) ?Event {
+        if (unseen.established) |resumed| {
+            unseen.established = null;
+            return .{ .established = .{ .resumed = resumed } };
+        }
+        if (unseen.refused) |code| {
+            unseen.refused = null;
+            return .{ .refused = code };
+        }
+        if (unseen.version_changed) {
+            unseen.version_changed = false;
+            return .version_changed;
+        }
+        if (unseen.cache_lost) {
+            unseen.cache_lost = false;
+            return .cache_lost;
+        }
+        return null;
+    }
+
+    pub fn ofBoot(unseen: *Unseen) ?Event {
+        if (unseen.ready_acknowledged) {
+            unseen.ready_acknowledged = false;
+            return .ready_acknowledged;
+        }
+        if (unseen.order) |order| {
+            unseen.order = null;
+            return .{ .order = order };
+        }
+        if (unseen.report_acknowledged) {
+            unseen.report_acknowledged = false;
+            return .report_acknowledged;
+        }
+        return null;
+    }
 };
 
 pub const Statistics = struct {

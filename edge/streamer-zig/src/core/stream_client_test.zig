@@ -18,9 +18,9 @@ fn fillDisk(offset: u64, buffer: []u8) void {
     for (buffer, offset..) |*byte, at| byte.* = @truncate((at *% 0x9e3779b97f4a7c15) >> 29);
 }
 
-const Flight = struct { at_us: u64, serial: u64, to_device: bool, size: u16, bytes: [wire.header_size + 1456]u8 };
+pub const Flight = struct { at_us: u64, serial: u64, to_device: bool, size: u16, bytes: [wire.header_size + 1456]u8 };
 
-const Link = struct {
+pub const Link = struct {
     prng: base.Prng,
     loss_percent: u8 = 0,
     duplicate_percent: u8 = 0,
@@ -33,7 +33,7 @@ const Link = struct {
     lose_to_device: []const u64 = &.{},
     sent_to_device: u64 = 0,
 
-    fn send(link: *Link, now_us: u64, to_device: bool, packet: []const u8) !void {
+    pub fn send(link: *Link, now_us: u64, to_device: bool, packet: []const u8) !void {
         if (to_device) {
             defer link.sent_to_device += 1;
             for (link.lose_to_device) |number| if (number == link.sent_to_device) return;
@@ -54,7 +54,7 @@ const Link = struct {
         }
     }
 
-    fn takeFirst(link: *Link) ?Flight {
+    pub fn takeFirst(link: *Link) ?Flight {
         if (link.flights.items.len == 0) return null;
         var first: usize = 0;
         for (link.flights.items, 0..) |flight, index| {
@@ -163,7 +163,7 @@ const World = struct {
             .read => |read| {
                 if (world.store_errors_left > 0) {
                     world.store_errors_left -= 1;
-                    return world.link.send(world.now_us, true, StreamServer.storeError(read, &reply));
+                    return world.link.send(world.now_us, true, StreamServer.readError(read, .store_error, &reply));
                 }
                 var fragments = read.fragments();
                 while (fragments.next()) |fragment| {
@@ -173,6 +173,7 @@ const World = struct {
                     try world.link.send(world.now_us, true, bytes[0 .. wire.header_size + fragment.length]);
                 }
             },
+            .write, .control, .taken => return error.UnexpectedWrite,
             .ready => |ready| {
                 if (!ready.repeated) world.ready_count += 1;
                 try world.link.send(world.now_us, true, ready.reply);

@@ -16,6 +16,9 @@
 //!             var fragments = read.fragments();
 //!             while (fragments.next()) |fragment| ...
 //!         },
+//!         .write => |write| {},                            // carry it out, then server.finishWrite(write.ref, code, ...)
+//!         .control => |control| {},                        // the same
+//!         .taken => {},                                    // a part of a write
 //!         .ready => |ready| send(from, ready.reply),
 //!         .report => |report| send(from, server.acknowledgeReport(&report, order, &reply_buffer)),
 //!     }
@@ -26,6 +29,8 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const secrets = @import("stream_secrets.zig");
 const step = @import("stream_server_step.zig");
+const server_writes = @import("stream_server_writes.zig");
+const write_steps = @import("stream_server_write_steps.zig");
 const RequestWindow = @import("request_window.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
@@ -42,6 +47,7 @@ comptime {
     assert(wire.welcome_size >= wire.cookie_size);
     assert(wire.welcome_size >= wire.refuse_size);
     assert(wire.welcome_size >= wire.report_ack_size);
+    assert(wire.welcome_size >= wire.writes.write_ack_size_max);
 }
 
 pub const StreamServer = @This();
@@ -52,6 +58,7 @@ ignored: base.IgnoredCounters = .{},
 /// Makes each session id different from all before.
 session_serial: u64 = 0,
 session_count: u16 = 0,
+collector: server_writes.Collector,
 
 pub const Keys = struct {
     /// Random, new in each process.
@@ -70,6 +77,8 @@ pub const Options = struct {
     read_size_max: u32 = wire.read_size_max,
     outstanding_bytes_max: u32 = 1 << 20,
     session_idle_us: u64 = session_idle_us_default,
+    /// Writes of more than one fragment that can be put together at a time; 128 KiB each.
+    write_places: u16 = 64,
 };
 
 /// A HELLO from an address that has shown a cookie. The caller looks the boot up and calls `admit` with the answer.
@@ -88,6 +97,8 @@ pub const Grant = union(enum) {
     unknown,
     /// The boot is known and its version is not in the store.
     version_missing,
+    /// What the device has written, or will write, cannot be used: REFUSE with this code.
+    no_cache: wire.RefuseCode,
     boot: Boot,
 
     pub const Boot = struct {
@@ -97,6 +108,7 @@ pub const Grant = union(enum) {
         version_id: Uuid,
         /// Bytes; a multiple of 512, not 0.
         disk_size: u64,
+        write_cache: step.WriteCache = .{},
     };
 };
 
@@ -105,7 +117,7 @@ pub const Admission = struct {
     /// WELCOME or REFUSE; null when the hello is ignored. Points into the reply buffer.
     reply: ?[]const u8,
 
-    pub const Outcome = enum {
+    pub const Outcome = union(enum) {
         /// The token bought a session: the boot's first. The caller keeps the claim's nonce with the boot.
         opened,
         /// The same hello once more; it got the same answer.
@@ -114,6 +126,7 @@ pub const Admission = struct {
         resumed,
         token_refused,
         version_missing,
+        no_cache: wire.RefuseCode,
         busy,
         /// A late copy of the hello that opened the boot's session before a resumption.
         stale,
@@ -126,11 +139,19 @@ pub const Step = union(enum) {
     reply: []const u8,
     admit: Claim,
     read: ReadRequest,
+    write: step.WriteRequest,
+    control: step.ControlRequest,
+    /// A part of a write.
+    taken,
     ready: ReadyReport,
     /// Answered by `acknowledgeReport` once the caller knows what waits for the device.
     report: DeviceReport,
 };
 
+pub const WriteCache = step.WriteCache;
+pub const WriteRef = step.WriteRef;
+pub const WriteRequest = step.WriteRequest;
+pub const ControlRequest = step.ControlRequest;
 pub const ReadRequest = step.ReadRequest;
 pub const Fragment = step.Fragment;
 pub const FragmentIterator = step.FragmentIterator;
@@ -153,6 +174,8 @@ pub const Session = struct {
     last_request_at_us: u64 = 0,
     ready: bool = false,
     requests: RequestWindow = .{},
+    write_cache: step.WriteCache = .{},
+    writes: server_writes.Window = .{},
     statistics: Statistics = .{},
 };
 
@@ -165,12 +188,14 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
     assert(options.read_size_max >= wire.read_size_promised);
     assert(options.read_size_max <= wire.read_size_max);
     const sessions = try gpa.alloc(Session, options.sessions_max);
+    errdefer gpa.free(sessions);
     @memset(sessions, .{});
-    return .{ .sessions = sessions, .options = options };
+    return .{ .sessions = sessions, .options = options, .collector = try .init(gpa, options.write_places) };
 }
 
 pub fn deinit(server: *StreamServer, gpa: std.mem.Allocator) void {
     gpa.free(server.sessions);
+    server.collector.deinit(gpa);
     server.* = undefined;
 }
 
@@ -191,8 +216,8 @@ pub fn receive(
     });
     switch (parsed.body) {
         .hello => |hello| return server.receiveHello(now_us, from, hello, reply),
-        .read, .ready, .report => {},
-        .cookie, .welcome, .refuse, .data, .read_error, .no_session, .ready_ack, .report_ack => {
+        .read, .ready, .report, .write, .control => {},
+        .cookie, .welcome, .refuse, .data, .read_error, .no_session, .ready_ack, .report_ack, .write_ack => {
             return server.ignore(.stream_wrong_direction);
         },
     }
@@ -211,6 +236,8 @@ pub fn receive(
     session.statistics.bytes_in += packet.len;
     return switch (parsed.body) {
         .read => |read| server.receiveRead(session, parsed.request_id, read, reply),
+        .write => |*write| write_steps.receiveWrite(server, now_us, session, parsed.request_id, write, reply),
+        .control => |*control| write_steps.receiveControl(server, session, parsed.request_id, control, reply),
         .ready => |ready| receiveReady(session, parsed.request_id, ready, reply),
         .report => |report| .{ .report = .{
             .boot_id = session.boot_id,
@@ -233,6 +260,7 @@ pub fn admit(
     const boot = switch (grant) {
         .unknown => return server.refuse(claim, .token_refused, reply),
         .version_missing => return server.refuse(claim, .version_missing, reply),
+        .no_cache => |code| return server.refuse(claim, code, reply),
         .boot => |boot| boot,
     };
     assert(boot.disk_size > 0);
@@ -258,6 +286,8 @@ pub fn admit(
     const statistics = session.statistics;
     const ready = session.ready;
     const requests = session.requests;
+    const window = session.writes;
+    server.collector.drop(session.id);
     session.* = .{
         .id = server.makeSessionId(session, claim),
         .boot_id = claim.boot_id,
@@ -272,6 +302,8 @@ pub fn admit(
         .statistics = statistics,
         .ready = ready,
         .requests = requests,
+        .write_cache = boot.write_cache,
+        .writes = window,
     };
     if (claim.kind == .resumption) session.statistics.resumptions += 1;
     return .{
@@ -280,14 +312,17 @@ pub fn admit(
     };
 }
 
-/// READ_ERROR for a read whose bytes the store could not give; the device asks again.
-pub fn storeError(read: ReadRequest, reply: *ReplyBuffer) []const u8 {
+/// READ_ERROR for a read whose bytes could not be given: at `store_error` the device asks again.
+pub fn readError(read: ReadRequest, code: wire.ReadErrorCode, reply: *ReplyBuffer) []const u8 {
     return wire.emit(.{
         .session_id = read.session_id,
         .request_id = read.request_id,
-        .body = .{ .read_error = .{ .code = .store_error } },
+        .body = .{ .read_error = .{ .code = code } },
     }, reply);
 }
+
+/// The end of a write or control request (`stream_server_write_steps.zig`).
+pub const finishWrite = write_steps.finishWrite;
 
 /// REPORT_ACK with the order that waits for this device; shorter than any REPORT.
 pub fn acknowledgeReport(
@@ -402,6 +437,7 @@ fn receiveRead(
         .offset = read.offset,
         .length = read.length,
         .fragment_size = session.fragment_size,
+        .write_cache = session.write_cache.class,
         .ranges = read.ranges,
         .first = session.statistics.reads == 0 and session.statistics.retries == 0,
         .repeated = false,
@@ -450,7 +486,7 @@ fn receiveReady(session: *Session, request_id: u32, ready: wire.Ready, reply: *R
     } };
 }
 
-fn proofHolds(server: *const StreamServer, claim: Claim, boot: Grant.Boot) bool {
+pub fn proofHolds(server: *const StreamServer, claim: Claim, boot: Grant.Boot) bool {
     switch (claim.kind) {
         .token => {
             if (!std.crypto.timing_safe.eql([16]u8, claim.proof[0..16].*, boot.token)) return false;
@@ -474,7 +510,7 @@ fn makeSessionId(server: *StreamServer, session: *const Session, claim: Claim) u
     return @as(u64, bits) << 16 | (index + 1);
 }
 
-fn findById(server: *StreamServer, id: u64) ?*Session {
+pub fn findById(server: *StreamServer, id: u64) ?*Session {
     const place: u16 = @truncate(id);
     if (place == 0 or place > server.sessions.len) return null;
     const session = &server.sessions[place - 1];
@@ -505,6 +541,7 @@ fn drop(server: *StreamServer, session: *Session) void {
     assert(session.id != 0);
     assert(server.session_count > 0);
     server.session_count -= 1;
+    server.collector.drop(session.id);
     session.* = .{};
 }
 
@@ -518,6 +555,9 @@ fn welcome(server: *const StreamServer, session: *const Session, reply: *ReplyBu
         .outstanding_bytes_max = server.options.outstanding_bytes_max,
         .resume_secret = secrets.resumeSecret(&server.options.keys.resumption, session.boot_id),
         .version_id = session.version_id.bytes,
+        .write_cache = session.write_cache.class,
+        .write_cache_size = session.write_cache.size,
+        .write_cache_id = session.write_cache.id,
     } } }, reply);
 }
 
@@ -526,6 +566,7 @@ fn refuse(server: *StreamServer, claim: Claim, code: wire.RefuseCode, reply: *Re
         .token_refused => .{ .token_refused, .stream_token_refused },
         .version_missing => .{ .version_missing, .stream_version_missing },
         .busy => .{ .busy, .stream_busy },
+        .cache_lost, .cache_version, .cache_failed => .{ .{ .no_cache = code }, .stream_no_cache },
         .protocol_version => unreachable,
     };
     server.ignored.add(reason);
@@ -536,7 +577,7 @@ fn refuse(server: *StreamServer, claim: Claim, code: wire.RefuseCode, reply: *Re
     return .{ .outcome = outcome, .reply = packet };
 }
 
-fn ignore(server: *StreamServer, reason: base.IgnoreReason) Step {
+pub fn ignore(server: *StreamServer, reason: base.IgnoreReason) Step {
     server.ignored.add(reason);
     return .{ .ignored = reason };
 }
@@ -547,4 +588,5 @@ fn answer(packet: wire.Packet, reply: *ReplyBuffer) Step {
 
 test {
     _ = @import("stream_server_test.zig");
+    _ = server_writes;
 }

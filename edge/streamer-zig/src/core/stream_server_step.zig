@@ -18,6 +18,8 @@ pub const ReadRequest = struct {
     offset: u64,
     length: u32,
     fragment_size: u16,
+    /// Not `device_ram`: what was written lies above the version, and is never left out.
+    write_cache: wire.WriteCacheClass,
     /// Points into the request's packet.
     ranges: wire.Ranges,
     /// First READ in the boot's first session since this process started.
@@ -67,6 +69,41 @@ pub const FragmentIterator = struct {
             .header = wire.dataHeader(read.session_id, read.request_id, index),
         };
     }
+};
+
+/// Where what a device writes is kept.
+pub const WriteCache = struct {
+    class: wire.WriteCacheClass = .device_ram,
+    /// Bytes; 0 with `device_ram`, else not.
+    size: u64 = 0,
+    /// Tells one from all others; 0 with `device_ram`, else not.
+    id: u64 = 0,
+};
+
+/// Names a request until it is finished, over changes of its session.
+pub const WriteRef = struct { boot_id: Uuid, session_id: u64, request_id: u32 };
+
+/// A write that holds: in a session, from its address, within the disk, whole, and not carried out yet.
+pub const WriteRequest = struct {
+    ref: WriteRef,
+    /// Bytes from the begin of the disk.
+    offset: u64,
+    /// Good until the next packet.
+    bytes: []const u8,
+};
+
+pub const ControlRequest = struct {
+    ref: WriteRef,
+    operation: wire.writes.Operation,
+    /// Bytes; both 0 in a flush.
+    offset: u64,
+    length: u32,
+};
+
+pub const Outgoing = struct {
+    to: Endpoint,
+    /// Points into the reply buffer.
+    packet: []const u8,
 };
 
 pub const ReadyReport = struct {

@@ -57,6 +57,10 @@ pub const text =
     \\  --http-port N         6980    --stream-port N   6910    --peer-port N     6911 (other edges of the site)
     \\                        ports below 1024 need root or the capability CAP_NET_BIND_SERVICE
     \\  --metrics [IP:]PORT   numbers for Prometheus at /metrics; a PORT alone is of this machine only
+    \\  --write-cache CLASS   where devices' writes are kept, with --vdisk: device_ram (default), edge, edge_persistent
+    \\  --write-cache-size SIZE  bytes that one device may write at the edge, such as 8G; default: as many as its disk has
+    \\  --write-cache-of-another-version refuse|discard
+    \\                        what becomes of a persistent write cache when its device boots another disk (refuse)
     \\  --boot-files DIR      boot programs: sets made by boot-files import, chosen per device, collection or site;
     \\                        files directly in DIR are the set `default`: BIOS devices get undionly.kpxe, 64-bit
     \\                        UEFI ones snponly.efi or ipxe.efi, ARM ones ipxe-arm64.efi, else what is known there

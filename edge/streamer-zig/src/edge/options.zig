@@ -34,6 +34,8 @@ pub const Serve = struct {
     capture: ?[]const u8 = null,
     /// Bytes that reports may take on the disk.
     report_log_size: u64 = core.report_log.size_max_default,
+    /// Of every device without a control plane.
+    write_cache: host.write_layers.Wanted = .{},
     /// Where `/metrics` is; nowhere unless it is given.
     metrics: ?base.Endpoint = null,
 
@@ -123,6 +125,9 @@ const ServeOption = enum {
     @"--power-hook",
     @"--report-log",
     @"--metrics",
+    @"--write-cache",
+    @"--write-cache-size",
+    @"--write-cache-of-another-version",
     @"--json",
 };
 
@@ -218,9 +223,15 @@ fn setServe(
             ),
         .@"--capture" => serve.capture = text,
         .@"--power-hook" => serve.power_hook = text,
-        .@"--report-log" => serve.report_log_size = try parseLogSize(text, complaint),
+        .@"--report-log" => serve.report_log_size = try parseSize(name, text, complaint),
         .@"--metrics" => serve.metrics = try parseMetrics(text, complaint),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
+        .@"--write-cache" => serve.write_cache.class = std.meta.stringToEnum(@TypeOf(serve.write_cache.class), text) orelse
+            return complaint.set("--write-cache is device_ram, edge or edge_persistent, not '{s}'.", .{text}),
+        .@"--write-cache-size" => serve.write_cache.limit_bytes = try parseSize(name, text, complaint),
+        .@"--write-cache-of-another-version" => serve.write_cache.of_another_version =
+            std.meta.stringToEnum(@TypeOf(serve.write_cache.of_another_version), text) orelse
+            return complaint.set("--write-cache-of-another-version is refuse or discard, not '{s}'.", .{text}),
         .@"--json", .@"--router-advertisement" => unreachable,
     }
 }
@@ -267,6 +278,15 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         return complaint.set("--kernel, --initrd and --cmdline go with --vdisk.", .{});
     if (!serve.isAlone() and serve.capture != null)
         return complaint.set("--capture goes with --vdisk; an enrolled edge sends captures to the control plane.", .{});
+    const has_cache = serve.write_cache.class != .device_ram;
+    if (!serve.isAlone() and has_cache)
+        return complaint.set("--write-cache goes with --vdisk; an enrolled edge is told by the control plane.", .{});
+    if (has_cache and serve.store == null and serve.data == null)
+        return complaint.set("--write-cache {t} needs --store DIR, where what devices write is kept.", .{serve.write_cache.class});
+    if (!has_cache and serve.write_cache.limit_bytes != null)
+        return complaint.set("--write-cache-size goes with --write-cache edge or edge_persistent.", .{});
+    if (serve.write_cache.class == .edge_persistent and serve.data == null)
+        return complaint.set("--write-cache edge_persistent needs --data DIR, with which devices go on after a restart of this edge.", .{});
     if (serve.isAlone() and serve.power_hook != null)
         return complaint.set("--power-hook goes with --data of an enrolled edge: schedules come from the control plane.", .{});
     if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))
@@ -318,17 +338,17 @@ fn parseSeconds(name: []const u8, text: []const u8, complaint: *Complaint) Error
     return seconds;
 }
 
-fn parseLogSize(text: []const u8, complaint: *Complaint) Error!u64 {
-    const wrong = "--report-log is a size from 64K to 64G, for example 512M, not '{s}'.";
-    if (text.len < 2) return complaint.set(wrong, .{text});
+fn parseSize(name: []const u8, text: []const u8, complaint: *Complaint) Error!u64 {
+    const wrong = "{s} is a size from 64K to 64G, for example 512M, not '{s}'.";
+    if (text.len < 2) return complaint.set(wrong, .{ name, text });
     const shift: u6 = switch (text[text.len - 1]) {
         'K' => 10,
         'M' => 20,
         'G' => 30,
-        else => return complaint.set(wrong, .{text}),
+        else => return complaint.set(wrong, .{ name, text }),
     };
     const size = @as(u64, std.fmt.parseInt(u32, text[0 .. text.len - 1], 10) catch 0) << shift;
-    if (size < 64 << 10 or size > 64 << 30) return complaint.set(wrong, .{text});
+    if (size < 64 << 10 or size > 64 << 30) return complaint.set(wrong, .{ name, text });
     return size;
 }
 

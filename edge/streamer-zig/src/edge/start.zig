@@ -10,6 +10,7 @@ const options_module = @import("options.zig");
 const networks = @import("networks.zig");
 const standalone = @import("standalone.zig");
 const vdisk_open_store = @import("vdisk/open_store.zig");
+const write_caches = @import("write_caches.zig");
 const Edge = @import("edge.zig").Edge;
 const assert = std.debug.assert;
 const linux = std.os.linux;
@@ -37,6 +38,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     try prepareLoop(edge, open, &found, stream_key, complaint);
     try prepareCaptures(edge, complaint);
     if (!edge.options.isAlone()) try prepareUplink(edge, complaint);
+    try write_caches.prepare(edge, complaint);
     try loadJournal(edge, complaint);
     try prepareMetrics(edge, complaint);
 }

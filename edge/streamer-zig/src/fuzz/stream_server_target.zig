@@ -51,10 +51,17 @@ const Model = struct {
             .token_nonce = device.token_nonce,
             .version_id = boot_id,
             .disk_size = disk_size,
+            .write_cache = cacheOf(device),
         } };
         return .unknown;
     }
 };
+
+/// Some devices write to the edge, and some do not.
+fn cacheOf(device: *const Device) StreamServer.WriteCache {
+    if (device.from.port % 2 == 0) return .{};
+    return .{ .class = .edge_persistent, .size = 1 << 30, .id = device.from.port };
+}
 
 pub fn server(case: *Case) Violation!bool {
     const prng = &case.prng;
@@ -62,6 +69,7 @@ pub fn server(case: *Case) Violation!bool {
         .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
         .sessions_max = sessions_max,
         .session_idle_us = 20 * second,
+        .write_places = 2,
     }) catch return fuzz_case.violated("a server of this size can be made");
     defer machine.deinit(case.gpa);
     var model: Model = .init(prng);
@@ -71,12 +79,17 @@ pub fn server(case: *Case) Violation!bool {
         now_us += prng.below(if (prng.chance(1, 16)) 60 * second else second);
         const device = &model.devices[@intCast(prng.below(device_count))];
         var list: stream.RangeList = .{};
-        var buffer: [1024]u8 = undefined;
+        var buffer: [2048]u8 = undefined;
         var packet = makePacket(case, device, &list);
         const other = &model.devices[@intCast(prng.below(device_count))];
         if (packet.session_id != 0 and prng.chance(1, 8)) {
             packet.session_id = other.session_id;
-            if (packet.body == .read) packet.body.read.version_tag = other.version_tag;
+            switch (packet.body) {
+                .read => |*read| read.version_tag = other.version_tag,
+                .write => |*write| write.version_tag = other.version_tag,
+                .control => |*control| control.version_tag = other.version_tag,
+                else => {},
+            }
         }
         const bytes = stream.emit(packet, &buffer);
         const datagram = if (prng.chance(1, 8)) case.mutate(&buffer, bytes.len) else bytes;
@@ -90,7 +103,7 @@ pub fn server(case: *Case) Violation!bool {
 fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) stream.Packet {
     const prng = &case.prng;
     const request_id = prng.nextU32();
-    switch (prng.below(5)) {
+    switch (prng.below(8)) {
         0, 1 => return .{ .body = .{ .hello = .{
             .client_nonce = @splat(@intCast(prng.below(2))),
             .cookie = device.cookie,
@@ -118,11 +131,34 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
         3 => return .{ .session_id = device.session_id, .request_id = request_id, .body = .{
             .report = .{ .uptime_us = prng.nextU64(), .write_cache_size = prng.nextU64() },
         } },
+        4, 5 => {
+            // Few ids and places, so that requests meet.
+            const sizes = [_]u32{ 512, 4096, 8192, 200 * 512 };
+            const length = prng.pick(u32, &sizes);
+            const count = stream.writes.fragmentCount(length, stream.fragment_size_ethernet);
+            const index: u16 = @intCast(prng.below(count));
+            const size = stream.writes.fragmentLength(length, stream.fragment_size_ethernet, index);
+            return .{ .session_id = device.session_id, .request_id = request_id % 80, .body = .{ .write = .{
+                .version_tag = device.version_tag,
+                .offset = prng.below(4) * 4096,
+                .length = length,
+                .index = index,
+                .payload = payload_of_writes[0..size],
+            } } };
+        },
+        6 => return .{ .session_id = device.session_id, .request_id = request_id % 80, .body = .{ .control = .{
+            .version_tag = device.version_tag,
+            .operation = .discard,
+            .offset = prng.below(disk_size / 512 + 8) * 512,
+            .length = 4096,
+        } } },
         else => return .{ .session_id = device.session_id, .request_id = request_id, .body = .{
             .ready = .{ .outcome = .ready, .uptime_us = prng.nextU64() },
         } },
     }
 }
+
+const payload_of_writes: [stream.fragment_size_ethernet]u8 = @splat(0x3c);
 
 fn makeRanges(prng: *base.Prng, list: *stream.RangeList) void {
     var next: u64 = 0;
@@ -149,7 +185,8 @@ fn exchange(
     switch (machine.receive(now_us, device.from, datagram, &reply)) {
         .ignored => return false,
         .reply => |bytes| {
-            try expect(bytes.len <= datagram.len, "an answer is not longer than its request");
+            const is_of_write = datagram.len > 0 and datagram[0] & 15 == @backingInt(stream.Type.write);
+            if (!is_of_write) try expect(bytes.len <= datagram.len, "an answer is not longer than its request");
             const packet = stream.parse(bytes) catch
                 return fuzz_case.violated("an answer can be parsed");
             if (packet.body == .cookie) device.cookie = packet.body.cookie.cookie;
@@ -165,6 +202,18 @@ fn exchange(
             try checkRead(device, &read);
             return true;
         },
+        .taken => return false,
+        .write => |write| {
+            try expect(write.offset + write.bytes.len <= disk_size, "a write lies within the disk");
+            try expect(cacheOf(device).class != .device_ram, "only who has a write cache writes");
+            try finish(machine, device, write.ref);
+            return false;
+        },
+        .control => |control| {
+            try expect(control.offset + control.length <= disk_size, "a discard lies within the disk");
+            try finish(machine, device, control.ref);
+            return false;
+        },
         .ready => |ready| {
             try expect(ready.reply.len <= datagram.len, "READY_ACK is short");
             return false;
@@ -176,6 +225,15 @@ fn exchange(
             return false;
         },
     }
+}
+
+fn finish(machine: *StreamServer, device: *const Device, ref: StreamServer.WriteRef) Violation!void {
+    var reply: StreamServer.ReplyBuffer = undefined;
+    const outgoing = machine.finishWrite(ref, .done, &reply) orelse
+        return fuzz_case.violated("who has just written has a session");
+    try expect(outgoing.to.eql(device.from), "the end of a write is told to who wrote");
+    const packet = stream.parse(outgoing.packet) catch return fuzz_case.violated("WRITE_ACK can be parsed");
+    try expect(packet.body.write_ack.code == .done, "the end is the one that was given");
 }
 
 fn checkAdmission(
@@ -208,7 +266,7 @@ fn checkAdmission(
         },
         // Nobody here knows a resume secret.
         .resumed => try expect(claim.kind == .token, "nobody resumes without the secret"),
-        .repeated, .token_refused, .version_missing, .busy, .stale => {},
+        .repeated, .token_refused, .version_missing, .no_cache, .busy, .stale => {},
     }
 }
 

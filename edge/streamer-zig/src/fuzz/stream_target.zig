@@ -28,6 +28,11 @@ pub fn parser(case: *Case) Violation!bool {
         },
         .ready => |ready| try fuzz_case.expectWithin(ready.sentence, payload),
         .data => |data| try fuzz_case.expectWithin(data.payload, payload),
+        .write => |write| {
+            try fuzz_case.expectWithin(write.payload, payload);
+            try expect(write.length <= stream.writes.write_size_max, "a WRITE has at most 128 KiB");
+        },
+        .write_ack => |ack| try fuzz_case.expectWithin(ack.missing, payload),
         else => {},
     }
     var out: [stream.packet_size_max]u8 = undefined;
@@ -43,7 +48,7 @@ fn makePayload(case: *Case, buffer: []u8) []u8 {
     var steps: stream.StepList = .empty;
     const packet = makePacket(case, &list, &steps, &content);
     const bytes = stream.emit(packet, buffer);
-    return if (case.prng.chance(1, 4)) bytes else case.mutate(buffer[0..1300], bytes.len);
+    return if (case.prng.chance(1, 4)) bytes else case.mutate(buffer[0..1600], bytes.len);
 }
 
 fn makePacket(
@@ -59,7 +64,7 @@ fn makePacket(
     const request_id = prng.nextU32();
     const nonce = bytes[0..16].*;
     const size: usize = @intCast(prng.between(1, content.len));
-    switch (@as(stream.Type, @fromBackingInt(@as(u4, @intCast(prng.between(1, 12)))))) {
+    switch (@as(stream.Type, @fromBackingInt(@as(u4, @intCast(prng.between(1, 15)))))) {
         .hello => return .{ .body = .{ .hello = .{
             .client_nonce = nonce,
             .kind = if (prng.chance(1, 2)) .token else .resumption,
@@ -80,6 +85,9 @@ fn makePacket(
             .outstanding_bytes_max = stream.read_size_max,
             .resume_secret = bytes[16..48].*,
             .version_id = bytes[48..64].*,
+            .write_cache = .edge,
+            .write_cache_size = prng.nextU64() | 1,
+            .write_cache_id = prng.nextU64() | 1,
         } } },
         .refuse => return .{ .body = .{ .refuse = .{ .client_nonce = nonce, .code = .busy } } },
         .read => {
@@ -120,6 +128,31 @@ fn makePacket(
             const order: stream.Order = @fromBackingInt(@as(u8, @intCast(prng.below(3))));
             const id: [16]u8 = if (order == .none) @splat(0) else @splat(7);
             return in(session_id, request_id, .{ .report_ack = .{ .order = order, .order_id = id } });
+        },
+        .write => return in(session_id, request_id, .{ .write = .{
+            .version_tag = prng.nextU64(),
+            .offset = prng.below(1 << 40) * stream.sector_size,
+            .length = @intCast(prng.between(1, 256) * stream.sector_size),
+            .attempt = @truncate(prng.nextU32()),
+            .index = @intCast(prng.below(stream.writes.fragments_max)),
+            .payload = content[0..size],
+        } }),
+        .control => return in(session_id, request_id, .{ .control = if (prng.chance(1, 2)) .{
+            .version_tag = prng.nextU64(),
+            .operation = .flush,
+        } else .{
+            .version_tag = prng.nextU64(),
+            .operation = .discard,
+            .offset = prng.below(1 << 40) * stream.sector_size,
+            .length = @intCast(prng.between(1, 1 << 17) * stream.sector_size),
+        } }),
+        .write_ack => {
+            @memset(content, 0x81);
+            const missing = content[0..@intCast(prng.below(stream.writes.missing_size_max + 1))];
+            return in(session_id, request_id, .{ .write_ack = .{
+                .code = if (missing.len > 0) .missing else .done,
+                .missing = missing,
+            } });
         },
     }
 }

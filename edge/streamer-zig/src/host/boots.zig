@@ -12,6 +12,7 @@ const BootJournal = @import("boot_journal.zig").BootJournal;
 const Discovery = @import("discovery.zig").Discovery;
 const ReportLog = @import("report_log.zig").ReportLog;
 const version_table = @import("version_table.zig");
+const write_layers = @import("write_layers.zig");
 const assert = std.debug.assert;
 
 const Boot = core.boot.Boot;
@@ -34,6 +35,8 @@ pub const Boots = struct {
     discovery: ?*Discovery = null,
     /// The first address of this edge's own network.
     network: base.Ip4 = .zero,
+    /// Of every boot in standalone use.
+    write_cache: write_layers.Wanted = .{},
     listener: Listener,
     ignored: base.IgnoredCounters = .{},
 
@@ -236,6 +239,22 @@ pub const Boots = struct {
 
     pub fn get(boots: *Boots, ref: Ref) ?*Boot {
         return boots.table.get(ref);
+    }
+
+    /// Where a boot's writes are to be kept; null: in a way that this edge does not know.
+    pub fn writeCacheOf(boots: *const Boots, boot: *const Boot) ?write_layers.Wanted {
+        const state = switch (boots.policy.source) {
+            .nothing, .standalone => return boots.write_cache,
+            .state => |state| state,
+        };
+        const vdisk_id = boot.assignment.vdisk_id orelse return .{};
+        const order = for (state.vdisks) |*vdisk| {
+            if (vdisk.id.eql(vdisk_id)) break vdisk.writeCache orelse return .{};
+        } else return .{};
+        return .{
+            .class = std.meta.stringToEnum(stream.WriteCacheClass, order.class) orelse return null,
+            .limit_bytes = order.limitBytes,
+        };
     }
 
     /// The open version of a boot; opens it if it can be.

@@ -80,6 +80,7 @@ pub const EdgeLoop = struct {
         const segment = 7;
         const peer = 8;
         const solicitation = 9;
+        const sync = 10;
         /// One of each for every link.
         const dhcp = 16;
         const pxe = dhcp + links_max;
@@ -183,6 +184,7 @@ pub const EdgeLoop = struct {
             for (loop.advertisers) |*advertiser| advertiser.tick();
             loop.http.tick(now_us);
             loop.stream.server.expire(now_us);
+            if (loop.stream.layers) |layers| layers.tick(now_us, &loop.boots.table);
             owner.tick(owner.context, loop, now_us);
         }
     }
@@ -224,6 +226,7 @@ pub const EdgeLoop = struct {
         try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
         try loop.epoll.add(loop.sockets.stream.fd, .read, Token.stream);
         if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
+        if (loop.stream.layers) |layers| try loop.epoll.add(layers.endedFd(), .read, Token.sync);
         for (loop.advertisers) |*advertiser|
             try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
         try loop.epoll.add(loop.sockets.listener, .read, Token.listener);
@@ -250,6 +253,7 @@ pub const EdgeLoop = struct {
             },
             Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
             Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
+            Token.sync => loop.stream.endSyncs(&loop.sockets.stream),
             Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
             Token.listener => loop.http.accept(now_us),
             else => loop.http.handle(token, now_us),

@@ -40,6 +40,7 @@ pub const file_system = @import("file_system.zig");
 pub const metrics_page = @import("metrics_page.zig");
 pub const MetricsServer = @import("metrics_server.zig").MetricsServer;
 pub const machine_facts = @import("machine_facts.zig");
+pub const write_layers = @import("write_layers.zig");
 pub const speak = @import("speak.zig");
 pub const uplink_client = @import("uplink_client.zig");
 pub const UplinkClient = uplink_client.UplinkClient;
@@ -91,6 +92,7 @@ test {
     _ = @import("tcp_delivery.zig");
     _ = @import("http_server_test.zig");
     _ = @import("uplink_client_test.zig");
+    _ = write_layers;
     _ = @import("sys.zig");
     _ = @import("record_file.zig");
     _ = @import("report_log.zig");

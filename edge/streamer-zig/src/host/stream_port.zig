@@ -6,7 +6,9 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const Boots = @import("boots.zig").Boots;
+const version_table = @import("version_table.zig");
 const udp_socket = @import("udp_socket.zig");
+const write_layers = @import("write_layers.zig");
 const assert = std.debug.assert;
 
 const StreamServer = core.StreamServer;
@@ -24,6 +26,8 @@ pub const StreamPort = struct {
     /// Of disks, and how often they were read, since the start.
     sent_bytes: u64 = 0,
     reads: u64 = 0,
+    /// Null where no device's writes can be kept.
+    layers: ?*write_layers.WriteLayers = null,
 
     /// 20 bytes of IP, 8 of UDP, 16 of the stream's header.
     const overhead_size = 44;
@@ -52,6 +56,33 @@ pub const StreamPort = struct {
             const datagram = socket.datagram(index);
             port.handle(socket, &datagram, now_us);
         }
+        if (port.layers) |layers| layers.beginSyncs();
+    }
+
+    /// Syncs have ended: who waited for them is told, and those who came meanwhile get the next one.
+    pub fn endSyncs(port: *StreamPort, socket: *UdpSocket) void {
+        const layers = port.layers orelse return;
+        while (layers.takeEnded()) |ended| {
+            const layer = ended.layer;
+            for (layer.waiting[0..layer.syncing_count]) |ref| port.finishWrite(socket, ref, ended.code);
+            layers.release(layer);
+        }
+        layers.beginSyncs();
+    }
+
+    fn finishWrite(port: *StreamPort, socket: *UdpSocket, ref: StreamServer.WriteRef, code: ?wire.WriteCode) void {
+        const outgoing = port.server.finishWrite(ref, code, &port.reply) orelse return;
+        socket.send(outgoing.to, outgoing.packet);
+    }
+
+    fn carryOut(port: *StreamPort, socket: *UdpSocket, ref: StreamServer.WriteRef, order: write_layers.WriteLayers.Order) void {
+        const layers = port.layers orelse return port.finishWrite(socket, ref, .cache_lost);
+        const layer = layers.find(ref.boot_id) orelse return port.finishWrite(socket, ref, .cache_lost);
+        switch (layers.carryOut(layer, ref, order)) {
+            .ended => |code| port.finishWrite(socket, ref, code),
+            .waits => {},
+            .later => port.finishWrite(socket, ref, null),
+        }
     }
 
     /// What it means for its boot happened when it arrived.
@@ -63,16 +94,28 @@ pub const StreamPort = struct {
     ) void {
         const from, const bytes, const at_us = .{ datagram.from, datagram.bytes, datagram.at_us };
         switch (port.server.receive(now_us, from, bytes, &port.reply)) {
-            .ignored => {},
+            .ignored, .taken => {},
             .reply => |packet| socket.send(from, packet),
             .admit => |*claim| port.admit(socket, claim, datagram, now_us),
             .read => |*read| port.answerRead(socket, read, bytes.len, at_us),
+            .write => |*write| port.carryOut(socket, write.ref, .{
+                .write = .{ .offset = write.offset, .bytes = write.bytes },
+            }),
+            .control => |*control| port.carryOut(socket, control.ref, switch (control.operation) {
+                .flush => .flush,
+                .discard => .{ .discard = .{ .offset = control.offset, .length = control.length } },
+            }),
             .ready => |*ready| {
                 port.becomeReady(ready, at_us);
                 socket.send(from, ready.reply);
             },
             .report => |*report| {
-                const ack = port.boots.takeReport(at_us, report);
+                var said = report.*;
+                if (port.layerOf(report.boot_id)) |layer| {
+                    said.report.write_cache_size = layer.inner.head.limit_bytes;
+                    said.report.write_cache_used = @min(layer.inner.usedBytes(), layer.inner.head.limit_bytes);
+                }
+                const ack = port.boots.takeReport(at_us, &said);
                 socket.send(from, port.server.acknowledgeReport(report, ack, &port.reply));
             },
         }
@@ -86,21 +129,37 @@ pub const StreamPort = struct {
         now_us: u64,
     ) void {
         const ref = port.boots.table.findById(claim.boot_id);
-        const admission = port.server.admit(now_us, claim.*, port.grantOf(ref), &port.reply);
+        const admission = port.server.admit(now_us, claim.*, port.grantOf(ref, claim), &port.reply);
         if (ref) |known| port.noteAdmission(known, claim, &admission, datagram);
         if (admission.reply) |packet| socket.send(claim.from, packet);
     }
 
-    fn grantOf(port: *StreamPort, ref: ?Boots.Ref) StreamServer.Grant {
+    fn layerOf(port: *StreamPort, boot_id: base.Uuid) ?*write_layers.Layer {
+        const layers = port.layers orelse return null;
+        return layers.find(boot_id);
+    }
+
+    fn grantOf(port: *StreamPort, ref: ?Boots.Ref, claim: *const StreamServer.Claim) StreamServer.Grant {
         const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
         if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
         const version = port.boots.versionOf(boot) orelse return .version_missing;
-        return .{ .boot = .{
+        var known: StreamServer.Grant.Boot = .{
             .token = boot.identity.token,
             .token_nonce = boot.token_nonce,
             .version_id = version.id,
             .disk_size = version.disk.size(),
-        } };
+        };
+        // Who is nobody gets no layer made.
+        if (!port.server.proofHolds(claim.*, known)) return .{ .boot = known };
+        const wanted = port.boots.writeCacheOf(boot) orelse return .{ .no_cache = .cache_failed };
+        const layers = port.layers orelse
+            return if (wanted.class == .device_ram) .{ .boot = known } else .{ .no_cache = .cache_failed };
+        switch (layers.grant(boot, version.disk.source(), wanted, claim.kind)) {
+            .none => {},
+            .cache => |cache| known.write_cache = cache,
+            .refused => |code| return .{ .no_cache = code },
+        }
+        return .{ .boot = known };
     }
 
     fn noteAdmission(
@@ -132,6 +191,7 @@ pub const StreamPort = struct {
                 at_us,
                 .{ .failed = .{ .cause = .version_missing } },
             ),
+            .no_cache => |code| if (causeOf(code)) |cause| boots.apply(ref, at_us, .{ .failed = .{ .cause = cause } }),
             .repeated, .busy, .stale => {},
         }
         const answered: u64 = if (admission.reply) |packet| packet.len else 0;
@@ -141,6 +201,17 @@ pub const StreamPort = struct {
             .bytes_out = answered,
             .packets_out = @intFromBool(answered > 0),
         } });
+    }
+
+    /// Null: the device asks again.
+    fn causeOf(code: wire.RefuseCode) ?core.boot_phase.Cause {
+        return switch (code) {
+            .cache_lost => .write_cache_lost,
+            .cache_version => .write_cache_of_another_version,
+            .cache_failed => .write_cache_unusable,
+            .busy => null,
+            .token_refused, .version_missing, .protocol_version => unreachable,
+        };
     }
 
     /// A stranger who knows the boot's id must not be able to make it look failed.
@@ -167,11 +238,12 @@ pub const StreamPort = struct {
             .missing_fragments = if (read.repeated) read.packets_out else 0,
         } });
         port.boots.note(ref, at_us, .from_device, .{ .name = .stream_read, .number = read.offset });
-        port.sendFragments(socket, read) catch {
+        port.sendFragments(socket, read) catch |err| {
+            if (err == error.Lost) return socket.send(read.to, StreamServer.readError(read.*, .cache_lost, &port.reply));
             port.store_errors += 1;
             port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_store_error });
             port.boots.apply(ref, at_us, .store_error);
-            socket.send(read.to, StreamServer.storeError(read.*, &port.reply));
+            socket.send(read.to, StreamServer.readError(read.*, .store_error, &port.reply));
             return;
         };
         port.sent_bytes += read.bytes_out;
@@ -189,7 +261,9 @@ pub const StreamPort = struct {
         port: *StreamPort,
         socket: *UdpSocket,
         read: *const StreamServer.ReadRequest,
-    ) error{StoreError}!void {
+    ) error{ StoreError, Lost }!void {
+        // What lies below is never served in place of what was written.
+        const layer = if (read.write_cache == .device_ram) null else port.layerOf(read.boot_id) orelse return error.Lost;
         const version = port.boots.versions.find(read.version_id) orelse return error.StoreError;
         var count: usize = 0;
         var fragments = read.fragments();
@@ -203,18 +277,22 @@ pub const StreamPort = struct {
         }
         assert(count > 0);
         if (read.ranges.count() == 0) {
-            version.disk.source().read(
-                port.buffer[0..read.length],
-                read.offset,
-            ) catch return error.StoreError;
+            try readDisk(layer, version, port.buffer[0..read.length], read.offset);
         } else for (port.segments[0..count]) |segment| {
             const at = @intFromPtr(segment.bytes.ptr) - @intFromPtr(port.buffer.ptr);
-            version.disk.source().read(
-                port.buffer[at..][0..segment.bytes.len],
-                read.offset + at,
-            ) catch return error.StoreError;
+            try readDisk(layer, version, port.buffer[at..][0..segment.bytes.len], read.offset + at);
         }
         socket.sendSegments(read.to, port.segments[0..count]);
+    }
+
+    fn readDisk(
+        layer: ?*write_layers.Layer,
+        version: *version_table.Version,
+        buffer: []u8,
+        offset: u64,
+    ) error{ StoreError, Lost }!void {
+        const above = layer orelse return version.disk.source().read(buffer, offset) catch error.StoreError;
+        return above.inner.read(buffer, offset) catch |err| if (err == error.Lost) error.Lost else error.StoreError;
     }
 
     fn becomeReady(port: *StreamPort, ready: *const StreamServer.ReadyReport, at_us: u64) void {

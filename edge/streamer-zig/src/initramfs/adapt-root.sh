@@ -1,9 +1,16 @@
 #!/bin/sh
 # Called by init.sh with the mounted root and the boot NIC before the system's own init starts: what a system that may have been
 # installed on a disk of its own has to leave alone on a streamed one. It writes only to /run and to the overlay in RAM, so the
-# image stays as it is and goes on starting from a disk of its own.
+# image stays as it is and goes on starting from a disk of its own. With a third word the root keeps what is written to it:
+# files are then laid over its own for this boot.
 root=$1
 boot_nic=$2
+root_keeps=$3
+
+# replace FILE WITH: a file of the root, which is there.
+replace() {
+  if [ -n "$root_keeps" ]; then mount -o bind "$2" "$1"; else cp "$2" "$1"; fi
+}
 mac=$(cat "/sys/class/net/$boot_nic/address")
 
 # The system's network manager must not touch the card its disk comes through: it would take the address away, or give the
@@ -19,7 +26,7 @@ for unit in ifupdown-pre networking; do
 done
 ln -sf /dev/null "/run/systemd/system/ifup@$boot_nic.service"
 # cloud-init renames cards and writes the configuration of the others.
-if [ -d "$root/etc/cloud/cloud.cfg.d" ]; then
+if [ -d "$root/etc/cloud/cloud.cfg.d" ] && [ ! -e "$root/etc/cloud/cloud.cfg.d/99-bootfarm.cfg" ]; then
   printf 'network: {config: disabled}\n' >"$root/etc/cloud/cloud.cfg.d/99-bootfarm.cfg"
 fi
 
@@ -34,7 +41,7 @@ if [ -f "$root/etc/fstab" ]; then
       next
     }
     { print }' "$root/etc/fstab" >/run/bootfarm/fstab &&
-    cp /run/bootfarm/fstab "$root/etc/fstab"
+    replace "$root/etc/fstab" /run/bootfarm/fstab
 fi
 
 # A journal on the root disk would take up to a tenth of the write cache, and is gone at power-off all the same.

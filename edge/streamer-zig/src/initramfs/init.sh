@@ -1,6 +1,7 @@
 #!/bin/sh
-# First process of a device that boots from a Bootfarm edge: drivers, network, the streamed disk, an overlay in RAM, and
-# on to the system's own init. Whatever stops it ends in one line that says so.
+# First process of a device that boots from a Bootfarm edge: drivers, network, the streamed disk, an overlay in RAM or the
+# disk itself where the edge keeps what is written, and on to the system's own init. Whatever stops it ends in one line
+# that says so.
 #
 # Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token (by the edge's boot script),
 # bootfarm.root=DEVICE, bootfarm.overlay=SIZE, bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
@@ -205,18 +206,28 @@ if [ -z "$mounted" ]; then
 fi
 step root
 
-# The choice of a prepared system, as `ram=SIZE`; the kernel's command line counts more.
-if [ -z "$overlay_size" ] && read -r choice 2>/dev/null </lower/etc/bootfarm/write-cache; then overlay_size=${choice#ram=}; fi
-overlay_size=${overlay_size:-50%}
-mount -t tmpfs -o "mode=0755,size=$overlay_size" tmpfs /overlay || fail no_overlay "no RAM for the overlay of $overlay_size"
-mkdir /overlay/upper /overlay/work
-mount -t overlay -o lowerdir=/lower,upperdir=/overlay/upper,workdir=/overlay/work overlay /newroot ||
-  fail no_overlay "the overlay in RAM could not be mounted"
-mkdir -p /newroot/proc /newroot/sys /newroot/dev /newroot/run
-/etc/adapt-root.sh /newroot "$boot_nic"
-bootfarm-target cache /overlay
+# A disk that takes writes keeps them at the edge.
+if [ "$(cat /sys/class/block/nbd0/ro)" = 0 ]; then
+  mount -o remount,rw /lower || fail no_overlay "$mounted takes writes, but its file system cannot be mounted for them"
+  mount --move /lower /newroot
+  mkdir -p /newroot/proc /newroot/sys /newroot/dev /newroot/run
+  kept_where='writes kept at the edge'
+  /etc/adapt-root.sh /newroot "$boot_nic" kept
+else
+  # The choice of a prepared system, as `ram=SIZE`; the kernel's command line counts more.
+  if [ -z "$overlay_size" ] && read -r choice 2>/dev/null </lower/etc/bootfarm/write-cache; then overlay_size=${choice#ram=}; fi
+  overlay_size=${overlay_size:-50%}
+  mount -t tmpfs -o "mode=0755,size=$overlay_size" tmpfs /overlay || fail no_overlay "no RAM for the overlay of $overlay_size"
+  mkdir /overlay/upper /overlay/work
+  mount -t overlay -o lowerdir=/lower,upperdir=/overlay/upper,workdir=/overlay/work overlay /newroot ||
+    fail no_overlay "the overlay in RAM could not be mounted"
+  mkdir -p /newroot/proc /newroot/sys /newroot/dev /newroot/run
+  /etc/adapt-root.sh /newroot "$boot_nic"
+  bootfarm-target cache /overlay
+  kept_where="overlay in RAM of $overlay_size"
+fi
 step overlay
-say "root disk $mounted, overlay in RAM of $overlay_size, $(cut -d' ' -f1 /proc/uptime) s after the kernel's start"
+say "root disk $mounted, $kept_where, $(cut -d' ' -f1 /proc/uptime) s after the kernel's start"
 
 # A system with systemd reports by itself that it is up, without anything in its image; another one runs the same command.
 units=/run/systemd/system

@@ -36,6 +36,8 @@ pub fn receive(port: *EdgeStream, now_us: u64, from: Endpoint, bytes: []const u8
         .reply => |packet| if (!port.takePlantedHello(now_us, from, bytes)) port.send(from, packet, 0),
         .admit => |*claim| port.admit(now_us, claim, bytes.len),
         .read => |*read| port.answerRead(now_us, read, bytes.len),
+        // No boot here has a write cache at the edge (core/stream_writes_test.zig is about those).
+        .write, .control, .taken => unreachable,
         .ready => |*ready| {
             port.becomeReady(now_us, ready);
             port.send(from, ready.reply, 0);
@@ -103,6 +105,7 @@ fn noteAdmission(
             boots.apply(ref, now_us, .{ .suspected = .{ .cause = .token_refused } }),
         .version_missing => boots.apply(ref, now_us, .{ .failed = .{ .cause = .version_missing } }),
         .repeated, .busy, .stale => {},
+        .no_cache => unreachable,
     }
     const answered: u64 = if (admission.reply) |packet| packet.len else 0;
     boots.apply(ref, now_us, .{ .stream_traffic = .{
@@ -133,7 +136,7 @@ fn answerRead(port: *EdgeStream, now_us: u64, read: *const StreamServer.ReadRequ
     if (port.disk.fails()) {
         if (port.fabric.ledger.find(read.boot_id)) |account| account.had_store_error = true;
         port.boots.apply(ref, now_us, .store_error);
-        return port.send(read.to, StreamServer.storeError(read.*, &port.reply), 0);
+        return port.send(read.to, StreamServer.readError(read.*, .store_error, &port.reply), 0);
     }
     port.sendFragments(read);
     port.boots.apply(ref, now_us, .{ .stream_traffic = .{

@@ -22,8 +22,8 @@ const http_report = @import("http_report.zig");
 const system_end = @import("system_end.zig");
 const TargetOptions = core.target_options.TargetOptions;
 
-/// The client's table of reads, one for each slot of the queue.
-var reads_memory: [64 << 10]u8 align(64) = undefined;
+/// The client's tables of reads and writes, one for each slot of the queue.
+var reads_memory: [96 << 10]u8 align(64) = undefined;
 const socket_retry_us = 1 * std.time.us_per_s;
 /// Silence of the edge after which it is told by HTTP that its stream does not answer.
 const no_stream_us = 20 * std.time.us_per_s;
@@ -38,7 +38,7 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     var allocator: std.heap.FixedBufferAllocator = .init(&reads_memory);
     var client = core.StreamClient.init(
         allocator.allocator(),
-        .{ .reads_max = core.nbd_queue.slots_max },
+        .{ .reads_max = core.nbd_queue.slots_max, .writes_max = core.nbd_queue.slots_max },
     ) catch
         @panic("reads_memory is too small for the client's reads");
     var edge: EdgeSocket = .init(options.edge);
@@ -47,7 +47,8 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
     const memory = SharedMemory.init() catch
         return fail(words, "no_disk", "no memory for the reads of the disk", .{});
     const disk_size = client.session.?.disk_size;
-    const kernel_fd = kernel_device.start(disk_size) catch |reason|
+    const takes_writes = client.session.?.write_cache != .device_ram;
+    const kernel_fd = kernel_device.start(disk_size, takes_writes) catch |reason|
         return failDevice(words, reason);
     const pid: i32 = @bitCast(@as(u32, @truncate(sys.check(linux.fork()) catch {
         return fail(words, "no_disk", "no process could be started to serve the disk", .{});
@@ -62,6 +63,7 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
             .identity = identity,
             .memory = memory,
             .proc = proc,
+            .words = words,
         };
         keep(&handover, kernel_fd);
     }
@@ -105,7 +107,7 @@ fn openSession(
                 return false;
             },
             // Nothing was read or reported yet.
-            .version_changed, .read_done, .read_failed, .ready_acknowledged => unreachable,
+            .version_changed, .cache_lost, .read_done, .read_failed, .write_ended, .ready_acknowledged => unreachable,
             .order, .report_acknowledged => unreachable,
         };
         var out: [stream.request_size_max]u8 = undefined;
@@ -157,7 +159,7 @@ fn fail(words: []const u8, code: []const u8, comptime format: []const u8, argume
 }
 
 /// `body` is a code, a space and a sentence.
-fn tell(words: []const u8, body: []const u8) void {
+pub fn tell(words: []const u8, body: []const u8) void {
     const address = http_report.Address.find(words) orelse return;
     if (!http_report.post(address, .failed, body)) say("the edge could not be told", .{});
 }
@@ -169,15 +171,16 @@ const Handover = struct {
     identity: core.StreamClient.Identity,
     memory: *SharedMemory,
     proc: system_end.ProcFolder,
+    words: []const u8,
 };
 
 /// The process that stays. It ends only with the device, or with the machine.
 fn keep(handover: *Handover, kernel_fd: i32) noreturn {
     if (!protection.protect()) say("memory could not be locked; the disk may stand still when memory is short", .{});
     protection.awaitChildren();
-    const disk_size = handover.identity.session.?.disk_size;
+    const session = handover.identity.session.?;
     var keeper: DiskKeeper = .{
-        .kernel = .init(kernel_fd, disk_size, &handover.memory.buffers),
+        .kernel = .init(kernel_fd, session.disk_size, session.write_cache != .device_ram, &handover.memory.buffers),
         .stream_main = streamMain,
         .context = handover,
         .handed_over_fd = handover.edge.fd,
@@ -197,6 +200,7 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         var identity = handover.identity;
         sys.random(&identity.nonce_seed);
         handover.client.start(sys.monotonicUs(), identity);
+        handover.client.writes.goOnBehind(handover.memory.write_id.load(.seq_cst));
         handover.edge.fd = -1;
         handover.edge.open();
     }
@@ -213,6 +217,7 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         .serial = serial,
         .server = server,
         .proc = handover.proc,
+        .words = handover.words,
     };
     disk.run() catch |reason| switch (reason) {
         error.Gone => {}, // The other process has said why.
@@ -239,6 +244,18 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
                 options.edge,
             });
             tell(words, "old_target the edge speaks another version of the stream");
+        },
+        .cache_lost => {
+            say("the edge {f} does not have any more what this machine has written", .{options.edge});
+            tell(words, "cache_lost the edge does not have any more what this machine has written");
+        },
+        .cache_version => {
+            say("what this machine has written at the edge {f} belongs to another version of its disk", .{options.edge});
+            tell(words, "cache_other what this machine has written belongs to another version");
+        },
+        .cache_failed => {
+            say("the edge {f} has no place for what this machine writes", .{options.edge});
+            tell(words, "cache_failed the edge has no place for what this machine writes");
         },
         .busy => unreachable, // The client goes on asking.
     }

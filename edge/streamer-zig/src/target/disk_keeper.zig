@@ -1,6 +1,6 @@
 //! The process that the kernel's disk hangs on. It reads no packet of the network: that does a
-//! process that it starts, and starts again when that ends for whatever reason. Reads under way are
-//! then asked for anew, so the system only sees a slow read. What this process itself does is
+//! process that it starts, and starts again when that ends for whatever reason. What is under way is
+//! then asked for anew, so the system only sees a slow disk. What this process itself does is
 //! little, and its memory is fixed.
 
 const std = @import("std");
@@ -62,7 +62,7 @@ pub const DiskKeeper = struct {
         while (true) {
             const sent_any = try keeper.kernel.sendReplies();
             const took_any = try keeper.kernel.takeRequests();
-            while (keeper.kernel.queue.nextPart()) |part| {
+            while (try keeper.kernel.nextPart()) |part| {
                 keeper.parts[part.slot] = part;
                 try keeper.ask(part);
             }
@@ -76,7 +76,8 @@ pub const DiskKeeper = struct {
         const slot: u8 = @intCast(answer.slot);
         switch (answer.result) {
             .done => keeper.kernel.queue.complete(slot),
-            .failed => keeper.kernel.queue.fail(slot) catch return error.KernelGone,
+            .failed => keeper.kernel.queue.fail(slot, .input_output) catch return error.KernelGone,
+            .full => keeper.kernel.queue.fail(slot, .no_space) catch return error.KernelGone,
             _ => return,
         }
         keeper.parts[slot] = null;
@@ -87,6 +88,7 @@ pub const DiskKeeper = struct {
             .offset = part.offset,
             .length = part.length,
             .slot = part.slot,
+            .kind = part.kind,
         };
         try disk_link.send(keeper.link_fd, request);
     }
@@ -108,8 +110,24 @@ pub const DiskKeeper = struct {
                 keeper.pause();
                 continue;
             };
-            for (keeper.parts) |part| keeper.ask(part orelse continue) catch break; // Noticed by the next `serve`.
+            keeper.askAgain() catch {}; // Noticed by the next `serve`.
             return;
+        }
+    }
+
+    /// In the order in which they came: of two writes of one place the later one counts.
+    fn askAgain(keeper: *DiskKeeper) disk_link.Error!void {
+        var above: ?u64 = null;
+        while (true) {
+            var next: ?NbdQueue.Part = null;
+            for (keeper.parts) |place| {
+                const part = place orelse continue;
+                if (above != null and part.sequence <= above.?) continue;
+                if (next == null or part.sequence < next.?.sequence) next = part;
+            }
+            const part = next orelse return;
+            try keeper.ask(part);
+            above = part.sequence;
         }
     }
 

@@ -1,5 +1,5 @@
 //! What the process of the kernel's disk and the process of the stream say to each other: which
-//! read is wanted in which buffer of their shared memory, and that it is there. One packet of a
+//! read or write is wanted with which buffer of their shared memory, and that it is done. One packet of a
 //! socket pair for each; at most one for each slot of the queue is under way, so the socket is
 //! never full.
 
@@ -8,9 +8,16 @@ const linux = std.os.linux;
 const core = @import("core");
 const sys = @import("host").sys;
 
-pub const Request = extern struct { offset: u64, length: u32, slot: u32 };
+pub const Request = extern struct {
+    offset: u64,
+    length: u32,
+    slot: u32,
+    kind: core.NbdQueue.Kind,
+    reserved: u32 = 0,
+};
 
-pub const Result = enum(u32) { done, failed, _ };
+/// `full`: the write cache has no room for it.
+pub const Result = enum(u32) { done, failed, full, _ };
 pub const Answer = extern struct { slot: u32, result: Result };
 
 /// The other process has gone.
@@ -59,7 +66,7 @@ test "every slot's message has room, and an end that is closed is noticed" {
     defer sys.close(fds[0]);
     try testing.expectEqual(null, try receive(Request, fds[0]));
     for (0..core.nbd_queue.slots_max) |slot| {
-        const request: Request = .{ .offset = slot << 20, .length = 512, .slot = @intCast(slot) };
+        const request: Request = .{ .offset = slot << 20, .length = 512, .slot = @intCast(slot), .kind = .read };
         try send(fds[0], request);
     }
     for (0..core.nbd_queue.slots_max) |slot| {

@@ -29,8 +29,8 @@ pub const Error = error{
 /// The kernel's number for the last failure, for the message.
 pub var last_errno: u16 = 0;
 
-/// Starts a read-only device of `disk_size` bytes and returns our end of the pair.
-pub fn start(disk_size: u64) Error!i32 {
+/// Starts a device of `disk_size` bytes, read-only unless it `takes_writes`, and returns our end of the pair.
+pub fn start(disk_size: u64, takes_writes: bool) Error!i32 {
     const control = try fdOf(
         linux.socket(linux.AF.NETLINK, linux.SOCK.RAW | linux.SOCK.CLOEXEC, linux.NETLINK.GENERIC),
     );
@@ -52,7 +52,10 @@ pub fn start(disk_size: u64) Error!i32 {
         .index = index,
         .size_bytes = disk_size,
         .block_size_bytes = block_size_bytes,
-        .server_flags = nbd.flag_has_flags | nbd.flag_read_only,
+        .server_flags = nbd.flag_has_flags | if (takes_writes)
+            nbd.flag_send_flush | nbd.flag_send_trim | nbd.flag_send_write_zeroes
+        else
+            nbd.flag_read_only,
         .socket = pair[1],
     }));
     switch (answer) {

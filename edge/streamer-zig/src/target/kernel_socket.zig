@@ -14,11 +14,14 @@ pub const KernelSocket = struct {
     fd: i32,
     queue: core.NbdQueue,
     /// One for each slot of the queue.
-    buffers: *const Buffers,
+    buffers: *Buffers,
     request: [nbd.request_size]u8 = undefined,
     request_filled: usize = 0,
     /// Bytes of a refused write that are still to be thrown away.
     drop_left: u32 = 0,
+    /// A part of a write whose bytes are coming.
+    filling: ?core.NbdQueue.Part = null,
+    filled: u32 = 0,
     outgoing: ?Sending = null,
 
     /// A piece under way. The header is made once, since the socket may take a part of it.
@@ -33,14 +36,35 @@ pub const KernelSocket = struct {
     pub const Error = error{KernelGone};
 
     /// `fd` is one end of a stream socket pair.
-    pub fn init(fd: i32, disk_size: u64, buffers: *const Buffers) KernelSocket {
-        return .{ .fd = fd, .queue = .init(disk_size), .buffers = buffers };
+    pub fn init(fd: i32, disk_size: u64, takes_writes: bool, buffers: *Buffers) KernelSocket {
+        var socket: KernelSocket = .{ .fd = fd, .queue = .init(disk_size), .buffers = buffers };
+        socket.queue.takes_writes = takes_writes;
+        return socket;
+    }
+
+    /// Something to read or write, with its bytes.
+    pub fn nextPart(socket: *KernelSocket) Error!?core.NbdQueue.Part {
+        while (true) {
+            if (socket.filling == null) {
+                socket.filling = socket.queue.nextPartToFill() orelse return socket.queue.nextPart();
+                socket.filled = 0;
+            }
+            const part = socket.filling.?;
+            while (socket.filled < part.length) {
+                const size = try socket.receive(socket.buffers[part.slot][socket.filled..part.length]);
+                if (size == 0) return null;
+                socket.filled += @intCast(size);
+            }
+            socket.filling = null;
+            socket.queue.filled(part.slot);
+            return part;
+        }
     }
 
     /// What is worth waiting for.
     pub fn pollEvents(socket: *const KernelSocket) i16 {
         var events: i16 = 0;
-        if (socket.queue.wantsRequest()) events |= linux.POLL.IN;
+        if (socket.queue.wantsRequest() or socket.filling != null) events |= linux.POLL.IN;
         if (socket.outgoing != null) events |= linux.POLL.OUT;
         return events;
     }
@@ -48,14 +72,14 @@ pub const KernelSocket = struct {
     /// Takes what requests there are, until one has to be read first; true when there was one.
     pub fn takeRequests(socket: *KernelSocket) Error!bool {
         var took_any = false;
-        while (socket.queue.wantsRequest()) {
+        while (socket.filling == null and socket.queue.wantsRequest()) {
             if (!try socket.fillRequest()) break;
             took_any = true;
             const request = nbd.parseRequest(&socket.request) catch return error.KernelGone;
             socket.request_filled = 0;
             if (request.command == .disconnect) return error.KernelGone;
-            if (request.command == .write) socket.drop_left = request.length;
             socket.queue.take(request);
+            if (request.command == .write and !socket.queue.wantsBytes()) socket.drop_left = request.length;
         }
         return took_any;
     }

@@ -19,6 +19,7 @@ const StepList = @import("timings/step_list.zig").StepList;
 const system_end = @import("system_end.zig");
 const control = @import("control_socket.zig");
 const disk_link = @import("disk_link.zig");
+const http_report = @import("http_report.zig");
 const SharedMemory = @import("shared_memory.zig").SharedMemory;
 
 /// Packets taken before the kernel's side gets its turn.
@@ -35,6 +36,8 @@ pub const ServedDisk = struct {
     reads_waiting: u32 = 0,
     server: ?control.Server,
     proc: system_end.ProcFolder,
+    /// Of the kernel's command line.
+    words: []const u8,
     silence: Silence = .{},
     report: GuestReport = .{},
     order: PowerOrder = .{},
@@ -86,7 +89,12 @@ pub const ServedDisk = struct {
             },
             .established => |session| if (session.resumed)
                 say("the edge {f} serves the disk again", .{disk.edge.edge}),
-            .refused => |code| say("the edge refused to go on with this boot ({t}); the disk stands still", .{code}),
+            .refused => |code| {
+                say("the edge refused to go on with this boot ({t}); the disk stands still", .{code});
+                if (code == .cache_lost) disk.tellLost();
+            },
+            .cache_lost => disk.tellLost(),
+            .write_ended => |ended| try disk.answerWrite(ended.tag, ended.code),
             .version_changed => say("the edge has another version of the disk than this boot began with; the disk stands still", .{}),
             .ready_acknowledged => if (disk.server) |*server| server.acknowledge(control.done),
             .order => |order| disk.takeOrder(order.kind),
@@ -125,11 +133,41 @@ pub const ServedDisk = struct {
 
     fn takeRequests(disk: *ServedDisk) disk_link.Error!void {
         while (try disk_link.receive(disk_link.Request, disk.link_fd)) |request| {
-            const buffer = disk.memory.buffers[request.slot][0..request.length];
-            disk.client.submit(request.slot, request.offset, buffer) catch
-                unreachable; // The client has as many reads as the queue has slots.
+            disk.submit(&request) catch
+                unreachable; // The client has as many reads and writes as the queue has slots.
             disk.reads_waiting += 1;
         }
+    }
+
+    fn submit(disk: *ServedDisk, request: *const disk_link.Request) error{Full}!void {
+        const slot = request.slot;
+        switch (request.kind) {
+            .read => return disk.client.submit(slot, request.offset, disk.memory.buffers[slot][0..request.length]),
+            .write => try disk.client.submitWrite(slot, request.offset, disk.memory.buffers[slot][0..request.length]),
+            .discard => try disk.client.submitDiscard(slot, request.offset, request.length),
+            .flush => try disk.client.submitFlush(slot),
+        }
+        disk.memory.write_id.store(disk.client.writes.request_id_next, .seq_cst);
+    }
+
+    fn answerWrite(disk: *ServedDisk, tag: u64, code: wire.stream.WriteCode) disk_link.Error!void {
+        switch (code) {
+            .done => return disk.answer(tag, .done),
+            .cache_full => say("the write cache at the edge is full: a write failed", .{}),
+            else => say("the edge cannot take a write: {t}", .{code}),
+        }
+        return disk.answer(tag, if (code == .cache_full) .full else .failed);
+    }
+
+    /// Nothing of the disk can be believed any more: it stands still, and the edge learns why.
+    fn tellLost(disk: *ServedDisk) void {
+        const text = "the edge does not have any more what this machine has written";
+        say(text ++ "; the disk stands still, start it again", .{});
+        // In a process of its own, since a connection takes seconds.
+        const pid = sys.check(linux.fork()) catch return;
+        if (pid != 0) return;
+        if (http_report.Address.find(disk.words)) |address| _ = http_report.post(address, .failed, "cache_lost " ++ text);
+        linux.exit_group(0);
     }
 
     fn answer(disk: *ServedDisk, tag: u64, result: disk_link.Result) disk_link.Error!void {

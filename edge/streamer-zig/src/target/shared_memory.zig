@@ -24,6 +24,8 @@ pub const SharedMemory = struct {
     steps: Kept(stream.StepList) = .{},
     cache_path: Kept(Text(64)) = .{},
     order: Kept(PowerOrder) = .{},
+    /// The id that the last write got: those of the next process lie behind it.
+    write_id: std.atomic.Value(u32) = .init(0),
 
     /// For this process and all that it will fork.
     pub fn init() sys.Error!*SharedMemory {
@@ -35,6 +37,7 @@ pub const SharedMemory = struct {
         memory.steps = .{};
         memory.cache_path = .{};
         memory.order = .{};
+        memory.write_id = .init(0);
         return memory;
     }
 };

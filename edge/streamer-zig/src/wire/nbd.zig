@@ -15,6 +15,9 @@ const reply_magic: u32 = 0x67446698;
 /// Transmission flags, given to the kernel with the size.
 pub const flag_has_flags: u16 = 1 << 0;
 pub const flag_read_only: u16 = 1 << 1;
+pub const flag_send_flush: u16 = 1 << 2;
+pub const flag_send_trim: u16 = 1 << 5;
+pub const flag_send_write_zeroes: u16 = 1 << 6;
 
 pub const Command = enum(u16) {
     read = 0,
@@ -33,6 +36,7 @@ pub const ErrorCode = enum(u32) {
     not_permitted = 1,
     input_output = 5,
     invalid = 22,
+    no_space = 28,
 };
 
 pub const Request = struct {

@@ -5,6 +5,8 @@
 const std = @import("std");
 const guest = @import("stream_guest.zig");
 const ranges = @import("stream_ranges.zig");
+const welcome_packet = @import("stream_welcome.zig");
+pub const writes = @import("stream_writes.zig");
 const assert = std.debug.assert;
 
 pub const version = 1;
@@ -12,7 +14,7 @@ pub const port_default = 6910;
 pub const header_size = 16;
 pub const hello_size = 240;
 pub const cookie_size = 64;
-pub const welcome_size = 128;
+pub const welcome_size = welcome_packet.welcome_size;
 pub const refuse_size = 36;
 pub const read_size_fixed = 40;
 pub const read_error_size = 20;
@@ -25,6 +27,12 @@ pub const ready_ack_size = 16;
 pub const report_size_max = guest.report_size_max;
 pub const report_ack_size = guest.report_ack_size;
 pub const steps_max = guest.steps_max;
+pub const Welcome = welcome_packet.Welcome;
+pub const WriteCacheClass = welcome_packet.WriteCacheClass;
+pub const Write = writes.Write;
+pub const Control = writes.Control;
+pub const WriteAck = writes.WriteAck;
+pub const WriteCode = writes.WriteCode;
 pub const Report = guest.Report;
 pub const ReportAck = guest.ReportAck;
 pub const Order = guest.Order;
@@ -47,12 +55,13 @@ pub const Range = ranges.Range;
 pub const Ranges = ranges.Ranges;
 pub const RangeList = ranges.RangeList;
 /// The largest packet of a device, and of either side.
-pub const request_size_max = report_size_max;
+pub const request_size_max = header_size + fragment_size_ethernet;
 pub const packet_size_max = header_size + fragment_size_max;
 
 comptime {
     assert(fragments_max == 2048);
     assert(request_size_max >= read_size_fixed + 4 * ranges_max);
+    assert(request_size_max >= report_size_max);
     assert(request_size_max >= ready_size_min + ready_sentence_size_max);
     // A device's packet fits Ethernet's MTU behind the headers of IP and UDP.
     assert(request_size_max + 28 <= 1500);
@@ -66,7 +75,6 @@ comptime {
     assert(@sizeOf(HeaderLayout) == header_size and @alignOf(HeaderLayout) == 1);
     assert(@sizeOf(HelloLayout) == hello_size);
     assert(@sizeOf(CookieLayout) == cookie_size);
-    assert(@sizeOf(WelcomeLayout) == welcome_size);
     assert(@sizeOf(RefuseLayout) == refuse_size);
     assert(@sizeOf(ReadLayout) == read_size_fixed);
     assert(@sizeOf(ReadErrorLayout) == read_error_size);
@@ -86,6 +94,9 @@ pub const Type = enum(u4) {
     ready_ack = 10,
     report = 11,
     report_ack = 12,
+    write = 13,
+    control = 14,
+    write_ack = 15,
 };
 
 /// One UDP payload. `session_id` is 0 in hello, cookie and refuse, and in nothing else.
@@ -108,6 +119,9 @@ pub const Body = union(Type) {
     ready_ack,
     report: Report,
     report_ack: ReportAck,
+    write: Write,
+    control: Control,
+    write_ack: WriteAck,
 };
 
 pub const HelloKind = enum(u8) { token = 0, resumption = 1 };
@@ -129,23 +143,17 @@ pub const Cookie = struct {
     cookie: [32]u8,
 };
 
-pub const Welcome = struct {
-    client_nonce: [16]u8,
-    version_tag: u64,
-    /// Bytes; a multiple of 512, not 0.
-    disk_size: u64,
-    fragment_size: u16,
-    read_size_max: u32,
-    outstanding_bytes_max: u32,
-    resume_secret: [32]u8,
-    version_id: [16]u8,
-};
-
 pub const RefuseCode = enum(u16) {
     token_refused = 1,
     version_missing = 2,
     busy = 3,
     protocol_version = 4,
+    /// The edge does not have any more what the device has written.
+    cache_lost = 5,
+    /// What the device has written lies above another version.
+    cache_version = 6,
+    /// The edge cannot make or open a place for what the device writes.
+    cache_failed = 7,
 };
 
 pub const Refuse = struct {
@@ -175,6 +183,8 @@ pub const ReadErrorCode = enum(u16) {
     store_error = 2,
     version_mismatch = 3,
     too_large = 4,
+    /// The edge does not have any more what the device has written.
+    cache_lost = 5,
 };
 
 pub const ReadError = struct {
@@ -211,7 +221,7 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
     const kind = std.enums.fromInt(Type, @as(u4, @truncate(header.version_and_type))) orelse
         return error.UnknownType;
     if (header.flags != 0) return error.ReservedNotZero;
-    if (kind != .data) try expectZero(&header.index);
+    if (kind != .data and kind != .write) try expectZero(&header.index);
     const session_id = int(u64, &header.session_id);
     const request_id = int(u32, &header.request_id);
     switch (kind) {
@@ -225,7 +235,7 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
     return .{ .session_id = session_id, .request_id = request_id, .body = switch (kind) {
         .hello => .{ .hello = try parseHello(bytes) },
         .cookie => .{ .cookie = try parseCookie(bytes) },
-        .welcome => .{ .welcome = try parseWelcome(bytes) },
+        .welcome => .{ .welcome = try welcome_packet.parse(bytes) },
         .refuse => .{ .refuse = try parseRefuse(bytes) },
         .read => .{ .read = try parseRead(bytes) },
         .data => .{ .data = try parseData(bytes) },
@@ -235,6 +245,9 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         .ready_ack => if (bytes.len == ready_ack_size) .ready_ack else return error.WrongSize,
         .report => .{ .report = try guest.parseReport(bytes) },
         .report_ack => .{ .report_ack = try guest.parseReportAck(bytes) },
+        .write => .{ .write = try writes.parseWrite(bytes) },
+        .control => .{ .control = try writes.parseControl(bytes) },
+        .write_ack => .{ .write_ack = try writes.parseWriteAck(bytes) },
     } };
 }
 
@@ -253,7 +266,7 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
             layout.cookie = cookie.cookie;
             return out[0..cookie_size];
         },
-        .welcome => |welcome| return emitWelcome(welcome, out),
+        .welcome => |welcome| return welcome_packet.emit(welcome, out),
         .refuse => |refuse| {
             const layout = overlayMutable(RefuseLayout, out);
             layout.client_nonce = refuse.client_nonce;
@@ -278,6 +291,9 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
         .ready => |ready| return emitReady(ready, out),
         .report => |report| return guest.emitReport(report, out),
         .report_ack => |ack| return guest.emitReportAck(ack, out),
+        .write => |write| return writes.emitWrite(write, out),
+        .control => |control| return writes.emitControl(control, out),
+        .write_ack => |ack| return writes.emitWriteAck(ack, out),
     }
 }
 
@@ -331,21 +347,6 @@ const CookieLayout = extern struct {
     header: HeaderLayout,
     client_nonce: [16]u8,
     cookie: [32]u8,
-};
-
-const WelcomeLayout = extern struct {
-    header: HeaderLayout,
-    client_nonce: [16]u8,
-    version_tag: [8]u8,
-    disk_size: [8]u8,
-    fragment_size: [2]u8,
-    reserved_after_fragment_size: [2]u8,
-    read_size_max: [4]u8,
-    outstanding_bytes_max: [4]u8,
-    reserved_after_outstanding: [4]u8,
-    resume_secret: [32]u8,
-    version_id: [16]u8,
-    reserved_at_end: [16]u8,
 };
 
 const RefuseLayout = extern struct {
@@ -417,30 +418,6 @@ fn parseHello(bytes: []const u8) ParseError!Hello {
 fn parseCookie(bytes: []const u8) ParseError!Cookie {
     const layout = try overlay(CookieLayout, bytes, .exactly);
     return .{ .client_nonce = layout.client_nonce, .cookie = layout.cookie };
-}
-
-fn parseWelcome(bytes: []const u8) ParseError!Welcome {
-    const layout = try overlay(WelcomeLayout, bytes, .exactly);
-    try expectZero(&layout.reserved_after_fragment_size);
-    try expectZero(&layout.reserved_after_outstanding);
-    try expectZero(&layout.reserved_at_end);
-    const welcome: Welcome = .{
-        .client_nonce = layout.client_nonce,
-        .version_tag = int(u64, &layout.version_tag),
-        .disk_size = int(u64, &layout.disk_size),
-        .fragment_size = int(u16, &layout.fragment_size),
-        .read_size_max = int(u32, &layout.read_size_max),
-        .outstanding_bytes_max = int(u32, &layout.outstanding_bytes_max),
-        .resume_secret = layout.resume_secret,
-        .version_id = layout.version_id,
-    };
-    if (welcome.disk_size == 0 or welcome.disk_size % sector_size != 0) return error.BadValue;
-    if (welcome.fragment_size < fragment_size_min) return error.BadValue;
-    if (welcome.fragment_size > fragment_size_max) return error.BadValue;
-    if (welcome.read_size_max < read_size_promised) return error.BadValue;
-    if (welcome.read_size_max > read_size_max) return error.BadValue;
-    if (welcome.outstanding_bytes_max < read_size_promised) return error.BadValue;
-    return welcome;
 }
 
 fn parseRefuse(bytes: []const u8) ParseError!Refuse {
@@ -532,22 +509,6 @@ fn emitHello(hello: Hello, out: []u8) []u8 {
     std.mem.writeInt(u16, &layout.fragment_size_max, hello.fragment_size_max, .big);
     layout.padding = @splat(0);
     return out[0..hello_size];
-}
-
-fn emitWelcome(welcome: Welcome, out: []u8) []u8 {
-    const layout = overlayMutable(WelcomeLayout, out);
-    layout.client_nonce = welcome.client_nonce;
-    std.mem.writeInt(u64, &layout.version_tag, welcome.version_tag, .big);
-    std.mem.writeInt(u64, &layout.disk_size, welcome.disk_size, .big);
-    std.mem.writeInt(u16, &layout.fragment_size, welcome.fragment_size, .big);
-    layout.reserved_after_fragment_size = @splat(0);
-    std.mem.writeInt(u32, &layout.read_size_max, welcome.read_size_max, .big);
-    std.mem.writeInt(u32, &layout.outstanding_bytes_max, welcome.outstanding_bytes_max, .big);
-    layout.reserved_after_outstanding = @splat(0);
-    layout.resume_secret = welcome.resume_secret;
-    layout.version_id = welcome.version_id;
-    layout.reserved_at_end = @splat(0);
-    return out[0..welcome_size];
 }
 
 fn emitRead(read: Read, out: []u8) []u8 {

@@ -523,7 +523,9 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
         .report_acknowledged => device.guest.acknowledged(now_us),
         .refused => |code| return device.endStream(now_us, buffer, @tagName(code)),
         .version_changed => return device.endStream(now_us, buffer, "the version changed under the boot"),
+        .cache_lost => return device.endStream(now_us, buffer, "its write cache is gone"),
         .read_failed => |failure| return device.endStream(now_us, buffer, @tagName(failure.code)),
+        .write_ended => unreachable, // It writes nothing.
     }
     return null;
 }

@@ -1,0 +1,251 @@
+//! What a device writes through the stream (packages/proto/STREAM.md, "Writes"): writes, discards and flushes that are under way, asked
+//! again until the edge has said how each ended. Two that overlap are never under way at the same time, and a flush goes out when all
+//! that was submitted before it has ended: so it does not matter in which order packets arrive.
+
+const std = @import("std");
+const wire = @import("wire").stream;
+const writes = wire.writes;
+const RoundTrip = @import("round_trip.zig");
+const assert = std.debug.assert;
+
+pub const WriteQueue = @This();
+
+/// Bytes of writes that have been sent and not acknowledged; a loss makes it smaller, and each acknowledgement larger again.
+const window_bytes_first = 128 << 10;
+const window_bytes_min = 32 << 10;
+const window_bytes_max = 1 << 20;
+const window_growth = 16 << 10;
+/// A write of so many fragments is asked about by its last one alone, when nothing is heard.
+const repeat_whole_max = 3;
+
+pending: []PendingWrite,
+request_id_next: u32 = 1,
+round_trip: RoundTrip = .{},
+window_bytes: u32 = window_bytes_first,
+outstanding_bytes: u32 = 0,
+
+pub const Kind = enum { write, flush, discard };
+
+pub const PendingWrite = struct {
+    state: enum { free, queued, asked, ended } = .free,
+    kind: Kind = .flush,
+    tag: u64 = 0,
+    offset: u64 = 0,
+    length: u32 = 0,
+    bytes: []const u8 = &.{},
+    request_id: u32 = 0,
+    code: wire.WriteCode = .done,
+    fragment_size: u16 = 0,
+    /// Fragments that go out next; of a flush or discard the only one is the request.
+    to_send: std.bit_set.Static(writes.fragments_max) = .empty,
+    attempt: u16 = 0,
+    first_sent_at_us: u64 = 0,
+    sent_at_us: u64 = 0,
+    timeout_us: u64 = 0,
+
+    fn fragmentCount(write: *const PendingWrite) u16 {
+        return if (write.kind == .write) writes.fragmentCount(write.length, write.fragment_size) else 1;
+    }
+
+    fn sendAll(write: *PendingWrite) void {
+        write.to_send = .empty;
+        write.to_send.setRangeValue(.{ .start = 0, .end = write.fragmentCount() }, true);
+    }
+
+    fn isBefore(write: *const PendingWrite, other: ?*const PendingWrite) bool {
+        const rival = other orelse return true;
+        return @as(i32, @bitCast(write.request_id -% rival.request_id)) < 0;
+    }
+
+    fn overlaps(write: *const PendingWrite, other: *const PendingWrite) bool {
+        return write.offset < other.offset + other.length and other.offset < write.offset + write.length;
+    }
+};
+
+pub const Ended = struct { tag: u64, code: wire.WriteCode };
+
+pub fn init(gpa: std.mem.Allocator, writes_max: u16) error{OutOfMemory}!WriteQueue {
+    assert(writes_max <= writes.window);
+    const pending = try gpa.alloc(PendingWrite, writes_max);
+    @memset(pending, .{});
+    return .{ .pending = pending };
+}
+
+pub fn deinit(queue: *WriteQueue, gpa: std.mem.Allocator) void {
+    gpa.free(queue.pending);
+    queue.* = undefined;
+}
+
+pub fn clear(queue: *WriteQueue) void {
+    @memset(queue.pending, .{});
+    queue.* = .{ .pending = queue.pending };
+}
+
+/// Another process had asked with ids up to `last`, and what it did not hear the end of is asked again with new ones: the edge takes none
+/// of them for one of those before.
+pub fn goOnBehind(queue: *WriteQueue, last: u32) void {
+    queue.request_id_next = last +% writes.window +% 1;
+}
+
+pub fn submit(queue: *WriteQueue, wanted: PendingWrite) error{Full}!void {
+    for (queue.pending) |*write| {
+        if (write.state != .free) continue;
+        write.* = wanted;
+        write.state = .queued;
+        write.request_id = queue.request_id_next;
+        queue.request_id_next +%= 1;
+        return;
+    }
+    return error.Full;
+}
+
+/// The next packet, or null when nothing is to be sent before `deadline`.
+pub fn transmit(queue: *WriteQueue, now_us: u64, session: anytype, out: []u8) ?[]const u8 {
+    const write = queue.firstToSend() orelse blk: {
+        const first = queue.firstAllowed() orelse return null;
+        first.state = .asked;
+        first.fragment_size = session.fragment_size;
+        first.timeout_us = queue.round_trip.timeout_us;
+        first.first_sent_at_us = now_us;
+        first.sendAll();
+        queue.outstanding_bytes += first.length;
+        break :blk first;
+    };
+    const index: u16 = @intCast(write.to_send.findFirstSet().?);
+    write.to_send.unset(index);
+    write.sent_at_us = now_us;
+    const body: wire.Body = switch (write.kind) {
+        .write => blk: {
+            const at = @as(usize, index) * writes.payloadSize(write.fragment_size);
+            const size = writes.fragmentLength(write.length, write.fragment_size, index);
+            break :blk .{ .write = .{
+                .version_tag = session.version_tag,
+                .offset = write.offset,
+                .length = write.length,
+                .attempt = write.attempt,
+                .index = index,
+                .payload = write.bytes[at..][0..size],
+            } };
+        },
+        .flush => .{ .control = .{ .version_tag = session.version_tag, .operation = .flush, .attempt = write.attempt } },
+        .discard => .{ .control = .{
+            .version_tag = session.version_tag,
+            .operation = .discard,
+            .offset = write.offset,
+            .length = write.length,
+            .attempt = write.attempt,
+        } },
+    };
+    return wire.emit(.{ .session_id = session.id, .request_id = write.request_id, .body = body }, out);
+}
+
+pub fn deadline(queue: *const WriteQueue) ?u64 {
+    var earliest: ?u64 = null;
+    for (queue.pending) |*write| {
+        if (write.state != .asked) continue;
+        if (write.to_send.findFirstSet() != null) return 0;
+        earliest = @min(earliest orelse std.math.maxInt(u64), write.sent_at_us + write.timeout_us);
+    }
+    return if (queue.firstAllowed() != null) 0 else earliest;
+}
+
+/// What has waited too long is asked again.
+pub fn checkTimers(queue: *WriteQueue, now_us: u64) void {
+    for (queue.pending) |*write| {
+        if (write.state != .asked or write.to_send.findFirstSet() != null) continue;
+        if (now_us < write.sent_at_us + write.timeout_us) continue;
+        write.timeout_us = @min(write.timeout_us * 2, RoundTrip.timeout_us_max);
+        write.attempt +|= 1;
+        const count = write.fragmentCount();
+        if (count <= repeat_whole_max) write.sendAll() else write.to_send.set(count - 1);
+    }
+}
+
+/// False: it is of no request that is under way.
+pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.WriteAck) bool {
+    const write = queue.findAsked(request_id) orelse return false;
+    if (ack.code == .missing) {
+        if (write.kind != .write) return false;
+        // The rest of what was missing is on its way.
+        if (write.to_send.findFirstSet() != null) return true;
+        for (0..write.fragmentCount()) |index| if (ack.isMissing(@intCast(index))) write.to_send.set(index);
+        write.attempt +|= 1;
+        write.timeout_us = queue.round_trip.timeout_us;
+        queue.window_bytes = @max(window_bytes_min, queue.window_bytes - queue.window_bytes / 8);
+        return true;
+    }
+    if (write.attempt == 0) queue.round_trip.measure(now_us -| write.first_sent_at_us);
+    if (ack.code == .done) queue.window_bytes = @min(window_bytes_max, queue.window_bytes + window_growth);
+    queue.outstanding_bytes -= write.length;
+    write.state = .ended;
+    write.code = ack.code;
+    return true;
+}
+
+/// After a resumption: the edge may know nothing of what it was sent.
+pub fn askAnew(queue: *WriteQueue, fragment_size: u16) void {
+    for (queue.pending) |*write| {
+        if (write.state != .asked) continue;
+        write.fragment_size = fragment_size;
+        write.attempt +|= 1;
+        write.timeout_us = queue.round_trip.timeout_us;
+        write.sendAll();
+    }
+}
+
+pub fn nextEnded(queue: *WriteQueue) ?Ended {
+    for (queue.pending) |*write| {
+        if (write.state != .ended) continue;
+        write.state = .free;
+        return .{ .tag = write.tag, .code = write.code };
+    }
+    return null;
+}
+
+pub fn hasOutstanding(queue: *const WriteQueue) bool {
+    for (queue.pending) |*write| if (write.state == .asked) return true;
+    return false;
+}
+
+fn firstToSend(queue: *WriteQueue) ?*PendingWrite {
+    var first: ?*PendingWrite = null;
+    for (queue.pending) |*write| {
+        if (write.state == .asked and write.to_send.findFirstSet() != null and write.isBefore(first)) first = write;
+    }
+    return first;
+}
+
+/// The oldest that may go out now. Ids under way lie within the edge's window of them.
+fn firstAllowed(queue: *const WriteQueue) ?*PendingWrite {
+    var oldest: ?*const PendingWrite = null;
+    var first: ?*PendingWrite = null;
+    for (queue.pending) |*write| {
+        if (write.state != .queued and write.state != .asked) continue;
+        if (write.isBefore(oldest)) oldest = write;
+    }
+    for (queue.pending) |*write| {
+        if (write.state != .queued or !write.isBefore(first)) continue;
+        if (write.request_id -% oldest.?.request_id >= writes.window) continue;
+        if (queue.hasToWait(write)) continue;
+        first = write;
+    }
+    return first;
+}
+
+fn hasToWait(queue: *const WriteQueue, write: *const PendingWrite) bool {
+    if (write.kind == .write and queue.outstanding_bytes > 0 and
+        queue.outstanding_bytes + write.length > queue.window_bytes) return true;
+    for (queue.pending) |*other| {
+        if (other.state != .queued and other.state != .asked) continue;
+        if (other == write or !other.isBefore(write)) continue;
+        if (write.kind == .flush or write.overlaps(other)) return true;
+    }
+    return false;
+}
+
+fn findAsked(queue: *WriteQueue, request_id: u32) ?*PendingWrite {
+    for (queue.pending) |*write| {
+        if (write.state == .asked and write.request_id == request_id) return write;
+    }
+    return null;
+}

@@ -1,0 +1,264 @@
+//! What devices write, at the edge (packages/proto/STREAM.md, "Writes"): puts the fragments of a write together, and sees to it that
+//! each request is carried out once, whatever is repeated, reordered or late. Its memory is made once; a device that writes much cannot
+//! take the places of all others.
+
+const std = @import("std");
+const wire = @import("wire").stream;
+const writes = wire.writes;
+const assert = std.debug.assert;
+
+/// Requests of one session, by their ids: what came, what is being done, how it ended. A device never asks for one that is `window` ids
+/// ahead of one whose end it has not heard; what is so far behind the newest has ended for it, and is late.
+pub const Window = struct {
+    newest: u32 = 0,
+    has_newest: bool = false,
+    /// Bit i: of request `newest - i`.
+    ended: u64 = 0,
+    busy: u64 = 0,
+    codes: [writes.window]wire.WriteCode = @splat(.done),
+
+    pub const State = union(enum) { new, late, busy, ended: wire.WriteCode };
+
+    comptime {
+        assert(writes.window == 64);
+    }
+
+    /// What is known of a request that has come.
+    pub fn note(window: *Window, request_id: u32) State {
+        const ahead: i32 = @bitCast(request_id -% window.newest);
+        if (!window.has_newest or ahead > 0) {
+            const shift: u32 = if (window.has_newest) @intCast(ahead) else writes.window;
+            window.ended = if (shift >= writes.window) 0 else window.ended << @intCast(shift);
+            window.busy = if (shift >= writes.window) 0 else window.busy << @intCast(shift);
+            window.newest = request_id;
+            window.has_newest = true;
+            return .new;
+        }
+        const bit = window.bitOf(request_id) orelse return .late;
+        if (window.ended & bit != 0) return .{ .ended = window.codes[request_id % writes.window] };
+        return if (window.busy & bit != 0) .busy else .new;
+    }
+
+    /// It is being carried out.
+    pub fn begin(window: *Window, request_id: u32) void {
+        window.busy |= window.bitOf(request_id).?;
+    }
+
+    /// Null: it was not carried out, and may come again.
+    pub fn end(window: *Window, request_id: u32, code: ?wire.WriteCode) void {
+        const bit = window.bitOf(request_id) orelse return;
+        window.busy &= ~bit;
+        window.codes[request_id % writes.window] = code orelse return;
+        window.ended |= bit;
+    }
+
+    fn bitOf(window: *const Window, request_id: u32) ?u64 {
+        const behind = window.newest -% request_id;
+        return if (behind >= writes.window) null else @as(u64, 1) << @intCast(behind);
+    }
+};
+
+/// Writes of which not all fragments have come.
+pub const Collector = struct {
+    places: []Place,
+    buffers: []u8,
+    /// Of the list in an answer.
+    missing: [writes.missing_size_max]u8 = undefined,
+
+    /// Places that one session may have while others need theirs.
+    pub const per_session_max = 8;
+    /// A write that gets nothing for so long loses its place; its device asks again for all of it.
+    pub const idle_us_max = 2 * std.time.us_per_s;
+
+    const Place = struct {
+        /// 0: free.
+        session_id: u64 = 0,
+        request_id: u32 = 0,
+        offset: u64 = 0,
+        length: u32 = 0,
+        fragment_size: u16 = 0,
+        fragment_count: u16 = 0,
+        came: std.bit_set.Static(writes.fragments_max) = .empty,
+        count: u16 = 0,
+        last_at_us: u64 = 0,
+    };
+
+    pub const Key = struct { session_id: u64, request_id: u32, fragment_size: u16 };
+
+    pub const Taken = union(enum) {
+        /// More has to come.
+        part,
+        /// All bytes; good until the next packet.
+        whole: []const u8,
+        /// What to ask for again; good until the next packet.
+        missing: []const u8,
+        /// It does not fit what came before of this write, or is not as long as it has to be.
+        misfit,
+        /// No place is free.
+        busy,
+    };
+
+    pub fn init(gpa: std.mem.Allocator, places_max: u16) error{OutOfMemory}!Collector {
+        const places = try gpa.alloc(Place, places_max);
+        errdefer gpa.free(places);
+        @memset(places, .{});
+        return .{ .places = places, .buffers = try gpa.alloc(u8, @as(usize, places_max) * writes.write_size_max) };
+    }
+
+    pub fn deinit(collector: *Collector, gpa: std.mem.Allocator) void {
+        gpa.free(collector.places);
+        gpa.free(collector.buffers);
+        collector.* = undefined;
+    }
+
+    pub fn take(
+        collector: *Collector,
+        now_us: u64,
+        key: Key,
+        write: *const wire.Write,
+    ) Taken {
+        const count = writes.fragmentCount(write.length, key.fragment_size);
+        if (write.index >= count) return .misfit;
+        if (write.payload.len != writes.fragmentLength(write.length, key.fragment_size, write.index)) return .misfit;
+        // Most writes of small blocks are a single fragment: they need no place.
+        if (count == 1) return .{ .whole = write.payload };
+        const place = collector.find(key.session_id, key.request_id) orelse
+            collector.takePlace(now_us, key.session_id) orelse return .busy;
+        if (place.session_id == 0) place.* = .{
+            .session_id = key.session_id,
+            .request_id = key.request_id,
+            .offset = write.offset,
+            .length = write.length,
+            .fragment_size = key.fragment_size,
+            .fragment_count = count,
+        };
+        if (place.offset != write.offset or place.length != write.length) return .misfit;
+        assert(place.fragment_size == key.fragment_size);
+        place.last_at_us = now_us;
+        const is_repeated = place.came.isSet(write.index);
+        if (!is_repeated) {
+            place.came.set(write.index);
+            place.count += 1;
+            const at = @as(usize, write.index) * writes.payloadSize(key.fragment_size);
+            @memcpy(collector.bufferOf(place)[at..][0..write.payload.len], write.payload);
+        }
+        if (place.count == count) {
+            const bytes = collector.bufferOf(place)[0..place.length];
+            place.* = .{};
+            return .{ .whole = bytes };
+        }
+        // What was sent in order is over when nothing behind this one is missing.
+        if (!is_repeated) for (write.index + 1..count) |index| if (!place.came.isSet(index)) return .part;
+        return .{ .missing = collector.listMissing(place) };
+    }
+
+    /// The session is over, or goes on with fragments of another size.
+    pub fn drop(collector: *Collector, session_id: u64) void {
+        for (collector.places) |*place| if (place.session_id == session_id) {
+            place.* = .{};
+        };
+    }
+
+    fn listMissing(collector: *Collector, place: *const Place) []const u8 {
+        const list = collector.missing[0 .. (place.fragment_count + 7) / 8];
+        @memset(list, 0);
+        for (0..place.fragment_count) |index| {
+            if (!place.came.isSet(index)) list[index / 8] |= @as(u8, 1) << @intCast(index % 8);
+        }
+        return list;
+    }
+
+    fn find(collector: *Collector, session_id: u64, request_id: u32) ?*Place {
+        for (collector.places) |*place| {
+            if (place.session_id == session_id and place.request_id == request_id) return place;
+        }
+        return null;
+    }
+
+    fn takePlace(collector: *Collector, now_us: u64, session_id: u64) ?*Place {
+        var own: u16 = 0;
+        var free: ?*Place = null;
+        for (collector.places) |*place| {
+            if (place.session_id != 0 and now_us -| place.last_at_us >= idle_us_max) place.* = .{};
+            if (place.session_id == session_id) own += 1;
+            if (place.session_id == 0) free = place;
+        }
+        return if (own < per_session_max) free else null;
+    }
+
+    fn bufferOf(collector: *Collector, place: *const Place) []u8 {
+        const index = place - collector.places.ptr;
+        return collector.buffers[index * writes.write_size_max ..][0..writes.write_size_max];
+    }
+};
+
+const testing = std.testing;
+
+test "a request is new until it is carried out, and late when it is far behind" {
+    var window: Window = .{};
+    try testing.expectEqual(.new, window.note(1000));
+    try testing.expectEqual(.new, window.note(1000));
+    // Before the first that came there are some that may still come.
+    try testing.expectEqual(.new, window.note(990));
+    window.begin(990);
+    try testing.expectEqual(.busy, window.note(990));
+    window.end(990, null);
+    try testing.expectEqual(.new, window.note(990));
+    window.begin(990);
+    window.end(990, .cache_full);
+    try testing.expectEqual(Window.State{ .ended = .cache_full }, window.note(990));
+    try testing.expectEqual(.new, window.note(990 + 63));
+    try testing.expectEqual(Window.State{ .ended = .cache_full }, window.note(990));
+    try testing.expectEqual(.new, window.note(990 + 64));
+    try testing.expectEqual(.late, window.note(990));
+    try testing.expectEqual(.new, window.note(5000));
+    try testing.expectEqual(.late, window.note(990 + 64));
+    // One that is far behind by now has nowhere to be noted.
+    window.end(990, .done);
+}
+
+test "ids wrap" {
+    var window: Window = .{};
+    try testing.expectEqual(.new, window.note(std.math.maxInt(u32)));
+    window.begin(std.math.maxInt(u32));
+    window.end(std.math.maxInt(u32), .done);
+    try testing.expectEqual(.new, window.note(3));
+    try testing.expectEqual(Window.State{ .ended = .done }, window.note(std.math.maxInt(u32)));
+}
+
+test "fragments come in any order, more than once, and what is missing is named" {
+    var collector: Collector = try .init(testing.allocator, 2);
+    defer collector.deinit(testing.allocator);
+    var bytes: [4096]u8 = undefined;
+    for (&bytes, 0..) |*byte, index| byte.* = @truncate(index * 7);
+    const fragment = struct {
+        fn of(all: []const u8, index: u16) wire.Write {
+            const payload = all[@as(usize, index) * writes.payloadSize(1456) ..][0..writes.fragmentLength(4096, 1456, index)];
+            return .{ .version_tag = 1, .offset = 512, .length = 4096, .index = index, .payload = payload };
+        }
+    }.of;
+    const last = collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &fragment(&bytes, 2));
+    try testing.expectEqualSlices(u8, &.{0b011}, last.missing);
+    const first = collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &fragment(&bytes, 0));
+    try testing.expectEqual(.part, first);
+    const again = collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &fragment(&bytes, 0));
+    try testing.expectEqualSlices(u8, &.{0b010}, again.missing);
+    var wrong = fragment(&bytes, 1);
+    wrong.offset = 1024;
+    try testing.expectEqual(.misfit, collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &wrong));
+    const whole = collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &fragment(&bytes, 1));
+    try testing.expectEqualSlices(u8, &bytes, whole.whole);
+}
+
+test "a session has so many places and no more, and idle ones are given back" {
+    var collector: Collector = try .init(testing.allocator, Collector.per_session_max + 1);
+    defer collector.deinit(testing.allocator);
+    const payload: [1432]u8 = @splat(1);
+    const write: wire.Write = .{ .version_tag = 1, .offset = 0, .length = 4096, .index = 0, .payload = &payload };
+    for (0..Collector.per_session_max) |id|
+        try testing.expectEqual(.part, collector.take(0, .{ .session_id = 5, .request_id = @intCast(id), .fragment_size = 1456 }, &write));
+    try testing.expectEqual(.busy, collector.take(0, .{ .session_id = 5, .request_id = 100, .fragment_size = 1456 }, &write));
+    try testing.expectEqual(.part, collector.take(0, .{ .session_id = 6, .request_id = 100, .fragment_size = 1456 }, &write));
+    try testing.expectEqual(.busy, collector.take(0, .{ .session_id = 7, .request_id = 100, .fragment_size = 1456 }, &write));
+    try testing.expectEqual(.part, collector.take(Collector.idle_us_max, .{ .session_id = 7, .request_id = 100, .fragment_size = 1456 }, &write));
+}

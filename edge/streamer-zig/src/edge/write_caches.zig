@@ -1,0 +1,38 @@
+//! The step of the start of `serve` that makes a place for what devices write at the edge.
+
+const std = @import("std");
+const core = @import("core");
+const host = @import("host");
+const options_module = @import("options.zig");
+const Edge = @import("edge.zig").Edge;
+
+/// Where devices' writes are kept that are kept at the edge.
+pub fn prepare(
+    edge: *Edge,
+    complaint: *options_module.Complaint,
+) (options_module.Error || error{OutOfMemory})!void {
+    const options = &edge.options;
+    edge.boots.write_cache = options.write_cache;
+    const arena = edge.init.arena.allocator();
+    const path = options.store orelse
+        try std.fs.path.join(arena, &.{ options.data orelse return, "store" });
+    if (options.isAlone() and options.write_cache.class == .device_ram) return;
+    const dir_fd = edge.boots.store_fd orelse blk: {
+        const dir = std.Io.Dir.cwd().createDirPathOpen(edge.init.io, path, .{}) catch
+            return complaint.set("The directory {s} cannot be made or opened.", .{path});
+        break :blk dir.handle;
+    };
+    const layers = try edge.gpa.create(host.write_layers.WriteLayers);
+    layers.* = host.write_layers.WriteLayers.init(
+        edge.gpa,
+        dir_fd,
+        core.BootTable.capacity_default,
+        options.write_cache,
+    ) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.NotWritable => complaint.set("{s} cannot be written, and devices' write caches would lie there.", .{path}),
+        error.SystemCallFailed => complaint.set("The system refused what write caches need.", .{}),
+    };
+    layers.start() catch return complaint.set("The threads of write caches cannot be started on this system.", .{});
+    edge.loop.stream.layers = layers;
+}

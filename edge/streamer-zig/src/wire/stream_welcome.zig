@@ -1,0 +1,111 @@
+//! WELCOME of the stream (packages/proto/STREAM.md): what a session is about.
+
+const std = @import("std");
+const stream = @import("stream.zig");
+const assert = std.debug.assert;
+const ParseError = stream.ParseError;
+
+pub const welcome_size = 128;
+
+pub const Welcome = struct {
+    client_nonce: [16]u8,
+    version_tag: u64,
+    /// Bytes; a multiple of 512, not 0.
+    disk_size: u64,
+    fragment_size: u16,
+    read_size_max: u32,
+    outstanding_bytes_max: u32,
+    resume_secret: [32]u8,
+    version_id: [16]u8,
+    write_cache: WriteCacheClass = .device_ram,
+    /// Bytes that the device may have written at a time, and which write cache it is; both 0 with `device_ram`, and else not.
+    write_cache_size: u64 = 0,
+    write_cache_id: u64 = 0,
+};
+
+/// Where what a device writes is kept.
+pub const WriteCacheClass = enum(u8) {
+    device_ram = 0,
+    /// At the edge, and gone when its process ends.
+    edge = 1,
+    /// On the edge's disk before it is acknowledged.
+    edge_persistent = 2,
+};
+
+const WelcomeLayout = extern struct {
+    header: [stream.header_size]u8,
+    client_nonce: [16]u8,
+    version_tag: [8]u8,
+    disk_size: [8]u8,
+    fragment_size: [2]u8,
+    write_cache: u8,
+    reserved_after_write_cache: u8,
+    read_size_max: [4]u8,
+    outstanding_bytes_max: [4]u8,
+    reserved_after_outstanding: [4]u8,
+    resume_secret: [32]u8,
+    version_id: [16]u8,
+    write_cache_size: [8]u8,
+    write_cache_id: [8]u8,
+};
+
+comptime {
+    assert(@sizeOf(WelcomeLayout) == welcome_size);
+}
+
+pub fn parse(bytes: []const u8) ParseError!Welcome {
+    if (bytes.len != welcome_size) return error.WrongSize;
+    const layout: *const WelcomeLayout = @ptrCast(bytes[0..welcome_size]);
+    if (layout.reserved_after_write_cache != 0) return error.ReservedNotZero;
+    try expectZero(&layout.reserved_after_outstanding);
+    const welcome: Welcome = .{
+        .client_nonce = layout.client_nonce,
+        .version_tag = int(u64, &layout.version_tag),
+        .disk_size = int(u64, &layout.disk_size),
+        .fragment_size = int(u16, &layout.fragment_size),
+        .read_size_max = int(u32, &layout.read_size_max),
+        .outstanding_bytes_max = int(u32, &layout.outstanding_bytes_max),
+        .resume_secret = layout.resume_secret,
+        .version_id = layout.version_id,
+        .write_cache = std.enums.fromInt(WriteCacheClass, layout.write_cache) orelse return error.BadValue,
+        .write_cache_size = int(u64, &layout.write_cache_size),
+        .write_cache_id = int(u64, &layout.write_cache_id),
+    };
+    const has_cache = welcome.write_cache != .device_ram;
+    if ((welcome.write_cache_size > 0) != has_cache) return error.BadValue;
+    if ((welcome.write_cache_id > 0) != has_cache) return error.BadValue;
+    if (welcome.disk_size == 0 or welcome.disk_size % stream.sector_size != 0) return error.BadValue;
+    if (welcome.fragment_size < stream.fragment_size_min) return error.BadValue;
+    if (welcome.fragment_size > stream.fragment_size_max) return error.BadValue;
+    if (welcome.read_size_max < stream.read_size_promised) return error.BadValue;
+    if (welcome.read_size_max > stream.read_size_max) return error.BadValue;
+    if (welcome.outstanding_bytes_max < stream.read_size_promised) return error.BadValue;
+    return welcome;
+}
+
+/// The header is there.
+pub fn emit(welcome: Welcome, out: []u8) []u8 {
+    const layout: *WelcomeLayout = @ptrCast(out[0..welcome_size]);
+    layout.client_nonce = welcome.client_nonce;
+    std.mem.writeInt(u64, &layout.version_tag, welcome.version_tag, .big);
+    std.mem.writeInt(u64, &layout.disk_size, welcome.disk_size, .big);
+    std.mem.writeInt(u16, &layout.fragment_size, welcome.fragment_size, .big);
+    layout.write_cache = @backingInt(welcome.write_cache);
+    layout.reserved_after_write_cache = 0;
+    std.mem.writeInt(u32, &layout.read_size_max, welcome.read_size_max, .big);
+    std.mem.writeInt(u32, &layout.outstanding_bytes_max, welcome.outstanding_bytes_max, .big);
+    layout.reserved_after_outstanding = @splat(0);
+    layout.resume_secret = welcome.resume_secret;
+    layout.version_id = welcome.version_id;
+    std.mem.writeInt(u64, &layout.write_cache_size, welcome.write_cache_size, .big);
+    std.mem.writeInt(u64, &layout.write_cache_id, welcome.write_cache_id, .big);
+    return out[0..welcome_size];
+}
+
+fn int(comptime T: type, bytes: *const [@divExact(@bitSizeOf(T), 8)]u8) T {
+    return std.mem.readInt(T, bytes, .big);
+}
+
+fn expectZero(bytes: []const u8) ParseError!void {
+    if (!std.mem.allEqual(u8, bytes, 0)) return error.ReservedNotZero;
+}
