@@ -13,6 +13,7 @@ import {
   type Report,
   type ScheduleRunReport,
   type StateEnvelope,
+  type StoreMessage,
 } from '@bootfarm/proto/uplink'
 import { required } from './api-client.ts'
 
@@ -149,6 +150,15 @@ export class Tenant {
   async capture(bootId: string, pcap: Uint8Array<ArrayBuffer>): Promise<void> {
     const { status, body } = await this.#edge.capture(bootId, pcap)
     if (status !== 204) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
+  }
+
+  /** Says of the edge's store what its work and its versions are. */
+  async storeSays(message: Partial<StoreMessage>): Promise<void> {
+    const store = { id: this.rows.siteId, publicKey: Buffer.alloc(32, 9).toString('base64'), format: 1 }
+    const body = JSON.stringify({ store, jobs: [], ...message })
+    const answer = await this.#edge.send({ method: 'POST', path: '/edge/v1/store', body })
+    if (answer.status !== 200)
+      throw new Error(`the API answered ${answer.status}: ${JSON.stringify(answer.body)}`)
   }
 
   /** What the edge has to do now. */

@@ -46,6 +46,7 @@ export async function plantHostileTexts(ground: Ground): Promise<Planted> {
   edge.edgeId = String(body?.edgeId)
   const bootId = await plantByDevices(ground, edge)
   const made = await plantByPeople(ground)
+  await plantStoreJob(ground, edge, made.vdiskId)
   await plantBending(ground)
   return { ...made, edgeId: edge.edgeId, bootId, siteId: rows.siteId, deviceId: rows.deviceIds[0] ?? '' }
 }
@@ -96,6 +97,18 @@ async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<
 
 function must({ status, body }: { status: number; body: unknown }): void {
   if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
+}
+
+/** A version that is being made, and what the edge says of the work. */
+async function plantStoreJob({ mutate }: Ground, edge: EdgeClient, vdiskId: string): Promise<void> {
+  const { jobIds } = await mutate<{ jobIds: string[] }>('version.import', {
+    ...{ vdiskId, edgeId: edge.edgeId, sourcePath: 'imports/<script>hacked=1', commandLine: '', note: first },
+  })
+  const store = { id: randomUUID(), publicKey: Buffer.alloc(32).toString('base64'), format: 1 }
+  const job = { id: jobIds[0], state: 'running', progressBytes: 1, totalBytes: 2 }
+  const message = hostileTexts['an element that fails']
+  const body = JSON.stringify({ store, jobs: [{ ...job, message }] })
+  must(await edge.send({ method: 'POST', path: '/edge/v1/store', body }))
 }
 
 async function plantByPeople({ rows, mutate }: Ground) {

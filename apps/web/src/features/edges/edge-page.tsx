@@ -15,6 +15,7 @@ import { BootProgramTable } from '../boot-programs/boot-program-table'
 import { BootList } from '../boots/boot-list'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
+import { JobsPanel } from '../store-jobs/jobs-panel'
 import { EdgeActions } from './edge-actions'
 import { EdgeState } from './edge-columns'
 import { EdgeMachine, StateRefused, VersionRefused } from './edge-machine'
@@ -75,6 +76,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
           <IgnoredPackets ignored={edge.ignored} />
         </div>
       </div>
+      <JobsPanel of={{ edgeId: edge.id }} />
       <Panel title="Boot programs" flush>
         <BootProgramTable programs={edge.bootPrograms} />
       </Panel>

@@ -87,6 +87,7 @@ function useRefresh() {
       trpc.edge.pathFilter(),
       trpc.discovered.pathFilter(),
       trpc.schedule.pathFilter(),
+      trpc.vdisk.pathFilter(),
     ])
       void queryClient.invalidateQueries(filter)
   }, [queryClient, trpc])

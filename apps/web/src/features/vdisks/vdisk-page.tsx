@@ -2,48 +2,23 @@
 
 import { useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
-import { Instant } from '../../components/instant'
 import { Page, PageHeader } from '../../components/page-header'
-import { Panel, Unknown } from '../../components/panel'
+import { Panel } from '../../components/panel'
 import { EmptyState, LoadingState, Skeleton } from '../../components/states'
 import { type Column, Table } from '../../components/table'
-import { countOf, formatBytes, formatCount } from '../../lib/format-quantity'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { countOf, formatCount } from '../../lib/format-quantity'
+import { useTRPC } from '../../lib/trpc'
+import { heartbeatRefreshMs } from '../edges/heartbeat-refresh'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
-import { VdiskActions, VersionActions } from './vdisk-actions'
+import { JobsPanel } from '../store-jobs/jobs-panel'
+import { VdiskActions } from './vdisk-actions'
 import { VdiskMenus } from './vdisk-menus'
+import { VersionChain } from './version-chain'
+import type { VdiskDetail } from './version-types'
+import { WriteCachePanel } from './write-cache-panel'
 
-type VdiskDetail = RouterOutputs['vdisk']['get']
-type Version = VdiskDetail['versions'][number]
 type Collection = VdiskDetail['collections'][number]
-
-const path = (text: string) => <span className="font-mono text-ink-soft text-xs">{text}</span>
-
-const versionColumns: Column<Version>[] = [
-  { title: 'Version', cell: (version) => <span className="font-medium">{version.number}</span> },
-  { title: 'Size', align: 'right', cell: (version) => formatBytes(version.sizeBytes) },
-  { title: 'Disk', cell: (version) => path(version.diskPath) },
-  {
-    title: 'Kernel',
-    from: 'md',
-    cell: ({ kernelPath }) =>
-      kernelPath ? path(kernelPath) : <Unknown label="boots from its own boot sector" />,
-  },
-  {
-    title: 'Initramfs',
-    from: 'lg',
-    cell: ({ initrdPath }) => (initrdPath ? path(initrdPath) : <Unknown label="none" />),
-  },
-  {
-    title: 'Command line',
-    from: 'xl',
-    wide: true,
-    cell: ({ commandLine }) => (commandLine === '' ? <Unknown label="empty" /> : path(commandLine)),
-  },
-  { title: 'Made', align: 'right', from: 'sm', cell: (version) => <Instant at={version.createdAt} /> },
-  { title: 'Actions', align: 'right', cell: (version) => <VersionActions version={version} /> },
-]
 
 const collectionColumns: Column<Collection>[] = [
   {
@@ -64,7 +39,7 @@ const collectionColumns: Column<Collection>[] = [
 
 export function VdiskPage({ vdiskId }: { vdiskId: string }) {
   const trpc = useTRPC()
-  const query = useQuery(trpc.vdisk.get.queryOptions({ vdiskId }))
+  const query = useQuery(trpc.vdisk.get.queryOptions({ vdiskId }, { refetchInterval: heartbeatRefreshMs }))
   if (query.data) return <Vdisk vdisk={query.data} />
   if (query.isPending) {
     return (
@@ -92,16 +67,11 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
         ].join(', ')}
         actions={<VdiskActions vdisk={vdisk} />}
       />
-      <Panel title="Versions" aside="newest first; devices boot the newest" flush>
+      <Panel title="Versions" aside="newest first, each with a line to what it was made from" flush>
         {vdisk.versions.length === 0 ? (
           <EmptyState title="No versions yet." text="Without a version its devices cannot boot." />
         ) : (
-          <Table
-            label="Versions"
-            columns={versionColumns}
-            rows={vdisk.versions}
-            rowKey={(version) => version.id}
-          />
+          <VersionChain vdisk={vdisk} />
         )}
       </Panel>
       <Panel title="Booted by" flush>
@@ -119,6 +89,8 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
           />
         )}
       </Panel>
+      <JobsPanel of={{ vdiskId: vdisk.id }} />
+      <WriteCachePanel vdisk={vdisk} />
       <VdiskMenus menus={vdisk.menus} />
     </Page>
   )

@@ -30,7 +30,14 @@ const columns: Column<VdiskSummary>[] = [
     ),
   },
   {
+    title: 'Booted',
+    meaning: 'The version that its production devices boot.',
+    align: 'right',
+    cell: ({ bootedVersion }) => bootedVersion?.number ?? <Unknown label="none" />,
+  },
+  {
     title: 'Newest version',
+    from: 'sm',
     align: 'right',
     cell: ({ newestVersion }) => newestVersion?.number ?? <Unknown label="none" />,
   },
@@ -60,7 +67,7 @@ export function VdisksPage() {
           empty={
             <EmptyState
               title="No vDisks yet."
-              text="A vDisk is an image with its versions; devices boot the newest."
+              text="A vDisk is an image with its versions; devices boot the one that was promoted last."
             />
           }
         />

@@ -1,0 +1,115 @@
+'use client'
+
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import Link from 'next/link'
+import { Button } from '../../components/button'
+import { Instant } from '../../components/instant'
+import { Tag, type Tone } from '../../components/tag'
+import { useToast } from '../../components/toast'
+import { formatBytes } from '../../lib/format-quantity'
+import { readableError } from '../../lib/readable-error'
+import { useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import { isActive, isCancellable, jobPercent, jobWords, type StoreJob } from './job-words'
+
+const tones: Record<StoreJob['state'], Tone> = {
+  queued: 'plain',
+  running: 'live',
+  done: 'ready',
+  failed: 'failed',
+  cancelled: 'silent',
+}
+
+/** What an edge's store was asked for, and how far it is. */
+export function JobRow({ job, showEdge }: { job: StoreJob; showEdge: boolean }) {
+  const { edge, state, untrusted, askedBy, askedAt, endedAt } = job
+  return (
+    <li className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 border-line border-t px-4 py-3 text-sm first:border-t-0">
+      <div className="flex min-w-0 flex-1 basis-72 flex-col gap-1">
+        <div className="flex flex-wrap items-center gap-x-2 gap-y-1">
+          <span className="break-words font-medium text-ink">{jobWords(job)}</span>
+          <Tag tone={tones[state]}>{state}</Tag>
+        </div>
+        <p className="text-ink-faint text-xs">
+          {showEdge && (
+            <>
+              at{' '}
+              <Link
+                prefetch={false}
+                href={`/edges/${edge.id}`}
+                className="text-ink-soft underline decoration-line-strong underline-offset-4 hover:decoration-ink"
+              >
+                {edge.name}, {edge.siteName}
+              </Link>
+              ;{' '}
+            </>
+          )}
+          asked by {askedBy}, <Instant at={askedAt} />
+          {endedAt && (
+            <>
+              ; ended <Instant at={endedAt} />
+            </>
+          )}
+        </p>
+        {isActive(job) && <JobProgress job={job} />}
+        {untrusted.message && (
+          <p className={`break-words text-xs ${state === 'failed' ? 'text-failed' : 'text-ink-soft'}`}>
+            {untrusted.message}
+          </p>
+        )}
+      </div>
+      <CancelJob job={job} />
+    </li>
+  )
+}
+
+function JobProgress({ job }: { job: StoreJob }) {
+  const percent = jobPercent(job)
+  const text =
+    job.state === 'queued'
+      ? 'waits for its edge'
+      : percent === null
+        ? `${formatBytes(job.progressBytes)} done`
+        : `${percent} %, ${formatBytes(job.progressBytes)} of ${formatBytes(job.totalBytes)}`
+  return (
+    <div className="max-w-md">
+      <div
+        role="progressbar"
+        aria-label={jobWords(job)}
+        aria-valuemin={0}
+        aria-valuemax={100}
+        {...(percent === null ? {} : { 'aria-valuenow': percent })}
+        aria-valuetext={text}
+        className="mt-1 h-1.5 overflow-hidden rounded-full bg-line"
+      >
+        <div className="h-full rounded-full bg-live" style={{ width: `${percent ?? 0}%` }} />
+      </div>
+      <p className="mt-1 text-ink-soft text-xs">{text}</p>
+    </div>
+  )
+}
+
+function CancelJob({ job }: { job: StoreJob }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  const mayChange = useMay('vdisk.change', { siteId: job.edge.siteId })
+  const cancel = useMutation(
+    trpc.storeJob.cancel.mutationOptions({
+      onSettled: () => void queryClient.invalidateQueries(),
+      onError: (error) =>
+        showToast({ title: 'The job is not cancelled.', text: readableError(error), tone: 'failed' }),
+    }),
+  )
+  if (!mayChange || !isCancellable(job)) return null
+  return (
+    <Button
+      className="h-7!"
+      busy={cancel.isPending}
+      aria-label={`Cancel: ${jobWords(job)}`}
+      onClick={() => cancel.mutate({ jobId: job.id })}
+    >
+      Cancel
+    </Button>
+  )
+}

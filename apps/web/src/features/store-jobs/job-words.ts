@@ -1,0 +1,36 @@
+import type { RouterOutputs } from '../../lib/trpc'
+
+export type StoreJob = RouterOutputs['storeJob']['list']['items'][number]
+
+const kindWords: Record<StoreJob['kind'], string> = {
+  seal: 'Seal',
+  merge: 'Merge',
+  import: 'Import',
+  verify: 'Verify',
+  gc: 'Free space',
+  delete: 'Delete',
+}
+
+/** What is done, to what. */
+export function jobWords({ kind, version, intoVersion, vdisk, sourcePath }: StoreJob): string {
+  const what = [vdisk?.name, version && `version ${version.number}`].filter(Boolean).join(' ')
+  const into = intoVersion ? ` into version ${intoVersion.number}` : ''
+  const from = sourcePath ? ` from ${sourcePath}` : ''
+  return `${kindWords[kind]}${what ? ` ${what}` : kind === 'verify' ? ' all of the store' : ''}${into}${from}`
+}
+
+/** Null while the edge has not said how much there is. */
+export function jobPercent({ progressBytes, totalBytes, state }: StoreJob): number | null {
+  if (state === 'done') return 100
+  if (totalBytes === 0) return null
+  return Math.min(100, Math.floor((progressBytes * 100) / totalBytes))
+}
+
+export function isActive({ state }: Pick<StoreJob, 'state'>): boolean {
+  return state === 'queued' || state === 'running'
+}
+
+/** A seal takes no time to speak of, so one that is under way is not cancelled. */
+export function isCancellable({ state, kind }: Pick<StoreJob, 'state' | 'kind'>): boolean {
+  return state === 'queued' || (state === 'running' && kind !== 'seal')
+}

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest'
+import { devicesText, previewSentences } from './preview-words'
+import type { VersionPreview } from './version-types'
+
+const preview: VersionPreview = {
+  ...{ action: 'promote', refusals: [], holders: [], childNumbers: [], edges: [], running: [], changed: [] },
+  ...{ before: { versionId: 'a', number: 1 }, after: { versionId: 'b', number: 2 }, changesBoot: false },
+}
+const edge = { edgeId: 'e', edgeName: 'edge-1', siteName: 'Hall', ownBytes: 1, sharedBytes: 2 }
+
+test('many devices are named by the first of them', () => {
+  expect(devicesText({ count: 1, names: ['pc-01'] })).toBe('1 device (pc-01)')
+  expect(devicesText({ count: 9, names: ['a', 'b', 'c'] })).toBe('9 devices (a, b, c …)')
+})
+
+test('a promotion says who gets what, and who keeps what is run', () => {
+  const devices = { count: 2, names: ['a', 'b'] }
+  expect(
+    previewSentences({
+      ...preview,
+      changed: [{ fromNumber: 1, toNumber: 2, devices }],
+      running: [{ versionId: 'a', number: 1, devices: { count: 1, names: ['a'] } }],
+      changesBoot: true,
+    }),
+  ).toEqual([
+    'Production devices boot version 2 in place of version 1.',
+    '2 devices (a, b) get version 2 at the next boot, in place of version 1.',
+    '1 device (a) runs version 1 now and keeps it until the next boot.',
+    'Kernel, initramfs and command line change with it.',
+  ])
+})
+
+test('a deletion says what becomes free, and that nobody changes', () => {
+  const sentences = previewSentences({
+    ...preview,
+    action: 'delete',
+    after: preview.before,
+    childNumbers: [3],
+    edges: [{ ...edge, reclaimableBytes: 2048 }],
+  })
+  expect(sentences).toEqual([
+    'Production devices go on booting version 1.',
+    'No device gets another version at its next boot.',
+    '2.00\u00a0KiB become free in the stores of edge-1 when the trash is emptied.',
+    'Versions made from it need it no more: 3.',
+  ])
+})

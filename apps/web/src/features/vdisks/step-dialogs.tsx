@@ -1,0 +1,190 @@
+'use client'
+
+import { useMutation } from '@tanstack/react-query'
+import { type ReactNode, useState } from 'react'
+import { SelectField, TextField } from '../../components/field'
+import { useTRPC } from '../../lib/trpc'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import { PreviewList, usePreview } from './version-preview'
+import type { VdiskDetail, Version, VersionPreview } from './version-types'
+
+export interface StepProps {
+  vdisk: VdiskDetail
+  version: Version
+  onClose: () => void
+}
+
+interface PreviewedDialogProps {
+  title: string
+  action: string
+  /** What the preview is of. */
+  step: VersionPreview['action']
+  version: Version
+  saving: { isPending: boolean; error: unknown }
+  disabled?: boolean
+  onSave: (revision?: number) => void
+  onClose: () => void
+  children?: ReactNode
+}
+
+/** What will happen stands above the button that does it; the button waits until it is known. */
+function PreviewedDialog({ step, version, disabled = false, children, ...dialog }: PreviewedDialogProps) {
+  const preview = usePreview(version.id, step)
+  const mayGoOn = preview.data !== undefined && preview.data.refusals.length === 0
+  return (
+    <ObjectDialog {...dialog} disabled={disabled || !mayGoOn}>
+      {children}
+      <PreviewList query={preview} />
+    </ObjectDialog>
+  )
+}
+
+export function PromoteDialog({ vdisk, version, onClose }: StepProps) {
+  const trpc = useTRPC()
+  const [seen] = useState(vdisk.revision)
+  const [when, setWhen] = useState('now')
+  const [date, setDate] = useState('')
+  const [time, setTime] = useState('06:00')
+  const promote = useMutation(trpc.version.promote.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const at = new Date(`${date}T${time}`)
+  const isAt = when === 'at'
+  const isDate = !Number.isNaN(at.getTime())
+  return (
+    <PreviewedDialog
+      title={`Promote version ${version.number}`}
+      action={isAt ? 'Promote at that time' : 'Promote now'}
+      step="promote"
+      version={version}
+      saving={promote}
+      disabled={isAt && !isDate}
+      onSave={(vdiskRevision = seen) =>
+        promote.mutate({
+          ...{ versionId: version.id, vdiskRevision },
+          ...(isAt ? { releaseAt: at.toISOString() } : {}),
+        })
+      }
+      onClose={onClose}
+    >
+      <SelectField
+        label="When"
+        value={when}
+        options={[
+          { value: 'now', label: 'now' },
+          { value: 'at', label: 'at a date and time' },
+        ]}
+        onChange={setWhen}
+      />
+      {isAt && (
+        <div className="grid grid-cols-2 gap-3">
+          <TextField label="Date" type="date" value={date} onChange={setDate} />
+          <TextField
+            label="Time of day"
+            type="time"
+            value={time}
+            onChange={setTime}
+            hint={`${Intl.DateTimeFormat().resolvedOptions().timeZone.replaceAll('_', ' ')}, as here`}
+          />
+        </div>
+      )}
+      {isAt && (
+        <p className="text-ink-soft text-sm">
+          Each edge switches at that instant by itself. From then on, as far as can be said now:
+        </p>
+      )}
+    </PreviewedDialog>
+  )
+}
+
+export function RevertDialog({ vdisk, version, onClose }: StepProps) {
+  const trpc = useTRPC()
+  const [seen] = useState(vdisk.revision)
+  const revert = useMutation(trpc.version.revert.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <PreviewedDialog
+      title={`Revert to version ${version.number}`}
+      action={`Revert to version ${version.number}`}
+      step="revert"
+      version={version}
+      saving={revert}
+      onSave={(vdiskRevision = seen) => revert.mutate({ versionId: version.id, vdiskRevision })}
+      onClose={onClose}
+    />
+  )
+}
+
+export function OverrideDialog({ vdisk, version, onClose }: StepProps) {
+  const trpc = useTRPC()
+  const [seen] = useState(vdisk.revision)
+  const override = useMutation(trpc.version.override.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <PreviewedDialog
+      title={`Override with version ${version.number}`}
+      action="Set the override"
+      step="override"
+      version={version}
+      saving={override}
+      onSave={(vdiskRevision = seen) => override.mutate({ versionId: version.id, vdiskRevision })}
+      onClose={onClose}
+    >
+      <p className="text-ink-soft text-sm">
+        Production devices boot it until you take the override back, whatever is promoted meanwhile.
+      </p>
+    </PreviewedDialog>
+  )
+}
+
+export function MergeDialog({ vdisk, version, onClose }: StepProps) {
+  const trpc = useTRPC()
+  const [seen] = useState(vdisk.revision)
+  const [into, setInto] = useState('base')
+  const [note, setNote] = useState('')
+  const merge = useMutation(trpc.version.merge.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <PreviewedDialog
+      title={`Merge version ${version.number}`}
+      action="Merge"
+      step="merge"
+      version={version}
+      saving={merge}
+      onSave={(vdiskRevision = seen) =>
+        merge.mutate({
+          ...{ versionId: version.id, vdiskRevision, note },
+          into: into === 'update' ? 'update' : 'base',
+        })
+      }
+      onClose={onClose}
+    >
+      <SelectField
+        label="Into"
+        value={into}
+        options={[
+          { value: 'base', label: 'a new base, which stands by itself' },
+          { value: 'update', label: 'one update of the base that it goes back to' },
+        ]}
+        onChange={setInto}
+      />
+      <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
+    </PreviewedDialog>
+  )
+}
+
+export function DeleteVersionDialog({ version, onClose }: StepProps) {
+  const trpc = useTRPC()
+  const [seen] = useState(version.revision)
+  const remove = useMutation(trpc.vdisk.removeVersion.mutationOptions({ onSuccess: useSaved(onClose) }))
+  return (
+    <PreviewedDialog
+      title={`Delete version ${version.number}?`}
+      action={`Delete version ${version.number}`}
+      step="delete"
+      version={version}
+      saving={remove}
+      onSave={(revision = seen) => remove.mutate({ versionId: version.id, revision })}
+      onClose={onClose}
+    >
+      <p className="text-ink-soft text-sm">
+        It can be restored from the trash for 30 days. Its number is not given again.
+      </p>
+    </PreviewedDialog>
+  )
+}

@@ -1,0 +1,5 @@
+import type { RouterOutputs } from '../../lib/trpc'
+
+export type VdiskDetail = RouterOutputs['vdisk']['get']
+export type Version = VdiskDetail['versions'][number]
+export type VersionPreview = RouterOutputs['version']['preview']
