@@ -13,6 +13,9 @@ export interface SeenPacket {
   /** Of TCP: of the first byte of the payload, and of the next byte that the sender expects. */
   sequence: number
   acknowledgement: number
+  /** Of TCP: it opens a connection, or ends one at once. */
+  isSyn: boolean
+  isReset: boolean
   /** Bytes after the TCP or UDP header, in the packet, not in the recording. */
   payloadSize: number
   /** As much of the payload as was recorded. */
@@ -57,6 +60,8 @@ function parseFrame(frame: Buffer, atUs: number): SeenPacket | undefined {
     destinationPort: transport.readUInt16BE(2),
     sequence: protocol === 'tcp' ? transport.readUInt32BE(4) : 0,
     acknowledgement: protocol === 'tcp' ? transport.readUInt32BE(8) : 0,
+    isSyn: protocol === 'tcp' && ((transport[13] ?? 0) & 0x02) !== 0,
+    isReset: protocol === 'tcp' && ((transport[13] ?? 0) & 0x04) !== 0,
     payloadSize: ip.readUInt16BE(2) - ipHeaderSize - transportHeaderSize,
     payload: transport.subarray(transportHeaderSize),
   }

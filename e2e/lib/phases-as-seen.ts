@@ -78,6 +78,13 @@ function acknowledgementBefore(
       if (known === undefined || isBehind(known, packetEnd)) sent.set(packet.destinationPort, packetEnd)
     }
     if (packet.sourceMac !== mac || packet.destinationPort !== ports.http) continue
+    if (packet.isSyn) {
+      // Boots of one machine take the same ports: what was seen of this one so far belongs to the boot before.
+      sent.delete(packet.sourcePort)
+      acknowledged.delete(packet.sourcePort)
+    }
+    // With a reset nobody says what has arrived.
+    if (packet.isSyn || packet.isReset) continue
     // Behind the payload there is only the end of the connection.
     const end = sent.get(packet.sourcePort)
     const before = acknowledged.get(packet.sourcePort) ?? packet.acknowledgement - 1

@@ -250,6 +250,19 @@ pub fn build(b: *std.Build) void {
     const sim_help = "simulate: core and store over a fake network, disk and clock; -- --seed N";
     b.step("sim", sim_help).dependOn(&run_sim.step);
 
+    const store_bench = b.addExecutable(.{
+        .name = "store-bench",
+        .root_module = module(b, "src/bench/main.zig", native, .safe, &.{
+            .{ .name = "base", .module = m.base },
+            .{ .name = "store", .module = m.store },
+        }),
+    });
+    const run_store_bench = b.addRunArtifact(store_bench);
+    run_store_bench.addPassthruArgs();
+    run_store_bench.has_side_effects = true;
+    const bench_help = "measure the vDisk store in a directory beside plain files";
+    b.step("store-bench", bench_help).dependOn(&run_store_bench.step);
+
     const fuzz = b.addExecutable(.{
         .name = "fuzz",
         .root_module = module(b, "src/fuzz/main.zig", native, test_optimize, &.{

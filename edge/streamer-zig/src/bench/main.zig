@@ -1,0 +1,266 @@
+//! Measures the vDisk store beside plain files in one process; prints one JSON object. The caller makes the directory, and a new one for
+//! each run:
+//!
+//!     zig build store-bench -- reads DIR --mib N --versions N --reads N
+//!     zig build store-bench -- large DIR --extents N
+
+const std = @import("std");
+const base = @import("base");
+const store_module = @import("store");
+const linux = std.os.linux;
+
+const Appender = store_module.Appender;
+const block = store_module.block;
+const LinuxFiles = store_module.LinuxFiles;
+const Prng = base.Prng;
+const Store = store_module.Store;
+const StoreFile = store_module.StoreFile;
+const TreeBuilder = store_module.TreeBuilder;
+const Uuid = base.Uuid;
+
+const usage = "usage: store-bench reads DIR --mib N --versions N --reads N | large DIR --extents N\n";
+const read_size = 32 << 10;
+const rounds = 5;
+
+const Numbers = struct { mib: u64 = 1024, versions: u8 = 32, reads: u64 = 20_000, extents: u64 = 25_000_000 };
+
+pub fn main(init: std.process.Init) !u8 {
+    const arguments = try init.minimal.args.toSlice(init.arena.allocator());
+    if (arguments.len < 3) return usageError();
+    var numbers: Numbers = .{};
+    var index: usize = 3;
+    while (index + 1 < arguments.len) : (index += 2) {
+        const value = arguments[index + 1];
+        inline for (@typeInfo(Numbers).@"struct".field_names) |name| if (std.mem.eql(u8, arguments[index], "--" ++ name)) {
+            @field(numbers, name) = std.fmt.parseInt(@FieldType(Numbers, name), value, 10) catch return usageError();
+        };
+    }
+    var on = try LinuxFiles.open(arguments[2]);
+    defer on.close();
+    const gpa = std.heap.smp_allocator;
+    try Store.make(on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) });
+    var buffer: [4096]u8 = undefined;
+    var out: std.Io.File.Writer = .initStreaming(.stdout(), init.io, &buffer);
+    if (std.mem.eql(u8, arguments[1], "reads")) {
+        try measureReads(gpa, on.files(), &numbers, arguments[2], &out.interface);
+    } else if (std.mem.eql(u8, arguments[1], "large")) {
+        try measureLarge(gpa, on.files(), &numbers, &out.interface);
+    } else return usageError();
+    try out.interface.flush();
+    return 0;
+}
+
+fn usageError() u8 {
+    std.debug.print(usage, .{});
+    return 2;
+}
+
+/// A version being made.
+const Making = struct {
+    store: *Store,
+    change: store_module.store_dir.Change,
+    data: Appender,
+    nodes: Appender,
+    builder: TreeBuilder,
+
+    fn begin(making: *Making, gpa: std.mem.Allocator, store: *Store, root: block.Entry, disk_size: u64) !void {
+        making.* = .{
+            .store = store,
+            .change = try store.lockForChange(),
+            .data = try .init(gpa, &store.data, store.options.file_size_max),
+            .nodes = try .init(gpa, &store.nodes, store.options.file_size_max),
+            .builder = undefined,
+        };
+        making.builder = .init(&store.cache, &making.nodes, root, block.blockCount(disk_size));
+    }
+
+    fn putRandom(making: *Making, prng: *Prng, index: u64) !void {
+        var bytes: block.Block = undefined;
+        prng.fill(&bytes);
+        try making.builder.put(index, .{ .hash = block.hashOf(&bytes), .location = try making.data.append(&bytes) });
+    }
+
+    fn commit(making: *Making, id: Uuid, parent: Uuid, disk_size: u64) !void {
+        const root = try making.builder.finish();
+        try making.data.sync();
+        try making.nodes.sync();
+        try making.change.commit(&.{
+            .store = making.store.id,
+            .organization = .zero,
+            .vdisk = .fromRandom(@splat(2)),
+            .version = id,
+            .parent = parent,
+            .number = 1,
+            .incarnation = 0,
+            .counter = 1,
+            .created_unix_ms = 0,
+            .disk_size = disk_size,
+            .root = root,
+        });
+    }
+
+    fn end(making: *Making, gpa: std.mem.Allocator) void {
+        making.data.deinit(gpa);
+        making.nodes.deinit(gpa);
+        making.change.end();
+    }
+};
+
+fn idOf(number: u64) Uuid {
+    var bytes: [16]u8 = @splat(0);
+    std.mem.writeInt(u64, bytes[8..], number, .big);
+    return .fromRandom(bytes);
+}
+
+/// Random reads of 32 KiB: of a raw file, of a base, and of the last version of a chain in which each has changed a hundredth.
+fn measureReads(
+    gpa: std.mem.Allocator,
+    files: store_module.Files,
+    numbers: *const Numbers,
+    dir: []const u8,
+    out: *std.Io.Writer,
+) !void {
+    const disk_size = numbers.mib << 20;
+    const count = block.blockCount(disk_size);
+    var store: Store = try .open(gpa, files, .{});
+    defer store.close(gpa);
+    var prng: Prng = .init(1);
+    for (1..@as(u64, numbers.versions) + 1) |number| {
+        const root = if (number == 1) block.Entry.zeros else (try store.manifestOf(idOf(number - 1))).root;
+        var making: Making = undefined;
+        try making.begin(gpa, &store, root, disk_size);
+        defer making.end(gpa);
+        if (number == 1) {
+            for (0..count) |index| try making.putRandom(&prng, index);
+        } else for (0..count / 100) |step| try making.putRandom(&prng, step * 100 + prng.below(100));
+        try making.commit(idOf(number), if (number == 1) .zero else idOf(number - 1), disk_size);
+    }
+    try writeRaw(&store, idOf(numbers.versions), files, disk_size);
+    var path: [4096]u8 = undefined;
+    var raw = try StoreFile.open(try std.mem.print(&path, "{s}/raw", .{dir}), .disk);
+    defer raw.close();
+    try out.print("{{\"mib\":{d},\"versions\":{d},\"reads\":{d},\"rounds\":[", .{ numbers.mib, numbers.versions, numbers.reads });
+    for (0..rounds) |round| {
+        if (round > 0) try out.writeAll(",");
+        try out.writeAll("{");
+        for ([_]bool{ true, false }) |is_cold| {
+            const name = if (is_cold) "cold" else "warm";
+            const reads = if (is_cold) numbers.reads / 10 else numbers.reads;
+            var chain = try store.openVersion(idOf(numbers.versions));
+            defer chain.close();
+            var bottom = try store.openVersion(idOf(1));
+            defer bottom.close();
+            const seed = round * 2 + @intFromBool(is_cold);
+            const raw_us = try timed(&Raw{ .file = &raw }, seed, reads, disk_size, is_cold);
+            // After a start: nodes have to be read, and blocks to be checked.
+            if (is_cold) store.cache.clear();
+            const bottom_us = try timed(&bottom.reader.source(), seed, reads, disk_size, is_cold);
+            if (is_cold) store.cache.clear();
+            const chain_us = try timed(&chain.reader.source(), seed, reads, disk_size, is_cold);
+            try out.print("\"{s}\":{{\"reads\":{d},\"rawUs\":{d},\"baseUs\":{d},\"chainUs\":{d}}}{s}", .{
+                name,                      reads, raw_us, bottom_us, chain_us,
+                if (is_cold) "," else "}",
+            });
+        }
+    }
+    try out.writeAll("]}\n");
+}
+
+const Raw = struct {
+    file: *const StoreFile,
+
+    pub fn read(raw: *const Raw, buffer: []u8, offset: u64) !void {
+        try raw.file.read(buffer, offset);
+    }
+};
+
+fn writeRaw(store: *Store, id: Uuid, files: store_module.Files, disk_size: u64) !void {
+    var version = try store.openVersion(id);
+    defer version.close();
+    const handle = try files.create("raw");
+    defer files.close(handle);
+    var buffer: [1 << 20]u8 = undefined;
+    var offset: u64 = 0;
+    while (offset < disk_size) : (offset += buffer.len) {
+        try version.reader.source().read(&buffer, offset);
+        try files.write(handle, &buffer, offset);
+    }
+    try files.sync(handle);
+}
+
+/// The µs that the reads take. Warm: all of them were read once before. Cold: the page cache is empty.
+fn timed(source: anytype, seed: u64, reads: u64, disk_size: u64, is_cold: bool) !u64 {
+    if (is_cold) dropPageCache() else _ = try readAll(source, seed, reads, disk_size);
+    return readAll(source, seed, reads, disk_size);
+}
+
+fn readAll(source: anytype, seed: u64, reads: u64, disk_size: u64) !u64 {
+    var prng: Prng = .init(seed);
+    var buffer: [read_size]u8 = undefined;
+    const begin_us = nowUs();
+    for (0..reads) |_| try source.read(&buffer, prng.below(disk_size / read_size) * read_size);
+    return nowUs() - begin_us;
+}
+
+/// Needs root.
+fn dropPageCache() void {
+    linux.sync();
+    const rc = linux.open("/proc/sys/vm/drop_caches", .{ .ACCMODE = .WRONLY }, 0);
+    if (linux.errno(rc) != .SUCCESS) return;
+    _ = linux.write(@intCast(rc), "3", 1);
+    _ = linux.close(@intCast(rc));
+}
+
+/// A version of 100 GiB with so many blocks that each lie somewhere else. Nodes only: its blocks are not read here.
+fn measureLarge(gpa: std.mem.Allocator, files: store_module.Files, numbers: *const Numbers, out: *std.Io.Writer) !void {
+    const disk_size: u64 = 100 << 30;
+    const count = block.blockCount(disk_size);
+    {
+        var store: Store = try .open(gpa, files, .{});
+        defer store.close(gpa);
+        var making: Making = undefined;
+        try making.begin(gpa, &store, .zeros, disk_size);
+        defer making.end(gpa);
+        var prng: Prng = .init(1);
+        for (0..@min(numbers.extents, count)) |index| {
+            var hash: block.Hash = undefined;
+            prng.fill(&hash);
+            // No two neighbours lie beside each other, and no place is taken twice.
+            const place: u40 = @intCast(index *% 0x9e37_79b1 % (1 << 25));
+            try making.builder.put(index, .{ .hash = hash, .location = .{ .file = 1, .block = place } });
+        }
+        try making.commit(idOf(1), .zero, disk_size);
+    }
+    dropPageCache();
+    const open_begin_us = nowUs();
+    var store: Store = try .open(gpa, files, .{});
+    defer store.close(gpa);
+    var version = try store.openVersion(idOf(1));
+    defer version.close();
+    const open_us = nowUs() - open_begin_us;
+    const merge_begin_us = nowUs();
+    {
+        var change = try store.lockForChange();
+        defer change.end();
+        try store_module.merge.merge(&change, .{ .of = idOf(1), .onto = null, .version = idOf(2), .number = 2, .created_unix_ms = 0 });
+    }
+    const merge_us = nowUs() - merge_begin_us;
+    const usage_begin_us = nowUs();
+    var counted: store_module.usage.Usage = try .of(gpa, &store);
+    defer counted.deinit();
+    try out.print("{{\"extents\":{d},\"openUs\":{d},\"mergeUs\":{d},\"usageUs\":{d},\"usageBytes\":{d},\"peakKib\":{d}}}\n", .{
+        numbers.extents,                                        open_us,
+        merge_us,                                               nowUs() - usage_begin_us,
+        counted.data.memorySize() + counted.nodes.memorySize(), peakKib(),
+    });
+}
+
+fn nowUs() u64 {
+    var ts: linux.timespec = undefined;
+    _ = linux.clock_gettime(.MONOTONIC, &ts);
+    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s + @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
+}
+
+fn peakKib() u64 {
+    return @intCast(std.posix.getrusage(linux.rusage.SELF).maxrss);
+}
