@@ -58,6 +58,8 @@ test('sessions elsewhere end one by one, and all with a new password', async ({ 
       const context = await browser.newContext({ userAgent, storageState: { cookies: [], origins: [] } })
       const other = await context.newPage()
       await signInAs(other, person)
+      // A page that hears that nobody is signed in any more goes to the sign-in page by itself, in the middle of what follows.
+      await other.goto('about:blank')
       return other
     }),
   )
