@@ -2,7 +2,7 @@
 
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { SelectField, TextField } from '../../components/field'
+import { Notice, SelectField, TextField } from '../../components/field'
 import { useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import type { VdiskDetail } from './version-types'
@@ -69,6 +69,10 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
         ]}
         onChange={setState}
       />
+      <Notice tone="silent">
+        Edges of this release do not import for the control plane yet: the work ends as failed. On the edge
+        itself, “bootfarm-edge vdisk import” does it.
+      </Notice>
     </ObjectDialog>
   )
 }

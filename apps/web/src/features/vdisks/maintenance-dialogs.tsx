@@ -54,6 +54,10 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
         The device boots the new version at its next boot, and what it writes is kept over its reboots. All
         others go on with what they boot. Shut it down and seal the version when it is as you want it.
       </p>
+      <Notice tone="silent">
+        Edges of this release do not write maintenance versions yet: the device will not start, and say so,
+        until the version is discarded.
+      </Notice>
     </ObjectDialog>
   )
 }
@@ -71,6 +75,7 @@ export function SealDialog({ version, onClose }: StepProps) {
       onClose={onClose}
     >
       <StillRuns version={version} />
+      <Notice tone="silent">Edges of this release do not seal yet: the work ends as failed.</Notice>
       <ul className="flex list-disc flex-col gap-1 pl-5 text-ink-soft text-sm">
         <li>What was written becomes the version; nothing changes it any more.</li>
         <li>Kernel, initramfs and command line are taken from the image.</li>

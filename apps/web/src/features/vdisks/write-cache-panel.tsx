@@ -9,13 +9,13 @@ import { useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 import type { VdiskDetail } from './version-types'
-import { cacheClasses, fullChoices, writeCacheText } from './write-cache-words'
+import { cacheClasses, fullMeaning, writeCacheText } from './write-cache-words'
 
 const mebibyteBytes = 1024 ** 2
 /** As the API has it: below, a device would stop before it has booted. */
 const limitMibMin = 16
 
-/** Where the writes of this vDisk's devices go, and what happens when that is full. */
+/** Where the writes of this vDisk's devices go, and how much they may be. */
 export function WriteCachePanel({ vdisk }: { vdisk: VdiskDetail }) {
   const [open, setOpen] = useState(false)
   const mayChange = useMay('vdisk.change', { farmId: vdisk.farmId })
@@ -44,7 +44,6 @@ function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () 
   const trpc = useTRPC()
   const [seen] = useState(vdisk)
   const [chosen, setChosen] = useState(seen.writeCache.class)
-  const [full, setFull] = useState(seen.writeCache.full)
   const [limit, setLimit] = useState(
     seen.writeCache.limitBytes === null ? '' : String(seen.writeCache.limitBytes / mebibyteBytes),
   )
@@ -61,14 +60,14 @@ function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () 
       saving={update}
       disabled={!isLimit}
       onSave={(revision = seen.revision) =>
-        update.mutate({ vdiskId: seen.id, revision, class: chosen, limitBytes, full })
+        update.mutate({ vdiskId: seen.id, revision, class: chosen, limitBytes, full: seen.writeCache.full })
       }
       onClose={onClose}
     >
       <SelectField
         label="Writes go to"
         value={chosen}
-        options={cacheClasses}
+        options={cacheClasses.filter(({ value, isServed }) => isServed || value === chosen)}
         onChange={(value) => setChosen(cacheClasses.find((one) => one.value === value)?.value ?? chosen)}
         hint={meaningOf(cacheClasses, chosen)}
       />
@@ -76,14 +75,7 @@ function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () 
         label="Limit of each device in MiB"
         value={limit}
         onChange={setLimit}
-        hint={`At least ${limitMibMin}; empty: as much as there is room.`}
-      />
-      <SelectField
-        label="When it is full"
-        value={full}
-        options={fullChoices}
-        onChange={(value) => setFull(fullChoices.find((one) => one.value === value)?.value ?? full)}
-        hint={meaningOf(fullChoices, full)}
+        hint={`At least ${limitMibMin}; empty: as much as there is room. ${fullMeaning}`}
       />
       <Notice tone="live">It holds from each device’s next boot on; those that run keep theirs.</Notice>
     </ObjectDialog>
