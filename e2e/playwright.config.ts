@@ -53,6 +53,8 @@ export default defineConfig({
       dependencies: ['sign in'],
       use: { storageState: session },
     },
+    // Beside a real edge with a real store; signs in by itself.
+    { name: 'store-browser', testDir: 'store-browser', testMatch: '*.spec.ts' },
     // Against `npm start -- --machine`.
     ...['machine-boot', 'machine-power'].map((name) => ({
       name,

@@ -1,4 +1,5 @@
-// `npm run soak`: kills programs and cuts uplinks for 20 minutes; nothing that was acknowledged may be lost.
+// `npm run soak`: kills programs and cuts uplinks for 20 minutes; nothing that was acknowledged may be lost. `npm run soak -- store`: a
+// thousand million operations on a simulated vDisk store; `npm run soak -- stream`: as many packets of simulated streams.
 import { fileURLToPath } from 'node:url'
 import { runMain, UserError } from './lib/fail.mjs'
 import { inRoot } from './lib/paths.mjs'
@@ -11,10 +12,16 @@ import {
   requireSupportedSystem,
   withSupportedNode,
 } from './lib/toolchain.mjs'
+import { proofNames, soakProof } from './soak/proofs.mjs'
 
 await runMain(async () => {
   requireSupportedSystem()
   if (!(await withSupportedNode(fileURLToPath(import.meta.url)))) return
+  const [first, ...rest] = process.argv.slice(2)
+  if (proofNames.includes(first)) {
+    if (!(await soakProof(await ensureZig(), first, rest))) process.exitCode = 1
+    return
+  }
   await ensurePackages()
   await must('Making the database client', process.execPath, [inRoot('scripts/prisma.mjs'), 'generate'])
   const { parseSoakOptions, runSoak } = await import('../e2e/soak/main.ts')

@@ -2,6 +2,8 @@ import { expect, type Page, test } from '@playwright/test'
 import { seriousProblems } from './axe.ts'
 import { bootRows, bootTimeoutMs } from './boot-rows.ts'
 
+const desktop = { width: 1280, height: 800 }
+
 interface Places {
   /** Each with the first thing behind it. */
   lists: string[]
@@ -38,46 +40,56 @@ async function settled(page: Page): Promise<void> {
   await expect(page.getByRole('status', { name: /^Loading/ })).toHaveCount(0)
 }
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  test(`axe finds nothing serious on pages about machines, ${colorScheme}`, async ({ page }) => {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+/**
+ * What axe finds on the open page in both colour schemes, which differ by nothing but colours (CSS `light-dark`), and whether it fits
+ * a telephone. One visit for all three: a page that is loaded anew is the same page.
+ */
+async function checkPage(page: Page, name: string): Promise<void> {
+  expect.soft(await seriousProblems(page), `${name}, light`).toEqual([])
+  await page.emulateMedia({ colorScheme: 'dark' })
+  expect.soft(await seriousProblems(page, 'colours'), `${name}, dark`).toEqual([])
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize({ width: 390, height: 844 })
+  const width = await page.evaluate(() => document.documentElement.scrollWidth)
+  expect.soft(width, `width of ${name}`).toBeLessThanOrEqual(390)
+  await page.setViewportSize(desktop)
+}
+
+test.describe('axe finds nothing serious, and nothing scrolls sideways at 390 px', () => {
+  test.use({ colorScheme: 'light', viewport: desktop, contextOptions: { reducedMotion: 'reduce' } })
+
+  test('on pages about machines', async ({ page }) => {
+    // Each page is looked at twice.
+    test.slow()
     await page.goto('/boots')
     await expect(bootRows(page).first()).toBeVisible({ timeout: bootTimeoutMs })
-    await onEachPage(page, ofMachines, async (path) => {
-      expect.soft(await seriousProblems(page), path).toEqual([])
-    })
+    await onEachPage(page, ofMachines, (path) => checkPage(page, path))
   })
 
-  test(`axe finds nothing serious on pages about people, ${colorScheme}`, async ({ page }) => {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-    await onEachPage(page, ofPeople, async (path) => {
-      expect.soft(await seriousProblems(page), path).toEqual([])
-    })
+  test('on pages about people', async ({ page }) => {
+    await onEachPage(page, ofPeople, (path) => checkPage(page, path))
   })
 
-  test(`axe finds nothing serious on the sign-in page, ${colorScheme}`, async ({ browser }) => {
-    const context = await browser.newContext({ colorScheme, storageState: { cookies: [], origins: [] } })
+  test('on the sign-in page', async ({ browser }) => {
+    const context = await browser.newContext({
+      colorScheme: 'light',
+      storageState: { cookies: [], origins: [] },
+    })
     const page = await context.newPage()
     await page.goto('/sign-in')
     await page.getByLabel('E-mail').fill('nobody@bootfarm.test')
     await page.getByLabel('Password').fill('wrong-password')
     await page.getByRole('button', { name: 'Sign in' }).click()
     await expect(page.getByText('E-mail or password is wrong.')).toBeVisible()
-    expect(await seriousProblems(page)).toEqual([])
+    await checkPage(page, '/sign-in')
     await context.close()
   })
-}
+})
 
-test('at 390 px no page scrolls sideways, and the navigation is a sheet', async ({ page }) => {
+test('at 390 px the navigation is a sheet', async ({ page }) => {
   await page.setViewportSize({ width: 390, height: 844 })
-  const all = {
-    lists: [...ofMachines.lists, ...ofPeople.lists],
-    others: [...ofMachines.others, ...ofPeople.others],
-  }
-  await onEachPage(page, all, async (path) => {
-    const width = await page.evaluate(() => document.documentElement.scrollWidth)
-    expect.soft(width, `${path} is ${width} px wide`).toBeLessThanOrEqual(390)
-  })
+  await page.goto('/')
+  await settled(page)
   await page.getByRole('button', { name: 'Open navigation' }).click()
   const sheet = page.getByRole('dialog')
   await expect(sheet).toBeVisible()

@@ -7,21 +7,11 @@ import { required } from '../lib/api-client.ts'
 import { Tenant } from '../lib/tenant.ts'
 import { seriousProblems } from './axe.ts'
 import { signIn } from './demo-sign-in.ts'
+import { mailedLink } from './mailed-link.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
 const password = 'correct horse battery'
-
-/** The newest sign-up link that the API would have mailed to this address. */
-async function mailedLink(email: string): Promise<string> {
-  const find = () => {
-    const log = readFileSync(path.join(required('BOOTFARM_DATA'), 'logs/api.log'), 'utf8')
-    const lines = log.split('\n').filter((line) => line.includes(email))
-    return /\/sign-up\/[\w-]+/.exec(lines.at(-1) ?? '')?.[0] ?? ''
-  }
-  await expect.poll(find).not.toBe('')
-  return find()
-}
 
 /** Signs in, and is there once the navigation is. */
 async function enter(page: Page, person: { email: string; password: string }): Promise<void> {
@@ -55,7 +45,7 @@ test('who signs up by a mailed link makes an organization, asks for its deletion
   await page.getByRole('button', { name: 'Send a link' }).click()
   await expect(page.getByText('A mail is on its way')).toBeVisible()
   await noSeriousProblems(page)
-  await page.goto(await mailedLink(email))
+  await page.goto(await mailedLink(email, 'sign-up'))
   await page.getByLabel('Your name').fill('Night shift')
   await page.getByLabel('New password').fill(password)
   await page.getByRole('button', { name: 'Make the account' }).click()

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { totpOf } from '@bootfarm/api/testing/totp'
 import { expect, type Page, test } from '@playwright/test'
-import { required } from '../lib/api-client.ts'
 import { Tenant } from '../lib/tenant.ts'
 import { seriousProblems } from './axe.ts'
 import { signIn, signInAs } from './demo-sign-in.ts'
+import { mailedLink } from './mailed-link.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
@@ -22,14 +20,6 @@ async function post(page: Page, where: string, body: object): Promise<Record<str
   return answer.json()
 }
 
-/** The newest link to a page that the API would have mailed to this address. */
-function mailedLink(email: string, page: 'invitation' | 'reset-password'): string {
-  const log = readFileSync(path.join(required('BOOTFARM_DATA'), 'logs/api.log'), 'utf8')
-  const lines = log.split('\n').filter((line) => line.includes(email))
-  const link = new RegExp(`/${page}/[\\w-]+`).exec(lines.at(-1) ?? '')
-  return link?.[0] ?? `no link for ${email}`
-}
-
 test('an invitation is accepted by its address, and its role is what the page allows', async ({ page }) => {
   const tenant = await Tenant.create('admin')
   await signInAs(page, tenant.person)
@@ -37,7 +27,7 @@ test('an invitation is accepted by its address, and its role is what the page al
   await post(page, '/api/v1/invitations', { email, role: 'viewer', scope: {} })
   await page.context().clearCookies()
 
-  await page.goto(mailedLink(email, 'invitation'))
+  await page.goto(await mailedLink(email, 'invitation'))
   await expect(page.getByText(`invites ${email}`)).toBeVisible()
   expect(await seriousProblems(page)).toEqual([])
   await page.getByLabel('Your name').fill('Night shift')
@@ -60,7 +50,7 @@ test('a forgotten password is set anew by the link of a mail, once', async ({ pa
   await page.getByLabel('E-mail').fill(person.email)
   await page.getByRole('button', { name: 'Send a link' }).click()
   await expect(page.getByRole('status')).toContainText('a link is on its way')
-  const link = mailedLink(person.email, 'reset-password')
+  const link = await mailedLink(person.email, 'reset-password')
   for (const isFirst of [true, false]) {
     await page.goto(link)
     await page.getByLabel('New password').fill(password)

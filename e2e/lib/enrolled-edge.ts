@@ -12,6 +12,10 @@ export const testUuid = (number: number) =>
 export type TestVersion = Omit<DesiredState['vdisks'][number]['versions'][number], 'id' | 'number'> & {
   /** Of the device that boots it. */
   bootProgramSet?: string | undefined
+  /** Of its vDisk. */
+  writeCache?: DesiredState['vdisks'][number]['writeCache']
+  /** Of that device, an index of the state's `homeEdges`. */
+  home?: number
 }
 
 export interface TestPowerOrder {
@@ -42,9 +46,10 @@ export function writeEnrolledEdge(
     schema: 1,
     ...{ edgeId, organizationId, siteId, siteName: 'test', incarnation: 1, counter: 1, issuedUnixMs: 0 },
     unknownDevices: 'ignore',
-    vdisks: versions.map(({ bootProgramSet: _, ...version }, index) => ({
+    vdisks: versions.map(({ bootProgramSet: _set, home: _home, writeCache, ...version }, index) => ({
       id: testUuid(100 + index),
       name: `disk ${index}`,
+      ...(writeCache ? { writeCache } : {}),
       versions: [{ id: versionIdOf(index), number: 1, ...version }],
     })),
     devices: macs.map((mac, index) => ({
@@ -54,6 +59,7 @@ export function writeEnrolledEdge(
       versionId: versionIdOf(index),
       enabled: true,
       ...(menu ? { menuId } : {}),
+      ...(versions[index]?.home === undefined ? {} : { home: versions[index].home }),
       ...(versions[index]?.bootProgramSet && { bootProgramSet: versions[index].bootProgramSet }),
     })),
     ...(menu ? { menus: [{ id: menuId, ...menu }] } : {}),

@@ -42,6 +42,8 @@ export interface MachineSiteOptions {
 export class MachineSite {
   readonly segment: MachineSegment
   readonly disk: MachineDisk
+  /** Images of disks in each machine that is switched on from now on, which it may write. */
+  ownDisks: readonly string[] = []
   readonly #scratch = scratchDirectory()
   readonly #initrd: string
   readonly #platform: MachinePlatform
@@ -156,6 +158,25 @@ export class MachineSite {
     return this.#serve('proxy', [])
   }
 
+  /** Where `startOwnEdge` has its data. */
+  get edgeData(): string {
+    return this.#inScratch('edge')
+  }
+
+  get kernel(): string {
+    return this.#vmlinuz
+  }
+
+  /** What a version of the machines' disk has for a command line. */
+  get commandLine(): string {
+    return this.#kernelWords
+  }
+
+  /** Starts an edge that was enrolled into `edgeData`, and serves what its control plane or its own data say. */
+  startOwnEdge(): Promise<RunningProcess> {
+    return this.#serve('proxy', [])
+  }
+
   async #serve(dhcp: EdgeDhcp, what: string[]): Promise<RunningProcess> {
     const edge = this.segment.startOnEdge(edgeProgram, [
       ...['serve', '--json', '--listen', this.segment.edgeIp, '--dhcp', dhcp, ...what],
@@ -183,7 +204,10 @@ export class MachineSite {
     }
     await this.#recorder.waitFor(/listening on/)
     const directory = this.#scratch.path
-    const machine = startMachine({ segment: this.segment, port, firmware, medium, directory })
+    const machine = startMachine({
+      ...{ segment: this.segment, port, firmware, medium, directory },
+      ownDisks: this.ownDisks,
+    })
     this.#running.push(machine)
     return machine
   }

@@ -15,6 +15,8 @@ export interface MachineOptions {
   memoryMib?: number
   /** Without it, and with a disk of its own, it starts from the network. */
   medium?: Medium | undefined
+  /** Images of disks in it, which it may write. */
+  ownDisks?: readonly string[]
 }
 
 export const macOf = (port: number) => `52:54:00:78:00:${port.toString(16).padStart(2, '0')}`
@@ -31,6 +33,7 @@ export function startMachine(options: MachineOptions): RunningProcess {
     uefiVariables: path.join(directory, `uefi-variables-${port}.fd`),
     memoryMib,
     medium,
+    ownDisks: options.ownDisks ?? [],
     mayRestart: false,
   })
   const machine = segment.startMachine(command, args)

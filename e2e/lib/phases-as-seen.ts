@@ -21,7 +21,7 @@ export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], ed
   const end = (name: string) => begin(name) + (phase(name)?.durationUs ?? Number.NaN)
 
   const stream = fromMachine.filter(({ destinationPort }) => destinationPort === ports.stream)
-  const ofType = (type: number) => stream.filter(({ payload }) => ((payload[0] ?? 0) & 0x0f) === type)
+  const ofType = (type: number) => stream.filter(({ payload }) => payload[1] === type)
   const requests = fromMachine.filter(
     ({ destinationPort, payloadSize }) =>
       destinationPort === ports.tftp || (destinationPort === ports.http && payloadSize > 0),

@@ -77,16 +77,20 @@ export class TenantEdge {
     this.process = this.#spawn()
   }
 
-  /** @param options further ones of `serve` */
-  static async start(plane: ControlPlane, folder: string, options: string[] = []): Promise<TenantEdge> {
+  /**
+   * @param options further ones of `serve`
+   * @param beside whose site it is one more edge of
+   */
+  static async start(
+    plane: ControlPlane,
+    folder: string,
+    options: string[] = [],
+    beside?: TenantEdge,
+  ): Promise<TenantEdge> {
     const db = createDb(plane.databaseUrl)
     const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
-    const tenant = await createTenant({ db, clock }, `edge-${process.pid}-${performance.now() | 0}`)
-    const person = await createPerson({ db }, tenant.organizationId, 'admin')
+    const { tenant, person } = beside ?? (await makeSite(db, clock))
     const joinToken = await makeJoinToken({ db, clock }, tenant)
-    const where = { organizationId_id: { organizationId: tenant.organizationId, id: tenant.versionId } }
-    const files = { sizeBytes: sectors * 512, diskPath: 'disk', kernelPath: 'kernel', initrdPath: null }
-    await db.vdiskVersion.update({ where, data: files })
     await db.$disconnect()
     const api = await ApiClient.signIn(plane.webUrl, person.email, person.password)
     const uplink = new Uplink(...(plane.apiUrls ?? [plane.apiUrl]))
@@ -162,6 +166,15 @@ export class TenantEdge {
     await this.process.stop()
     await this.uplink.cut()
   }
+}
+
+async function makeSite(db: ReturnType<typeof createDb>, clock: Parameters<typeof createTenant>[0]['clock']) {
+  const tenant = await createTenant({ db, clock }, `edge-${process.pid}-${performance.now() | 0}`)
+  const person = await createPerson({ db }, tenant.organizationId, 'admin')
+  const where = { organizationId_id: { organizationId: tenant.organizationId, id: tenant.versionId } }
+  const files = { sizeBytes: sectors * 512, diskPath: 'disk', kernelPath: 'kernel', initrdPath: null }
+  await db.vdiskVersion.update({ where, data: files })
+  return { tenant, person }
 }
 
 function writeSiteFiles(folder: string): void {

@@ -2,6 +2,9 @@ import { randomBytes } from 'node:crypto'
 import dgram from 'node:dgram'
 import { parseStreamPacket } from '@bootfarm/proto/stream'
 import { emitStreamPacket } from '@bootfarm/proto/stream-emit'
+import { helloProof, publicOf } from '@bootfarm/proto/stream-seal'
+
+type Hello = Extract<ReturnType<typeof parseStreamPacket>, { type: 'hello' }>
 
 /**
  * A program: reads the boot script at the address it is given and opens the stream with the token in it, before the machine does.
@@ -11,31 +14,29 @@ const [, , scriptUrl = ''] = process.argv
 const script = await (await fetch(scriptUrl)).text()
 const value = (name: string) => script.match(new RegExp(`^set ${name} (\\S+)$`, 'm'))?.[1] ?? ''
 const [ip = '', port = ''] = value('bootfarm_edge').split(':')
-const nonce = randomBytes(16).toString('hex')
+const hello: Hello = {
+  ...{ type: 'hello', client_nonce: randomBytes(16).toString('hex'), cookie: '00'.repeat(32), kind: 'token' },
+  ...{ ciphers: ['chacha20_poly1305'], packet_size_max: 1472 },
+  boot_id: value('bootfarm_boot').replaceAll('-', ''),
+  client_public: publicOf(randomBytes(32)).toString('hex'),
+  proof: '',
+}
+hello.proof = helloProof(Buffer.from(value('bootfarm_token'), 'hex'), hello).toString('hex')
 
+const welcomeType = 3
 const socket = dgram.createSocket('udp4')
 socket.on('message', (bytes) => {
+  // WELCOME is sealed: that it came is enough.
+  if (bytes.readUInt8(1) === welcomeType) {
+    process.stdout.write('used\n')
+    socket.close()
+    return
+  }
   const packet = parseStreamPacket(bytes)
   if (packet.type === 'cookie') sayHello(packet.cookie)
-  if (packet.type !== 'welcome') return
-  process.stdout.write('used\n')
-  socket.close()
 })
-sayHello('00'.repeat(32))
+sayHello(hello.cookie)
 
 function sayHello(cookie: string): void {
-  const hello = emitStreamPacket({
-    ...{
-      type: 'hello',
-      request_id: 0,
-      session_id: '00'.repeat(8),
-      client_nonce: nonce,
-      cookie,
-      kind: 'token',
-    },
-    boot_id: value('bootfarm_boot').replaceAll('-', ''),
-    proof: value('bootfarm_token') + '00'.repeat(16),
-    fragment_size_max: 1456,
-  })
-  socket.send(hello, Number(port), ip)
+  socket.send(emitStreamPacket({ ...hello, cookie }), Number(port), ip)
 }

@@ -1,5 +1,5 @@
 import { expect, test } from '@playwright/test'
-import { bootCount, bootTimeoutMs, keeperLog, openMachine, stateOf } from './machine-page.ts'
+import { bootCount, bootTimeoutMs, keeperLog, newestBoot, openMachine, stateOf } from './machine-page.ts'
 
 /** Its system needs some seconds to end. */
 const powerOffTimeoutMs = 60_000
@@ -8,6 +8,8 @@ test('a real machine is powered off and booted again', async ({ page }) => {
   test.setTimeout(3 * bootTimeoutMs)
   await openMachine(page)
   await expect(stateOf(page, 'Running')).toBeVisible({ timeout: bootTimeoutMs })
+  // Its boots are asked for by themselves.
+  await expect(newestBoot(page).getByRole('link').first()).toBeVisible()
   const boots = await bootCount(page)
   await page.getByRole('button', { name: 'Power off' }).click()
   await page.getByRole('button', { name: 'Power off machine-1' }).click()

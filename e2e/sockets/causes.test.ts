@@ -3,7 +3,7 @@ import path from 'node:path'
 import { type BootCause, bootCauses, bootCauseText } from '@bootfarm/proto/boot-phases'
 import type { DesiredState } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { writeEnrolledEdge } from '../lib/enrolled-edge.ts'
+import { type TestVersion, testUuid, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
 import {
   type EdgePorts,
   edgeAddress,
@@ -41,10 +41,21 @@ async function startSite(args: string[]): Promise<Site> {
 }
 
 /** An edge of a control plane that gives the cause's device a version whose disk is not in the store. */
-async function startEnrolled(cause: BootCause, more: Partial<DesiredState>): Promise<Site> {
+async function startEnrolled(
+  cause: BootCause,
+  more: Partial<DesiredState>,
+  given: Partial<TestVersion> = {},
+): Promise<Site> {
   const data = path.join(scratch.path, cause)
   mkdirSync(path.join(data, 'store'), { recursive: true })
-  const absent = { sizeBytes: 512, diskPath: 'absent', kernelPath: null, initrdPath: null, commandLine: '' }
+  const absent = {
+    sizeBytes: 512,
+    diskPath: 'absent',
+    kernelPath: null,
+    initrdPath: null,
+    commandLine: '',
+    ...given,
+  }
   writeEnrolledEdge(data, [macOf(cause)], [absent], [], undefined, more)
   return startSite(['--data', data, '--boot-files', path.join(scratch.path, 'boot-files')])
 }
@@ -166,7 +177,17 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
   write_cache_lost: says('cache_lost'),
   write_cache_of_another_version: says('cache_other'),
   write_cache_unusable: says('cache_failed'),
+  write_cache_disk_unusable: says('cache_disk'),
   guest_reported_failure: says('my_own_code'),
+  writes_at_another_edge: async (cause) => {
+    const homeEdges = [{ id: testUuid(9), name: 'north' }]
+    const writeCache = { class: 'private', full: 'stop' as const }
+    const own = await startEnrolled(cause, { homeEdges }, { home: 0, writeCache })
+    device(cause).ask(own.ports.dhcp)
+    const failure = await printedFailure(own.edge, macOf(cause))
+    expect(failure.text).toBe('its writes are kept at the edge north')
+    return failure
+  },
   version_missing: async (cause) => {
     const own = await startEnrolled(cause, {})
     device(cause).ask(own.ports.dhcp)

@@ -85,7 +85,7 @@ const readRequest = (name: string) =>
 
 function streamHello(): Buffer {
   const packet = Buffer.alloc(240)
-  packet[0] = 0x11
+  packet.set([0x20, 1])
   randomBytes(16).copy(packet, 16)
   return packet
 }
@@ -93,7 +93,7 @@ function streamHello(): Buffer {
 /** 16 bytes of header, then a REPORT without steps (packages/proto/STREAM.md). */
 function streamReport(): Buffer {
   const packet = Buffer.alloc(60)
-  packet[0] = 0x1b
+  packet.set([0x20, 11])
   randomBytes(12).copy(packet, 4)
   return packet
 }

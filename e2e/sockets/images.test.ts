@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { closeSync, existsSync, openSync, writeSync } from 'node:fs'
+import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import {
   debugfs,
@@ -217,4 +219,49 @@ describe.skipIf(missing)(`an image without boot files that can be used says why$
     expect(refusal('/nowhere/disk.raw')).toMatch(/\/nowhere\/disk\.raw does not exist/)
     expect(refusal(edgeProgram)).toMatch(/is not a disk image|no file system that is known/)
   })
+})
+
+test.skipIf(missing)(`a version is imported with what its image boots with${title}`, async () => {
+  const kernel = kernelBytes(150_000)
+  const files: Files = {
+    ...preparedFiles,
+    'boot/vmlinuz-6.1.0-18-amd64': kernel,
+    'boot/initrd.img-6.1.0-18-amd64': initrd,
+    'etc/kernel/cmdline': 'root=UUID=1 ro quiet splash\n',
+  }
+  const image = makeDisk(
+    scratch.path,
+    'label: dos\nstart=1MiB, size=16MiB, type=83\n',
+    [{ image: makeExt(scratch.path, 'imported', files, ['-t', 'ext4']), atMib: 1 }],
+    24,
+  )
+  const store = path.join(scratch.path, 'store')
+  const vdisk = (...args: string[]) => {
+    const { stdout, stderr, status } = spawnSync(
+      edgeProgram,
+      ['vdisk', ...args, '--store', store, '--json'],
+      {
+        encoding: 'utf8',
+      },
+    )
+    expect([status, stderr]).toEqual([0, ''])
+    const last = stdout.trim().split('\n').at(-1) ?? ''
+    return JSON.parse(last) as { version: string; commandLine: string }
+  }
+  vdisk('init')
+  const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+  const taken = {
+    kernel: { sha256: sha256(kernel), sizeBytes: kernel.length },
+    initrd: { sha256: sha256(initrd), sizeBytes: initrd.length },
+  }
+  const made = vdisk('import', image, '--name', 'Debian')
+  expect(made).toMatchObject({ ...taken, commandLine: 'quiet splash bootfarm.root=nbd0p1' })
+  for (const { sha256 } of [taken.kernel, taken.initrd])
+    expect(existsSync(path.join(store, 'boot-bundles', sha256))).toBe(true)
+  const other = vdisk('import', image, '--parent', made.version, '--cmdline', 'debug')
+  expect(other).toMatchObject({ ...taken, commandLine: 'debug' })
+  const bare = vdisk('import', image, '--parent', made.version, '--no-boot-files')
+  expect(bare).toMatchObject({ kernel: null, initrd: null, commandLine: '' })
+  const same = vdisk('import', image, '--parent', made.version, '--parent-boot-files')
+  expect(same).toMatchObject({ ...taken, commandLine: made.commandLine })
 })

@@ -4,7 +4,7 @@ import type { DesiredState, SiteEdges } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bootDevices } from '../lib/boot-result.ts'
 import { EdgesSegment } from '../lib/edges-segment.ts'
-import { testUuid, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
+import { type TestVersion, testUuid, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
 import { x86Kernel } from '../lib/loader-files.ts'
 import { patterned } from '../lib/loopback-edge.ts'
 import { edgeProgram, scratchDirectory, simProgram } from '../lib/programs.ts'
@@ -32,7 +32,11 @@ class Site {
   readonly #data: string[]
 
   /** @param change what is not as usual of the two edges */
-  constructor(change: Partial<SiteEdges['edges'][number]>[] = [{}, {}], more: Partial<DesiredState> = {}) {
+  constructor(
+    change: Partial<SiteEdges['edges'][number]>[] = [{}, {}],
+    more: Partial<DesiredState> = {},
+    given: Partial<TestVersion> = {},
+  ) {
     const edges = change.map((own, index) => ({
       ...{ id: testUuid(index + 1), weight: 10, subnets: [], draining: false },
       ...{ address: this.segment.edgeIp(index), peerPort, ...own },
@@ -41,7 +45,7 @@ class Site {
       const data = path.join(scratch.path, `site${count}`, `edge${index}`)
       stockStore(path.join(data, 'store'))
       const siteEdges = { key: Buffer.alloc(32, 5).toString('base64'), edges }
-      const versions = macs.map(() => version)
+      const versions = macs.map(() => ({ ...version, ...given }))
       writeEnrolledEdge(data, macs, versions, [], undefined, { edgeId: id, siteEdges, ...more })
       return data
     })
@@ -78,15 +82,19 @@ class Site {
 
   /** Boots all devices to their end. */
   async boot() {
-    const result = await bootDevices(
+    const result = await this.tryToBoot()
+    expect(result.exit, result.output).toBe(0)
+    expect(result.devices.map(({ outcome }) => outcome)).toEqual(Array(deviceCount).fill('ready'))
+  }
+
+  tryToBoot() {
+    return bootDevices(
       [
         ...['--server', this.segment.edgeIp(0), '--interface', this.segment.deviceInterface],
         ...['--devices', String(deviceCount), '--trace', trace, '--speed', '0', '--breather-ms', '1'],
       ],
       (command, ...args) => this.segment.onDevices(command, ...args),
     )
-    expect(result.exit, result.output).toBe(0)
-    expect(result.devices.map(({ outcome }) => outcome)).toEqual(Array(deviceCount).fill('ready'))
   }
 
   /** All devices, which boot when a magic packet wakes them. */
@@ -223,5 +231,25 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     const [near = [], other = []] = await site.boots()
     expect(macsOf(near)).toEqual(macs)
     expect(other).toEqual([])
+  })
+
+  test('one keeps what devices write: it alone boots them, and the other says which it is once that is dead', async () => {
+    const homeEdges = [testUuid(2), testUuid(1)].map((id, index) => ({ id, name: `edge ${2 - index}` }))
+    const given = { writeCache: { class: 'edge_persistent', full: 'stop' as const }, home: 0 }
+    site = new Site([{}, { draining: true, weight: 1 }], { homeEdges }, given)
+    await site.untilServing()
+    await site.boot()
+    await site.kill(1)
+    expect((await site.tryToBoot()).devices.map(({ outcome }) => outcome)).toEqual(
+      Array(deviceCount).fill('failed'),
+    )
+    const [other = [], home = []] = await site.boots()
+    expect(macsOf(home)).toEqual(macs)
+    expect(macsOf(other)).toEqual(macs)
+    for (const { outcome } of other)
+      expect(outcome).toMatchObject({
+        ...{ kind: 'failed', cause: 'writes_at_another_edge' },
+        text: expect.stringContaining('kept at the edge edge 2'),
+      })
   })
 })

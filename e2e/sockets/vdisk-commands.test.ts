@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import {
   closeSync,
   ftruncateSync,
@@ -44,7 +44,7 @@ async function newStore(name: string): Promise<string> {
 }
 
 async function imported(args: string[]): Promise<Line & { version: string }> {
-  const { lines } = await vdisk(['import', ...args, '--json'])
+  const { lines } = await vdisk(['import', ...args, '--no-boot-files', '--json'])
   const last = lines.at(-1)
   if (!last?.version) throw new Error('no version was printed')
   return { ...last, version: last.version }
@@ -127,12 +127,30 @@ describe('a command that cannot be done says why in one sentence', () => {
       [['list', '--store', scratch.path], /is not a store of vDisks; make one/],
       [['init', '--store', store], /There is a store in .* already/],
       [['init', '--store', scratch.path], /holds files of something else/],
-      [['import', odd, '--store', store, '--name', 'x'], /not a multiple of 512 bytes\. --pad/],
+      [
+        ['import', odd, '--store', store, '--name', 'x', '--no-boot-files'],
+        /not a multiple of 512 bytes\. --pad/,
+      ],
       [
         ['import', '/dev/null', '--store', store, '--name', 'x'],
         /neither a file, a block device nor a stream/,
       ],
       [['import', image, '--store', store], /needs --name NAME/],
+      [
+        ['import', image, '--store', store, '--name', 'x'],
+        /cannot be taken from it: .*Give --kernel, --initrd and --cmdline, or say/,
+      ],
+      [['import', image, '--store', store, '--name', 'x', '--no-boot-files', '--cmdline', 'q'], /excludes/],
+      [
+        ['import', '../odd.raw', '--in-store', '--store', store, '--name', 'x', '--no-boot-files'],
+        /leads out of the store directory/,
+      ],
+      [
+        ['import', 'extents/000001', '--in-store', '--store', store, '--name', 'x', '--no-boot-files'],
+        /is what the store keeps for itself/,
+      ],
+      [['seal', '--store', store, '--version', absent, '--parent', absent], /There is no version/],
+      [['delete', '--store', store, '--version', absent], /There is no version/],
       [['import', image, '--store', store, '--parent', absent], /There is no version/],
       [['import', '--store', store, '--resume', absent], /The import .* is not in this store/],
       [['show', '--store', store, '--version', absent], /There is no version/],
@@ -142,5 +160,26 @@ describe('a command that cannot be done says why in one sentence', () => {
       expect(output.trim().split('\n')).toHaveLength(1)
     }
     expect((await vdisk(['list', '--store', store, '--json'])).lines).toEqual([])
+    await vdisk(['delete', '--store', store, '--version', absent, '--again'])
   })
+})
+
+test('what is done again is done once, and what is not done is said as JSON, too', async () => {
+  const store = await newStore('again')
+  const image = makeImage('again.raw')
+  const ids = { version: randomUUID(), vdisk: randomUUID(), into: randomUUID() }
+  const begun = ['import', image, '--store', store, '--version', ids.version, '--vdisk', ids.vdisk]
+  const first = await vdisk([...begun, '--no-boot-files', '--again', '--json'])
+  const second = await vdisk([...begun, '--no-boot-files', '--again', '--json'])
+  expect(second.lines).toEqual(first.lines.slice(-1))
+  const refused = await vdisk([...begun, '--no-boot-files', '--json'], 1)
+  expect(refused.output).toMatch(/^\{"error":"There is a version .* already/m)
+  const merge = ['merge', '--store', store, '--version', ids.version, '--into', ids.into, '--again', '--json']
+  expect((await vdisk(merge)).lines).toEqual((await vdisk(merge)).lines)
+  // What lies beside the imports is not one of them.
+  writeFileSync(path.join(store, 'imports/linux.raw'), 'x')
+  await vdisk(['gc', '--store', store])
+  const { lines } = await vdisk(['list', '--sizes', '--store', store, '--json'])
+  expect(lines).toHaveLength(2)
+  expect(lines[0]).toMatchObject({ ownBytes: 0, sharedBytes: expect.any(Number) })
 })

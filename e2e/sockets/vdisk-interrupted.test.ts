@@ -34,7 +34,9 @@ test('an import that is ended at ten moments, by kill -9 or politely, goes on an
   const image = imageOf(6 << 20)
   const other = path.join(scratch.path, 'other.raw')
   writeFileSync(other, imageOf(1 << 20))
-  const [first] = (await vdisk(['import', other, '--store', store, '--name', 'Other', '--json'])).slice(-1)
+  const [first] = (
+    await vdisk(['import', other, '--store', store, '--name', 'Other', '--no-boot-files', '--json'])
+  ).slice(-1)
 
   let seed = 20261121
   let id = ''
@@ -42,7 +44,7 @@ test('an import that is ended at ten moments, by kill -9 or politely, goes on an
     seed = (Math.imul(seed, 1103515245) + 12345) >>> 0
     // More than the first piece of a MiB, and less than the image.
     const fed = (1 << 20) + (seed % (image.length - (1 << 20)))
-    const begun = id === '' ? ['--name', 'Lab'] : ['--resume', id]
+    const begun = id === '' ? ['--name', 'Lab', '--no-boot-files'] : ['--resume', id]
     const args = ['vdisk', 'import', '-', '--store', store, ...begun, '--json']
     const running = new RunningProcess(edgeProgram, args, {}, 'pipe')
     await running.waitFor(/"import":"/)
@@ -76,16 +78,24 @@ test('an import that is ended at ten moments, by kill -9 or politely, goes on an
 test('a second process that wants to change the store is told who does', async () => {
   const store = path.join(scratch.path, 'locked')
   await vdisk(['init', '--store', store])
-  const args = ['vdisk', 'import', '-', '--store', store, '--name', 'Lab', '--json']
+  const args = ['vdisk', 'import', '-', '--store', store, '--name', 'Lab', '--no-boot-files', '--json']
   const running = new RunningProcess(edgeProgram, args, {}, 'pipe')
   await running.waitFor(/"import":"/)
   const second = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store])
-  expect(await second.ended).toBe(1)
+  expect(await second.ended).toBe(4)
   expect(second.output).toMatch(
     new RegExp(`is being changed by \`vdisk import\` \\(process ${running.pid} on `),
   )
   running.kill('SIGTERM')
   expect(await running.ended).toBe(3)
+  const unsaid = new RunningProcess(
+    edgeProgram,
+    ['vdisk', 'import', '-', '--store', store, '--name', 'Lab'],
+    {},
+    'pipe',
+  )
+  expect(await unsaid.ended).toBe(1)
+  expect(unsaid.output).toMatch(/Standard input is read once, .* give --kernel/)
   const refused = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store])
   expect(await refused.ended).toBe(1)
   expect(refused.output).toMatch(/was interrupted; go on with it or give it up first/)

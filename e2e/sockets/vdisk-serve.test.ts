@@ -75,7 +75,7 @@ test('devices boot a version out of the store, every byte right', async () => {
     '--version',
     version,
   ])
-  expect(await deleting.ended).toBe(1)
+  expect(await deleting.ended).toBe(4)
   expect(deleting.output).toMatch(/is in use: an edge serves it/)
   expect(await edge.stop()).toBe(0)
 })

@@ -48,13 +48,14 @@ fn graph(
     options: *std.Build.Step.Options,
 ) Modules {
     const base = module(b, "src/base/base.zig", target, optimize, &.{});
+    base.addObject(aegisObject(b, target.result.cpu.arch));
     const base_import: Import = .{ .name = "base", .module = base };
     const wire = module(b, "src/wire/wire.zig", target, optimize, &.{base_import});
     const wire_import: Import = .{ .name = "wire", .module = wire };
     const core = module(b, "src/core/core.zig", target, optimize, &.{ base_import, wire_import });
     const core_import: Import = .{ .name = "core", .module = core };
     const below_store = [_]Import{ base_import, wire_import, core_import };
-    const store = module(b, "src/store/store.zig", target, optimize, &below_store);
+    const store = storeModule(b, target, optimize, &below_store, .product);
     const store_import: Import = .{ .name = "store", .module = store };
     const lower = [_]Import{ base_import, wire_import, core_import, store_import };
     const host = module(b, "src/host/host.zig", target, optimize, &lower);
@@ -65,7 +66,12 @@ fn graph(
     });
     const media = module(b, "src/media/media.zig", target, optimize, &.{base_import});
     const image = module(b, "src/image/image.zig", target, optimize, &.{ base_import, wire_import, store_import });
-    const sim = module(b, "src/sim/sim.zig", target, optimize, &lower);
+    const sim = module(b, "src/sim/sim.zig", target, optimize, &.{
+        base_import,
+        wire_import,
+        core_import,
+        .{ .name = "store", .module = storeModule(b, target, optimize, &below_store, .simulated) },
+    });
     base.addOptions("config", options);
     const proto = "../../packages/proto/";
     embed(b, core, "boot_phases_json", proto ++ "boot-phases.json");
@@ -73,10 +79,12 @@ fn graph(
     embed(b, core, "releases_vectors_json", proto ++ "vectors/releases-v1.json");
     embed(b, core, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
     embed(b, wire, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
-    embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v1.json");
+    embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v2.json");
     embed(b, wire, "dhcp_vectors_json", proto ++ "vectors/dhcp-v1.json");
     embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
     embed(b, core, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
+    embed(b, core, "stream_sealed_vectors_json", proto ++ "vectors/stream-sealed-v2.json");
+    embed(b, core, "boot_trace_csv", "../../e2e/traces/boot-trace-bios.csv");
     return .{
         .base = base,
         .wire = wire,
@@ -91,6 +99,21 @@ fn graph(
     };
 }
 
+/// The simulation has a store of its own, into which it can plant bugs; no other program is compiled with them.
+fn storeModule(
+    b: *std.Build,
+    target: std.Build.ResolvedTarget,
+    optimize: std.lang.Optimize,
+    imports: []const Import,
+    of: enum { product, simulated },
+) *std.Build.Module {
+    const options = b.addOptions();
+    options.addOption(bool, "is_simulated", of == .simulated);
+    const store = module(b, "src/store/store.zig", target, optimize, imports);
+    store.addOptions("store_options", options);
+    return store;
+}
+
 /// Makes a file outside the module's folder readable by `@embedFile(name)` and nothing else.
 fn embed(b: *std.Build, in: *std.Build.Module, name: []const u8, path: []const u8) void {
     in.addAnonymousImport(name, .{ .root_source_file = b.path(path) });
@@ -98,14 +121,12 @@ fn embed(b: *std.Build, in: *std.Build.Module, name: []const u8, path: []const u
 
 fn targetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
     return switch (arch) {
-        // Hardware AES in std.crypto needs aes and avx in the target; see the cipher choice in
-        // STREAM.md.
         .x86_64 => b.resolveTargetQuery(.{
             .cpu_arch = .x86_64,
             .os_tag = .linux,
             .abi = .musl,
             .cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v3 },
-            // Without the SHA instructions, which servers before 2021 lack: little is hashed here.
+            // Without the SHA instructions, which servers before 2021 lack: src/base/sha256.zig uses them where they are.
             .cpu_features_add = std.Target.x86.featureSet(&.{ .aes, .pclmul }),
         }),
         .aarch64 => b.resolveTargetQuery(.{
@@ -121,6 +142,25 @@ fn targetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
 /// Without any instruction that a 64-bit processor may lack.
 fn plainTargetOf(b: *std.Build, arch: std.Target.Cpu.Arch) std.Build.ResolvedTarget {
     return b.resolveTargetQuery(.{ .cpu_arch = arch, .os_tag = .linux, .abi = .musl, .cpu_model = .baseline });
+}
+
+/// AEGIS-128L for processors with AES instructions, in programs that start on those without, too. In Zig's standard library the
+/// instructions need aes and avx on x86.
+fn aegisObject(b: *std.Build, arch: std.Target.Cpu.Arch) *std.Build.Step.Compile {
+    const target = b.resolveTargetQuery(.{
+        .cpu_arch = arch,
+        .os_tag = .linux,
+        .abi = .musl,
+        .cpu_model = .baseline,
+        .cpu_features_add = switch (arch) {
+            .x86_64 => std.Target.x86.featureSet(&.{ .aes, .avx }),
+            .aarch64 => std.Target.aarch64.featureSet(&.{.aes}),
+            else => @panic("the programs are built for x86_64 and aarch64 Linux"),
+        },
+    });
+    const root = module(b, "src/aegis/aegis.zig", target, .fast, &.{});
+    root.strip = true;
+    return b.addObject(.{ .name = "aegis", .root_module = root });
 }
 
 /// The UEFI program that boot media carry; for the devices' processor, whatever the edge's is.
@@ -250,18 +290,69 @@ pub fn build(b: *std.Build) void {
     const sim_help = "simulate: core and store over a fake network, disk and clock; -- --seed N";
     b.step("sim", sim_help).dependOn(&run_sim.step);
 
+    const store_proof = b.addExecutable(.{
+        .name = "store-proof",
+        .root_module = module(b, "src/sim/store_main.zig", native, test_optimize, &.{
+            .{ .name = "base", .module = safe.base },
+            .{ .name = "store", .module = safe.sim.import_table.get("store").? },
+        }),
+    });
+    check.dependOn(&b.addExecutable(.{ .name = "store-proof", .root_module = store_proof.root_module }).step);
+    const run_store_proof = b.addRunArtifact(store_proof);
+    run_store_proof.addPassthruArgs();
+    run_store_proof.has_side_effects = true;
+    const proof_help = "the vDisk store against its model, on a disk that loses and tears";
+    b.step("store-proof", proof_help).dependOn(&run_store_proof.step);
+
+    const stream_proof = b.addExecutable(.{
+        .name = "stream-proof",
+        .root_module = module(b, "src/sim/stream_main.zig", native, test_optimize, &.{
+            .{ .name = "base", .module = safe.base },
+            .{ .name = "wire", .module = safe.wire },
+            .{ .name = "core", .module = safe.core },
+        }),
+    });
+    check.dependOn(&b.addExecutable(.{ .name = "stream-proof", .root_module = stream_proof.root_module }).step);
+    const run_stream_proof = b.addRunArtifact(stream_proof);
+    run_stream_proof.addPassthruArgs();
+    run_stream_proof.has_side_effects = true;
+    const stream_help = "the stream's server and clients over a network that does its worst";
+    b.step("stream-proof", stream_help).dependOn(&run_stream_proof.step);
+
     const store_bench = b.addExecutable(.{
         .name = "store-bench",
         .root_module = module(b, "src/bench/main.zig", native, .safe, &.{
             .{ .name = "base", .module = m.base },
+            .{ .name = "wire", .module = m.wire },
             .{ .name = "store", .module = m.store },
+            .{ .name = "target", .module = module(b, "src/target/attach.zig", native, .safe, &importsOf(m)) },
         }),
     });
+    b.step("install-store-bench", "write the program that measures the store").dependOn(&b.addInstallArtifact(store_bench, .{}).step);
     const run_store_bench = b.addRunArtifact(store_bench);
     run_store_bench.addPassthruArgs();
     run_store_bench.has_side_effects = true;
     const bench_help = "measure the vDisk store in a directory beside plain files";
     b.step("store-bench", bench_help).dependOn(&run_store_bench.step);
+
+    const stream_bench_root = module(b, "src/bench/stream/main.zig", native, .safe, &.{
+        .{ .name = "base", .module = m.base },
+        .{ .name = "wire", .module = m.wire },
+        .{ .name = "core", .module = m.core },
+        .{ .name = "host", .module = m.host },
+    });
+    const stream_bench = b.addExecutable(.{ .name = "stream-bench", .root_module = stream_bench_root });
+    check.dependOn(&b.addExecutable(.{ .name = "stream-bench", .root_module = stream_bench_root }).step);
+    const stream_bench_tests = b.addTest(.{
+        .name = "test-stream-bench",
+        .root_module = module(b, "src/bench/stream/tests.zig", native, test_optimize, &.{}),
+        .filters = filters,
+    });
+    const run_stream_bench_tests = b.addRunArtifact(stream_bench_tests);
+    test_all.dependOn(&run_stream_bench_tests.step);
+    b.step("test-stream-bench", "tests of src/bench/stream").dependOn(&run_stream_bench_tests.step);
+    const stream_bench_help = "write the program that measures the stream";
+    b.step("install-stream-bench", stream_bench_help).dependOn(&b.addInstallArtifact(stream_bench, .{}).step);
 
     const fuzz = b.addExecutable(.{
         .name = "fuzz",

@@ -8,5 +8,8 @@ export const inRoot = (...parts) => path.join(root, ...parts)
 /** Programs that the Zig build installs. */
 export const edgeProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-edge')
 export const simProgram = path.join(edgeSource, 'zig-out/bin/bootfarm-sim')
+/** Built for benchmarks alone. */
+export const storeBenchProgram = path.join(edgeSource, 'zig-out/bin/store-bench')
+export const streamBenchProgram = path.join(edgeSource, 'zig-out/bin/stream-bench')
 /** Where it was built: `zig build -Darch=aarch64 --prefix zig-out/arm64`. */
 export const arm64EdgeProgram = path.join(edgeSource, 'zig-out/arm64/bin/bootfarm-edge')

@@ -190,6 +190,19 @@ export async function buildEdge(zig) {
   )
 }
 
+/** The program that measures the vDisk store. */
+export async function buildStoreBench(zig) {
+  await step('Building the program that measures the store', () =>
+    must('Building store-bench', zig, ['build', 'install-store-bench', zigJobs], { cwd: edgeSource }),
+  )
+}
+
+export async function buildStreamBench(zig) {
+  await step('Building the program that measures the stream', () =>
+    must('Building stream-bench', zig, ['build', 'install-stream-bench', zigJobs], { cwd: edgeSource }),
+  )
+}
+
 /** Runs turbo tasks over the workspaces; quick where nothing changed. */
 export async function turbo(tasks, title) {
   await step(title, () =>

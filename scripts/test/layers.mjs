@@ -21,15 +21,9 @@ import {
 } from '../lib/toolchain.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
-import { command, patient, playwright, problems, turbo, turboCheck, vitest, yielding } from './runners.mjs'
-import { oneCheck, Tally, zigCounts } from './tally.mjs'
-
-/** Cases for each parser, and simulated boots: enough to find what a change broke, small enough for every run. */
-const fuzzCases = 20_000
-const simulatedSeeds = 10
-/** In `npm run test:all`. */
-const fuzzCasesLong = 1_000_000
-const simulatedSeedsLong = 200
+import { command, playwright, problems, turbo, turboCheck, vitest, yielding } from './runners.mjs'
+import { oneCheck, Tally } from './tally.mjs'
+import { zigTrack } from './zig-track.mjs'
 
 /**
  * Runs every layer, quick ones first; returns the exit code. `only` are layer names, all when empty; those that take long are
@@ -85,6 +79,7 @@ const longLayers = [
   'simulation-reports',
   'machines-long',
   'machine-power',
+  'store-browser',
   'install-long',
   'lan',
 ]
@@ -124,6 +119,9 @@ async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
   await layer.long('migrations-long', 300, () => vitest(scratch, 'packages/db/long', [], {}))
   await layer.long('schemathesis-long', 900, () => schemathesis(scratch, { examples: 100, seconds: 600 }))
   await layer.long('machine-power', 300, () => machineProduct('machine-power'))
+  await layer.long('store-browser', 300, () =>
+    withProduct(scratch, (env) => playwright(scratch, env, 'store-browser')),
+  )
   await layer.long('install-long', 600, () => testInstallOnMachine(scratch, machineEnv))
   await layer.long('lan', 900, async () => vitest(scratch, 'e2e', ['lan/'], await machineEnv()))
 }
@@ -242,53 +240,4 @@ async function schemathesis(scratch, { examples, seconds }) {
     BOOTFARM_SCHEMATHESIS_SECONDS: String(seconds),
   }
   return vitest(scratch, 'apps/api/schemathesis', [], env)
-}
-
-/**
- * Only computes, at the lowest priority: it never keeps a test that has a clock from its processor, and may take as long as those
- * go on.
- */
-async function zigTrack(layer, zig) {
-  const build = (step, mode, ...args) =>
-    patient(zig, ['build', zigJobs, step, `-Dtest-optimize=${mode}`, ...args], { cwd: edgeSource })
-  const checked =
-    (...args) =>
-    async () => {
-      const { code, output } = await build(...args)
-      return { output, ...oneCheck(code === 0) }
-    }
-  // Unoptimized programs have the same checks and are built in a tenth of the time, which they do not lose again in so few cases.
-  const quick = 'debug'
-  const long = 'safe'
-  const zigTests = async (mode) => {
-    const { code, output } = await build('test', mode, '--summary', 'all')
-    return { output, ...zigCounts(output, code) }
-  }
-  const seed = ['--', '--seed', '1']
-  await layer('zig-test', 120, () => zigTests(quick))
-  await layer('zig-arm64', 60, checked('check', quick, '-Darch=aarch64'))
-  await layer.long('zig-test-safe', 300, () => zigTests(long))
-  await layer('simulation', 60, checked('sim', quick, ...seed, '--seeds', String(simulatedSeeds)))
-  await layer.long(
-    'simulation-long',
-    600,
-    checked('sim', long, '--', '--seed', '1000', '--seeds', String(simulatedSeedsLong)),
-  )
-  await layer.long('simulation-reports', 120, checked('sim', long, ...seed, '--reports'))
-  await layer('simulation-plants', 90, checked('sim', quick, ...seed, '--self-test'))
-  await layer('simulation-canary', 60, async () => {
-    const { code, output } = await build('sim', quick, ...seed, '--canary')
-    return { output: `the canary was not caught\n${output}`, ...oneCheck(code !== 0) }
-  })
-  await layer('fuzz', 60, checked('fuzz', quick, ...seed, '--cases', String(fuzzCases)))
-  await layer.long(
-    'fuzz-long',
-    900,
-    checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)),
-  )
-  await layer('fuzz-canary', 60, async () => {
-    const { code, output } = await build('fuzz', quick, ...seed, '--cases', '2000', '--canary')
-    const caught = code !== 0 && output.includes('violated:')
-    return { output: `the canary was not caught\n${output}`, ...oneCheck(caught) }
-  })
 }

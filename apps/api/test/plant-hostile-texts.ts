@@ -101,14 +101,24 @@ function must({ status, body }: { status: number; body: unknown }): void {
 
 /** A version that is being made, and what the edge says of the work. */
 async function plantStoreJob({ mutate }: Ground, edge: EdgeClient, vdiskId: string): Promise<void> {
-  const { jobIds } = await mutate<{ jobIds: string[] }>('version.import', {
+  const { id, jobIds } = await mutate<{ id: string; jobIds: string[] }>('version.import', {
     ...{ vdiskId, edgeId: edge.edgeId, sourcePath: 'imports/<script>hacked=1', commandLine: '', note: first },
   })
   const store = { id: randomUUID(), publicKey: Buffer.alloc(32).toString('base64'), format: 1 }
   const job = { id: jobIds[0], state: 'running', progressBytes: 1, totalBytes: 2 }
   const message = hostileTexts['an element that fails']
-  const body = JSON.stringify({ store, jobs: [{ ...job, message }] })
-  must(await edge.send({ method: 'POST', path: '/edge/v1/store', body }))
+  const bootProfiles = printableTexts.slice(0, 9).map((text) => ({
+    ...{ hardware: text, boots: 1, readAheadBytes: 4096, units: 1 },
+  }))
+  const sizes = { ownBytes: 1, sharedBytes: 1, reclaimableBytes: 1 }
+  const version = { versionId: id, state: 'importing', ...sizes, bootProfiles }
+  for (const said of [
+    { jobs: [{ ...job, message }] },
+    { jobs: [], inventory: { scan: 1, isLast: true, versions: [version] } },
+  ]) {
+    const body = JSON.stringify({ store, ...said })
+    must(await edge.send({ method: 'POST', path: '/edge/v1/store', body }))
+  }
 }
 
 async function plantByPeople({ rows, mutate }: Ground) {

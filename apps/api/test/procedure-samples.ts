@@ -145,6 +145,16 @@ export const samples: Record<string, Sample> = {
     input: { order: 'restart' },
     ownId: (tenant) => tenant.deviceIds[0] ?? '',
   },
+  'device.dropWrites': {
+    idName: 'deviceId',
+    input: { class: 'private' },
+    ownId: (tenant) => tenant.versionSpares.layeredIds.pop() ?? '',
+  },
+  'device.moveHome': {
+    idName: 'deviceId',
+    input: (tenant: SampleTenant) => ({ edgeId: tenant.edgeId, giveUp: true }),
+    ownId: (tenant) => tenant.versionSpares.homedIds.pop() ?? '',
+  },
   'boot.list': {},
   'boot.get': { idName: 'bootId', ownId: (tenant) => tenant.bootId },
   'boot.console': { idName: 'bootId', ownId: (tenant) => tenant.bootId },

@@ -11,6 +11,10 @@ export interface VersionSpares {
   /** A maintenance device for each vDisk whose maintenance begins, by vDisk. */
   writers: Record<string, string>
   jobIds: string[]
+  /** Devices with images of their own. */
+  layeredIds: string[]
+  /** Devices whose writes were kept by an edge that is gone. */
+  homedIds: string[]
 }
 const kinds = [
   'startMaintenance',
@@ -24,6 +28,7 @@ const kinds = [
   'merge',
   'import',
   'writeCache',
+  'clearBootProfile',
 ] as const
 type VersionSample = (typeof kinds)[number]
 
@@ -63,6 +68,7 @@ export const versionSamples: Record<string, Sample> = {
     edgeId,
     sourcePath: 'imports/a.raw',
   })),
+  'version.clearBootProfile': sample('clearBootProfile', undefined),
   'vdisk.updateWriteCache': ofVdisk('writeCache', {
     ...{ revision: 1, class: 'edge', limitBytes: null, full: 'stop' },
   }),
@@ -72,6 +78,7 @@ export const versionSamples: Record<string, Sample> = {
   'storeJob.cancel': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds.pop() ?? '' },
 }
 
+const bootProfile = { hardware: 'any', boots: 3, readAheadBytes: 4096, units: 1 }
 const root = Uint8Array.from({ length: 32 }, () => 7)
 
 /** A few statements for all of them. */
@@ -96,6 +103,7 @@ export async function createVersionSpares(
     merge: sealed,
     import: {},
     writeCache: {},
+    clearBootProfile: sealed,
   }
   for (const kind of kinds) {
     vdisks[kind] = Array.from({ length: spareCount }, () => ({
@@ -119,10 +127,13 @@ export async function createVersionSpares(
   }
   const stored = { state: 'present' as const, ownBytes: 1n, sharedBytes: 1n, reclaimableBytes: 1n, scan: 1n }
   await db.edgeVersion.createMany({
-    data: [...vdisks.merge, ...vdisks.seal].map(({ versionId }, index) => ({
-      ...{ organizationId, edgeId, versionId, reportedAt: askedAt, ...stored },
-      isLayer: index >= vdisks.merge.length,
-    })),
+    data: (['merge', 'seal', 'clearBootProfile'] as const).flatMap((kind) =>
+      vdisks[kind].map(({ versionId }) => ({
+        ...{ organizationId, edgeId, versionId, reportedAt: askedAt, ...stored },
+        isLayer: kind === 'seal',
+        ...(kind === 'clearBootProfile' ? { bootProfiles: [bootProfile] } : {}),
+      })),
+    ),
   })
   await db.device.createMany({
     data: vdisks.startMaintenance.map(({ vdiskId, versionId }, index) => {
@@ -148,5 +159,20 @@ export async function createVersionSpares(
       askedAt,
     })),
   })
-  return { vdisks, writers, jobIds }
+  const layeredIds = Array.from({ length: spareCount }, () => randomUUID())
+  await db.device.createMany({
+    data: layeredIds.map((id, index) => ({
+      ...{ organizationId, id, siteId, collectionId, name: `layered-${index}` },
+      ...{ mac: `02:bf:00:00:fd:${index.toString(16).padStart(2, '0')}` },
+      ...{ layerClass: 'private' as const, layerEdgeId: edgeId, layerBytes: 4096n },
+    })),
+  })
+  const homedIds = Array.from({ length: spareCount }, () => randomUUID())
+  await db.device.createMany({
+    data: homedIds.map((id, index) => ({
+      ...{ organizationId, id, siteId, collectionId, name: `homed-${index}`, homeEdgeId: randomUUID() },
+      mac: `02:bf:00:00:fc:${index.toString(16).padStart(2, '0')}`,
+    })),
+  })
+  return { vdisks, writers, jobIds, layeredIds, homedIds }
 }

@@ -37,6 +37,8 @@ export const bootCauses = [
   'write_cache_lost',
   'write_cache_of_another_version',
   'write_cache_unusable',
+  'write_cache_disk_unusable',
+  'writes_at_another_edge',
   'guest_reported_failure',
   'other_offer_won',
   'address_pool_exhausted',

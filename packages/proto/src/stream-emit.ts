@@ -1,7 +1,9 @@
+import { streamCiphers } from './stream-ciphers.ts'
 import {
   helloKinds,
   packetTypes,
   readErrorCodes,
+  readKinds,
   readyOutcomes,
   refuseCodes,
   type StreamPacket,
@@ -11,15 +13,23 @@ import {
   streamWriteCaches,
   streamWriteCodes,
 } from './stream-packet.ts'
+import { emitUsed } from './stream-profile.ts'
 import { guestStepGroups } from './uplink.ts'
 
 /** The packet's bytes. The values are ones that `parseStreamPacket` takes. */
 export function emitStreamPacket(packet: StreamPacket): Buffer {
-  const index = packet.type === 'data' || packet.type === 'write' ? packet.index : 0
+  const index = packet.type === 'read' ? packet.fragment_size : 'index' in packet ? packet.index : 0
   const request = 'request_id' in packet ? packet.request_id : 0
   const session = 'session_id' in packet ? packet.session_id : '0'.repeat(16)
-  const first = (streamVersion << 4) | (packetTypes.indexOf(packet.type) + 1)
-  const header = [int(first, 1), int(0, 1), int(index, 2), int(request, 4), hex(session)]
+  const flags = packet.type === 'read' ? readKinds.indexOf(packet.kind) : 0
+  const first = (streamVersion << 4) | flags
+  const header = [
+    int(first, 1),
+    int(packetTypes.indexOf(packet.type), 1),
+    int(index, 2),
+    int(request, 4),
+    hex(session),
+  ]
   return Buffer.concat([...header, ...bodyOf(packet)])
 }
 
@@ -33,28 +43,37 @@ function int(value: number, size: 1 | 2 | 4): Buffer {
 
 function bodyOf(packet: StreamPacket): Buffer[] {
   switch (packet.type) {
+    case 'used':
+      return emitUsed(packet)
     case 'hello':
       return [
         hex(packet.client_nonce + packet.cookie),
         int(helloKinds.indexOf(packet.kind), 1),
-        Buffer.alloc(3),
-        hex(packet.boot_id + packet.proof),
-        int(packet.fragment_size_max, 2),
-        Buffer.alloc(122),
+        int(
+          packet.ciphers.reduce((bits, cipher) => bits | (1 << streamCiphers.indexOf(cipher)), 0),
+          1,
+        ),
+        int(packet.packet_size_max, 2),
+        hex(packet.boot_id + packet.client_public + packet.proof),
+        Buffer.alloc(92),
       ]
     case 'cookie':
       return [hex(packet.client_nonce + packet.cookie)]
     case 'welcome':
       return [
-        hex(packet.client_nonce + packet.version_tag + packet.disk_size),
+        hex(packet.client_nonce + packet.edge_public),
+        int(streamCiphers.indexOf(packet.cipher), 1),
+        Buffer.alloc(7),
+        hex(packet.version_tag + packet.disk_size),
         int(packet.fragment_size, 2),
         int(streamWriteCaches.indexOf(packet.write_cache), 1),
         Buffer.alloc(1),
         int(packet.read_size_max, 4),
         int(packet.outstanding_bytes_max, 4),
-        Buffer.alloc(4),
+        int(packet.profile_size, 4),
         hex(packet.resume_secret + packet.version_id),
         hex(packet.write_cache_size + packet.write_cache_id),
+        Buffer.alloc(packet.padding),
       ]
     case 'refuse':
       return [hex(packet.client_nonce), int(refuseCodes.indexOf(packet.code) + 1, 2), Buffer.alloc(2)]
@@ -95,7 +114,7 @@ function bodyOf(packet: StreamPacket): Buffer[] {
       return [
         hex(packet.version_tag + packet.offset),
         int(packet.length, 4),
-        Buffer.alloc(2),
+        int(packet.fragment_size, 2),
         int(packet.attempt, 2),
         hex(packet.payload),
       ]
@@ -109,6 +128,10 @@ function bodyOf(packet: StreamPacket): Buffer[] {
       ]
     case 'write_ack':
       return [int(streamWriteCodes.indexOf(packet.code), 2), Buffer.alloc(2), hex(packet.missing)]
+    case 'probe':
+      return [int(packet.size, 2), Buffer.alloc(22)]
+    case 'probe_ack':
+      return [Buffer.alloc(packet.size - 16)]
     case 'no_session':
     case 'ready_ack':
       return []

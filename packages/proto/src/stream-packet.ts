@@ -1,13 +1,18 @@
+import type { streamCiphers } from './stream-ciphers.ts'
 import { type guestStepGroups, powerOrders } from './uplink.ts'
 
 /** What a packet of the stream holds (STREAM.md). Bytes are lower-case hex, 64-bit numbers 16 hex digits. */
 
-export const streamVersion = 1
+export const streamVersion = 2
 export const streamPortDefault = 6910
 export const streamReadSizeMax = 1 << 20
 export const streamReadSizePromised = 128 << 10
 export const streamFragmentSizeMin = 512
-export const streamFragmentSizeMax = 8956
+/** UDP payload in bytes, sealed. */
+export const streamPacketSizeMin = 548
+export const streamPacketSizeMax = 8972
+export const streamTagSize = 16
+export const streamFragmentSizeMax = streamPacketSizeMax - 16 - streamTagSize
 export const streamFragmentsMax = streamReadSizeMax / streamFragmentSizeMin
 export const streamRangesMax = 64
 export const streamSectorSize = 512
@@ -15,8 +20,11 @@ export const streamStepsMax = 24
 export const streamWriteSizeMax = 128 << 10
 export const streamWriteFragmentsMax = 269
 export const streamDiscardSizeMax = 64 << 20
+export const streamProfileSizeMax = 64 << 10
 
+/** By their number. */
 export const packetTypes = [
+  'used',
   'hello',
   'cookie',
   'welcome',
@@ -32,13 +40,17 @@ export const packetTypes = [
   'write',
   'control',
   'write_ack',
+  'probe',
+  'probe_ack',
 ] as const
+/** What a READ is about: the disk, the disk ahead of demand, the document of the boot profile. */
+export const readKinds = ['demand', 'ahead', 'profile'] as const
 export const helloKinds = ['token', 'resumption'] as const
 export const refuseCodes = [
   'token_refused',
   'version_missing',
   'busy',
-  'protocol_version',
+  'no_cipher',
   'cache_lost',
   'cache_version',
   'cache_failed',
@@ -49,9 +61,10 @@ export const readErrorCodes = [
   'version_mismatch',
   'too_large',
   'cache_lost',
+  'stopped',
 ] as const
 /** Where what a device writes is kept; of the first the edge knows nothing but its fill. */
-export const streamWriteCaches = ['device_ram', 'edge', 'edge_persistent'] as const
+export const streamWriteCaches = ['device_ram', 'edge', 'edge_persistent', 'device_ram_overflow'] as const
 export const streamOperations = ['flush', 'discard'] as const
 export const streamWriteCodes = [
   'done',
@@ -61,17 +74,13 @@ export const streamWriteCodes = [
   'beyond_the_end',
   'version_mismatch',
   'no_cache',
+  'stopped',
 ] as const
 export const readyOutcomes = ['ready', 'failed'] as const
 export const streamOrders = ['none', ...powerOrders] as const
 
 export type StreamPacketType = (typeof packetTypes)[number]
-export type StreamRefusal =
-  | 'wrong_size'
-  | 'wrong_version'
-  | 'unknown_type'
-  | 'reserved_not_zero'
-  | 'bad_value'
+export type StreamRefusal = 'wrong_size' | 'wrong_version' | 'reserved_not_zero' | 'bad_value'
 
 export interface InSession {
   session_id: string
@@ -82,14 +91,18 @@ export type StreamHello = {
   client_nonce: string
   cookie: string
   kind: (typeof helloKinds)[number]
+  ciphers: (typeof streamCiphers)[number][]
+  packet_size_max: number
   boot_id: string
+  client_public: string
   proof: string
-  fragment_size_max: number
 }
 export type StreamWelcome = {
   type: 'welcome'
   session_id: string
   client_nonce: string
+  edge_public: string
+  cipher: (typeof streamCiphers)[number]
   version_tag: string
   disk_size: string
   fragment_size: number
@@ -97,9 +110,12 @@ export type StreamWelcome = {
   outstanding_bytes_max: number
   resume_secret: string
   version_id: string
+  profile_size: number
   write_cache: (typeof streamWriteCaches)[number]
   write_cache_size: string
   write_cache_id: string
+  /** Zeros behind it. */
+  padding: number
 }
 export type StreamWrite = InSession & {
   type: 'write'
@@ -107,6 +123,7 @@ export type StreamWrite = InSession & {
   offset: string
   length: number
   attempt: number
+  fragment_size: number
   index: number
   payload: string
 }
@@ -126,12 +143,19 @@ export type StreamWriteAck = InSession & {
 }
 export type StreamRead = InSession & {
   type: 'read'
+  kind: (typeof readKinds)[number]
+  fragment_size: number
   version_tag: string
   offset: string
   length: number
   attempt: number
   /** First fragment and count; ascending and disjoint. */
   ranges: [number, number][]
+}
+export type StreamUsed = InSession & {
+  type: 'used'
+  /** 32 KiB each: which of the disk, and a bit for each of its blocks of 4 KiB. */
+  units: [number, number][]
 }
 export type StreamReady = InSession & {
   type: 'ready'
@@ -155,6 +179,7 @@ export type StreamPacket =
   | StreamWelcome
   | { type: 'refuse'; client_nonce: string; code: (typeof refuseCodes)[number] }
   | StreamRead
+  | StreamUsed
   | (InSession & { type: 'data'; index: number; payload: string })
   | (InSession & { type: 'read_error'; code: (typeof readErrorCodes)[number] })
   | (InSession & { type: 'no_session' })
@@ -165,3 +190,4 @@ export type StreamPacket =
   | StreamWrite
   | StreamControl
   | StreamWriteAck
+  | (InSession & { type: 'probe' | 'probe_ack'; size: number })

@@ -4,6 +4,7 @@ import {
   type StreamWrite,
   type StreamWriteAck,
   streamDiscardSizeMax,
+  streamFragmentSizeMin,
   streamOperations,
   streamSectorSize,
   streamWriteCodes,
@@ -15,7 +16,8 @@ import { check, type Reader } from './stream-reader.ts'
 /** WRITE, CONTROL and WRITE_ACK (STREAM.md, "Writes"). */
 
 const writeSizeFixed = 40
-const writePacketSizeMax = 16 + 1456
+const writeFragmentSizeMax = 1440
+const writePacketSizeMax = 16 + writeFragmentSizeMax
 const missingSizeMax = Math.ceil(streamWriteFragmentsMax / 8)
 
 const isSectors = (offset: string, length: number) =>
@@ -27,12 +29,13 @@ export function parseWrite(reader: Reader, session: InSession, index: number): S
   const version_tag = reader.hex(8)
   const offset = reader.hex(8)
   const length = reader.int(4)
-  reader.zeros(2)
+  const fragment_size = reader.int(2)
   const attempt = reader.int(2)
+  check(fragment_size >= streamFragmentSizeMin && fragment_size <= writeFragmentSizeMax, 'bad_value')
   check(length > 0 && length <= streamWriteSizeMax && isSectors(offset, length), 'bad_value')
   check(index < streamWriteFragmentsMax, 'bad_value')
   const payload = reader.hex(size - writeSizeFixed)
-  return { type: 'write', ...session, version_tag, offset, length, attempt, index, payload }
+  return { type: 'write', ...session, version_tag, offset, length, attempt, fragment_size, index, payload }
 }
 
 export function parseControl(reader: Reader, session: InSession): StreamControl {

@@ -1,8 +1,10 @@
+import { streamCiphers } from './stream-ciphers.ts'
 import {
   helloKinds,
   type InSession,
   packetTypes,
   readErrorCodes,
+  readKinds,
   readyOutcomes,
   refuseCodes,
   type StreamHello,
@@ -15,23 +17,30 @@ import {
   streamFragmentSizeMin,
   streamFragmentsMax,
   streamOrders,
+  streamPacketSizeMax,
+  streamPacketSizeMin,
+  streamProfileSizeMax,
   streamRangesMax,
   streamReadSizeMax,
   streamReadSizePromised,
   streamSectorSize,
   streamStepsMax,
+  streamTagSize,
   streamVersion,
   streamWriteCaches,
 } from './stream-packet.ts'
+import { parseUsed } from './stream-profile.ts'
 import { check, headerSize, isPrintable, isZero, Reader, refuse } from './stream-reader.ts'
 import { parseControl, parseWrite, parseWriteAck } from './stream-writes.ts'
 import { guestStepGroups } from './uplink.ts'
 
 /**
- * Packets of the stream, version 1 (STREAM.md). Bytes are lower-case hex, 64-bit numbers 16 hex digits (they do not
+ * Packets of the stream, version 2 (STREAM.md), in clear text. Bytes are lower-case hex, 64-bit numbers 16 hex digits (they do not
  * fit a JavaScript number); what `parseStreamPacket` takes, `emitStreamPacket` (stream-emit.ts)
  * writes back byte for byte.
  */
+
+const welcomeSize = 168
 
 /** The packet in `bytes`; throws StreamPacketError. */
 export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
@@ -39,12 +48,13 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
   const reader = new Reader(bytes)
   const first = reader.bytes.readUInt8(0)
   check(first >> 4 === streamVersion, 'wrong_version')
-  const type = packetTypes[(first & 15) - 1] ?? refuse('unknown_type')
+  const type = packetTypes[reader.bytes.readUInt8(1)] ?? refuse('bad_value')
   const index = reader.bytes.readUInt16BE(2)
   const request_id = reader.bytes.readUInt32BE(4)
   const session_id = reader.bytes.toString('hex', 8, headerSize)
-  check(reader.bytes.readUInt8(1) === 0, 'reserved_not_zero')
-  check(index === 0 || type === 'data' || type === 'write', 'reserved_not_zero')
+  const flags = first & 15
+  check(flags === 0 || type === 'read', 'reserved_not_zero')
+  check(index === 0 || ['data', 'write', 'read'].includes(type), 'reserved_not_zero')
   const hasSession = !/^0+$/.test(session_id)
   if (type === 'hello' || type === 'cookie' || type === 'refuse') check(!hasSession, 'reserved_not_zero')
   else check(hasSession, 'bad_value')
@@ -52,6 +62,8 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
   check(request_id === 0 || !outside, 'reserved_not_zero')
   const session = { session_id, request_id }
   switch (type) {
+    case 'used':
+      return parseUsed(reader, session)
     case 'hello':
       return parseHello(reader)
     case 'cookie':
@@ -62,7 +74,10 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
     case 'refuse':
       return parseRefuse(reader)
     case 'read':
-      return parseRead(reader, session)
+      return parseRead(reader, session, {
+        kind: readKinds[flags] ?? refuse('bad_value'),
+        fragment_size: index,
+      })
     case 'data':
       check(bytes.length > headerSize && bytes.length <= headerSize + streamFragmentSizeMax, 'wrong_size')
       check(index < streamFragmentsMax, 'bad_value')
@@ -92,6 +107,19 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
       return parseControl(reader, session)
     case 'write_ack':
       return parseWriteAck(reader, session)
+    case 'probe': {
+      check(bytes.length === 40, 'wrong_size')
+      const size = reader.int(2)
+      check(size >= streamPacketSizeMin && size <= streamPacketSizeMax, 'bad_value')
+      reader.zeros(22)
+      return { type, ...session, size }
+    }
+    case 'probe_ack': {
+      const size = bytes.length
+      check(size >= streamPacketSizeMin - streamTagSize && size <= streamPacketSizeMax, 'wrong_size')
+      reader.zeros(size - headerSize)
+      return { type, ...session, size }
+    }
     case 'no_session':
     case 'ready_ack':
       check(bytes.length === headerSize, 'wrong_size')
@@ -104,19 +132,35 @@ function parseHello(reader: Reader): StreamHello {
   const client_nonce = reader.hex(16)
   const cookie = reader.hex(32)
   const kind = reader.named(helloKinds, 1, 0)
-  reader.zeros(3)
+  const bits = reader.int(1)
+  const packet_size_max = reader.int(2)
   const boot_id = reader.hex(16)
+  const client_public = reader.hex(32)
   const proof = reader.hex(32)
-  check(kind === 'resumption' || proof.endsWith('00'.repeat(16)), 'reserved_not_zero')
-  const fragment_size_max = reader.int(2)
-  reader.zeros(122)
-  check(fragment_size_max >= streamFragmentSizeMin, 'bad_value')
-  return { type: 'hello', client_nonce, cookie, kind, boot_id, proof, fragment_size_max }
+  reader.zeros(92)
+  check(bits >> streamCiphers.length === 0, 'reserved_not_zero')
+  check(bits !== 0 && packet_size_max >= streamPacketSizeMin, 'bad_value')
+  const ciphers = streamCiphers.filter((_, index) => (bits >> index) & 1)
+  return {
+    type: 'hello',
+    client_nonce,
+    cookie,
+    kind,
+    ciphers,
+    packet_size_max,
+    boot_id,
+    client_public,
+    proof,
+  }
 }
 
 function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
-  check(reader.bytes.length === 128, 'wrong_size')
+  const size = reader.bytes.length
+  check(size >= welcomeSize && size <= streamPacketSizeMax, 'wrong_size')
   const client_nonce = reader.hex(16)
+  const edge_public = reader.hex(32)
+  const cipher = reader.named(streamCiphers, 1, 0)
+  reader.zeros(7)
   const version_tag = reader.hex(8)
   const disk_size = reader.hex(8)
   const fragment_size = reader.int(2)
@@ -124,16 +168,20 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
   reader.zeros(1)
   const read_size_max = reader.int(4)
   const outstanding_bytes_max = reader.int(4)
-  reader.zeros(4)
+  const profile_size = reader.int(4)
   const resume_secret = reader.hex(32)
   const version_id = reader.hex(16)
   const write_cache_size = reader.hex(8)
   const write_cache_id = reader.hex(8)
+  const padding = size - welcomeSize
+  reader.zeros(padding)
+  check((cipher === 'clear') === /^0+$/.test(edge_public), 'bad_value')
   const hasCache = write_cache !== 'device_ram'
   check(!/^0+$/.test(write_cache_size) === hasCache, 'bad_value')
   check(!/^0+$/.test(write_cache_id) === hasCache, 'bad_value')
-  const size = BigInt(`0x${disk_size}`)
-  check(size > 0n && size % BigInt(streamSectorSize) === 0n, 'bad_value')
+  const disk = BigInt(`0x${disk_size}`)
+  check(disk > 0n && disk % BigInt(streamSectorSize) === 0n, 'bad_value')
+  check(profile_size % streamSectorSize === 0 && profile_size <= streamProfileSizeMax, 'bad_value')
   check(fragment_size >= streamFragmentSizeMin && fragment_size <= streamFragmentSizeMax, 'bad_value')
   check(read_size_max >= streamReadSizePromised && read_size_max <= streamReadSizeMax, 'bad_value')
   check(outstanding_bytes_max >= streamReadSizePromised, 'bad_value')
@@ -141,6 +189,8 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
     type: 'welcome',
     session_id,
     client_nonce,
+    edge_public,
+    cipher,
     version_tag,
     disk_size,
     fragment_size,
@@ -148,9 +198,11 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
     outstanding_bytes_max,
     resume_secret,
     version_id,
+    profile_size,
     write_cache,
     write_cache_size,
     write_cache_id,
+    padding,
   }
 }
 
@@ -160,7 +212,11 @@ function parseRefuse(reader: Reader): StreamPacket {
   return { type: 'refuse', client_nonce: reader.hex(16), code: reader.named(refuseCodes, 2, 1) }
 }
 
-function parseRead(reader: Reader, session: InSession): StreamRead {
+function parseRead(
+  reader: Reader,
+  session: InSession,
+  head: Pick<StreamRead, 'kind' | 'fragment_size'>,
+): StreamRead {
   check(reader.bytes.length >= 40, 'wrong_size')
   const version_tag = reader.hex(8)
   const offset = reader.hex(8)
@@ -169,6 +225,10 @@ function parseRead(reader: Reader, session: InSession): StreamRead {
   const attempt = reader.int(2)
   check(range_count <= streamRangesMax, 'bad_value')
   check(reader.bytes.length === 40 + 4 * range_count, 'wrong_size')
+  check(
+    head.fragment_size >= streamFragmentSizeMin && head.fragment_size <= streamFragmentSizeMax,
+    'bad_value',
+  )
   check(length > 0 && length % streamSectorSize === 0, 'bad_value')
   check(BigInt(`0x${offset}`) % BigInt(streamSectorSize) === 0n, 'bad_value')
   const ranges: [number, number][] = []
@@ -180,7 +240,7 @@ function parseRead(reader: Reader, session: InSession): StreamRead {
     end = first + count
     ranges.push([first, count])
   }
-  return { type: 'read', ...session, version_tag, offset, length, attempt, ranges }
+  return { type: 'read', ...session, ...head, version_tag, offset, length, attempt, ranges }
 }
 
 function parseReady(reader: Reader, session: InSession): StreamReady {

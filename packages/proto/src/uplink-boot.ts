@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { bootCauses, bootPhases, valueSources } from './boot-phases.ts'
+import { streamCiphers } from './stream-ciphers.ts'
 import { bootProgramSetName } from './uplink-state.ts'
+import { writeCacheClasses, writeCacheStates } from './uplink-store.ts'
 import { count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
 /** A boot as its edge reports it; UPLINK.md. */
@@ -62,12 +64,38 @@ export const guestReport = z.object({
       }),
     )
     .max(24),
-  /** The overlay in RAM; the edge reports it again when it has moved by 5 % of its size. `atUs` is µs since the boot's begin. */
-  writeCache: z.object({ usedBytes: count, sizeBytes: count.min(1), atUs: count }).optional(),
+  /** The edge reports it again when it has moved by 5 % of its size. `atUs` is µs since the boot's begin. */
+  writeCache: z
+    .object({
+      ...{ usedBytes: count, sizeBytes: count.min(1), atUs: count },
+      /** Absent: the overlay in the device's RAM. */
+      class: z.enum(writeCacheClasses).optional(),
+      /** Absent: it can be written. `stopped` and `lost`: the device's disk stands still. */
+      state: z.enum(writeCacheStates).optional(),
+      /** As it filled in the minutes before; absent: it does not fill, or nobody knows. */
+      fullInSeconds: count.optional(),
+    })
+    .optional(),
   /** The last power order that the device has taken. */
   powerOrderId: uuid.optional(),
 })
 export type GuestReport = z.infer<typeof guestReport>
+
+/** What came of reading ahead; docs/boot-profile.md. Bytes that were used are of those that were asked for. */
+export const readAheadReport = z
+  .object({
+    /** There was a profile for the device when its stream opened. */
+    hadProfile: z.boolean(),
+    askedBytes: count,
+    usedBytes: count,
+    /** READs that the device's system waited for. */
+    waitedReads: count,
+  })
+  .refine(({ askedBytes, usedBytes }) => usedBytes <= askedBytes, {
+    path: ['usedBytes'],
+    message: 'more than was asked for',
+  })
+export type ReadAheadReport = z.infer<typeof readAheadReport>
 
 /** One DHCP offer that was heard on the device's segment, of whatever server. */
 export const dhcpOffer = z.object({
@@ -109,11 +137,15 @@ export const bootReport = z.object({
   ip: z.ipv4().optional(),
   /** IP packet size that the stream's largest fragment had, in bytes. */
   mtu: count.max(65535).optional(),
+  /** How the stream was protected (STREAM.md). */
+  cipher: z.enum(streamCiphers).optional(),
   reconnects: count,
   /** Set and file name of the first boot program that the device was given. */
   program: z.object({ set: bootProgramSetName, file: untrustedText }).optional(),
   /** Title of the entry that was taken in the boot menu. */
   menuEntry: untrustedText.optional(),
+  /** What came of reading ahead until the boot was over; absent: it had no stream, or the edge is older than this. */
+  readAhead: readAheadReport.optional(),
   /** The first eight, in order of time. */
   offers: z.array(dhcpOffer).max(8).optional(),
   /** The last one each way; absent once the device got ready. */
@@ -121,6 +153,8 @@ export const bootReport = z.object({
   phases: z.array(bootPhaseReport).max(bootPhases.length),
   /** Absent until the device has said anything; it may change after the boot is over. */
   guest: guestReport.optional(),
+  /** Of a device that got ready and reported: nothing has been heard of it since, µs since the boot's begin. Absent while it is heard. */
+  silentSinceUs: count.optional(),
   /** Absent while the boot goes on. */
   outcome: bootOutcomeReport.optional(),
 })

@@ -12,6 +12,8 @@ export const bootMenusMax = 256
 export const ignoredMacsMax = 4096
 /** Of one site, and so the other edges that one talks to, itself included. */
 export const siteEdgesMax = 16
+/** That keep what devices of one site write: its own edges, and those of other sites that devices have come from. */
+export const homeEdgesMax = 64
 
 /** What a running device may be told to do. */
 export const powerOrders = ['power_off', 'restart'] as const
@@ -119,6 +121,8 @@ const stateFields = z.object({
       deviceType: z.enum(deviceTypes).optional(),
       /** It is the one that writes `versionId`. */
       writes: z.boolean().optional(),
+      /** Index into `homeEdges`: the one edge that keeps what the device writes; absent: it writes nothing that is kept. */
+      home: count.optional(),
       /** Where it is not the site's. */
       bootProgramSet: bootProgramSetName.optional(),
       menuId: uuid.optional(),
@@ -135,6 +139,11 @@ const stateFields = z.object({
   capture: z.enum(captureChoices).optional(),
   /** Absent where the site has one edge. */
   siteEdges: siteEdges.optional(),
+  /** Edges that keep what devices of this state write, this one or others; at most one for each device. */
+  homeEdges: z
+    .array(z.object({ id: uuid, name: z.string() }))
+    .max(homeEdgesMax)
+    .optional(),
   /** Wake-on-LAN to send; each id at least once, repeating is harmless. Gone from the snapshot after 60 s. */
   powerOns: z.array(z.object({ id: uuid, deviceId: uuid, mac: macAddress })).max(powerOnsMax),
   /** For running devices, handed over when one reports next (STREAM.md, REPORT). Gone from the snapshot after 60 s. */
@@ -148,9 +157,15 @@ const stateFields = z.object({
   schedules: z.array(scheduleOrder).max(schedulesMax).optional(),
 })
 /** What an edge has to do, complete; kept on its disk so that it boots devices with the API away. */
-export const desiredState = stateFields.refine(
-  ({ devices, schedules = [] }) =>
-    schedules.every((schedule) => schedule.devices.every((index) => index < devices.length)),
-  { path: ['schedules'], message: 'a schedule names a device that the state does not have' },
-)
+export const desiredState = stateFields
+  .refine(
+    ({ devices, schedules = [] }) =>
+      schedules.every((schedule) => schedule.devices.every((index) => index < devices.length)),
+    { path: ['schedules'], message: 'a schedule names a device that the state does not have' },
+  )
+  .refine(
+    ({ devices, homeEdges = [] }) =>
+      devices.every(({ home }) => home === undefined || home < homeEdges.length),
+    { path: ['homeEdges'], message: 'a device names an edge that the state does not have' },
+  )
 export type DesiredState = z.infer<typeof desiredState>

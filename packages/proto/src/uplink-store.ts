@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { base64, count, untrustedText, uuid } from './uplink-values.ts'
+import { base64, count, unixMs, untrustedText, uuid } from './uplink-values.ts'
 
 /** vDisk versions in edges' stores: what a desired state says of them, and what edges say back. UPLINK.md, "vDisk versions". */
 
@@ -13,12 +13,24 @@ export const deviceTypes = ['production', 'test', 'maintenance'] as const
 export const writeCacheClasses = [
   'device_ram',
   'device_ram_overflow',
+  'device_ram_local_disk',
   'edge',
   'edge_persistent',
   'private',
 ] as const
+/** What has become of a write cache that cannot be written any more; `stopped` and `read_only` since it was full. */
+export const writeCacheStates = ['read_only', 'stopped', 'lost'] as const
 export const writeCacheFullChoices = ['stop', 'read_only'] as const
-export const storeJobKinds = ['seal', 'merge', 'verify', 'gc', 'delete', 'import'] as const
+/** Those that edges do that do not say which (`heartbeat`): of the release before they said. */
+export const unsaidJobKinds = ['seal', 'merge', 'verify', 'gc', 'delete', 'import', 'drop_layer'] as const
+export const storeJobKinds = [...unsaidJobKinds, 'clear_profile', 'release_home'] as const
+/** That one edge says that it does. */
+export const saidJobKindsMax = 32
+/** Of one version: eight classes of hardware, and all boots. */
+export const bootProfilesMax = 9
+export const givenBootFiles = ['parent', 'none'] as const
+/** What an edge keeps of a device's writes over its restarts. */
+export const layerClasses = ['edge_persistent', 'private'] as const
 export const edgeVersionStates = ['present', 'importing', 'damaged', 'missing'] as const
 
 /** Root of a manifest's tree: which bytes a version holds, whoever stores them. */
@@ -49,11 +61,16 @@ export const storeJobOrder = z.object({
   number: count.min(1).optional(),
   /** What the sealed version's layer lies above, or a merged one's manifest names as its parent; absent: a base. */
   parentVersionId: uuid.optional(),
+  /** Whose writes are dropped, and of which class; or whose writes this edge keeps no more (`release_home`). */
+  deviceId: uuid.optional(),
+  layerClass: z.enum(layerClasses).optional(),
   /** Of an import: below the store's directory, as `diskPath`. */
   sourcePath: z.string().min(1).max(255).optional(),
   kernelPath: z.string().min(1).max(255).optional(),
   initrdPath: z.string().min(1).max(255).optional(),
   commandLine: z.string().max(1024).optional(),
+  /** What an import or a seal boots with in place of what is on the disk: as the version below, or nothing. */
+  bootFiles: z.enum(givenBootFiles).optional(),
 })
 export type StoreJobOrder = z.infer<typeof storeJobOrder>
 
@@ -92,6 +109,19 @@ export const storeJobReport = z.object({
 })
 export type StoreJobReport = z.infer<typeof storeJobReport>
 
+/** What an edge has learned of a version's boots; docs/boot-profile.md. */
+export const bootProfile = z.object({
+  /** The class of hardware whose boots it is of, or `any`. */
+  hardware: untrustedText.min(1),
+  boots: count.max(2 ** 32 - 1),
+  /** What a device is told to read ahead: of 8190 units of 32 KiB, blocks of 4 KiB. */
+  readAheadBytes: count.max(8190 * 32 * 1024),
+  units: count.min(1).max(8190),
+  /** Absent: it was carried from another version, and has not learned yet. */
+  learnedUnixMs: unixMs.optional(),
+})
+export type BootProfileReport = z.infer<typeof bootProfile>
+
 export const storedVersion = z.object({
   versionId: uuid,
   state: z.enum(edgeVersionStates),
@@ -99,11 +129,15 @@ export const storedVersion = z.object({
   root: base64(32).optional(),
   /** What its one device has written and is not sealed yet. */
   isLayer: z.boolean().optional(),
+  /** Of a layer: its device is there and may write; absent: the edge does not know. */
+  isWritten: z.boolean().optional(),
   ownBytes: count,
   sharedBytes: count,
   reclaimableBytes: count,
   /** When all of it was last read and found right. */
-  checkedUnixMs: count.optional(),
+  checkedUnixMs: unixMs.optional(),
+  /** Absent: none. */
+  bootProfiles: z.array(bootProfile).max(bootProfilesMax).optional(),
 })
 export type StoredVersion = z.infer<typeof storedVersion>
 
@@ -116,8 +150,9 @@ export const storeFacts = z.object({
 })
 export type StoreFacts = z.infer<typeof storeFacts>
 
-export const storeMessage = z.object({
-  store: storeFacts,
+const storeMessageFields = z.object({
+  /** Absent: the edge has none, and has done what needs none. */
+  store: storeFacts.optional(),
   /** One page of all that the store holds. */
   inventory: z
     .object({
@@ -130,6 +165,10 @@ export const storeMessage = z.object({
     .optional(),
   jobs: z.array(storeJobReport).max(storeJobsMax),
 })
+export const storeMessage = storeMessageFields.refine(
+  ({ store, inventory, jobs }) => store !== undefined || (inventory === undefined && jobs.length > 0),
+  { path: ['store'], message: 'only what was done can be told without a store' },
+)
 export type StoreMessage = z.infer<typeof storeMessage>
 
 /** Jobs whose end is kept, or that nobody knows: the edge need not speak of them any more. */

@@ -3,8 +3,10 @@ import { bootReport } from './uplink-boot.ts'
 import { signingKeyStatement, signingKeyStatementsMax } from './uplink-keys.ts'
 import { scheduleRunReport } from './uplink-schedule.ts'
 import { bootProgramSetName, siteEdgesMax } from './uplink-state.ts'
+import { saidJobKindsMax } from './uplink-store.ts'
 import { base64, count, macAddress, untrustedText, uuid } from './uplink-values.ts'
 
+export * from './stream-ciphers.ts'
 export * from './uplink-boot.ts'
 export * from './uplink-keys.ts'
 export * from './uplink-schedule.ts'
@@ -189,6 +191,11 @@ export const heartbeat = z.object({
   machine: edgeMachine.optional(),
   interfaces: z.array(edgeInterface).max(16).optional(),
   bootPrograms: z.array(bootProgram).max(32).optional(),
+  /** Which kinds of store jobs this edge does; absent: `unsaidJobKinds`. */
+  storeJobKinds: z
+    .array(z.string().regex(/^[a-z][a-z_]{0,31}$/))
+    .max(saidJobKindsMax)
+    .optional(),
   /** Other edges of the site, as heard from directly. */
   peers: z
     .array(z.object({ edgeId: uuid, heardMsAgo: count, booting: count }))

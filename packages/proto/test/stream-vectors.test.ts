@@ -13,7 +13,7 @@ interface Vector {
 }
 
 const vectors: Vector[] = JSON.parse(
-  readFileSync(new URL('../vectors/stream-v1.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../vectors/stream-v2.json', import.meta.url), 'utf8'),
 )
 
 describe('the golden packets of the stream', () => {

@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { inNamespace, Namespaces, run } from '../namespaces.mjs'
 
 /**
  * How packets pass the cable. `S`: the kernel cuts super-packets before they leave, as for a network card that cannot. `U`: they
@@ -17,15 +16,11 @@ export class Cable {
   clientInterface = 'client0'
   /** Addresses that answer nothing and are all at the clients' end. */
   falseAddresses = '10.80.0.0/16'
-  #server = `bf-tftp-${process.pid}-s`
-  #client = `bf-tftp-${process.pid}-c`
+  #namespaces = new Namespaces('tftp')
+  #server = this.#namespaces.server
+  #client = this.#namespaces.client
 
   constructor() {
-    removeLeftOvers()
-    for (const namespace of [this.#server, this.#client]) {
-      run('ip', 'netns', 'add', namespace)
-      run('ip', '-n', namespace, 'link', 'set', 'lo', 'up')
-    }
     const ends = ['server0', 'type', 'veth', 'peer', 'name', this.clientInterface, 'netns', this.#client]
     run('ip', '-n', this.#server, 'link', 'add', ...ends)
     for (const ip of this.serverIps) this.#plugIn(this.#server, 'server0', ip)
@@ -41,33 +36,20 @@ export class Cable {
     run('ip', 'netns', 'exec', this.#server, 'ethtool', '-K', 'server0', ...features)
   }
 
-  /** `ip netns exec` becomes the program, so the process's id is the program's. */
   onServer(program, args) {
-    return { command: 'ip', args: ['netns', 'exec', this.#server, program, ...args] }
+    return inNamespace(this.#server, program, args)
   }
 
   onClient(program, args) {
-    return { command: 'ip', args: ['netns', 'exec', this.#client, program, ...args] }
+    return inNamespace(this.#client, program, args)
   }
 
   remove() {
-    for (const namespace of [this.#server, this.#client]) run('ip', 'netns', 'del', namespace)
+    this.#namespaces.remove()
   }
 
   #plugIn(namespace, device, ip) {
     run('ip', '-n', namespace, 'addr', 'add', `${ip}/24`, 'broadcast', '+', 'dev', device)
     run('ip', '-n', namespace, 'link', 'set', device, 'up')
   }
-}
-
-/** Removes the namespaces of runs that were killed. */
-function removeLeftOvers() {
-  const listed = execFileSync('ip', ['netns', 'list'], { encoding: 'utf8' })
-  for (const [, namespace = '', pid = ''] of listed.matchAll(/^(bf-tftp-(\d+)-[sc])\b/gm)) {
-    if (!existsSync(`/proc/${pid}`)) run('ip', 'netns', 'del', namespace)
-  }
-}
-
-function run(command, ...args) {
-  execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
 }

@@ -34,10 +34,20 @@ const secureVariables = {
  * @param {string} options.uefiVariables file where UEFI keeps its variables, made anew at each start; unused with a BIOS
  * @param {number} options.memoryMib
  * @param {Medium | undefined} [options.medium] without it, it starts from the network
+ * @param {readonly string[]} [options.ownDisks] images of disks in the machine, which it may write and never starts from
  * @param {boolean} options.mayRestart false: the process ends when the machine restarts
  * @returns {{ command: string, args: string[] }}
  */
-export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium, mayRestart }) {
+export function emulator({
+  firmware,
+  mac,
+  tap,
+  uefiVariables,
+  memoryMib,
+  medium,
+  ownDisks = [],
+  mayRestart,
+}) {
   // A card with a ROM is what a BIOS starts from the network by.
   const fromNetwork = !medium || medium.kind === 'disk'
   const rom = firmware === 'bios' && fromNetwork ? '' : ',romfile='
@@ -48,6 +58,10 @@ export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium,
     ...['-nodefaults', '-display', 'none', '-monitor', 'none'],
     ...(mayRestart ? [] : ['-no-reboot']),
     ...(medium ? mediumArguments(medium) : []),
+    ...ownDisks.flatMap((file, index) => [
+      ...['-drive', `if=none,id=d${index},format=raw,file=${file}`],
+      ...['-device', `virtio-blk-pci,drive=d${index}`],
+    ]),
     ...['-netdev', `tap,id=n0,ifname=${tap},script=no,downscript=no`, '-device', card],
     ...['-object', 'rng-random,id=r0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=r0'],
     ...['-chardev', 'stdio,id=c0,signal=off', '-serial', 'chardev:c0'],

@@ -1,5 +1,5 @@
 import { bootCauses, bootOutcomes, bootPhases, valueSources } from '@bootfarm/proto/boot-phases'
-import { powerOrders } from '@bootfarm/proto/uplink'
+import { powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { captureSummary } from './capture-view.ts'
 import { deviceState } from './device-state.ts'
@@ -109,10 +109,24 @@ export const bootDetail = bootSummary.extend({
     userClass: z.string().nullable(),
     ip: z.string().nullable(),
     mtuBytes: count.nullable(),
+    /** How its stream was protected; null before it was open, and from older edges. */
+    cipher: z.enum(streamCiphers).nullable(),
     reconnects: count,
     /** The first boot program that the device was given. */
     program: z.object({ set: z.string(), file: z.string() }).nullable(),
   }),
+  /** What came of reading ahead until the boot was over; null where it had no stream, or the edge is older than this. */
+  readAhead: z
+    .object({
+      /** There was a boot profile for the device when its stream opened. */
+      hadProfile: z.boolean(),
+      askedBytes: count,
+      /** Of those. */
+      usedBytes: count,
+      /** Reads that the device's system waited for. */
+      waitedReads: count,
+    })
+    .nullable(),
   /** In order of time; empty where the edge heard none, or is older than this. */
   offers: z.array(offerView),
   /** The last packet each way of a boot that did not get ready. */

@@ -7,6 +7,7 @@ export const deviceStates = [
   'running',
   'restarting',
   'off',
+  'not_heard',
   'local_disk',
   'failed',
   'unknown',
@@ -27,13 +28,16 @@ interface ReportedBoot {
   outcome: BootOutcome | null
   totalUs: bigint
   generated: boolean
+  /** Of a device that got ready: its edge has heard nothing of it since. */
+  silentSince: Date | null
   /** The orders that the device took in this boot, the last one first. */
   takenPowerOrders: { order: (typeof powerOrders)[number]; takenAt: Date | null }[]
   edge: { heartbeatAt: Date | null; revokedAt: Date | null }
 }
 
 /**
- * A machine that is switched off by hand says nothing: `running` holds until its next boot or a power order that it took.
+ * A machine that is switched off by hand says nothing: where it reported before, its edge notices the silence; else `running` holds
+ * until its next boot or a power order that it took.
  * A boot whose edge is away may be long over.
  */
 export function deviceStateOf(boot: ReportedBoot, now: Date): DeviceState {
@@ -46,7 +50,10 @@ export function deviceStateOf(boot: ReportedBoot, now: Date): DeviceState {
   if (boot.outcome === 'local_disk') return { state: 'local_disk', since: endOf(boot) }
   if (boot.outcome !== 'ready') return { state: 'unknown', since: null }
   const taken = boot.takenPowerOrders[0]
-  if (!taken?.takenAt) return { state: 'running', since: endOf(boot) }
+  if (!taken?.takenAt)
+    return boot.silentSince
+      ? { state: 'not_heard', since: earlier(boot.silentSince, boot.updatedAt) }
+      : { state: 'running', since: endOf(boot) }
   const since = taken.takenAt.toISOString()
   return { state: taken.order === 'power_off' ? 'off' : 'restarting', since }
 }
@@ -59,6 +66,9 @@ function isHeardOf({ edge, updatedAt }: ReportedBoot, now: Date): boolean {
 
 /** The edge's clock may be wrong: nothing that was reported happened after its report. */
 function endOf({ startedAt, totalUs, updatedAt }: ReportedBoot): string {
-  const endMs = startedAt.getTime() + Number(totalUs) / 1000
-  return new Date(Math.min(endMs, updatedAt.getTime())).toISOString()
+  return earlier(new Date(startedAt.getTime() + Number(totalUs) / 1000), updatedAt)
+}
+
+function earlier(a: Date, b: Date): string {
+  return (a < b ? a : b).toISOString()
 }

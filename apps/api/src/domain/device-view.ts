@@ -1,5 +1,5 @@
 import { bootOutcomes } from '@bootfarm/proto/boot-phases'
-import { powerOrders } from '@bootfarm/proto/uplink'
+import { layerClasses, powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceMenuView } from './boot-menu-view.ts'
 import { deviceState } from './device-state.ts'
@@ -75,7 +75,42 @@ export type DeviceSummary = z.infer<typeof deviceSummary>
 export const devicePage = pageOf(deviceSummary)
 
 export const deviceGetInput = z.object({ deviceId: uuid })
+/** What an edge keeps of a device's writes over its restarts, as the device's boots say. */
+export const deviceLayer = z.object({
+  class: z.enum(layerClasses),
+  /** What it takes at the edge, and what is lost when it is dropped. */
+  usedBytes: count,
+  edge: z.object({ id: uuid, name: z.string() }),
+  /** What it lies above; null: a version that is gone. */
+  version: z.object({ id: uuid, number: count, vdiskId: uuid, vdiskName: z.string() }).nullable(),
+  /** What the device would boot without it; null: nothing of that vDisk. */
+  currentNumber: count.nullable(),
+  /** How many versions were released after it that production devices have, or had; null where nobody can say. */
+  releasesBehind: count.nullable(),
+  /** The work that drops it, where there is one under way. */
+  dropJobId: uuid.nullable(),
+})
+export type DeviceLayer = z.infer<typeof deviceLayer>
+
+/** The one edge that keeps what the device writes beyond its boots. */
+export const deviceHome = z.object({
+  edge: z.object({
+    id: uuid,
+    name: z.string(),
+    /** Gone for good: what it has is lost once another edge is chosen. */
+    isRemoved: z.boolean(),
+  }),
+  /** It is to be this one, once `edge` has said that it keeps nothing of the device. */
+  next: z.object({ id: uuid, name: z.string(), jobId: uuid.nullable() }).nullable(),
+  /** What is kept there, as far as is known, e.g. "4096 bytes of a private image"; null: nothing. */
+  keeps: z.string().nullable(),
+})
+export type DeviceHome = z.infer<typeof deviceHome>
+
 export const deviceDetail = deviceSummary.extend({
+  /** Null: none was chosen, since nothing that it writes outlives its boots. */
+  home: deviceHome.nullable(),
+  layer: deviceLayer.nullable(),
   bootMenu: deviceMenuView,
   /** Its own, its collection's and its site's; the first that is not null counts, else each edge's first. */
   bootProgramSets: z.object({
@@ -97,6 +132,23 @@ export const deviceDetail = deviceSummary.extend({
   powerOn: z.object({ id: uuid, requestedAt: instant, expiresAt: instant }).nullable(),
 })
 export type DeviceDetail = z.infer<typeof deviceDetail>
+
+export const dropWritesInput = z.object({
+  deviceId: uuid,
+  /** As the caller has seen it: what is dropped when another was made meanwhile is nobody's wish. */
+  class: z.enum(layerClasses),
+})
+export const dropWritesResult = z.object({ jobId: uuid })
+
+export const moveHomeInput = z.object({
+  deviceId: uuid,
+  /** Of the device's site. */
+  edgeId: uuid,
+  /** What the removed edge may have kept of the device is given up. */
+  giveUp: z.boolean().default(false),
+})
+/** The work that lets go of it; null: it is so already. */
+export const moveHomeResult = z.object({ jobId: uuid.nullable() })
 
 export const bootAgainInput = z.object({ deviceId: uuid })
 export const bootAgainResult = z.object({ powerOnId: uuid, expiresAt: instant })

@@ -109,18 +109,26 @@ const versionSizeBytesMax = 64 * 1024 ** 4
 const commandLineSizeMax = 1_024
 /** As the edge's `isCommandLine`: iPXE has no quotes for these. */
 const endsScript = /\$\{|(^| )(\|\||&&|;)( |$)|(^| )#/
+function storePathProblem(path: string): string | null {
+  if (path.startsWith('/')) return 'The path begins with /'
+  if (path.includes('\\')) return 'The path has a backslash'
+  if (/\p{C}/u.test(path)) return 'The path has a character that cannot be seen'
+  const parts = path.split('/')
+  if (parts.includes('..') || parts.includes('.')) return 'The path has . or .. in it'
+  return parts.includes('') ? 'A name is missing in the path, between two / or at its end' : null
+}
+
 /** Below the store's directory: relative, without a way out. */
 export const storePath = z
   .string()
   .trim()
   .min(1, 'Give its path below the store.')
   .max(255)
-  .refine(
-    (path) =>
-      !/[\\\p{C}]/u.test(path) &&
-      path.split('/').every((part) => part !== '' && part !== '.' && part !== '..'),
-    'Write the path as it is below the store’s directory, e.g. linux/3/disk.raw.',
-  )
+  .superRefine((path, { addIssue }) => {
+    const problem = storePathProblem(path)
+    if (problem)
+      addIssue(`${problem}: write it as it is below the store’s directory, e.g. imports/linux.raw.`)
+  })
 export const commandLineText = z
   .string()
   .trim()

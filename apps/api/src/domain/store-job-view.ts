@@ -36,6 +36,8 @@ export const storeJobView = z.object({
   version: z.object({ id: uuid, number: count }).nullable(),
   /** What a merge makes. */
   intoVersion: z.object({ id: uuid, number: count }).nullable(),
+  /** Whose writes are dropped; null also for one that is gone. */
+  device: z.object({ id: uuid, name: z.string() }).nullable(),
   sourcePath: z.string().nullable(),
   progressBytes: count,
   /** 0: not known yet. */

@@ -65,7 +65,11 @@ function expectedOf(choices: VersionChoices, versions: VersionFacts[]) {
   const override = newestFirst.find((one) => isOut(one) && one.id === choices.overrideVersionId)
   const production = override ?? standard ?? null
   const test =
-    newestFirst.find((one) => (one.state === 'test' && one.sealedAt !== null) || isPending(one)) ?? production
+    newestFirst.find(
+      (one) =>
+        isPending(one) ||
+        (one.state === 'test' && one.sealedAt !== null && one.number > (standard ? standard.number : 0)),
+    ) ?? production
   const written = newestFirst.find((one) => one.state === 'maintenance' && one.sealAskedAt === null)
   const accessFor = (one: VersionFacts) =>
     one.state === 'maintenance'
@@ -124,6 +128,20 @@ test('a version becomes the default at its instant, and no earlier', () => {
   }
   const at = (instant: Date) => resolveVersions(choices, versions, instant).production?.id
   expect([at(new Date(future.getTime() - 1)), at(future)]).toEqual(['v1', 'v2'])
+})
+
+test('test devices do not go back to a version left in test once a newer one is the default', () => {
+  const versions = [
+    { id: 'v1', number: 1, state: 'test', releasedAt: null, sealedAt: past, sealAskedAt: null },
+    { id: 'v2', number: 2, state: 'released', releasedAt: past, sealedAt: past, sealAskedAt: null },
+  ] satisfies VersionFacts[]
+  const choices = {
+    defaultVersionId: 'v2',
+    overrideVersionId: null,
+    pendingVersionId: null,
+    maintenanceDeviceId: null,
+  }
+  expect(resolveVersions(choices, versions, now).test?.id).toBe('v2')
 })
 
 test('what is neither sealed nor being written is booted by nobody', () => {

@@ -64,8 +64,12 @@ export function resolveVersions<V extends VersionFacts>(
     (isDue ? awaited : null) ?? outNow.find(({ id }) => id === choices.defaultVersionId) ?? newestOf(outNow)
   const override = outNow.find(({ id }) => id === choices.overrideVersionId) ?? null
   const production = override ?? byDefault
+  // One that was left in test is not what devices go back to once a newer one was promoted.
+  const isAhead = ({ number }: V) => byDefault === null || number > byDefault.number
   const tested = versions.filter(
-    (version) => version.sealedAt !== null && (version.state === 'test' || version === pending?.version),
+    (version) =>
+      version === pending?.version ||
+      (version.state === 'test' && version.sealedAt !== null && isAhead(version)),
   )
   const maintenance = newestOf(versions.filter(({ state }) => state === 'maintenance'))
   return {

@@ -23,8 +23,13 @@ export const startMaintenanceInput = z.object({
   deviceId: uuid,
   note: objectNote.default(''),
 })
-export const sealInput = z.object({ versionId: uuid, revision: seenRevision })
-export const discardMaintenanceInput = sealInput
+export const sealInput = z.object({
+  versionId: uuid,
+  revision: seenRevision,
+  /** `image`: kernel, initramfs and command line are taken from the disk; `parent`: those of the version below; `none`: it has none. */
+  bootFiles: z.enum(['image', 'parent', 'none']).default('image'),
+})
+export const discardMaintenanceInput = z.object({ versionId: uuid, revision: seenRevision })
 export const promoteInput = z.object({
   ...ofVersion,
   /** Absent: now. */
@@ -46,10 +51,12 @@ export const importInput = z.object({
   edgeId: uuid,
   /** A raw image, e.g. `imports/linux.raw`. */
   sourcePath: storePath,
-  /** Absent: taken from the image. */
+  /** Null, and an empty command line: taken from the image. */
   kernelPath: storePath.nullable().default(null),
   initrdPath: storePath.nullable().default(null),
   commandLine: commandLineText,
+  /** `none`: a disk that boots by itself. */
+  bootFiles: z.enum(['image', 'none']).default('image'),
   note: objectNote.default(''),
   labels: tags.default([]),
   state: z.enum(['test', 'released']).default('test'),
@@ -77,6 +84,7 @@ export const versionWithJobs = changedVersion.extend({ jobIds: z.array(uuid) })
 export type VersionWithJobs = z.infer<typeof versionWithJobs>
 
 export const versionActions = ['promote', 'revert', 'override', 'merge', 'delete'] as const
+export const clearBootProfileInput = z.object({ versionId: uuid })
 export const previewInput = z.object({ versionId: uuid, action: z.enum(versionActions) })
 const deviceTally = z.object({
   count,
@@ -116,6 +124,20 @@ export const versionPreview = z.object({
 })
 export type VersionPreview = z.infer<typeof versionPreview>
 
+/** What an edge has learned of a version's boots. */
+export const bootProfileView = z.object({
+  /** The class of hardware, or `any`; untrusted text. */
+  hardware: z.string(),
+  boots: count,
+  /** What a device is told to read ahead. */
+  readAheadBytes: count,
+  /** Of 32 KiB. */
+  units: count,
+  /** Null: it was carried from another version, and has not learned yet. */
+  learnedAt: instant.nullable(),
+})
+export type BootProfileView = z.infer<typeof bootProfileView>
+
 /** What an edge's store says of a version. */
 export const versionAtEdge = z.object({
   edgeId: uuid,
@@ -126,6 +148,8 @@ export const versionAtEdge = z.object({
   ownBytes: count,
   sharedBytes: count,
   reclaimableBytes: count,
+  /** That of all boots first; empty: none was learned, or the edge is older than this. */
+  bootProfiles: z.array(bootProfileView),
   checkedAt: instant.nullable(),
   reportedAt: instant,
 })

@@ -7,7 +7,13 @@ const instant = z.iso.datetime()
 const count = z.number().int().nonnegative()
 
 /** What an endpoint can hear of; docs/api.md says what each carries. */
-export const webhookEventTypes = ['boot.failed', 'edge.offline', 'wave.done', 'version.promoted'] as const
+export const webhookEventTypes = [
+  'boot.failed',
+  'edge.offline',
+  'wave.done',
+  'version.promoted',
+  'write_cache.filling',
+] as const
 export type WebhookEventType = (typeof webhookEventTypes)[number]
 /** Sent on demand, to every endpoint. */
 export const pingType = 'ping'

@@ -23,6 +23,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
     const boot = newBoot({
       offers: [own, other],
       program: { set: 'ipxe', file: 'snponly.efi' },
+      readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
       lastPackets: {
         fromDevice: { atUs: 12_400_000, what: 'TFTP ACK of block 145' },
         fromEdge: { atUs: 12_399_000, what: 'TFTP DATA block 149' },
@@ -37,6 +38,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
         { ...absent, ...other },
       ],
       facts: { program: { set: 'ipxe', file: 'snponly.efi' } },
+      readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
       lastPackets: {
         fromDevice: { what: 'TFTP ACK of block 145', at: '2026-11-20T11:59:12.400Z' },
         fromEdge: { atUs: 12_399_000 },
@@ -49,7 +51,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
     const boot = newBoot({})
     await site().report(boot)
     expect(await getBoot(boot.id)).toMatchObject({
-      ...{ offers: [], lastPackets: null, menuEntry: null },
+      ...{ offers: [], lastPackets: null, menuEntry: null, readAhead: null },
       facts: { program: null },
     })
   })
@@ -60,11 +62,15 @@ describe('what a boot’s report says of its way to the boot program', () => {
     expect((await getBoot(boot.id)).lastPackets).toMatchObject({ fromEdge: null })
   })
 
-  test('in words that are not printable counts as lost, and the next report is applied', async () => {
+  test('in words that are not printable, or more used than was asked for, counts as lost, and the next report is applied', async () => {
     const damaged = newBoot({ offers: [{ ...own, file: 'a\u001bb' }] })
+    const absurd = newBoot({
+      readAhead: { hadProfile: true, askedBytes: 4096, usedBytes: 8192, waitedReads: 0 },
+    })
     const next = newBoot({})
-    await site().report(damaged, next)
-    expect((await site().tryQuery('boot.get', { bootId: damaged.id })).status).toBe(404)
+    await site().report(damaged, absurd, next)
+    for (const { id } of [damaged, absurd])
+      expect((await site().tryQuery('boot.get', { bootId: id })).status).toBe(404)
     expect((await getBoot(next.id)).outcome).toBe('ready')
   })
 

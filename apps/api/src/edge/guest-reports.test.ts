@@ -33,6 +33,7 @@ describe('what a device says of itself', () => {
       ['ssh.service', 2_100_000, 620_000],
     ])
     expect(writeCache).toEqual({
+      ...{ class: 'device_ram', state: 'ok', fullInSeconds: null },
       usedBytes: 12 * mebibyte,
       sizeBytes: 100 * mebibyte,
       percent: 12,
@@ -132,6 +133,17 @@ describe('the write cache', () => {
     expect((await getDevice()).lastBoot?.writeCache).toMatchObject({ percent: used, level })
   })
 
+  test('is where the edge keeps it, in the state and with the forecast that the edge says', async () => {
+    const id = randomUUID()
+    const held = { class: 'edge', state: 'stopped', fullInSeconds: 0 } as const
+    await report(bootWith({ id, mac, guest: guestWith({ writeCache: { ...cache(100), ...held } }) }))
+    const writeCache = { ...held, percent: 100, level: 'full' }
+    expect((await getBoot(id)).writeCache).toMatchObject(writeCache)
+    expect((await getDevice()).lastBoot?.writeCache).toMatchObject(writeCache)
+    await report(bootWith({ id, mac, revision: 2 }))
+    expect((await getBoot(id)).writeCache).toMatchObject(writeCache)
+  })
+
   test('is what devices are filtered by, and a new boot begins with none', async () => {
     const { macs } = site().tenant
     const levels = [20, 85, 96, 100]
@@ -210,6 +222,15 @@ describe('what a device does now', () => {
   ])('after %j is %j', async (outcome, expected) => {
     await report(bootWith({ id: randomUUID(), mac, outcome }))
     expect(await now()).toEqual(expected)
+  })
+
+  test('is not heard since its edge heard it last, and running again once it is', async () => {
+    const boot = bootWith({ id: randomUUID(), mac })
+    await report({ ...boot, revision: 2, silentSinceUs: 7_000_000 })
+    expect(await now()).toEqual({ state: 'not_heard', since: '2026-11-20T11:59:07.000Z' })
+    expect(await getBoot(boot.id)).toMatchObject({ deviceState: { state: 'not_heard' } })
+    await report({ ...boot, revision: 3 })
+    expect(await now()).toMatchObject({ state: 'running' })
   })
 
   test('is not taken from boots that never happened', async () => {

@@ -33,7 +33,13 @@ const changeCount = async () =>
 describe('reports', () => {
   test('are applied and shown', async () => {
     const id = randomUUID()
-    const boot = bootWith({ id, mac, vendorClass: 'PXEClient:Arch:00000:UNDI:002001', mtu: 1500 })
+    const boot = bootWith({
+      id,
+      mac,
+      vendorClass: 'PXEClient:Arch:00000:UNDI:002001',
+      mtu: 1500,
+      cipher: 'aegis_128l' as const,
+    })
     const identity = { vdiskId: tenant.vdiskId, versionId: tenant.versionId }
     expect(await edge.reports(1, bootReports(1, [{ ...boot, ...identity }]))).toEqual(acked(1))
     expect(await getBoot(id)).toMatchObject({
@@ -47,7 +53,12 @@ describe('reports', () => {
       simulated: true,
       startedAt: '2026-11-20T11:59:00.000Z',
       vdisk: { id: tenant.vdiskId, name: 'Linux', versionNumber: 1 },
-      facts: { vendorClass: 'PXEClient:Arch:00000:UNDI:002001', mtuBytes: 1500, reconnects: 0 },
+      facts: {
+        vendorClass: 'PXEClient:Arch:00000:UNDI:002001',
+        mtuBytes: 1500,
+        cipher: 'aegis_128l',
+        reconnects: 0,
+      },
     })
   })
 

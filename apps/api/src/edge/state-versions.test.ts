@@ -131,7 +131,7 @@ test('an override, a write cache, a manifest and the edge’s own jobs are said'
     { number: 2, manifest: { root: Buffer.from(root).toString('base64'), counter: 7 } },
   ])
   expect(state.storeJobs).toEqual([
-    { id, kind: 'merge', vdiskId, versionId: next.id, intoVersionId: merged.id, number: 3, commandLine: '' },
+    { id, kind: 'merge', vdiskId, versionId: next.id, intoVersionId: merged.id, number: 3 },
   ])
   expect(await site().state(other)).not.toHaveProperty('storeJobs')
 })

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { StoredVersion, StoreJobReport, StoreMessage } from '@bootfarm/proto/uplink'
 import { beforeEach, expect, test } from 'vitest'
-import type { EdgeClient } from '../../test/edge-client.ts'
+import { bootWith, type EdgeClient } from '../../test/edge-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
 import type { StoreJobView } from '../domain/store-job-view.ts'
 import type { VdiskDetail } from '../domain/vdisk-view.ts'
@@ -100,11 +100,17 @@ test('what was written is sealed: it is in test with what the edge says of it, a
   const made = await beginMaintenance()
   await say(inventory(1, [present(made.id, { isLayer: true })]))
   const sealed = await site().mutate<VersionWithJobs>('version.seal', {
-    versionId: made.id,
-    revision: made.revision,
+    ...{ versionId: made.id, revision: made.revision },
+    bootFiles: 'parent',
   })
   expect((await site().state()).storeJobs).toMatchObject([
-    { kind: 'seal', versionId: made.id, parentVersionId: site().tenant.versionId, number: 2 },
+    {
+      kind: 'seal',
+      versionId: made.id,
+      parentVersionId: site().tenant.versionId,
+      number: 2,
+      bootFiles: 'parent',
+    },
   ])
   expect(await version(made.id)).toMatchObject({ access: 'maintenance', isSealing: true })
   const again = await site().tryMutation('version.seal', { versionId: made.id, revision: sealed.revision })
@@ -147,10 +153,14 @@ test('a seal that fails says why, and the device writes on', async () => {
     revision: made.revision,
   })
   expect((await site().state()).devices[0]).toMatchObject({ versionId: site().tenant.versionId })
-  await say({ jobs: [report(jobIds[0], { state: 'failed', message: 'no layer of this version' })] })
+  const message = `What was written for the version ${made.id} is not whole: a part of layers/${made.id} is missing.`
+  await say({ jobs: [report(jobIds[0], { state: 'failed', message })] })
+  // An edge knows a version by its id, people know it by its number.
   expect(await job(jobIds[0])).toMatchObject({
     state: 'failed',
-    untrusted: { message: 'no layer of this version' },
+    untrusted: {
+      message: `What was written for the version 2 is not whole: a part of layers/${made.id} is missing.`,
+    },
   })
   expect((await site().state()).devices[0]).toMatchObject({ versionId: made.id, writes: true })
 })
@@ -213,13 +223,94 @@ test('an import makes a version, released if that was asked for; its edge is tol
   const { edgeId } = site().edge
   const input = { vdiskId, edgeId, sourcePath: 'imports/linux.raw', state: 'released' }
   const made = await site().mutate<VersionWithJobs>('version.import', input)
-  expect((await site().state()).storeJobs).toMatchObject([
-    { kind: 'import', sourcePath: 'imports/linux.raw', number: 2 },
+  const { storeJobs } = await site().state()
+  expect(storeJobs).toEqual([
+    {
+      ...{ id: made.jobIds[0], kind: 'import', vdiskId, versionId: made.id },
+      ...{ sourcePath: 'imports/linux.raw', number: 2 },
+    },
   ])
-  await say({ jobs: [report(made.jobIds[0], { state: 'done', made: madeOf(made.id) })] })
-  expect(await version(made.id)).toMatchObject({ access: 'default', sizeBytes: 1024 })
+  const kernel = { sha256: 'cd'.repeat(32), sizeBytes: 4096 }
+  const initrd = { sha256: 'ef'.repeat(32), sizeBytes: 8192 }
+  const done = { ...madeOf(made.id), commandLine: 'bootfarm.root=nbd0p2', kernel, initrd }
+  await say({ jobs: [report(made.jobIds[0], { state: 'done', made: done })] })
+  expect(await version(made.id)).toMatchObject({
+    ...{ access: 'default', sizeBytes: 1024, commandLine: 'bootfarm.root=nbd0p2', kernel, initrd },
+    manifest: { root: rootOf(2), counter: 4 },
+  })
   const wrong = await site().tryMutation('version.import', { ...input, sourcePath: '../etc/passwd' })
   expect(wrong.status).toBe(400)
+})
+
+test('of an import that is cancelled before its edge has spoken of it, what the edge may have begun is deleted', async () => {
+  const input = {
+    vdiskId: site().tenant.vdiskId,
+    edgeId: site().edge.edgeId,
+    sourcePath: 'imports/linux.raw',
+  }
+  const made = await site().mutate<VersionWithJobs>('version.import', input)
+  expect(await site().mutate('storeJob.cancel', { jobId: made.jobIds[0] })).toMatchObject({
+    state: 'cancelled',
+  })
+  expect(await version(made.id)).toBeUndefined()
+  expect((await site().state()).storeJobs).toMatchObject([{ kind: 'delete', versionId: made.id }])
+})
+
+test('what an import boots with can be given, or be nothing', async () => {
+  const { vdiskId } = site().tenant
+  const input = { vdiskId, edgeId: site().edge.edgeId, sourcePath: 'imports/linux.raw' }
+  const commandLine = 'quiet'
+  for (const [sourcePath, problem] of [
+    ['/srv/linux.raw', 'begins with /'],
+    ['imports\\linux.raw', 'has a backslash'],
+    ['imports/../../linux.raw', 'has . or .. in it'],
+    ['imports//linux.raw', 'A name is missing'],
+    ['imports/\u202elinux.raw', 'cannot be seen'],
+  ]) {
+    const refused = await site().tryMutation('version.import', { ...input, sourcePath })
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining(problem ?? '')])
+  }
+  const given = { ...input, kernelPath: 'imports/vmlinuz', initrdPath: 'imports/initrd.img', commandLine }
+  await site().mutate<VersionWithJobs>('version.import', given)
+  await site().mutate<VersionWithJobs>('version.import', { ...input, bootFiles: 'none' })
+  expect((await site().state()).storeJobs).toMatchObject([
+    { kind: 'import', kernelPath: 'imports/vmlinuz', initrdPath: 'imports/initrd.img', commandLine },
+    { kind: 'import', bootFiles: 'none' },
+  ])
+  const both = await site().tryMutation('version.import', { ...given, bootFiles: 'none' })
+  expect([both.status, both.text]).toEqual([400, expect.stringContaining('boots by itself')])
+})
+
+test('what a device writes is sealed once its edge hears nothing of the device any more', async () => {
+  const { vdiskId } = site().tenant
+  const made = await beginMaintenance()
+  const seal = () => site().tryMutation('version.seal', { versionId: made.id, revision: made.revision })
+  const boot = { id: randomUUID(), mac: site().mac, vdiskId, versionId: made.id }
+  await site().report(bootWith(boot))
+  for (const isWritten of [undefined, true]) {
+    await say(inventory(isWritten ? 2 : 1, [present(made.id, { isLayer: true, isWritten })]))
+    expect((await seal()).text).toContain('pc-01 still runs from version 2: shut it down first')
+  }
+  await say(inventory(3, [present(made.id, { isLayer: true, isWritten: false })]))
+  // It starts again: what is heard of it comes later.
+  const { outcome: _none, ...begun } = bootWith({ ...boot, id: randomUUID() })
+  await site().report({ ...begun, startedUnixMs: begun.startedUnixMs + 60_000 })
+  expect((await seal()).text).toContain('pc-01 still runs')
+  await site().report({ ...bootWith({ ...begun, startedUnixMs: begun.startedUnixMs + 60_000 }), revision: 2 })
+  expect((await seal()).status).toBe(200)
+})
+
+test('what was written is discarded also at edges that have not said yet that they have it', async () => {
+  const made = await beginMaintenance()
+  const [away, other] = [await site().enrolEdge(), await site().enrolEdge()]
+  await say(inventory(1, [present(made.id, { isLayer: true })]))
+  // It holds what the version was begun above, and was away since.
+  await say(inventory(1, [present(site().tenant.versionId, { root: rootOf(1) })]), away)
+  await say(inventory(1, []), other)
+  await site().mutate('version.discardMaintenance', { versionId: made.id, revision: made.revision })
+  for (const edge of [site().edge, away])
+    expect((await site().state(edge)).storeJobs).toMatchObject([{ kind: 'delete', versionId: made.id }])
+  expect(await site().state(other)).not.toHaveProperty('storeJobs')
 })
 
 test('a store is verified when somebody asks, once it has room for another job', async () => {
@@ -231,6 +322,51 @@ test('a store is verified when somebody asks, once it has room for another job',
   for (let count = 1; count < 64; count++) await site().mutate('storeJob.start', { edgeId, kind: 'gc' })
   const full = await site().tryMutation('storeJob.start', { edgeId, kind: 'gc' })
   expect([full.status, full.text]).toEqual([409, expect.stringContaining('has 64 jobs to do already')])
+})
+
+test('a boot profile is shown as its edge tells it, and cleared by an order that the edge gets once', async () => {
+  const { versionId } = site().tenant
+  const bootProfiles = [
+    { hardware: 'architecture 7, network interface 3c:ec:ef', boots: 1, readAheadBytes: 8192, units: 1 },
+    { hardware: 'any', boots: 2, readAheadBytes: 4096, units: 1, learnedUnixMs: 1_795_000_000_000 },
+  ]
+  const clear = () => site().tryMutation('version.clearBootProfile', { versionId })
+  expect((await clear()).text).toContain('No edge has said that it has learned a boot profile')
+  await say(inventory(1, [present(versionId, { root: rootOf(1), bootProfiles })]))
+  expect((await version(versionId))?.atEdges[0]?.bootProfiles).toEqual([
+    { ...profileOf(bootProfiles[1]), learnedAt: '2026-11-18T11:06:40.000Z' },
+    { ...profileOf(bootProfiles[0]), learnedAt: null },
+  ])
+  const { jobIds } = await site().mutate<VersionWithJobs>('version.clearBootProfile', { versionId })
+  expect((await site().state()).storeJobs).toMatchObject([
+    { id: jobIds[0], kind: 'clear_profile', versionId },
+  ])
+  expect((await clear()).text).toContain('has been asked already')
+  expect(await say({ jobs: [report(jobIds[0], { state: 'done' })] })).toEqual(jobIds)
+  await say(inventory(2, [present(versionId, { root: rootOf(1) })]))
+  expect((await version(versionId))?.atEdges[0]?.bootProfiles).toEqual([])
+})
+
+const bootProfile = { hardware: 'any', boots: 1, readAheadBytes: 4096, units: 1 }
+const profileOf = ({ hardware, boots, readAheadBytes, units }: typeof bootProfile = bootProfile) => ({
+  ...{ hardware, boots, readAheadBytes, units },
+})
+
+test.each([
+  ['bootProfiles', Array(10).fill(bootProfile)],
+  ['bootProfiles.0.boots', [{ ...bootProfile, boots: 2 ** 32 }]],
+  ['bootProfiles.0.readAheadBytes', [{ ...bootProfile, readAheadBytes: 2 ** 30 }]],
+  ['bootProfiles.0.units', [{ ...bootProfile, units: 8191 }]],
+  ['bootProfiles.0.learnedUnixMs', [{ ...bootProfile, learnedUnixMs: 2 ** 53 - 1 }]],
+  ['bootProfiles.0.hardware', [{ ...bootProfile, hardware: '\u001b[31m' }]],
+])('what no profile can be is refused by its name: %s', async (place, bootProfiles) => {
+  const versions = [present(site().tenant.versionId, { bootProfiles })]
+  const body = JSON.stringify({ store, jobs: [], ...inventory(1, versions) })
+  const answer = await site().edge.send({ method: 'POST', path: '/edge/v1/store', body })
+  expect(answer.body).toMatchObject({
+    ...{ status: 400, code: 'invalid_body' },
+    detail: expect.stringContaining(`inventory.versions.0.${place}:`),
+  })
 })
 
 test.each([

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { bootWith } from '../../test/edge-client.ts'
+import { bootWith, guestWith } from '../../test/edge-client.ts'
 import { startTestApi, type TestApi, testWebhookTargets } from '../../test/test-api.ts'
 import { TestSite } from '../../test/test-site.ts'
 import { type Receiver, startReceiver } from '../../test/webhook-receiver.ts'
@@ -29,7 +29,7 @@ beforeEach(async () => {
   receiver = await startReceiver()
   round += 1
   site = await TestSite.open(first, `events-${round}`, 'owner')
-  const events = ['wave.done', 'version.promoted']
+  const events = ['wave.done', 'version.promoted', 'write_cache.filling']
   await site.mutate('webhook.create', { name: 'Chat', url: receiver.url, events })
 })
 afterEach(async () => {
@@ -157,6 +157,46 @@ describe('wave.done', () => {
   })
 })
 
+describe('write_cache.filling', () => {
+  test('is told once for each boot and mark, of several at once the highest', async () => {
+    const [mac = '', other = ''] = site.tenant.macs
+    const id = randomUUID()
+    const at = (revision: number, used: number, boot = { id, mac }) => {
+      const held = { class: 'edge', fullInSeconds: 120 } as const
+      const writeCache = { ...held, usedBytes: used, sizeBytes: 1000, atUs: 9e6 }
+      return bootWith({ ...boot, revision, guest: guestWith({ writeCache }) })
+    }
+    await site.report(at(1, 799))
+    expect(await told()).toEqual([])
+    await site.report(at(2, 810))
+    await told()
+    await site.report(at(3, 900), at(4, 1000, { id: randomUUID(), mac: other }))
+    await site.report(at(5, 500))
+    await site.report(at(6, 850))
+    const data = {
+      bootId: id,
+      mac,
+      mark: 80,
+      level: 'warning',
+      percent: 81,
+      class: 'edge',
+      fullInSeconds: 120,
+    }
+    const messages = await told()
+    expect(messages).toHaveLength(2)
+    expect(messages).toMatchObject([
+      { type: 'write_cache.filling', data },
+      { type: 'write_cache.filling', data: { mac: other, mark: 100, level: 'full', percent: 100 } },
+    ])
+    expect(messages[0]?.data).toMatchObject({
+      deviceId: site.tenant.deviceIds[0],
+      deviceName: 'pc-01',
+      edgeId: site.edge.edgeId,
+      state: 'ok',
+    })
+  })
+})
+
 describe('version.promoted', () => {
   const files = { sizeBytes: 1_048_576, diskPath: 'linux/2.raw', commandLine: 'quiet' }
   const register = (vdiskId = site.tenant.vdiskId) =>
@@ -177,6 +217,8 @@ describe('version.promoted', () => {
     const { deletionId } = await site.mutate<{ deletionId: string }>('vdisk.removeVersion', {
       versionId: newer,
     })
+    // Messages that wait at the same time are sent in no order.
+    await told()
     await site.mutate('vdisk.restoreVersion', { deletionId })
     const messages = await told()
     expect(messages.map(({ data }) => data)).toEqual([up, down, up].map((change) => ({ ...of, ...change })))

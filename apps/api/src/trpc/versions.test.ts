@@ -348,3 +348,15 @@ test('a write cache is set with its limit, and said to edges', async () => {
   const tiny = { vdiskId, revision: 2, ...settings, limitBytes: 1 }
   expect((await site().tryMutation('vdisk.updateWriteCache', tiny)).status).toBe(400)
 })
+
+test('what does not fit into memory may go to a disk of the device: said to edges as a class of its own, and audited', async () => {
+  const { vdiskId } = site().tenant
+  const settings = { class: 'device_ram_local_disk', limitBytes: 2 ** 34, full: 'stop' }
+  await site().mutate('vdisk.updateWriteCache', { vdiskId, revision: 1, ...settings })
+  expect((await vdisk()).writeCache).toEqual(settings)
+  expect((await site().state()).vdisks[0]?.writeCache).toEqual(settings)
+  const other = { vdiskId, revision: 2, ...settings, class: 'local_disk' }
+  expect((await site().tryMutation('vdisk.updateWriteCache', other)).status).toBe(400)
+  const entries = await site().api.db.auditEntry.findMany({ where: { objectId: vdiskId } })
+  expect(JSON.stringify(entries.map(({ after }) => after))).toContain('device_ram_local_disk')
+})

@@ -14,6 +14,8 @@ pub const mix = @import("endpoint_index.zig").mix;
 pub const Uuid = @import("uuid.zig").Uuid;
 pub const UntrustedText = @import("untrusted_text.zig").UntrustedText;
 pub const Prng = @import("prng.zig").Prng;
+pub const Sha256 = @import("sha256.zig");
+pub const aegis128l = @import("aegis128l.zig");
 pub const IgnoreReason = @import("ignored.zig").IgnoreReason;
 pub const IgnoredCounters = @import("ignored.zig").IgnoredCounters;
 
@@ -34,5 +36,7 @@ test {
     _ = @import("uuid.zig");
     _ = @import("untrusted_text.zig");
     _ = @import("prng.zig");
+    _ = Sha256;
+    _ = aegis128l;
     _ = @import("ignored.zig");
 }

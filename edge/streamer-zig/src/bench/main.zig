@@ -2,13 +2,18 @@
 //! each run:
 //!
 //!     zig build store-bench -- reads DIR --mib N --versions N --reads N
+//!     zig build store-bench -- difference DIR --mib N
 //!     zig build store-bench -- large DIR --extents N
+//!     zig build store-bench -- writes-nbd SOCKET --mib N      (a qemu-nbd)
+//!     zig build store-bench -- writes-stream WORDS --mib N    (an edge, by the words of its boot script)
 
 const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
 const linux = std.os.linux;
 
+const NbdDevice = @import("nbd_device.zig").NbdDevice;
+const writes = @import("writes.zig");
 const Appender = store_module.Appender;
 const block = store_module.block;
 const LinuxFiles = store_module.LinuxFiles;
@@ -18,11 +23,17 @@ const StoreFile = store_module.StoreFile;
 const TreeBuilder = store_module.TreeBuilder;
 const Uuid = base.Uuid;
 
-const usage = "usage: store-bench reads DIR --mib N --versions N --reads N | large DIR --extents N\n";
+const usage =
+    \\usage: store-bench reads DIR --mib N --versions N --reads N --rounds N
+    \\       store-bench difference DIR --mib N
+    \\       store-bench large DIR --extents N
+    \\       store-bench writes-nbd SOCKET --mib N
+    \\       store-bench writes-stream WORDS --mib N
+    \\
+;
 const read_size = 32 << 10;
-const rounds = 5;
 
-const Numbers = struct { mib: u64 = 1024, versions: u8 = 32, reads: u64 = 20_000, extents: u64 = 25_000_000 };
+const Numbers = struct { mib: u64 = 1024, versions: u8 = 32, reads: u64 = 20_000, extents: u64 = 25_000_000, rounds: u64 = 5 };
 
 pub fn main(init: std.process.Init) !u8 {
     const arguments = try init.minimal.args.toSlice(init.arena.allocator());
@@ -35,14 +46,28 @@ pub fn main(init: std.process.Init) !u8 {
             @field(numbers, name) = std.fmt.parseInt(@FieldType(Numbers, name), value, 10) catch return usageError();
         };
     }
+    var buffer: [4096]u8 = undefined;
+    var out: std.Io.File.Writer = .initStreaming(.stdout(), init.io, &buffer);
+    if (std.mem.cutPrefix(u8, arguments[1], "writes-")) |way| {
+        var device: NbdDevice = if (std.mem.eql(u8, way, "nbd"))
+            try .connect(arguments[2])
+        else if (std.mem.eql(u8, way, "stream"))
+            try .ofStream(arguments[2], arguments[0])
+        else
+            return usageError();
+        defer device.close();
+        try writes.measure(&device, numbers.mib << 20, &out.interface);
+        try out.interface.flush();
+        return 0;
+    }
     var on = try LinuxFiles.open(arguments[2]);
     defer on.close();
     const gpa = std.heap.smp_allocator;
-    try Store.make(on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) });
-    var buffer: [4096]u8 = undefined;
-    var out: std.Io.File.Writer = .initStreaming(.stdout(), init.io, &buffer);
+    Store.make(on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) }) catch |err| if (err != error.Exists) return err;
     if (std.mem.eql(u8, arguments[1], "reads")) {
         try measureReads(gpa, on.files(), &numbers, arguments[2], &out.interface);
+    } else if (std.mem.eql(u8, arguments[1], "difference")) {
+        try measureDifference(gpa, on.files(), &numbers, &out.interface);
     } else if (std.mem.eql(u8, arguments[1], "large")) {
         try measureLarge(gpa, on.files(), &numbers, &out.interface);
     } else return usageError();
@@ -126,6 +151,7 @@ fn measureReads(
     defer store.close(gpa);
     var prng: Prng = .init(1);
     for (1..@as(u64, numbers.versions) + 1) |number| {
+        if (store.manifestOf(idOf(number))) |_| continue else |_| {}
         const root = if (number == 1) block.Entry.zeros else (try store.manifestOf(idOf(number - 1))).root;
         var making: Making = undefined;
         try making.begin(gpa, &store, root, disk_size);
@@ -135,12 +161,12 @@ fn measureReads(
         } else for (0..count / 100) |step| try making.putRandom(&prng, step * 100 + prng.below(100));
         try making.commit(idOf(number), if (number == 1) .zero else idOf(number - 1), disk_size);
     }
-    try writeRaw(&store, idOf(numbers.versions), files, disk_size);
+    if (files.open("raw", .read)) |handle| files.close(handle) else |_| try writeRaw(&store, idOf(numbers.versions), files, disk_size);
     var path: [4096]u8 = undefined;
     var raw = try StoreFile.open(try std.mem.print(&path, "{s}/raw", .{dir}), .disk);
     defer raw.close();
     try out.print("{{\"mib\":{d},\"versions\":{d},\"reads\":{d},\"rounds\":[", .{ numbers.mib, numbers.versions, numbers.reads });
-    for (0..rounds) |round| {
+    for (0..numbers.rounds) |round| {
         if (round > 0) try out.writeAll(",");
         try out.writeAll("{");
         for ([_]bool{ true, false }) |is_cold| {
@@ -211,6 +237,43 @@ fn dropPageCache() void {
     _ = linux.close(@intCast(rc));
 }
 
+/// Merging an update that differs from its base by so much, its blocks written.
+fn measureDifference(gpa: std.mem.Allocator, files: store_module.Files, numbers: *const Numbers, out: *std.Io.Writer) !void {
+    const disk_size: u64 = 100 << 30;
+    var store: Store = try .open(gpa, files, .{});
+    defer store.close(gpa);
+    var prng: Prng = .init(1);
+    const count = (numbers.mib << 20) / block.block_size;
+    for ([_]u64{ 1, 2 }) |number| {
+        const root = if (number == 1) block.Entry.zeros else (try store.manifestOf(idOf(1))).root;
+        var making: Making = undefined;
+        try making.begin(gpa, &store, root, disk_size);
+        defer making.end(gpa);
+        for (0..if (number == 1) 1 else count) |index| try making.putRandom(&prng, index * 7);
+        try making.commit(idOf(number), if (number == 1) .zero else idOf(1), disk_size);
+    }
+    const before = try sizeOf(&store);
+    dropPageCache();
+    const begin_us = nowUs();
+    {
+        var change = try store.lockForChange();
+        defer change.end();
+        try store_module.merge.merge(&change, .{ .of = idOf(2), .onto = null, .version = idOf(3), .number = 3, .created_unix_ms = 0 });
+    }
+    const merge_us = nowUs() - begin_us;
+    try out.print("{{\"bytes\":{d},\"mergeUs\":{d},\"copiedBytes\":{d}}}\n", .{ numbers.mib << 20, merge_us, try sizeOf(&store) - before });
+}
+
+/// Bytes of all extents and nodes.
+fn sizeOf(store: *Store) !u64 {
+    var total: u64 = 0;
+    for ([_]*store_module.file_set.FileSet{ &store.data, &store.nodes }) |set| {
+        var file: u24 = 0;
+        while (try set.next(file)) |found| : (file = found) total += try store.files.size(try set.handleOf(found));
+    }
+    return total;
+}
+
 /// A version of 100 GiB with so many blocks that each lie somewhere else. Nodes only: its blocks are not read here.
 fn measureLarge(gpa: std.mem.Allocator, files: store_module.Files, numbers: *const Numbers, out: *std.Io.Writer) !void {
     const disk_size: u64 = 100 << 30;
@@ -255,7 +318,7 @@ fn measureLarge(gpa: std.mem.Allocator, files: store_module.Files, numbers: *con
     });
 }
 
-fn nowUs() u64 {
+pub fn nowUs() u64 {
     var ts: linux.timespec = undefined;
     _ = linux.clock_gettime(.MONOTONIC, &ts);
     return @as(u64, @intCast(ts.sec)) * std.time.us_per_s + @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;

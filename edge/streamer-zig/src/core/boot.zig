@@ -8,6 +8,7 @@ const stream = @import("wire").stream;
 const boot_event = @import("boot_event.zig");
 const boot_phase = @import("boot_phase.zig");
 const boot_packets = @import("boot_packets.zig");
+const BootReadAhead = @import("boot_read_ahead.zig");
 const Guest = @import("boot_guest.zig");
 const assert = std.debug.assert;
 
@@ -21,6 +22,7 @@ pub const DhcpRequest = boot_event.DhcpRequest;
 pub const LoaderFile = boot_event.LoaderFile;
 pub const LoaderFiles = boot_event.LoaderFiles;
 pub const Event = boot_event.Event;
+pub const Assignment = @import("boot_assignment.zig").Assignment;
 
 /// What a DHCP request means for the boot that its device is known to be in.
 pub const DhcpMeaning = enum { same_boot, new_boot };
@@ -33,31 +35,8 @@ pub const Identity = struct {
     token: [16]u8,
 };
 
-/// What the device was given at its begin, or chose in its menu; all of it stays for this boot, whatever
-/// the policy says later.
-pub const Assignment = struct {
-    version_id: base.Uuid,
-    vdisk_id: ?base.Uuid = null,
-    device_id: ?base.Uuid = null,
-    /// False for a disk that was named on the command line: its made-up ids are not reported.
-    managed: bool = false,
-    loader_files: LoaderFiles = .{},
-    /// The boot program set that was chosen for the device; empty: whatever the edge has.
-    program_set: base.UntrustedText = .empty,
-};
-
-/// The first program that the device was told to load.
-pub const Program = struct { set: base.UntrustedText, file: base.UntrustedText };
-
-pub const Facts = struct {
-    machine_id: ?base.Uuid = null,
-    client_arch: ?u16 = null,
-    vendor_class: base.UntrustedText = .empty,
-    user_class: base.UntrustedText = .empty,
-    ip: ?base.Ip4 = null,
-    mtu: ?u16 = null,
-    program: ?Program = null,
-};
+pub const Program = @import("boot_facts.zig").Program;
+pub const Facts = @import("boot_facts.zig").Facts;
 
 pub const News = packed struct(u8) { outcome: bool = false, steps: bool = false, _: u6 = 0 };
 
@@ -100,6 +79,7 @@ pub const Boot = struct {
     /// The device has turned to this edge by name, before any download.
     is_taken: bool = false,
     guest: ?Guest = null,
+    read_ahead: BootReadAhead = .{},
     /// DHCP offers heard for the device up to its first download.
     offers: boot_packets.Offers = .{},
     /// Before the boot was over.
@@ -196,8 +176,11 @@ pub const Boot = struct {
             .nbp_begin => boot.nbpBegin(now_us),
             .loader_begin => |file| boot.loaderBegin(now_us, file),
             .stage1_read => |read| boot.stage1Read(now_us, read.size),
-            .stream_open => |open| boot.streamOpen(now_us, open.resumed, open.mtu),
-            .stream_read => |read| boot.streamRead(now_us, read.size, read.attempt, read.missing_fragments),
+            .stream_open => |open| boot.streamOpen(now_us, &open),
+            .stream_read => |read| {
+                boot.facts.mtu = read.mtu orelse boot.facts.mtu;
+                boot.streamRead(now_us, read.size, read.attempt, read.missing_fragments);
+            },
             .stream_traffic => |traffic| boot.count(if (boot.has(.stage2)) .stage2 else .breather, now_us, traffic),
             .ready => |by| boot.becomeReady(now_us, by == .http),
             .guest => boot.touchCurrent(now_us),
@@ -268,10 +251,7 @@ pub const Boot = struct {
 
     fn storeError(boot: *Boot, now_us: u64) void {
         boot.store_errors += 1;
-        const failure: boot_phase.Failure = .{
-            .phase = boot.current() orelse .dhcp,
-            .cause = .store_read_error,
-        };
+        const failure: boot_phase.Failure = .{ .phase = boot.current() orelse .dhcp, .cause = .store_read_error };
         boot.suspicion = failure;
         if (boot.store_errors >= store_errors_max) boot.finish(now_us, .{ .failed = failure });
     }
@@ -503,10 +483,11 @@ pub const Boot = struct {
         boot.advance(.stage1, now_us);
     }
 
-    fn streamOpen(boot: *Boot, now_us: u64, resumed: bool, mtu: u16) void {
-        boot.facts.mtu = mtu;
+    fn streamOpen(boot: *Boot, now_us: u64, open: *const boot_event.StreamOpen) void {
+        boot.facts.mtu = open.mtu;
+        boot.facts.cipher = open.cipher;
         if (boot.stream_was_open) {
-            if (resumed) boot.reconnects += 1;
+            if (open.resumed) boot.reconnects += 1;
             boot.touchCurrent(now_us);
             return;
         }

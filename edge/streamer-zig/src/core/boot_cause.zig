@@ -25,6 +25,7 @@ pub const words = [_]Word{
     .{ .code = "cache_lost", .cause = .write_cache_lost },
     .{ .code = "cache_other", .cause = .write_cache_of_another_version },
     .{ .code = "cache_failed", .cause = .write_cache_unusable },
+    .{ .code = "cache_disk", .cause = .write_cache_disk_unusable },
 };
 
 pub const Failure = struct { cause: Cause, text: base.UntrustedText };

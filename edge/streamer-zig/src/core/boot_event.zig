@@ -9,6 +9,14 @@ const boot_phase = @import("boot_phase.zig");
 /// program.
 pub const DhcpClient = enum { rom, ipxe };
 
+pub const StreamOpen = struct {
+    /// Not for the first time in this boot.
+    resumed: bool,
+    /// IP packet size that the first reads' fragments have at least, in bytes.
+    mtu: u16,
+    cipher: stream.Cipher,
+};
+
 pub const DhcpMessage = enum { discover, request };
 
 pub const DhcpRequest = struct {
@@ -60,9 +68,10 @@ pub const Event = union(enum) {
     /// A read of the disk by firmware or loader over HTTP.
     stage1_read: struct { size: u64 },
     stage1_traffic: boot_phase.Traffic,
-    stream_open: struct { resumed: bool, mtu: u16 },
+    stream_open: StreamOpen,
     /// A READ request; `attempt` above 0 is a repeated one that misses fragments.
-    stream_read: struct { size: u64, attempt: u16, missing_fragments: u32 },
+    /// `mtu`: the IP packet size of its fragments, where it is known.
+    stream_read: struct { size: u64, attempt: u16, missing_fragments: u32, mtu: ?u16 = null },
     stream_traffic: boot_phase.Traffic,
     /// By the stream, or by HTTP: there also of a machine that opens no stream.
     ready: enum { stream, http },

@@ -16,10 +16,19 @@ steps: stream.StepList = .empty,
 /// How often the device has said other steps than before.
 steps_changes: u8 = 0,
 write_cache: ?WriteCache = null,
+/// Where what the device writes is kept, and whether it can still be written.
+held: Held = .{},
+/// From where the speed at which it fills is taken, and the place that takes over from it.
+fill_from: ?WriteCache = null,
+fill_next: ?WriteCache = null,
 /// `write_cache.used` and `size` in the last report of the edge, and when that was.
 reported: ?WriteCache = null,
 /// The order taken last.
 order_id: ?base.Uuid = null,
+/// When it reported last, µs since the boot's begin.
+heard_us: u64 = 0,
+/// It has not reported for `silence_us`: switched off, or cut off.
+is_silent: bool = false,
 
 /// A device that goes on changing its steps is not listened to.
 pub const steps_changes_max = 8;
@@ -27,9 +36,62 @@ pub const steps_changes_max = 8;
 pub const kernel_start_uptime_us_max = 10 * std.time.us_per_min;
 /// A fill level that jumps is reported again after this at the earliest.
 pub const write_cache_interval_us_min = std.time.us_per_s;
+/// A device reports every 5 s (target/guest_report.zig): so long it is taken for one whose packets were lost.
+pub const silence_us = 60 * std.time.us_per_s;
 /// A write cache has moved when by this part of its size, or over one of the marks.
 const moved_percent = 5;
 const marks_percent = [_]u8{ 80, 95, 100 };
+/// The speed at which a write cache fills is that of so long, and of up to twice as long.
+const fill_window_us = 150 * std.time.us_per_s;
+const fill_time_us_min = 10 * std.time.us_per_s;
+
+pub const CacheState = enum {
+    ok,
+    /// Full; the device goes on and writes nothing any more.
+    read_only,
+    /// Full; the device's disk stands still.
+    stopped,
+    /// What was written is gone; the device's disk stands still.
+    lost,
+};
+
+/// Where what a device writes is kept; names of the desired state.
+pub const CacheClass = enum {
+    device_ram,
+    /// Memory first, then the edge.
+    device_ram_overflow,
+    /// Memory first, then a disk of the device's own.
+    device_ram_local_disk,
+    edge,
+    edge_persistent,
+    /// An image of the device's own, above the version that it booted first.
+    private,
+
+    /// As the device is told: to it, whatever stays is the same.
+    pub fn onWire(class: CacheClass) stream.WriteCacheClass {
+        return switch (class) {
+            // What of it is not in memory is no matter of the stream.
+            .device_ram, .device_ram_local_disk => .device_ram,
+            .device_ram_overflow => .device_ram_overflow,
+            .edge => .edge,
+            .edge_persistent, .private => .edge_persistent,
+        };
+    }
+
+    /// Over the device's boots.
+    pub fn isKept(class: CacheClass) bool {
+        return class == .edge_persistent or class == .private;
+    }
+
+    pub fn isAtTheEdge(class: CacheClass) bool {
+        return switch (class) {
+            .device_ram, .device_ram_local_disk => false,
+            .device_ram_overflow, .edge, .edge_persistent, .private => true,
+        };
+    }
+};
+
+pub const Held = struct { class: CacheClass = .device_ram, state: CacheState = .ok };
 
 pub const News = enum { nothing, something, steps };
 
@@ -55,16 +117,25 @@ pub fn take(guest: *?Guest, at_us: u64, report: stream.Report) News {
     const known = &guest.*.?;
     if (report.uptime_us <= kernel_start_uptime_us_max)
         known.kernel_start_us = @min(known.kernel_start_us, kernel_start_us);
+    known.heard_us = at_us;
+    const is_back = known.is_silent;
+    known.is_silent = false;
     const has_steps = known.takeSteps(report.steps);
     const has_order = known.takeOrder(report.order_id);
-    if (report.write_cache_size > 0) known.write_cache = .{
-        .used = report.write_cache_used,
-        .size = report.write_cache_size,
-        .at_us = at_us,
-    };
-    const worth_it = is_first or has_steps or has_order or known.hasMoved();
+    if (report.write_cache_size > 0) {
+        known.write_cache = .{ .used = report.write_cache_used, .size = report.write_cache_size, .at_us = at_us };
+        known.noteFill();
+    }
+    const worth_it = is_first or is_back or has_steps or has_order or known.hasMoved();
     if (worth_it) known.reported = known.write_cache;
     return if (has_steps) .steps else if (worth_it) .something else .nothing;
+}
+
+/// True when the device has fallen silent by `at_us` µs after the boot's begin.
+pub fn fallSilent(guest: *Guest, at_us: u64) bool {
+    if (guest.is_silent or at_us -| guest.heard_us < silence_us) return false;
+    guest.is_silent = true;
+    return true;
 }
 
 fn kernelStart(at_us: u64, uptime_us: u64) i64 {
@@ -86,6 +157,33 @@ fn takeOrder(guest: *Guest, id: [16]u8) bool {
     if (guest.order_id) |known| if (known.eql(said)) return false;
     guest.order_id = said;
     return true;
+}
+
+/// True when that is new.
+pub fn hold(guest: *Guest, held: Held) bool {
+    if (std.meta.eql(guest.held, held)) return false;
+    guest.held = held;
+    return true;
+}
+
+fn noteFill(guest: *Guest) void {
+    const now = guest.write_cache.?;
+    const next = guest.fill_next orelse now;
+    if (guest.fill_from == null) guest.fill_from = now;
+    guest.fill_next = next;
+    if (now.at_us -| next.at_us < fill_window_us) return;
+    guest.fill_from = next;
+    guest.fill_next = now;
+}
+
+/// Until it is full if it goes on filling as in the last minutes; null: it does not fill, or nobody knows yet.
+pub fn secondsUntilFull(guest: *const Guest) ?u64 {
+    const now, const from = .{ guest.write_cache orelse return null, guest.fill_from orelse return null };
+    if (now.used == now.size) return 0;
+    const time_us, const grown = .{ now.at_us -| from.at_us, now.used -| from.used };
+    if (time_us < fill_time_us_min or grown == 0 or now.size != from.size) return null;
+    const left: u128 = now.size - now.used;
+    return @intCast(@min(left * time_us / grown / std.time.us_per_s, std.math.maxInt(u32)));
 }
 
 fn hasMoved(guest: *const Guest) bool {
@@ -110,6 +208,7 @@ const Stored = struct {
     write_cache: ?WriteCache = null,
     reported: ?WriteCache = null,
     order_id: ?base.Uuid = null,
+    held: Held = .{},
 };
 
 const encoder = std.base64.standard.Encoder;
@@ -125,6 +224,7 @@ pub fn jsonStringify(guest: *const Guest, json: anytype) !void {
         .write_cache = guest.write_cache,
         .reported = guest.reported,
         .order_id = guest.order_id,
+        .held = guest.held,
     });
 }
 
@@ -136,6 +236,7 @@ pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.jso
         .write_cache = stored.write_cache,
         .reported = stored.reported,
         .order_id = stored.order_id,
+        .held = stored.held,
     };
     for ([_]?WriteCache{ guest.write_cache, guest.reported }) |place| if (place) |cache| {
         if (cache.size == 0 or cache.used > cache.size) return error.UnexpectedToken;
@@ -152,6 +253,19 @@ const testing = std.testing;
 
 fn reportOf(used: u64, steps: stream.Steps) stream.Report {
     return .{ .uptime_us = 1_000_000, .write_cache_used = used, .write_cache_size = 1000, .steps = steps };
+}
+
+test "a device that reports no more has fallen silent once, until it reports again" {
+    const second = std.time.us_per_s;
+    var guest: ?Guest = null;
+    _ = take(&guest, 5 * second, .{ .uptime_us = second });
+    try testing.expect(!guest.?.fallSilent(64 * second));
+    try testing.expect(guest.?.fallSilent(65 * second));
+    try testing.expect(!guest.?.fallSilent(66 * second));
+    try testing.expectEqual(5 * second, guest.?.heard_us);
+    try testing.expectEqual(.something, take(&guest, 70 * second, .{ .uptime_us = 66 * second }));
+    try testing.expectEqual(.nothing, take(&guest, 75 * second, .{ .uptime_us = 71 * second }));
+    try testing.expect(!guest.?.fallSilent(134 * second));
 }
 
 test "a report is worth one of the edge when it is the first, has new steps, an order, or the write cache moved" {
@@ -191,6 +305,24 @@ test "a fill level that jumps and steps that go on changing do not fill the log 
         reports += @intFromBool(take(&guest, index * 10_000, report) != .nothing);
     }
     try testing.expect(reports <= 10 + steps_changes_max);
+}
+
+test "the time until a write cache is full comes from the last minutes, also when it filled another way before" {
+    const second = std.time.us_per_s;
+    var guest: ?Guest = null;
+    _ = take(&guest, 0, reportOf(0, .{}));
+    try testing.expectEqual(null, guest.?.secondsUntilFull());
+    // Fast at first: 300 in 300 s, then 1 in 10 s.
+    for (1..61) |index| _ = take(&guest, index * 5 * second, reportOf(index * 5, .{}));
+    try testing.expectEqual(700, guest.?.secondsUntilFull().?);
+    for (1..61) |index| _ = take(&guest, (300 + index * 10) * second, reportOf(300 + index, .{}));
+    try testing.expectEqual(6400, guest.?.secondsUntilFull().?);
+    _ = take(&guest, 1000 * second, reportOf(1000, .{}));
+    try testing.expectEqual(0, guest.?.secondsUntilFull().?);
+    _ = take(&guest, 1010 * second, reportOf(10, .{}));
+    try testing.expectEqual(null, guest.?.secondsUntilFull());
+    try testing.expect(guest.?.hold(.{ .class = .edge, .state = .stopped }));
+    try testing.expect(!guest.?.hold(.{ .class = .edge, .state = .stopped }));
 }
 
 test "the earliest begin of the kernel counts while clocks agree, and nonsense stays a number" {

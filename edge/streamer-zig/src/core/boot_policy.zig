@@ -32,6 +32,16 @@ pub const Decision = union(enum) {
     version_missing,
 };
 
+/// Where a device's writes are kept that outlive its boot.
+pub const Home = union(enum) {
+    /// Nobody has said, or nothing of the kind is written.
+    any,
+    own,
+    other: *const desired_state.HomeEdge,
+    /// At no edge: two might answer the device.
+    none,
+};
+
 pub const BootPolicy = struct {
     source: union(enum) {
         /// No desired state yet: nothing boots.
@@ -106,6 +116,29 @@ pub const BootPolicy = struct {
         };
     }
 
+    /// Which edge may keep what the device of this address writes.
+    pub fn homeOf(policy: *const BootPolicy, mac: base.Mac) Home {
+        const state = switch (policy.source) {
+            .nothing, .standalone => return .any,
+            .state => |state| state,
+        };
+        // Nobody has chosen an edge for a device that nobody knows.
+        const index = policy.find(mac) orelse return if (state.siteEdges == null) .any else .none;
+        const home = &state.homeEdges[state.devices[index].home orelse return .any];
+        return if (home.id.eql(state.edgeId)) .own else .{ .other = home };
+    }
+
+    /// Whether a layer of the device of this id may be begun here; also where nobody says anything of that.
+    pub fn isHomeOf(policy: *const BootPolicy, device_id: base.Uuid) bool {
+        const state = switch (policy.source) {
+            .nothing, .standalone => return true,
+            .state => |state| state,
+        };
+        for (state.devices) |*device| if (device.id.eql(device_id))
+            return if (device.home) |home| state.homeEdges[home].id.eql(state.edgeId) else true;
+        return false;
+    }
+
     fn find(policy: *const BootPolicy, mac: base.Mac) ?u32 {
         const wanted = mac.toInt();
         const at = std.sort.lowerBound(Entry, policy.devices, wanted, compare);
@@ -148,7 +181,9 @@ pub fn targetOfVersion(
     for (state.vdisks) |*vdisk| {
         for (vdisk.versions) |*version| {
             if (!version.id.eql(version_id)) continue;
-            return targetOf(vdisk, version, device.id, programSetOf(state, device));
+            var target = targetOf(vdisk, version, device.id, programSetOf(state, device)) orelse return null;
+            target.assignment.writes = writes(device, version_id);
+            return target;
         }
     }
     return null;
@@ -164,8 +199,14 @@ pub fn bareAssignment(
         .version_id = version_id,
         .device_id = device.id,
         .managed = true,
+        .writes = writes(device, version_id),
         .program_set = .init(programSetOf(state, device) orelse ""),
     };
+}
+
+/// Of all that its menu may offer, a device writes at most the version that it is named for.
+fn writes(device: *const desired_state.Device, version_id: base.Uuid) bool {
+    return device.writes and device.versionId.eql(version_id);
 }
 
 fn programSetOf(state: *const DesiredState, device: *const desired_state.Device) ?[]const u8 {
@@ -198,12 +239,16 @@ fn targetOf(
             .device_id = device_id,
             .managed = true,
             .program_set = .init(program_set orelse ""),
-            .loader_files = .{
-                .kernel = version.kernelPath != null,
-                .initrd = version.kernelPath != null and version.initrdPath != null,
-            },
+            .loader_files = loaderFilesOf(version),
         },
         .command_line = version.commandLine,
+    };
+}
+
+pub fn loaderFilesOf(version: *const desired_state.Version) boot_module.LoaderFiles {
+    return .{
+        .kernel = version.kernelPath != null,
+        .initrd = version.kernelPath != null and version.initrdPath != null,
     };
 }
 
@@ -302,6 +347,45 @@ test "each device gets the version that the desired state says" {
     try testing.expectEqual(.disabled, std.meta.activeTag(policy.decide(testMac(3), 0)));
     try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(4), 0)));
     try testing.expectEqual(.unknown_device, std.meta.activeTag(policy.decide(testMac(5), 0)));
+}
+
+test "of all devices only the one that is named for it writes a version" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var state = testState(.ignore);
+    const devices = [_]desired_state.Device{
+        .{ .id = uuid(11), .name = "a", .mac = testMac(1), .versionId = uuid(1), .enabled = true, .writes = true },
+        .{ .id = uuid(12), .name = "b", .mac = testMac(2), .versionId = uuid(1), .enabled = true },
+    };
+    state.devices = &devices;
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    try testing.expect(policy.decide(testMac(1), 0).target.assignment.writes);
+    try testing.expect(!policy.decide(testMac(2), 0).target.assignment.writes);
+    // What it takes in a menu besides.
+    try testing.expect(!targetOfVersion(&state, uuid(1), &devices[1]).?.assignment.writes);
+    var other = devices[0];
+    other.versionId = uuid(2);
+    try testing.expect(!targetOfVersion(&state, uuid(1), &other).?.assignment.writes);
+}
+
+test "a device's writes are kept by the edge that the state names, and by none where two may answer a device that it does not name" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var state = testState(.boot);
+    const devices = [_]desired_state.Device{
+        .{ .id = uuid(11), .name = "a", .mac = testMac(1), .versionId = uuid(1), .enabled = true, .home = 1 },
+        .{ .id = uuid(12), .name = "b", .mac = testMac(2), .versionId = uuid(1), .enabled = true, .home = 0 },
+        .{ .id = uuid(13), .name = "c", .mac = testMac(3), .versionId = uuid(1), .enabled = true },
+    };
+    state.devices = &devices;
+    state.homeEdges = &.{ .{ .id = uuid(99), .name = "north" }, .{ .id = state.edgeId, .name = "south" } };
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    try testing.expectEqual(.own, std.meta.activeTag(policy.homeOf(testMac(1))));
+    try testing.expectEqualStrings("north", policy.homeOf(testMac(2)).other.name);
+    try testing.expectEqual(.any, std.meta.activeTag(policy.homeOf(testMac(3))));
+    try testing.expectEqual(.any, std.meta.activeTag(policy.homeOf(testMac(9))));
+    state.siteEdges = .{ .key = "", .edges = &.{} };
+    try testing.expectEqual(.none, std.meta.activeTag(policy.homeOf(testMac(9))));
 }
 
 test "ignored devices get nothing, even where unknown ones boot, until they are added" {

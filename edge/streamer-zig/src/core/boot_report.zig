@@ -100,6 +100,7 @@ fn write(
     try number(&json, "startedUnixMs", boot.started_unix_ms);
     try writeFacts(boot, cut, &json);
     try number(&json, "reconnects", boot.reconnects);
+    if (boot.stream_was_open) try writeReadAhead(boot, &json);
     if (cut.offers_kept > 0) try packets_json.writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
     if (cut.texts and boot.menu_entry.size > 0) try field(&json, "menuEntry", boot.menu_entry.slice());
     if (!hasOutcome(boot, .ready)) try packets_json.writeLastPackets(&json, &boot.last_packets);
@@ -112,6 +113,7 @@ fn write(
     }
     try json.endArray();
     if (boot.guest) |*guest| try guest_json.write(&json, guest, cut.steps_kept);
+    if (boot.guest) |*guest| if (guest.is_silent) try number(&json, "silentSinceUs", guest.heard_us);
     if (boot.outcome) |*outcome| try writeOutcome(&json, outcome, cut);
     try json.endObject();
 }
@@ -139,6 +141,7 @@ fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!voi
         try json.print("\"{f}\"", .{ip});
     }
     if (facts.mtu) |mtu| try number(json, "mtu", mtu);
+    if (facts.cipher) |cipher| try field(json, "cipher", @tagName(cipher));
     if (facts.program) |*program| {
         try json.objectField("program");
         try json.beginObject();
@@ -146,6 +149,17 @@ fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!voi
         try field(json, "file", program.file.slice());
         try json.endObject();
     }
+}
+
+fn writeReadAhead(boot: *const Boot, json: *Stringify) Stringify.Error!void {
+    const of = &boot.read_ahead;
+    try json.objectField("readAhead");
+    try json.beginObject();
+    try field(json, "hadProfile", of.had_profile);
+    try number(json, "askedBytes", of.asked_bytes);
+    try number(json, "usedBytes", of.used_bytes);
+    try number(json, "waitedReads", of.waited_reads);
+    try json.endObject();
 }
 
 fn writePhase(
@@ -319,6 +333,8 @@ test "a report with everything in it stays within 4 KiB and is JSON" {
     boot.facts.vendor_class = .init(&@as([64]u8, @splat('\\')));
     boot.apply(1, .{ .guest = fullReport(&steps) });
     fillOffers(&boot);
+    boot.stream_was_open = true;
+    boot.read_ahead = .{ .had_profile = true, .asked_bytes = 1 << 60, .used_bytes = 1 << 59, .waited_reads = 1 << 60 };
     boot.outcome = .{
         .failed = .{
             .phase = .stage2,
@@ -335,6 +351,9 @@ test "a report with everything in it stays within 4 KiB and is JSON" {
     try testing.expect(guest.get("steps").?.array.items.len >= 4);
     try testing.expect(parsed.value.object.get("offers").?.array.items.len >= 2);
     try testing.expectEqual(number_max, guest.get("writeCache").?.object.get("sizeBytes").?.integer);
+    const read_ahead = parsed.value.object.get("readAhead").?.object;
+    try testing.expect(read_ahead.get("hadProfile").?.bool);
+    for ([_][]const u8{ "askedBytes", "usedBytes", "waitedReads" }) |name| try testing.expectEqual(number_max, read_ahead.get(name).?.integer);
 }
 
 /// As large as servers can make them.

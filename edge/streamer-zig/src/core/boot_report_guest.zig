@@ -74,6 +74,9 @@ pub fn write(json: *Stringify, guest: *const Guest, steps_kept: u8) Stringify.Er
         try number(json, "usedBytes", cache.used);
         try number(json, "sizeBytes", cache.size);
         try number(json, "atUs", cache.at_us);
+        if (guest.held.class != .device_ram) try word(json, "class", @tagName(guest.held.class));
+        if (guest.held.state != .ok) try word(json, "state", @tagName(guest.held.state));
+        if (guest.secondsUntilFull()) |seconds| try number(json, "fullInSeconds", seconds);
         try json.endObject();
     }
     if (guest.order_id) |id| {
@@ -81,6 +84,11 @@ pub fn write(json: *Stringify, guest: *const Guest, steps_kept: u8) Stringify.Er
         try json.write(&id.toText());
     }
     try json.endObject();
+}
+
+fn word(json: *Stringify, name: []const u8, text: []const u8) Stringify.Error!void {
+    try json.objectField(name);
+    try json.write(text);
 }
 
 fn signed(json: *Stringify, name: []const u8, value: i64) Stringify.Error!void {

@@ -7,6 +7,8 @@ const base = @import("base");
 const boot_module = @import("boot.zig");
 const boot_policy = @import("boot_policy.zig");
 const desired_state = @import("desired_state.zig");
+const clear_word = @import("stream_seal.zig").clear_word;
+const LocalDisk = @import("local_disk_order.zig").LocalDisk;
 const assert = std.debug.assert;
 
 pub const size_max = 4096;
@@ -19,6 +21,9 @@ pub const Options = struct {
     has_initrd: bool,
     /// Passed `boot_policy.isCommandLine`.
     command_line: []const u8,
+    local_disk: ?LocalDisk = null,
+    /// The stream goes in clear text.
+    clear: bool = false,
 };
 
 pub fn write(options: Options, buffer: *[size_max]u8) []const u8 {
@@ -52,6 +57,8 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
     );
     // For an initramfs that cannot open a stream, and for systems without our client.
     try writer.print(" bootfarm.report=http://{f}/b/{x:0>16}", .{ options.http, id.handle });
+    if (options.local_disk) |*order| try writer.print(" {f}", .{order});
+    if (options.clear) try writer.writeAll(" " ++ clear_word);
     // What a boot medium knows of its device: the card, and an address; nothing for others.
     try writer.writeAll(" ${bootfarm_words}");
     if (options.has_initrd) {
@@ -171,6 +178,7 @@ test "the longest command line fits, with ours behind it also the kernel's own l
     options.http = .{ .ip = .init(255, 255, 255, 255), .port = 65535 };
     options.stream = options.http;
     options.command_line = &@as([desired_state.command_line_size_max]u8, @splat('x'));
+    options.local_disk = .{ .full = .read_only, .limit_bytes = std.math.maxInt(u64) };
     var buffer: [size_max]u8 = undefined;
     const text = write(options, &buffer);
     try testing.expect(text.len < size_max);

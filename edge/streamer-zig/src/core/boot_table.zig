@@ -363,7 +363,7 @@ test "a power command alone takes no disk from a device that runs; its own begin
     };
     const runs = try table.insert(testBoot(1, 0), 0);
     table.apply(runs, 1, discover);
-    table.apply(runs, 2, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    table.apply(runs, 2, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     table.apply(runs, 3, .{ .ready = .stream });
     table.get(runs).?.changed = false;
     for (10..14) |round| {

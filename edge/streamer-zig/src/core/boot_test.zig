@@ -59,7 +59,7 @@ fn loadSystem(boot: *Boot) void {
 }
 
 fn streamSystem(boot: *Boot) void {
-    at(boot, 900, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(boot, 900, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     at(boot, 901, .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } });
     at(boot, 905, .{ .stream_read = .{ .size = 131072, .attempt = 0, .missing_fragments = 0 } });
     at(boot, 910, .{ .stream_read = .{ .size = 131072, .attempt = 1, .missing_fragments = 3 } });
@@ -221,7 +221,7 @@ test "a device that reads its disk and then nothing more has stopped reading" {
     dhcpRom(&boot);
     downloadNbp(&boot);
     loadSystem(&boot);
-    at(&boot, 500, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&boot, 500, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     at(&boot, 600, .{ .stream_read = .{ .size = 512, .attempt = 0, .missing_fragments = 0 } });
     boot.tick(boot.started_us + 5_600 * ms, 5_000 * ms);
     try testing.expectEqual(.guest_stopped_reading, boot.outcome.?.failed.cause);
@@ -231,7 +231,7 @@ test "a device that reads its disk and then nothing more has stopped reading" {
 test "reads that are repeated whole and never followed by new ones point at packets that are too large" {
     var boot = start();
     dhcpRom(&boot);
-    at(&boot, 500, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&boot, 500, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     at(&boot, 510, .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } });
     for (0..Boot.repeats_suspicious) |_|
         at(&boot, 600, .{ .stream_read = .{ .size = 4096, .attempt = 1, .missing_fragments = 3 } });
@@ -344,7 +344,7 @@ test "a loader that the machine started without its last acknowledgements ended 
     // The system's own DHCP client, with the class of a boot ROM.
     at(&boot, 3000, .{ .dhcp_request = .{ .message = .request, .client = .rom, .xid = 1, .size = 300 } });
     at(&boot, 3001, .{ .dhcp_answer = .{ .size = 400 } });
-    at(&boot, 4000, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&boot, 4000, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     try expectPhase(&boot, .loader, 20, 70);
     try expectPhase(&boot, .breather, 90, 3910);
 }
@@ -380,7 +380,7 @@ test "a program that was loaded whole and started nothing was refused, unless it
 test "a store that hiccups delays a boot, and one that goes on refusing fails it" {
     var recovers = start();
     dhcpRom(&recovers);
-    at(&recovers, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&recovers, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     at(&recovers, 11, .{ .stream_read = .{ .size = 512, .attempt = 0, .missing_fragments = 0 } });
     for (1..Boot.store_errors_max) |_| at(&recovers, 12, .store_error);
     var refuses = recovers;
@@ -411,7 +411,7 @@ test "a disk that the loader reads over HTTP is stage 1" {
     download(&boot, 40, .script);
     at(&boot, 50, .{ .stage1_read = .{ .size = 512 } });
     at(&boot, 90, .{ .stage1_read = .{ .size = 65024 } });
-    at(&boot, 400, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&boot, 400, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     try expectPhase(&boot, .loader, 20, 25);
     try expectPhase(&boot, .stage1, 50, 40);
     try expectPhase(&boot, .breather, 90, 310);
@@ -439,7 +439,7 @@ test "a machine that boots its whole disk over HTTP gets ready without a stream"
 test "what a device says of itself is taken after its boot is over, until it starts again, and ends nothing" {
     var boot = start();
     dhcpRom(&boot);
-    at(&boot, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    at(&boot, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     at(&boot, 20, .{ .ready = .stream });
     boot.changed = false;
     const last_us = boot.last_us;
@@ -457,7 +457,7 @@ test "a resumed stream belongs to its boot" {
     var boot = start();
     dhcpRom(&boot);
     streamSystem(&boot);
-    at(&boot, 1600, .{ .stream_open = .{ .resumed = true, .mtu = 1500 } });
+    at(&boot, 1600, .{ .stream_open = .{ .resumed = true, .mtu = 1500, .cipher = .aegis_128l } });
     try testing.expectEqual(1, boot.reconnects);
     try testing.expect(!boot.isOver());
 }
@@ -507,7 +507,7 @@ fn randomEvent(prng: *base.Prng) boot_module.Event {
         7, 8 => .{ .loader_begin = file },
         9, 10 => .{ .loader_end = file },
         11 => .{ .stage1_read = .{ .size = 512 } },
-        12 => .{ .stream_open = .{ .resumed = prng.chance(1, 2), .mtu = 1500 } },
+        12 => .{ .stream_open = .{ .resumed = prng.chance(1, 2), .mtu = 1500, .cipher = .aegis_128l } },
         13 => .{ .stream_read = .{ .size = 4096, .attempt = 0, .missing_fragments = 0 } },
         15 => .store_error,
         14 => .{ .suspected = .{ .cause = .tftp_timeout } },

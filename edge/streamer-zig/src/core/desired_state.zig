@@ -26,6 +26,7 @@ pub const state_instants_max = 32_768;
 pub const state_targets_max = 131_072;
 pub const rate_per_minute_max = 6000;
 pub const store_jobs_max = 64;
+pub const home_edges_max = 64;
 pub const command_line_size_max = 1024;
 pub const schema = 1;
 
@@ -108,10 +109,15 @@ pub const Device = struct {
     deviceType: DeviceType = .production,
     /// It is the one that writes `versionId`.
     writes: bool = false,
+    /// Index into the state's `homeEdges`: the one edge that keeps what the device writes. Null: it writes nothing that is kept.
+    home: ?u32 = null,
     /// Where it is not the site's.
     bootProgramSet: ?[]const u8 = null,
     menuId: ?base.Uuid = null,
 };
+
+/// An edge that keeps what some device of this state writes; maybe this one.
+pub const HomeEdge = struct { id: base.Uuid, name: []const u8 };
 
 pub const MenuEntryKind = enum { version, local_disk };
 
@@ -170,6 +176,14 @@ pub const Schedule = struct {
     devices: []const u32,
     /// In ms since 1970 in UTC, ascending.
     instants: []const u64,
+
+    /// One of its instants lies behind `unix_ms`, by `within_ms` at most.
+    pub fn isNear(schedule: *const Schedule, unix_ms: u64, within_ms: u64) bool {
+        for (schedule.instants) |instant_ms| {
+            if (instant_ms > unix_ms) return instant_ms - unix_ms <= within_ms;
+        }
+        return false;
+    }
 };
 
 /// Work for the store; the same order again changes nothing. A kind that this edge does not know is reported as failed.
@@ -184,11 +198,18 @@ pub const StoreJob = struct {
     /// Of the version that the job makes.
     number: ?u64 = null,
     parentVersionId: ?base.Uuid = null,
+    /// Whose writes are dropped, and of which class; of a private image the vDisk is named, too.
+    deviceId: ?base.Uuid = null,
+    layerClass: ?[]const u8 = null,
     /// Of an import: below the store's directory.
     sourcePath: ?[]const u8 = null,
     kernelPath: ?[]const u8 = null,
     initrdPath: ?[]const u8 = null,
     commandLine: ?[]const u8 = null,
+    /// In place of those that are taken from the disk.
+    bootFiles: ?BootFiles = null,
+
+    pub const BootFiles = enum { parent, none };
 };
 
 pub const DesiredState = struct {
@@ -209,6 +230,7 @@ pub const DesiredState = struct {
     ignoredMacs: []const base.Mac = &.{},
     capture: Capture = .failed,
     siteEdges: ?SiteEdges = null,
+    homeEdges: []const HomeEdge = &.{},
     schedules: []const Schedule = &.{},
     storeJobs: []const StoreJob = &.{},
     issuedUnixMs: u64 = 0,
@@ -413,6 +435,8 @@ fn checkLimits(state: *const DesiredState) Refusal!void {
     for (state.menus) |*menu| try checkMenu(menu);
     if (state.ignoredMacs.len > ignored_macs_max) return error.TooLarge;
     if (state.siteEdges) |*site| try checkSiteEdges(site);
+    if (state.homeEdges.len > home_edges_max) return error.TooLarge;
+    for (state.devices) |*device| if (device.home) |home| if (home >= state.homeEdges.len) return error.StateMalformed;
     try checkSchedules(state);
     if (state.incarnation > number_max) return error.StateMalformed;
     if (state.counter > number_max) return error.StateMalformed;

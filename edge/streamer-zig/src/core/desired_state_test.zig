@@ -40,3 +40,18 @@ test "random text never crashes the reader" {
         try testing.expect(std.meta.isError(accept(text[0..size])));
     }
 }
+
+test "a schedule is near when its next instant is" {
+    const schedule: desired_state.Schedule = .{
+        .id = .zero,
+        .action = "power_on",
+        .power = "wake_on_lan",
+        .ratePerMinute = 1,
+        .devices = &.{},
+        .instants = &.{ 1_000, 200_000 },
+    };
+    try testing.expect(schedule.isNear(0, 1_000));
+    try testing.expect(!schedule.isNear(1_000, 198_999));
+    try testing.expect(schedule.isNear(1_000, 199_000));
+    try testing.expect(!schedule.isNear(200_000, 1 << 40));
+}

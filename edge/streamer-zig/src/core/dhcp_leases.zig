@@ -50,7 +50,7 @@ pub const Client = struct {
         // RFC 2132 section 9.14: at least two bytes.
         if (id.len < 2 or is_mac) return client;
         var digest: [32]u8 = undefined;
-        if (id.len > id_size_max) std.crypto.hash.sha2.Sha256.hash(id, &digest, .{});
+        if (id.len > id_size_max) base.Sha256.hash(id, &digest, .{});
         client.id = Id.fromSlice(if (id.len > id_size_max) &digest else id) catch unreachable;
         return client;
     }

@@ -66,7 +66,7 @@ pub fn loadFactor(booting: u32) u64 {
 /// -log2(h / 2^64) with 32 fractional bits, h being the first 8 bytes of SHA-256(edge id, MAC); below
 /// 2^38.
 fn depthOf(id: base.Uuid, mac: base.Mac) u64 {
-    var hash: std.crypto.hash.sha2.Sha256 = .init(.{});
+    var hash: base.Sha256 = .init(.{});
     hash.update(&id.bytes);
     hash.update(&mac.bytes);
     var digest: [32]u8 = undefined;

@@ -5,6 +5,8 @@ const std = @import("std");
 const base = @import("base");
 const boot_module = @import("boot.zig");
 const desired_state = @import("desired_state.zig");
+const clear_word = @import("stream_seal.zig").clear_word;
+const LocalDisk = @import("local_disk_order.zig").LocalDisk;
 
 pub const KernelLine = struct {
     identity: boot_module.Identity,
@@ -12,8 +14,11 @@ pub const KernelLine = struct {
     stream: base.Endpoint,
     /// Passed `boot_policy.isCommandLine`.
     command_line: []const u8,
+    local_disk: ?LocalDisk = null,
+    /// The stream goes in clear text.
+    clear: bool = false,
 
-    pub const size_max = desired_state.command_line_size_max + 256;
+    pub const size_max = desired_state.command_line_size_max + 256 + LocalDisk.text_size_max + clear_word.len + 1;
 
     /// As the kernel is to get it.
     pub fn write(line: *const KernelLine, buffer: *[size_max]u8) []const u8 {
@@ -26,6 +31,8 @@ pub const KernelLine = struct {
         }) catch unreachable;
         writer.print("bootfarm.report=http://{f}/b/{x:0>16}", .{ line.http, id.handle }) catch
             unreachable;
+        if (line.local_disk) |*order| writer.print(" {f}", .{order}) catch unreachable;
+        if (line.clear) writer.writeAll(" " ++ clear_word) catch unreachable;
         return writer.buffered();
     }
 };
@@ -47,6 +54,8 @@ test "the longest line fits, in its own buffer and in the kernel's limit" {
     line.http = .{ .ip = .init(255, 255, 255, 255), .port = 65535 };
     line.stream = line.http;
     line.command_line = &@as([desired_state.command_line_size_max]u8, @splat('x'));
+    line.clear = true;
+    line.local_disk = .{ .full = .read_only, .limit_bytes = std.math.maxInt(u64) };
     var buffer: [KernelLine.size_max]u8 = undefined;
     try std.testing.expect(line.write(&buffer).len < 2048);
 }

@@ -345,9 +345,11 @@ pub const Asked = struct {
     /// The network that the device is in: the relay agent's address, or an address of this edge's own.
     network: base.Ip4,
     /// iPXE speaks, not the firmware.
-    is_loader: bool,
+    is_loader: bool = false,
     /// The device has turned to this edge by name.
-    is_addressed: bool,
+    is_addressed: bool = false,
+    /// The one edge that keeps what the device writes; null: it writes nothing that is kept.
+    home: ?Uuid = null,
 };
 
 pub const Verdict = enum { answer, leave };
@@ -367,6 +369,8 @@ pub fn decide(table: *PeerTable, now_us: u64, asked: Asked, own: Own) Verdict {
 
 fn judge(table: *PeerTable, now_us: u64, asked: Asked, own: Own) Verdict {
     if (!table.hasOthers()) return .answer;
+    // Here its boot would end with the cause that another edge keeps its writes.
+    if (own != .taken and table.isHomeElsewhere(now_us, asked)) return .leave;
     if (asked.is_addressed) return .answer;
     const claim = table.claimOf(now_us, asked.mac);
     switch (own) {
@@ -388,11 +392,22 @@ fn judge(table: *PeerTable, now_us: u64, asked: Asked, own: Own) Verdict {
 }
 
 /// A device that is being woken: true at one edge of the site.
-pub fn isOwn(table: *const PeerTable, now_us: u64, mac: Mac, network: base.Ip4) bool {
+pub fn isOwn(table: *const PeerTable, now_us: u64, asked: Asked) bool {
     if (!table.hasOthers()) return true;
-    if (table.claimOf(now_us, mac) != null) return false;
-    const asked: Asked = .{ .mac = mac, .network = network, .is_loader = false, .is_addressed = false };
-    return table.order(now_us, asked).buffer[0] == table.site.?.own_index;
+    if (table.claimOf(now_us, asked.mac) != null or table.isHomeElsewhere(now_us, asked)) return false;
+    return table.isHome(asked) or table.order(now_us, asked).buffer[0] == table.site.?.own_index;
+}
+
+/// This edge keeps what the device writes.
+fn isHome(table: *const PeerTable, asked: Asked) bool {
+    return if (asked.home) |home| home.eql(table.site.?.own_id) else false;
+}
+
+/// Another edge keeps what the device writes, and is there.
+fn isHomeElsewhere(table: *const PeerTable, now_us: u64, asked: Asked) bool {
+    const site = &table.site.?;
+    const index = site.indexOf(asked.home orelse return false) orelse return false;
+    return index != site.own_index and table.isAlive(now_us, index);
 }
 
 pub const Owner = union(enum) {
@@ -407,7 +422,7 @@ pub const Owner = union(enum) {
 pub fn ownerOf(table: *const PeerTable, now_us: u64, mac: Mac, network: base.Ip4) Owner {
     if (!table.hasOthers()) return .own;
     if (table.claimOf(now_us, mac)) |claim| return .{ .claimed = claim.edge };
-    const asked: Asked = .{ .mac = mac, .network = network, .is_loader = false, .is_addressed = false };
+    const asked: Asked = .{ .mac = mac, .network = network };
     const first = table.order(now_us, asked).buffer[0];
     return if (first == table.site.?.own_index) .own else .{ .other = first };
 }
@@ -418,6 +433,8 @@ fn claimOf(table: *const PeerTable, now_us: u64, mac: Mac) ?peer_claims.OtherCla
 
 /// How many edges come before this one.
 fn rankOf(table: *const PeerTable, now_us: u64, asked: Asked) u32 {
+    // No other edge answers it before.
+    if (table.isHome(asked)) return 0;
     const found = table.order(now_us, asked);
     const own_index = table.site.?.own_index;
     const rank: u32 = @intCast(std.mem.findScalar(u8, found.constSlice(), own_index).?);

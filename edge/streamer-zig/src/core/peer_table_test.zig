@@ -546,7 +546,7 @@ test "messages of strangers, of other keys and in floods are ignored and counted
 test "an edge that does not know yet who else is there waits for the device to ask again" {
     var table: PeerTable = try .init(testing.allocator, .{ .epoch = 1, .boots_max = 8, .others_max = 8 });
     defer table.deinit(testing.allocator);
-    const asked: PeerTable.Asked = .{ .mac = deviceMac(1), .network = network, .is_loader = false, .is_addressed = false };
+    const asked: PeerTable.Asked = .{ .mac = deviceMac(1), .network = network };
     try testing.expectEqual(.answer, table.decide(0, asked, .none));
     table.setSite(0, siteOf(2, 0, .{}));
     try testing.expectEqual(.leave, table.decide(1, asked, .none));
@@ -559,4 +559,23 @@ test "an edge that does not know yet who else is there waits for the device to a
     addressed.is_addressed = false;
     try testing.expectEqual(.answer, table.decide(1, addressed, .taken));
     try testing.expectEqual(.answer, table.decide(1100 * ms, addressed, .none));
+}
+
+test "a device goes to the edge that keeps its writes, and to no other as long as that one is there" {
+    var pair: Pair = try .init(0);
+    defer pair.deinit();
+    for (0..13) |step| pair.exchange(step * 100 * ms);
+    const now_us = 1200 * ms;
+    for (0..20) |number| {
+        const asked: PeerTable.Asked = .{ .mac = deviceMac(number), .network = network, .home = edgeId(1) };
+        try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .none));
+        try testing.expect(pair.b.isOwn(now_us, asked) and !pair.a.isOwn(now_us, asked));
+        var addressed = asked;
+        addressed.is_addressed = true;
+        for (0..4) |repeat| try testing.expectEqual(.leave, pair.a.decide(now_us + repeat * 300 * ms, asked, .none));
+        try testing.expectEqual(.leave, pair.a.decide(now_us, addressed, .offered));
+        try testing.expectEqual(.answer, pair.a.decide(now_us, addressed, .taken));
+        // Nobody hears it any more: its device is told why it cannot start.
+        try testing.expectEqual(.answer, pair.a.decide(now_us + 5000 * ms, addressed, .none));
+    }
 }

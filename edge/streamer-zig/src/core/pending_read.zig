@@ -13,6 +13,7 @@ pub const gap_threshold = 3;
 
 state: State = .free,
 tag: u64 = 0,
+kind: wire.ReadKind = .demand,
 offset: u64 = 0,
 buffer: []u8 = &.{},
 request_id: u32 = 0,
@@ -39,6 +40,8 @@ progress_at_us: u64 = 0,
 timeout_us: u64 = 0,
 /// Fragments of requests sent later that have come since the last READ.
 passed: u16 = 0,
+/// A fragment of full size has come since it was sent last.
+full_came: bool = false,
 /// Asked again since time was over, and how long after the first READ the next new fragment came.
 timed_out: bool = false,
 stall_us: ?u64 = null,
@@ -84,6 +87,7 @@ pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     read.received.set(fragment.index);
     read.received_count += 1;
     read.received_bytes += length;
+    if (length == read.fragment_size) read.full_came = true;
     read.progress_at_us = now_us;
     read.noteHighest(fragment.index);
     read.repeatGap();
@@ -93,6 +97,15 @@ pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
 pub fn isComplete(read: *const PendingRead) bool {
     assert(read.received_count <= read.fragment_count);
     return read.received_count == read.fragment_count;
+}
+
+/// Fragments of full size that were asked for last, when none of them has come, nor an error of the edge's store. A short one says nothing
+/// about those.
+pub fn fullMissed(read: *const PendingRead) u16 {
+    if (read.full_came or read.sent_serial == std.math.maxInt(u64)) return 0;
+    const last = read.fragment_count - 1;
+    const last_is_short = read.buffer.len % read.fragment_size != 0;
+    return read.fragment_count - read.received_count - @intFromBool(last_is_short and !read.received.isSet(last));
 }
 
 pub fn missingBytes(read: *const PendingRead) u32 {
@@ -106,18 +119,22 @@ pub fn repeatMissing(read: *PendingRead) void {
     read.repeated_below = read.fragment_count;
 }
 
-/// After a resumption: whatever has not come is asked again; with fragments of another size everything is.
-pub fn askAnew(read: *PendingRead, fragment_size: u16, timeout_us: u64) void {
-    if (fragment_size != read.fragment_size) {
-        read.fragment_size = fragment_size;
-        read.fragment_count = wire.fragmentCount(@intCast(read.buffer.len), fragment_size);
-        read.received = .empty;
-        read.received_count = 0;
-        read.received_bytes = 0;
-        read.highest = @splat(null);
+/// After a resumption, or on a narrower way: whatever has not come is asked again. With fragments of another size the read begins anew when
+/// its turn comes, under another `request_id`, since a late fragment of the old size may look like one of the new size.
+pub fn askAnew(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_us: u64) void {
+    assert(read.state == .asked);
+    if (fragment_size == read.fragment_size) {
+        read.timeout_us = timeout_us;
+        return read.repeatMissing();
     }
-    read.timeout_us = timeout_us;
-    read.repeatMissing();
+    read.* = .{
+        .state = .queued,
+        .tag = read.tag,
+        .kind = read.kind,
+        .offset = read.offset,
+        .buffer = read.buffer,
+        .request_id = request_id,
+    };
 }
 
 /// The edge could not read its store: it is asked again when the doubled time-out has passed, not before.
@@ -155,6 +172,7 @@ pub fn noteRepeat(read: *PendingRead, now_us: u64, serial: u64) void {
     read.sent_serial = serial;
     read.progress_at_us = now_us;
     read.passed = 0;
+    read.full_came = false;
 }
 
 /// While fragments of any read come in, the edge is at work in the order it was asked: nobody is late yet.
@@ -162,9 +180,11 @@ pub fn timeoutAt(read: *const PendingRead, last_fragment_at_us: u64) u64 {
     return @max(read.progress_at_us, last_fragment_at_us) + read.timeout_us;
 }
 
-/// Submitted before `other`; request ids are compared so that they may wrap.
+/// Goes before `other`: somebody waits for it and not for the other, or it was submitted earlier; request ids are compared so that they
+/// may wrap.
 pub fn isBefore(read: *const PendingRead, other: ?*const PendingRead) bool {
     const rival = other orelse return true;
+    if ((read.kind == .demand) != (rival.kind == .demand)) return read.kind == .demand;
     return @as(i32, @bitCast(read.request_id -% rival.request_id)) < 0;
 }
 

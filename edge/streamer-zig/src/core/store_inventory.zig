@@ -5,15 +5,20 @@ const std = @import("std");
 const base = @import("base");
 const store_job = @import("store_job.zig");
 const uplink_message = @import("uplink_message.zig");
+const ProfileInventory = @import("profile_inventory.zig");
 const assert = std.debug.assert;
 
 const StoredVersion = store_job.StoredVersion;
 const StoreFacts = store_job.StoreFacts;
 
 pub const versions_max = 2048;
-pub const page_max = 256;
+/// Of a page, which holds the most that all boot profiles and so many versions are.
+pub const page_max = 128;
 /// Also when nothing has changed.
 pub const told_interval_ms = 600_000;
+/// Maintenance versions whose devices are there; what is beyond is told as if nothing were known.
+pub const written_max = 16;
+pub const Written = base.BoundedArray(base.Uuid, written_max);
 /// All of a store is read through in this time.
 pub const check_interval_ms = 7 * std.time.ms_per_day;
 
@@ -30,6 +35,9 @@ pub const StoreInventory = struct {
     /// The next version that the message under way has not named; null: all that is known is told.
     page_from: ?u32 = null,
     told_hash: u64 = 0,
+    /// What devices write now; null: not known.
+    written: ?Written = null,
+    profiles: ProfileInventory = .{},
 
     pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!StoreInventory {
         return .{
@@ -58,6 +66,12 @@ pub const StoreInventory = struct {
         inventory.check_count = kept;
         // One that is told now is told anew: its pages are of another list.
         if (is_again or inventory.page_from != null or inventory.hash() != inventory.told_hash) inventory.page_from = 0;
+    }
+
+    /// What is learned of boots may be something else; not while pages are told, which are of one list.
+    pub fn profilesChanged(inventory: *StoreInventory) void {
+        assert(inventory.page_from == null);
+        if (inventory.is_known and inventory.hash() != inventory.told_hash) inventory.page_from = 0;
     }
 
     pub fn note(inventory: *StoreInventory, check: Check) void {
@@ -94,6 +108,13 @@ pub const StoreInventory = struct {
         return if (check.isDamaged) .damaged else version.state;
     }
 
+    fn isWritten(inventory: *const StoreInventory, version: *const StoredVersion) ?bool {
+        if (!version.is_layer) return null;
+        const written = if (inventory.written) |*known| known else return null;
+        for (written.constSlice()) |id| if (id.eql(version.version_id)) return true;
+        return if (written.count == written_max) null else false;
+    }
+
     /// What was never read through, or longest ago, once that is long enough ago; null: nothing is due.
     pub fn nextToCheck(inventory: *const StoreInventory, unix_ms: u64) ?base.Uuid {
         var due: ?base.Uuid = null;
@@ -116,8 +137,9 @@ pub const StoreInventory = struct {
             sum.update(&version.version_id.bytes);
             sum.update(@tagName(inventory.stateOf(version)));
             if (version.root) |*root| sum.update(root);
-            sum.update(&.{@intFromBool(version.is_layer)});
+            sum.update(&.{ @intFromBool(version.is_layer), if (inventory.isWritten(version)) |known| @intFromBool(known) else 2 });
             for ([_]u64{ version.own_bytes, version.shared_bytes, version.reclaimable_bytes }) |size| sum.update(std.mem.asBytes(&size));
+            inventory.profiles.hashInto(&sum, version.version_id);
         }
         return sum.final();
     }
@@ -132,11 +154,13 @@ pub const StoreInventory = struct {
             try writer.print("{{\"versionId\":\"{f}\",\"state\":\"{t}\"", .{ version.version_id, inventory.stateOf(version) });
             if (version.root) |root| try writer.print(",\"root\":\"{s}\"", .{&uplink_message.keyText(root)});
             if (version.is_layer) try writer.writeAll(",\"isLayer\":true");
+            if (inventory.isWritten(version)) |known| try writer.print(",\"isWritten\":{}", .{known});
             try writer.print(",\"ownBytes\":{d},\"sharedBytes\":{d},\"reclaimableBytes\":{d}", .{
                 version.own_bytes, version.shared_bytes, version.reclaimable_bytes,
             });
             if (inventory.checkOf(version.version_id)) |check| if (!check.isDamaged)
                 try writer.print(",\"checkedUnixMs\":{d}", .{check.unixMs});
+            try inventory.profiles.write(writer, version.version_id);
             try writer.writeByte('}');
         }
         try writer.writeAll("]},");
@@ -151,7 +175,7 @@ pub const StoreInventory = struct {
 };
 
 pub fn writeFacts(writer: *std.Io.Writer, facts: *const StoreFacts) std.Io.Writer.Error!void {
-    try writer.print("{{\"store\":{{\"id\":\"{f}\",\"publicKey\":\"{s}\",\"format\":{d}", .{
+    try writer.print("\"store\":{{\"id\":\"{f}\",\"publicKey\":\"{s}\",\"format\":{d}", .{
         facts.id, &uplink_message.keyText(facts.public_key), facts.format,
     });
     if (facts.problem.size > 0) try writer.print(",\"problem\":{f}", .{std.json.fmt(facts.problem.slice(), .{})});
@@ -196,6 +220,70 @@ test "an inventory is told once, again when something is another, and in pages" 
     many[0].own_bytes += 1;
     inventory.set(&many, false);
     try testing.expectEqual(0, inventory.page_from.?);
+}
+
+test "of what is not sealed yet it is told whether its device writes it, once that is known" {
+    var inventory: StoreInventory = try .init(testing.allocator);
+    defer inventory.deinit(testing.allocator);
+    var layer = testVersion(1);
+    layer.is_layer = true;
+    layer.root = null;
+    const found = [_]StoredVersion{ layer, testVersion(2) };
+    inventory.set(&found, false);
+    inventory.pageTold();
+    var buffer: [4096]u8 = undefined;
+    for ([_][]const base.Uuid{ &.{}, &.{uuid(1)} }, [_][]const u8{ "\"isLayer\":true,\"isWritten\":false", "\"isLayer\":true,\"isWritten\":true" }) |ids, expected| {
+        inventory.written = .empty;
+        for (ids) |id| inventory.written.?.append(id) catch unreachable;
+        inventory.set(&found, false);
+        try testing.expectEqual(0, inventory.page_from.?);
+        var writer: std.Io.Writer = .fixed(&buffer);
+        try inventory.writePage(&writer, 1);
+        try testing.expect(std.mem.find(u8, writer.buffered(), expected) != null);
+        try testing.expectEqual(1, std.mem.count(u8, writer.buffered(), "isWritten"));
+        inventory.pageTold();
+    }
+    inventory.set(&found, false);
+    try testing.expectEqual(null, inventory.page_from);
+}
+
+test "what is learned of boots is told with the next inventory, which holds the most that there can be" {
+    var inventory: StoreInventory = try .init(testing.allocator);
+    defer inventory.deinit(testing.allocator);
+    const most = (1 << 53) - 1;
+    var many: [page_max]StoredVersion = undefined;
+    for (&many, 0..) |*version, index| version.* = .{
+        .version_id = uuid(@intCast(index)),
+        .state = .importing,
+        .root = @splat(9),
+        .is_layer = true,
+        .own_bytes = most,
+        .shared_bytes = most,
+        .reclaimable_bytes = most,
+    };
+    inventory.written = .empty;
+    inventory.set(&many, false);
+    for (&many) |*version| inventory.note(.{ .id = version.version_id, .unixMs = most, .isDamaged = false });
+    inventory.pageTold();
+    inventory.profilesChanged();
+    try testing.expectEqual(null, inventory.page_from);
+    for (0..ProfileInventory.profiles_max) |index| try testing.expect(inventory.profiles.put(&.{
+        .version_id = uuid(@intCast(index % page_max)),
+        .key = index,
+        .hardware = .init(&@as([64]u8, @splat('"'))),
+        .boots = std.math.maxInt(u32),
+        .read_ahead_bytes = 256 << 20,
+        .units = 8190,
+        .learned_unix_ms = 8_640_000_000_000_000,
+    }));
+    inventory.profilesChanged();
+    var buffer: [127 * 1024]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    try inventory.writePage(&writer, most);
+    try testing.expectEqual(ProfileInventory.profiles_max, std.mem.count(u8, writer.buffered(), "\"hardware\""));
+    inventory.pageTold();
+    inventory.profilesChanged();
+    try testing.expectEqual(null, inventory.page_from);
 }
 
 test "what was never read through comes first, then what was longest ago, and damage stands until it is read again" {

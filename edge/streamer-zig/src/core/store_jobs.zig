@@ -13,6 +13,9 @@ const Order = desired_state.StoreJob;
 /// While one runs and comes further.
 pub const progress_interval_ms = 5_000;
 
+/// Until a job is begun again that another process kept waiting.
+pub const busy_interval_ms = 3_000;
+
 pub const Stage = enum { waiting, running, done, failed };
 
 pub const Job = struct {
@@ -27,6 +30,8 @@ pub const Job = struct {
     is_settled: bool = false,
     /// Something is to be said of it.
     is_news: bool = false,
+    /// Another process had what it needs.
+    not_before_ms: u64 = 0,
 
     fn isOver(job: *const Job) bool {
         return job.stage == .done or job.stage == .failed;
@@ -40,7 +45,7 @@ pub const StoreJobs = struct {
     jobs: base.BoundedArray(Job, jobs_max) = .empty,
     /// What has ended is not on disk as it is here.
     is_end_changed: bool = false,
-    /// A job has begun or ended since the last message.
+    /// A job has begun, come somewhere or ended since the last message.
     is_urgent: bool = false,
 
     pub const jobs_max = desired_state.store_jobs_max;
@@ -71,10 +76,23 @@ pub const StoreJobs = struct {
     }
 
     /// What is to be begun, in the order of the control plane; null: nothing, or one runs.
-    pub fn next(jobs: *StoreJobs, orders: []const Order) ?base.Uuid {
+    pub fn next(jobs: *StoreJobs, orders: []const Order, now_ms: u64) ?base.Uuid {
         if (jobs.running() != null) return null;
-        for (orders) |*order| if (jobs.find(order.id)) |job| if (job.stage == .waiting) return job.id;
+        for (orders) |*order| if (jobs.find(order.id)) |job|
+            if (job.stage == .waiting and now_ms >= job.not_before_ms) return job.id;
         return null;
+    }
+
+    /// The one that runs is begun again later; `why`: who has what it needs.
+    pub fn postpone(jobs: *StoreJobs, id: base.Uuid, now_ms: u64, why: store_job.Message) void {
+        const job = jobs.find(id) orelse return;
+        assert(job.stage == .running);
+        job.stage = .waiting;
+        job.not_before_ms = now_ms + busy_interval_ms;
+        if (std.mem.eql(u8, job.message.constSlice(), why.constSlice())) return;
+        job.message = why;
+        job.is_news = true;
+        jobs.is_urgent = true;
     }
 
     pub fn begin(jobs: *StoreJobs, id: base.Uuid) void {
@@ -82,17 +100,19 @@ pub const StoreJobs = struct {
         const job = jobs.find(id).?;
         assert(job.stage == .waiting);
         job.stage = .running;
+        // What it waited for is said until it comes further.
+        if (job.not_before_ms > 0) return;
         job.is_news = true;
         jobs.is_urgent = true;
     }
 
-    pub fn progress(jobs: *StoreJobs, done_bytes: u64, total_bytes: u64, message: store_job.Message) void {
+    pub fn progress(jobs: *StoreJobs, done_bytes: u64, total_bytes: u64) void {
         const job = jobs.running() orelse return;
-        job.is_news = job.is_news or done_bytes != job.done_bytes or total_bytes != job.total_bytes or
-            !std.mem.eql(u8, message.constSlice(), job.message.constSlice());
+        job.is_news = job.is_news or done_bytes != job.done_bytes or total_bytes != job.total_bytes;
+        if (job.done_bytes == 0 and done_bytes > 0) jobs.is_urgent = true;
         job.done_bytes = done_bytes;
         job.total_bytes = total_bytes;
-        job.message = message;
+        job.message = .empty;
     }
 
     pub const End = union(enum) { done: store_job.Made, failed: store_job.Message };
@@ -138,8 +158,7 @@ pub const StoreJobs = struct {
     /// What is to be said again until it is settled, and what is new.
     fn isTold(job: *const Job) bool {
         return switch (job.stage) {
-            .waiting => false,
-            .running => job.is_news,
+            .waiting, .running => job.is_news,
             .done, .failed => !job.is_settled,
         };
     }
@@ -159,8 +178,10 @@ pub const StoreJobs = struct {
             if (which == .untold and count == told_max) break;
             if (count > 0) try writer.writeByte(',');
             count += 1;
+            // One that waits and has something to say was begun before.
+            const state: Stage = if (job.stage == .waiting) .running else job.stage;
             try writer.print("{{\"id\":\"{f}\",\"state\":\"{t}\",\"progressBytes\":{d},\"totalBytes\":{d}", .{
-                job.id, job.stage, job.done_bytes, job.total_bytes,
+                job.id, state, job.done_bytes, job.total_bytes,
             });
             if (job.message.count > 0) try writer.print(",\"message\":{f}", .{std.json.fmt(job.message.constSlice(), .{})});
             if (job.made.count > 0) try writer.print(",\"made\":{s}", .{job.made.constSlice()});
@@ -216,9 +237,8 @@ pub const StoreJobs = struct {
             if (entry.made) |made| {
                 var line: [store_job.line_size_max]u8 = undefined;
                 var writer: std.Io.Writer = .fixed(&line);
-                writer.print("{{\"done\":true,\"made\":{f}}}", .{std.json.fmt(made, .{})}) catch return error.Malformed;
-                const said = store_job.parse(writer.buffered()) orelse return error.Malformed;
-                job.made = if (said == .done) said.done else return error.Malformed;
+                writer.print("{f}", .{std.json.fmt(made, .{})}) catch return error.Malformed;
+                job.made = try store_job.parseMade(writer.buffered());
             }
             jobs.jobs.appendAssumeCapacity(job);
         }
@@ -245,15 +265,15 @@ test "jobs are done one after another in their order, and each once" {
     var jobs: StoreJobs = .{};
     const orders = [_]Order{ testOrder(2), testOrder(1) };
     try testing.expectEqual(.none, jobs.update(&orders));
-    try testing.expectEqual(uuid(2), jobs.next(&orders).?);
+    try testing.expectEqual(uuid(2), jobs.next(&orders, 0).?);
     jobs.begin(uuid(2));
-    try testing.expectEqual(null, jobs.next(&orders));
+    try testing.expectEqual(null, jobs.next(&orders, 0));
     jobs.end(uuid(2), .{ .done = .empty });
     // The state names it until the control plane knows its end.
     try testing.expectEqual(.none, jobs.update(&orders));
-    try testing.expectEqual(uuid(1), jobs.next(&orders).?);
+    try testing.expectEqual(uuid(1), jobs.next(&orders, 0).?);
     jobs.end(uuid(1), .{ .failed = store_job.messageOf("no") });
-    try testing.expectEqual(null, jobs.next(&orders));
+    try testing.expectEqual(null, jobs.next(&orders, 0));
     try testing.expectEqual(.none, jobs.update(&.{}));
     try testing.expectEqual(0, jobs.jobs.count);
 }
@@ -267,11 +287,14 @@ test "an end is said until it is settled, progress when it has moved" {
     try testing.expect(jobs.isDue(0));
     try testing.expectEqual(.none, jobs.told(&.{}));
     try testing.expect(!jobs.isDue(60_000));
-    jobs.progress(5, 10, .empty);
+    jobs.progress(4, 10);
+    try testing.expect(jobs.isDue(0));
+    _ = jobs.told(&.{});
+    jobs.progress(5, 10);
     try testing.expect(!jobs.isDue(4_999));
     try testing.expect(jobs.isDue(5_000));
     _ = jobs.told(&.{});
-    jobs.progress(5, 10, .empty);
+    jobs.progress(5, 10);
     try testing.expect(!jobs.isDue(5_000));
     jobs.end(uuid(1), .{ .failed = store_job.messageOf("a \"b\"") });
     try testing.expect(jobs.isDue(0));
@@ -286,6 +309,26 @@ test "an end is said until it is settled, progress when it has moved" {
     try testing.expectEqualStrings("[]", try reports(&jobs, &buffer));
 }
 
+test "a job that another process keeps waiting is begun again later, others before it, and says why" {
+    var jobs: StoreJobs = .{};
+    var buffer: [1024]u8 = undefined;
+    const orders = [_]Order{ testOrder(1), testOrder(2) };
+    _ = jobs.update(&orders);
+    jobs.begin(uuid(1));
+    _ = jobs.told(&.{});
+    jobs.postpone(uuid(1), 5_000, store_job.messageOf("`vdisk gc` has it"));
+    try testing.expect(jobs.isDue(0));
+    const id = uuid(1).toText();
+    const expected = "[{\"id\":\"" ++ id ++ "\",\"state\":\"running\",\"progressBytes\":0,\"totalBytes\":0,\"message\":\"`vdisk gc` has it\"}]";
+    try testing.expectEqualStrings(expected, try reports(&jobs, &buffer));
+    try testing.expectEqual(uuid(2), jobs.next(&orders, 5_000).?);
+    try testing.expectEqual(uuid(1), jobs.next(&orders, 5_000 + busy_interval_ms).?);
+    // The control plane has ended it meanwhile.
+    try testing.expectEqual(.none, jobs.told(&.{uuid(1)}));
+    try testing.expectEqual(.none, jobs.update(&.{testOrder(2)}));
+    try testing.expectEqual(null, jobs.find(uuid(1)));
+}
+
 test "a job that is taken back is killed where it runs, and forgotten where it waits" {
     var jobs: StoreJobs = .{};
     _ = jobs.update(&.{ testOrder(1), testOrder(2) });
@@ -293,13 +336,13 @@ test "a job that is taken back is killed where it runs, and forgotten where it w
     try testing.expectEqual(.none, jobs.update(&.{testOrder(1)}));
     try testing.expectEqual(.kill, jobs.update(&.{testOrder(3)}));
     try testing.expectEqual(null, jobs.find(uuid(1)));
-    try testing.expectEqual(uuid(3), jobs.next(&.{testOrder(3)}).?);
+    try testing.expectEqual(uuid(3), jobs.next(&.{testOrder(3)}, 0).?);
     jobs.begin(uuid(3));
     // The control plane says so before its state does.
     try testing.expectEqual(.kill, jobs.told(&.{uuid(3)}));
     jobs.abandon(uuid(3));
     try testing.expectEqual(.none, jobs.update(&.{testOrder(3)}));
-    try testing.expectEqual(null, jobs.next(&.{testOrder(3)}));
+    try testing.expectEqual(null, jobs.next(&.{testOrder(3)}, 0));
 }
 
 test "ends are found again after a start, and what ran is begun again" {
@@ -310,7 +353,7 @@ test "ends are found again after a start, and what ran is begun again" {
     _ = jobs.update(&orders);
     jobs.begin(uuid(1));
     const made = "{\"versionId\":\"11111111-1111-4111-8111-111111111111\",\"root\":\"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=\",\"counter\":3,\"sizeBytes\":4096}";
-    jobs.end(uuid(1), .{ .done = store_job.parse("{\"done\":true,\"made\":" ++ made ++ "}").?.done });
+    jobs.end(uuid(1), .{ .done = try store_job.parseMade(made) });
     jobs.begin(uuid(2));
     try testing.expect(jobs.is_end_changed);
     var buffer: [2048]u8 = undefined;
@@ -319,7 +362,7 @@ test "ends are found again after a start, and what ran is begun again" {
     var again: StoreJobs = .{};
     try again.restore(arena.allocator(), writer.buffered());
     _ = again.update(&orders);
-    try testing.expectEqual(uuid(2), again.next(&orders).?);
+    try testing.expectEqual(uuid(2), again.next(&orders, 0).?);
     try testing.expectEqualStrings(made, again.find(uuid(1)).?.made.constSlice());
     try testing.expect(again.isDue(progress_interval_ms));
     for ([_][]const u8{ "", "{}", "[{}]", "[{\"id\":\"x\"}]" }) |text| {
@@ -340,5 +383,5 @@ test "a state with as many jobs as one may have is taken while others are over" 
     for (&first) |*one| jobs.end(one.id, .{ .done = .empty });
     _ = jobs.update(&second);
     try testing.expectEqual(StoreJobs.jobs_max, jobs.jobs.count);
-    try testing.expectEqual(second[0].id, jobs.next(&second).?);
+    try testing.expectEqual(second[0].id, jobs.next(&second, 0).?);
 }

@@ -11,7 +11,9 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
-const secrets = @import("stream_secrets.zig");
+const hello_steps = @import("stream_client_hello.zig");
+const PathSize = @import("path_size.zig");
+const stream_seal = @import("stream_seal.zig");
 const RoundTrip = @import("round_trip.zig");
 const PendingRead = @import("pending_read.zig");
 const step = @import("stream_client_step.zig");
@@ -39,7 +41,13 @@ statistics: Statistics = .{},
 
 greeting: step.Greeting = .{},
 session: ?Session = null,
+protection: step.Protection = .{},
+path: PathSize = .{},
+/// The packet that was opened last.
+opened: [wire.packet_size_max]u8 = undefined,
 ready: ?step.Ready = null,
+/// What the system got of what was read ahead, and the edge has not heard.
+used: step.UsedList = .{},
 report_state: ReportState = .{},
 
 request_id_next: u32 = 1,
@@ -52,25 +60,8 @@ last_fragment_at_us: u64 = 0,
 waiting_since_us: u64 = 0,
 unseen: step.Unseen = .{},
 
-pub const State = enum {
-    /// Before `start`.
-    idle,
-    /// Saying hello, for the first time or again.
-    greeting,
-    established,
-    /// Refused for good, or the edge's version changed under the boot.
-    ended,
-};
-
-pub const Options = struct {
-    reads_max: u16 = 64,
-    /// Writes, flushes and discards together; at most 64.
-    writes_max: u16 = 0,
-    fragment_size_max: u16 = wire.fragment_size_ethernet,
-    /// The device's own bound; the edge's WELCOME may lower it.
-    outstanding_bytes_max: u32 = 1 << 20,
-};
-
+pub const State = step.State;
+pub const Options = step.Options;
 pub const Identity = step.Identity;
 pub const Session = step.Session;
 pub const Event = step.Event;
@@ -81,8 +72,8 @@ pub const Order = step.Order;
 /// Allocates the table of reads, and nothing later.
 pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamClient {
     assert(options.reads_max > 0);
-    assert(options.fragment_size_max >= wire.fragment_size_min);
-    assert(options.fragment_size_max <= wire.fragment_size_max);
+    assert(options.packet_size_max >= wire.packet_size_min);
+    assert(options.packet_size_max <= wire.packet_size_max);
     assert(options.outstanding_bytes_max >= read_size_max);
     const reads = try gpa.alloc(PendingRead, options.reads_max);
     errdefer gpa.free(reads);
@@ -105,12 +96,17 @@ pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
     queue.clear();
     client.* = .{ .options = options, .identity = identity, .reads = reads, .writes = queue, .session = identity.session };
     client.last_packet_at_us = now_us;
-    client.greet(now_us, if (identity.session == null) .token else .resumption);
+    hello_steps.greet(client, now_us, if (identity.session == null) .token else .resumption);
 }
 
 /// Asks for `buffer.len` bytes at `offset`, both multiples of 512, at most `read_size_max`. `buffer` is the client's until
 /// the read's event; `tag` comes back with it. `Full`: `reads_max` reads are under way.
 pub fn submit(client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
+    return client.submitOf(.demand, tag, offset, buffer);
+}
+
+/// The same for bytes that nobody waits for yet: they are asked for behind all that somebody does wait for.
+pub fn submitOf(client: *StreamClient, kind: wire.ReadKind, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
     assert(buffer.len > 0);
     assert(buffer.len <= read_size_max);
     assert(buffer.len % wire.sector_size == 0);
@@ -120,6 +116,7 @@ pub fn submit(client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{
         read.* = .{
             .state = .queued,
             .tag = tag,
+            .kind = kind,
             .offset = offset,
             .buffer = buffer,
             .request_id = client.takeRequestId(),
@@ -188,19 +185,56 @@ fn sendReport(client: *StreamClient, now_us: u64) void {
 pub fn receive(client: *StreamClient, now_us: u64, packet: []const u8) void {
     client.statistics.packets_in += 1;
     client.statistics.bytes_in += packet.len;
-    const taken = if (wire.parse(packet)) |parsed| client.receiveParsed(now_us, parsed) else |_| false;
-    if (taken) client.last_packet_at_us = now_us else client.statistics.ignored += 1;
+    if (client.take(now_us, packet)) client.last_packet_at_us = now_us else client.statistics.ignored += 1;
+}
+
+/// True when the packet belongs to this boot.
+fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
+    if (packet.len < wire.header_size or packet[0] >> 4 != wire.version) return false;
+    switch (std.enums.fromInt(wire.Type, packet[1]) orelse return false) {
+        .cookie, .refuse => {},
+        .welcome => return hello_steps.receiveWelcome(client, now_us, packet),
+        .no_session => return client.receiveNoSession(now_us, packet),
+        .data, .read_error, .ready_ack, .report_ack, .write_ack, .probe_ack => {
+            if (client.state != .established) return false;
+            const clear = client.protection.open(packet, wire.header_size, &client.opened) orelse return false;
+            const taken = client.receiveParsed(now_us, wire.parse(clear) catch return false);
+            if (packet.len < client.path.size and client.path.noteSmall(now_us)) client.askAnew();
+            return taken;
+        },
+        .hello, .read, .used, .ready, .report, .write, .control, .probe => return false,
+    }
+    const parsed = wire.parse(packet) catch return false;
+    return switch (parsed.body) {
+        .cookie => |cookie| hello_steps.receiveCookie(client, now_us, cookie),
+        .refuse => |refusal| hello_steps.receiveRefuse(client, now_us, refusal),
+        else => unreachable,
+    };
+}
+
+/// The edge has no session any more; it says which packet told it so, which nobody else can know.
+fn receiveNoSession(client: *StreamClient, now_us: u64, packet: []const u8) bool {
+    if (client.state != .established) return false;
+    const parsed = wire.parse(packet) catch return false;
+    if (!client.protection.hasSent(parsed.session_id)) return false;
+    hello_steps.greet(client, now_us, .resumption);
+    return true;
 }
 
 /// The next packet to send, written to `out`, or null when there is nothing to send before `deadline`.
-pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.sealed_request_size_max]u8) ?[]const u8 {
     client.checkTimers(now_us);
     const packet = switch (client.state) {
         .idle, .ended => return null,
-        .greeting => client.transmitHello(now_us, out),
-        .established => client.transmitRead(now_us, out) orelse client.transmitWrite(now_us, out) orelse
-            client.transmitReady(now_us, out) orelse client.transmitReport(now_us, out),
-    } orelse return null;
+        .greeting => hello_steps.transmit(client, now_us, out) orelse return null,
+        .established => blk: {
+            const room = out[0..wire.request_size_max];
+            const clear = client.transmitRead(now_us, room) orelse client.transmitWrite(now_us, room) orelse
+                client.transmitReady(now_us, room) orelse client.transmitReport(now_us, room) orelse
+                client.transmitProbe(now_us, room) orelse return null;
+            break :blk client.protection.seal(out, clear.len);
+        },
+    };
     client.statistics.packets_out += 1;
     client.statistics.bytes_out += packet.len;
     return packet;
@@ -225,6 +259,7 @@ pub fn deadline(client: *const StreamClient) ?u64 {
         };
         earliest = @min(earliest orelse at, at);
     }
+    if (client.path.probeAt()) |at| earliest = @min(earliest orelse at, at);
     if (client.writes.deadline()) |at| earliest = @min(earliest orelse at, at);
     if (client.firstQueued()) |read| if (client.mayAsk(read)) return 0;
     return earliest;
@@ -248,22 +283,15 @@ pub fn nextEvent(client: *StreamClient) ?Event {
     return client.unseen.ofBoot();
 }
 
-/// True when the packet belongs to this boot's session.
+/// A packet of the session, opened.
 fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
-    switch (packet.body) {
-        .cookie => |cookie| return client.receiveCookie(now_us, cookie),
-        .welcome => |welcome| return client.receiveWelcome(now_us, packet.session_id, welcome),
-        .refuse => |refusal| return client.receiveRefuse(now_us, refusal),
-        .data, .read_error, .no_session, .ready_ack, .report_ack, .write_ack => {},
-        .hello, .read, .ready, .report, .write, .control => return false,
-    }
-    if (client.state != .established) return false;
+    assert(client.state == .established);
     if (client.session.?.id != packet.session_id) return false;
     switch (packet.body) {
         .data => |fragment| return client.receiveFragment(now_us, packet.request_id, fragment),
         .read_error => |read_error| return client.receiveReadError(now_us, packet.request_id, read_error.code),
         .write_ack => |ack| return client.writes.acknowledge(now_us, packet.request_id, ack),
-        .no_session => client.greet(now_us, .resumption),
+        .probe_ack => |size| client.path.noteShown(size + client.protection.overhead()),
         .ready_ack => {
             const ready = &(client.ready orelse return false);
             if (ready.request_id != packet.request_id) return false;
@@ -284,82 +312,20 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
     return true;
 }
 
-fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bool {
-    if (client.state != .greeting) return false;
-    if (!std.mem.eql(u8, &cookie.client_nonce, &client.greeting.nonce)) return false;
-    // A second copy of the same cookie must not become a second hello.
-    if (std.mem.eql(u8, &cookie.cookie, &client.greeting.cookie)) return true;
-    client.measureHello(now_us);
-    client.greeting.cookie = cookie.cookie;
-    client.greeting.due_at_us = now_us;
-    client.greeting.sent_count = 0;
-    return true;
-}
-
-fn receiveWelcome(client: *StreamClient, now_us: u64, session_id: u64, welcome: wire.Welcome) bool {
-    if (client.state != .greeting) return false;
-    if (!std.mem.eql(u8, &welcome.client_nonce, &client.greeting.nonce)) return false;
-    const session: Session = .{
-        .id = session_id,
-        .version_tag = welcome.version_tag,
-        .version_id = .fromBytes(welcome.version_id),
-        .disk_size = welcome.disk_size,
-        .fragment_size = welcome.fragment_size,
-        .outstanding_bytes_max = @min(welcome.outstanding_bytes_max, client.options.outstanding_bytes_max),
-        .resume_secret = welcome.resume_secret,
-        .write_cache = welcome.write_cache,
-        .write_cache_size = welcome.write_cache_size,
-        .write_cache_id = welcome.write_cache_id,
-    };
-    if (session.fragment_size > client.options.fragment_size_max) return false;
-    const resumed = client.session != null;
-    if (client.session) |before| {
-        const same = before.version_tag == session.version_tag and
-            before.version_id.eql(session.version_id) and before.disk_size == session.disk_size;
-        if (!same) {
-            client.transition(.ended);
-            client.unseen.version_changed = true;
-            return true;
-        }
-        if (before.write_cache != session.write_cache or before.write_cache_id != session.write_cache_id) {
-            client.transition(.ended);
-            client.unseen.cache_lost = true;
-            return true;
-        }
-        client.statistics.resumptions += 1;
-    }
-    client.session = session;
-    client.measureHello(now_us);
-    client.transition(.established);
-    client.unseen.established = resumed;
+/// All that has not come is asked for again, in fragments of the size that is used now.
+pub fn askAnew(client: *StreamClient) void {
     for (client.reads) |*read| {
         if (read.state != .asked) continue;
         client.outstanding_bytes -= read.missingBytes();
-        read.askAnew(session.fragment_size, client.round_trip.timeout_us);
-        client.outstanding_bytes += read.missingBytes();
+        read.askAnew(client.fragmentSize(), client.takeRequestId(), client.round_trip.timeout_us);
+        if (read.state == .asked) client.outstanding_bytes += read.missingBytes();
     }
-    client.writes.askAnew(session.fragment_size);
-    if (client.ready) |*ready| ready.due_at_us = now_us;
-    client.report_state.due_at_us = now_us;
-    if (client.hasOutstanding()) client.waiting_since_us = now_us;
-    return true;
+    client.writes.askAnew(client.fragmentSize());
 }
 
-/// The first reads need a time-out too; Karn's rule as for them.
-fn measureHello(client: *StreamClient, now_us: u64) void {
-    if (client.greeting.sent_count == 1) client.round_trip.measure(now_us -| client.greeting.sent_at_us);
-}
-
-fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) bool {
-    if (client.state != .greeting) return false;
-    if (!std.mem.eql(u8, &refusal.client_nonce, &client.greeting.nonce)) return false;
-    if (refusal.code == .busy) {
-        client.greeting.due_at_us = now_us + RoundTrip.timeout_us_max;
-        return true;
-    }
-    client.transition(.ended);
-    client.unseen.refused = refusal.code;
-    return true;
+/// Payload of a DATA packet, as large as comes through.
+pub fn fragmentSize(client: *const StreamClient) u16 {
+    return client.path.size - wire.header_size - wire.tag_size;
 }
 
 fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment: wire.Data) bool {
@@ -377,6 +343,7 @@ fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment
         .new => {},
     }
     client.outstanding_bytes -= fragment.payload.len;
+    if (fragment.payload.len == client.fragmentSize()) client.path.noteFull();
     if (read.round_trip_us) |sample| {
         client.round_trip.measure(sample);
         read.round_trip_us = null;
@@ -428,7 +395,7 @@ fn checkTimers(client: *StreamClient, now_us: u64) void {
     if (client.state != .established) return;
     const heard_at_us = @max(client.last_packet_at_us, client.waiting_since_us);
     if (client.hasOutstanding() and now_us -| heard_at_us >= silence_us_max) {
-        client.greet(now_us, .resumption);
+        hello_steps.greet(client, now_us, .resumption);
         return;
     }
     client.writes.checkTimers(now_us);
@@ -437,29 +404,9 @@ fn checkTimers(client: *StreamClient, now_us: u64) void {
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
         read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
         read.timed_out = true;
+        if (read.fragment_size == client.fragmentSize()) client.path.noteSilence(now_us, read.fullMissed());
         read.repeatMissing();
     }
-}
-
-fn transmitHello(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
-    const greeting = &client.greeting;
-    if (now_us < greeting.due_at_us) return null;
-    greeting.due_at_us = now_us + greeting.timeout_us;
-    greeting.sent_at_us = now_us;
-    greeting.sent_count += 1;
-    greeting.timeout_us = @min(greeting.timeout_us * 2, RoundTrip.timeout_us_max);
-    const proof: [32]u8 = switch (greeting.kind) {
-        .token => client.identity.token ++ @as([16]u8, @splat(0)),
-        .resumption => secrets.resumeProof(&client.session.?.resume_secret, greeting.nonce),
-    };
-    return wire.emit(.{ .body = .{ .hello = .{
-        .client_nonce = greeting.nonce,
-        .cookie = greeting.cookie,
-        .kind = greeting.kind,
-        .boot_id = client.identity.boot_id.bytes,
-        .proof = proof,
-        .fragment_size_max = client.options.fragment_size_max,
-    } } }, out);
 }
 
 /// Repeats before new reads, each in the order in which they were submitted.
@@ -475,11 +422,14 @@ fn transmitRead(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         client.statistics.missing_fragments += missing;
         return client.emitRead(read, ranges.view(), out);
     }
+    if (client.used.isFull()) return client.transmitUsed(out);
     const read = client.firstQueued() orelse return null;
     if (!client.mayAsk(read)) return null;
+    // Said first, so that the edge hears in which order the system wanted what.
+    if (read.kind == .demand) if (client.transmitUsed(out)) |packet| return packet;
     client.noteWaiting(now_us);
     client.send_serial += 1;
-    read.ask(now_us, client.session.?.fragment_size, client.send_serial, client.round_trip.timeout_us);
+    read.ask(now_us, client.fragmentSize(), client.send_serial, client.round_trip.timeout_us);
     client.outstanding_bytes += read.buffer.len;
     return client.emitRead(read, .{}, out);
 }
@@ -509,6 +459,8 @@ fn emitRead(
 ) []const u8 {
     const session = client.session.?;
     return wire.emit(.{ .session_id = session.id, .request_id = read.request_id, .body = .{ .read = .{
+        .kind = read.kind,
+        .fragment_size = read.fragment_size,
         .version_tag = session.version_tag,
         .offset = read.offset,
         .length = @intCast(read.buffer.len),
@@ -517,15 +469,22 @@ fn emitRead(
     } } }, out);
 }
 
+fn transmitUsed(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const body: wire.Body = .{ .used = .{ .units = client.used.take() orelse return null } };
+    return wire.emit(.{ .session_id = client.session.?.id, .request_id = client.takeRequestId(), .body = body }, out);
+}
+
 fn transmitWrite(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
     const was_waiting = client.hasOutstanding();
-    const packet = client.writes.transmit(now_us, client.session.?, out) orelse return null;
+    const packet = client.writes.transmit(now_us, &client.session.?, client.fragmentSize(), out) orelse return null;
     if (!was_waiting) client.waiting_since_us = now_us;
     return packet;
 }
 
 fn transmitReady(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
     const ready = &(client.ready orelse return null);
+    // With READY the edge has all of the boot.
+    if (client.transmitUsed(out)) |packet| return packet;
     return ready.transmit(now_us, client.session.?.id, out);
 }
 
@@ -536,16 +495,13 @@ fn transmitReport(client: *StreamClient, now_us: u64, out: *[wire.request_size_m
     return wire.emit(.{ .session_id = session_id, .request_id = request_id, .body = .{ .report = body } }, out);
 }
 
-/// Begins a hello, each under a nonce of its own.
-fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
-    client.transition(.greeting);
-    var digest: [32]u8 = undefined;
-    const serial = client.greeting.nonce_serial + 1;
-    std.crypto.auth.hmac.sha2.HmacSha256.create(&digest, std.mem.asBytes(&serial), &client.identity.nonce_seed);
-    client.greeting = .{ .kind = kind, .nonce = digest[0..16].*, .nonce_serial = serial, .due_at_us = now_us };
+fn transmitProbe(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const size = client.path.takeProbe(now_us) orelse return null;
+    const request_id = client.takeRequestId();
+    return wire.emit(.{ .session_id = client.session.?.id, .request_id = request_id, .body = .{ .probe = .{ .size = size } } }, out);
 }
 
-fn transition(client: *StreamClient, next: State) void {
+pub fn transition(client: *StreamClient, next: State) void {
     const allowed = switch (client.state) {
         .idle => next == .greeting,
         .greeting => next == .established or next == .ended,
@@ -575,7 +531,7 @@ fn mayAsk(client: *const StreamClient, read: *const PendingRead) bool {
     return client.outstanding_bytes + read.buffer.len <= allowed;
 }
 
-fn hasOutstanding(client: *const StreamClient) bool {
+pub fn hasOutstanding(client: *const StreamClient) bool {
     if (client.outstanding_bytes > 0 or client.report_state.dueAt() != null) return true;
     if (client.writes.hasOutstanding()) return true;
     return if (client.ready) |ready| !ready.acknowledged else false;
@@ -588,5 +544,6 @@ fn noteWaiting(client: *StreamClient, now_us: u64) void {
 
 test {
     _ = @import("stream_client_test.zig");
+    _ = @import("stream_session_test.zig");
     _ = @import("stream_writes_test.zig");
 }

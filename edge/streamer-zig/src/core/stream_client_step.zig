@@ -4,13 +4,36 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const RoundTrip = @import("round_trip.zig");
+const stream_seal = @import("stream_seal.zig");
 
 pub const hello_timeout_us_first = 200 * std.time.us_per_ms;
+
+pub const State = enum {
+    /// Before `start`.
+    idle,
+    /// Saying hello, for the first time or again.
+    greeting,
+    established,
+    /// Refused for good, or the edge's version changed under the boot.
+    ended,
+};
+
+pub const Options = struct {
+    reads_max: u16 = 64,
+    /// Writes, flushes and discards together; at most 64.
+    writes_max: u16 = 0,
+    /// UDP payload that the device's network card takes, in bytes.
+    packet_size_max: u16 = wire.packet_size_ethernet,
+    /// What the device takes; null: what this program has. Clear text is one of them only where somebody has asked for it.
+    ciphers: ?wire.Ciphers = null,
+    /// The device's own bound; the edge's WELCOME may lower it.
+    outstanding_bytes_max: u32 = 1 << 20,
+};
 
 pub const Identity = struct {
     boot_id: base.Uuid,
     token: [16]u8,
-    /// Unguessable; the nonces of all hellos of this boot come from it.
+    /// Unguessable; the nonces and keys of all hellos of this boot come from it.
     nonce_seed: [32]u8,
     /// What another process of this device had opened for this boot and leaves behind: it is resumed.
     session: ?Session = null,
@@ -18,7 +41,9 @@ pub const Identity = struct {
 
 /// What WELCOME said.
 pub const Session = struct {
+    /// Only in clear text it is the edge's id of it; else the device has one session and needs none.
     id: u64,
+    cipher: wire.Cipher,
     version_tag: u64,
     version_id: base.Uuid,
     /// Bytes.
@@ -30,6 +55,63 @@ pub const Session = struct {
     write_cache: wire.WriteCacheClass = .device_ram,
     write_cache_size: u64 = 0,
     write_cache_id: u64 = 0,
+    /// Bytes of the boot profile's document; 0: there is none.
+    profile_size: u32 = 0,
+};
+
+/// What protects the packets of the session.
+pub const Protection = struct {
+    /// In clear text: the id that every packet carries.
+    id: u64 = 0,
+    from_device: stream_seal.Key = .{},
+    from_edge: stream_seal.Key = .{},
+    counter_first: u64 = 0,
+    counter_next: u64 = 0,
+    /// Answers to all that may be outstanding overtake each other.
+    taken: stream_seal.ReplayWindow(4096) = .{},
+
+    /// Packets whose NO_SESSION is believed.
+    const recent = 4096;
+    /// Stands for the session where it has no id of the edge.
+    pub const own_id = 1;
+
+    pub fn ofKeys(keys: *const stream_seal.SessionKeys) Protection {
+        return .{
+            .id = own_id,
+            .from_device = keys.from_device,
+            .from_edge = keys.from_edge,
+            .counter_first = keys.device_counter_first,
+            .counter_next = keys.device_counter_first,
+        };
+    }
+
+    pub fn overhead(protection: *const Protection) u16 {
+        return protection.from_edge.overhead();
+    }
+
+    /// The packet of `size` bytes at the front of `out`.
+    pub fn seal(protection: *Protection, out: *[wire.sealed_request_size_max]u8, size: usize) []const u8 {
+        defer protection.counter_next += 1;
+        return stream_seal.seal(&protection.from_device, protection.counter_next, out, size, wire.header_size);
+    }
+
+    /// Null: it is not of this session, or has come before.
+    pub fn open(protection: *Protection, packet: []const u8, known_size: usize, out: *[wire.packet_size_max]u8) ?[]const u8 {
+        if (protection.from_edge.cipher == .clear) return packet;
+        const counter = stream_seal.counterOf(packet);
+        if (!protection.taken.isNew(counter)) return null;
+        const clear = stream_seal.open(&protection.from_edge, packet, known_size, out) orelse return null;
+        protection.taken.note(counter);
+        std.mem.writeInt(u64, clear[8..16], protection.id, .big);
+        return clear;
+    }
+
+    /// Whether a packet went out lately that carried this.
+    pub fn hasSent(protection: *const Protection, id: u64) bool {
+        if (protection.from_device.cipher == .clear) return id == protection.id;
+        if (id < protection.counter_first or id >= protection.counter_next) return false;
+        return protection.counter_next - id <= recent;
+    }
 };
 
 pub const ReadyWords = struct {
@@ -66,6 +148,30 @@ pub const Ready = struct {
             .code = ready.code,
             .sentence = ready.sentence.slice(),
         } } }, out);
+    }
+};
+
+/// Units whose blocks the system has got, in the order in which it wanted them.
+pub const UsedList = struct {
+    bytes: [wire.profile.used_units_max * wire.profile.entry_size]u8 = undefined,
+    count: u16 = 0,
+
+    pub fn isFull(list: *const UsedList) bool {
+        return list.count == wire.profile.used_units_max;
+    }
+
+    /// What does not fit is not said: it counts as not wanted.
+    pub fn add(list: *UsedList, unit: wire.profile.Unit) void {
+        if (list.isFull()) return;
+        unit.encode(list.bytes[@as(usize, list.count) * wire.profile.entry_size ..][0..wire.profile.entry_size]);
+        list.count += 1;
+    }
+
+    /// Good until the next `add`.
+    pub fn take(list: *UsedList) ?wire.profile.Units {
+        if (list.count == 0) return null;
+        defer list.count = 0;
+        return .{ .bytes = list.bytes[0 .. @as(usize, list.count) * wire.profile.entry_size] };
     }
 };
 
@@ -120,6 +226,9 @@ pub const Greeting = struct {
     kind: wire.HelloKind = .token,
     nonce: [16]u8 = @splat(0),
     nonce_serial: u64 = 0,
+    /// Where keys are agreed on.
+    pair: stream_seal.KeyPair = undefined,
+    hello: wire.Hello = undefined,
     cookie: [32]u8 = @splat(0),
     /// When HELLO goes out next.
     due_at_us: u64 = 0,

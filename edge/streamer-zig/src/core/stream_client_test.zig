@@ -6,6 +6,7 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const StreamServer = @import("stream_server.zig");
 const StreamClient = @import("stream_client.zig");
+const Link = @import("stream_test_link.zig").Link;
 const testing = std.testing;
 const assert = std.debug.assert;
 
@@ -14,61 +15,17 @@ const boot_id: base.Uuid = .{ .bytes = @splat(0xb0) };
 const address: base.Endpoint = .{ .ip = .init(127, 77, 0, 10), .port = 40000 };
 
 /// What the disk has at an offset, so that nobody has to keep a disk.
-fn fillDisk(offset: u64, buffer: []u8) void {
-    for (buffer, offset..) |*byte, at| byte.* = @truncate((at *% 0x9e3779b97f4a7c15) >> 29);
-}
-
-pub const Flight = struct { at_us: u64, serial: u64, to_device: bool, size: u16, bytes: [wire.header_size + 1456]u8 };
-
-pub const Link = struct {
-    prng: base.Prng,
-    loss_percent: u8 = 0,
-    duplicate_percent: u8 = 0,
-    /// Largest extra delay, which reorders.
-    jitter_us: u64 = 0,
-    delay_us: u64 = 100,
-    flights: std.ArrayList(Flight) = .empty,
-    serial: u64 = 0,
-    /// The packet of this number, counted from 0 in each direction, is lost.
-    lose_to_device: []const u64 = &.{},
-    sent_to_device: u64 = 0,
-
-    pub fn send(link: *Link, now_us: u64, to_device: bool, packet: []const u8) !void {
-        if (to_device) {
-            defer link.sent_to_device += 1;
-            for (link.lose_to_device) |number| if (number == link.sent_to_device) return;
-        }
-        if (link.prng.chance(link.loss_percent, 100)) return;
-        const copies: u8 = if (link.prng.chance(link.duplicate_percent, 100)) 2 else 1;
-        for (0..copies) |_| {
-            link.serial += 1;
-            var flight: Flight = .{
-                .at_us = now_us + link.delay_us + link.prng.below(link.jitter_us + 1),
-                .serial = link.serial,
-                .to_device = to_device,
-                .size = @intCast(packet.len),
-                .bytes = undefined,
-            };
-            @memcpy(flight.bytes[0..packet.len], packet);
-            try link.flights.append(testing.allocator, flight);
-        }
-    }
-
-    pub fn takeFirst(link: *Link) ?Flight {
-        if (link.flights.items.len == 0) return null;
-        var first: usize = 0;
-        for (link.flights.items, 0..) |flight, index| {
-            const best = link.flights.items[first];
-            if (flight.at_us < best.at_us or (flight.at_us == best.at_us and flight.serial < best.serial)) first = index;
-        }
-        return link.flights.swapRemove(first);
+pub const disk = struct {
+    pub fn fill(offset: u64, buffer: []u8) void {
+        for (buffer, offset..) |*byte, at| byte.* = @truncate((at *% 0x9e3779b97f4a7c15) >> 29);
     }
 };
 
-const World = struct {
+pub const World = struct {
     server: StreamServer,
     client: StreamClient,
     link: Link,
+    sides: Sides,
     now_us: u64 = 1_000_000,
     token_nonce: ?[16]u8 = null,
     version_id: base.Uuid = .{ .bytes = @splat(0xdd) },
@@ -84,11 +41,16 @@ const World = struct {
     write_cache_used: u64 = 0,
     uptime_us: u64 = 0,
 
-    fn init(link: Link) !World {
+    pub fn init(link: Link) !World {
+        return initWith(link, .{});
+    }
+
+    pub fn initWith(link: Link, sides: Sides) !World {
         var world: World = .{
-            .server = try newServer(1),
-            .client = try .init(testing.allocator, .{}),
+            .server = try newServer(1, sides),
+            .client = try .init(testing.allocator, .{ .ciphers = sides.ciphers, .packet_size_max = sides.packet_size_max }),
             .link = link,
+            .sides = sides,
         };
         world.client.start(world.now_us, .{
             .boot_id = boot_id,
@@ -98,32 +60,36 @@ const World = struct {
         return world;
     }
 
-    fn deinit(world: *World) void {
+    pub fn deinit(world: *World) void {
         world.server.deinit(testing.allocator);
         world.client.deinit(testing.allocator);
-        world.link.flights.deinit(testing.allocator);
+        world.link.deinit();
     }
 
-    fn newServer(serial: u8) !StreamServer {
-        return .init(testing.allocator, .{ .sessions_max = 4, .keys = .{
-            .cookie = @splat(serial),
-            .session = @splat(serial ^ 0x80),
-            .resumption = @splat(3),
-        } });
+    /// What device and edge have in common.
+    const Sides = struct { ciphers: ?wire.Ciphers = null, packet_size_max: u16 = wire.packet_size_ethernet };
+
+    pub fn newServer(serial: u8, sides: Sides) !StreamServer {
+        return .init(testing.allocator, .{
+            .sessions_max = 4,
+            .keys = .{ .cookie = @splat(serial), .session = @splat(serial ^ 0x80), .resumption = @splat(3) },
+            .ciphers = sides.ciphers,
+            .packet_size_max = @max(wire.packet_size_ethernet, sides.packet_size_max),
+        });
     }
 
     /// The edge loses its memory and keeps its resumption key.
     fn restartEdge(world: *World) !void {
         world.server.deinit(testing.allocator);
         world.key_serial += 1;
-        world.server = try newServer(world.key_serial);
+        world.server = try newServer(world.key_serial, world.sides);
     }
 
     /// Runs until the client has an event or `limit_us` has passed.
-    fn nextEvent(world: *World, limit_us: u64) !?StreamClient.Event {
+    pub fn nextEvent(world: *World, limit_us: u64) !?StreamClient.Event {
         const end_us = world.now_us + limit_us;
         while (true) {
-            var out: [wire.request_size_max]u8 = undefined;
+            var out: [wire.sealed_request_size_max]u8 = undefined;
             while (world.client.transmit(world.now_us, &out)) |packet| try world.link.send(world.now_us, false, packet);
             if (world.client.nextEvent()) |event| return event;
             const timer_us = world.client.deadline() orelse end_us;
@@ -141,7 +107,7 @@ const World = struct {
         }
     }
 
-    fn serve(world: *World, packet: []const u8) !void {
+    pub fn serve(world: *World, packet: []const u8) !void {
         var reply: StreamServer.ReplyBuffer = undefined;
         switch (world.server.receive(world.now_us, address, packet, &reply)) {
             .ignored => {},
@@ -154,26 +120,21 @@ const World = struct {
                     .disk_size = disk_size,
                 } }, &reply);
                 if (admission.outcome == .opened) {
-                    world.token_nonce = claim.client_nonce;
+                    world.token_nonce = claim.hello.client_nonce;
                     world.opened_count += 1;
                 }
                 if (admission.outcome == .resumed) world.resumed_count += 1;
-                if (admission.reply) |answer| try world.link.send(world.now_us, true, answer);
+                try world.link.answerHello(world.now_us, &world.server, &admission);
             },
             .read => |read| {
                 if (world.store_errors_left > 0) {
                     world.store_errors_left -= 1;
-                    return world.link.send(world.now_us, true, StreamServer.readError(read, .store_error, &reply));
+                    return world.link.send(world.now_us, true, world.server.readError(&read, .store_error, &reply).?);
                 }
-                var fragments = read.fragments();
-                while (fragments.next()) |fragment| {
-                    var bytes: [wire.header_size + 1456]u8 = undefined;
-                    bytes[0..wire.header_size].* = fragment.header;
-                    fillDisk(fragment.offset, bytes[wire.header_size..][0..fragment.length]);
-                    try world.link.send(world.now_us, true, bytes[0 .. wire.header_size + fragment.length]);
-                }
+                try world.link.answerRead(world.now_us, &world.server, &read, disk);
             },
-            .write, .control, .taken => return error.UnexpectedWrite,
+            .probe => |probe| try world.link.answerProbe(world.now_us, &world.server, probe),
+            .write, .control, .taken, .used => return error.UnexpectedWrite,
             .ready => |ready| {
                 if (!ready.repeated) world.ready_count += 1;
                 try world.link.send(world.now_us, true, ready.reply);
@@ -184,18 +145,18 @@ const World = struct {
                 world.write_cache_used = said.report.write_cache_used;
                 world.uptime_us = said.report.uptime_us;
                 if (std.mem.eql(u8, &said.report.order_id, &world.order.order_id)) world.order = .{};
-                try world.link.send(world.now_us, true, world.server.acknowledgeReport(&said, world.order, &reply));
+                try world.link.send(world.now_us, true, world.server.acknowledgeReport(&said, world.order, &reply).?);
             },
         }
     }
 
-    fn expectEstablished(world: *World) !void {
+    pub fn expectEstablished(world: *World) !void {
         const event = try world.nextEvent(30 * std.time.us_per_s);
         try testing.expect(event.? == .established);
     }
 
     /// Reads `count` pieces from all over the disk, `depth` at a time, and checks every byte.
-    fn readMany(world: *World, count: u32, depth: u32) !void {
+    pub fn readMany(world: *World, count: u32, depth: u32) !void {
         const buffers = try testing.allocator.alloc([StreamClient.read_size_max]u8, depth);
         defer testing.allocator.free(buffers);
         var offsets: [64]u64 = undefined;
@@ -215,7 +176,7 @@ const World = struct {
             switch (event) {
                 .read_done => |read| {
                     var expected: [StreamClient.read_size_max]u8 = undefined;
-                    fillDisk(offsets[read.tag], expected[0..read.buffer.len]);
+                    disk.fill(offsets[read.tag], expected[0..read.buffer.len]);
                     try testing.expectEqualSlices(u8, expected[0..read.buffer.len], read.buffer);
                     free |= @as(u64, 1) << @intCast(read.tag);
                     done += 1;
@@ -491,14 +452,15 @@ test "no more than the edge allows is outstanding" {
 }
 
 test "packets of another session, with wrong lengths or for no read change nothing" {
-    var world: World = try .init(.{ .prng = .init(9) });
+    // In clear text nobody but this stands between them and the disk.
+    var world: World = try .initWith(.{ .prng = .init(9) }, .{ .ciphers = .{ .clear = true } });
     defer world.deinit();
     try world.expectEstablished();
     var buffer: [4096]u8 = @splat(0xaa);
     try world.client.submit(1, 0, &buffer);
-    var out: [wire.request_size_max]u8 = undefined;
+    var out: [wire.sealed_request_size_max]u8 = undefined;
     const request = try wire.parse(world.client.transmit(world.now_us, &out).?);
-    var payload: [1456]u8 = @splat(0xbb);
+    var payload: [1440]u8 = @splat(0xbb);
     const hostile = [_]wire.Packet{
         .{ .session_id = request.session_id + 1, .request_id = request.request_id, .body = .{ .data = .{ .index = 0, .payload = &payload } } },
         .{ .session_id = request.session_id, .request_id = request.request_id + 1, .body = .{ .data = .{ .index = 0, .payload = &payload } } },

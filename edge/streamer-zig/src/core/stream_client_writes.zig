@@ -6,6 +6,7 @@ const std = @import("std");
 const wire = @import("wire").stream;
 const writes = wire.writes;
 const RoundTrip = @import("round_trip.zig");
+const step = @import("stream_client_step.zig");
 const assert = std.debug.assert;
 
 pub const WriteQueue = @This();
@@ -20,6 +21,8 @@ const repeat_whole_max = 3;
 
 pending: []PendingWrite,
 request_id_next: u32 = 1,
+/// The edge was asked for something.
+has_begun: bool = false,
 round_trip: RoundTrip = .{},
 window_bytes: u32 = window_bytes_first,
 outstanding_bytes: u32 = 0,
@@ -84,6 +87,7 @@ pub fn clear(queue: *WriteQueue) void {
 /// Another process had asked with ids up to `last`, and what it did not hear the end of is asked again with new ones: the edge takes none
 /// of them for one of those before.
 pub fn goOnBehind(queue: *WriteQueue, last: u32) void {
+    queue.has_begun = true;
     queue.request_id_next = last +% writes.window +% 1;
 }
 
@@ -93,6 +97,7 @@ pub fn submit(queue: *WriteQueue, wanted: PendingWrite) error{Full}!void {
         write.* = wanted;
         write.state = .queued;
         write.request_id = queue.request_id_next;
+        queue.has_begun = true;
         queue.request_id_next +%= 1;
         return;
     }
@@ -100,11 +105,11 @@ pub fn submit(queue: *WriteQueue, wanted: PendingWrite) error{Full}!void {
 }
 
 /// The next packet, or null when nothing is to be sent before `deadline`.
-pub fn transmit(queue: *WriteQueue, now_us: u64, session: anytype, out: []u8) ?[]const u8 {
+pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, fragment_size: u16, out: []u8) ?[]const u8 {
     const write = queue.firstToSend() orelse blk: {
         const first = queue.firstAllowed() orelse return null;
         first.state = .asked;
-        first.fragment_size = session.fragment_size;
+        first.fragment_size = @min(fragment_size, wire.fragment_size_ethernet);
         first.timeout_us = queue.round_trip.timeout_us;
         first.first_sent_at_us = now_us;
         first.sendAll();
@@ -123,6 +128,7 @@ pub fn transmit(queue: *WriteQueue, now_us: u64, session: anytype, out: []u8) ?[
                 .offset = write.offset,
                 .length = write.length,
                 .attempt = write.attempt,
+                .fragment_size = write.fragment_size,
                 .index = index,
                 .payload = write.bytes[at..][0..size],
             } };
@@ -186,7 +192,7 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
 pub fn askAnew(queue: *WriteQueue, fragment_size: u16) void {
     for (queue.pending) |*write| {
         if (write.state != .asked) continue;
-        write.fragment_size = fragment_size;
+        write.fragment_size = @min(fragment_size, wire.fragment_size_ethernet);
         write.attempt +|= 1;
         write.timeout_us = queue.round_trip.timeout_us;
         write.sendAll();

@@ -24,13 +24,6 @@ pub fn resumeSecret(key: *const [32]u8, boot_id: base.Uuid) [32]u8 {
     return secret;
 }
 
-/// The proof in a HELLO of kind resumption.
-pub fn resumeProof(secret: *const [32]u8, client_nonce: [16]u8) [32]u8 {
-    var proof: [32]u8 = undefined;
-    HmacSha256.create(&proof, &client_nonce, secret);
-    return proof;
-}
-
 /// 48 bits of a session id that nobody can guess; `serial` is never used twice with one key.
 pub fn sessionBits(key: *const [32]u8, boot_id: base.Uuid, client_nonce: [16]u8, serial: u64) u48 {
     var text: [40]u8 = undefined;
@@ -42,9 +35,18 @@ pub fn sessionBits(key: *const [32]u8, boot_id: base.Uuid, client_nonce: [16]u8,
     return std.mem.readInt(u48, digest[0..6], .big);
 }
 
+/// Of a new key pair of the edge; `serial` is never used twice with one key.
+pub fn pairSeed(key: *const [32]u8, client_nonce: [16]u8, serial: u64) [32]u8 {
+    var text: [32]u8 = "x25519\x00\x00".* ++ client_nonce ++ @as([8]u8, @splat(0));
+    std.mem.writeInt(u64, text[24..32], serial, .big);
+    var seed: [32]u8 = undefined;
+    HmacSha256.create(&seed, &text, key);
+    return seed;
+}
+
 /// The tag that ties READs to a version: the first 8 bytes of SHA-256 of the version's id.
 pub fn versionTag(version_id: base.Uuid) u64 {
     var digest: [32]u8 = undefined;
-    std.crypto.hash.sha2.Sha256.hash(&version_id.bytes, &digest, .{});
+    base.Sha256.hash(&version_id.bytes, &digest, .{});
     return std.mem.readInt(u64, digest[0..8], .big);
 }

@@ -1,6 +1,7 @@
 //! The edge's side of the stream (packages/proto/STREAM.md): cookies, sessions, and which bytes of which version a READ
 //! asks for. It never carries disk bytes, keeps nothing before a valid cookie, and never answers an address that has not
-//! shown a cookie with more bytes than came from it. What a device does wrong is counted and ignored.
+//! shown a cookie with more bytes than came from it. What a device does wrong is counted and ignored. Sessions are found by the address
+//! and port of their device; what belongs to one is opened with its key before it is looked at.
 //!
 //! How the host uses it, for each datagram:
 //!
@@ -9,13 +10,17 @@
 //!         .reply => |packet| send(from, packet),
 //!         .admit => |claim| {                              // a HELLO whose cookie is right: who is this boot?
 //!             const admission = server.admit(now_us, claim, grantOf(claim.boot_id), &reply_buffer);
-//!             if (admission.reply) |packet| send(from, packet);
 //!             // .opened: keep claim.client_nonce with the boot (Grant.token_nonce), before sending
+//!             if (server.showSize(&admission, &large_buffer)) |packet| send(from, packet);
+//!             if (admission.reply) |packet| send(from, packet);
 //!         },
-//!         .read => |read| {                                // send each fragment, or server.storeError(read, ...)
+//!         .read => |read| {                                // send each fragment, or server.readError(read, ...)
+//!             const sealer = server.sealer(read.session_id) orelse return;
 //!             var fragments = read.fragments();
-//!             while (fragments.next()) |fragment| ...
+//!             while (fragments.next()) |fragment| send(read.to, sealer.seal(&fragment.header, bytes, room));
 //!         },
+//!         .probe => |probe| send(from, server.answerProbe(probe, &large_buffer)),
+//!         .used => |used| {},                              // of what was read ahead
 //!         .write => |write| {},                            // carry it out, then server.finishWrite(write.ref, code, ...)
 //!         .control => |control| {},                        // the same
 //!         .taken => {},                                    // a part of a write
@@ -27,7 +32,9 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
+const hello_steps = @import("stream_server_hello.zig");
 const secrets = @import("stream_secrets.zig");
+const stream_seal = @import("stream_seal.zig");
 const step = @import("stream_server_step.zig");
 const server_writes = @import("stream_server_writes.zig");
 const write_steps = @import("stream_server_write_steps.zig");
@@ -41,7 +48,9 @@ pub const session_idle_us_default = 300 * std.time.us_per_s;
 pub const session_spare_us = 10 * std.time.us_per_s;
 pub const read_size_buckets = step.read_size_buckets;
 /// Room for every answer but DATA.
-pub const ReplyBuffer = [wire.welcome_size]u8;
+pub const ReplyBuffer = [wire.welcome_size + wire.tag_size]u8;
+/// For what shows that packets of a size come through.
+pub const LargeBuffer = [wire.packet_size_max]u8;
 
 comptime {
     assert(wire.welcome_size >= wire.cookie_size);
@@ -58,7 +67,11 @@ ignored: base.IgnoredCounters = .{},
 /// Makes each session id different from all before.
 session_serial: u64 = 0,
 session_count: u16 = 0,
+/// Which session is that of an address.
+index: base.EndpointIndex,
 collector: server_writes.Collector,
+/// The packet that was opened last.
+opened: [wire.request_size_max]u8 = undefined,
 
 pub const Keys = struct {
     /// Random, new in each process.
@@ -72,8 +85,10 @@ pub const Keys = struct {
 pub const Options = struct {
     keys: Keys,
     sessions_max: u16 = 1024,
-    /// Bytes of payload in a DATA packet.
-    fragment_size_max: u16 = wire.fragment_size_ethernet,
+    /// What this edge takes; null: what this program has. The best that the device takes, too, is used.
+    ciphers: ?wire.Ciphers = null,
+    /// UDP payload that may go out, in bytes; each device's way may be narrower.
+    packet_size_max: u16 = wire.packet_size_ethernet,
     read_size_max: u32 = wire.read_size_max,
     outstanding_bytes_max: u32 = 1 << 20,
     session_idle_us: u64 = session_idle_us_default,
@@ -84,11 +99,8 @@ pub const Options = struct {
 /// A HELLO from an address that has shown a cookie. The caller looks the boot up and calls `admit` with the answer.
 pub const Claim = struct {
     from: Endpoint,
-    client_nonce: [16]u8,
-    kind: wire.HelloKind,
+    hello: wire.Hello,
     boot_id: Uuid,
-    proof: [32]u8,
-    fragment_size_max: u16,
 };
 
 /// What the caller knows about the boot of a claim.
@@ -109,6 +121,8 @@ pub const Grant = union(enum) {
         /// Bytes; a multiple of 512, not 0.
         disk_size: u64,
         write_cache: step.WriteCache = .{},
+        /// Bytes of the document of its boot profile.
+        profile_size: u32 = 0,
     };
 };
 
@@ -116,6 +130,8 @@ pub const Admission = struct {
     outcome: Outcome,
     /// WELCOME or REFUSE; null when the hello is ignored. Points into the reply buffer.
     reply: ?[]const u8,
+    /// Of the session that the device has now; 0: it has none by this hello.
+    session_id: u64 = 0,
 
     pub const Outcome = union(enum) {
         /// The token bought a session: the boot's first. The caller keeps the claim's nonce with the boot.
@@ -127,6 +143,7 @@ pub const Admission = struct {
         token_refused,
         version_missing,
         no_cache: wire.RefuseCode,
+        no_cipher,
         busy,
         /// A late copy of the hello that opened the boot's session before a resumption.
         stale,
@@ -139,6 +156,10 @@ pub const Step = union(enum) {
     reply: []const u8,
     admit: Claim,
     read: ReadRequest,
+    /// Answered by `answerProbe`.
+    probe: ProbeRequest,
+    /// What the device's system has got of what was read ahead.
+    used: UsedUnits,
     write: step.WriteRequest,
     control: step.ControlRequest,
     /// A part of a write.
@@ -153,6 +174,8 @@ pub const WriteRef = step.WriteRef;
 pub const WriteRequest = step.WriteRequest;
 pub const ControlRequest = step.ControlRequest;
 pub const ReadRequest = step.ReadRequest;
+pub const ProbeRequest = step.ProbeRequest;
+pub const UsedUnits = step.UsedUnits;
 pub const Fragment = step.Fragment;
 pub const FragmentIterator = step.FragmentIterator;
 pub const ReadyReport = step.ReadyReport;
@@ -168,7 +191,14 @@ pub const Session = struct {
     kind: wire.HelloKind = .token,
     version_id: Uuid = .zero,
     disk_size: u64 = 0,
-    fragment_size: u16 = 0,
+    /// UDP payload, in bytes: what the device takes and this edge sends.
+    packet_size_max: u16 = 0,
+    edge_public: [32]u8 = @splat(0),
+    from_device: stream_seal.Key = .{},
+    from_edge: stream_seal.Key = .{},
+    /// Of the next packet to the device.
+    counter_next: u64 = 1,
+    taken: stream_seal.ReplayWindow(1024) = .{},
     last_packet_at_us: u64 = 0,
     /// The last packet that was no REPORT: what a device has to say of itself keeps no other from booting.
     last_request_at_us: u64 = 0,
@@ -176,25 +206,63 @@ pub const Session = struct {
     requests: RequestWindow = .{},
     write_cache: step.WriteCache = .{},
     writes: server_writes.Window = .{},
+    profile_size: u32 = 0,
     statistics: Statistics = .{},
+
+    /// The largest payload of a DATA packet.
+    pub fn fragmentSizeMax(session: *const Session) u16 {
+        return session.packet_size_max - wire.header_size - wire.tag_size;
+    }
+
+    pub fn cipher(session: *const Session) wire.Cipher {
+        return session.from_edge.cipher;
+    }
+
+    /// A packet of this session, sealed where the session is; its first `known_size` bytes stay to be read.
+    pub fn emit(session: *Session, request_id: u32, body: wire.Body, known_size: usize, out: []u8) []const u8 {
+        const packet = wire.emit(.{ .session_id = session.id, .request_id = request_id, .body = body }, out);
+        return stream_seal.seal(&session.from_edge, session.takeCounter(), out, packet.len, known_size);
+    }
+
+    pub fn takeCounter(session: *Session) u64 {
+        defer session.counter_next += 1;
+        return session.counter_next;
+    }
+};
+
+/// Makes packets of fragments, each under a counter of its own. Good until the next call of the server.
+pub const Sealer = struct {
+    session: *Session,
+
+    /// Where its device is now.
+    pub fn to(sealer_: Sealer) Endpoint {
+        return sealer_.session.from;
+    }
+
+    /// `out` has room for a header, the payload and a tag.
+    pub fn seal(sealer_: Sealer, header: *const [wire.header_size]u8, payload: []const u8, out: []u8) []const u8 {
+        const session = sealer_.session;
+        return stream_seal.sealFragment(&session.from_edge, session.takeCounter(), header, payload, out);
+    }
 };
 
 /// Allocates the table of sessions, and nothing later.
 pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamServer {
-    assert(options.sessions_max > 0);
-    assert(options.sessions_max < std.math.maxInt(u16));
-    assert(options.fragment_size_max >= wire.fragment_size_min);
-    assert(options.fragment_size_max <= wire.fragment_size_max);
-    assert(options.read_size_max >= wire.read_size_promised);
-    assert(options.read_size_max <= wire.read_size_max);
+    assert(options.sessions_max > 0 and options.sessions_max < std.math.maxInt(u16));
+    assert(options.packet_size_max >= wire.packet_size_ethernet);
+    assert(options.packet_size_max <= wire.packet_size_max);
+    assert(options.read_size_max >= wire.read_size_promised and options.read_size_max <= wire.read_size_max);
     const sessions = try gpa.alloc(Session, options.sessions_max);
     errdefer gpa.free(sessions);
     @memset(sessions, .{});
-    return .{ .sessions = sessions, .options = options, .collector = try .init(gpa, options.write_places) };
+    var index: base.EndpointIndex = try .init(gpa, options.sessions_max, std.mem.readInt(u64, options.keys.session[0..8], .big));
+    errdefer index.deinit(gpa);
+    return .{ .sessions = sessions, .options = options, .index = index, .collector = try .init(gpa, options.write_places) };
 }
 
 pub fn deinit(server: *StreamServer, gpa: std.mem.Allocator) void {
     gpa.free(server.sessions);
+    server.index.deinit(gpa);
     server.collector.deinit(gpa);
     server.* = undefined;
 }
@@ -207,35 +275,34 @@ pub fn receive(
     packet: []const u8,
     reply: *ReplyBuffer,
 ) Step {
-    const parsed = wire.parse(packet) catch |err| return server.ignore(switch (err) {
-        error.WrongSize => .stream_wrong_size,
-        error.WrongVersion => .stream_wrong_version,
-        error.UnknownType => .stream_unknown_type,
-        error.ReservedNotZero => .stream_reserved_not_zero,
-        error.BadValue => .stream_bad_value,
-    });
-    switch (parsed.body) {
-        .hello => |hello| return server.receiveHello(now_us, from, hello, reply),
-        .read, .ready, .report, .write, .control => {},
-        .cookie, .welcome, .refuse, .data, .read_error, .no_session, .ready_ack, .report_ack, .write_ack => {
+    if (packet.len < wire.header_size) return server.ignore(.stream_wrong_size);
+    if (packet[0] >> 4 != wire.version) return server.ignore(.stream_wrong_version);
+    const kind = std.enums.fromInt(wire.Type, packet[1]) orelse return server.ignore(.stream_bad_value);
+    switch (kind) {
+        .hello => {
+            const hello = wire.parse(packet) catch |err| return server.ignore(reasonOf(err));
+            return hello_steps.receiveHello(server, now_us, from, &hello.body.hello, reply);
+        },
+        .read, .used, .ready, .report, .write, .control, .probe => {},
+        .cookie, .welcome, .refuse, .data, .read_error, .no_session, .ready_ack, .report_ack, .write_ack, .probe_ack => {
             return server.ignore(.stream_wrong_direction);
         },
     }
-    const session = server.findById(parsed.session_id) orelse {
-        server.ignored.add(.stream_unknown_session);
-        return answer(.{
-            .session_id = parsed.session_id,
-            .request_id = parsed.request_id,
-            .body = .no_session,
-        }, reply);
+    const session = server.sessionAt(from) orelse return server.answerUnknown(packet, reply);
+    const clear = switch (server.open(session, packet)) {
+        .clear => |clear| clear,
+        .unknown => return server.answerUnknown(packet, reply),
+        .refused => |reason| return server.ignore(reason),
     };
-    if (!session.from.eql(from)) return server.ignore(.stream_wrong_source);
+    const parsed = wire.parse(clear) catch |err| return server.ignore(reasonOf(err));
     session.last_packet_at_us = now_us;
     if (parsed.body != .report) session.last_request_at_us = now_us;
     session.statistics.packets_in += 1;
     session.statistics.bytes_in += packet.len;
     return switch (parsed.body) {
         .read => |read| server.receiveRead(session, parsed.request_id, read, reply),
+        .probe => |probe| server.receiveProbe(session, parsed.request_id, probe),
+        .used => |used| .{ .used = .{ .boot_id = session.boot_id, .units = used.units } },
         .write => |*write| write_steps.receiveWrite(server, now_us, session, parsed.request_id, write, reply),
         .control => |*control| write_steps.receiveControl(server, session, parsed.request_id, control, reply),
         .ready => |ready| receiveReady(session, parsed.request_id, ready, reply),
@@ -249,97 +316,76 @@ pub fn receive(
     };
 }
 
-/// Answers the claim of an `admit` step. `grant` is what the caller knows about `claim.boot_id` right now.
-pub fn admit(
-    server: *StreamServer,
-    now_us: u64,
-    claim: Claim,
-    grant: Grant,
-    reply: *ReplyBuffer,
-) Admission {
-    const boot = switch (grant) {
-        .unknown => return server.refuse(claim, .token_refused, reply),
-        .version_missing => return server.refuse(claim, .version_missing, reply),
-        .no_cache => |code| return server.refuse(claim, code, reply),
-        .boot => |boot| boot,
-    };
-    assert(boot.disk_size > 0);
-    assert(boot.disk_size % wire.sector_size == 0);
-    if (!server.proofHolds(claim, boot)) return server.refuse(claim, .token_refused, reply);
-    const existing = server.sessionOf(claim.boot_id);
-    if (existing) |session| {
-        if (std.mem.eql(u8, &session.client_nonce, &claim.client_nonce)) {
-            session.from = claim.from;
-            session.last_packet_at_us = now_us;
-            session.last_request_at_us = now_us;
-            return .{ .outcome = .repeated, .reply = server.welcome(session, reply) };
-        }
-        if (claim.kind == .token and session.kind == .token)
-            return server.refuse(claim, .token_refused, reply);
-        if (claim.kind == .token) {
-            server.ignored.add(.stream_stale_hello);
-            return .{ .outcome = .stale, .reply = null };
-        }
-    }
-    const session = existing orelse server.takeSession(now_us) orelse
-        return server.refuse(claim, .busy, reply);
-    const statistics = session.statistics;
-    const ready = session.ready;
-    const requests = session.requests;
-    const window = session.writes;
-    server.collector.drop(session.id);
-    session.* = .{
-        .id = server.makeSessionId(session, claim),
-        .boot_id = claim.boot_id,
-        .from = claim.from,
-        .client_nonce = claim.client_nonce,
-        .kind = claim.kind,
-        .version_id = boot.version_id,
-        .disk_size = boot.disk_size,
-        .fragment_size = @min(claim.fragment_size_max, server.options.fragment_size_max),
-        .last_packet_at_us = now_us,
-        .last_request_at_us = now_us,
-        .statistics = statistics,
-        .ready = ready,
-        .requests = requests,
-        .write_cache = boot.write_cache,
-        .writes = window,
-    };
-    if (claim.kind == .resumption) session.statistics.resumptions += 1;
-    return .{
-        .outcome = if (claim.kind == .token) .opened else .resumed,
-        .reply = server.welcome(session, reply),
+pub const admit = hello_steps.admit;
+pub const showSize = hello_steps.showSize;
+pub const proofHolds = hello_steps.proofHolds;
+
+/// What makes the packets of a session that is still there.
+pub fn sealer(server: *StreamServer, session_id: u64) ?Sealer {
+    return .{ .session = server.findById(session_id) orelse return null };
+}
+
+const Opened = union(enum) { clear: []const u8, unknown, refused: base.IgnoreReason };
+
+/// What a packet of this session's device says; it points into the packet, or is good until the next packet.
+fn open(server: *StreamServer, session: *Session, packet: []const u8) Opened {
+    const counter = stream_seal.counterOf(packet);
+    if (session.cipher() == .clear) return if (counter == session.id) .{ .clear = packet } else .unknown;
+    if (!session.taken.isNew(counter)) return .{ .refused = .stream_replayed };
+    const clear = stream_seal.open(&session.from_device, packet, wire.header_size, &server.opened) orelse
+        return .{ .refused = .stream_forged };
+    session.taken.note(counter);
+    std.mem.writeInt(u64, clear[8..16], session.id, .big);
+    return .{ .clear = clear };
+}
+
+/// NO_SESSION says which packet it answers, and is never longer than that.
+fn answerUnknown(server: *StreamServer, packet: []const u8, reply: *ReplyBuffer) Step {
+    server.ignored.add(.stream_unknown_session);
+    const id = stream_seal.counterOf(packet);
+    if (id == 0) return .{ .ignored = .stream_unknown_session };
+    const request_id = std.mem.readInt(u32, packet[4..8], .big);
+    return .{ .reply = wire.emit(.{ .session_id = id, .request_id = request_id, .body = .no_session }, reply) };
+}
+
+fn reasonOf(err: wire.ParseError) base.IgnoreReason {
+    return switch (err) {
+        error.WrongSize => .stream_wrong_size,
+        error.WrongVersion => .stream_wrong_version,
+        error.ReservedNotZero => .stream_reserved_not_zero,
+        error.BadValue => .stream_bad_value,
     };
 }
 
-/// READ_ERROR for a read whose bytes could not be given: at `store_error` the device asks again.
-pub fn readError(read: ReadRequest, code: wire.ReadErrorCode, reply: *ReplyBuffer) []const u8 {
-    return wire.emit(.{
-        .session_id = read.session_id,
-        .request_id = read.request_id,
-        .body = .{ .read_error = .{ .code = code } },
-    }, reply);
+/// PROBE_ACK of the size that was asked for; null when the session is gone.
+pub fn answerProbe(server: *StreamServer, probe: ProbeRequest, out: *LargeBuffer) ?[]const u8 {
+    const session = server.findById(probe.session_id) orelse return null;
+    const size = probe.size - session.from_edge.overhead();
+    session.statistics.packets_out += 1;
+    session.statistics.bytes_out += probe.size;
+    return session.emit(probe.request_id, .{ .probe_ack = size }, wire.header_size, out);
+}
+
+/// READ_ERROR for a read whose bytes could not be given: at `store_error` the device asks again. Null when its session is gone.
+pub fn readError(server: *StreamServer, read: *const ReadRequest, code: wire.ReadErrorCode, reply: *ReplyBuffer) ?[]const u8 {
+    const session = server.findById(read.session_id) orelse return null;
+    return session.emit(read.request_id, .{ .read_error = .{ .code = code } }, wire.header_size, reply);
 }
 
 /// The end of a write or control request (`stream_server_write_steps.zig`).
 pub const finishWrite = write_steps.finishWrite;
 
-/// REPORT_ACK with the order that waits for this device; shorter than any REPORT.
+/// REPORT_ACK with the order that waits for this device; shorter than any REPORT. Null when the session is gone.
 pub fn acknowledgeReport(
     server: *StreamServer,
     report: *const DeviceReport,
     ack: wire.ReportAck,
     reply: *ReplyBuffer,
-) []const u8 {
-    if (server.findById(report.session_id)) |session| {
-        session.statistics.packets_out += 1;
-        session.statistics.bytes_out += wire.report_ack_size;
-    }
-    return wire.emit(.{
-        .session_id = report.session_id,
-        .request_id = report.request_id,
-        .body = .{ .report_ack = ack },
-    }, reply);
+) ?[]const u8 {
+    const session = server.findById(report.session_id) orelse return null;
+    session.statistics.packets_out += 1;
+    session.statistics.bytes_out += wire.report_ack_size + session.from_edge.overhead();
+    return session.emit(report.request_id, .{ .report_ack = ack }, wire.header_size, reply);
 }
 
 /// Forgets sessions that said nothing for `session_idle_us`; their devices resume when they have something to ask.
@@ -371,34 +417,15 @@ pub fn readSizeIndex(length: u32) u4 {
     return @intCast(@min(std.math.log2_int_ceil(u32, length) - 9, read_size_buckets - 1));
 }
 
-fn receiveHello(
-    server: *StreamServer,
-    now_us: u64,
-    from: Endpoint,
-    hello: wire.Hello,
-    reply: *ReplyBuffer,
-) Step {
-    const key = &server.options.keys.cookie;
-    const slot = now_us / secrets.cookie_slot_us;
-    const current = secrets.cookie(key, slot, from, hello.client_nonce);
-    const previous = secrets.cookie(key, slot -| 1, from, hello.client_nonce);
-    const holds = std.crypto.timing_safe.eql([32]u8, current, hello.cookie) or
-        std.crypto.timing_safe.eql([32]u8, previous, hello.cookie);
-    if (!holds) {
-        if (!std.mem.allEqual(u8, &hello.cookie, 0)) server.ignored.add(.stream_stale_cookie);
-        return answer(.{ .body = .{ .cookie = .{
-            .client_nonce = hello.client_nonce,
-            .cookie = current,
-        } } }, reply);
-    }
-    return .{ .admit = .{
-        .from = from,
-        .client_nonce = hello.client_nonce,
-        .kind = hello.kind,
-        .boot_id = .fromBytes(hello.boot_id),
-        .proof = hello.proof,
-        .fragment_size_max = hello.fragment_size_max,
-    } };
+/// The session of the device at this address.
+fn sessionAt(server: *StreamServer, from: Endpoint) ?*Session {
+    const place = server.index.get(from) orelse return null;
+    return &server.sessions[place];
+}
+
+fn receiveProbe(server: *StreamServer, session: *const Session, request_id: u32, probe: wire.Probe) Step {
+    if (probe.size > session.packet_size_max) return server.ignore(.stream_bad_value);
+    return .{ .probe = .{ .session_id = session.id, .request_id = request_id, .size = probe.size } };
 }
 
 fn receiveRead(
@@ -412,17 +439,15 @@ fn receiveRead(
         .version_mismatch
     else if (read.length > server.options.read_size_max)
         .too_large
-    else if (read.length > session.disk_size or read.offset > session.disk_size - read.length)
+    else if (!step.isWithin(read, if (read.kind == .profile) session.profile_size else session.disk_size))
         .beyond_the_end
     else
         null;
-    if (mistake) |code| return answer(.{
-        .session_id = session.id,
-        .request_id = request_id,
-        .body = .{ .read_error = .{ .code = code } },
-    }, reply);
+    if (mistake) |code|
+        return .{ .reply = session.emit(request_id, .{ .read_error = .{ .code = code } }, wire.header_size, reply) };
 
-    const fragment_count = wire.fragmentCount(read.length, session.fragment_size);
+    if (read.fragment_size > session.fragmentSizeMax()) return server.ignore(.stream_bad_range);
+    const fragment_count = wire.fragmentCount(read.length, read.fragment_size);
     const range_count = read.ranges.count();
     if (range_count > 0) {
         const last = read.ranges.at(range_count - 1);
@@ -434,9 +459,11 @@ fn receiveRead(
         .to = session.from,
         .session_id = session.id,
         .request_id = request_id,
+        .kind = read.kind,
         .offset = read.offset,
         .length = read.length,
-        .fragment_size = session.fragment_size,
+        .fragment_size = read.fragment_size,
+        .overhead = wire.header_size + session.from_edge.overhead(),
         .write_cache = session.write_cache.class,
         .ranges = read.ranges,
         .first = session.statistics.reads == 0 and session.statistics.retries == 0,
@@ -447,10 +474,10 @@ fn receiveRead(
     if (range_count > 0) {
         const last = read.ranges.at(range_count - 1);
         const ends_short = last.first_fragment + last.fragment_count == fragment_count;
-        const last_length = wire.fragmentLength(read.length, session.fragment_size, fragment_count - 1);
+        const last_length = wire.fragmentLength(read.length, read.fragment_size, fragment_count - 1);
         request.packets_out = read.ranges.fragmentCount();
-        request.bytes_out = @as(u32, request.packets_out) * session.fragment_size;
-        if (ends_short) request.bytes_out -= session.fragment_size - last_length;
+        request.bytes_out = @as(u32, request.packets_out) * read.fragment_size;
+        if (ends_short) request.bytes_out -= read.fragment_size - last_length;
     }
     const is_seen = session.requests.note(request_id);
     request.repeated = is_seen or request.packets_out < fragment_count;
@@ -460,7 +487,7 @@ fn receiveRead(
 
 fn countRead(statistics: *Statistics, request: *const ReadRequest) void {
     statistics.packets_out += request.packets_out;
-    statistics.bytes_out += request.bytes_out + @as(u64, request.packets_out) * wire.header_size;
+    statistics.bytes_out += request.wireBytes();
     if (request.repeated) {
         statistics.retries += 1;
         statistics.missing_fragments += request.packets_out;
@@ -474,7 +501,7 @@ fn countRead(statistics: *Statistics, request: *const ReadRequest) void {
 fn receiveReady(session: *Session, request_id: u32, ready: wire.Ready, reply: *ReplyBuffer) Step {
     defer session.ready = true;
     session.statistics.packets_out += 1;
-    session.statistics.bytes_out += wire.ready_ack_size;
+    session.statistics.bytes_out += wire.ready_ack_size + session.from_edge.overhead();
     return .{ .ready = .{
         .boot_id = session.boot_id,
         .outcome = ready.outcome,
@@ -482,32 +509,8 @@ fn receiveReady(session: *Session, request_id: u32, ready: wire.Ready, reply: *R
         .code = .init(std.mem.trimEnd(u8, &ready.code, "\x00")),
         .sentence = .init(ready.sentence),
         .repeated = session.ready,
-        .reply = wire.emit(.{ .session_id = session.id, .request_id = request_id, .body = .ready_ack }, reply),
+        .reply = session.emit(request_id, .ready_ack, wire.header_size, reply),
     } };
-}
-
-pub fn proofHolds(server: *const StreamServer, claim: Claim, boot: Grant.Boot) bool {
-    switch (claim.kind) {
-        .token => {
-            if (!std.crypto.timing_safe.eql([16]u8, claim.proof[0..16].*, boot.token)) return false;
-            const nonce = boot.token_nonce orelse return true;
-            return std.mem.eql(u8, &nonce, &claim.client_nonce);
-        },
-        .resumption => {
-            const secret = secrets.resumeSecret(&server.options.keys.resumption, claim.boot_id);
-            const expected = secrets.resumeProof(&secret, claim.client_nonce);
-            return std.crypto.timing_safe.eql([32]u8, claim.proof, expected);
-        },
-    }
-}
-
-/// Unguessable, and the session's place in the table plus one in its low 16 bits.
-fn makeSessionId(server: *StreamServer, session: *const Session, claim: Claim) u64 {
-    server.session_serial += 1;
-    const key = &server.options.keys.session;
-    const bits = secrets.sessionBits(key, claim.boot_id, claim.client_nonce, server.session_serial);
-    const index = session - server.sessions.ptr;
-    return @as(u64, bits) << 16 | (index + 1);
 }
 
 pub fn findById(server: *StreamServer, id: u64) ?*Session {
@@ -517,73 +520,18 @@ pub fn findById(server: *StreamServer, id: u64) ?*Session {
     return if (session.id == id) session else null;
 }
 
-/// A free place, or that of the session which has asked for nothing longest: whoever waits for something asks again every
-/// second, so that a session idle for `session_spare_us` is of a boot that is over or of a device that needs nothing now.
-fn takeSession(server: *StreamServer, now_us: u64) ?*Session {
-    if (server.session_count == server.sessions.len) {
-        var oldest = &server.sessions[0];
-        for (server.sessions) |*session| {
-            if (session.last_request_at_us < oldest.last_request_at_us) oldest = session;
-        }
-        if (now_us -| oldest.last_request_at_us < session_spare_us) return null;
-        server.drop(oldest);
-    }
-    for (server.sessions) |*session| {
-        if (session.id != 0) continue;
-        server.session_count += 1;
-        session.* = .{};
-        return session;
-    }
-    unreachable;
-}
-
-fn drop(server: *StreamServer, session: *Session) void {
+pub fn drop(server: *StreamServer, session: *Session) void {
     assert(session.id != 0);
     assert(server.session_count > 0);
     server.session_count -= 1;
     server.collector.drop(session.id);
+    server.index.remove(session.from);
     session.* = .{};
-}
-
-fn welcome(server: *const StreamServer, session: *const Session, reply: *ReplyBuffer) []const u8 {
-    return wire.emit(.{ .session_id = session.id, .body = .{ .welcome = .{
-        .client_nonce = session.client_nonce,
-        .version_tag = secrets.versionTag(session.version_id),
-        .disk_size = session.disk_size,
-        .fragment_size = session.fragment_size,
-        .read_size_max = server.options.read_size_max,
-        .outstanding_bytes_max = server.options.outstanding_bytes_max,
-        .resume_secret = secrets.resumeSecret(&server.options.keys.resumption, session.boot_id),
-        .version_id = session.version_id.bytes,
-        .write_cache = session.write_cache.class,
-        .write_cache_size = session.write_cache.size,
-        .write_cache_id = session.write_cache.id,
-    } } }, reply);
-}
-
-fn refuse(server: *StreamServer, claim: Claim, code: wire.RefuseCode, reply: *ReplyBuffer) Admission {
-    const outcome: Admission.Outcome, const reason: base.IgnoreReason = switch (code) {
-        .token_refused => .{ .token_refused, .stream_token_refused },
-        .version_missing => .{ .version_missing, .stream_version_missing },
-        .busy => .{ .busy, .stream_busy },
-        .cache_lost, .cache_version, .cache_failed => .{ .{ .no_cache = code }, .stream_no_cache },
-        .protocol_version => unreachable,
-    };
-    server.ignored.add(reason);
-    const packet = wire.emit(.{ .body = .{ .refuse = .{
-        .client_nonce = claim.client_nonce,
-        .code = code,
-    } } }, reply);
-    return .{ .outcome = outcome, .reply = packet };
 }
 
 pub fn ignore(server: *StreamServer, reason: base.IgnoreReason) Step {
     server.ignored.add(reason);
     return .{ .ignored = reason };
-}
-
-fn answer(packet: wire.Packet, reply: *ReplyBuffer) Step {
-    return .{ .reply = wire.emit(packet, reply) };
 }
 
 test {

@@ -14,10 +14,13 @@ pub const ReadRequest = struct {
     to: Endpoint,
     session_id: u64,
     request_id: u32,
-    /// Bytes from the begin of the disk.
+    kind: wire.ReadKind,
+    /// Bytes from the begin of the disk, or of the profile's document.
     offset: u64,
     length: u32,
     fragment_size: u16,
+    /// Bytes of each packet that are not payload.
+    overhead: u16,
     /// Not `device_ram`: what was written lies above the version, and is never left out.
     write_cache: wire.WriteCacheClass,
     /// Points into the request's packet.
@@ -30,9 +33,32 @@ pub const ReadRequest = struct {
     bytes_out: u32,
     packets_out: u16,
 
+    /// UDP payload of all that goes out for this READ, in bytes.
+    pub fn wireBytes(read: *const ReadRequest) u64 {
+        return read.bytes_out + @as(u64, read.packets_out) * read.overhead;
+    }
+
     pub fn fragments(read: *const ReadRequest) FragmentIterator {
         return .{ .read = read };
     }
+};
+
+pub fn isWithin(read: wire.Read, size: u64) bool {
+    return read.length <= size and read.offset <= size - read.length;
+}
+
+/// A device asks whether a packet of this size comes through.
+pub const ProbeRequest = struct {
+    session_id: u64,
+    request_id: u32,
+    /// UDP payload, in bytes.
+    size: u16,
+};
+
+pub const UsedUnits = struct {
+    boot_id: Uuid,
+    /// Point into the packet.
+    units: wire.profile.Units,
 };
 
 pub const Fragment = struct {

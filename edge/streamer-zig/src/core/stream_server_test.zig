@@ -4,6 +4,7 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
 const secrets = @import("stream_secrets.zig");
+const stream_seal = @import("stream_seal.zig");
 const StreamServer = @import("stream_server.zig");
 const testing = std.testing;
 
@@ -11,6 +12,7 @@ const device: base.Endpoint = .{ .ip = .init(127, 77, 0, 10), .port = 40000 };
 const elsewhere: base.Endpoint = .{ .ip = .init(127, 77, 0, 11), .port = 40000 };
 const boot_id: base.Uuid = .{ .bytes = @splat(0xb0) };
 const token: [16]u8 = @splat(0x70);
+const wrong_secret: [16]u8 = @splat(0x71);
 const boot: StreamServer.Grant.Boot = .{
     .token = token,
     .token_nonce = null,
@@ -27,7 +29,7 @@ const Bench = struct {
     now_us: u64 = 100 * std.time.us_per_s,
 
     fn init(sessions_max: u16) !Bench {
-        return .{ .server = try .init(testing.allocator, .{ .keys = keys, .sessions_max = sessions_max }) };
+        return .{ .server = try .init(testing.allocator, .{ .keys = keys, .sessions_max = sessions_max, .ciphers = .{ .clear = true } }) };
     }
 
     fn deinit(bench: *Bench) void {
@@ -38,14 +40,23 @@ const Bench = struct {
         return bench.server.receive(bench.now_us, from, wire.emit(packet, &bench.out), &bench.reply);
     }
 
-    fn hello(nonce: u8, kind: wire.HelloKind, proof: [32]u8) wire.Hello {
-        return .{
+    /// Of a device that knows `secret`, and in clear text, so that a test can look into all answers.
+    fn hello(nonce: u8, kind: wire.HelloKind, secret: []const u8) wire.Hello {
+        return helloOf(boot_id, nonce, kind, secret);
+    }
+
+    fn helloOf(of: base.Uuid, nonce: u8, kind: wire.HelloKind, secret: []const u8) wire.Hello {
+        var greeting: wire.Hello = .{
             .client_nonce = @splat(nonce),
             .kind = kind,
-            .boot_id = boot_id.bytes,
-            .proof = proof,
-            .fragment_size_max = 1456,
+            .ciphers = .{ .clear = true },
+            .packet_size_max = wire.packet_size_ethernet,
+            .boot_id = of.bytes,
+            .client_public = @splat(9),
+            .proof = undefined,
         };
+        greeting.proof = stream_seal.helloProof(secret, &greeting);
+        return greeting;
     }
 
     fn cookieFor(bench: *Bench, from: base.Endpoint, greeting: wire.Hello) ![32]u8 {
@@ -62,7 +73,7 @@ const Bench = struct {
     }
 
     fn open(bench: *Bench) !wire.Packet {
-        const admission = try bench.admit(device, hello(5, .token, tokenProof(token)), .{ .boot = boot });
+        const admission = try bench.admit(device, hello(5, .token, &token), .{ .boot = boot });
         try testing.expectEqual(.opened, admission.outcome);
         return wire.parse(admission.reply.?);
     }
@@ -74,18 +85,10 @@ const Bench = struct {
     }
 };
 
-fn tokenProof(secret: [16]u8) [32]u8 {
-    return secret ++ @as([16]u8, @splat(0));
-}
-
-fn resumeProof(secret: [32]u8, nonce: u8) [32]u8 {
-    return secrets.resumeProof(&secret, @splat(nonce));
-}
-
 test "an address without a cookie gets a cookie, less than it sent, and leaves no trace" {
     var bench: Bench = try .init(4);
     defer bench.deinit();
-    const step = bench.send(device, .{ .body = .{ .hello = Bench.hello(5, .token, tokenProof(token)) } });
+    const step = bench.send(device, .{ .body = .{ .hello = Bench.hello(5, .token, &token) } });
     try testing.expectEqual(wire.cookie_size, step.reply.len);
     try testing.expect(step.reply.len < wire.hello_size);
     try testing.expectEqual(0, bench.server.session_count);
@@ -94,7 +97,7 @@ test "an address without a cookie gets a cookie, less than it sent, and leaves n
 test "a cookie holds for its address, nonce and minute only" {
     var bench: Bench = try .init(4);
     defer bench.deinit();
-    var greeting = Bench.hello(5, .token, tokenProof(token));
+    var greeting = Bench.hello(5, .token, &token);
     greeting.cookie = try bench.cookieFor(device, greeting);
     try testing.expect(bench.send(device, .{ .body = .{ .hello = greeting } }) == .admit);
     try testing.expect(bench.send(elsewhere, .{ .body = .{ .hello = greeting } }) == .reply);
@@ -115,7 +118,7 @@ test "the same hello again gets the same WELCOME" {
     const secret = first.body.welcome.resume_secret;
     var used = boot;
     used.token_nonce = @splat(5);
-    const again = try bench.admit(device, Bench.hello(5, .token, tokenProof(token)), .{ .boot = used });
+    const again = try bench.admit(device, Bench.hello(5, .token, &token), .{ .boot = used });
     try testing.expectEqual(.repeated, again.outcome);
     const welcome = try wire.parse(again.reply.?);
     try testing.expectEqual(first.session_id, welcome.session_id);
@@ -127,26 +130,43 @@ test "a token opens a session once, whoever shows it with another nonce" {
     var bench: Bench = try .init(4);
     defer bench.deinit();
     _ = try bench.open();
-    const in_memory = try bench.admit(elsewhere, Bench.hello(6, .token, tokenProof(token)), .{ .boot = boot });
+    const in_memory = try bench.admit(elsewhere, Bench.hello(6, .token, &token), .{ .boot = boot });
     try testing.expectEqual(.token_refused, in_memory.outcome);
     bench.server.forget(boot_id);
     var used = boot;
     used.token_nonce = @splat(5);
-    const after_restart = try bench.admit(elsewhere, Bench.hello(6, .token, tokenProof(token)), .{ .boot = used });
+    const after_restart = try bench.admit(elsewhere, Bench.hello(6, .token, &token), .{ .boot = used });
     try testing.expectEqual(.token_refused, after_restart.outcome);
     try testing.expectEqual(0, bench.server.session_count);
+}
+
+test "who is refused is shown no packet of the session that another one has" {
+    var bench: Bench = try .init(4);
+    defer bench.deinit();
+    bench.server.options.packet_size_max = wire.packet_size_max;
+    var greeting = Bench.hello(5, .token, &token);
+    greeting.packet_size_max = wire.packet_size_max;
+    greeting.proof = stream_seal.helloProof(&token, &greeting);
+    var large: StreamServer.LargeBuffer = undefined;
+    const opened = try bench.admit(device, greeting, .{ .boot = boot });
+    try testing.expectEqual(wire.packet_size_max, bench.server.showSize(&opened, &large).?.len);
+    greeting.client_nonce = @splat(6);
+    greeting.proof = stream_seal.helloProof(&token, &greeting);
+    const refused = try bench.admit(elsewhere, greeting, .{ .boot = boot });
+    try testing.expectEqual(.token_refused, refused.outcome);
+    try testing.expectEqual(null, bench.server.showSize(&refused, &large));
 }
 
 test "a wrong token, an unknown boot and a missing version are refused with their code" {
     var bench: Bench = try .init(4);
     defer bench.deinit();
-    const wrong = Bench.hello(5, .token, tokenProof(@splat(0x71)));
-    const right = Bench.hello(5, .token, tokenProof(token));
+    const wrong = Bench.hello(5, .token, &wrong_secret);
+    const right = Bench.hello(5, .token, &token);
     const cases = [_]struct { wire.Hello, StreamServer.Grant, wire.RefuseCode }{
         .{ wrong, .{ .boot = boot }, .token_refused },
         .{ right, .unknown, .token_refused },
         .{ right, .version_missing, .version_missing },
-        .{ Bench.hello(5, .resumption, @splat(7)), .{ .boot = boot }, .token_refused },
+        .{ Bench.hello(5, .resumption, &wrong_secret), .{ .boot = boot }, .token_refused },
     };
     for (cases) |case| {
         const admission = try bench.admit(device, case[0], case[1]);
@@ -163,25 +183,24 @@ test "a device resumes at a restarted edge with the secret it was given" {
     defer bench.deinit();
     bench.server.options.keys.cookie = @splat(8);
     bench.server.options.keys.session = @splat(9);
-    const admission = try bench.admit(elsewhere, Bench.hello(6, .resumption, resumeProof(secret, 6)), .{ .boot = boot });
+    const admission = try bench.admit(elsewhere, Bench.hello(6, .resumption, &secret), .{ .boot = boot });
     try testing.expectEqual(.resumed, admission.outcome);
     const packet = try wire.parse(admission.reply.?);
-    try testing.expect(bench.read(elsewhere, packet, .{ .version_tag = 0, .offset = 0, .length = 512 }) == .read);
+    try testing.expect(bench.read(elsewhere, packet, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 }) == .read);
 }
 
 test "a resumption replaces the session and a late token hello does not undo it" {
     var bench: Bench = try .init(4);
     defer bench.deinit();
     const first = try bench.open();
-    const proof = resumeProof(first.body.welcome.resume_secret, 6);
-    const resumed = try bench.admit(device, Bench.hello(6, .resumption, proof), .{ .boot = boot });
+    const resumed = try bench.admit(device, Bench.hello(6, .resumption, &first.body.welcome.resume_secret), .{ .boot = boot });
     const second = try wire.parse(resumed.reply.?);
     try testing.expect(first.session_id != second.session_id);
     try testing.expectEqual(1, bench.server.session_count);
-    const late = try bench.admit(device, Bench.hello(5, .token, tokenProof(token)), .{ .boot = boot });
+    const late = try bench.admit(device, Bench.hello(5, .token, &token), .{ .boot = boot });
     try testing.expectEqual(.stale, late.outcome);
-    try testing.expect(bench.read(device, second, .{ .version_tag = 0, .offset = 0, .length = 512 }) == .read);
-    try testing.expect(bench.read(device, first, .{ .version_tag = 1, .offset = 0, .length = 512 }) == .reply);
+    try testing.expect(bench.read(device, second, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 }) == .read);
+    try testing.expect(bench.read(device, first, .{ .fragment_size = 1440, .version_tag = 1, .offset = 0, .length = 512 }) == .reply);
     try testing.expectEqual(1, bench.server.ignored.get(.stream_unknown_session));
 }
 
@@ -189,14 +208,14 @@ test "a READ names exactly its fragments, the last one short" {
     var bench: Bench = try .init(4);
     defer bench.deinit();
     const session = try bench.open();
-    const step = bench.read(device, session, .{ .version_tag = 0, .offset = 8192, .length = 4096 });
+    const step = bench.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 8192, .length = 4096 });
     try testing.expect(step.read.first);
     var fragments = step.read.fragments();
-    const lengths = [_]u16{ 1456, 1456, 1184 };
+    const lengths = [_]u16{ 1440, 1440, 1216 };
     for (lengths, 0..) |length, index| {
         const fragment = fragments.next().?;
         try testing.expectEqual(index, fragment.index);
-        try testing.expectEqual(8192 + index * 1456, fragment.offset);
+        try testing.expectEqual(8192 + index * 1440, fragment.offset);
         try testing.expectEqual(length, fragment.length);
     }
     try testing.expectEqual(null, fragments.next());
@@ -208,11 +227,12 @@ test "a repeated READ names the missing fragments only and counts as a retry" {
     var bench: Bench = try .init(4);
     defer bench.deinit();
     const session = try bench.open();
-    _ = bench.read(device, session, .{ .version_tag = 0, .offset = 0, .length = 131072 });
+    _ = bench.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 131072 });
     var list: wire.RangeList = .{};
     try list.append(.{ .first_fragment = 3, .fragment_count = 2 });
     try list.append(.{ .first_fragment = 90, .fragment_count = 1 });
     const step = bench.read(device, session, .{
+        .fragment_size = 1440,
         .version_tag = 0,
         .offset = 0,
         .length = 131072,
@@ -222,7 +242,7 @@ test "a repeated READ names the missing fragments only and counts as a retry" {
     var fragments = step.read.fragments();
     for ([_]u16{ 3, 4, 90 }) |index| try testing.expectEqual(index, fragments.next().?.index);
     try testing.expectEqual(null, fragments.next());
-    try testing.expectEqual(2 * 1456 + 131072 - 90 * 1456, step.read.bytes_out);
+    try testing.expectEqual(2 * 1440 + 1440, step.read.bytes_out);
     const statistics = bench.server.sessionOf(boot_id).?.statistics;
     try testing.expectEqual(1, statistics.reads);
     try testing.expectEqual(1, statistics.retries);
@@ -237,7 +257,7 @@ test "a READ whose first packet was lost counts as a read, a second copy as a re
     const session = try bench.open();
     var list: wire.RangeList = .{};
     try list.append(.{ .first_fragment = 0, .fragment_count = 3 });
-    const again: wire.Read = .{ .version_tag = 0, .offset = 0, .length = 4096, .attempt = 1, .ranges = list.view() };
+    const again: wire.Read = .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 4096, .attempt = 1, .ranges = list.view() };
     try testing.expect(!bench.read(device, session, again).read.repeated);
     try testing.expect(bench.read(device, session, again).read.repeated);
     const statistics = bench.server.sessionOf(boot_id).?.statistics;
@@ -250,11 +270,11 @@ test "a READ beyond the disk, its limits or its version is answered with an erro
     defer bench.deinit();
     const session = try bench.open();
     const cases = [_]struct { wire.Read, wire.ReadErrorCode }{
-        .{ .{ .version_tag = 0, .offset = 1 << 20, .length = 512 }, .beyond_the_end },
-        .{ .{ .version_tag = 0, .offset = (1 << 20) - 512, .length = 1024 }, .beyond_the_end },
-        .{ .{ .version_tag = 0, .offset = std.math.maxInt(u64) - 511, .length = 512 }, .beyond_the_end },
-        .{ .{ .version_tag = 0, .offset = 0, .length = (1 << 20) + 512 }, .too_large },
-        .{ .{ .version_tag = 77, .offset = 0, .length = 512 }, .version_mismatch },
+        .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = 1 << 20, .length = 512 }, .beyond_the_end },
+        .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = (1 << 20) - 512, .length = 1024 }, .beyond_the_end },
+        .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = std.math.maxInt(u64) - 511, .length = 512 }, .beyond_the_end },
+        .{ .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = (1 << 20) + 512 }, .too_large },
+        .{ .{ .fragment_size = 1440, .version_tag = 77, .offset = 0, .length = 512 }, .version_mismatch },
     };
     for (cases) |case| {
         const step = bench.read(device, session, case[0]);
@@ -271,7 +291,7 @@ test "a range beyond the last fragment is ignored" {
     const session = try bench.open();
     var list: wire.RangeList = .{};
     try list.append(.{ .first_fragment = 2, .fragment_count = 2 });
-    const step = bench.read(device, session, .{ .version_tag = 0, .offset = 0, .length = 4096, .ranges = list.view() });
+    const step = bench.read(device, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 4096, .ranges = list.view() });
     try testing.expectEqual(.stream_bad_range, step.ignored);
 }
 
@@ -279,8 +299,8 @@ test "another address cannot use a session, and an edge's own packets are no req
     var bench: Bench = try .init(4);
     defer bench.deinit();
     const session = try bench.open();
-    const step = bench.read(elsewhere, session, .{ .version_tag = 0, .offset = 0, .length = 512 });
-    try testing.expectEqual(.stream_wrong_source, step.ignored);
+    const step = bench.read(elsewhere, session, .{ .fragment_size = 1440, .version_tag = 0, .offset = 0, .length = 512 });
+    try testing.expectEqual(.no_session, std.meta.activeTag((try wire.parse(step.reply)).body));
     const echo = bench.send(device, .{ .session_id = session.session_id, .body = .ready_ack });
     try testing.expectEqual(.stream_wrong_direction, echo.ignored);
 }
@@ -320,11 +340,11 @@ test "a REPORT is given with its steps and acknowledged with the order that wait
     var steps = said.report.steps.iterate();
     try testing.expectEqualStrings("POST", steps.next().?.name);
     const order: wire.ReportAck = .{ .order = .restart, .order_id = @splat(5) };
-    const answer = try wire.parse(bench.server.acknowledgeReport(&said, order, &bench.reply));
+    const answer = try wire.parse(bench.server.acknowledgeReport(&said, order, &bench.reply).?);
     try testing.expectEqual(3, answer.request_id);
     try testing.expectEqual(session.session_id, answer.session_id);
     try testing.expectEqualDeep(order, answer.body.report_ack);
-    try testing.expectEqual(.stream_wrong_source, bench.send(elsewhere, packet).ignored);
+    try testing.expectEqual(wire.no_session_size, bench.send(elsewhere, packet).reply.len);
 }
 
 test "a device that only reports gives its place to one that wants to boot" {
@@ -336,8 +356,7 @@ test "a device that only reports gives its place to one that wants to boot" {
         bench.now_us += StreamServer.session_spare_us / 2;
         _ = bench.send(device, packet).report;
     }
-    var other = Bench.hello(5, .token, tokenProof(token));
-    other.boot_id = @splat(0xb1);
+    const other = Bench.helloOf(.{ .bytes = @splat(0xb1) }, 5, .token, &token);
     try testing.expectEqual(.opened, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
     try testing.expect(bench.send(device, packet).reply.len == wire.no_session_size);
 }
@@ -346,8 +365,7 @@ test "a full table refuses as busy while all its sessions are in use, then gives
     var bench: Bench = try .init(1);
     defer bench.deinit();
     _ = try bench.open();
-    var other = Bench.hello(5, .token, tokenProof(token));
-    other.boot_id = @splat(0xb1);
+    const other = Bench.helloOf(.{ .bytes = @splat(0xb1) }, 5, .token, &token);
     try testing.expectEqual(.busy, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);
     bench.now_us += StreamServer.session_spare_us - 1;
     try testing.expectEqual(.busy, (try bench.admit(elsewhere, other, .{ .boot = boot })).outcome);

@@ -27,7 +27,6 @@ pub fn receiveWrite(
     switch (server.collector.take(now_us, .{
         .session_id = session.id,
         .request_id = request_id,
-        .fragment_size = session.fragment_size,
     }, write)) {
         .part => return .taken,
         .misfit => return server.ignore(.stream_bad_range),
@@ -71,8 +70,8 @@ fn checkWrite(session: *const Session, version_tag: u64, offset: u64, length: u3
     return null;
 }
 
-fn emitAck(session: *const Session, request_id: u32, ack: wire.WriteAck, reply: *ReplyBuffer) []const u8 {
-    return wire.emit(.{ .session_id = session.id, .request_id = request_id, .body = .{ .write_ack = ack } }, reply);
+fn emitAck(session: *Session, request_id: u32, ack: wire.WriteAck, reply: *ReplyBuffer) []const u8 {
+    return session.emit(request_id, .{ .write_ack = ack }, wire.header_size, reply);
 }
 
 /// The end of a write or control request: what to send where, or null when there is nobody to tell any more. `code` null: it could not
@@ -83,6 +82,6 @@ pub fn finishWrite(server: *StreamServer, ref: WriteRef, code: ?wire.WriteCode, 
     session.writes.end(ref.request_id, code);
     const known = code orelse return null;
     session.statistics.packets_out += 1;
-    session.statistics.bytes_out += wire.writes.write_ack_size_min;
+    session.statistics.bytes_out += wire.writes.write_ack_size_min + session.from_edge.overhead();
     return .{ .to = session.from, .packet = emitAck(session, ref.request_id, .{ .code = known }, reply) };
 }

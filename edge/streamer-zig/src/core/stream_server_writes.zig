@@ -83,7 +83,7 @@ pub const Collector = struct {
         last_at_us: u64 = 0,
     };
 
-    pub const Key = struct { session_id: u64, request_id: u32, fragment_size: u16 };
+    pub const Key = struct { session_id: u64, request_id: u32 };
 
     pub const Taken = union(enum) {
         /// More has to come.
@@ -117,29 +117,29 @@ pub const Collector = struct {
         key: Key,
         write: *const wire.Write,
     ) Taken {
-        const count = writes.fragmentCount(write.length, key.fragment_size);
+        const count = writes.fragmentCount(write.length, write.fragment_size);
         if (write.index >= count) return .misfit;
-        if (write.payload.len != writes.fragmentLength(write.length, key.fragment_size, write.index)) return .misfit;
+        if (write.payload.len != writes.fragmentLength(write.length, write.fragment_size, write.index)) return .misfit;
         // Most writes of small blocks are a single fragment: they need no place.
         if (count == 1) return .{ .whole = write.payload };
         const place = collector.find(key.session_id, key.request_id) orelse
             collector.takePlace(now_us, key.session_id) orelse return .busy;
-        if (place.session_id == 0) place.* = .{
+        // A device that found a narrower way sends all of it anew.
+        if (place.session_id == 0 or place.fragment_size != write.fragment_size) place.* = .{
             .session_id = key.session_id,
             .request_id = key.request_id,
             .offset = write.offset,
             .length = write.length,
-            .fragment_size = key.fragment_size,
+            .fragment_size = write.fragment_size,
             .fragment_count = count,
         };
         if (place.offset != write.offset or place.length != write.length) return .misfit;
-        assert(place.fragment_size == key.fragment_size);
         place.last_at_us = now_us;
         const is_repeated = place.came.isSet(write.index);
         if (!is_repeated) {
             place.came.set(write.index);
             place.count += 1;
-            const at = @as(usize, write.index) * writes.payloadSize(key.fragment_size);
+            const at = @as(usize, write.index) * writes.payloadSize(write.fragment_size);
             @memcpy(collector.bufferOf(place)[at..][0..write.payload.len], write.payload);
         }
         if (place.count == count) {
@@ -152,7 +152,7 @@ pub const Collector = struct {
         return .{ .missing = collector.listMissing(place) };
     }
 
-    /// The session is over, or goes on with fragments of another size.
+    /// The session is over.
     pub fn drop(collector: *Collector, session_id: u64) void {
         for (collector.places) |*place| if (place.session_id == session_id) {
             place.* = .{};
@@ -233,32 +233,32 @@ test "fragments come in any order, more than once, and what is missing is named"
     for (&bytes, 0..) |*byte, index| byte.* = @truncate(index * 7);
     const fragment = struct {
         fn of(all: []const u8, index: u16) wire.Write {
-            const payload = all[@as(usize, index) * writes.payloadSize(1456) ..][0..writes.fragmentLength(4096, 1456, index)];
-            return .{ .version_tag = 1, .offset = 512, .length = 4096, .index = index, .payload = payload };
+            const payload = all[@as(usize, index) * writes.payloadSize(1440) ..][0..writes.fragmentLength(4096, 1440, index)];
+            return .{ .version_tag = 1, .offset = 512, .length = 4096, .fragment_size = 1440, .index = index, .payload = payload };
         }
     }.of;
-    const last = collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &fragment(&bytes, 2));
+    const last = collector.take(0, .{ .session_id = 5, .request_id = 9 }, &fragment(&bytes, 2));
     try testing.expectEqualSlices(u8, &.{0b011}, last.missing);
-    const first = collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &fragment(&bytes, 0));
+    const first = collector.take(0, .{ .session_id = 5, .request_id = 9 }, &fragment(&bytes, 0));
     try testing.expectEqual(.part, first);
-    const again = collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &fragment(&bytes, 0));
+    const again = collector.take(0, .{ .session_id = 5, .request_id = 9 }, &fragment(&bytes, 0));
     try testing.expectEqualSlices(u8, &.{0b010}, again.missing);
     var wrong = fragment(&bytes, 1);
     wrong.offset = 1024;
-    try testing.expectEqual(.misfit, collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &wrong));
-    const whole = collector.take(0, .{ .session_id = 5, .request_id = 9, .fragment_size = 1456 }, &fragment(&bytes, 1));
+    try testing.expectEqual(.misfit, collector.take(0, .{ .session_id = 5, .request_id = 9 }, &wrong));
+    const whole = collector.take(0, .{ .session_id = 5, .request_id = 9 }, &fragment(&bytes, 1));
     try testing.expectEqualSlices(u8, &bytes, whole.whole);
 }
 
 test "a session has so many places and no more, and idle ones are given back" {
     var collector: Collector = try .init(testing.allocator, Collector.per_session_max + 1);
     defer collector.deinit(testing.allocator);
-    const payload: [1432]u8 = @splat(1);
-    const write: wire.Write = .{ .version_tag = 1, .offset = 0, .length = 4096, .index = 0, .payload = &payload };
+    const payload: [1416]u8 = @splat(1);
+    const write: wire.Write = .{ .version_tag = 1, .offset = 0, .length = 4096, .fragment_size = 1440, .index = 0, .payload = &payload };
     for (0..Collector.per_session_max) |id|
-        try testing.expectEqual(.part, collector.take(0, .{ .session_id = 5, .request_id = @intCast(id), .fragment_size = 1456 }, &write));
-    try testing.expectEqual(.busy, collector.take(0, .{ .session_id = 5, .request_id = 100, .fragment_size = 1456 }, &write));
-    try testing.expectEqual(.part, collector.take(0, .{ .session_id = 6, .request_id = 100, .fragment_size = 1456 }, &write));
-    try testing.expectEqual(.busy, collector.take(0, .{ .session_id = 7, .request_id = 100, .fragment_size = 1456 }, &write));
-    try testing.expectEqual(.part, collector.take(Collector.idle_us_max, .{ .session_id = 7, .request_id = 100, .fragment_size = 1456 }, &write));
+        try testing.expectEqual(.part, collector.take(0, .{ .session_id = 5, .request_id = @intCast(id) }, &write));
+    try testing.expectEqual(.busy, collector.take(0, .{ .session_id = 5, .request_id = 100 }, &write));
+    try testing.expectEqual(.part, collector.take(0, .{ .session_id = 6, .request_id = 100 }, &write));
+    try testing.expectEqual(.busy, collector.take(0, .{ .session_id = 7, .request_id = 100 }, &write));
+    try testing.expectEqual(.part, collector.take(Collector.idle_us_max, .{ .session_id = 7, .request_id = 100 }, &write));
 }

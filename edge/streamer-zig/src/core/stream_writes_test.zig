@@ -6,7 +6,7 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const StreamServer = @import("stream_server.zig");
 const StreamClient = @import("stream_client.zig");
-const Link = @import("stream_client_test.zig").Link;
+const Link = @import("stream_test_link.zig").Link;
 const testing = std.testing;
 
 const sector_size = wire.sector_size;
@@ -33,6 +33,9 @@ const World = struct {
     disk: [sectors]u64 = @splat(0),
     durable: [sectors]u64 = @splat(0),
     full_above: u64 = sectors,
+    /// A device whose write cache is full is stopped.
+    stops: bool = false,
+    is_stopped: bool = false,
     pending: std.ArrayList(Pending) = .empty,
     carried_out: u64 = 0,
     late_percent: u8 = 0,
@@ -58,7 +61,7 @@ const World = struct {
     fn deinit(world: *World) void {
         world.server.deinit(testing.allocator);
         world.client.deinit(testing.allocator);
-        world.link.flights.deinit(testing.allocator);
+        world.link.deinit();
         world.pending.deinit(testing.allocator);
         testing.allocator.destroy(world);
     }
@@ -87,7 +90,7 @@ const World = struct {
         const end_us = world.now_us + limit_us;
         while (true) {
             try world.acknowledge();
-            var out: [wire.request_size_max]u8 = undefined;
+            var out: [wire.sealed_request_size_max]u8 = undefined;
             while (world.client.transmit(world.now_us, &out)) |packet| {
                 try world.link.send(world.now_us, false, packet);
                 if (!world.prng.chance(world.late_percent, 100)) continue;
@@ -142,7 +145,7 @@ const World = struct {
     fn serve(world: *World, packet: []const u8) !void {
         var reply: StreamServer.ReplyBuffer = undefined;
         switch (world.server.receive(world.now_us, address, packet, &reply)) {
-            .ignored, .taken => {},
+            .ignored, .taken, .used => {},
             .reply => |answer| try world.link.send(world.now_us, true, answer),
             .admit => |claim| {
                 const grant: StreamServer.Grant = if (world.no_cache) |code| .{ .no_cache = code } else .{ .boot = .{
@@ -157,14 +160,18 @@ const World = struct {
                     },
                 } };
                 const admission = world.server.admit(world.now_us, claim, grant, &reply);
-                if (admission.outcome == .opened) world.token_nonce = claim.client_nonce;
-                if (admission.reply) |answer| try world.link.send(world.now_us, true, answer);
+                if (admission.outcome == .opened) world.token_nonce = claim.hello.client_nonce;
+                try world.link.answerHello(world.now_us, &world.server, &admission);
             },
             .write => |write| {
                 world.carried_out += 1;
                 const first = write.offset / sector_size;
                 const count = write.bytes.len / sector_size;
-                if (first + count > world.full_above) return world.finish(write.ref, .cache_full);
+                if (world.is_stopped) return world.finish(write.ref, .stopped);
+                if (first + count > world.full_above) {
+                    world.is_stopped = world.stops;
+                    return world.finish(write.ref, if (world.stops) .stopped else .cache_full);
+                }
                 for (0..count) |index| {
                     const words = std.mem.bytesAsSlice(u64, write.bytes[index * sector_size ..][0..sector_size]);
                     for (words) |word| try testing.expectEqual(words[0], word);
@@ -181,7 +188,12 @@ const World = struct {
                 if (control.operation == .discard) @memset(world.disk[@intCast(first)..][0..@intCast(count)], 0);
                 try world.wait(control.ref, first, count);
             },
-            .read, .ready, .report => return error.NotAsked,
+            .read => |read| {
+                try testing.expect(world.is_stopped);
+                try world.link.send(world.now_us, true, world.server.readError(&read, .stopped, &reply).?);
+            },
+            .probe => |probe| try world.link.answerProbe(world.now_us, &world.server, probe),
+            .ready, .report => return error.NotAsked,
         }
     }
 
@@ -323,6 +335,46 @@ test "a full write cache is an error of the write, and the next one may succeed"
     };
     try testing.expectEqual(.cache_full, codes[1]);
     try testing.expectEqual(.done, codes[2]);
+}
+
+test "a device that is stopped hears it of what it wrote and of what it reads, whatever is lost, and keeps its session" {
+    for (0..20) |seed| {
+        const world = try World.init(.{ .prng = .init(40 + seed), .loss_percent = 25, .duplicate_percent = 20, .jitter_us = 3_000 });
+        defer world.deinit();
+        world.stops = true;
+        world.full_above = 100;
+        const bytes: [8192]u8 = @splat(1);
+        // Before it was full: acknowledged, and it stays so.
+        try world.client.submitWrite(1, 0, &bytes);
+        while (true) switch ((try world.nextEvent(60 * std.time.us_per_s)).?) {
+            .established => {},
+            .write_ended => |ended| break try testing.expectEqual(wire.WriteCode.done, ended.code),
+            else => return error.UnexpectedEvent,
+        };
+        try world.client.submitWrite(2, 200 * sector_size, &bytes);
+        try world.client.submitWrite(3, 0, &bytes);
+        var buffer: [4096]u8 = undefined;
+        var codes: [4]?wire.WriteCode = @splat(null);
+        var is_read_refused = false;
+        while (codes[2] == null or codes[3] == null or !is_read_refused) {
+            switch ((try world.nextEvent(60 * std.time.us_per_s)).?) {
+                .established => {},
+                .write_ended => |ended| {
+                    codes[@intCast(ended.tag)] = ended.code;
+                    if (ended.tag == 2) try world.client.submit(4, 0, &buffer);
+                },
+                .read_failed => |failed| {
+                    try testing.expectEqual(wire.ReadErrorCode.stopped, failed.code);
+                    is_read_refused = true;
+                },
+                else => return error.UnexpectedEvent,
+            }
+        }
+        try testing.expectEqual(.stopped, codes[2]);
+        // It may have been carried out before.
+        try testing.expect(codes[3] == .stopped or codes[3] == .done);
+        try testing.expectEqual(StreamClient.State.established, world.client.state);
+    }
 }
 
 test "where the edge keeps no writes it says so" {

@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const wire = @import("wire");
 const desired_state = @import("desired_state.zig");
+const store_job = @import("store_job.zig");
 const authenticode = wire.authenticode;
 const boot_program = wire.boot_program;
 const assert = std.debug.assert;
@@ -32,7 +33,7 @@ pub const Facts = struct {
 
 pub fn writeSignedText(writer: *std.Io.Writer, facts: Facts) std.Io.Writer.Error!void {
     var digest: [32]u8 = undefined;
-    std.crypto.hash.sha2.Sha256.hash(facts.body, &digest, .{});
+    base.Sha256.hash(facts.body, &digest, .{});
     try writer.print("bootfarm-uplink-v1\n{s}\n{s}\n", .{ facts.method, facts.path });
     if (facts.edge_id) |id| try writer.print("{f}\n", .{id}) else try writer.writeAll("-\n");
     try writer.print("{d}\n{d}\n{x}", .{ facts.boot_epoch, facts.counter, &digest });
@@ -159,6 +160,7 @@ pub const Heartbeat = struct {
     machine: ?Machine = null,
     interfaces: []const Interface = &.{},
     peers: []const HeardPeer = &.{},
+    storeJobKinds: []const []const u8 = @typeInfo(store_job.Kind).@"enum".field_names,
 };
 
 /// A boot program as the heartbeat tells of it (`bootProgram` in src/uplink.ts).

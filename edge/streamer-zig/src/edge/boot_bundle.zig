@@ -35,6 +35,10 @@ pub const Tools = struct {
     busybox: ?[]const u8 = null,
     target: ?[]const u8 = null,
     added: []const []const u8 = &.{},
+    /// The initramfs is given: none is taken or built.
+    has_initramfs: bool = false,
+    /// In place of the image's; passed core's rules.
+    command_line: ?[]const u8 = null,
 };
 
 pub const Answer = union(enum) { ready, reason: []const u8 };
@@ -64,13 +68,13 @@ pub const BootBundle = struct {
             .found => |files| bundle.files = files,
             .reason => |reason| return explained(arena, "{f}", .{reason}),
         }
-        bundle.command_line = try commandLine(arena, &bundle.disk, bundle.files.command_line);
+        bundle.command_line = tools.command_line orelse try commandLine(arena, &bundle.disk, bundle.files.command_line);
         if (!core.boot_policy.isCommandLine(bundle.command_line)) return explained(
             arena,
             "the command line '{s}' is too long or has words that a boot script cannot pass on; give another one (--cmdline)",
             .{bundle.command_line},
         );
-        if (bundle.files.is_prepared) return .ready;
+        if (bundle.files.is_prepared or tools.has_initramfs) return .ready;
         return bundle.buildInitramfs();
     }
 

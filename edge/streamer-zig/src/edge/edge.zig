@@ -12,6 +12,9 @@ const Terminal = @import("terminal.zig").Terminal;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
+/// Before the instant of a schedule.
+const look_ahead_ms = 120 * std.time.ms_per_s;
+
 pub const Edge = struct {
     init: std.process.Init,
     terminal: *Terminal,
@@ -56,6 +59,8 @@ pub const Edge = struct {
                 "The uplink's threads cannot be started on this system.",
                 .{},
             );
+        edge.loop.stream.start() catch
+            return edge.terminal.complain("The threads that read disks cannot be started on this system.", .{});
         if (edge.store_worker) |worker| worker.start() catch
             return edge.terminal.complain("The thread that works for the store cannot be started on this system.", .{});
         if (edge.power_hook) |hook| hook.start() catch
@@ -88,10 +93,29 @@ pub const Edge = struct {
         if (edge.state) |earlier| earlier.destroy(edge.gpa);
         edge.state = box;
         edge.boots.versions.closeUnused(&edge.boots.table, &box.state);
+        edge.wantProfiles();
         if (edge.loop.peers) |*peers| peers.setSite(
             host.sys.monotonicUs(),
             if (box.state.siteEdges) |*site| .init(site, box.state.edgeId) else null,
         );
+    }
+
+    /// Machines will be switched on: the edge's memory is warm by then.
+    fn lookAhead(edge: *Edge) void {
+        const box = edge.state orelse return;
+        const unix_ms = host.sys.unixMs();
+        for (box.state.schedules) |*schedule| if (schedule.isNear(unix_ms, look_ahead_ms)) return edge.wantProfiles();
+    }
+
+    /// Every version that may be booted.
+    pub fn wantProfiles(edge: *Edge) void {
+        const profiles = edge.boots.profiles orelse return;
+        const now_us = host.sys.monotonicUs();
+        if (edge.options.version) |id| profiles.want(id, now_us);
+        const box = edge.state orelse return;
+        for (box.state.vdisks) |*vdisk| {
+            for (vdisk.versions) |*version| profiles.want(version.id, now_us);
+        }
     }
 
     /// After the boots are known: an order belongs to the boot that its device is in.
@@ -128,6 +152,7 @@ pub const Edge = struct {
         if (edge.link) |link| if (edge.boots.peers) |peers| link.setPeers(now_us, peers);
         if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
         edge.saveLeases(now_us);
+        edge.lookAhead();
         // From here alone: a loop that no longer turns is no longer heard of, and started anew.
         edge.tellManager("WATCHDOG=1");
     }
@@ -138,10 +163,13 @@ pub const Edge = struct {
             .ignored = loop.ignored(),
             .devices_booting = edge.boots.table.active_count,
             .streams_open = loop.stream.server.session_count,
+            .write_caches = if (loop.stream.layers) |layers| layers.levels() else @splat(0),
             .tftp_bytes = loop.tftp.sent_bytes,
             .http_bytes = loop.http.sent_bytes,
             .stream_bytes = loop.stream.sent_bytes,
-            .stream_reads = loop.stream.reads,
+            .stream_reads = loop.stream.reads_count,
+            .stream_cold_reads = loop.stream.reads.figures.cold,
+            .stream_unanswered = loop.stream.reads.unanswered(),
         };
     }
 

@@ -20,7 +20,8 @@ pub const text =
     \\                                                           be touched
     \\  bootfarm-edge boot-files import|list|remove --boot-files DIR [options]
     \\                                                           fetches sets of boot programs from packages or a folder
-    \\  bootfarm-edge vdisk init|import|export|list|show|diff|merge|verify|gc|delete --store DIR [options]
+    \\  bootfarm-edge vdisk init|import|export|list|show|diff|seal|merge|verify|gc|profile|delete|caches|drop-cache
+    \\      --store DIR [options]
     \\                                                           versions of vDisks in a store of this edge
     \\  bootfarm-edge leases --data DIR [--json]                 prints which addresses the DHCP server gave to whom
     \\  bootfarm-edge rotate-key --data DIR                      asks the edge to make itself a new key
@@ -57,8 +58,12 @@ pub const text =
     \\  --http-port N         6980    --stream-port N   6910    --peer-port N     6911 (other edges of the site)
     \\                        ports below 1024 need root or the capability CAP_NET_BIND_SERVICE
     \\  --metrics [IP:]PORT   numbers for Prometheus at /metrics; a PORT alone is of this machine only
-    \\  --write-cache CLASS   where devices' writes are kept, with --vdisk: device_ram (default), edge, edge_persistent
-    \\  --write-cache-size SIZE  bytes that one device may write at the edge, such as 8G; default: as many as its disk has
+    \\  --boot-profile on|off learn what boots read, hand it to devices and read it ahead (default on)
+    \\  --clear               disks go to devices in clear text; whoever listens on the network reads them. Boots' reports say so
+    \\  --write-cache CLASS   where devices' writes are kept, with --vdisk: device_ram (default), device_ram_overflow,
+    \\                        device_ram_local_disk, edge, edge_persistent, private
+    \\  --write-cache-size SIZE  bytes that one device may write at the edge or to its own disk, such as 8G; default: as many as its disk has
+    \\  --write-cache-full stop|read_only  what becomes of a device whose write cache is full: its disk stands still (default), or takes no more writes
     \\  --write-cache-of-another-version refuse|discard
     \\                        what becomes of a persistent write cache when its device boots another disk (refuse)
     \\  --boot-files DIR      boot programs: sets made by boot-files import, chosen per device, collection or site;
@@ -91,21 +96,30 @@ pub const text =
     \\  --json                each boot that is over as one line of JSON, with the fields of the report
     \\                        (packages/proto/UPLINK.md); otherwise as a table of its phases
     \\
-    \\Versions of vDisks (docs/vdisk-store.md); exit code 0: done, 1: not, 3: ended by INT or TERM and can go on
+    \\Versions of vDisks (docs/vdisk-store.md); exit code 0: done, 1: not, 3: ended by INT or TERM and can go on, 4: another
+    \\process has what it needs
     \\  init                  makes a store: --organization ID whose it is, --beside-files in a directory with other files
     \\  import FILE           makes a version of a raw image, a block device, or standard input (-): --name NAME, --parent ID
-    \\                        of an update, --kernel FILE --initrd FILE --cmdline TEXT, --pad for odd sizes;
-    \\                        --vdisk ID, --version ID and --number N where the control plane has chosen them
+    \\                        of an update, --pad for odd sizes; --vdisk ID, --version ID and --number N where the control
+    \\                        plane has chosen them
     \\  import --resume ID    goes on with an import that was interrupted; --abandon ID gives it up
+    \\  seal                  makes the version --version ID, above --parent ID, of what its device has written
+    \\  --kernel, --initrd, --cmdline  of import and seal, in place of what is found on the disk; --parent-boot-files: as the
+    \\                        version below; --no-boot-files: it boots by itself, or not at all
     \\  export FILE           writes --version ID to a file, a block device, or standard output (-); --force writes over what
     \\                        is there, --resume goes on with a file
-    \\  list, show            what is in the store; what --version ID is
+    \\  list, show            what is in the store, --sizes with what each takes; what --version ID is
     \\  diff                  how many bytes differ between --version ID and --from ID
     \\  merge                 makes a new base with the bytes of --version ID, or with --onto ID an update of that one; copies
     \\                        no data
-    \\  verify                reads all data, or that of --version ID, and names what is damaged; --rate-mib N a second
+    \\  verify                reads all data, or that of --version ID, and names what is damaged; --rate-mib N a second, --idle
+    \\                        at half of the disk's time at most
     \\  gc                    frees what no version needs; --rate-mib N a second
-    \\  delete                takes --version ID out; gc frees its room
+    \\  caches                what devices have written and the store keeps
+    \\  drop-cache            drops the persistent write cache of --device ID, or with --private the images of its own
+    \\  profile show|clear    what boots were learned to read, of --version ID or all; clear needs --version ID, or --all
+    \\  delete                takes --version ID out, or what was begun of it; gc frees its room
+    \\  --again               of import, seal, merge, delete: what was done or begun before counts (--version, --into)
     \\  --json                prints JSON, and progress as lines of JSON
     \\
     \\Making an initramfs, also image extract: kernel R finds its network card, streams its root disk, keeps what it writes in RAM

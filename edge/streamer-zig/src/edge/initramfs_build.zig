@@ -214,6 +214,7 @@ fn choose(from: *const Build, table: *ModuleTable, options: Options) Failure!voi
     _ = try chooseGroup(from, table, "buses", &initramfs.module_choice.buses);
     if (try chooseGroup(from, table, "network cards", &initramfs.module_choice.network_cards) == 0)
         from.say("  warning: no driver of a common network card; add the device's own by --add-module", .{});
+    _ = try chooseGroup(from, table, "local disks", &initramfs.module_choice.local_disks);
     if (try chooseGroup(from, table, "file systems", &initramfs.module_choice.file_systems) == 0)
         from.say("  warning: no file system of a root disk", .{});
     for (options.added) |name| {

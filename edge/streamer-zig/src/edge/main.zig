@@ -16,7 +16,6 @@ const rotate_key_command = @import("rotate_key_command.zig");
 const trust_key_command = @import("trust_key_command.zig");
 const vdisk_command = @import("vdisk/command.zig");
 const release_command = @import("release_command.zig");
-const store_job_command = @import("store_job_command.zig");
 const Terminal = @import("terminal.zig").Terminal;
 
 pub fn main(init: std.process.Init) !u8 {
@@ -66,8 +65,6 @@ pub fn main(init: std.process.Init) !u8 {
         return rotate_key_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "trust-key"))
         return trust_key_command.run(init, rest[1..], &terminal);
-    if (std.mem.eql(u8, command, "store-job"))
-        return store_job_command.run(init, rest[1..], &terminal);
     if (std.mem.eql(u8, command, "listen-address")) return listen_address_command.run(&terminal);
     if (std.mem.eql(u8, command, "release-mark")) {
         terminal.out(base.release_mark);

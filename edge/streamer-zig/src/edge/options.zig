@@ -36,6 +36,10 @@ pub const Serve = struct {
     report_log_size: u64 = core.report_log.size_max_default,
     /// Of every device without a control plane.
     write_cache: host.write_layers.Wanted = .{},
+    /// What boots read is learned, handed to devices and read ahead.
+    boot_profile: bool = true,
+    /// Streams go in clear text.
+    clear: bool = false,
     /// Where `/metrics` is; nowhere unless it is given.
     metrics: ?base.Endpoint = null,
 
@@ -127,7 +131,10 @@ const ServeOption = enum {
     @"--metrics",
     @"--write-cache",
     @"--write-cache-size",
+    @"--write-cache-full",
     @"--write-cache-of-another-version",
+    @"--boot-profile",
+    @"--clear",
     @"--json",
 };
 
@@ -172,6 +179,7 @@ fn parseOptions(
             );
         switch (option) {
             .@"--json" => serve.json = true,
+            .@"--clear" => serve.clear = true,
             .@"--router-advertisement" => serve.router_advertisement = true,
             else => {
                 const text = try arguments.value(argument.name, argument.value);
@@ -227,12 +235,20 @@ fn setServe(
         .@"--metrics" => serve.metrics = try parseMetrics(text, complaint),
         .@"--silence-limit" => serve.silence_limit_s = try parseSeconds(name, text, complaint),
         .@"--write-cache" => serve.write_cache.class = std.meta.stringToEnum(@TypeOf(serve.write_cache.class), text) orelse
-            return complaint.set("--write-cache is device_ram, edge or edge_persistent, not '{s}'.", .{text}),
+            return complaint.set("--write-cache is device_ram, device_ram_overflow, device_ram_local_disk, edge, edge_persistent or private, not '{s}'.", .{text}),
         .@"--write-cache-size" => serve.write_cache.limit_bytes = try parseSize(name, text, complaint),
+        .@"--write-cache-full" => serve.write_cache.full = std.meta.stringToEnum(@TypeOf(serve.write_cache.full), text) orelse
+            return complaint.set("--write-cache-full is stop or read_only, not '{s}'.", .{text}),
         .@"--write-cache-of-another-version" => serve.write_cache.of_another_version =
             std.meta.stringToEnum(@TypeOf(serve.write_cache.of_another_version), text) orelse
             return complaint.set("--write-cache-of-another-version is refuse or discard, not '{s}'.", .{text}),
-        .@"--json", .@"--router-advertisement" => unreachable,
+        .@"--boot-profile" => serve.boot_profile = if (std.mem.eql(u8, text, "on"))
+            true
+        else if (std.mem.eql(u8, text, "off"))
+            false
+        else
+            return complaint.set("--boot-profile is on or off, not '{s}'.", .{text}),
+        .@"--json", .@"--clear", .@"--router-advertisement" => unreachable,
     }
 }
 
@@ -279,14 +295,16 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
     if (!serve.isAlone() and serve.capture != null)
         return complaint.set("--capture goes with --vdisk; an enrolled edge sends captures to the control plane.", .{});
     const has_cache = serve.write_cache.class != .device_ram;
+    const is_at_the_edge = serve.write_cache.class.isAtTheEdge();
     if (!serve.isAlone() and has_cache)
         return complaint.set("--write-cache goes with --vdisk; an enrolled edge is told by the control plane.", .{});
-    if (has_cache and serve.store == null and serve.data == null)
+    if (is_at_the_edge and serve.store == null and serve.data == null)
         return complaint.set("--write-cache {t} needs --store DIR, where what devices write is kept.", .{serve.write_cache.class});
     if (!has_cache and serve.write_cache.limit_bytes != null)
-        return complaint.set("--write-cache-size goes with --write-cache edge or edge_persistent.", .{});
-    if (serve.write_cache.class == .edge_persistent and serve.data == null)
-        return complaint.set("--write-cache edge_persistent needs --data DIR, with which devices go on after a restart of this edge.", .{});
+        return complaint.set("--write-cache-size goes with a --write-cache other than device_ram.", .{});
+    const stays = serve.write_cache.class == .edge_persistent or serve.write_cache.class == .private;
+    if (stays and serve.data == null)
+        return complaint.set("--write-cache {t} needs --data DIR, with which devices go on after a restart of this edge.", .{serve.write_cache.class});
     if (serve.isAlone() and serve.power_hook != null)
         return complaint.set("--power-hook goes with --data of an enrolled edge: schedules come from the control plane.", .{});
     if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))

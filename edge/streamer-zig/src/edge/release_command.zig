@@ -13,7 +13,7 @@ const Terminal = @import("terminal.zig").Terminal;
 const Complaint = options_module.Complaint;
 const Error = options_module.Error || error{OutOfMemory};
 const Ed25519 = std.crypto.sign.Ed25519;
-const Sha256 = std.crypto.hash.sha2.Sha256;
+const Sha256 = base.Sha256;
 
 const head = "bootfarm-edge-release-v1";
 const text_size_max = 512;

@@ -89,7 +89,7 @@ fn openFile(path: []const u8, kind: store.store_file.Kind, complaint: *Complaint
 /// The same file in the same state has the same id at every start, so that devices can go on after
 /// a restart.
 fn standaloneId(path: []const u8, disk: *const StoreFile) base.Uuid {
-    var hash: std.crypto.hash.sha2.Sha256 = .init(.{});
+    var hash: base.Sha256 = .init(.{});
     hash.update(path);
     hash.update(std.mem.asBytes(&disk.size));
     hash.update(std.mem.asBytes(&disk.modified_ns));

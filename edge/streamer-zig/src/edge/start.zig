@@ -26,6 +26,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
         .table = try .init(edge.gpa, core.BootTable.capacity_default),
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
         .network = ownNetwork(&found),
+        .clear = edge.options.clear,
         .listener = edge.listener(),
     };
     if (edge.options.silence_limit_s) |seconds|
@@ -39,6 +40,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     try prepareCaptures(edge, complaint);
     if (!edge.options.isAlone()) try prepareUplink(edge, complaint);
     try write_caches.prepare(edge, complaint);
+    try prepareProfiles(edge, complaint);
     try loadJournal(edge, complaint);
     try prepareMetrics(edge, complaint);
 }
@@ -65,9 +67,25 @@ fn prepareMetrics(edge: *Edge, complaint: *Complaint) Error!void {
         .epoch = edge.epoch,
         .store_fd = edge.boots.store_fd,
         .store_worker = edge.store_worker,
+        .profiles = edge.boots.profiles,
         .listener = listener,
     };
     edge.metrics = server;
+}
+
+/// In the store's directory, or where it would be in the data directory: without either nothing is learned.
+fn prepareProfiles(edge: *Edge, complaint: *Complaint) Error!void {
+    if (!edge.options.boot_profile) return;
+    const store_fd = edge.boots.store_fd orelse blk: {
+        const data = if (edge.data) |*data| data else return;
+        const dir = data.subDir("store") catch return complaint.set("{s}/store cannot be made or read.", .{edge.options.data.?});
+        break :blk dir.handle;
+    };
+    const profiles = try host.BootProfiles.create(edge.gpa, edge.init.io, store_fd);
+    profiles.start() catch return complaint.set("The thread of boot profiles cannot be started on this system.", .{});
+    edge.boots.profiles = profiles;
+    if (edge.store_worker) |worker| worker.profiles = profiles;
+    edge.wantProfiles();
 }
 
 fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {
@@ -198,6 +216,7 @@ fn prepareLoop(
             .http_port = options.ports.http,
         },
         .stream_keys = keys,
+        .stream_ciphers = if (edge.options.clear) core.stream_seal.withClear() else null,
         .wol_target = options.wol_target,
         .advertisers = try openAdvertisers(edge, found.listens, complaint),
         .listeners = try openListeners(edge, found.listens),
@@ -422,6 +441,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         error.OutOfMemory => error.OutOfMemory,
         else => complaint.set("The system refused what work for the store needs.", .{}),
     };
+    edge.loop.stream.hold = &edge.store_worker.?.hold;
     try loadState(edge, .{
         .edge_id = identity.edgeId,
         .signing_key = signing_key,
@@ -479,6 +499,19 @@ fn openLog(edge: *Edge, complaint: *Complaint) Error!void {
     edge.boots.discovery = discovery;
 }
 
+/// What a crash cut off in the store is finished, unless a process changes the store now: that has done it.
+fn finishCutOff(opened: *store.Store) void {
+    var change = opened.lockForChange() catch |err| switch (err) {
+        error.Locked, error.ReadOnly, error.Denied => return,
+        error.RecordDamaged => return host.speak.line(
+            "The store's note of a seal that a crash cut off is damaged: its versions are served, and nothing in it can be changed; bring it back from a backup.",
+            .{},
+        ),
+        else => |other| return host.speak.line("What a crash may have cut off in the store is not finished: its lock file {s}.", .{store.files.sentence(other)}),
+    };
+    change.end();
+}
+
 /// The directory where vDisks are, and the store in it if there is one.
 pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
     const given = edge.options.store;
@@ -494,8 +527,12 @@ pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
         error.OutOfMemory => return error.OutOfMemory,
         // Plain files alone.
         error.NotAStore => return,
-        else => |other| return vdisk_open_store.complainOf(given orelse edge.options.data.?, other, complaint),
+        else => |other| {
+            vdisk_open_store.complainOf(given orelse edge.options.data.?, other, complaint) catch {};
+            return error.Wrong;
+        },
     };
+    finishCutOff(&edge.store.?);
     edge.boots.versions.store = &edge.store.?;
 }
 

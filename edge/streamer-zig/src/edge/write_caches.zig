@@ -16,7 +16,7 @@ pub fn prepare(
     const arena = edge.init.arena.allocator();
     const path = options.store orelse
         try std.fs.path.join(arena, &.{ options.data orelse return, "store" });
-    if (options.isAlone() and options.write_cache.class == .device_ram) return;
+    if (options.isAlone() and !options.write_cache.class.isAtTheEdge()) return;
     const dir_fd = edge.boots.store_fd orelse blk: {
         const dir = std.Io.Dir.cwd().createDirPathOpen(edge.init.io, path, .{}) catch
             return complaint.set("The directory {s} cannot be made or opened.", .{path});
@@ -35,4 +35,5 @@ pub fn prepare(
     };
     layers.start() catch return complaint.set("The threads of write caches cannot be started on this system.", .{});
     edge.loop.stream.layers = layers;
+    edge.boots.layers = layers;
 }

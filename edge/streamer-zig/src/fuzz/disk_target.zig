@@ -32,6 +32,25 @@ pub fn partitions(case: *Case) Violation!bool {
     return found.count > 0;
 }
 
+/// Whatever a table says whose checksums are right: what is found lies between the table and the disk's end.
+pub fn markedPartition(case: *Case) Violation!bool {
+    const prng = &case.prng;
+    const marked = wire.marked_partition;
+    var table: marked.TestTable = .init(&.{
+        .{ .name = marked.name, .first = prng.below(1 << 18), .last = prng.below(1 << 18) },
+        .{ .name = prng.pick([]const u8, &.{ "root", marked.name }), .first = prng.below(1 << 18), .last = prng.below(1 << 18) },
+    });
+    for (0..@intCast(prng.below(3))) |_| table.header[@intCast(prng.between(8, 91))] = case.byte();
+    for (0..@intCast(prng.below(3))) |_| table.entries[@intCast(prng.below(256))] = case.byte();
+    if (prng.chance(15, 16)) table.seal();
+    const found = table.found() orelse return false;
+    try expect(found.number > 0, "partitions are numbered from 1");
+    try expect(found.size > 0, "a partition is not empty");
+    try expect(found.first >= 2 * 512, "a partition does not begin at the table");
+    try expect(found.first + found.size <= marked.TestTable.geometry.disk_size, "a partition ends within its disk");
+    return true;
+}
+
 pub fn superBlocks(case: *Case) Violation!bool {
     const prng = &case.prng;
     var front = file_system.testExt4(prng.nextU64() >> @intCast(prng.below(64)));

@@ -36,6 +36,7 @@ const targets = [_]Target{
     .{ .name = "boot-program-plain", .run = @import("boot_program_target.zig").plain },
     .{ .name = "signatures", .run = @import("boot_program_target.zig").signatures, .weight = 4 },
     .{ .name = "partition-table", .run = @import("disk_target.zig").partitions, .weight = 4 },
+    .{ .name = "marked-partition", .run = @import("disk_target.zig").markedPartition, .weight = 8 },
     .{ .name = "super-blocks", .run = @import("disk_target.zig").superBlocks, .weight = 4 },
     .{ .name = "image-partitions", .run = @import("image_target.zig").partitionTables, .weight = 4 },
     .{ .name = "image-disks", .run = @import("image_target.zig").disks, .weight = 16 },

@@ -3,7 +3,9 @@
 const std = @import("std");
 const base = @import("base");
 const stream = @import("wire").stream;
-const StreamServer = @import("core").StreamServer;
+const core = @import("core");
+const stream_seal = core.stream_seal;
+const StreamServer = core.StreamServer;
 const fuzz_case = @import("case.zig");
 const Case = fuzz_case.Case;
 const Violation = fuzz_case.Violation;
@@ -14,6 +16,7 @@ const sessions_max = 3;
 const device_count = 5;
 const packets_per_case = 48;
 const disk_size = 300 * 1024;
+const profile_size = 8 * 1024;
 const second = std.time.us_per_s;
 
 /// One device, its boot, and what the server told it.
@@ -51,6 +54,7 @@ const Model = struct {
             .token_nonce = device.token_nonce,
             .version_id = boot_id,
             .disk_size = disk_size,
+            .profile_size = profile_size,
             .write_cache = cacheOf(device),
         } };
         return .unknown;
@@ -70,6 +74,9 @@ pub fn server(case: *Case) Violation!bool {
         .sessions_max = sessions_max,
         .session_idle_us = 20 * second,
         .write_places = 2,
+        // Answers in clear text can be looked into; those that are sealed are counted as taken.
+        .ciphers = .{ .clear = true, .chacha20_poly1305 = true },
+        .packet_size_max = stream.packet_size_max,
     }) catch return fuzz_case.violated("a server of this size can be made");
     defer machine.deinit(case.gpa);
     var model: Model = .init(prng);
@@ -104,20 +111,27 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
     const prng = &case.prng;
     const request_id = prng.nextU32();
     switch (prng.below(8)) {
-        0, 1 => return .{ .body = .{ .hello = .{
-            .client_nonce = @splat(@intCast(prng.below(2))),
-            .cookie = device.cookie,
-            .kind = if (prng.chance(3, 4)) .token else .resumption,
-            .boot_id = device.boot_id.bytes,
-            .proof = (if (prng.chance(3, 4)) device.token else @as([16]u8, @splat(case.byte()))) ++
-                @as([16]u8, @splat(0)),
-            .fragment_size_max = @intCast(prng.between(512, stream.fragment_size_max)),
-        } } },
+        0, 1 => {
+            var hello: stream.Hello = .{
+                .client_nonce = @splat(@intCast(prng.below(2))),
+                .cookie = device.cookie,
+                .kind = if (prng.chance(3, 4)) .token else .resumption,
+                .ciphers = .{ .clear = prng.chance(3, 4), .chacha20_poly1305 = true },
+                .boot_id = device.boot_id.bytes,
+                .client_public = @splat(@intCast(prng.below(3))),
+                .proof = @splat(case.byte()),
+                .packet_size_max = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
+            };
+            if (prng.chance(3, 4)) hello.proof = stream_seal.helloProof(&device.token, &hello);
+            return .{ .body = .{ .hello = hello } };
+        },
         2 => {
             if (prng.chance(1, 2)) makeRanges(prng, list);
             const read: stream.Read = .{
                 .version_tag = device.version_tag,
-                .offset = prng.below(disk_size / 512 + 8) * 512,
+                .kind = @fromBackingInt(@as(u4, @intCast(prng.below(3)))),
+                .fragment_size = @intCast(prng.between(stream.fragment_size_min, stream.fragment_size_ethernet + 9)),
+                .offset = prng.below(disk_size / 512 + 8) * 512 % (if (prng.chance(1, 4)) @as(u64, profile_size) else disk_size + 4096),
                 .length = @intCast(prng.between(1, 200) * 512),
                 .attempt = @intCast(prng.below(2)),
                 .ranges = list.view(),
@@ -142,6 +156,7 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
                 .version_tag = device.version_tag,
                 .offset = prng.below(4) * 4096,
                 .length = length,
+                .fragment_size = stream.fragment_size_ethernet,
                 .index = index,
                 .payload = payload_of_writes[0..size],
             } } };
@@ -185,7 +200,7 @@ fn exchange(
     switch (machine.receive(now_us, device.from, datagram, &reply)) {
         .ignored => return false,
         .reply => |bytes| {
-            const is_of_write = datagram.len > 0 and datagram[0] & 15 == @backingInt(stream.Type.write);
+            const is_of_write = datagram.len > 1 and datagram[1] == @backingInt(stream.Type.write);
             if (!is_of_write) try expect(bytes.len <= datagram.len, "an answer is not longer than its request");
             const packet = stream.parse(bytes) catch
                 return fuzz_case.violated("an answer can be parsed");
@@ -195,6 +210,9 @@ fn exchange(
         .admit => |claim| {
             const grant = model.grantOf(claim.boot_id);
             const admission = machine.admit(now_us, claim, grant, &reply);
+            var large: StreamServer.LargeBuffer = undefined;
+            if (machine.showSize(&admission, &large)) |bytes|
+                try expect(bytes.len <= claim.hello.packet_size_max, "a large WELCOME is as large as the device takes");
             try checkAdmission(model, device, &claim, &admission, datagram.len);
             return false;
         },
@@ -203,6 +221,17 @@ fn exchange(
             return true;
         },
         .taken => return false,
+        .probe => |probe| {
+            var large: StreamServer.LargeBuffer = undefined;
+            const bytes = machine.answerProbe(probe, &large) orelse
+                return fuzz_case.violated("who asks for a packet's size has a session");
+            try expect(bytes.len == probe.size, "the packet is as large as was asked for");
+            return false;
+        },
+        .used => |used| {
+            try expect(used.units.count() > 0, "a USED has a unit");
+            return false;
+        },
         .write => |write| {
             try expect(write.offset + write.bytes.len <= disk_size, "a write lies within the disk");
             try expect(cacheOf(device).class != .device_ram, "only who has a write cache writes");
@@ -220,7 +249,8 @@ fn exchange(
         },
         .report => |report| {
             const ack: stream.ReportAck = .{ .order = .restart, .order_id = @splat(7) };
-            const bytes = machine.acknowledgeReport(&report, ack, &reply);
+            const bytes = machine.acknowledgeReport(&report, ack, &reply) orelse
+                return fuzz_case.violated("who reports has a session");
             try expect(bytes.len <= datagram.len, "REPORT_ACK is shorter than any REPORT");
             return false;
         },
@@ -245,28 +275,31 @@ fn checkAdmission(
 ) Violation!void {
     if (admission.reply) |bytes| {
         try expect(bytes.len <= request_size, "WELCOME is not longer than HELLO");
-        const packet = stream.parse(bytes) catch
-            return fuzz_case.violated("an admission can be parsed");
-        if (packet.body == .welcome) {
-            device.session_id = packet.session_id;
-            device.version_tag = packet.body.welcome.version_tag;
+        const is_sealed = bytes[1] == @backingInt(stream.Type.welcome) and bytes.len != stream.welcome_size;
+        if (!is_sealed) {
+            const packet = stream.parse(bytes) catch
+                return fuzz_case.violated("an admission can be parsed");
+            if (packet.body == .welcome) {
+                device.session_id = packet.session_id;
+                device.version_tag = packet.body.welcome.version_tag;
+            }
         }
     }
     switch (admission.outcome) {
         .opened => {
             const owner = ownerOf(model, claim.boot_id) orelse
                 return fuzz_case.violated("only a known boot opens a session");
-            try expect(claim.kind == .token, "a session is opened by a token");
-            const is_token = std.mem.eql(u8, claim.proof[0..16], &owner.token);
+            try expect(claim.hello.kind == .token, "a session is opened by a token");
+            const is_token = std.mem.eql(u8, &claim.hello.proof, &stream_seal.helloProof(&owner.token, &claim.hello));
             try expect(is_token, "only the right token opens a session");
-            const nonce = owner.token_nonce orelse claim.client_nonce;
-            const is_same = std.mem.eql(u8, &nonce, &claim.client_nonce);
+            const nonce = owner.token_nonce orelse claim.hello.client_nonce;
+            const is_same = std.mem.eql(u8, &nonce, &claim.hello.client_nonce);
             try expect(is_same, "a token is bought by one hello");
-            owner.token_nonce = claim.client_nonce;
+            owner.token_nonce = claim.hello.client_nonce;
         },
         // Nobody here knows a resume secret.
-        .resumed => try expect(claim.kind == .token, "nobody resumes without the secret"),
-        .repeated, .token_refused, .version_missing, .no_cache, .busy, .stale => {},
+        .resumed => try expect(claim.hello.kind == .token, "nobody resumes without the secret"),
+        .repeated, .token_refused, .version_missing, .no_cache, .no_cipher, .busy, .stale => {},
     }
 }
 
@@ -279,7 +312,8 @@ fn checkRead(device: *const Device, read: *const StreamServer.ReadRequest) Viola
     try expect(read.to.eql(device.from), "bytes go to the address that asked");
     const is_own = read.session_id == device.session_id;
     try expect(is_own, "a session is served to its own address only");
-    try expect(read.offset + read.length <= disk_size, "a read lies within the disk");
+    const size: u64 = if (read.kind == .profile) profile_size else disk_size;
+    try expect(read.offset + read.length <= size, "a read lies within the disk or the profile");
     var bytes: u64 = 0;
     var packets: u64 = 0;
     var fragments = read.fragments();

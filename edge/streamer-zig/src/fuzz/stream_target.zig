@@ -32,6 +32,11 @@ pub fn parser(case: *Case) Violation!bool {
             try fuzz_case.expectWithin(write.payload, payload);
             try expect(write.length <= stream.writes.write_size_max, "a WRITE has at most 128 KiB");
         },
+        .used => |used| {
+            try expect(used.units.count() > 0, "a USED has a unit");
+            try fuzz_case.expectWithin(used.units.bytes, payload);
+            for (0..used.units.count()) |index| try expect(used.units.at(@intCast(index)).blocks != 0, "a unit has blocks");
+        },
         .write_ack => |ack| try fuzz_case.expectWithin(ack.missing, payload),
         else => {},
     }
@@ -44,7 +49,7 @@ pub fn parser(case: *Case) Violation!bool {
 fn makePayload(case: *Case, buffer: []u8) []u8 {
     if (case.prng.chance(1, 8)) return case.garbage(buffer[0..300]);
     var list: stream.RangeList = .{};
-    var content: [600]u8 = undefined;
+    var content: [608]u8 = undefined;
     var steps: stream.StepList = .empty;
     const packet = makePacket(case, &list, &steps, &content);
     const bytes = stream.emit(packet, buffer);
@@ -55,7 +60,7 @@ fn makePacket(
     case: *Case,
     list: *stream.RangeList,
     steps: *stream.StepList,
-    content: *[600]u8,
+    content: *[608]u8,
 ) stream.Packet {
     const prng = &case.prng;
     var bytes: [64]u8 = undefined;
@@ -63,14 +68,24 @@ fn makePacket(
     const session_id = prng.nextU64() | 1;
     const request_id = prng.nextU32();
     const nonce = bytes[0..16].*;
-    const size: usize = @intCast(prng.between(1, content.len));
-    switch (@as(stream.Type, @fromBackingInt(@as(u4, @intCast(prng.between(1, 15)))))) {
+    const size: usize = @intCast(prng.between(1, 600));
+    switch (@as(stream.Type, @fromBackingInt(@as(u8, @intCast(prng.between(0, 17)))))) {
+        .used => {
+            const count = size / stream.profile.entry_size + 1;
+            for (0..count) |index| stream.profile.Unit.encode(
+                .{ .index = @truncate(prng.nextU64()), .blocks = @intCast(prng.between(1, 255)) },
+                content[index * stream.profile.entry_size ..][0..stream.profile.entry_size],
+            );
+            return in(session_id, request_id, .{ .used = .{ .units = .{ .bytes = content[0 .. count * stream.profile.entry_size] } } });
+        },
         .hello => return .{ .body = .{ .hello = .{
             .client_nonce = nonce,
             .kind = if (prng.chance(1, 2)) .token else .resumption,
             .boot_id = bytes[16..32].*,
-            .proof = bytes[0..16].* ++ @as([16]u8, @splat(0)),
-            .fragment_size_max = @intCast(prng.between(512, stream.fragment_size_max)),
+            .client_public = bytes[0..32].*,
+            .proof = bytes[32..64].*,
+            .ciphers = .{ .clear = prng.chance(1, 2), .aegis_128l = true },
+            .packet_size_max = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
         } } },
         .cookie => return .{ .body = .{ .cookie = .{
             .client_nonce = nonce,
@@ -78,6 +93,9 @@ fn makePacket(
         } } },
         .welcome => return .{ .session_id = session_id, .body = .{ .welcome = .{
             .client_nonce = nonce,
+            .edge_public = @splat(7),
+            .cipher = .chacha20_poly1305,
+            .padding = @intCast(prng.below(3) * 400),
             .version_tag = prng.nextU64(),
             .disk_size = prng.between(1, 1 << 40) * stream.sector_size,
             .fragment_size = stream.fragment_size_ethernet,
@@ -85,6 +103,7 @@ fn makePacket(
             .outstanding_bytes_max = stream.read_size_max,
             .resume_secret = bytes[16..48].*,
             .version_id = bytes[48..64].*,
+            .profile_size = @intCast(prng.below(129) * stream.sector_size),
             .write_cache = .edge,
             .write_cache_size = prng.nextU64() | 1,
             .write_cache_id = prng.nextU64() | 1,
@@ -102,6 +121,8 @@ fn makePacket(
                 }) catch unreachable;
             }
             return .{ .session_id = session_id, .request_id = request_id, .body = .{ .read = .{
+                .kind = @fromBackingInt(@as(u4, @intCast(prng.below(3)))),
+                .fragment_size = @intCast(prng.between(stream.fragment_size_min, stream.fragment_size_max)),
                 .version_tag = prng.nextU64(),
                 .offset = prng.below(1 << 40) * stream.sector_size,
                 .length = stream.read_size_max,
@@ -134,6 +155,7 @@ fn makePacket(
             .offset = prng.below(1 << 40) * stream.sector_size,
             .length = @intCast(prng.between(1, 256) * stream.sector_size),
             .attempt = @truncate(prng.nextU32()),
+            .fragment_size = @intCast(prng.between(stream.fragment_size_min, stream.fragment_size_ethernet)),
             .index = @intCast(prng.below(stream.writes.fragments_max)),
             .payload = content[0..size],
         } }),
@@ -154,6 +176,10 @@ fn makePacket(
                 .missing = missing,
             } });
         },
+        .probe => return in(session_id, request_id, .{ .probe = .{
+            .size = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
+        } }),
+        .probe_ack => return in(session_id, request_id, .{ .probe_ack = @intCast(prng.between(stream.packet_size_min, 1400)) }),
     }
 }
 

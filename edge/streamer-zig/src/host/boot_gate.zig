@@ -39,12 +39,9 @@ pub fn judge(
     const peers = boots.peers orelse return .answer;
     const is_loader = client.loader == .ipxe;
     const is_addressed = isAddressed(request);
-    const asked: core.PeerTable.Asked = .{
-        .mac = client.mac,
-        .network = network,
-        .is_loader = is_loader,
-        .is_addressed = is_addressed,
-    };
+    var asked = boots.askedOf(client.mac, network);
+    asked.is_loader = is_loader;
+    asked.is_addressed = is_addressed;
     const boot: ?*const core.boot.Boot = if (goes_on) |ref| boots.get(ref) else null;
     switch (peers.decide(now_us, asked, .of(boot, is_loader))) {
         .answer => return .answer,

@@ -122,6 +122,8 @@ pub const BootHttp = struct {
                 error.Several => "Several boots of this address are in progress; name one by its handle.",
             }, text);
         const boot = boots.get(ref).?;
+        // Of one that is up, too.
+        if (event == .failed and event.failed.cause == .write_cache_lost) boots.noteLostLocalDisk(ref, sys.monotonicUs());
         if (boot.outcome) |outcome| switch (outcome) {
             .ready => return if (word == .ready) no_content else .saying(409, "This boot is over: it got ready.", text),
             .failed => return if (word == .failed) no_content else .saying(409, "This boot is over: it failed.", text),

@@ -125,6 +125,10 @@ pub const BootJournal = struct {
         );
         boot.touched = false;
         boot.news = .{};
+        // Nobody listened meanwhile.
+        if (boot.guest) |*guest| if (!guest.is_silent) {
+            guest.heard_us = now_us -| boot.started_us;
+        };
         if (table.findById(boot.identity.id)) |ref| {
             if (entry.is_withdrawn) return table.remove(ref);
             table.replace(ref, boot);

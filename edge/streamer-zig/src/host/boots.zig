@@ -8,6 +8,7 @@ const core = @import("core");
 const stream = @import("wire").stream;
 const wire = @import("wire");
 const sys = @import("sys.zig");
+const BootProfiles = @import("boot_profiles.zig").BootProfiles;
 const BootJournal = @import("boot_journal.zig").BootJournal;
 const Discovery = @import("discovery.zig").Discovery;
 const ReportLog = @import("report_log.zig").ReportLog;
@@ -37,6 +38,12 @@ pub const Boots = struct {
     network: base.Ip4 = .zero,
     /// Of every boot in standalone use.
     write_cache: write_layers.Wanted = .{},
+    /// Devices are told to take their streams in clear text.
+    clear: bool = false,
+    /// Null where no device's writes can be kept.
+    layers: ?*write_layers.WriteLayers = null,
+    /// Null where nothing is learned from boots.
+    profiles: ?*BootProfiles = null,
     listener: Listener,
     ignored: base.IgnoredCounters = .{},
 
@@ -165,9 +172,22 @@ pub const Boots = struct {
         if (!mac.isDevice()) return;
         if (boots.table.findByMac(mac)) |ref| if (!boots.table.get(ref).?.isOver()) return;
         // Every edge of the site sends the packet, and one of them waits for the device.
-        if (boots.peers) |peers| if (!peers.isOwn(now_us, mac, boots.network)) return;
+        if (boots.peers) |peers| if (!peers.isOwn(now_us, boots.askedOf(mac, boots.network))) return;
         const ref = boots.begin(now_us, mac) orelse return;
         boots.apply(ref, now_us, .power_command);
+    }
+
+    /// As the edges of the site judge a device, which has said nothing yet.
+    pub fn askedOf(boots: *const Boots, mac: base.Mac, network: base.Ip4) core.PeerTable.Asked {
+        return .{
+            .mac = mac,
+            .network = network,
+            .home = switch (boots.policy.homeOf(mac)) {
+                .any, .none => null,
+                .own => boots.policy.source.state.edgeId,
+                .other => |home| home.id,
+            },
+        };
     }
 
     pub fn learnAddress(boots: *Boots, mac: base.Mac, ip: base.Ip4) void {
@@ -219,13 +239,34 @@ pub const Boots = struct {
 
     /// What was taken in the menu, by hand or by its time-out; on disk when it returns.
     pub fn choose(boots: *Boots, ref: Ref, now_us: u64, choice: core.boot_menu.Choice) void {
+        const boot = boots.table.get(ref) orelse return;
         const assignment: ?core.boot.Assignment = switch (choice.start) {
-            .version => |version| version,
+            .version => |version| boots.completed(version, boot.identity.mac),
             .local_disk => null,
         };
         boots.apply(ref, now_us, .{ .loader_begin = .script });
         boots.apply(ref, now_us, .{ .menu_choice = .{ .title = choice.title, .assignment = assignment } });
         if (assignment == null) boots.apply(ref, now_us, .left_to_local_disk);
+    }
+
+    /// The boot's first session is open: from now on it may be learned from.
+    pub fn beginProfile(boots: *Boots, boot: *Boot) void {
+        const profiles = boots.profiles orelse return;
+        boot.read_ahead.had_profile = profiles.sizeFor(boot) > 0;
+        const wanted = boots.writeCacheOf(boot) orelse return;
+        profiles.begin(boot, wanted.class);
+    }
+
+    pub fn noteRead(boots: *Boots, ref: Ref, read: *const core.StreamServer.ReadRequest) void {
+        if (boots.profiles) |profiles| profiles.noteRead(read);
+        const boot = boots.table.get(ref) orelse return;
+        if (!boot.isOver() and !read.repeated) boot.read_ahead.noteRead(read.kind, read.length);
+    }
+
+    pub fn noteUsed(boots: *Boots, used: *const core.StreamServer.UsedUnits) void {
+        if (boots.profiles) |profiles| profiles.noteUsed(used);
+        const boot = boots.table.get(boots.table.findById(used.boot_id) orelse return) orelse return;
+        if (!boot.isOver()) boot.read_ahead.noteUsed(used.units);
     }
 
     /// What a running device says of itself; returns what waits for it.
@@ -237,41 +278,143 @@ pub const Boots = struct {
         return boots.orders.waitingFor(said.boot_id);
     }
 
+    /// What has become of the place where a boot's writes are kept.
+    pub fn noteWriteCache(boots: *Boots, boot_id: base.Uuid, now_us: u64, held: core.BootGuest.Held) void {
+        const ref = boots.table.findById(boot_id) orelse return;
+        const cause: ?core.boot_phase.Cause = switch (held.state) {
+            .ok, .read_only => null,
+            .stopped => .write_cache_full,
+            .lost => .write_cache_lost,
+        };
+        if (cause) |known| boots.apply(ref, now_us, .{ .failed = .{ .cause = known } });
+        const boot = boots.table.get(ref) orelse return;
+        const guest = if (boot.guest) |*known| known else return;
+        if (!guest.hold(held)) return;
+        boot.changed = true;
+        boot.touched = true;
+        boots.settle(boot);
+    }
+
+    /// What has become of a write cache on the device's own disk: it says that it is full once a write has found no room.
+    pub fn noteLocalDisk(boots: *Boots, boot_id: base.Uuid, now_us: u64) void {
+        const boot = boots.get(boots.table.findById(boot_id) orelse return) orelse return;
+        const order = boot.assignment.local_disk orelse return;
+        const guest = boot.guest orelse return;
+        if (guest.held.state == .lost) return;
+        const is_full = if (guest.write_cache) |cache| cache.used == cache.size else false;
+        const state: core.BootGuest.CacheState = if (!is_full) .ok else switch (order.full) {
+            .stop => .stopped,
+            .read_only => .read_only,
+        };
+        boots.noteWriteCache(boot_id, now_us, .{ .class = .device_ram_local_disk, .state = state });
+    }
+
+    /// The device's own disk has failed, or has other bytes than were written.
+    pub fn noteLostLocalDisk(boots: *Boots, ref: Ref, now_us: u64) void {
+        const boot = boots.get(ref) orelse return;
+        if (boot.assignment.local_disk == null) return;
+        boots.noteWriteCache(boot.identity.id, now_us, .{ .class = .device_ram_local_disk, .state = .lost });
+    }
+
     pub fn get(boots: *Boots, ref: Ref) ?*Boot {
         return boots.table.get(ref);
     }
 
     /// Where a boot's writes are to be kept; null: in a way that this edge does not know.
     pub fn writeCacheOf(boots: *const Boots, boot: *const Boot) ?write_layers.Wanted {
+        // As its kernel was told, whatever is chosen meanwhile.
+        if (boot.assignment.local_disk != null) return .{ .class = .device_ram_local_disk };
+        return boots.writeCacheFor(&boot.assignment);
+    }
+
+    fn writeCacheFor(boots: *const Boots, assignment: *const core.boot.Assignment) ?write_layers.Wanted {
+        if (assignment.writes) return .{ .class = .edge_persistent, .writes_version = true };
         const state = switch (boots.policy.source) {
             .nothing, .standalone => return boots.write_cache,
             .state => |state| state,
         };
-        const vdisk_id = boot.assignment.vdisk_id orelse return .{};
+        const vdisk_id = assignment.vdisk_id orelse return .{};
         const order = for (state.vdisks) |*vdisk| {
             if (vdisk.id.eql(vdisk_id)) break vdisk.writeCache orelse return .{};
         } else return .{};
         return .{
-            .class = std.meta.stringToEnum(stream.WriteCacheClass, order.class) orelse return null,
+            .class = std.meta.stringToEnum(core.BootGuest.CacheClass, order.class) orelse return null,
             .limit_bytes = order.limitBytes,
+            .full = order.full,
         };
     }
 
-    /// The open version of a boot; opens it if it can be.
+    /// What follows from where its writes go.
+    fn completed(boots: *Boots, given: core.boot.Assignment, mac: base.Mac) core.boot.Assignment {
+        var assignment = boots.ownImageOf(given, mac);
+        const wanted = boots.writeCacheFor(&assignment) orelse return assignment;
+        if (wanted.class == .device_ram_local_disk)
+            assignment.local_disk = .{ .full = wanted.full, .limit_bytes = wanted.limit_bytes };
+        return assignment;
+    }
+
+    /// A device with an image of its own stays with the version that this lies above, whatever others get.
+    fn ownImageOf(boots: *Boots, given: core.boot.Assignment, mac: base.Mac) core.boot.Assignment {
+        const layers = boots.layers orelse return given;
+        const wanted = boots.writeCacheFor(&given) orelse return given;
+        if (wanted.class != .private) return given;
+        var assignment = given;
+        assignment.version_id = layers.privateVersionOf(&given, mac) orelse return given;
+        const state = switch (boots.policy.source) {
+            .state => |state| state,
+            .nothing, .standalone => return assignment,
+        };
+        const version = version_table.describedVersion(state, assignment.version_id) orelse return assignment;
+        assignment.loader_files = core.boot_policy.loaderFilesOf(version);
+        return assignment;
+    }
+
+    /// The open version of a boot; opens it if it can be. Null also for one that is written yet, by another device: without what
+    /// that one has written it would be a version that there never was.
     pub fn versionOf(boots: *Boots, boot: *const Boot) ?*version_table.Version {
         const id = boot.assignment.version_id;
-        if (boots.versions.find(id)) |version| return version;
-        return if (boots.openVersion(id) == null) boots.versions.find(id) else null;
+        const version = boots.versions.find(id) orelse blk: {
+            if (boots.openVersion(id) != null) return null;
+            break :blk boots.versions.find(id).?;
+        };
+        return if (version.layer_above != null and !boot.assignment.writes) null else version;
+    }
+
+    /// Why what this boot would write must not be kept here, since another edge keeps it; null: it may, or nothing is kept.
+    pub fn homeObstacle(boots: *const Boots, boot: *const Boot) ?core.kernel_fit.Misfit {
+        if (!boots.keepsWrites(&boot.assignment)) return null;
+        var buffer: [base.UntrustedText.size_max]u8 = undefined;
+        var writer: std.Io.Writer = .fixed(&buffer);
+        switch (boots.policy.homeOf(boot.identity.mac)) {
+            .any, .own => return null,
+            .other => |home| writer.print("its writes are kept at the edge {s}", .{home.name}) catch {},
+            .none => writer.writeAll("not registered: no edge of several may keep what it writes") catch {},
+        }
+        return .{ .cause = .writes_at_another_edge, .text = .init(writer.buffered()) };
+    }
+
+    /// What it writes outlives the boot.
+    fn keepsWrites(boots: *const Boots, assignment: *const core.boot.Assignment) bool {
+        if (boots.policy.source == .state) if (version_table.describedVersion(boots.policy.source.state, assignment.version_id)) |version|
+            if (version.layerAboveVersionId != null) return true;
+        const wanted = boots.writeCacheFor(assignment) orelse return false;
+        return wanted.writes_version or wanted.class == .edge_persistent or wanted.class == .private;
     }
 
     /// Why a device cannot start what it is assigned, as far as the edge can tell; null: nothing
     /// speaks against it.
     pub fn obstacleOf(boots: *Boots, boot: *const Boot) ?core.kernel_fit.Misfit {
+        if (boots.homeObstacle(boot)) |obstacle| return obstacle;
         const id = boot.assignment.version_id;
         const version = boots.versions.find(id) orelse {
-            if (boots.openVersion(id)) |problem| return missing(problem);
+            if (boots.openVersion(id)) |problem| return boots.missingTo(&boot.assignment, boot.identity.mac, problem);
             return boots.obstacleOf(boot);
         };
+        if (version.layer_above != null and !boot.assignment.writes)
+            return .{ .cause = .version_missing, .text = .init("the version is in maintenance, and this device does not write it") };
+        // Its firmware would read, by HTTP, what lies below, and not what was written.
+        if (version.layer_above != null and version.kernel == null)
+            return .{ .cause = .write_cache_unusable, .text = .init("its device cannot write a disk that boots by itself") };
         if (version.disk_shortage) |shortage|
             return .{ .cause = .disk_truncated, .text = shortage.text() };
         const files = if (version.loader_files) |*files| files else return null;
@@ -280,6 +423,19 @@ pub const Boots = struct {
         else
             null;
         return core.kernel_fit.judge(files, arch);
+    }
+
+    fn missingTo(
+        boots: *Boots,
+        assignment: *const core.boot.Assignment,
+        mac: base.Mac,
+        problem: version_table.Problem,
+    ) core.kernel_fit.Misfit {
+        const is_gone = problem == .not_described or (problem == .stored and problem.stored.why == error.Missing);
+        const own = if (boots.layers) |layers| layers.privateVersionOf(assignment, mac) else null;
+        if (is_gone and own != null and own.?.eql(assignment.version_id))
+            return .{ .cause = .version_missing, .text = .init("the version below its own image is gone: reset the image") };
+        return missing(problem);
     }
 
     fn missing(problem: version_table.Problem) core.kernel_fit.Misfit {
@@ -305,11 +461,21 @@ pub const Boots = struct {
         if (!others_may_know) boots.table.tick(now_us);
         var iterator = boots.table.iterate();
         while (iterator.next()) |boot| {
+            noticeSilence(boot, now_us);
             boots.settle(boot);
             if (boot.touched) boots.journalNow(boot);
         }
         if (boots.journal) |journal| journal.compact(&boots.table);
         if (boots.discovery) |discovery| if (discovery.report(now_us, &boots.policy)) boots.listener.written(boots.listener.context);
+    }
+
+    /// A machine that is switched off by hand says nothing.
+    fn noticeSilence(boot: *Boot, now_us: u64) void {
+        const outcome = boot.outcome orelse return;
+        const guest = if (boot.guest) |*known| known else return;
+        if (outcome != .ready or !guest.fallSilent(now_us -| boot.started_us)) return;
+        boot.changed = true;
+        boot.touched = true;
     }
 
     /// The boot that a request goes on with; null: it would begin one.
@@ -334,15 +500,19 @@ pub const Boots = struct {
             boots.table.supersede(earlier, now_us);
             boots.settle(boots.table.get(earlier).?);
         }
-        const boot: Boot = .init(newIdentity(mac), target.assignment, now_us, sys.unixMs());
+        const assignment = boots.completed(target.assignment, mac);
+        if (boots.profiles) |profiles| profiles.want(assignment.version_id, now_us);
+        const boot: Boot = .init(newIdentity(mac), assignment, now_us, sys.unixMs());
         const ref = boots.table.insert(boot, now_us) catch {
             boots.ignored.add(.boot_table_full);
             return null;
         };
         // Not its end yet: its script says it on the device's console, and by then it may be over.
-        if (boots.versions.find(target.assignment.version_id) == null) {
-            if (boots.openVersion(target.assignment.version_id)) |problem| {
-                const misfit = missing(problem);
+        if (boots.homeObstacle(boots.table.get(ref).?)) |obstacle| {
+            boots.apply(ref, now_us, .{ .suspected = .{ .cause = obstacle.cause, .text = obstacle.text } });
+        } else if (boots.versions.find(assignment.version_id) == null) {
+            if (boots.openVersion(assignment.version_id)) |problem| {
+                const misfit = boots.missingTo(&assignment, mac, problem);
                 boots.apply(ref, now_us, .{
                     .suspected = .{ .cause = misfit.cause, .text = misfit.text },
                 });
@@ -359,7 +529,8 @@ pub const Boots = struct {
         };
         const described = version_table.describedVersion(state, id) orelse return .not_described;
         const store_fd = boots.store_fd orelse return .not_described;
-        const problem = boots.versions.open(store_fd, described) orelse return null;
+        const below = if (described.layerAboveVersionId) |below_id| version_table.describedVersion(state, below_id) else null;
+        const problem = boots.versions.open(store_fd, described, below) orelse return null;
         boots.listener.version_problem(boots.listener.context, problem);
         return problem;
     }

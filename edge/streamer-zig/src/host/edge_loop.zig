@@ -50,12 +50,16 @@ pub const EdgeLoop = struct {
     /// Somebody outside the loop has something for it.
     wake_fd: i32,
     next_tick_us: u64 = 0,
+    /// For room in the stream socket's send buffer.
+    watches_room: bool = false,
 
     pub const Options = struct {
         ports: EdgeSockets.Ports,
         /// Also tells which of its addresses this edge has for a device.
         dhcp: core.DhcpService.Options,
         stream_keys: core.StreamServer.Keys,
+        /// Null: what this program has.
+        stream_ciphers: ?wire.stream.Ciphers = null,
         wol_target: base.Endpoint,
         /// Empty where the system does not let this process listen.
         listeners: []SegmentListener = &.{},
@@ -81,6 +85,7 @@ pub const EdgeLoop = struct {
         const peer = 8;
         const solicitation = 9;
         const sync = 10;
+        const disk_reads = 11;
         /// One of each for every link.
         const dhcp = 16;
         const pxe = dhcp + links_max;
@@ -130,7 +135,11 @@ pub const EdgeLoop = struct {
         texts.* = .{ .boots = boots, .own = own };
         published.texts = texts.maker();
         const tftp: core.TftpServer = try .init(gpa, published.catalogue(), tftp_options);
-        const stream: core.StreamServer = try .init(gpa, .{ .keys = options.stream_keys });
+        const stream: core.StreamServer = try .init(gpa, .{
+            .keys = options.stream_keys,
+            .ciphers = options.stream_ciphers,
+            .packet_size_max = wire.stream.packet_size_max,
+        });
         return .{
             .epoll = epoll,
             .sockets = all,
@@ -140,7 +149,7 @@ pub const EdgeLoop = struct {
                 .files = files,
             },
             .tftp = try .init(gpa, tftp, boots, published),
-            .stream = try .init(gpa, stream, boots),
+            .stream = try .init(gpa, stream, boots, .{}),
             .paths = paths,
             .http = try .init(
                 gpa,
@@ -173,6 +182,7 @@ pub const EdgeLoop = struct {
             }
             // After the sockets: they begin the boots that frames belong to.
             if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
+            try loop.serveReads();
             loop.tftp.tick(&loop.sockets.tftp, now_us);
             if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
             if (loop.schedules) |schedules| if (now_us >= schedules.next_turn_us) schedules.turn(loop, now_us);
@@ -183,8 +193,8 @@ pub const EdgeLoop = struct {
             if (loop.peers) |*peers| peers.tick(now_us);
             for (loop.advertisers) |*advertiser| advertiser.tick();
             loop.http.tick(now_us);
-            loop.stream.server.expire(now_us);
-            if (loop.stream.layers) |layers| layers.tick(now_us, &loop.boots.table);
+            loop.stream.tick(now_us);
+            if (loop.boots.profiles) |profiles| profiles.tick(&loop.boots.table);
             owner.tick(owner.context, loop, now_us);
         }
     }
@@ -226,6 +236,7 @@ pub const EdgeLoop = struct {
         try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
         try loop.epoll.add(loop.sockets.stream.fd, .read, Token.stream);
         if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
+        try loop.epoll.add(loop.stream.reads.workers.endedFd(), .read, Token.disk_reads);
         if (loop.stream.layers) |layers| try loop.epoll.add(layers.endedFd(), .read, Token.sync);
         for (loop.advertisers) |*advertiser|
             try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
@@ -253,6 +264,7 @@ pub const EdgeLoop = struct {
             },
             Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
             Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
+            Token.disk_reads => loop.stream.reads.takeEnded(),
             Token.sync => loop.stream.endSyncs(&loop.sockets.stream),
             Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
             Token.listener => loop.http.accept(now_us),
@@ -260,9 +272,19 @@ pub const EdgeLoop = struct {
         }
     }
 
+    /// The disk bytes that devices wait for, each in its turn.
+    fn serveReads(loop: *EdgeLoop) sys.Error!void {
+        const reads = &loop.stream.reads;
+        reads.serve(&loop.stream, &loop.sockets.stream);
+        if (reads.awaits_room == loop.watches_room) return;
+        loop.watches_room = reads.awaits_room;
+        try loop.epoll.modify(loop.sockets.stream.fd, if (loop.watches_room) .read_and_write else .read, Token.stream);
+    }
+
     /// What is ready; waits awake where that is worth it. Every poll asks for all sockets, so that
     /// nothing else has to wait meanwhile.
     fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
+        if (loop.stream.reads.hasWork()) return loop.epoll.wait(buffer, 0);
         const vigil = &loop.tftp.vigil;
         if (!vigil.begins(sys.monotonicUs())) return loop.epoll.wait(buffer, loop.timeoutMs());
         while (true) {

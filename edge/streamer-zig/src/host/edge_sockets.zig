@@ -68,8 +68,12 @@ pub const EdgeSockets = struct {
             }), null),
             .stream = try .init(gpa, try one(.stream, problem, .{
                 .address = .{ .ip = ip, .port = ports.stream },
+                .whole = true,
                 .with_destination = listens.len > 1,
                 .buffer_size = 8 << 20,
+                // What lies in the kernel is sent in the order it came, and delays every device: 8 ms at 1 Gb/s. The rest waits where
+                // devices take turns, and where a READ that is repeated meanwhile is answered once.
+                .send_buffer_size = 1 << 20,
             }), null),
             .listener = sockets.openListener(.{ .ip = ip, .port = ports.http }) catch |err| {
                 problem.* = .{ .what = .http, .ip = ip, .port = ports.http, .why = err };

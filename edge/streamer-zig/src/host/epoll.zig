@@ -11,12 +11,14 @@ pub const Epoll = struct {
         none,
         read,
         write,
+        read_and_write,
 
         fn events(interest: Interest) u32 {
             return switch (interest) {
                 .none => 0,
                 .read => linux.EPOLL.IN | linux.EPOLL.RDHUP,
                 .write => linux.EPOLL.OUT,
+                .read_and_write => linux.EPOLL.IN | linux.EPOLL.OUT,
             };
         }
     };

@@ -91,6 +91,8 @@ pub const IpxeScripts = struct {
             .has_kernel = version.kernel != null,
             .has_initrd = version.kernel != null and version.initrd != null,
             .command_line = version.commandLine(),
+            .local_disk = boot.assignment.local_disk,
+            .clear = boots.clear,
         }, text), ref);
     }
 

@@ -146,6 +146,8 @@ pub const LoaderTexts = struct {
             .http = texts.own.http(boot.facts.ip),
             .stream = texts.own.stream(boot.facts.ip),
             .command_line = version.commandLine(),
+            .local_disk = boot.assignment.local_disk,
+            .clear = texts.boots.clear,
         };
         const has_initrd = version.initrd != null;
         return switch (loader) {

@@ -24,6 +24,12 @@ pub fn read(store_fd: i32) ?Machine {
     };
 }
 
+/// Bytes that a program could still have.
+pub fn memoryAvailable() ?u64 {
+    var buffer: [8192]u8 = undefined;
+    return memoryBytes(readFile("/proc/meminfo", &buffer) orelse return null, "MemAvailable:");
+}
+
 fn parseLoad(text: []const u8) ?f64 {
     var fields = std.mem.tokenizeScalar(u8, text, ' ');
     const load = std.fmt.parseFloat(f64, fields.next() orelse return null) catch return null;

@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
+const BootProfiles = @import("boot_profiles.zig");
 const ReportLog = @import("report_log.zig").ReportLog;
 const Io = std.Io;
 
@@ -44,6 +45,14 @@ pub const BootCounters = struct {
     }
 };
 
+/// How full a write cache is, as pages and alarms have it.
+pub const FillLevel = enum { ok, warning, critical, full };
+pub const FillCounts = [@typeInfo(FillLevel).@"enum".field_names.len]u64;
+
+/// Why a READ got no answer of its own: it came again while the first waited; no room for it; its device was gone.
+pub const Unanswered = enum { repeated, no_room, device_gone };
+const unanswered_count = @typeInfo(Unanswered).@"enum".field_names.len;
+
 /// What the packet loop counts.
 pub const LoopFigures = struct {
     boots: BootCounters = .{},
@@ -54,6 +63,10 @@ pub const LoopFigures = struct {
     http_bytes: u64 = 0,
     stream_bytes: u64 = 0,
     stream_reads: u64 = 0,
+    stream_cold_reads: u64 = 0,
+    stream_unanswered: [unanswered_count]u64 = @splat(0),
+    /// Of devices that are heard, those that lie at this edge.
+    write_caches: FillCounts = @splat(0),
 };
 
 /// What others know, read when the page is asked for.
@@ -66,6 +79,8 @@ pub const OtherFigures = struct {
     machine: ?core.uplink_message.Machine = null,
     /// Null also where the store has not been listed yet.
     store: ?Store = null,
+    /// Null where nothing is learned from boots.
+    profiles: ?BootProfiles.Figures = null,
 
     pub const Store = struct { versions: u64, damaged: u64 };
 
@@ -113,6 +128,11 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
     try phases(writer, &figures.boots.phases);
     try gauge(writer, "devices_booting", "Boots that go on.", figures.devices_booting);
     try gauge(writer, "streams_open", "Devices that stream their disk.", figures.streams_open);
+    try head(writer, "write_caches", "gauge", "Write caches at this edge, by how full they are: below 80 %, from 80 and from 95 % on, full.");
+    for (figures.write_caches, 0..) |count, index| {
+        const level: FillLevel = @fromBackingInt(@as(@typeInfo(FillLevel).@"enum".tag_type, @intCast(index)));
+        try writer.print("bootfarm_edge_write_caches{{level=\"{t}\"}} {d}\n", .{ level, count });
+    }
     try head(writer, "sent_bytes_total", "counter", "Bytes of answers, by transport.");
     const sent = [_]struct { []const u8, u64 }{
         .{ "tftp", figures.tftp_bytes },
@@ -123,6 +143,12 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
         try writer.print("bootfarm_edge_sent_bytes_total{{transport=\"{s}\"}} {d}\n", .{ pair[0], pair[1] });
     try head(writer, "stream_reads_total", "counter", "Reads of disks, by stream.");
     try writer.print("bootfarm_edge_stream_reads_total {d}\n", .{figures.stream_reads});
+    try counter(writer, "stream_cold_reads_total", "Of them, those that waited for a disk or for being checked.", figures.stream_cold_reads);
+    try head(writer, "stream_reads_unanswered_total", "counter", "Reads of disks that got no answer of their own, by reason.");
+    for (figures.stream_unanswered, 0..) |count, index| {
+        const why: Unanswered = @fromBackingInt(@as(@typeInfo(Unanswered).@"enum".tag_type, @intCast(index)));
+        try writer.print("bootfarm_edge_stream_reads_unanswered_total{{reason=\"{t}\"}} {d}\n", .{ why, count });
+    }
     try head(writer, "ignored_total", "counter", "Packets and requests that got no service, by reason.");
     for (figures.ignored.values, 0..) |count, index| {
         const reason: base.IgnoreReason = @fromBackingInt(@as(u8, @intCast(index)));
@@ -134,6 +160,21 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
         try gauge(writer, "store_versions", "Versions of vDisks in the store.", store.versions);
         try gauge(writer, "store_versions_damaged", "Of them, those that were found damaged.", store.damaged);
     }
+    if (other.profiles) |*profiles| try renderProfiles(writer, profiles);
+}
+
+fn renderProfiles(writer: *Io.Writer, figures: *const BootProfiles.Figures) Io.Writer.Error!void {
+    try counter(writer, "profile_boots_total", "Boots that a boot profile was learned from.", figures.boots);
+    try counter(writer, "profile_handed_total", "Boot profiles that devices have read.", figures.handed);
+    const ahead = "Bytes that devices read ahead of demand, in boots that were learned from.";
+    try counter(writer, "profile_ahead_bytes_total", ahead, figures.ahead_bytes);
+    try counter(writer, "profile_used_bytes_total", "Of them, those that their systems wanted.", figures.used_bytes);
+    try counter(writer, "profile_warmed_bytes_total", "Bytes read into this machine's memory ahead of boots.", figures.warmed_bytes);
+}
+
+fn counter(writer: *Io.Writer, name: []const u8, help: []const u8, value: u64) Io.Writer.Error!void {
+    try head(writer, name, "counter", help);
+    try writer.print("bootfarm_edge_{s} {d}\n", .{ name, value });
 }
 
 fn renderMachine(writer: *Io.Writer, machine: *const core.uplink_message.Machine) Io.Writer.Error!void {
@@ -210,7 +251,7 @@ fn seconds(writer: *Io.Writer, name: []const u8, help: []const u8, value_us: u64
 const testing = std.testing;
 
 test "a histogram's buckets add up" {
-    var figures: LoopFigures = .{};
+    var figures: LoopFigures = .{ .write_caches = .{ 4, 0, 1, 2 } };
     const nbp = &figures.boots.phases[@backingInt(Phase.nbp)];
     nbp.observe(100_000);
     nbp.observe(100_001);
@@ -222,6 +263,8 @@ test "a histogram's buckets add up" {
     const name = "bootfarm_edge_boot_phase_duration_seconds";
     for ([_][]const u8{
         name ++ "_bucket{phase=\"nbp\",le=\"0.1\"} 1\n",
+        "bootfarm_edge_write_caches{level=\"ok\"} 4\n",
+        "bootfarm_edge_write_caches{level=\"full\"} 2\n",
         name ++ "_bucket{phase=\"nbp\",le=\"0.5\"} 2\n",
         name ++ "_bucket{phase=\"nbp\",le=\"160.0\"} 2\n",
         name ++ "_bucket{phase=\"nbp\",le=\"+Inf\"} 3\n",
@@ -240,6 +283,8 @@ test "the longest page fits" {
         .http_bytes = std.math.maxInt(u64),
         .stream_bytes = std.math.maxInt(u64),
         .stream_reads = std.math.maxInt(u64),
+        .stream_cold_reads = std.math.maxInt(u64),
+        .stream_unanswered = @splat(std.math.maxInt(u64)),
     };
     @memset(&figures.ignored.values, std.math.maxInt(u64));
     @memset(&figures.boots.outcomes, std.math.maxInt(u64));
@@ -271,6 +316,7 @@ test "the longest page fits" {
             .storeFreeBytes = most,
         },
         .store = .{ .versions = std.math.maxInt(u64), .damaged = std.math.maxInt(u64) },
+        .profiles = .{ .boots = most, .ahead_bytes = most, .used_bytes = most, .warmed_bytes = most, .handed = most },
     });
     try testing.expect(std.mem.endsWith(u8, writer.buffered(), "\n"));
 }

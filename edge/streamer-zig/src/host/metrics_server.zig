@@ -10,6 +10,7 @@ const ReportLog = @import("report_log.zig").ReportLog;
 const UplinkLink = @import("uplink_link.zig").UplinkLink;
 const sockets = @import("sockets.zig");
 const sys = @import("sys.zig");
+const BootProfiles = @import("boot_profiles.zig").BootProfiles;
 const StoreWorker = @import("store_worker.zig").StoreWorker;
 const linux = std.os.linux;
 
@@ -28,6 +29,7 @@ pub const MetricsServer = struct {
     store_fd: ?i32 = null,
     /// Null in standalone use.
     store_worker: ?*StoreWorker = null,
+    profiles: ?*BootProfiles = null,
     listener: i32,
     text: [metrics_page.size_max]u8 = undefined,
 
@@ -104,6 +106,7 @@ pub const MetricsServer = struct {
                 .epoch = server.epoch,
             } else null,
             .machine = if (server.store_fd) |fd| machine_facts.read(fd) else null,
+            .profiles = if (server.profiles) |profiles| profiles.getFigures() else null,
             .store = if (server.store_worker) |worker| storeFigures(worker) else null,
         };
     }

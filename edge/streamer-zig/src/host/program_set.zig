@@ -37,7 +37,7 @@ pub const File = struct {
             .signers = program.signers,
             .sha256 = undefined,
         };
-        std.crypto.hash.sha2.Sha256.hash(bytes, &file.sha256, .{});
+        base.Sha256.hash(bytes, &file.sha256, .{});
         return file;
     }
 };

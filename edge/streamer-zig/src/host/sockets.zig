@@ -59,15 +59,36 @@ pub const UdpOptions = struct {
     with_destination: bool = false,
     /// Bytes; the kernel may give less.
     buffer_size: u32 = 1 << 20,
+    /// Null: the same as for receiving.
+    send_buffer_size: ?u32 = null,
+    /// No packet is cut into pieces on its way.
+    whole: bool = false,
 };
+
+/// Packets go out with "don't fragment", and what routers say of their size is not believed: IP_PMTUDISC_PROBE of ip(7).
+pub fn neverCut(fd: i32) void {
+    const probe = 3;
+    // Where the system does not know it packets may be cut, which is slower and not wrong.
+    setInt(fd, linux.SOL.IP, linux.IP.MTU_DISCOVER, probe) catch {};
+}
+
+/// UDP payload that the way of a connected socket takes at this machine, in bytes; null where that is not known.
+pub fn payloadSizeOf(fd: i32) ?u32 {
+    const headers_size = 28;
+    var mtu: i32 = 0;
+    var size: linux.socklen_t = @sizeOf(i32);
+    _ = sys.check(linux.getsockopt(fd, linux.SOL.IP, linux.IP.MTU, std.mem.asBytes(&mtu), &size)) catch return null;
+    return if (mtu > headers_size) @intCast(mtu - headers_size) else null;
+}
 
 pub fn openUdp(options: UdpOptions) OpenError!i32 {
     const fd = try openSocket(linux.SOCK.DGRAM);
     errdefer sys.close(fd);
     if (options.broadcast) try setInt(fd, linux.SOL.SOCKET, linux.SO.BROADCAST, 1);
     if (options.with_destination) try setInt(fd, linux.SOL.IP, linux.IP.PKTINFO, 1);
+    if (options.whole) neverCut(fd);
     setBuffer(fd, linux.SO.RCVBUFFORCE, linux.SO.RCVBUF, options.buffer_size);
-    setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, options.buffer_size);
+    setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, options.send_buffer_size orelse options.buffer_size);
     if (options.interface) |interface| {
         const name = interface.name();
         const rc = linux.setsockopt(
@@ -206,8 +227,8 @@ fn bind(fd: i32, address: base.Endpoint) OpenError!void {
     }
 }
 
-/// The forced size needs CAP_NET_ADMIN; without it the system's limit holds.
-fn setBuffer(fd: i32, forced: u32, plain: u32, size: u32) void {
+/// `forced` is SO_RCVBUFFORCE or SO_SNDBUFFORCE, which needs CAP_NET_ADMIN; without it the system's limit holds. `size` in bytes.
+pub fn setBuffer(fd: i32, forced: u32, plain: u32, size: u32) void {
     const value: i32 = @intCast(size);
     setInt(
         fd,

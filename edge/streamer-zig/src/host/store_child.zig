@@ -18,6 +18,9 @@ pub const StoreChild = struct {
     /// What a turn of reading came to.
     pub const Turn = enum { more, over };
 
+    /// Between the end of what it says and its own.
+    const end_limit_s = 10;
+
     /// How many bytes one turn reads at most, so that one that prints without end does not keep others waiting.
     const turn_size_max = 64 * 1024;
 
@@ -29,7 +32,7 @@ pub const StoreChild = struct {
         const parent = linux.getpid();
         const pid: i32 = @bitCast(@as(u32, @truncate(try sys.check(linux.fork()))));
         if (pid == 0) runInChild(arguments, pipe[1], parent);
-        errdefer end(pid);
+        errdefer _ = end(pid);
         const pid_fd: i32 = @intCast(try sys.check(linux.pidfd_open(pid, 0)));
         errdefer sys.close(pid_fd);
         _ = try sys.check(linux.fcntl(pipe[0], linux.F.SETFL, @as(u32, @bitCast(linux.O{ .NONBLOCK = true }))));
@@ -38,17 +41,31 @@ pub const StoreChild = struct {
 
     /// Kills it where it still runs; nothing of it is left.
     pub fn stop(child: *StoreChild) void {
-        end(child.pid);
+        _ = end(child.pid);
         sys.close(child.pid_fd);
         sys.close(child.output_fd);
         child.* = undefined;
     }
 
-    fn end(pid: i32) void {
+    /// After `over`: its exit code; null: it was killed, or did not end by itself in time. Nothing of it is left.
+    pub fn finish(child: *StoreChild) ?u8 {
+        var polled = [_]linux.pollfd{.{ .fd = child.pid_fd, .events = linux.POLL.IN, .revents = 0 }};
+        var timeout: linux.timespec = .{ .sec = end_limit_s, .nsec = 0 };
+        _ = linux.ppoll(&polled, 1, &timeout, null);
+        const word = end(child.pid);
+        sys.close(child.pid_fd);
+        sys.close(child.output_fd);
+        child.* = undefined;
+        return if (linux.W.IFEXITED(word)) linux.W.EXITSTATUS(word) else null;
+    }
+
+    /// Returns how it ended.
+    fn end(pid: i32) u32 {
         _ = linux.kill(-pid, .KILL);
         _ = linux.kill(pid, .KILL);
         var status: i32 = 0;
         while (linux.errno(linux.waitpid(pid, &status, 0)) == .INTR) {}
+        return @bitCast(status);
     }
 
     /// Hands over the lines that are there; `over`: it has closed its output, and says nothing more.
@@ -141,11 +158,11 @@ fn readAll(child: *StoreChild, heard: *Heard) void {
 test "lines of a process are read whole, one that is too long is passed over, and what is not ended is none" {
     var tmp = testing.tmpDir(.{});
     defer tmp.cleanup();
-    var child = try startScript(&tmp, "#!/bin/sh\necho \"$1 $2 $4\"\nhead -c 9000 /dev/zero | tr '\\0' x\necho\necho end\nprintf half\n");
-    defer child.stop();
+    var child = try startScript(&tmp, "#!/bin/sh\necho \"$1 $2 $5\"\nhead -c 9000 /dev/zero | tr '\\0' x\necho\necho end\nprintf half\nexit 3\n");
     var heard: Heard = .{};
     readAll(&child, &heard);
-    try testing.expectEqualStrings("store-job list /stor|end|", heard.text[0..heard.size]);
+    try testing.expectEqualStrings("vdisk list /store|end|", heard.text[0..heard.size]);
+    try testing.expectEqual(3, child.finish().?);
 }
 
 test "a process that is stopped is gone, with what it has started, and its priority was the lowest" {

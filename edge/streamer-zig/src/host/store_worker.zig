@@ -10,6 +10,8 @@ const sys = @import("sys.zig");
 const speak = @import("speak.zig");
 const DataDir = @import("data_dir.zig").DataDir;
 const EdgeLoop = @import("edge_loop.zig").EdgeLoop;
+const BootProfiles = @import("boot_profiles.zig").BootProfiles;
+const LayerHold = @import("layer_hold.zig").LayerHold;
 const KeyRotation = @import("key_rotation.zig").KeyRotation;
 const StoreChild = @import("store_child.zig").StoreChild;
 const uplink_client = @import("uplink_client.zig");
@@ -32,10 +34,16 @@ const body_size_max = 128 * 1024;
 const unknown_route_ms = 600_000;
 /// The list is made anew: versions may have come and gone by hand.
 const list_interval_ms = core.store_inventory.told_interval_ms;
+/// What changes with each boot is told so often at most.
+const profiles_interval_ms = 60_000;
+/// But behind a job: what it has cleared is out of memory within a second.
+const profiles_eager_ms = 5_000;
 /// Where there is no store yet, somebody may make one.
 const look_interval_ms = 10_000;
 /// Devices come first: an edge that has just started may be in a boot storm.
 const check_delay_ms = 600_000;
+/// A device that was told to shut down may need so long until it is silent.
+const hold_limit_ms = 60_000;
 
 /// A copy of what the desired state orders.
 const OrderBox = struct {
@@ -51,11 +59,10 @@ const OrderBox = struct {
         box.orders = try arena.dupe(Order, orders);
         for (box.orders) |*order| {
             order.kind = try arena.dupe(u8, order.kind);
-            // No work of this edge has these.
-            order.sourcePath = null;
-            order.kernelPath = null;
-            order.initrdPath = null;
-            order.commandLine = null;
+            for ([_]*?[]const u8{ &order.sourcePath, &order.kernelPath, &order.initrdPath, &order.commandLine, &order.layerClass }) |text|
+                if (text.*) |given| {
+                    text.* = try arena.dupe(u8, given);
+                };
         }
         return box;
     }
@@ -80,10 +87,21 @@ pub const StoreWorker = struct {
     program: []const u8 = own_program,
     epoch: u64,
     wake_fd: i32,
+    hold: LayerHold,
+    /// The layer that the next job works on, and since when it is asked for.
+    wanted_layer: ?struct { subject: LayerHold.Subject, since_ms: u64 } = null,
     inventory: StoreInventory,
+    /// Null: this edge learns none.
+    profiles: ?*BootProfiles = null,
+    /// What `profiles` had changed to when that was looked at last.
+    profile_changes: u64 = 0,
+    next_profiles_ms: u64 = 0,
+    /// Until then each change is told: somebody has changed something and looks.
+    profiles_eager_until_ms: u64 = 0,
     body: []u8,
     found: []core.store_job.StoredVersion,
     found_count: u32 = 0,
+    is_list_whole: bool = true,
     mutex: Io.Mutex = .init,
     next_orders: ?*OrderBox = null,
     figures: Figures = .{},
@@ -107,8 +125,8 @@ pub const StoreWorker = struct {
     const Work = struct {
         child: StoreChild,
         purpose: union(enum) { job: base.Uuid, check: base.Uuid },
-        end: ?StoreJobs.End = null,
-        is_damaged: bool = false,
+        made: core.store_job.Made = .empty,
+        why: core.store_job.Message = .empty,
     };
 
     const jobs_name = "store-jobs";
@@ -141,6 +159,7 @@ pub const StoreWorker = struct {
             .path = try gpa.dupe(u8, path[0..size]),
             .epoch = options.epoch,
             .wake_fd = wake_fd,
+            .hold = .{ .io = options.io, .wake_fd = wake_fd },
             .inventory = try .init(gpa),
             .body = try gpa.alloc(u8, body_size_max),
             .found = try gpa.alloc(core.store_job.StoredVersion, core.store_inventory.versions_max),
@@ -179,8 +198,10 @@ pub const StoreWorker = struct {
         while (true) {
             worker.takeOrders();
             worker.lookForStore(nowMs());
+            worker.releaseHomes(nowMs());
             if (worker.facts != null) worker.begin(nowMs());
             worker.keep();
+            worker.takeProfiles(nowMs());
             if (!worker.is_stopped) worker.tell(&client, nowMs());
             worker.wait();
             worker.hear();
@@ -198,10 +219,20 @@ pub const StoreWorker = struct {
         if (worker.jobs.update(box.orders) == .kill) worker.stopWork();
     }
 
+    /// Between two inventories: the pages of one say the same.
+    pub fn takeProfiles(worker: *StoreWorker, now_ms: u64) void {
+        const profiles = worker.profiles orelse return;
+        if (now_ms < worker.next_profiles_ms or worker.inventory.page_from != null) return;
+        worker.profile_changes = profiles.inventoryAfter(worker.profile_changes, &worker.inventory.profiles) orelse return;
+        worker.inventory.profilesChanged();
+        if (worker.inventory.page_from != null and now_ms >= worker.profiles_eager_until_ms) worker.next_profiles_ms = now_ms + profiles_interval_ms;
+    }
+
     fn stopWork(worker: *StoreWorker) void {
         const work = if (worker.work) |*work| work else return;
         work.child.stop();
         worker.work = null;
+        worker.endHold();
         // It may have ended its work before.
         worker.next_list_ms = 0;
     }
@@ -220,23 +251,39 @@ pub const StoreWorker = struct {
     }
 
     pub fn begin(worker: *StoreWorker, now_ms: u64) void {
+        if (worker.hold.takeWritten()) |written| {
+            worker.inventory.written = written;
+            // Its layer may be new.
+            worker.next_list_ms = 0;
+        }
         if (worker.list == null and now_ms >= worker.next_list_ms) {
             worker.next_list_ms = now_ms + list_interval_ms;
             worker.found_count = 0;
+            worker.is_list_whole = true;
             var arguments: Arguments = .{};
             core.store_job.writeList(&arguments, worker.program, worker.path);
             worker.list = StoreChild.start(&arguments) catch null;
         }
         const orders = if (worker.orders) |box| box.orders else &.{};
-        while (worker.jobs.next(orders)) |id| {
+        while (worker.jobs.next(orders, now_ms)) |id| {
+            const order = for (orders) |*order| {
+                if (order.id.eql(id)) break order;
+            } else unreachable;
+            if (core.store_job.releasedOf(order) != null) return;
             // A job does not wait for what is only idle work.
             if (worker.work != null) {
                 worker.stopWork();
                 worker.next_check_ms = now_ms + check_delay_ms;
             }
-            const order = for (orders) |*order| {
-                if (order.id.eql(id)) break order;
-            } else unreachable;
+            switch (worker.holdFor(order, now_ms)) {
+                .held => {},
+                .waiting => return,
+                .written => {
+                    worker.endHold();
+                    worker.jobs.end(id, .{ .failed = core.store_job.messageOf("its device still runs from it: shut the device down first") });
+                    continue;
+                },
+            }
             var arguments: Arguments = .{};
             if (core.store_job.write(&arguments, worker.program, worker.path, order)) |why| {
                 worker.jobs.end(id, .{ .failed = core.store_job.messageOf(why) });
@@ -250,13 +297,63 @@ pub const StoreWorker = struct {
             worker.work = .{ .child = child, .purpose = .{ .job = id } };
             return;
         }
-        if (worker.work != null or now_ms < worker.next_check_ms) return;
+        if (worker.work != null) return;
+        worker.endHold();
+        if (now_ms < worker.next_check_ms) return;
         const id = worker.inventory.nextToCheck(sys.unixMs()) orelse return;
         worker.next_check_ms = now_ms + turn_ms;
         var arguments: Arguments = .{};
         core.store_job.writeCheck(&arguments, worker.program, worker.path, id);
         const child = StoreChild.start(&arguments) catch return;
         worker.work = .{ .child = child, .purpose = .{ .check = id } };
+    }
+
+    /// Devices' writes go through this process: what a job takes away or makes a version of is closed here before.
+    fn holdFor(worker: *StoreWorker, order: *const Order, now_ms: u64) LayerHold.Answer {
+        const version_id = core.store_job.layerOf(order) orelse {
+            worker.endHold();
+            return .held;
+        };
+        const answer = worker.askHold(.{ .version = version_id }, now_ms);
+        const waited_ms = now_ms -| worker.wanted_layer.?.since_ms;
+        return if (answer == .written and waited_ms < hold_limit_ms) .waiting else answer;
+    }
+
+    fn askHold(worker: *StoreWorker, subject: LayerHold.Subject, now_ms: u64) LayerHold.Answer {
+        const is_asked = if (worker.wanted_layer) |wanted| std.meta.eql(wanted.subject, subject) else false;
+        if (!is_asked) worker.wanted_layer = .{ .subject = subject, .since_ms = now_ms };
+        return worker.hold.ask(subject);
+    }
+
+    /// Says of devices whose writes another edge is to keep whether this one keeps any: not before the packet loop has heard that it
+    /// begins none. It needs no store, and no process.
+    pub fn releaseHomes(worker: *StoreWorker, now_ms: u64) void {
+        if (worker.jobs.running() != null) return;
+        const orders = if (worker.orders) |box| box.orders else return;
+        const id = worker.jobs.next(orders, now_ms) orelse return;
+        const order = for (orders) |*order| {
+            if (order.id.eql(id)) break order;
+        } else unreachable;
+        const device_id = core.store_job.releasedOf(order) orelse return;
+        if (worker.askHold(.{ .device = device_id }, now_ms) != .held) return;
+        worker.endHold();
+        const why: []const u8 = if (worker.keepsOf(device_id)) |keeps|
+            if (keeps) "it keeps something that the device has written, or a layer that cannot be read: drop, seal or discard that first" else ""
+        else |_|
+            "its store cannot be read";
+        worker.jobs.end(id, if (why.len == 0) .{ .done = .empty } else .{ .failed = core.store_job.messageOf(why) });
+    }
+
+    fn keepsOf(worker: *StoreWorker, device_id: base.Uuid) !bool {
+        var on = try store_module.LinuxFiles.open(worker.path);
+        defer on.close();
+        return store_module.device_layers.keepsOf(on.files(), device_id);
+    }
+
+    fn endHold(worker: *StoreWorker) void {
+        if (worker.wanted_layer == null) return;
+        worker.wanted_layer = null;
+        worker.hold.end();
     }
 
     pub fn wait(worker: *StoreWorker) void {
@@ -272,37 +369,40 @@ pub const StoreWorker = struct {
 
     pub fn hear(worker: *StoreWorker) void {
         if (worker.work) |*work| if (work.child.read(worker, takeWorkLine) == .over) worker.endWork();
-        if (worker.list) |*child| if (child.read(worker, takeListLine) == .over) {
-            child.stop();
-            worker.list = null;
-        };
+        if (worker.list) |*child| if (child.read(worker, takeListLine) == .over) worker.endList();
     }
 
     fn takeWorkLine(worker: *StoreWorker, line: []const u8) void {
         const work = &worker.work.?;
         switch (core.store_job.parse(line) orelse return) {
-            .progress => |said| if (work.purpose == .job) worker.jobs.progress(said.done_bytes, said.total_bytes, said.message),
-            .done => |made| work.end = .{ .done = made },
-            .failed => |message| work.end = .{ .failed = message },
+            .progress => |said| if (work.purpose == .job) worker.jobs.progress(said.done_bytes, said.total_bytes),
+            .version => |said| work.made = said.made,
+            .failed => |message| work.why = core.store_job.withoutPath(message, worker.path),
             .damaged => |id| {
-                work.is_damaged = true;
                 worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = true });
                 speak.line("The version {f} in the store is damaged: restore it from another edge, or import it again.", .{id});
             },
-            .version => {},
+            .other => {},
         }
     }
 
     /// Its output is closed: what it had to say was said.
     fn endWork(worker: *StoreWorker) void {
         var work = worker.work.?;
-        work.child.stop();
         worker.work = null;
-        const is_done = work.end != null and work.end.? == .done;
+        const code = work.child.finish();
+        worker.endHold();
+        const is_done = code == 0;
         switch (work.purpose) {
             .job => |id| {
-                worker.jobs.end(id, work.end orelse .{ .failed = core.store_job.messageOf("its process ended before its work did") });
+                if (work.why.count == 0) work.why = core.store_job.messageOf("its process ended before its work did");
+                if (code == core.store_job.exit_busy) worker.jobs.postpone(id, nowMs(), work.why) else worker.jobs.end(
+                    id,
+                    if (is_done) .{ .done = work.made } else .{ .failed = work.why },
+                );
                 worker.next_list_ms = 0;
+                worker.next_profiles_ms = 0;
+                worker.profiles_eager_until_ms = nowMs() + profiles_eager_ms;
             },
             .check => |id| {
                 if (is_done) worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = false });
@@ -316,20 +416,39 @@ pub const StoreWorker = struct {
 
     fn takeListLine(worker: *StoreWorker, line: []const u8) void {
         switch (core.store_job.parse(line) orelse return) {
-            .version => |version| if (worker.found_count < worker.found.len) {
-                worker.found[worker.found_count] = version;
-                worker.found_count += 1;
+            .version => |said| worker.addFound(said.stored),
+            .other => |stored| worker.addFound(stored),
+            .damaged => |id| worker.addFound(.{
+                .version_id = id,
+                .state = .damaged,
+                .own_bytes = 0,
+                .shared_bytes = 0,
+                .reclaimable_bytes = 0,
+            }),
+            .failed => |message| {
+                worker.is_list_whole = false;
+                speak.line("The store {s} cannot be listed: {s}", .{ worker.path, message.constSlice() });
             },
-            .done => {
-                const now_ms = nowMs();
-                const is_again = worker.inventory_told_ms == 0 or
-                    now_ms >= worker.inventory_told_ms + core.store_inventory.told_interval_ms;
-                worker.inventory.set(worker.found[0..worker.found_count], is_again);
-                worker.setFigures();
-            },
-            .failed => |message| speak.line("The store {s} cannot be listed: {s}.", .{ worker.path, message.constSlice() }),
-            .progress, .damaged => {},
+            .progress => {},
         }
+    }
+
+    fn addFound(worker: *StoreWorker, version: core.store_job.StoredVersion) void {
+        if (worker.found_count == worker.found.len) return;
+        worker.found[worker.found_count] = version;
+        worker.found_count += 1;
+    }
+
+    fn endList(worker: *StoreWorker) void {
+        const code = worker.list.?.finish();
+        worker.list = null;
+        // 1: one is damaged, as its line says.
+        if (!worker.is_list_whole or code == null or code.? > 1) return;
+        const now_ms = nowMs();
+        const is_again = worker.inventory_told_ms == 0 or
+            now_ms >= worker.inventory_told_ms + core.store_inventory.told_interval_ms;
+        worker.inventory.set(worker.found[0..worker.found_count], is_again);
+        worker.setFigures();
     }
 
     fn setFigures(worker: *StoreWorker) void {
@@ -345,14 +464,13 @@ pub const StoreWorker = struct {
 
     /// One message at most, when it is due.
     fn tell(worker: *StoreWorker, client: *UplinkClient, now_ms: u64) void {
-        const facts = if (worker.facts) |*facts| facts else return;
-        const has_page = worker.inventory.page_from != null;
+        const has_page = worker.facts != null and worker.inventory.page_from != null;
         if (now_ms < worker.back_off.not_before_ms) return;
         if (!has_page and !worker.jobs.isDue(now_ms -| worker.told_ms)) return;
         if (has_page and worker.inventory.page_from.? == 0) worker.scan += 1;
         var arena: std.heap.ArenaAllocator = .init(worker.gpa);
         defer arena.deinit();
-        const text = worker.write(facts, has_page);
+        const text = worker.write(has_page);
         var answer_buffer: [core.uplink_message.body_size_max]u8 = undefined;
         client.key = worker.rotation.key();
         const result = client.request(.POST, "/edge/v1/store", text, request_timeout_ms, &answer_buffer);
@@ -363,8 +481,8 @@ pub const StoreWorker = struct {
                 if (has_page) {
                     worker.inventory.pageTold();
                     worker.inventory_told_ms = now_ms;
-                }
-                worker.settle(arena.allocator(), (result catch unreachable).body);
+                    // Nothing was said of jobs, and what there is to say follows at once.
+                } else worker.settle(arena.allocator(), (result catch unreachable).body);
             },
             .nothing => worker.back_off.fail(now_ms, randomNumber()),
             .later => |after_ms| worker.back_off.wait(now_ms, randomNumber(), after_ms),
@@ -377,9 +495,10 @@ pub const StoreWorker = struct {
         }
     }
 
-    fn write(worker: *StoreWorker, facts: *const core.store_job.StoreFacts, has_page: bool) []const u8 {
+    fn write(worker: *StoreWorker, has_page: bool) []const u8 {
         var writer: Io.Writer = .fixed(worker.body);
-        core.store_inventory.writeFacts(&writer, facts) catch unreachable;
+        writer.writeByte('{') catch unreachable;
+        if (worker.facts) |*facts| core.store_inventory.writeFacts(&writer, facts) catch unreachable;
         // Starts of an edge have growing numbers, so that scans only grow.
         if (has_page) worker.inventory.writePage(&writer, worker.epoch << 20 | worker.scan) catch unreachable;
         writer.writeAll("\"jobs\":") catch unreachable;

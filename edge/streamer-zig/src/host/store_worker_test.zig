@@ -6,6 +6,7 @@ const core = @import("core");
 const store_module = @import("store");
 const sys = @import("sys.zig");
 const DataDir = @import("data_dir.zig").DataDir;
+const LayerHold = @import("layer_hold.zig").LayerHold;
 const KeyRotation = @import("key_rotation.zig").KeyRotation;
 const StoreWorker = @import("store_worker.zig").StoreWorker;
 const linux = std.os.linux;
@@ -20,13 +21,14 @@ fn uuid(number: u8) base.Uuid {
 /// In place of our own program: it lists a version, makes another, finds one damaged, collects without end.
 const script =
     \\#!/bin/sh
+    \\version='{"version":"02020202-0202-4202-8202-020202020202","sizeBytes":4096,"manifest":{"root":"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=","counter":1},"ownBytes":1,"sharedBytes":2}'
     \\case $2 in
-    \\list) echo '{"version":{"versionId":"02020202-0202-4202-8202-020202020202","state":"present","ownBytes":1,"sharedBytes":2,"reclaimableBytes":1}}'
-    \\  echo '{"done":true}';;
-    \\merge) echo 'not a line of ours'; echo '{"progressBytes":1,"totalBytes":2}'; echo run >> "$4/runs"; echo '{"done":true}';;
-    \\verify) echo '{"damaged":"02020202-0202-4202-8202-020202020202"}'; echo '{"error":"a version is damaged"}'; exit 1;;
-    \\gc) echo $$ > "$4/pid.new"; mv "$4/pid.new" "$4/pid"; sleep 1000;;
+    \\list) echo "$version";;
+    \\merge) echo 'not a line of ours'; echo '{"progress":{"positionBytes":1,"sizeBytes":2}}'; echo run >> "$5/runs"; echo "$version";;
+    \\verify) echo '{"version":"02020202-0202-4202-8202-020202020202","problem":"a block is damaged"}'; echo '{"error":"a version is damaged"}'; exit 1;;
+    \\gc) echo $$ > "$5/pid.new"; mv "$5/pid.new" "$5/pid"; sleep 1000;;
     \\delete) exit 1;;
+    \\seal) test -e "$5/free" || { touch "$5/free"; echo '{"error":"somebody has it"}'; exit 4; };;
     \\esac
     \\
 ;
@@ -39,8 +41,12 @@ const Fixture = struct {
     store_dir: std.Io.Dir,
     worker: *StoreWorker,
     program: [64]u8,
+    loop_says: LayerHold.Answer = .held,
+    now_ms: u64 = 1,
 
     fn init(fixture: *Fixture) !void {
+        fixture.loop_says = .held;
+        fixture.now_ms = 1;
         fixture.tmp = testing.tmpDir(.{ .iterate = true });
         fixture.arena = .init(testing.allocator);
         const options: std.Io.Dir.CreateFileOptions = .{ .permissions = .executable_file };
@@ -90,7 +96,10 @@ const Fixture = struct {
         const worker = fixture.worker;
         worker.takeOrders();
         worker.lookForStore(1);
-        worker.begin(1);
+        worker.releaseHomes(fixture.now_ms);
+        worker.begin(fixture.now_ms);
+        // The packet loop, where no device writes.
+        if (worker.hold.asked()) |subject| worker.hold.tell(subject, fixture.loop_says);
         worker.keep();
         worker.wait();
         worker.hear();
@@ -125,6 +134,7 @@ test "a job is done once by a process of its own, also when the edge is killed a
     const merged = fixture.untilOver(uuid(4));
     try testing.expectEqual(.done, merged.stage);
     try testing.expectEqual(2, merged.total_bytes);
+    try testing.expect(std.mem.startsWith(u8, merged.made.constSlice(), "{\"versionId\":\"02020202-"));
     const deleted = fixture.untilOver(uuid(5));
     try testing.expectEqualStrings("its process ended before its work did", deleted.message.constSlice());
     try testing.expectEqual(.failed, fixture.untilOver(uuid(6)).stage);
@@ -133,7 +143,7 @@ test "a job is done once by a process of its own, also when the edge is killed a
     fixture.worker.setOrders(&orders);
     fixture.worker.takeOrders();
     try testing.expectEqual(.done, fixture.worker.jobs.find(uuid(4)).?.stage);
-    try testing.expectEqual(null, fixture.worker.jobs.next(&orders));
+    try testing.expectEqual(null, fixture.worker.jobs.next(&orders, 0));
     try testing.expectEqualStrings("run\n", try fixture.text("runs"));
 }
 
@@ -153,6 +163,57 @@ test "a job that is taken back is killed, and the next one begins" {
     try testing.expectEqual(null, fixture.worker.jobs.find(uuid(4)));
 }
 
+test "what a device writes is not sealed or deleted while the device is heard, and nobody opens it meanwhile" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const worker = fixture.worker;
+    worker.setOrders(&.{.{ .id = uuid(4), .kind = "delete", .versionId = uuid(2) }});
+    fixture.loop_says = .written;
+    while (worker.hold.answer != .written) fixture.turn();
+    fixture.turn();
+    // It may be shutting down: it is waited for, a minute at most.
+    try testing.expectEqual(.waiting, worker.jobs.find(uuid(4)).?.stage);
+    worker.begin(60_001);
+    const refused = worker.jobs.find(uuid(4)).?;
+    try testing.expectEqualStrings("its device still runs from it: shut the device down first", refused.message.constSlice());
+    try testing.expectEqual(null, worker.hold.asked());
+    // The next one waits until the layer is closed, and it is anybody's when the work is over.
+    fixture.loop_says = .waiting;
+    worker.setOrders(&.{.{ .id = uuid(5), .kind = "delete", .versionId = uuid(2) }});
+    fixture.turn();
+    fixture.turn();
+    try testing.expectEqual(.waiting, worker.jobs.find(uuid(5)).?.stage);
+    fixture.loop_says = .held;
+    _ = fixture.untilOver(uuid(5));
+    try testing.expectEqual(null, worker.hold.asked());
+    // One that is taken back leaves nothing held.
+    fixture.loop_says = .waiting;
+    worker.setOrders(&.{.{ .id = uuid(6), .kind = "delete", .versionId = uuid(2) }});
+    while (worker.hold.asked() == null) fixture.turn();
+    worker.setOrders(&.{});
+    fixture.turn();
+    try testing.expectEqual(null, worker.hold.asked());
+}
+
+test "a job that finds the store in use waits, and is done when it is free" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const worker = fixture.worker;
+    worker.setOrders(&.{.{ .id = uuid(4), .kind = "seal", .versionId = uuid(2), .parentVersionId = uuid(3), .number = 2 }});
+    while (true) {
+        fixture.turn();
+        const job = worker.jobs.find(uuid(4)) orelse continue;
+        if (job.not_before_ms > 0) break;
+    }
+    const job = worker.jobs.find(uuid(4)).?;
+    try testing.expectEqual(.waiting, job.stage);
+    try testing.expectEqualStrings("somebody has it", job.message.constSlice());
+    fixture.now_ms = job.not_before_ms;
+    try testing.expectEqual(.done, fixture.untilOver(uuid(4)).stage);
+}
+
 test "what the store holds is listed, and what is read through and damaged is counted until it is right again" {
     var fixture: Fixture = undefined;
     try fixture.init();
@@ -168,4 +229,44 @@ test "what the store holds is listed, and what is read through and damaged is co
     try fixture.start();
     while (!fixture.worker.inventory.is_known) fixture.turn();
     try testing.expectEqual(1, fixture.worker.getFigures().damaged);
+}
+
+test "an edge lets go of a device's writes once it begins none, and not while it keeps some" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const worker = fixture.worker;
+    const letGo = struct {
+        fn of(number: u8) Order {
+            return .{ .id = uuid(number), .kind = "release_home", .deviceId = uuid(7) };
+        }
+    };
+    fixture.loop_says = .waiting;
+    worker.setOrders(&.{letGo.of(4)});
+    for (0..3) |_| fixture.turn();
+    try testing.expectEqual(.waiting, worker.jobs.find(uuid(4)).?.stage);
+    fixture.loop_says = .held;
+    try testing.expectEqual(.done, fixture.untilOver(uuid(4)).stage);
+    try testing.expectEqual(null, worker.hold.asked());
+    var on: store_module.LinuxFiles = .fromFd(fixture.store_dir.handle);
+    const files = on.files();
+    files.makeDir("layers") catch |err| try testing.expectEqual(error.Exists, err);
+    var dir: store_module.files.Name = undefined;
+    const zeros: [4096]u8 = @splat(0);
+    const below: store_module.BlockSource = .{ .context = @constCast(&zeros), .vtable = &.{ .read = readZeros }, .size = zeros.len };
+    var layer: store_module.WriteLayer = try .create(testing.allocator, files, store_module.device_layers.dirOf(uuid(2), &dir), .{
+        .layer_id = uuid(3),
+        .binding = .{ .class = .maintenance, .device_id = uuid(7), .version_id = uuid(2), .disk_size = zeros.len },
+        .limit_bytes = 4096,
+        .sequence = 0,
+    }, below);
+    layer.close(testing.allocator);
+    worker.setOrders(&.{letGo.of(5)});
+    const kept = fixture.untilOver(uuid(5));
+    try testing.expectEqual(.failed, kept.stage);
+    try testing.expect(std.mem.startsWith(u8, kept.message.constSlice(), "it keeps something that the device has written"));
+}
+
+fn readZeros(_: *anyopaque, buffer: []u8, _: u64) error{ BeyondTheEnd, ReadFailed, Damaged, Lost }!void {
+    @memset(buffer, 0);
 }

@@ -6,47 +6,65 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const Boots = @import("boots.zig").Boots;
-const version_table = @import("version_table.zig");
+const sys = @import("sys.zig");
+const LayerHold = @import("layer_hold.zig").LayerHold;
+const stream_reads = @import("stream_reads.zig");
 const udp_socket = @import("udp_socket.zig");
 const write_layers = @import("write_layers.zig");
 const assert = std.debug.assert;
 
 const StreamServer = core.StreamServer;
 const UdpSocket = udp_socket.UdpSocket;
-const Segment = udp_socket.Segment;
+const Arrival = @import("read_queue.zig").Arrival;
+const StreamReads = stream_reads.StreamReads;
 
 pub const StreamPort = struct {
     server: StreamServer,
     boots: *Boots,
-    /// The bytes of one READ.
-    buffer: []u8,
-    segments: []Segment,
+    reads: StreamReads,
+    /// Packets that go out together.
+    sealed: []u8,
+    large: StreamServer.LargeBuffer = undefined,
     reply: StreamServer.ReplyBuffer = undefined,
     store_errors: u64 = 0,
     /// Of disks, and how often they were read, since the start.
     sent_bytes: u64 = 0,
-    reads: u64 = 0,
+    reads_count: u64 = 0,
     /// Null where no device's writes can be kept.
     layers: ?*write_layers.WriteLayers = null,
+    /// Null where nobody works for the store.
+    hold: ?*LayerHold = null,
+    started_us: ?u64 = null,
 
-    /// 20 bytes of IP, 8 of UDP, 16 of the stream's header.
-    const overhead_size = 44;
+    pub const Options = StreamReads.Options;
+
+    /// 20 bytes of IP, 8 of UDP.
+    const overhead_size = 28;
+    const sealed_size = 64 << 10;
 
     pub fn init(
         gpa: std.mem.Allocator,
         server: StreamServer,
         boots: *Boots,
-    ) error{OutOfMemory}!StreamPort {
-        const buffer = try gpa.alloc(u8, wire.read_size_max);
-        errdefer gpa.free(buffer);
-        const segments = try gpa.alloc(Segment, wire.fragments_max);
-        return .{ .server = server, .boots = boots, .buffer = buffer, .segments = segments };
+        options: Options,
+    ) StreamReads.InitError!StreamPort {
+        var reads_options = options;
+        reads_options.queue.flows = @intCast(server.sessions.len);
+        var reads: StreamReads = try .init(gpa, reads_options);
+        errdefer reads.deinit(gpa);
+        const sealed = try gpa.alloc(u8, sealed_size);
+        return .{ .server = server, .boots = boots, .reads = reads, .sealed = sealed };
+    }
+
+    /// The threads that read disks: until `deinit`, or until the process ends.
+    pub fn start(port: *StreamPort) std.Thread.SpawnError!void {
+        try port.reads.workers.start();
     }
 
     pub fn deinit(port: *StreamPort, gpa: std.mem.Allocator) void {
+        port.reads.deinit(gpa);
         port.server.deinit(gpa);
-        gpa.free(port.buffer);
-        gpa.free(port.segments);
+        gpa.free(port.sealed);
         port.* = undefined;
     }
 
@@ -64,10 +82,30 @@ pub const StreamPort = struct {
         const layers = port.layers orelse return;
         while (layers.takeEnded()) |ended| {
             const layer = ended.layer;
+            if (ended.code != .done) port.boots.noteWriteCache(layer.boot_id, sys.monotonicUs(), layer.held());
             for (layer.waiting[0..layer.syncing_count]) |ref| port.finishWrite(socket, ref, ended.code);
             layers.release(layer);
         }
         layers.beginSyncs();
+    }
+
+    /// Once a second.
+    pub fn tick(port: *StreamPort, now_us: u64) void {
+        const started_us = port.started_us orelse now_us;
+        port.started_us = started_us;
+        port.server.expire(now_us);
+        if (port.hold) |hold| if (hold.asked()) |subject| if (subject == .device)
+            hold.tell(subject, if (port.boots.policy.isHomeOf(subject.device)) .waiting else .held);
+        const layers = port.layers orelse return;
+        layers.tick(now_us, &port.boots.table);
+        layers.closeSilent(&port.server, now_us);
+        const hold = port.hold orelse return;
+        if (hold.asked() == null) layers.held_version = null;
+        // After a start, devices that are there have to be heard first.
+        if (now_us - started_us < write_layers.heard_us) return;
+        hold.setWritten(&layers.writtenVersions(&port.server, now_us));
+        const subject = hold.asked() orelse return;
+        if (subject == .version) hold.tell(subject, layers.holdVersion(subject.version, &port.server, now_us));
     }
 
     fn finishWrite(port: *StreamPort, socket: *UdpSocket, ref: StreamServer.WriteRef, code: ?wire.WriteCode) void {
@@ -79,7 +117,10 @@ pub const StreamPort = struct {
         const layers = port.layers orelse return port.finishWrite(socket, ref, .cache_lost);
         const layer = layers.find(ref.boot_id) orelse return port.finishWrite(socket, ref, .cache_lost);
         switch (layers.carryOut(layer, ref, order)) {
-            .ended => |code| port.finishWrite(socket, ref, code),
+            .ended => |code| {
+                if (code != .done) port.boots.noteWriteCache(ref.boot_id, sys.monotonicUs(), layer.held());
+                port.finishWrite(socket, ref, code);
+            },
             .waits => {},
             .later => port.finishWrite(socket, ref, null),
         }
@@ -97,7 +138,9 @@ pub const StreamPort = struct {
             .ignored, .taken => {},
             .reply => |packet| socket.send(from, packet),
             .admit => |*claim| port.admit(socket, claim, datagram, now_us),
-            .read => |*read| port.answerRead(socket, read, bytes.len, at_us),
+            .read => |*read| port.takeRead(socket, read, .{ .size = bytes.len, .at_us = at_us }),
+            .probe => |probe| if (port.server.answerProbe(probe, &port.large)) |packet| socket.send(from, packet),
+            .used => |*used| port.boots.noteUsed(used),
             .write => |*write| port.carryOut(socket, write.ref, .{
                 .write = .{ .offset = write.offset, .bytes = write.bytes },
             }),
@@ -112,11 +155,20 @@ pub const StreamPort = struct {
             .report => |*report| {
                 var said = report.*;
                 if (port.layerOf(report.boot_id)) |layer| {
-                    said.report.write_cache_size = layer.inner.head.limit_bytes;
-                    said.report.write_cache_used = @min(layer.inner.usedBytes(), layer.inner.head.limit_bytes);
+                    // Of a device that has memory for it first, both together.
+                    const is_shared = layer.class == .device_ram_overflow;
+                    const size, const in_memory = if (is_shared) .{ said.report.write_cache_size, said.report.write_cache_used } else .{ 0, 0 };
+                    said.report.write_cache_size = layer.inner.head.limit_bytes +| size;
+                    // One that takes nothing more is full, though a block's room may be left.
+                    const used = if (layer.is_closed) layer.inner.head.limit_bytes else layer.inner.usedBytes();
+                    said.report.write_cache_used = @min(used, layer.inner.head.limit_bytes) +| in_memory;
                 }
                 const ack = port.boots.takeReport(at_us, &said);
-                socket.send(from, port.server.acknowledgeReport(report, ack, &port.reply));
+                if (port.layerOf(report.boot_id)) |layer|
+                    port.boots.noteWriteCache(report.boot_id, at_us, layer.held())
+                else
+                    port.boots.noteLocalDisk(report.boot_id, at_us);
+                if (port.server.acknowledgeReport(report, ack, &port.reply)) |packet| socket.send(from, packet);
             },
         }
     }
@@ -129,58 +181,87 @@ pub const StreamPort = struct {
         now_us: u64,
     ) void {
         const ref = port.boots.table.findById(claim.boot_id);
-        const admission = port.server.admit(now_us, claim.*, port.grantOf(ref, claim), &port.reply);
-        if (ref) |known| port.noteAdmission(known, claim, &admission, datagram);
+        var why: Why = .{};
+        const admission = port.server.admit(now_us, claim.*, port.grantOf(ref, claim, &why), &port.reply);
+        if (ref) |known| port.noteAdmission(known, .{ .claim = claim, .admission = &admission, .why = why }, datagram);
+        if (port.server.showSize(&admission, &port.large)) |packet| socket.send(claim.from, packet);
         if (admission.reply) |packet| socket.send(claim.from, packet);
     }
 
-    fn layerOf(port: *StreamPort, boot_id: base.Uuid) ?*write_layers.Layer {
+    pub fn layerOf(port: *StreamPort, boot_id: base.Uuid) ?*write_layers.Layer {
         const layers = port.layers orelse return null;
         return layers.find(boot_id);
     }
 
-    fn grantOf(port: *StreamPort, ref: ?Boots.Ref, claim: *const StreamServer.Claim) StreamServer.Grant {
+    /// What a boot is told beside that it is refused; null: what the refusal stands for.
+    const Why = struct { cause: ?core.boot_phase.Cause = null, text: base.UntrustedText = .empty };
+
+    fn grantOf(port: *StreamPort, ref: ?Boots.Ref, claim: *const StreamServer.Claim, why: *Why) StreamServer.Grant {
         const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
         if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
+        const home_obstacle = port.boots.homeObstacle(boot);
+        if (home_obstacle) |obstacle| why.* = .{ .cause = obstacle.cause, .text = obstacle.text };
         const version = port.boots.versionOf(boot) orelse return .version_missing;
         var known: StreamServer.Grant.Boot = .{
             .token = boot.identity.token,
             .token_nonce = boot.token_nonce,
             .version_id = version.id,
             .disk_size = version.disk.size(),
+            .profile_size = if (port.boots.profiles) |profiles| profiles.sizeFor(boot) else 0,
         };
         // Who is nobody gets no layer made.
-        if (!port.server.proofHolds(claim.*, known)) return .{ .boot = known };
+        if (!port.server.proofHolds(claim, &known)) return .{ .boot = known };
+        // What is open here was begun here: a device that writes it goes on.
+        if (home_obstacle != null and port.layerOf(boot.identity.id) == null) return .{ .no_cache = .cache_failed };
+        why.* = .{};
+        if (boot.assignment.writes and version.layer_above == null) {
+            why.* = .{ .text = .init("the version is sealed: start the device again") };
+            return .{ .no_cache = .cache_failed };
+        }
         const wanted = port.boots.writeCacheOf(boot) orelse return .{ .no_cache = .cache_failed };
         const layers = port.layers orelse
-            return if (wanted.class == .device_ram) .{ .boot = known } else .{ .no_cache = .cache_failed };
-        switch (layers.grant(boot, version.disk.source(), wanted, claim.kind)) {
+            return if (!wanted.class.isAtTheEdge()) .{ .boot = known } else .{ .no_cache = .cache_failed };
+        const below: write_layers.Below = .{ .source = version.disk.source(), .root = version.disk.root() };
+        switch (layers.grant(boot, below, wanted, claim.hello.kind)) {
             .none => {},
             .cache => |cache| known.write_cache = cache,
-            .refused => |code| return .{ .no_cache = code },
+            .refused => |refusal| {
+                why.* = .{ .text = refusal.text };
+                return .{ .no_cache = refusal.code };
+            },
         }
         return .{ .boot = known };
     }
 
+    const Asked = struct {
+        claim: *const StreamServer.Claim,
+        admission: *const StreamServer.Admission,
+        why: Why,
+    };
+
     fn noteAdmission(
         port: *StreamPort,
         ref: Boots.Ref,
-        claim: *const StreamServer.Claim,
-        admission: *const StreamServer.Admission,
+        asked: Asked,
         datagram: *const udp_socket.Datagram,
     ) void {
         const boots, const at_us = .{ port.boots, datagram.at_us };
+        const claim, const admission = .{ asked.claim, asked.admission };
         const boot = boots.get(ref) orelse return;
         boot.note(at_us, .from_device, .{ .name = .stream_hello });
         if (admission.reply != null) boot.note(at_us, .from_edge, .{ .name = .stream_answer });
         switch (admission.outcome) {
             .opened, .resumed => {
-                if (admission.outcome == .opened) boot.token_nonce = claim.client_nonce;
+                if (admission.outcome == .opened) {
+                    boot.token_nonce = claim.hello.client_nonce;
+                    boots.beginProfile(boot);
+                }
                 boots.learnPeer(ref, claim.from.ip);
                 const session = port.server.sessionOf(claim.boot_id) orelse return;
                 boots.apply(ref, at_us, .{ .stream_open = .{
                     .resumed = admission.outcome == .resumed,
-                    .mtu = session.fragment_size + overhead_size,
+                    .mtu = @min(session.packet_size_max, wire.packet_size_ethernet) + overhead_size,
+                    .cipher = session.cipher(),
                 } });
                 boots.journalNow(boot);
             },
@@ -189,9 +270,14 @@ pub const StreamPort = struct {
             .version_missing => boots.apply(
                 ref,
                 at_us,
-                .{ .failed = .{ .cause = .version_missing } },
+                .{ .failed = .{ .cause = asked.why.cause orelse .version_missing, .text = asked.why.text } },
             ),
-            .no_cache => |code| if (causeOf(code)) |cause| boots.apply(ref, at_us, .{ .failed = .{ .cause = cause } }),
+            .no_cache => |code| if (asked.why.cause orelse causeOf(code)) |cause|
+                boots.apply(ref, at_us, .{ .failed = .{ .cause = cause, .text = asked.why.text } }),
+            .no_cipher => boots.apply(ref, at_us, .{ .failed = .{
+                .cause = .stream_unreachable,
+                .text = .init("the device takes clear text only, and the edge was not told to"),
+            } }),
             .repeated, .busy, .stale => {},
         }
         const answered: u64 = if (admission.reply) |packet| packet.len else 0;
@@ -210,7 +296,7 @@ pub const StreamPort = struct {
             .cache_version => .write_cache_of_another_version,
             .cache_failed => .write_cache_unusable,
             .busy => null,
-            .token_refused, .version_missing, .protocol_version => unreachable,
+            .token_refused, .version_missing, .no_cipher => unreachable,
         };
     }
 
@@ -220,85 +306,124 @@ pub const StreamPort = struct {
         return known.eql(ip);
     }
 
-    fn answerRead(
-        port: *StreamPort,
-        socket: *UdpSocket,
-        read: *const StreamServer.ReadRequest,
-        size: usize,
-        at_us: u64,
-    ) void {
+    fn takeRead(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest, arrival: Arrival) void {
         const ref = port.boots.table.findById(read.boot_id) orelse {
             // Its place was given to another boot: the device has to say hello again.
             port.server.forget(read.boot_id);
             return;
         };
-        port.boots.apply(ref, at_us, .{ .stream_read = .{
+        if (read.kind == .profile) return port.answerProfile(socket, read, ref);
+        // Nothing of the first one was sent yet: that this one came says nothing of the way to the device.
+        if (port.reads.isWaiting(read)) return port.noteUnanswered(read, arrival);
+        port.boots.noteRead(ref, read);
+        port.boots.apply(ref, arrival.at_us, .{ .stream_read = .{
             .size = read.length,
             .attempt = @intFromBool(read.repeated),
             .missing_fragments = if (read.repeated) read.packets_out else 0,
+            .mtu = read.fragment_size + read.overhead + overhead_size,
         } });
-        port.boots.note(ref, at_us, .from_device, .{ .name = .stream_read, .number = read.offset });
-        port.sendFragments(socket, read) catch |err| {
-            if (err == error.Lost) return socket.send(read.to, StreamServer.readError(read.*, .cache_lost, &port.reply));
-            port.store_errors += 1;
-            port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_store_error });
-            port.boots.apply(ref, at_us, .store_error);
-            socket.send(read.to, StreamServer.readError(read.*, .store_error, &port.reply));
-            return;
-        };
-        port.sent_bytes += read.bytes_out;
-        port.reads += 1;
-        port.boots.apply(ref, at_us, .{ .stream_traffic = .{
-            .bytes_in = size,
-            .packets_in = 1,
-            .bytes_out = read.bytes_out + @as(u64, read.packets_out) * wire.header_size,
-            .packets_out = read.packets_out,
-        } });
-        port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
+        port.boots.note(ref, arrival.at_us, .from_device, .{ .name = .stream_read, .number = read.offset });
+        port.reads.take(port, socket, read, arrival);
     }
 
-    fn sendFragments(
+    /// It is small and asked for once a boot: nothing of the boot's counts is about it.
+    fn answerProfile(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest, ref: Boots.Ref) void {
+        const profiles = port.boots.profiles orelse return;
+        const boot = port.boots.get(ref) orelse return;
+        const bytes = port.reads.buffer[0..read.length];
+        profiles.copyFor(boot, bytes, read.offset);
+        _ = port.sendRead(socket, read, bytes, 0);
+    }
+
+    pub const Sent = union(enum) {
+        all,
+        /// The send buffer is full; so many fragments are on their way.
+        some: u16,
+        /// The READ's session is over.
+        gone,
+    };
+
+    /// Sends the fragments that a READ asks for, now, but for the first `sent` ones, which are on their way already. `bytes` are those of
+    /// its whole range, of which only the fragments' have to be there. The READ may have come long ago: only its session's device gets
+    /// them, where that is now.
+    pub fn sendRead(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest, bytes: []const u8, sent: u16) Sent {
+        const sealer = port.server.sealer(read.session_id) orelse return .gone;
+        const packet_size = @as(usize, read.fragment_size) + read.overhead;
+        const together = @min(UdpSocket.packetsTogether(packet_size), port.sealed.len / packet_size);
+        var done: u16 = sent;
+        var fragments = read.fragments();
+        for (0..sent) |_| _ = fragments.next();
+        while (true) {
+            var filled: usize = 0;
+            var count: u16 = 0;
+            while (count < together) : (count += 1) {
+                const fragment = fragments.next() orelse break;
+                const at: usize = @intCast(fragment.offset - read.offset);
+                filled += sealer.seal(&fragment.header, bytes[at..][0..fragment.length], port.sealed[filled..]).len;
+            }
+            if (count == 0) return .all;
+            // What did not go out is sealed anew later: no packet is ever another one under the same counter.
+            const taken = socket.sendPackets(sealer.to(), port.sealed[0..filled], packet_size);
+            done += @intCast(taken);
+            if (taken < count) return .{ .some = done };
+        }
+    }
+
+    /// All of a READ's bytes are on their way.
+    pub fn noteAnswered(port: *StreamPort, read: *const StreamServer.ReadRequest, arrival: Arrival, now_us: u64) void {
+        port.sent_bytes += read.bytes_out;
+        port.reads_count += 1;
+        const ref = port.boots.table.findById(read.boot_id) orelse return;
+        port.boots.apply(ref, now_us, .{ .stream_traffic = .{
+            .bytes_in = arrival.size,
+            .packets_in = 1,
+            .bytes_out = read.wireBytes(),
+            .packets_out = read.packets_out,
+        } });
+        port.boots.note(ref, now_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
+    }
+
+    /// A READ gets no answer; the device asks again.
+    pub fn noteUnanswered(port: *StreamPort, read: *const StreamServer.ReadRequest, arrival: Arrival) void {
+        const ref = port.boots.table.findById(read.boot_id) orelse return;
+        port.boots.apply(ref, arrival.at_us, .{ .stream_traffic = .{
+            .bytes_in = arrival.size,
+            .packets_in = 1,
+            .bytes_out = 0,
+            .packets_out = 0,
+        } });
+    }
+
+    /// Its bytes cannot be had.
+    pub fn refuseRead(
         port: *StreamPort,
         socket: *UdpSocket,
         read: *const StreamServer.ReadRequest,
-    ) error{ StoreError, Lost }!void {
-        // What lies below is never served in place of what was written.
-        const layer = if (read.write_cache == .device_ram) null else port.layerOf(read.boot_id) orelse return error.Lost;
-        const version = port.boots.versions.find(read.version_id) orelse return error.StoreError;
-        var count: usize = 0;
-        var fragments = read.fragments();
-        while (fragments.next()) |fragment| {
-            // Bytes lie in the buffer where they lie in the read, so that one that asks for all is
-            // read at once.
-            const at: usize = @intCast(fragment.offset - read.offset);
-            const bytes = port.buffer[at..][0..fragment.length];
-            port.segments[count] = .{ .header = fragment.header, .bytes = bytes };
-            count += 1;
-        }
-        assert(count > 0);
-        if (read.ranges.count() == 0) {
-            try readDisk(layer, version, port.buffer[0..read.length], read.offset);
-        } else for (port.segments[0..count]) |segment| {
-            const at = @intFromPtr(segment.bytes.ptr) - @intFromPtr(port.buffer.ptr);
-            try readDisk(layer, version, port.buffer[at..][0..segment.bytes.len], read.offset + at);
-        }
-        socket.sendSegments(read.to, port.segments[0..count]);
-    }
-
-    fn readDisk(
-        layer: ?*write_layers.Layer,
-        version: *version_table.Version,
-        buffer: []u8,
-        offset: u64,
-    ) error{ StoreError, Lost }!void {
-        const above = layer orelse return version.disk.source().read(buffer, offset) catch error.StoreError;
-        return above.inner.read(buffer, offset) catch |err| if (err == error.Lost) error.Lost else error.StoreError;
+        why: stream_reads.Error,
+        at_us: u64,
+    ) void {
+        const session = port.server.findById(read.session_id) orelse return;
+        const code: wire.ReadErrorCode = switch (why) {
+            error.Lost => .cache_lost,
+            error.Stopped => .stopped,
+            error.StoreError => .store_error,
+        };
+        if (code == .store_error) {
+            port.store_errors += 1;
+            if (port.boots.table.findById(read.boot_id)) |ref| {
+                port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_store_error });
+                port.boots.apply(ref, at_us, .store_error);
+            }
+        } else if (port.layerOf(read.boot_id)) |layer| port.boots.noteWriteCache(read.boot_id, at_us, layer.held());
+        const packet = port.server.readError(read, code, &port.reply) orelse return;
+        socket.send(session.from, packet);
     }
 
     fn becomeReady(port: *StreamPort, ready: *const StreamServer.ReadyReport, at_us: u64) void {
         const ref = port.boots.table.findById(ready.boot_id) orelse return;
         port.boots.note(ref, at_us, .from_device, .{ .name = .stream_ready });
         port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_ready_ack });
+        if (ready.outcome == .ready) if (port.boots.profiles) |profiles| profiles.finish(ready.boot_id);
         port.boots.apply(ref, at_us, switch (ready.outcome) {
             .ready => .{ .ready = .stream },
             .failed => blk: {

@@ -1,6 +1,6 @@
 //! A UDP socket of the packet loop: datagrams come in batches; large answers go out as one
-//! super-packet that kernel or network card cuts (UDP_SEGMENT). Sending never waits longer than a
-//! few ms: what does not go out is asked for again by the device.
+//! super-packet that kernel or network card cuts (UDP_SEGMENT). Sending waits for a full buffer a few
+//! ms at most, and `sendPackets` not at all: what does not go out is asked for again by the device.
 
 const std = @import("std");
 const base = @import("base");
@@ -33,8 +33,6 @@ pub const Datagram = struct {
 };
 
 /// One fragment of an answer: a header, and bytes behind it.
-pub const Segment = struct { header: [16]u8, bytes: []const u8 };
-
 pub const UdpSocket = struct {
     fd: i32,
     /// Packets to be sent carry this source address; for sockets bound to 0.0.0.0.
@@ -43,7 +41,9 @@ pub const UdpSocket = struct {
     /// address in the receiver's network, and what was sent to any other address of this machine is
     /// left alone.
     own: ?core.dhcp_network.Addresses = null,
-    segmentation: bool = true,
+    /// Interfaces (bits, as in `own`) that cannot cut super-packets.
+    uncut_links: u32 = 0,
+    /// Packets and super-packets that were not sent.
     dropped: u64 = 0,
     batch: *Batch,
 
@@ -145,28 +145,42 @@ pub const UdpSocket = struct {
 
     pub fn send(socket: *UdpSocket, to: Endpoint, bytes: []const u8) void {
         const vector: [1]std.posix.iovec_const = .{.{ .base = bytes.ptr, .len = bytes.len }};
-        socket.sendVectors(to, &vector, null) catch {};
+        socket.sendVectors(to, &vector, null, .waits) catch {};
     }
 
-    /// All but the last segment are of the same size.
-    pub fn sendSegments(socket: *UdpSocket, to: Endpoint, segments: []const Segment) void {
-        if (segments.len == 0) return;
-        const size = segments[0].header.len + segments[0].bytes.len;
-        const together = @max(1, @min(segments_max, super_packet_size_max / size));
-        var sent: usize = 0;
-        while (sent < segments.len) {
-            const count = @min(if (socket.segmentation) together else 1, segments.len - sent);
-            const part = segments[sent..][0..count];
-            socket.sendPart(to, part, size) catch |err| switch (err) {
-                // This interface or kernel cannot cut: one by one from now on.
-                error.Unsupported => {
-                    socket.segmentation = false;
-                    continue;
-                },
-                error.Dropped => return,
-            };
-            sent += count;
+    /// Packets of `packet_size` bytes, one behind the other, at most `packetsTogether` of them; the last one may be shorter. Waits for
+    /// nothing: returns how many of them are on their way, less than all where the send buffer is full. What is lost for another reason
+    /// counts as sent.
+    pub fn sendPackets(socket: *UdpSocket, to: Endpoint, packets: []const u8, packet_size: usize) usize {
+        var vectors: [segments_max]std.posix.iovec_const = undefined;
+        var count: usize = 0;
+        var at: usize = 0;
+        while (at < packets.len) : (at += packet_size) {
+            vectors[count] = .{ .base = packets[at..].ptr, .len = @min(packet_size, packets.len - at) };
+            count += 1;
         }
+        return socket.sendTogether(to, vectors[0..count], packet_size);
+    }
+
+    /// Packets of this size that the kernel takes as one.
+    pub fn packetsTogether(packet_size: usize) usize {
+        return @max(1, @min(segments_max, super_packet_size_max / packet_size));
+    }
+
+    /// A vector for each packet, of packets that fit one super-packet; how many went out.
+    fn sendTogether(socket: *UdpSocket, to: Endpoint, vectors: []const std.posix.iovec_const, size: usize) usize {
+        const packets = vectors.len;
+        const link = socket.linkTo(to);
+        if (packets > 1 and socket.isCutting(link)) {
+            if (socket.sendVectors(to, vectors, @intCast(size), .at_once)) return packets else |err| switch (err) {
+                error.Full => return 0,
+                error.Dropped => return packets,
+                error.Unsupported => socket.noteUncut(link),
+                // For this receiver only: the packets are larger than its path takes as one.
+                error.TooLarge => {},
+            }
+        }
+        return socket.sendSingly(to, vectors, 1, .at_once);
     }
 
     pub const Cut = struct {
@@ -199,29 +213,50 @@ pub const UdpSocket = struct {
             const count = @min(most, packets - sent);
             const part = pieces[sent * pieces_each ..][0 .. count * pieces_each];
             sent += count;
-            if (count > 1 and !socket.segmentation) {
-                socket.sendSingly(to, part, pieces_each);
+            const link = socket.linkTo(to);
+            if (count > 1 and !socket.isCutting(link)) {
+                _ = socket.sendSingly(to, part, pieces_each, .waits);
                 continue;
             }
             const size: ?u16 = if (count > 1) @intCast(cut.packet_size) else null;
-            socket.sendVectors(to, part, size) catch |err| switch (err) {
-                // This interface or kernel cannot cut: one by one from now on.
-                error.Unsupported => {
-                    socket.segmentation = false;
-                    socket.sendSingly(to, part, pieces_each);
+            socket.sendVectors(to, part, size, .waits) catch |err| switch (err) {
+                error.Unsupported, error.TooLarge => {
+                    if (err == error.Unsupported) socket.noteUncut(link);
+                    _ = socket.sendSingly(to, part, pieces_each, .waits);
                 },
-                error.Dropped => return,
+                error.Full, error.Dropped => return,
             };
         }
     }
 
-    /// At most `segments_max` packets in one system call.
+    const WhenFull = enum { waits, at_once };
+
+    /// The interface that leads to a receiver, as far as this socket tells them apart.
+    fn linkTo(socket: *const UdpSocket, to: Endpoint) u5 {
+        const own = if (socket.own) |*own| own else return 0;
+        const facing = own.facing(to.ip);
+        for (own.links, 0..) |*link, index| if (link.ip.eql(facing)) return @intCast(index);
+        return 0;
+    }
+
+    fn isCutting(socket: *const UdpSocket, link: u5) bool {
+        return socket.uncut_links & @as(u32, 1) << link == 0;
+    }
+
+    /// This interface or kernel cannot cut: one by one from now on.
+    fn noteUncut(socket: *UdpSocket, link: u5) void {
+        socket.uncut_links |= @as(u32, 1) << link;
+    }
+
+    /// At most `segments_max` packets in one system call. How many went out or were lost: less than all only where `when_full` does not
+    /// wait.
     fn sendSingly(
         socket: *UdpSocket,
         to: Endpoint,
         pieces: []const std.posix.iovec_const,
         pieces_each: usize,
-    ) void {
+        when_full: WhenFull,
+    ) usize {
         var name = sockets.toSockaddr(to);
         var control: Control = .{};
         if (socket.source_ip) |ip| control.addSource(ip);
@@ -255,37 +290,27 @@ pub const UdpSocket = struct {
                     continue;
                 },
                 .INTR => {},
-                .AGAIN, .NOBUFS => socket.waitWritable(),
+                .AGAIN => if (when_full == .at_once) return sent else socket.waitWritable(),
+                .NOBUFS => if (when_full == .at_once) break else socket.waitWritable(),
                 else => break,
             }
             tries += 1;
             if (tries == send_tries_max) break;
         }
         socket.dropped += count - sent;
+        return count;
     }
 
-    fn sendPart(
-        socket: *UdpSocket,
-        to: Endpoint,
-        part: []const Segment,
-        size: usize,
-    ) SendError!void {
-        var vectors: [2 * segments_max]std.posix.iovec_const = undefined;
-        for (part, 0..) |*segment, index| {
-            vectors[2 * index] = .{ .base = &segment.header, .len = segment.header.len };
-            vectors[2 * index + 1] = .{ .base = segment.bytes.ptr, .len = segment.bytes.len };
-        }
-        const cut: ?u16 = if (part.len > 1) @intCast(size) else null;
-        try socket.sendVectors(to, vectors[0 .. 2 * part.len], cut);
-    }
-
-    const SendError = error{ Unsupported, Dropped };
+    /// `Unsupported`: the interface or the kernel cannot cut. `TooLarge`: nothing can be cut to this size on the way to this receiver, or
+    /// the kernel does not know how. `Full`: the send buffer.
+    const SendError = error{ Unsupported, TooLarge, Full, Dropped };
 
     fn sendVectors(
         socket: *UdpSocket,
         to: Endpoint,
         vectors: []const std.posix.iovec_const,
         cut: ?u16,
+        when_full: WhenFull,
     ) SendError!void {
         const name = sockets.toSockaddr(to);
         var control: Control = .{};
@@ -305,8 +330,10 @@ pub const UdpSocket = struct {
             switch (linux.errno(linux.sendmsg(socket.fd, &message, linux.MSG.NOSIGNAL))) {
                 .SUCCESS => return,
                 .INTR => {},
-                .AGAIN, .NOBUFS => socket.waitWritable(),
-                .IO, .INVAL, .OPNOTSUPP => if (cut != null) return error.Unsupported else break,
+                .AGAIN => if (when_full == .at_once) return error.Full else socket.waitWritable(),
+                .NOBUFS => if (when_full == .at_once) break else socket.waitWritable(),
+                .IO, .OPNOTSUPP => if (cut != null) return error.Unsupported else break,
+                .INVAL, .MSGSIZE => if (cut != null) return error.TooLarge else break,
                 else => break,
             }
         }
@@ -391,23 +418,17 @@ test "a cut super-packet arrives as the segments it was made of" {
     defer sender.deinit(testing.allocator);
     var receiver = try testSocket();
     defer receiver.deinit(testing.allocator);
-    const disk: [100 * 1456]u8 = @splat(7);
-    var segments: [100]Segment = undefined;
-    for (&segments, 0..) |*segment, index| {
-        const length: usize = if (index == 99) 10 else 1456;
-        segment.* = .{
-            .header = @splat(@intCast(index)),
-            .bytes = disk[index * 1456 ..][0..length],
-        };
-    }
-    sender.sendSegments(try endpointOf(&receiver), &segments);
+    const together = comptime UdpSocket.packetsTogether(1472);
+    var packets: [(together - 1) * 1472 + 26]u8 = @splat(7);
+    for (0..together) |index| packets[index * 1472] = @intCast(index);
+    try testing.expectEqual(together, sender.sendPackets(try endpointOf(&receiver), &packets, 1472));
     var received: usize = 0;
-    while (received < segments.len) {
+    while (received < together) {
         const count = receiver.receive();
         try testing.expect(count > 0);
         for (0..count) |index| {
             const datagram = receiver.datagram(index);
-            const last = received + index == 99;
+            const last = received + index == together - 1;
             try testing.expectEqual(@as(usize, if (last) 26 else 1472), datagram.bytes.len);
             try testing.expectEqual(received + index, datagram.bytes[0]);
             try testing.expect(datagram.from.eql(try endpointOf(&sender)));

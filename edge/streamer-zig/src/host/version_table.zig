@@ -17,7 +17,10 @@ const VersionDisk = version_disk.VersionDisk;
 
 pub const Version = struct {
     id: base.Uuid,
+    /// Where `layer_above` is set, of that version: what its one writer has changed is in a layer above.
     disk: VersionDisk,
+    /// Of a version that is written yet.
+    layer_above: ?base.Uuid = null,
     kernel: ?StoreFile = null,
     initrd: ?StoreFile = null,
     /// What of its file systems is not on the disk.
@@ -56,6 +59,8 @@ pub const Problem = union(enum) {
     /// The desired state names a version that it does not describe, or describes in a way that
     /// cannot be used.
     not_described,
+    /// What a version that is written yet lies above is none of the store's.
+    nothing_below,
 
     /// For a person, about the edge's store, without an end; a boot keeps 64 characters of it.
     pub fn format(problem: Problem, writer: *std.Io.Writer) std.Io.Writer.Error!void {
@@ -83,6 +88,7 @@ pub const Problem = union(enum) {
             .not_described => try writer.writeAll(
                 "the desired state does not describe this version",
             ),
+            .nothing_below => try writer.writeAll("what the version lies above is not in the store"),
         }
     }
 };
@@ -124,15 +130,20 @@ pub const VersionTable = struct {
     }
 
     /// Opens what the desired state describes; null when it is open. Problem: what a person has to
-    /// know.
+    /// know. `below`: as the state describes what `layerAboveVersionId` names.
     pub fn open(
         table: *VersionTable,
         store_fd: i32,
         described: *const core.desired_state.Version,
+        below: ?*const core.desired_state.Version,
     ) ?Problem {
         if (table.find(described.id) != null) return null;
         var problem: Problem = undefined;
-        const version = openVersion(table.store, store_fd, described, &problem) catch return problem;
+        const opened = if (described.layerAboveVersionId == null)
+            openVersion(table.store, store_fd, described, &problem)
+        else
+            openBelow(table.store, store_fd, described, below, &problem);
+        const version = opened catch return problem;
         table.add(version) catch {
             var closing = version;
             closing.close();
@@ -141,7 +152,7 @@ pub const VersionTable = struct {
         return null;
     }
 
-    /// Closes what neither a boot nor the desired state uses.
+    /// Closes what neither a boot nor the desired state uses, and what has been sealed meanwhile: it is another disk now.
     pub fn closeUnused(
         table: *VersionTable,
         boots: *core.BootTable,
@@ -149,14 +160,12 @@ pub const VersionTable = struct {
     ) void {
         for (table.versions) |*place| {
             const version = if (place.*) |*value| value else continue;
-            if (isDescribed(state, version.id) or isUsed(boots, version.id)) continue;
+            const described = describedVersion(state, version.id);
+            const is_sealed = version.layer_above != null and described != null and described.?.layerAboveVersionId == null;
+            if (!is_sealed and (described != null or isUsed(boots, version.id))) continue;
             version.close();
             place.* = null;
         }
-    }
-
-    fn isDescribed(state: *const core.desired_state.DesiredState, id: base.Uuid) bool {
-        return describedVersion(state, id) != null;
     }
 
     fn isUsed(boots: *core.BootTable, id: base.Uuid) bool {
@@ -207,6 +216,30 @@ fn openVersion(
     }
     version.setCommandLine(described.commandLine);
     return version;
+}
+
+/// What the version is written above, with what that boots with.
+fn openBelow(
+    from: ?*store.Store,
+    store_fd: i32,
+    described: *const core.desired_state.Version,
+    below: ?*const core.desired_state.Version,
+    problem: *Problem,
+) error{Problem}!Version {
+    const known = below orelse return missingBelow(problem);
+    const manifest = if (known.manifest) |*manifest| manifest else return missingBelow(problem);
+    var version = try openStored(from, store_fd, known.id, manifest, problem);
+    errdefer version.close();
+    try checkSize(&version, described, problem);
+    version.id = described.id;
+    version.layer_above = known.id;
+    version.setCommandLine(described.commandLine);
+    return version;
+}
+
+fn missingBelow(problem: *Problem) error{Problem} {
+    problem.* = .nothing_below;
+    return error.Problem;
 }
 
 fn checkSize(
@@ -289,13 +322,13 @@ test "a version of the desired state is opened whole or not at all" {
         .commandLine = "quiet",
     };
     const fd = tmp.dir.handle;
-    try testing.expectEqual(error.Missing, table.open(fd, &described).?.file.why);
+    try testing.expectEqual(error.Missing, table.open(fd, &described, null).?.file.why);
     described.kernelPath = "kernel";
     described.sizeBytes = 2048;
-    try testing.expectEqual(1024, table.open(fd, &described).?.size.have);
+    try testing.expectEqual(1024, table.open(fd, &described, null).?.size.have);
     described.sizeBytes = 1024;
     described.kernelPath = "cut";
-    const problem = table.open(fd, &described).?;
+    const problem = table.open(fd, &described, null).?;
     try testing.expectEqual(error.CutShort, problem.kernel.why);
     var text: [64]u8 = undefined;
     try testing.expectEqualStrings(
@@ -303,9 +336,78 @@ test "a version of the desired state is opened whole or not at all" {
         try std.mem.print(&text, "{f}", .{problem}),
     );
     described.kernelPath = "kernel";
-    try testing.expectEqual(null, table.open(fd, &described));
-    try testing.expectEqual(null, table.open(fd, &described));
+    try testing.expectEqual(null, table.open(fd, &described, null));
+    try testing.expectEqual(null, table.open(fd, &described, null));
     try testing.expectEqualStrings("quiet", table.find(described.id).?.commandLine());
     described.id = .fromRandom(@splat(2));
-    try testing.expectEqual(Problem.full, table.open(fd, &described).?);
+    try testing.expectEqual(Problem.full, table.open(fd, &described, null).?);
+}
+
+test "a version that is written yet is opened as what it lies above, and anew once it is sealed" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    var on: store.LinuxFiles = .fromFd(tmp.dir.handle);
+    try store.Store.make(on.files(), .{ .id = .fromRandom(@splat(1)), .seed = @splat(5) });
+    var from: store.Store = try .open(testing.allocator, on.files(), .{ .cache_nodes = 16 });
+    defer from.close(testing.allocator);
+    const parent_id: base.Uuid, const id: base.Uuid = .{ .fromRandom(@splat(2)), .fromRandom(@splat(3)) };
+    var change = try from.lockForChange();
+    for ([_]base.Uuid{ parent_id, id }) |version_id| try change.commit(&.{
+        .store = from.id,
+        .organization = .zero,
+        .vdisk = .fromRandom(@splat(4)),
+        .version = version_id,
+        .parent = .zero,
+        .number = 1,
+        .incarnation = 0,
+        .counter = 1,
+        .created_unix_ms = 0,
+        .disk_size = 1 << 20,
+        .root = .zeros,
+    });
+    change.end();
+    const manifest: core.desired_state.Manifest = .{ .root = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", .counter = 1 };
+    const parent: core.desired_state.Version = .{ .id = parent_id, .number = 1, .sizeBytes = 1 << 20, .diskPath = "", .commandLine = "old", .manifest = manifest };
+    var described = parent;
+    described.id = id;
+    described.manifest = null;
+    described.layerAboveVersionId = parent_id;
+    described.commandLine = "new";
+    var table: VersionTable = try .init(testing.allocator, 1);
+    defer table.deinit(testing.allocator);
+    table.store = &from;
+    const fd = tmp.dir.handle;
+    try testing.expectEqual(Problem.nothing_below, table.open(fd, &described, null).?);
+    try testing.expectEqual(null, table.open(fd, &described, &parent));
+    const written = table.find(id).?;
+    try testing.expect(written.layer_above.?.eql(parent_id));
+    try testing.expect(written.disk.version.manifest.version.eql(parent_id));
+    try testing.expectEqualStrings("new", written.commandLine());
+    // A boot uses it; sealed, it is another disk all the same.
+    var boots: core.BootTable = try .init(testing.allocator, 1);
+    defer boots.deinit(testing.allocator);
+    const identity: core.boot.Identity = .{ .id = .fromRandom(@splat(6)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 1 } }, .handle = 1, .token = @splat(1) };
+    _ = try boots.insert(.init(identity, .{ .version_id = id, .writes = true }, 0, 0), 0);
+    var versions = [_]core.desired_state.Version{ parent, described };
+    const vdisks = [_]core.desired_state.Vdisk{.{ .id = .fromRandom(@splat(4)), .name = "d", .versions = &versions }};
+    var state: core.desired_state.DesiredState = .{
+        .edgeId = .zero,
+        .organizationId = .zero,
+        .siteId = .zero,
+        .siteName = "",
+        .incarnation = 1,
+        .counter = 1,
+        .unknownDevices = .ignore,
+        .vdisks = &vdisks,
+        .devices = &.{},
+        .powerOns = &.{},
+    };
+    table.closeUnused(&boots, &state);
+    try testing.expect(table.find(id) != null);
+    versions[1].manifest = manifest;
+    versions[1].layerAboveVersionId = null;
+    table.closeUnused(&boots, &state);
+    try testing.expectEqual(null, table.find(id));
+    try testing.expectEqual(null, table.open(fd, &versions[1], null));
+    try testing.expectEqual(null, table.find(id).?.layer_above);
 }

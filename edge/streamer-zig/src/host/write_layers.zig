@@ -6,33 +6,57 @@ const base = @import("base");
 const core = @import("core");
 const store = @import("store");
 const wire = @import("wire").stream;
+const metrics_page = @import("metrics_page.zig");
+const words = @import("write_layer_words.zig");
 const sys = @import("sys.zig");
 const speak = @import("speak.zig");
+const LayerHold = @import("layer_hold.zig").LayerHold;
+const PointerPipe = @import("pointer_pipe.zig").PointerPipe;
 const assert = std.debug.assert;
-const linux = std.os.linux;
 
 const WriteLayer = store.WriteLayer;
+const CacheClass = core.BootGuest.CacheClass;
+const device_layers = store.device_layers;
 const WriteRef = core.StreamServer.WriteRef;
 const Uuid = base.Uuid;
 
 /// Threads that wait for the disk.
 const workers_count = 4;
-const parent = "layers";
+const parent = device_layers.parent;
+/// A device that is there says something every 5 s (STREAM.md, REPORT).
+pub const heard_us = 12 * std.time.us_per_s;
+/// Of a device that has been silent for so long a layer is closed, so that others may work with it.
+const silent_us = 30 * std.time.us_per_s;
 
 /// What boots get whose vDisk says nothing else.
 pub const Wanted = struct {
-    class: wire.WriteCacheClass = .device_ram,
+    class: CacheClass = .device_ram,
     /// Bytes; null: as many as the disk has.
     limit_bytes: ?u64 = null,
+    /// What becomes of a device whose write cache is full.
+    full: core.desired_state.WriteCacheFull = .stop,
     /// What becomes of a persistent layer of another version.
     of_another_version: enum { refuse, discard } = .refuse,
+    /// The device is the one that writes its version, which is in maintenance: the layer is the version's, not the device's.
+    writes_version: bool = false,
 };
+
+/// What a layer lies above.
+pub const Below = struct {
+    source: store.BlockSource,
+    /// Root hash of the version; zeros where it has none (a plain file).
+    root: [32]u8 = @splat(0),
+};
+
+const CacheState = core.BootGuest.CacheState;
 
 pub const Layer = struct {
     boot_id: Uuid,
     device_id: Uuid,
-    version_id: Uuid,
-    class: wire.WriteCacheClass,
+    class: CacheClass,
+    full: core.desired_state.WriteCacheFull,
+    /// Since it was full, until the device starts again.
+    is_closed: bool = false,
     inner: WriteLayer,
     batch: WriteLayer.Batch = .{},
     /// What waits for a sync, oldest first; the first `syncing_count` for the one that runs.
@@ -40,15 +64,51 @@ pub const Layer = struct {
     waiting_count: u8 = 0,
     syncing_count: u8 = 0,
     is_syncing: bool = false,
+    /// Reads that threads do for it.
+    reads: u16 = 0,
     /// Of what `runSync` found; written by a worker, read when it has said so.
     result: store.files.Error!void = {},
-    /// Its boot is over: closed when no sync runs.
+    /// Its boot is over: closed when no thread works for it.
     is_over: bool = false,
     fill: store.LayerFill = .{},
+    level: metrics_page.FillLevel = .ok,
 
     pub fn cache(layer: *const Layer) core.StreamServer.WriteCache {
         const id = std.mem.readInt(u64, layer.inner.head.layer_id.bytes[8..16], .big);
-        return .{ .class = layer.class, .size = layer.inner.head.limit_bytes, .id = id | 1 };
+        return .{ .class = layer.class.onWire(), .size = layer.inner.head.limit_bytes, .id = id | 1 };
+    }
+
+    fn isInUse(layer: *const Layer) bool {
+        return layer.is_syncing or layer.reads > 0;
+    }
+
+    pub fn held(layer: *const Layer) core.BootGuest.Held {
+        return .{ .class = layer.class, .state = layer.state() };
+    }
+
+    fn state(layer: *const Layer) CacheState {
+        if (layer.inner.is_lost) return .lost;
+        if (!layer.is_closed) return .ok;
+        return if (layer.full == .stop) .stopped else .read_only;
+    }
+
+    /// What it answers whatever is asked; null: it does what it is asked.
+    fn refusal(layer: *const Layer, order: WriteLayers.Order) ?wire.WriteCode {
+        return switch (layer.state()) {
+            .ok, .lost => null,
+            .stopped => .stopped,
+            .read_only => if (order == .flush) null else .cache_full,
+        };
+    }
+
+    fn isHeard(layer: *const Layer, server: *const core.StreamServer, now_us: u64) bool {
+        const session = if (layer.is_over) null else server.sessionOf(layer.boot_id);
+        return session != null and now_us -| session.?.last_packet_at_us < heard_us;
+    }
+
+    fn isOf(layer: *const Layer, version_id: Uuid) bool {
+        const binding = &layer.inner.head.binding;
+        return binding.class == .maintenance and binding.version_id.eql(version_id);
     }
 };
 
@@ -60,11 +120,15 @@ pub const WriteLayers = struct {
     top: usize = 0,
     wanted: Wanted,
     /// Pointers of layers to the workers, and back.
-    jobs: [2]i32,
-    ended: [2]i32,
+    jobs: PointerPipe,
+    ended: PointerPipe,
+    /// A maintenance version whose layer is somebody else's for now.
+    held_version: ?Uuid = null,
 
     pub const InitError = error{ OutOfMemory, SystemCallFailed, NotWritable };
-    pub const Granted = union(enum) { none, cache: core.StreamServer.WriteCache, refused: wire.RefuseCode };
+    pub const Granted = union(enum) { none, cache: core.StreamServer.WriteCache, refused: Refusal };
+    /// The text is for the boot, where its code does not say it all.
+    pub const Refusal = struct { code: wire.RefuseCode, text: base.UntrustedText = .empty };
 
     /// `dir_fd` is of the store's directory, in which `layers` is made where it is missing.
     pub fn init(gpa: std.mem.Allocator, dir_fd: i32, capacity: u32, wanted: Wanted) InitError!WriteLayers {
@@ -77,22 +141,22 @@ pub const WriteLayers = struct {
             .files = files,
             .layers = layers,
             .wanted = wanted,
-            .jobs = try pipe(false),
-            .ended = try pipe(true),
+            .jobs = try .init(.thread),
+            .ended = try .init(.loop),
         };
     }
 
     /// The threads run until the process ends.
     pub fn start(layers: *WriteLayers) std.Thread.SpawnError!void {
         for (0..workers_count) |_| {
-            const thread = try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ layers.jobs[0], layers.ended[1] });
+            const thread = try std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{ layers.jobs, layers.ended });
             thread.detach();
         }
     }
 
     /// Something to wait for: a sync has ended.
     pub fn endedFd(layers: *const WriteLayers) i32 {
-        return layers.ended[0];
+        return layers.ended.receiveFd();
     }
 
     pub fn find(layers: *const WriteLayers, boot_id: Uuid) ?*Layer {
@@ -103,57 +167,120 @@ pub const WriteLayers = struct {
         return null;
     }
 
-    /// The write cache of a boot that opens or resumes its session; `disk` is good for as long as the boot is known.
+    /// The write cache of a boot that opens or resumes its session; `below` is good for as long as the boot is known.
     pub fn grant(
         layers: *WriteLayers,
         boot: *const core.boot.Boot,
-        disk: store.BlockSource,
+        below: Below,
         wanted: Wanted,
         kind: wire.HelloKind,
     ) Granted {
         if (layers.find(boot.identity.id)) |layer| {
-            layer.inner.below = disk;
+            layer.inner.below = below.source;
             return .{ .cache = layer.cache() };
         }
-        if (wanted.class == .device_ram) return .none;
-        const binding: WriteLayer.Binding = .{
-            .class = if (wanted.class == .edge) .edge else .edge_persistent,
-            .device_id = deviceIdOf(boot),
-            .version_id = boot.assignment.version_id,
-            .disk_size = disk.size,
-        };
+        if (!wanted.class.isAtTheEdge()) return .none;
+        const binding = bindingOf(boot, &below, &wanted);
+        if (binding.class == .maintenance) if (layers.held_version) |held| if (held.eql(binding.version_id))
+            return .{ .refused = refusalOf(boot, error.Held, kind) };
         // The session was opened with a layer, and that ended with its process.
-        if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption) return .{ .refused = .cache_lost };
-        const open_still = layers.takeOver(&binding, boot.identity.id) catch return .{ .refused = .busy };
+        if (wanted.class == .edge and boot.token_nonce != null and kind == .resumption) return .{ .refused = .{ .code = .cache_lost } };
+        const open_still = layers.takeOver(&binding, boot.identity.id, wanted) catch return .{ .refused = .{ .code = .busy } };
         if (open_still) |layer| {
             // The version may have been closed and opened again since.
-            layer.inner.below = disk;
+            layer.inner.below = below.source;
             return .{ .cache = layer.cache() };
         }
-        const layer = layers.open(boot, disk, &binding, wanted, kind) catch |err|
+        const layer = layers.open(boot, below.source, &binding, wanted, kind) catch |err|
             return .{ .refused = refusalOf(boot, err, kind) };
         return .{ .cache = layer.cache() };
+    }
+
+    /// Takes the layer of a maintenance version away, unless its device is heard: nobody opens it as long as `held_version` names it.
+    pub fn holdVersion(layers: *WriteLayers, version_id: Uuid, server: *const core.StreamServer, now_us: u64) LayerHold.Answer {
+        const layer = for (layers.layers[0..layers.top]) |place| {
+            const layer = place orelse continue;
+            if (layer.isOf(version_id)) break layer;
+        } else {
+            layers.held_version = version_id;
+            return .held;
+        };
+        if (layer.isHeard(server, now_us)) return .written;
+        layers.held_version = version_id;
+        layer.is_over = true;
+        if (layer.isInUse()) return .waiting;
+        layers.closeOf(layer);
+        return .held;
+    }
+
+    /// Maintenance versions whose devices are heard.
+    pub fn writtenVersions(layers: *const WriteLayers, server: *const core.StreamServer, now_us: u64) core.store_inventory.Written {
+        var written: core.store_inventory.Written = .empty;
+        for (layers.layers[0..layers.top]) |place| {
+            const layer = place orelse continue;
+            const binding = &layer.inner.head.binding;
+            if (binding.class != .maintenance or !layer.isHeard(server, now_us)) continue;
+            written.append(binding.version_id) catch break;
+        }
+        return written;
+    }
+
+    /// The version that a device's own image of this vDisk lies above; null: it has none yet, or one that cannot be read.
+    pub fn privateVersionOf(layers: *WriteLayers, assignment: *const core.boot.Assignment, mac: base.Mac) ?Uuid {
+        var dir: store.files.Name = undefined;
+        const name = device_layers.nameOf(.{
+            .class = .private,
+            .device_id = deviceIdOf(assignment, mac),
+            .vdisk_id = assignment.vdisk_id orelse .zero,
+        });
+        const head = WriteLayer.readHead(layers.files.files(), device_layers.dirOf(name, &dir)) catch return null;
+        return if (head.binding.class == .private) head.binding.version_id else null;
+    }
+
+    /// How many are how full, as of the last `tick`.
+    pub fn levels(layers: *const WriteLayers) metrics_page.FillCounts {
+        var counts: metrics_page.FillCounts = @splat(0);
+        for (layers.layers[0..layers.top]) |place| if (place) |layer| {
+            counts[@backingInt(layer.level)] += 1;
+        };
+        return counts;
+    }
+
+    /// Once a second: what stays on the disk is closed while its device is not heard; it says hello when it wants to go on.
+    pub fn closeSilent(layers: *WriteLayers, server: *core.StreamServer, now_us: u64) void {
+        for (layers.layers[0..layers.top]) |place| {
+            const layer = place orelse continue;
+            if (!layer.inner.head.binding.class.isDurable() or layer.isInUse() or layer.waiting_count > 0) continue;
+            if (server.sessionOf(layer.boot_id)) |session| if (now_us -| session.last_packet_at_us < silent_us) continue;
+            server.forget(layer.boot_id);
+            layers.closeOf(layer);
+        }
     }
 
     /// Carries out what a device asked for; null: it is answered later, by `takeEnded`.
     pub fn carryOut(layers: *WriteLayers, layer: *Layer, ref: WriteRef, order: Order) Carried {
         _ = layers;
+        if (layer.refusal(order)) |code| return .{ .ended = code };
         const result = switch (order) {
             .write => |write| layer.inner.write(write.bytes, write.offset),
             .discard => |range| layer.inner.discard(range.offset, range.length),
             .flush => if (layer.inner.is_lost) error.Lost else {},
         };
         result catch |err| return switch (err) {
-            error.Full => .{ .ended = .cache_full },
+            error.Full => blk: {
+                layer.is_closed = true;
+                words.tellFull(layer);
+                break :blk .{ .ended = layer.refusal(order).? };
+            },
             error.BeyondTheEnd => .{ .ended = .beyond_the_end },
             error.Lost => blk: {
-                tellLost(layer);
+                words.tellLost(layer);
                 break :blk .{ .ended = .cache_lost };
             },
             // A sync comes first, or the disk below may be read again.
             error.Busy, error.ReadFailed, error.Damaged => .later,
         };
-        if (layer.class == .edge) return .{ .ended = .done };
+        if (!layer.inner.head.binding.class.isDurable()) return .{ .ended = .done };
         if (layer.waiting_count == layer.waiting.len) return .later;
         layer.waiting[layer.waiting_count] = ref;
         layer.waiting_count += 1;
@@ -182,8 +309,8 @@ pub const WriteLayers = struct {
             layer.is_syncing = true;
             layer.syncing_count = layer.waiting_count;
             layer.result = {};
-            const fd = if (layer.inner.beginSync(&layer.batch)) layers.jobs[1] else layers.ended[1];
-            sendPointer(fd, layer);
+            const pipe = if (layer.inner.beginSync(&layer.batch)) &layers.jobs else &layers.ended;
+            pipe.send(Layer, layer);
         }
     }
 
@@ -191,10 +318,10 @@ pub const WriteLayers = struct {
 
     /// A layer whose sync has ended; its `waiting[0..syncing_count]` have ended so. `release` follows.
     pub fn takeEnded(layers: *WriteLayers) ?Ended {
-        const layer = receivePointer(layers.ended[0]) orelse return null;
+        const layer = layers.ended.receive(Layer) orelse return null;
         assert(layer.is_syncing);
         layer.inner.endSync(layer.result) catch {
-            tellLost(layer);
+            words.tellLost(layer);
             return .{ .layer = layer, .code = .cache_lost };
         };
         return .{ .layer = layer, .code = .done };
@@ -206,7 +333,18 @@ pub const WriteLayers = struct {
         layer.waiting_count = left;
         layer.syncing_count = 0;
         layer.is_syncing = false;
-        if (layer.is_over) layers.closeOf(layer);
+        if (layer.is_over and !layer.isInUse()) layers.closeOf(layer);
+    }
+
+    /// A thread reads from it: it stays open until that is over.
+    pub fn beginRead(layers: *WriteLayers, layer: *Layer) void {
+        _ = layers;
+        layer.reads += 1;
+    }
+
+    pub fn endRead(layers: *WriteLayers, layer: *Layer) void {
+        layer.reads -= 1;
+        if (layer.is_over and !layer.isInUse()) layers.closeOf(layer);
     }
 
     /// Once a second: layers of boots that are no more are closed, and alarms given.
@@ -214,30 +352,34 @@ pub const WriteLayers = struct {
         for (layers.layers[0..layers.top]) |place| {
             const layer = place orelse continue;
             const used, const limit = .{ layer.inner.usedBytes(), layer.inner.head.limit_bytes };
-            if (layer.fill.note(now_us, used, limit)) |mark| tellFill(layer, now_us, mark);
+            if (layer.fill.note(now_us, used, limit)) |mark| words.tellFill(layer, now_us, mark);
+            layer.level = if (layer.is_closed) .full else levelOf(store.layer_fill.percentOf(used, limit));
             const boot = if (table.findById(layer.boot_id)) |ref| table.get(ref) else null;
             const is_over = boot == null or (boot.?.outcome != null and boot.?.outcome.? == .superseded);
             // A persistent one waits for the device's next boot, which takes it over.
-            if (!is_over or (boot != null and layer.class == .edge_persistent)) continue;
+            if (!is_over or (boot != null and layer.inner.head.binding.class.isDurable())) continue;
             layer.is_over = true;
-            if (!layer.is_syncing) layers.closeOf(layer);
+            if (!layer.isInUse()) layers.closeOf(layer);
         }
     }
 
-    /// The layer of an earlier boot of the same device, where it is still open. Throws where it is being synced.
-    fn takeOver(layers: *WriteLayers, binding: *const WriteLayer.Binding, boot_id: Uuid) error{Busy}!?*Layer {
+    /// The layer of an earlier boot of the same device, where it is still open. Throws where a thread works for it.
+    fn takeOver(layers: *WriteLayers, binding: *const WriteLayer.Binding, boot_id: Uuid, wanted: Wanted) error{Busy}!?*Layer {
         for (layers.layers[0..layers.top]) |place| {
             const layer = place orelse continue;
             if (!layer.device_id.eql(binding.device_id)) continue;
-            if (layer.is_syncing) return error.Busy;
-            const goes_on = layer.class == .edge_persistent and binding.class == .edge_persistent and
-                layer.version_id.eql(binding.version_id) and !layer.inner.is_lost;
+            if (layer.isInUse()) return error.Busy;
+            const goes_on = binding.class.isDurable() and std.meta.eql(layer.inner.head.binding, binding.*) and
+                !layer.inner.is_lost;
             if (!goes_on) {
                 layers.closeOf(layer);
                 continue;
             }
             layer.boot_id = boot_id;
             layer.is_over = false;
+            layer.is_closed = false;
+            layer.full = wanted.full;
+            layer.inner.head.limit_bytes = limitOf(wanted, binding);
             layer.waiting_count = 0;
             return layer;
         }
@@ -262,11 +404,11 @@ pub const WriteLayers = struct {
         layer.* = .{
             .boot_id = boot.identity.id,
             .device_id = binding.device_id,
-            .version_id = binding.version_id,
             .class = wanted.class,
+            .full = wanted.full,
             .inner = undefined,
         };
-        layer.inner = try layers.openInner(layer.boot_id, disk, binding, wanted, kind);
+        layer.inner = try layers.openInner(boot, disk, binding, wanted, kind);
         place.* = layer;
         layers.top = @max(layers.top, place - layers.layers.ptr + 1);
         return layer;
@@ -274,22 +416,36 @@ pub const WriteLayers = struct {
 
     fn openInner(
         layers: *WriteLayers,
-        boot_id: Uuid,
+        boot: *const core.boot.Boot,
         below: store.BlockSource,
         binding: *const WriteLayer.Binding,
         wanted: Wanted,
         kind: wire.HelloKind,
     ) OpenError!WriteLayer {
         const files = layers.files.files();
-        var buffer: [parent.len + 1 + Uuid.text_size]u8 = undefined;
-        const name_id = if (binding.class == .edge) boot_id else binding.device_id;
-        const dir = std.mem.print(&buffer, parent ++ "/{f}", .{name_id}) catch unreachable; // It is as long as that.
-        if (binding.class == .edge_persistent) {
-            if (WriteLayer.open(layers.gpa, files, dir, binding, below)) |inner| return inner else |err| switch (err) {
+        var buffer: store.files.Name = undefined;
+        const dir = device_layers.dirOf(switch (binding.class) {
+            .edge => boot.identity.id,
+            .edge_persistent, .private => device_layers.nameOf(.{
+                .class = binding.class,
+                .device_id = binding.device_id,
+                .vdisk_id = boot.assignment.vdisk_id orelse .zero,
+            }),
+            // Where store/seal.zig finds it.
+            .maintenance => binding.version_id,
+        }, &buffer);
+        if (binding.class.isDurable()) {
+            if (WriteLayer.open(layers.gpa, files, dir, binding, below)) |inner| {
+                var opened = inner;
+                // What is chosen now counts, not what was when it was made.
+                opened.head.limit_bytes = limitOf(wanted, binding);
+                return opened;
+            } else |err| switch (err) {
                 // A device that was served with a layer must not go on without it.
                 error.NotFound => if (kind == .resumption) return error.Lost,
                 error.AnotherVersion, error.AnotherSize => {
-                    if (kind == .resumption or wanted.of_another_version == .refuse) return error.AnotherVersion;
+                    const is_kept = binding.class != .edge_persistent or wanted.of_another_version == .refuse;
+                    if (kind == .resumption or is_kept) return error.AnotherVersion;
                     try WriteLayer.remove(files, dir);
                     speak.line("write cache of device {f}: what it had written above another version is removed", .{binding.device_id});
                 },
@@ -301,13 +457,13 @@ pub const WriteLayers = struct {
         return WriteLayer.create(layers.gpa, files, dir, .{
             .layer_id = .fromRandom(random),
             .binding = binding.*,
-            .limit_bytes = wanted.limit_bytes orelse std.mem.alignForward(u64, binding.disk_size, WriteLayer.block_size),
+            .limit_bytes = limitOf(wanted, binding),
             .sequence = 0,
         }, below);
     }
 
     fn closeOf(layers: *WriteLayers, layer: *Layer) void {
-        assert(!layer.is_syncing);
+        assert(!layer.isInUse());
         for (layers.layers) |*place| if (place.* == layer) {
             place.* = null;
         };
@@ -317,84 +473,89 @@ pub const WriteLayers = struct {
     }
 };
 
+fn levelOf(percent: u8) metrics_page.FillLevel {
+    const marks = store.layer_fill.marks;
+    if (percent < marks[0]) return .ok;
+    if (percent < marks[1]) return .warning;
+    return if (percent < marks[2]) .critical else .full;
+}
+
+fn limitOf(wanted: Wanted, binding: *const WriteLayer.Binding) u64 {
+    return wanted.limit_bytes orelse std.mem.alignForward(u64, binding.disk_size, WriteLayer.block_size);
+}
+
+fn bindingOf(boot: *const core.boot.Boot, below: *const Below, wanted: *const Wanted) WriteLayer.Binding {
+    return .{
+        .class = if (wanted.writes_version) .maintenance else switch (wanted.class) {
+            .device_ram, .device_ram_local_disk => unreachable,
+            .edge, .device_ram_overflow => .edge,
+            .edge_persistent => .edge_persistent,
+            .private => .private,
+        },
+        .device_id = deviceIdOf(&boot.assignment, boot.identity.mac),
+        .version_id = boot.assignment.version_id,
+        .version_root = below.root,
+        .disk_size = below.source.size,
+    };
+}
+
 /// Of a device that is in no desired state: made of its address.
-fn deviceIdOf(boot: *const core.boot.Boot) Uuid {
-    if (boot.assignment.device_id) |id| return id;
+fn deviceIdOf(assignment: *const core.boot.Assignment, mac: base.Mac) Uuid {
+    if (assignment.device_id) |id| return id;
     var digest: [32]u8 = undefined;
-    std.crypto.hash.sha2.Sha256.hash(&boot.identity.mac.bytes, &digest, .{});
+    std.crypto.hash.sha2.Sha256.hash(&mac.bytes, &digest, .{});
     return .fromRandom(digest[0..16].*);
 }
 
-fn refusalOf(boot: *const core.boot.Boot, err: WriteLayers.OpenError, kind: wire.HelloKind) wire.RefuseCode {
+/// `Held`: a process makes a version of it, or removes it.
+const Obstacle = WriteLayers.OpenError || error{Held};
+
+fn refusalOf(boot: *const core.boot.Boot, err: Obstacle, kind: wire.HelloKind) WriteLayers.Refusal {
     const mac = boot.identity.mac;
+    if (boot.assignment.writes) return refusalOfWriter(boot, err);
     switch (err) {
         error.AnotherVersion, error.AnotherSize => {
             speak.line("{f}: its write cache belongs to another version of its disk; remove it, or give the device that version", .{mac});
-            return .cache_version;
+            return .{ .code = .cache_version };
         },
         error.Lost, error.Damaged => {
             speak.line("{f}: its write cache is {s}; nothing of it is served", .{
                 mac,
                 if (err == error.Lost) "missing or cut short" else "damaged",
             });
-            return .cache_lost;
+            return .{ .code = .cache_lost };
         },
         else => {
             speak.line("{f}: its write cache cannot be {s} ({t})", .{ mac, if (kind == .token) "made" else "opened", err });
-            return .cache_failed;
+            return .{ .code = .cache_failed };
         },
     }
 }
 
-fn tellLost(layer: *const Layer) void {
-    speak.line("write cache of device {f}: the disk failed; nothing of it is served any more", .{layer.device_id});
+/// What a maintenance version's device is told; nothing of the version below is served in place of what was written.
+fn refusalOfWriter(boot: *const core.boot.Boot, err: Obstacle) WriteLayers.Refusal {
+    const code: wire.RefuseCode, const text = switch (err) {
+        error.AnotherVersion, error.AnotherSize => .{ .cache_version, "what was written lies above another version" },
+        error.Lost => .{ .cache_lost, "what was written is missing or cut short" },
+        error.Damaged => .{ .cache_lost, "what was written is damaged" },
+        error.AnotherDevice => .{ .cache_failed, "another device writes this version" },
+        error.AnotherClass => .{ .cache_failed, "what lies in its place is no maintenance version" },
+        error.InUse => .{ .cache_failed, "another process writes this version" },
+        error.Held => .{ .cache_failed, "the version is being sealed or discarded" },
+        error.NoSpace => .{ .cache_failed, "the edge's disk is full" },
+        error.ReadOnly => .{ .cache_failed, "the edge's store is read-only" },
+        error.NewerFormat => .{ .cache_failed, "a later edge has written this version" },
+        else => .{ .cache_failed, "the edge's store cannot be written" },
+    };
+    speak.line("{f}: it cannot write version {f}: {s}", .{ boot.identity.mac, boot.assignment.version_id, text });
+    return .{ .code = code, .text = .init(text) };
 }
 
-fn tellFill(layer: *const Layer, now_us: u64, mark: u8) void {
-    const used, const limit = .{ layer.inner.usedBytes(), layer.inner.head.limit_bytes };
-    if (mark == 100) return speak.line(
-        "write cache of device {f} is full ({d} MiB): its writes fail",
-        .{ layer.device_id, limit >> 20 },
-    );
-    const seconds = layer.fill.secondsUntilFull(now_us, used, limit) orelse return speak.line(
-        "write cache of device {f} is {d} % full ({d} of {d} MiB)",
-        .{ layer.device_id, mark, used >> 20, limit >> 20 },
-    );
-    speak.line("write cache of device {f} is {d} % full ({d} of {d} MiB); as it goes, it is full in {d} min", .{
-        layer.device_id, mark, used >> 20, limit >> 20, seconds / 60,
-    });
-}
-
-fn work(jobs_fd: i32, ended_fd: i32) void {
-    while (true) {
-        const layer = receivePointer(jobs_fd) orelse continue;
+fn work(jobs: PointerPipe, ended: PointerPipe) void {
+    while (jobs.receive(Layer)) |layer| {
         layer.result = layer.inner.runSync(&layer.batch);
-        sendPointer(ended_fd, layer);
+        ended.send(Layer, layer);
     }
-}
-
-/// Pointers go through pipes whole: they are shorter than what a pipe takes at once.
-fn pipe(is_read_by_the_loop: bool) error{SystemCallFailed}![2]i32 {
-    var fds: [2]i32 = undefined;
-    _ = sys.check(linux.pipe2(&fds, .{ .CLOEXEC = true })) catch return error.SystemCallFailed;
-    if (is_read_by_the_loop) {
-        const flags: linux.O = .{ .NONBLOCK = true };
-        const number: u32 = @bitCast(flags);
-        _ = sys.check(linux.fcntl(fds[0], linux.F.SETFL, number)) catch return error.SystemCallFailed;
-    }
-    return fds;
-}
-
-fn sendPointer(fd: i32, layer: *Layer) void {
-    const bytes = std.mem.toBytes(@intFromPtr(layer));
-    while (linux.errno(linux.write(fd, &bytes, bytes.len)) == .INTR) {}
-}
-
-fn receivePointer(fd: i32) ?*Layer {
-    var bytes: [@sizeOf(usize)]u8 = undefined;
-    const rc = linux.read(fd, &bytes, bytes.len);
-    if (linux.errno(rc) != .SUCCESS or rc != bytes.len) return null;
-    return @ptrFromInt(std.mem.bytesToValue(usize, &bytes));
 }
 
 test {

@@ -25,6 +25,13 @@ for unit in ifupdown-pre networking; do
   printf '[Service]\nEnvironment=EXCLUDE_INTERFACES=%s\n' "$boot_nic" >"/run/systemd/system/$unit.service.d/10-bootfarm.conf"
 done
 ln -sf /dev/null "/run/systemd/system/ifup@$boot_nic.service"
+# dhcpcd asks for an address on every card that it is not told to leave; it must not drop the one that is there. Before the file's
+# first `interface` it is about all of them, beside what the file says itself.
+if [ -f "$root/etc/dhcpcd.conf" ]; then
+  mkdir -p /run/bootfarm
+  { printf 'denyinterfaces %s\n' "$boot_nic" && cat "$root/etc/dhcpcd.conf"; } >/run/bootfarm/dhcpcd.conf &&
+    replace "$root/etc/dhcpcd.conf" /run/bootfarm/dhcpcd.conf
+fi
 # cloud-init renames cards and writes the configuration of the others.
 if [ -d "$root/etc/cloud/cloud.cfg.d" ] && [ ! -e "$root/etc/cloud/cloud.cfg.d/99-bootfarm.cfg" ]; then
   printf 'network: {config: disabled}\n' >"$root/etc/cloud/cloud.cfg.d/99-bootfarm.cfg"

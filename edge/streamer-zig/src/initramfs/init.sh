@@ -1,9 +1,9 @@
 #!/bin/sh
 # First process of a device that boots from a Bootfarm edge: drivers, network, the streamed disk, an overlay in RAM or the
-# disk itself where the edge keeps what is written, and on to the system's own init. Whatever stops it ends in one line
+# disk itself where the edge or a disk of the device keeps what is written, and on to the system's own init. Whatever stops it ends in one line
 # that says so.
 #
-# Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token (by the edge's boot script),
+# Read from the kernel's command line: bootfarm.edge, bootfarm.boot, bootfarm.token, bootfarm.overflow (by the edge's boot script),
 # bootfarm.root=DEVICE, bootfarm.overlay=SIZE, bootfarm.address=IP/PREFIX,GATEWAY, BOOTIF=01-MAC, init=PATH,
 # panic=SECONDS.
 export PATH=/bootfarm/bin:/bin:/sbin
@@ -24,6 +24,7 @@ for word in $(cat /proc/cmdline); do
   case $word in
     bootfarm.root=*) root=${word#*=} ;;
     bootfarm.overlay=*) overlay_size=${word#*=} ;;
+    bootfarm.overflow=*) overflow=${word#*=} ;;
     bootfarm.address=*) fixed_address=${word#*=} ;;
     BOOTIF=*) boot_mac=$(echo "${word#BOOTIF=??-}" | tr 'A-F-' 'a-f:') ;;
     init=*) system_init=${word#*=} ;;
@@ -134,6 +135,9 @@ cards_up
 network_up "$network_limit" || fail no_address "no DHCP server gave $(echo $nics) an address within $network_limit s"
 step network
 
+# Controllers were found with the network's cards; their disks come when they have answered, for which the target waits.
+[ -z "$overflow" ] || modprobe -a virtio_blk nvme sd_mod 2>/dev/null
+
 mkdir -p /run/bootfarm && cp /bin/bootfarm-target /run/bootfarm/bootfarm-target
 # It says itself why it failed, here and to the edge.
 /run/bootfarm/bootfarm-target attach || start_again
@@ -206,12 +210,13 @@ if [ -z "$mounted" ]; then
 fi
 step root
 
-# A disk that takes writes keeps them at the edge.
+# A disk that takes writes keeps them at the edge, or beside this machine's memory on a disk of its own.
 if [ "$(cat /sys/class/block/nbd0/ro)" = 0 ]; then
   mount -o remount,rw /lower || fail no_overlay "$mounted takes writes, but its file system cannot be mounted for them"
   mount --move /lower /newroot
   mkdir -p /newroot/proc /newroot/sys /newroot/dev /newroot/run
   kept_where='writes kept at the edge'
+  [ -z "$overflow" ] || kept_where='writes kept in memory and on a local disk'
   /etc/adapt-root.sh /newroot "$boot_nic" kept
 else
   # The choice of a prepared system, as `ram=SIZE`; the kernel's command line counts more.

@@ -1,5 +1,5 @@
 //! Which modules an initramfs needs to reach its root disk: the block device, the overlay, what finds the network card,
-//! the common network cards, and the file systems a root disk may have.
+//! the common network cards, disks of the device's own, and the file systems a root disk may have.
 
 /// Without any of these, as module or built in, no device boots.
 pub const required = [_]Required{
@@ -27,6 +27,11 @@ pub const network_cards = [_][]const u8{
     "amd_xgbe",     "stmmac_pci",   "dwmac_intel", "lan743x",   "bcmgenet",     "macb",
     "r8152",        "ax88179_178a", "asix",        "cdc_ether", "cdc_ncm",      "smsc95xx",
     "lan78xx",      "realtek",      "broadcom",    "marvell",   "smsc",
+};
+
+/// Of a disk in the device that takes what it writes (docs/write-caches.md).
+pub const local_disks = [_][]const u8{
+    "virtio_blk", "virtio_scsi", "ahci", "ata_piix", "nvme", "sd_mod", "hv_storvsc", "vmw_pvscsi",
 };
 
 /// Of a root disk; loaded by the kernel when one is mounted.

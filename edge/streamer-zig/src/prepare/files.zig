@@ -108,7 +108,7 @@ const hook = hook: {
     }
     var modules: []const u8 = "";
     for (module_choice.required) |required| modules = modules ++ " " ++ required.name;
-    for (module_choice.buses ++ module_choice.network_cards ++ module_choice.file_systems) |name|
+    for (module_choice.buses ++ module_choice.network_cards ++ module_choice.local_disks ++ module_choice.file_systems) |name|
         modules = modules ++ " " ++ name;
     break :hook
     \\#!/bin/sh

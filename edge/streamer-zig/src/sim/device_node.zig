@@ -59,6 +59,7 @@ pub fn powerOn(node: *DeviceNode) void {
     node.powered_on_healed = fabric.ledger.healed;
     fabric.ledger.notePowerOn(node.link);
     fabric.trail.print(fabric.now_us, "device {d} on", .{node.link});
+    if (node.plant == .accept_foreign_fragment) node.device.client.options.ciphers = .{ .clear = true };
     node.device.powerOn(fabric.now_us, random);
     node.pump();
 }
@@ -197,7 +198,11 @@ fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
         .ready => {
             fabric.trail.print(fabric.now_us, "device {d} ready", .{node.link});
             node.boots_ready += 1;
-            fabric.ledger.noteDeviceReady(node.device.plan.?.boot_id, node.device.reads_done);
+            fabric.ledger.noteDeviceReady(
+                node.device.plan.?.boot_id,
+                // Who reads ahead asks for other reads than his system does.
+                if (node.device.ahead == null) node.device.reads_done else null,
+            );
             // Every device boots once more on the quiet network.
             const again = !fabric.ledger.healed or !node.powered_on_healed;
             if (again) node.planPowerOn(node.prng.between(1, 500) * std.time.us_per_ms);

@@ -95,7 +95,12 @@ pub fn start(edge: *EdgeNode) error{OutOfMemory}!void {
     edge.prng.fill(&keys.cookie);
     edge.prng.fill(&keys.session);
     if (edge.plant == .forget_resumption_key) edge.prng.fill(&keys.resumption);
-    const stream: core.StreamServer = try .init(gpa, .{ .keys = keys, .sessions_max = sessions_max });
+    const stream: core.StreamServer = try .init(gpa, .{
+        .keys = keys,
+        .sessions_max = sessions_max,
+        // What is sealed nobody can take for his own, whatever he has forgotten to look at.
+        .ciphers = if (edge.plant == .accept_foreign_fragment) .{ .clear = true } else null,
+    });
     process.* = .{
         .pool = process.pool,
         .network = process.network,

@@ -23,11 +23,14 @@ plant: Plant,
 own: Endpoint,
 account: CookieAccount = .{},
 reads_answered: u64 = 0,
+/// What devices have read of any version since the edge's start: the boot profile that every device is handed, right or wrong.
+trace: core.ProfileTrace = .{},
+document: [wire.profile.document_size_max]u8 = @splat(0),
 reply: StreamServer.ReplyBuffer = undefined,
 packet: [wire.packet_size_max]u8 = undefined,
 
-/// 20 bytes of IP, 8 of UDP, 16 of the stream's header.
-const overhead_size = 44;
+/// 20 bytes of IP, 8 of UDP.
+const overhead_size = 28;
 
 pub fn receive(port: *EdgeStream, now_us: u64, from: Endpoint, bytes: []const u8) void {
     port.account.noteRequest(from, bytes);
@@ -36,15 +39,17 @@ pub fn receive(port: *EdgeStream, now_us: u64, from: Endpoint, bytes: []const u8
         .reply => |packet| if (!port.takePlantedHello(now_us, from, bytes)) port.send(from, packet, 0),
         .admit => |*claim| port.admit(now_us, claim, bytes.len),
         .read => |*read| port.answerRead(now_us, read, bytes.len),
+        .probe => |probe| if (port.server.answerProbe(probe, &port.packet)) |packet| port.send(from, packet, 0),
         // No boot here has a write cache at the edge (core/stream_writes_test.zig is about those).
         .write, .control, .taken => unreachable,
+        .used => |used| for (0..used.units.count()) |index| port.trace.used(used.units.at(@intCast(index))),
         .ready => |*ready| {
             port.becomeReady(now_us, ready);
             port.send(from, ready.reply, 0);
         },
         .report => |*report| {
             const ack = port.takeReport(now_us, report);
-            port.send(from, port.server.acknowledgeReport(report, ack, &port.reply), 0);
+            if (port.server.acknowledgeReport(report, ack, &port.reply)) |packet| port.send(from, packet, 0);
         },
     }
     if (port.server.session_count > port.server.sessions.len)
@@ -58,9 +63,10 @@ fn send(port: *EdgeStream, to: Endpoint, bytes: []const u8, after_us: u64) void 
 
 fn admit(port: *EdgeStream, now_us: u64, claim: *const StreamServer.Claim, size: usize) void {
     const ref = port.boots.table.findById(claim.boot_id);
-    if (port.plant == .token_twice and claim.kind == .token) port.server.forget(claim.boot_id);
+    if (port.plant == .token_twice and claim.hello.kind == .token) port.server.forget(claim.boot_id);
     const admission = port.server.admit(now_us, claim.*, port.grantOf(ref), &port.reply);
     if (ref) |known| port.noteAdmission(now_us, known, claim, &admission, size);
+    if (port.server.showSize(&admission, &port.packet)) |packet| port.send(claim.from, packet, 0);
     if (admission.reply) |packet| port.send(claim.from, packet, 0);
 }
 
@@ -77,6 +83,7 @@ fn grantOf(port: *EdgeStream, ref: ?Boots.Ref) StreamServer.Grant {
         .token_nonce = if (port.plant == .token_twice) null else boot.token_nonce,
         .version_id = version.id,
         .disk_size = version.size,
+        .profile_size = port.writeDocument(),
     } };
 }
 
@@ -92,11 +99,12 @@ fn noteAdmission(
     const boot = boots.get(ref) orelse return;
     switch (admission.outcome) {
         .opened, .resumed => {
-            if (admission.outcome == .opened) boot.token_nonce = claim.client_nonce;
+            if (admission.outcome == .opened) boot.token_nonce = claim.hello.client_nonce;
             const session = port.server.sessionOf(claim.boot_id) orelse return;
             boots.apply(ref, now_us, .{ .stream_open = .{
                 .resumed = admission.outcome == .resumed,
-                .mtu = session.fragment_size + overhead_size,
+                .mtu = @min(session.packet_size_max, wire.packet_size_ethernet) + overhead_size,
+                .cipher = session.cipher(),
             } });
             boots.journalNow(boot);
             if (port.plant == .boot_on_resumption and admission.outcome == .resumed) _ = boots.begin(now_us, boot.identity.mac);
@@ -104,7 +112,7 @@ fn noteAdmission(
         .token_refused => if (isOfDevice(boot, claim.from.ip) and !boot.stream_was_open)
             boots.apply(ref, now_us, .{ .suspected = .{ .cause = .token_refused } }),
         .version_missing => boots.apply(ref, now_us, .{ .failed = .{ .cause = .version_missing } }),
-        .repeated, .busy, .stale => {},
+        .repeated, .busy, .stale, .no_cipher => {},
         .no_cache => unreachable,
     }
     const answered: u64 = if (admission.reply) |packet| packet.len else 0;
@@ -127,27 +135,54 @@ fn answerRead(port: *EdgeStream, now_us: u64, read: *const StreamServer.ReadRequ
         port.server.forget(read.boot_id);
         return;
     };
+    if (read.kind == .profile) return port.sendDocument(read);
+    if (read.kind == .demand) port.trace.demand(read.offset, read.length);
     if (port.plant == .deaf_to_reads and read.request_id == 1) return;
     port.boots.apply(ref, now_us, .{ .stream_read = .{
         .size = read.length,
         .attempt = @intFromBool(read.repeated and port.plant != .count_repeats),
         .missing_fragments = if (read.repeated) read.packets_out else 0,
+        .mtu = read.fragment_size + read.overhead + overhead_size,
     } });
     if (port.disk.fails()) {
         if (port.fabric.ledger.find(read.boot_id)) |account| account.had_store_error = true;
         port.boots.apply(ref, now_us, .store_error);
-        return port.send(read.to, StreamServer.readError(read.*, .store_error, &port.reply), 0);
+        if (port.server.readError(read, .store_error, &port.reply)) |packet| port.send(read.to, packet, 0);
+        return;
     }
     port.sendFragments(read);
     port.boots.apply(ref, now_us, .{ .stream_traffic = .{
         .bytes_in = size,
         .packets_in = 1,
-        .bytes_out = read.bytes_out + @as(u64, read.packets_out) * wire.header_size,
+        .bytes_out = read.wireBytes(),
         .packets_out = read.packets_out,
     } });
 }
 
+/// Puts down what has been read so far; returns its size.
+fn writeDocument(port: *EdgeStream) u32 {
+    const units = port.trace.slice();
+    if (units.len == 0) return 0;
+    const size = wire.profile.documentSize(units.len);
+    @memset(port.document[0..size], 0);
+    for (units, 0..) |unit, index|
+        unit.encode(port.document[wire.profile.head_size + index * wire.profile.entry_size ..][0..wire.profile.entry_size]);
+    wire.profile.seal(port.document[0..size], @intCast(units.len));
+    return size;
+}
+
+/// It may have become another since the device was told its size.
+fn sendDocument(port: *EdgeStream, read: *const StreamServer.ReadRequest) void {
+    const sealer = port.server.sealer(read.session_id) orelse return;
+    var fragments = read.fragments();
+    while (fragments.next()) |fragment| {
+        const payload = port.document[@intCast(fragment.offset)..][0..fragment.length];
+        port.send(read.to, sealer.seal(&fragment.header, payload, &port.packet), 0);
+    }
+}
+
 fn sendFragments(port: *EdgeStream, read: *const StreamServer.ReadRequest) void {
+    const sealer = port.server.sealer(read.session_id) orelse return;
     port.reads_answered += 1;
     const version = port.versionServed(read);
     const after_us = port.disk.latencyUs();
@@ -157,10 +192,9 @@ fn sendFragments(port: *EdgeStream, read: *const StreamServer.ReadRequest) void 
         if (port.plant == .forget_last_fragment and fragment.index == last_index) continue;
         var offset = fragment.offset;
         if (port.plant == .shift_fragment and fragment.index == 2) offset -= read.fragment_size;
-        const bytes = port.packet[0 .. wire.header_size + @as(usize, fragment.length)];
-        @memcpy(bytes[0..wire.header_size], &fragment.header);
-        disk_module.fill(version, offset, bytes[wire.header_size..]);
-        port.send(read.to, bytes, after_us);
+        var payload: [wire.fragment_size_max]u8 = undefined;
+        disk_module.fill(version, offset, payload[0..fragment.length]);
+        port.send(read.to, sealer.seal(&fragment.header, payload[0..fragment.length], &port.packet), after_us);
     }
 }
 
@@ -216,11 +250,8 @@ fn takePlantedHello(port: *EdgeStream, now_us: u64, from: Endpoint, bytes: []con
     }
     port.admit(now_us, &.{
         .from = from,
-        .client_nonce = hello.client_nonce,
-        .kind = hello.kind,
+        .hello = hello,
         .boot_id = .fromBytes(hello.boot_id),
-        .proof = hello.proof,
-        .fragment_size_max = hello.fragment_size_max,
     }, bytes.len);
     return true;
 }

@@ -1,16 +1,7 @@
-//! What will happen in a simulation, in the order in which it happens: by time, and at the same time in the order in which
-//! it was planned. Fixed capacity: a plan that does not fit is a fault of the simulated world, and told.
+//! What can happen in the simulated world of boots.
 
-const std = @import("std");
 const base = @import("base");
-const assert = std.debug.assert;
-
-pub const EventQueue = @This();
-
-heap: []Planned,
-count: u32 = 0,
-sequence: u64 = 0,
-count_max_seen: u32 = 0,
+const TimedQueue = @import("timed_queue.zig").TimedQueue;
 
 /// A link is a device's place in the network; the last one is the stranger's.
 pub const Link = u8;
@@ -46,70 +37,4 @@ pub const Arrival = struct {
 pub const Direction = enum(u1) { to_edge, to_device };
 pub const HttpStep = enum(u8) { request, piece, closed };
 
-pub const Planned = struct { at_us: u64, sequence: u64, event: Event };
-
-pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!EventQueue {
-    return .{ .heap = try gpa.alloc(Planned, capacity) };
-}
-
-pub fn deinit(queue: *EventQueue, gpa: std.mem.Allocator) void {
-    gpa.free(queue.heap);
-    queue.* = undefined;
-}
-
-pub fn push(queue: *EventQueue, at_us: u64, event: Event) error{Full}!void {
-    if (queue.count == queue.heap.len) return error.Full;
-    var index = queue.count;
-    queue.count += 1;
-    queue.count_max_seen = @max(queue.count_max_seen, queue.count);
-    const planned: Planned = .{ .at_us = at_us, .sequence = queue.sequence, .event = event };
-    queue.sequence += 1;
-    while (index > 0) {
-        const parent = (index - 1) / 2;
-        if (!isBefore(&planned, &queue.heap[parent])) break;
-        queue.heap[index] = queue.heap[parent];
-        index = parent;
-    }
-    queue.heap[index] = planned;
-}
-
-pub fn pop(queue: *EventQueue) ?Planned {
-    if (queue.count == 0) return null;
-    const first = queue.heap[0];
-    queue.count -= 1;
-    const last = queue.heap[queue.count];
-    var index: u32 = 0;
-    while (true) {
-        var child = index * 2 + 1;
-        if (child >= queue.count) break;
-        if (child + 1 < queue.count and isBefore(&queue.heap[child + 1], &queue.heap[child])) child += 1;
-        if (!isBefore(&queue.heap[child], &last)) break;
-        queue.heap[index] = queue.heap[child];
-        index = child;
-    }
-    if (queue.count > 0) queue.heap[index] = last;
-    return first;
-}
-
-fn isBefore(a: *const Planned, b: *const Planned) bool {
-    if (a.at_us != b.at_us) return a.at_us < b.at_us;
-    return a.sequence < b.sequence;
-}
-
-const testing = std.testing;
-
-test "events come in the order of time, and equal times in the order of planning" {
-    var queue: EventQueue = try .init(testing.allocator, 1000);
-    defer queue.deinit(testing.allocator);
-    var prng: base.Prng = .init(3);
-    for (0..1000) |_| try queue.push(prng.below(50), .edge_wake);
-    try testing.expectError(error.Full, queue.push(1, .edge_wake));
-    var before: Planned = queue.pop().?;
-    for (1..1000) |_| {
-        const planned = queue.pop().?;
-        try testing.expect(planned.at_us >= before.at_us);
-        if (planned.at_us == before.at_us) try testing.expect(planned.sequence > before.sequence);
-        before = planned;
-    }
-    try testing.expectEqual(null, queue.pop());
-}
+pub const Queue = TimedQueue(Event);

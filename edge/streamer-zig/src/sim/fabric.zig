@@ -24,7 +24,7 @@ const pool_capacity = 16 * 1024;
 const sniffed_max = 16;
 
 now_us: u64 = start_us,
-queue: EventQueue,
+queue: EventQueue.Queue,
 pool: PacketPool,
 prng: base.Prng,
 trail: *Trail,
@@ -71,11 +71,11 @@ pub const Sniffed = struct {
 
 pub fn init(gpa: std.mem.Allocator, link_count: u8, seed: u64, trail: *Trail, ledger: *Ledger) error{OutOfMemory}!Fabric {
     assert(link_count <= links_max);
-    var queue: EventQueue = try .init(gpa, queue_capacity);
+    var queue: EventQueue.Queue = try .init(gpa, queue_capacity);
     errdefer queue.deinit(gpa);
     return .{
         .queue = queue,
-        .pool = try .init(gpa, pool_capacity),
+        .pool = try .init(gpa, pool_capacity, PacketPool.payload_size_max),
         .prng = .init(seed),
         .trail = trail,
         .ledger = ledger,

@@ -1,7 +1,6 @@
 //! The simulator: runs seeds and tells what it found; a failing seed is run again alone by its number.
 //!
 //!     zig build sim -- --seed N [--seeds N] [--devices N] [--plant NAME] [--self-test] [--canary] [--trace] [--reports]
-//!     zig build sim -- --store OPERATIONS [--sequences LENGTH] [--seed N]
 
 const std = @import("std");
 const sim = @import("sim");
@@ -19,8 +18,6 @@ const usage =
     \\  --trace       prints everything that happens
     \\  --reports     instead: a month without the control plane, 1,000 devices that boot four times a day, ten starts
     \\                of the edge; no report lost, none counted twice
-    \\  --store N     instead: the vDisk store on a disk that loses and tears, so many operations from the seed
-    \\  --sequences N with --store: before them every sequence of so many operations on four blocks (1 to 8)
     \\
 ;
 
@@ -38,8 +35,6 @@ const Options = struct {
     is_canary: bool = false,
     is_traced: bool = false,
     is_reports: bool = false,
-    store_operations: ?u64 = null,
-    store_sequences: u8 = 0,
 
     fn world(options: *const Options, seed: u64) World.Options {
         return .{
@@ -70,7 +65,6 @@ pub fn main(init: std.process.Init) !u8 {
     };
     const gpa = std.heap.smp_allocator;
     if (options.is_reports) return runReports(gpa, &options);
-    if (options.store_operations) |operations| return runStore(gpa, &options, operations);
     return if (options.is_self_test) selfTest(gpa, &options) else runSeeds(gpa, &options);
 }
 
@@ -103,11 +97,6 @@ fn parseArguments(arguments: []const [:0]const u8) error{Usage}!Options {
         } else if (std.mem.eql(u8, name, "--devices")) {
             options.devices = std.fmt.parseInt(u8, value, 10) catch return error.Usage;
             if (options.devices.? == 0 or options.devices.? > World.devices_max) return error.Usage;
-        } else if (std.mem.eql(u8, name, "--store")) {
-            options.store_operations = std.fmt.parseInt(u64, value, 10) catch return error.Usage;
-        } else if (std.mem.eql(u8, name, "--sequences")) {
-            options.store_sequences = std.fmt.parseInt(u8, value, 10) catch return error.Usage;
-            if (options.store_sequences > sim.store_run.sequence_max) return error.Usage;
         } else if (std.mem.eql(u8, name, "--seed")) {
             options.seed = std.fmt.parseInt(u64, value, 10) catch return error.Usage;
         } else if (std.mem.eql(u8, name, "--seeds")) {
@@ -116,27 +105,6 @@ fn parseArguments(arguments: []const [:0]const u8) error{Usage}!Options {
         } else return error.Usage;
     }
     return options;
-}
-
-fn runStore(gpa: std.mem.Allocator, options: *const Options, operations: u64) !u8 {
-    if (options.store_sequences > 0) {
-        const result = try sim.store_run.sequences(gpa, options.seed, options.store_sequences);
-        if (result.violation) |what| return tellStore(options, &result, what);
-        std.debug.print("store: all {d} sequences of {d} operations, {d} crashes: ok\n", .{
-            result.sequences,
-            options.store_sequences,
-            result.crashes,
-        });
-    }
-    const result = try sim.store_run.random(gpa, options.seed, operations);
-    if (result.violation) |what| return tellStore(options, &result, what);
-    std.debug.print("store: {d} operations from seed {d}, {d} crashes: ok\n", .{ result.operations, options.seed, result.crashes });
-    return 0;
-}
-
-fn tellStore(options: *const Options, result: *const sim.store_run.Result, what: []const u8) u8 {
-    std.debug.print("violated: {s}; seed {d}, sequence {d}, operation {d}\n", .{ what, options.seed, result.sequences, result.operations });
-    return 1;
 }
 
 fn usagePlants(name: []const u8) error{Usage} {

@@ -8,39 +8,48 @@ pub const PacketPool = @This();
 /// Payload of UDP at an MTU of 1500: less 20 bytes of IP and 8 of UDP.
 pub const payload_size_max = 1472;
 
-packets: []Packet,
+/// Bytes of the largest packet.
+size_max: u16,
+sizes: []u16,
+bytes: []u8,
 free: []u16,
 free_count: u32,
 
-const Packet = struct { size: u16, bytes: [payload_size_max]u8 };
+pub fn init(gpa: std.mem.Allocator, capacity: u16, size_max: u16) error{OutOfMemory}!PacketPool {
+    const sizes = try gpa.alloc(u16, capacity);
+    errdefer gpa.free(sizes);
+    const bytes = try gpa.alloc(u8, @as(usize, capacity) * size_max);
+    errdefer gpa.free(bytes);
+    var pool: PacketPool = .{ .size_max = size_max, .sizes = sizes, .bytes = bytes, .free = try gpa.alloc(u16, capacity), .free_count = 0 };
+    pool.clear();
+    return pool;
+}
 
-pub fn init(gpa: std.mem.Allocator, capacity: u16) error{OutOfMemory}!PacketPool {
-    const packets = try gpa.alloc(Packet, capacity);
-    errdefer gpa.free(packets);
-    const free = try gpa.alloc(u16, capacity);
-    for (free, 0..) |*slot, index| slot.* = @intCast(index);
-    return .{ .packets = packets, .free = free, .free_count = capacity };
+/// Every slot is free.
+pub fn clear(pool: *PacketPool) void {
+    for (pool.free, 0..) |*slot, index| slot.* = @intCast(index);
+    pool.free_count = @intCast(pool.free.len);
 }
 
 pub fn deinit(pool: *PacketPool, gpa: std.mem.Allocator) void {
-    gpa.free(pool.packets);
+    gpa.free(pool.sizes);
+    gpa.free(pool.bytes);
     gpa.free(pool.free);
     pool.* = undefined;
 }
 
 pub fn take(pool: *PacketPool, bytes: []const u8) error{Full}!u16 {
-    assert(bytes.len <= payload_size_max);
+    assert(bytes.len <= pool.size_max);
     if (pool.free_count == 0) return error.Full;
     pool.free_count -= 1;
     const slot = pool.free[pool.free_count];
-    pool.packets[slot].size = @intCast(bytes.len);
-    @memcpy(pool.packets[slot].bytes[0..bytes.len], bytes);
+    pool.sizes[slot] = @intCast(bytes.len);
+    @memcpy(pool.view(slot), bytes);
     return slot;
 }
 
 pub fn view(pool: *const PacketPool, slot: u16) []u8 {
-    const packet = &pool.packets[slot];
-    return packet.bytes[0..packet.size];
+    return pool.bytes[@as(usize, slot) * pool.size_max ..][0..pool.sizes[slot]];
 }
 
 pub fn giveBack(pool: *PacketPool, slot: u16) void {
@@ -50,7 +59,7 @@ pub fn giveBack(pool: *PacketPool, slot: u16) void {
 }
 
 test "a pool gives each slot once until it is given back" {
-    var pool: PacketPool = try .init(std.testing.allocator, 2);
+    var pool: PacketPool = try .init(std.testing.allocator, 2, payload_size_max);
     defer pool.deinit(std.testing.allocator);
     const a = try pool.take("a");
     const b = try pool.take("bb");

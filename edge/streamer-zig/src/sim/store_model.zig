@@ -1,179 +1,225 @@
-//! The vDisk store on a disk that loses and tears, against a model that remembers what each sector of each version may be. The real
-//! store, write layers and sealing run; a wrong byte, a version that is lost or half there, or a store that does not open after a
-//! crash is a violation.
+//! The vDisk store on a disk that loses and tears, against a model that remembers what each sector of each version and of each device's
+//! layer may be. The real store, write layers, sealing, merging, import and garbage collection run. A wrong byte, an acknowledged
+//! write that is lost, a version that is lost or half there, a refusal that is not given, or a store that does not open is a violation.
+//!
+//! Four blocks of a disk are written: side by side, or so far from each other that the tree has two levels.
 
 const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
 const SimFiles = @import("sim_files.zig");
+const StoreDevice = @import("store_device.zig");
+const store_import = @import("store_import.zig");
+const store_operation = @import("store_operation.zig");
+const store_restart = @import("store_restart.zig");
 const assert = std.debug.assert;
 
 const block = store_module.block;
+const BoundedArray = base.BoundedArray;
+const Content = StoreDevice.Content;
 const Prng = base.Prng;
 const Store = store_module.Store;
 const Uuid = base.Uuid;
 const WriteLayer = store_module.WriteLayer;
+const blocks = StoreDevice.blocks;
+const sector_size = StoreDevice.sector_size;
+const sectors = StoreDevice.sectors;
+const sectors_per_block = StoreDevice.sectors_per_block;
 
-const StoreModel = @This();
+pub const StoreModel = @This();
 
-pub const blocks = 4;
-const sector_size = 512;
-const sectors_per_block = block.block_size / sector_size;
-const sectors = blocks * sectors_per_block;
-const disk_size = blocks * block.block_size;
 /// Beyond it the oldest go, so that a step costs the same all along.
-const versions_max = 5;
-/// Files of the simulated disk are never forgotten: a new disk begins after so many operations.
-const operations_per_disk = 400;
+const versions_max = 6;
 
-pub const Error = error{ Violation, OutOfMemory };
+/// `Stopped`: in the middle of something that was to be cut off.
+pub const Error = error{ Violation, OutOfMemory, Stopped };
 
-/// What a sequence consists of; a block or a seed says where.
-pub const Operation = union(enum) {
-    write: u8,
-    write_part: u8,
-    discard: u8,
-    flush,
-    seal,
-    merge,
-    revert,
-    crash,
-};
+pub const Geometry = store_operation.Geometry;
+pub const Operation = store_operation.Operation;
+pub const Kind = store_operation.Kind;
+const Cut = store_operation.Cut;
+const Range = store_operation.Range;
+const Who = store_operation.Who;
 
-const Version = struct {
+pub const Version = struct {
     id: Uuid,
-    content: [sectors]u64,
+    content: Content,
+    /// Of its manifest, where it was said when it was made.
+    counter: u64 = 0,
     /// Open as long as the process runs, as an edge that serves it has it; null: it was not read since the start.
     opened: ?*store_module.OpenVersion = null,
 };
 
-/// What each sector of the layer may hold: after a crash any of these, until then the last.
-const Layer = struct {
-    id: Uuid,
-    possible: [sectors]std.ArrayList(u64),
-    is_made: bool = false,
+pub const Counts = struct {
+    operations: std.EnumArray(Kind, u64) = .initFill(0),
+    /// Of these: cut off in the middle.
+    cut: std.EnumArray(Kind, u64) = .initFill(0),
+    power_cuts: u64 = 0,
+    kills: u64 = 0,
+    /// Comings up that were cut off themselves.
+    restarts_cut: u64 = 0,
+    fleeting_lost: u64 = 0,
+    refused: u64 = 0,
+    seals_finished: u64 = 0,
+    longest_opening_us: u64 = 0,
+
+    pub fn add(counts: *Counts, other: *const Counts) void {
+        for (std.enums.values(Kind)) |kind| {
+            counts.operations.getPtr(kind).* += other.operations.get(kind);
+            counts.cut.getPtr(kind).* += other.cut.get(kind);
+        }
+        inline for (.{ "power_cuts", "kills", "restarts_cut", "fleeting_lost", "refused", "seals_finished" }) |name|
+            @field(counts, name) += @field(other, name);
+        counts.longest_opening_us = @max(counts.longest_opening_us, other.longest_opening_us);
+    }
+
+    pub fn total(counts: *const Counts) u64 {
+        var sum: u64 = 0;
+        for (std.enums.values(Kind)) |kind| sum += counts.operations.get(kind);
+        return sum;
+    }
 };
 
-gpa: std.mem.Allocator,
+/// Hashes of disks as power cuts left them.
+pub const CrashStates = std.AutoHashMapUnmanaged(u64, void);
+
+/// What is given from outside, and outlives a disk.
+pub const Given = struct {
+    gpa: std.mem.Allocator,
+    /// Null: nothing is imported.
+    io: ?std.Io,
+    /// For syncs, which are larger than all the rest.
+    batches: *[3]WriteLayer.Batch,
+    counts: *Counts,
+    /// Null: they are not counted.
+    crash_states: ?*CrashStates = null,
+    /// Of the simulated disk, planted.
+    lie: ?SimFiles.Lie = null,
+    versions_kept: u8 = versions_max,
+};
+
+given: Given,
 prng: Prng,
+geometry: Geometry,
 sim: SimFiles,
-store: Store,
-versions: base.BoundedArray(Version, versions_max + 4) = .empty,
-/// The version that the layer lies above.
-below: usize = 0,
-layer: Layer,
+store: Store = undefined,
+is_store_open: bool = false,
+versions: BoundedArray(Version, versions_max + 4) = .empty,
+devices: std.EnumArray(Who, StoreDevice) = undefined,
 ids: u64 = 0,
 stamps: u64 = 0,
-operations: u64 = 0,
-crashes: u64 = 0,
-batch: WriteLayer.Batch = .{},
-opened: Opened = undefined,
-is_open: bool = false,
-/// Of what goes on: a layer that may be gone after a crash, a version that may be there, one that may be gone.
-is_removing: bool = false,
+/// Of what goes on: a version that may be there, one that may be gone.
 pending: ?Version = null,
 leaving: ?Uuid = null,
 /// What went wrong, for a person.
 violation: []const u8 = "",
 
-pub fn init(model: *StoreModel, gpa: std.mem.Allocator, seed: u64) Error!void {
-    model.* = .{ .gpa = gpa, .prng = .init(seed), .sim = undefined, .store = undefined, .layer = undefined };
-    try model.beginDisk();
-}
-
-pub fn deinit(model: *StoreModel) void {
-    model.endDisk();
-    model.* = undefined;
-}
-
-fn beginDisk(model: *StoreModel) Error!void {
-    model.sim = try .init(model.gpa, model.prng.nextU64());
+/// The model stays where it is.
+pub fn init(model: *StoreModel, given: Given, seed: u64, geometry: Geometry) Error!void {
+    model.* = .{ .given = given, .prng = .init(seed), .geometry = geometry, .sim = try .init(given.gpa, seed ^ 0x5eed) };
     const files = model.sim.files();
     Store.make(files, .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) }) catch return model.fail("a store cannot be made");
-    model.versions.clear();
-    model.store = model.openStore() catch return model.fail("a store that was made does not open");
-    model.below = 0;
+    model.openStore() catch return model.fail("a store that was made does not open");
     const first = model.nextId();
     model.commitEmpty(first) catch return model.fail("an empty version cannot be sealed");
     model.sim.syncAll();
+    model.sim.lie = given.lie;
     model.versions.appendAssumeCapacity(.{ .id = first, .content = @splat(0) });
-    try model.newLayer();
+    model.devices = .{ .values = .{
+        .{ .class = .maintenance, .device_id = idOf(9), .version_id = undefined, .name_id = undefined, .below = first },
+        .{ .class = .edge_persistent, .device_id = idOf(10), .version_id = first, .name_id = idOf(10), .below = first },
+        .{ .class = .edge, .device_id = idOf(11), .version_id = first, .name_id = undefined, .below = first },
+    } };
+    for (std.enums.values(Who)) |who| try model.beginLayer(who, 0);
 }
 
-fn endDisk(model: *StoreModel) void {
-    model.closeLayer();
-    model.closeVersions();
-    model.forgetLayer();
-    model.store.close(model.gpa);
+pub fn deinit(model: *StoreModel) void {
+    model.closeAll();
+    for (&model.devices.values) |*device| device.deinit(model.given.gpa);
     model.sim.deinit();
+    model.* = undefined;
 }
 
-/// Does it, in the middle of it cuts the power if `cut` says so, and looks at every byte.
-pub fn step(model: *StoreModel, operation: Operation, cut: bool) Error!void {
-    model.operations += 1;
-    if (model.operations % operations_per_disk == 0) {
-        model.endDisk();
-        try model.beginDisk();
-    }
-    if (cut) model.sim.stop_after = model.sim.operations + model.prng.below(30);
+/// Does it, cut off in the middle if `cut` says so and it lasts as long as that. Then what it touched is read.
+pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
+    const kind: Kind = operation;
+    model.given.counts.operations.getPtr(kind).* += 1;
+    if (cut) |wanted| model.sim.stop_after = model.sim.operations + wanted.calls;
     const done = model.apply(operation);
     const is_cut = model.sim.operations >= model.sim.stop_after;
     model.sim.stop_after = std.math.maxInt(u64);
-    if (is_cut or operation == .crash) return model.crash();
+    if (done) |_| {} else |err| if (err == error.Violation) return error.Violation;
+    if (is_cut) {
+        model.given.counts.cut.getPtr(kind).* += 1;
+        return store_restart.restart(model, cut.?.how == .crash, cut.?.loss);
+    }
     done catch |err| return switch (err) {
-        error.Violation, error.OutOfMemory => |own| own,
+        error.Violation, error.OutOfMemory, error.Stopped => |own| own,
         else => model.fail(@errorName(err)),
     };
-    try model.checkVersions();
-    try model.checkLayer(.nothing);
-}
-
-pub fn random(model: *StoreModel) Error!void {
-    const place: u8 = @intCast(model.prng.below(blocks));
-    const operation: Operation = switch (model.prng.below(24)) {
-        0...7 => .{ .write = place },
-        8...12 => .{ .write_part = place },
-        13...15 => .{ .discard = place },
-        16...18 => .flush,
-        19 => .seal,
-        20 => .merge,
-        21 => .revert,
-        else => .crash,
-    };
-    try model.step(operation, model.prng.chance(1, 8));
-}
-
-const Failure = Error || store_module.seal.Error || store_module.merge.Error || WriteLayer.OpenError || WriteLayer.WriteError ||
-    store_module.collect.Error || error{ Locked, RecordDamaged };
-
-fn apply(model: *StoreModel, operation: Operation) Failure!void {
-    try model.trim();
     switch (operation) {
-        .write => |index| try model.write(@as(u64, index) * sectors_per_block, sectors_per_block),
-        .write_part => |index| {
-            const first = model.prng.below(sectors_per_block);
-            const count = model.prng.between(1, sectors_per_block - first);
-            try model.write(@as(u64, index) * sectors_per_block + first, count);
-        },
-        .discard => |index| try model.discard(index),
-        .flush => try model.flush(),
-        .seal => try model.seal(),
-        .merge => try model.merge(),
-        .revert => try model.revert(),
-        .crash => {},
+        .write, .write_part, .discard => |range| try model.checkRange(range),
+        .read => |who| try model.checkRange(.{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) }),
+        .kill => try store_restart.restart(model, false, .any),
+        .crash => try store_restart.restart(model, true, if (cut) |wanted| wanted.loss else .any),
+        .seal, .merge, .import => try model.checkContent(&model.versions.slice()[model.versions.constSlice().len - 1]),
+        else => {},
     }
 }
 
-fn openStore(model: *StoreModel) !Store {
-    return Store.open(model.gpa, model.sim.files(), .{ .cache_nodes = 16, .file_size_max = 64 << 10 });
+/// Reads a block of a version, as other devices do meanwhile.
+pub fn checkAnyVersion(model: *StoreModel) Error!void {
+    const count = model.versions.constSlice().len;
+    return model.checkContent(&model.versions.slice()[@intCast(model.prng.below(count))]);
 }
 
-fn nextId(model: *StoreModel) Uuid {
+/// All versions and layers, at the end.
+pub fn checkAll(model: *StoreModel) Error!void {
+    for (model.versions.slice()) |*version| try model.checkContent(version);
+    for (std.enums.values(Who)) |who| {
+        if (!model.devices.getPtr(who).is_made) continue;
+        try model.checkRange(.{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) });
+    }
+}
+
+pub const Failure = Error || store_module.seal.Error || store_module.merge.Error || WriteLayer.OpenError || WriteLayer.WriteError ||
+    store_module.collect.Error || store_module.import.Error || store_module.import_checkpoint.Error || error{ Locked, RecordDamaged, Needed };
+
+fn apply(model: *StoreModel, operation: Operation) Failure!void {
+    switch (operation) {
+        .write, .write_part => |range| try model.write(range),
+        .discard => |range| try model.discard(range),
+        .flush => |who| try model.flush(who),
+        .sync_begin => |who| try model.beginSync(who),
+        .sync_end => |who| try model.endSync(who),
+        .read => |who| _ = try model.openLayer(who),
+        .seal => try model.seal(),
+        .merge => try model.merge(),
+        .import => try model.import(),
+        .revert => try model.leaveLayer(.maintenance),
+        .boot => |who| try model.boot(who),
+        .kill, .crash => {},
+    }
+}
+
+pub fn openStore(model: *StoreModel) !void {
+    assert(!model.is_store_open);
+    model.store = try .open(model.given.gpa, model.sim.files(), .{ .cache_nodes = 16, .file_size_max = 64 << 10 });
+    model.is_store_open = true;
+}
+
+pub fn nextId(model: *StoreModel) Uuid {
     model.ids += 1;
+    return idOf(model.ids << 8);
+}
+
+fn idOf(number: u64) Uuid {
     var bytes: [16]u8 = @splat(0);
-    std.mem.writeInt(u64, bytes[8..], model.ids, .big);
+    std.mem.writeInt(u64, bytes[8..], number, .big);
     return .fromRandom(bytes);
 }
+
+pub const vdisk: Uuid = .fromRandom(@splat(3));
 
 fn commitEmpty(model: *StoreModel, id: Uuid) !void {
     var change = try model.store.lockForChange();
@@ -181,123 +227,142 @@ fn commitEmpty(model: *StoreModel, id: Uuid) !void {
     try change.commit(&.{
         .store = model.store.id,
         .organization = .zero,
-        .vdisk = .fromRandom(@splat(3)),
+        .vdisk = vdisk,
         .version = id,
         .parent = .zero,
         .number = 1,
         .incarnation = 0,
         .counter = 1,
         .created_unix_ms = 0,
-        .disk_size = disk_size,
+        .disk_size = model.geometry.diskSize(),
         .root = .zeros,
     });
 }
 
-fn newLayer(model: *StoreModel) Error!void {
-    model.layer = .{ .id = model.nextId(), .possible = @splat(.empty) };
-    const content = &model.versions.slice()[model.below].content;
-    for (&model.layer.possible, content) |*list, stamp| try list.append(model.gpa, stamp);
+pub fn findVersion(model: *StoreModel, id: Uuid) *Version {
+    for (model.versions.slice()) |*version| if (version.id.eql(id)) return version;
+    unreachable; // Those that something lies above never go.
 }
 
-fn forgetLayer(model: *StoreModel) void {
-    for (&model.layer.possible) |*list| list.deinit(model.gpa);
+/// A device begins anew above a version.
+pub fn beginLayer(model: *StoreModel, who: Who, below: usize) Error!void {
+    const device = model.devices.getPtr(who);
+    assert(!device.is_open);
+    const version = &model.versions.slice()[below];
+    switch (who) {
+        .maintenance => {
+            device.name_id = model.nextId();
+            device.version_id = device.name_id;
+        },
+        .persistent => device.version_id = version.id,
+        .fleeting => {
+            // Of the boot.
+            device.name_id = model.nextId();
+            device.version_id = version.id;
+        },
+    }
+    return device.begin(model.given.gpa, version.id, &version.content);
 }
 
-fn dirOf(id: Uuid, into: *store_module.files.Name) []const u8 {
-    return std.mem.print(into, "layers/{f}", .{id}) catch unreachable;
-}
-
-/// The layer and what it lies above, as the edge has them open as long as the device runs.
-const Opened = struct {
-    version: store_module.OpenVersion,
-    layer: WriteLayer,
-};
-
-fn openLayer(model: *StoreModel) Failure!*Opened {
-    if (model.is_open) return &model.opened;
+pub fn openLayer(model: *StoreModel, who: Who) Failure!*StoreDevice {
+    const device = model.devices.getPtr(who);
+    if (device.is_open) return device;
     var name: store_module.files.Name = undefined;
-    const dir = dirOf(model.layer.id, &name);
-    const opened = &model.opened;
-    opened.version = try model.store.openVersion(model.versions.slice()[model.below].id);
-    errdefer opened.version.close();
-    const source = opened.version.reader.source();
-    const binding: WriteLayer.Binding = .{
-        .class = .maintenance,
-        .device_id = .fromRandom(@splat(9)),
-        .version_id = model.layer.id,
-        .version_root = opened.version.manifest.root.hash,
-        .disk_size = disk_size,
-    };
+    const dir = device.dir(&name);
+    device.version = try model.store.openVersion(device.below);
+    errdefer device.version.close();
+    const source = device.version.reader.source();
+    const binding = device.binding(device.version.manifest.root.hash, model.geometry.diskSize());
     const files = model.sim.files();
-    opened.layer = WriteLayer.open(model.gpa, files, dir, &binding, source) catch |err| blk: {
-        if (err != error.NotFound or model.layer.is_made) return err;
-        break :blk try WriteLayer.create(model.gpa, files, dir, .{
-            .layer_id = model.layer.id,
+    device.layer = WriteLayer.open(model.given.gpa, files, dir, &binding, source) catch |err| blk: {
+        if (err != error.NotFound or device.is_made) return err;
+        break :blk try WriteLayer.create(model.given.gpa, files, dir, .{
+            .layer_id = device.name_id,
             .binding = binding,
             .limit_bytes = 1 << 30,
             .sequence = 0,
         }, source);
     };
-    model.layer.is_made = true;
-    model.is_open = true;
-    return opened;
+    device.is_made = true;
+    device.is_open = true;
+    return device;
 }
 
-fn closeLayer(model: *StoreModel) void {
-    if (!model.is_open) return;
-    model.opened.layer.close(model.gpa);
-    model.opened.version.close();
-    model.is_open = false;
+/// Bytes of the disk at which a sector lies.
+pub fn offsetOf(model: *const StoreModel, sector: usize) u64 {
+    return model.geometry.places()[sector / sectors_per_block] * block.block_size + sector % sectors_per_block * sector_size;
 }
 
-fn write(model: *StoreModel, first: u64, count: u64) Failure!void {
-    const opened = try model.openLayer();
-    var bytes: [block.block_size]u8 align(8) = undefined;
+/// Sectors from `first` on that lie behind each other on the disk, at most `most`.
+fn runOf(model: *const StoreModel, first: usize, most: usize) usize {
+    var count = @min(most, sectors_per_block - first % sectors_per_block);
+    while (count < most and model.offsetOf(first + count) == model.offsetOf(first) + count * sector_size)
+        count += @min(most - count, sectors_per_block);
+    return count;
+}
+
+const DiskBytes = [sectors * sector_size]u8;
+
+fn write(model: *StoreModel, range: Range) Failure!void {
+    const device = try model.openLayer(range.who);
+    if (device.isFull()) try model.flush(range.who);
+    var bytes: DiskBytes align(8) = undefined;
     model.stamps += 1;
     // Now and then zeros, which are kept as a hole.
     const stamp = if (model.prng.chance(1, 8)) 0 else model.stamps;
-    const part = bytes[0..@intCast(count * sector_size)];
+    const count = model.runOf(range.first, range.count);
+    const part = bytes[0 .. count * sector_size];
     @memset(std.mem.bytesAsSlice(u64, part), stamp);
-    for (first..first + count) |sector| try model.layer.possible[sector].append(model.gpa, stamp);
-    try opened.layer.write(part, first * sector_size);
+    try device.note(model.given.gpa, range.first, count, stamp);
+    try device.layer.write(part, model.offsetOf(range.first));
 }
 
-fn discard(model: *StoreModel, index: u8) Failure!void {
-    const opened = try model.openLayer();
-    const first = @as(u64, index) * sectors_per_block;
-    for (first..first + sectors_per_block) |sector| try model.layer.possible[sector].append(model.gpa, 0);
-    try opened.layer.discard(first * sector_size, block.block_size);
+fn discard(model: *StoreModel, range: Range) Failure!void {
+    const device = try model.openLayer(range.who);
+    if (device.isFull()) try model.flush(range.who);
+    const count = model.runOf(range.first, range.count);
+    try device.note(model.given.gpa, range.first, count, 0);
+    try device.layer.discard(model.offsetOf(range.first), count * sector_size);
 }
 
-fn flush(model: *StoreModel) Failure!void {
-    const opened = try model.openLayer();
-    try opened.layer.flush(&model.batch);
-    model.settle();
+fn flush(model: *StoreModel, who: Who) Failure!void {
+    try model.endSync(who);
+    const device = try model.openLayer(who);
+    try device.layer.flush(&model.given.batches[@backingInt(who)]);
+    // Of the fleeting one nothing is promised, and nothing else may come before it is gone.
+    device.settle();
 }
 
-fn settle(model: *StoreModel) void {
-    for (&model.layer.possible) |*list| {
-        list.items[0] = list.getLast();
-        list.shrinkRetainingCapacity(1);
-    }
+fn beginSync(model: *StoreModel, who: Who) Failure!void {
+    try model.endSync(who);
+    const device = try model.openLayer(who);
+    if (device.layer.beginSync(&model.given.batches[@backingInt(who)])) device.beginSync() else device.settle();
+}
+
+fn endSync(model: *StoreModel, who: Who) Failure!void {
+    const device = model.devices.getPtr(who);
+    if (device.syncing == null) return;
+    try device.layer.endSync(device.layer.runSync(&model.given.batches[@backingInt(who)]));
+    device.endSync();
 }
 
 fn seal(model: *StoreModel) Failure!void {
-    try model.flush();
-    model.closeLayer();
+    try model.trim();
+    try model.flush(.maintenance);
+    model.devices.getPtr(.maintenance).close(model.given.gpa);
     try model.sealLayer();
 }
 
 /// Of a layer that was flushed.
-fn sealLayer(model: *StoreModel) Failure!void {
-    var sealed: Version = .{ .id = model.layer.id, .content = undefined };
-    for (&sealed.content, &model.layer.possible) |*stamp, *list| stamp.* = list.items[0];
+pub fn sealLayer(model: *StoreModel) Failure!void {
+    const device = model.devices.getPtr(.maintenance);
+    var sealed: Version = .{ .id = device.version_id, .content = device.content() };
     {
         var change = try model.store.lockForChange();
         defer change.end();
-        var parent = try model.store.openVersion(model.versions.slice()[model.below].id);
+        var parent = try model.store.openVersion(device.below);
         defer parent.close();
-        _ = try store_module.seal.seal(model.gpa, &change, &parent, &.{
+        const made = try store_module.seal.seal(model.given.gpa, &change, &parent, &.{
             .version = sealed.id,
             .number = 1,
             .created_unix_ms = 0,
@@ -305,21 +370,21 @@ fn sealLayer(model: *StoreModel) Failure!void {
             .initrd = null,
             .command_line = "",
         }, null);
+        sealed.counter = try model.higher(made.counter);
     }
     try model.adopt(sealed);
 }
 
-/// A version is there, and the next layer lies above it.
-fn adopt(model: *StoreModel, version: Version) Error!void {
+/// The layer has become a version, and the next one lies above it.
+pub fn adopt(model: *StoreModel, version: Version) Error!void {
     model.versions.appendAssumeCapacity(version);
-    model.below = model.versions.count - 1;
-    model.forgetLayer();
-    try model.newLayer();
+    return model.beginLayer(.maintenance, model.versions.constSlice().len - 1);
 }
 
 fn merge(model: *StoreModel) Failure!void {
-    const newest = model.versions.slice()[model.versions.count - 1];
-    const made: Version = .{ .id = model.nextId(), .content = newest.content };
+    try model.trim();
+    const newest = model.versions.constSlice()[model.versions.constSlice().len - 1];
+    var made: Version = .{ .id = model.nextId(), .content = newest.content };
     var change = try model.store.lockForChange();
     defer change.end();
     model.pending = made;
@@ -331,162 +396,205 @@ fn merge(model: *StoreModel) Failure!void {
         .created_unix_ms = 0,
     });
     model.pending = null;
+    // Where this is cut off, it is there and nothing is known of its counter.
+    if (model.store.manifestOf(made.id)) |manifest| {
+        made.counter = try model.higher(manifest.counter);
+    } else |err| if (!model.isStopped()) return err;
     model.versions.appendAssumeCapacity(made);
 }
 
-/// The oldest that the layer does not lie above go, and their blocks with them.
+/// An image becomes a version: some sectors of a parent's are others.
+fn import(model: *StoreModel) Failure!void {
+    const io = model.given.io orelse return;
+    try model.trim();
+    const parent = model.versions.constSlice()[@intCast(model.prng.below(model.versions.constSlice().len))];
+    var made: Version = .{ .id = model.nextId(), .content = parent.content };
+    const count = model.geometry.sectorCount();
+    for (0..model.prng.below(4)) |_| {
+        model.stamps += 1;
+        const first: usize = @intCast(model.prng.below(count));
+        for (made.content[first..@min(count, first + sectors_per_block)]) |*stamp| stamp.* = model.stamps;
+    }
+    model.pending = made;
+    const manifest = try store_import.begin(model, io, made.id, if (model.prng.chance(1, 4)) .zero else parent.id);
+    model.pending = null;
+    made.counter = try model.higher(manifest.counter);
+    model.versions.appendAssumeCapacity(made);
+}
+
+/// What an import reads: the bytes of the version that is to be made.
+pub fn imageSector(model: *const StoreModel, offset: u64) u64 {
+    const places = model.geometry.places();
+    for (places, 0..) |place, index| {
+        if (offset / block.block_size == place)
+            return model.pending.?.content[index * sectors_per_block + offset % block.block_size / sector_size];
+    }
+    return 0;
+}
+
+fn higher(model: *StoreModel, counter: u64) Error!u64 {
+    for (model.versions.constSlice()) |*version| {
+        if (counter <= version.counter) return model.fail("the counter of a version is not higher than that of all others");
+    }
+    return counter;
+}
+
+/// The oldest that no layer lies above go, and their blocks with them.
 fn trim(model: *StoreModel) Failure!void {
-    if (model.versions.count <= versions_max) return;
+    if (model.versions.constSlice().len <= model.given.versions_kept) return;
     var change = try model.store.lockForChange();
     defer change.end();
-    while (model.versions.count > versions_max) {
-        const oldest: usize = if (model.below == 0) 1 else 0;
-        model.closeVersion(&model.versions.slice()[oldest]);
-        model.leaving = model.versions.slice()[oldest].id;
-        try change.delete(model.leaving.?);
+    while (model.versions.constSlice().len > model.given.versions_kept) {
+        const oldest = for (model.versions.constSlice(), 0..) |version, index| {
+            const is_needed = for (&model.devices.values) |*device| {
+                if (device.below.eql(version.id)) break true;
+            } else false;
+            if (!is_needed) break index;
+        } else unreachable; // There are fewer layers.
+        const version = &model.versions.slice()[oldest];
+        try model.checkContent(version);
+        if (change.delete(version.id)) |_| return model.fail("a version that somebody reads is deleted") else |err| if (err != error.Locked) return err;
+        model.closeVersion(version);
+        model.leaving = version.id;
+        try change.delete(version.id);
         model.removeVersion(oldest);
         model.leaving = null;
     }
-    var collection: store_module.collect.Collection = try .begin(model.gpa, &change);
+    var collection: store_module.collect.Collection = try .begin(model.given.gpa, &change);
     defer collection.end();
     while (try collection.step(32 << 10)) {}
 }
 
-fn removeVersion(model: *StoreModel, index: usize) void {
+pub fn removeVersion(model: *StoreModel, index: usize) void {
     const items = model.versions.slice();
     std.mem.copyForwards(Version, items[index..], items[index + 1 ..]);
-    model.versions.count -= 1;
-    if (model.below > index) model.below -= 1;
+    _ = model.versions.swapRemove(@intCast(items.len - 1));
 }
 
-fn revert(model: *StoreModel) Failure!void {
+/// What was written is thrown away; the device goes on above any version.
+fn leaveLayer(model: *StoreModel, who: Who) Failure!void {
+    const device = model.devices.getPtr(who);
+    device.close(model.given.gpa);
+    device.is_removing = true;
+    if (device.is_made) try model.removeLayer(who);
+    return model.beginLayer(who, @intCast(model.prng.below(model.versions.constSlice().len)));
+}
+
+pub fn removeLayer(model: *StoreModel, who: Who) Failure!void {
+    const device = model.devices.getPtr(who);
     var name: store_module.files.Name = undefined;
-    model.closeLayer();
-    model.is_removing = true;
-    if (model.layer.is_made) try WriteLayer.remove(model.sim.files(), dirOf(model.layer.id, &name));
-    model.is_removing = false;
-    model.below = @intCast(model.prng.below(model.versions.count));
-    model.forgetLayer();
-    try model.newLayer();
+    if (who != .maintenance) return WriteLayer.remove(model.sim.files(), device.dir(&name));
+    var change = try model.store.lockForChange();
+    defer change.end();
+    return store_module.seal.removeLayer(model.sim.files(), device.name_id);
 }
 
-/// Power is cut; everything opens again and is what it may be.
-fn crash(model: *StoreModel) Error!void {
-    model.crashes += 1;
-    model.closeLayer();
-    model.closeVersions();
-    model.store.close(model.gpa);
-    model.sim.crash();
-    model.store = model.openStore() catch return model.fail("the store does not open after a crash");
-    {
-        // Finishes what was cut off.
-        var change = model.store.lockForChange() catch return model.fail("the store cannot be changed after a crash");
-        change.end();
+/// What a device wrote is bound to what it booted: with another version it is refused, and only then given up.
+fn boot(model: *StoreModel, who: Who) Failure!void {
+    const device = model.devices.getPtr(who);
+    if (who == .persistent and device.is_made) {
+        device.close(model.given.gpa);
+        const other = &model.versions.slice()[@intCast(model.prng.below(model.versions.constSlice().len))];
+        if (!other.id.eql(device.below)) try model.mustRefuse(device, other.id);
     }
-    if (model.pending) |made| if (model.isThere(made.id)) model.versions.appendAssumeCapacity(made);
-    model.pending = null;
-    if (model.leaving) |id| if (!model.isThere(id)) for (model.versions.slice(), 0..) |*version, index| {
-        if (!version.id.eql(id)) continue;
-        model.removeVersion(index);
-        break;
+    return model.leaveLayer(who);
+}
+
+fn mustRefuse(model: *StoreModel, device: *const StoreDevice, id: Uuid) Failure!void {
+    var version = try model.store.openVersion(id);
+    defer version.close();
+    var binding = device.binding(version.manifest.root.hash, model.geometry.diskSize());
+    binding.version_id = id;
+    var name: store_module.files.Name = undefined;
+    const source = version.reader.source();
+    var layer = WriteLayer.open(model.given.gpa, model.sim.files(), device.dir(&name), &binding, source) catch |err| {
+        if (err != error.AnotherVersion) return err;
+        model.given.counts.refused += 1;
+        return;
     };
-    model.leaving = null;
-    try model.checkVersions();
-    if (model.isThere(model.layer.id)) {
-        // It was sealed when the power went: what was flushed before is what it has.
-        var sealed: Version = .{ .id = model.layer.id, .content = undefined };
-        for (&sealed.content, &model.layer.possible) |*stamp, *list| {
-            if (list.items.len != 1) return model.fail("a version was sealed of what was not flushed");
-            stamp.* = list.items[0];
-        }
-        try model.checkContent(&sealed);
-        return model.adopt(sealed);
-    }
-    try model.checkLayer(.crash);
+    layer.close(model.given.gpa);
+    return model.fail("a layer is served above another version");
 }
 
-fn isThere(model: *StoreModel, id: Uuid) bool {
-    _ = model.store.manifestOf(id) catch return false;
+pub fn closeAll(model: *StoreModel) void {
+    for (&model.devices.values) |*device| device.close(model.given.gpa);
+    for (model.versions.slice()) |*version| model.closeVersion(version);
+    if (model.is_store_open) model.store.close(model.given.gpa);
+    model.is_store_open = false;
+}
+
+pub fn isStopped(model: *const StoreModel) bool {
+    return model.sim.operations >= model.sim.stop_after;
+}
+
+pub fn isThere(model: *StoreModel, id: Uuid) Failure!bool {
+    _ = model.store.manifestOf(id) catch |err| return if (err == error.NotFound) false else err;
     return true;
 }
 
-fn checkVersions(model: *StoreModel) Error!void {
-    for (model.versions.slice()) |*version| try model.checkContent(version);
-}
-
-fn checkContent(model: *StoreModel, version: *Version) Error!void {
+pub fn checkContent(model: *StoreModel, version: *Version) Error!void {
     if (version.opened == null) {
-        const opened = try model.gpa.create(store_module.OpenVersion);
-        opened.* = model.store.openVersion(version.id) catch {
-            model.gpa.destroy(opened);
-            return model.fail("a version does not open");
+        const opened = try model.given.gpa.create(store_module.OpenVersion);
+        opened.* = model.store.openVersion(version.id) catch |err| {
+            model.given.gpa.destroy(opened);
+            return model.failUnlessStopped(err, "a version does not open");
         };
         version.opened = opened;
     }
-    var bytes: [disk_size]u8 align(8) = undefined;
-    version.opened.?.reader.source().read(&bytes, 0) catch return model.fail("a version cannot be read");
-    for (version.content, 0..) |stamp, sector| {
-        if (!isStamped(bytes[sector * sector_size ..][0..sector_size], stamp)) return model.fail("a byte of a version is wrong");
+    const source = version.opened.?.reader.source();
+    var bytes: [block.block_size]u8 align(8) = undefined;
+    var sector: usize = 0;
+    while (sector < model.geometry.sectorCount()) {
+        const count: usize = @min(model.geometry.sectorCount() - sector, sectors_per_block);
+        const part = bytes[0 .. count * sector_size];
+        source.read(part, model.offsetOf(sector)) catch |err| return model.failUnlessStopped(err, "a version cannot be read");
+        for (version.content[sector..][0..count], 0..) |stamp, index| {
+            if (stampOf(part[index * sector_size ..][0..sector_size]) != stamp) return model.fail("a byte of a version is wrong");
+        }
+        sector += count;
     }
 }
 
-fn closeVersions(model: *StoreModel) void {
-    for (model.versions.slice()) |*version| model.closeVersion(version);
-}
-
-fn closeVersion(model: *StoreModel, version: *Version) void {
+pub fn closeVersion(model: *StoreModel, version: *Version) void {
     const opened = version.opened orelse return;
     opened.close();
-    model.gpa.destroy(opened);
+    model.given.gpa.destroy(opened);
     version.opened = null;
 }
 
-fn checkLayer(model: *StoreModel, after: enum { crash, nothing }) Error!void {
-    if (!model.layer.is_made and after == .nothing) return;
-    const is_removing = model.is_removing;
-    model.is_removing = false;
-    const opened = model.openLayer() catch |err| switch (err) {
-        // Sealing had begun: it goes on, and the version is what was flushed.
-        error.Lost => return if (after == .crash) model.sealAgain() else model.fail("the layer is lost"),
-        error.NotFound => {
-            if (!is_removing) return model.fail("the layer is gone");
-            model.forgetLayer();
-            return model.newLayer();
-        },
-        error.OutOfMemory => return error.OutOfMemory,
-        else => return model.fail(@errorName(err)),
-    };
-    var bytes: [disk_size]u8 align(8) = undefined;
-    opened.layer.read(&bytes, 0) catch return model.fail("the layer cannot be read");
-    for (&model.layer.possible, 0..) |*list, sector| {
-        const part = bytes[sector * sector_size ..][0..sector_size];
-        const found = std.mem.readInt(u64, part[0..8], .little);
-        if (!isStamped(part, found)) return model.fail("a sector of the layer is torn");
-        switch (after) {
-            .nothing => if (found != list.getLast()) return model.fail("a byte of the layer is wrong"),
-            .crash => {
-                if (std.mem.findScalar(u64, list.items, found) == null) return model.fail("a write that was flushed is lost");
-                list.items[0] = found;
-                list.shrinkRetainingCapacity(1);
-            },
+/// What a running device reads.
+fn checkRange(model: *StoreModel, range: Range) Error!void {
+    const device = model.devices.getPtr(range.who);
+    assert(device.is_open);
+    var bytes: DiskBytes align(8) = undefined;
+    var sector: usize = range.first;
+    const end = @min(range.first + range.count, model.geometry.sectorCount());
+    while (sector < end) {
+        const count = model.runOf(sector, end - sector);
+        const part = bytes[0 .. count * sector_size];
+        device.layer.read(part, model.offsetOf(sector)) catch return model.fail("a layer cannot be read");
+        for (sector..sector + count, 0..) |at, index| {
+            if (stampOf(part[index * sector_size ..][0..sector_size]) != device.now(at)) return model.fail("a byte of a layer is wrong");
         }
+        sector += count;
     }
 }
 
-fn sealAgain(model: *StoreModel) Error!void {
-    for (&model.layer.possible) |*list| if (list.items.len != 1) return model.fail("the layer is lost and was not flushed");
-    model.sealLayer() catch |err| return switch (err) {
-        error.Violation, error.OutOfMemory => |own| own,
-        else => model.fail(@errorName(err)),
-    };
+/// What a sector is full of; null: of different things.
+pub fn stampOf(bytes: *const [sector_size]u8) ?u64 {
+    const words: *align(1) const [sector_size / 8]u64 = @ptrCast(bytes);
+    var differences: u64 = 0;
+    for (words[1..]) |word| differences |= word ^ words[0];
+    return if (differences == 0) words[0] else null;
 }
 
-fn isStamped(bytes: *const [sector_size]u8, stamp: u64) bool {
-    for (0..sector_size / 8) |word| if (std.mem.readInt(u64, bytes[word * 8 ..][0..8], .little) != stamp) return false;
-    return true;
+fn failUnlessStopped(model: *StoreModel, err: anyerror, what: []const u8) Error {
+    if (!model.isStopped()) return model.fail(what);
+    model.violation = @errorName(err);
+    return error.Stopped;
 }
 
-fn fail(model: *StoreModel, what: []const u8) Error {
+pub fn fail(model: *StoreModel, what: []const u8) Error {
     model.violation = what;
     return error.Violation;
 }

@@ -1,96 +1,142 @@
-//! Runs of the store against its model: random operations, and every sequence of a few.
+//! Random runs of the store against its model, with ends of the process and power cuts between and in the middle of operations.
 
 const std = @import("std");
+const base = @import("base");
+const StoreDevice = @import("store_device.zig");
 const StoreModel = @import("store_model.zig");
+const store_operation = @import("store_operation.zig");
 
-const Operation = StoreModel.Operation;
+const Operation = store_operation.Operation;
+const Prng = base.Prng;
+const Who = store_operation.Who;
 
-pub const sequence_max = 8;
+/// A new disk begins after so many operations: what happened on it is what a person who looks for a cause has to look at.
+pub const operations_per_disk = 5000;
 
-pub const Result = struct {
-    operations: u64 = 0,
-    crashes: u64 = 0,
-    sequences: u64 = 0,
-    /// Null: none was found.
-    violation: ?[]const u8 = null,
+pub const Violation = struct {
+    what: []const u8,
+    /// Of the disk, with which it is found again.
+    seed: u64,
+    operation: u64,
 };
 
-/// So many operations with crashes between and in the middle of them.
-pub fn random(gpa: std.mem.Allocator, seed: u64, operations: u64) error{OutOfMemory}!Result {
+pub const Options = struct {
+    /// Of the disk: the same seed gives the same run.
+    seed: u64,
+    operations: u64 = operations_per_disk,
+    /// Prints each operation.
+    is_traced: bool = false,
+};
+
+/// From one empty disk so many operations, and at the end a look at every byte. Null: nothing is wrong.
+pub fn oneDisk(given: StoreModel.Given, options: Options) error{OutOfMemory}!?Violation {
+    var prng: Prng = .init(options.seed);
+    const geometry: store_operation.Geometry = .{ .is_far = prng.chance(1, 2), .is_cut_short = prng.chance(1, 2) };
     var model: StoreModel = undefined;
-    model.init(gpa, seed) catch |err| return ended(&model, err);
     defer model.deinit();
-    for (0..operations) |_| model.random() catch |err| return ended(&model, err);
-    return .{ .operations = model.operations, .crashes = model.crashes };
-}
-
-/// Every sequence of this many operations. The blocks are alike, so that of sequences which differ only in the names of their blocks
-/// one is run: each block is used for the first time after those before it.
-pub fn sequences(gpa: std.mem.Allocator, seed: u64, length: u8) error{OutOfMemory}!Result {
-    var total: Result = .{};
-    var choices: [sequence_max]u8 = @splat(0);
-    while (true) {
-        var model: StoreModel = undefined;
-        model.init(gpa, seed +% total.sequences) catch |err| return ended(&model, err);
-        defer model.deinit();
-        var used: u8 = 0;
-        var at: u8 = 0;
-        while (at < length) : (at += 1) model.step(operationOf(choices[at], &used), false) catch |err| {
-            var result = try ended(&model, err);
-            result.sequences = total.sequences;
-            return result;
-        };
-        total.sequences += 1;
-        total.operations += model.operations;
-        total.crashes += model.crashes;
-        if (!advance(choices[0..length])) return total;
-    }
-}
-
-/// Kinds of operations without a block come first.
-const plain = [_]Operation{ .flush, .seal, .merge, .revert, .crash };
-const on_block = 3;
-
-fn operationOf(choice: u8, used: *u8) Operation {
-    if (choice < plain.len) return plain[choice];
-    const index = choice - @as(u8, plain.len);
-    const place = index / on_block;
-    used.* = @max(used.*, place + 1);
-    return switch (index % on_block) {
-        0 => .{ .write = place },
-        1 => .{ .write_part = place },
-        else => .{ .discard = place },
-    };
-}
-
-fn choicesAfter(used: u8) u8 {
-    return @as(u8, plain.len) + on_block * @as(u8, @min(used + 1, StoreModel.blocks));
-}
-
-/// The next sequence; false: that was the last.
-fn advance(choices: []u8) bool {
-    var at = choices.len;
-    while (at > 0) {
-        at -= 1;
-        var used: u8 = 0;
-        for (choices[0..at]) |choice| _ = operationOf(choice, &used);
-        choices[at] += 1;
-        if (choices[at] < choicesAfter(used)) return true;
-        choices[at] = 0;
-    }
-    return false;
-}
-
-fn ended(model: *const StoreModel, err: StoreModel.Error) error{OutOfMemory}!Result {
-    return switch (err) {
+    var at: u64 = 0;
+    run(&model, given, geometry, &prng, &options, &at) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,
-        error.Violation => .{ .operations = model.operations, .crashes = model.crashes, .violation = model.violation },
+        error.Violation, error.Stopped => .{ .what = model.violation, .seed = options.seed, .operation = at },
+    };
+    return null;
+}
+
+fn run(
+    model: *StoreModel,
+    given: StoreModel.Given,
+    geometry: store_operation.Geometry,
+    prng: *Prng,
+    options: *const Options,
+    at: *u64,
+) StoreModel.Error!void {
+    try model.init(given, options.seed, geometry);
+    while (at.* < options.operations) : (at.* += 1) {
+        const operation = choose(prng, geometry);
+        const cut = chooseCut(prng, operation);
+        if (options.is_traced) std.debug.print("{d}: {any} {any}\n", .{ at.*, operation, cut });
+        try model.step(operation, cut);
+        if (at.* % 64 == 63) try model.checkAnyVersion();
+    }
+    return model.checkAll();
+}
+
+/// In ten thousand: cheap ones often, and of the dear ones thousands in each ten million.
+const weights = std.enums.directEnumArray(store_operation.Kind, u16, 0, .{
+    .write = 3570,
+    .write_part = 2500,
+    .discard = 1100,
+    .flush = 1500,
+    .sync_begin = 400,
+    .sync_end = 400,
+    .read = 380,
+    .seal = 20,
+    .merge = 15,
+    .import = 2,
+    .revert = 15,
+    .boot = 20,
+    .kill = 18,
+    .crash = 60,
+});
+const weights_total = blk: {
+    var sum: u64 = 0;
+    for (weights) |weight| sum += weight;
+    break :blk sum;
+};
+
+fn choose(prng: *Prng, geometry: store_operation.Geometry) Operation {
+    var drawn = prng.below(weights_total);
+    const kind: store_operation.Kind = for (weights, 0..) |weight, index| {
+        if (drawn < weight) break @fromBackingInt(@intCast(index));
+        drawn -= weight;
+    } else unreachable;
+    const random_bits = prng.nextU32();
+    const who: Who = @fromBackingInt(@as(u2, @intCast(random_bits % 3)));
+    const sectors = geometry.sectorCount();
+    return switch (kind) {
+        .write => blk: {
+            const first: u8 = @intCast((random_bits >> 8) % StoreDevice.blocks * StoreDevice.sectors_per_block);
+            break :blk .{ .write = .{ .who = who, .first = first, .count = @intCast(@min(StoreDevice.sectors_per_block, sectors - first)) } };
+        },
+        .write_part => blk: {
+            const first = (random_bits >> 8) % sectors;
+            const count = 1 + (random_bits >> 16) % 12;
+            break :blk .{ .write_part = .{ .who = who, .first = @intCast(first), .count = @intCast(@min(count, sectors - first)) } };
+        },
+        .discard => blk: {
+            const is_whole = random_bits >> 31 == 0;
+            const first = if (is_whole) (random_bits >> 8) % StoreDevice.blocks * StoreDevice.sectors_per_block else (random_bits >> 8) % sectors;
+            const count = if (is_whole) StoreDevice.sectors_per_block else 1 + (random_bits >> 16) % 20;
+            break :blk .{ .discard = .{ .who = who, .first = @intCast(first), .count = @intCast(@min(count, sectors - first)) } };
+        },
+        .flush => .{ .flush = who },
+        .sync_begin => .{ .sync_begin = .persistent },
+        .sync_end => .{ .sync_end = .persistent },
+        .read => .{ .read = who },
+        .boot => .{ .boot = if (random_bits >> 8 & 1 == 0) .persistent else .fleeting },
+        inline .seal, .merge, .import, .revert, .kill, .crash => |plain| plain,
     };
 }
 
-test "sequences are counted without those that differ by the names of blocks only" {
-    const result = try sequences(std.testing.allocator, 1, 2);
-    // 5 plain ones or 3 on the first block; after these, 8 or 11 more.
-    try std.testing.expectEqual(5 * 8 + 3 * 11, result.sequences);
-    try std.testing.expectEqual(null, result.violation);
+/// The longer an operation lasts, the more often it is cut off.
+fn chooseCut(prng: *Prng, operation: Operation) ?store_operation.Cut {
+    const one_in: u64, const calls_most: u64 = switch (operation) {
+        .write, .write_part, .discard, .read => .{ 2000, 4 },
+        .flush, .sync_begin, .sync_end => .{ 25, 5 },
+        .seal => .{ 2, 45 },
+        .merge => .{ 3, 16 },
+        .import => .{ 2, 40 },
+        .revert, .boot => .{ 3, 10 },
+        .kill, .crash => return null,
+    };
+    if (!prng.chance(1, one_in)) return null;
+    return .{
+        .calls = prng.below(calls_most),
+        .how = if (prng.chance(2, 3)) .crash else .kill,
+        .loss = switch (prng.below(4)) {
+            0 => .all,
+            1 => .nothing,
+            else => .any,
+        },
+    };
 }

@@ -52,7 +52,7 @@ pub fn receive(stranger: *Stranger, to: Endpoint, bytes: []const u8) void {
 }
 
 fn transmit(stranger: *Stranger) void {
-    var out: [stream.request_size_max]u8 = undefined;
+    var out: [stream.sealed_request_size_max]u8 = undefined;
     while (stranger.thief.transmit(stranger.fabric.now_us, &out)) |packet|
         stranger.fabric.sendToEdge(stranger.link, own, EdgeNode.endpoint(EdgeNode.stream_port), packet);
 }

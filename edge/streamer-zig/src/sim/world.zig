@@ -162,6 +162,7 @@ fn initDevices(world: *World, prng: *base.Prng) error{OutOfMemory}!void {
                 .reads = reads.*,
                 .speed_per_mille = world.plan.speed_per_mille,
                 .breather_us = prng.between(0, 800) * std.time.us_per_ms,
+                .read_ahead_bytes = if (index % 3 == 0) 0 else @as(u32, core.ReadAhead.cache_size_min) << @intCast(index % 3),
                 .guest = .{
                     .interval_us = 500 * std.time.us_per_ms,
                     .write_cache_size = 64 << 20,

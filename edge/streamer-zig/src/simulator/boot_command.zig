@@ -90,6 +90,7 @@ fn boot(
             .tftp_port = options.tftpPort(),
             .reads = reads,
             .speed_per_mille = options.speed_per_mille,
+            .read_ahead_bytes = @as(u32, options.read_ahead_mib) << 20,
             .breather_us = @as(u64, options.breather_ms) * std.time.us_per_ms,
             .misbehaviour = options.misbehaviour,
         };
@@ -272,7 +273,7 @@ fn dispatch(fleet: *Fleet, token: u64) !void {
     const index: u16 = @truncate(token);
     const socket: DeviceHost.Socket = @fromBackingInt(@intCast((token >> 32) - 1));
     const device_host = &fleet.hosts[index];
-    device_host.ready(socket, now_us);
+    device_host.ready(&fleet.world, socket, now_us);
     if (socket == .http) if (device_host.wantsOnlyReading()) |fd| try fleet.world.epoll.modify(fd, .read, token);
     try pump(fleet, index, now_us);
 }

@@ -24,6 +24,7 @@ pub const usage =
     \\  --first-mac MAC       of the first device, the others follow (default 02:bf:00:00:00:01)
     \\  --trace FILE          CSV time_ms,offset,length: the reads of a recorded boot (default: one is built in)
     \\  --speed X             think times are X times shorter; 0 leaves none (default 1)
+    \\  --read-ahead-mib N    memory for what is read ahead of demand by the boot profile; 0: nothing is (default 0)
     \\  --breather-ms N       from the last byte for the loader to the stream's hello (default 800)
     \\  --verify FILE         compare every byte read with this disk file; a wrong one fails the boot
     \\  --waves               go on until SIGTERM or SIGINT: boot in waves, for ever
@@ -48,6 +49,7 @@ pub const Options = struct {
     trace: ?[]const u8 = null,
     speed_per_mille: u32 = 1000,
     breather_ms: u32 = 800,
+    read_ahead_mib: u16 = 0,
     verify: ?[]const u8 = null,
     waves: bool = false,
     asleep: bool = false,
@@ -123,6 +125,7 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
         trace,
         speed,
         @"breather-ms",
+        @"read-ahead-mib",
         verify,
         @"wave-size",
         @"wave-interval-s",
@@ -139,6 +142,7 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
         .devices => options.devices = number(u16, value, 1, devices_max) orelse return false,
         .@"wave-size" => options.wave_size = number(u16, value, 1, devices_max) orelse return false,
         .@"wave-interval-s" => options.wave_interval_s = number(u32, value, 1, 86_400) orelse return false,
+        .@"read-ahead-mib" => options.read_ahead_mib = number(u16, value, 0, 1024) orelse return false,
         .@"breather-ms" => options.breather_ms = number(u32, value, 0, 600_000) orelse return false,
         .@"first-mac" => {
             options.first_mac = base.Mac.parse(value) catch return false;

@@ -79,6 +79,14 @@ pub fn writeJson(writer: *std.Io.Writer, device: *const Device, outcome: Device.
         .storeErrors = statistics.store_errors,
         .resumptions = statistics.resumptions,
     });
+    if (device.ahead) |*ahead| try writeCounts(&json, .{
+        .aheadReads = ahead.statistics.reads,
+        .aheadBytes = ahead.statistics.bytes,
+        .aheadHits = ahead.statistics.hits,
+        .aheadWaits = ahead.statistics.waits,
+        .aheadUsedBytes = ahead.statistics.used_bytes,
+        .demandReads = ahead.statistics.misses,
+    });
     try json.endObject();
     try writer.writeByte('\n');
 }

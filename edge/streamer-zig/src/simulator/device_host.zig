@@ -8,11 +8,12 @@ const assert = std.debug.assert;
 const linux = std.os.linux;
 const sys = host.sys;
 const sockets = host.sockets;
+const PacketReceiver = host.packet_receiver.PacketReceiver;
 const Device = core.Device;
 
 pub const DeviceHost = @This();
 
-/// Datagrams or pieces taken from one socket before the others have their turn.
+/// Datagrams (of the stream: pieces of several) or pieces taken from one socket before the others have their turn.
 const turn_max = 256;
 
 device: Device,
@@ -32,6 +33,8 @@ pub const Socket = enum(u8) { tftp, stream, http };
 /// What is not the device's own: the shared DHCP socket, the loop, the disk to compare with.
 pub const World = struct {
     epoll: host.Epoll,
+    /// Of all devices: nothing stays in it.
+    receiver: PacketReceiver = undefined,
     dhcp_fd: i32,
     dhcp_to: base.Endpoint,
     verify_fd: ?i32,
@@ -87,10 +90,11 @@ pub fn pump(device_host: *DeviceHost, world: *const World, now_us: u64) ?Device.
 }
 
 /// One of the device's sockets has something.
-pub fn ready(device_host: *DeviceHost, socket: Socket, now_us: u64) void {
+pub fn ready(device_host: *DeviceHost, world: *World, socket: Socket, now_us: u64) void {
     const fd = device_host.fds.get(socket) orelse return;
     switch (socket) {
-        .tftp, .stream => device_host.receiveUdp(socket, fd, now_us),
+        .tftp => device_host.receiveTftp(fd, now_us),
+        .stream => device_host.receiveStream(&world.receiver, fd, now_us),
         .http => device_host.continueHttp(fd, now_us),
     }
 }
@@ -104,26 +108,29 @@ fn close(device_host: *DeviceHost, socket: Socket) void {
     device_host.fds.set(socket, null);
 }
 
-fn receiveUdp(device_host: *DeviceHost, socket: Socket, fd: i32, now_us: u64) void {
+fn receiveTftp(device_host: *DeviceHost, fd: i32, now_us: u64) void {
     var buffer: [2048]u8 = undefined;
     for (0..turn_max) |_| {
         var from: linux.sockaddr.in = undefined;
         var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
         const count = sys.check(linux.recvfrom(fd, &buffer, buffer.len, 0, @ptrCast(&from), &size)) catch return;
-        const sender = sockets.fromSockaddr(&from);
-        switch (socket) {
-            .tftp => device_host.device.receiveTftp(now_us, sender, buffer[0..count]),
-            .stream => if (sender.eql(device_host.stream_to))
-                device_host.device.receiveStream(now_us, buffer[0..count]),
-            .http => unreachable,
-        }
+        device_host.device.receiveTftp(now_us, sockets.fromSockaddr(&from), buffer[0..count]);
+    }
+}
+
+fn receiveStream(device_host: *DeviceHost, receiver: *PacketReceiver, fd: i32, now_us: u64) void {
+    for (0..turn_max) |_| {
+        var packets = receiver.receive(fd) orelse return;
+        if (!packets.from.eql(device_host.stream_to)) continue;
+        while (packets.next()) |packet| device_host.device.receiveStream(now_us, packet);
     }
 }
 
 fn udp(device_host: *DeviceHost, world: *const World, socket: Socket) ?i32 {
     if (device_host.fds.get(socket)) |fd| return fd;
     const address: base.Endpoint = .{ .ip = device_host.address orelse .zero, .port = 0 };
-    const fd = sockets.openUdp(.{ .address = address, .buffer_size = 2 << 20 }) catch return null;
+    const fd = sockets.openUdp(.{ .address = address, .buffer_size = 8 << 20 }) catch return null;
+    if (socket == .stream) PacketReceiver.join(fd);
     world.epoll.add(fd, .read, tokenOf(device_host.index, socket)) catch {
         sys.close(fd);
         return null;

@@ -197,7 +197,7 @@ fn tellLoading(teller: *Teller, fate: Fate) void {
 
 fn tellSystem(teller: *Teller, fate: Fate) void {
     teller.pass(2_400_000);
-    teller.tell(.{ .stream_open = .{ .resumed = false, .mtu = 1500 } });
+    teller.tell(.{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
     const reads: u64 = if (fate == .ready) read_count else teller.prng.between(1, read_count - 1);
     for (0..reads) |index| {
         // As recorded boots do: short reads, now and then a pause while the system starts its services.

@@ -123,7 +123,7 @@ fn report(
         size += reader.bytes.items.len;
         retries += reader.client.retries;
         var own: [32]u8 = undefined;
-        std.crypto.hash.sha2.Sha256.hash(reader.bytes.items, &own, .{});
+        base.Sha256.hash(reader.bytes.items, &own, .{});
         if (index == 0) hash = own;
         switch (reader.outcome.?) {
             .done => if (!std.mem.eql(u8, &own, &hash)) {

@@ -5,6 +5,7 @@ const std = @import("std");
 const block = @import("block.zig");
 const file_set = @import("file_set.zig");
 const files_module = @import("files.zig");
+const simulated = @import("simulated.zig");
 const assert = std.debug.assert;
 
 const Block = block.Block;
@@ -95,7 +96,7 @@ pub const Appender = struct {
         const size = try set.files.size(handle);
         appender.handle = handle;
         appender.file = last;
-        appender.first = @intCast(block.blockCount(size));
+        appender.first = if (simulated.has(.append_over_others)) 0 else @intCast(block.blockCount(size));
     }
 
     fn startNext(appender: *Appender) Error!void {

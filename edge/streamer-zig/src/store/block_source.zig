@@ -16,6 +16,8 @@ pub const BlockSource = struct {
 
     pub const VTable = struct {
         read: *const fn (context: *anyopaque, buffer: []u8, offset: u64) ReadError!void,
+        /// Null: every read may have to wait.
+        readNow: ?*const fn (context: *anyopaque, buffer: []u8, offset: u64) ReadError!bool = null,
     };
 
     /// Fills `buffer` from byte `offset` of the disk, whole or not at all.
@@ -23,5 +25,14 @@ pub const BlockSource = struct {
         assert(source.size > 0);
         if (buffer.len > source.size or offset > source.size - buffer.len) return error.BeyondTheEnd;
         return source.vtable.read(source.context, buffer, offset);
+    }
+
+    /// The same of what lies in memory and has been found right before: waits for no disk, and computes no hash of a block. False: it takes
+    /// a `read`, and `buffer` holds anything.
+    pub fn readNow(source: *const BlockSource, buffer: []u8, offset: u64) ReadError!bool {
+        assert(source.size > 0);
+        if (buffer.len > source.size or offset > source.size - buffer.len) return error.BeyondTheEnd;
+        const now = source.vtable.readNow orelse return false;
+        return now(source.context, buffer, offset);
     }
 };

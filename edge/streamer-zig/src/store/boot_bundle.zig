@@ -2,10 +2,11 @@
 //! before a manifest names them, and found right by their hash before they are used.
 
 const std = @import("std");
+const base = @import("base");
 const block = @import("block.zig");
 const files_module = @import("files.zig");
 const manifest_module = @import("manifest.zig");
-const Sha256 = std.crypto.hash.sha2.Sha256;
+const Sha256 = base.Sha256;
 
 const BootFile = manifest_module.BootFile;
 const Files = files_module.Files;
@@ -29,29 +30,54 @@ pub const Bytes = struct {
 
 /// Copies a file in; it is durable when this returns. One process at a time: under the store's lock.
 pub fn take(files: Files, bytes: Bytes) TakeError!BootFile {
-    files.remove(new_name) catch |err| if (err != error.NotFound) return err;
-    const handle = try files.create(new_name);
-    defer files.close(handle);
-    errdefer files.remove(new_name) catch {};
-    var sha: Sha256 = .init(.{});
-    var size: u64 = 0;
+    var taking: Taking = try .begin(files);
+    defer taking.end();
     var buffer: [piece_size]u8 = undefined;
     while (true) {
-        const count = try bytes.read(bytes.context, &buffer, size);
-        sha.update(buffer[0..count]);
-        try files.write(handle, buffer[0..count], size);
-        size += count;
-        if (size > size_max) return error.TooLarge;
+        const count = try bytes.read(bytes.context, &buffer, taking.size);
+        try taking.append(buffer[0..count]);
         if (count < buffer.len) break;
     }
-    if (size == 0) return error.Empty;
-    const file: BootFile = .{ .hash = sha.finalResult(), .size = size };
-    var name: files_module.Name = undefined;
-    try files.sync(handle);
-    try files.rename(new_name, nameOf(&file, &name));
-    try files.syncDir(dir);
-    return file;
+    return taking.finish();
 }
+
+/// A file that comes in pieces. Nothing of it is there before `finish`.
+pub const Taking = struct {
+    files: Files,
+    handle: files_module.Handle,
+    sha: Sha256 = .init(.{}),
+    size: u64 = 0,
+
+    pub fn begin(files: Files) files_module.Error!Taking {
+        files.remove(new_name) catch |err| if (err != error.NotFound) return err;
+        return .{ .files = files, .handle = try files.create(new_name) };
+    }
+
+    pub fn append(taking: *Taking, bytes: []const u8) (files_module.Error || error{TooLarge})!void {
+        if (taking.size + bytes.len > size_max) return error.TooLarge;
+        taking.sha.update(bytes);
+        try taking.files.write(taking.handle, bytes, taking.size);
+        taking.size += bytes.len;
+    }
+
+    /// It is durable when this returns.
+    pub fn finish(taking: *Taking) (files_module.Error || error{Empty})!BootFile {
+        if (taking.size == 0) return error.Empty;
+        const file: BootFile = .{ .hash = taking.sha.finalResult(), .size = taking.size };
+        var name: files_module.Name = undefined;
+        try taking.files.sync(taking.handle);
+        try taking.files.rename(new_name, nameOf(&file, &name));
+        try taking.files.syncDir(dir);
+        return file;
+    }
+
+    /// What was not finished is gone.
+    pub fn end(taking: *Taking) void {
+        taking.files.close(taking.handle);
+        taking.files.remove(new_name) catch {};
+        taking.* = undefined;
+    }
+};
 
 /// Reads it once; what it is opened by later is right as long as nobody writes into the store's files.
 pub fn check(files: Files, file: *const BootFile) CheckError!void {

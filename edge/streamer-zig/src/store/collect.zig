@@ -6,7 +6,9 @@ const std = @import("std");
 const block = @import("block.zig");
 const file_set = @import("file_set.zig");
 const files_module = @import("files.zig");
+const import_checkpoint = @import("import_checkpoint.zig");
 const place_map = @import("place_map.zig");
+const simulated = @import("simulated.zig");
 const store_dir = @import("store_dir.zig");
 const usage_module = @import("usage.zig");
 
@@ -37,8 +39,8 @@ pub const Collection = struct {
     seen: u64 = 0,
 
     pub fn begin(gpa: std.mem.Allocator, change: *Change) Error!Collection {
-        var name: files_module.Name = undefined;
-        if (try change.store.files.nextName("imports", "", &name) != null) return error.Unfinished;
+        // Beside them may lie images that are to be imported.
+        if (try import_checkpoint.next(change.store.files, null) != null) return error.Unfinished;
         return .{ .change = change, .usage = try .of(gpa, change.store) };
     }
 
@@ -80,7 +82,8 @@ pub const Collection = struct {
         var unused_from = begin_at;
         while (collection.at < end_at) : (collection.at += block.block_size) {
             const place: Location = .{ .file = collection.file, .block = @intCast(collection.at / block.block_size) };
-            if (map.useOf(place) == .none) continue;
+            const use = map.useOf(place);
+            if (use == .none or (simulated.has(.shared_is_freed) and use == .more)) continue;
             collection.is_used = true;
             try collection.free(files, handle, unused_from, collection.at);
             unused_from = collection.at + block.block_size;

@@ -47,16 +47,34 @@ pub const FileSet = struct {
         return set.files.readWhole(handle, buffer, location.offset() + skip);
     }
 
-    /// For reading; stays open until others are used more.
-    pub fn handleOf(set: *FileSet, file: u24) Error!Handle {
+    /// False: it would have to be waited for; also where the file is not open.
+    pub fn readNow(set: *FileSet, location: Location, skip: u64, buffer: []u8) Error!bool {
+        const handle = set.openHandle(location.file) orelse return false;
+        return try set.files.readNow(handle, buffer, location.offset() + skip) == buffer.len;
+    }
+
+    /// Bytes that are going to be read; a file that is not there is noticed then.
+    pub fn prefetch(set: *FileSet, location: Location, skip: u64, size: u64) void {
+        const handle = set.handleOf(location.file) catch return;
+        set.files.prefetch(handle, location.offset() + skip, size);
+    }
+
+    fn openHandle(set: *FileSet, file: u24) ?Handle {
         assert(file != 0);
         set.uses += 1;
+        for (&set.open) |*place| {
+            if (place.file != file) continue;
+            place.used_at = set.uses;
+            return place.handle;
+        }
+        return null;
+    }
+
+    /// For reading; stays open until others are used more.
+    pub fn handleOf(set: *FileSet, file: u24) Error!Handle {
+        if (set.openHandle(file)) |handle| return handle;
         var oldest: *Open = &set.open[0];
         for (&set.open) |*place| {
-            if (place.file == file) {
-                place.used_at = set.uses;
-                return place.handle;
-            }
             if (place.used_at < oldest.used_at) oldest = place;
         }
         var name: files_module.Name = undefined;

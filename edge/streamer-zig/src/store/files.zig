@@ -28,6 +28,8 @@ pub const Files = struct {
         size: *const fn (*anyopaque, Handle) Error!u64,
         setSize: *const fn (*anyopaque, Handle, size: u64) Error!void,
         read: *const fn (*anyopaque, Handle, buffer: []u8, offset: u64) Error!usize,
+        readNow: *const fn (*anyopaque, Handle, buffer: []u8, offset: u64) Error!usize,
+        prefetch: *const fn (*anyopaque, Handle, offset: u64, size: u64) void,
         write: *const fn (*anyopaque, Handle, bytes: []const u8, offset: u64) Error!void,
         sync: *const fn (*anyopaque, Handle) Error!void,
         punch: *const fn (*anyopaque, Handle, offset: u64, size: u64) Error!void,
@@ -69,6 +71,16 @@ pub const Files = struct {
     /// How much was read; short only at the end of the file.
     pub fn read(files: Files, handle: Handle, buffer: []u8, offset: u64) Error!usize {
         return files.vtable.read(files.context, handle, buffer, offset);
+    }
+
+    /// How much of it was read from memory, without waiting for the disk.
+    pub fn readNow(files: Files, handle: Handle, buffer: []u8, offset: u64) Error!usize {
+        return files.vtable.readNow(files.context, handle, buffer, offset);
+    }
+
+    /// The range is going to be read: the disk is asked for it, and nobody waits.
+    pub fn prefetch(files: Files, handle: Handle, offset: u64, bytes: u64) void {
+        files.vtable.prefetch(files.context, handle, offset, bytes);
     }
 
     pub fn write(files: Files, handle: Handle, bytes: []const u8, offset: u64) Error!void {

@@ -192,10 +192,18 @@ pub const ImagePieces = struct {
 
 fn hash(piece: *Piece) void {
     piece.zeros = .empty;
-    for (0..piece.blocks()) |index| {
-        const bytes = &piece.bytes[index];
-        if (block.isZeros(bytes)) piece.zeros.set(index) else piece.hashes[index] = block.hashOf(bytes);
-    }
+    const count = piece.blocks();
+    var begin: usize = 0;
+    for (piece.bytes[0..count], 0..) |*bytes, index| if (block.isZeros(bytes)) {
+        piece.zeros.set(index);
+        hashRun(piece, begin, index);
+        begin = index + 1;
+    };
+    hashRun(piece, begin, count);
+}
+
+fn hashRun(piece: *Piece, begin: usize, end: usize) void {
+    block.hashAll(std.mem.sliceAsBytes(piece.bytes[begin..end]), piece.hashes[begin..end]);
 }
 
 const testing = std.testing;

@@ -8,7 +8,7 @@ const files_module = @import("files.zig");
 const image_source = @import("image_source.zig");
 const manifest_module = @import("manifest.zig");
 const store_dir = @import("store_dir.zig");
-const Sha256 = std.crypto.hash.sha2.Sha256;
+const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
 const Files = files_module.Files;
@@ -162,7 +162,8 @@ pub fn tidy(files: Files) files_module.Error!void {
     while (try files.nextName(dir, at, &name)) |found| {
         @memcpy(at_buffer[0..found.len], found);
         at = at_buffer[0..found.len];
-        if (!std.mem.endsWith(u8, at, ".new")) continue;
+        // Images may lie here, too.
+        _ = Uuid.parse(std.mem.cutSuffix(u8, at, ".new") orelse continue) catch continue;
         var path: files_module.Name = undefined;
         // A longer name is not one that was made here.
         const whole = std.mem.print(&path, dir ++ "/{s}", .{at}) catch continue;

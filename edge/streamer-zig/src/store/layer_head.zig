@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const simulated = @import("simulated.zig");
 const assert = std.debug.assert;
 const Uuid = base.Uuid;
 
@@ -88,7 +89,8 @@ pub fn emit(head: *const Head) [size]u8 {
 pub fn parse(bytes: *const [size]u8) Problem!Head {
     const layout: *const Layout = @ptrCast(bytes);
     if (!std.mem.eql(u8, &layout.magic, &magic)) return error.Damaged;
-    if (!std.mem.eql(u8, &layout.checksum, &checksumOf(layout))) return error.Damaged;
+    const is_whole = std.mem.eql(u8, &layout.checksum, &checksumOf(layout)) or simulated.has(.head_unchecked);
+    if (!is_whole) return error.Damaged;
     if (std.mem.readInt(u32, &layout.format, .little) != format) return error.NewerFormat;
     const head: Head = .{
         .layer_id = .fromBytes(layout.layer_id),
@@ -108,7 +110,7 @@ pub fn parse(bytes: *const [size]u8) Problem!Head {
 
 fn checksumOf(layout: *const Layout) [32]u8 {
     var digest: [32]u8 = undefined;
-    std.crypto.hash.sha2.Sha256.hash(std.mem.asBytes(layout)[0..@offsetOf(Layout, "checksum")], &digest, .{});
+    base.Sha256.hash(std.mem.asBytes(layout)[0..@offsetOf(Layout, "checksum")], &digest, .{});
     return digest;
 }
 

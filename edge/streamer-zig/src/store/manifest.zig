@@ -6,9 +6,10 @@ const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
 const node_module = @import("node.zig");
+const simulated = @import("simulated.zig");
 const assert = std.debug.assert;
 const Ed25519 = std.crypto.sign.Ed25519;
-const Sha256 = std.crypto.hash.sha2.Sha256;
+const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
 pub const file_size = block.block_size;
@@ -91,14 +92,15 @@ pub fn decode(bytes: *const Bytes, public_key: Ed25519.PublicKey) Error!Manifest
     const checked = bytes[0 .. file_size - Sha256.digest_length];
     var digest: [Sha256.digest_length]u8 = undefined;
     Sha256.hash(checked, &digest, .{});
-    if (!std.mem.eql(u8, &digest, bytes[checked.len..])) return error.Damaged;
+    const is_whole = std.mem.eql(u8, &digest, bytes[checked.len..]) or simulated.has(.manifest_unchecked);
+    if (!is_whole) return error.Damaged;
     var cursor: base.Cursor = .init(checked);
     cursor.skip(magic.len) catch unreachable;
     if ((cursor.int(u32) catch unreachable) > format) return error.TooNew;
     var manifest = read(&cursor) catch return error.Malformed;
     const signed = bytes[0..cursor.position];
     const signature = cursor.array(Ed25519.Signature.encoded_length) catch return error.Malformed;
-    verify(signed, signature.*, public_key) catch return error.WrongSignature;
+    if (!isSigned(signed, signature, public_key)) return error.WrongSignature;
     manifest.root.location = @bitCast(cursor.int(u64) catch return error.Malformed);
     if (!isPossible(&manifest)) return error.Malformed;
     return manifest;
@@ -110,9 +112,10 @@ fn sign(signed: []const u8, key: Ed25519.KeyPair) [Ed25519.Signature.encoded_len
     return signature.toBytes();
 }
 
-fn verify(signed: []const u8, signature: [64]u8, key: Ed25519.PublicKey) !void {
+fn isSigned(signed: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey) bool {
+    if (simulated.has(.manifest_unchecked)) return true;
     var message: [signature_prefix.len + file_size]u8 = undefined;
-    try Ed25519.Signature.fromBytes(signature).verifyStrict(prefixed(signed, &message), key);
+    return simulated.isSigned(prefixed(signed, &message), signature, key);
 }
 
 /// What this key signs elsewhere is never a manifest.

@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const manifest_module = @import("manifest.zig");
+const simulated = @import("simulated.zig");
 const store_dir = @import("store_dir.zig");
 const Uuid = base.Uuid;
 
@@ -37,6 +38,9 @@ pub fn merge(change: *Change, wanted: Wanted) Error!void {
     made.number = wanted.number;
     made.created_unix_ms = wanted.created_unix_ms;
     made.counter = try change.nextCounter();
+    if (simulated.has(.merge_of_the_parent)) if (store.manifestOf(of.parent)) |parent| {
+        made.root = parent.root;
+    } else |_| {};
     try change.commit(&made);
 }
 

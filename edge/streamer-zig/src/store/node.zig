@@ -4,7 +4,9 @@
 //! same root on every edge, wherever its blocks lie. The checksum covers all of the node's bytes and finds a place that was damaged.
 
 const std = @import("std");
+const base = @import("base");
 const block = @import("block.zig");
+const simulated = @import("simulated.zig");
 const assert = std.debug.assert;
 
 const Entry = block.Entry;
@@ -64,7 +66,7 @@ pub const Node = extern struct {
     }
 
     pub fn hash(node: *const Node) Hash {
-        var sha: std.crypto.hash.sha2.Sha256 = .init(.{});
+        var sha: base.Sha256 = .init(.{});
         sha.update(hash_prefix);
         sha.update(&.{node.level});
         sha.update(std.mem.asBytes(&node.hashes));
@@ -80,6 +82,7 @@ pub const Node = extern struct {
     pub fn isSound(node: *const Node, expected: *const Hash, level: u8) bool {
         if (!std.mem.eql(u8, &node.magic, &magic)) return false;
         if (node.level != level) return false;
+        if (simulated.has(.node_unchecked)) return true;
         if (std.mem.readInt(u64, &node.checksum, .little) != node.checksumOf()) return false;
         return std.mem.eql(u8, &node.hash(), expected);
     }

@@ -18,6 +18,9 @@ pub const Error = error{ Damaged, ReadFailed };
 /// 32 MiB: the nodes of 3.2 GiB of blocks.
 pub const nodes_default = 8192;
 
+/// 128 KiB: takes a disk little longer than one node.
+const prefetch_nodes = 32;
+
 pub const Cached = struct {
     node: Node,
     hash: block.Hash,
@@ -56,16 +59,32 @@ pub const NodeCache = struct {
 
     /// The node of an entry, checked; good until the next call.
     pub fn get(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!*Cached {
+        if (try cache.known(entry, level)) |cached| return cached;
+        var node: Node = undefined;
+        if (level == 0) prefetch(set, entry.location);
+        try tree_walk.load(set, entry, level, &node);
+        return cache.keep(entry, &node);
+    }
+
+    /// The same without waiting for the disk; null: it would have to be waited for.
+    pub fn getNow(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!?*Cached {
+        if (try cache.known(entry, level)) |cached| return cached;
+        var node: Node = undefined;
+        const is_read = set.readNow(entry.location, 0, std.mem.asBytes(&node)) catch return null;
+        if (!is_read) return null;
+        if (!node.isSound(&entry.hash, level)) return error.Damaged;
+        return cache.keep(entry, &node);
+    }
+
+    fn known(cache: *NodeCache, entry: *const Entry, level: u8) error{Damaged}!?*Cached {
         assert(!entry.isZeros());
-        if (cache.find(entry.location)) |slot| {
-            const cached = &cache.slots[slot];
-            // A place has one content: whoever expects another has it from a damaged node.
-            if (!std.mem.eql(u8, &cached.hash, &entry.hash)) return error.Damaged;
-            if (cached.node.level != level) return error.Damaged;
-            cached.used = true;
-            return cached;
-        }
-        return cache.load(set, entry, level);
+        const slot = cache.find(entry.location) orelse return null;
+        const cached = &cache.slots[slot];
+        // A place has one content: whoever expects another has it from a damaged node.
+        if (!std.mem.eql(u8, &cached.hash, &entry.hash)) return error.Damaged;
+        if (cached.node.level != level) return error.Damaged;
+        cached.used = true;
+        return cached;
     }
 
     /// After files were cut or made anew under it.
@@ -75,14 +94,12 @@ pub const NodeCache = struct {
         cache.hand = 0;
     }
 
-    fn load(cache: *NodeCache, set: *FileSet, entry: *const Entry, level: u8) Error!*Cached {
-        var node: Node = undefined;
-        try tree_walk.load(set, entry, level, &node);
+    fn keep(cache: *NodeCache, entry: *const Entry, node: *const Node) *Cached {
         cache.loads += 1;
         const slot = cache.freeSlot();
         const cached = &cache.slots[slot];
         cached.* = .{
-            .node = node,
+            .node = node.*,
             .hash = entry.hash,
             .location = entry.location,
             .checked = .empty,
@@ -90,6 +107,14 @@ pub const NodeCache = struct {
         };
         cache.insert(slot);
         return cached;
+    }
+
+    /// Nodes of neighbours lie beside each other as far as one version wrote them.
+    fn prefetch(set: *FileSet, location: Location) void {
+        var byte: [1]u8 = undefined;
+        if (set.readNow(location, 0, &byte) catch false) return;
+        const first = location.block - location.block % prefetch_nodes;
+        set.prefetch(.{ .file = location.file, .block = first }, 0, prefetch_nodes * block.block_size);
     }
 
     /// A slot that is in use makes room when the hand comes by twice without a use between.

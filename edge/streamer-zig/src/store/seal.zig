@@ -9,20 +9,23 @@ const std = @import("std");
 const base = @import("base");
 const appender_module = @import("appender.zig");
 const block = @import("block.zig");
+const block_source = @import("block_source.zig");
 const file_set = @import("file_set.zig");
 const files_module = @import("files.zig");
 const layer_head = @import("layer_head.zig");
 const LayerMap = @import("layer_map.zig");
 const manifest_module = @import("manifest.zig");
 const node_cache = @import("node_cache.zig");
+const simulated = @import("simulated.zig");
 const store_dir = @import("store_dir.zig");
 const tree_builder = @import("tree_builder.zig");
 const WriteLayer = @import("write_layer.zig");
 const assert = std.debug.assert;
-const Sha256 = std.crypto.hash.sha2.Sha256;
+const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
 const Appender = appender_module.Appender;
+const BlockSource = block_source.BlockSource;
 const Change = store_dir.Change;
 const Files = files_module.Files;
 const Handle = files_module.Handle;
@@ -31,18 +34,32 @@ const Store = store_dir.Store;
 const TreeBuilder = tree_builder.TreeBuilder;
 
 /// `NotSealable`: a write cache, not a maintenance version or a private image. `InUse`: its device is writing. `OtherParent`: it lies above
-/// another version. `Lost`, `DamagedLayer`: the layer is not whole; nothing is made of it. `Cancelled`: by whoever was told of the progress.
+/// another version. `Lost`, `DamagedLayer`: the layer is not whole; nothing is made of it. `Cancelled`: by whoever was told of the progress. `NoBoot`: said
+/// by `Wanted.boot`.
 pub const Error = store_dir.Error || store_dir.VersionError || node_cache.Error ||
-    error{ NotSealable, InUse, OtherParent, Lost, DamagedLayer, NewerLayer, Cancelled, OutOfMemory };
+    error{ NotSealable, InUse, OtherParent, Lost, DamagedLayer, NewerLayer, Cancelled, NoBoot, OutOfMemory };
 
 pub const Wanted = struct {
     /// The layer lies in `layers/<version>`, and this becomes the version's id.
     version: Uuid,
     number: u32,
     created_unix_ms: u64,
-    kernel: ?manifest_module.BootFile,
-    initrd: ?manifest_module.BootFile,
-    command_line: []const u8,
+    kernel: ?manifest_module.BootFile = null,
+    initrd: ?manifest_module.BootFile = null,
+    command_line: []const u8 = "",
+    /// In place of these three: says what the version boots with once it has read the disk, which nobody writes then.
+    boot: ?Boot = null,
+};
+
+pub const Boot = struct {
+    context: *anyopaque,
+    find: *const fn (context: *anyopaque, disk: *const BlockSource) error{ NoBoot, OutOfMemory }!Found,
+
+    pub const Found = struct {
+        kernel: ?manifest_module.BootFile,
+        initrd: ?manifest_module.BootFile,
+        command_line: []const u8,
+    };
 };
 
 /// Called now and then with the bytes done and those to do; false: stop.
@@ -56,6 +73,8 @@ const record_name = "sealing";
 /// Blocks that are read and hashed at once.
 const piece_blocks = 64;
 
+/// Where this fails, the layer is as it was, and its device can write on.
+///
 /// @param parent the version below the layer; open, so that it cannot go
 pub fn seal(
     gpa: std.mem.Allocator,
@@ -72,8 +91,11 @@ pub fn seal(
     try checkBinding(&head, parent, wanted);
     const data = try takeData(files, dir);
     defer files.close(data);
+    var is_recorded = false;
+    errdefer if (!is_recorded) giveBack(files, wanted.version) catch {};
     var map = try loadMap(gpa, files, dir, &head);
     defer map.deinit(gpa);
+    const boot = try findBoot(wanted, files, parent, .{ .head = head, .map = map, .data = data });
 
     const file = std.math.add(u24, try store.data.last(), 1) catch return error.NoSpace;
     var nodes: Appender = try .init(gpa, &store.nodes, store.options.file_size_max);
@@ -92,17 +114,82 @@ pub fn seal(
     made.counter = try change.nextCounter();
     made.created_unix_ms = wanted.created_unix_ms;
     made.root = root;
-    made.kernel = wanted.kernel;
-    made.initrd = wanted.initrd;
-    made.command_line = @TypeOf(made.command_line).fromSlice(wanted.command_line) catch return error.Malformed;
+    made.kernel = boot.kernel;
+    made.initrd = boot.initrd;
+    made.command_line = @TypeOf(made.command_line).fromSlice(boot.command_line) catch return error.Malformed;
     const record: Record = .{
         .file = file,
         .version = wanted.version,
         .manifest = manifest_module.encode(&made, try change.key()),
     };
+    // From here on it may be on the disk, whatever comes of it.
+    is_recorded = true;
     try store_dir.replaceFile(files, record_name, &record.encode());
     try finish(files, &record);
     return made;
+}
+
+const Taken = struct { head: layer_head.Head, map: LayerMap, data: Handle };
+
+fn findBoot(wanted: *const Wanted, files: Files, parent: *const store_dir.OpenVersion, taken: Taken) error{ NoBoot, OutOfMemory }!Boot.Found {
+    const boot = wanted.boot orelse return .{ .kernel = wanted.kernel, .initrd = wanted.initrd, .command_line = wanted.command_line };
+    var below = parent.reader;
+    var layer: WriteLayer = .{
+        .files = files,
+        .below = below.source(),
+        .head = taken.head,
+        .map = taken.map,
+        .data = taken.data,
+        .map_file = null,
+    };
+    return boot.find(boot.context, &layer.source());
+}
+
+/// The data that an attempt has taken is the layer's again; under the store's lock, where there is no record.
+pub fn giveBack(files: Files, version: Uuid) files_module.Error!void {
+    var dir_buffer: files_module.Name = undefined;
+    var names: [2]files_module.Name = undefined;
+    const dir = layerDir(version, &dir_buffer);
+    const sealed = std.mem.print(&names[0], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
+    const data = std.mem.print(&names[1], "{s}/data", .{dir}) catch unreachable;
+    if (files.open(data, .read)) |handle| return files.close(handle) else |err| if (err != error.NotFound) return err;
+    files.rename(sealed, data) catch |err| return if (err == error.NotFound) {} else err;
+    try files.syncDir(dir);
+}
+
+/// What was written for a version that is not sealed goes; under the store's lock. Throws `InUse`.
+pub fn removeLayer(files: Files, version: Uuid) (files_module.Error || error{InUse})!void {
+    var name: files_module.Name = undefined;
+    try giveBack(files, version);
+    try WriteLayer.remove(files, layerDir(version, &name));
+}
+
+/// The version with the least id above for which something was written, or somebody's write cache (`layerBytes` tells them apart).
+pub fn nextLayer(files: Files, above: ?Uuid) files_module.Error!?Uuid {
+    var name: files_module.Name = undefined;
+    var at_buffer: files_module.Name = undefined;
+    var at: []const u8 = if (above) |id| std.mem.print(&at_buffer, "{f}", .{id}) catch unreachable else "";
+    while (try files.nextName("layers", at, &name)) |found| {
+        @memcpy(at_buffer[0..found.len], found);
+        at = at_buffer[0..found.len];
+        return Uuid.parse(found) catch continue;
+    }
+    return null;
+}
+
+/// What the layer of a version in maintenance takes; null: it is none, or it cannot be read.
+pub fn layerBytes(files: Files, version: Uuid) files_module.Error!?u64 {
+    var names: [2]files_module.Name = undefined;
+    const dir = layerDir(version, &names[0]);
+    const head = WriteLayer.readHead(files, dir) catch return null;
+    if (head.binding.class != .maintenance or !head.binding.version_id.eql(version)) return null;
+    for ([_][]const u8{ "data", sealed_name }) |part| {
+        const path = std.mem.print(&names[1], "{s}/{s}", .{ dir, part }) catch unreachable;
+        const handle = files.open(path, .read) catch |err| if (err == error.NotFound) continue else return err;
+        defer files.close(handle);
+        return try files.allocated(handle);
+    }
+    return null;
 }
 
 /// Finishes what a crash cut off. Whoever changes the store does this first.
@@ -128,7 +215,7 @@ fn finish(files: Files, record: *const Record) files_module.Error!void {
     const manifest_name = store_dir.manifestName(record.version, &names[0]);
     if (files.open(manifest_name, .read)) |there| files.close(there) else |err| {
         if (err != error.NotFound) return err;
-        try store_dir.replaceFile(files, manifest_name, &record.manifest);
+        if (!simulated.has(.recovery_without_manifest)) try store_dir.replaceFile(files, manifest_name, &record.manifest);
     }
     for ([_][]const u8{ "head", "head.new", "map", "removed" }) |part| {
         const name = std.mem.print(&names[0], "{s}/{s}", .{ dir, part }) catch unreachable;
@@ -157,8 +244,11 @@ fn takeData(files: Files, dir: []const u8) Error!Handle {
     const sealed = std.mem.print(&names[1], "{s}/" ++ sealed_name, .{dir}) catch unreachable;
     const handle = files.open(data, .write) catch |err| {
         if (err != error.NotFound) return err;
-        // An earlier try has taken it.
-        return files.open(sealed, .write) catch |again| return if (again == error.NotFound) error.Lost else again;
+        // An earlier try has taken it, and may have been killed before that was durable.
+        const taken = files.open(sealed, .write) catch |again| return if (again == error.NotFound) error.Lost else again;
+        errdefer files.close(taken);
+        try files.syncDir(dir);
+        return taken;
     };
     errdefer files.close(handle);
     if (!try files.tryLock(handle, true)) return error.InUse;
@@ -188,18 +278,21 @@ fn addBlocks(
     progress: ?Progress,
 ) Error!void {
     var piece: [piece_blocks]block.Block = undefined;
+    var hashes: [piece_blocks]block.Hash = undefined;
     var done: u64 = 0;
     const total = map.owned.count() * block.block_size;
     var next = map.nextOwned(0);
     while (next) |first| {
         if (first >= block_count) break;
+        if (simulated.has(.seal_without_last) and map.nextOwned(first + 1) == null) break;
         const count = map.runLength(first, @min(piece_blocks, block_count - first));
         const bytes = std.mem.sliceAsBytes(piece[0..@intCast(count)]);
         if (!try files.readWhole(data, bytes, first * block.block_size)) return error.Lost;
+        block.hashAll(bytes, hashes[0..@intCast(count)]);
         for (piece[0..@intCast(count)], 0..) |*one, index| {
             const at = first + index;
             try builder.put(at, if (block.isZeros(one)) .zeros else .{
-                .hash = block.hashOf(one),
+                .hash = hashes[index],
                 .location = .{ .file = file, .block = @intCast(at) },
             });
         }
@@ -217,7 +310,8 @@ fn layerError(err: (files_module.Error || layer_head.Problem)) Error {
     };
 }
 
-fn layerDir(version: Uuid, into: *files_module.Name) []const u8 {
+/// Below the store's directory.
+pub fn layerDir(version: Uuid, into: *files_module.Name) []const u8 {
     return std.mem.print(into, "layers/{f}", .{version}) catch unreachable;
 }
 

@@ -8,6 +8,8 @@ pub const BlockSource = block_source.BlockSource;
 pub const collect = @import("collect.zig");
 pub const compare = @import("compare.zig");
 pub const boot_bundle = @import("boot_bundle.zig");
+pub const counter_file = @import("counter_file.zig");
+pub const device_layers = @import("device_layers.zig");
 pub const @"export" = @import("export.zig");
 pub const file_set = @import("file_set.zig");
 pub const files = @import("files.zig");
@@ -28,7 +30,9 @@ pub const next_block = @import("next_block.zig");
 pub const node = @import("node.zig");
 pub const node_cache = @import("node_cache.zig");
 pub const place_map = @import("place_map.zig");
+pub const read_now = @import("read_now.zig");
 pub const seal = @import("seal.zig");
+pub const simulated = @import("simulated.zig");
 pub const store_dir = @import("store_dir.zig");
 pub const Store = store_dir.Store;
 pub const OpenVersion = store_dir.OpenVersion;
@@ -45,6 +49,8 @@ pub const WriteLayer = @import("write_layer.zig");
 
 test {
     _ = @import("layer_map.zig");
+    _ = read_now;
+    _ = @import("seal_test.zig");
     _ = @import("store_test.zig");
     _ = LinuxFiles;
     _ = WriteLayer;
@@ -53,6 +59,8 @@ test {
     _ = block;
     _ = collect;
     _ = compare;
+    _ = counter_file;
+    _ = device_layers;
     _ = boot_bundle;
     _ = file_set;
     _ = files;

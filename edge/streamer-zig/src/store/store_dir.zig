@@ -5,15 +5,18 @@ const std = @import("std");
 const base = @import("base");
 const appender_module = @import("appender.zig");
 const block = @import("block.zig");
+const counter_file = @import("counter_file.zig");
 const file_set = @import("file_set.zig");
+const device_layers = @import("device_layers.zig");
 const files_module = @import("files.zig");
 const manifest_module = @import("manifest.zig");
 const node_cache = @import("node_cache.zig");
 const seal = @import("seal.zig");
+const simulated = @import("simulated.zig");
 const version_reader = @import("version_reader.zig");
 const assert = std.debug.assert;
 const Ed25519 = std.crypto.sign.Ed25519;
-const Sha256 = std.crypto.hash.sha2.Sha256;
+const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
 const Appender = appender_module.Appender;
@@ -27,7 +30,7 @@ const VersionReader = version_reader.VersionReader;
 const head_name = "bootfarm-store";
 const lock_name = "lock";
 const key_name = "store-key";
-const dirs = [_][]const u8{ "extents", "nodes", "versions", "boot-bundles", "imports", "layers" };
+const dirs = [_][]const u8{ "extents", "nodes", "versions", "boot-bundles", "imports", "layers", "profiles" };
 const magic = "BFSTORE1".*;
 const format: u32 = 1;
 const head_size = 8 + 4 + 16 + 16 + 32 + Sha256.digest_length;
@@ -177,6 +180,10 @@ pub const Store = struct {
         const handle = try store.files.open(lock_name, .write);
         errdefer store.files.close(handle);
         if (!try store.files.tryLock(handle, true)) return error.Locked;
+        // What a process did that was killed is seen here, and need not be durable; from now on somebody builds on it.
+        if (!simulated.has(.names_taken_unsynced)) {
+            for ([_][]const u8{ "", "extents", "nodes", "versions", "imports" }) |dir| try store.files.syncDir(dir);
+        }
         try seal.recover(store.files);
         return .{ .store = store, .lock = handle };
     }
@@ -217,9 +224,11 @@ pub const Change = struct {
         try replaceFile(store.files, manifestName(made.version, &name), &bytes);
     }
 
-    /// Throws `Locked` while a process has it open. Its blocks are freed by the garbage collection.
-    pub fn delete(change: *Change, id: Uuid) (files_module.Error || error{Locked})!void {
+    /// Throws `Locked` while a process has it open, `Needed` while an image of a device's own lies above it. Its blocks are freed by the
+    /// garbage collection.
+    pub fn delete(change: *Change, id: Uuid) (files_module.Error || error{ Locked, Needed })!void {
         const files = change.store.files;
+        if (try device_layers.privateAbove(files, id) != null) return error.Needed;
         var name: files_module.Name = undefined;
         const handle = try files.open(manifestName(id, &name), .read);
         defer files.close(handle);
@@ -228,15 +237,27 @@ pub const Change = struct {
         try files.syncDir("versions");
     }
 
-    /// Higher than that of every version in the store.
+    /// Higher than that of every version that is or was in the store, and never given again. What a version says that cannot be read does
+    /// not matter where the store has kept the highest one; otherwise this throws why it cannot be read.
     pub fn nextCounter(change: *Change) VersionError!u64 {
-        var counter: u64 = 1;
+        const store = change.store;
+        const kept = try counter_file.read(store.files);
+        var counter: u64 = kept orelse 0;
         var id: ?Uuid = null;
-        while (try change.store.nextVersion(id)) |found| {
+        while (try store.nextVersion(id)) |found| {
             id = found;
-            const other = try change.store.manifestOf(found);
-            counter = @max(counter, other.counter +| 1);
+            const other = store.manifestOf(found) catch |err| switch (err) {
+                error.NotAManifest, error.TooNew, error.Damaged, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName => {
+                    if (kept == null) return err;
+                    continue;
+                },
+                else => return err,
+            };
+            counter = @max(counter, other.counter);
         }
+        if (!simulated.has(.counter_stands)) counter +|= 1;
+        // Before anything has it.
+        try counter_file.write(store.files, counter);
         return counter;
     }
 
@@ -247,7 +268,7 @@ pub const Change = struct {
         defer files.close(handle);
         var bytes: [32 + Sha256.digest_length]u8 = undefined;
         if (!try files.readWhole(handle, &bytes, 0) or !isChecked(&bytes)) return error.KeyDamaged;
-        const pair = Ed25519.KeyPair.generateDeterministic(bytes[0..32].*) catch return error.KeyDamaged;
+        const pair = simulated.keyPairOf(bytes[0..32]) orelse return error.KeyDamaged;
         const is_ours = std.mem.eql(u8, &pair.public_key.toBytes(), &change.store.public_key.toBytes());
         return if (is_ours) pair else error.KeyDamaged;
     }
@@ -277,6 +298,14 @@ pub fn replaceFile(files: Files, name: []const u8, bytes: []const u8) files_modu
     try files.rename(temporary, name);
     const slash = std.mem.findScalarLast(u8, name, '/') orelse 0;
     try files.syncDir(name[0..slash]);
+}
+
+/// Whether a name in the store's directory is the store's.
+pub fn isOwn(name: []const u8) bool {
+    const files_of_store = [_][]const u8{ head_name, lock_name, key_name, counter_file.name, "sealing" };
+    for (dirs ++ files_of_store) |own|
+        if (std.mem.eql(u8, std.mem.cutSuffix(u8, name, ".new") orelse name, own)) return true;
+    return false;
 }
 
 /// What an interrupted `make` leaves is ours.

@@ -4,6 +4,7 @@
 const std = @import("std");
 const assert = std.debug.assert;
 const block_source = @import("block_source.zig");
+const read_now_module = @import("read_now.zig");
 const BlockSource = block_source.BlockSource;
 const linux = std.os.linux;
 
@@ -27,6 +28,7 @@ pub const StoreFile = struct {
     size: u64,
     /// Of the last change, ns; tells one state of a file from another.
     modified_ns: i128,
+    read_now: std.atomic.Value(read_now_module.Ability) = .init(.asks),
 
     /// A path of the command line: absolute, or relative to the working directory.
     pub fn open(path: []const u8, kind: Kind) OpenError!StoreFile {
@@ -79,9 +81,20 @@ pub const StoreFile = struct {
         }
     }
 
+    /// The same of what lies in memory, without waiting for the disk; false: some of it does not.
+    pub fn readNow(file: *StoreFile, buffer: []u8, offset: u64) ReadError!bool {
+        if (buffer.len > file.size or offset > file.size - buffer.len) return error.BeyondTheEnd;
+        return read_now_module.read(&file.read_now, file.fd, buffer, offset) == buffer.len;
+    }
+
     /// The file as a disk; it has to be one, and to stay open and where it is.
     pub fn source(file: *StoreFile) BlockSource {
-        return .{ .context = file, .vtable = &.{ .read = readSource }, .size = file.size };
+        return .{ .context = file, .vtable = &.{ .read = readSource, .readNow = readSourceNow }, .size = file.size };
+    }
+
+    fn readSourceNow(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!bool {
+        const file: *StoreFile = @ptrCast(@alignCast(context));
+        return file.readNow(buffer, offset);
     }
 
     fn readSource(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!void {
@@ -195,6 +208,10 @@ test "a read gives all its bytes or none" {
     var buffer: [512]u8 = undefined;
     try disk.read(&buffer, 0);
     try testing.expectEqual('z', buffer[511]);
+    // Just written: it lies in memory, on a file system that can say so.
+    const is_read = try disk.readNow(buffer[0..1], 511);
+    try testing.expectEqual(disk.read_now.load(.monotonic) != .never, is_read and buffer[0] == 'z');
+    try testing.expectError(error.BeyondTheEnd, disk.readNow(&buffer, 1));
     try disk.source().read(buffer[0..1], 0);
     try testing.expectEqual('a', buffer[0]);
     try testing.expectError(error.BeyondTheEnd, disk.read(&buffer, 1));

@@ -160,6 +160,89 @@ test "a read of any range is the bytes of the disk, before and after its blocks 
     try testing.expectError(error.BeyondTheEnd, source.read(buffer[0..2], size - 1));
 }
 
+test "what lies in memory is read without waiting once it was checked, by this reader or by another one of the version" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const size = 300 * block.block_size + 1536;
+    var changes: [301]Written = undefined;
+    var prng: base.Prng = .init(13);
+    for (&changes, 0..) |*written, index| written.* = .{ .index = index, .byte = if (prng.chance(1, 4)) 0 else @intCast(index % 255 + 1) };
+    try fixture.seal(null, idOf(1), size, &changes);
+    var version = try fixture.store.openVersion(idOf(1));
+    defer version.close();
+    var other: Store = try .open(testing.allocator, fixture.on.files(), .{ .cache_nodes = 16 });
+    defer other.close(testing.allocator);
+    var beside = version.reader;
+    beside.reading = other.reading();
+    const buffer = try testing.allocator.alloc(u8, 128 * block.block_size);
+    defer testing.allocator.free(buffer);
+    for (0..500) |_| {
+        const offset = prng.below(size);
+        const bytes = buffer[0..@intCast(prng.between(1, @min(buffer.len, size - offset)))];
+        switch (prng.below(3)) {
+            0 => {
+                try beside.read(bytes, offset);
+                version.reader.noteChecked(offset, bytes.len);
+            },
+            1 => try version.reader.read(bytes, offset),
+            else => {
+                if (!try version.reader.readNow(bytes, offset)) continue;
+                for (bytes, offset..) |byte, at| try testing.expectEqual(changes[at / block.block_size].byte, byte);
+            },
+        }
+    }
+    fixture.store.cache.clear();
+    // Its place on the disk is known; that it is right is not.
+    try testing.expectEqual(false, try version.reader.readNow(buffer[0..], 0));
+    try beside.read(buffer, 0);
+    version.reader.noteChecked(0, buffer.len);
+    const is_told = fixture.on.read_now.load(.monotonic) != .never;
+    try testing.expectEqual(is_told, try version.reader.readNow(buffer, 0));
+    // A read that ends in the block behind what was checked.
+    try testing.expectEqual(false, try version.reader.readNow(buffer[0..block.block_size], buffer.len - 1));
+}
+
+test "blocks that updates have changed in the midst of others are read in their place, in any range" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var prng: base.Prng = .init(11);
+    var disk: [230]u8 = undefined;
+    var changes: [disk.len]Written = undefined;
+    for (&changes, &disk, 0..) |*written, *byte, index| {
+        byte.* = if (prng.chance(1, 16)) 0 else @intCast(index % 199 + 1);
+        written.* = .{ .index = index, .byte = byte.* };
+    }
+    try fixture.seal(null, idOf(1), disk.len * block.block_size, &changes);
+    for (2..7) |number| {
+        var count: usize = 0;
+        for (&disk, 0..) |*byte, index| {
+            // In runs of some blocks, and now and then zeros.
+            if (!prng.chance(1, if (count > 0 and changes[count - 1].index + 1 == index) 2 else 12)) continue;
+            byte.* = if (prng.chance(1, 8)) 0 else @intCast(200 + number);
+            changes[count] = .{ .index = index, .byte = byte.* };
+            count += 1;
+        }
+        try fixture.seal(idOf(@intCast(number - 1)), idOf(@intCast(number)), disk.len * block.block_size, changes[0..count]);
+    }
+    const buffer = try testing.allocator.alloc(u8, 64 * block.block_size);
+    defer testing.allocator.free(buffer);
+    for (0..20) |_| {
+        // Each time nothing is checked yet.
+        var version = try fixture.store.openVersion(idOf(6));
+        defer version.close();
+        for (0..100) |_| {
+            const offset = prng.below(disk.len * block.block_size);
+            const bytes = buffer[0..@intCast(prng.between(1, @min(buffer.len, disk.len * block.block_size - offset)))];
+            try version.reader.source().read(bytes, offset);
+            for (bytes, offset..) |byte, at| try testing.expectEqual(disk[at / block.block_size], byte);
+        }
+        fixture.store.close(testing.allocator);
+        try fixture.open();
+    }
+}
+
 test "a version is there once, and goes when nobody has it open" {
     var fixture: Fixture = undefined;
     try fixture.init();
@@ -176,6 +259,35 @@ test "a version is there once, and goes when nobody has it open" {
     try testing.expectError(error.NotFound, change.delete(idOf(1)));
     try testing.expectError(error.NotFound, fixture.store.openVersion(idOf(1)));
     try testing.expectEqual(null, try fixture.store.nextVersion(null));
+}
+
+test "a damaged manifest keeps no other version from being made, and no counter is given twice" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const store = &fixture.store;
+    try fixture.seal(null, idOf(1), 4096, &.{});
+    try fixture.seal(null, idOf(2), 4096, &.{});
+    const counter = (try store.manifestOf(idOf(2))).counter;
+    {
+        var name: store_module.files.Name = undefined;
+        const handle = try store.files.open(store_module.store_dir.manifestName(idOf(2), &name), .write);
+        defer store.files.close(handle);
+        try store.files.write(handle, "x", 100);
+    }
+    try testing.expectError(error.Damaged, store.manifestOf(idOf(2)));
+    try fixture.seal(null, idOf(3), 4096, &.{});
+    try testing.expectEqual(counter + 1, (try store.manifestOf(idOf(3))).counter);
+    {
+        var change = try store.lockForChange();
+        defer change.end();
+        try change.delete(idOf(3));
+    }
+    try fixture.seal(null, idOf(4), 4096, &.{});
+    try testing.expectEqual(counter + 2, (try store.manifestOf(idOf(4))).counter);
+    // A store that has kept none, as of an earlier release, asks all of them.
+    try store.files.remove(store_module.counter_file.name);
+    try testing.expectError(error.Damaged, fixture.seal(null, idOf(5), 4096, &.{}));
 }
 
 test "a flipped bit of an extent or a node is found before a byte is delivered" {

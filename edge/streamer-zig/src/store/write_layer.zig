@@ -11,6 +11,7 @@ const std = @import("std");
 const base = @import("base");
 const files_module = @import("files.zig");
 const layer_head = @import("layer_head.zig");
+const simulated = @import("simulated.zig");
 const LayerMap = @import("layer_map.zig");
 const block_source = @import("block_source.zig");
 const assert = std.debug.assert;
@@ -120,8 +121,10 @@ pub fn open(
     const head = try readHead(files, dir);
     if (head.binding.class != binding.class) return error.AnotherClass;
     if (!head.binding.device_id.eql(binding.device_id)) return error.AnotherDevice;
-    if (!head.binding.version_id.eql(binding.version_id)) return error.AnotherVersion;
-    if (!std.mem.eql(u8, &head.binding.version_root, &binding.version_root)) return error.AnotherVersion;
+    if (!head.binding.version_id.eql(binding.version_id) and !simulated.has(.another_version_served))
+        return error.AnotherVersion;
+    if (!std.mem.eql(u8, &head.binding.version_root, &binding.version_root) and !simulated.has(.another_version_served))
+        return error.AnotherVersion;
     if (head.binding.disk_size != binding.disk_size) return error.AnotherSize;
     var name: files_module.Name = undefined;
     const data = files.open(join(&name, dir, "data"), .write) catch |err| return lostIfMissing(err);
@@ -139,6 +142,14 @@ pub fn open(
     var map: LayerMap = try .init(gpa, binding.disk_size, head.layer_id);
     errdefer map.deinit(gpa);
     try map.load(files, map_file);
+    if (!simulated.has(.layer_taken_unsynced)) {
+        // A process that was killed may have left what is seen here and not on the disk yet: a bit whose record was not synced would
+        // never be written again.
+        try files.sync(data);
+        try files.sync(map_file);
+        try files.syncDir(dir);
+        try files.syncDir(parentOf(dir));
+    }
     return .{ .files = files, .below = below, .head = head, .map = map, .data = data, .map_file = map_file };
 }
 
@@ -170,7 +181,9 @@ pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse}
     } else |err| if (err != error.NotFound) return err;
     // From here on nobody takes what is left for a layer that lost its head.
     const head, const removed = .{ join(&names[0], dir, "head"), join(&names[1], dir, "removed") };
-    if (files.rename(head, removed)) try files.syncDir(dir) else |err| if (err != error.NotFound) return err;
+    files.rename(head, removed) catch |err| if (err != error.NotFound) return err;
+    // Also where a removal before this one has renamed it.
+    files.syncDir(dir) catch |err| if (err != error.NotFound) return err;
     for ([_][]const u8{ "data", "map", "head.new" }) |part| try removeIfThere(files, join(&names[0], dir, part));
     files.syncDir(dir) catch |err| return if (err == error.NotFound) {} else err;
     try removeIfThere(files, removed);
@@ -180,23 +193,57 @@ pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse}
 
 /// Reads of the whole disk; good for as long as the layer stays where it is.
 pub fn source(layer: *WriteLayer) BlockSource {
-    return .{ .context = layer, .vtable = &.{ .read = readFromContext }, .size = layer.below.size };
+    return .{ .context = layer, .vtable = &.{ .read = readFromContext, .readNow = readNowFromContext }, .size = layer.below.size };
 }
 
 /// Fills `buffer` from byte `offset`, whole or not at all; both are multiples of nothing.
 pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
     if (layer.is_lost) return error.Lost;
     if (buffer.len > layer.below.size or offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
-    var filled: usize = 0;
-    while (filled < buffer.len) {
-        const at = offset + filled;
-        const block = at / block_size;
-        const blocks = (offset + buffer.len - 1) / block_size - block + 1;
-        const run_end = (block + layer.map.runLength(block, blocks)) * block_size;
-        const part = buffer[filled..@intCast(@min(buffer.len, run_end - offset))];
-        if (layer.map.isOwned(block)) try layer.readOwn(part, at) else try layer.below.read(part, at);
-        filled += part.len;
+    var walk = layer.runs(offset, buffer.len);
+    while (walk.next()) |run| {
+        const part = buffer[@intCast(run.offset - offset)..][0..@intCast(run.size)];
+        if (run.is_own) try layer.readOwn(part, run.offset) else try layer.below.read(part, run.offset);
     }
+}
+
+/// The same of what lies in memory, and below has been checked; false: it has to be waited for.
+pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!bool {
+    if (layer.is_lost) return error.Lost;
+    if (buffer.len > layer.below.size or offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
+    var walk = layer.runs(offset, buffer.len);
+    while (walk.next()) |run| {
+        const part = buffer[@intCast(run.offset - offset)..][0..@intCast(run.size)];
+        const is_read = if (run.is_own)
+            (layer.files.readNow(layer.data, part, run.offset) catch return error.ReadFailed) == part.len
+        else
+            try layer.below.readNow(part, run.offset);
+        if (!is_read) return false;
+    }
+    return true;
+}
+
+/// Bytes of the disk that lie in the layer, or below it.
+pub const Run = struct { offset: u64, size: u64, is_own: bool };
+
+pub const Runs = struct {
+    map: *const LayerMap,
+    at: u64,
+    end: u64,
+
+    pub fn next(walk: *Runs) ?Run {
+        if (walk.at == walk.end) return null;
+        const block = walk.at / block_size;
+        const blocks = (walk.end - 1) / block_size - block + 1;
+        const run_end = @min(walk.end, (block + walk.map.runLength(block, blocks)) * block_size);
+        defer walk.at = run_end;
+        return .{ .offset = walk.at, .size = run_end - walk.at, .is_own = walk.map.isOwned(block) };
+    }
+};
+
+/// Where the bytes of a range within the disk lie, in order; good until the next write.
+pub fn runs(layer: *const WriteLayer, offset: u64, size: u64) Runs {
+    return .{ .map = &layer.map, .at = offset, .end = offset + size };
 }
 
 /// Takes `bytes` at `offset`, both multiples of 512; they are read from now on, and durable when a sync that begins later has ended.
@@ -258,7 +305,8 @@ pub fn beginSync(layer: *WriteLayer, batch: *Batch) bool {
 
 /// From any thread, beside all but another sync: bytes first, then the bits that stand for them.
 pub fn runSync(layer: *const WriteLayer, batch: *const Batch) files_module.Error!void {
-    try layer.files.sync(layer.data);
+    if (!simulated.has(.map_before_bytes)) try layer.files.sync(layer.data);
+    defer if (simulated.has(.map_before_bytes)) layer.files.sync(layer.data) catch {};
     if (batch.count == 0) return;
     const handle = layer.map_file.?;
     for (batch.indices[0..batch.count], batch.records[0..batch.count]) |index, *record|
@@ -318,7 +366,7 @@ fn putPart(layer: *WriteLayer, bytes: []const u8, block: u64, within: usize) Wri
     if (layer.map.isOwned(block)) return layer.put(bytes, at + within);
     var whole: [block_size]u8 = @splat(0);
     const size: usize = @intCast(@min(block_size, layer.below.size - at));
-    layer.below.read(whole[0..size], at) catch |err| return switch (err) {
+    if (!simulated.has(.part_without_base)) layer.below.read(whole[0..size], at) catch |err| return switch (err) {
         error.BeyondTheEnd => unreachable, // Within the disk.
         error.ReadFailed => error.ReadFailed,
         error.Damaged => error.Damaged,
@@ -338,7 +386,7 @@ fn punch(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
     // Of a disk's short last block too the whole place in the file.
     const whole = std.mem.alignForward(u64, size, block_size);
     layer.files.punch(layer.data, offset, whole) catch |err| return layer.failed(err);
-    layer.own(offset, size);
+    if (!simulated.has(.discard_not_owned)) layer.own(offset, size);
 }
 
 fn own(layer: *WriteLayer, offset: u64, size: u64) void {
@@ -431,4 +479,9 @@ fn parentOf(dir: []const u8) []const u8 {
 fn readFromContext(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!void {
     const layer: *WriteLayer = @ptrCast(@alignCast(context));
     return layer.read(buffer, offset);
+}
+
+fn readNowFromContext(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!bool {
+    const layer: *WriteLayer = @ptrCast(@alignCast(context));
+    return layer.readNow(buffer, offset);
 }

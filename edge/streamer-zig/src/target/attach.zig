@@ -4,6 +4,7 @@
 //! an init script may wait.
 
 const std = @import("std");
+const base = @import("base");
 const linux = std.os.linux;
 const core = @import("core");
 const stream = @import("wire").stream;
@@ -15,43 +16,89 @@ const protection = @import("protection.zig");
 const sys_time = @import("sys_time.zig");
 const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
 const DiskKeeper = @import("disk_keeper.zig").DiskKeeper;
+const ram_cache = @import("ram_cache.zig");
+const RamCache = ram_cache.RamCache;
+const LocalCache = @import("local_disk/local_cache.zig").LocalCache;
+const local_room = @import("local_disk/local_room.zig");
+const LocalWorker = @import("local_disk/local_worker.zig").LocalWorker;
 const SharedMemory = @import("shared_memory.zig").SharedMemory;
 const ServedDisk = @import("served_disk.zig").ServedDisk;
 const Silence = @import("silence.zig").Silence;
+const ahead_cache = @import("ahead_cache.zig");
 const http_report = @import("http_report.zig");
 const system_end = @import("system_end.zig");
 const TargetOptions = core.target_options.TargetOptions;
 
 /// The client's tables of reads and writes, one for each slot of the queue.
-var reads_memory: [96 << 10]u8 align(64) = undefined;
+var reads_memory: [112 << 10]u8 align(64) = undefined;
 const socket_retry_us = 1 * std.time.us_per_s;
 /// Silence of the edge after which it is told by HTTP that its stream does not answer.
 const no_stream_us = 20 * std.time.us_per_s;
 
 /// `words` as on the kernel's command line. Returns the exit code; the disk is there when it is 0.
 pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
+    const served = serve(words, first_argument, kernel_device.start) orelse return 1;
+    kernel_device.readFirstBlock() catch |reason|
+        return failDevice(words, reason);
+    say("{s} is the disk of boot {f}, {d} MiB from {f}", .{
+        kernel_device.path, served.boot_id, served.disk_size >> 20, served.edge,
+    });
+    return 0;
+}
+
+pub const Served = struct { boot_id: base.Uuid, disk_size: u64, edge: base.Endpoint };
+
+/// Starts the device that asks for blocks, of so many bytes, and gives the end of its socket that we answer on.
+pub const DeviceError = kernel_device.Error;
+pub const StartDevice = fn (disk_size: u64, takes_writes: bool) DeviceError!i32;
+
+/// Opens the session and leaves the two processes behind that serve the device. Null: why not was said and reported.
+pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *const StartDevice) ?Served {
     const options = TargetOptions.parse(words) catch |reason| {
-        return fail(words, "bad_cmdline", "{s}", .{TargetOptions.explain(reason)});
+        _ = fail(words, "bad_cmdline", "{s}", .{TargetOptions.explain(reason)});
+        return null;
     };
     // The system moves /proc away from the root that this process keeps.
     const proc: system_end.ProcFolder = .open();
     var allocator: std.heap.FixedBufferAllocator = .init(&reads_memory);
     var client = core.StreamClient.init(
         allocator.allocator(),
-        .{ .reads_max = core.nbd_queue.slots_max, .writes_max = core.nbd_queue.slots_max },
+        .{ .reads_max = core.nbd_queue.slots_max + core.ReadAhead.client_places, .writes_max = core.nbd_queue.slots_max },
     ) catch
         @panic("reads_memory is too small for the client's reads");
     var edge: EdgeSocket = .init(options.edge);
-    if (!openSession(&client, &edge, options, words)) return 1;
+    if (!openSession(&client, &edge, options, words)) return null;
 
-    const memory = SharedMemory.init() catch
-        return fail(words, "no_disk", "no memory for the reads of the disk", .{});
+    const memory = SharedMemory.init() catch {
+        _ = fail(words, "no_disk", "no memory for the reads of the disk", .{});
+        return null;
+    };
     const disk_size = client.session.?.disk_size;
-    const takes_writes = client.session.?.write_cache != .device_ram;
-    const kernel_fd = kernel_device.start(disk_size, takes_writes) catch |reason|
-        return failDevice(words, reason);
+    // What the edge says of its own write caches counts more.
+    const order = if (client.session.?.write_cache == .device_ram) options.local_disk else null;
+    const takes_writes = client.session.?.write_cache != .device_ram or order != null;
+    var ram: ?RamCache = null;
+    if (client.session.?.write_cache == .device_ram_overflow or order != null)
+        ram = RamCache.init(disk_size, ram_cache.limitOf(words, ram_cache.memoryBytes())) catch {
+            _ = fail(words, "no_disk", "no memory for what this machine writes", .{});
+            return null;
+        };
+    var local: ?LocalCache = null;
+    if (order) |known| switch (local_room.make(known, &ram.?)) {
+        .cache => |cache| local = cache,
+        .refusal => |refusal| {
+            refusal.sayAdvice();
+            _ = fail(words, "cache_disk", "{f}", .{&refusal});
+            return null;
+        },
+    };
+    const kernel_fd = start_device(disk_size, takes_writes) catch |reason| {
+        _ = failDevice(words, reason);
+        return null;
+    };
     const pid: i32 = @bitCast(@as(u32, @truncate(sys.check(linux.fork()) catch {
-        return fail(words, "no_disk", "no process could be started to serve the disk", .{});
+        _ = fail(words, "no_disk", "no process could be started to serve the disk", .{});
+        return null;
     })));
     if (pid == 0) {
         protection.markAsStorage(first_argument);
@@ -62,18 +109,18 @@ pub fn attach(words: []const u8, first_argument: [*:0]const u8) u8 {
             .edge = &edge,
             .identity = identity,
             .memory = memory,
+            .ram = if (ram) |*kept| kept else null,
+            .local = if (local) |*kept| kept else null,
+            .full = if (order) |known| known.full else .stop,
+            .takes_writes = takes_writes,
             .proc = proc,
             .words = words,
+            .read_ahead = options.read_ahead,
         };
         keep(&handover, kernel_fd);
     }
     sys.close(kernel_fd);
-    kernel_device.readFirstBlock() catch |reason|
-        return failDevice(words, reason);
-    say("{s} is the disk of boot {f}, {d} MiB from {f}", .{
-        kernel_device.path, options.boot_id, disk_size >> 20, options.edge,
-    });
-    return 0;
+    return .{ .boot_id = options.boot_id, .disk_size = disk_size, .edge = options.edge };
 }
 
 /// Says hello until the edge has answered, however long that takes; false when it refuses this
@@ -86,19 +133,21 @@ fn openSession(
 ) bool {
     var seed: [32]u8 = undefined;
     sys.random(&seed);
+    edge.open();
+    client.options.packet_size_max = edge.packetSizeMax();
+    if (options.clear) client.options.ciphers = core.stream_seal.withClear();
     client.start(
         sys.monotonicUs(),
         .{ .boot_id = options.boot_id, .token = options.token, .nonce_seed = seed },
     );
-    edge.open();
     var silence: Silence = .{};
     var tell_at_us = sys.monotonicUs() + no_stream_us;
     while (true) {
         const now_us = sys.monotonicUs();
-        var in: [stream.packet_size_max]u8 = undefined;
-        while (edge.receive(&in)) |packet| {
+        while (edge.receive()) |received| {
+            var packets = received;
             silence.heard(now_us);
-            client.receive(now_us, packet);
+            while (packets.next()) |packet| client.receive(now_us, packet);
         }
         while (client.nextEvent()) |event| switch (event) {
             .established => return true,
@@ -110,7 +159,7 @@ fn openSession(
             .version_changed, .cache_lost, .read_done, .read_failed, .write_ended, .ready_acknowledged => unreachable,
             .order, .report_acknowledged => unreachable,
         };
-        var out: [stream.request_size_max]u8 = undefined;
+        var out: [stream.sealed_request_size_max]u8 = undefined;
         while (client.transmit(now_us, &out)) |packet| edge.send(packet);
         silence.watch(client, edge, now_us);
         if (now_us >= tell_at_us) {
@@ -170,8 +219,14 @@ const Handover = struct {
     edge: *EdgeSocket,
     identity: core.StreamClient.Identity,
     memory: *SharedMemory,
+    ram: ?*RamCache,
+    local: ?*LocalCache,
+    /// What becomes of this machine when that is full.
+    full: core.desired_state.WriteCacheFull,
+    takes_writes: bool,
     proc: system_end.ProcFolder,
     words: []const u8,
+    read_ahead: TargetOptions.ReadAhead,
 };
 
 /// The process that stays. It ends only with the device, or with the machine.
@@ -180,7 +235,7 @@ fn keep(handover: *Handover, kernel_fd: i32) noreturn {
     protection.awaitChildren();
     const session = handover.identity.session.?;
     var keeper: DiskKeeper = .{
-        .kernel = .init(kernel_fd, session.disk_size, session.write_cache != .device_ram, &handover.memory.buffers),
+        .kernel = .init(kernel_fd, session.disk_size, handover.takes_writes, &handover.memory.buffers),
         .stream_main = streamMain,
         .context = handover,
         .handed_over_fd = handover.edge.fd,
@@ -199,8 +254,11 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
     if (serial > 0) {
         var identity = handover.identity;
         sys.random(&identity.nonce_seed);
+        const cache_id = handover.memory.write_cache_id.load(.seq_cst);
+        if (cache_id != 0) identity.session.?.write_cache_id = cache_id;
         handover.client.start(sys.monotonicUs(), identity);
-        handover.client.writes.goOnBehind(handover.memory.write_id.load(.seq_cst));
+        const write_id = handover.memory.write_id.load(.seq_cst);
+        if (write_id != 0) handover.client.writes.goOnBehind(write_id);
         handover.edge.fd = -1;
         handover.edge.open();
     }
@@ -209,15 +267,25 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         "no control socket: `bootfarm-target ready` will not reach this process",
         .{},
     );
+    var worker: LocalWorker = undefined;
+    if (handover.local) |local| worker.start(local, &handover.memory.buffers) catch {
+        say("no thread could be started for the local disk", .{});
+        linux.exit_group(1);
+    };
     var disk: ServedDisk = .{
         .client = handover.client,
         .edge = handover.edge,
         .memory = handover.memory,
+        .ram = handover.ram,
+        .local = if (handover.local != null) &worker else null,
+        .full = handover.full,
         .link_fd = link_fd,
         .serial = serial,
         .server = server,
         .proc = handover.proc,
         .words = handover.words,
+        // What an earlier process had read ahead is gone, and most of the boot with it.
+        .ahead = if (serial == 0) ahead_cache.take(handover.read_ahead, handover.client.session.?.profile_size) else null,
     };
     disk.run() catch |reason| switch (reason) {
         error.Gone => {}, // The other process has said why.
@@ -239,11 +307,9 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
             );
             tell(words, "no_version the edge does not have the disk of this boot");
         },
-        .protocol_version => {
-            say("the edge {f} speaks another version of the stream; build the initramfs anew", .{
-                options.edge,
-            });
-            tell(words, "old_target the edge speaks another version of the stream");
+        .no_cipher => {
+            say("the edge {f} does not give this machine its disk in clear text", .{options.edge});
+            tell(words, "no_cipher the edge does not give its disks in clear text");
         },
         .cache_lost => {
             say("the edge {f} does not have any more what this machine has written", .{options.edge});

@@ -5,17 +5,23 @@
 const std = @import("std");
 const linux = std.os.linux;
 const Endpoint = @import("base").Endpoint;
+const PacketBurst = @import("packet_burst.zig").PacketBurst;
+const host = @import("host");
 const stream = @import("wire").stream;
-const sys = @import("host").sys;
+const sys = host.sys;
+const PacketReceiver = host.packet_receiver.PacketReceiver;
+const Packets = host.packet_receiver.Packets;
 
 pub const EdgeSocket = struct {
     /// -1 while there is no network.
     fd: i32 = -1,
     edge: Endpoint,
+    burst: PacketBurst = .{},
+    receiver: PacketReceiver = undefined,
 
-    /// A burst of answers to all outstanding reads, with the kernel's own bookkeeping for each
-    /// packet.
-    const receive_buffer_size: i32 = 4 << 20;
+    /// Bytes: answers to all outstanding reads, with the kernel's own bookkeeping for each packet, which
+    /// may be more than the packet; all writes that are under way, too.
+    const buffer_size = 8 << 20;
 
     pub fn init(edge: Endpoint) EdgeSocket {
         return .{ .edge = edge };
@@ -25,7 +31,15 @@ pub const EdgeSocket = struct {
     /// and `send` and `receive` do nothing.
     pub fn open(socket: *EdgeSocket) void {
         if (socket.fd >= 0) sys.close(socket.fd);
+        // Another interface may be able to cut.
+        socket.burst = .{};
         socket.fd = connected(socket.edge) catch -1;
+    }
+
+    /// The largest packet of the stream that this machine's card takes, in bytes of UDP payload.
+    pub fn packetSizeMax(socket: *const EdgeSocket) u16 {
+        const size = host.sockets.payloadSizeOf(socket.fd) orelse return stream.packet_size_ethernet;
+        return @intCast(std.math.clamp(size, stream.packet_size_min, stream.packet_size_max));
     }
 
     pub fn send(socket: *const EdgeSocket, packet: []const u8) void {
@@ -40,22 +54,19 @@ pub const EdgeSocket = struct {
         );
     }
 
-    /// The next packet that is there, or null.
-    pub fn receive(socket: *const EdgeSocket, buffer: *[stream.packet_size_max]u8) ?[]const u8 {
-        const size = sys.check(
-            linux.recvfrom(socket.fd, buffer, buffer.len, linux.MSG.DONTWAIT, null, null),
-        ) catch
-            return null;
-        return buffer[0..size];
+    /// The next packets that are there, or null; valid until the next call.
+    pub fn receive(socket: *EdgeSocket) ?Packets {
+        return socket.receiver.receive(socket.fd);
     }
 
     fn connected(edge: Endpoint) sys.Error!i32 {
         const kind = linux.SOCK.DGRAM | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
         const fd: i32 = @intCast(try sys.check(linux.socket(linux.AF.INET, kind, 0)));
         errdefer sys.close(fd);
-        const size = std.mem.asBytes(&receive_buffer_size);
-        // Beyond the system's limit only with CAP_NET_ADMIN, which an initramfs has.
-        _ = linux.setsockopt(fd, linux.SOL.SOCKET, linux.SO.RCVBUFFORCE, size, size.len);
+        host.sockets.setBuffer(fd, linux.SO.RCVBUFFORCE, linux.SO.RCVBUF, buffer_size);
+        host.sockets.setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, buffer_size);
+        PacketReceiver.join(fd);
+        host.sockets.neverCut(fd);
         const address: linux.sockaddr.in = .{
             .port = std.mem.nativeToBig(u16, edge.port),
             .addr = @bitCast(edge.ip.bytes),

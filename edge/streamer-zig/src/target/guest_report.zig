@@ -8,6 +8,8 @@ const stream = @import("wire").stream;
 const say = @import("console.zig").say;
 const sys_time = @import("sys_time.zig");
 const write_cache = @import("write_cache.zig");
+const RamCache = @import("ram_cache.zig").RamCache;
+const LocalCache = @import("local_disk/local_cache.zig").LocalCache;
 const StepList = @import("timings/step_list.zig").StepList;
 
 /// How often the write cache is looked at.
@@ -17,6 +19,12 @@ const report_interval_us = 5 * std.time.us_per_s;
 
 pub const GuestReport = struct {
     cache: ?write_cache.WriteCache = null,
+    /// In place of it: what does not fit there goes to the edge, which has its own marks.
+    ram: ?*const RamCache = null,
+    /// Beside it, in place of the edge.
+    local: ?*const LocalCache = null,
+    /// A write found no room there.
+    is_full: bool = false,
     level: write_cache.Level = .{ .used_bytes = 0, .size_bytes = 0 },
     warnings: write_cache.Warnings = .{},
     steps: stream.StepList = .empty,
@@ -69,7 +77,21 @@ pub const GuestReport = struct {
         report.report_at_us = 0;
     }
 
+    /// Both together; full once a write has found no room, and not before, since that is what the edge acts upon.
+    fn lookAtLocal(report: *GuestReport, local: *const LocalCache) void {
+        const size = report.level.size_bytes + local.sizeBytes();
+        const used = if (report.is_full) size else @min(report.level.used_bytes + local.usedBytes(), size - 1);
+        report.level = .{ .used_bytes = used, .size_bytes = size };
+        const mark = report.warnings.next(report.level) orelse return;
+        report.report_at_us = 0;
+        if (mark < 100) say("write cache in RAM and on the local disk is {d} % full ({d} of {d} MiB)", .{
+            report.level.percent(), used >> 20, size >> 20,
+        });
+    }
+
     fn look(report: *GuestReport, client: *core.StreamClient, now_us: u64) void {
+        if (report.ram) |ram| report.level = .{ .used_bytes = ram.usedBytes(), .size_bytes = ram.sizeBytes() };
+        if (report.local) |local| report.lookAtLocal(local);
         const cache = report.cache orelse return;
         report.level = cache.level() orelse return;
         const mark = report.warnings.next(report.level) orelse return;

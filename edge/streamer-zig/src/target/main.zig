@@ -42,6 +42,9 @@ const usage =
     \\  bootfarm.edge=IP:PORT    where the edge's stream listens
     \\  bootfarm.boot=UUID       the boot that the edge has begun for this device
     \\  bootfarm.token=HEX       its token, 32 hexadecimal digits, good for one session
+    \\  bootfarm.stream=clear    the stream is not encrypted; said by an edge with --clear
+    \\  bootfarm.read-ahead=SIZE memory for what is read ahead of demand: 1m to 256m, off, or auto (default): a sixteenth
+    \\                           of what is free, at most 64m
     \\  bootfarm.report=URL      where ready and failed are reported when no stream is attached
 ;
 
@@ -199,12 +202,17 @@ fn panicOneLine(message: []const u8, _: ?usize) noreturn {
 
 test {
     _ = @import("disk_link.zig");
+    _ = @import("ram_cache.zig");
+    _ = @import("local_disk/block_map.zig");
+    _ = @import("local_disk/local_cache.zig");
+    _ = @import("local_disk/marked_disk.zig");
     _ = @import("http_report.zig");
     _ = @import("shared_memory.zig");
     _ = @import("power_order.zig");
     _ = @import("system_end.zig");
     _ = @import("program_output.zig");
     _ = @import("collected_steps.zig");
+    _ = @import("packet_burst.zig");
     _ = @import("write_cache.zig");
     _ = @import("timings/firmware_table.zig");
     _ = @import("timings/initramfs_steps.zig");

@@ -19,11 +19,17 @@ const StepList = @import("timings/step_list.zig").StepList;
 const system_end = @import("system_end.zig");
 const control = @import("control_socket.zig");
 const disk_link = @import("disk_link.zig");
+const ahead_cache = @import("ahead_cache.zig");
 const http_report = @import("http_report.zig");
+const RamCache = @import("ram_cache.zig").RamCache;
+const local_worker = @import("local_disk/local_worker.zig");
 const SharedMemory = @import("shared_memory.zig").SharedMemory;
 
-/// Packets taken before the kernel's side gets its turn.
+/// Packets after which the kernel's side gets its turn; the last ones come together.
 const packets_per_turn_max = 256;
+const lost_at_the_edge = "the edge does not have any more what this machine has written";
+/// A machine that has not said by then that it is up has its memory back.
+const ahead_us_max = 600 * std.time.us_per_s;
 
 pub const ServedDisk = struct {
     client: *core.StreamClient,
@@ -41,15 +47,41 @@ pub const ServedDisk = struct {
     silence: Silence = .{},
     report: GuestReport = .{},
     order: PowerOrder = .{},
+    was_full_told: bool = false,
+    /// Null where all that is written goes to the edge.
+    ram: ?*RamCache = null,
+    /// In place of the edge, for what there is no memory for.
+    local: ?*local_worker.LocalWorker = null,
+    /// What becomes of this machine when that is full.
+    full: core.desired_state.WriteCacheFull = .stop,
+    /// What each slot is to get.
+    requests: [core.nbd_queue.slots_max]disk_link.Request = undefined,
+    /// Null before and after: what is read ahead of demand while the machine boots.
+    ahead: ?core.ReadAhead = null,
+    ahead_until_us: u64 = 0,
+    ahead_statistics: core.ReadAhead.Statistics = .{},
+    /// Of this turn of the loop.
+    now_us: u64 = 0,
+    /// When the system wanted what each slot reads.
+    demanded_at_us: [core.nbd_queue.slots_max]u64 = undefined,
+    times: core.ReadTimes = .{},
 
     /// Serves until the other process has gone.
     pub fn run(disk: *ServedDisk) disk_link.Error!void {
+        disk.report.ram = disk.ram;
+        if (disk.local) |local| disk.report.local = local.cache;
+        disk.report.is_full = disk.memory.is_full.load(.seq_cst);
         disk.goOnFromBefore();
+        if (disk.ahead) |*ahead| ahead.start(disk.client);
+        disk.ahead_until_us = sys.monotonicUs() + ahead_us_max;
         while (true) {
             const now_us = sys.monotonicUs();
+            disk.now_us = now_us;
             disk.receivePackets(now_us);
             try disk.takeEvents();
             try disk.takeRequests();
+            try disk.takeFromLocal();
+            try disk.tendAhead(now_us);
             disk.report.tend(disk.client, now_us);
             disk.transmit(now_us);
             disk.carryOutOrder(now_us);
@@ -72,28 +104,31 @@ pub const ServedDisk = struct {
     }
 
     fn receivePackets(disk: *ServedDisk, now_us: u64) void {
-        var buffer: [wire.stream.packet_size_max]u8 = undefined;
-        for (0..packets_per_turn_max) |_| {
-            const packet = disk.edge.receive(&buffer) orelse return;
+        var taken: usize = 0;
+        while (taken < packets_per_turn_max) {
+            var packets = disk.edge.receive() orelse return;
             disk.silence.heard(now_us);
-            disk.client.receive(now_us, packet);
+            while (packets.next()) |packet| : (taken += 1) disk.client.receive(now_us, packet);
         }
     }
 
     fn takeEvents(disk: *ServedDisk) disk_link.Error!void {
-        while (disk.client.nextEvent()) |event| switch (event) {
+        while (disk.client.nextEvent()) |event| if (!disk.isOfAhead(&event)) switch (event) {
             .read_done => |done| try disk.answer(done.tag, .done),
             .read_failed => |failure| {
-                say("the edge cannot serve a read: {t}", .{failure.code});
+                if (failure.code == .stopped) disk.stop();
+                if (!disk.isStopped()) say("the edge cannot serve a read: {t}", .{failure.code});
                 try disk.answer(failure.tag, .failed);
             },
-            .established => |session| if (session.resumed)
-                say("the edge {f} serves the disk again", .{disk.edge.edge}),
+            .established => |session| {
+                disk.memory.write_cache_id.store(disk.client.session.?.write_cache_id, .seq_cst);
+                if (session.resumed) say("the edge {f} serves the disk again", .{disk.edge.edge});
+            },
             .refused => |code| {
                 say("the edge refused to go on with this boot ({t}); the disk stands still", .{code});
-                if (code == .cache_lost) disk.tellLost();
+                if (code == .cache_lost) disk.tellLost(lost_at_the_edge);
             },
-            .cache_lost => disk.tellLost(),
+            .cache_lost => disk.tellLost(lost_at_the_edge),
             .write_ended => |ended| try disk.answerWrite(ended.tag, ended.code),
             .version_changed => say("the edge has another version of the disk than this boot began with; the disk stands still", .{}),
             .ready_acknowledged => if (disk.server) |*server| server.acknowledge(control.done),
@@ -127,51 +162,207 @@ pub const ServedDisk = struct {
     }
 
     fn transmit(disk: *ServedDisk, now_us: u64) void {
-        var out: [wire.stream.request_size_max]u8 = undefined;
-        while (disk.client.transmit(now_us, &out)) |packet| disk.edge.send(packet);
+        const burst = &disk.edge.burst;
+        while (disk.client.transmit(now_us, burst.room())) |packet| burst.add(disk.edge.fd, packet.len);
+        burst.flush(disk.edge.fd);
     }
 
     fn takeRequests(disk: *ServedDisk) disk_link.Error!void {
         while (try disk_link.receive(disk_link.Request, disk.link_fd)) |request| {
-            disk.submit(&request) catch
-                unreachable; // The client has as many reads and writes as the queue has slots.
+            if (disk.isStopped()) continue;
             disk.reads_waiting += 1;
+            disk.requests[request.slot] = request;
+            if (disk.refuses(request.kind)) {
+                try disk.finish(request.slot, .full);
+                continue;
+            }
+            const is_done = disk.submit(&request) catch
+                unreachable; // The client has as many reads and writes as the queue has slots.
+            if (is_done) try disk.answer(request.slot, .done);
         }
     }
 
-    fn submit(disk: *ServedDisk, request: *const disk_link.Request) error{Full}!void {
+    fn isOfAhead(disk: *ServedDisk, event: *const core.StreamClient.Event) bool {
+        return if (disk.ahead) |*ahead| ahead.take(disk.client, event) else false;
+    }
+
+    /// Answers what was read ahead, and asks for more of it; gives its memory back when the boot is over.
+    fn tendAhead(disk: *ServedDisk, now_us: u64) disk_link.Error!void {
+        const ahead = if (disk.ahead) |*ahead| ahead else return;
+        while (ahead.nextDone()) |tag| try disk.answer(tag, .done);
+        if (ahead.state != .ended and (disk.report.has_outcome or now_us >= disk.ahead_until_us)) ahead.stop(disk.client);
+        ahead.pump(disk.client);
+        disk.ahead_statistics = ahead.statistics;
+        if (!ahead.isIdle() or ahead.waiting_count > 0 or ahead.done_count > 0) return;
+        ahead_cache.giveBack(ahead);
+        disk.ahead = null;
+    }
+
+    /// True when it is done already.
+    fn submit(disk: *ServedDisk, request: *const disk_link.Request) error{Full}!bool {
         const slot = request.slot;
+        if (request.kind == .read) {
+            disk.demanded_at_us[slot] = disk.now_us;
+            disk.times.noteDemand(disk.now_us);
+        }
+        if (request.kind == .write or request.kind == .discard) {
+            if (disk.ahead) |*ahead| ahead.noteWrite(request.offset, request.length);
+        }
         switch (request.kind) {
-            .read => return disk.client.submit(slot, request.offset, disk.memory.buffers[slot][0..request.length]),
-            .write => try disk.client.submitWrite(slot, request.offset, disk.memory.buffers[slot][0..request.length]),
-            .discard => try disk.client.submitDiscard(slot, request.offset, request.length),
-            .flush => try disk.client.submitFlush(slot),
+            .read => {
+                const bytes = disk.memory.buffers[slot][0..request.length];
+                if (disk.ram) |ram| if (ram.hasAll(request.offset, request.length)) return true;
+                if (disk.local) |local| if (local.cache.hasAll(request.offset, request.length)) return true;
+                if (disk.ahead) |*ahead| try ahead.read(disk.client, slot, request.offset, bytes) else try disk.client.submit(slot, request.offset, bytes);
+                return false;
+            },
+            .write => {
+                const bytes = disk.memory.buffers[slot][0..request.length];
+                const rest = disk.keepInRam(bytes, request.offset) orelse return true;
+                if (disk.local) |local| {
+                    local.submit(.{
+                        .offset = rest.offset,
+                        .length = rest.length,
+                        .slot = slot,
+                        .kind = .write,
+                        .buffer_at = @intCast(rest.offset - request.offset),
+                    });
+                    return false;
+                }
+                try disk.client.submitWrite(slot, rest.offset, bytes[@intCast(rest.offset - request.offset)..][0..rest.length]);
+            },
+            .discard => {
+                if (disk.ram) |ram| ram.discard(request.offset, request.length) catch disk.loseRam();
+                if (disk.local) |local| {
+                    local.submit(.{ .offset = request.offset, .length = request.length, .slot = slot, .kind = .discard });
+                    return false;
+                }
+                try disk.client.submitDiscard(slot, request.offset, request.length);
+            },
+            .flush => {
+                // It lasts as long as memory, and a write was answered when it was there.
+                if (disk.local != null) return true;
+                // What is in memory alone is as safe as it will ever be.
+                if (disk.ram != null and !disk.client.writes.has_begun) return true;
+                try disk.client.submitFlush(slot);
+            },
         }
         disk.memory.write_id.store(disk.client.writes.request_id_next, .seq_cst);
+        return false;
+    }
+
+    /// What the edge has to take; null: nothing.
+    fn keepInRam(disk: *ServedDisk, bytes: []const u8, offset: u64) ?RamCache.Range {
+        const all: RamCache.Range = .{ .offset = offset, .length = @intCast(bytes.len) };
+        const ram = disk.ram orelse return all;
+        return ram.write(bytes, offset) catch {
+            disk.loseRam();
+            return all;
+        };
+    }
+
+    /// The kernel refuses memory that was promised: what lies there cannot be believed any more.
+    fn loseRam(disk: *ServedDisk) void {
+        if (disk.isStopped()) return;
+        disk.memory.is_stopped.store(true, .seq_cst);
+        say("this machine's memory for what it writes cannot be used any more; the disk stands still, start it again", .{});
     }
 
     fn answerWrite(disk: *ServedDisk, tag: u64, code: wire.stream.WriteCode) disk_link.Error!void {
         switch (code) {
             .done => return disk.answer(tag, .done),
-            .cache_full => say("the write cache at the edge is full: a write failed", .{}),
+            .cache_full => {
+                if (!disk.was_full_told) say("the write cache at the edge is full: this machine writes nothing any more until it starts again", .{});
+                disk.was_full_told = true;
+            },
+            .stopped => disk.stop(),
             else => say("the edge cannot take a write: {t}", .{code}),
         }
         return disk.answer(tag, if (code == .cache_full) .full else .failed);
     }
 
+    /// The write cache is full, and that is what is wanted then. Reports go on, and with them orders come.
+    fn stop(disk: *ServedDisk) void {
+        if (disk.isStopped()) return;
+        disk.memory.is_stopped.store(true, .seq_cst);
+        say("the write cache at the edge is full: the disk stands still; give it more room, and start this machine again", .{});
+    }
+
+    /// What the local disk's thread has carried out.
+    fn takeFromLocal(disk: *ServedDisk) disk_link.Error!void {
+        const local = disk.local orelse return;
+        while (local.next()) |ended| switch (ended.result) {
+            .done => try disk.finish(ended.slot, .done),
+            .full => try disk.fillLocal(ended.slot),
+            .lost, .damaged => {
+                // The system learns it of this one; nothing that it asks afterwards is answered.
+                try disk.finish(ended.slot, .failed);
+                disk.loseLocal(ended.result == .damaged);
+            },
+        };
+    }
+
+    fn refuses(disk: *const ServedDisk, kind: core.NbdQueue.Kind) bool {
+        return (kind == .write or kind == .discard) and disk.memory.is_full.load(.seq_cst);
+    }
+
+    fn fillLocal(disk: *ServedDisk, slot: u32) disk_link.Error!void {
+        disk.memory.is_full.store(true, .seq_cst);
+        disk.report.is_full = true;
+        disk.report.look_at_us = 0;
+        disk.report.report_at_us = 0;
+        if (disk.full == .read_only) {
+            if (!disk.was_full_told) say("the write cache on the local disk is full: this machine writes nothing any more until it starts again", .{});
+            disk.was_full_told = true;
+            return disk.finish(slot, .full);
+        }
+        if (disk.isStopped()) return;
+        disk.memory.is_stopped.store(true, .seq_cst);
+        say("the write cache on the local disk is full: the disk stands still; give it more room, and start this machine again", .{});
+    }
+
+    fn loseLocal(disk: *ServedDisk, is_damaged: bool) void {
+        if (disk.isStopped()) return;
+        disk.memory.is_stopped.store(true, .seq_cst);
+        disk.tellLost(if (is_damaged)
+            "the local disk has other bytes than this machine has written"
+        else
+            "the local disk has failed, and what was written there");
+    }
+
+    fn isStopped(disk: *const ServedDisk) bool {
+        return disk.memory.is_stopped.load(.seq_cst);
+    }
+
     /// Nothing of the disk can be believed any more: it stands still, and the edge learns why.
-    fn tellLost(disk: *ServedDisk) void {
-        const text = "the edge does not have any more what this machine has written";
-        say(text ++ "; the disk stands still, start it again", .{});
+    fn tellLost(disk: *ServedDisk, text: []const u8) void {
+        say("{s}; the disk stands still, start it again", .{text});
         // In a process of its own, since a connection takes seconds.
         const pid = sys.check(linux.fork()) catch return;
         if (pid != 0) return;
-        if (http_report.Address.find(disk.words)) |address| _ = http_report.post(address, .failed, "cache_lost " ++ text);
+        if (http_report.Address.find(disk.words)) |address| {
+            var body: [http_report.body_size_max]u8 = undefined;
+            _ = http_report.post(address, .failed, std.mem.print(&body, "cache_lost {s}", .{text}) catch unreachable); // It is short.
+        }
         linux.exit_group(0);
     }
 
+    /// What was read gets what lies on the local disk before it is the system's.
     fn answer(disk: *ServedDisk, tag: u64, result: disk_link.Result) disk_link.Error!void {
+        const request = &disk.requests[@intCast(tag)];
+        if (disk.local) |local| if (result == .done and request.kind == .read and local.cache.hasAny(request.offset, request.length))
+            return local.submit(.{ .offset = request.offset, .length = request.length, .slot = request.slot, .kind = .read });
+        return disk.finish(tag, result);
+    }
+
+    fn finish(disk: *ServedDisk, tag: u64, result: disk_link.Result) disk_link.Error!void {
         disk.reads_waiting -= 1;
+        const request = &disk.requests[@intCast(tag)];
+        if (disk.ram) |ram| if (result == .done and request.kind == .read) {
+            ram.lay(disk.memory.buffers[@intCast(tag)][0..request.length], request.offset) catch disk.loseRam();
+        };
+        if (disk.isStopped()) return;
+        if (request.kind == .read) disk.times.noteAnswer(disk.now_us, disk.demanded_at_us[@intCast(tag)]);
         try disk_link.send(
             disk.link_fd,
             disk_link.Answer{ .slot = @intCast(tag), .result = result },
@@ -179,19 +370,20 @@ pub const ServedDisk = struct {
     }
 
     fn wait(disk: *ServedDisk) void {
-        var polled: [3 + control.clients_max]linux.pollfd = undefined;
+        var polled: [4 + control.clients_max]linux.pollfd = undefined;
         for (&polled) |*entry| entry.* = .{ .fd = -1, .events = linux.POLL.IN, .revents = 0 };
         polled[0].fd = disk.edge.fd;
         polled[1].fd = disk.link_fd;
+        if (disk.local) |local| polled[3].fd = local.fd();
         if (disk.server) |*server| {
             if (server.hasRoom()) polled[2].fd = server.fd;
-            for (polled[3..], server.clients) |*entry, client| entry.fd = client;
+            for (polled[4..], server.clients) |*entry, client| entry.fd = client;
         }
         var timeout = disk.timeUntilDeadline();
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
         if (disk.server == null) return;
         if (polled[2].revents != 0) disk.server.?.accept();
-        for (polled[3..], 0..) |entry, index| if (entry.revents != 0) disk.serveControl(index);
+        for (polled[4..], 0..) |entry, index| if (entry.revents != 0) disk.serveControl(index);
     }
 
     fn timeUntilDeadline(disk: *const ServedDisk) linux.timespec {
@@ -270,14 +462,27 @@ pub const ServedDisk = struct {
             ) catch unreachable, // It has room for the longest.
             .state = disk.client.state,
             .diskSize = if (disk.client.session) |session| session.disk_size else 0,
+            .stopped = disk.isStopped(),
             .readsWaiting = disk.reads_waiting,
             .reads = s.reads,
             .readBytes = s.read_bytes,
+            .readTimesUs = .{
+                .waitMedian = disk.times.wait.quantileUs(500),
+                .waitP99 = disk.times.wait.quantileUs(990),
+                .waitSum = disk.times.wait.sum_us,
+                .turnaroundMedian = disk.times.turnaround.quantileUs(500),
+                .turnaroundSum = disk.times.turnaround.sum_us,
+            },
             .packetsIn = s.packets_in,
             .packetsOut = s.packets_out,
             .repeats = s.repeats,
             .missingFragments = s.missing_fragments,
             .resumptions = s.resumptions,
+            .readAhead = .{
+                .bytes = disk.ahead_statistics.bytes,
+                .hits = disk.ahead_statistics.hits + disk.ahead_statistics.waits,
+                .usedBytes = disk.ahead_statistics.used_bytes,
+            },
             .pid = linux.getpid(),
             .processesBefore = disk.serial,
             .ignored = s.ignored,

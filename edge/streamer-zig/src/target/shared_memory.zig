@@ -26,6 +26,12 @@ pub const SharedMemory = struct {
     order: Kept(PowerOrder) = .{},
     /// The id that the last write got: those of the next process lie behind it.
     write_id: std.atomic.Value(u32) = .init(0),
+    /// Which write cache at the edge it is now; 0: as the first session said.
+    write_cache_id: std.atomic.Value(u64) = .init(0),
+    /// The disk stands still since its write cache is full or lost.
+    is_stopped: std.atomic.Value(bool) = .init(false),
+    /// The local disk had no room for a write: this machine writes nothing any more.
+    is_full: std.atomic.Value(bool) = .init(false),
 
     /// For this process and all that it will fork.
     pub fn init() sys.Error!*SharedMemory {
@@ -38,6 +44,9 @@ pub const SharedMemory = struct {
         memory.cache_path = .{};
         memory.order = .{};
         memory.write_id = .init(0);
+        memory.write_cache_id = .init(0);
+        memory.is_stopped = .init(false);
+        memory.is_full = .init(false);
         return memory;
     }
 };

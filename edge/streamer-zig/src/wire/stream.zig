@@ -1,21 +1,28 @@
-//! Packets of the stream, version 1 (packages/proto/STREAM.md): bytes to structs and back. Whatever `parse` accepts,
+//! Packets of the stream, version 2 (packages/proto/STREAM.md): bytes to structs and back. Whatever `parse` accepts,
 //! `emit` writes back byte for byte, and nothing that `parse` returns can be longer or larger than the limits below.
-//! It keeps no state and decides nothing about sessions.
+//! It keeps no state and decides nothing about sessions; what is sealed on the wire is in clear text here, with the id of its
+//! session where its counter stood (core/stream_seal.zig).
 
 const std = @import("std");
 const guest = @import("stream_guest.zig");
+pub const profile = @import("stream_profile.zig");
+const hello_packets = @import("stream_hello.zig");
 const ranges = @import("stream_ranges.zig");
 const welcome_packet = @import("stream_welcome.zig");
 pub const writes = @import("stream_writes.zig");
 const assert = std.debug.assert;
 
-pub const version = 1;
+pub const version = 2;
 pub const port_default = 6910;
 pub const header_size = 16;
-pub const hello_size = 240;
-pub const cookie_size = 64;
+/// Behind each sealed packet.
+pub const tag_size = 16;
+pub const hello_size = hello_packets.hello_size;
+pub const cookie_size = hello_packets.cookie_size;
+pub const refuse_size = hello_packets.refuse_size;
+/// WELCOME without the zeros that may follow, and where what is hidden of it begins.
 pub const welcome_size = welcome_packet.welcome_size;
-pub const refuse_size = 36;
+pub const welcome_size_known = welcome_packet.welcome_size_known;
 pub const read_size_fixed = 40;
 pub const read_error_size = 20;
 pub const no_session_size = 16;
@@ -27,7 +34,17 @@ pub const ready_ack_size = 16;
 pub const report_size_max = guest.report_size_max;
 pub const report_ack_size = guest.report_ack_size;
 pub const steps_max = guest.steps_max;
+pub const probe_size_min = 40;
+pub const Hello = hello_packets.Hello;
+pub const HelloKind = hello_packets.HelloKind;
+pub const Cookie = hello_packets.Cookie;
+pub const Refuse = hello_packets.Refuse;
+pub const RefuseCode = hello_packets.RefuseCode;
+pub const Cipher = hello_packets.Cipher;
+pub const Ciphers = hello_packets.Ciphers;
 pub const Welcome = welcome_packet.Welcome;
+pub const WelcomeKnown = welcome_packet.Known;
+pub const welcomeKnown = welcome_packet.parseKnown;
 pub const WriteCacheClass = welcome_packet.WriteCacheClass;
 pub const Write = writes.Write;
 pub const Control = writes.Control;
@@ -45,18 +62,22 @@ pub const sector_size = 512;
 /// Longest READ, in bytes; WELCOME may lower it, never below `read_size_promised`.
 pub const read_size_max = 1 << 20;
 pub const read_size_promised = 128 << 10;
-/// Payload of a DATA packet in bytes: 9000 of IP less 20 IP, 8 UDP and 16 header; 512 fits an IP packet of 576.
-pub const fragment_size_max = 8956;
+/// UDP payload in bytes: an IP packet of 9000, 1500 or 576 less 20 for IP and 8 for UDP.
+pub const packet_size_max = 8972;
+pub const packet_size_ethernet = 1472;
+pub const packet_size_min = 548;
+/// Payload of a DATA packet in bytes. What is not sealed has room for 16 more, and does not use it.
+pub const fragment_size_max = packet_size_max - header_size - tag_size;
+pub const fragment_size_ethernet = packet_size_ethernet - header_size - tag_size;
 pub const fragment_size_min = 512;
-pub const fragment_size_ethernet = 1456;
 pub const fragments_max = read_size_max / fragment_size_min;
 pub const ranges_max = ranges.ranges_max;
 pub const Range = ranges.Range;
 pub const Ranges = ranges.Ranges;
 pub const RangeList = ranges.RangeList;
-/// The largest packet of a device, and of either side.
+/// The largest packet of a device, before and after it is sealed.
 pub const request_size_max = header_size + fragment_size_ethernet;
-pub const packet_size_max = header_size + fragment_size_max;
+pub const sealed_request_size_max = request_size_max + tag_size;
 
 comptime {
     assert(fragments_max == 2048);
@@ -64,24 +85,25 @@ comptime {
     assert(request_size_max >= report_size_max);
     assert(request_size_max >= ready_size_min + ready_sentence_size_max);
     // A device's packet fits Ethernet's MTU behind the headers of IP and UDP.
-    assert(request_size_max + 28 <= 1500);
+    assert(sealed_request_size_max + 28 == 1500);
     assert(packet_size_max + 28 == 9000);
+    // 32 KiB in at most 23 packets of Ethernet.
+    assert(23 * fragment_size_ethernet >= 32 << 10);
+    assert(fragment_size_min + header_size + tag_size <= packet_size_min);
     // Answers to an address that has not shown a cookie are never longer than what it sent.
     assert(cookie_size < hello_size);
     assert(refuse_size < hello_size);
-    assert(welcome_size < hello_size);
+    assert(welcome_size + tag_size < hello_size);
     assert(no_session_size < ready_size_min);
     assert(report_ack_size < guest.report_size_min);
     assert(@sizeOf(HeaderLayout) == header_size and @alignOf(HeaderLayout) == 1);
-    assert(@sizeOf(HelloLayout) == hello_size);
-    assert(@sizeOf(CookieLayout) == cookie_size);
-    assert(@sizeOf(RefuseLayout) == refuse_size);
     assert(@sizeOf(ReadLayout) == read_size_fixed);
     assert(@sizeOf(ReadErrorLayout) == read_error_size);
     assert(@sizeOf(ReadyLayout) == ready_size_min);
 }
 
-pub const Type = enum(u4) {
+pub const Type = enum(u8) {
+    used = 0,
     hello = 1,
     cookie = 2,
     welcome = 3,
@@ -97,6 +119,8 @@ pub const Type = enum(u4) {
     write = 13,
     control = 14,
     write_ack = 15,
+    probe = 16,
+    probe_ack = 17,
 };
 
 /// One UDP payload. `session_id` is 0 in hello, cookie and refuse, and in nothing else.
@@ -107,6 +131,7 @@ pub const Packet = struct {
 };
 
 pub const Body = union(Type) {
+    used: profile.Used,
     hello: Hello,
     cookie: Cookie,
     welcome: Welcome,
@@ -122,46 +147,31 @@ pub const Body = union(Type) {
     write: Write,
     control: Control,
     write_ack: WriteAck,
+    probe: Probe,
+    /// As long as was asked for, zeros behind the header; the number is its size.
+    probe_ack: u16,
 };
 
-pub const HelloKind = enum(u8) { token = 0, resumption = 1 };
-
-pub const Hello = struct {
-    client_nonce: [16]u8,
-    /// Zeros until the edge has sent one.
-    cookie: [32]u8 = @splat(0),
-    kind: HelloKind,
-    boot_id: [16]u8,
-    /// `token`: the boot token and 16 zeros. `resumption`: HMAC-SHA256(resume_secret, client_nonce).
-    proof: [32]u8,
-    /// What the device can receive, in bytes; at least `fragment_size_min`.
-    fragment_size_max: u16,
+/// Asks for an answer of `size` bytes of UDP payload: does it come through?
+pub const Probe = struct {
+    /// `packet_size_min` to `packet_size_max`.
+    size: u16,
 };
 
-pub const Cookie = struct {
-    client_nonce: [16]u8,
-    cookie: [32]u8,
-};
-
-pub const RefuseCode = enum(u16) {
-    token_refused = 1,
-    version_missing = 2,
-    busy = 3,
-    protocol_version = 4,
-    /// The edge does not have any more what the device has written.
-    cache_lost = 5,
-    /// What the device has written lies above another version.
-    cache_version = 6,
-    /// The edge cannot make or open a place for what the device writes.
-    cache_failed = 7,
-};
-
-pub const Refuse = struct {
-    client_nonce: [16]u8,
-    code: RefuseCode,
+/// What a READ is about.
+pub const ReadKind = enum(u4) {
+    /// The disk: somebody waits for it.
+    demand = 0,
+    /// The disk, ahead of demand.
+    ahead = 1,
+    /// The document of the boot profile, in place of the disk.
+    profile = 2,
 };
 
 pub const Read = struct {
+    kind: ReadKind = .demand,
+    /// Payload of all fragments but the last, as the device wants it for this read.
+    fragment_size: u16,
     version_tag: u64,
     /// Bytes; a multiple of 512.
     offset: u64,
@@ -185,6 +195,8 @@ pub const ReadErrorCode = enum(u16) {
     too_large = 4,
     /// The edge does not have any more what the device has written.
     cache_lost = 5,
+    /// The write cache is full, and a device is to stop then.
+    stopped = 6,
 };
 
 pub const ReadError = struct {
@@ -207,7 +219,6 @@ pub const ParseError = error{
     /// Too short for its type, too long for it, or a READ whose range count says something else.
     WrongSize,
     WrongVersion,
-    UnknownType,
     /// A field that must be 0 is not.
     ReservedNotZero,
     /// A value outside what the specification allows.
@@ -217,11 +228,13 @@ pub const ParseError = error{
 /// The packet in `bytes`; slices of the result point into it.
 pub fn parse(bytes: []const u8) ParseError!Packet {
     const header: *const HeaderLayout = try overlay(HeaderLayout, bytes, .at_least);
-    if (header.version_and_type >> 4 != version) return error.WrongVersion;
-    const kind = std.enums.fromInt(Type, @as(u4, @truncate(header.version_and_type))) orelse
-        return error.UnknownType;
-    if (header.flags != 0) return error.ReservedNotZero;
-    if (kind != .data and kind != .write) try expectZero(&header.index);
+    if (header.version_and_flags >> 4 != version) return error.WrongVersion;
+    const kind = std.enums.fromInt(Type, header.type) orelse return error.BadValue;
+    if (header.flags() != 0 and kind != .read) return error.ReservedNotZero;
+    switch (kind) {
+        .data, .write, .read => {},
+        else => try expectZero(&header.index),
+    }
     const session_id = int(u64, &header.session_id);
     const request_id = int(u32, &header.request_id);
     switch (kind) {
@@ -233,10 +246,11 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         else => {},
     }
     return .{ .session_id = session_id, .request_id = request_id, .body = switch (kind) {
-        .hello => .{ .hello = try parseHello(bytes) },
-        .cookie => .{ .cookie = try parseCookie(bytes) },
+        .used => .{ .used = try profile.parseUsed(bytes) },
+        .hello => .{ .hello = try hello_packets.parseHello(bytes) },
+        .cookie => .{ .cookie = try hello_packets.parseCookie(bytes) },
         .welcome => .{ .welcome = try welcome_packet.parse(bytes) },
-        .refuse => .{ .refuse = try parseRefuse(bytes) },
+        .refuse => .{ .refuse = try hello_packets.parseRefuse(bytes) },
         .read => .{ .read = try parseRead(bytes) },
         .data => .{ .data = try parseData(bytes) },
         .read_error => .{ .read_error = try parseReadError(bytes) },
@@ -248,6 +262,8 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
         .write => .{ .write = try writes.parseWrite(bytes) },
         .control => .{ .control = try writes.parseControl(bytes) },
         .write_ack => .{ .write_ack = try writes.parseWriteAck(bytes) },
+        .probe => .{ .probe = try parseProbe(bytes) },
+        .probe_ack => .{ .probe_ack = try parseProbeAck(bytes) },
     } };
 }
 
@@ -255,25 +271,15 @@ pub fn parse(bytes: []const u8) ParseError!Packet {
 /// every value is one that `parse` takes.
 pub fn emit(packet: Packet, out: []u8) []u8 {
     const header: *HeaderLayout = @ptrCast(out[0..header_size]);
-    header.* = .{ .version_and_type = @as(u8, version) << 4 | @backingInt(std.meta.activeTag(packet.body)) };
+    header.* = .{ .type = @backingInt(std.meta.activeTag(packet.body)) };
     std.mem.writeInt(u32, &header.request_id, packet.request_id, .big);
     std.mem.writeInt(u64, &header.session_id, packet.session_id, .big);
     switch (packet.body) {
-        .hello => |hello| return emitHello(hello, out),
-        .cookie => |cookie| {
-            const layout = overlayMutable(CookieLayout, out);
-            layout.client_nonce = cookie.client_nonce;
-            layout.cookie = cookie.cookie;
-            return out[0..cookie_size];
-        },
+        .used => |used| return profile.emitUsed(used, out),
+        .hello => |*hello| return hello_packets.emitHello(hello, out),
+        .cookie => |cookie| return hello_packets.emitCookie(cookie, out),
         .welcome => |welcome| return welcome_packet.emit(welcome, out),
-        .refuse => |refuse| {
-            const layout = overlayMutable(RefuseLayout, out);
-            layout.client_nonce = refuse.client_nonce;
-            std.mem.writeInt(u16, &layout.code, @backingInt(refuse.code), .big);
-            layout.reserved = @splat(0);
-            return out[0..refuse_size];
-        },
+        .refuse => |refuse| return hello_packets.emitRefuse(refuse, out),
         .read => |read| return emitRead(read, out),
         .data => |data| {
             assert(data.payload.len > 0);
@@ -294,6 +300,15 @@ pub fn emit(packet: Packet, out: []u8) []u8 {
         .write => |write| return writes.emitWrite(write, out),
         .control => |control| return writes.emitControl(control, out),
         .write_ack => |ack| return writes.emitWriteAck(ack, out),
+        .probe => |probe| {
+            @memset(out[header_size..probe_size_min], 0);
+            std.mem.writeInt(u16, out[header_size..][0..2], probe.size, .big);
+            return out[0..probe_size_min];
+        },
+        .probe_ack => |size| {
+            @memset(out[header_size..size], 0);
+            return out[0..size];
+        },
     }
 }
 
@@ -302,7 +317,7 @@ pub fn dataHeader(session_id: u64, request_id: u32, index: u16) [header_size]u8 
     assert(index < fragments_max);
     var bytes: [header_size]u8 = @splat(0);
     const header: *HeaderLayout = @ptrCast(&bytes);
-    header.version_and_type = @as(u8, version) << 4 | @backingInt(Type.data);
+    header.* = .{ .type = @backingInt(Type.data) };
     std.mem.writeInt(u16, &header.index, index, .big);
     std.mem.writeInt(u32, &header.request_id, request_id, .big);
     std.mem.writeInt(u64, &header.session_id, session_id, .big);
@@ -324,36 +339,15 @@ pub fn fragmentLength(length: u32, fragment_size: u16, index: u16) u16 {
 }
 
 const HeaderLayout = extern struct {
-    version_and_type: u8,
-    flags: u8 = 0,
+    version_and_flags: u8 = version << 4,
+    type: u8,
     index: [2]u8 = @splat(0),
     request_id: [4]u8 = @splat(0),
     session_id: [8]u8 = @splat(0),
-};
 
-const HelloLayout = extern struct {
-    header: HeaderLayout,
-    client_nonce: [16]u8,
-    cookie: [32]u8,
-    kind: u8,
-    reserved: [3]u8,
-    boot_id: [16]u8,
-    proof: [32]u8,
-    fragment_size_max: [2]u8,
-    padding: [122]u8,
-};
-
-const CookieLayout = extern struct {
-    header: HeaderLayout,
-    client_nonce: [16]u8,
-    cookie: [32]u8,
-};
-
-const RefuseLayout = extern struct {
-    header: HeaderLayout,
-    client_nonce: [16]u8,
-    code: [2]u8,
-    reserved: [2]u8,
+    fn flags(header: *const HeaderLayout) u4 {
+        return @truncate(header.version_and_flags);
+    }
 };
 
 const ReadLayout = extern struct {
@@ -379,52 +373,22 @@ const ReadyLayout = extern struct {
     code: [ready_code_size_max]u8,
 };
 
-fn overlay(comptime Layout: type, bytes: []const u8, comptime size: enum { exactly, at_least }) ParseError!*const Layout {
+pub fn overlay(comptime Layout: type, bytes: []const u8, comptime size: enum { exactly, at_least }) ParseError!*const Layout {
     if (bytes.len < @sizeOf(Layout)) return error.WrongSize;
     if (size == .exactly and bytes.len > @sizeOf(Layout)) return error.WrongSize;
     return @ptrCast(bytes[0..@sizeOf(Layout)]);
 }
 
-fn overlayMutable(comptime Layout: type, out: []u8) *Layout {
+pub fn overlayMutable(comptime Layout: type, out: []u8) *Layout {
     return @ptrCast(out[0..@sizeOf(Layout)]);
 }
 
-fn int(comptime T: type, bytes: *const [@divExact(@bitSizeOf(T), 8)]u8) T {
+pub fn int(comptime T: type, bytes: *const [@divExact(@bitSizeOf(T), 8)]u8) T {
     return std.mem.readInt(T, bytes, .big);
 }
 
-fn expectZero(bytes: []const u8) ParseError!void {
+pub fn expectZero(bytes: []const u8) ParseError!void {
     if (!std.mem.allEqual(u8, bytes, 0)) return error.ReservedNotZero;
-}
-
-fn parseHello(bytes: []const u8) ParseError!Hello {
-    const layout = try overlay(HelloLayout, bytes, .exactly);
-    const kind = std.enums.fromInt(HelloKind, layout.kind) orelse return error.BadValue;
-    try expectZero(&layout.reserved);
-    try expectZero(&layout.padding);
-    if (kind == .token) try expectZero(layout.proof[16..]);
-    const fragment_size = int(u16, &layout.fragment_size_max);
-    if (fragment_size < fragment_size_min) return error.BadValue;
-    return .{
-        .client_nonce = layout.client_nonce,
-        .cookie = layout.cookie,
-        .kind = kind,
-        .boot_id = layout.boot_id,
-        .proof = layout.proof,
-        .fragment_size_max = fragment_size,
-    };
-}
-
-fn parseCookie(bytes: []const u8) ParseError!Cookie {
-    const layout = try overlay(CookieLayout, bytes, .exactly);
-    return .{ .client_nonce = layout.client_nonce, .cookie = layout.cookie };
-}
-
-fn parseRefuse(bytes: []const u8) ParseError!Refuse {
-    const layout = try overlay(RefuseLayout, bytes, .exactly);
-    try expectZero(&layout.reserved);
-    const code = std.enums.fromInt(RefuseCode, int(u16, &layout.code)) orelse return error.BadValue;
-    return .{ .client_nonce = layout.client_nonce, .code = code };
 }
 
 fn parseRead(bytes: []const u8) ParseError!Read {
@@ -432,13 +396,17 @@ fn parseRead(bytes: []const u8) ParseError!Read {
     const range_count = int(u16, &layout.range_count);
     if (range_count > ranges_max) return error.BadValue;
     if (bytes.len != read_size_fixed + @as(usize, range_count) * 4) return error.WrongSize;
+    const kind = std.enums.fromInt(ReadKind, layout.header.flags()) orelse return error.BadValue;
     const read: Read = .{
+        .kind = kind,
+        .fragment_size = int(u16, &layout.header.index),
         .version_tag = int(u64, &layout.version_tag),
         .offset = int(u64, &layout.offset),
         .length = int(u32, &layout.length),
         .attempt = int(u16, &layout.attempt),
         .ranges = .{ .bytes = bytes[read_size_fixed..] },
     };
+    if (read.fragment_size < fragment_size_min or read.fragment_size > fragment_size_max) return error.BadValue;
     if (read.length == 0 or read.length % sector_size != 0) return error.BadValue;
     if (read.offset % sector_size != 0) return error.BadValue;
     var fragments_end: u32 = 0;
@@ -459,6 +427,21 @@ fn parseData(bytes: []const u8) ParseError!Data {
     const index = int(u16, &layout.index);
     if (index >= fragments_max) return error.BadValue;
     return .{ .index = index, .payload = payload };
+}
+
+fn parseProbe(bytes: []const u8) ParseError!Probe {
+    if (bytes.len != probe_size_min) return error.WrongSize;
+    const size = int(u16, bytes[header_size..][0..2]);
+    if (size < packet_size_min or size > packet_size_max) return error.BadValue;
+    try expectZero(bytes[header_size + 2 ..]);
+    return .{ .size = size };
+}
+
+fn parseProbeAck(bytes: []const u8) ParseError!u16 {
+    // Its tag is gone already.
+    if (bytes.len < packet_size_min - tag_size or bytes.len > packet_size_max) return error.WrongSize;
+    try expectZero(bytes[header_size..]);
+    return @intCast(bytes.len);
 }
 
 fn parseReadError(bytes: []const u8) ParseError!ReadError {
@@ -498,21 +481,10 @@ fn emitReady(ready: Ready, out: []u8) []u8 {
     return out[0..size];
 }
 
-fn emitHello(hello: Hello, out: []u8) []u8 {
-    const layout = overlayMutable(HelloLayout, out);
-    layout.client_nonce = hello.client_nonce;
-    layout.cookie = hello.cookie;
-    layout.kind = @backingInt(hello.kind);
-    layout.reserved = @splat(0);
-    layout.boot_id = hello.boot_id;
-    layout.proof = hello.proof;
-    std.mem.writeInt(u16, &layout.fragment_size_max, hello.fragment_size_max, .big);
-    layout.padding = @splat(0);
-    return out[0..hello_size];
-}
-
 fn emitRead(read: Read, out: []u8) []u8 {
     const layout = overlayMutable(ReadLayout, out);
+    layout.header.version_and_flags |= @backingInt(read.kind);
+    std.mem.writeInt(u16, &layout.header.index, read.fragment_size, .big);
     std.mem.writeInt(u64, &layout.version_tag, read.version_tag, .big);
     std.mem.writeInt(u64, &layout.offset, read.offset, .big);
     std.mem.writeInt(u32, &layout.length, read.length, .big);
@@ -525,5 +497,6 @@ fn emitRead(read: Read, out: []u8) []u8 {
 
 test {
     _ = guest;
+    _ = profile;
     _ = @import("stream_vectors_test.zig");
 }

@@ -15,7 +15,8 @@ pub const write_size_max = 128 << 10;
 pub const discard_size_max = 64 << 20;
 const sector_size = 512;
 /// A device's packet fits Ethernet's MTU, whatever the fragments of reads have.
-const packet_size_max = header_size + 1456;
+const packet_size_max = header_size + fragment_size_max;
+const fragment_size_max = 1440;
 /// Bytes of a packet that do not come with the payload of a fragment of the same packet size of DATA.
 const overhead = write_size_fixed - header_size;
 const payload_size_min = 512 - overhead;
@@ -41,6 +42,8 @@ pub const Write = struct {
     length: u32,
     /// 0 the first time.
     attempt: u16 = 0,
+    /// As of reads: the payload of all fragments but the last is `payloadSize` of it. 512 to 1440.
+    fragment_size: u16,
     /// Fragment of the write, from 0.
     index: u16,
     payload: []const u8,
@@ -63,7 +66,7 @@ pub const WriteCode = enum(u16) {
     done = 0,
     /// The fragments of `missing` have not come.
     missing = 1,
-    /// The write cache is full; nothing was written.
+    /// The write cache is full; nothing was written, and nothing is until the device starts again.
     cache_full = 2,
     /// The write cache is gone; nothing is written or read any more.
     cache_lost = 3,
@@ -71,6 +74,8 @@ pub const WriteCode = enum(u16) {
     version_mismatch = 5,
     /// The device has no write cache at this edge.
     no_cache = 6,
+    /// The write cache is full, and a device is to stop then: its disk stands still from here on.
+    stopped = 7,
 };
 
 pub const WriteAck = struct {
@@ -85,7 +90,7 @@ pub const WriteAck = struct {
 
 /// Payload of all fragments of a write but the last.
 pub fn payloadSize(fragment_size: u16) u16 {
-    return @min(fragment_size, packet_size_max - header_size) - overhead;
+    return @min(fragment_size, fragment_size_max) - overhead;
 }
 
 /// Fragments of a write of `length` bytes.
@@ -101,29 +106,29 @@ pub fn fragmentLength(length: u32, fragment_size: u16, index: u16) u16 {
     return @intCast(@min(payloadSize(fragment_size), length - begin));
 }
 
-/// WRITE's payload is empty here: both packets begin the same.
+/// WRITE's payload is empty here: both packets begin the same. `choice` is a write's fragment size, or a control's operation and 0.
 const Layout = extern struct {
     header: [header_size]u8,
     version_tag: [8]u8,
     offset: [8]u8,
     length: [4]u8,
-    operation: u8,
-    reserved: u8,
+    choice: [2]u8,
     attempt: [2]u8,
 };
 
 pub fn parseWrite(bytes: []const u8) ParseError!Write {
     if (bytes.len <= write_size_fixed or bytes.len > packet_size_max) return error.WrongSize;
     const layout: *const Layout = @ptrCast(bytes[0..control_size]);
-    if (layout.operation != 0 or layout.reserved != 0) return error.ReservedNotZero;
     const write: Write = .{
         .version_tag = std.mem.readInt(u64, &layout.version_tag, .big),
         .offset = std.mem.readInt(u64, &layout.offset, .big),
         .length = std.mem.readInt(u32, &layout.length, .big),
         .attempt = std.mem.readInt(u16, &layout.attempt, .big),
+        .fragment_size = std.mem.readInt(u16, &layout.choice, .big),
         .index = std.mem.readInt(u16, bytes[2..4], .big),
         .payload = bytes[write_size_fixed..],
     };
+    if (write.fragment_size < sector_size or write.fragment_size > fragment_size_max) return error.BadValue;
     if (write.length == 0 or write.length > write_size_max) return error.BadValue;
     if (write.length % sector_size != 0 or write.offset % sector_size != 0) return error.BadValue;
     if (write.index >= fragments_max) return error.BadValue;
@@ -133,10 +138,10 @@ pub fn parseWrite(bytes: []const u8) ParseError!Write {
 pub fn parseControl(bytes: []const u8) ParseError!Control {
     if (bytes.len != control_size) return error.WrongSize;
     const layout: *const Layout = @ptrCast(bytes[0..control_size]);
-    if (layout.reserved != 0) return error.ReservedNotZero;
+    if (layout.choice[1] != 0) return error.ReservedNotZero;
     const control: Control = .{
         .version_tag = std.mem.readInt(u64, &layout.version_tag, .big),
-        .operation = std.enums.fromInt(Operation, layout.operation) orelse return error.BadValue,
+        .operation = std.enums.fromInt(Operation, layout.choice[0]) orelse return error.BadValue,
         .offset = std.mem.readInt(u64, &layout.offset, .big),
         .length = std.mem.readInt(u32, &layout.length, .big),
         .attempt = std.mem.readInt(u16, &layout.attempt, .big),
@@ -169,7 +174,7 @@ pub fn emitWrite(write: Write, out: []u8) []u8 {
         .version_tag = write.version_tag,
         .offset = write.offset,
         .length = write.length,
-        .operation = 0,
+        .choice = write.fragment_size,
         .attempt = write.attempt,
     });
     @memcpy(out[write_size_fixed..][0..write.payload.len], write.payload);
@@ -181,7 +186,7 @@ pub fn emitControl(control: Control, out: []u8) []u8 {
         .version_tag = control.version_tag,
         .offset = control.offset,
         .length = control.length,
-        .operation = @backingInt(control.operation),
+        .choice = @as(u16, @backingInt(control.operation)) << 8,
         .attempt = control.attempt,
     });
     return out[0..control_size];
@@ -196,14 +201,13 @@ pub fn emitWriteAck(ack: WriteAck, out: []u8) []u8 {
     return out[0 .. write_ack_size_min + ack.missing.len];
 }
 
-const Fixed = struct { version_tag: u64, offset: u64, length: u32, operation: u8, attempt: u16 };
+const Fixed = struct { version_tag: u64, offset: u64, length: u32, choice: u16, attempt: u16 };
 
 fn emitFixed(out: []u8, fixed: Fixed) void {
     const layout: *Layout = @ptrCast(out[0..control_size]);
     std.mem.writeInt(u64, &layout.version_tag, fixed.version_tag, .big);
     std.mem.writeInt(u64, &layout.offset, fixed.offset, .big);
     std.mem.writeInt(u32, &layout.length, fixed.length, .big);
-    layout.operation = fixed.operation;
-    layout.reserved = 0;
+    std.mem.writeInt(u16, &layout.choice, fixed.choice, .big);
     std.mem.writeInt(u16, &layout.attempt, fixed.attempt, .big);
 }

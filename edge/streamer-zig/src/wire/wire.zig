@@ -13,6 +13,7 @@ pub const http_request = @import("http_request.zig");
 pub const http_target = @import("http_target.zig");
 pub const initramfs_mark = @import("initramfs_mark.zig");
 pub const kernel_image = @import("kernel_image.zig");
+pub const marked_partition = @import("marked_partition.zig");
 pub const nbd = @import("nbd.zig");
 pub const nbd_netlink = @import("nbd_netlink.zig");
 pub const pe_image = @import("pe_image.zig");
@@ -33,6 +34,7 @@ test {
     _ = http_target;
     _ = initramfs_mark;
     _ = kernel_image;
+    _ = marked_partition;
     _ = partition_table;
     _ = nbd;
     _ = @import("peer_test.zig");

@@ -24,8 +24,10 @@ export interface BootFacts {
   userClass?: string | undefined
   ip?: string | undefined
   mtu?: number | undefined
+  cipher?: BootReport['cipher']
   reconnects: number
   program?: BootReport['program']
+  readAhead?: BootReport['readAhead']
   offers?: BootReport['offers']
   lastPackets?: BootReport['lastPackets']
 }
@@ -71,9 +73,11 @@ export function bootSummaryOf(row: BootRow, now: Date): BootSummary {
 export function writeCacheOfRow(row: {
   writeCacheUsedBytes: bigint | null
   writeCacheSizeBytes: bigint | null
+  writeCacheHeld: unknown
 }): WriteCacheView | null {
   const { writeCacheUsedBytes: used, writeCacheSizeBytes: size } = row
-  return used === null || size === null ? null : writeCacheOf(Number(used), Number(size))
+  if (used === null || size === null) return null
+  return writeCacheOf({ usedBytes: Number(used), sizeBytes: Number(size) }, row.writeCacheHeld)
 }
 
 interface DetailOptions {
@@ -104,9 +108,11 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
       userClass: facts.userClass ?? null,
       ip: facts.ip ?? null,
       mtuBytes: facts.mtu ?? null,
+      cipher: facts.cipher ?? null,
       reconnects: facts.reconnects,
       program: facts.program ?? null,
     },
+    readAhead: facts.readAhead ?? null,
     offers: (facts.offers ?? []).map(offerView),
     lastPackets: lastPacketsOf(facts, row.startedAt),
     capture: capture && { ...capture, receivedAt: capture.receivedAt.toISOString() },

@@ -36,6 +36,8 @@ const bootSelect = {
   phases: true,
   writeCacheUsedBytes: true,
   writeCacheSizeBytes: true,
+  writeCacheHeld: true,
+  silentSince: true,
 } satisfies Prisma.BootSelect
 type PlainBoot = Prisma.BootGetPayload<{ select: typeof bootSelect }>
 

@@ -60,6 +60,8 @@ interface NamedBoot {
   generated: boolean
   cacheUsedBytes: number | null
   cacheSizeBytes: number | null
+  cacheHeld: unknown
+  silentSince: string | null
   heartbeatAt: string | null
   revokedAt: string | null
 }
@@ -92,6 +94,7 @@ export async function nameDevices(
       union all select 'boot', boot.id, jsonb_build_object('startedAt', boot.started_at, 'updatedAt', boot.updated_at,
           'outcome', boot.outcome, 'totalUs', boot.total_us, 'simulated', boot.simulated, 'generated', boot.generated,
           'cacheUsedBytes', boot.write_cache_used_bytes, 'cacheSizeBytes', boot.write_cache_size_bytes,
+          'cacheHeld', boot.write_cache_held, 'silentSince', boot.silent_since,
           'heartbeatAt', edge.heartbeat_at, 'revokedAt', edge.revoked_at)
         from boot_key as key join boot on boot.organization_id = key.organization_id and boot.id = key.boot_id
           and boot.received_on = key.received_on
@@ -155,8 +158,9 @@ export function deviceSummaryOf(
   }
 }
 
-function writeCacheOfBoot({ cacheUsedBytes: used, cacheSizeBytes: size }: NamedBoot): WriteCacheView | null {
-  return used === null || size === null ? null : writeCacheOf(used, size)
+function writeCacheOfBoot({ cacheUsedBytes, cacheSizeBytes, cacheHeld }: NamedBoot): WriteCacheView | null {
+  if (cacheUsedBytes === null || cacheSizeBytes === null) return null
+  return writeCacheOf({ usedBytes: cacheUsedBytes, sizeBytes: cacheSizeBytes }, cacheHeld)
 }
 
 function stateOf(
@@ -170,6 +174,7 @@ function stateOf(
       outcome: boot.outcome,
       totalUs: BigInt(boot.totalUs),
       generated: boot.generated,
+      silentSince: dateOf(boot.silentSince),
       takenPowerOrders: taken ? [{ order: taken.order, takenAt: new Date(taken.takenAt) }] : [],
       edge: { heartbeatAt: dateOf(boot.heartbeatAt), revokedAt: dateOf(boot.revokedAt) },
     },

@@ -4,6 +4,8 @@ import { AppError } from '../../errors/app-error.ts'
 import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/menu-rows.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { deviceSummaryOf, deviceSummarySelect, nameDevices } from './device-rows.ts'
+import { deviceHomeSelect, readDeviceHome } from './read-home.ts'
+import { deviceLayerSelect, readDeviceLayer } from './read-layer.ts'
 
 /** Throws `not_found`. */
 export async function getDevice(context: ServiceContext, deviceId: string): Promise<DeviceDetail> {
@@ -12,6 +14,8 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
     where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
     select: {
       ...deviceSummarySelect,
+      ...deviceLayerSelect,
+      ...deviceHomeSelect,
       createdAt: true,
       bootMenuChoice: true,
       bootMenu: deviceMenuSelect.bootMenu,
@@ -47,6 +51,8 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
       site: row.site.bootProgramSet,
     },
     bootMenu: deviceMenuOf(row),
+    layer: await readDeviceLayer(context, row),
+    home: await readDeviceHome(context, row),
     createdAt: row.createdAt.toISOString(),
     farmId: row.site.farmId,
     ownVdisk: row.vdiskId && ownVdisk ? { id: row.vdiskId, name: ownVdisk.name } : null,

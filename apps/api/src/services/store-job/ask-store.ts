@@ -1,36 +1,56 @@
-import { storeJobsMax } from '@bootfarm/proto/uplink'
+import { type layerClasses, type storeJobKinds, storeJobsMax, unsaidJobKinds } from '@bootfarm/proto/uplink'
 import { AppError } from '../../errors/app-error.ts'
 import { recordChange } from '../audit/record-change.ts'
+import { heartbeatOf } from '../edge/edge-rows.ts'
 import { notify } from '../notifications.ts'
 import { findPlaces } from '../scope/find-place.ts'
 import type { DbOrTransaction, ServiceContext } from '../service-context.ts'
 
 export interface StoreOrder {
   edgeId: string
-  kind: 'seal' | 'merge' | 'verify' | 'gc' | 'delete' | 'import'
+  kind: (typeof storeJobKinds)[number]
   vdiskId?: string | null
   versionId?: string | null
   intoVersionId?: string | null
   sourcePath?: string | null
+  /** Of what is sealed or imported; null: taken from the disk. */
+  bootFiles?: 'parent' | 'none' | null
+  deviceId?: string | null
+  layerClass?: (typeof layerClasses)[number] | null
+}
+
+interface OrderedEdge {
+  name: string
+  site_id: string
+  revoked_at: Date | null
+  heartbeat: unknown
+  agent_version: string | null
 }
 
 export const activeStates = { in: ['queued' as const, 'running' as const] }
 
 /**
  * Gives work to an edge's store, as part of its desired state until its end is known. Throws `not_found` for an edge that there is not;
- * `conflict` for one that was revoked or has as much to do already as a state holds.
+ * `conflict` for one that was revoked, does no work of this kind, or has as much to do already as a state holds.
  */
 export async function askStore(context: ServiceContext, order: StoreOrder): Promise<string> {
   const { db, clock, actor } = context
   const { organizationId } = actor
   // Locked, so that two at once do not pass the limit.
-  const [edge] = await db.$queryRaw<{ name: string; site_id: string; revoked_at: Date | null }[]>`
-    select name, site_id::text, revoked_at from edge
+  const [edge] = await db.$queryRaw<OrderedEdge[]>`
+    select name, site_id::text, revoked_at, heartbeat, agent_version from edge
     where organization_id = ${organizationId}::uuid and id = ${order.edgeId}::uuid for no key update`
   const place = (await findPlaces(db, 'edge', { organizationId, ids: [order.edgeId] })).get(order.edgeId)
   if (!edge || !place) throw new AppError('not_found', { public: 'There is no such edge.' })
   if (edge.revoked_at)
     throw new AppError('conflict', { public: `${edge.name} was revoked: it does nothing more.` })
+  const heartbeat = heartbeatOf(edge)
+  const kinds: readonly string[] = heartbeat?.storeJobKinds ?? unsaidJobKinds
+  // One that was never heard says it when it comes.
+  if (heartbeat && !kinds.includes(order.kind))
+    throw new AppError('conflict', {
+      public: `The edge ${edge.name} of release ${edge.agent_version ?? 'unknown'} does not do ${order.kind}: update it.`,
+    })
   const active = await db.storeJob.count({
     where: { organizationId, edgeId: order.edgeId, state: activeStates },
   })

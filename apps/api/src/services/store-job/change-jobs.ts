@@ -57,7 +57,7 @@ async function cancel(context: ServiceContext, jobId: string): Promise<void> {
     where,
     select: {
       ...{ id: true, edgeId: true, kind: true, state: true },
-      ...{ vdiskId: true, versionId: true, intoVersionId: true },
+      ...{ vdiskId: true, versionId: true, intoVersionId: true, deviceId: true },
       edge: { select: { name: true, siteId: true } },
     },
   })
@@ -70,9 +70,10 @@ async function cancel(context: ServiceContext, jobId: string): Promise<void> {
     })
   await db.storeJob.update({ where, data: { state: 'cancelled', endedAt: clock() }, select: { id: true } })
   await undoJob(db, { organizationId, job })
-  // What the edge may have made of it by now is nobody's.
+  // What the edge may have made of it by now is nobody's. Of an import that it has begun and not spoken of yet, half an image would keep
+  // its store from freeing anything.
   const made = madeVersionId(job)
-  if (made !== null && kind !== 'seal' && state === 'running')
+  if (made !== null && (kind === 'import' || (kind === 'merge' && state === 'running')))
     await askStore(context, { edgeId: job.edgeId, kind: 'delete', vdiskId: job.vdiskId, versionId: made })
   await recordChange(context, {
     ...{ kind: 'store_job', id: jobId, name: `${kind} at ${edge.name}` },

@@ -3,12 +3,20 @@ import type { z } from 'zod'
 import type { StoreJobView, storeJobListInput, storeJobPage } from '../../domain/store-job-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { cutPage, decodeInstantCursor } from '../keyset.ts'
-import { visibleStoreJobs } from '../scope/visible.ts'
+import { visibleDevices, visibleStoreJobs } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { activeStates } from './ask-store.ts'
 
 const jobSelect = {
-  ...{ id: true, kind: true, state: true, vdiskId: true, versionId: true, intoVersionId: true },
+  ...{
+    id: true,
+    kind: true,
+    state: true,
+    vdiskId: true,
+    versionId: true,
+    intoVersionId: true,
+    deviceId: true,
+  },
   ...{ sourcePath: true, progressBytes: true, totalBytes: true, message: true },
   ...{ askedByName: true, askedAt: true, startedAt: true, endedAt: true },
   edge: { select: { id: true, name: true, site: { select: { id: true, name: true } } } },
@@ -58,15 +66,15 @@ export async function getStoreJob(context: ServiceContext, jobId: string): Promi
 interface JobNames {
   vdisks: Map<string, { id: string; name: string }>
   versions: Map<string, { id: string; number: number }>
+  devices: Map<string, { id: string; name: string }>
 }
 
-async function readNames(
-  { db, actor: { organizationId } }: ServiceContext,
-  rows: JobRow[],
-): Promise<JobNames> {
+/** Of devices only those that the caller may see. */
+async function readNames({ db, actor }: ServiceContext, rows: JobRow[]): Promise<JobNames> {
+  const { organizationId } = actor
   const vdiskIds = rows.flatMap(({ vdiskId }) => vdiskId ?? [])
-  const versionIds = rows.flatMap(({ versionId, intoVersionId }) =>
-    [versionId ?? [], intoVersionId ?? []].flat(),
+  const versionIds = rows.flatMap(({ versionId, intoVersionId, message }) =>
+    [versionId ?? [], intoVersionId ?? [], idsIn(message)].flat(),
   )
   const vdisks = await db.vdisk.findMany({
     where: { organizationId, id: { in: vdiskIds } },
@@ -76,11 +84,31 @@ async function readNames(
     where: { organizationId, id: { in: versionIds } },
     select: { id: true, number: true },
   })
+  const devices = await db.device.findMany({
+    where: {
+      organizationId,
+      id: { in: rows.flatMap(({ deviceId }) => deviceId ?? []) },
+      AND: [visibleDevices(actor)],
+    },
+    select: { id: true, name: true },
+  })
   const byId = <Row extends { id: string }>(all: Row[]) => new Map(all.map((row) => [row.id, row]))
-  return { vdisks: byId(vdisks), versions: byId(versions) }
+  return { vdisks: byId(vdisks), versions: byId(versions), devices: byId(devices) }
 }
 
-function jobViewOf(row: JobRow, { vdisks, versions }: JobNames): StoreJobView {
+const versionIdPattern = /(?<=\bversion )[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g
+
+function idsIn(message: string | null): string[] {
+  return message?.match(versionIdPattern) ?? []
+}
+
+/** An edge knows versions by their ids, people by their numbers. */
+function withNumbers(message: string | null, { versions }: JobNames): string | null {
+  return message?.replace(versionIdPattern, (id) => String(versions.get(id)?.number ?? id)) ?? null
+}
+
+function jobViewOf(row: JobRow, names: JobNames): StoreJobView {
+  const { vdisks, versions, devices } = names
   const { id, kind, state, sourcePath, edge, message } = row
   return {
     ...{ id, kind, state, sourcePath },
@@ -88,9 +116,10 @@ function jobViewOf(row: JobRow, { vdisks, versions }: JobNames): StoreJobView {
     vdisk: vdisks.get(row.vdiskId ?? '') ?? null,
     version: versions.get(row.versionId ?? '') ?? null,
     intoVersion: versions.get(row.intoVersionId ?? '') ?? null,
+    device: devices.get(row.deviceId ?? '') ?? null,
     progressBytes: Number(row.progressBytes),
     totalBytes: Number(row.totalBytes),
-    untrusted: { message },
+    untrusted: { message: withNumbers(message, names) },
     askedBy: row.askedByName,
     askedAt: row.askedAt.toISOString(),
     startedAt: row.startedAt?.toISOString() ?? null,

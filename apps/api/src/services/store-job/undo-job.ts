@@ -1,3 +1,4 @@
+import type { storeJobKinds } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../service-context.ts'
 import { madeVersionId } from '../uplink/store-job-orders.ts'
 import { activeStates } from './ask-store.ts'
@@ -5,10 +6,11 @@ import { activeStates } from './ask-store.ts'
 export interface JobRow {
   id: string
   edgeId: string
-  kind: 'seal' | 'merge' | 'verify' | 'gc' | 'delete' | 'import'
+  kind: (typeof storeJobKinds)[number]
   vdiskId: string | null
   versionId: string | null
   intoVersionId: string | null
+  deviceId: string | null
 }
 
 /**
@@ -19,6 +21,11 @@ export async function undoJob(
   db: DbOrTransaction,
   { organizationId, job }: { organizationId: string; job: JobRow },
 ): Promise<void> {
+  if (job.kind === 'release_home' && job.deviceId)
+    await db.device.updateMany({
+      where: { organizationId, id: job.deviceId },
+      data: { nextHomeEdgeId: null },
+    })
   const id = madeVersionId(job)
   if (id === null) return
   if (job.kind === 'seal') {

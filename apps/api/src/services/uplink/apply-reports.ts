@@ -5,6 +5,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { notify } from '../notifications.ts'
 import type { SystemContext } from '../service-context.ts'
 import { tellFailedBoots } from '../webhook/tell-failed-boots.ts'
+import { tellFillingCaches } from '../webhook/tell-filling-caches.ts'
 import { adoptDevices } from './adopt-devices.ts'
 import { applyDiscovered } from './apply-discovered.ts'
 import { applyScheduleRuns } from './apply-schedule-runs.ts'
@@ -76,6 +77,7 @@ async function applyFresh(
     endedBoots = await writeBoots(transaction, edge, { boots, now })
     await takePowerOrders(transaction, edge, { boots, now })
     await tellFailedBoots(transaction, edge, { boots, now })
+    await tellFillingCaches(transaction, edge, { boots, now })
     await tieReportedBoots(
       transaction,
       edge.organizationId,

@@ -1,4 +1,4 @@
-import type { MadeVersion, StoreJobReport } from '@bootfarm/proto/uplink'
+import type { MadeVersion, StoreJobReport, writeCacheClasses } from '@bootfarm/proto/uplink'
 import { commandLineText } from '../../domain/object-view.ts'
 import { notify } from '../notifications.ts'
 import type { DbOrTransaction, SystemContext } from '../service-context.ts'
@@ -8,7 +8,10 @@ import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { recordOfEdge } from './record-of-edge.ts'
 import { madeVersionId } from './store-job-orders.ts'
 
-type Job = JobRow & { state: string }
+type Job = JobRow & {
+  state: string
+  layerClass: (typeof writeCacheClasses)[number] | null
+}
 
 /** How far an edge's jobs are. One that is over here already stays as it is, but for a seal that was done before it was cancelled. */
 export async function applyStoreJobs(
@@ -23,7 +26,7 @@ export async function applyStoreJobs(
       where: { organizationId, edgeId, id: report.id },
       select: {
         ...{ id: true, edgeId: true, kind: true, state: true },
-        ...{ vdiskId: true, versionId: true, intoVersionId: true },
+        ...{ vdiskId: true, versionId: true, intoVersionId: true, deviceId: true, layerClass: true },
       },
     })
     if (!job || !isOpen(job, report)) continue
@@ -105,8 +108,28 @@ async function endJob(
       ...{ before: { state: job.state }, after: { state } },
     },
   ])
+  if (job.kind === 'drop_layer' && state === 'done' && job.deviceId)
+    await db.device.updateMany({
+      where: { organizationId, id: job.deviceId, layerEdgeId: edgeId, layerClass: job.layerClass },
+      data: { layerClass: null, layerEdgeId: null, layerVersionId: null, layerBytes: null },
+    })
+  if (job.kind === 'release_home' && state === 'done' && job.deviceId) await moveHome(db, edge, job.deviceId)
   if (job.kind === 'delete' && state === 'done' && job.versionId)
     await db.edgeVersion.deleteMany({ where: { organizationId, edgeId, versionId: job.versionId } })
+}
+
+/** The edge keeps nothing of the device and begins nothing: another one may from now on. */
+async function moveHome(
+  db: DbOrTransaction,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  deviceId: string,
+): Promise<void> {
+  const rows = await db.$queryRaw<{ siteId: string }[]>`
+    update device set home_edge_id = next_home_edge_id, next_home_edge_id = null
+    where organization_id = ${organizationId}::uuid and id = ${deviceId}::uuid and home_edge_id = ${edgeId}::uuid
+      and next_home_edge_id is not null
+    returning site_id::text as "siteId"`
+  for (const { siteId } of rows) await notify(db, { state: { siteId } })
 }
 
 /** @returns why what was made is not taken; null where it is, or where nothing was to be made */
@@ -138,7 +161,7 @@ async function finish(
       ...{ manifestCounter: BigInt(made.counter), sizeBytes: BigInt(made.sizeBytes) },
       ...(version.state === 'maintenance' ? { state: 'test' as const } : {}),
       ...(version.state === 'released' ? { releasedAt: now } : {}),
-      ...(commandLine?.data ? { commandLine: commandLine.data } : {}),
+      ...(commandLine ? { commandLine: commandLine.data } : {}),
       ...(made.kernel
         ? { kernelSha256: made.kernel.sha256, kernelSizeBytes: BigInt(made.kernel.sizeBytes) }
         : {}),

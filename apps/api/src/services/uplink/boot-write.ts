@@ -40,6 +40,10 @@ export function bootRowOf({ boot, before, change, receivedOn, now }: BootWrite, 
     menu_entry: boot.menuEntry ?? null,
     phases: boot.phases.map(({ name, startUs, durationUs }) => ({ name, startUs, durationUs })),
     ...writeCacheColumns(boot, before),
+    silent_since:
+      boot.silentSinceUs === undefined
+        ? null
+        : new Date(columns.startedAt.getTime() + boot.silentSinceUs / 1000).toISOString(),
     has_detail: detailDays.has(day),
     detail_phases: boot.phases,
     facts: factsOf(boot),
@@ -49,15 +53,18 @@ export function bootRowOf({ boot, before, change, receivedOn, now }: BootWrite, 
 
 /** A report without the device's own words leaves them as they were. */
 function writeCacheColumns({ guest }: BootReport, before: KnownBoot | null) {
-  return guest
-    ? {
-        write_cache_used_bytes: guest.writeCache?.usedBytes ?? null,
-        write_cache_size_bytes: guest.writeCache?.sizeBytes ?? null,
-      }
-    : {
-        write_cache_used_bytes: before?.writeCacheUsedBytes ?? null,
-        write_cache_size_bytes: before?.writeCacheSizeBytes ?? null,
-      }
+  if (!guest)
+    return {
+      write_cache_used_bytes: before?.writeCacheUsedBytes ?? null,
+      write_cache_size_bytes: before?.writeCacheSizeBytes ?? null,
+      write_cache_held: before?.writeCacheHeld ?? null,
+    }
+  const { usedBytes, sizeBytes, atUs: _when, ...held } = guest.writeCache ?? {}
+  return {
+    write_cache_used_bytes: usedBytes ?? null,
+    write_cache_size_bytes: sizeBytes ?? null,
+    write_cache_held: Object.keys(held).length === 0 ? null : held,
+  }
 }
 
 function factsOf(boot: BootReport): BootFacts {
@@ -68,8 +75,10 @@ function factsOf(boot: BootReport): BootFacts {
     userClass: boot.userClass,
     ip: boot.ip,
     mtu: boot.mtu,
+    cipher: boot.cipher,
     reconnects: boot.reconnects,
     program: boot.program,
+    readAhead: boot.readAhead,
     offers: boot.offers,
     lastPackets: boot.lastPackets,
   }

@@ -11,6 +11,7 @@ export interface KnownBoot extends RollupBoot {
   revision: number
   writeCacheUsedBytes: number | null
   writeCacheSizeBytes: number | null
+  writeCacheHeld: unknown
 }
 
 /** By id: `null` for one whose summary is past its retention. The caller holds the organization's feed, so that they stay as they are. */
@@ -38,7 +39,7 @@ export async function readKnownBoots(
         outcome: true,
       },
       ...{ totalUs: true, generated: true, phases: true },
-      ...{ writeCacheUsedBytes: true, writeCacheSizeBytes: true },
+      ...{ writeCacheUsedBytes: true, writeCacheSizeBytes: true, writeCacheHeld: true },
     },
   })
   for (const row of rows)

@@ -59,6 +59,11 @@ export function stateMenuOf(
   }
 }
 
+/** All that its entries start. */
+export function versionsOfMenu(menu: BootMenu | undefined): string[] {
+  return menu?.entries.flatMap((entry) => (entry.kind === 'version' ? entry.versionId : [])) ?? []
+}
+
 /** What a device boots that has a menu and no vDisk of its collection's: the menu's default, else its first version. */
 export function versionOfMenu(menu: BootMenu | undefined): string | undefined {
   const chosen = menu?.entries[menu.defaultEntry]

@@ -33,6 +33,8 @@ type VersionRow = VdiskRow['versions'][number]
 export interface SiteVdisk {
   id: string
   resolved: ResolvedVersions<VersionRow>
+  /** What its devices write outlives their boots. */
+  keepsWrites: boolean
   stated: StateVdisk
 }
 
@@ -80,6 +82,7 @@ function siteVdiskOf(row: VdiskRow, now: Date): SiteVdisk {
   return {
     id: row.id,
     resolved,
+    keepsWrites: row.writeCache === 'edge_persistent' || row.writeCache === 'private',
     stated: {
       ...{ id: row.id, name: row.name },
       ...writeCacheOf(row),

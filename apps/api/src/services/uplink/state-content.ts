@@ -2,9 +2,10 @@ import { type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '
 import { versionFor, writes } from '../../domain/version-access.ts'
 import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { readDeviceHomes, type WritingDevice } from './device-homes.ts'
 import { readSiteEdges } from './site-edges.ts'
 import { readSiteFacts } from './site-facts.ts'
-import { readSiteMenus, stateMenuOf, versionOfMenu } from './site-menus.ts'
+import { readSiteMenus, stateMenuOf, versionOfMenu, versionsOfMenu } from './site-menus.ts'
 import { readSiteSchedules } from './site-schedules.ts'
 import { readSiteVdisks } from './site-vdisks.ts'
 import { readStoreJobs } from './store-job-orders.ts'
@@ -35,13 +36,16 @@ export async function readStateContent(
       return menu ? [[menu.id, menu] as const] : []
     }),
   )
+  const keeping = new Set(
+    vdisks.flatMap(({ keepsWrites, stated }) => (keepsWrites ? stated.versions.map(({ id }) => id) : [])),
+  )
   const devices = await db.device.findMany({
     where: { organizationId, siteId },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     select: {
       ...{ id: true, name: true, mac: true, enabled: true, bootProgramSet: true },
       ...{ bootMenuChoice: true, bootMenuId: true, collectionId: true, tags: true },
-      ...{ vdiskId: true, deviceType: true },
+      ...{ vdiskId: true, deviceType: true, homeEdgeId: true, nextHomeEdgeId: true, layerEdgeId: true },
       collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
     },
   })
@@ -70,8 +74,9 @@ export async function readStateContent(
         take: powerOrdersMax,
         select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
       })
+  const writing: WritingDevice[] = []
   // A device without a version to boot is not the edge's business yet.
-  const listed = devices.flatMap((device) => {
+  const booting = devices.flatMap((device) => {
     const { id, name, mac, enabled, collection } = device
     const menu = menus.get(menuIdOf(device, collection) ?? '')
     const resolved = resolvedOf.get(device.vdiskId ?? collection.vdiskId ?? '')
@@ -82,11 +87,23 @@ export async function readStateContent(
     const carried = {
       ...{ id, name, mac, enabled, versionId },
       ...(device.deviceType === 'production' ? {} : { deviceType: device.deviceType }),
-      ...(resolved && writes(resolved, device) ? { writes: true } : {}),
       ...(differs ? { bootProgramSet: ownSet } : {}),
       ...(menu ? { menuId: menu.id } : {}),
     }
-    return [{ device, carried }]
+    const isWriter = resolved !== undefined && writes(resolved, device)
+    const bootable = [versionId, ...versionsOfMenu(menu)]
+    const above = isWriter ? (resolved.maintenance?.parentVersionId ?? []) : []
+    if (isWriter || bootable.some((one) => keeping.has(one)))
+      writing.push({ ...device, versionIds: bootable.concat(above) })
+    return [{ device, carried, isWriter }]
+  })
+  const homes = await readDeviceHomes(db, edge, { devices: writing, now })
+  const isWriting = new Set(writing.map(({ id }) => id))
+  const listed = booting.flatMap(({ device, carried, isWriter }) => {
+    const home = homes.indexOf(device.id)
+    if (home === null) return isWriting.has(device.id) ? [] : [{ device, carried }]
+    const isHome = homes.edges[home]?.id === edgeId
+    return [{ device, carried: { ...carried, ...(isWriter && isHome ? { writes: true } : {}), home } }]
   })
   const storeJobs = site.hasStoreJobs ? await readStoreJobs(db, edge) : []
   const schedules = !site.hasSchedules
@@ -112,6 +129,7 @@ export async function readStateContent(
     capture: site.capture,
     ...(site.rotateKey ? { rotateKey: site.rotateKey } : {}),
     ...(siteEdges ? { siteEdges } : {}),
+    ...(homes.edges.length > 0 ? { homeEdges: homes.edges } : {}),
     powerOns: powerOns.map(({ id, deviceId, device }) => ({ id, deviceId, mac: device.mac })),
     powerOrders: powerOrders.map(({ id, deviceId, order, device }) => ({
       id,

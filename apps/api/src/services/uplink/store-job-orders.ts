@@ -12,6 +12,8 @@ export async function readStoreJobs(
     take: storeJobsMax,
     select: {
       ...{ id: true, kind: true, vdiskId: true, versionId: true, intoVersionId: true, sourcePath: true },
+      bootFiles: true,
+      ...{ deviceId: true, layerClass: true },
     },
   })
   const madeIds = jobs.flatMap((job) => madeVersionId(job) ?? [])
@@ -25,14 +27,20 @@ export async function readStoreJobs(
   const versionOf = new Map(versions.map((version) => [version.id, version]))
   return jobs.map((job) => {
     const made = versionOf.get(madeVersionId(job) ?? '')
-    const { id, kind, vdiskId, versionId, intoVersionId, sourcePath } = job
+    const { id, kind, vdiskId, versionId, intoVersionId, sourcePath, bootFiles, deviceId, layerClass } = job
     return {
       ...{ id, kind },
       ...(vdiskId ? { vdiskId } : {}),
       ...(versionId ? { versionId } : {}),
       ...(intoVersionId ? { intoVersionId } : {}),
       ...(sourcePath ? { sourcePath } : {}),
-      ...(made ? { number: made.number, commandLine: made.commandLine } : {}),
+      ...(bootFiles ? { bootFiles } : {}),
+      ...(made ? { number: made.number } : {}),
+      // Of any other, the one that is taken from the image counts.
+      ...(made && kind === 'import' && made.commandLine !== '' ? { commandLine: made.commandLine } : {}),
+      ...(deviceId ? { deviceId } : {}),
+      // Only `dropWrites` sets it.
+      ...(layerClass ? { layerClass: layerClass as StoreJobOrder['layerClass'] } : {}),
       ...(made?.parentVersionId ? { parentVersionId: made.parentVersionId } : {}),
       ...(made?.kernelPath ? { kernelPath: made.kernelPath } : {}),
       ...(made?.initrdPath ? { initrdPath: made.initrdPath } : {}),

@@ -1,4 +1,5 @@
 import type { StoreAnswer, StoredVersion, StoreJobReport, StoreMessage } from '@bootfarm/proto/uplink'
+import { notify } from '../notifications.ts'
 import type { DbOrTransaction, SystemContext } from '../service-context.ts'
 import { withTrash } from '../trash/with-trash.ts'
 import { applyStoreJobs, settledJobs } from './apply-store-jobs.ts'
@@ -18,7 +19,7 @@ export async function takeStoreMessage(
   const now = clock()
   await lockVdisks(db, edge, jobs)
   const taken = await db.$executeRaw`
-    update edge set store_epoch = ${bootEpoch}, store_counter = ${counter}, store_facts = ${JSON.stringify(store)}::jsonb
+    update edge set store_epoch = ${bootEpoch}, store_counter = ${counter}, store_facts = coalesce(${store ? JSON.stringify(store) : null}::jsonb, store_facts)
     where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid and (store_epoch, store_counter) < (${bootEpoch}, ${counter})`
   if (taken > 0) {
     if (inventory) await keepInventory(db, edge, { ...inventory, now })
@@ -50,38 +51,47 @@ interface Page {
 /** One row for each version that is known here, one in the trash too; what its store has besides is the edge's own business. */
 async function keepInventory(
   db: DbOrTransaction,
-  { organizationId, edgeId }: AuthenticatedEdge,
+  { organizationId, edgeId, siteId }: AuthenticatedEdge,
   { scan, isLast, versions, now }: Page,
 ): Promise<void> {
+  const layerIds = versions.flatMap(({ versionId, isLayer }) => (isLayer ? versionId : []))
+  const knownLayers = await db.edgeVersion.count({
+    where: { organizationId, edgeId, isLayer: true, versionId: { in: layerIds } },
+  })
   const rows = versions.map((version) => ({
     version_id: version.versionId,
     state: version.state,
     root: version.root ? Buffer.from(version.root, 'base64').toString('hex') : null,
     is_layer: version.isLayer ?? false,
+    is_written: version.isWritten ?? null,
     own_bytes: version.ownBytes,
     shared_bytes: version.sharedBytes,
     reclaimable_bytes: version.reclaimableBytes,
+    boot_profiles: version.bootProfiles?.length ? version.bootProfiles : null,
     checked_at: version.checkedUnixMs === undefined ? null : new Date(version.checkedUnixMs).toISOString(),
   }))
   await withTrash(db, async () => {
     // Another root than the version's is other bytes under its name.
     await db.$executeRaw`
-      insert into edge_version (organization_id, edge_id, version_id, state, root, is_layer, own_bytes, shared_bytes, reclaimable_bytes,
-        checked_at, reported_at, scan)
+      insert into edge_version (organization_id, edge_id, version_id, state, root, is_layer, is_written, own_bytes, shared_bytes,
+        reclaimable_bytes, boot_profiles, checked_at, reported_at, scan)
       select distinct on (row.version_id) ${organizationId}::uuid, ${edgeId}::uuid, row.version_id,
         case when row.state = 'present' and decode(row.root, 'hex') <> version.manifest_root then 'damaged' else row.state end,
-        decode(row.root, 'hex'), row.is_layer, row.own_bytes, row.shared_bytes, row.reclaimable_bytes, row.checked_at, ${now}, ${scan}
+        decode(row.root, 'hex'), row.is_layer, row.is_written, row.own_bytes, row.shared_bytes, row.reclaimable_bytes,
+        row.boot_profiles, row.checked_at, ${now}, ${scan}
       from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (version_id uuid, state "EdgeVersionState", root text,
-          is_layer boolean, own_bytes bigint, shared_bytes bigint, reclaimable_bytes bigint, checked_at timestamptz)
+          is_layer boolean, is_written boolean, own_bytes bigint, shared_bytes bigint, reclaimable_bytes bigint, boot_profiles jsonb, checked_at timestamptz)
         join vdisk_version as version on version.organization_id = ${organizationId}::uuid and version.id = row.version_id
       order by row.version_id
       on conflict (organization_id, edge_id, version_id) do update set state = excluded.state, root = excluded.root,
-        is_layer = excluded.is_layer, own_bytes = excluded.own_bytes, shared_bytes = excluded.shared_bytes,
-        reclaimable_bytes = excluded.reclaimable_bytes, checked_at = excluded.checked_at, reported_at = excluded.reported_at,
+        is_layer = excluded.is_layer, is_written = excluded.is_written, own_bytes = excluded.own_bytes, shared_bytes = excluded.shared_bytes,
+        reclaimable_bytes = excluded.reclaimable_bytes, boot_profiles = excluded.boot_profiles, checked_at = excluded.checked_at, reported_at = excluded.reported_at,
         scan = excluded.scan`
+    // Other edges of the site must not begin the same version anew.
+    if (knownLayers < layerIds.length) await notify(db, { state: { siteId } })
     if (!isLast) return
     await db.$executeRaw`
-      update edge_version set state = 'missing', own_bytes = 0, shared_bytes = 0, reclaimable_bytes = 0, reported_at = ${now}, scan = ${scan}
+      update edge_version set state = 'missing', own_bytes = 0, shared_bytes = 0, reclaimable_bytes = 0, boot_profiles = null, reported_at = ${now}, scan = ${scan}
       where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid and scan <> ${scan}`
     await db.$executeRaw`update edge set store_reported_at = ${now}
       where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid`

@@ -125,7 +125,7 @@ async function writeRows(
         id uuid, received_on date, mac text, revision bigint, change bigint, started_at timestamptz, outcome "BootOutcome",
         failed_phase text, failed_cause text, failed_text text, last_phase text, total_us bigint, bytes_out bigint,
         retries bigint, simulated boolean, generated boolean, vdisk_id uuid, version_id uuid, menu_entry text, phases jsonb,
-        write_cache_used_bytes bigint, write_cache_size_bytes bigint, has_detail boolean, detail_phases jsonb, facts jsonb,
+        write_cache_used_bytes bigint, write_cache_size_bytes bigint, write_cache_held jsonb, silent_since timestamptz, has_detail boolean, detail_phases jsonb, facts jsonb,
         guest jsonb)
     ), keys as (
       insert into boot_key (organization_id, boot_id, received_on, change)
@@ -145,11 +145,11 @@ async function writeRows(
       insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id,
         id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,
         total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
-        write_cache_used_bytes, write_cache_size_bytes)
+        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since)
       select ${organizationId}::uuid, ${edgeId}::uuid, ${siteId}::uuid, ${now}, ${now}, known.id,
         reported.id, received_on, reported.mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text,
         last_phase, total_us, bytes_out, retries, simulated, generated, vdisk_id, version_id, menu_entry, phases,
-        write_cache_used_bytes, write_cache_size_bytes
+        write_cache_used_bytes, write_cache_size_bytes, write_cache_held, silent_since
       from reported left join (select id, mac from device where organization_id = ${organizationId}::uuid
         and site_id = ${siteId}::uuid) as known on known.mac = reported.mac
       on conflict (organization_id, id, received_on) do update set
@@ -159,8 +159,10 @@ async function writeRows(
         bytes_out = excluded.bytes_out, retries = excluded.retries, vdisk_id = excluded.vdisk_id,
         version_id = excluded.version_id, menu_entry = excluded.menu_entry, phases = excluded.phases,
         simulated = excluded.simulated, generated = excluded.generated,
-        write_cache_used_bytes = excluded.write_cache_used_bytes, write_cache_size_bytes = excluded.write_cache_size_bytes
-      returning id, device_id, started_at, outcome, total_us, write_cache_used_bytes, write_cache_size_bytes
+        write_cache_used_bytes = excluded.write_cache_used_bytes, write_cache_size_bytes = excluded.write_cache_size_bytes,
+        write_cache_held = excluded.write_cache_held, silent_since = excluded.silent_since
+      returning id, device_id, started_at, outcome, total_us, write_cache_used_bytes, write_cache_size_bytes,
+        version_id, write_cache_held ->> 'class' in ('edge_persistent', 'private') as has_layer, write_cache_held ->> 'class' as class
     ), newest as (
       select distinct on (device_id) * from written where device_id is not null
       order by device_id, started_at desc, id desc
@@ -169,7 +171,11 @@ async function writeRows(
       last_boot_outcome = newest.outcome, last_boot_total_us = newest.total_us,
       last_boot_write_cache_percent = floor(
         least(newest.write_cache_used_bytes, newest.write_cache_size_bytes) * 100.0 / newest.write_cache_size_bytes
-      )::integer
+      )::integer,
+      layer_class = case when has_layer then newest.class::"WriteCacheClass" else layer_class end,
+      layer_edge_id = case when has_layer then ${edgeId}::uuid else layer_edge_id end,
+      layer_version_id = case when has_layer then newest.version_id else layer_version_id end,
+      layer_bytes = case when has_layer then newest.write_cache_used_bytes else layer_bytes end
     from newest where device.organization_id = ${organizationId}::uuid and device.id = newest.device_id
       and (device.last_boot_started_at is null or device.last_boot_started_at <= newest.started_at)`
 }

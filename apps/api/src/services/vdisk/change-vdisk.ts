@@ -15,6 +15,7 @@ import { requireCurrent } from '../object/require-current.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { definedOf } from '../site/change-site.ts'
 import { deleteObject } from '../trash/delete-object.ts'
+import { hasLeft } from './left-device.ts'
 
 const select = { id: true, name: true, revision: true } as const
 const fieldsSelect = { name: true, note: true, storeId: true } as const
@@ -94,7 +95,7 @@ export async function removeVdisk(
   return deleteObject(context, { kind: 'vdisk', id: vdiskId, name, place })
 }
 
-/** Whose last boot, as far as is known, still reads it. */
+/** Whose last boot, as far as is known, still reads it. One that writes a version runs no more once its edge hears nothing of it. */
 export async function runningDevices(
   { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
   booted: { vdiskId: string } | { versionId: string },
@@ -111,6 +112,7 @@ export async function runningDevices(
       and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
         select from power_order where power_order.organization_id = device.organization_id
           and power_order.taken_boot_id = device.last_boot_id)
+      and not ${hasLeft}
     order by device.name, device.id`
   return { count: rows.length, names: rows.map(({ name }) => name) }
 }

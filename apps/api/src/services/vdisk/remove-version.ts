@@ -15,7 +15,7 @@ const firstNames = { orderBy: { name: 'asc' as const }, take: 3, select: { name:
 
 /**
  * What edges hold of it stays until the trash is emptied. Throws `not_found`; `conflict` while anybody needs it: running devices, boot
- * menus, collections and devices that boot it by default, the vDisk's override or release to come, or work of a store.
+ * menus, collections and devices that boot it by default, images of devices' own above it, the vDisk's override or release to come, or work of a store.
  */
 export function removeVersion(
   context: ServiceContext,
@@ -38,7 +38,7 @@ async function remove(
   requireUnused(await versionHolders(context, versionId), {
     verb: 'used',
     instead:
-      'restart what runs, take it out of menus, promote or revert to another version, take the override or the release back, or wait for the work to end first.',
+      'restart what runs, take it out of menus, promote or revert to another version, take the override or the release back, reset private images, or wait for the work to end first.',
   })
   const { name } = changedVersionOf(row)
   return deleteObject(context, { kind: 'version', id: versionId, name, place })
@@ -69,6 +69,8 @@ export async function versionHolders(
     orderBy: [{ askedAt: 'asc' }, { id: 'asc' }],
     select: { kind: true },
   })
+  const withImages = { organizationId, layerClass: 'private' as const, layerVersionId: versionId }
+  const images = await db.device.findMany({ where: withImages, ...firstNames })
   const isBooted = resolved?.production?.id === versionId
   return [
     { noun: 'running device', ...(await runningDevices(context, { versionId })) },
@@ -76,6 +78,11 @@ export async function versionHolders(
       noun: 'boot menu',
       count: await db.bootMenu.count({ where: ofVersion }),
       names: menus.map(({ name }) => name),
+    },
+    {
+      noun: 'private image',
+      count: await db.device.count({ where: withImages }),
+      names: images.map(({ name }) => `of ${name}`),
     },
     ...(access === 'override' || access === 'pending' || access === 'maintenance'
       ? [{ noun: nouns[access], count: 1, names: [`of ${row.vdisk.name}`] }]

@@ -2,6 +2,7 @@ import { type Actor, may } from '../../domain/actor.ts'
 import type { DeviceType } from '../../domain/object-fields.ts'
 import { type ResolvedVersions, versionFor } from '../../domain/version-access.ts'
 import type { DbOrTransaction } from '../service-context.ts'
+import { hasLeft } from './left-device.ts'
 
 /** How many devices, and the first of them by name. */
 export interface Tally {
@@ -94,6 +95,7 @@ export async function tallyDevices(
       and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
         select from power_order where power_order.organization_id = device.organization_id
           and power_order.taken_boot_id = device.last_boot_id)
+      and not ${hasLeft}
     group by 1`
   return new DeviceTallies(
     {

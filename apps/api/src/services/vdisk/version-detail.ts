@@ -1,6 +1,8 @@
 import type { Prisma } from '@bootfarm/db'
+import type { BootProfileReport } from '@bootfarm/proto/uplink'
 import type { VdiskVersionDetail } from '../../domain/vdisk-view.ts'
 import { accessOf, type ResolvedVersions } from '../../domain/version-access.ts'
+import type { BootProfileView } from '../../domain/version-view.ts'
 import type { DeviceTallies } from './tally-devices.ts'
 import { versionFactsSelect } from './version-facts.ts'
 
@@ -18,7 +20,7 @@ export const versionDetailSelect = {
     take: edgesShownMax,
     select: {
       ...{ edgeId: true, state: true, isLayer: true, checkedAt: true, reportedAt: true },
-      ...{ ownBytes: true, sharedBytes: true, reclaimableBytes: true },
+      ...{ ownBytes: true, sharedBytes: true, reclaimableBytes: true, bootProfiles: true },
       edge: { select: { name: true, siteId: true, site: { select: { name: true } } } },
     },
   },
@@ -70,7 +72,19 @@ function atEdgeOf({ edge, checkedAt, reportedAt, ...row }: AtEdgeRow): VdiskVers
     ownBytes: Number(row.ownBytes),
     sharedBytes: Number(row.sharedBytes),
     reclaimableBytes: Number(row.reclaimableBytes),
+    bootProfiles: bootProfilesOf(row.bootProfiles),
     checkedAt: checkedAt?.toISOString() ?? null,
     reportedAt: reportedAt.toISOString(),
   }
+}
+
+/** @param kept only `takeStoreMessage` writes it, from a message that zod held against its schema */
+function bootProfilesOf(kept: unknown): BootProfileView[] {
+  const profiles = (kept ?? []) as BootProfileReport[]
+  return profiles
+    .map(({ learnedUnixMs, ...profile }) => ({
+      ...profile,
+      learnedAt: learnedUnixMs === undefined ? null : new Date(learnedUnixMs).toISOString(),
+    }))
+    .sort((a, b) => Number(b.hardware === 'any') - Number(a.hardware === 'any'))
 }

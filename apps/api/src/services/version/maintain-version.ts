@@ -97,7 +97,7 @@ async function requireWriter(
  */
 export function sealVersion(
   context: ServiceContext,
-  seen: z.output<typeof sealInput>,
+  { bootFiles, ...seen }: z.output<typeof sealInput>,
 ): Promise<VersionWithJobs> {
   return changeVersion(context, seen, async (open) => {
     const { version, vdisk, place, now } = open
@@ -110,7 +110,10 @@ export function sealVersion(
       data: { sealAskedAt: now },
       select: { id: true },
     })
-    const jobId = await askStore(context, { edgeId, kind: 'seal', vdiskId: vdisk.id, versionId: version.id })
+    const jobId = await askStore(context, {
+      ...{ edgeId, kind: 'seal', vdiskId: vdisk.id, versionId: version.id },
+      bootFiles: bootFiles === 'image' ? null : bootFiles,
+    })
     const changed = await changedVersionNow(context, version.id)
     await recordChange(context, {
       ...{ kind: 'version', id: version.id, name: changed.name, place },
@@ -154,6 +157,31 @@ async function edgeOfLayer(context: ServiceContext, { version, vdisk }: OpenVers
   )
 }
 
+/**
+ * Those that have said so; and those that may have it and have not said so yet, being away: of the device's site, with what the version
+ * was begun above in their stores.
+ */
+async function edgesThatMayHold(
+  { db, actor: { organizationId } }: ServiceContext,
+  { version, vdisk }: OpenVersion,
+): Promise<string[]> {
+  const edges = await db.edge.findMany({
+    where: {
+      ...{ organizationId, revokedAt: null },
+      OR: [
+        { storedVersions: { some: { organizationId, versionId: version.id, isLayer: true } } },
+        {
+          site: { devices: { some: { organizationId, id: vdisk.maintenanceDeviceId ?? version.id } } },
+          storedVersions: { some: { organizationId, versionId: version.parentVersionId ?? version.id } },
+        },
+      ],
+    },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    select: { id: true },
+  })
+  return edges.map(({ id }) => id)
+}
+
 /** What was written is gone, and so is the version; its number is not given again. Throws as `sealVersion`. */
 export function discardMaintenance(
   context: ServiceContext,
@@ -165,11 +193,7 @@ export function discardMaintenance(
     const { organizationId } = actor
     await requireResting(context, open)
     const name = `${vdisk.name} version ${version.number}`
-    for (const { edgeId } of await edgesHolding(
-      db,
-      { organizationId, versionId: version.id },
-      { isLayer: true },
-    ))
+    for (const edgeId of await edgesThatMayHold(context, open))
       await askStore(context, { edgeId, kind: 'delete', vdiskId: vdisk.id, versionId: version.id })
     await db.vdiskVersion.delete({
       where: { organizationId_id: { organizationId, id: version.id } },

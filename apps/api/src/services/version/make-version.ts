@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import type { importInput, mergeInput, VersionWithJobs } from '../../domain/version-view.ts'
+import { AppError } from '../../errors/app-error.ts'
 import { recordChange } from '../audit/record-change.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { askStore, edgesHolding, type StoreOrder } from '../store-job/ask-store.ts'
@@ -50,14 +51,26 @@ export function mergeVersion(
   })
 }
 
-/** Makes a version of a raw image that lies in an edge's store. Throws `not_found`; `conflict` for an edge that cannot. */
+/**
+ * Makes a version of a raw image that lies in an edge's store. Throws `not_found`; `invalid` for a kernel or an initramfs of a version that
+ * is to have none; `conflict` for an edge that cannot.
+ */
 export function importVersion(
   context: ServiceContext,
-  { vdiskId, edgeId, sourcePath, ...fields }: z.output<typeof importInput>,
+  { vdiskId, edgeId, sourcePath, bootFiles, ...fields }: z.output<typeof importInput>,
 ): Promise<VersionWithJobs> {
+  if (bootFiles === 'none' && (fields.kernelPath || fields.initrdPath || fields.commandLine))
+    throw new AppError('invalid', {
+      public: 'A disk that boots by itself has no kernel, no initramfs and no command line: leave them out.',
+    })
   return changeVdiskVersions(context, { vdiskId }, async (open) => {
     const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n, parentVersionId: null })
-    return askAll(context, made, [{ edgeId, kind: 'import', vdiskId, versionId: made, sourcePath }])
+    return askAll(context, made, [
+      {
+        ...{ edgeId, kind: 'import', vdiskId, versionId: made, sourcePath },
+        bootFiles: bootFiles === 'image' ? null : bootFiles,
+      },
+    ])
   })
 }
 

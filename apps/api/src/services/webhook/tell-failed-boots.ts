@@ -1,6 +1,7 @@
 import type { BootReport } from '@bootfarm/proto/uplink'
 import type { DbOrTransaction } from '../service-context.ts'
 import type { AuthenticatedEdge } from '../uplink/authenticate-edge.ts'
+import { eventNamesOf } from './event-names.ts'
 import { publishEvents } from './publish-event.ts'
 
 const failedBootSelect = {
@@ -32,7 +33,7 @@ export async function tellFailedBoots(
     where: { organizationId, id: { in: ids }, outcome: 'failed' },
     select: failedBootSelect,
   })
-  const names = await namesOf(db, { organizationId, siteId, edgeId }, rows)
+  const names = await eventNamesOf(db, { organizationId, siteId, edgeId }, rows)
   await publishEvents(
     db,
     now,
@@ -54,21 +55,4 @@ export async function tellFailedBoots(
       },
     })),
   )
-}
-
-async function namesOf(
-  db: DbOrTransaction,
-  { organizationId, siteId, edgeId }: Pick<AuthenticatedEdge, 'organizationId' | 'siteId' | 'edgeId'>,
-  boots: { deviceId: string | null }[],
-) {
-  const select = { id: true, name: true } as const
-  const deviceIds = boots.flatMap(({ deviceId }) => deviceId ?? [])
-  const devices = await db.device.findMany({ where: { organizationId, id: { in: deviceIds } }, select })
-  const site = await db.site.findFirst({ where: { organizationId, id: siteId }, select })
-  const edge = await db.edge.findFirst({ where: { organizationId, id: edgeId }, select })
-  return {
-    devices: new Map(devices.map(({ id, name }) => [id, name])),
-    site: site?.name ?? null,
-    edge: edge?.name ?? null,
-  }
 }

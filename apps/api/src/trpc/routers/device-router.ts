@@ -18,6 +18,10 @@ import {
   deviceGetInput,
   deviceListInput,
   devicePage,
+  dropWritesInput,
+  dropWritesResult,
+  moveHomeInput,
+  moveHomeResult,
   powerOrderInput,
   powerOrderResult,
 } from '../../domain/device-view.ts'
@@ -34,6 +38,7 @@ import { chooseMenuOfDevice } from '../../services/boot-menu/choose-menu.ts'
 import { bootAgain } from '../../services/device/boot-again.ts'
 import { createDevice, removeDevice, updateDevice } from '../../services/device/change-device.ts'
 import { exportDevices, importDevices } from '../../services/device/csv-devices.ts'
+import { dropWrites } from '../../services/device/drop-writes.ts'
 import { getDevice } from '../../services/device/get-device.ts'
 import { listDevices } from '../../services/device/list-devices.ts'
 import {
@@ -42,6 +47,7 @@ import {
   powerManyDevices,
   removeManyDevices,
 } from '../../services/device/many-devices.ts'
+import { moveHome } from '../../services/device/move-home.ts'
 import { orderPower } from '../../services/device/order-power.ts'
 import { chooseForDevice } from '../../services/site/choose-boot-programs.ts'
 import { restoreObject } from '../../services/trash/restore-object.ts'
@@ -93,6 +99,34 @@ export const deviceRouter = router({
     .input(powerOrderInput)
     .output(powerOrderResult)
     .mutation(({ ctx, input }) => orderPower(ctx, input)),
+  dropWrites: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'POST',
+        path: '/devices/{deviceId}/drop-writes',
+        summary: 'Remove what an edge keeps of a device’s writes: its write cache, or its own image',
+        creates: null,
+      },
+    })
+    .input(dropWritesInput)
+    .output(dropWritesResult)
+    .mutation(({ ctx, input }) => dropWrites(ctx, input)),
+  moveHome: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'POST',
+        path: '/devices/{deviceId}/move-home',
+        summary: 'Let another edge of the site keep what the device writes',
+        creates: null,
+      },
+    })
+    .input(moveHomeInput)
+    .output(moveHomeResult)
+    .mutation(({ ctx, input }) => moveHome(ctx, input)),
   setBootProgramSet: procedure
     .meta({
       permission: 'device.change',

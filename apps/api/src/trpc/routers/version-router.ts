@@ -1,6 +1,7 @@
 import {
   cancelReleaseInput,
   changedVersion,
+  clearBootProfileInput,
   clearOverrideInput,
   discarded,
   discardMaintenanceInput,
@@ -15,6 +16,7 @@ import {
   versionPreview,
   versionWithJobs,
 } from '../../domain/version-view.ts'
+import { clearBootProfile } from '../../services/version/clear-boot-profile.ts'
 import { discardMaintenance, sealVersion, startMaintenance } from '../../services/version/maintain-version.ts'
 import { importVersion, mergeVersion } from '../../services/version/make-version.ts'
 import { previewVersion } from '../../services/version/preview-version.ts'
@@ -174,4 +176,17 @@ export const versionRouter = router({
     .input(importInput)
     .output(versionWithJobs)
     .mutation(({ ctx, input }) => importVersion(ctx, input)),
+  clearBootProfile: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: ofVersion,
+      rest: {
+        method: 'POST',
+        path: '/versions/{versionId}/clear-boot-profile',
+        summary: 'Let edges forget what they have learned of its boots',
+      },
+    })
+    .input(clearBootProfileInput)
+    .output(versionWithJobs)
+    .mutation(({ ctx, input }) => clearBootProfile(ctx, input)),
 })

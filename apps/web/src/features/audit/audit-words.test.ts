@@ -6,6 +6,14 @@ test('an action reads as words', () => {
   expect(actionWords('bootMenu.update')).toBe('boot menu: update')
 })
 
+test('writes that are dropped are said with their size', () => {
+  const before = { writes: 'edge_persistent', usedBytes: 3 * 2 ** 20 }
+  expect(changedFields({ before, after: { writes: null, usedBytes: 0 } })).toEqual([
+    { name: 'writes', before: 'its edge’s disk, kept over restarts', after: 'nothing' },
+    { name: 'used', before: '3.00\u00a0MiB', after: '0\u00a0B' },
+  ])
+})
+
 test('a field of one side alone is shown as come or gone, and null as nothing', () => {
   expect(changedFields({ before: { name: 'a', tags: ['x'] }, after: { name: 'b', site: null } })).toEqual([
     { name: 'name', before: 'a', after: 'b' },

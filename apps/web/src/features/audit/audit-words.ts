@@ -1,3 +1,5 @@
+import { formatBytes } from '../../lib/format-quantity'
+import { writeCachePlaceOf } from '../devices/write-cache-meaning'
 import type { AuditEntry } from './audit-types'
 
 /** `device.setBootMenu` as people say it: `device: set boot menu`. */
@@ -23,10 +25,13 @@ export interface ChangedField {
   after: string | null
 }
 
-/** Every field of either side, in its order. */
+/** Every field of either side, in its order, as words; sizes with their units. */
 export function changedFields({ before, after }: Pick<AuditEntry, 'before' | 'after'>): ChangedField[] {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
-  return names.map((name) => ({ name, before: valueWords(before, name), after: valueWords(after, name) }))
+  return names.map((name) => ({
+    name: words(name.replace(/Bytes$/, '')),
+    ...{ before: valueWords(before, name), after: valueWords(after, name) },
+  }))
 }
 
 const pages: Record<string, string> = {
@@ -44,6 +49,8 @@ function valueWords(fields: Record<string, unknown> | null, name: string): strin
   if (!fields || !(name in fields)) return null
   const value = fields[name]
   if (value === null) return 'nothing'
+  if (name === 'writes') return writeCachePlaceOf(String(value))
+  if (name.endsWith('Bytes') && typeof value === 'number') return formatBytes(value)
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 

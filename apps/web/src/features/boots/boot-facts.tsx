@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { Instant } from '../../components/instant'
 import { type Fact, Facts } from '../../components/panel'
 import type { BootDetail } from './boot-types'
+import { readAheadWords } from './read-ahead-words'
 
 /** DHCP option 93 (RFC 4578, and IANA's registry of processor architecture types). */
 const clientArchitectures: Record<number, string> = {
@@ -16,6 +17,12 @@ const clientArchitectures: Record<number, string> = {
   16: 'x86-64 UEFI, HTTP boot',
   19: 'arm64 UEFI, HTTP boot',
   20: 'x86 BIOS, HTTP boot',
+}
+
+const streamProtection: Record<NonNullable<BootDetail['facts']['cipher']>, string> = {
+  clear: 'in clear text, as its edge was told',
+  aegis_128l: 'encrypted (AEGIS-128L)',
+  chacha20_poly1305: 'encrypted (ChaCha20-Poly1305)',
 }
 
 /** What is known of the machine and of who served it. What the machine said of itself is plain text here. */
@@ -40,6 +47,8 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'User class', value: facts.userClass && <Mono>{facts.userClass}</Mono> },
     { label: 'Machine id', value: facts.machineId && <Mono>{facts.machineId}</Mono> },
     { label: 'MTU', value: facts.mtuBytes === null ? null : `${facts.mtuBytes} B` },
+    { label: 'Stream', value: facts.cipher && streamProtection[facts.cipher] },
+    ...(boot.readAhead ? [{ label: 'Read ahead', value: readAheadWords(boot.readAhead) }] : []),
     { label: 'Reconnects', value: facts.reconnects },
     ...(takenPowerOrder ? [{ label: 'Order taken', value: <TakenOrder taken={takenPowerOrder} /> }] : []),
     { label: 'Boot id', value: <Mono>{boot.id}</Mono> },

@@ -9,6 +9,7 @@ import { formatBytes } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
 import { BootAgain } from '../devices/boot-again'
 import { WriteCacheMeter, WriteCacheNotice } from '../devices/write-cache'
+import { writeCachePlace } from '../devices/write-cache-meaning'
 import { PageName } from '../shell/breadcrumbs'
 import { QueryError } from '../shell/query-error'
 import { BootDuration } from './boot-duration'
@@ -77,8 +78,8 @@ function Boot({ boot }: { boot: BootDetail }) {
               cache={boot.writeCache}
               note={
                 boot.isLastBoot
-                  ? 'Where the device’s writes go: its own RAM.'
-                  : 'As it was at the end. The device has started again since, with an empty one.'
+                  ? `Writes go to ${writeCachePlace(boot.writeCache)}.`
+                  : 'As it was at the end. The device has started again since.'
               }
             />
           </Panel>

@@ -65,7 +65,7 @@ export function Waterfall({ phases, steps = [], running, elapsedUs, onMark }: Wa
       <svg
         role="img"
         aria-label={summaryOf(layout, running)}
-        width={frameWidth}
+        width="100%"
         height={height}
         className="block select-none overflow-visible"
         onPointerMove={follow}

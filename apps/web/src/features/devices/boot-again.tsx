@@ -27,7 +27,9 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
 
   const wake = useMutation(
     trpc.device.bootAgain.mutationOptions({
-      onSuccess: ({ expiresAt }) => setWish({ bootIdBefore: bootId, expiresAt }),
+      // That of the click: a device may boot before the answer is here.
+      onMutate: () => bootId,
+      onSuccess: ({ expiresAt }, _asked, bootIdBefore) => setWish({ bootIdBefore, expiresAt }),
       onError: (error) =>
         showToast({ title: `${name} is not woken.`, text: readableError(error), tone: 'failed' }),
     }),

@@ -17,11 +17,13 @@ import { QueryError } from '../shell/query-error'
 import { BootAgain } from './boot-again'
 import { DeviceActions, DevicePersonality } from './device-actions'
 import { DeviceBootPrograms } from './device-boot-programs'
+import { DeviceLayerPanel } from './device-layer'
 import { DeviceStateFact, DeviceStateTag } from './device-state'
 import { DeviceTypeTag, deviceTypeWords } from './device-type'
 import { PowerButtons } from './power-buttons'
 import { PowerOrderNote } from './power-order-note'
 import { WriteCacheMeter, WriteCacheNotice } from './write-cache'
+import { writeCachePlace } from './write-cache-meaning'
 
 type DeviceDetail = RouterOutputs['device']['get']
 
@@ -45,7 +47,7 @@ export function DevicePage({ deviceId }: { deviceId: string }) {
 }
 
 function Device({ device }: { device: DeviceDetail }) {
-  // A machine that is off has an empty write cache, whatever it said last.
+  // A machine that is off fills nothing, whatever it said last.
   const cache = device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)
   return (
     <Page>
@@ -90,13 +92,14 @@ function Device({ device }: { device: DeviceDetail }) {
                 cache={cache}
                 note={
                   <>
-                    In the device’s RAM, by the newest report of its last boot,{' '}
+                    Writes go to {writeCachePlace(cache)}. By the newest report of its last boot,{' '}
                     <Instant at={device.lastBoot.reportedAt} />.
                   </>
                 }
               />
             </Panel>
           )}
+          <DeviceLayerPanel device={device} />
           <Panel title="Facts">
             <DeviceFacts device={device} />
           </Panel>

@@ -29,7 +29,7 @@ export function selectable(
         aria-label={`Select ${device.name}`}
         checked={selected.has(device.id)}
         onChange={() => onSelect(device.id)}
-        className="size-4 accent-(--ink)"
+        className="size-4 shrink-0 accent-(--ink)"
       />
       {first.cell(device)}
     </span>
@@ -72,7 +72,7 @@ export function DeviceSelection({ shown, selected, filter, onSelect }: DeviceSel
           type="checkbox"
           checked={isAllShown}
           onChange={() => onSelect(isAllShown ? [] : shown.map(({ id }) => id))}
-          className="size-4 accent-(--ink)"
+          className="size-4 shrink-0 accent-(--ink)"
         />
         {ids.length === 0 ? 'Select all shown' : `${countOf(ids.length, 'device')} selected`}
       </label>

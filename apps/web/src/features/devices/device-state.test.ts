@@ -23,11 +23,29 @@ test.each([
   ['running', 'Running'],
   ['restarting', 'Restarting'],
   ['off', 'Off'],
+  ['not_heard', 'Not heard'],
   ['failed', 'Failed'],
 ] as const)('%s is one word with its time', (state, word) => {
   const markup = cellOf({ now: { state, since: '2026-11-18T12:00:00.000Z' }, lastBoot })
   expect(markup).toContain(`${word}</span>`)
   expect(markup).toContain('since <time dateTime="2026-11-18T12:00:00.000Z"')
+})
+
+test.each(['stopped', 'lost'] as const)('a device whose disk stands still does not run: %s', (state) => {
+  const writeCache = {
+    class: 'edge',
+    level: 'full',
+    usedBytes: 1,
+    sizeBytes: 1,
+    percent: 100,
+    state,
+  } as const
+  const markup = cellOf({
+    now: { state: 'running', since: '2026-11-18T12:00:00.000Z' },
+    lastBoot: { ...lastBoot, writeCache: { ...writeCache, fullInSeconds: null } },
+  })
+  expect(markup).toContain('Stopped</span>')
+  expect(markup).not.toMatch(/Running|since/)
 })
 
 test('unknown has no time, and says why', () => {

@@ -5,17 +5,28 @@ import type { RouterOutputs } from '../../lib/trpc'
 type DeviceSummary = RouterOutputs['device']['list']['items'][number]
 type State = DeviceSummary['now']['state']
 
-const states: Record<State, { tone: Tone; word: string; title: string }> = {
+interface Shown {
+  tone: Tone
+  word: string
+  title: string
+}
+
+const states: Record<State, Shown> = {
   booting: { tone: 'live', word: 'Booting', title: 'Its boot goes on.' },
   running: {
     tone: 'ready',
     word: 'Running',
-    title: 'Its last boot became ready. A machine that is switched off by hand says nothing.',
+    title: 'Its last boot became ready.',
   },
   restarting: {
     tone: 'live',
     word: 'Restarting',
     title: 'It took the order to restart; its next boot is awaited.',
+  },
+  not_heard: {
+    tone: 'silent',
+    word: 'Not heard',
+    title: 'Its last boot became ready, and its edge hears nothing of it any more: it is off, or cut off.',
   },
   off: { tone: 'plain', word: 'Off', title: 'It took the order to switch itself off.' },
   local_disk: {
@@ -27,6 +38,25 @@ const states: Record<State, { tone: Tone; word: string; title: string }> = {
   unknown: { tone: 'plain', word: 'Unknown', title: 'No report says what it does.' },
 }
 
+/** Its system is there, and waits for a disk that does not answer. */
+const standsStill: Shown = {
+  tone: 'failed',
+  word: 'Stopped',
+  title: 'Its last boot became ready, and its disk stands still now: see its write cache.',
+}
+
+function shownOf({ now, lastBoot }: Pick<DeviceSummary, 'now' | 'lastBoot'>): Shown {
+  const cache = lastBoot?.writeCache?.state
+  return now.state === 'running' && (cache === 'stopped' || cache === 'lost')
+    ? standsStill
+    : states[now.state]
+}
+
+/** Null where nobody knows. */
+function sinceOf(device: Pick<DeviceSummary, 'now' | 'lastBoot'>): string | null {
+  return shownOf(device) === standsStill ? null : device.now.since
+}
+
 const unknownTitles = {
   never: 'It has not booted yet.',
   silent: 'In its last boot nothing more was heard from it.',
@@ -35,12 +65,9 @@ const unknownTitles = {
 } as const
 
 /** What the device does now, as far as its reports say. */
-export function DeviceStateTag({
-  device: { now, lastBoot },
-}: {
-  device: Pick<DeviceSummary, 'now' | 'lastBoot'>
-}) {
-  const { tone, word, title } = states[now.state]
+export function DeviceStateTag({ device }: { device: Pick<DeviceSummary, 'now' | 'lastBoot'> }) {
+  const { now, lastBoot } = device
+  const { tone, word, title } = shownOf(device)
   return (
     <Tag tone={tone} title={now.state === 'unknown' ? unknownTitle(lastBoot) : title}>
       <Dot tone={tone} pulsing={now.state === 'booting' || now.state === 'restarting'} />
@@ -58,7 +85,7 @@ export function unknownTitle(lastBoot: DeviceSummary['lastBoot']): string {
 
 /** The same with its time, for a cell of a list. */
 export function DeviceStateCell({ device }: { device: Pick<DeviceSummary, 'now' | 'lastBoot'> }) {
-  const { since } = device.now
+  const since = sinceOf(device)
   return (
     <span className="inline-flex items-center gap-2">
       <DeviceStateTag device={device} />
@@ -73,12 +100,13 @@ export function DeviceStateCell({ device }: { device: Pick<DeviceSummary, 'now' 
 
 /** In a sentence, for a device's page. */
 export function DeviceStateFact({ device }: { device: Pick<DeviceSummary, 'now' | 'lastBoot'> }) {
-  const { state, since } = device.now
-  if (state === 'unknown')
+  if (device.now.state === 'unknown')
     return `not known: ${unknownTitle(device.lastBoot).toLowerCase().replace(/\.$/, '')}`
+  const { word, title } = shownOf(device)
+  const since = sinceOf(device)
   return (
-    <span title={states[state].title}>
-      {states[state].word.toLowerCase()}
+    <span title={title}>
+      {word.toLowerCase()}
       {since && (
         <>
           {' since '}

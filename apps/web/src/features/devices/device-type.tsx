@@ -7,7 +7,7 @@ export type DeviceType = RouterOutputs['device']['get']['deviceType']
 /** What each boots: docs/versions.md. */
 const meanings: Record<DeviceType, string> = {
   production: 'boots the vDisk’s override, or else its default version',
-  test: 'boots the newest version in test, or else what production devices boot',
+  test: 'boots the newest version in test that is newer than the default, or else what production devices boot',
   maintenance: 'writes the maintenance version when it is chosen for that, or else boots as a test device',
 }
 

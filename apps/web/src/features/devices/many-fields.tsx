@@ -65,7 +65,7 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
         value={choices.type}
         options={[asTheyAre, ...deviceTypeOptions]}
         onChange={(type) => choose({ type })}
-        hint="Which version of the vDisk they boot: test devices the newest in test."
+        hint="Which version of the vDisk they boot: test devices the newest in test, unless a newer one was promoted."
       />
       <SelectField
         label="Boot programs"

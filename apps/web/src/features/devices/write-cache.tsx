@@ -4,9 +4,15 @@ import { Instant } from '../../components/instant'
 import { Tag } from '../../components/tag'
 import { classNames } from '../../lib/class-names'
 import { formatBytes } from '../../lib/format-quantity'
-import type { RouterOutputs } from '../../lib/trpc'
+import {
+  type WriteCache,
+  writeCacheForecast,
+  writeCacheMeaning,
+  writeCacheRemedy,
+} from './write-cache-meaning'
 
-export type WriteCache = NonNullable<RouterOutputs['boot']['get']['writeCache']>
+/** A device that stands still is as bad as a full cache. */
+const lookOf = ({ level, state }: WriteCache) => looks[state === 'ok' ? level : 'full']
 
 const looks = {
   ok: { tone: 'ready', text: 'text-ready', bar: 'bg-ready' },
@@ -15,45 +21,26 @@ const looks = {
   full: { tone: 'failed', text: 'text-failed', bar: 'bg-failed' },
 } as const
 
-const notices = {
-  warning: {
-    sentence: (percent: number) => `The write cache is ${percent} % full.`,
-    meaning:
-      'When it is full, nothing more can be written on this device. A restart empties it; what was written is lost then.',
-  },
-  critical: {
-    sentence: (percent: number) => `The write cache is nearly full: ${percent} %.`,
-    meaning:
-      'Soon nothing more can be written on this device. Save elsewhere what is needed, then restart it: a restart empties the cache.',
-  },
-  full: {
-    sentence: () => 'The write cache is full.',
-    meaning:
-      'What the device writes now fails, and its programs with it. Save elsewhere what is needed, then restart it: a restart empties the cache.',
-  },
-} as const
-
-/** Where an administrator gives more room for good. */
-const remedy =
-  'For good: give it more RAM (bootfarm.overlay= on the command line of its vDisk’s version), or write less: logs and temporary files elsewhere.'
-
 /** What a fuller and fuller write cache means, in words; nothing below 80 %. */
 export function WriteCacheNotice({ cache, at }: { cache: WriteCache; at: string | null }) {
-  if (cache.level === 'ok') return null
-  const { sentence, meaning } = notices[cache.level]
-  const soft = cache.level === 'warning' ? 'bg-silent-soft' : 'bg-failed-soft'
+  const words = writeCacheMeaning(cache)
+  if (words === null) return null
+  const forecast = writeCacheForecast(cache)
+  const remedy = writeCacheRemedy(cache)
+  const soft = lookOf(cache) === looks.warning ? 'bg-silent-soft' : 'bg-failed-soft'
   return (
     <section
       aria-label="Write cache warning"
-      className={classNames('flex gap-3 rounded-lg px-4 py-3', soft, looks[cache.level].text)}
+      className={classNames('flex gap-3 rounded-lg px-4 py-3', soft, lookOf(cache).text)}
     >
       <span className="pt-0.5">
         <Icon name="alert" />
       </span>
       <div className="min-w-0 text-sm">
-        <p className="font-medium">{sentence(cache.percent)}</p>
-        <p className="mt-0.5 text-ink-soft">{meaning}</p>
-        <p className="mt-0.5 text-ink-soft">{remedy}</p>
+        <p className="font-medium">{words.sentence}</p>
+        {forecast && <p className="mt-0.5">{forecast}</p>}
+        <p className="mt-0.5 text-ink-soft">{words.meaning}</p>
+        {remedy && <p className="mt-0.5 text-ink-soft">{remedy}</p>}
         {at && (
           <p className="mt-0.5 text-ink-soft">
             As the device said at <Instant at={at} />.
@@ -64,14 +51,16 @@ export function WriteCacheNotice({ cache, at }: { cache: WriteCache; at: string 
   )
 }
 
-/** How much of the RAM for writes is used. */
+/** How much of the room for writes is used. */
 export function WriteCacheMeter({ cache, note }: { cache: WriteCache; note: ReactNode }) {
-  const { usedBytes, sizeBytes, percent, level } = cache
+  const { usedBytes, sizeBytes, percent } = cache
+  const look = lookOf(cache)
   const text = `${formatBytes(usedBytes)} of ${formatBytes(sizeBytes)}`
+  const forecast = writeCacheForecast(cache)
   return (
     <div className="text-sm">
       <div className="flex flex-wrap items-baseline justify-between gap-x-4">
-        <span className={classNames('font-medium text-lg', looks[level].text)}>{percent} %</span>
+        <span className={classNames('font-medium text-lg', look.text)}>{percent} %</span>
         <span className="text-ink-soft">{text}</span>
       </div>
       {/* biome-ignore lint/a11y/useSemanticElements: browsers draw <meter> in colours of their own */}
@@ -85,10 +74,11 @@ export function WriteCacheMeter({ cache, note }: { cache: WriteCache; note: Reac
         className="mt-2 h-2.5 overflow-hidden rounded-full bg-line"
       >
         <div
-          className={classNames('h-full min-w-0.5 rounded-full', looks[level].bar)}
+          className={classNames('h-full min-w-0.5 rounded-full', look.bar)}
           style={{ width: `${percent}%` }}
         />
       </div>
+      {forecast && <p className="mt-2 text-ink-soft">{forecast}</p>}
       <p className="mt-2 text-ink-faint text-xs">{note}</p>
     </div>
   )
@@ -96,11 +86,25 @@ export function WriteCacheMeter({ cache, note }: { cache: WriteCache; note: Reac
 
 /** Beside a device's name, from 80 % on. */
 export function WriteCacheTag({ cache }: { cache: WriteCache | null }) {
-  if (cache === null || cache.level === 'ok') return null
-  const text = cache.level === 'full' ? 'cache full' : `cache ${cache.percent} %`
+  const words = cache && writeCacheMeaning(cache)
+  if (!words) return null
+  const forecast = writeCacheForecast(cache)
   return (
-    <Tag tone={looks[cache.level].tone} title={notices[cache.level].meaning}>
-      {text}
+    <Tag tone={lookOf(cache).tone} title={[forecast, words.meaning].filter(Boolean).join(' ')}>
+      {tagText(cache)}
     </Tag>
   )
+}
+
+function tagText({ state, level, percent }: WriteCache): string {
+  switch (state) {
+    case 'lost':
+      return 'writes lost'
+    case 'stopped':
+      return 'stopped: cache full'
+    case 'read_only':
+      return 'cache full, read-only'
+    case 'ok':
+      return level === 'full' ? 'cache full' : `cache ${percent} %`
+  }
 }

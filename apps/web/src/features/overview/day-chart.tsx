@@ -32,7 +32,7 @@ export function DayChart({ days }: { days: DayOfBoots[] }) {
       <div ref={frame}>
         <svg
           aria-hidden="true"
-          width={frameWidth}
+          width="100%"
           height={height}
           className="block"
           onPointerMove={follow}

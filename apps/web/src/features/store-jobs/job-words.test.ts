@@ -2,7 +2,15 @@ import { expect, test } from 'vitest'
 import { isCancellable, jobPercent, jobWords, type StoreJob } from './job-words'
 
 const job: StoreJob = {
-  ...{ id: 'j', kind: 'merge', state: 'running', sourcePath: null, progressBytes: 1, totalBytes: 3 },
+  ...{
+    id: 'j',
+    kind: 'merge',
+    state: 'running',
+    sourcePath: null,
+    device: null,
+    progressBytes: 1,
+    totalBytes: 3,
+  },
   edge: { id: 'e', name: 'edge-1', siteId: 's', siteName: 'Hall' },
   ...{
     vdisk: { id: 'd', name: 'Linux' },
@@ -23,6 +31,11 @@ test('a job says what is done to what', () => {
   const ofStore = { ...job, vdisk: null, version: null, intoVersion: null }
   expect(jobWords({ ...ofStore, kind: 'verify' })).toBe('Verify all of the store')
   expect(jobWords({ ...ofStore, kind: 'gc' })).toBe('Free space')
+  const dropped = { ...job, intoVersion: null, kind: 'drop_layer' } as const
+  expect(jobWords({ ...dropped, device: { id: 'p', name: 'pc-01' } })).toBe(
+    'Drop what pc-01 wrote above Linux version 4',
+  )
+  expect(jobWords(dropped)).toBe('Drop what a device wrote above Linux version 4')
 })
 
 test('progress is rounded down, and not known before the edge says how much there is', () => {

@@ -9,14 +9,20 @@ const kindWords: Record<StoreJob['kind'], string> = {
   verify: 'Verify',
   gc: 'Free space',
   delete: 'Delete',
+  drop_layer: 'Drop',
+  clear_profile: 'Clear the boot profile of',
+  release_home: 'Let go of',
 }
 
 /** What is done, to what. */
-export function jobWords({ kind, version, intoVersion, vdisk, sourcePath }: StoreJob): string {
+export function jobWords({ kind, version, intoVersion, vdisk, device, sourcePath }: StoreJob): string {
   const what = [vdisk?.name, version && `version ${version.number}`].filter(Boolean).join(' ')
   const into = intoVersion ? ` into version ${intoVersion.number}` : ''
   const from = sourcePath ? ` from ${sourcePath}` : ''
-  return `${kindWords[kind]}${what ? ` ${what}` : kind === 'verify' ? ' all of the store' : ''}${into}${from}`
+  const written = ` what ${device?.name ?? 'a device'} wrote${what && ' above'}`
+  const writing = ` what ${device?.name ?? 'a device'} writes`
+  const whose = kind === 'drop_layer' ? written : kind === 'release_home' ? writing : ''
+  return `${kindWords[kind]}${whose}${what ? ` ${what}` : kind === 'verify' ? ' all of the store' : ''}${into}${from}`
 }
 
 /** Null while the edge has not said how much there is. */

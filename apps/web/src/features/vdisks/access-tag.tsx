@@ -5,7 +5,10 @@ type Access = NonNullable<Version['access']>
 
 const looks: Record<Access, { tone: Tone; meaning: string }> = {
   maintenance: { tone: 'silent', meaning: 'One device writes it; nobody else boots it.' },
-  test: { tone: 'live', meaning: 'Sealed: test devices boot the newest in test.' },
+  test: {
+    tone: 'live',
+    meaning: 'Sealed: test devices boot the newest in test that is newer than the default.',
+  },
   pending: { tone: 'live', meaning: 'Becomes the default at its instant; test devices boot it until then.' },
   default: { tone: 'ready', meaning: 'What production devices boot, unless there is an override.' },
   override: { tone: 'failed', meaning: 'What production devices boot until the override is taken back.' },

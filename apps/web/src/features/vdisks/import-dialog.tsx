@@ -2,7 +2,7 @@
 
 import { useMutation, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { Notice, SelectField, TextField } from '../../components/field'
+import { SelectField, TextField } from '../../components/field'
 import { useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import type { VdiskDetail } from './version-types'
@@ -15,18 +15,21 @@ const pathMax = 255
 export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () => void }) {
   const trpc = useTRPC()
   const sites = useQuery(trpc.site.list.queryOptions({ farmId: vdisk.farmId, limit: listedMax }))
-  const edges = useQuery(trpc.edge.list.queryOptions({ limit: listedMax }))
+  const [chosenSiteId, setChosenSiteId] = useState('')
+  const siteId = chosenSiteId || sites.data?.items[0]?.id
+  const edges = useQuery(
+    trpc.edge.list.queryOptions({ limit: listedMax, ...(siteId ? { siteId } : {}) }, { enabled: !!siteId }),
+  )
   const [chosenId, setChosenId] = useState('')
   const [sourcePath, setSourcePath] = useState('')
-  const [commandLine, setCommandLine] = useState(vdisk.versions[0]?.commandLine ?? '')
+  const [bootFiles, setBootFiles] = useState<'image' | 'none'>('image')
+  const [commandLine, setCommandLine] = useState('')
   const [note, setNote] = useState('')
   const [state, setState] = useState('test')
   const importing = useMutation(trpc.version.import.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const siteIds = new Set((sites.data?.items ?? []).map(({ id }) => id))
-  const options = (edges.data?.items ?? []).filter(
-    ({ siteId, revokedAt }) => siteIds.has(siteId) && revokedAt === null,
-  )
+  const options = (edges.data?.items ?? []).filter(({ revokedAt }) => revokedAt === null)
   const edge = options.find(({ id }) => id === chosenId) ?? options[0]
+  const isEmpty = sites.data && (siteId === undefined || (edges.data && options.length === 0))
   return (
     <ObjectDialog
       title={`Import an image into ${vdisk.name}`}
@@ -36,18 +39,25 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
       onSave={() =>
         edge &&
         importing.mutate({
-          ...{ vdiskId: vdisk.id, edgeId: edge.id, sourcePath, commandLine, note },
+          ...{ vdiskId: vdisk.id, edgeId: edge.id, sourcePath, bootFiles, note },
+          commandLine: bootFiles === 'none' ? '' : commandLine,
           state: state === 'released' ? 'released' : 'test',
         })
       }
       onClose={onClose}
     >
       <SelectField
+        label="Site"
+        value={siteId ?? ''}
+        options={(sites.data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+        onChange={setChosenSiteId}
+      />
+      <SelectField
         label="Edge"
         value={edge?.id ?? ''}
-        options={options.map(({ id, name, siteName }) => ({ value: id, label: `${name}, ${siteName}` }))}
+        options={options.map(({ id, name }) => ({ value: id, label: name }))}
         onChange={setChosenId}
-        hint={edges.data && sites.data && options.length === 0 ? 'This farm has no edge yet.' : undefined}
+        hint={isEmpty ? 'This site has no edge yet.' : undefined}
       />
       <TextField
         label="Image"
@@ -56,9 +66,27 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
         mono
         maxLength={pathMax}
         placeholder="imports/linux.raw"
-        hint="A raw image, below the directory of that edge’s store. Kernel and initramfs are taken from it."
+        hint="A raw image, below the directory of that edge’s store."
       />
-      <TextField label="Command line" value={commandLine} onChange={setCommandLine} mono maxLength={1024} />
+      <SelectField
+        label="Boots with"
+        value={bootFiles}
+        options={[
+          { value: 'image', label: 'the kernel and initramfs in it' },
+          { value: 'none', label: 'nothing: the disk boots by itself' },
+        ]}
+        onChange={(value) => setBootFiles(value === 'none' ? 'none' : 'image')}
+      />
+      {bootFiles === 'image' && (
+        <TextField
+          label="Command line"
+          value={commandLine}
+          onChange={setCommandLine}
+          mono
+          maxLength={1024}
+          hint="Empty: the one that is in the image."
+        />
+      )}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <SelectField
         label="Then"
@@ -69,10 +97,6 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
         ]}
         onChange={setState}
       />
-      <Notice tone="silent">
-        Edges of this release do not import for the control plane yet: the work ends as failed. On the edge
-        itself, “bootfarm-edge vdisk import” does it.
-      </Notice>
     </ObjectDialog>
   )
 }

@@ -1,6 +1,6 @@
 'use client'
 
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
 import Link from 'next/link'
 import { useState } from 'react'
 import { Notice, SelectField, TextField } from '../../components/field'
@@ -11,19 +11,33 @@ import type { StepProps } from './step-dialogs'
 /** As many as the API gives at once. */
 const devicesMax = 100
 
+type BootFiles = 'image' | 'parent' | 'none'
+
+const bootFilesChoices: { value: BootFiles; label: string }[] = [
+  { value: 'image', label: 'the kernel and initramfs on the disk now' },
+  { value: 'parent', label: 'what the version below boots with' },
+  { value: 'none', label: 'nothing: the disk boots by itself' },
+]
+
 /** The next version above this one, written by one device. */
 export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
   const trpc = useTRPC()
   const [seen] = useState(vdisk.revision)
   const [chosenId, setChosenId] = useState('')
   const [note, setNote] = useState('')
-  const devices = useQuery(trpc.device.list.queryOptions({ deviceType: 'maintenance', limit: devicesMax }))
+  const [search, setSearch] = useState('')
+  const devices = useQuery({
+    ...trpc.device.list.queryOptions({ deviceType: 'maintenance', limit: devicesMax, search }),
+    // The field stays while the next ones are on their way.
+    placeholderData: keepPreviousData,
+  })
+  const isSearched = search !== '' || Boolean(devices.data?.nextCursor)
   const options = (devices.data?.items ?? []).filter((device) => device.vdisk?.id === vdisk.id)
   const device = options.find(({ id }) => id === chosenId) ?? options[0]
   const start = useMutation(trpc.version.startMaintenance.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
-      title={`New version above ${version.number}`}
+      title={`New version above version ${version.number}`}
       action="Start maintenance"
       saving={start}
       disabled={!device}
@@ -32,7 +46,16 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
       }
       onClose={onClose}
     >
-      {devices.data && options.length === 0 ? (
+      {isSearched && (
+        <TextField
+          label="Find device"
+          value={search}
+          onChange={setSearch}
+          maxLength={64}
+          hint={`There are more than ${devicesMax} maintenance devices: part of a name or MAC address.`}
+        />
+      )}
+      {devices.data && options.length === 0 && !isSearched ? (
         <Notice tone="silent">
           No maintenance device boots this vDisk. Change the type of one of its{' '}
           <Link href="/devices" className="underline underline-offset-4">
@@ -46,7 +69,11 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
           value={device?.id ?? ''}
           options={options.map(({ id, name, siteName }) => ({ value: id, label: `${name}, ${siteName}` }))}
           onChange={setChosenId}
-          hint="A maintenance device that boots this vDisk."
+          hint={
+            devices.data && !device
+              ? 'None of those that are found boots this vDisk: search for another name or MAC address.'
+              : 'A maintenance device that boots this vDisk.'
+          }
         />
       )}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
@@ -54,10 +81,6 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
         The device boots the new version at its next boot, and what it writes is kept over its reboots. All
         others go on with what they boot. Shut it down and seal the version when it is as you want it.
       </p>
-      <Notice tone="silent">
-        Edges of this release do not write maintenance versions yet: the device will not start, and say so,
-        until the version is discarded.
-      </Notice>
     </ObjectDialog>
   )
 }
@@ -65,20 +88,33 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
 export function SealDialog({ version, onClose }: StepProps) {
   const trpc = useTRPC()
   const [seen] = useState(version.revision)
+  const [bootFiles, setBootFiles] = useState<BootFiles>('image')
+  const isWritten = version.atEdges.some(({ isLayer }) => isLayer)
   const seal = useMutation(trpc.version.seal.mutationOptions({ onSuccess: useSaved(onClose) }))
   return (
     <ObjectDialog
       title={`Seal version ${version.number}`}
       action={`Seal version ${version.number}`}
       saving={seal}
-      onSave={(revision = seen) => seal.mutate({ versionId: version.id, revision })}
+      onSave={(revision = seen) => seal.mutate({ versionId: version.id, revision, bootFiles })}
       onClose={onClose}
     >
       <StillRuns version={version} />
-      <Notice tone="silent">Edges of this release do not seal yet: the work ends as failed.</Notice>
+      {!isWritten && (
+        <Notice tone="silent">
+          No edge has said yet that anything was written: until its device has booted it, sealing fails.
+        </Notice>
+      )}
+      <SelectField
+        label="Boots with"
+        value={bootFiles}
+        options={bootFilesChoices}
+        onChange={(value) =>
+          setBootFiles(bootFilesChoices.find((one) => one.value === value)?.value ?? 'image')
+        }
+      />
       <ul className="flex list-disc flex-col gap-1 pl-5 text-ink-soft text-sm">
         <li>What was written becomes the version; nothing changes it any more.</li>
-        <li>Kernel, initramfs and command line are taken from the image.</li>
         <li>Then it is in test: test devices get it at their next boot, production devices do not.</li>
       </ul>
     </ObjectDialog>

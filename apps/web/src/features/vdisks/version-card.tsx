@@ -3,6 +3,7 @@ import { Instant } from '../../components/instant'
 import { Tag } from '../../components/tag'
 import { formatBytes } from '../../lib/format-quantity'
 import { AccessTag } from './access-tag'
+import { BootProfiles, ClearBootProfile } from './boot-profiles'
 import { devicesText } from './preview-words'
 import { SiteInstant } from './site-instant'
 import { VersionActions } from './version-actions'
@@ -37,6 +38,7 @@ export function VersionCard({ vdisk, version }: VersionCardProps) {
         )}
         <Booted version={version} />
         <Stored version={version} />
+        <ClearBootProfile vdisk={vdisk} version={version} />
       </div>
       <VersionActions vdisk={vdisk} version={version} />
     </div>
@@ -60,7 +62,7 @@ function Writer({ vdisk: { maintenance }, version }: VersionCardProps) {
       <Link prefetch={false} href={`/devices/${device.id}`} className="text-ink underline underline-offset-4">
         {device.name}
       </Link>
-      : boot it, change it, shut it down, then seal.
+      {version.isSealing ? '.' : ': boot it, change it, shut it down, then seal.'}
     </p>
   )
 }
@@ -82,7 +84,7 @@ function Stored({ version }: { version: Version }) {
   return (
     <div className="flex flex-col gap-1 text-ink-faint text-xs">
       <p>
-        {formatBytes(sizeBytes)}
+        {sizeBytes > 0 && formatBytes(sizeBytes)}
         {manifest === null && sealedAt !== null && (
           <>
             , file <span className="break-all font-mono">{diskPath}</span>
@@ -91,23 +93,26 @@ function Stored({ version }: { version: Version }) {
         {manifest !== null && atEdges.length === 0 && ', no edge has said that it holds it'}
       </p>
       {atEdges.map((at) => (
-        <p key={at.edgeId} className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
-          <Link
-            prefetch={false}
-            href={`/edges/${at.edgeId}`}
-            className="text-ink-soft underline decoration-line-strong underline-offset-4 hover:decoration-ink"
-          >
-            {at.edgeName}, {at.siteName}
-          </Link>
-          {at.state !== 'present' && (
-            <Tag tone={at.state === 'importing' ? 'live' : 'failed'}>{at.state}</Tag>
-          )}
-          <span>
-            {at.isLayer
-              ? `${formatBytes(at.ownBytes)} written`
-              : `${formatBytes(at.ownBytes)} own, ${formatBytes(at.sharedBytes)} shared, ${formatBytes(at.reclaimableBytes)} free when it is deleted`}
-          </span>
-        </p>
+        <div key={at.edgeId} className="flex flex-col gap-0.5">
+          <p className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
+            <Link
+              prefetch={false}
+              href={`/edges/${at.edgeId}`}
+              className="text-ink-soft underline decoration-line-strong underline-offset-4 hover:decoration-ink"
+            >
+              {at.edgeName}, {at.siteName}
+            </Link>
+            {at.state !== 'present' && (
+              <Tag tone={at.state === 'importing' ? 'live' : 'failed'}>{at.state}</Tag>
+            )}
+            <span>
+              {at.isLayer
+                ? `${formatBytes(at.ownBytes)} written`
+                : `${formatBytes(at.ownBytes)} own, ${formatBytes(at.sharedBytes)} shared, ${formatBytes(at.reclaimableBytes)} free when it is deleted`}
+            </span>
+          </p>
+          <BootProfiles profiles={at.bootProfiles} />
+        </div>
       ))}
     </div>
   )

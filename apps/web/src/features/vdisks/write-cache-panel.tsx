@@ -9,11 +9,15 @@ import { useTRPC } from '../../lib/trpc'
 import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { useMay } from '../session/use-may'
 import type { VdiskDetail } from './version-types'
-import { cacheClasses, fullMeaning, writeCacheText } from './write-cache-words'
-
-const mebibyteBytes = 1024 ** 2
-/** As the API has it: below, a device would stop before it has booted. */
-const limitMibMin = 16
+import {
+  cacheClasses,
+  fullChoices,
+  fullInRam,
+  limitHint,
+  limitMib,
+  readLimit,
+  writeCacheText,
+} from './write-cache-words'
 
 /** Where the writes of this vDisk's devices go, and how much they may be. */
 export function WriteCachePanel({ vdisk }: { vdisk: VdiskDetail }) {
@@ -44,13 +48,12 @@ function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () 
   const trpc = useTRPC()
   const [seen] = useState(vdisk)
   const [chosen, setChosen] = useState(seen.writeCache.class)
-  const [limit, setLimit] = useState(
-    seen.writeCache.limitBytes === null ? '' : String(seen.writeCache.limitBytes / mebibyteBytes),
-  )
+  const [full, setFull] = useState(seen.writeCache.full)
+  const [limit, setLimit] = useState(limitMib(seen.writeCache.limitBytes))
   const update = useMutation(trpc.vdisk.updateWriteCache.mutationOptions({ onSuccess: useSaved(onClose) }))
-  const limitBytes = limit.trim() === '' ? null : Math.round(Number(limit) * mebibyteBytes)
-  const isLimit =
-    limitBytes === null || (Number.isSafeInteger(limitBytes) && limitBytes >= limitMibMin * mebibyteBytes)
+  const isInRam = chosen === 'device_ram'
+  // There its system alone limits what it writes; a limit that was set stays for another choice.
+  const read = isInRam ? { limitBytes: seen.writeCache.limitBytes } : readLimit(limit)
   const meaningOf = (options: { value: string; meaning: string }[], value: string) =>
     options.find((option) => option.value === value)?.meaning
   return (
@@ -58,26 +61,49 @@ function WriteCacheDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: () 
       title={`Write cache of ${seen.name}`}
       action="Save"
       saving={update}
-      disabled={!isLimit}
+      disabled={'problem' in read}
       onSave={(revision = seen.revision) =>
-        update.mutate({ vdiskId: seen.id, revision, class: chosen, limitBytes, full: seen.writeCache.full })
+        'limitBytes' in read &&
+        update.mutate({ vdiskId: seen.id, revision, class: chosen, limitBytes: read.limitBytes, full })
       }
       onClose={onClose}
     >
       <SelectField
         label="Writes go to"
         value={chosen}
-        options={cacheClasses.filter(({ value, isServed }) => isServed || value === chosen)}
+        options={cacheClasses}
         onChange={(value) => setChosen(cacheClasses.find((one) => one.value === value)?.value ?? chosen)}
         hint={meaningOf(cacheClasses, chosen)}
       />
-      <TextField
-        label="Limit of each device in MiB"
-        value={limit}
-        onChange={setLimit}
-        hint={`At least ${limitMibMin}; empty: as much as there is room. ${fullMeaning}`}
-      />
+      {isInRam ? (
+        <p className="text-ink-soft text-sm">{fullInRam}</p>
+      ) : (
+        <>
+          <TextField
+            label="Limit of each device in MiB"
+            value={limit}
+            onChange={setLimit}
+            hint={'problem' in read ? <Problem text={read.problem} /> : limitHint}
+          />
+          <SelectField
+            label="A device whose write cache is full"
+            value={full}
+            options={fullChoices}
+            onChange={(value) => setFull(fullChoices.find((one) => one.value === value)?.value ?? full)}
+            hint={meaningOf(fullChoices, full)}
+          />
+        </>
+      )}
       <Notice tone="live">It holds from each device’s next boot on; those that run keep theirs.</Notice>
     </ObjectDialog>
+  )
+}
+
+/** Stands where the field's hint does, and is said as it comes. */
+function Problem({ text }: { text: string }) {
+  return (
+    <span role="status" className="break-words text-failed">
+      {text}
+    </span>
   )
 }

@@ -9,6 +9,7 @@ export const eventWords: Record<WebhookEvent, string> = {
   'edge.offline': 'An edge has fallen silent',
   'wave.done': 'A wave of boots is done',
   'version.promoted': 'A version was promoted',
+  'write_cache.filling': 'A write cache fills up',
 }
 
 export const events = Object.keys(eventWords) as WebhookEvent[]

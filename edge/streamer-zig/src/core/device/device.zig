@@ -9,8 +9,10 @@ const DhcpExchange = @import("dhcp_exchange.zig");
 const HttpExchange = @import("http_exchange.zig");
 const TftpClient = @import("../tftp_client.zig");
 const StreamClient = @import("../stream_client.zig");
+const ReadAhead = @import("../read_ahead.zig");
 const read_trace = @import("read_trace.zig");
 const script = @import("script.zig");
+const stream_seal = @import("../stream_seal.zig");
 const assert = std.debug.assert;
 
 pub const Device = @This();
@@ -57,8 +59,11 @@ download_index: u8 = 0,
 
 client: StreamClient,
 buffers: *[reads_depth][StreamClient.read_size_max]u8,
+/// Null: it reads what it needs when it needs it.
+ahead: ?ReadAhead,
 free_buffers: std.bit_set.Static(reads_depth) = .full,
 offsets: [reads_depth]u64 = @splat(0),
+lengths: [reads_depth]u32 = @splat(0),
 /// A completed read whose bytes the caller is looking at.
 shown_buffer: ?u8 = null,
 read_index: u32 = 0,
@@ -72,29 +77,8 @@ pending: Pending = .{},
 
 pub const Phase = enum { off, dhcp, nbp, ipxe_dhcp, loader, breather, stage2, ready, failed };
 
-pub const Profile = struct {
-    mac: base.Mac,
-    /// The address the device has before DHCP; null: it has none, and needs an offer with one.
-    own_address: ?base.Ip4,
-    tftp_port: u16,
-    reads: []const read_trace.Read,
-    /// Think times are divided by this over 1000: 1000 is as recorded, 0 leaves none.
-    speed_per_mille: u32 = 1000,
-    breather_us: u64 = 800 * std.time.us_per_ms,
-    guest: GuestWords.Profile = .{},
-    misbehaviour: Misbehaviour = .none,
-};
-
-/// What a device does wrong, so that an edge can be seen to say so.
-pub const Misbehaviour = enum {
-    none,
-    /// Gets its address and its offers, and asks for nothing more.
-    dhcp_only,
-    wrong_token,
-    /// Reads once.
-    stop_reading,
-};
-
+pub const Profile = @import("device_profile.zig").Profile;
+pub const Misbehaviour = @import("device_profile.zig").Misbehaviour;
 pub const Random = struct { xid: u32, nonce_seed: [32]u8 };
 
 /// Microseconds since power-on at which something began; null: it never did.
@@ -153,12 +137,23 @@ pub fn init(gpa: std.mem.Allocator, profile: Profile) error{OutOfMemory}!Device 
     assert(profile.reads.len > 0);
     const buffers = try gpa.create([reads_depth][StreamClient.read_size_max]u8);
     errdefer gpa.destroy(buffers);
-    const client: StreamClient = try .init(gpa, .{ .reads_max = reads_depth });
-    return .{ .profile = profile, .buffers = buffers, .client = client };
+    var client: StreamClient = try .init(gpa, .{ .reads_max = reads_depth + ReadAhead.client_places });
+    errdefer client.deinit(gpa);
+    if (profile.read_ahead_bytes < ReadAhead.cache_size_min)
+        return .{ .profile = profile, .buffers = buffers, .client = client, .ahead = null };
+    const tables = try gpa.create(ReadAhead.Tables);
+    errdefer gpa.destroy(tables);
+    // Raw: what is never used of it takes no memory.
+    const cache = gpa.rawAlloc(profile.read_ahead_bytes, .@"64", @returnAddress()) orelse return error.OutOfMemory;
+    return .{ .profile = profile, .buffers = buffers, .client = client, .ahead = .init(tables, cache[0..profile.read_ahead_bytes]) };
 }
 
 pub fn deinit(device: *Device, gpa: std.mem.Allocator) void {
     device.client.deinit(gpa);
+    if (device.ahead) |*ahead| {
+        gpa.destroy(ahead.tables);
+        gpa.rawFree(ahead.cache, .@"64", @returnAddress());
+    }
     gpa.destroy(device.buffers);
     device.* = undefined;
 }
@@ -168,7 +163,8 @@ pub fn powerOn(device: *Device, now_us: u64, random: Random) void {
     const profile = device.profile;
     const client = device.client;
     const buffers = device.buffers;
-    device.* = .{ .profile = profile, .client = client, .buffers = buffers };
+    const ahead: ?ReadAhead = if (device.ahead) |*before| .init(before.tables, before.cache) else null;
+    device.* = .{ .profile = profile, .client = client, .buffers = buffers, .ahead = ahead };
     device.power_on_at_us = now_us;
     device.random = random;
     device.transition(now_us, .dhcp);
@@ -459,6 +455,7 @@ fn beginStream(device: *Device, now_us: u64) void {
     device.read_done_at_us = now_us;
     var token = plan.token;
     if (device.profile.misbehaviour == .wrong_token) token[0] ^= 1;
+    if (plan.clear) device.client.options.ciphers = stream_seal.withClear();
     device.client.start(now_us, .{
         .boot_id = plan.boot_id,
         .token = token,
@@ -469,13 +466,14 @@ fn beginStream(device: *Device, now_us: u64) void {
 fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     if (device.pending.stream_open) return device.takePending(buffer);
     if (device.phase == .stage2 and device.client.state == .established) device.submitDue(now_us);
-    while (device.client.nextEvent()) |event| {
+    while (device.nextStreamEvent()) |event| {
         if (device.takeStreamEvent(now_us, event, buffer)) |action| return action;
     }
+    if (device.ahead) |*ahead| ahead.pump(&device.client);
     if (device.phase == .failed) return device.takePending(buffer);
     if (device.guest.dueOrder(now_us)) |order| return .{ .carry_out = order };
     device.sayGuest(now_us);
-    const packet = device.client.transmit(now_us, buffer[0..wire.stream.request_size_max]) orelse return null;
+    const packet = device.client.transmit(now_us, buffer[0..wire.stream.sealed_request_size_max]) orelse return null;
     return .{ .stream = packet };
 }
 
@@ -496,11 +494,21 @@ fn sayGuest(device: *Device, now_us: u64) void {
     device.client.report(now_us, report);
 }
 
+/// Events of the client that are the device's, and the ends of reads that made none.
+fn nextStreamEvent(device: *Device) ?StreamClient.Event {
+    const ahead = if (device.ahead) |*ahead| ahead else return device.client.nextEvent();
+    while (device.client.nextEvent()) |event| if (!ahead.take(&device.client, &event)) return event;
+    const tag = ahead.nextDone() orelse return null;
+    const slot: u8 = @intCast(tag);
+    return .{ .read_done = .{ .tag = tag, .buffer = device.buffers[slot][0..device.lengths[slot]] } };
+}
+
 fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buffer: *Buffer) ?Action {
     switch (event) {
         .established => |established| if (!established.resumed) {
             device.read_due_at_us = now_us;
             device.read_done_at_us = now_us;
+            if (device.ahead) |*ahead| ahead.start(&device.client);
             device.submitDue(now_us);
         },
         .read_done => |read| {
@@ -509,8 +517,10 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
             device.shown_buffer = @intCast(read.tag);
             if (device.profile.misbehaviour == .stop_reading)
                 return device.endStream(now_us, buffer, "stops reading, as it was told");
-            if (device.reads_done == device.profile.reads.len)
+            if (device.reads_done == device.profile.reads.len) {
+                if (device.ahead) |*ahead| ahead.stop(&device.client);
                 device.client.reportReady(now_us, .ready, now_us - device.power_on_at_us - device.timings.begins.get(.breather).?, .{ .code = "bootfarm-sim" });
+            }
             return .{ .read_done = .{ .offset = device.offsets[read.tag], .bytes = read.buffer } };
         },
         .ready_acknowledged => if (device.phase == .stage2) {
@@ -544,7 +554,12 @@ fn submitDue(device: *Device, now_us: u64) void {
         const slot: u8 = @intCast(device.free_buffers.findFirstSet() orelse return);
         const read = reads[device.read_index].within(device.client.session.?.disk_size);
         device.offsets[slot] = read.offset;
-        device.client.submit(slot, read.offset, device.buffers[slot][0..read.length]) catch return;
+        device.lengths[slot] = read.length;
+        const bytes = device.buffers[slot][0..read.length];
+        if (device.ahead) |*ahead|
+            ahead.read(&device.client, slot, read.offset, bytes) catch return
+        else
+            device.client.submit(slot, read.offset, bytes) catch return;
         device.free_buffers.unset(slot);
         device.read_index += 1;
         if (device.read_index == reads.len) return;

@@ -3,6 +3,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const clear_word = @import("../stream_seal.zig").clear_word;
 
 pub const Plan = struct {
     stream: base.Endpoint,
@@ -12,6 +13,8 @@ pub const Plan = struct {
     downloads: base.BoundedArray(Url, 4) = .empty,
     /// The downloads are a disk that is read in parts.
     is_disk: bool = false,
+    /// The edge gives its disks in clear text.
+    clear: bool = false,
 };
 
 /// `http://IP:PORT/path`; slices of what was parsed.
@@ -66,6 +69,7 @@ pub fn parse(text: []const u8) Result {
     var plan: Plan = undefined;
     plan.downloads = .empty;
     plan.is_disk = false;
+    plan.clear = false;
     var is_booted = false;
     var entry: []const u8 = "";
     var said: []const u8 = "";
@@ -99,6 +103,9 @@ pub fn parse(text: []const u8) Result {
         } else if (isDownload(command)) {
             const url = urlOf(&words) orelse return failure;
             plan.downloads.append(url) catch return failure;
+            while (words.next()) |word| if (std.mem.eql(u8, word, clear_word)) {
+                plan.clear = true;
+            };
             if (std.mem.eql(u8, command, "sanboot")) {
                 plan.is_disk = true;
                 is_booted = true;

@@ -1,5 +1,6 @@
-//! The options of `bootfarm-edge vdisk ...`: each subcommand names its own as the fields of a struct. `--disk-size` is the field
-//! `disk_size`; a bool is a switch; `positional` is what has no name.
+//! The options of `bootfarm-edge vdisk ...`: each subcommand names its own as the fields of a struct, and all take those of `Common`.
+//! `--disk-size` is the field `disk_size`; a bool is a switch; `positional` is what has no name; options that several
+//! subcommands share are a struct of their own in each.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,7 +10,13 @@ const Complaint = options_module.Complaint;
 const Error = options_module.Error;
 const Uuid = base.Uuid;
 
-pub fn parse(comptime Options: type, rest: []const [:0]const u8, complaint: *Complaint) Error!Options {
+/// Of every subcommand.
+pub const Common = struct {
+    store: ?[]const u8 = null,
+    json: bool = false,
+};
+
+pub fn parse(comptime Options: type, rest: []const [:0]const u8, common: *Common, complaint: *Complaint) Error!Options {
     var options: Options = .{};
     var arguments: options_module.Arguments = .{ .rest = rest, .complaint = complaint };
     while (arguments.rest.len > 0) {
@@ -20,7 +27,9 @@ pub fn parse(comptime Options: type, rest: []const [:0]const u8, complaint: *Com
             continue;
         }
         const option = (try arguments.next()).?;
-        try set(Options, &options, option.name, option.value, &arguments);
+        if (try set(Options, &options, option.name, option.value, &arguments)) continue;
+        if (try set(Common, common, option.name, option.value, &arguments)) continue;
+        return complaint.set("There is no option {s}; see bootfarm-edge --help.", .{option.name});
     }
     return options;
 }
@@ -33,21 +42,26 @@ fn setPositional(comptime Options: type, options: *Options, text: []const u8, co
     return complaint.set("'{s}' is not an option; see bootfarm-edge --help.", .{text});
 }
 
+/// False: there is none of that name.
 fn set(
     comptime Options: type,
     options: *Options,
     name: []const u8,
     value: ?[]const u8,
     arguments: *options_module.Arguments,
-) Error!void {
+) Error!bool {
     inline for (@typeInfo(Options).@"struct".field_names) |field| {
         if (comptime std.mem.eql(u8, field, "positional")) continue;
+        const Field = @FieldType(Options, field);
+        if (@typeInfo(Field) == .@"struct") {
+            if (try set(Field, &@field(options, field), name, value, arguments)) return true;
+            continue;
+        }
         if (std.mem.eql(u8, name, comptime optionOf(field))) {
-            const Field = @FieldType(Options, field);
             if (Field == bool) {
                 if (value != null) return arguments.complaint.set("{s} takes no value.", .{name});
                 @field(options, field) = true;
-                return;
+                return true;
             }
             const text = try arguments.value(name, value);
             @field(options, field) = switch (Field) {
@@ -62,10 +76,10 @@ fn set(
                 ),
                 else => @compileError("no option is of this type"),
             };
-            return;
+            return true;
         }
     }
-    return arguments.complaint.set("There is no option {s}; see bootfarm-edge --help.", .{name});
+    return false;
 }
 
 fn positive(text: []const u8) ?u32 {
@@ -87,28 +101,28 @@ const testing = std.testing;
 test "options are found by the names of the fields, and mistakes are named" {
     const Options = struct {
         positional: ?[]const u8 = null,
-        store: ?[]const u8 = null,
-        json: bool = false,
-        no_boot_files: bool = false,
+        shared: struct { no_boot_files: bool = false } = .{},
         version: ?Uuid = null,
         number: ?u32 = null,
     };
     var complaint: Complaint = .{};
     const id = "6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff";
-    const found = try parse(Options, &.{ "disk", "--store=/s", "--no-boot-files", "--version", id, "--number", "7" }, &complaint);
+    var common: Common = .{};
+    const found = try parse(Options, &.{ "disk", "--store=/s", "--no-boot-files", "--version", id, "--number", "7" }, &common, &complaint);
     try testing.expectEqualStrings("disk", found.positional.?);
-    try testing.expectEqualStrings("/s", found.store.?);
-    try testing.expect(found.no_boot_files and !found.json);
+    try testing.expectEqualStrings("/s", common.store.?);
+    try testing.expect(found.shared.no_boot_files and !common.json);
     try testing.expectEqual(7, found.number.?);
     try testing.expect(found.version.?.eql(try Uuid.parse(id)));
     for ([_]struct { [:0]const u8, []const u8 }{
         .{ "--absent", "There is no option --absent; see bootfarm-edge --help." },
         .{ "--store", "--store needs a value." },
+        .{ "--shared", "There is no option --shared; see bootfarm-edge --help." },
         .{ "--json=1", "--json takes no value." },
         .{ "--number=0", "--number is a number from 1 to 4294967295, not '0'." },
     }) |case| {
-        try testing.expectError(error.Wrong, parse(Options, &.{case[0]}, &complaint));
+        try testing.expectError(error.Wrong, parse(Options, &.{case[0]}, &common, &complaint));
         try testing.expectEqualStrings(case[1], complaint.text());
     }
-    try testing.expectError(error.Wrong, parse(Options, &.{ "a", "b" }, &complaint));
+    try testing.expectError(error.Wrong, parse(Options, &.{ "a", "b" }, &common, &complaint));
 }

@@ -1,54 +1,157 @@
-//! The kernel and initramfs that a version is to boot with: looked at as `serve` does, and copied into the store.
+//! The kernel, initramfs and command line that a version is to boot with: taken from its disk, or given, or its parent's, or none. They are
+//! looked at as `serve` does, and copied into the store.
 
 const std = @import("std");
+const base = @import("base");
 const core = @import("core");
 const host = @import("host");
+const image = @import("image");
 const store_module = @import("store");
+const boot_bundle = @import("../boot_bundle.zig");
 const command = @import("command.zig");
+const store_paths = @import("store_paths.zig");
+const Io = std.Io;
 
-const Checkpoint = store_module.import_checkpoint.Checkpoint;
-const Complaint = @import("../options.zig").Complaint;
+const BlockSource = store_module.BlockSource;
+const BootBundle = boot_bundle.BootBundle;
+const BootFile = store_module.manifest.BootFile;
+const Manifest = store_module.Manifest;
 const StoreFile = store_module.StoreFile;
+const Taking = store_module.boot_bundle.Taking;
 
-pub const Wanted = struct {
-    kernel: []const u8,
-    initrd: ?[]const u8,
-    /// Passed `boot_policy.isCommandLine`.
-    command_line: []const u8,
+const CommandLine = base.BoundedArray(u8, store_module.manifest.command_line_size_max);
+
+/// Of the commands that make a version.
+pub const Options = struct {
+    kernel: ?[]const u8 = null,
+    initrd: ?[]const u8 = null,
+    cmdline: ?[]const u8 = null,
+    busybox: ?[]const u8 = null,
+    target: ?[]const u8 = null,
+    parent_boot_files: bool = false,
+    no_boot_files: bool = false,
+    /// Paths, also that of an image, are below the store's directory.
+    in_store: bool = false,
+
+    /// Whether anything is said of what the version boots with.
+    pub fn isChosen(options: *const Options) bool {
+        return options.kernel != null or options.initrd != null or options.cmdline != null or options.parent_boot_files or
+            options.no_boot_files;
+    }
 };
 
-pub fn take(files: store_module.Files, wanted: Wanted, into: *Checkpoint, complaint: *Complaint) command.Error!void {
-    var kernel = try open(wanted.kernel, complaint);
+/// What the command line says.
+pub const Wanted = struct {
+    from: enum { disk, parent, none } = .disk,
+    kernel: ?[]const u8 = null,
+    initrd: ?[]const u8 = null,
+    command_line: ?[]const u8 = null,
+    /// Programs of an initramfs that is built; null takes those of this machine.
+    busybox: ?[]const u8 = null,
+    target: ?[]const u8 = null,
+    /// Paths of kernel and initramfs are below the store's directory.
+    in_store: bool = false,
+
+    pub fn of(call: *const command.Call, options: *const Options) command.Error!Wanted {
+        const is_given = options.kernel != null or options.initrd != null;
+        if (options.no_boot_files and (is_given or options.cmdline != null or options.parent_boot_files))
+            return call.fail("--no-boot-files excludes --kernel, --initrd, --cmdline and --parent-boot-files.", .{});
+        if (options.parent_boot_files and is_given) return call.fail("--parent-boot-files excludes --kernel and --initrd.", .{});
+        if (!core.boot_policy.isCommandLine(options.cmdline orelse "")) return call.fail(
+            "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
+            .{"{"},
+        );
+        return .{
+            .from = if (options.no_boot_files) .none else if (options.parent_boot_files) .parent else .disk,
+            .kernel = options.kernel,
+            .initrd = options.initrd,
+            .command_line = options.cmdline,
+            .busybox = options.busybox,
+            .target = options.target,
+            .in_store = options.in_store,
+        };
+    }
+
+    /// Whether the disk has to be read for it.
+    pub fn needsDisk(wanted: *const Wanted) bool {
+        return wanted.from == .disk and wanted.kernel == null;
+    }
+};
+
+pub const Taken = struct { kernel: ?BootFile = null, initrd: ?BootFile = null, command_line: CommandLine = .empty };
+
+/// Under the store's lock.
+///
+/// @param disk what is to be imported or sealed; used where `Wanted.needsDisk`
+pub fn take(call: *const command.Call, wanted: *const Wanted, parent: ?*const Manifest, disk: ?*const BlockSource) command.Error!Taken {
+    switch (wanted.from) {
+        .none => return .{},
+        .parent => {
+            const before = parent orelse return call.fail("--parent-boot-files goes with --parent ID.", .{});
+            const line = if (wanted.command_line) |given| CommandLine.fromSlice(given) catch unreachable else before.command_line;
+            return .{ .kernel = before.kernel, .initrd = before.initrd, .command_line = line };
+        },
+        .disk => {},
+    }
+    return if (wanted.needsDisk()) takeFromDisk(call, wanted, disk.?) else takeGiven(call, wanted);
+}
+
+fn takeGiven(call: *const command.Call, wanted: *const Wanted) command.Error!Taken {
+    const kernel_path = wanted.kernel.?;
+    var kernel = try store_paths.openPlain(call, kernel_path, wanted.in_store);
     defer kernel.close();
-    var initrd = if (wanted.initrd) |path| try open(path, complaint) else null;
+    var initrd = if (wanted.initrd) |path| try store_paths.openPlain(call, path, wanted.in_store) else null;
     defer if (initrd) |*file| file.close();
     const found = host.loader_files.inspect(&kernel, if (initrd) |*file| file else null) catch |err|
-        return complaint.set("{s} {s}.", .{ wanted.kernel, host.loader_files.sentence(err) });
-    if (core.kernel_fit.judge(&found, null)) |misfit| return complaint.set(
+        return call.fail("{s} {s}.", .{ kernel_path, host.loader_files.sentence(err) });
+    if (core.kernel_fit.judge(&found, null)) |misfit| return call.fail(
         "{s} does not belong to {s}: {s}; make it anew by bootfarm-edge initramfs build.",
-        .{ wanted.initrd.?, wanted.kernel, misfit.text.slice() },
+        .{ wanted.initrd.?, kernel_path, misfit.text.slice() },
     );
-    into.kernel = try copy(files, &kernel, wanted.kernel, complaint);
-    into.initrd = if (initrd) |*file| try copy(files, file, wanted.initrd.?, complaint) else null;
-    into.command_line = @FieldType(Checkpoint, "command_line").fromSlice(wanted.command_line) catch unreachable;
+    return .{
+        .kernel = try copyFile(call, &kernel, kernel_path),
+        .initrd = if (initrd) |*file| try copyFile(call, file, wanted.initrd.?) else null,
+        .command_line = CommandLine.fromSlice(wanted.command_line orelse "") catch unreachable,
+    };
 }
 
-fn open(path: []const u8, complaint: *Complaint) command.Error!StoreFile {
-    return StoreFile.open(path, .plain) catch |err|
-        complaint.set("{s} {s}.", .{ path, store_module.store_file.sentence(err, .plain) });
+fn takeFromDisk(call: *const command.Call, wanted: *const Wanted, disk: *const BlockSource) command.Error!Taken {
+    var arena: std.heap.ArenaAllocator = .init(call.gpa);
+    defer arena.deinit();
+    const bundle = try arena.allocator().create(BootBundle);
+    const tools: boot_bundle.Tools = .{
+        .io = call.init.io,
+        .arena = arena.allocator(),
+        .terminal = call.terminal,
+        .busybox = wanted.busybox,
+        .target = wanted.target,
+        .has_initramfs = wanted.initrd != null,
+        .command_line = wanted.command_line,
+    };
+    switch (try bundle.open(&tools, disk)) {
+        .ready => {},
+        .reason => |reason| return call.fail(
+            "What the disk boots with cannot be taken from it: {s}. Give --kernel, --initrd and --cmdline, or say --parent-boot-files or --no-boot-files.",
+            .{reason},
+        ),
+    }
+    return .{
+        .kernel = try copyPart(call, bundle, BootBundle.writeKernel),
+        .initrd = if (wanted.initrd) |path| blk: {
+            var file = try store_paths.openPlain(call, path, wanted.in_store);
+            defer file.close();
+            break :blk try copyFile(call, &file, path);
+        } else try copyPart(call, bundle, BootBundle.writeInitramfs),
+        .command_line = CommandLine.fromSlice(bundle.command_line) catch unreachable,
+    };
 }
 
-fn copy(
-    files: store_module.Files,
-    file: *StoreFile,
-    path: []const u8,
-    complaint: *Complaint,
-) command.Error!store_module.manifest.BootFile {
-    return store_module.boot_bundle.take(files, .{ .context = file, .read = read }) catch |err| switch (err) {
-        error.SourceFailed => complaint.set("{s} cannot be read: it changes, or the system reports an error.", .{path}),
-        error.TooLarge => complaint.set("{s} is larger than any kernel or initramfs.", .{path}),
-        error.Empty => complaint.set("{s} is empty.", .{path}),
-        else => |other| complaint.set("{s} cannot be copied: the store {s}.", .{ path, store_module.files.sentence(other) }),
+fn copyFile(call: *const command.Call, file: *StoreFile, path: []const u8) command.Error!BootFile {
+    return store_module.boot_bundle.take(call.files(), .{ .context = file, .read = read }) catch |err| switch (err) {
+        error.SourceFailed => call.fail("{s} cannot be read: it changes, or the system reports an error.", .{path}),
+        error.TooLarge => call.fail("{s} is larger than any kernel or initramfs.", .{path}),
+        error.Empty => call.fail("{s} is empty.", .{path}),
+        else => |other| call.failStore(other),
     };
 }
 
@@ -58,3 +161,63 @@ fn read(context: *anyopaque, buffer: []u8, offset: u64) error{SourceFailed}!usiz
     file.read(buffer[0..count], offset) catch return error.SourceFailed;
     return count;
 }
+
+fn copyPart(
+    call: *const command.Call,
+    bundle: *BootBundle,
+    content: fn (*BootBundle, *Io.Writer) boot_bundle.WriteError!void,
+) command.Error!BootFile {
+    var buffer: [64 << 10]u8 = undefined;
+    var into: TakingWriter = .{
+        .taking = Taking.begin(call.files()) catch |err| return call.failStore(err),
+        .writer = .{ .buffer = &buffer, .vtable = &.{ .drain = TakingWriter.drain } },
+    };
+    defer into.taking.end();
+    content(bundle, &into.writer) catch |err| return complainOf(call, &into, err);
+    into.writer.flush() catch |err| return complainOf(call, &into, err);
+    return into.taking.finish() catch |err| switch (err) {
+        error.Empty => call.fail("The kernel or initramfs of the disk is empty.", .{}),
+        else => |other| call.failStore(other),
+    };
+}
+
+fn complainOf(call: *const command.Call, into: *const TakingWriter, problem: boot_bundle.WriteError) command.Error {
+    return switch (problem) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.WriteFailed => switch (into.problem.?) {
+            error.TooLarge => call.fail("The kernel or initramfs of the disk is larger than any can be.", .{}),
+            else => |other| call.failStore(other),
+        },
+        else => |other| call.fail("The disk {s}.", .{image.sentence(other)}),
+    };
+}
+
+/// Into the store.
+const TakingWriter = struct {
+    taking: Taking,
+    problem: ?(store_module.files.Error || error{TooLarge}) = null,
+    writer: Io.Writer,
+
+    fn drain(writer: *Io.Writer, data: []const []const u8, splat: usize) Io.Writer.Error!usize {
+        const into: *TakingWriter = @alignCast(@fieldParentPtr("writer", writer));
+        try into.append(writer.buffered());
+        writer.end = 0;
+        var count: usize = 0;
+        for (data[0 .. data.len - 1]) |bytes| {
+            try into.append(bytes);
+            count += bytes.len;
+        }
+        for (0..splat) |_| {
+            try into.append(data[data.len - 1]);
+            count += data[data.len - 1].len;
+        }
+        return count;
+    }
+
+    fn append(into: *TakingWriter, bytes: []const u8) Io.Writer.Error!void {
+        into.taking.append(bytes) catch |err| {
+            into.problem = err;
+            return error.WriteFailed;
+        };
+    }
+};

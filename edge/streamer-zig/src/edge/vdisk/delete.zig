@@ -1,40 +1,55 @@
-//! `bootfarm-edge vdisk delete`: a version that nobody has open goes; its room is free after `vdisk gc`.
+//! `bootfarm-edge vdisk delete`: a version that nobody has open goes, or what was written for one that is not sealed, or an import that was
+//! begun; its room is free after `vdisk gc`.
 
-const std = @import("std");
 const base = @import("base");
+const host = @import("host");
 const store_module = @import("store");
-const arguments = @import("arguments.zig");
 const command = @import("command.zig");
-const open_store = @import("open_store.zig");
 const Uuid = base.Uuid;
 
-const Options = struct {
-    store: ?[]const u8 = null,
+const Checkpoint = store_module.import_checkpoint.Checkpoint;
+
+pub const Options = struct {
     version: ?Uuid = null,
-    json: bool = false,
+    /// One that is not there is deleted.
+    again: bool = false,
 };
 
-pub fn run(call: *const command.Call) command.Error!u8 {
-    const options = try arguments.parse(Options, call.rest, call.complaint);
-    const gpa = call.init.gpa;
-    var opened: open_store.OpenStore = undefined;
-    try opened.open(gpa, options.store, call.complaint);
-    defer opened.close(gpa);
-    const id = options.version orelse return call.complaint.set("vdisk delete needs --version ID.", .{});
-    var change = try opened.lock("vdisk delete", call.complaint);
+pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+    const id = try call.need(options.version, "--version ID");
+    var change = try call.lock();
     defer change.end();
-    change.delete(id) catch |err| switch (err) {
-        error.Locked => return call.complaint.set(
-            "The version {f} is in use: an edge serves it, or another process reads it; end that first.",
-            .{id},
-        ),
-        else => |other| return open_store.complainOfVersion(opened.path, id, other, call.complaint),
-    };
-    var buffer: [128]u8 = undefined;
-    const text = if (options.json)
-        std.mem.print(&buffer, "{{\"deleted\":\"{f}\"}}\n", .{id})
-    else
-        std.mem.print(&buffer, "deleted {f}; its room is free after bootfarm-edge vdisk gc\n", .{id});
-    call.terminal.out(text catch unreachable);
+    const is_found = [_]bool{ try deleteVersion(call, &change, id), try deleteLayer(call, id), try deleteImport(call, id) };
+    if (!options.again and !is_found[0] and !is_found[1] and !is_found[2]) return call.failVersion(id, error.NotFound);
+    call.say(.{ .deleted = id }, "deleted {f}; its room is free after bootfarm-edge vdisk gc", .{id});
     return 0;
+}
+
+fn deleteVersion(call: *const command.Call, change: *store_module.store_dir.Change, id: Uuid) command.Error!bool {
+    change.delete(id) catch |err| return switch (err) {
+        error.NotFound => false,
+        error.Needed => call.fail("The version {f} is needed: a device's own image lies above it; see vdisk caches, and drop that first.", .{id}),
+        else => |other| call.failVersion(id, other),
+    };
+    host.profile_files.removeAll(call.files(), id);
+    return true;
+}
+
+fn deleteLayer(call: *const command.Call, id: Uuid) command.Error!bool {
+    var name: store_module.files.Name = undefined;
+    const dir = store_module.seal.layerDir(id, &name);
+    if (store_module.WriteLayer.readHead(call.files(), dir)) |_| {} else |err| if (err == error.NotFound) return false;
+    store_module.seal.removeLayer(call.files(), id) catch |err| return switch (err) {
+        error.InUse => call.failVersion(id, error.Locked),
+        else => |other| call.failVersion(id, other),
+    };
+    return true;
+}
+
+fn deleteImport(call: *const command.Call, id: Uuid) command.Error!bool {
+    Checkpoint.remove(call.files(), id) catch |err| return switch (err) {
+        error.NoImport => false,
+        else => |other| call.fail("The import {f} {s}.", .{ id, store_module.import_checkpoint.sentence(other) }),
+    };
+    return true;
 }

@@ -5,10 +5,8 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
-const arguments = @import("arguments.zig");
 const cancel = @import("cancel.zig");
 const command = @import("command.zig");
-const open_store = @import("open_store.zig");
 const output = @import("output.zig");
 const linux = std.os.linux;
 const Uuid = base.Uuid;
@@ -22,37 +20,29 @@ const path_size_max = 1024;
 const suffix = ".part";
 const Path = [path_size_max + suffix.len:0]u8;
 
-const Options = struct {
+pub const Options = struct {
     positional: ?[]const u8 = null,
-    store: ?[]const u8 = null,
     version: ?Uuid = null,
     force: bool = false,
     @"resume": bool = false,
-    json: bool = false,
 };
 
 const Opened = struct { fd: i32, target: Target };
 
-pub fn run(call: *const command.Call) command.Error!u8 {
-    const options = try arguments.parse(Options, call.rest, call.complaint);
+pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
     const path = options.positional orelse
-        return call.complaint.set("vdisk export needs where to write: a file, a block device, or - for standard output.", .{});
-    if (path.len == 0 or path.len > path_size_max) return call.complaint.set("The path to write to is empty or too long.", .{});
+        return call.fail("vdisk export needs where to write: a file, a block device, or - for standard output.", .{});
+    if (path.len == 0 or path.len > path_size_max) return call.fail("The path to write to is empty or too long.", .{});
     const is_stream = std.mem.eql(u8, path, "-");
-    if (is_stream and (options.json or options.@"resume" or options.force))
-        return call.complaint.set("--json, --resume and --force do not go with standard output.", .{});
-    const id = options.version orelse return call.complaint.set("vdisk export needs --version ID.", .{});
-    const gpa = std.heap.smp_allocator;
-    var opened: open_store.OpenStore = undefined;
-    try opened.open(gpa, options.store, call.complaint);
-    defer opened.close(gpa);
-    var version = opened.store.openVersion(id) catch |err|
-        return open_store.complainOfVersion(opened.path, id, err, call.complaint);
+    if (is_stream and (call.is_json or options.@"resume" or options.force))
+        return call.fail("--json, --resume and --force do not go with standard output.", .{});
+    const id = try call.need(options.version, "--version ID");
+    var version = call.store().openVersion(id) catch |err| return call.failVersion(id, err);
     defer version.close();
     cancel.listen();
-    const to = if (is_stream) Opened{ .fd = 1, .target = .stream } else try openTarget(&options, path, version.manifest.disk_size, call.complaint);
+    const to = if (is_stream) Opened{ .fd = 1, .target = .stream } else try openTarget(options, path, version.manifest.disk_size, call.complaint);
     defer if (!is_stream) host.sys.close(to.fd);
-    var line: output.ProgressLine = .init(options.json);
+    var line: output.ProgressLine = .init(call.is_json);
     var running: Export = .{
         .reader = &version.reader,
         .fd = to.fd,
@@ -61,13 +51,13 @@ pub fn run(call: *const command.Call) command.Error!u8 {
         .watch = .{ .context = &line, .progress = progress },
         .done = .{ .size = version.manifest.disk_size },
     };
-    running.run(gpa) catch |err| {
+    running.run(call.gpa) catch |err| {
         line.end();
         return complainOf(call, &running, path, err);
     };
     line.end();
     if (to.target == .file or to.target == .begun_file) try giveName(path, call.complaint);
-    if (!is_stream) try say(call, &options, id, &running.done);
+    if (!is_stream) say(call, id, &running.done);
     return 0;
 }
 
@@ -76,17 +66,12 @@ fn progress(context: *anyopaque, done: *const Progress) void {
     line.say(.{ .position = done.position, .size = done.size });
 }
 
-fn say(call: *const command.Call, options: *const Options, id: Uuid, done: *const Progress) command.Error!void {
-    var buffer: [256]u8 = undefined;
-    const text = if (options.json)
-        std.mem.print(&buffer, "{{\"exported\":\"{f}\",\"sizeBytes\":{d},\"writtenBytes\":{d}}}\n", .{ id, done.size, done.written_bytes })
-    else
-        std.mem.print(&buffer, "exported {f}: {f}, {f} written\n", .{
-            id,
-            output.Size{ .bytes = done.size },
-            output.Size{ .bytes = done.written_bytes },
-        });
-    call.terminal.out(text catch unreachable);
+fn say(call: *const command.Call, id: Uuid, done: *const Progress) void {
+    call.say(
+        .{ .exported = id, .sizeBytes = done.size, .writtenBytes = done.written_bytes },
+        "exported {f}: {f}, {f} written",
+        .{ id, output.Size{ .bytes = done.size }, output.Size{ .bytes = done.written_bytes } },
+    );
 }
 
 fn pathOf(path: []const u8, comptime end: []const u8) Path {
@@ -175,15 +160,15 @@ fn complainOf(
             if (is_file) host.speak.line("The export was ended; the same command with --resume goes on.", .{}) else host.speak.line("The export was ended; {s} is not whole.", .{path});
             return command.exit_interrupted;
         },
-        error.Damaged, error.Lost => call.complaint.set(
+        error.Damaged, error.Lost => call.fail(
             "The version is damaged at byte {d}: its bytes are not those that were sealed; import it again, or export it from another store.",
             .{running.failed_at},
         ),
-        error.ReadFailed, error.BeyondTheEnd => call.complaint.set(
+        error.ReadFailed, error.BeyondTheEnd => call.fail(
             "The store cannot be read (at byte {d} of the version): the disk reports an error.",
             .{running.failed_at},
         ),
-        error.NoSpace, error.ReadOnly, error.Denied, error.WriteFailed, error.Closed => |other| call.complaint.set(
+        error.NoSpace, error.ReadOnly, error.Denied, error.WriteFailed, error.Closed => |other| call.fail(
             "{s} {s}.{s}",
             .{ path, store_module.@"export".sentence(other), if (is_file) " The same command with --resume goes on." else "" },
         ),

@@ -4,26 +4,21 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
-const arguments = @import("arguments.zig");
 const open_store = @import("open_store.zig");
 const command = @import("command.zig");
 const Uuid = base.Uuid;
 
-const Options = struct {
-    store: ?[]const u8 = null,
+pub const Options = struct {
     organization: ?Uuid = null,
     beside_files: bool = false,
-    json: bool = false,
 };
 
-pub fn run(call: *const command.Call) command.Error!u8 {
-    const options = try arguments.parse(Options, call.rest, call.complaint);
-    const path = options.store orelse
-        return call.complaint.set("vdisk init needs --store DIR, where the store is to be.", .{});
+/// There is nothing yet that could be opened.
+pub fn make(call: *const command.Call, options: *const Options, path: []const u8) command.Error!u8 {
     std.Io.Dir.cwd().createDirPath(call.init.io, path) catch
-        return call.complaint.set("The directory {s} cannot be made; choose one that this user may make.", .{path});
+        return call.fail("The directory {s} cannot be made; choose one that this user may make.", .{path});
     var on = store_module.LinuxFiles.open(path) catch |err|
-        return call.complaint.set("The store directory {s} {s}.", .{ path, store_module.files.sentence(err) });
+        return call.fail("The store directory {s} {s}.", .{ path, store_module.files.sentence(err) });
     defer on.close();
     var random: [48]u8 = undefined;
     host.sys.random(&random);
@@ -34,14 +29,9 @@ pub fn run(call: *const command.Call) command.Error!u8 {
         .beside_files = options.beside_files,
     };
     store_module.Store.make(on.files(), made) catch |err| switch (err) {
-        error.Exists => return call.complaint.set("There is a store in {s} already.", .{path}),
+        error.Exists => return call.fail("There is a store in {s} already.", .{path}),
         else => |other| return open_store.complainOf(path, other, call.complaint),
     };
-    var buffer: [256]u8 = undefined;
-    const text = if (options.json)
-        std.mem.print(&buffer, "{{\"store\":\"{f}\"}}\n", .{made.id})
-    else
-        std.mem.print(&buffer, "made store {f}\n", .{made.id});
-    call.terminal.out(text catch unreachable);
+    call.say(.{ .store = made.id }, "made store {f}", .{made.id});
     return 0;
 }

@@ -1,9 +1,9 @@
-//! `bootfarm-edge vdisk list`: the versions of a store, those that cannot be read with the reason, and imports that are not done.
+//! `bootfarm-edge vdisk list`: the versions of a store, those that cannot be read with the reason, what was written for versions that are
+//! not sealed, and imports that are not done.
 
 const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
-const arguments = @import("arguments.zig");
 const command = @import("command.zig");
 const open_store = @import("open_store.zig");
 const output = @import("output.zig");
@@ -12,117 +12,111 @@ const Uuid = base.Uuid;
 const Checkpoint = store_module.import_checkpoint.Checkpoint;
 const Complaint = @import("../options.zig").Complaint;
 const Size = output.Size;
+const Usage = store_module.usage.Usage;
 
-const Options = struct {
-    store: ?[]const u8 = null,
+pub const Options = struct {
     vdisk: ?Uuid = null,
-    json: bool = false,
+    /// What each takes, alone and with others: reads all nodes of the store.
+    sizes: bool = false,
 };
 
-pub fn run(call: *const command.Call) command.Error!u8 {
-    const options = try arguments.parse(Options, call.rest, call.complaint);
-    const gpa = call.init.gpa;
-    var opened: open_store.OpenStore = undefined;
-    try opened.open(gpa, options.store, call.complaint);
-    defer opened.close(gpa);
-    var text: std.Io.Writer.Allocating = .init(gpa);
-    defer text.deinit();
-    const damaged = write(&opened, &options, &text.writer) catch |err| return switch (err) {
-        error.WriteFailed => error.OutOfMemory,
-        else => |other| call.complaint.set(
-            "The store {s} cannot be listed: it {s}.",
-            .{ opened.path, store_module.files.sentence(other) },
-        ),
+const Error = error{OutOfMemory} || store_module.files.Error;
+
+pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+    const damaged = list(call, options) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        else => |other| call.fail("The store {s} cannot be listed: it {s}.", .{ call.path(), store_module.files.sentence(other) }),
     };
-    call.terminal.out(text.written());
-    return if (damaged > 0) 1 else 0;
+    return if (damaged > 0) command.exit_failed else 0;
 }
 
 /// How many cannot be read.
-fn write(
-    opened: *open_store.OpenStore,
-    options: *const Options,
-    writer: *std.Io.Writer,
-) (std.Io.Writer.Error || store_module.files.Error)!usize {
-    if (!options.json) try writer.print("{s:<38}{s:<38}{s:>6}  {s:>10}  {s:<22}{s}\n", .{
-        "version", "parent", "number", "size", "made", "name",
+fn list(call: *const command.Call, options: *const Options) Error!usize {
+    const store = call.store();
+    // Sizes are not known where a manifest or a node cannot be read; the versions are named all the same.
+    var usage: ?Usage = if (!options.sizes) null else Usage.of(call.gpa, store) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        else => null,
+    };
+    defer if (usage) |*known| known.deinit();
+    if (!call.is_json) call.say(.{}, "{s:<38}{s:<38}{s:>6}  {s:>10}  {s:<22}{s}{s}", .{
+        "version", "parent", "number", "size", "made", if (options.sizes) "alone       shared      " else "", "name",
     });
     var damaged: usize = 0;
     var id: ?Uuid = null;
-    while (try opened.store.nextVersion(id)) |found| {
+    while (try store.nextVersion(id)) |found| {
         id = found;
-        const manifest = opened.store.manifestOf(found) catch |err| {
+        const manifest = store.manifestOf(found) catch |err| {
+            // Deleted meanwhile.
+            if (err == error.NotFound) continue;
             damaged += 1;
-            try writeProblem(opened, options, found, err, writer);
+            sayProblem(call, found, err);
             continue;
         };
         if (options.vdisk) |vdisk| if (!manifest.vdisk.eql(vdisk)) continue;
-        if (options.json) {
-            var json: std.json.Stringify = .{ .writer = writer };
-            try output.writeVersion(&json, &manifest);
-            try writer.writeByte('\n');
-            continue;
-        }
-        var buffer: [32]u8 = undefined;
-        const parent = manifest.parent.toText();
-        try writer.print("{f}  {s:<38}{d:>6}  {s:>10}  {f}  {s}\n", .{
-            found,
-            if (manifest.isBase()) "-" else &parent,
-            manifest.number,
-            std.mem.print(&buffer, "{f}", .{Size{ .bytes = manifest.disk_size }}) catch unreachable,
-            output.Instant{ .unix_ms = manifest.created_unix_ms },
-            manifest.name.constSlice(),
-        });
+        const sizes = if (usage) |*known| known.sizesOf(store, &manifest) catch null else null;
+        sayVersion(call, &manifest, sizes);
     }
-    try writeImports(opened, options, writer);
+    try sayLayers(call);
+    try sayImports(call, options);
     return damaged;
 }
 
-fn writeProblem(
-    opened: *open_store.OpenStore,
-    options: *const Options,
-    id: Uuid,
-    problem: store_module.store_dir.VersionError,
-    writer: *std.Io.Writer,
-) std.Io.Writer.Error!void {
-    var complaint: Complaint = .{};
-    open_store.complainOfVersion(opened.path, id, problem, &complaint) catch {};
-    if (!options.json) return writer.print("{f}  {s}\n", .{ id, complaint.text() });
-    var json: std.json.Stringify = .{ .writer = writer };
-    try json.beginObject();
-    try output.field(&json, "version", id);
-    try output.field(&json, "problem", complaint.text());
-    try json.endObject();
-    try writer.writeByte('\n');
+fn sayVersion(call: *const command.Call, manifest: *const store_module.Manifest, sizes: ?store_module.usage.Sizes) void {
+    var buffers: [2][32]u8 = undefined;
+    var sizes_buffer: [64]u8 = undefined;
+    const parent = manifest.parent.toText();
+    const shown_sizes = if (sizes) |known| std.mem.print(&sizes_buffer, "{s:<12}{s:<12}", .{
+        std.mem.print(&buffers[0], "{f}", .{Size{ .bytes = known.own }}) catch unreachable,
+        std.mem.print(&buffers[1], "{f}", .{Size{ .bytes = known.shared }}) catch unreachable,
+    }) catch unreachable else "";
+    var buffer: [32]u8 = undefined;
+    call.say(output.Version{ .manifest = manifest, .sizes = sizes }, "{f}  {s:<38}{d:>6}  {s:>10}  {f}  {s}{s}", .{
+        manifest.version,
+        if (manifest.isBase()) "-" else &parent,
+        manifest.number,
+        std.mem.print(&buffer, "{f}", .{Size{ .bytes = manifest.disk_size }}) catch unreachable,
+        output.Instant{ .unix_ms = manifest.created_unix_ms },
+        shown_sizes,
+        manifest.name.constSlice(),
+    });
 }
 
-fn writeImports(
-    opened: *open_store.OpenStore,
-    options: *const Options,
-    writer: *std.Io.Writer,
-) (std.Io.Writer.Error || store_module.files.Error)!void {
-    const files = opened.on.files();
+fn sayProblem(call: *const command.Call, id: Uuid, problem: open_store.VersionProblem) void {
+    var complaint: Complaint = .{};
+    open_store.complainOfVersion(call.path(), id, problem, &complaint) catch {};
+    call.say(.{ .version = id, .problem = complaint.text() }, "{f}  {s}", .{ id, complaint.text() });
+}
+
+fn sayLayers(call: *const command.Call) Error!void {
     var id: ?Uuid = null;
-    while (try store_module.import_checkpoint.next(files, id)) |found| {
+    while (try store_module.seal.nextLayer(call.files(), id)) |found| {
         id = found;
-        const checkpoint = Checkpoint.read(files, found) catch continue;
+        const bytes = try store_module.seal.layerBytes(call.files(), found) orelse continue;
+        call.say(
+            .{ .layer = found, .ownBytes = bytes },
+            "{f}  is not sealed yet: {f} were written for it",
+            .{ found, Size{ .bytes = bytes } },
+        );
+    }
+}
+
+fn sayImports(call: *const command.Call, options: *const Options) Error!void {
+    var id: ?Uuid = null;
+    while (try store_module.import_checkpoint.next(call.files(), id)) |found| {
+        id = found;
+        const checkpoint = Checkpoint.read(call.files(), found) catch continue;
         if (options.vdisk) |vdisk| if (!checkpoint.vdisk.eql(vdisk)) continue;
-        if (!options.json) {
-            try writer.print("{f}  is being imported, or was until it was interrupted: {f} of {s}\n", .{
-                found,
-                Size{ .bytes = checkpoint.position },
-                checkpoint.path.constSlice(),
-            });
-            continue;
-        }
-        var json: std.json.Stringify = .{ .writer = writer };
-        try json.beginObject();
-        try output.field(&json, "import", found);
-        try output.field(&json, "vdisk", checkpoint.vdisk);
-        try output.field(&json, "source", checkpoint.path.constSlice());
-        try output.field(&json, "positionBytes", checkpoint.position);
-        try output.field(&json, "sizeBytes", checkpoint.source_size);
-        try json.endObject();
-        try writer.writeByte('\n');
+        call.say(
+            .{
+                .import = found,
+                .vdisk = checkpoint.vdisk,
+                .source = checkpoint.path.constSlice(),
+                .positionBytes = checkpoint.position,
+                .sizeBytes = checkpoint.source_size,
+            },
+            "{f}  is being imported, or was until it was interrupted: {f} of {s}",
+            .{ found, Size{ .bytes = checkpoint.position }, checkpoint.path.constSlice() },
+        );
     }
 }

@@ -4,14 +4,13 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
-const arguments = @import("arguments.zig");
 const command = @import("command.zig");
-const open_store = @import("open_store.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
-const Options = struct {
-    store: ?[]const u8 = null,
+const Manifest = store_module.Manifest;
+
+pub const Options = struct {
     /// Whose bytes.
     version: ?Uuid = null,
     /// Absent: a new base.
@@ -19,28 +18,22 @@ const Options = struct {
     /// Of what is made.
     into: ?Uuid = null,
     number: ?u32 = null,
-    json: bool = false,
+    /// What was made already is made.
+    again: bool = false,
 };
 
-pub fn run(call: *const command.Call) command.Error!u8 {
-    const options = try arguments.parse(Options, call.rest, call.complaint);
-    const gpa = call.init.gpa;
-    var opened: open_store.OpenStore = undefined;
-    try opened.open(gpa, options.store, call.complaint);
-    defer opened.close(gpa);
-    const of = options.version orelse return call.complaint.set("vdisk merge needs --version ID, whose bytes it is to have.", .{});
-    if (options.into) |id| if (id.eql(.zero)) return call.complaint.set("An id of zeros names nothing.", .{});
-    var change = try opened.lock("vdisk merge", call.complaint);
+pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+    const of = try call.need(options.version, "--version ID, whose bytes it is to have");
+    const into = options.into orelse command.randomId();
+    if (into.eql(.zero)) return call.fail("An id of zeros names nothing.", .{});
+    if (options.again) if (try madeBefore(call, of, into)) |made| return say(call, &made);
+    var change = try call.lock();
     defer change.end();
-    const source = opened.store.manifestOf(of) catch |err|
-        return open_store.complainOfVersion(opened.path, of, err, call.complaint);
-    var random: [16]u8 = undefined;
-    host.sys.random(&random);
-    const into = options.into orelse Uuid.fromRandom(random);
+    const source = call.store().manifestOf(of) catch |err| return call.failVersion(of, err);
     const number = options.number orelse store_module.import.nextNumber(&change, source.vdisk) catch
-        return call.complaint.set(
-            "The versions of the store {s} cannot all be read; see bootfarm-edge vdisk list --store {s}.",
-            .{ opened.path, opened.path },
+        return call.fail(
+            "The versions of the store {s} cannot all be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
+            .{ call.path(), call.path() },
         );
     store_module.merge.merge(&change, .{
         .of = of,
@@ -49,28 +42,33 @@ pub fn run(call: *const command.Call) command.Error!u8 {
         .number = number,
         .created_unix_ms = host.sys.unixMs(),
     }) catch |err| switch (err) {
-        error.Exists => return call.complaint.set("There is a version {f} already; a version never changes.", .{into}),
-        error.OtherVdisk => return call.complaint.set("{f} is a version of another vDisk than {f}.", .{ options.onto.?, of }),
-        error.NotBelow => return call.complaint.set("{f} is not one of the versions that {f} was made from.", .{ options.onto.?, of }),
-        error.NotFound => return open_store.complainOfVersion(opened.path, options.onto orelse of, error.NotFound, call.complaint),
-        error.NotAManifest, error.Malformed, error.Damaged, error.WrongSignature, error.OtherStore, error.OtherName => return call.complaint.set(
+        error.Exists => return failExists(call, into),
+        error.OtherVdisk => return call.fail("{f} is a version of another vDisk than {f}.", .{ options.onto.?, of }),
+        error.NotBelow => return call.fail("{f} is not one of the versions that {f} was made from.", .{ options.onto.?, of }),
+        error.NotFound => return call.failVersion(options.onto orelse of, error.NotFound),
+        error.NotAManifest, error.Malformed, error.Damaged, error.WrongSignature, error.OtherStore, error.OtherName => return call.fail(
             "A version in the store {s} is damaged; see bootfarm-edge vdisk list --store {s}.",
-            .{ opened.path, opened.path },
+            .{ call.path(), call.path() },
         ),
-        else => |other| return open_store.complainOf(opened.path, other, call.complaint),
+        else => |other| return call.failStore(other),
     };
-    const made = opened.store.manifestOf(into) catch |err|
-        return open_store.complainOfVersion(opened.path, into, err, call.complaint);
-    var buffer: [8192]u8 = undefined;
-    var writer: std.Io.Writer = .fixed(&buffer);
-    write(&writer, &made, options.json) catch return error.OutOfMemory;
-    call.terminal.out(writer.buffered());
-    return 0;
+    const made = call.store().manifestOf(into) catch |err| return call.failVersion(into, err);
+    return say(call, &made);
 }
 
-fn write(writer: *std.Io.Writer, made: *const store_module.Manifest, is_json: bool) std.Io.Writer.Error!void {
-    if (!is_json) return writer.print("merged into version {f}, number {d}\n", .{ made.version, made.number });
-    var json: std.json.Stringify = .{ .writer = writer };
-    try output.writeVersion(&json, made);
-    try writer.writeByte('\n');
+/// By a process that was killed, or whose end nobody heard. What it was made of may have been deleted since.
+fn madeBefore(call: *const command.Call, of: Uuid, into: Uuid) command.Error!?Manifest {
+    const made = call.store().manifestOf(into) catch |err| return if (err == error.NotFound) null else call.failVersion(into, err);
+    const source = call.store().manifestOf(of) catch |err| return if (err == error.NotFound) made else call.failVersion(of, err);
+    if (!std.mem.eql(u8, &made.root.hash, &source.root.hash)) return failExists(call, into);
+    return made;
+}
+
+fn failExists(call: *const command.Call, id: Uuid) error{Wrong} {
+    return call.fail("There is a version {f} already; a version never changes.", .{id});
+}
+
+fn say(call: *const command.Call, made: *const Manifest) u8 {
+    call.say(output.Version{ .manifest = made }, "merged into version {f}, number {d}", .{ made.version, made.number });
+    return 0;
 }

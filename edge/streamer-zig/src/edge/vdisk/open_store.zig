@@ -10,7 +10,11 @@ const Complaint = options_module.Complaint;
 const Store = store_module.Store;
 const Uuid = base.Uuid;
 
-pub const Error = options_module.Error || error{OutOfMemory};
+/// `Busy`: another process has it, and the complaint says which.
+pub const Error = options_module.Error || error{ Busy, OutOfMemory };
+
+pub const Problem = store_module.store_dir.Error || error{ OutOfMemory, RecordDamaged };
+pub const VersionProblem = store_module.store_dir.VersionError || error{Locked};
 
 /// Stays where it is: the store refers to it.
 pub const OpenStore = struct {
@@ -18,12 +22,12 @@ pub const OpenStore = struct {
     on: store_module.LinuxFiles,
     store: Store,
 
-    pub fn open(opened: *OpenStore, gpa: std.mem.Allocator, path: ?[]const u8, complaint: *Complaint) Error!void {
-        const given = path orelse return complaint.set("vdisk needs --store DIR, the directory where versions of vDisks are.", .{});
-        opened.path = given;
-        opened.on = store_module.LinuxFiles.open(given) catch |err|
-            return complaint.set("The store directory {s} {s}.", .{ given, store_module.files.sentence(err) });
-        opened.store = Store.open(gpa, opened.on.files(), .{}) catch |err| return complainOf(given, err, complaint);
+    pub fn open(opened: *OpenStore, gpa: std.mem.Allocator, path: []const u8, complaint: *Complaint) Error!void {
+        opened.path = path;
+        opened.on = store_module.LinuxFiles.open(path) catch |err|
+            return complaint.set("The store directory {s} {s}.", .{ path, store_module.files.sentence(err) });
+        errdefer opened.on.close();
+        opened.store = Store.open(gpa, opened.on.files(), .{}) catch |err| return complainOf(path, err, complaint);
     }
 
     pub fn close(opened: *OpenStore, gpa: std.mem.Allocator) void {
@@ -36,10 +40,7 @@ pub const OpenStore = struct {
         const files = opened.on.files();
         const change = opened.store.lockForChange() catch |err| switch (err) {
             error.Locked => return complainOfLock(opened.path, files, complaint),
-            error.RecordDamaged => return complaint.set(
-                "The store {s} cannot be changed: its note of the seal that a crash cut off is damaged; bring the store back from a backup.",
-                .{opened.path},
-            ),
+            error.RecordDamaged => return complainOf(opened.path, error.RecordDamaged, complaint),
             else => |other| return complaint.set(
                 "The store {s} cannot be changed: its lock file {s}.",
                 .{ opened.path, store_module.files.sentence(other) },
@@ -56,19 +57,25 @@ pub const OpenStore = struct {
     }
 };
 
-fn complainOfLock(path: []const u8, files: store_module.Files, complaint: *Complaint) options_module.Error {
+fn complainOfLock(path: []const u8, files: store_module.Files, complaint: *Complaint) error{Busy} {
     var buffer: [store_module.lock_holder.size_max]u8 = undefined;
     const holder = store_module.lock_holder.read(files, "lock", &buffer) orelse
-        return complaint.set("The store {s} is being changed by another process; wait for its end.", .{path});
-    return complaint.set(
+        return busy(complaint, "The store {s} is being changed by another process; wait for its end.", .{path});
+    return busy(
+        complaint,
         "The store {s} is being changed by `{s}` (process {d} on {s}); wait for its end, or end it.",
         .{ path, holder.command, holder.pid, holder.host },
     );
 }
 
+fn busy(complaint: *Complaint, comptime format: []const u8, values: anytype) error{Busy} {
+    complaint.set(format, values) catch {};
+    return error.Busy;
+}
+
 pub fn complainOf(
     path: []const u8,
-    problem: (store_module.store_dir.Error || error{OutOfMemory}),
+    problem: Problem,
     complaint: *Complaint,
 ) Error {
     return switch (problem) {
@@ -93,7 +100,11 @@ pub fn complainOf(
             "The store {s} is of a later format than this program knows; update bootfarm-edge.",
             .{path},
         ),
-        error.Locked => complaint.set("The store {s} is being changed by another process; wait for its end.", .{path}),
+        error.RecordDamaged => complaint.set(
+            "The store {s} cannot be changed: its note of the seal that a crash cut off is damaged; bring the store back from a backup.",
+            .{path},
+        ),
+        error.Locked => busy(complaint, "The store {s} is being changed by another process; wait for its end.", .{path}),
         else => |other| complaint.set("The store {s} {s}.", .{ path, store_module.files.sentence(other) }),
     };
 }
@@ -102,16 +113,20 @@ pub fn complainOf(
 pub fn complainOfVersion(
     path: []const u8,
     id: Uuid,
-    problem: (store_module.store_dir.VersionError || error{Locked}),
+    problem: VersionProblem,
     complaint: *Complaint,
-) options_module.Error {
+) Error {
     const name = "The version {f} in {s} ";
     return switch (problem) {
         error.NotFound => complaint.set(
             "There is no version {f} in the store {s}; see bootfarm-edge vdisk list --store {s}.",
             .{ id, path, path },
         ),
-        error.Locked => complaint.set(name ++ "is being deleted or changed; wait for its end.", .{ id, path }),
+        error.Locked => busy(
+            complaint,
+            name ++ "is in use: an edge serves it, or another process reads, deletes or changes it; end that first, or wait for its end.",
+            .{ id, path },
+        ),
         error.OtherStore => complaint.set(name ++ "was sealed by another store.", .{ id, path }),
         error.OtherName => complaint.set(name ++ "is the manifest of another version.", .{ id, path }),
         error.NotAManifest,

@@ -4,6 +4,7 @@ const std = @import("std");
 const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
+const Terminal = @import("../terminal.zig").Terminal;
 const linux = std.os.linux;
 
 const Manifest = store_module.Manifest;
@@ -45,8 +46,28 @@ pub const Instant = struct {
     }
 };
 
-/// A version as JSON.
-pub fn writeVersion(json: *std.json.Stringify, manifest: *const Manifest) std.json.Stringify.Error!void {
+/// A sentence as a line for programs, cut where it would be too long for them.
+pub fn writeError(terminal: *Terminal, sentence: []const u8) void {
+    var buffer: [4096]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    const Line = struct { @"error": []const u8 };
+    std.json.Stringify.value(Line{ .@"error" = sentence }, .{}, &writer) catch return;
+    writer.writeByte('\n') catch return;
+    terminal.out(writer.buffered());
+}
+
+/// A version that was made, or is shown.
+pub const Version = struct {
+    manifest: *const Manifest,
+    /// What it takes in the store; null: not asked for, or not known.
+    sizes: ?store_module.usage.Sizes = null,
+
+    pub fn jsonStringify(version: Version, json: *std.json.Stringify) std.json.Stringify.Error!void {
+        return writeVersion(json, version.manifest, version.sizes);
+    }
+};
+
+fn writeVersion(json: *std.json.Stringify, manifest: *const Manifest, sizes: ?store_module.usage.Sizes) std.json.Stringify.Error!void {
     try json.beginObject();
     try field(json, "version", manifest.version);
     try field(json, "vdisk", manifest.vdisk);
@@ -66,6 +87,10 @@ pub fn writeVersion(json: *std.json.Stringify, manifest: *const Manifest) std.js
     try writeBootFile(json, "kernel", manifest.kernel);
     try writeBootFile(json, "initrd", manifest.initrd);
     try field(json, "commandLine", manifest.command_line.constSlice());
+    if (sizes) |known| {
+        try field(json, "ownBytes", known.own);
+        try field(json, "sharedBytes", known.shared);
+    }
     try json.endObject();
 }
 
@@ -79,7 +104,7 @@ fn writeBootFile(json: *std.json.Stringify, name: []const u8, file: ?store_modul
     try json.endObject();
 }
 
-pub fn field(json: *std.json.Stringify, name: []const u8, value: anytype) std.json.Stringify.Error!void {
+fn field(json: *std.json.Stringify, name: []const u8, value: anytype) std.json.Stringify.Error!void {
     try json.objectField(name);
     try json.write(value);
 }

@@ -7,30 +7,40 @@ const linux = std.os.linux;
 pub const Pace = struct {
     /// Null: as fast as it goes.
     bytes_per_s: ?u64,
+    /// Rests as long as it works: half of the disk's time at most.
+    is_idle: bool,
     begun_us: u64,
+    worked_from_us: u64,
 
     /// What is done between two looks at the clock.
     pub const step_size = 4 << 20;
 
-    pub fn init(mib_per_s: ?u32) Pace {
+    pub fn init(mib_per_s: ?u32, is_idle: bool) Pace {
+        const now_us = host.sys.monotonicUs();
         return .{
             .bytes_per_s = if (mib_per_s) |mib| @as(u64, mib) << 20 else null,
-            .begun_us = host.sys.monotonicUs(),
+            .is_idle = is_idle,
+            .begun_us = now_us,
+            .worked_from_us = now_us,
         };
     }
 
     /// Waits until so many bytes may have been done.
-    pub fn wait(pace: *const Pace, done: u64) void {
-        const rate = pace.bytes_per_s orelse return;
-        const due_us: u64 = @intCast(@as(u128, done) * std.time.us_per_s / rate);
-        const passed_us = host.sys.monotonicUs() - pace.begun_us;
-        if (due_us <= passed_us) return;
-        const left_us = due_us - passed_us;
-        const pause: linux.timespec = .{
-            .sec = @intCast(left_us / std.time.us_per_s),
-            .nsec = @intCast(left_us % std.time.us_per_s * std.time.ns_per_us),
-        };
-        // A signal ends it early: whoever paces looks for one.
-        _ = linux.nanosleep(&pause, null);
+    pub fn wait(pace: *Pace, done: u64) void {
+        const now_us = host.sys.monotonicUs();
+        var left_us: u64 = if (pace.is_idle) now_us - pace.worked_from_us else 0;
+        if (pace.bytes_per_s) |rate| {
+            const due_us: u64 = @intCast(@as(u128, done) * std.time.us_per_s / rate);
+            left_us = @max(left_us, due_us -| (now_us - pace.begun_us));
+        }
+        if (left_us > 0) {
+            const pause: linux.timespec = .{
+                .sec = @intCast(left_us / std.time.us_per_s),
+                .nsec = @intCast(left_us % std.time.us_per_s * std.time.ns_per_us),
+            };
+            // A signal ends it early: whoever paces looks for one.
+            _ = linux.nanosleep(&pause, null);
+        }
+        pace.worked_from_us = host.sys.monotonicUs();
     }
 };

@@ -1,0 +1,16 @@
+import { countOf, formatBytes } from '../../lib/format-quantity'
+import type { BootDetail } from './boot-types'
+
+/** What came of reading ahead in a boot, in one line; null where nothing is known. */
+export function readAheadWords(readAhead: BootDetail['readAhead']): string | null {
+  if (readAhead === null) return null
+  const { hadProfile, askedBytes, usedBytes, waitedReads } = readAhead
+  const waited = `${countOf(waitedReads, 'read')} waited for`
+  if (askedBytes === 0)
+    return hadProfile
+      ? `nothing, though there was a boot profile; ${waited}`
+      : `nothing: there was no boot profile yet; ${waited}`
+  // Rounded down: 100 % is all of it.
+  const percent = Math.floor((usedBytes * 100) / askedBytes)
+  return `${formatBytes(askedBytes)} asked, ${formatBytes(usedBytes)} used (${percent}\u00a0%), ${waited}`
+}

@@ -1,0 +1,206 @@
+import { closeSync, openSync, readdirSync, readFileSync, symlinkSync, writeSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { required } from '../lib/api-client.ts'
+import { patterned } from '../lib/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+import { TenantEdge } from '../lib/tenant-edge.ts'
+
+interface Job {
+  id: string
+  kind: string
+  state: string
+  progressBytes: number
+  untrusted: { message: string | null }
+}
+interface Version {
+  id: string
+  access: string | null
+  sizeBytes: number
+  commandLine: string
+  kernel: { sizeBytes: number } | null
+  manifest: { root: string } | null
+  atEdges: { state: string; ownBytes: number; sharedBytes: number }[]
+}
+interface Made {
+  id: string
+  jobIds: [string]
+}
+
+const mib = 1 << 20
+const scratch = scratchDirectory()
+let edge: TenantEdge
+let store: string
+
+beforeAll(async () => {
+  const databaseUrl = readFileSync(path.join(required('BOOTFARM_DATA'), 'postgres.url'), 'utf8').trim()
+  const [apiUrl, webUrl] = [required('BOOTFARM_API_URL'), required('BOOTFARM_WEB_URL')]
+  edge = await TenantEdge.start({ databaseUrl, apiUrl, webUrl }, scratch.path)
+  store = path.join(edge.data, 'store')
+  await vdisk(['init', '--beside-files'])
+  symlinkSync(scratch.path, path.join(store, 'imports/out'))
+  // What an edge without a store looks for from time to time, one that starts sees at once.
+  await edge.restart()
+})
+afterAll(async () => {
+  await edge?.stop()
+  scratch.remove()
+})
+
+/** By hand, at the edge. */
+async function vdisk(args: string[]): Promise<Record<string, unknown>[]> {
+  const running = new RunningProcess(edgeProgram, ['vdisk', ...args, '--store', store, '--json'])
+  expect(await running.ended, running.output).toBe(0)
+  return running.jsonLines()
+}
+
+async function pause() {
+  if (!edge.process.isRunning) throw new Error(edge.process.output)
+  await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+const job = (jobId: string) => edge.api.query<Job>('storeJob.get', { jobId })
+async function untilJob(jobId: string, is: (job: Job) => boolean): Promise<Job> {
+  for (;;) {
+    const found = await job(jobId)
+    if (is(found)) return found
+    await pause()
+  }
+}
+const isOver = ({ state }: Job) => state !== 'queued' && state !== 'running'
+const ended = (jobId: string) => untilJob(jobId, isOver)
+
+const vdiskNow = () =>
+  edge.api.query<{ revision: number; versions: Version[] }>('vdisk.get', { vdiskId: edge.tenant.vdiskId })
+const versionNow = async (id: string) => (await vdiskNow()).versions.find((one) => one.id === id)
+
+function importImage(sourcePath: string, more: object = {}): Promise<Made> {
+  const { edgeId, tenant } = edge
+  return edge.api.mutate<Made>('version.import', { vdiskId: tenant.vdiskId, edgeId, sourcePath, ...more })
+}
+
+/** Bytes everywhere, so that each takes time. */
+function writeImage(name: string, sizeMib: number): string {
+  const fd = openSync(path.join(store, 'imports', name), 'w')
+  const piece = patterned(mib)
+  for (let at = 0; at < sizeMib; at += 1) {
+    piece.writeUInt32LE(at, 0)
+    writeSync(fd, piece)
+  }
+  closeSync(fd)
+  return `imports/${name}`
+}
+
+/** The process that the edge has started for an import, held once it has read some of the image. */
+async function heldImport(): Promise<number> {
+  for (;;) {
+    for (const name of readdirSync('/proc')) {
+      const pid = Number(name)
+      if (!pid) continue
+      try {
+        const parent = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[1]
+        if (Number(parent) !== edge.process.pid) continue
+        if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[2] !== 'import') continue
+        const read = Number(/rchar: (\d+)/.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1])
+        if (read < 8 * mib) continue
+        process.kill(pid, 'SIGSTOP')
+        return pid
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}
+
+test('an image becomes a version with a kernel, is merged, read through, and what is not needed is freed', async () => {
+  const source = writeImage('linux.raw', 8)
+  const made = await importImage(source, { kernelPath: 'kernel', commandLine: 'quiet' })
+  expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
+  expect(await versionNow(made.id)).toMatchObject({
+    ...{ access: 'test', sizeBytes: 8 * mib, commandLine: 'quiet', manifest: { root: expect.any(String) } },
+    kernel: { sizeBytes: expect.any(Number) },
+  })
+  // Its nodes come on top.
+  const isHeld = async () => ((await versionNow(made.id))?.atEdges[0]?.ownBytes ?? 0) > 8 * mib
+  while (!(await isHeld())) await pause()
+  const { revision: vdiskRevision } = await vdiskNow()
+  const merged = await edge.api.mutate<Made>('version.merge', {
+    ...{ versionId: made.id, vdiskRevision, into: 'base' },
+  })
+  expect(await ended(merged.jobIds[0])).toMatchObject({ state: 'done' })
+  const [first, second] = [await versionNow(made.id), await versionNow(merged.id)]
+  expect(second).toMatchObject({ access: 'test', manifest: { root: first?.manifest?.root } })
+  for (const kind of ['verify', 'gc']) {
+    const { id } = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind })
+    expect(await ended(id)).toMatchObject({ state: 'done' })
+  }
+})
+
+test.each([
+  ['what is not there', 'imports/absent.raw', { bootFiles: 'none' }, /imports\/absent.raw does not exist/],
+  ['what leads out of the store', 'imports/out/trace.csv', { bootFiles: 'none' }, /leads out of the store/],
+  [
+    'what the store keeps for itself',
+    'store-key',
+    { bootFiles: 'none' },
+    /is what the store keeps for itself/,
+  ],
+  ['a disk without a kernel that is to have one', 'imports/linux.raw', {}, /cannot be taken from it/],
+  [
+    'an initramfs of the store’s own',
+    'imports/linux.raw',
+    { kernelPath: 'kernel', initrdPath: 'store-key' },
+    /keeps for itself/,
+  ],
+] as const)(
+  '%s is no image: the job says why, and no version is left',
+  async (_what, sourcePath, more, why) => {
+    const made = await importImage(sourcePath, more)
+    const failed = await ended(made.jobIds[0])
+    expect(failed).toMatchObject({ state: 'failed', untrusted: { message: expect.stringMatching(why) } })
+    expect(await versionNow(made.id)).toBeUndefined()
+  },
+)
+
+test('an edge that is killed with -9 in the middle of a job goes on with it when it is back', async () => {
+  const made = await importImage(writeImage('killed.raw', 64), { bootFiles: 'none' })
+  await heldImport()
+  await untilJob(made.jobIds[0], ({ progressBytes }) => progressBytes > 0)
+  await edge.restart()
+  expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
+  expect(await versionNow(made.id)).toMatchObject({ access: 'test', sizeBytes: 64 * mib, kernel: null })
+})
+
+test('a job that is cancelled under way is stopped, and nothing of it is left', async () => {
+  const before = (await vdisk(['list'])).length
+  const made = await importImage(writeImage('cancelled.raw', 64), { bootFiles: 'none' })
+  const pid = await heldImport()
+  await untilJob(made.jobIds[0], ({ state }) => state === 'running')
+  expect(await edge.api.mutate<Job>('storeJob.cancel', { jobId: made.jobIds[0] })).toMatchObject({
+    state: 'cancelled',
+  })
+  while (readdirSync('/proc').includes(String(pid))) await pause()
+  expect(await versionNow(made.id)).toBeUndefined()
+  const { items } = await edge.api.query<{ items: Job[] }>('storeJob.list', { edgeId: edge.edgeId })
+  const [deleting] = items
+  expect(deleting?.kind).toBe('delete')
+  expect(await ended(deleting?.id ?? '')).toMatchObject({ state: 'done' })
+  expect(await vdisk(['list'])).toHaveLength(before)
+})
+
+test('a job that finds the store in use says by whom, and is done afterwards', async () => {
+  const args = ['vdisk', 'import', '-', '--store', store, '--name', 'By hand', '--no-boot-files', '--json']
+  const byHand = new RunningProcess(edgeProgram, args, {}, 'pipe')
+  await byHand.waitFor(/"import":"/)
+  const { id } = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind: 'gc' })
+  const waiting = await untilJob(id, ({ untrusted }) => untrusted.message !== null)
+  expect(waiting).toMatchObject({ state: 'running' })
+  expect(waiting.untrusted.message).toContain(
+    `is being changed by \`vdisk import\` (process ${byHand.pid} on `,
+  )
+  byHand.end('x'.repeat(mib))
+  expect(await byHand.ended, byHand.output).toBe(0)
+  expect(await ended(id)).toMatchObject({ state: 'done' })
+})

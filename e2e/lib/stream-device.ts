@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto'
+import dgram from 'node:dgram'
+import { parseStreamPacket } from '@bootfarm/proto/stream'
+import { emitStreamPacket } from '@bootfarm/proto/stream-emit'
+import {
+  agreeOnKeys,
+  helloProof,
+  openPacket,
+  publicOf,
+  type StreamKeys,
+  sealPacket,
+  welcomeKnownSize,
+} from '@bootfarm/proto/stream-seal'
+
+type StreamPacket = ReturnType<typeof parseStreamPacket>
+type StreamHello = Extract<StreamPacket, { type: 'hello' }>
+type StreamWelcome = Extract<StreamPacket, { type: 'welcome' }>
+type Session = { welcome: StreamWelcome; keys: StreamKeys; counter: bigint }
+
+/** So often a packet is sent again that was not answered. */
+const repeatMs = 200
+const noId = '00'.repeat(8)
+/** Stands for the session in packets that are sealed. */
+const ownId = '00'.repeat(7).concat('01')
+const [cookieType, refuseType, noSessionType] = [2, 4, 8]
+const long = (value: number) => value.toString(16).padStart(16, '0')
+
+/** The stream of one boot, as bare packets over a real socket (packages/proto/STREAM.md): one request at a time. */
+export class StreamDevice {
+  readonly #socket = dgram.createSocket('udp4')
+  readonly #words: { ip: string; port: number; boot: string; token: string }
+  #session: Session | undefined
+  #request = 100
+
+  /** What it was told to start. */
+  readonly script: string
+
+  private constructor(script: string, words: { ip: string; port: number; boot: string; token: string }) {
+    this.script = script
+    this.#words = words
+  }
+
+  /** Begins a boot of this device: asks for its script, and knows from it where its stream is. */
+  static async boot(httpUrl: string, mac: string): Promise<StreamDevice> {
+    const script = await (await fetch(`${httpUrl}/m/${mac}/boot.ipxe`)).text()
+    const value = (name: string) => script.match(new RegExp(`^set ${name} (\\S+)$`, 'm'))?.[1] ?? ''
+    const [ip = '', port = ''] = value('bootfarm_edge').split(':')
+    const boot = value('bootfarm_boot').replaceAll('-', '')
+    return new StreamDevice(script, { ip, port: Number(port), boot, token: value('bootfarm_token') })
+  }
+
+  /** Opens the session, or resumes it once it was open; resolves with WELCOME, or with the code that refuses it. */
+  async hello(): Promise<StreamWelcome | string> {
+    const before = this.#session
+    const ownSecret = randomBytes(32)
+    const secret = before
+      ? Buffer.from(before.welcome.resume_secret, 'hex')
+      : Buffer.from(this.#words.token, 'hex')
+    const hello: StreamHello = {
+      ...{ type: 'hello', client_nonce: randomBytes(16).toString('hex'), cookie: '00'.repeat(32) },
+      ...{ kind: before ? 'resumption' : 'token', ciphers: ['chacha20_poly1305'], packet_size_max: 1472 },
+      ...{ boot_id: this.#words.boot, client_public: publicOf(ownSecret).toString('hex'), proof: '' },
+    }
+    hello.proof = helloProof(secret, hello).toString('hex')
+    const isOurs = (bytes: Buffer) => bytes.toString('hex', 16, 32) === hello.client_nonce
+    const cookie = parseStreamPacket(await this.#ask(emitStreamPacket(hello), isOurs))
+    if (cookie.type !== 'cookie') throw new Error(`${cookie.type} in place of a cookie`)
+    const withCookie = emitStreamPacket({ ...hello, cookie: cookie.cookie })
+    const answer = await this.#ask(withCookie, (bytes) => isOurs(bytes) && bytes.readUInt8(1) !== cookieType)
+    if (answer.readUInt8(1) === refuseType) {
+      const refusal = parseStreamPacket(answer)
+      return refusal.type === 'refuse' ? refusal.code : refusal.type
+    }
+    const edgePublic = answer.subarray(32, 64)
+    const keys = agreeOnKeys(hello, edgePublic, 'chacha20_poly1305', secret, ownSecret, edgePublic)
+    const welcome = parseStreamPacket(openPacket(keys.fromEdge, answer, ownId, welcomeKnownSize))
+    if (welcome.type !== 'welcome') throw new Error(`${welcome.type} in place of a welcome`)
+    this.#session = { welcome, keys, counter: keys.deviceCounterFirst }
+    return welcome
+  }
+
+  /** Writes one sector full of this byte; resolves with the code of the answer. */
+  async write(sector: number, byte: number): Promise<string> {
+    const payload = Buffer.alloc(512, byte).toString('hex')
+    return this.#code({
+      ...{ type: 'write', ...this.#next(), ...this.#tag },
+      ...{ offset: long(sector * 512), length: 512, attempt: 0, fragment_size: 1440, index: 0, payload },
+    })
+  }
+
+  async flush(): Promise<string> {
+    return this.#code({
+      ...{ type: 'control', ...this.#next(), ...this.#tag },
+      ...{ operation: 'flush', offset: noId, length: 0, attempt: 0 },
+    })
+  }
+
+  /** The bytes of one sector, or the code of an error; `no_session`: the device has to say hello. */
+  async read(sector: number): Promise<Buffer | string> {
+    const answer = await this.#inSession({
+      ...{ type: 'read', kind: 'demand', fragment_size: 1440, ...this.#next(), ...this.#tag },
+      ...{ offset: long(sector * 512), length: 512, attempt: 0, ranges: [] },
+    })
+    if (answer.type === 'data') return Buffer.from(answer.payload, 'hex')
+    return answer.type === 'read_error' ? answer.code : answer.type
+  }
+
+  /** Says that it runs, as devices do every few seconds, how full a write cache of its own is, in bytes, and a step that it has taken. */
+  async report(cache = { used: 0, size: 0 }, step?: string): Promise<void> {
+    const steps = step
+      ? [{ group: 'initramfs' as const, name: step, start_us: long(1), duration_us: long(1) }]
+      : []
+    await this.#inSession({
+      ...{ type: 'report', ...this.#next(), uptime_us: long(1_000_000), order_id: '00'.repeat(16) },
+      ...{ write_cache_used: long(cache.used), write_cache_size: long(cache.size), steps },
+    })
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+
+  get #open(): Session {
+    if (!this.#session) throw new Error('the session is not open')
+    return this.#session
+  }
+
+  get #tag(): { version_tag: string } {
+    return { version_tag: this.#open.welcome.version_tag }
+  }
+
+  #next() {
+    this.#request += 1
+    return { session_id: ownId, request_id: this.#request }
+  }
+
+  async #code(packet: StreamPacket): Promise<string> {
+    const answer = await this.#inSession(packet)
+    return answer.type === 'write_ack' ? answer.code : answer.type
+  }
+
+  async #inSession(packet: StreamPacket): Promise<StreamPacket> {
+    const session = this.#open
+    const bytes = emitStreamPacket(packet)
+    const seal = () => {
+      session.counter += 1n
+      return sealPacket(session.keys.fromDevice, session.counter, bytes)
+    }
+    const answer = await this.#ask(seal, (received) => received.readUInt32BE(4) === bytes.readUInt32BE(4))
+    if (answer.readUInt8(1) === noSessionType) return parseStreamPacket(answer)
+    return parseStreamPacket(openPacket(session.keys.fromEdge, answer, ownId))
+  }
+
+  /** Sends a packet again and again, sealed anew each time, until an answer comes that `is` it. */
+  #ask(packet: Buffer | (() => Buffer), is: (answer: Buffer) => boolean): Promise<Buffer> {
+    const bytes = () => (typeof packet === 'function' ? packet() : packet)
+    const send = () => this.#socket.send(bytes(), this.#words.port, this.#words.ip)
+    return new Promise((resolve) => {
+      const repeating = setInterval(send, repeatMs)
+      const take = (received: Buffer) => {
+        if (!is(received)) return
+        clearInterval(repeating)
+        this.#socket.off('message', take)
+        resolve(received)
+      }
+      this.#socket.on('message', take)
+      send()
+    })
+  }
+}

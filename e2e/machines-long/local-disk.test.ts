@@ -1,0 +1,154 @@
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import path from 'node:path'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type DiskPartition, flipBits, makeLocalDisk, readDisk } from '../lib/local-disk.ts'
+import { machinesMissing } from '../lib/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
+import { scratchDirectory } from '../lib/programs.ts'
+import type { RunningProcess } from '../lib/running-process.ts'
+
+/**
+ * Writes more than the 4 MiB of memory that its kernel's words give it, and reads all of it again, not from the machine's own memory;
+ * before that it waits for a word on its console.
+ */
+const files = 10
+const fileSize = 1_000_000
+const bootLimitMs = 300_000
+const script = `
+mkdir -p /written
+for file in $(seq ${files}); do
+  busybox dd if=/blob of=/written/$file bs=${fileSize} count=1 conv=fsync 2>/dev/null || { echo "REFUSED $file"; break; }
+  echo "WRITTEN $file"
+done
+sync
+echo 3 >/proc/sys/vm/drop_caches
+echo "WRITTEN ALL"
+busybox head -n 1 >/dev/null
+for file in $(ls /written); do echo "AGAIN $file $(md5sum </written/$file | cut -d' ' -f1)"; done
+bootfarm-target ready busybox && echo "ACKNOWLEDGED"
+`
+const mebibyte = 1 << 20
+const cacheSize = 80 * mebibyte
+/** What lies before the partition that is marked, and behind it. */
+const partitions: DiskPartition[] = [
+  { name: 'system', first: 2048, count: (7 * mebibyte) / 512 },
+  { name: 'bootfarm-cache', first: (8 * mebibyte) / 512, count: cacheSize / 512 },
+]
+const marked = { at: 8 * mebibyte, size: cacheSize }
+const diskSize = 96 * mebibyte
+const missing = machinesMissing()
+
+describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missing})` : ''}`, () => {
+  const scratch = scratchDirectory()
+  let site: MachineSite
+  let edge: RunningProcess
+  let machine: RunningProcess | undefined
+  let blob: Buffer
+  let unmarked: string
+  let disk: string
+
+  const sumOf = (file: string, ...ranges: [number, number][]) => {
+    const hash = createHash('sha256')
+    for (const [from, to] of ranges) hash.update(readDisk(file, from, to - from))
+    return hash.digest('hex')
+  }
+  /** All that is nobody's but the machine's owner's. */
+  const untouched = () => [
+    sumOf(unmarked, [0, 16 * mebibyte]),
+    sumOf(disk, [0, marked.at], [marked.at + marked.size, diskSize]),
+  ]
+  const start = (...options: string[]) =>
+    site.startEdge('proxy', 'bootfarm.overlay=4M', ['--write-cache', 'device_ram_local_disk', ...options])
+
+  beforeAll(() => {
+    site = new MachineSite('localdisk', script, 4 * mebibyte)
+    blob = execFileSync('debugfs', ['-R', 'cat /blob', site.disk.image], {
+      maxBuffer: 8 * mebibyte,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+  })
+  beforeEach(() => {
+    unmarked = makeLocalDisk(path.join(scratch.path, 'unmarked.raw'), 16 * mebibyte)
+    disk = makeLocalDisk(path.join(scratch.path, 'marked.raw'), diskSize, partitions)
+    site.ownDisks = [unmarked, disk]
+  })
+  afterEach(async () => {
+    machine?.kill('SIGKILL')
+    await machine?.ended
+    await edge.stop()
+  })
+  afterAll(async () => {
+    await site.remove()
+    scratch.remove()
+  })
+
+  test('writes what it has no memory for to the marked partition alone, where nobody can read it, and reads it again', {
+    timeout: bootLimitMs,
+  }, async () => {
+    const before = untouched()
+    const empty = sumOf(disk, [marked.at, marked.at + marked.size])
+    edge = await start()
+    machine = await site.powerOn('bios')
+    await machine.waitFor(/^WRITTEN ALL/m)
+    expect(machine.output).toMatch(/what does not fit into memory goes to vdb2: \d+ MiB/)
+    machine.write('go\n')
+    await machine.waitFor(/^ACKNOWLEDGED/m)
+    const expected = createHash('md5').update(blob.subarray(0, fileSize)).digest('hex')
+    const again = [...machine.output.matchAll(/^AGAIN \d+ (\w+)/gm)].map(([, sum]) => sum)
+    expect(again).toEqual(Array.from({ length: files }, () => expected))
+    const report = await finishedBoot(edge, ({ guest }) => guest?.writeCache !== undefined)
+    expect(report).toMatchObject({
+      outcome: { kind: 'ready' },
+      guest: { writeCache: { class: 'device_ram_local_disk' } },
+    })
+    expect(untouched()).toEqual(before)
+    expect(sumOf(disk, [marked.at, marked.at + marked.size])).not.toBe(empty)
+    const raw = readDisk(disk, marked.at, marked.size)
+    // Of what it wrote, a line of each KiB.
+    for (let at = 0; at + 32 <= fileSize; at += 1024 * 37)
+      expect(raw.includes(blob.subarray(at, at + 32))).toBe(false)
+  })
+
+  test('is stopped with its cause when what lies there was changed, and gets none of it', {
+    timeout: bootLimitMs,
+  }, async () => {
+    edge = await start()
+    machine = await site.powerOn('bios')
+    await machine.waitFor(/^WRITTEN ALL/m)
+    flipBits(disk, marked.at, marked.size)
+    machine.write('go\n')
+    const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
+    expect(report.outcome).toMatchObject({ cause: 'write_cache_lost' })
+    await machine.waitFor(
+      /the local disk has other bytes than this machine has written; the disk stands still/,
+    )
+    expect(machine.output).not.toMatch(/^ACKNOWLEDGED/m)
+  })
+
+  test('is stopped with its cause when the room there is full', { timeout: bootLimitMs }, async () => {
+    edge = await start('--write-cache-size', '2M')
+    machine = await site.powerOn('bios')
+    const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
+    expect(report.outcome).toMatchObject({ cause: 'write_cache_full' })
+    await machine.waitFor(/the write cache on the local disk is full: the disk stands still/)
+    expect(machine.output).not.toMatch(/^WRITTEN ALL/m)
+  })
+
+  test('does not start without a partition that is marked, and says what to do', {
+    timeout: bootLimitMs,
+  }, async () => {
+    const before = untouched()
+    site.ownDisks = [unmarked]
+    edge = await start()
+    machine = await site.powerOn('bios')
+    const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
+    expect(report.outcome).toMatchObject({
+      cause: 'write_cache_disk_unusable',
+      text: 'no partition of 1 local disks is named bootfarm-cache',
+    })
+    await machine.waitFor(/sgdisk -n 0:0:\+20G -c 0:bootfarm-cache/)
+    expect(machine.output).not.toMatch(/^WRITTEN/m)
+    expect(untouched()).toEqual(before)
+  })
+})

@@ -1,0 +1,169 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import path from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { machinesMissing } from '../lib/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
+import { edgeProgram } from '../lib/programs.ts'
+
+/** Says what is there, writes files until one is refused, each to the edge's disk, and reads the first one again from there. */
+const fileSize = 1_000_000
+const bootLimitMs = 240_000
+const script = `
+for file in $(ls /written 2>/dev/null); do echo "SUM $file $(md5sum </written/$file | cut -d' ' -f1)"; done
+mkdir -p /written
+for file in $(seq 60); do
+  [ -e /written/$file ] && continue
+  busybox dd if=/blob of=/written/$file bs=${fileSize} count=1 conv=fsync 2>/dev/null || { echo "REFUSED $file"; break; }
+  echo "WRITTEN $file"
+done
+echo 3 >/proc/sys/vm/drop_caches
+echo "KEPT $(md5sum </written/1 | cut -d' ' -f1)"
+for file in $(ls /written); do echo "AGAIN $file $(md5sum </written/$file | cut -d' ' -f1)"; done
+bootfarm-target ready busybox && echo "ACKNOWLEDGED"
+`
+const missing = machinesMissing()
+
+interface KeptLayer {
+  device: string
+  class: string
+  usedBytes: number
+}
+
+describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${missing})` : ''}`, () => {
+  let site: MachineSite
+  let expected: string
+  let written = 0
+  const start = (...options: string[]) => site.startEdge('proxy', '', options)
+  const persistent = ['--write-cache', 'edge_persistent']
+  const vdisk = (...words: string[]) => [
+    'vdisk',
+    ...words,
+    '--store',
+    path.join(site.edgeData, 'store'),
+    '--json',
+  ]
+
+  beforeAll(() => {
+    site = new MachineSite('full', script, 4 << 20)
+    // The blob is not in the disk's first place: what is written is compared with the file that it was made of.
+    const blob = execFileSync('debugfs', ['-R', 'cat /blob', site.disk.image], {
+      maxBuffer: 8 << 20,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    expected = createHash('md5').update(blob.subarray(0, fileSize)).digest('hex')
+  })
+  afterAll(async () => {
+    await site.remove()
+  })
+
+  test('stands still where that is chosen, with its cause', { timeout: bootLimitMs }, async () => {
+    const edge = await start(...persistent, '--write-cache-size', '6M')
+    const machine = await site.powerOn('bios')
+    const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
+    expect(report.outcome).toMatchObject({ cause: 'write_cache_full' })
+    await machine.waitFor(/the write cache at the edge is full: the disk stands still/)
+    expect(machine.output).not.toMatch(/^(REFUSED|KEPT)/m)
+    expect(edge.output).toMatch(/is full \(6 MiB\): the device's disk stands still/)
+    written = [...machine.output.matchAll(/^WRITTEN/gm)].length
+    expect(written).toBeGreaterThan(0)
+    machine.kill('SIGKILL')
+    await machine.ended
+    await edge.stop()
+  })
+
+  test('finds all that was acknowledged, and goes on without writing where that is chosen', {
+    timeout: bootLimitMs,
+  }, async () => {
+    const edge = await start(...persistent, '--write-cache-size', '9M', '--write-cache-full', 'read_only')
+    const machine = await site.powerOn('bios')
+    await machine.waitFor(/^ACKNOWLEDGED/m)
+    const sums = new Map(
+      [...machine.output.matchAll(/^SUM (\d+) (\w+)/gm)].map(([, file, sum]) => [file, sum]),
+    )
+    for (let file = 1; file <= written; file++)
+      expect([file, sums.get(String(file))]).toEqual([file, expected])
+    expect(machine.output).toMatch(/^REFUSED/m)
+    expect(machine.output).toMatch(/this machine writes nothing any more/)
+    expect(machine.output).toMatch(new RegExp(`^KEPT ${expected}$`, 'm'))
+    const report = await finishedBoot(edge, ({ guest }) => guest?.writeCache?.state === 'read_only')
+    expect(report).toMatchObject({
+      outcome: { kind: 'ready' },
+      guest: { writeCache: { class: 'edge_persistent', usedBytes: 9 << 20, sizeBytes: 9 << 20 } },
+    })
+    machine.kill('SIGKILL')
+    await machine.ended
+    await edge.stop()
+  })
+
+  test('has an image of its own beside that, which is not taken from it while it runs', {
+    timeout: bootLimitMs,
+  }, async () => {
+    const edge = await start('--write-cache', 'private')
+    const machine = await site.powerOn('bios')
+    await machine.waitFor(/^WRITTEN 2$/m)
+    expect(machine.output).not.toMatch(/^SUM/m)
+    const kept = execFileSync(edgeProgram, vdisk('caches'), { encoding: 'utf8' })
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as KeptLayer)
+    expect(kept.map((layer) => layer.class).sort()).toEqual(['edge_persistent', 'private'])
+    const device = kept[0]?.device ?? ''
+    const drop = (...words: string[]) =>
+      spawnSync(edgeProgram, vdisk('drop-cache', '--device', device, ...words), { encoding: 'utf8' })
+    const refused = drop('--private')
+    expect([refused.status, refused.stderr]).toEqual([1, expect.stringMatching(/runs.*shut it down first/)])
+    // The other one is nobody's now, and the edge need not be stopped.
+    expect(drop()).toMatchObject({ status: 0, stdout: expect.stringMatching(/"dropped":1/) })
+    await machine.waitFor(/^ACKNOWLEDGED/m)
+    expect(machine.output).toMatch(new RegExp(`^KEPT ${expected}$`, 'm'))
+    machine.kill('SIGKILL')
+    await machine.ended
+    await edge.stop()
+    expect(drop('--private')).toMatchObject({ status: 0 })
+  })
+
+  const overflow = () =>
+    site.startEdge('proxy', 'bootfarm.overlay=4M', ['--write-cache', 'device_ram_overflow'])
+
+  test('that is its memory goes on at the edge, and reads all of it again', {
+    timeout: bootLimitMs,
+  }, async () => {
+    const edge = await overflow()
+    const machine = await site.powerOn('bios')
+    await machine.waitFor(/^ACKNOWLEDGED/m)
+    const filesOf = (word: string) =>
+      [...machine.output.matchAll(new RegExp(`^${word} (\\d+)( ${expected})?$`, 'gm'))].map(
+        ([, file]) => file,
+      )
+    // More than its memory has room for.
+    expect(filesOf('WRITTEN').length).toBeGreaterThan(8)
+    const again = [...machine.output.matchAll(/^AGAIN (\d+) (\w+)/gm)].map(
+      ([, file, sum]) => `${file} ${sum}`,
+    )
+    for (const file of filesOf('WRITTEN')) expect(again).toContain(`${file} ${expected}`)
+    const report = await finishedBoot(edge, ({ guest }) => guest?.writeCache !== undefined)
+    expect(report).toMatchObject({ guest: { writeCache: { class: 'device_ram_overflow' } } })
+    machine.kill('SIGKILL')
+    await machine.ended
+    await edge.stop()
+  })
+
+  test('and is at an edge that ends stands still, with its cause', { timeout: bootLimitMs }, async () => {
+    const before = await overflow()
+    const machine = await site.powerOn('bios')
+    // Nothing is at the edge yet, or not much: it has to be more than memory takes.
+    await machine.waitFor(/^WRITTEN 6$/m)
+    before.kill('SIGKILL')
+    await before.ended
+    const edge = await overflow()
+    await machine.waitFor(
+      /the edge does not have any more what this machine has written; the disk stands still/,
+    )
+    expect(machine.output).not.toMatch(/^ACKNOWLEDGED/m)
+    const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
+    expect(report.outcome).toMatchObject({ cause: 'write_cache_lost' })
+    machine.kill('SIGKILL')
+    await machine.ended
+  })
+})

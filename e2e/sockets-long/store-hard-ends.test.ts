@@ -1,0 +1,119 @@
+import { spawnSync } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, describe, expect, test } from 'vitest'
+import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+
+const scratch = scratchDirectory()
+const mounted: string[] = []
+const loops: string[] = []
+afterAll(() => {
+  for (const loop of loops) spawnSync('losetup', ['-d', loop])
+  for (const at of mounted) spawnSync('umount', ['-l', at])
+  scratch.remove()
+})
+
+const mib = 1 << 20
+/** Nothing of it is shared or left out. */
+const image = path.join(scratch.path, 'disk.raw')
+writeFileSync(image, randomBytes(48 * mib))
+const digest = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
+
+function said(command: string, args: string[]): { problem: string | null; output: string } {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: 'utf8' })
+  if (status === 0) return { problem: null, output: stdout.trim() }
+  return { problem: error?.message ?? stderr.trim(), output: '' }
+}
+
+/** A small file system of its own; why there is none, where this user may not mount. */
+function mountSmall(name: string, sizeMib: number): { at: string; missing: string | null } {
+  const at = path.join(scratch.path, name)
+  mkdirSync(at)
+  const { problem } = said('mount', ['-t', 'tmpfs', '-o', `size=${sizeMib}m,mode=755`, 'tmpfs', at])
+  if (problem === null) mounted.push(at)
+  return { at, missing: problem && `a file system cannot be mounted: ${problem}` }
+}
+const small = mountSmall('small', 24)
+const shut = mountSmall('shut', 96)
+const attached = said('losetup', ['-r', '-f', '--show', image])
+if (attached.problem === null) loops.push(attached.output)
+const noLoop = attached.problem && `there is no loop device: ${attached.problem}`
+
+interface Line {
+  version?: string
+  import?: string
+  error?: string
+}
+
+async function vdisk(store: string, args: string[], exit = 0): Promise<Line[]> {
+  const running = new RunningProcess(edgeProgram, ['vdisk', ...args, '--store', store, '--json'])
+  expect(await running.ended, running.output).toBe(exit)
+  return running.jsonLines<Line>()
+}
+
+async function expectExport(store: string, version: string): Promise<void> {
+  const out = path.join(scratch.path, `${version}.out`)
+  await vdisk(store, ['export', out, '--version', version])
+  expect(digest(out)).toBe(digest(image))
+}
+
+const title = (missing: string | null) => (missing ? ` (${missing})` : '')
+const begun = [image, '--name', 'Lab', '--no-boot-files']
+
+describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)}`, () => {
+  const store = path.join(small.at, 'store')
+
+  test('says so, gives up what may not go on, and goes on with the rest once there is room', async () => {
+    await vdisk(store, ['init'])
+    const version = '6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff'
+    const again = await vdisk(store, ['import', ...begun, '--again', '--version', version], 1)
+    expect(again.at(-1)?.error).toMatch(/The disk of the store .* is full/)
+    // Programs that repeat leave nothing that is half there.
+    expect(await vdisk(store, ['list'])).toEqual([])
+    await vdisk(store, ['gc'])
+    const lines = await vdisk(store, ['import', ...begun], 1)
+    expect(lines.at(-1)?.error).toMatch(/is full\. Free some room and go on with --resume/)
+    const id = lines[0]?.import ?? ''
+    expect(await vdisk(store, ['list'])).toMatchObject([{ import: id }])
+    expect(said('mount', ['-o', 'remount,size=160m', small.at]).problem).toBeNull()
+    await vdisk(store, ['import', '--resume', id])
+    await expectExport(store, id)
+    expect((await vdisk(store, ['verify'])).at(-1)).toMatchObject({ problems: 0 })
+  })
+})
+
+describe.skipIf(shut.missing)(`a store on a file system that is read-only${title(shut.missing)}`, () => {
+  const store = path.join(shut.at, 'store')
+
+  test('is read, and every change of it is refused by name', async () => {
+    await vdisk(store, ['init'])
+    const version = (await vdisk(store, ['import', ...begun])).at(-1)?.version ?? ''
+    expect(said('mount', ['-o', 'remount,ro', shut.at]).problem).toBeNull()
+    for (const args of [
+      ['import', ...begun],
+      ['merge', '--version', version],
+      ['gc'],
+      ['delete', '--version', version],
+    ])
+      expect((await vdisk(store, args, 1)).at(-1)?.error).toMatch(/read-only/)
+    expect(await vdisk(store, ['list'])).toMatchObject([{ version }])
+    expect((await vdisk(store, ['verify'])).at(-1)).toMatchObject({ problems: 0 })
+    await expectExport(store, version)
+  })
+})
+
+describe.skipIf(noLoop)(`a block device${title(noLoop)}`, () => {
+  test('is imported as a file is', async () => {
+    const store = path.join(scratch.path, 'of-device')
+    await vdisk(store, ['init'])
+    const device = loops[0] ?? ''
+    const lines = await vdisk(store, ['import', device, '--name', 'Lab', '--no-boot-files'])
+    await expectExport(store, lines.at(-1)?.version ?? '')
+    const parent = ['--parent', lines.at(-1)?.version ?? '', '--no-boot-files']
+    const update = (await vdisk(store, ['import', device, ...parent])).at(-1)?.version ?? ''
+    const ids = ['--from', lines.at(-1)?.version ?? '', '--version', update]
+    expect(await vdisk(store, ['diff', ...ids])).toMatchObject([{ differentBytes: 0 }])
+  })
+})

@@ -1,0 +1,203 @@
+//! The reads of a recorded boot, without think times: how long from the open session to the last byte. As a device with several reads under
+//! way does, with or without reading ahead by the edge's boot profile, or in pieces, one after the other.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const linux = std.os.linux;
+const sys = @import("host").sys;
+const boot_words = @import("boot_words.zig");
+const pattern = @import("pattern.zig");
+const processor = @import("processor.zig");
+const NbdConnection = @import("nbd_connection.zig").NbdConnection;
+const SlotList = @import("slot_list.zig").SlotList;
+const Receiver = @import("stream_device.zig").Receiver;
+const StreamDevice = @import("stream_device.zig").StreamDevice;
+const ReadAhead = core.ReadAhead;
+const Load = @import("load.zig");
+const assert = std.debug.assert;
+
+pub const Options = struct {
+    way: Load.Way,
+    /// Of an NBD server, or of the edge's boot scripts.
+    server: base.Endpoint,
+    trace: []const u8 = "",
+    /// Reads of the system that are under way.
+    depth: u8 = 4,
+    /// A longer read is cut into such pieces.
+    piece: u32 = core.StreamClient.read_size_max,
+    /// Memory for what is read ahead; 0: nothing is.
+    read_ahead_mib: u16 = 0,
+    disk_mib: u32 = 1024,
+    packet_size_max: u16 = 1472,
+    mac: base.Mac = .fromInt(0x02bf_0002_0001),
+};
+
+pub const Result = struct {
+    seconds: f64,
+    reads: u64,
+    bytes: u64,
+    /// Of the document that the edge offered; 0: this boot was the first.
+    profile_size: u32 = 0,
+    /// Answered from what was read ahead, or by waiting for it.
+    ahead_reads: u64 = 0,
+    ahead_bytes: u64 = 0,
+    used_bytes: u64 = 0,
+    repeats: u64 = 0,
+};
+
+const limit_ns = 60 * std.time.ns_per_s;
+
+pub fn run(gpa: std.mem.Allocator, options: *const Options, reads: []const core.read_trace.Read) Load.Error!Result {
+    assert(options.depth > 0 and options.depth <= SlotList.most);
+    var replay: Replay = .{ .options = options, .reads = reads, .memory = try gpa.alloc(u8, @as(usize, options.depth) * slot_size) };
+    defer gpa.free(replay.memory);
+    for (0..options.depth) |slot| replay.free.set(slot);
+    return switch (options.way) {
+        .stream => replay.byStream(gpa),
+        .nbd => replay.byNbd(),
+    };
+}
+
+const slot_size = core.StreamClient.read_size_max;
+
+const Replay = struct {
+    options: *const Options,
+    reads: []const core.read_trace.Read,
+    memory: []u8,
+    free: std.bit_set.Static(SlotList.most) = .empty,
+    offsets: [SlotList.most]u64 = undefined,
+    lengths: [SlotList.most]u32 = undefined,
+    at: usize = 0,
+    at_offset: u32 = 0,
+    count: u64 = 0,
+    bytes: u64 = 0,
+
+    const Piece = struct { slot: u8, offset: u64, buffer: []u8 };
+
+    /// What is to be read now; null: wait for a slot, or for the end.
+    fn next(replay: *Replay) ?Piece {
+        if (replay.at == replay.reads.len) return null;
+        const slot = replay.free.findFirstSet() orelse return null;
+        const read = replay.reads[replay.at].within(@as(u64, replay.options.disk_mib) << 20);
+        const length = @min(replay.options.piece, read.length - replay.at_offset);
+        const offset = read.offset + replay.at_offset;
+        replay.free.unset(slot);
+        replay.offsets[slot] = offset;
+        replay.lengths[slot] = length;
+        replay.at_offset += length;
+        if (replay.at_offset == read.length) {
+            replay.at += 1;
+            replay.at_offset = 0;
+        }
+        return .{ .slot = @intCast(slot), .offset = offset, .buffer = replay.memory[slot * slot_size ..][0..length] };
+    }
+
+    fn done(replay: *Replay, slot: u8) Load.Error!void {
+        const length = replay.lengths[slot];
+        if (!pattern.isRight(replay.memory[@as(usize, slot) * slot_size ..][0..length], replay.offsets[slot])) return error.WrongBytes;
+        replay.free.set(slot);
+        replay.count += 1;
+        replay.bytes += length;
+    }
+
+    fn isOver(replay: *const Replay) bool {
+        return replay.at == replay.reads.len and replay.free.count() == replay.options.depth;
+    }
+
+    fn result(replay: *const Replay, begun_ns: u64) Result {
+        const seconds = @as(f64, @floatFromInt(processor.nowNs() - begun_ns)) / std.time.ns_per_s;
+        return .{ .seconds = seconds, .reads = replay.count, .bytes = replay.bytes };
+    }
+
+    fn byNbd(replay: *Replay) Load.Error!Result {
+        const options = replay.options;
+        var connection: NbdConnection = .{};
+        connection.open(options.server, @as(u64, options.disk_mib) << 20) catch return error.ServerNotReached;
+        defer connection.close();
+        const begun_ns = processor.nowNs();
+        while (!replay.isOver()) {
+            while (replay.next()) |piece|
+                connection.submit(piece.slot, piece.offset, piece.buffer) catch return error.SessionOver;
+            try waitFor(connection.fd, 1000, begun_ns);
+            var ended: SlotList = .{};
+            connection.receive(&ended) catch return error.SessionOver;
+            for (ended.slice()) |slot| try replay.done(slot);
+        }
+        return replay.result(begun_ns);
+    }
+
+    fn byStream(replay: *Replay, gpa: std.mem.Allocator) Load.Error!Result {
+        const options = replay.options;
+        const receiver: *Receiver = try .create(gpa);
+        defer gpa.destroy(receiver);
+        var device: StreamDevice = try .init(gpa, options.depth + ReadAhead.client_places, options.packet_size_max);
+        defer device.deinit(gpa);
+        const cache = try gpa.alloc(u8, @max(ReadAhead.cache_size_min, @as(usize, options.read_ahead_mib) << 20));
+        defer gpa.free(cache);
+        const tables = try gpa.create(ReadAhead.Tables);
+        defer gpa.destroy(tables);
+        var stream: Stream = .{ .replay = replay, .device = &device, .receiver = receiver, .ahead = .init(tables, cache) };
+        device.open(try boot_words.fetch(options.server, options.mac)) catch return error.SystemCallFailed;
+        stream.begun_ns = processor.nowNs();
+        while (device.client.session == null) try stream.turn();
+        stream.begun_ns = processor.nowNs();
+        if (options.read_ahead_mib > 0) stream.ahead.start(&device.client);
+        while (!replay.isOver()) {
+            while (replay.next()) |piece|
+                stream.ahead.read(&device.client, piece.slot, piece.offset, piece.buffer) catch unreachable;
+            try stream.turn();
+        }
+        var found = replay.result(stream.begun_ns);
+        found.profile_size = device.client.session.?.profile_size;
+        found.ahead_reads = stream.ahead.statistics.hits + stream.ahead.statistics.waits;
+        found.ahead_bytes = stream.ahead.statistics.bytes;
+        found.used_bytes = stream.ahead.statistics.used_bytes;
+        found.repeats = device.client.statistics.repeats;
+        // With it the edge has the whole boot, and learns.
+        device.client.reportReady(sys.monotonicUs(), .ready, 0, .{});
+        while (!stream.is_ready) try stream.turn();
+        return found;
+    }
+};
+
+const Stream = struct {
+    replay: *Replay,
+    device: *StreamDevice,
+    receiver: *Receiver,
+    ahead: ReadAhead,
+    begun_ns: u64 = 0,
+    is_ready: bool = false,
+
+    fn turn(stream: *Stream) Load.Error!void {
+        const client = &stream.device.client;
+        try stream.takeEvents();
+        stream.ahead.pump(client);
+        stream.device.flush(sys.monotonicUs());
+        const deadline_us = client.deadline() orelse std.math.maxInt(u64);
+        const wait_ms: i32 = @intCast(@min(100, (deadline_us -| sys.monotonicUs() + 999) / 1000));
+        try waitFor(stream.device.fd, wait_ms, stream.begun_ns);
+        stream.device.receive(stream.receiver, sys.monotonicUs());
+        try stream.takeEvents();
+    }
+
+    fn takeEvents(stream: *Stream) Load.Error!void {
+        const client = &stream.device.client;
+        while (client.nextEvent()) |event| {
+            if (stream.ahead.take(client, &event)) continue;
+            switch (event) {
+                .read_done => |read| try stream.replay.done(@intCast(read.tag)),
+                .ready_acknowledged => stream.is_ready = true,
+                .refused, .version_changed, .cache_lost, .read_failed => return error.SessionOver,
+                else => {},
+            }
+        }
+        while (stream.ahead.nextDone()) |tag| try stream.replay.done(@intCast(tag));
+    }
+};
+
+fn waitFor(fd: i32, wait_ms: i32, begun_ns: u64) Load.Error!void {
+    if (processor.nowNs() - begun_ns > limit_ns) return error.NothingCame;
+    var polled = [_]linux.pollfd{.{ .fd = fd, .events = linux.POLL.IN, .revents = 0 }};
+    _ = linux.poll(&polled, polled.len, wait_ms);
+}

@@ -1,0 +1,49 @@
+//! What came of reading ahead in one boot, as its edge can tell (docs/boot-profile.md): until the boot is over, of READs that came for the
+//! first time and of what the device said in USED.
+
+const std = @import("std");
+const wire = @import("wire").stream;
+
+pub const BootReadAhead = @This();
+
+/// There was a profile for the device when its stream opened.
+had_profile: bool = false,
+/// Bytes that were asked for ahead of demand.
+asked_bytes: u64 = 0,
+/// Bytes of them that the device's system has got, as the device says.
+used_bytes: u64 = 0,
+/// READs that the device's system waited for.
+waited_reads: u64 = 0,
+
+pub fn noteRead(of: *BootReadAhead, kind: wire.ReadKind, length: u32) void {
+    switch (kind) {
+        .demand => of.waited_reads += 1,
+        .ahead => of.asked_bytes += length,
+        .profile => {},
+    }
+}
+
+/// Never more than was asked for, whatever the device says.
+pub fn noteUsed(of: *BootReadAhead, units: wire.profile.Units) void {
+    for (0..units.count()) |index| {
+        const blocks = units.at(@intCast(index)).blocks;
+        of.used_bytes += @as(u64, @popCount(blocks)) * wire.profile.block_size;
+    }
+    of.used_bytes = @min(of.used_bytes, of.asked_bytes);
+}
+
+const testing = std.testing;
+
+test "what a device says that it got is never more than it asked for" {
+    var of: BootReadAhead = .{};
+    of.noteRead(.ahead, 8192);
+    of.noteRead(.demand, 512);
+    of.noteRead(.profile, 512);
+    var bytes: [16]u8 = undefined;
+    (wire.profile.Unit{ .index = 0, .blocks = 1 }).encode(bytes[0..8]);
+    (wire.profile.Unit{ .index = 9, .blocks = 0xff }).encode(bytes[8..]);
+    of.noteUsed(.{ .bytes = bytes[0..8] });
+    try testing.expectEqual(BootReadAhead{ .asked_bytes = 8192, .used_bytes = 4096, .waited_reads = 1 }, of);
+    of.noteUsed(.{ .bytes = &bytes });
+    try testing.expectEqual(8192, of.used_bytes);
+}

@@ -1,0 +1,31 @@
+//! What a simulated device is like.
+
+const std = @import("std");
+const base = @import("base");
+const GuestWords = @import("guest_words.zig");
+const read_trace = @import("read_trace.zig");
+
+pub const Profile = struct {
+    mac: base.Mac,
+    /// The address the device has before DHCP; null: it has none, and needs an offer with one.
+    own_address: ?base.Ip4,
+    tftp_port: u16,
+    reads: []const read_trace.Read,
+    /// Think times are divided by this over 1000: 1000 is as recorded, 0 leaves none.
+    speed_per_mille: u32 = 1000,
+    breather_us: u64 = 800 * std.time.us_per_ms,
+    guest: GuestWords.Profile = .{},
+    misbehaviour: Misbehaviour = .none,
+    /// Bytes of memory for what is read ahead; 0: nothing is.
+    read_ahead_bytes: u32 = 0,
+};
+
+/// What a device does wrong, so that an edge can be seen to say so.
+pub const Misbehaviour = enum {
+    none,
+    /// Gets its address and its offers, and asks for nothing more.
+    dhcp_only,
+    wrong_token,
+    /// Reads once.
+    stop_reading,
+};

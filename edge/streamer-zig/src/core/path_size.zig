@@ -1,0 +1,178 @@
+//! Which size of packet comes through from the edge to a device (packages/proto/STREAM.md, "Packet sizes"). It is found from what
+//! arrives, never from what routers say (RFC 8899: they may say nothing, or somebody else may speak for them). Sizes are UDP payload in
+//! bytes, times microseconds.
+
+const std = @import("std");
+const wire = @import("wire").stream;
+const assert = std.debug.assert;
+
+const PathSize = @This();
+
+/// From IP packets of 9000, 4080, 1500, 1400 (tunnels), 1256 and 576.
+const rungs = [_]u16{ wire.packet_size_max, 4052, wire.packet_size_ethernet, 1372, 1228, wire.packet_size_min };
+/// Packets of full size that did not come, in a row, before their size is doubted; of one read, that many count at most.
+const missed_max = 8;
+const missed_of_read_max = 4;
+const probe_wait_us_min = 250 * std.time.us_per_ms;
+const probe_wait_us_max = 600 * std.time.us_per_s;
+/// From the first question whether anything comes at all to the second; then twice as long each time.
+const question_wait_us_first = 100 * std.time.us_per_ms;
+
+/// What reads ask for.
+size: u16 = wire.packet_size_ethernet,
+/// What device and edge could use.
+size_max: u16 = wire.packet_size_ethernet,
+missed: u8 = 0,
+/// Since when the size is doubted: it is too large if small packets come now. If nothing comes, the edge or the way stands still.
+doubted: bool = false,
+question_at_us: u64 = 0,
+question_wait_us: u64 = question_wait_us_first,
+probe_at_us: u64 = 0,
+probe_wait_us: u64 = probe_wait_us_min,
+
+/// A session begins. `shown` is the size of the WELCOME that came.
+pub fn begin(path: *PathSize, now_us: u64, size_max: u16, shown: u16) void {
+    assert(size_max >= wire.packet_size_min);
+    const narrow_before = path.size < wire.packet_size_ethernet;
+    path.size_max = size_max;
+    path.size = @min(size_max, if (narrow_before) path.size else wire.packet_size_ethernet);
+    path.noteFull();
+    path.probe_wait_us = probe_wait_us_min;
+    path.probe_at_us = now_us + probe_wait_us_min;
+    path.noteShown(shown);
+}
+
+/// A packet of this size has come.
+pub fn noteShown(path: *PathSize, size: u16) void {
+    const usable = @min(size, path.size_max);
+    if (usable <= path.size) return;
+    path.size = usable;
+    path.noteFull();
+    path.probe_wait_us = probe_wait_us_min;
+    // The next size is tried at once.
+    path.probe_at_us = 0;
+}
+
+/// A fragment as large as reads ask for has come.
+pub fn noteFull(path: *PathSize) void {
+    path.missed = 0;
+    path.doubted = false;
+}
+
+/// A read was asked for, and time was over before anything of it came; `full_count` of its packets would have been as large as possible.
+pub fn noteSilence(path: *PathSize, now_us: u64, full_count: u16) void {
+    path.missed +|= @intCast(@min(full_count, missed_of_read_max));
+    if (path.missed < missed_max or path.doubted or path.size <= wire.packet_size_min) return;
+    path.doubted = true;
+    path.question_at_us = now_us;
+    path.question_wait_us = question_wait_us_first;
+}
+
+/// A packet smaller than reads ask for has come. True: what reads ask for does not come through, and all has to be asked for anew, in
+/// smaller fragments.
+pub fn noteSmall(path: *PathSize, now_us: u64) bool {
+    if (!path.doubted) return false;
+    path.noteFull();
+    path.size = for (rungs) |rung| {
+        if (rung < path.size) break rung;
+    } else unreachable;
+    path.probe_at_us = now_us + path.probe_wait_us;
+    return true;
+}
+
+/// When a size is tried next; null: there is none.
+pub fn probeAt(path: *const PathSize) ?u64 {
+    if (path.doubted) return path.question_at_us;
+    return if (path.size < path.size_max) path.probe_at_us else null;
+}
+
+/// The size to try now; null: it is not time for it.
+pub fn takeProbe(path: *PathSize, now_us: u64) ?u16 {
+    if (path.doubted) {
+        if (now_us < path.question_at_us) return null;
+        path.question_at_us = now_us + path.question_wait_us;
+        path.question_wait_us = @min(path.question_wait_us * 2, probe_wait_us_max);
+        return wire.packet_size_min;
+    }
+    if (path.size >= path.size_max or now_us < path.probe_at_us) return null;
+    path.probe_at_us = now_us + path.probe_wait_us;
+    path.probe_wait_us = @min(path.probe_wait_us * 2, probe_wait_us_max);
+    var larger = path.size_max;
+    for (rungs) |rung| {
+        if (rung > path.size and rung < path.size_max) larger = rung;
+    }
+    return larger;
+}
+
+const testing = std.testing;
+
+test "a large WELCOME that came lets all reads be large; one that did not is tried for later" {
+    var path: PathSize = .{};
+    path.begin(0, 8972, 8972);
+    try testing.expectEqual(8972, path.size);
+    try testing.expectEqual(null, path.probeAt());
+    path.begin(0, 8972, 168);
+    try testing.expectEqual(1472, path.size);
+    try testing.expectEqual(null, path.takeProbe(probe_wait_us_min - 1));
+    try testing.expectEqual(4052, path.takeProbe(probe_wait_us_min).?);
+    path.noteShown(4052);
+    // The next step comes at once.
+    try testing.expectEqual(8972, path.takeProbe(probe_wait_us_min + 1).?);
+    path.noteShown(8972);
+    try testing.expectEqual(8972, path.size);
+}
+
+test "a way that swallows large packets is left for a smaller size, and tried again ever more rarely" {
+    var path: PathSize = .{};
+    path.begin(0, 8972, 8972);
+    path.noteSilence(1000, 20);
+    try testing.expect(!path.noteSmall(1500));
+    path.noteSilence(2000, 20);
+    // Whether anything comes is asked by a small packet.
+    try testing.expectEqual(wire.packet_size_min, path.takeProbe(2000).?);
+    try testing.expectEqual(null, path.takeProbe(2001));
+    try testing.expect(path.noteSmall(3000));
+    try testing.expectEqual(4052, path.size);
+    path.noteSilence(3500, 4);
+    path.noteFull();
+    path.noteSilence(4000, 4);
+    try testing.expect(!path.noteSmall(4500));
+    path.noteSilence(5000, 4);
+    try testing.expect(path.noteSmall(5000));
+    try testing.expectEqual(1472, path.size);
+    var probes: u32 = 0;
+    var now_us: u64 = 5000;
+    while (now_us < 3600 * std.time.us_per_s) : (now_us = path.probeAt().?) {
+        if (path.takeProbe(now_us) != null) probes += 1;
+    }
+    try testing.expect(probes > 10 and probes < 25);
+}
+
+test "while nothing comes at all the size stays, and what comes first then decides" {
+    var path: PathSize = .{};
+    path.begin(0, 1472, 168);
+    for (0..20) |at| path.noteSilence(at, 9);
+    try testing.expectEqual(1472, path.size);
+    path.noteFull();
+    try testing.expect(!path.noteSmall(30));
+    try testing.expectEqual(null, path.probeAt());
+}
+
+test "sizes go down to the smallest and no further, and back up within a few answers" {
+    var path: PathSize = .{};
+    path.begin(0, 1472, 168);
+    for (0..20) |at| {
+        path.noteSilence(at, 9);
+        path.noteSilence(at, 9);
+        // Small packets say nothing about large ones.
+        path.noteSilence(at, 0);
+        _ = path.noteSmall(at);
+    }
+    try testing.expectEqual(wire.packet_size_min, path.size);
+    var now_us: u64 = 100;
+    for (0..4) |_| {
+        now_us = @max(now_us, path.probeAt() orelse break);
+        path.noteShown(path.takeProbe(now_us).?);
+    }
+    try testing.expectEqual(1472, path.size);
+}

@@ -1,0 +1,44 @@
+//! `bootfarm-edge vdisk drop-cache`: what one device has written and this edge keeps goes, its persistent write cache or the images of
+//! its own. Beside a running edge, but not while the device runs; with a directory of plain files as well.
+
+const base = @import("base");
+const store_module = @import("store");
+const command = @import("command.zig");
+const Uuid = base.Uuid;
+
+pub const Options = struct {
+    device: ?Uuid = null,
+    /// Images of its own, in place of the persistent write cache.
+    private: bool = false,
+    /// Names an image whose head cannot be read, too.
+    vdisk: ?Uuid = null,
+    /// What is not there is dropped.
+    again: bool = false,
+};
+
+pub fn make(call: *const command.Call, options: *const Options, path: []const u8) command.Error!u8 {
+    const device_id = try call.need(options.device, "--device ID");
+    var on = store_module.LinuxFiles.open(path) catch |err|
+        return call.fail("The store directory {s} {s}.", .{ path, store_module.files.sentence(err) });
+    defer on.close();
+    const class: store_module.layer_head.Class = if (options.private) .private else .edge_persistent;
+    const count = store_module.device_layers.drop(on.files(), device_id, class, options.vdisk) catch |err| return switch (err) {
+        error.InUse => call.fail(
+            "The device {f} runs, or its edge has heard of it in the last half minute: shut it down first.",
+            .{device_id},
+        ),
+        else => |other| call.fail("What the device {f} wrote cannot be removed: the store {s}.", .{
+            device_id, store_module.files.sentence(other),
+        }),
+    };
+    if (count == 0 and !options.again) return call.fail(
+        "There is nothing of class {t} of the device {f} in {s}; see bootfarm-edge vdisk caches.",
+        .{ class, device_id, path },
+    );
+    call.say(
+        .{ .dropped = count, .device = device_id },
+        "dropped what {f} had written; at its next boot it begins anew",
+        .{device_id},
+    );
+    return 0;
+}

@@ -1,0 +1,93 @@
+//! `bootfarm-edge vdisk profile show|clear`: what is known of what boots of a version read (docs/boot-profile.md).
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const host = @import("host");
+const store_module = @import("store");
+const command = @import("command.zig");
+const output = @import("output.zig");
+const Uuid = base.Uuid;
+
+const BootProfile = core.BootProfile;
+const profile_files = host.profile_files;
+
+pub const Options = struct {
+    positional: ?[]const u8 = null,
+    version: ?Uuid = null,
+    all: bool = false,
+};
+
+pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+    const Verb = enum { show, clear };
+    const verb = std.meta.stringToEnum(Verb, options.positional orelse "") orelse
+        return call.fail("vdisk profile is followed by show or clear.", .{});
+    return switch (verb) {
+        .show => show(call, options),
+        .clear => clear(call, options),
+    };
+}
+
+fn show(call: *const command.Call, options: *const Options) command.Error!u8 {
+    const gpa = call.gpa;
+    const profile = try gpa.create(BootProfile);
+    defer gpa.destroy(profile);
+    const buffer = try gpa.create([BootProfile.file_size_max]u8);
+    defer gpa.destroy(buffer);
+    var text: std.Io.Writer.Allocating = .init(gpa);
+    defer text.deinit();
+    if (!call.is_json) text.writer.print("{s:<38}{s:>6}  {s:>10}  {s:>7}  {s}\n", .{ "version", "boots", "read ahead", "extents", "hardware" }) catch
+        return error.OutOfMemory;
+    var iterator: profile_files.Iterator = .init(call.files(), options.version);
+    while (iterator.next()) |found| {
+        if (options.version) |id| if (!found.version.eql(id)) break;
+        const class = profile_files.read(call.files(), found, profile, buffer) orelse continue;
+        // What is left of one that was cleared.
+        if (profile.count == 0) continue;
+        write(&text.writer, call.is_json, found.version, &class, profile) catch return error.OutOfMemory;
+    }
+    call.terminal.out(text.written());
+    return 0;
+}
+
+fn write(
+    writer: *std.Io.Writer,
+    is_json: bool,
+    version: Uuid,
+    class: *const BootProfile.Class,
+    profile: *const BootProfile,
+) std.Io.Writer.Error!void {
+    const from: ?Uuid = if (profile.carried_from.eql(.zero)) null else profile.carried_from;
+    if (is_json) {
+        std.json.Stringify.value(.{
+            .version = version,
+            .hardware = class.name,
+            .boots = profile.boots,
+            .readAheadBytes = profile.handedBytes(),
+            .extents = profile.count,
+            .carriedFrom = from,
+        }, .{}, writer) catch return error.WriteFailed;
+        return writer.writeByte('\n');
+    }
+    var buffer: [32]u8 = undefined;
+    const size = std.mem.print(&buffer, "{f}", .{output.Size{ .bytes = profile.handedBytes() }}) catch unreachable;
+    try writer.print("{f}  {d:>6}  {s:>10}  {d:>7}  {f}", .{ version, profile.boots, size, profile.count, class.name });
+    if (from) |parent| try writer.print(", begun with that of {f}", .{parent});
+    try writer.writeByte('\n');
+}
+
+fn clear(call: *const command.Call, options: *const Options) command.Error!u8 {
+    if (options.version == null and !options.all) return call.fail("vdisk profile clear needs --version ID, or --all.", .{});
+    const profile = try call.gpa.create(BootProfile);
+    defer call.gpa.destroy(profile);
+    const buffer = try call.gpa.create([BootProfile.file_size_max]u8);
+    defer call.gpa.destroy(buffer);
+    const count = profile_files.clear(call.files(), options.version, profile, buffer) catch |err|
+        return call.fail("Boot profiles cannot be cleared: a file {s}.", .{store_module.files.sentence(err)});
+    call.say(
+        .{ .cleared = count },
+        "cleared {d} boot profiles; an edge that runs gives them up within a second",
+        .{count},
+    );
+    return 0;
+}

@@ -1,0 +1,119 @@
+//! `bootfarm-edge vdisk seal`: makes a version of what was written for it (`layers/ID`), without copying. What it boots with is taken from the
+//! disk as it is now. Where that fails, what was written stays as it was.
+
+const std = @import("std");
+const base = @import("base");
+const host = @import("host");
+const store_module = @import("store");
+const boot_files = @import("boot_files.zig");
+const cancel = @import("cancel.zig");
+const command = @import("command.zig");
+const output = @import("output.zig");
+const Uuid = base.Uuid;
+
+const Boot = store_module.seal.Boot;
+const Manifest = store_module.Manifest;
+
+pub const Options = struct {
+    version: ?Uuid = null,
+    /// What the layer lies above.
+    parent: ?Uuid = null,
+    number: ?u32 = null,
+    boot: boot_files.Options = .{},
+    /// What was made already is made.
+    again: bool = false,
+};
+
+const Running = struct {
+    call: *const command.Call,
+    line: output.ProgressLine,
+    wanted_boot: boot_files.Wanted,
+    parent: *const Manifest,
+    boot: boot_files.Taken = .{},
+    problem: ?command.Error = null,
+};
+
+pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
+    const id = try call.need(options.version, "--version ID, for which something was written");
+    const parent_id = try call.need(options.parent, "--parent ID, which the layer lies above");
+    const wanted_boot: boot_files.Wanted = try .of(call, &options.boot);
+    // The right to change the store finishes what a crash cut off.
+    var change = try call.lock();
+    defer change.end();
+    if (call.store().manifestOf(id)) |made| {
+        if (!options.again or !made.parent.eql(parent_id))
+            return call.fail("There is a version {f} already; a version never changes.", .{id});
+        return say(call, &made);
+    } else |err| if (err != error.NotFound) return call.failVersion(id, err);
+    var parent = call.store().openVersion(parent_id) catch |err| return call.failVersion(parent_id, err);
+    defer parent.close();
+    const number = options.number orelse store_module.import.nextNumber(&change, parent.manifest.vdisk) catch
+        return call.fail(
+            "The versions of the store {s} cannot all be read (bootfarm-edge vdisk list --store {s} names them): give --number N.",
+            .{ call.path(), call.path() },
+        );
+    cancel.listen();
+    var running: Running = .{ .call = call, .line = .init(call.is_json), .wanted_boot = wanted_boot, .parent = &parent.manifest };
+    const made = store_module.seal.seal(call.gpa, &change, &parent, &.{
+        .version = id,
+        .number = number,
+        .created_unix_ms = host.sys.unixMs(),
+        .boot = .{ .context = &running, .find = findBoot },
+    }, .{ .context = &running, .tell = progress }) catch |err| {
+        running.line.end();
+        return complainOf(&running, id, parent_id, err);
+    };
+    running.line.end();
+    return say(call, &made);
+}
+
+fn say(call: *const command.Call, made: *const Manifest) u8 {
+    call.say(output.Version{ .manifest = made }, "sealed version {f}, number {d}", .{ made.version, made.number });
+    return 0;
+}
+
+fn progress(context: *anyopaque, done: u64, total: u64) bool {
+    const running: *Running = @ptrCast(@alignCast(context));
+    running.line.say(.{ .position = done, .size = total });
+    return !cancel.is_asked.load(.monotonic);
+}
+
+fn findBoot(context: *anyopaque, disk: *const store_module.BlockSource) error{ NoBoot, OutOfMemory }!Boot.Found {
+    const running: *Running = @ptrCast(@alignCast(context));
+    running.boot = boot_files.take(running.call, &running.wanted_boot, running.parent, disk) catch |err| {
+        running.problem = err;
+        return error.NoBoot;
+    };
+    return .{
+        .kernel = running.boot.kernel,
+        .initrd = running.boot.initrd,
+        .command_line = running.boot.command_line.constSlice(),
+    };
+}
+
+fn complainOf(running: *Running, id: Uuid, parent_id: Uuid, problem: store_module.seal.Error) command.Error!u8 {
+    const call = running.call;
+    return switch (problem) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.NoBoot => running.problem.?,
+        error.Cancelled => {
+            host.speak.line("The seal was ended; the same command begins it again.", .{});
+            return command.exit_interrupted;
+        },
+        error.NotFound => call.fail("Nothing was written for the version {f} in the store {s}: its device has not booted it yet.", .{ id, call.path() }),
+        error.InUse => call.failBusy("What was written for the version {f} is in use: shut its device down first.", .{id}),
+        error.NotSealable => call.fail("What was written under {f} is a write cache, and not a version in maintenance.", .{id}),
+        error.OtherParent => call.fail("What was written for the version {f} lies above another version than {f}.", .{ id, parent_id }),
+        error.Lost, error.DamagedLayer => call.fail(
+            "What was written for the version {f} is not whole, and is not sealed: a part of layers/{f} is missing or damaged. Discard the version.",
+            .{ id, id },
+        ),
+        error.NewerLayer => call.fail("What was written for the version {f} is of a later format: update bootfarm-edge.", .{id}),
+        error.Damaged, error.NotAManifest, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName => call.fail(
+            "A version in the store {s} is damaged; see bootfarm-edge vdisk list --store {s}.",
+            .{ call.path(), call.path() },
+        ),
+        error.ReadFailed => call.fail("The store {s} cannot be read: the disk reports an error.", .{call.path()}),
+        else => |other| call.failStore(other),
+    };
+}

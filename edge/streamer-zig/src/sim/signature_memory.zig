@@ -1,0 +1,91 @@
+//! Signatures that were checked before, with all that they depend on: whether a key signed some bytes never changes, and what is asked
+//! again is answered from here. Each is checked by the real function once.
+
+const std = @import("std");
+const store = @import("store");
+const simulated = store.simulated;
+const assert = std.debug.assert;
+const Ed25519 = std.crypto.sign.Ed25519;
+
+pub const SignatureMemory = @This();
+
+const places = 1024;
+const message_size_max = 640;
+
+const Known = struct {
+    /// 0: none.
+    message_size: u16 = 0,
+    message: [message_size_max]u8,
+    signature: [64]u8,
+    key: [32]u8,
+    is_right: bool,
+};
+
+known: [places]Known,
+pair: ?struct { seed: [32]u8, pair: Ed25519.KeyPair } = null,
+checked: u64 = 0,
+remembered: u64 = 0,
+
+pub fn create(gpa: std.mem.Allocator) error{OutOfMemory}!*SignatureMemory {
+    const memory = try gpa.create(SignatureMemory);
+    memory.pair = null;
+    memory.checked = 0;
+    memory.remembered = 0;
+    for (&memory.known) |*known| known.message_size = 0;
+    return memory;
+}
+
+pub fn interface(memory: *SignatureMemory) simulated.Memory {
+    return .{ .context = memory, .keyPair = keyPair, .isRight = isRight };
+}
+
+fn keyPair(context: *anyopaque, seed: *const [32]u8) ?Ed25519.KeyPair {
+    const memory: *SignatureMemory = @ptrCast(@alignCast(context));
+    if (memory.pair) |*known| if (std.mem.eql(u8, &known.seed, seed)) return known.pair;
+    const made = Ed25519.KeyPair.generateDeterministic(seed.*) catch return null;
+    memory.pair = .{ .seed = seed.*, .pair = made };
+    return made;
+}
+
+fn isRight(context: *anyopaque, message: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey) bool {
+    const memory: *SignatureMemory = @ptrCast(@alignCast(context));
+    assert(message.len > 0);
+    const key_bytes = key.toBytes();
+    const place = &memory.known[@intCast(std.hash.Wyhash.hash(0, signature) % places)];
+    const is_known = place.message_size == message.len and
+        std.mem.eql(u8, place.message[0..message.len], message) and
+        std.mem.eql(u8, &place.signature, signature) and
+        std.mem.eql(u8, &place.key, &key_bytes);
+    if (is_known) {
+        memory.remembered += 1;
+        return place.is_right;
+    }
+    memory.checked += 1;
+    const result = simulated.isRight(message, signature, key);
+    if (message.len > message_size_max) return result;
+    place.message_size = @intCast(message.len);
+    @memcpy(place.message[0..message.len], message);
+    place.signature = signature.*;
+    place.key = key_bytes;
+    place.is_right = result;
+    return result;
+}
+
+test "what was asked before is answered the same, and other bytes are checked anew" {
+    const memory = try create(std.testing.allocator);
+    defer std.testing.allocator.destroy(memory);
+    const known = memory.interface();
+    const pair = known.keyPair(known.context, &@splat(3)).?;
+    try std.testing.expectEqual(pair, known.keyPair(known.context, &@splat(3)).?);
+    var signature = (try pair.sign("message", null)).toBytes();
+    for (0..2) |_| {
+        try std.testing.expect(known.isRight(known.context, "message", &signature, pair.public_key));
+        try std.testing.expect(!known.isRight(known.context, "massage", &signature, pair.public_key));
+    }
+    try std.testing.expectEqual(4, memory.checked);
+    try std.testing.expect(known.isRight(known.context, "message", &signature, pair.public_key));
+    try std.testing.expect(known.isRight(known.context, "message", &signature, pair.public_key));
+    try std.testing.expectEqual(1, memory.remembered);
+    signature[0] ^= 1;
+    try std.testing.expect(!known.isRight(known.context, "message", &signature, pair.public_key));
+}

@@ -1,0 +1,158 @@
+//! A file of the simulated disk: its pages as they are seen, and as they are on the disk for sure.
+
+const std = @import("std");
+const SimFiles = @import("sim_files.zig");
+
+pub const page_size = 4096;
+const sector_size = 512;
+const sectors_per_page = page_size / sector_size;
+
+pub const Page = [page_size]u8;
+
+pub const Inode = struct {
+    is_dir: bool,
+    size: u64 = 0,
+    /// By the index of their page; what lies behind the last is a hole.
+    slots: std.ArrayList(Slot) = .empty,
+    /// Indices of the pages that changed since the last sync.
+    noted: std.ArrayList(u32) = .empty,
+    synced_size: u64 = 0,
+    page_count: u32 = 0,
+    /// As what it was made, for those who lie about it.
+    made_as: SimFiles.Entry = .none,
+
+    pub fn page(inode: *const Inode, index: u64) ?*Page {
+        return if (index < inode.slots.items.len) inode.slots.items[@intCast(index)].now else null;
+    }
+};
+
+pub const Slot = struct {
+    /// What readers see; null: a hole.
+    now: ?*Page = null,
+    /// Where it changed since the last sync: what is on the disk for sure, null for a hole.
+    synced: ?*Page = null,
+    is_noted: bool = false,
+};
+
+/// A sector that was not synced is the old or the new one.
+pub fn tear(sim: *SimFiles, inode: *Inode, loss: SimFiles.Loss) void {
+    const zeros: Page = @splat(0);
+    for (inode.noted.items) |index| {
+        const slot = &inode.slots.items[index];
+        // One bit for each sector: whether it is the new one.
+        const kept: u8 = switch (loss) {
+            .any => @truncate(sim.prng.nextU32()),
+            .all => 0,
+            .nothing => 0xff,
+        };
+        const has_page = (kept != 0 and slot.now != null) or (kept != 0xff and slot.synced != null);
+        const new = slot.now orelse &zeros;
+        const old = slot.synced orelse &zeros;
+        var page: Page = undefined;
+        for (0..sectors_per_page) |sector| {
+            const from = if (kept >> @intCast(sector) & 1 != 0) new else old;
+            page[sector * sector_size ..][0..sector_size].* = from[sector * sector_size ..][0..sector_size].*;
+        }
+        if (has_page) pageOf(sim, inode, index).* = page else dropPage(sim, inode, index);
+    }
+    const synced_size = inode.synced_size;
+    settle(sim, inode);
+    const least, const most = .{ @min(inode.size, synced_size), @max(inode.size, synced_size) };
+    inode.size = switch (loss) {
+        .any => switch (sim.prng.below(3)) {
+            0 => least,
+            1 => most,
+            else => sim.prng.between(least, most),
+        },
+        .all => synced_size,
+        .nothing => inode.size,
+    };
+    cut(sim, inode);
+    inode.synced_size = inode.size;
+}
+
+/// Nothing lies behind the end of a file.
+pub fn cut(sim: *SimFiles, inode: *Inode) void {
+    const last = inode.size / page_size;
+    const within: usize = @intCast(inode.size % page_size);
+    if (inode.page(last)) |page| @memset(page[within..], 0);
+    var index = std.mem.alignForward(u64, inode.size, page_size) / page_size;
+    while (index < inode.slots.items.len) : (index += 1) dropPage(sim, inode, index);
+}
+
+pub fn settle(sim: *SimFiles, inode: *Inode) void {
+    for (inode.noted.items) |index| {
+        const slot = &inode.slots.items[index];
+        if (slot.synced) |page| giveBack(sim, page);
+        slot.synced = null;
+        slot.is_noted = false;
+    }
+    inode.noted.clearRetainingCapacity();
+    inode.synced_size = inode.size;
+}
+
+pub fn emptyInode(sim: *SimFiles, inode: *Inode) void {
+    settle(sim, inode);
+    for (0..inode.slots.items.len) |index| dropPage(sim, inode, index);
+}
+
+fn takePage(sim: *SimFiles) *Page {
+    return sim.pool.pop() orelse sim.gpa.create(Page) catch @panic("no memory");
+}
+
+fn giveBack(sim: *SimFiles, page: *Page) void {
+    sim.pool.append(sim.gpa, page) catch @panic("no memory");
+}
+
+fn slotOf(sim: *SimFiles, inode: *Inode, index: u64) *Slot {
+    const at: usize = @intCast(index);
+    while (inode.slots.items.len <= at) inode.slots.append(sim.gpa, .{}) catch @panic("no memory");
+    return &inode.slots.items[at];
+}
+
+pub fn pageOf(sim: *SimFiles, inode: *Inode, index: u64) *Page {
+    const slot = slotOf(sim, inode, index);
+    return slot.now orelse {
+        const page = takePage(sim);
+        page.* = @splat(0);
+        slot.now = page;
+        inode.page_count += 1;
+        return page;
+    };
+}
+
+pub fn dropPage(sim: *SimFiles, inode: *Inode, index: u64) void {
+    if (index >= inode.slots.items.len) return;
+    const slot = &inode.slots.items[@intCast(index)];
+    const page = slot.now orelse return;
+    giveBack(sim, page);
+    slot.now = null;
+    inode.page_count -= 1;
+}
+
+/// Before a page changes: what was on the disk is kept, and now and then what was written before has got there by itself.
+pub fn noteChange(sim: *SimFiles, inode: *Inode, index: u64) void {
+    const slot = slotOf(sim, inode, index);
+    if (!slot.is_noted) {
+        slot.is_noted = true;
+        inode.noted.append(sim.gpa, @intCast(index)) catch @panic("no memory");
+        if (slot.now) |page| {
+            slot.synced = takePage(sim);
+            slot.synced.?.* = page.*;
+        }
+        return;
+    }
+    const random = sim.prng.nextU32();
+    if (random % 4 != 0) return;
+    const there = slot.synced orelse blk: {
+        const page = takePage(sim);
+        page.* = @splat(0);
+        slot.synced = page;
+        break :blk page;
+    };
+    for (0..sectors_per_page) |sector| {
+        if (random >> @intCast(8 + sector) & 1 != 0) continue;
+        const kept = there[sector * sector_size ..][0..sector_size];
+        if (slot.now) |page| kept.* = page[sector * sector_size ..][0..sector_size].* else @memset(kept, 0);
+    }
+}

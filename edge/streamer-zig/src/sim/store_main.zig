@@ -1,0 +1,184 @@
+//! The proof of the vDisk store (docs/vdisk-store.md, "Proof"): random operations with power cuts, sequences, flipped bits, planted bugs.
+
+const std = @import("std");
+const store = @import("store");
+const SignatureMemory = @import("signature_memory.zig");
+const StoreModel = @import("store_model.zig");
+const store_operation = @import("store_operation.zig");
+const StoreFlips = @import("store_flips.zig");
+const store_plants = @import("store_plants.zig");
+const store_run = @import("store_run.zig");
+const store_sequences = @import("store_sequences.zig");
+const store_workers = @import("store_workers.zig");
+
+const usage =
+    \\usage: store-proof [--operations N] [--sequences LENGTH] [--flips] [--plants] [--seed N] [--jobs N] [--progress SECONDS]
+    \\       store-proof --disk SEED
+    \\  --operations N  so many random ones, with ends of the process and power cuts between and in the middle of them
+    \\  --sequences N   every sequence of up to so many operations on four blocks (1 to 8); all operations of those up to three also
+    \\                  cut off at each of their changing calls
+    \\  --flips         every bit of what a store consists of, flipped: found before a byte is delivered
+    \\  --plants        plants every bug in turn; each must be found
+    \\  --seed N        of the first disk, which lives for 5,000 operations; the next ones follow (1)
+    \\  --jobs N        threads, 1 to 16 (1)
+    \\  --progress N    says every so many seconds how far it is, and how it goes on after it was ended
+    \\  --disk SEED     one disk's run again, with each operation printed
+    \\
+;
+
+/// Operations before one that is cut off at each of its changing calls.
+const cut_after = 2;
+
+const Options = struct {
+    operations: u64 = 0,
+    sequences: u8 = 0,
+    is_plants: bool = false,
+    is_flips: bool = false,
+    seed: u64 = 1,
+    jobs: u8 = 1,
+    progress_interval_s: ?u32 = null,
+    disk: ?u64 = null,
+};
+
+pub fn main(init: std.process.Init) !u8 {
+    const arguments = try init.minimal.args.toSlice(init.arena.allocator());
+    const options = parse(arguments[1..]) catch {
+        std.debug.print("{s}", .{usage});
+        return 2;
+    };
+    const gpa = std.heap.smp_allocator;
+    if (options.disk) |seed| return runDisk(gpa, init.io, seed);
+    if (options.is_flips and !try runFlips(gpa)) return 1;
+    if (options.is_plants and !try findPlants(gpa, init.io, &options)) return 1;
+    if (options.sequences > 0 and !try runSequences(gpa, &options)) return 1;
+    if (options.operations > 0 and !try runRandom(gpa, init.io, &options)) return 1;
+    return 0;
+}
+
+fn parse(arguments: []const [:0]const u8) error{Usage}!Options {
+    var options: Options = .{};
+    var index: usize = 0;
+    while (index < arguments.len) : (index += 1) {
+        const name = arguments[index];
+        if (std.mem.eql(u8, name, "--plants")) {
+            options.is_plants = true;
+            continue;
+        }
+        if (std.mem.eql(u8, name, "--flips")) {
+            options.is_flips = true;
+            continue;
+        }
+        index += 1;
+        if (index == arguments.len) return error.Usage;
+        const value = arguments[index];
+        var is_known = false;
+        inline for (.{
+            .{ "--operations", "operations" },
+            .{ "--sequences", "sequences" },
+            .{ "--seed", "seed" },
+            .{ "--jobs", "jobs" },
+            .{ "--progress", "progress_interval_s" },
+            .{ "--disk", "disk" },
+        }) |known| if (std.mem.eql(u8, name, known[0])) {
+            const Number = switch (@typeInfo(@FieldType(Options, known[1]))) {
+                .optional => |optional| optional.child,
+                else => @FieldType(Options, known[1]),
+            };
+            @field(options, known[1]) = std.fmt.parseInt(Number, value, 10) catch return error.Usage;
+            is_known = true;
+        };
+        if (!is_known) return error.Usage;
+    }
+    if (options.jobs == 0 or options.jobs > store_workers.jobs_max) return error.Usage;
+    if (options.sequences > store_sequences.length_max) return error.Usage;
+    if (options.progress_interval_s == 0) return error.Usage;
+    return options;
+}
+
+fn runRandom(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool {
+    const result = try store_workers.run(gpa, &.{
+        .io = io,
+        .seed = options.seed,
+        .operations = options.operations,
+        .jobs = options.jobs,
+        .progress_interval_s = options.progress_interval_s,
+    });
+    if (result.violation) |found| return tell(&found);
+    const counts = &result.counts;
+    std.debug.print("store: {d} operations on {d} disks from seed {d}: 0 wrong bytes, 0 acknowledged writes lost\n", .{
+        counts.total(), result.disks, options.seed,
+    });
+    for (std.enums.values(store_operation.Kind)) |kind|
+        std.debug.print("  {t}: {d}, cut off {d}\n", .{ kind, counts.operations.get(kind), counts.cut.get(kind) });
+    std.debug.print("  {d} power cuts left {d} different disks; {d} ends of the process alone; {d} comings up cut off themselves; " ++
+        "{d} seals finished after one\n", .{
+        counts.power_cuts, result.crash_states, counts.kills, counts.restarts_cut, counts.seals_finished,
+    });
+    std.debug.print("  {d} fleeting layers lost as they must be, {d} layers refused above another version; " ++
+        "the longest opening took {d} us\n", .{ counts.fleeting_lost, counts.refused, counts.longest_opening_us });
+    std.debug.print("  {d} signatures checked, {d} known from before\n", .{ result.signatures_checked, result.signatures_remembered });
+    return true;
+}
+
+fn runSequences(gpa: std.mem.Allocator, options: *const Options) !bool {
+    const result = try store_workers.runSequences(gpa, options.jobs, .{
+        .seed = options.seed,
+        .length = options.sequences,
+        .cut_after = cut_after,
+    });
+    if (result.violation) |found| {
+        std.debug.print("violated: {f}\n", .{found});
+        return false;
+    }
+    std.debug.print("store: all {d} sequences of up to {d} operations, and {d} that were cut off at every changing call of an operation: " ++
+        "0 wrong bytes; {d} power cuts left {d} different disks, the longest opening took {d} us\n", .{
+        result.counts.sequences,        options.sequences,   result.counts.cut,
+        result.model_counts.power_cuts, result.crash_states, result.model_counts.longest_opening_us,
+    });
+    return true;
+}
+
+fn runFlips(gpa: std.mem.Allocator) !bool {
+    const result = try StoreFlips.run(gpa);
+    if (result.missed) |missed| {
+        std.debug.print("violated: bit {d} of the {t} was flipped and not found\n", .{ missed.bit, missed.part });
+        return false;
+    }
+    std.debug.print("store: {d} bits flipped one after the other, each found before a byte was delivered\n", .{result.total()});
+    for (std.enums.values(StoreFlips.Part)) |part| std.debug.print("  {t}: {d}\n", .{ part, result.flips.get(part) });
+    return true;
+}
+
+fn tell(found: *const store_run.Violation) bool {
+    std.debug.print("violated: {s}; disk {d}, operation {d}; again: zig build store-proof -- --disk {d}\n", .{
+        found.what, found.seed, found.operation, found.seed,
+    });
+    return false;
+}
+
+fn runDisk(gpa: std.mem.Allocator, io: std.Io, seed: u64) !u8 {
+    const batches = try gpa.create([3]store.WriteLayer.Batch);
+    defer gpa.destroy(batches);
+    var counts: StoreModel.Counts = .{};
+    const given: StoreModel.Given = .{ .gpa = gpa, .io = io, .batches = batches, .counts = &counts };
+    const found = try store_run.oneDisk(given, .{ .seed = seed, .is_traced = true });
+    if (found) |violation| return @intFromBool(!tell(&violation));
+    std.debug.print("disk {d}: ok\n", .{seed});
+    return 0;
+}
+
+fn findPlants(gpa: std.mem.Allocator, io: std.Io, options: *const Options) !bool {
+    var missed: u32 = 0;
+    for (store_plants.all) |plant| {
+        const found = try store_plants.find(gpa, io, options.seed, &plant) orelse {
+            missed += 1;
+            std.debug.print("planted: {s}: NOT FOUND\n", .{plant.what});
+            continue;
+        };
+        std.debug.print("planted: {s}: found after {d} {s}: {s}\n", .{
+            plant.what, found.count, if (plant.bug == .unchecked) "flips" else "operations", found.why,
+        });
+    }
+    std.debug.print("store: {d} of {d} planted bugs found\n", .{ store_plants.all.len - missed, store_plants.all.len });
+    return missed == 0;
+}

@@ -1,0 +1,379 @@
+//! One run of the stream's proof: the real server and the real clients over a fake network, clock and disk. One thread, one seed; the same
+//! seed gives the same run. First everything goes wrong that the seed says; then all heals, and everything has to finish in bounded time.
+
+const std = @import("std");
+const base = @import("base");
+const Checks = @import("stream_checks.zig");
+const link = @import("stream_link.zig");
+const Plant = @import("stream_plants.zig").Plant;
+const StreamBoot = @import("stream_boot.zig");
+const StreamDevice = @import("stream_device.zig");
+const StreamEdge = @import("stream_edge.zig");
+const StreamNetwork = @import("stream_network.zig");
+const StreamPcap = @import("stream_pcap.zig");
+const StreamScenario = @import("stream_scenario.zig");
+const Endpoint = base.Endpoint;
+
+pub const StreamWorld = @This();
+
+pub const devices_max = StreamNetwork.links_max;
+/// Packets of a run, about.
+pub const packets_per_run = 20_000;
+/// Where a network is cut for long there are none.
+const faults_us_max = 300 * std.time.us_per_s;
+/// From healing to the end: the longest silence, a hello, and what is under way.
+const finish_us_max = 4 * link.silence_us_max;
+
+arena: std.heap.ArenaAllocator,
+checks: Checks,
+network: StreamNetwork,
+edge: StreamEdge,
+devices: [StreamNetwork.links_max]StreamDevice,
+scenario: StreamScenario,
+prng: base.Prng,
+options: Options,
+boot_serial: u32,
+address_serial: u16,
+healed_at_us: ?u64,
+keeps_keys: bool,
+
+/// What this thread runs, for who has to tell of a panic.
+pub threadlocal var running: ?Options = null;
+
+pub const Options = struct {
+    seed: u64,
+    packets: u64 = packets_per_run,
+    limits: StreamScenario.Limits = .{},
+    plant: Plant = .none,
+    /// A check that must fail.
+    is_canary: bool = false,
+    pcap: ?*StreamPcap = null,
+};
+
+pub const Result = struct {
+    violation: ?Checks.Violation = null,
+    hash: u64 = 0,
+    runs: u64 = 0,
+    packets: u64 = 0,
+    bytes: u64 = 0,
+    lost: u64 = 0,
+    duplicated: u64 = 0,
+    corrupted: u64 = 0,
+    too_large: u64 = 0,
+    unroutable: u64 = 0,
+    replayed: u64 = 0,
+    reads: u64 = 0,
+    read_bytes: u64 = 0,
+    writes: u64 = 0,
+    discards: u64 = 0,
+    flushes: u64 = 0,
+    boots: u64 = 0,
+    processes: u64 = 0,
+    resumptions: u64 = 0,
+    refusals: u64 = 0,
+    orders: u64 = 0,
+    crashes: u64 = 0,
+    store_errors: u64 = 0,
+    ignored: u64 = 0,
+    virtual_us: u64 = 0,
+    /// The longest time from healing to the end.
+    finish_us_most: u64 = 0,
+
+    pub fn add(total: *Result, other: *const Result) void {
+        inline for (@typeInfo(Result).@"struct".field_names) |name| {
+            if (comptime std.mem.eql(u8, name, "violation") or std.mem.eql(u8, name, "hash")) continue;
+            if (comptime std.mem.eql(u8, name, "finish_us_most")) {
+                total.finish_us_most = @max(total.finish_us_most, other.finish_us_most);
+            } else @field(total, name) += @field(other, name);
+        }
+    }
+};
+
+/// Memory for one run after the other.
+pub fn create(gpa: std.mem.Allocator) error{OutOfMemory}!*StreamWorld {
+    const world = try gpa.create(StreamWorld);
+    errdefer gpa.destroy(world);
+    world.arena = .init(gpa);
+    world.checks = .{};
+    world.network = try .init(gpa, &world.checks);
+    return world;
+}
+
+pub fn destroy(world: *StreamWorld, gpa: std.mem.Allocator) void {
+    world.network.deinit(gpa);
+    world.arena.deinit();
+    gpa.destroy(world);
+}
+
+pub fn run(world: *StreamWorld, options: Options) error{OutOfMemory}!Result {
+    running = options;
+    defer running = null;
+    try world.begin(options);
+    while (world.checks.violation == null) {
+        const event = world.network.next() orelse break;
+        try world.handle(event);
+        if (world.healed_at_us) |healed_us| {
+            if (world.isFinished()) break;
+            if (world.network.now_us > healed_us + world.finishUsMax()) world.standsStill();
+        } else if (world.network.statistics.packets >= options.packets or world.network.now_us > faults_us_max) try world.heal();
+        if (world.network.statistics.packets > 4 * options.packets + 100_000)
+            world.checks.violate(.everything_finishes, "{d} packets, and no end", .{world.network.statistics.packets});
+    }
+    if (world.edge.is_up) world.edge.end();
+    return world.result();
+}
+
+/// Devices that have no place wait until one has asked for nothing for long enough.
+fn finishUsMax(world: *const StreamWorld) u64 {
+    const rounds: u64 = world.scenario.device_count / world.scenario.edge.sessions_max;
+    return finish_us_max + rounds * (link.session_spare_us + finish_us_max / 2);
+}
+
+fn begin(world: *StreamWorld, options: Options) error{OutOfMemory}!void {
+    _ = world.arena.reset(.retain_capacity);
+    const gpa = world.arena.allocator();
+    world.options = options;
+    world.checks = .{};
+    world.prng = .init(options.seed);
+    world.scenario = .draw(&world.prng, options.limits);
+    world.boot_serial = 0;
+    world.address_serial = 0;
+    world.healed_at_us = null;
+    world.keeps_keys = true;
+    world.network.restart(world.prng.nextU64(), world.scenario.device_count, options.pcap);
+    world.edge = .{
+        .gpa = gpa,
+        .network = &world.network,
+        .checks = &world.checks,
+        .plant = options.plant,
+        .prng = .init(world.prng.nextU64()),
+        .settings = world.scenario.edge,
+        .disk = world.scenario.disk,
+        .resumption_key = @splat(3),
+    };
+    try world.edge.start();
+    for (0..world.scenario.device_count) |index| {
+        const drawn = &world.scenario.devices[index];
+        const own = &world.network.links[index];
+        own.* = .{ .faults = drawn.link, .slow_us = drawn.slow_us, .address = world.newAddress(@intCast(index)) };
+        const device = &world.devices[index];
+        device.restart(.{
+            .index = @intCast(index),
+            .side = try .init(gpa, .{
+                .reads_max = StreamDevice.reads_max,
+                .writes_max = StreamDevice.writes_max,
+                .packet_size_max = drawn.packet_size_max,
+                .outstanding_bytes_max = drawn.habits.outstanding_bytes_max,
+            }, options.plant),
+            .network = &world.network,
+            .edge = &world.edge,
+            .checks = &world.checks,
+            .prng = .init(world.prng.nextU64()),
+            .habits = drawn.habits,
+            .next_at_us = world.network.now_us + world.prng.below(100_000),
+        });
+        world.network.plan(device.next_at_us, .{ .device_wake = @intCast(index) });
+    }
+    world.network.plan(world.network.now_us + std.time.us_per_s, .edge_second);
+    world.network.plan(world.network.now_us + world.scenario.calm_us, .mischief);
+}
+
+/// One that nobody has had, or, now and then, one that another device had.
+fn newAddress(world: *StreamWorld, index: u8) Endpoint {
+    world.address_serial += 1;
+    return .{ .ip = .init(10, 77, 1, index), .port = 40_000 + world.address_serial };
+}
+
+fn handle(world: *StreamWorld, event: StreamNetwork.Event) error{OutOfMemory}!void {
+    const network = &world.network;
+    switch (event) {
+        .packet => |packet| world.arrive(packet),
+        .device_wake => |index| {
+            const device = &world.devices[index];
+            // One that was planned before an earlier one.
+            if (network.now_us < device.wake_at_us and device.wake_at_us != std.math.maxInt(u64)) return;
+            world.tick(index);
+        },
+        .edge_wake => world.edge.wake(),
+        .edge_second => {
+            world.edge.second();
+            network.plan(network.now_us + std.time.us_per_s, .edge_second);
+        },
+        .edge_start => if (!world.edge.is_up) try world.edge.start(),
+        .mischief => if (world.healed_at_us == null) {
+            try world.doMischief();
+            network.plan(network.now_us + 1 + world.prng.below(world.scenario.calm_us), .mischief);
+        },
+        .mend => |index| world.mend(index),
+    }
+}
+
+fn tick(world: *StreamWorld, index: u8) void {
+    const device = &world.devices[index];
+    device.wake_at_us = std.math.maxInt(u64);
+    device.tick(world.healed_at_us != null, &world.boot_serial);
+}
+
+fn arrive(world: *StreamWorld, packet: StreamNetwork.Packet) void {
+    const network = &world.network;
+    const bytes = network.pool.view(packet.slot);
+    defer network.pool.giveBack(packet.slot);
+    network.trail.note(@as(u64, packet.link) << 1 | @backingInt(packet.direction));
+    network.trail.noteBytes(bytes);
+    if (network.corrupts(&packet)) {
+        if (!link.findsFlips(world.options.plant, bytes)) return;
+        const bit = network.prng.below(bytes.len * 8);
+        bytes[@intCast(bit / 8)] ^= @as(u8, 1) << @intCast(bit % 8);
+    }
+    switch (packet.direction) {
+        .to_edge => world.edge.receive(packet.from, bytes),
+        .to_device => {
+            // It has another address by now.
+            if (!network.links[packet.link].address.eql(packet.to)) return;
+            world.edge.noteArrival(packet.to);
+            world.devices[packet.link].receive(bytes);
+            world.tick(packet.link);
+        },
+    }
+}
+
+fn isFinished(world: *const StreamWorld) bool {
+    for (world.devices[0..world.scenario.device_count]) |*device| if (device.state != .finished) return false;
+    return true;
+}
+
+fn standsStill(world: *StreamWorld) void {
+    for (world.devices[0..world.scenario.device_count]) |*device| {
+        if (device.state == .finished) continue;
+        var buffer: [160]u8 = undefined;
+        var writer: std.Io.Writer = .fixed(&buffer);
+        device.describe(&writer) catch {};
+        return world.checks.violate(.everything_finishes, "{s}", .{writer.buffered()});
+    }
+}
+
+fn heal(world: *StreamWorld) error{OutOfMemory}!void {
+    const network = &world.network;
+    world.healed_at_us = network.now_us;
+    world.edge.disk = .{ .latency_us = @min(world.edge.disk.latency_us, 500) };
+    for (network.links[0..network.link_count]) |*own| own.* = .{ .faults = own.faults.healed(), .address = own.address };
+    if (!world.edge.is_up) try world.edge.start();
+    for (0..world.scenario.device_count) |index| world.tick(@intCast(index));
+    if (world.options.is_canary) world.checks.violate(.canary, "the canary", .{});
+}
+
+fn mend(world: *StreamWorld, index: u8) void {
+    const own = &world.network.links[index];
+    own.is_cut = @splat(false);
+    own.payload_max = @splat(StreamPcap.payload_size_max);
+}
+
+fn doMischief(world: *StreamWorld) error{OutOfMemory}!void {
+    const prng = &world.prng;
+    const happening = world.scenario.faults.intersectWith(StreamScenario.happenings);
+    if (happening.count() == 0) return;
+    var faults = happening.iterator();
+    for (0..prng.below(happening.count())) |_| _ = faults.next();
+    const fault = faults.next().?;
+    const index: u8 = @intCast(prng.below(world.scenario.device_count));
+    const own = &world.network.links[index];
+    const device = &world.devices[index];
+    switch (fault) {
+        .cuts => world.breakFor(index, .both),
+        .one_way_cuts => world.breakFor(index, if (prng.chance(1, 2)) .to_edge else .to_device),
+        .black_holes => {
+            own.payload_max[@intCast(prng.below(2))] = @intCast(prng.between(300, 1472));
+            world.network.plan(world.network.now_us + prng.below(5 * std.time.us_per_s), .{ .mend = index });
+        },
+        .addresses => world.changeAddress(index),
+        .replays => for (0..prng.between(1, 40)) |_| world.network.replay(world.stranger()),
+        .garbage => for (0..prng.between(1, 10)) |_| {
+            var bytes: [1472]u8 = undefined;
+            const size: usize = @intCast(prng.below(bytes.len + 1));
+            prng.fill(bytes[0..size]);
+            world.network.spoof(if (prng.chance(1, 2)) own.address else world.stranger(), bytes[0..size]);
+        },
+        .thieves => if (device.state != .off) try world.edge.tryToken(device.boot, world.stranger()),
+        .crashes => world.crash(),
+        .reboots => if (device.state == .on and prng.chance(1, 3)) {
+            device.end();
+            world.tick(index);
+        },
+        .processes => {
+            device.replaceProcess();
+            world.tick(index);
+        },
+        .orders => world.giveOrder(device),
+        .bad_links, .lost_keys, .slow_disk, .store_errors, .missing_versions, .slow_devices, .few_sessions, .full_caches => unreachable,
+    }
+}
+
+fn breakFor(world: *StreamWorld, index: u8, what: enum { both, to_edge, to_device }) void {
+    const own = &world.network.links[index];
+    switch (what) {
+        .both => own.is_cut = @splat(true),
+        .to_edge => own.is_cut[@backingInt(StreamNetwork.Direction.to_edge)] = true,
+        .to_device => own.is_cut[@backingInt(StreamNetwork.Direction.to_device)] = true,
+    }
+    const most_us: u64 = if (world.prng.chance(1, 2)) std.time.us_per_s else 15 * std.time.us_per_s;
+    world.network.plan(world.network.now_us + world.prng.below(most_us), .{ .mend = index });
+}
+
+/// Of somebody who is no device.
+fn stranger(world: *StreamWorld) Endpoint {
+    return .{ .ip = .init(10, 77, 9, @intCast(world.prng.below(4))), .port = @intCast(world.prng.between(1, 8)) };
+}
+
+fn changeAddress(world: *StreamWorld, index: u8) void {
+    const prng = &world.prng;
+    const device = &world.devices[index];
+    if (device.state == .off or device.boot.addresses.isFull()) return;
+    const own = &world.network.links[index];
+    var address = world.newAddress(index);
+    const other: u8 = @intCast(prng.below(world.scenario.device_count));
+    if (other != index and prng.chance(1, 3) and world.devices[other].state != .off and !world.devices[other].boot.addresses.isFull()) {
+        // The other one gets a new one, and this one has what it had.
+        address = world.network.links[other].address;
+        world.network.links[other].address = world.newAddress(other);
+        world.devices[other].boot.addresses.appendAssumeCapacity(world.network.links[other].address);
+    }
+    own.address = address;
+    device.boot.addresses.appendAssumeCapacity(address);
+}
+
+fn crash(world: *StreamWorld) void {
+    if (!world.edge.is_up) return;
+    world.edge.crash(!world.scenario.faults.contains(.lost_keys) or world.prng.chance(3, 4));
+    const down_us = if (world.prng.chance(1, 2)) world.prng.below(10_000) else world.prng.below(4 * std.time.us_per_s);
+    world.network.plan(world.network.now_us + down_us, .edge_start);
+}
+
+fn giveOrder(world: *StreamWorld, device: *StreamDevice) void {
+    if (device.state != .on or device.boot.orders_given.isFull()) return;
+    if (device.boot.order) |order| if (!order.is_known) return;
+    var id: [16]u8 = undefined;
+    world.prng.fill(&id);
+    device.boot.orders_given.appendAssumeCapacity(id);
+    device.boot.order = .{ .id = id };
+}
+
+fn result(world: *const StreamWorld) Result {
+    const network = &world.network;
+    var all: Result = .{
+        .violation = world.checks.violation,
+        .hash = network.trail.hash,
+        .runs = 1,
+        .virtual_us = network.now_us - StreamNetwork.start_us,
+        .crashes = world.edge.statistics.crashes,
+        .store_errors = world.edge.statistics.store_errors,
+        .ignored = world.edge.statistics.ignored.total(),
+    };
+    if (world.healed_at_us) |healed_us| all.finish_us_most = network.now_us - healed_us;
+    inline for (.{ "packets", "bytes", "lost", "duplicated", "corrupted", "too_large", "unroutable", "replayed" }) |name|
+        @field(all, name) = @field(network.statistics, name);
+    for (world.devices[0..world.scenario.device_count]) |*device| {
+        inline for (@typeInfo(StreamDevice.Statistics).@"struct".field_names) |name|
+            @field(all, name) += @field(device.statistics, name);
+    }
+    return all;
+}

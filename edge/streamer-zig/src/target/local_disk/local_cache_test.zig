@@ -1,0 +1,216 @@
+//! The write cache on a local disk, with a file in the disk's place.
+
+const std = @import("std");
+const linux = std.os.linux;
+const sys = @import("host").sys;
+const LocalCache = @import("local_cache.zig").LocalCache;
+const RamCache = @import("../ram_cache.zig").RamCache;
+const testing = std.testing;
+
+const block_size = 4096;
+const sector_size = 512;
+
+const Machine = struct {
+    ram: RamCache,
+    cache: LocalCache,
+    fd: i32,
+
+    const Sizes = struct { disk: u64, ram_pages: u64 = 0, local_slots: u64, limit_slots: ?u64 = null };
+
+    /// In place, since the cache knows where its memory is.
+    fn init(machine: *Machine, sizes: Sizes) !void {
+        machine.fd = @intCast(try sys.check(linux.memfd_create("local-disk", 0)));
+        _ = try sys.check(linux.ftruncate(machine.fd, @intCast(sizes.local_slots * block_size)));
+        machine.ram = try .init(sizes.disk, sizes.ram_pages * block_size);
+        machine.cache = try .init(.{
+            .fd = machine.fd,
+            .size = sizes.local_slots * block_size,
+            .limit = if (sizes.limit_slots) |slots| slots * block_size else null,
+            .memory_max = 1 << 30,
+            .ram = &machine.ram,
+        });
+        try machine.cache.map.look();
+    }
+
+    fn deinit(machine: *Machine) void {
+        machine.cache.map.deinit();
+        machine.ram.deinit();
+        sys.close(machine.fd);
+    }
+
+    /// As the disk does it: memory first.
+    fn write(machine: *Machine, bytes: []const u8, offset: u64) !LocalCache.Written {
+        const rest = try machine.ram.write(bytes, offset) orelse return .done;
+        return machine.cache.write(bytes[@intCast(rest.offset - offset)..][0..rest.length], rest.offset);
+    }
+
+    fn discard(machine: *Machine, offset: u64, length: u64) !void {
+        try machine.ram.discard(offset, length);
+        try machine.cache.discard(offset, length);
+    }
+
+    fn read(machine: *Machine, bytes: []u8, offset: u64) !void {
+        try machine.cache.lay(bytes, offset);
+        try machine.ram.lay(bytes, offset);
+    }
+
+    fn onDisk(machine: *const Machine, gpa: std.mem.Allocator) ![]u8 {
+        const size = try sys.check(linux.lseek(machine.fd, 0, linux.SEEK.END));
+        const bytes = try gpa.alloc(u8, size);
+        _ = try sys.readAt(machine.fd, bytes, 0);
+        return bytes;
+    }
+};
+
+test "reads are what was written last, in memory, on the local disk or in the version, for any order of writes and discards" {
+    const sectors = 1500;
+    const size = sectors * sector_size;
+    const count_max = 256;
+    for ([_]u64{ 0, 40 }) |pages| {
+        var machine: Machine = undefined;
+        try machine.init(.{ .disk = size, .ram_pages = pages, .local_slots = 230 });
+        defer machine.deinit();
+        var prng: std.Random.DefaultPrng = .init(pages);
+        const random = prng.random();
+        const expected = try testing.allocator.alloc(u8, size);
+        defer testing.allocator.free(expected);
+        @memset(expected, 'b');
+        var buffer: [count_max * sector_size]u8 = undefined;
+        for (0..400) |turn| {
+            const first = random.uintLessThan(u32, sectors);
+            const most: u32 = if (turn % 16 == 0) count_max else 20;
+            const count = random.intRangeAtMost(u32, 1, @min(most, sectors - first));
+            const offset, const length = .{ @as(usize, first) * sector_size, @as(usize, count) * sector_size };
+            switch (random.uintLessThan(u8, 8)) {
+                0 => {
+                    const long = @min(random.uintLessThan(usize, 10) * length, size - offset);
+                    try machine.discard(offset, long);
+                    @memset(expected[offset..][0..long], 0);
+                },
+                1...4 => {
+                    const bytes = expected[offset..][0..length];
+                    for (bytes, 0..) |*byte, index| byte.* = @truncate(turn +% index / sector_size);
+                    try testing.expectEqual(.done, try machine.write(bytes, offset));
+                    try testing.expect(machine.cache.hasAll(offset, length));
+                },
+                else => {
+                    const bytes = buffer[0..length];
+                    // Where all of it is here the version is not asked.
+                    @memset(bytes, if (machine.cache.hasAll(offset, length)) 'x' else 'b');
+                    try machine.read(bytes, offset);
+                    try testing.expectEqualSlices(u8, expected[offset..][0..length], bytes);
+                },
+            }
+        }
+        try machine.discard(0, size);
+        try testing.expectEqual(0, machine.cache.usedBytes());
+    }
+}
+
+test "nothing of what was written can be read on the disk, and no two seals are the same" {
+    var machine: Machine = undefined;
+    try machine.init(.{ .disk = 1 << 20, .local_slots = 100 });
+    defer machine.deinit();
+    const text = "what this machine has written. ";
+    var bytes: [8 * block_size]u8 = undefined;
+    for (&bytes, 0..) |*byte, index| byte.* = text[index % text.len];
+    for (0..4) |_| _ = try machine.write(&bytes, 0);
+    const raw = try machine.onDisk(testing.allocator);
+    defer testing.allocator.free(raw);
+    try testing.expectEqual(null, std.mem.find(u8, raw, text[0..8]));
+    // The same plain bytes, written again and again.
+    for (0..31) |one| for (one + 1..32) |other|
+        try testing.expect(!std.mem.eql(u8, raw[one * block_size ..][0..64], raw[other * block_size ..][0..64]));
+    var read: [8 * block_size]u8 = undefined;
+    try machine.read(&read, 0);
+    try testing.expectEqualSlices(u8, &bytes, &read);
+}
+
+test "a bit that was flipped, a block that is an older one or another's, and a disk that is cut are found" {
+    const Harm = enum { flipped, older, swapped, cut };
+    for (std.enums.values(Harm)) |harm| {
+        var machine: Machine = undefined;
+        try machine.init(.{ .disk = 1 << 20, .local_slots = 40 });
+        defer machine.deinit();
+        var bytes: [2 * block_size]u8 = @splat('1');
+        _ = try machine.write(&bytes, 0);
+        const older = try machine.onDisk(testing.allocator);
+        defer testing.allocator.free(older);
+        // Until the place of the first write is used again.
+        for (0..40) |_| _ = try machine.write(&bytes, 0);
+        @memset(&bytes, '2');
+        try machine.read(&bytes, 0);
+        try testing.expectEqual('1', bytes[0]);
+        const entry = machine.cache.map.get(0);
+        const at = (entry.slot - 1) * block_size;
+        const now = try machine.onDisk(testing.allocator);
+        defer testing.allocator.free(now);
+        const block = now[at..][0..block_size];
+        switch (harm) {
+            .flipped => block[77] ^= 0x10,
+            .older => @memcpy(block, older[0..block_size]),
+            .swapped => @memcpy(block, now[(machine.cache.map.get(1).slot - 1) * block_size ..][0..block_size]),
+            .cut => _ = try sys.check(linux.ftruncate(machine.fd, at + 100)),
+        }
+        if (harm != .cut) _ = try sys.check(linux.pwrite(machine.fd, block, block_size, at));
+        const expected: LocalCache.Error = if (harm == .cut) error.Lost else error.Damaged;
+        try testing.expectError(expected, machine.read(&bytes, 0));
+        // Not either where a part of the block is written, which needs the rest.
+        try testing.expectError(expected, machine.write(bytes[0..sector_size], 0));
+    }
+}
+
+test "what is full takes new bytes of blocks that it has, nothing else, and has room again after a discard" {
+    var machine: Machine = undefined;
+    try machine.init(.{ .disk = 1 << 20, .ram_pages = 2, .local_slots = 100, .limit_slots = 10 });
+    defer machine.deinit();
+    var bytes: [12 * block_size]u8 = @splat('a');
+    try testing.expectEqual(.done, try machine.write(&bytes, 0));
+    try testing.expectEqual(10 * block_size, machine.cache.usedBytes());
+    try testing.expectEqual(machine.cache.sizeBytes(), machine.cache.usedBytes());
+    try testing.expectEqual(.full, try machine.write(bytes[0..sector_size], 20 * block_size));
+    for (0..50) |turn| {
+        @memset(&bytes, @intCast(turn));
+        try testing.expectEqual(.done, try machine.write(&bytes, 0));
+        try testing.expectEqual(.done, try machine.write(bytes[0 .. 3 * sector_size], 5 * block_size + sector_size));
+    }
+    // Of one block a part, which keeps its room, and of another all.
+    try machine.discard(6 * block_size + sector_size, block_size + 7 * sector_size);
+    try testing.expectEqual(9 * block_size, machine.cache.usedBytes());
+    try testing.expectEqual(.done, try machine.write(bytes[0..sector_size], 20 * block_size));
+    try testing.expectEqual(.full, try machine.write(bytes[0..sector_size], 21 * block_size));
+    var read: [3 * block_size]u8 = @splat('x');
+    try machine.read(&read, 5 * block_size);
+    try testing.expectEqual(49, read[block_size]);
+    for (read[block_size + sector_size ..]) |byte| try testing.expectEqual(0, byte);
+}
+
+test "the next process goes on with what the one before has written, and repeats no counter" {
+    var machine: Machine = undefined;
+    try machine.init(.{ .disk = 1 << 20, .local_slots = 100 });
+    defer machine.deinit();
+    const bytes: [2 * block_size]u8 = @splat('c');
+    const pid = try sys.check(linux.fork());
+    if (pid == 0) {
+        _ = machine.cache.write(&bytes, 512) catch linux.exit_group(1);
+        linux.exit_group(0);
+    }
+    var status: i32 = 0;
+    _ = linux.waitpid(@intCast(pid), &status, 0);
+    try testing.expectEqual(0, status);
+    try testing.expectEqual(4, machine.cache.map.nextCounter());
+    var read: [3 * block_size]u8 = @splat('b');
+    try machine.read(&read, 0);
+    for (read, 0..) |byte, at|
+        try testing.expectEqual(@as(u8, if (at < 512 or at >= 512 + bytes.len) 'b' else 'c'), byte);
+}
+
+test "the map's memory bounds what is used of a large disk" {
+    var ram: RamCache = try .init(1 << 30, 1 << 20);
+    defer ram.deinit();
+    const fd: i32 = @intCast(try sys.check(linux.memfd_create("local-disk", 0)));
+    defer sys.close(fd);
+    var cache: LocalCache = try .init(.{ .fd = fd, .size = 1 << 42, .limit = null, .memory_max = 32 * 1000, .ram = &ram });
+    defer sys.close(cache.map.fd);
+    try testing.expectEqual((1000 - 33) * block_size, cache.sizeBytes());
+}

@@ -1,0 +1,56 @@
+//! Room for what this machine writes on a disk of its own, as the edge has asked for it; or why there is none, which ends the boot:
+//! a machine that went on with its memory alone, or wrote to its edge, would have another room than was chosen for it.
+
+const std = @import("std");
+const core = @import("core");
+const marked_partition = @import("wire").marked_partition;
+const say = @import("../console.zig").say;
+const marked_disk = @import("marked_disk.zig");
+const ram_cache = @import("../ram_cache.zig");
+const LocalCache = @import("local_cache.zig").LocalCache;
+const LocalDisk = core.local_disk_order.LocalDisk;
+
+/// Of the machine's memory, for the map of what lies where.
+const memory_part = 8;
+
+pub const Refusal = union(enum) {
+    disk: marked_disk.Obstacle,
+    no_memory,
+
+    /// At most 64 characters.
+    pub fn format(refusal: *const Refusal, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        switch (refusal.*) {
+            .disk => |*obstacle| try obstacle.format(writer),
+            .no_memory => try writer.writeAll("no memory for the map of the local disk"),
+        }
+    }
+
+    /// For whoever stands before the machine.
+    pub fn sayAdvice(refusal: *const Refusal) void {
+        switch (refusal.*) {
+            .disk => say("the write cache of this machine needs a partition of a local disk: sgdisk -n 0:0:+20G -c 0:{s} /dev/DISK", .{
+                marked_partition.name,
+            }),
+            .no_memory => say("the write cache of this machine needs 32 bytes of memory for each 4 KiB of the local disk", .{}),
+        }
+    }
+};
+
+pub const Made = union(enum) { cache: LocalCache, refusal: Refusal };
+
+/// The partition stays open for as long as a process has it.
+pub fn make(order: LocalDisk, ram: *const ram_cache.RamCache) Made {
+    const opened = switch (marked_disk.open()) {
+        .opened => |opened| opened,
+        .obstacle => |obstacle| return .{ .refusal = .{ .disk = obstacle } },
+    };
+    const cache = LocalCache.init(.{
+        .fd = opened.fd,
+        .size = opened.size,
+        .limit = order.limit_bytes,
+        .memory_max = ram_cache.memoryBytes() / memory_part,
+        .ram = ram,
+    }) catch return .{ .refusal = .no_memory };
+    say("what does not fit into memory goes to {s}: {d} MiB", .{ opened.name.slice(), cache.sizeBytes() >> 20 });
+    return .{ .cache = cache };
+}

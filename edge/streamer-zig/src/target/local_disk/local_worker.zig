@@ -1,0 +1,108 @@
+//! The thread that waits for the local disk, so that the loop of the stream never does: a disk that is stuck is a slow disk to the
+//! system, and nothing else stops. Orders are carried out one after the other, in the order in which they come; there is at most one
+//! for each slot of the queue, so neither pipe is ever full.
+
+const std = @import("std");
+const linux = std.os.linux;
+const core = @import("core");
+const sys = @import("host").sys;
+const protection = @import("../protection.zig");
+const LocalCache = @import("local_cache.zig").LocalCache;
+const Buffers = @import("../shared_memory.zig").Buffers;
+
+const stack_size = 256 << 10;
+
+pub const Order = extern struct {
+    offset: u64,
+    length: u32,
+    slot: u32,
+    kind: core.NbdQueue.Kind,
+    /// Where in the slot's buffer its bytes begin.
+    buffer_at: u32 = 0,
+};
+
+/// `lost`, `damaged`: nothing of the disk can be believed any more.
+pub const Result = enum(u32) { done, full, lost, damaged };
+pub const Ended = extern struct { slot: u32, result: Result };
+
+pub const LocalWorker = struct {
+    cache: *LocalCache,
+    buffers: *Buffers,
+    orders: [2]i32,
+    ended: [2]i32,
+
+    pub const StartError = std.Thread.SpawnError || error{SystemCallFailed};
+
+    /// In place: the thread knows where it is, and goes on until the process ends.
+    pub fn start(worker: *LocalWorker, cache: *LocalCache, buffers: *Buffers) StartError!void {
+        cache.map.look() catch return error.SystemCallFailed;
+        worker.* = .{ .cache = cache, .buffers = buffers, .orders = try pipe(.{ .CLOEXEC = true }), .ended = try pipe(.{ .CLOEXEC = true }) };
+        const flags: linux.O = .{ .NONBLOCK = true };
+        const number: u32 = @bitCast(flags);
+        _ = sys.check(linux.fcntl(worker.ended[0], linux.F.SETFL, number)) catch return error.SystemCallFailed;
+        const thread = try std.Thread.spawn(.{ .stack_size = stack_size }, run, .{worker});
+        thread.detach();
+    }
+
+    pub fn submit(worker: *LocalWorker, order: Order) void {
+        sys.writeAll(worker.orders[1], std.mem.asBytes(&order)) catch @panic("the pipe to the local disk's thread is closed");
+    }
+
+    /// Becomes readable when `next` has something.
+    pub fn fd(worker: *const LocalWorker) i32 {
+        return worker.ended[0];
+    }
+
+    pub fn next(worker: *LocalWorker) ?Ended {
+        return receive(Ended, worker.ended[0]);
+    }
+
+    fn run(worker: *LocalWorker) void {
+        // Of this thread alone.
+        _ = linux.prctl(protection.PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+        while (true) {
+            const order = receive(Order, worker.orders[0]) orelse continue;
+            const ended: Ended = .{ .slot = order.slot, .result = worker.carryOut(&order) };
+            sys.writeAll(worker.ended[1], std.mem.asBytes(&ended)) catch @panic("the pipe from the local disk's thread is closed");
+        }
+    }
+
+    fn carryOut(worker: *LocalWorker, order: *const Order) Result {
+        const cache = worker.cache;
+        const buffer = &worker.buffers[order.slot];
+        switch (order.kind) {
+            .read => cache.lay(buffer[0..order.length], order.offset) catch |err| return resultOf(err),
+            .write => {
+                const bytes = buffer[order.buffer_at..][0..order.length];
+                return switch (cache.write(bytes, order.offset) catch |err| return resultOf(err)) {
+                    .done => .done,
+                    .full => .full,
+                };
+            },
+            .discard => cache.discard(order.offset, order.length) catch |err| return resultOf(err),
+            // All that was answered is there.
+            .flush => {},
+        }
+        return .done;
+    }
+
+    fn resultOf(err: LocalCache.Error) Result {
+        return switch (err) {
+            error.Lost => .lost,
+            error.Damaged => .damaged,
+        };
+    }
+};
+
+fn pipe(flags: linux.O) error{SystemCallFailed}![2]i32 {
+    var fds: [2]i32 = undefined;
+    _ = sys.check(linux.pipe2(&fds, flags)) catch return error.SystemCallFailed;
+    return fds;
+}
+
+/// A message is shorter than what a pipe takes at once, and so comes whole.
+fn receive(comptime Message: type, from: i32) ?Message {
+    var message: Message = undefined;
+    const size = sys.check(linux.read(from, std.mem.asBytes(&message), @sizeOf(Message))) catch return null;
+    return if (size == @sizeOf(Message)) message else null;
+}

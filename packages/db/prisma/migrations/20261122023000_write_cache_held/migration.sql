@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "boot" ADD COLUMN     "write_cache_held" JSONB;

@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "edge_version" ADD COLUMN     "is_written" BOOLEAN;

@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "boot" ADD COLUMN     "silent_since" TIMESTAMPTZ(3);

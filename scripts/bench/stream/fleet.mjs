@@ -1,0 +1,94 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { UserError } from '../../lib/fail.mjs'
+import { edgeProgram, inRoot, simProgram } from '../../lib/paths.mjs'
+import { say } from '../../lib/progress.mjs'
+import { processorSeconds } from '../tftp/servers.mjs'
+import { WatchedProcess } from '../watched-process.mjs'
+import { withServer } from './load.mjs'
+
+const devices = 500
+const trace = 'e2e/traces/boot-trace-bios.csv'
+/** Many times what such a boot takes. */
+const limitMs = 180_000
+const startLimitMs = 20_000
+const pool = '10.79.16.0-10.79.31.255'
+const ends = 10
+
+export const fleetCases = [{ name: `${devices} devices boot` }]
+
+/**
+ * Devices that all start at once, from DHCP to ready, with the think times of a recorded boot; one edge on one processor, the devices on
+ * another. Every byte is compared.
+ * @param {import('./load.mjs').Site} site
+ * @param {{ rounds: number }} options
+ */
+export async function measureFleet(site, { rounds }) {
+  const files = path.join(site.scratch, 'boot-files')
+  mkdirSync(files, { recursive: true })
+  // What the edge names to a device whose firmware is a BIOS.
+  writeFileSync(path.join(files, 'undionly.kpxe'), Buffer.alloc(70_000, 7))
+  site.cable.set('S', 1500)
+  const measured = []
+  for (let round = 0; round < rounds; round++) {
+    for (const { by, args } of site.peers.filter(({ way }) => way === 'stream'))
+      measured.push({ by, ...(await bootAll(site, args, files)) })
+    say(`${devices} devices boot, round ${round + 1} of ${rounds}`)
+  }
+  return measured
+}
+
+function bootAll(site, edgeArgs, files) {
+  const start = async (cable, image, data) => {
+    const serve = ['serve', '--json', '--listen', cable.serverIp, '--dhcp', 'server', '--dhcp-pool', pool]
+    const disk = ['--vdisk', image, '--boot-files', files, '--data', data]
+    const edge = new WatchedProcess(
+      cable.onServer('taskset', ['-c', '0', edgeProgram, ...serve, ...disk, ...edgeArgs]),
+    )
+    await edge.waitFor(/serving on/, startLimitMs)
+    return edge
+  }
+  return withServer(site, { start }, async (edge) => {
+    const fleet = new WatchedProcess(
+      site.cable.onClient('taskset', [
+        ...[
+          '-c',
+          String(os.cpus().length - 1),
+          simProgram,
+          'boot',
+          '--json',
+          '--server',
+          site.cable.serverIp,
+        ],
+        ...['--interface', 'client0', '--devices', String(devices)],
+        ...['--trace', inRoot(trace), '--verify', site.image],
+      ]),
+    )
+    const timer = setTimeout(() => void fleet.stop(), limitMs)
+    await fleet.ended
+    clearTimeout(timer)
+    const boots = fleet.output
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line))
+    return { ...summary(boots), edgeProcessorSeconds: processorSeconds(edge.pid) }
+  })
+}
+
+function summary(boots) {
+  const failed = boots.find(({ outcome }) => outcome !== 'ready')
+  if (failed) throw new UserError(`a device of ${devices} did not boot: ${JSON.stringify(failed)}`)
+  if (boots.length !== devices)
+    throw new UserError(`${boots.length} of ${devices} devices have booted in ${limitMs / 1000} s.`)
+  const seconds = boots.map(({ totalUs }) => totalUs / 1e6).toSorted((a, b) => a - b)
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
+  const sum = (pick) => boots.reduce((total, boot) => total + pick(boot), 0)
+  return {
+    devices,
+    firstSeconds: mean(seconds.slice(0, ends)),
+    lastSeconds: mean(seconds.slice(-ends)),
+    bytes: sum(({ readBytes }) => readBytes),
+    repeats: sum(({ repeats }) => repeats),
+  }
+}

@@ -1,0 +1,137 @@
+/**
+ * What is to be reached, in the same run. A goal whose case or peer was not measured is not judged.
+ * @typedef {{ goal: string, found: string, reached: boolean }} Judgement
+ */
+
+const megabytes = (one) => one.mbPerSecond
+const processor = (one) => one.serverSecondsPerGb
+
+/** Of 16 devices that read 32 KiB each, beside nbdkit's and qemu-nbd's. */
+const ofSixteen = [
+  { mode: 'S', by: 'encrypted', nbdkit: 0.95, qemuNbd: 1.9, processorTimes: 0.7 },
+  { mode: 'S', by: 'clear', nbdkit: 1.1, processorTimes: 0.6 },
+  { mode: 'U', by: 'encrypted', nbdkit: 1.4, processorMost: 0.35 },
+  { mode: 'U', by: 'clear', nbdkit: 1.75, processorMost: 0.26 },
+]
+/** How much of its rate with 8 devices is left with 256. */
+const ofMany = [
+  { mode: 'U', least: 0.9 },
+  { mode: 'S', least: 0.8 },
+]
+
+/** With 1 % of packets lost in each direction, 0.5 ms there and back, one read under way. */
+const ofLosses = { name: '0.5 ms, 1 % loss', nbdkit: 4, p99Us: 5000 }
+const ofReplays = { how: 'learned profile', timesBytes: 1.3 }
+/** The last ten boots beside the first ten. */
+const ofFleet = { times: 1.7 }
+
+/** @returns {Judgement[]} */
+export function judge({ throughput = [], losses = [], replays = [], fleet = [] }) {
+  return [
+    ...judgeThroughput(throughput),
+    ...judgeLosses(losses),
+    ...judgeReplays(replays),
+    ...judgeFleet(fleet),
+  ]
+}
+
+function judgeLosses(losses) {
+  const { name, nbdkit, p99Us } = ofLosses
+  const of = (by) => losses.filter((one) => one.case === name && one.by === by)
+  const judgements = []
+  for (const by of ['encrypted', 'clear']) {
+    if (of(by).length === 0) continue
+    const times = median(of(by).map(megabytes)) / median(of('nbdkit').map(megabytes))
+    const found = median(of(by).map((one) => one.p99Us))
+    judgements.push({
+      goal: `${name}, ${by}: at least ${nbdkit} times nbdkit`,
+      found: times.toFixed(2),
+      reached: times >= nbdkit,
+    })
+    judgements.push({
+      goal: `${name}, ${by}: p99 at most ${p99Us / 1000} ms`,
+      found: (found / 1000).toFixed(1),
+      reached: found <= p99Us,
+    })
+  }
+  return judgements
+}
+
+function judgeReplays(replays) {
+  const { how, timesBytes } = ofReplays
+  const judgements = []
+  for (const name of new Set(replays.map((one) => one.case))) {
+    for (const by of ['encrypted', 'clear']) {
+      const ones = replays.filter((one) => one.case === name && one.by === by && one.how === how)
+      if (ones.length === 0) continue
+      const found = median(ones.map((one) => one.timesBytes))
+      judgements.push({
+        goal: `${name}, ${by}, ${how}: at most ${timesBytes} times the bare bytes at link speed`,
+        found: found.toFixed(2),
+        reached: found <= timesBytes,
+      })
+    }
+  }
+  return judgements
+}
+
+function judgeFleet(fleet) {
+  return ['encrypted', 'clear'].flatMap((by) => {
+    const ones = fleet.filter((one) => one.by === by)
+    if (ones.length === 0) return []
+    const found = median(ones.map(({ lastSeconds, firstSeconds }) => lastSeconds / firstSeconds))
+    const goal = `${ones[0].devices} devices boot, ${by}: every byte right, the last ten take at most ${ofFleet.times} times as long as the first ten`
+    return [{ goal, found: found.toFixed(2), reached: found <= ofFleet.times }]
+  })
+}
+
+function judgeThroughput(throughput) {
+  const judgements = []
+  const judge = (goal, found, reached) => judgements.push({ goal, found, reached })
+  const medianOf = (mode, name, by, pick) => {
+    const values = throughput
+      .filter((one) => one.mode === mode && one.case === name && one.by === by)
+      .map(pick)
+    return values.length === 0 ? undefined : median(values)
+  }
+  for (const { mode, by, nbdkit, qemuNbd, processorTimes, processorMost } of ofSixteen) {
+    const name = '16 devices'
+    const what = `${mode}, ${by}, ${name}`
+    const rate = medianOf(mode, name, by, megabytes)
+    if (rate === undefined) continue
+    for (const [other, least] of [
+      ['nbdkit', nbdkit],
+      ['qemu-nbd', qemuNbd],
+    ]) {
+      const theirs = medianOf(mode, name, other, megabytes)
+      if (least === undefined || theirs === undefined) continue
+      judge(`${what}: at least ${least} times ${other}`, (rate / theirs).toFixed(2), rate / theirs >= least)
+    }
+    const seconds = medianOf(mode, name, by, processor)
+    const theirs = medianOf(mode, name, 'nbdkit', processor)
+    if (processorTimes !== undefined && theirs !== undefined)
+      judge(
+        `${what}: at most ${processorTimes} times nbdkit's CPU s/GB`,
+        (seconds / theirs).toFixed(2),
+        seconds / theirs <= processorTimes,
+      )
+    if (processorMost !== undefined)
+      judge(`${what}: at most ${processorMost} CPU s/GB`, seconds.toFixed(2), seconds <= processorMost)
+  }
+  for (const { mode, least } of ofMany) {
+    for (const by of ['encrypted', 'clear']) {
+      const few = medianOf(mode, '8 devices', by, megabytes)
+      const many = medianOf(mode, '256 devices', by, megabytes)
+      if (few === undefined || many === undefined) continue
+      const goal = `${mode}, ${by}: 256 devices keep at least ${least} of the rate of 8`
+      judge(goal, (many / few).toFixed(2), many / few >= least)
+    }
+  }
+  return judgements
+}
+
+export function median(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
+}

@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import { UserError } from '../../lib/fail.mjs'
+import { streamBenchProgram } from '../../lib/paths.mjs'
+import { lastJson } from '../vdisk/run.mjs'
+import { WatchedProcess } from '../watched-process.mjs'
+
+/** IP and UDP. */
+const overheadSize = 28
+/** Opening the sessions, beside what is measured. */
+const openLimitMs = 60_000
+
+/**
+ * @typedef {object} Site
+ * @property {import('./cable.mjs').Cable} cable
+ * @property {import('./servers.mjs').Peer[]} peers
+ * @property {string} image of known bytes
+ * @property {number} imageMib
+ * @property {string} scratch a directory for what servers keep
+ * @property {boolean} isStopped somebody wants the benchmark to end
+ */
+
+/**
+ * Starts the server for one load, and gives what `stream-bench load` measured.
+ * @param {Site} site
+ * @param {import('./servers.mjs').Peer} peer
+ * @param {{ devices: number, depth: number, mtu: number, measureMs: number }} load
+ */
+export async function loadOnce(site, peer, { devices, depth, mtu, measureMs }) {
+  return withServer(site, peer, async (server) => {
+    const output = await runOnClient(
+      site,
+      [
+        ...['load', '--way', peer.way, '--server', `${site.cable.serverIp}:${peer.port}`],
+        ...['--devices', String(devices), '--depth', String(depth), '--disk-mib', String(site.imageMib)],
+        ...['--measure-ms', String(measureMs), '--packet-size-max', String(mtu - overheadSize)],
+        ...['--server-pid', String(server.pid)],
+      ],
+      measureMs + openLimitMs,
+      peer.by,
+    )
+    return named(lastJson(output))
+  })
+}
+
+/** Its names as JavaScript writes them: `mb_per_second` is `mbPerSecond`. */
+export const named = (found) =>
+  Object.fromEntries(
+    Object.entries(found).map(([name, value]) => [
+      name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()),
+      value,
+    ]),
+  )
+
+/** @template T @param {(server: WatchedProcess) => Promise<T>} use @returns {Promise<T>} */
+export async function withServer(site, peer, use) {
+  if (site.isStopped) throw new UserError('the benchmark was stopped.')
+  const data = mkdtempSync(path.join(site.scratch, 'server-'))
+  let server
+  try {
+    server = await peer.start(site.cable, site.image, data)
+    return await use(server)
+  } finally {
+    await server?.stop()
+    rmSync(data, { recursive: true, force: true })
+  }
+}
+
+/** Runs `stream-bench` at the devices' end, to its end. */
+export async function runOnClient(site, args, limitMs, by) {
+  const client = new WatchedProcess(site.cable.onClient(streamBenchProgram, args))
+  const timer = setTimeout(() => void client.stop(), limitMs)
+  const code = await client.ended
+  clearTimeout(timer)
+  if (code !== 0)
+    throw new UserError(
+      `stream-bench ${args[0]} of ${by} failed or took longer than ${limitMs / 1000} s:\n${client.output.slice(-3000)}`,
+    )
+  return client.output
+}

@@ -1,0 +1,76 @@
+import { UserError } from '../../lib/fail.mjs'
+import { inRoot } from '../../lib/paths.mjs'
+import { say } from '../../lib/progress.mjs'
+import { lastJson } from '../vdisk/run.mjs'
+import { named, runOnClient, withServer } from './load.mjs'
+import { delayUs } from './losses.mjs'
+
+const limitMs = 90_000
+const mbitPerSecond = 1000
+const readAheadMib = 64
+/** The edge merges what a boot read a moment after its end. */
+const learnTriesMax = 20
+
+export const replayCases = ['bios', 'uefi'].map((name) => ({
+  name: `boot replay, ${name}`,
+  trace: `e2e/traces/boot-trace-${name}.csv`,
+}))
+
+/** As a device with four reads under way, and as PVS asks: 32 KB, and the next when it has come. */
+const asSystem = ['--depth', '4']
+const asPvs = ['--depth', '1', '--piece', String(32 << 10)]
+
+/**
+ * The reads of recorded boots without think times, over a link of 1 Gb/s with 0.5 ms there and back.
+ * @param {import('./load.mjs').Site} site
+ * @param {{ rounds: number, cases: typeof replayCases }} options
+ */
+export async function measureReplays(site, { rounds, cases }) {
+  const measured = []
+  const relay = await site.cable.delay({ delayUs, lossPercent: 0, mbitPerSecond })
+  try {
+    for (const { name, trace } of cases) {
+      for (let round = 0; round < rounds; round++) {
+        for (const peer of round % 2 === 0 ? site.peers : site.peers.toReversed()) {
+          const found = await replayWith(site, peer, trace)
+          measured.push(...found.map((one) => ({ case: name, by: peer.by, ...one })))
+        }
+      }
+      say(`${name}: measured`)
+    }
+  } finally {
+    await relay.stop()
+  }
+  return measured.map((one) => ({
+    ...one,
+    timesBytes: one.seconds / ((one.bytes * 8) / (mbitPerSecond * 1e6)),
+  }))
+}
+
+function replayWith(site, peer, trace) {
+  return withServer(site, peer, async () => {
+    const replay = async (args) => {
+      const common = [
+        ...['replay', '--way', peer.way, '--server', `${site.cable.serverIp}:${peer.port}`],
+        ...['--trace', inRoot(trace), '--disk-mib', String(site.imageMib)],
+      ]
+      return named(lastJson(await runOnClient(site, [...common, ...args], limitMs, peer.by)))
+    }
+    if (peer.way === 'nbd') return [{ how: 'four reads under way', ...(await replay(asSystem)) }]
+    const cold = await replay(asSystem)
+    if (cold.profileSize !== 0) throw new UserError(`the first boot of a disk found a boot profile.`)
+    return [
+      { how: 'cold: no profile yet', ...cold },
+      { how: 'learned profile', ...(await learned(replay)) },
+      { how: '32 KB asked for at a time, as PVS does', ...(await replay(asPvs)) },
+    ]
+  })
+}
+
+async function learned(replay) {
+  for (let attempt = 0; attempt < learnTriesMax; attempt++) {
+    const found = await replay([...asSystem, '--read-ahead-mib', String(readAheadMib)])
+    if (found.profileSize > 0) return found
+  }
+  throw new UserError(`the edge offered no boot profile after ${learnTriesMax} boots.`)
+}

@@ -1,0 +1,145 @@
+import { median } from './goals.mjs'
+
+/** Everything that was measured. */
+export const asJson = (result) => `${JSON.stringify(result, null, 2)}\n`
+
+/** Medians with minimum and maximum, each beside nbdkit's of the same run, and what was to be reached. */
+export function asMarkdown(result) {
+  const { date, command, machine, rounds, throughput, losses, replays, fleet, goals, failures } = result
+  return `# The stream
+
+The stream beside NBD servers: one client for all (${'`'}edge/streamer-zig/src/bench/stream${'`'}: one process and one loop for all devices, a UDP socket with UDP_GRO or a TCP
+connection for each), every byte compared with what the disk must have there. Medians of ${rounds} with minimum and maximum, and how many times nbdkit's of the same run.
+
+- ${date}, ${'`'}${command}${'`'}
+- ${machine.processors} processors (${machine.model}), Linux ${machine.kernel}, load ${machine.loadBefore.toFixed(2)} before and ${machine.loadAfter.toFixed(2)} after.
+- Two network namespaces joined by a veth pair. Mode S: the kernel cuts super-packets before they leave (as for a network card that cannot: tso, gso, gro and
+  tx-udp-segmentation off at both ends); mode U: they pass whole.
+- nbdkit ${machine.nbdkit} with its plugin ${'`'}file${'`'}, qemu-nbd ${machine.qemuNbd} with ${'`'}--cache=writeback${'`'}; ours: ${'`'}bootfarm-edge serve --vdisk${'`'}. The disk (1 GiB) is locked in the page cache.
+- CPU s/GB: processor time for 10^9 bytes, of the server's process (with what the kernel did in its name), of the client, and of the whole machine.
+${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}${goals.length > 0 ? goalTable(goals) : ''}${throughput ? throughputTable(throughput) : ''}${losses ? lossTable(losses) : ''}${replays ? replayTable(replays) : ''}${fleet ? fleetTable(fleet) : ''}`
+}
+
+function goalTable(goals) {
+  const rows = goals.map(
+    ({ goal, found, reached }) => `| ${goal} | ${found} | ${reached ? 'reached' : 'missed'} |`,
+  )
+  return `
+## Goals
+
+| goal | found | |
+|---|---|---|
+${rows.join('\n')}
+`
+}
+
+function throughputTable(throughput) {
+  const all = groups(throughput, ['mode', 'case', 'by'])
+  const rows = all.map(({ keys, ones }) => {
+    const [mode, name, by] = keys
+    const reference = all.find((other) => other.keys.join('/') === `${mode}/${name}/nbdkit`)
+    const rates = ones.map(({ mbPerSecond }) => mbPerSecond)
+    const middle = (pick) => median(ones.map(pick))
+    const times =
+      reference && by !== 'nbdkit'
+        ? (median(rates) / median(reference.ones.map(({ mbPerSecond }) => mbPerSecond))).toFixed(2)
+        : ''
+    return row([
+      ...[...keys, whole(median(rates)), whole(Math.min(...rates)), whole(Math.max(...rates))],
+      ...[times, whole(middle(({ p50Us }) => p50Us)), whole(middle(({ p99Us }) => p99Us))],
+      middle(({ serverSecondsPerGb }) => serverSecondsPerGb).toFixed(2),
+      middle(({ clientSecondsPerGb }) => clientSecondsPerGb).toFixed(2),
+      middle(({ machineSecondsPerGb }) => machineSecondsPerGb).toFixed(2),
+    ])
+  })
+  return `
+## Random reads of 32 KiB
+
+| mode | case | by | MB/s | min | max | times nbdkit | p50 µs | p99 µs | server CPU s/GB | client | machine |
+|---|---|---|---|---|---|---|---|---|---|---|---|
+${rows.join('\n')}
+`
+}
+
+function lossTable(losses) {
+  const rows = groups(losses, ['case', 'by']).map(({ keys, ones }) => {
+    const middle = (pick) => median(ones.map(pick))
+    const rates = ones.map(({ mbPerSecond }) => mbPerSecond)
+    return row([
+      ...[...keys, median(rates).toFixed(1), Math.min(...rates).toFixed(1), Math.max(...rates).toFixed(1)],
+      ...[whole(middle(({ p50Us }) => p50Us)), whole(middle(({ p99Us }) => p99Us))],
+    ])
+  })
+  return `
+## With delay and losses
+
+One device, one read of 32 KiB under way. Both directions go through a relay at IP level (two TUN interfaces, 250 µs each way, without segmentation), which draws losses for each packet.
+
+| link | by | MB/s | min | max | p50 µs | p99 µs |
+|---|---|---|---|---|---|---|
+${rows.join('\n')}
+`
+}
+
+function replayTable(replays) {
+  const rows = groups(replays, ['case', 'by', 'how']).map(({ keys, ones }) => {
+    const seconds = ones.map((one) => one.seconds * 1000)
+    return row([
+      ...[...keys, whole(median(seconds)), whole(Math.min(...seconds)), whole(Math.max(...seconds))],
+      median(ones.map(({ timesBytes }) => timesBytes)).toFixed(2),
+    ])
+  })
+  return `
+## Boot replay
+
+The reads of two recorded boots (${'`'}e2e/traces${'`'}) as fast as they go, over 0.5 ms there and back and 1 Gb/s (tbf, with Ethernet's 38 bytes for each packet), from the open session to the last
+byte. Every server is started anew; the second boot finds what the edge has learned of the first. PVS's way of asking, one read of at most 32 KB under way, is measured with our own protocol and edge: its
+own headers and time-outs are not imitated, so it is that way of asking at its best.
+
+| boot | by | how | ms | min | max | times the bare bytes at link speed |
+|---|---|---|---|---|---|---|
+${rows.join('\n')}
+`
+}
+
+function fleetTable(fleet) {
+  const rows = groups(fleet, ['by']).map(({ keys, ones }) => {
+    const middle = (pick) => median(ones.map(pick))
+    return row([
+      ...[...keys, ones[0].devices, middle(({ firstSeconds }) => firstSeconds).toFixed(1)],
+      middle(({ lastSeconds }) => lastSeconds).toFixed(1),
+      middle(({ lastSeconds, firstSeconds }) => lastSeconds / firstSeconds).toFixed(2),
+      ...[(ones[0].bytes / 1e9).toFixed(1), whole(middle(({ repeats }) => repeats))],
+      middle(({ edgeProcessorSeconds, bytes }) => edgeProcessorSeconds / (bytes / 1e9)).toFixed(2),
+    ])
+  })
+  return `
+## Many devices boot at once
+
+${'`'}bootfarm-sim boot${'`'}: all start together, from DHCP to ready, with the think times of a recorded boot and 0.8 s for the kernel; every byte is compared. One edge on one processor, all devices on another, mode S.
+
+| by | devices | first ten s | last ten s | times | GB | repeated reads | edge CPU s/GB |
+|---|---|---|---|---|---|---|---|
+${rows.join('\n')}
+`
+}
+
+/** Measurements with the same values of these keys, in the order in which they were first made, ours first. */
+function groups(measured, keys) {
+  const order = ['encrypted', 'clear', 'nbdkit', 'qemu-nbd']
+  const byKey = new Map()
+  for (const one of measured) {
+    const values = keys.map((key) => one[key])
+    const group = byKey.get(values.join('/')) ?? { keys: values, ones: [] }
+    byKey.set(values.join('/'), group)
+    group.ones.push(one)
+  }
+  const place = keys.indexOf('by')
+  const before = (group) => group.keys.slice(0, place).join('/')
+  return [...byKey.values()].toSorted((a, b) =>
+    before(a) === before(b) ? order.indexOf(a.keys[place]) - order.indexOf(b.keys[place]) : 0,
+  )
+}
+
+const row = (cells) => `| ${cells.join(' | ')} |`
+const whole = (value) => value.toFixed(0)

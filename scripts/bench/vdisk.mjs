@@ -1,0 +1,67 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { UserError } from '../lib/fail.mjs'
+import { inRoot } from '../lib/paths.mjs'
+import { say } from '../lib/progress.mjs'
+import { requirePackages } from '../lib/system-packages.mjs'
+import { buildEdge, buildStoreBench, ensureZig } from '../lib/toolchain.mjs'
+import { measureImports } from './vdisk/imports.mjs'
+import { measureLarge, measureReads } from './vdisk/store.mjs'
+import { asJson, asMarkdown } from './vdisk/table.mjs'
+import { measureWrites } from './vdisk/writes.mjs'
+
+const packages = [
+  { paths: ['/usr/bin/qemu-nbd'], debian: 'qemu-utils' },
+  { paths: ['/usr/bin/qemu-img'], debian: 'qemu-utils' },
+]
+
+/** What can be measured alone by `--only`. */
+const parts = {
+  merge: measureLarge,
+  reads: measureReads,
+  imports: measureImports,
+  writes: measureWrites,
+}
+
+/**
+ * Measures the vDisk store beside raw files and qcow2, and prints medians and ratios.
+ * @param {{ rounds: number, write: boolean, only: string }} options
+ */
+export async function benchVdisk({ rounds, write, only }) {
+  if (process.getuid() !== 0) throw new UserError('this benchmark empties the page cache and so needs root.')
+  const chosen = Object.entries(parts).filter(([name]) => name.includes(only))
+  if (chosen.length === 0)
+    throw new UserError(`nothing here is named ${only}: ${Object.keys(parts).join(', ')}.`)
+  await requirePackages('npm run bench -- vdisk', packages)
+  const zig = await ensureZig()
+  await buildEdge(zig)
+  await buildStoreBench(zig)
+
+  // Of the disk that the temporary directory lies on, which must not be memory.
+  const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-bench-'))
+  try {
+    const loadBefore = os.loadavg()[0]
+    const result = { date: new Date().toISOString(), rounds, processors: os.cpus().length, loadBefore }
+    for (const [name, measure] of chosen) {
+      const directory = path.join(scratch, name)
+      mkdirSync(directory)
+      result[name] = await measure(directory, rounds)
+      rmSync(directory, { recursive: true })
+      say(`${name}: measured`)
+    }
+    process.stdout.write(`\n${asMarkdown(result)}\n`)
+    if (write) keep(result)
+  } finally {
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}
+
+function keep(result) {
+  const folder = inRoot('docs/results')
+  mkdirSync(folder, { recursive: true })
+  const file = path.join(folder, `${result.date.slice(0, 10)}-vdisk-bench`)
+  writeFileSync(`${file}.md`, asMarkdown(result))
+  writeFileSync(`${file}.json`, asJson(result))
+  say(`kept in ${path.relative(inRoot(), file)}.md and .json`)
+}

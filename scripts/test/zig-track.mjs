@@ -1,0 +1,68 @@
+import { edgeSource } from '../lib/paths.mjs'
+import { zigJobs } from '../lib/toolchain.mjs'
+import { patient } from './runners.mjs'
+import { oneCheck, zigCounts } from './tally.mjs'
+
+/** Cases for each parser, and simulated boots: enough to find what a change broke, small enough for every run. */
+const fuzzCases = 20_000
+const simulatedSeeds = 6
+const storeProof = '-- --seed 1 --jobs 2 --flips --plants --sequences 6 --operations 10000000'.split(' ')
+const streamProof = '-- --seed 1 --jobs 2 --plants --packets 10000000'.split(' ')
+/** In `npm run test:all`. */
+const fuzzCasesLong = 1_000_000
+const simulatedSeedsLong = 200
+
+/**
+ * Only computes, at the lowest priority: it never keeps a test that has a clock from its processor, and may take as long as those
+ * go on.
+ */
+export async function zigTrack(layer, zig) {
+  const build = (step, mode, ...args) =>
+    patient(zig, ['build', zigJobs, step, `-Dtest-optimize=${mode}`, ...args], { cwd: edgeSource })
+  const checked =
+    (...args) =>
+    async () => {
+      const { code, output } = await build(...args)
+      return { output, ...oneCheck(code === 0) }
+    }
+  // Unoptimized programs have the same checks and are built in a tenth of the time, which they do not lose again in so few cases.
+  const quick = 'debug'
+  const long = 'safe'
+  const zigTests = async (mode) => {
+    const { code, output } = await build('test', mode, '--summary', 'all')
+    return { output, ...zigCounts(output, code) }
+  }
+  const seed = ['--', '--seed', '1']
+  await layer('zig-test', 120, () => zigTests(quick))
+  await layer('zig-arm64', 60, checked('check', quick, '-Darch=aarch64'))
+  await layer.long('zig-test-safe', 300, () => zigTests(long))
+  await layer('simulation', 60, checked('sim', quick, ...seed, '--seeds', String(simulatedSeeds)))
+  await layer.long(
+    'simulation-long',
+    600,
+    checked('sim', long, '--', '--seed', '1000', '--seeds', String(simulatedSeedsLong)),
+  )
+  await layer.long('simulation-reports', 120, checked('sim', long, ...seed, '--reports'))
+  await layer('simulation-plants', 90, checked('sim', quick, ...seed, '--self-test'))
+  /** What must fail, with these words. */
+  const caught =
+    (words, ...args) =>
+    async () => {
+      const { code, output } = await build(...args)
+      return {
+        output: `the canary was not caught\n${output}`,
+        ...oneCheck(code !== 0 && output.includes(words)),
+      }
+    }
+  await layer('simulation-canary', 60, caught('FAILED: canary', 'sim', quick, ...seed, '--canary'))
+  await layer('store-proof', 120, checked('store-proof', long, ...storeProof))
+  await layer('stream-proof', 90, checked('stream-proof', long, ...streamProof))
+  await layer('stream-proof-canary', 30, caught('FAILED: canary', 'stream-proof', long, ...seed, '--canary'))
+  await layer('fuzz', 60, checked('fuzz', quick, ...seed, '--cases', String(fuzzCases)))
+  await layer.long(
+    'fuzz-long',
+    900,
+    checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)),
+  )
+  await layer('fuzz-canary', 60, caught('violated:', 'fuzz', quick, ...seed, '--cases', '2000', '--canary'))
+}
