@@ -1,7 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createDb } from '@bootfarm/db'
-import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { required } from '../lib/api-client.ts'
 import { scratchDirectory } from '../lib/programs.ts'
@@ -38,22 +37,14 @@ afterAll(async () => {
   scratch.remove()
 })
 
-/** Undefined before the first one. */
-function stateOf(edge: TenantEdge): DesiredState | undefined {
-  const file = path.join(edge.data, 'state.json')
-  if (!existsSync(file)) return undefined
-  const { payload } = JSON.parse(readFileSync(file, 'utf8'))
-  return desiredState.parse(JSON.parse(payload))
-}
-
-/** Which edge keeps what a device writes, as this one was told; resolves once `is`. */
+/** Which edge keeps what a device writes, by what this one acts by; resolves once `is`. */
 async function toldHome(
   edge: TenantEdge,
   is: (id: string | undefined) => boolean = (id) => id !== undefined,
   mac = edge.tenant.macs[0],
 ) {
   for (;;) {
-    const { devices: told = [], homeEdges = [] } = stateOf(edge) ?? {}
+    const { devices: told = [], homeEdges = [] } = (await edge.told()) ?? {}
     const index = told.find((device) => device.mac === mac)?.home
     const id = index === undefined ? undefined : homeEdges[index]?.id
     if (is(id)) return id

@@ -92,3 +92,12 @@ function canConnect(port: number): Promise<boolean> {
     socket.once('error', () => setTimeout(() => resolve(false), 20))
   })
 }
+
+/** Metrics of an edge by their names; those with labels are left out. */
+export async function edgeFigures(port: number): Promise<Record<string, number>> {
+  const text = await (await fetch(`http://${edgeAddress}:${port}/metrics`)).text()
+  const lines = text.split('\n').filter((line) => line && !line.startsWith('#') && !line.includes('{'))
+  return Object.fromEntries(
+    lines.map((line) => line.split(' ') as [string, string]).map(([name, value]) => [name, Number(value)]),
+  )
+}

@@ -46,6 +46,7 @@ export class StreamDevice {
     const value = (name: string) => script.match(new RegExp(`^set ${name} (\\S+)$`, 'm'))?.[1] ?? ''
     const [ip = '', port = ''] = value('bootfarm_edge').split(':')
     const boot = value('bootfarm_boot').replaceAll('-', '')
+    if (!port) throw new Error(`${mac} has been told to start nothing that streams:\n${script}`)
     return new StreamDevice(script, { ip, port: Number(port), boot, token: value('bootfarm_token') })
   }
 

@@ -1,12 +1,15 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createPerson, createTenant, makeJoinToken, type TestTenant } from '@bootfarm/api/testing/tenant'
 import { createDb } from '@bootfarm/db'
+import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
+import { freePorts } from '../../scripts/lib/free-ports.mjs'
 import { ApiClient } from './api-client.ts'
 import { x86Kernel } from './loader-files.ts'
 import {
   type EdgePorts,
   edgeAddress,
+  edgeFigures,
   edgePorts,
   patterned,
   portArguments,
@@ -51,6 +54,7 @@ export class TenantEdge {
   /** What earlier processes of it printed. */
   #printed: PrintedBoot[] = []
   readonly ports: EdgePorts
+  readonly #metricsPort: number
   readonly #folder: string
   readonly #options: string[]
 
@@ -60,6 +64,7 @@ export class TenantEdge {
     api: ApiClient
     uplink: Uplink
     ports: EdgePorts
+    metricsPort: number
     folder: string
     options: string[]
   }) {
@@ -68,6 +73,7 @@ export class TenantEdge {
     this.api = made.api
     this.uplink = made.uplink
     this.ports = made.ports
+    this.#metricsPort = made.metricsPort
     this.#folder = made.folder
     this.#options = made.options
     this.data = path.join(made.folder, 'edge')
@@ -100,7 +106,9 @@ export class TenantEdge {
       ...['enrol', '--url', uplink.url, '--token', joinToken, '--data', path.join(folder, 'edge')],
     ])
     if ((await enrolment.ended) !== 0) throw new Error(enrolment.output)
-    const edge = new TenantEdge({ tenant, person, api, uplink, folder, options, ports: await edgePorts() })
+    const [metricsPort = 0] = await freePorts(1)
+    const ports = await edgePorts()
+    const edge = new TenantEdge({ tenant, person, api, uplink, folder, options, ports, metricsPort })
     await untilListening(edge.process, edge.ports.http)
     return edge
   }
@@ -113,7 +121,7 @@ export class TenantEdge {
   #spawn(): RunningProcess {
     return new RunningProcess(edgeProgram, [
       ...['serve', '--listen', edgeAddress, '--dhcp', 'server', '--dhcp-pool', '127.77.9.10-127.77.9.99'],
-      ...[...portArguments(this.ports), '--data', this.data],
+      ...[...portArguments(this.ports), '--metrics', String(this.#metricsPort), '--data', this.data],
       ...['--boot-files', path.join(this.#folder, 'boot-files'), ...this.#options],
     ])
   }
@@ -125,6 +133,18 @@ export class TenantEdge {
     this.#printed.push(...this.process.jsonLines<PrintedBoot>())
     this.process = this.#spawn()
     await untilListening(this.process, this.ports.http)
+  }
+
+  /** What it acts by; undefined before its first state, and for a moment after each that it has taken. */
+  async told(): Promise<DesiredState | undefined> {
+    const file = path.join(this.data, 'state.json')
+    if (!existsSync(file)) return undefined
+    const state = desiredState.parse(JSON.parse(JSON.parse(readFileSync(file, 'utf8')).payload))
+    const figures = await edgeFigures(this.#metricsPort)
+    const isInForce =
+      figures.bootfarm_edge_state_incarnation === state.incarnation &&
+      figures.bootfarm_edge_state_counter === state.counter
+    return isInForce ? state : undefined
   }
 
   /** With `--json`: the boots that are over, by id, each as it was printed last. They were in its log before. */

@@ -15,6 +15,7 @@ import {
   type BootFiles,
   type EdgePorts,
   edgeAddress,
+  edgeFigures,
   edgePorts,
   makeBootFiles,
   patterned,
@@ -78,20 +79,11 @@ async function serve(id: string, args: string[] = []): Promise<RunningProcess> {
   return edge
 }
 
-/** Metrics of an edge by their names; those with labels are left out. */
-async function figures(port: string): Promise<Record<string, number>> {
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-  const lines = text.split('\n').filter((line) => line && !line.startsWith('#') && !line.includes('{'))
-  return Object.fromEntries(
-    lines.map((line) => line.split(' ') as [string, string]).map(([name, value]) => [name, Number(value)]),
-  )
-}
-
 /** An edge that has read a profile's blocks into its memory ahead of any boot. */
 async function serveWarm(id: string): Promise<RunningProcess> {
   const [port = 0] = await freePorts(1)
   const edge = await serve(id, ['--metrics', String(port)])
-  const warmed = async () => (await figures(String(port))).bootfarm_edge_profile_warmed_bytes_total
+  const warmed = async () => (await edgeFigures(port)).bootfarm_edge_profile_warmed_bytes_total
   await expect.poll(warmed, { timeout: 50_000 }).toBeGreaterThan(0)
   return edge
 }
@@ -184,15 +176,15 @@ test('it can be switched off, its figures are on the metrics page, and what is d
   const cleared = await vdisk(['profile', 'clear', '--version', version, '--json'])
   expect([...cleared.jsonLines()]).toEqual([{ cleared: 1 }])
   expect(await shown(version)).toEqual([])
-  const metrics = String((await freePorts(1))[0])
-  const on = await serve(version, ['--metrics', metrics])
+  const [metrics = 0] = await freePorts(1)
+  const on = await serve(version, ['--metrics', String(metrics)])
   await bootOne(files.vdisk)
   await untilLearned(version, 1)
   await bootOne(files.vdisk)
   await untilLearned(version, 2)
-  const learned = async () => (await figures(metrics)).bootfarm_edge_profile_boots_total
+  const learned = async () => (await edgeFigures(metrics)).bootfarm_edge_profile_boots_total
   await expect.poll(learned, { timeout: 50_000 }).toBe(2)
-  const seen = await figures(metrics)
+  const seen = await edgeFigures(metrics)
   expect(seen.bootfarm_edge_profile_handed_total).toBeGreaterThan(0)
   expect(seen.bootfarm_edge_profile_used_bytes_total).toBeGreaterThan(0)
   expect(seen.bootfarm_edge_profile_used_bytes_total).toBeLessThanOrEqual(

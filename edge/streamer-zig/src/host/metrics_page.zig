@@ -200,8 +200,8 @@ fn renderUplink(writer: *Io.Writer, uplink: *const OtherFigures.Uplink) Io.Write
         try gauge(writer, "report_gap_reports", "Reports in them.", losses.gap_reports);
     }
     try gauge(writer, "boot_epoch", "Starts of this edge.", uplink.epoch);
-    try gauge(writer, "state_incarnation", "Of the desired state taken last.", uplink.state.incarnation);
-    try gauge(writer, "state_counter", "Of the desired state taken last.", uplink.state.counter);
+    try gauge(writer, "state_incarnation", "Of the desired state that the edge acts by.", uplink.state.incarnation);
+    try gauge(writer, "state_counter", "Of the desired state that the edge acts by.", uplink.state.counter);
 }
 
 fn phases(writer: *Io.Writer, histograms: *const [Phase.count]Histogram) Io.Writer.Error!void {

@@ -52,6 +52,8 @@ pub const UplinkLink = struct {
     numbers_us: u64 = 0,
     /// Of the state that was taken last.
     pair: core.desired_state.Pair = .{},
+    /// Of the state that the packet loop acts by: at times one before `pair`.
+    in_force: core.desired_state.Pair = .{},
     has_state: bool = false,
     /// Why the state that came last was not taken; null where it was.
     refusal: ?core.desired_state.Refusal = null,
@@ -66,6 +68,7 @@ pub const UplinkLink = struct {
         devices_booting: u64,
         peers: base.BoundedArray(core.PeerTable.Heard, core.uplink_message.peers_max),
         numbers_us: u64,
+        /// Of the state that the edge acts by.
         pair: core.desired_state.Pair,
         refusal: ?core.desired_state.Refusal,
     };
@@ -104,7 +107,7 @@ pub const UplinkLink = struct {
             .devices_booting = link.devices_booting,
             .peers = link.peers,
             .numbers_us = link.numbers_us,
-            .pair = link.pair,
+            .pair = link.in_force,
             .refusal = link.refusal,
         };
     }
@@ -121,7 +124,15 @@ pub const UplinkLink = struct {
         link.mutex.lockUncancelable(link.io);
         defer link.mutex.unlock(link.io);
         link.pair = pair;
+        link.in_force = pair;
         link.has_state = true;
+    }
+
+    /// By the packet loop: it acts by this state from now on.
+    pub fn noteInForce(link: *UplinkLink, pair: core.desired_state.Pair) void {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        link.in_force = pair;
     }
 
     /// Hands a state to the packet loop. One that the loop has not taken yet is replaced.
