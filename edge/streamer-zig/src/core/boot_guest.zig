@@ -209,6 +209,8 @@ const Stored = struct {
     reported: ?WriteCache = null,
     order_id: ?base.Uuid = null,
     held: Held = .{},
+    /// Of one that has fallen silent: since when it is, also for an edge that starts again.
+    silent_since_us: ?u64 = null,
 };
 
 const encoder = std.base64.standard.Encoder;
@@ -225,6 +227,7 @@ pub fn jsonStringify(guest: *const Guest, json: anytype) !void {
         .reported = guest.reported,
         .order_id = guest.order_id,
         .held = guest.held,
+        .silent_since_us = if (guest.is_silent) guest.heard_us else null,
     });
 }
 
@@ -237,6 +240,8 @@ pub fn jsonParse(allocator: std.mem.Allocator, source: anytype, options: std.jso
         .reported = stored.reported,
         .order_id = stored.order_id,
         .held = stored.held,
+        .heard_us = stored.silent_since_us orelse 0,
+        .is_silent = stored.silent_since_us != null,
     };
     for ([_]?WriteCache{ guest.write_cache, guest.reported }) |place| if (place) |cache| {
         if (cache.size == 0 or cache.used > cache.size) return error.UnexpectedToken;

@@ -93,7 +93,7 @@ pub const Edge = struct {
         if (edge.state) |earlier| earlier.destroy(edge.gpa);
         edge.state = box;
         edge.boots.versions.closeUnused(&edge.boots.table, &box.state);
-        edge.wantProfiles();
+        edge.wantProfiles(host.sys.monotonicUs());
         if (edge.loop.peers) |*peers| peers.setSite(
             host.sys.monotonicUs(),
             if (box.state.siteEdges) |*site| .init(site, box.state.edgeId) else null,
@@ -101,16 +101,15 @@ pub const Edge = struct {
     }
 
     /// Machines will be switched on: the edge's memory is warm by then.
-    fn lookAhead(edge: *Edge) void {
+    fn lookAhead(edge: *Edge, now_us: u64) void {
         const box = edge.state orelse return;
         const unix_ms = host.sys.unixMs();
-        for (box.state.schedules) |*schedule| if (schedule.isNear(unix_ms, look_ahead_ms)) return edge.wantProfiles();
+        for (box.state.schedules) |*schedule| if (schedule.isNear(unix_ms, look_ahead_ms)) return edge.wantProfiles(now_us);
     }
 
     /// Every version that may be booted.
-    pub fn wantProfiles(edge: *Edge) void {
+    pub fn wantProfiles(edge: *Edge, now_us: u64) void {
         const profiles = edge.boots.profiles orelse return;
-        const now_us = host.sys.monotonicUs();
         if (edge.options.version) |id| profiles.want(id, now_us);
         const box = edge.state orelse return;
         for (box.state.vdisks) |*vdisk| {
@@ -146,13 +145,14 @@ pub const Edge = struct {
         });
     }
 
-    fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
+    /// Once a second.
+    pub fn tick(context: *anyopaque, loop: *host.EdgeLoop, now_us: u64) void {
         const edge: *Edge = @ptrCast(@alignCast(context));
         if (edge.link) |link| link.setNumbers(loop.ignored(), edge.boots.table.active_count);
         if (edge.link) |link| if (edge.boots.peers) |peers| link.setPeers(now_us, peers);
         if (edge.metrics) |metrics| metrics.page.set(&edge.figures(loop));
         edge.saveLeases(now_us);
-        edge.lookAhead();
+        edge.lookAhead(now_us);
         // From here alone: a loop that no longer turns is no longer heard of, and started anew.
         edge.tellManager("WATCHDOG=1");
     }

@@ -82,6 +82,7 @@ pub fn main(init: std.process.Init) !u8 {
 }
 
 test {
+    _ = @import("edge_test.zig");
     _ = @import("doctor/control_plane.zig");
     _ = @import("subnet_settings.zig");
     _ = @import("dhcp_config_file.zig");

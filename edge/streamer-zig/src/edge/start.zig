@@ -85,7 +85,7 @@ fn prepareProfiles(edge: *Edge, complaint: *Complaint) Error!void {
     profiles.start() catch return complaint.set("The thread of boot profiles cannot be started on this system.", .{});
     edge.boots.profiles = profiles;
     if (edge.store_worker) |worker| worker.profiles = profiles;
-    edge.wantProfiles();
+    edge.wantProfiles(host.sys.monotonicUs());
 }
 
 fn loadBootFiles(edge: *Edge, complaint: *Complaint) Error!void {

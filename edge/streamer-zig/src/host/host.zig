@@ -101,6 +101,7 @@ test {
     _ = @import("read_queue.zig");
     _ = @import("stream_reads.zig");
     _ = @import("boot_profiles_test.zig");
+    _ = @import("boots_test.zig");
     _ = @import("sys.zig");
     _ = @import("record_file.zig");
     _ = @import("report_log.zig");

@@ -18,6 +18,17 @@ pub fn tellFull(layer: *const Layer) void {
     });
 }
 
+/// Within its limit, and somebody else may have taken the room.
+pub fn tellDiskFull(layer: *const Layer) void {
+    speak.line("write cache of device {f}: the disk of the store is full: {s}", .{
+        layer.device_id,
+        switch (layer.full) {
+            .stop => "the device's disk stands still, as was chosen; free some room there, and start it again",
+            .read_only => "the device goes on, and writes nothing any more until it starts again",
+        },
+    });
+}
+
 pub fn tellFill(layer: *const Layer, now_us: u64, mark: u8) void {
     const used, const limit = .{ layer.inner.usedBytes(), layer.inner.head.limit_bytes };
     if (mark == 100) return speak.line(

@@ -267,9 +267,9 @@ pub const WriteLayers = struct {
             .flush => if (layer.inner.is_lost) error.Lost else {},
         };
         result catch |err| return switch (err) {
-            error.Full => blk: {
+            error.Full, error.NoSpace => |full| blk: {
                 layer.is_closed = true;
-                words.tellFull(layer);
+                if (full == error.Full) words.tellFull(layer) else words.tellDiskFull(layer);
                 break :blk .{ .ended = layer.refusal(order).? };
             },
             error.BeyondTheEnd => .{ .ended = .beyond_the_end },

@@ -52,8 +52,8 @@ pub const OpenError = files_module.Error || error{
     AnotherClass,
 };
 
-/// `Full`: the limit or the disk; nothing was written. `Busy`: a sync has to come first. `Lost`: the layer cannot be used any more.
-pub const WriteError = error{ BeyondTheEnd, Full, Busy, ReadFailed, Damaged, Lost };
+/// `Full`: the limit, `NoSpace`: the disk; nothing was written. `Busy`: a sync has to come first. `Lost`: the layer cannot be used any more.
+pub const WriteError = error{ BeyondTheEnd, Full, NoSpace, Busy, ReadFailed, Damaged, Lost };
 
 files: Files,
 below: BlockSource,
@@ -396,7 +396,7 @@ fn own(layer: *WriteLayer, offset: u64, size: u64) void {
 }
 
 fn failed(layer: *WriteLayer, err: files_module.Error) WriteError {
-    if (err == error.NoSpace) return error.Full;
+    if (err == error.NoSpace) return error.NoSpace;
     layer.is_lost = true;
     return error.Lost;
 }
