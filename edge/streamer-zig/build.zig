@@ -49,6 +49,7 @@ fn graph(
 ) Modules {
     const base = module(b, "src/base/base.zig", target, optimize, &.{});
     base.addObject(aegisObject(b, target.result.cpu.arch));
+    base.addObject(cryptoObject(b, target));
     const base_import: Import = .{ .name = "base", .module = base };
     const wire = module(b, "src/wire/wire.zig", target, optimize, &.{base_import});
     const wire_import: Import = .{ .name = "wire", .module = wire };
@@ -61,6 +62,7 @@ fn graph(
     const host = module(b, "src/host/host.zig", target, optimize, &lower);
     const initramfs = module(b, "src/initramfs/initramfs.zig", target, optimize, &.{ base_import, wire_import });
     const prepare = module(b, "src/prepare/prepare.zig", target, optimize, &.{
+        base_import,
         .{ .name = "host", .module = host },
         .{ .name = "initramfs", .module = initramfs },
     });
@@ -161,6 +163,17 @@ fn aegisObject(b: *std.Build, arch: std.Target.Cpu.Arch) *std.Build.Step.Compile
     const root = module(b, "src/aegis/aegis.zig", target, .fast, &.{});
     root.strip = true;
     return b.addObject(.{ .name = "aegis", .root_module = root });
+}
+
+/// Keys and digests, always optimised: tests and simulations are built for debugging and compute them thousands of times.
+fn cryptoObject(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Step.Compile {
+    const root = module(b, "src/crypto/crypto.zig", target, .fast, &.{});
+    root.strip = true;
+    const object = b.addObject(.{ .name = "crypto", .root_module = root });
+    // Programs take the functions that they call.
+    object.link_function_sections = true;
+    object.link_data_sections = true;
+    return object;
 }
 
 /// The UEFI program that boot media carry; for the devices' processor, whatever the edge's is.

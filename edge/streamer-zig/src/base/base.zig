@@ -2,6 +2,8 @@
 //! identifiers, a deterministic random source and the counters of ignored input. It must never
 //! touch a clock, a socket, a file or an allocator.
 
+const std = @import("std");
+
 pub const Cursor = @import("cursor.zig").Cursor;
 pub const ByteWriter = @import("byte_writer.zig").ByteWriter;
 pub const BoundedArray = @import("bounded_array.zig").BoundedArray;
@@ -15,6 +17,10 @@ pub const Uuid = @import("uuid.zig").Uuid;
 pub const UntrustedText = @import("untrusted_text.zig").UntrustedText;
 pub const Prng = @import("prng.zig").Prng;
 pub const Sha256 = @import("sha256.zig");
+pub const HmacSha256 = std.crypto.auth.hmac.Hmac(Sha256);
+pub const HkdfSha256 = std.crypto.kdf.hkdf.Hkdf(HmacSha256);
+pub const Ed25519 = @import("ed25519.zig");
+pub const x25519 = @import("x25519.zig");
 pub const aegis128l = @import("aegis128l.zig");
 pub const IgnoreReason = @import("ignored.zig").IgnoreReason;
 pub const IgnoredCounters = @import("ignored.zig").IgnoredCounters;
@@ -37,6 +43,8 @@ test {
     _ = @import("untrusted_text.zig");
     _ = @import("prng.zig");
     _ = Sha256;
+    _ = Ed25519;
+    _ = x25519;
     _ = aegis128l;
     _ = @import("ignored.zig");
 }

@@ -7,7 +7,7 @@ const base = @import("base");
 const profile = @import("wire").stream.profile;
 const Trace = @import("profile_trace.zig");
 const assert = std.debug.assert;
-const Sha256 = std.crypto.hash.sha2.Sha256;
+const Sha256 = base.Sha256;
 
 pub const BootProfile = @This();
 

@@ -6,7 +6,7 @@ const std = @import("std");
 const base = @import("base");
 const SiteEdgesView = @import("site_edges.zig");
 const assert = std.debug.assert;
-const Ed25519 = std.crypto.sign.Ed25519;
+const Ed25519 = base.Ed25519;
 
 pub const envelope_size_max = 8 << 20;
 pub const devices_max = 20_000;
@@ -373,14 +373,13 @@ fn reach(key: [32]u8, statements: []const SigningKeyStatement, expected: *const 
         if (!std.mem.eql(u8, &previous, &reached.key)) continue;
         const next = try keyOf(statement.publicKey);
         const public_key = Ed25519.PublicKey.fromBytes(previous) catch return error.SignatureInvalid;
-        var verifier = (try signatureOf(statement.signature)).verifier(public_key) catch return error.SignatureInvalid;
+        const signature = try signatureOf(statement.signature);
         const id = statement.id.toText();
         const lines = [_][]const u8{
             "bootfarm-signing-key-v1\n", &organization_id.toText(), "\n",                statement.previousPublicKey, "\n",
             &id,                         "\n",                      statement.publicKey,
         };
-        for (lines) |line| verifier.update(line);
-        verifier.verify() catch return error.SignatureInvalid;
+        try signature.verify(&lines, public_key);
         reached = .{ .key = next, .id = statement.id };
     }
     return reached;
@@ -406,10 +405,8 @@ fn signatureOf(text: []const u8) Refusal!Ed25519.Signature {
 
 fn verify(envelope: *const Envelope, key: [32]u8) Refusal!void {
     const public_key = Ed25519.PublicKey.fromBytes(key) catch return error.SignatureInvalid;
-    var verifier = (try signatureOf(envelope.signature)).verifier(public_key) catch return error.SignatureInvalid;
-    verifier.update("bootfarm-state-v1\n");
-    verifier.update(envelope.payload);
-    verifier.verify() catch return error.SignatureInvalid;
+    const signature = try signatureOf(envelope.signature);
+    try signature.verify(&.{ "bootfarm-state-v1\n", envelope.payload }, public_key);
 }
 
 fn parse(

@@ -1,12 +1,13 @@
 //! Hello at the device (packages/proto/STREAM.md, "Hello"): how it gets its session, for the first time or again.
 
 const std = @import("std");
+const base = @import("base");
 const wire = @import("wire").stream;
 const RoundTrip = @import("round_trip.zig");
 const step = @import("stream_client_step.zig");
 const stream_seal = @import("stream_seal.zig");
 const StreamClient = @import("stream_client.zig");
-const HmacSha256 = std.crypto.auth.hmac.sha2.HmacSha256;
+const HmacSha256 = base.HmacSha256;
 
 /// Begins a hello, each under a nonce and a key of its own.
 pub fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {

@@ -6,9 +6,9 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const assert = std.debug.assert;
 const ChaCha = std.crypto.aead.chacha_poly.ChaCha20Poly1305;
-const Hkdf = std.crypto.kdf.hkdf.HkdfSha256;
-const HmacSha256 = std.crypto.auth.hmac.sha2.HmacSha256;
-const X25519 = std.crypto.dh.X25519;
+const Hkdf = base.HkdfSha256;
+const HmacSha256 = base.HmacSha256;
+const x25519 = base.x25519;
 const aegis128l = base.aegis128l;
 
 const tag_size = wire.tag_size;
@@ -78,7 +78,7 @@ pub const KeyPair = struct {
 
     /// `seed` is random and used once.
     pub fn init(seed: [32]u8) KeyPair {
-        return .{ .secret = seed, .public = X25519.recoverPublicKey(seed) };
+        return .{ .secret = seed, .public = x25519.publicOf(&seed) };
     }
 };
 
@@ -101,8 +101,8 @@ pub const Agreement = struct {
 /// `own_secret` and `other_public` are of X25519. Null: the other one's key is one of the few that lead everybody to the same secret.
 pub fn agree(agreement: Agreement, own_secret: [32]u8, other_public: [32]u8) ?SessionKeys {
     assert(agreement.cipher != .clear);
-    const shared = X25519.scalarmult(own_secret, other_public) catch return null;
-    var transcript: std.crypto.hash.sha2.Sha256 = .init(.{});
+    const shared = x25519.shared(&own_secret, &other_public) orelse return null;
+    var transcript: base.Sha256 = .init(.{});
     transcript.update("bootfarm stream 2");
     transcript.update(&helloText(agreement.hello));
     transcript.update(agreement.edge_public);

@@ -2,7 +2,7 @@
 
 const std = @import("std");
 const base = @import("base");
-const HmacSha256 = std.crypto.auth.hmac.sha2.HmacSha256;
+const HmacSha256 = base.HmacSha256;
 
 pub const cookie_slot_us = 30 * std.time.us_per_s;
 

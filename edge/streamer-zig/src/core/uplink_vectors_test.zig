@@ -7,7 +7,7 @@ const desired_state = @import("desired_state.zig");
 const uplink_message = @import("uplink_message.zig");
 
 const testing = std.testing;
-const Ed25519 = std.crypto.sign.Ed25519;
+const Ed25519 = base.Ed25519;
 
 const Key = struct { seedHex: []const u8, publicKey: []const u8 };
 

@@ -15,7 +15,7 @@ const Terminal = @import("terminal.zig").Terminal;
 const Complaint = options_module.Complaint;
 const Error = start.Error;
 const Identity = host.data_dir.Identity;
-const KeyPair = std.crypto.sign.Ed25519.KeyPair;
+const KeyPair = base.Ed25519.KeyPair;
 const uplink_message = core.uplink_message;
 
 /// What an edge that was revoked leaves behind; disks of the store, boot programs and leases are the site's.

@@ -373,7 +373,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
             "{s}/edge.key cannot be read; enrol this edge again into another data directory.",
             .{path},
         );
-    const key = std.crypto.sign.Ed25519.KeyPair.generateDeterministic(seed) catch
+    const key = base.Ed25519.KeyPair.generateDeterministic(seed) catch
         return complaint.set(
             "{s}/edge.key is not a key; enrol this edge again into another data directory.",
             .{path},

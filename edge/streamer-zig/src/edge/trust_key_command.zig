@@ -3,6 +3,7 @@
 //! takes the next desired state that is signed by it.
 
 const std = @import("std");
+const base = @import("base");
 const core = @import("core");
 const host = @import("host");
 const options_module = @import("options.zig");
@@ -42,7 +43,7 @@ fn parse(rest: []const [:0]const u8, complaint: *options_module.Complaint) optio
             "organization's page shows.", .{});
     const key = core.uplink_message.parseKey(text.?) catch
         return complaint.set("--key {s} is not a key: 44 characters, as the organization's page shows its public half.", .{text.?});
-    _ = std.crypto.sign.Ed25519.PublicKey.fromBytes(key) catch
+    _ = base.Ed25519.PublicKey.fromBytes(key) catch
         return complaint.set("--key {s} is not a key: copy it again from the organization's page.", .{text.?});
     return .{ .path = path.?, .key = key };
 }

@@ -462,7 +462,7 @@ pub fn classOf(boot: *const core.boot.Boot) BootProfile.Class {
         writer.print(", network interface {x:0>2}:{x:0>2}:{x:0>2}", .{ boot.identity.mac.bytes[0], boot.identity.mac.bytes[1], boot.identity.mac.bytes[2] }) catch unreachable;
     }
     var digest: [32]u8 = undefined;
-    std.crypto.hash.sha2.Sha256.hash(writer.buffered(), &digest, .{});
+    base.Sha256.hash(writer.buffered(), &digest, .{});
     // 0 is of all.
     return .{ .key = std.mem.readInt(u64, digest[0..8], .big) | 1, .name = .init(writer.buffered()) };
 }

@@ -18,7 +18,7 @@ const DataDir = @import("data_dir.zig").DataDir;
 const uplink_client = @import("uplink_client.zig");
 const linux = std.os.linux;
 const Io = std.Io;
-const KeyPair = std.crypto.sign.Ed25519.KeyPair;
+const KeyPair = base.Ed25519.KeyPair;
 const uplink_message = core.uplink_message;
 
 const request_timeout_ms = 20_000;

@@ -64,7 +64,7 @@ const Fixture = struct {
 
     /// As the edge does, also after a kill -9.
     fn start(fixture: *Fixture) !void {
-        const key = try std.crypto.sign.Ed25519.KeyPair.generateDeterministic(@splat(3));
+        const key = try base.Ed25519.KeyPair.generateDeterministic(@splat(3));
         fixture.rotation = .init(testing.io, &fixture.data, uuid(9), key);
         fixture.worker = try StoreWorker.create(fixture.arena.allocator(), .{
             .io = testing.io,

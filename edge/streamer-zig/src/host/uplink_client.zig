@@ -6,7 +6,7 @@ const base = @import("base");
 const core = @import("core");
 const assert = std.debug.assert;
 const Io = std.Io;
-const Ed25519 = std.crypto.sign.Ed25519;
+const Ed25519 = base.Ed25519;
 
 pub const Answer = struct {
     status: u16,

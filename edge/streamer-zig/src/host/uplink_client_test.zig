@@ -73,7 +73,7 @@ fn askWith(
     var counter: std.atomic.Value(u64) = .init(6);
     var client: UplinkClient = .init(testing.allocator, testing.io, .{
         .url = try std.mem.print(&url, "http://127.0.0.1:{d}", .{server.port}),
-        .key = try std.crypto.sign.Ed25519.KeyPair.generateDeterministic(@splat(1)),
+        .key = try base.Ed25519.KeyPair.generateDeterministic(@splat(1)),
         .edge_id = .fromRandom(@splat(2)),
         .epoch = 3,
         .counter = &counter,

@@ -503,7 +503,7 @@ fn bindingOf(boot: *const core.boot.Boot, below: *const Below, wanted: *const Wa
 fn deviceIdOf(assignment: *const core.boot.Assignment, mac: base.Mac) Uuid {
     if (assignment.device_id) |id| return id;
     var digest: [32]u8 = undefined;
-    std.crypto.hash.sha2.Sha256.hash(&mac.bytes, &digest, .{});
+    base.Sha256.hash(&mac.bytes, &digest, .{});
     return .fromRandom(digest[0..16].*);
 }
 

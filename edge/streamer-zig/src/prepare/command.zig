@@ -2,6 +2,7 @@
 //! make its initramfs anew. Run again it finds nothing to change.
 
 const std = @import("std");
+const base = @import("base");
 const linux = std.os.linux;
 const sys = @import("host").sys;
 const initramfs = @import("initramfs");
@@ -189,7 +190,7 @@ const Command = struct {
 
     /// Changes with every file that goes into the initramfs, and with every kernel.
     fn stampOf(command: Command, releases: []const []const u8, wanted: []const files.File) Failure![]const u8 {
-        var hash: std.crypto.hash.sha2.Sha256 = .init(.{});
+        var hash: base.Sha256 = .init(.{});
         for (wanted) |file| if (files.isInInitramfs(file)) hash.update(file.content);
         const digest = hash.finalResult();
         var text: std.ArrayList(u8) = .empty;

@@ -2,9 +2,10 @@
 //! made, and the counter of a version that was deleted is not given again. Damaged or missing, all manifests are asked.
 
 const std = @import("std");
+const base = @import("base");
 const files_module = @import("files.zig");
 const store_dir = @import("store_dir.zig");
-const Sha256 = std.crypto.hash.sha2.Sha256;
+const Sha256 = base.Sha256;
 
 const Files = files_module.Files;
 

@@ -23,7 +23,7 @@ pub const Owner = struct {
 /// of its own of each vDisk.
 pub fn nameOf(owner: Owner) Uuid {
     if (owner.class != .private) return owner.device_id;
-    var hash: std.crypto.hash.sha2.Sha256 = .init(.{});
+    var hash: base.Sha256 = .init(.{});
     hash.update("bootfarm private image");
     hash.update(&owner.device_id.bytes);
     hash.update(&owner.vdisk_id.bytes);

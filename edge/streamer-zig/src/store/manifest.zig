@@ -8,7 +8,7 @@ const block = @import("block.zig");
 const node_module = @import("node.zig");
 const simulated = @import("simulated.zig");
 const assert = std.debug.assert;
-const Ed25519 = std.crypto.sign.Ed25519;
+const Ed25519 = base.Ed25519;
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 
@@ -108,7 +108,7 @@ pub fn decode(bytes: *const Bytes, public_key: Ed25519.PublicKey) Error!Manifest
 
 fn sign(signed: []const u8, key: Ed25519.KeyPair) [Ed25519.Signature.encoded_length]u8 {
     var message: [signature_prefix.len + file_size]u8 = undefined;
-    const signature = key.sign(prefixed(signed, &message), null) catch unreachable;
+    const signature = key.sign(prefixed(signed, &message));
     return signature.toBytes();
 }
 

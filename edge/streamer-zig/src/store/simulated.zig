@@ -2,7 +2,8 @@
 //! product is compiled without any of it: there each of these is a constant.
 
 const std = @import("std");
-const Ed25519 = std.crypto.sign.Ed25519;
+const base = @import("base");
+const Ed25519 = base.Ed25519;
 
 /// True in the programs of the simulation alone.
 pub const is_compiled_in: bool = @import("store_options").is_simulated;
@@ -75,6 +76,6 @@ pub fn isSigned(message: []const u8, signature: *const [64]u8, key: Ed25519.Publ
 }
 
 pub fn isRight(message: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey) bool {
-    Ed25519.Signature.fromBytes(signature.*).verifyStrict(message, key) catch return false;
+    Ed25519.Signature.fromBytes(signature.*).verifyStrict(&.{message}, key) catch return false;
     return true;
 }

@@ -15,7 +15,7 @@ const seal = @import("seal.zig");
 const simulated = @import("simulated.zig");
 const version_reader = @import("version_reader.zig");
 const assert = std.debug.assert;
-const Ed25519 = std.crypto.sign.Ed25519;
+const Ed25519 = base.Ed25519;
 const Sha256 = base.Sha256;
 const Uuid = base.Uuid;
 

@@ -5,7 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const assert = std.debug.assert;
-const Hmac = std.crypto.auth.hmac.sha2.HmacSha256;
+const Hmac = base.HmacSha256;
 const Mac = base.Mac;
 const Uuid = base.Uuid;
 

@@ -19,7 +19,7 @@ const year_max = 2100;
 
 pub const Known = struct {
     identity: host.data_dir.Identity,
-    key: std.crypto.sign.Ed25519.KeyPair,
+    key: base.Ed25519.KeyPair,
     epoch: u64,
 };
 
@@ -42,7 +42,7 @@ pub fn checkIdentity(findings: *Findings, path: []const u8) error{OutOfMemory}!?
     const hex = std.mem.trim(u8, key_text, " \n");
     if (hex.len != 64) return damaged(findings, path, "edge.key");
     _ = std.fmt.hexToBytes(&seed, hex) catch return damaged(findings, path, "edge.key");
-    const key = std.crypto.sign.Ed25519.KeyPair.generateDeterministic(seed) catch
+    const key = base.Ed25519.KeyPair.generateDeterministic(seed) catch
         return damaged(findings, path, "edge.key");
     const epoch_text = try readIn(findings, path, "epoch") orelse "0";
     const epoch = std.fmt.parseInt(u53, std.mem.trim(u8, epoch_text, " \n"), 10) catch
