@@ -31,8 +31,9 @@ pub fn isRight(bytes: []const u8, offset: u64) bool {
     var difference: Lanes = @splat(0);
     var at: usize = 0;
     while (at + wide <= bytes.len) : (at += wide) {
-        const words: Lanes = @bitCast(bytes[at..][0..wide].*);
-        difference |= words ^ expected;
+        // A cast of the bytes' value in place of their address is put together byte by byte.
+        const words: *align(1) const Lanes = @ptrCast(bytes[at..][0..wide]);
+        difference |= words.* ^ expected;
         expected +%= advance;
     }
     if (@reduce(.Or, difference) != 0) return false;
