@@ -218,8 +218,8 @@ pub const BootTable = struct {
 
     /// Ends boots that have been silent for too long.
     pub fn tick(table: *BootTable, now_us: u64) void {
-        for (table.places) |*place| {
-            const boot = if (place.*) |*value| value else continue;
+        var iterator = table.iterate();
+        while (iterator.next()) |boot| {
             const was_over = boot.isOver();
             boot.tick(now_us, table.silence_limit_us);
             table.noteEnd(was_over, boot);
@@ -236,11 +236,13 @@ pub const BootTable = struct {
         index: u32 = 0,
 
         pub fn next(iterator: *Iterator) ?*Boot {
-            while (iterator.index < iterator.table.places.len) {
-                const index = iterator.index;
-                iterator.index += 1;
-                if (iterator.table.places[index]) |*boot| return boot;
-            }
+            // By the compact column: the places are MiB, and most of them are free most of the time.
+            const rest = iterator.table.ids[iterator.index..];
+            for (rest, iterator.index..) |id, index| if (id != 0) {
+                iterator.index = @intCast(index + 1);
+                return &iterator.table.places[index].?;
+            };
+            iterator.index = @intCast(iterator.table.ids.len);
             return null;
         }
     };

@@ -3,7 +3,7 @@
 const std = @import("std");
 const RoundTrip = @This();
 
-pub const timeout_us_min = 4 * std.time.us_per_ms;
+pub const timeout_us_min = 2 * std.time.us_per_ms;
 pub const timeout_us_max = std.time.us_per_s;
 /// Stalls of busy machines; a longer floor would make real losses dear.
 pub const floor_us_max = 100 * std.time.us_per_ms;

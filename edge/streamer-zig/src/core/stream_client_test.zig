@@ -237,7 +237,7 @@ test "a hole is asked for at once when three fragments beyond it have come" {
     const begin_us = world.now_us;
     try testing.expect((try world.nextEvent(1_000_000)).? == .read_done);
     try testing.expectEqual(3, world.client.statistics.missing_fragments);
-    // Two round trips of 200 us, and no time-out of at least 4 ms.
+    // Two round trips of 200 us, and no time-out of at least 2 ms.
     try testing.expect(world.now_us - begin_us <= 500);
 }
 

@@ -81,7 +81,7 @@ pub const Edge = struct {
     }
 
     pub fn listener(edge: *Edge) host.Boots.Listener {
-        return .{ .context = edge, .reported = reported, .written = written, .version_problem = versionProblem };
+        return .{ .context = edge, .begins = begins, .reported = reported, .written = written, .version_problem = versionProblem };
     }
 
     /// Acts on a verified state. The boots that go on keep what they were given.
@@ -190,6 +190,11 @@ pub const Edge = struct {
             if (edge.power_on_file) |*file| file.append(&edge.power_ons, power_on.id);
             loop.powerOn(power_on.mac, now_us);
         }
+    }
+
+    fn begins(context: *anyopaque) void {
+        const edge: *Edge = @ptrCast(@alignCast(context));
+        edge.loop.watch.noteBegin();
     }
 
     fn reported(context: *anyopaque, boot: *const core.boot.Boot) void {

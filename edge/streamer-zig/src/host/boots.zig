@@ -52,6 +52,8 @@ pub const Boots = struct {
     /// Who wants to know.
     pub const Listener = struct {
         context: *anyopaque,
+        /// A boot begins: nothing has been sent to its device yet.
+        begins: ?*const fn (context: *anyopaque) void = null,
         /// A report was written; `boot.news` says of what.
         reported: *const fn (context: *anyopaque, boot: *const Boot) void,
         /// Another report was written.
@@ -507,6 +509,7 @@ pub const Boots = struct {
             boots.ignored.add(.boot_table_full);
             return null;
         };
+        if (boots.listener.begins) |begins| begins(boots.listener.context);
         // Not its end yet: its script says it on the device's console, and by then it may be over.
         if (boots.homeObstacle(boots.table.get(ref).?)) |obstacle| {
             boots.apply(ref, now_us, .{ .suspected = .{ .cause = obstacle.cause, .text = obstacle.text } });

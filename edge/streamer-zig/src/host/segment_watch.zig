@@ -26,6 +26,7 @@ pub const SegmentWatch = struct {
     /// Frames that may still be looked at in this second.
     budget: u32 = frames_per_second_max,
     is_listening: bool = true,
+    hears_outgoing: bool = true,
     pending: [pending_max]Pending = @splat(.{}),
     next_pending: u8 = 0,
     scratch: wire.dhcp.Scratch = undefined,
@@ -71,12 +72,40 @@ pub const SegmentWatch = struct {
     pub fn tick(watch: *SegmentWatch, epoll: Epoll, token: u64, now_us: u64) void {
         watch.retry(now_us);
         if (watch.captures) |captures| captures.tick(watch.boots);
+        watch.hearOutgoing(watch.wantsOutgoing());
         for (watch.listeners) |*listener| {
             const drops = listener.countDrops();
             if (drops > 0) watch.ignored.addMany(.segment_busy, drops);
         }
         watch.budget = frames_per_second_max;
         if (!watch.is_listening) watch.listen(epoll, token, true);
+    }
+
+    /// A boot begins: what its device is sent belongs into its capture from the first answer on.
+    pub fn noteBegin(watch: *SegmentWatch) void {
+        if (watch.keepsPackets()) watch.hearOutgoing(true);
+    }
+
+    /// Only captures are made of it, and they end where the stream begins.
+    fn wantsOutgoing(watch: *SegmentWatch) bool {
+        if (!watch.keepsPackets()) return false;
+        var iterator = watch.boots.table.iterate();
+        while (iterator.next()) |boot| {
+            if (boot.stream_was_open) continue;
+            // The last packets of one that has ended may still be on their way.
+            if (!boot.isOver() or watch.captures.?.store.find(boot.identity.id) != null) return true;
+        }
+        return false;
+    }
+
+    fn keepsPackets(watch: *const SegmentWatch) bool {
+        return if (watch.captures) |captures| captures.wanted != .never else false;
+    }
+
+    fn hearOutgoing(watch: *SegmentWatch, on: bool) void {
+        if (watch.hears_outgoing == on) return;
+        watch.hears_outgoing = on;
+        for (watch.listeners) |*listener| listener.hearOutgoing(on);
     }
 
     fn listen(watch: *SegmentWatch, epoll: Epoll, token: u64, on: bool) void {

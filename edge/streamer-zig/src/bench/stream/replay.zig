@@ -119,7 +119,7 @@ const Replay = struct {
         while (!replay.isOver()) {
             while (replay.next()) |piece|
                 connection.submit(piece.slot, piece.offset, piece.buffer) catch return error.SessionOver;
-            try waitFor(connection.fd, 1000, begun_ns);
+            try waitFor(connection.fd, 100_000, begun_ns);
             var ended: SlotList = .{};
             connection.receive(&ended) catch return error.SessionOver;
             for (ended.slice()) |slot| try replay.done(slot);
@@ -175,8 +175,7 @@ const Stream = struct {
         stream.ahead.pump(client);
         stream.device.flush(sys.monotonicUs());
         const deadline_us = client.deadline() orelse std.math.maxInt(u64);
-        const wait_ms: i32 = @intCast(@min(100, (deadline_us -| sys.monotonicUs() + 999) / 1000));
-        try waitFor(stream.device.fd, wait_ms, stream.begun_ns);
+        try waitFor(stream.device.fd, @min(100_000, deadline_us -| sys.monotonicUs()), stream.begun_ns);
         stream.device.receive(stream.receiver, sys.monotonicUs());
         try stream.takeEvents();
     }
@@ -196,8 +195,9 @@ const Stream = struct {
     }
 };
 
-fn waitFor(fd: i32, wait_ms: i32, begun_ns: u64) Load.Error!void {
+fn waitFor(fd: i32, wait_us: u64, begun_ns: u64) Load.Error!void {
     if (processor.nowNs() - begun_ns > limit_ns) return error.NothingCame;
     var polled = [_]linux.pollfd{.{ .fd = fd, .events = linux.POLL.IN, .revents = 0 }};
-    _ = linux.poll(&polled, polled.len, wait_ms);
+    var limit: linux.timespec = .{ .sec = 0, .nsec = @intCast(wait_us * std.time.ns_per_us) };
+    _ = linux.ppoll(&polled, polled.len, &limit, null);
 }
