@@ -14,6 +14,7 @@ import {
   streamWriteCodes,
 } from './stream-packet.ts'
 import { emitUsed } from './stream-profile.ts'
+import { emitReadTimes } from './stream-times.ts'
 import { guestStepGroups } from './uplink.ts'
 
 /** The packet's bytes. The values are ones that `parseStreamPacket` takes. */
@@ -100,13 +101,15 @@ function bodyOf(packet: StreamPacket): Buffer[] {
       return [
         hex(packet.uptime_us + packet.order_id + packet.write_cache_used + packet.write_cache_size),
         int(packet.steps.length, 1),
-        Buffer.alloc(3),
+        int(packet.read_times?.length ?? 0, 1),
+        Buffer.alloc(2),
         ...packet.steps.flatMap((step) => [
           int(guestStepGroups.indexOf(step.group), 1),
           int(step.name.length, 1),
           hex(step.start_us + step.duration_us),
           Buffer.from(step.name, 'latin1'),
         ]),
+        ...emitReadTimes(packet.read_times ?? []),
       ]
     case 'report_ack':
       return [int(streamOrders.indexOf(packet.order), 1), Buffer.alloc(3), hex(packet.order_id)]

@@ -164,6 +164,15 @@ export type StreamReady = InSession & {
   code: string
   sentence: string
 }
+export const streamReadTimeKinds = ['fetch', 'wait', 'turnaround'] as const
+/** A histogram from its first bucket with something in it to the last one. */
+export interface StreamReadTimes {
+  kind: (typeof streamReadTimeKinds)[number]
+  first_bucket: number
+  max_us: number
+  sum_us: string
+  counts: number[]
+}
 export type StreamReport = InSession & {
   type: 'report'
   uptime_us: string
@@ -172,6 +181,8 @@ export type StreamReport = InSession & {
   write_cache_size: string
   /** `start_us` is a signed number in two's complement. */
   steps: { group: (typeof guestStepGroups)[number]; start_us: string; duration_us: string; name: string }[]
+  /** Absent: none. */
+  read_times?: StreamReadTimes[]
 }
 export type StreamPacket =
   | StreamHello

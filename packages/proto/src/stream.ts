@@ -31,6 +31,7 @@ import {
 } from './stream-packet.ts'
 import { parseUsed } from './stream-profile.ts'
 import { check, headerSize, isPrintable, isZero, Reader, refuse } from './stream-reader.ts'
+import { parseReadTimes } from './stream-times.ts'
 import { parseControl, parseWrite, parseWriteAck } from './stream-writes.ts'
 import { guestStepGroups } from './uplink.ts'
 
@@ -267,7 +268,8 @@ function parseReport(reader: Reader, session: InSession): StreamReport {
   const write_cache_used = reader.hex(8)
   const write_cache_size = reader.hex(8)
   const step_count = reader.int(1)
-  reader.zeros(3)
+  const times_count = reader.int(1)
+  reader.zeros(2)
   check(step_count <= streamStepsMax, 'bad_value')
   check(write_cache_used <= write_cache_size, 'bad_value')
   const steps: StreamReport['steps'] = []
@@ -283,6 +285,10 @@ function parseReport(reader: Reader, session: InSession): StreamReport {
     check(isPrintable(name), 'bad_value')
     steps.push({ group: guestStepGroups[group] ?? refuse('bad_value'), start_us, duration_us, name })
   }
+  const read_times = parseReadTimes(reader, times_count)
   check(reader.position === size, 'wrong_size')
-  return { type: 'report', ...session, uptime_us, order_id, write_cache_used, write_cache_size, steps }
+  return {
+    ...{ type: 'report', ...session, uptime_us, order_id, write_cache_used, write_cache_size, steps },
+    ...(times_count > 0 && { read_times }),
+  }
 }

@@ -97,6 +97,35 @@ export const readAheadReport = z
   })
 export type ReadAheadReport = z.infer<typeof readAheadReport>
 
+const durationBuckets = 24
+
+/** Durations by their power of two: bucket 0 holds those below 1 µs, bucket i from 2^(i-1) to less than 2^i µs, bucket 23 all longer ones too. */
+const durationHistogram = z
+  .object({
+    /** The bucket of `counts[0]`; those that are left out hold nothing. */
+    firstBucket: count.max(durationBuckets - 1),
+    counts: z.array(count.max(0xffff_ffff)).min(1).max(durationBuckets),
+    maxUs: count.max(0xffff_ffff),
+    /** Of all durations. */
+    sumUs: count,
+  })
+  .refine(({ firstBucket, counts }) => firstBucket + counts.length <= durationBuckets, {
+    path: ['counts'],
+    message: 'more buckets than there are',
+  })
+export type DurationHistogram = z.infer<typeof durationHistogram>
+
+/** Where the time of the stream's reads went until the boot was over (STREAM.md); each is absent where nothing was measured. */
+export const readTimesReport = z.object({
+  /** The edge's, of each READ: until its bytes were in hand, from memory and from a disk, and until all were handed to the kernel. */
+  ...{ warm: durationHistogram.optional(), cold: durationHistogram.optional() },
+  send: durationHistogram.optional(),
+  /** The device's: of each READ until its last byte, of each read of its system, and from an answer to the next one. */
+  fetch: durationHistogram.optional(),
+  ...{ wait: durationHistogram.optional(), turnaround: durationHistogram.optional() },
+})
+export type ReadTimesReport = z.infer<typeof readTimesReport>
+
 /** One DHCP offer that was heard on the device's segment, of whatever server. */
 export const dhcpOffer = z.object({
   atUs: count,
@@ -146,6 +175,8 @@ export const bootReport = z.object({
   menuEntry: untrustedText.optional(),
   /** What came of reading ahead until the boot was over; absent: it had no stream, or the edge is older than this. */
   readAhead: readAheadReport.optional(),
+  /** Absent where nothing was read, and from older edges. */
+  readTimes: readTimesReport.optional(),
   /** The first eight, in order of time. */
   offers: z.array(dhcpOffer).max(8).optional(),
   /** The last one each way; absent once the device got ready. */

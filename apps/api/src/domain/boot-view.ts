@@ -5,6 +5,7 @@ import { captureSummary } from './capture-view.ts'
 import { deviceState } from './device-state.ts'
 import { guestView } from './guest-view.ts'
 import { pageInput, pageOf } from './page.ts'
+import { readTimesView } from './read-times.ts'
 import { writeCacheView } from './write-cache.ts'
 
 const uuid = z.uuid()
@@ -127,6 +128,8 @@ export const bootDetail = bootSummary.extend({
       waitedReads: count,
     })
     .nullable(),
+  /** Where the time of the stream's reads went until the boot was over; null where nothing was measured. */
+  readTimes: readTimesView.nullable(),
   /** In order of time; empty where the edge heard none, or is older than this. */
   offers: z.array(offerView),
   /** The last packet each way of a boot that did not get ready. */

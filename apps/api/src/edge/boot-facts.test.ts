@@ -24,6 +24,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
       offers: [own, other],
       program: { set: 'ipxe', file: 'snponly.efi' },
       readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
+      readTimes: { turnaround: { firstBucket: 10, counts: [1, 2], maxUs: 1500, sumUs: 3500 } },
       lastPackets: {
         fromDevice: { atUs: 12_400_000, what: 'TFTP ACK of block 145' },
         fromEdge: { atUs: 12_399_000, what: 'TFTP DATA block 149' },
@@ -39,6 +40,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
       ],
       facts: { program: { set: 'ipxe', file: 'snponly.efi' } },
       readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
+      readTimes: { turnaround: { count: 3, maxUs: 1500, sumUs: 3500 }, storage: null, wire: null },
       lastPackets: {
         fromDevice: { what: 'TFTP ACK of block 145', at: '2026-11-20T11:59:12.400Z' },
         fromEdge: { atUs: 12_399_000 },
@@ -51,7 +53,7 @@ describe('what a boot’s report says of its way to the boot program', () => {
     const boot = newBoot({})
     await site().report(boot)
     expect(await getBoot(boot.id)).toMatchObject({
-      ...{ offers: [], lastPackets: null, menuEntry: null, readAhead: null },
+      ...{ offers: [], lastPackets: null, menuEntry: null, readAhead: null, readTimes: null },
       facts: { program: null },
     })
   })
@@ -62,14 +64,17 @@ describe('what a boot’s report says of its way to the boot program', () => {
     expect((await getBoot(boot.id)).lastPackets).toMatchObject({ fromEdge: null })
   })
 
-  test('in words that are not printable, or more used than was asked for, counts as lost, and the next report is applied', async () => {
+  test('in words that are not printable, more used than was asked for, or times beyond the last bucket, counts as lost, and the next report is applied', async () => {
     const damaged = newBoot({ offers: [{ ...own, file: 'a\u001bb' }] })
     const absurd = newBoot({
       readAhead: { hadProfile: true, askedBytes: 4096, usedBytes: 8192, waitedReads: 0 },
     })
+    const endless = newBoot({
+      readTimes: { fetch: { firstBucket: 20, counts: [1, 1, 1, 1, 1], maxUs: 1, sumUs: 1 } },
+    })
     const next = newBoot({})
-    await site().report(damaged, absurd, next)
-    for (const { id } of [damaged, absurd])
+    await site().report(damaged, absurd, endless, next)
+    for (const { id } of [damaged, absurd, endless])
       expect((await site().tryQuery('boot.get', { bootId: id })).status).toBe(404)
     expect((await getBoot(next.id)).outcome).toBe('ready')
   })

@@ -9,6 +9,7 @@ const boot_event = @import("boot_event.zig");
 const boot_phase = @import("boot_phase.zig");
 const boot_packets = @import("boot_packets.zig");
 const BootReadAhead = @import("boot_read_ahead.zig");
+const BootReadTimes = @import("boot_read_times.zig");
 const Guest = @import("boot_guest.zig");
 const assert = std.debug.assert;
 
@@ -80,6 +81,7 @@ pub const Boot = struct {
     is_taken: bool = false,
     guest: ?Guest = null,
     read_ahead: BootReadAhead = .{},
+    read_times: BootReadTimes = .{},
     /// DHCP offers heard for the device up to its first download.
     offers: boot_packets.Offers = .{},
     /// Before the boot was over.
@@ -223,7 +225,9 @@ pub const Boot = struct {
     fn takeGuest(boot: *Boot, at_us: u64, report: stream.Report) void {
         if (boot.outcome) |outcome| if (outcome == .superseded) return;
         const news = Guest.take(&boot.guest, at_us -| boot.started_us, report);
-        if (news == .nothing) return;
+        // The last ones come with the first report after the boot: that one is told.
+        const has_last_times = boot.read_times.take(report.read_times) and boot.isOver();
+        if (news == .nothing and !has_last_times) return;
         if (news == .steps) boot.news.steps = true;
         boot.changed = true;
         boot.touched = true;

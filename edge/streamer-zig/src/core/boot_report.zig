@@ -1,6 +1,6 @@
 //! A boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in src/uplink.ts), at
 //! most 4 KiB. What does not fit is left out in this order: the device's shortest units down to 12 steps in
-//! all, offers down to four, shortest gaps, size histograms, text that devices and servers chose, offers down to
+//! all, offers down to four, shortest gaps, size histograms, read times, text that devices and servers chose, offers down to
 //! two, the device's other steps, all offers, earliest phases.
 
 const std = @import("std");
@@ -9,6 +9,7 @@ const boot_phase = @import("boot_phase.zig");
 const boot_module = @import("boot.zig");
 const guest_json = @import("boot_report_guest.zig");
 const packets_json = @import("boot_report_packets.zig");
+const times_json = @import("boot_report_times.zig");
 const assert = std.debug.assert;
 
 const Boot = boot_module.Boot;
@@ -38,6 +39,7 @@ const Cut = struct {
     offers_kept: u8,
     gaps_kept: u32,
     read_sizes: bool = true,
+    read_times: bool = true,
     texts: bool = true,
     first_phase: u8 = 0,
 };
@@ -60,6 +62,8 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
             cut.gaps_kept = @min(cut.gaps_kept, gapCount(boot)) -| 1;
         } else if (cut.read_sizes) {
             cut.read_sizes = false;
+        } else if (cut.read_times) {
+            cut.read_times = false;
         } else if (cut.texts) {
             cut.texts = false;
         } else if (cut.offers_kept > offers_kept_longer) {
@@ -101,6 +105,7 @@ fn write(
     try writeFacts(boot, cut, &json);
     try number(&json, "reconnects", boot.reconnects);
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
+    if (cut.read_times) try times_json.write(&json, &boot.read_times);
     if (cut.offers_kept > 0) try packets_json.writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
     if (cut.texts and boot.menu_entry.size > 0) try field(&json, "menuEntry", boot.menu_entry.slice());
     if (!hasOutcome(boot, .ready)) try packets_json.writeLastPackets(&json, &boot.last_packets);
@@ -259,7 +264,7 @@ fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
         }
     }
     assert(filled == total);
-    base.sort(u64, lengths[0..filled], {}, std.sort.desc(u64));
+    std.mem.sort(u64, lengths[0..filled], {}, std.sort.desc(u64));
     return if (kept == 0) std.math.maxInt(u64) else lengths[kept - 1];
 }
 
@@ -334,6 +339,8 @@ test "a report with everything in it stays within 4 KiB and is JSON" {
     boot.apply(1, .{ .guest = fullReport(&steps) });
     fillOffers(&boot);
     boot.stream_was_open = true;
+    const endless: base.DurationHistogram = .{ .counts = @splat(std.math.maxInt(u32)), .sum_us = std.math.maxInt(u64) };
+    inline for (@typeInfo(@TypeOf(boot.read_times)).@"struct".field_names) |name| @field(boot.read_times, name) = endless;
     boot.read_ahead = .{ .had_profile = true, .asked_bytes = 1 << 60, .used_bytes = 1 << 59, .waited_reads = 1 << 60 };
     boot.outcome = .{
         .failed = .{
@@ -435,6 +442,16 @@ test "what a device says of itself is in the report, in order of begin" {
         "{\"group\":\"firmware\",\"name\":\"POST\",\"startUs\":-8000000,\"durationUs\":6000000}," ++
         "{\"group\":\"kernel\",\"name\":\"kernel\",\"startUs\":0,\"durationUs\":812000}]," ++
         "\"writeCache\":{\"usedBytes\":1048576,\"sizeBytes\":1073741824,\"atUs\":5000000}}}"));
+}
+
+test "read times are told from their first bucket to their last, and only those that were measured" {
+    var boot = testBoot();
+    boot.read_times.note(.{ .is_cold = false, .storage_us = 3, .send_us = 70 });
+    boot.read_times.note(.{ .is_cold = false, .storage_us = 9, .send_us = 71 });
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{" ++
+        "\"warm\":{\"firstBucket\":2,\"counts\":[1,0,1],\"maxUs\":9,\"sumUs\":12}," ++
+        "\"send\":{\"firstBucket\":7,\"counts\":[2],\"maxUs\":71,\"sumUs\":141}}") != null);
 }
 
 test "a device with many units keeps its own steps and its slowest units when not all fit" {

@@ -5,6 +5,7 @@ const base = @import("base");
 const boot_packets = @import("boot_packets.zig");
 const boot_phase = @import("boot_phase.zig");
 const boot_module = @import("boot.zig");
+const stream = @import("wire").stream;
 
 const testing = std.testing;
 const Boot = boot_module.Boot;
@@ -451,6 +452,25 @@ test "what a device says of itself is taken after its boot is over, until it sta
     boot.outcome = .superseded;
     at(&boot, 9000, .{ .guest = .{ .uptime_us = 8_000_000, .write_cache_used = 99, .write_cache_size = 100 } });
     try testing.expectEqual(1, boot.guest.?.write_cache.?.used);
+}
+
+test "the device's last read times are told once, with its first report after the boot" {
+    var boot = start();
+    dhcpRom(&boot);
+    at(&boot, 10, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
+    at(&boot, 15, .{ .guest = .{ .uptime_us = 4_000_000 } });
+    at(&boot, 20, .{ .ready = .stream });
+    boot.changed = false;
+    var fetch: base.DurationHistogram = .{};
+    fetch.note(900);
+    var list: stream.ReadTimeList = .empty;
+    list.append(.fetch, &fetch);
+    at(&boot, 5000, .{ .guest = .{ .uptime_us = 4_000_000, .read_times = list.view() } });
+    try testing.expect(boot.changed);
+    try testing.expectEqual(1, boot.read_times.fetch.count());
+    boot.changed = false;
+    at(&boot, 9000, .{ .guest = .{ .uptime_us = 8_000_000, .read_times = list.view() } });
+    try testing.expect(!boot.changed);
 }
 
 test "a resumed stream belongs to its boot" {

@@ -30,6 +30,7 @@ pub const TftpVigil = @import("tftp_vigil.zig");
 pub const boot_phase = @import("boot_phase.zig");
 pub const boot = @import("boot.zig");
 pub const BootReadAhead = @import("boot_read_ahead.zig");
+pub const BootReadTimes = @import("boot_read_times.zig");
 pub const boot_packets = @import("boot_packets.zig");
 pub const BootGuest = @import("boot_guest.zig");
 pub const boot_cause = @import("boot_cause.zig");
@@ -74,6 +75,7 @@ test {
     _ = ProfileTrace;
     _ = ReadAhead;
     _ = ReadTimes;
+    _ = BootReadTimes;
     _ = StreamWindow;
     _ = @import("boot_handle.zig");
     _ = AddressBook;

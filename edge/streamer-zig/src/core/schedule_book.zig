@@ -52,7 +52,7 @@ const Entry = struct {
             entry.begun.count -= 1;
         }
         entry.begun.appendAssumeCapacity(instant_ms);
-        base.sort(u64, entry.begun.slice(), {}, std.sort.asc(u64));
+        std.mem.sort(u64, entry.begun.slice(), {}, std.sort.asc(u64));
     }
 };
 

@@ -46,6 +46,8 @@ pub const Slot = struct {
     tries: u8 = 0,
     /// Fragments that are on their way.
     sent: u16 = 0,
+    /// Since when its bytes were in hand; null before.
+    in_hand_us: ?u64 = null,
     read: ReadRequest = undefined,
     ranges: [4 * wire.ranges_max]u8 = undefined,
     arrival: Arrival = undefined,
@@ -160,6 +162,7 @@ pub const ReadQueue = struct {
         slot.flow = flow_index;
         slot.next = none;
         slot.tries = 0;
+        slot.in_hand_us = null;
         slot.sent = 0;
         slot.read = read.*;
         slot.arrival = arrival;

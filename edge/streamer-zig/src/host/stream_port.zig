@@ -370,7 +370,13 @@ pub const StreamPort = struct {
     }
 
     /// All of a READ's bytes are on their way.
-    pub fn noteAnswered(port: *StreamPort, read: *const StreamServer.ReadRequest, arrival: Arrival, now_us: u64) void {
+    pub fn noteAnswered(
+        port: *StreamPort,
+        read: *const StreamServer.ReadRequest,
+        arrival: Arrival,
+        now_us: u64,
+        measured: core.BootReadTimes.Measured,
+    ) void {
         port.sent_bytes += read.bytes_out;
         port.reads_count += 1;
         const ref = port.boots.table.findById(read.boot_id) orelse return;
@@ -381,6 +387,9 @@ pub const StreamPort = struct {
             .packets_out = read.packets_out,
         } });
         port.boots.note(ref, now_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
+        // A repeated one asks for little, and was counted the first time.
+        const boot = port.boots.get(ref) orelse return;
+        if (!read.repeated and !boot.isOver()) boot.read_times.note(measured);
     }
 
     /// A READ gets no answer; the device asks again.

@@ -101,10 +101,18 @@ pub const StreamReads = struct {
             return port.refuseRead(socket, read, err, arrival.at_us);
         });
         var sent: u16 = 0;
-        if (is_filled and reads.send(port, socket, read, .{ .bytes = reads.buffer, .sent = &sent, .arrival = arrival, .at_us = arrival.at_us })) return;
+        const in_hand_us: ?u64 = if (is_filled) sys.monotonicUs() else null;
+        if (in_hand_us) |at_us| if (reads.send(port, socket, read, .{
+            .bytes = reads.buffer,
+            .sent = &sent,
+            .arrival = arrival,
+            .in_hand_us = at_us,
+            .is_cold = false,
+        })) return;
         const is_cold = goes_at_once and !is_filled;
         const slot = reads.queue.add(flow, read, arrival, if (is_cold) .cold else .ready) orelse return port.noteUnanswered(read, arrival);
         slot.sent = sent;
+        slot.in_hand_us = in_hand_us;
         if (is_cold) reads.order(port, socket);
     }
 
@@ -137,8 +145,7 @@ pub const StreamReads = struct {
             return reads.queue.end(slot);
         };
         if (!is_filled) return reads.queue.toCold(slot);
-        const sending: Sending = .{ .bytes = reads.buffer, .sent = &slot.sent, .arrival = slot.arrival, .at_us = sys.monotonicUs() };
-        if (reads.send(port, socket, &slot.read, sending)) reads.queue.end(slot);
+        if (reads.send(port, socket, &slot.read, .ofSlot(slot, reads.buffer))) reads.queue.end(slot);
     }
 
     /// Gives threads what waits for disks, as far as there are buffers.
@@ -177,8 +184,7 @@ pub const StreamReads = struct {
             return reads.conclude(port, task, .over);
         };
         if (!is_filled) return reads.conclude(port, task, .again);
-        const sending: Sending = .{ .bytes = task.buffer, .sent = &slot.sent, .arrival = slot.arrival, .at_us = sys.monotonicUs() };
-        return reads.send(port, socket, read, sending) and reads.conclude(port, task, .over);
+        return reads.send(port, socket, read, .ofSlot(slot, task.buffer)) and reads.conclude(port, task, .over);
     }
 
     /// False: threads have more to read.
@@ -207,7 +213,25 @@ pub const StreamReads = struct {
         return true;
     }
 
-    const Sending = struct { bytes: []const u8, sent: *u16, arrival: Arrival, at_us: u64 };
+    const Sending = struct {
+        bytes: []const u8,
+        sent: *u16,
+        arrival: Arrival,
+        in_hand_us: u64,
+        is_cold: bool,
+
+        fn ofSlot(slot: *Slot, bytes: []const u8) Sending {
+            const in_hand_us = slot.in_hand_us orelse sys.monotonicUs();
+            slot.in_hand_us = in_hand_us;
+            return .{
+                .bytes = bytes,
+                .sent = &slot.sent,
+                .arrival = slot.arrival,
+                .in_hand_us = in_hand_us,
+                .is_cold = slot.tries > 0,
+            };
+        }
+    };
 
     /// False: the send buffer is full; what is left goes out when it has room.
     fn send(reads: *StreamReads, port: *StreamPort, socket: *UdpSocket, read: *const ReadRequest, what: Sending) bool {
@@ -224,7 +248,12 @@ pub const StreamReads = struct {
             },
         }
         reads.queue.charge(flowOf(read), read.bytes_out);
-        port.noteAnswered(read, what.arrival, what.at_us);
+        const now_us = sys.monotonicUs();
+        port.noteAnswered(read, what.arrival, now_us, .{
+            .is_cold = what.is_cold,
+            .storage_us = what.in_hand_us -| what.arrival.at_us,
+            .send_us = now_us -| what.in_hand_us,
+        });
         return true;
     }
 

@@ -60,6 +60,10 @@ const Site = struct {
     socket: UdpSocket,
     layers: ?write_layers.WriteLayers = null,
 
+    fn timesOf(site: *Site, device: *const Device) *const core.BootReadTimes {
+        return &site.boots.table.get(site.boots.table.findById(device.boot_id).?).?.read_times;
+    }
+
     const in_memory = versionOf(1);
     const slow = versionOf(2);
 
@@ -251,6 +255,13 @@ test "while a disk is waited for, other devices are greeted and get what lies in
     try testing.expectEqual(2, site.port.reads_count);
     try testing.expectEqual(1, site.port.reads.figures.cold);
     try testing.expectEqual(0, site.port.reads.queue.count);
+    // Where the time went is each boot's own.
+    const cold = site.timesOf(&slow);
+    const warm = site.timesOf(&quick);
+    try testing.expectEqual([_]u64{ 1, 0, 1 }, [_]u64{ cold.cold.count(), cold.warm.count(), cold.send.count() });
+    try testing.expectEqual([_]u64{ 0, 1, 1 }, [_]u64{ warm.cold.count(), warm.warm.count(), warm.send.count() });
+    // All that the other one did lies within its wait.
+    try testing.expect(cold.cold.sum_us >= warm.warm.sum_us + warm.send.sum_us);
 }
 
 test "a READ that is repeated while its disk is waited for is answered once, and is no sign of a bad path" {
@@ -272,6 +283,8 @@ test "a READ that is repeated while its disk is waited for is answered once, and
     slow.ask(7, 4096, 8 << 10);
     while (site.port.reads_count < 2) site.turn();
     try slow.expectBytes(7, 4096, 8 << 10);
+    // One that comes again is no read of its own.
+    try testing.expectEqual(1, site.timesOf(&slow).send.count());
 }
 
 test "a device that asks for everything at a slow disk leaves threads to others, and is told nothing it did not ask for" {

@@ -8,6 +8,7 @@ const guest = @import("stream_guest.zig");
 pub const profile = @import("stream_profile.zig");
 const hello_packets = @import("stream_hello.zig");
 const ranges = @import("stream_ranges.zig");
+const times = @import("stream_times.zig");
 const welcome_packet = @import("stream_welcome.zig");
 pub const writes = @import("stream_writes.zig");
 const assert = std.debug.assert;
@@ -34,6 +35,8 @@ pub const ready_ack_size = 16;
 pub const report_size_max = guest.report_size_max;
 pub const report_ack_size = guest.report_ack_size;
 pub const steps_max = guest.steps_max;
+/// Of a REPORT's steps and read times together.
+pub const steps_size_max = guest.steps_size_max;
 pub const probe_size_min = 40;
 pub const Hello = hello_packets.Hello;
 pub const HelloKind = hello_packets.HelloKind;
@@ -57,6 +60,9 @@ pub const Step = guest.Step;
 pub const StepGroup = guest.StepGroup;
 pub const Steps = guest.Steps;
 pub const StepList = guest.StepList;
+pub const ReadTimeKind = times.Kind;
+pub const ReadTimes = times.ReadTimes;
+pub const ReadTimeList = times.ReadTimeList;
 
 pub const sector_size = 512;
 /// Longest READ, in bytes; WELCOME may lower it, never below `read_size_promised`.

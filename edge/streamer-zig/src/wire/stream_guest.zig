@@ -3,6 +3,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const times = @import("stream_times.zig");
 const assert = std.debug.assert;
 
 const Cursor = base.Cursor;
@@ -112,6 +113,8 @@ pub const Report = struct {
     write_cache_used: u64 = 0,
     write_cache_size: u64 = 0,
     steps: Steps = .{},
+    /// Of the boot, until it was over; left out where there is no room for them.
+    read_times: times.ReadTimes = .{},
 };
 
 pub const Order = enum(u8) { none = 0, power_off = 1, restart = 2 };
@@ -128,21 +131,23 @@ pub const Error = error{ WrongSize, ReservedNotZero, BadValue };
 pub fn parseReport(bytes: []const u8) Error!Report {
     if (bytes.len < report_size_min or bytes.len > report_size_max) return error.WrongSize;
     var cursor: Cursor = .init(bytes[header_size..]);
-    const report: Report = .{
+    var report: Report = .{
         .uptime_us = cursor.int(u64) catch unreachable,
         .order_id = (cursor.array(16) catch unreachable).*,
         .write_cache_used = cursor.int(u64) catch unreachable,
         .write_cache_size = cursor.int(u64) catch unreachable,
-        .steps = .{
-            .count = cursor.int(u8) catch unreachable,
-            .bytes = bytes[report_size_min..],
-        },
+        .steps = .{ .count = cursor.int(u8) catch unreachable },
+        .read_times = .{ .count = cursor.int(u8) catch unreachable },
     };
-    if (cursor.int(u24) catch unreachable != 0) return error.ReservedNotZero;
+    if (cursor.int(u16) catch unreachable != 0) return error.ReservedNotZero;
     if (report.steps.count > steps_max) return error.BadValue;
     if (report.write_cache_used > report.write_cache_size) return error.BadValue;
     for (0..report.steps.count) |_| _ = try parseStep(&cursor);
+    const steps_end = bytes.len - cursor.remaining();
+    try times.parse(&cursor, report.read_times.count);
     if (cursor.remaining() > 0) return error.WrongSize;
+    report.steps.bytes = bytes[report_size_min..steps_end];
+    report.read_times.bytes = bytes[steps_end..];
     return report;
 }
 
@@ -166,7 +171,7 @@ fn parseStep(cursor: *Cursor) Error!Step {
 pub fn emitReport(report: Report, out: []u8) []u8 {
     assert(report.write_cache_used <= report.write_cache_size);
     assert(report.steps.count <= steps_max);
-    const size = report_size_min + report.steps.bytes.len;
+    const size = report_size_min + report.steps.bytes.len + report.read_times.bytes.len;
     assert(size <= report_size_max);
     var writer: base.ByteWriter = .init(out[header_size..size]);
     writer.int(u64, report.uptime_us) catch unreachable;
@@ -174,8 +179,10 @@ pub fn emitReport(report: Report, out: []u8) []u8 {
     writer.int(u64, report.write_cache_used) catch unreachable;
     writer.int(u64, report.write_cache_size) catch unreachable;
     writer.int(u8, report.steps.count) catch unreachable;
-    writer.int(u24, 0) catch unreachable;
+    writer.int(u8, report.read_times.count) catch unreachable;
+    writer.int(u16, 0) catch unreachable;
     writer.bytes(report.steps.bytes) catch unreachable;
+    writer.bytes(report.read_times.bytes) catch unreachable;
     return out[0..size];
 }
 

@@ -4,6 +4,7 @@ import { instantAt } from '../../domain/boot-times.ts'
 import type { BootDetail, BootPhaseView, BootSummary, OfferView } from '../../domain/boot-view.ts'
 import { deviceStateOf } from '../../domain/device-state.ts'
 import { guestViewOf } from '../../domain/guest-view.ts'
+import { readTimesViewOf } from '../../domain/read-times.ts'
 import { type WriteCacheView, writeCacheOf } from '../../domain/write-cache.ts'
 import type { BootRow } from './read-boots.ts'
 
@@ -28,6 +29,7 @@ export interface BootFacts {
   reconnects: number
   program?: BootReport['program']
   readAhead?: BootReport['readAhead']
+  readTimes?: BootReport['readTimes']
   offers?: BootReport['offers']
   lastPackets?: BootReport['lastPackets']
 }
@@ -113,6 +115,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
       program: facts.program ?? null,
     },
     readAhead: facts.readAhead ?? null,
+    readTimes: facts.readTimes ? readTimesViewOf(facts.readTimes) : null,
     offers: (facts.offers ?? []).map(offerView),
     lastPackets: lastPacketsOf(facts, row.startedAt),
     capture: capture && { ...capture, receivedAt: capture.receivedAt.toISOString() },

@@ -79,6 +79,7 @@ function factsOf(boot: BootReport): BootFacts {
     reconnects: boot.reconnects,
     program: boot.program,
     readAhead: boot.readAhead,
+    readTimes: boot.readTimes,
     offers: boot.offers,
     lastPackets: boot.lastPackets,
   }

@@ -24,6 +24,7 @@ import { OffersPanel } from './offers-panel'
 import { OriginTags, OutcomeTag } from './outcome-tag'
 import { PhaseTable } from './phase-table'
 import { ReadSizeHistogram, readSizeRows } from './read-size-histogram'
+import { ReadTimesTable } from './read-times-table'
 import { StepTable } from './step-table'
 
 export function BootPage({ bootId }: { bootId: string }) {
@@ -57,6 +58,11 @@ function Boot({ boot }: { boot: BootDetail }) {
       <LastPackets packets={boot.lastPackets} />
       <OffersPanel boot={boot} />
       <BootWaterfall key={boot.id} boot={boot} />
+      {boot.readTimes && (
+        <Panel title="Where the time of the reads went" flush>
+          <ReadTimesTable readTimes={boot.readTimes} />
+        </Panel>
+      )}
       {!boot.detailGone && (
         <Panel title="Phases in numbers" flush>
           <PhaseTable phases={boot.phases} running={boot.outcome === null} totalUs={boot.totalUs} />

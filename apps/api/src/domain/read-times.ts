@@ -1,0 +1,95 @@
+import type { DurationHistogram, ReadTimesReport } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+
+const count = z.number().int().nonnegative()
+
+/** Of one part of the way of the reads. Median and p95 are estimated within powers of two. */
+const readTimes = z.object({
+  /** How many were measured. */
+  count,
+  ...{ medianUs: count, p95Us: count, maxUs: count },
+  /** Of all of them. */
+  sumUs: count,
+})
+export type ReadTimes = z.infer<typeof readTimes>
+
+/** Each is null where nothing was measured. */
+export const readTimesView = z.object({
+  /** From a READ at the edge until its bytes were in hand. */
+  storage: readTimes.nullable(),
+  /** Reads of those that waited for a disk. */
+  coldReads: count,
+  /** From there until the edge's kernel had the last packet. */
+  send: readTimes.nullable(),
+  /**
+   * What is left of the time from the device's READ to its last byte: the network, and what was lost on it. Its sum is exact; its median
+   * and p95 are differences of medians and of 95th percentiles.
+   */
+  wire: readTimes.nullable(),
+  /** The machine's own: from an answer to its next read. */
+  turnaround: readTimes.nullable(),
+  /** How long its system waited for a read; less than the others where it was read ahead. */
+  wait: readTimes.nullable(),
+})
+export type ReadTimesView = z.infer<typeof readTimesView>
+
+export function readTimesViewOf(report: ReadTimesReport): ReadTimesView {
+  const { warm, cold } = report
+  const storage = timesOf(...[warm, cold].filter((one) => one !== undefined))
+  const send = timesOf(...(report.send ? [report.send] : []))
+  const fetch = report.fetch ? timesOf(report.fetch) : null
+  return {
+    ...{ storage, coldReads: cold ? countOf(cold) : 0, send, wire: wireOf(fetch, storage, send) },
+    turnaround: report.turnaround ? timesOf(report.turnaround) : null,
+    wait: report.wait ? timesOf(report.wait) : null,
+  }
+}
+
+/** The device knows how long its reads took, the edge how long they took there: the rest is the way. */
+function wireOf(
+  fetch: ReadTimes | null,
+  storage: ReadTimes | null,
+  send: ReadTimes | null,
+): ReadTimes | null {
+  if (!fetch || !storage || !send) return null
+  const rest = (pick: (times: ReadTimes) => number) =>
+    Math.max(0, Math.round(pick(fetch) - pick(storage) - pick(send)))
+  // The edge may have counted READs whose answer the device has not got, or the other way round.
+  const atTheEdge = (storage.sumUs / storage.count + send.sumUs / send.count) * fetch.count
+  return {
+    count: fetch.count,
+    ...{ medianUs: rest(({ medianUs }) => medianUs), p95Us: rest(({ p95Us }) => p95Us) },
+    maxUs: rest(({ maxUs }) => maxUs),
+    sumUs: Math.max(0, Math.round(fetch.sumUs - atTheEdge)),
+  }
+}
+
+function timesOf(...histograms: DurationHistogram[]): ReadTimes | null {
+  const total = histograms.reduce((sum, one) => sum + countOf(one), 0)
+  if (total === 0) return null
+  const maxUs = Math.max(...histograms.map((one) => one.maxUs))
+  const quantile = (share: number) => Math.min(maxUs, quantileUs(histograms, total * share))
+  return {
+    count: total,
+    ...{ medianUs: quantile(0.5), p95Us: quantile(0.95), maxUs },
+    sumUs: Math.min(
+      Number.MAX_SAFE_INTEGER,
+      histograms.reduce((sum, one) => sum + one.sumUs, 0),
+    ),
+  }
+}
+
+const countOf = ({ counts }: DurationHistogram) => counts.reduce((sum, each) => sum + each, 0)
+
+/** The `rank`-th shortest, as if those of a bucket lay evenly in it. */
+function quantileUs(histograms: DurationHistogram[], rank: number): number {
+  let before = 0
+  for (let bucket = 0; ; bucket += 1) {
+    const here = histograms.reduce((sum, one) => sum + (one.counts[bucket - one.firstBucket] ?? 0), 0)
+    if (before + here >= rank) {
+      const begin = bucket === 0 ? 0 : 2 ** (bucket - 1)
+      return Math.round(begin + ((2 ** bucket - begin) * (rank - before)) / here)
+    }
+    before += here
+  }
+}

@@ -1,0 +1,84 @@
+//! Durations by their power of two: of fixed size and without a clock, so that it can always be on.
+
+const std = @import("std");
+const assert = std.debug.assert;
+
+pub const DurationHistogram = struct {
+    /// Bucket 0: less than 1 µs; bucket i: from 2^(i-1) to less than 2^i µs; the last one: all longer ones too.
+    counts: [buckets]u32 = @splat(0),
+    /// The longest, in µs; more than that counts as that.
+    max_us: u32 = 0,
+    /// Of all durations, in µs.
+    sum_us: u64 = 0,
+
+    /// The last begins at 4.2 s.
+    pub const buckets = 24;
+
+    pub fn note(histogram: *DurationHistogram, duration_us: u64) void {
+        const bucket = @min(64 - @clz(duration_us), buckets - 1);
+        histogram.counts[bucket] +|= 1;
+        histogram.sum_us +|= duration_us;
+        histogram.max_us = @max(histogram.max_us, std.math.lossyCast(u32, duration_us));
+    }
+
+    pub fn count(histogram: *const DurationHistogram) u64 {
+        var total: u64 = 0;
+        for (histogram.counts) |each| total += each;
+        return total;
+    }
+
+    /// From the first bucket with something in it to the last one; null: nothing was noted.
+    pub fn used(histogram: *const DurationHistogram) ?struct { first: u8, counts: []const u32 } {
+        const first = for (histogram.counts, 0..) |each, bucket| {
+            if (each > 0) break bucket;
+        } else return null;
+        var end: usize = buckets;
+        while (histogram.counts[end - 1] == 0) end -= 1;
+        return .{ .first = @intCast(first), .counts = histogram.counts[first..end] };
+    }
+
+    /// In µs: `per_mille` of all durations are shorter; a power of two, 0 where nothing was noted.
+    pub fn quantileUs(histogram: *const DurationHistogram, per_mille: u16) u64 {
+        assert(per_mille <= 1000);
+        const total = histogram.count();
+        if (total == 0) return 0;
+        var seen: u64 = 0;
+        for (histogram.counts, 0..) |each, bucket| {
+            seen += each;
+            if (seen * 1000 >= total * per_mille and seen > 0) return @as(u64, 1) << @intCast(bucket);
+        }
+        unreachable; // All have been seen.
+    }
+};
+
+const testing = std.testing;
+
+test "a duration is in the bucket of its power of two, and no duration is too long" {
+    var histogram: DurationHistogram = .{};
+    try testing.expectEqual(null, histogram.used());
+    const durations = [_]u64{ 1, 2, 3, 4, 1023, 1024, std.math.maxInt(u64) };
+    const expected = [_]usize{ 1, 2, 2, 3, 10, 11, DurationHistogram.buckets - 1 };
+    for (durations, expected) |duration, bucket| {
+        const before = histogram.counts[bucket];
+        histogram.note(duration);
+        try testing.expectEqual(before + 1, histogram.counts[bucket]);
+    }
+    try testing.expectEqual(1, histogram.used().?.first);
+    try testing.expectEqual(DurationHistogram.buckets - 1, histogram.used().?.counts.len);
+    histogram.note(0);
+    try testing.expectEqual(0, histogram.used().?.first);
+    try testing.expectEqual(durations.len + 1, histogram.count());
+    try testing.expectEqual(std.math.maxInt(u64), histogram.sum_us);
+    try testing.expectEqual(std.math.maxInt(u32), histogram.max_us);
+}
+
+test "a quantile is the bucket's end, and of nothing it is 0" {
+    var histogram: DurationHistogram = .{};
+    try testing.expectEqual(0, histogram.quantileUs(500));
+    for (0..99) |_| histogram.note(300);
+    histogram.note(100_000);
+    try testing.expectEqual(512, histogram.quantileUs(500));
+    try testing.expectEqual(512, histogram.quantileUs(990));
+    try testing.expectEqual(131_072, histogram.quantileUs(1000));
+    try testing.expectEqual(100_000, histogram.max_us);
+}
