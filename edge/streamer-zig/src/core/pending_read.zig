@@ -4,6 +4,7 @@
 const std = @import("std");
 const wire = @import("wire").stream;
 const RoundTrip = @import("round_trip.zig");
+const StreamWindow = @import("stream_window.zig");
 const assert = std.debug.assert;
 
 const PendingRead = @This();
@@ -29,6 +30,8 @@ highest: [gap_threshold]?u16 = @splat(null),
 /// Holes below this have been asked for again; only time or later requests tell that they were lost once more.
 repeated_below: u16 = 0,
 
+/// Of what was asked for last.
+ticket: StreamWindow.Ticket = .{},
 /// How often it was asked again.
 attempt: u16 = 0,
 /// Serial numbers of the first and the last READ that went out for it, among all of the client's READs.
@@ -112,6 +115,14 @@ pub fn missingBytes(read: *const PendingRead) u32 {
     return @as(u32, @intCast(read.buffer.len)) - read.received_bytes;
 }
 
+/// Of the fragments that `ranges` name.
+pub fn bytesOf(read: *const PendingRead, ranges: wire.Ranges) u32 {
+    const last = ranges.at(ranges.count() - 1);
+    const end = last.first_fragment + last.fragment_count;
+    const bytes = @as(u32, ranges.fragmentCount()) * read.fragment_size;
+    return bytes - (@as(u32, end) * read.fragment_size -| @as(u32, @intCast(read.buffer.len)));
+}
+
 /// Everything that is missing is to be asked again.
 pub fn repeatMissing(read: *PendingRead) void {
     assert(!read.isComplete());
@@ -181,10 +192,10 @@ pub fn timeoutAt(read: *const PendingRead, last_fragment_at_us: u64) u64 {
 }
 
 /// Goes before `other`: somebody waits for it and not for the other, or it was submitted earlier; request ids are compared so that they
-/// may wrap.
+/// may wrap. For the boot profile all that is read ahead waits.
 pub fn isBefore(read: *const PendingRead, other: ?*const PendingRead) bool {
     const rival = other orelse return true;
-    if ((read.kind == .demand) != (rival.kind == .demand)) return read.kind == .demand;
+    if ((read.kind == .ahead) != (rival.kind == .ahead)) return rival.kind == .ahead;
     return @as(i32, @bitCast(read.request_id -% rival.request_id)) < 0;
 }
 

@@ -252,7 +252,7 @@ pub fn pump(ahead: *ReadAhead, client: *StreamClient) void {
         ahead.document_tries += 1;
     }
     if (ahead.state != .reading) return;
-    while (ahead.next < ahead.count and ahead.asked < reads_max and client.outstanding_bytes < window_bytes) {
+    while (ahead.next < ahead.count and ahead.asked < reads_max and client.outstandingBytes() < window_bytes) {
         const unit = &ahead.tables.units[ahead.next];
         if (unit.state == .planned and !ahead.ask(client, unit, .ahead)) return;
         ahead.next += 1;

@@ -5,6 +5,8 @@ const RoundTrip = @This();
 
 pub const timeout_us_min = 2 * std.time.us_per_ms;
 pub const timeout_us_max = std.time.us_per_s;
+/// From 2 ms to 64 ms; beyond, a read that is lost again waits longer by itself.
+const doublings_max = 5;
 /// Stalls of busy machines; a longer floor would make real losses dear.
 pub const floor_us_max = 100 * std.time.us_per_ms;
 
@@ -14,6 +16,8 @@ timeout_us: u64 = timeout_us_max,
 /// Never below; above `timeout_us_min` where a time-out turned out to have been a stall and no loss.
 floor_us: u64 = timeout_us_min,
 sampled: bool = false,
+/// How often the time-out was doubled since the last sample.
+doublings: u5 = 0,
 
 /// A sample of a request that was sent once (Karn's rule is the caller's).
 pub fn measure(round_trip: *RoundTrip, sample_us: u64) void {
@@ -30,6 +34,7 @@ pub fn measure(round_trip: *RoundTrip, sample_us: u64) void {
         round_trip.variation_us = (3 * round_trip.variation_us + error_us) / 4;
         round_trip.smoothed_us = (7 * round_trip.smoothed_us + sample) / 8;
     }
+    round_trip.doublings = 0;
     // Forgotten by half in 177 samples, about a quarter of a boot.
     round_trip.floor_us = @max(timeout_us_min, round_trip.floor_us - round_trip.floor_us / 256);
     round_trip.update();
@@ -43,9 +48,17 @@ pub fn noteSpurious(round_trip: *RoundTrip, actual_us: u64) void {
     round_trip.update();
 }
 
+/// Time was over. Until something comes that was asked for once, nobody knows whether it was lost or is late: whatever is asked for
+/// meanwhile waits twice as long (RFC 6298, section 5.5). Else devices that wait in a queue longer than their time-out would ask for
+/// everything again and again, and so keep the queue as long.
+pub fn backOff(round_trip: *RoundTrip) void {
+    round_trip.doublings = @min(round_trip.doublings + 1, doublings_max);
+    round_trip.update();
+}
+
 fn update(round_trip: *RoundTrip) void {
-    const timeout = round_trip.smoothed_us + 4 * round_trip.variation_us;
-    round_trip.timeout_us = std.math.clamp(timeout, round_trip.floor_us, timeout_us_max);
+    const timeout = std.math.clamp(round_trip.smoothed_us + 4 * round_trip.variation_us, round_trip.floor_us, timeout_us_max);
+    round_trip.timeout_us = @min(timeout << round_trip.doublings, timeout_us_max);
 }
 
 test "the time-out follows the samples and stays within its limits" {
@@ -57,6 +70,21 @@ test "the time-out follows the samples and stays within its limits" {
     try std.testing.expect(round_trip.timeout_us >= 20_000);
     try std.testing.expect(round_trip.timeout_us < 30_000);
     round_trip.measure(std.math.maxInt(u64));
+    try std.testing.expectEqual(timeout_us_max, round_trip.timeout_us);
+}
+
+test "after a time-out all wait twice as long, until a sample says how long it really takes" {
+    var round_trip: RoundTrip = .{};
+    round_trip.measure(200);
+    round_trip.backOff();
+    round_trip.backOff();
+    try std.testing.expectEqual(4 * timeout_us_min, round_trip.timeout_us);
+    for (0..10) |_| round_trip.backOff();
+    try std.testing.expectEqual(timeout_us_min << doublings_max, round_trip.timeout_us);
+    round_trip.measure(200);
+    try std.testing.expectEqual(timeout_us_min, round_trip.timeout_us);
+    for (0..40) |_| round_trip.measure(600_000);
+    round_trip.backOff();
     try std.testing.expectEqual(timeout_us_max, round_trip.timeout_us);
 }
 

@@ -16,6 +16,8 @@ const PathSize = @import("path_size.zig");
 const stream_seal = @import("stream_seal.zig");
 const RoundTrip = @import("round_trip.zig");
 const PendingRead = @import("pending_read.zig");
+const ReadTimes = @import("read_times.zig");
+const StreamWindow = @import("stream_window.zig");
 const step = @import("stream_client_step.zig");
 const WriteQueue = @import("stream_client_writes.zig");
 const ReportState = @import("stream_client_report.zig");
@@ -38,6 +40,8 @@ reads: []PendingRead,
 writes: WriteQueue,
 round_trip: RoundTrip = .{},
 statistics: Statistics = .{},
+/// Of the boot's reads until it is over; whoever has a system behind it says when that wants and gets something.
+times: ReadTimes = .{},
 
 greeting: step.Greeting = .{},
 session: ?Session = null,
@@ -52,8 +56,10 @@ report_state: ReportState = .{},
 
 request_id_next: u32 = 1,
 send_serial: u64 = 0,
-/// Bytes asked for and not received.
-outstanding_bytes: u64 = 0,
+/// The last READ when time was over: others that were sent before it say nothing new then.
+timed_out_serial: u64 = 0,
+/// How much may be asked for and not received, and how fast it is asked for.
+window: StreamWindow = .init(.{ .fragment_size = wire.fragment_size_ethernet, .bytes_max = read_size_max }),
 last_packet_at_us: u64 = 0,
 last_fragment_at_us: u64 = 0,
 /// Since when something has been outstanding without a break.
@@ -157,6 +163,7 @@ pub fn reportReady(
     words: step.ReadyWords,
 ) void {
     client.noteWaiting(now_us);
+    client.times.is_over = true;
     client.ready = .{
         .outcome = outcome,
         .uptime_us = uptime_us,
@@ -172,7 +179,7 @@ pub fn reportReady(
 /// are sent until they are acknowledged once, and again only when the caller gives other ones. The client keeps no rhythm: its
 /// caller says something new at least every 5 s, since that is also how orders reach it (events `order`, `report_acknowledged`).
 pub fn report(client: *StreamClient, now_us: u64, said: Report) void {
-    client.report_state.say(now_us, said);
+    client.report_state.say(now_us, said, &client.times.list());
     client.sendReport(now_us);
 }
 
@@ -261,7 +268,10 @@ pub fn deadline(client: *const StreamClient) ?u64 {
     }
     if (client.path.probeAt()) |at| earliest = @min(earliest orelse at, at);
     if (client.writes.deadline()) |at| earliest = @min(earliest orelse at, at);
-    if (client.firstQueued()) |read| if (client.mayAsk(read)) return 0;
+    if (client.firstQueued()) |read| if (client.mayAsk(read)) {
+        if (client.window.opensAt(read.buffer.len)) |at| earliest = @min(earliest orelse at, at);
+    };
+    if (client.firstStarved() != null) return 0;
     return earliest;
 }
 
@@ -312,15 +322,17 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
     return true;
 }
 
-/// All that has not come is asked for again, in fragments of the size that is used now.
+/// All that has not come is asked for again, in fragments of the size that is used now, and as carefully as at the start: the way may
+/// be another one.
 pub fn askAnew(client: *StreamClient) void {
+    const fragment_size = client.fragmentSize();
+    client.window = .init(.{ .fragment_size = fragment_size, .bytes_max = client.session.?.outstanding_bytes_max });
     for (client.reads) |*read| {
         if (read.state != .asked) continue;
-        client.outstanding_bytes -= read.missingBytes();
-        read.askAnew(client.fragmentSize(), client.takeRequestId(), client.round_trip.timeout_us);
-        if (read.state == .asked) client.outstanding_bytes += read.missingBytes();
+        read.askAnew(fragment_size, client.takeRequestId(), client.round_trip.timeout_us);
+        if (read.state == .asked) read.ticket = client.window.noteAskedBefore(read.missingBytes());
     }
-    client.writes.askAnew(client.fragmentSize());
+    client.writes.askAnew(fragment_size);
 }
 
 /// Payload of a DATA packet, as large as comes through.
@@ -342,7 +354,10 @@ fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment
         },
         .new => {},
     }
-    client.outstanding_bytes -= fragment.payload.len;
+    client.window.noteDelivered(now_us, fragment.payload.len, &read.ticket, .{
+        .is_first = read.round_trip_us != null,
+        .is_last = read.attempt == 0 and read.isComplete(),
+    });
     if (fragment.payload.len == client.fragmentSize()) client.path.noteFull();
     if (read.round_trip_us) |sample| {
         client.round_trip.measure(sample);
@@ -358,6 +373,7 @@ fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment
     }
     if (read.isComplete()) {
         read.state = .done;
+        if (read.kind != .profile) client.times.noteFetch(now_us -| read.sent_at_us);
         client.statistics.reads += 1;
         client.statistics.read_bytes += read.buffer.len;
     }
@@ -367,6 +383,7 @@ fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment
 /// A fragment that came before, maybe of a read that is done: was a stall taken for a loss?
 fn noteUnexpected(client: *StreamClient, request_id: u32) void {
     client.statistics.unexpected_fragments += 1;
+    client.window.noteCameLate();
     for (client.reads) |*read| {
         if (read.request_id != request_id) continue;
         const stall_us = read.stall_us orelse return;
@@ -384,7 +401,7 @@ fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, code: w
         read.waitAfterStoreError(now_us);
         return true;
     }
-    client.outstanding_bytes -= read.missingBytes();
+    client.window.noteForgotten(read.missingBytes());
     read.state = .failed;
     read.failure = code;
     return true;
@@ -404,6 +421,11 @@ fn checkTimers(client: *StreamClient, now_us: u64) void {
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
         read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
         read.timed_out = true;
+        if (read.sent_serial > client.timed_out_serial) {
+            client.timed_out_serial = client.send_serial;
+            client.round_trip.backOff();
+        }
+        client.window.noteTimeout(&read.ticket);
         if (read.fragment_size == client.fragmentSize()) client.path.noteSilence(now_us, read.fullMissed());
         read.repeatMissing();
     }
@@ -416,6 +438,9 @@ fn transmitRead(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         const missing = read.takeMissing(&ranges);
         // What was missing may have come since.
         if (missing == 0) continue;
+        const bytes = read.bytesOf(ranges.view());
+        client.window.noteLost(bytes, &read.ticket, if (read.received_count == 0) 1 else missing);
+        read.ticket = client.window.noteAsked(now_us, bytes);
         client.send_serial += 1;
         read.noteRepeat(now_us, client.send_serial);
         client.statistics.repeats += 1;
@@ -423,14 +448,13 @@ fn transmitRead(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         return client.emitRead(read, ranges.view(), out);
     }
     if (client.used.isFull()) return client.transmitUsed(out);
-    const read = client.firstQueued() orelse return null;
-    if (!client.mayAsk(read)) return null;
+    const read = client.firstAllowed(now_us) orelse client.firstStarved() orelse return null;
     // Said first, so that the edge hears in which order the system wanted what.
     if (read.kind == .demand) if (client.transmitUsed(out)) |packet| return packet;
     client.noteWaiting(now_us);
     client.send_serial += 1;
     read.ask(now_us, client.fragmentSize(), client.send_serial, client.round_trip.timeout_us);
-    client.outstanding_bytes += read.buffer.len;
+    read.ticket = client.window.noteAsked(now_us, read.buffer.len);
     return client.emitRead(read, .{}, out);
 }
 
@@ -441,6 +465,24 @@ fn firstQueued(client: *const StreamClient) ?*PendingRead {
         if (read.state == .queued and read.isBefore(first)) first = read;
     }
     return first;
+}
+
+fn firstAllowed(client: *StreamClient, now_us: u64) ?*PendingRead {
+    const read = client.firstQueued() orelse return null;
+    return if (client.mayAsk(read) and client.window.allows(now_us, read.buffer.len)) read else null;
+}
+
+/// One of those ahead of demand may always be under way, also where the window is full with what the system waits for: else none would
+/// ever come while it wants more than that.
+fn firstStarved(client: *const StreamClient) ?*PendingRead {
+    var first: ?*PendingRead = null;
+    for (client.reads) |*read| {
+        if (read.kind != .ahead) continue;
+        if (read.state == .asked) return null;
+        if (read.state == .queued and read.isBefore(first)) first = read;
+    }
+    const read = first orelse return null;
+    return if (client.mayAsk(read)) read else null;
 }
 
 fn firstToRepeat(client: *StreamClient) ?*PendingRead {
@@ -524,15 +566,19 @@ fn findAsked(client: *StreamClient, request_id: u32) ?*PendingRead {
     return null;
 }
 
+/// Bytes asked for and not received.
+pub fn outstandingBytes(client: *const StreamClient) u64 {
+    return client.window.outstanding;
+}
+
 /// One read may always be outstanding, however little the edge allows.
 fn mayAsk(client: *const StreamClient, read: *const PendingRead) bool {
-    if (client.outstanding_bytes == 0) return true;
-    const allowed = client.session.?.outstanding_bytes_max;
-    return client.outstanding_bytes + read.buffer.len <= allowed;
+    const outstanding = client.outstandingBytes();
+    return outstanding == 0 or outstanding + read.buffer.len <= client.session.?.outstanding_bytes_max;
 }
 
 pub fn hasOutstanding(client: *const StreamClient) bool {
-    if (client.outstanding_bytes > 0 or client.report_state.dueAt() != null) return true;
+    if (client.outstandingBytes() > 0 or client.report_state.dueAt() != null) return true;
     if (client.writes.hasOutstanding()) return true;
     return if (client.ready) |ready| !ready.acknowledged else false;
 }

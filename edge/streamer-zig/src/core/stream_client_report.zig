@@ -15,6 +15,7 @@ newest: ?step.Report = null,
 said_at_us: u64 = 0,
 steps: wire.StepList = .empty,
 steps_acknowledged: bool = false,
+read_times: wire.ReadTimeList = .empty,
 /// Zeros before the first.
 order_id: [16]u8 = @splat(0),
 request_id: u32 = 0,
@@ -32,8 +33,9 @@ pub const Acknowledgement = union(enum) {
 };
 
 /// Replaces what was said before; steps stay when there are none in `report`.
-pub fn say(state: *ReportState, now_us: u64, report: step.Report) void {
+pub fn say(state: *ReportState, now_us: u64, report: step.Report, read_times: *const wire.ReadTimeList) void {
     state.newest = report;
+    state.read_times = read_times.*;
     state.said_at_us = now_us;
     if (report.steps.count == 0 or report.steps.eql(state.steps.view())) return;
     state.steps.set(report.steps);
@@ -60,12 +62,16 @@ pub fn transmit(state: *ReportState, now_us: u64) ?wire.Report {
     state.due_at_us = now_us + state.timeout_us;
     state.timeout_us = @min(state.timeout_us * 2, RoundTrip.timeout_us_max);
     const cache = newest.write_cache orelse step.WriteCache{ .used = 0, .size = 0 };
+    const steps: wire.Steps = if (state.steps_acknowledged) .{} else state.steps.view();
+    // Where there is no room for both, the next report has them.
+    const has_room = steps.bytes.len + state.read_times.size <= wire.steps_size_max;
     return .{
         .uptime_us = newest.uptime_us +| (now_us -| state.said_at_us),
         .order_id = state.order_id,
         .write_cache_used = @min(cache.used, cache.size),
         .write_cache_size = cache.size,
-        .steps = if (state.steps_acknowledged) .{} else state.steps.view(),
+        .steps = steps,
+        .read_times = if (has_room) state.read_times.view() else .{},
     };
 }
 

@@ -38,6 +38,8 @@ pub const World = struct {
     order: wire.ReportAck = .{},
     reports: u32 = 0,
     reports_with_steps: u32 = 0,
+    /// Reads whose times the newest report has.
+    reads_timed: u64 = 0,
     write_cache_used: u64 = 0,
     uptime_us: u64 = 0,
 
@@ -142,6 +144,10 @@ pub const World = struct {
             .report => |said| {
                 world.reports += 1;
                 if (said.report.steps.count > 0) world.reports_with_steps += 1;
+                var times = said.report.read_times.iterate();
+                while (times.next()) |entry| if (entry.kind == .fetch) {
+                    world.reads_timed = entry.histogram.count();
+                };
                 world.write_cache_used = said.report.write_cache_used;
                 world.uptime_us = said.report.uptime_us;
                 if (std.mem.eql(u8, &said.report.order_id, &world.order.order_id)) world.order = .{};
@@ -185,7 +191,7 @@ pub const World = struct {
                 else => return error.UnexpectedEvent,
             }
         }
-        try testing.expectEqual(0, world.client.outstanding_bytes);
+        try testing.expectEqual(0, world.client.outstandingBytes());
     }
 };
 
@@ -382,6 +388,28 @@ test "a newer report replaces one that is not acknowledged, and its steps are se
     try testing.expectEqual(3, world.reports);
 }
 
+test "a report has the times of the boot's reads, when there is room for them, and of none that came after READY" {
+    var world: World = try .init(.{ .prng = .init(21) });
+    defer world.deinit();
+    try world.expectEstablished();
+    try world.readMany(5, 1);
+    var list: wire.StepList = .empty;
+    while (true) list.append(.{ .group = .unit, .name = &@as([32]u8, @splat('x')), .start_us = 0, .duration_us = 1 }) catch break;
+    try list.append(.{ .group = .unit, .name = &@as([22]u8, @splat('x')), .start_us = 0, .duration_us = 1 });
+    world.client.report(world.now_us, reportOf(1, list.view()));
+    try testing.expect((try world.nextEvent(2_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(0, world.reads_timed);
+    world.client.report(world.now_us, reportOf(1, .{}));
+    try testing.expect((try world.nextEvent(2_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(5, world.reads_timed);
+    world.client.reportReady(world.now_us, .ready, 123, .{});
+    try testing.expect((try world.nextEvent(2_000_000)).? == .ready_acknowledged);
+    try world.readMany(3, 1);
+    world.client.report(world.now_us, reportOf(1, .{}));
+    try testing.expect((try world.nextEvent(2_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(5, world.reads_timed);
+}
+
 test "a repeated report says the uptime of when it is sent" {
     var world: World = try .init(.{ .prng = .init(11) });
     defer world.deinit();
@@ -447,7 +475,7 @@ test "no more than the edge allows is outstanding" {
     for (buffers, 0..) |*buffer, index| try world.client.submit(index, 0, buffer);
     for (0..16) |_| {
         try testing.expect((try world.nextEvent(1_000_000)).? == .read_done);
-        try testing.expect(world.client.outstanding_bytes <= 1 << 20);
+        try testing.expect(world.client.outstandingBytes() <= 1 << 20);
     }
 }
 
@@ -475,5 +503,5 @@ test "packets of another session, with wrong lengths or for no read change nothi
     }
     try testing.expect(std.mem.allEqual(u8, &buffer, 0xaa));
     try testing.expectEqual(.established, world.client.state);
-    try testing.expectEqual(4096, world.client.outstanding_bytes);
+    try testing.expectEqual(4096, world.client.outstandingBytes());
 }

@@ -37,6 +37,8 @@ const burst_bytes_max = 256 << 10;
 /// The burst's length in time, where that is more than `burst_bytes_min`.
 const burst_us = 256;
 const fragments_min = 4;
+/// The window is never smaller than a read that a system waits for, and a few fragments of others.
+const size_min = 32 << 10;
 /// Losses of one window that are congestion, where they are also more than 1/32.
 const lost_min = 3;
 const lost_share = 32;
@@ -68,6 +70,9 @@ last_wait_us: u64 = 0,
 full_wait_us: u64 = 0,
 /// What the round before made of the window shows in the next one.
 is_settling: bool = false,
+
+/// What it was before it was reduced last, until that is seen to have been right; null: it is, or is nobody's concern any more.
+before: ?Before = null,
 
 /// Of the next ask.
 serial: u64 = 0,
@@ -105,6 +110,15 @@ const Round = struct {
     /// The window, or its pacing, held something back; in the round before.
     was_full: bool = false,
     was_full_before: bool = false,
+};
+
+const Before = struct {
+    size: u64,
+    is_slow_start: bool,
+    full_wait_us: u64,
+    /// Packets that were taken for lost, and how many of them came after all.
+    lost: u32,
+    late: u32 = 0,
 };
 
 /// What an ask takes along until its answer.
@@ -199,8 +213,28 @@ pub fn noteLost(window: *StreamWindow, bytes: u64, ticket: *const Ticket, packet
     const is_many = lost >= lost_min and @as(u64, lost) * lost_share > under_way;
     const is_full = window.full_wait_us > 0 and window.wait_us >= window.bearableWait();
     if (!is_many and !is_full) return;
+    window.before = .{ .size = window.size, .is_slow_start = window.is_slow_start, .full_wait_us = window.full_wait_us, .lost = lost };
     if (is_many and window.isLong(window.last_wait_us)) window.full_wait_us = window.last_wait_us;
     window.reduce();
+}
+
+/// A packet came that was taken for lost. When half of them do, they were only overtaken (RFC 4015, section 3.2; RFC 3708).
+pub fn noteCameLate(window: *StreamWindow) void {
+    const before = &(window.before orelse return);
+    before.late += 1;
+    if (before.late * 2 < before.lost) return;
+    window.size = @max(window.size, before.size);
+    window.is_slow_start = before.is_slow_start;
+    window.full_wait_us = before.full_wait_us;
+    window.before = null;
+}
+
+/// `bytes` that an earlier window had under way: what becomes of them says nothing of this one.
+pub fn noteAskedBefore(window: *StreamWindow, bytes: u64) Ticket {
+    window.outstanding += bytes;
+    window.serial = @max(window.serial, 1);
+    window.reduced_at_serial = 1;
+    return .{};
 }
 
 /// An ask's time is over, before `noteLost` of it. The second time in a row that nothing at all has come since, all begins anew
@@ -317,7 +351,7 @@ fn reduce(window: *StreamWindow) void {
 }
 
 fn sizeMin(window: *const StreamWindow) u64 {
-    return fragments_min * window.options.fragment_size;
+    return @min(size_min + fragments_min * window.options.fragment_size, window.options.bytes_max);
 }
 
 /// Bytes per second at which is asked: faster than answers come, so that a faster path is noticed.
@@ -330,8 +364,13 @@ fn earn(window: *StreamWindow, now_us: u64) void {
     const passed_us = @min(now_us -| window.credit_at_us, std.time.us_per_s);
     const rate = window.deliveryRate();
     const most = std.math.clamp(rate * burst_us / std.time.us_per_s, burst_bytes_min, burst_bytes_max);
+    if (rate == 0) {
+        window.credit_at_us = now_us;
+        window.credit = @intCast(most);
+        return;
+    }
     // What came of less than a byte is not lost: the time is taken when there is something.
-    const earned = if (rate == 0) most else window.pace() *| passed_us / std.time.us_per_s;
+    const earned = window.pace() *| passed_us / std.time.us_per_s;
     if (earned == 0) return;
     window.credit_at_us = now_us;
     window.credit = @min(window.credit + @as(i64, @intCast(@min(earned, 2 * burst_bytes_max + window.options.bytes_max))), @as(i64, @intCast(most)));

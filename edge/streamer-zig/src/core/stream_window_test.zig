@@ -235,15 +235,17 @@ test "one device takes at least 95 % of a link, whatever the buffer in front of 
     };
 }
 
-test "eight devices that begin one after the other share a full link within a factor of two" {
-    for ([_]u64{ 64 << 10, 128 << 10 }) |buffer| for ([_]u64{ 0, 100 }) |loss| {
+test "eight devices that begin one after the other share a full link within a factor of four" {
+    // Room for what each may always have under way.
+    for ([_]u64{ 256 << 10, 512 << 10 }) |buffer| for ([_]u64{ 0, 100 }) |loss| {
         var world: World = try .init(8, .{ .buffer = buffer, .loss = loss });
         defer world.deinit();
         for (world.devices, 0..) |*device, index| device.begins_at_us = index * 20_000;
         try world.run(1_000_000);
         try world.run(1_000_000);
         try testing.expect(world.used(1_000_000) >= 95);
-        try testing.expect(world.unfairness() <= 200);
+        // Less would take windows below what a read needs.
+        try testing.expect(world.unfairness() <= 400);
     };
 }
 
@@ -291,11 +293,28 @@ test "after an outage the device asks for little, and soon for as much as before
     try world.run(100_000);
     world.path.loss = 10_000;
     try world.run(500_000);
-    try testing.expect(world.devices[0].window.size <= 4 * fragment_size);
+    try testing.expectEqual((32 << 10) + 4 * fragment_size, world.devices[0].window.size);
     world.path.loss = 0;
     try world.run(1_100_000);
     try world.run(100_000);
     try testing.expect(world.used(100_000) >= 90);
+}
+
+test "what came after it was taken for lost takes the reduction back, and what did not come does not" {
+    var window: StreamWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
+    const before = window.size;
+    for ([_]bool{ true, false }) |comes_late| {
+        const ticket = window.noteAsked(1000, 32 * fragment_size);
+        window.noteDelivered(2000, 24 * fragment_size, &ticket, .{ .is_first = true, .is_last = false });
+        window.noteLost(8 * fragment_size, &ticket, 8);
+        try testing.expect(window.size < before);
+        if (!comes_late) break;
+        for (0..4) |_| window.noteCameLate();
+        try testing.expectEqual(before, window.size);
+        try testing.expect(window.is_slow_start);
+    }
+    for (0..3) |_| window.noteCameLate();
+    try testing.expect(window.size < before);
 }
 
 test "what was asked for is accounted for to the last byte, and a request larger than the window goes when nothing else is under way" {

@@ -359,7 +359,11 @@ pub const DeviceSide = struct {
         const event = side.client.nextEvent() orelse return null;
         switch (event) {
             .established => |session| {
-                if (side.plant == .outstanding_unbounded) side.client.session.?.outstanding_bytes_max = std.math.maxInt(u32);
+                if (side.plant == .outstanding_unbounded) {
+                    side.client.session.?.outstanding_bytes_max = std.math.maxInt(u32);
+                    side.client.window.size = std.math.maxInt(u32);
+                    side.client.window.options.bytes_max = std.math.maxInt(u32);
+                }
                 if (side.plant == .resumption_forgets_writes and session.resumed)
                     for (side.client.writes.pending) |*write| if (write.state == .asked) {
                         side.client.writes.outstanding_bytes -= write.length;
@@ -398,7 +402,7 @@ pub const DeviceSide = struct {
     pub fn outstanding(side: *const DeviceSide) struct { bytes: u64, reads: u32 } {
         var reads: u32 = 0;
         for (side.client.reads) |*read| reads += @intFromBool(read.state == .asked);
-        return .{ .bytes = side.client.outstanding_bytes, .reads = reads };
+        return .{ .bytes = side.client.outstandingBytes(), .reads = reads };
     }
 
     pub fn ignoredCount(side: *const DeviceSide) u64 {

@@ -64,7 +64,6 @@ pub const ServedDisk = struct {
     now_us: u64 = 0,
     /// When the system wanted what each slot reads.
     demanded_at_us: [core.nbd_queue.slots_max]u64 = undefined,
-    times: core.ReadTimes = .{},
 
     /// Serves until the other process has gone.
     pub fn run(disk: *ServedDisk) disk_link.Error!void {
@@ -203,7 +202,7 @@ pub const ServedDisk = struct {
         const slot = request.slot;
         if (request.kind == .read) {
             disk.demanded_at_us[slot] = disk.now_us;
-            disk.times.noteDemand(disk.now_us);
+            disk.client.times.noteDemand(disk.now_us);
         }
         if (request.kind == .write or request.kind == .discard) {
             if (disk.ahead) |*ahead| ahead.noteWrite(request.offset, request.length);
@@ -362,7 +361,7 @@ pub const ServedDisk = struct {
             ram.lay(disk.memory.buffers[@intCast(tag)][0..request.length], request.offset) catch disk.loseRam();
         };
         if (disk.isStopped()) return;
-        if (request.kind == .read) disk.times.noteAnswer(disk.now_us, disk.demanded_at_us[@intCast(tag)]);
+        if (request.kind == .read) disk.client.times.noteAnswer(disk.now_us, disk.demanded_at_us[@intCast(tag)]);
         try disk_link.send(
             disk.link_fd,
             disk_link.Answer{ .slot = @intCast(tag), .result = result },
@@ -467,11 +466,11 @@ pub const ServedDisk = struct {
             .reads = s.reads,
             .readBytes = s.read_bytes,
             .readTimesUs = .{
-                .waitMedian = disk.times.wait.quantileUs(500),
-                .waitP99 = disk.times.wait.quantileUs(990),
-                .waitSum = disk.times.wait.sum_us,
-                .turnaroundMedian = disk.times.turnaround.quantileUs(500),
-                .turnaroundSum = disk.times.turnaround.sum_us,
+                .waitMedian = disk.client.times.wait.quantileUs(500),
+                .waitP99 = disk.client.times.wait.quantileUs(990),
+                .waitSum = disk.client.times.wait.sum_us,
+                .turnaroundMedian = disk.client.times.turnaround.quantileUs(500),
+                .turnaroundSum = disk.client.times.turnaround.sum_us,
             },
             .packetsIn = s.packets_in,
             .packetsOut = s.packets_out,

@@ -50,6 +50,11 @@ pub const Result = struct {
     /// READs that the stream's clients sent again, and fragments that they asked for again.
     repeats: u64 = 0,
     missing_fragments: u64 = 0,
+    /// Fragments that came and had come before: sent for nothing.
+    unexpected_fragments: u64 = 0,
+    /// What the device with the least got, and the one with the most.
+    least_mb_per_second: f64,
+    most_mb_per_second: f64,
     fragment_size: u16 = 0,
 };
 
@@ -87,6 +92,8 @@ const Load = struct {
     deadlines_us: []u64,
     slots: []Slot,
     memory: []u8,
+    /// Reads of each device.
+    reads_each: []u64,
     prng: base.Prng = .init(1),
     latencies: Latencies = .{},
     reads: u64 = 0,
@@ -107,8 +114,10 @@ const Load = struct {
             .deadlines_us = try gpa.alloc(u64, options.devices),
             .slots = try gpa.alloc(Slot, slot_count),
             .memory = try gpa.alloc(u8, slot_count * options.read_size),
+            .reads_each = try gpa.alloc(u64, options.devices),
         };
         @memset(load.memory, 0);
+        @memset(load.reads_each, 0);
         @memset(load.deadlines_us, std.math.maxInt(u64));
         for (load.slots, 0..) |*slot, index| slot.* = .{ .buffer = load.memory[index * options.read_size ..][0..options.read_size] };
         for (load.streams) |*device| device.* = try .init(gpa, options.depth, options.packet_size_max);
@@ -124,6 +133,7 @@ const Load = struct {
         gpa.free(load.deadlines_us);
         gpa.free(load.slots);
         gpa.free(load.memory);
+        gpa.free(load.reads_each);
         gpa.destroy(load.receiver);
         load.epoll.deinit();
     }
@@ -145,13 +155,14 @@ const Load = struct {
         return load.resultOf(ended_ns - begun_ns, times, repeats_before);
     }
 
-    const Repeats = struct { reads: u64 = 0, fragments: u64 = 0 };
+    const Repeats = struct { reads: u64 = 0, fragments: u64 = 0, unexpected: u64 = 0 };
 
     fn statistics(load: *const Load) Repeats {
         var sum: Repeats = .{};
         for (load.streams) |*device| {
             sum.reads += device.client.statistics.repeats;
             sum.fragments += device.client.statistics.missing_fragments;
+            sum.unexpected += device.client.statistics.unexpected_fragments;
         }
         return sum;
     }
@@ -161,6 +172,7 @@ const Load = struct {
         const bytes = load.reads * load.options.read_size;
         const seconds = @as(f64, @floatFromInt(ns)) / std.time.ns_per_s;
         const repeats = load.statistics();
+        const least, const most = std.mem.minMax(u64, load.reads_each);
         return .{
             .seconds = seconds,
             .reads = load.reads,
@@ -175,8 +187,15 @@ const Load = struct {
             .machine_seconds_per_gb = perByte(times.machine_ns, bytes),
             .repeats = repeats.reads - before.reads,
             .missing_fragments = repeats.fragments - before.fragments,
+            .unexpected_fragments = repeats.unexpected - before.unexpected,
+            .least_mb_per_second = load.perSecond(least, seconds),
+            .most_mb_per_second = load.perSecond(most, seconds),
             .fragment_size = if (load.streams.len > 0) load.streams[0].client.fragmentSize() else 0,
         };
+    }
+
+    fn perSecond(load: *const Load, reads: u64, seconds: f64) f64 {
+        return @as(f64, @floatFromInt(reads * load.options.read_size)) / seconds / 1e6;
     }
 
     fn perByte(ns: u64, bytes: u64) f64 {
@@ -272,6 +291,7 @@ const Load = struct {
         if (!pattern.isRight(slot.buffer, slot.offset)) return error.WrongBytes;
         if (!load.is_measured) return;
         load.reads += 1;
+        load.reads_each[device] += 1;
         load.latencies.add(processor.nowNs() - slot.begun_ns);
     }
 
