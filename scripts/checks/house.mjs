@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { checkConsoleLines } from './console-lines.mjs'
 import { trackedFiles } from './tracked-files.mjs'
+import { checkZigBase } from './zig-base.mjs'
 
 /** Lines a file may have; the first pattern that fits counts. */
 const ceilings = [
@@ -37,6 +38,7 @@ export function checkHouse() {
   for (const file of trackedFiles(/^(README\.md|docs\/.*\.md|packages\/.*\.md)$/))
     problems.push(...deadPaths(file))
   problems.push(...checkConsoleLines())
+  problems.push(...checkZigBase())
   return problems
 }
 

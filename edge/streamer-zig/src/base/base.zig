@@ -20,6 +20,7 @@ pub const DurationHistogram = @import("duration_histogram.zig").DurationHistogra
 pub const Sha256 = @import("sha256.zig");
 pub const HmacSha256 = std.crypto.auth.hmac.Hmac(Sha256);
 pub const HkdfSha256 = std.crypto.kdf.hkdf.Hkdf(HmacSha256);
+pub const sort = @import("sort.zig").sort;
 pub const Ed25519 = @import("ed25519.zig");
 pub const x25519 = @import("x25519.zig");
 pub const aegis128l = @import("aegis128l.zig");
@@ -45,6 +46,7 @@ test {
     _ = @import("untrusted_text.zig");
     _ = @import("prng.zig");
     _ = Sha256;
+    _ = @import("sort.zig");
     _ = Ed25519;
     _ = x25519;
     _ = aegis128l;

@@ -72,10 +72,10 @@ pub const BootPolicy = struct {
         const entries = try arena.alloc(Entry, state.devices.len);
         for (entries, state.devices, 0..) |*entry, device, index|
             entry.* = .{ .mac = device.mac.toInt(), .index = @intCast(index) };
-        std.mem.sort(Entry, entries, {}, before);
+        base.sort(Entry, entries, {}, before);
         const ignored = try arena.alloc(u48, state.ignoredMacs.len);
         for (ignored, state.ignoredMacs) |*entry, mac| entry.* = mac.toInt();
-        std.mem.sort(u48, ignored, {}, std.sort.asc(u48));
+        base.sort(u48, ignored, {}, std.sort.asc(u48));
         return .{ .source = .{ .state = state }, .devices = entries, .ignored = ignored };
     }
 

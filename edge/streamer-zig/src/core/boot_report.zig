@@ -264,7 +264,7 @@ fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
         }
     }
     assert(filled == total);
-    std.mem.sort(u64, lengths[0..filled], {}, std.sort.desc(u64));
+    base.sort(u64, lengths[0..filled], {}, std.sort.desc(u64));
     return if (kept == 0) std.math.maxInt(u64) else lengths[kept - 1];
 }
 

@@ -1,6 +1,7 @@
 //! `guest` of a boot's report (packages/proto/UPLINK.md, `guestReport` in src/uplink.ts).
 
 const std = @import("std");
+const base = @import("base");
 const stream = @import("wire").stream;
 const Guest = @import("boot_guest.zig");
 
@@ -18,7 +19,7 @@ pub const SortedSteps = struct {
         var sorted: SortedSteps = .{};
         var steps = guest.steps.view().iterate();
         while (steps.next()) |step| : (sorted.count += 1) sorted.buffer[sorted.count] = step;
-        std.mem.sort(stream.Step, sorted.buffer[0..sorted.count], {}, before);
+        base.sort(stream.Step, sorted.buffer[0..sorted.count], {}, before);
         return sorted;
     }
 

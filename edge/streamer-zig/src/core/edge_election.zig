@@ -34,7 +34,7 @@ pub fn order(candidates: *const Candidates, mac: base.Mac) Order {
         .class = classOf(candidate),
         .distance = distanceOf(candidate, mac),
     });
-    std.mem.sort(Ranked, ranked.buffer[0..ranked.count], {}, before);
+    base.sort(Ranked, ranked.buffer[0..ranked.count], {}, before);
     var result: Order = .empty;
     for (ranked.constSlice()) |*edge| result.appendAssumeCapacity(edge.index);
     return result;

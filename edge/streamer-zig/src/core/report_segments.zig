@@ -1,6 +1,7 @@
 //! The segment files of the report log: their names, and what a start finds in them.
 
 const std = @import("std");
+const base = @import("base");
 const record_frame = @import("record_frame.zig");
 
 /// Each start of the edge adds one; those without reports are never made.
@@ -82,7 +83,7 @@ pub fn scan(
         const segment = Segment.parse(name) orelse continue;
         try segments.appendBounded(segment);
     }
-    std.mem.sort(Segment, segments.items, {}, Segment.before);
+    base.sort(Segment, segments.items, {}, Segment.before);
     var index: usize = 0;
     while (index < segments.items.len) {
         const segment = &segments.items[index];

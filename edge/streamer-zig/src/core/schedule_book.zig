@@ -52,7 +52,7 @@ const Entry = struct {
             entry.begun.count -= 1;
         }
         entry.begun.appendAssumeCapacity(instant_ms);
-        std.mem.sort(u64, entry.begun.slice(), {}, std.sort.asc(u64));
+        base.sort(u64, entry.begun.slice(), {}, std.sort.asc(u64));
     }
 };
 

@@ -3,6 +3,7 @@
 //! that would stop half way is refused too.
 
 const std = @import("std");
+const base = @import("base");
 const builtin = @import("builtin");
 const host = @import("host");
 const wire = @import("wire");
@@ -127,7 +128,7 @@ pub const Sources = struct {
             try files.append(sources.arena, try sources.fileOf(path, entry.name, force_arch));
         }
         if (files.items.len == 0) return sources.fail("There are no files in {s}.", .{folder});
-        std.mem.sort(File, files.items, {}, isBefore);
+        base.sort(File, files.items, {}, isBefore);
         const set: Set = .{
             .name = name,
             .first = host.program_set.chooseFirst(files.items),

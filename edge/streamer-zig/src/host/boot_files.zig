@@ -64,7 +64,7 @@ pub const BootFiles = struct {
                 else => {},
             }
         }
-        std.mem.sort(Set, sets.items, {}, isBefore);
+        base.sort(Set, sets.items, {}, isBefore);
         if (plain.items.len > 0) try sets.insert(arena, 0, defaultSet(plain.items));
         return .{ .sets = sets.items, .left_out = left_out.items };
     }

@@ -44,35 +44,55 @@ pub fn fails(disk: *Disk) bool {
     return disk.prng.chance(disk.error_per_mille, 1000);
 }
 
+/// The words that a piece of the disk consists of; the first and the last may be parts of words. Each is looked at so often that this is
+/// most of what a simulation does.
+const Span = struct {
+    first: u64,
+    head: usize,
+    words: usize,
+
+    fn of(offset: u64, size: usize) Span {
+        const head: usize = @min(size, @as(usize, @intCast((8 - offset % 8) % 8)));
+        return .{ .first = (offset + head) / 8, .head = head, .words = (size - head) / 8 };
+    }
+};
+
 pub fn fill(version: Version, offset: u64, buffer: []u8) void {
-    var filled: usize = 0;
-    while (filled < buffer.len) {
-        const at = offset + filled;
-        const bytes = wordAt(version.key(), at / 8);
-        const skip: usize = @intCast(at % 8);
-        const count = @min(8 - skip, buffer.len - filled);
-        @memcpy(buffer[filled..][0..count], bytes[skip..][0..count]);
-        filled += count;
-    }
+    const key = version.key();
+    const span: Span = .of(offset, buffer.len);
+    const end = span.head + span.words * 8;
+    fillPart(key, offset, buffer[0..span.head]);
+    const words = std.mem.bytesAsSlice(u64, buffer[span.head..end]);
+    for (words, span.first..) |*word, index| word.* = wordAt(key, index);
+    fillPart(key, offset + end, buffer[end..]);
 }
 
-/// Where the bytes begin to differ from the disk's; null: nowhere.
+/// Less than a word, and all of it in one.
+fn fillPart(key: u64, offset: u64, buffer: []u8) void {
+    const word = std.mem.toBytes(wordAt(key, offset / 8));
+    @memcpy(buffer, word[@intCast(offset % 8)..][0..buffer.len]);
+}
+
+/// Where the bytes begin to differ from the disk's, or the word begins that does; null: nowhere.
 pub fn firstDifference(version: Version, offset: u64, bytes: []const u8) ?u64 {
-    var checked: usize = 0;
-    while (checked < bytes.len) {
-        const at = offset + checked;
-        const expected = wordAt(version.key(), at / 8);
-        const skip: usize = @intCast(at % 8);
-        const count = @min(8 - skip, bytes.len - checked);
-        if (!std.mem.eql(u8, bytes[checked..][0..count], expected[skip..][0..count])) return at;
-        checked += count;
-    }
-    return null;
+    const key = version.key();
+    const span: Span = .of(offset, bytes.len);
+    const end = span.head + span.words * 8;
+    if (!isPart(key, offset, bytes[0..span.head])) return offset;
+    const words = std.mem.bytesAsSlice(u64, bytes[span.head..end]);
+    for (words, span.first..) |word, index| if (word != wordAt(key, index)) return index * 8;
+    return if (isPart(key, offset + end, bytes[end..])) null else offset + end;
 }
 
-fn wordAt(key: u64, index: u64) [8]u8 {
+fn isPart(key: u64, offset: u64, bytes: []const u8) bool {
+    const word = std.mem.toBytes(wordAt(key, offset / 8));
+    return std.mem.eql(u8, bytes, word[@intCast(offset % 8)..][0..bytes.len]);
+}
+
+/// As it lies in memory.
+inline fn wordAt(key: u64, index: u64) u64 {
     const mixed = (key ^ index *% 0x9e3779b97f4a7c15) *% 0xd6e8feb86659fd93;
-    return std.mem.toBytes(std.mem.nativeToLittle(u64, mixed ^ (mixed >> 32)));
+    return std.mem.nativeToLittle(u64, mixed ^ (mixed >> 32));
 }
 
 const testing = std.testing;
@@ -89,4 +109,22 @@ test "a piece of the disk is the same however it is read, and differs from anoth
     try testing.expect(firstDifference(other, 512, &whole) != null);
     whole[77] ^= 1;
     try testing.expect(firstDifference(version, 512, &whole).? <= 512 + 77);
+}
+
+test "each byte is the same in a piece of any size from any place, and each that is another is found" {
+    const version: Version = .{ .id = .fromRandom(@splat(1)), .size = 1 << 20 };
+    var whole: [64]u8 = undefined;
+    fill(version, 512, &whole);
+    for (0..32) |from| for (0..whole.len - from) |size| {
+        var piece: [64]u8 = undefined;
+        fill(version, 512 + from, piece[0..size]);
+        try testing.expectEqualSlices(u8, whole[from..][0..size], piece[0..size]);
+        try testing.expectEqual(null, firstDifference(version, 512 + from, piece[0..size]));
+        for (0..size) |at| {
+            piece[at] ^= 0x10;
+            const found = firstDifference(version, 512 + from, piece[0..size]).?;
+            try testing.expect(found <= 512 + from + at and found + 8 > 512 + from + at);
+            piece[at] ^= 0x10;
+        }
+    };
 }

@@ -23,11 +23,17 @@ free: [classes]?*Free = @splat(null),
 larges: base.BoundedArray([]align(4096) u8, larges_max) = .empty,
 bytes: [size_max]u8 align(4096),
 
-/// Of the pages that a region has, with what is in them.
+/// Of the pages that a region has, with what is in them. Its memory serves the next copy, too: to take pages from the system and give
+/// them back costs more than to copy them.
 pub const Copy = struct {
-    used: usize,
-    free: [classes]?*Free,
-    bytes: []align(4096) u8,
+    used: usize = 0,
+    free: [classes]?*Free = @splat(null),
+    bytes: []align(4096) u8 = &.{},
+
+    pub fn deinit(copy: *Copy, gpa: std.mem.Allocator) void {
+        gpa.free(copy.bytes);
+        copy.bytes = &.{};
+    }
 };
 
 pub fn create() error{OutOfMemory}!*Region {
@@ -48,16 +54,20 @@ pub fn destroy(region: *Region) void {
     std.heap.page_allocator.destroy(region);
 }
 
-pub fn copyOf(region: *const Region, gpa: std.mem.Allocator) error{OutOfMemory}!Copy {
-    const bytes = try gpa.alignedAlloc(u8, .fromByteUnits(4096), region.used);
-    @memcpy(bytes, region.bytes[0..region.used]);
-    return .{ .used = region.used, .free = region.free, .bytes = bytes };
+pub fn copyTo(region: *const Region, gpa: std.mem.Allocator, copy: *Copy) error{OutOfMemory}!void {
+    if (copy.bytes.len < region.used) {
+        copy.deinit(gpa);
+        copy.bytes = try gpa.alignedAlloc(u8, .fromByteUnits(4096), std.math.ceilPowerOfTwoAssert(usize, region.used));
+    }
+    copy.used = region.used;
+    copy.free = region.free;
+    @memcpy(copy.bytes[0..region.used], region.bytes[0..region.used]);
 }
 
 pub fn restore(region: *Region, copy: *const Copy) void {
     region.used = copy.used;
     region.free = copy.free;
-    @memcpy(region.bytes[0..copy.used], copy.bytes);
+    @memcpy(region.bytes[0..copy.used], copy.bytes[0..copy.used]);
 }
 
 pub fn allocator(region: *Region) std.mem.Allocator {
@@ -124,9 +134,13 @@ test "a world that was copied back is as it was" {
     defer region.destroy();
     const gpa = region.allocator();
     var list: std.ArrayList(u64) = .empty;
-    for (0..100) |number| try list.append(gpa, number);
-    const copy = try region.copyOf(std.testing.allocator);
-    defer std.testing.allocator.free(copy.bytes);
+    var copy: Copy = .{};
+    defer copy.deinit(std.testing.allocator);
+    // Of what was less, before.
+    try list.append(gpa, 0);
+    try region.copyTo(std.testing.allocator, &copy);
+    for (1..100) |number| try list.append(gpa, number);
+    try region.copyTo(std.testing.allocator, &copy);
     const before = list;
     for (0..1000) |number| try list.append(gpa, number * 2);
     @memset(list.items, 7);

@@ -75,6 +75,10 @@ model_counts: StoreModel.Counts,
 counts: Counts,
 choices: [length_max]u8,
 violation: ?Violation,
+/// After so many operations.
+kept: [length_max]Kept,
+
+const Kept = struct { region: Region.Copy, model: StoreModel };
 
 const Error = error{ OutOfMemory, Violation };
 
@@ -92,11 +96,14 @@ pub fn create(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!*Stor
         .counts = .{},
         .choices = @splat(0),
         .violation = null,
+        .kept = undefined,
     };
+    for (&all.kept) |*kept| kept.region = .{};
     return all;
 }
 
 pub fn destroy(all: *StoreSequences) void {
+    for (&all.kept) |*kept| kept.region.deinit(all.gpa);
     all.region.destroy();
     all.gpa.destroy(all);
 }
@@ -122,28 +129,23 @@ fn runFrom(all: *StoreSequences, first: u8) Error!void {
         .versions_kept = 3,
     };
     all.model.init(given, all.options.seed, .{}) catch |err| return all.fail(err, 0, null);
-    const begin = try all.keep();
-    defer all.forget(&begin);
-    if (first == 0 and all.options.cut_after != null) try all.cutAll(0, 0, &begin);
-    return all.tryOne(0, 0, first, &begin);
+    const begin = try all.keep(0);
+    if (first == 0 and all.options.cut_after != null) try all.cutAll(0, 0, begin);
+    return all.tryOne(0, 0, first, begin);
 }
 
-const Kept = struct { region: Region.Copy, model: StoreModel };
-
-fn keep(all: *StoreSequences) error{OutOfMemory}!Kept {
-    return .{ .region = try all.region.copyOf(all.gpa), .model = all.model };
-}
-
-fn forget(all: *StoreSequences, kept: *const Kept) void {
-    all.gpa.free(kept.region.bytes);
+fn keep(all: *StoreSequences, depth: u8) error{OutOfMemory}!*const Kept {
+    const kept = &all.kept[depth];
+    try all.region.copyTo(all.gpa, &kept.region);
+    kept.model = all.model;
+    return kept;
 }
 
 /// All that follows `depth` operations.
 fn descend(all: *StoreSequences, depth: u8, used: u8) Error!void {
-    const kept = try all.keep();
-    defer all.forget(&kept);
-    if (all.options.cut_after) |most| if (depth <= most) try all.cutAll(depth, used, &kept);
-    for (0..choicesAfter(used)) |choice| try all.tryOne(depth, used, @intCast(choice), &kept);
+    const kept = try all.keep(depth);
+    if (all.options.cut_after) |most| if (depth <= most) try all.cutAll(depth, used, kept);
+    for (0..choicesAfter(used)) |choice| try all.tryOne(depth, used, @intCast(choice), kept);
 }
 
 fn tryOne(all: *StoreSequences, depth: u8, used: u8, choice: u8, kept: *const Kept) Error!void {

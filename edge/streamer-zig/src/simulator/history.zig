@@ -68,7 +68,7 @@ fn plan(gpa: std.mem.Allocator, prng: *Prng, options: Options) error{OutOfMemory
             }
         }
     }
-    std.mem.sort(Plan, plans.items, {}, Plan.before);
+    base.sort(Plan, plans.items, {}, Plan.before);
     return plans.toOwnedSlice(gpa);
 }
 
