@@ -126,7 +126,8 @@ async function plant(page: Page): Promise<Names> {
   await db.$disconnect()
   const client = await ApiClient.signIn(webUrl, email, password)
   const planted: Planted = await plantHostileTexts({
-    ...{ url: required('BOOTFARM_API_URL'), rows: tenant.rows, joinToken: await tenant.joinToken() },
+    ...{ url: required('BOOTFARM_API_URL'), rows: tenant.rows },
+    joinTokens: [await tenant.joinToken(), await tenant.joinToken()],
     now: Date.now(),
     mutate: (procedure, input) => client.mutate(procedure, input),
   })

@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
 import { makeExt, preparedFiles } from './image-files.ts'
@@ -8,6 +8,8 @@ import { edgeProgram, simProgram } from './programs.ts'
 import { RunningProcess } from './running-process.ts'
 import { type ControlPlane, TenantEdge } from './tenant-edge.ts'
 
+/** Of one read. */
+const wholeReadSize = 65_536
 const release = '6.1.0-1-simulated'
 
 /** A real edge of an organization of its own with a real store, in which lies an image of a small system; its devices are simulated ones. */
@@ -60,6 +62,23 @@ export class StoreEdge {
 
   /** A device boots and stays; its end is that of the process. Each byte that it reads has to be the image's. */
   powerOn(device: number): RunningProcess {
+    const staying = ['--waves', '--wave-size', '1', '--wave-interval-s', '3600']
+    return this.#boot(device, path.join(this.#folder, 'trace.csv'), staying)
+  }
+
+  /** A device boots, reads all of its disk, and ends. Each byte has to be the image's. */
+  bootWhole(device: number): RunningProcess {
+    const { size } = statSync(path.join(this.#store, this.imagePath))
+    const reads = Array.from({ length: Math.ceil(size / wholeReadSize) }, (_, index) => {
+      const at = index * wholeReadSize
+      return `0,${at},${Math.min(wholeReadSize, size - at)}\n`
+    })
+    const trace = path.join(this.#folder, 'whole-trace.csv')
+    writeFileSync(trace, `time_ms,offset,length\n${reads.join('')}`)
+    return this.#boot(device, trace, [])
+  }
+
+  #boot(device: number, trace: string, more: string[]): RunningProcess {
     const { dhcp, tftp } = this.edge.ports
     return new RunningProcess(simProgram, [
       ...[
@@ -72,9 +91,8 @@ export class StoreEdge {
         '--tftp-port',
         String(tftp),
       ],
-      ...['--first-mac', this.macOf(device), '--trace', path.join(this.#folder, 'trace.csv'), '--speed', '0'],
-      ...['--breather-ms', '1', '--verify', path.join(this.#store, this.imagePath)],
-      ...['--waves', '--wave-size', '1', '--wave-interval-s', '3600'],
+      ...['--first-mac', this.macOf(device), '--trace', trace, '--speed', '0'],
+      ...['--breather-ms', '1', '--verify', path.join(this.#store, this.imagePath), ...more],
     ])
   }
 

@@ -94,6 +94,19 @@ export class Tenant {
     }
   }
 
+  get edgeId(): string {
+    return this.#edge.edgeId
+  }
+
+  /** One more edge of the site; `state` and `storeSays` take it. */
+  async secondEdge(hostname: string): Promise<EdgeClient> {
+    const edge = new EdgeClient(required('BOOTFARM_API_URL'))
+    const { status, body } = await edge.enrol(await this.joinToken(), { hostname })
+    if (status !== 201) throw new Error(`enrolment answered ${status}: ${JSON.stringify(body)}`)
+    edge.edgeId = String(body?.edgeId)
+    return edge
+  }
+
   /** A join token that another edge has used. */
   async usedToken(): Promise<string> {
     const token = await this.#joinToken(new Date())
@@ -153,17 +166,17 @@ export class Tenant {
   }
 
   /** Says of the edge's store what its work and its versions are. */
-  async storeSays(message: Partial<StoreMessage>): Promise<void> {
+  async storeSays(message: Partial<StoreMessage>, edge = this.#edge): Promise<void> {
     const store = { id: this.rows.siteId, publicKey: Buffer.alloc(32, 9).toString('base64'), format: 1 }
     const body = JSON.stringify({ store, jobs: [], ...message })
-    const answer = await this.#edge.send({ method: 'POST', path: '/edge/v1/store', body })
+    const answer = await edge.send({ method: 'POST', path: '/edge/v1/store', body })
     if (answer.status !== 200)
       throw new Error(`the API answered ${answer.status}: ${JSON.stringify(answer.body)}`)
   }
 
   /** What the edge has to do now. */
-  async state(): Promise<DesiredState> {
-    const { body } = await this.#edge.state('0.0', 0)
+  async state(edge = this.#edge): Promise<DesiredState> {
+    const { body } = await edge.state('0.0', 0)
     return desiredState.parse(JSON.parse((body as unknown as StateEnvelope).payload))
   }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Report } from '@bootfarm/proto/uplink'
+import { desiredState, type Report } from '@bootfarm/proto/uplink'
 import { bootWith, discoveredWith, EdgeClient, guestWith } from './edge-client.ts'
 import { bendingTexts, hostileTexts, printableTexts } from './hostile-texts.ts'
 import type { TestTenant } from './test-tenant.ts'
@@ -19,7 +19,8 @@ export interface Planted {
 interface Ground {
   url: string
   rows: TestTenant
-  joinToken: string
+  /** For two edges. */
+  joinTokens: [string, string]
   now: number
   mutate<T>(path: string, input: object): Promise<T>
 }
@@ -38,7 +39,7 @@ function texts(): () => string {
 export async function plantHostileTexts(ground: Ground): Promise<Planted> {
   const { rows } = ground
   const edge = new EdgeClient(ground.url)
-  const { status, body } = await edge.enrol(ground.joinToken, {
+  const { status, body } = await edge.enrol(ground.joinTokens[0], {
     hostname: hostileTexts['an element'],
     agentVersion: hostileTexts['an element that fails'],
   })
@@ -47,6 +48,7 @@ export async function plantHostileTexts(ground: Ground): Promise<Planted> {
   const bootId = await plantByDevices(ground, edge)
   const made = await plantByPeople(ground)
   await plantStoreJob(ground, edge, made.vdiskId)
+  await plantHome(ground, edge)
   await plantBending(ground)
   return { ...made, edgeId: edge.edgeId, bootId, siteId: rows.siteId, deviceId: rows.deviceIds[0] ?? '' }
 }
@@ -84,6 +86,7 @@ async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<
     await edge.heartbeat({
       agentVersion: first,
       clockUnixMs: now,
+      storeJobKinds: ['import', 'adopt', 'release_home'],
       ignored: Object.fromEntries(printableTexts.map((text) => [text, 3])),
       interfaces: [{ name: first.slice(0, 16), ip: '10.0.0.1', prefixLength: 24, mtu: 1500 }],
       bootPrograms: printableTexts.map((text) => ({
@@ -112,13 +115,40 @@ async function plantStoreJob({ mutate }: Ground, edge: EdgeClient, vdiskId: stri
   }))
   const sizes = { ownBytes: 1, sharedBytes: 1, reclaimableBytes: 1 }
   const version = { versionId: id, state: 'importing', ...sizes, bootProfiles }
+  const images = printableTexts.map((name) => ({
+    ...{ versionId: randomUUID(), state: 'present', ...sizes, root: Buffer.alloc(32, 1).toString('base64') },
+    image: { name, sizeBytes: 512, createdUnixMs: 0, hasKernel: true },
+  }))
   for (const said of [
     { jobs: [{ ...job, message }] },
-    { jobs: [], inventory: { scan: 1, isLast: true, versions: [version] } },
+    { jobs: [], inventory: { scan: 1, isLast: true, versions: [version, ...images] } },
   ]) {
     const body = JSON.stringify({ store, ...said })
     must(await edge.send({ method: 'POST', path: '/edge/v1/store', body }))
   }
+}
+
+/** Two edges, one of which keeps what a device writes, and says why it does not let go. */
+async function plantHome({ url, rows, mutate, joinTokens }: Ground, one: EdgeClient): Promise<void> {
+  const two = new EdgeClient(url)
+  const { status, body } = await two.enrol(joinTokens[1], {
+    hostname: hostileTexts['an element of a picture'],
+  })
+  if (status !== 201) throw new Error(`enrolment answered ${status}: ${JSON.stringify(body)}`)
+  two.edgeId = String(body?.edgeId)
+  const kept = { class: 'private', limitBytes: null, full: 'stop' }
+  await mutate('vdisk.updateWriteCache', { vdiskId: rows.vdiskId, revision: 1, ...kept })
+  const [deviceId = ''] = rows.deviceIds
+  const { payload } = (await two.state('0.0', 0)).body as unknown as { payload: string }
+  const { devices, homeEdges = [] } = desiredState.parse(JSON.parse(payload))
+  const index = devices.find(({ id }) => id === deviceId)?.home ?? -1
+  const [home, other] = homeEdges[index]?.id === two.edgeId ? [two, one] : [one, two]
+  const { jobId } = await mutate<{ jobId: string }>('device.moveHome', {
+    ...{ deviceId, edgeId: other.edgeId, giveUp: false },
+  })
+  const message = hostileTexts['an element that fails']
+  const jobs = [{ id: jobId, state: 'failed', progressBytes: 0, totalBytes: 0, message }]
+  must(await home.send({ method: 'POST', path: '/edge/v1/store', body: JSON.stringify({ jobs }) }))
 }
 
 async function plantByPeople({ rows, mutate }: Ground) {

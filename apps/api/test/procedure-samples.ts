@@ -59,6 +59,7 @@ export const samples: Record<string, Sample> = {
   'site.get': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
   'edge.list': {},
   'edge.get': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
+  'edge.images': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'edge.createJoinToken': { idName: 'siteId', ownId: (tenant) => tenant.siteId },
   'edge.rotateKey': { idName: 'edgeId', ownId: (tenant) => tenant.edgeId },
   'edge.rotateSigningKey': {},

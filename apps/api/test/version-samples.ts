@@ -10,6 +10,8 @@ export interface VersionSpares {
   vdisks: Record<VersionSample, { vdiskId: string; versionId: string }[]>
   /** A maintenance device for each vDisk whose maintenance begins, by vDisk. */
   writers: Record<string, string>
+  /** An image at the edge for each vDisk that takes one, by vDisk. */
+  images: Record<string, string>
   jobIds: string[]
   /** Devices with images of their own. */
   layeredIds: string[]
@@ -29,6 +31,7 @@ const kinds = [
   'import',
   'writeCache',
   'clearBootProfile',
+  'adopt',
 ] as const
 type VersionSample = (typeof kinds)[number]
 
@@ -68,6 +71,10 @@ export const versionSamples: Record<string, Sample> = {
     edgeId,
     sourcePath: 'imports/a.raw',
   })),
+  'version.adopt': ofVdisk('adopt', ({ edgeId, versionSpares }: SampleTenant, id: string) => ({
+    edgeId,
+    versionId: versionSpares.images[id] ?? randomUUID(),
+  })),
   'version.clearBootProfile': sample('clearBootProfile', undefined),
   'vdisk.updateWriteCache': ofVdisk('writeCache', {
     ...{ revision: 1, class: 'edge', limitBytes: null, full: 'stop' },
@@ -104,6 +111,7 @@ export async function createVersionSpares(
     import: {},
     writeCache: {},
     clearBootProfile: sealed,
+    adopt: {},
   }
   for (const kind of kinds) {
     vdisks[kind] = Array.from({ length: spareCount }, () => ({
@@ -134,6 +142,12 @@ export async function createVersionSpares(
         ...(kind === 'clearBootProfile' ? { bootProfiles: [bootProfile] } : {}),
       })),
     ),
+  })
+  const images = Object.fromEntries(vdisks.adopt.map(({ vdiskId }) => [vdiskId, randomUUID()]))
+  await db.edgeImage.createMany({
+    data: Object.values(images).map((versionId) => ({
+      ...{ organizationId, edgeId, versionId, root, reportedAt: askedAt, ...stored },
+    })),
   })
   await db.device.createMany({
     data: vdisks.startMaintenance.map(({ vdiskId, versionId }, index) => {
@@ -174,5 +188,5 @@ export async function createVersionSpares(
       mac: `02:bf:00:00:fc:${index.toString(16).padStart(2, '0')}`,
     })),
   })
-  return { vdisks, writers, jobIds, layeredIds, homedIds }
+  return { vdisks, writers, images, jobIds, layeredIds, homedIds }
 }

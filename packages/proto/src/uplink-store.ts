@@ -23,7 +23,7 @@ export const writeCacheStates = ['read_only', 'stopped', 'lost'] as const
 export const writeCacheFullChoices = ['stop', 'read_only'] as const
 /** Those that edges do that do not say which (`heartbeat`): of the release before they said. */
 export const unsaidJobKinds = ['seal', 'merge', 'verify', 'gc', 'delete', 'import', 'drop_layer'] as const
-export const storeJobKinds = [...unsaidJobKinds, 'clear_profile', 'release_home'] as const
+export const storeJobKinds = [...unsaidJobKinds, 'clear_profile', 'release_home', 'adopt'] as const
 /** That one edge says that it does. */
 export const saidJobKindsMax = 32
 /** Of one version: eight classes of hardware, and all boots. */
@@ -53,7 +53,7 @@ export const storeJobOrder = z.object({
   kind: z.string().regex(/^[a-z][a-z_]{0,31}$/),
   /** Absent: all of the store (`gc`). */
   vdiskId: uuid.optional(),
-  /** What is sealed, merged, verified, deleted or made by an import. */
+  /** What is sealed, merged, verified, deleted, taken up or made by an import. */
   versionId: uuid.optional(),
   /** What a merge makes. */
   intoVersionId: uuid.optional(),
@@ -76,7 +76,7 @@ export type StoreJobOrder = z.infer<typeof storeJobOrder>
 
 const bundleFile = z.object({ sha256: z.string().regex(/^[0-9a-f]{64}$/), sizeBytes: count.min(1) })
 
-/** What a finished seal, merge or import has made. */
+/** What a finished seal, merge or import has made, or an adoption has found. */
 export const madeVersion = z.object({
   versionId: uuid,
   root: base64(32),
@@ -122,11 +122,25 @@ export const bootProfile = z.object({
 })
 export type BootProfileReport = z.infer<typeof bootProfile>
 
+/** What the manifest of a version says beside its root: one that was imported by hand is known by it. */
+export const imageFacts = z.object({
+  name: untrustedText,
+  /** Of the disk. */
+  sizeBytes: count.min(1),
+  createdUnixMs: unixMs,
+  hasKernel: z.boolean(),
+  /** For whom its store was made; absent: nobody said. */
+  organizationId: uuid.optional(),
+  parentVersionId: uuid.optional(),
+})
+
 export const storedVersion = z.object({
   versionId: uuid,
   state: z.enum(edgeVersionStates),
   /** Absent for a layer and for what is not whole. */
   root: base64(32).optional(),
+  /** Absent where there is no whole manifest, and from edges of before this. */
+  image: imageFacts.optional(),
   /** What its one device has written and is not sealed yet. */
   isLayer: z.boolean().optional(),
   /** Of a layer: its device is there and may write; absent: the edge does not know. */

@@ -102,6 +102,20 @@ export const deviceHome = z.object({
   }),
   /** It is to be this one, once `edge` has said that it keeps nothing of the device. */
   next: z.object({ id: uuid, name: z.string(), jobId: uuid.nullable() }).nullable(),
+  /** Null: since before this was kept. */
+  since: instant.nullable(),
+  /** What it was asked last to let go; null: nothing, or that is done. */
+  asked: z
+    .object({
+      jobId: uuid,
+      state: z.enum(['queued', 'running', 'failed', 'cancelled']),
+      askedBy: z.string(),
+      askedAt: instant,
+      endedAt: instant.nullable(),
+      /** As the edge said it. */
+      untrusted: z.object({ message: z.string().nullable() }),
+    })
+    .nullable(),
   /** What is kept there, as far as is known, e.g. "4096 bytes of a private image"; null: nothing. */
   keeps: z.string().nullable(),
 })
@@ -110,6 +124,8 @@ export type DeviceHome = z.infer<typeof deviceHome>
 export const deviceDetail = deviceSummary.extend({
   /** Null: none was chosen, since nothing that it writes outlives its boots. */
   home: deviceHome.nullable(),
+  /** The edges of its site that were not removed, by name, at most 100: one of them can keep its writes. */
+  siteEdges: z.array(z.object({ id: uuid, name: z.string() })),
   layer: deviceLayer.nullable(),
   bootMenu: deviceMenuView,
   /** Its own, its collection's and its site's; the first that is not null counts, else each edge's first. */

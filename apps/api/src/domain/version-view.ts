@@ -1,6 +1,6 @@
 import { edgeVersionStates, writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
-import { objectNote, seenRevision, tags } from './object-fields.ts'
+import { objectName, objectNote, seenRevision, tags } from './object-fields.ts'
 import { commandLineText, storePath } from './object-view.ts'
 
 /** What is done to versions of a vDisk: docs/versions.md. */
@@ -61,6 +61,23 @@ export const importInput = z.object({
   labels: tags.default([]),
   state: z.enum(['test', 'released']).default('test'),
 })
+export const adoptInput = z
+  .object({
+    edgeId: uuid,
+    /** Of the image: its version's id, here as at its edge. */
+    versionId: uuid,
+    /** Whose version it becomes; null: that of a new vDisk of the edge's farm, of this name. */
+    vdiskId: uuid.nullable().default(null),
+    farmId: uuid.nullable().default(null),
+    name: objectName.nullable().default(null),
+    note: objectNote.default(''),
+    labels: tags.default([]),
+    state: z.enum(['test', 'released']).default('test'),
+  })
+  .refine(({ vdiskId, farmId, name }) => (vdiskId === null) === (farmId !== null && name !== null), {
+    path: ['vdiskId'],
+    message: 'say either a vDisk, or the farm and the name of a new one',
+  })
 export const updateWriteCacheInput = z.object({
   ...ofVdisk,
   class: z.enum(writeCacheClasses),

@@ -136,14 +136,27 @@ test('another edge keeps the writes once the one that does has let go, and not w
     return jobId
   }
   expect((await move(from)).text).toContain('keeps what pc-01 writes already')
-  await endJob(from, await order(), 'failed')
+  const failedId = await order()
+  expect(await home()).toMatchObject({ asked: { jobId: failedId, state: 'queued' } })
+  await endJob(from, failedId, 'failed')
   expect((await told(from)).home?.id).toBe(from.edgeId)
+  // What came of it stays to be read until it is asked again.
+  const { since, asked } = (await home()) ?? {}
+  expect(asked).toMatchObject({
+    ...{ jobId: failedId, state: 'failed', endedAt: expect.any(String) },
+    untrusted: { message: 'it keeps writes' },
+  })
   await site().mutate('storeJob.cancel', { jobId: await order() })
-  expect(await home()).toMatchObject({ edge: { id: from.edgeId }, next: null })
+  expect(await home()).toMatchObject({
+    ...{ edge: { id: from.edgeId }, next: null, since },
+    asked: { state: 'cancelled' },
+  })
   const jobId = await order()
   expect((await move(to)).text).toContain('cancel that first')
   await endJob(from, jobId, 'done')
   for (const edge of [from, to]) expect((await told(edge)).home?.id).toBe(to.edgeId)
+  expect(since).toEqual(expect.any(String))
+  expect(await home()).toMatchObject({ edge: { id: to.edgeId }, asked: null, since: expect.any(String) })
   const { organizationId } = site().tenant
   await site().api.db.device.update({
     where: { organizationId_id: { organizationId, id: site().deviceId } },
@@ -168,7 +181,9 @@ test('what a removed edge kept is given up by an order that says so, and not bef
   expect((await move(from, true)).status).toBe(400)
   expect((await move(to, true)).status).toBe(200)
   expect((await told(to)).home?.id).toBe(to.edgeId)
-  expect(await home()).toMatchObject({ edge: { id: to.edgeId }, next: null, keeps: null })
+  expect(await home()).toMatchObject({ edge: { id: to.edgeId }, next: null, keeps: null, asked: null })
+  const { siteEdges } = await site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })
+  expect(siteEdges.map(({ id }) => id)).toEqual([to.edgeId])
   const { items } = await site().query<{ items: { before: unknown; after: unknown }[] }>('audit.list', {
     action: 'device.moveHome',
   })

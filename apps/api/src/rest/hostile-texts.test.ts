@@ -37,7 +37,8 @@ beforeAll(async () => {
   planted = await createTenant(api, 'planted')
   plantedCookie = await signInAs(api, planted.organizationId, 'owner')
   await plantHostileTexts({
-    ...{ url: api.url, rows: planted, joinToken: await makeJoinToken(api, planted) },
+    ...{ url: api.url, rows: planted },
+    joinTokens: [await makeJoinToken(api, planted), await makeJoinToken(api, planted)],
     now: api.clock.now.getTime(),
     mutate: (path, input) => mutate(api, plantedCookie, path, input),
   })

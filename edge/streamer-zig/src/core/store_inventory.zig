@@ -13,7 +13,7 @@ const StoreFacts = store_job.StoreFacts;
 
 pub const versions_max = 2048;
 /// Of a page, which holds the most that all boot profiles and so many versions are.
-pub const page_max = 128;
+pub const page_max = 64;
 /// Also when nothing has changed.
 pub const told_interval_ms = 600_000;
 /// Maintenance versions whose devices are there; what is beyond is told as if nothing were known.
@@ -153,6 +153,7 @@ pub const StoreInventory = struct {
             if (index > 0) try writer.writeByte(',');
             try writer.print("{{\"versionId\":\"{f}\",\"state\":\"{t}\"", .{ version.version_id, inventory.stateOf(version) });
             if (version.root) |root| try writer.print(",\"root\":\"{s}\"", .{&uplink_message.keyText(root)});
+            if (version.image) |*image| try writeImage(writer, image);
             if (version.is_layer) try writer.writeAll(",\"isLayer\":true");
             if (inventory.isWritten(version)) |known| try writer.print(",\"isWritten\":{}", .{known});
             try writer.print(",\"ownBytes\":{d},\"sharedBytes\":{d},\"reclaimableBytes\":{d}", .{
@@ -173,6 +174,15 @@ pub const StoreInventory = struct {
         if (inventory.page_from == null) inventory.told_hash = inventory.hash();
     }
 };
+
+fn writeImage(writer: *std.Io.Writer, image: *const store_job.Image) std.Io.Writer.Error!void {
+    try writer.print(",\"image\":{{\"name\":{f},\"sizeBytes\":{d},\"createdUnixMs\":{d},\"hasKernel\":{}", .{
+        std.json.fmt(image.name.slice(), .{}), image.size_bytes, image.created_unix_ms, image.has_kernel,
+    });
+    if (image.organization_id) |id| try writer.print(",\"organizationId\":\"{f}\"", .{id});
+    if (image.parent_id) |id| try writer.print(",\"parentVersionId\":\"{f}\"", .{id});
+    try writer.writeByte('}');
+}
 
 pub fn writeFacts(writer: *std.Io.Writer, facts: *const StoreFacts) std.Io.Writer.Error!void {
     try writer.print("\"store\":{{\"id\":\"{f}\",\"publicKey\":\"{s}\",\"format\":{d}", .{
@@ -203,6 +213,14 @@ test "an inventory is told once, again when something is another, and in pages" 
     try testing.expectEqual(null, inventory.page_from);
     var many: [page_max + 1]StoredVersion = @splat(testVersion(1));
     many[page_max] = testVersion(2);
+    many[page_max].image = .{
+        .name = .init("a \"b\""),
+        .size_bytes = 512,
+        .created_unix_ms = 7,
+        .has_kernel = true,
+        .organization_id = null,
+        .parent_id = uuid(1),
+    };
     inventory.set(&many, false);
     var buffer: [128 * 1024]u8 = undefined;
     var writer: std.Io.Writer = .fixed(&buffer);
@@ -212,7 +230,8 @@ test "an inventory is told once, again when something is another, and in pages" 
     writer = .fixed(&buffer);
     try inventory.writePage(&writer, 7);
     try testing.expectEqualStrings("\"inventory\":{\"scan\":7,\"isLast\":true,\"versions\":[{\"versionId\":\"" ++ uuid(2).toText() ++
-        "\",\"state\":\"present\",\"root\":\"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=\",\"ownBytes\":2,\"sharedBytes\":0,\"reclaimableBytes\":0}]},", writer.buffered());
+        "\",\"state\":\"present\",\"root\":\"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=\",\"image\":{\"name\":\"a \\\"b\\\"\",\"sizeBytes\":512,\"createdUnixMs\":7,\"hasKernel\":true,\"parentVersionId\":\"" ++ uuid(1).toText() ++
+        "\"},\"ownBytes\":2,\"sharedBytes\":0,\"reclaimableBytes\":0}]},", writer.buffered());
     inventory.pageTold();
     try testing.expectEqual(null, inventory.page_from);
     inventory.set(&many, false);
@@ -256,6 +275,14 @@ test "what is learned of boots is told with the next inventory, which holds the 
         .version_id = uuid(@intCast(index)),
         .state = .importing,
         .root = @splat(9),
+        .image = .{
+            .name = .init(&@as([64]u8, @splat('"'))),
+            .size_bytes = most,
+            .created_unix_ms = most,
+            .has_kernel = false,
+            .organization_id = uuid(1),
+            .parent_id = uuid(2),
+        },
         .is_layer = true,
         .own_bytes = most,
         .shared_bytes = most,

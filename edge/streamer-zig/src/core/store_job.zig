@@ -11,7 +11,7 @@ const assert = std.debug.assert;
 pub const Order = desired_state.StoreJob;
 
 /// Of all of these the control plane is told that this edge does them.
-pub const Kind = enum { seal, merge, import, verify, gc, delete, drop_layer, clear_profile, release_home };
+pub const Kind = enum { seal, merge, import, verify, gc, delete, drop_layer, clear_profile, release_home, adopt };
 
 pub const message_size_max = 256;
 /// Of one below the store's directory.
@@ -23,6 +23,8 @@ pub const made_size_max = 2 * desired_state.command_line_size_max + 512;
 /// Longer lines are not read.
 pub const line_size_max = 4096;
 const number_max = (1 << 53) - 1;
+/// The last instant that the control plane knows.
+const unix_ms_max = 8_640_000_000_000_000;
 
 pub const Message = base.BoundedArray(u8, message_size_max);
 pub const Made = base.BoundedArray(u8, made_size_max);
@@ -79,6 +81,7 @@ pub fn write(arguments: *Arguments, program: []const u8, store_path: []const u8,
             if (std.meta.stringToEnum(enum { edge_persistent, private }, class) == null) return "this edge keeps no writes of that class";
         },
         .delete => _ = order.versionId orelse return "it does not say which version to delete",
+        .adopt => _ = order.versionId orelse return "it does not say which version to take up",
         .clear_profile => _ = order.versionId orelse return "it does not say of which version to clear the boot profile",
         .merge => {
             _ = order.versionId orelse return "it does not say which version to merge";
@@ -98,12 +101,17 @@ pub fn write(arguments: *Arguments, program: []const u8, store_path: []const u8,
     begin(arguments, program, switch (kind) {
         .drop_layer => "drop-cache",
         .clear_profile => "profile",
+        // A version keeps what it says of itself; all there is to do is to read it through and to say what it is.
+        .adopt => "verify",
         else => @tagName(kind),
     }, store_path);
-    if (kind != .gc and kind != .verify and kind != .clear_profile) arguments.add("--again", .{});
+    switch (kind) {
+        .gc, .verify, .adopt, .clear_profile => {},
+        else => arguments.add("--again", .{}),
+    }
     switch (kind) {
         .gc, .release_home => {},
-        .delete, .verify => arguments.addOption("version", "{f}", order.versionId),
+        .delete, .verify, .adopt => arguments.addOption("version", "{f}", order.versionId),
         .clear_profile => {
             arguments.add("clear", .{});
             arguments.addOption("version", "{f}", order.versionId);
@@ -214,10 +222,21 @@ pub const StoreFacts = struct {
 
 pub const VersionState = enum { present, importing, damaged, missing };
 
+/// What a manifest says beside its root: a version that was imported by hand is known by it.
+pub const Image = struct {
+    name: base.UntrustedText,
+    size_bytes: u64,
+    created_unix_ms: u64,
+    has_kernel: bool,
+    organization_id: ?base.Uuid,
+    parent_id: ?base.Uuid,
+};
+
 pub const StoredVersion = struct {
     version_id: base.Uuid,
     state: VersionState,
     root: ?[32]u8 = null,
+    image: ?Image = null,
     is_layer: bool = false,
     own_bytes: u64,
     shared_bytes: u64,
@@ -245,6 +264,10 @@ const Line = struct {
     layer: ?base.Uuid = null,
     import: ?base.Uuid = null,
     manifest: ?struct { root: []const u8, counter: u64 } = null,
+    name: base.UntrustedText = .empty,
+    createdUnixMs: u64 = 0,
+    organization: ?base.Uuid = null,
+    parent: ?base.Uuid = null,
     sizeBytes: ?u64 = null,
     commandLine: ?[]const u8 = null,
     kernel: ?BundleFile = null,
@@ -290,6 +313,15 @@ pub fn parse(text: []const u8) ?Said {
         .kernel = line.kernel,
         .initrd = line.initrd,
     }) catch return null;
+    stored.image = .{
+        .name = line.name,
+        .size_bytes = line.sizeBytes.?,
+        // A clock that was wrong.
+        .created_unix_ms = @min(line.createdUnixMs, unix_ms_max),
+        .has_kernel = line.kernel != null,
+        .organization_id = line.organization,
+        .parent_id = line.parent,
+    };
     return .{ .version = .{ .stored = stored, .made = made } };
 }
 
@@ -381,6 +413,7 @@ test "a job becomes a command line, or a sentence that says what is missing" {
         &.{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 4 },
     );
     try expectWords(&(head ++ .{"gc"} ++ store), &.{ .id = uuid(1), .kind = "gc" });
+    try expectWords(&(head ++ .{"verify"} ++ store ++ .{ "--version", &two }), &.{ .id = uuid(1), .kind = "adopt", .versionId = uuid(2), .number = 3 });
     try expectWords(&(head ++ .{"profile"} ++ store ++ .{ "clear", "--version", &two }), &.{ .id = uuid(1), .kind = "clear_profile", .versionId = uuid(2) });
     try expectWords(
         &(head ++ .{"seal"} ++ store ++ .{ "--again", "--in-store", "--version", &two, "--parent", &three, "--parent-boot-files", "--number", "7" }),
@@ -413,6 +446,7 @@ test "a job becomes a command line, or a sentence that says what is missing" {
         .{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 1 << 32 },
         .{ .id = uuid(1), .kind = "seal", .versionId = uuid(2), .number = 1 },
         .{ .id = uuid(1), .kind = "delete" },
+        .{ .id = uuid(1), .kind = "adopt" },
         .{ .id = uuid(1), .kind = "defragment" },
         dashed,
         no_source,
@@ -459,6 +493,9 @@ test "lines of a job are read, and what is none is ignored" {
         version.made.constSlice(),
     );
     try testing.expectEqual(7, version.stored.reclaimable_bytes);
+    try testing.expectEqualStrings("Lab", version.stored.image.?.name.slice());
+    try testing.expectEqual(4096, version.stored.image.?.size_bytes);
+    try testing.expect(!version.stored.image.?.has_kernel and version.stored.image.?.parent_id == null);
     try testing.expectEqualStrings(version.made.constSlice(), (try parseMade(version.made.constSlice())).constSlice());
     try testing.expect(parse(head ++ "\"problem\":\"a block is damaged\"}").?.damaged.eql(version.stored.version_id));
     try testing.expect(parse("{\"layer\":\"" ++ test_id ++ "\",\"ownBytes\":1}").?.other.is_layer);

@@ -77,6 +77,7 @@ test {
     _ = @import("stored_version.zig");
     _ = version_table;
     _ = @import("data_dir.zig");
+    _ = @import("dir_stamp.zig");
     _ = @import("boot_journal.zig");
     _ = @import("epoll.zig");
     _ = @import("interface_addresses.zig");

@@ -9,6 +9,7 @@ const store_module = @import("store");
 const sys = @import("sys.zig");
 const speak = @import("speak.zig");
 const DataDir = @import("data_dir.zig").DataDir;
+const DirStamp = @import("dir_stamp.zig").DirStamp;
 const EdgeLoop = @import("edge_loop.zig").EdgeLoop;
 const BootProfiles = @import("boot_profiles.zig").BootProfiles;
 const LayerHold = @import("layer_hold.zig").LayerHold;
@@ -32,13 +33,13 @@ const request_timeout_ms = 20_000;
 const body_size_max = 128 * 1024;
 /// An API from before this route.
 const unknown_route_ms = 600_000;
-/// The list is made anew: versions may have come and gone by hand.
+/// The list is made anew: sizes may have changed, and what came or went by hand without being noticed.
 const list_interval_ms = core.store_inventory.told_interval_ms;
 /// What changes with each boot is told so often at most.
 const profiles_interval_ms = 60_000;
 /// But behind a job: what it has cleared is out of memory within a second.
 const profiles_eager_ms = 5_000;
-/// Where there is no store yet, somebody may make one.
+/// Where there is no store yet, somebody may make one; where there is one, versions may come and go by hand.
 const look_interval_ms = 10_000;
 /// Devices come first: an edge that has just started may be in a boot storm.
 const check_delay_ms = 600_000;
@@ -117,6 +118,7 @@ pub const StoreWorker = struct {
     scan: u64 = 0,
     next_list_ms: u64 = 0,
     next_look_ms: u64 = 0,
+    versions_stamp: DirStamp = .{},
     next_check_ms: u64 = 0,
     told_ms: u64 = 0,
     inventory_told_ms: u64 = 0,
@@ -255,6 +257,12 @@ pub const StoreWorker = struct {
             worker.inventory.written = written;
             // Its layer may be new.
             worker.next_list_ms = 0;
+        }
+        if (now_ms >= worker.next_look_ms) {
+            worker.next_look_ms = now_ms + look_interval_ms;
+            var path: [Arguments.store_path_size_max + 16]u8 = undefined;
+            const versions = std.mem.printSentinel(&path, "{s}/versions", .{worker.path}, 0) catch unreachable;
+            if (worker.versions_stamp.hasChanged(versions)) worker.next_list_ms = 0;
         }
         if (worker.list == null and now_ms >= worker.next_list_ms) {
             worker.next_list_ms = now_ms + list_interval_ms;

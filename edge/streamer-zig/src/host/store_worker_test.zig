@@ -231,6 +231,27 @@ test "what the store holds is listed, and what is read through and damaged is co
     try testing.expectEqual(1, fixture.worker.getFigures().damaged);
 }
 
+test "a version that comes or goes by hand is listed soon, and not with the next list that is due" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const worker = fixture.worker;
+    while (!worker.inventory.is_known) fixture.turn();
+    const due_ms = worker.next_list_ms;
+    try testing.expect(due_ms > 60_000);
+    fixture.now_ms = 20_000;
+    fixture.turn();
+    try testing.expectEqual(due_ms, worker.next_list_ms);
+    // Again where the file system's clock has not moved since the look before.
+    while (worker.next_list_ms == due_ms) {
+        fixture.now_ms += 20_000;
+        var name: [32]u8 = undefined;
+        try fixture.store_dir.createDirPath(testing.io, try std.mem.print(&name, "versions/{d}", .{fixture.now_ms}));
+        fixture.turn();
+    }
+    try testing.expect(fixture.now_ms < due_ms);
+}
+
 test "an edge lets go of a device's writes once it begins none, and not while it keeps some" {
     var fixture: Fixture = undefined;
     try fixture.init();

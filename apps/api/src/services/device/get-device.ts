@@ -4,7 +4,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { deviceMenuOf, deviceMenuSelect } from '../boot-menu/menu-rows.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { deviceSummaryOf, deviceSummarySelect, nameDevices } from './device-rows.ts'
-import { deviceHomeSelect, readDeviceHome } from './read-home.ts'
+import { deviceHomeSelect, readDeviceHome, readSiteEdges } from './read-home.ts'
 import { deviceLayerSelect, readDeviceLayer } from './read-layer.ts'
 
 /** Throws `not_found`. */
@@ -53,6 +53,7 @@ export async function getDevice(context: ServiceContext, deviceId: string): Prom
     bootMenu: deviceMenuOf(row),
     layer: await readDeviceLayer(context, row),
     home: await readDeviceHome(context, row),
+    siteEdges: await readSiteEdges(context, row.siteId),
     createdAt: row.createdAt.toISOString(),
     farmId: row.site.farmId,
     ownVdisk: row.vdiskId && ownVdisk ? { id: row.vdiskId, name: ownVdisk.name } : null,

@@ -35,11 +35,11 @@ export async function moveHome(
     throw conflict(
       `${home.edge.name} was removed: what it keeps of ${device.name} (${home.keeps ?? 'nothing that is known here'}) is lost for good once ${target.name} keeps its writes. Order it again with giveUp.`,
     )
-  const { db, actor } = context
+  const { db, clock, actor } = context
   await db.device.update({
     where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
     data: {
-      ...{ homeEdgeId: edgeId, nextHomeEdgeId: null },
+      ...{ homeEdgeId: edgeId, nextHomeEdgeId: null, homeSince: clock() },
       ...(await layerAt(context, { deviceId, edgeId: home.edge.id })),
     },
     select: { id: true },
@@ -58,7 +58,7 @@ async function openMove(
   await db.$queryRaw`select id from device where organization_id = ${organizationId}::uuid and id = ${deviceId}::uuid for no key update`
   const device = await db.device.findUnique({
     where: { organizationId_id: { organizationId, id: deviceId } },
-    select: { ...deviceHomeSelect, name: true, siteId: true, lastBootId: true },
+    select: { ...deviceHomeSelect, name: true, lastBootId: true },
   })
   if (!device) throw new AppError('not_found')
   const target = await db.edge.findFirst({

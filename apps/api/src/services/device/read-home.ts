@@ -1,10 +1,11 @@
 import type { Prisma } from '@bootfarm/db'
 import type { DeviceHome } from '../../domain/device-view.ts'
 import type { ServiceContext } from '../service-context.ts'
-import { activeStates } from '../store-job/ask-store.ts'
+
+const siteEdgesMax = 100
 
 export const deviceHomeSelect = {
-  ...{ id: true, homeEdgeId: true, nextHomeEdgeId: true },
+  ...{ id: true, siteId: true, homeEdgeId: true, nextHomeEdgeId: true, homeSince: true },
   ...{ layerClass: true, layerEdgeId: true, layerBytes: true },
 } satisfies Prisma.DeviceSelect
 export type DeviceHomeRow = Prisma.DeviceGetPayload<{ select: typeof deviceHomeSelect }>
@@ -23,21 +24,52 @@ export async function readDeviceHome(
   })
   const home = edges.find(({ id }) => id === homeEdgeId)
   const next = edges.find(({ id }) => id === nextHomeEdgeId)
-  const job =
-    next &&
-    (await db.storeJob.findFirst({
-      where: { organizationId, deviceId: row.id, kind: 'release_home', state: activeStates },
-      select: { id: true },
-    }))
+  const asked = await readAsked(context, row)
+  const isActive = asked?.state === 'queued' || asked?.state === 'running'
   return {
     edge: {
       id: homeEdgeId,
       name: home?.name ?? 'an edge that was removed',
       isRemoved: !home || home.revokedAt !== null,
     },
-    next: next ? { id: next.id, name: next.name, jobId: job?.id ?? null } : null,
+    next: next ? { id: next.id, name: next.name, jobId: isActive ? (asked?.jobId ?? null) : null } : null,
+    since: row.homeSince?.toISOString() ?? null,
+    asked,
     keeps: await readKept(context, row),
   }
+}
+
+/** The last time that this home was asked to let go, as long as it is the home: what came of it is said until it is asked again. */
+async function readAsked(
+  { db, actor: { organizationId } }: ServiceContext,
+  { id, homeEdgeId, homeSince }: DeviceHomeRow,
+): Promise<DeviceHome['asked']> {
+  const job = await db.storeJob.findFirst({
+    where: { organizationId, deviceId: id, kind: 'release_home' },
+    orderBy: [{ askedAt: 'desc' }, { id: 'desc' }],
+    select: {
+      ...{ id: true, edgeId: true, state: true, message: true },
+      ...{ askedByName: true, askedAt: true, endedAt: true },
+    },
+  })
+  if (!job || job.state === 'done' || job.edgeId !== homeEdgeId) return null
+  if (homeSince && job.askedAt < homeSince) return null
+  return {
+    ...{ jobId: job.id, state: job.state, askedBy: job.askedByName, askedAt: job.askedAt.toISOString() },
+    ...{ endedAt: job.endedAt?.toISOString() ?? null, untrusted: { message: job.message } },
+  }
+}
+
+export function readSiteEdges(
+  { db, actor: { organizationId } }: ServiceContext,
+  siteId: string,
+): Promise<{ id: string; name: string }[]> {
+  return db.edge.findMany({
+    where: { organizationId, siteId, revokedAt: null },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: siteEdgesMax,
+    select: { id: true, name: true },
+  })
 }
 
 /** As boots and inventories have said; what the edge has begun since, it alone knows. */

@@ -42,15 +42,16 @@ export async function askStore(context: ServiceContext, order: StoreOrder): Prom
     where organization_id = ${organizationId}::uuid and id = ${order.edgeId}::uuid for no key update`
   const place = (await findPlaces(db, 'edge', { organizationId, ids: [order.edgeId] })).get(order.edgeId)
   if (!edge || !place) throw new AppError('not_found', { public: 'There is no such edge.' })
-  if (edge.revoked_at)
-    throw new AppError('conflict', { public: `${edge.name} was revoked: it does nothing more.` })
-  const heartbeat = heartbeatOf(edge)
-  const kinds: readonly string[] = heartbeat?.storeJobKinds ?? unsaidJobKinds
-  // One that was never heard says it when it comes.
-  if (heartbeat && !kinds.includes(order.kind))
-    throw new AppError('conflict', {
-      public: `The edge ${edge.name} of release ${edge.agent_version ?? 'unknown'} does not do ${order.kind}: update it.`,
-    })
+  const problem = whyNoWork(
+    {
+      name: edge.name,
+      revokedAt: edge.revoked_at,
+      heartbeat: edge.heartbeat,
+      agentVersion: edge.agent_version,
+    },
+    order.kind,
+  )
+  if (problem) throw new AppError('conflict', { public: problem })
   const active = await db.storeJob.count({
     where: { organizationId, edgeId: order.edgeId, state: activeStates },
   })
@@ -72,6 +73,24 @@ export async function askStore(context: ServiceContext, order: StoreOrder): Prom
   })
   await notify(db, { state: { siteId: edge.site_id } })
   return id
+}
+
+interface WorkingEdge {
+  name: string
+  revokedAt: Date | null
+  heartbeat: unknown
+  agentVersion: string | null
+}
+
+/** Why the edge does no work of this kind; null: it does. */
+export function whyNoWork(edge: WorkingEdge, kind: StoreOrder['kind']): string | null {
+  const { name, revokedAt, agentVersion } = edge
+  if (revokedAt) return `${name} was revoked: it does nothing more.`
+  const heartbeat = heartbeatOf(edge)
+  const kinds: readonly string[] = heartbeat?.storeJobKinds ?? unsaidJobKinds
+  // One that was never heard says it when it comes.
+  if (!heartbeat || kinds.includes(kind)) return null
+  return `The edge ${name} of release ${agentVersion ?? 'unknown'} does not do ${kind}: update it.`
 }
 
 /** Edges that are there and whose stores hold the version whole, by name. */

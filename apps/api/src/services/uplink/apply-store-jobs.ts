@@ -113,7 +113,8 @@ async function endJob(
       where: { organizationId, id: job.deviceId, layerEdgeId: edgeId, layerClass: job.layerClass },
       data: { layerClass: null, layerEdgeId: null, layerVersionId: null, layerBytes: null },
     })
-  if (job.kind === 'release_home' && state === 'done' && job.deviceId) await moveHome(db, edge, job.deviceId)
+  if (job.kind === 'release_home' && state === 'done' && job.deviceId)
+    await moveHome(db, edge, { deviceId: job.deviceId, now })
   if (job.kind === 'delete' && state === 'done' && job.versionId)
     await db.edgeVersion.deleteMany({ where: { organizationId, edgeId, versionId: job.versionId } })
 }
@@ -122,14 +123,27 @@ async function endJob(
 async function moveHome(
   db: DbOrTransaction,
   { organizationId, edgeId }: AuthenticatedEdge,
-  deviceId: string,
+  { deviceId, now }: { deviceId: string; now: Date },
 ): Promise<void> {
   const rows = await db.$queryRaw<{ siteId: string }[]>`
-    update device set home_edge_id = next_home_edge_id, next_home_edge_id = null
+    update device set home_edge_id = next_home_edge_id, next_home_edge_id = null, home_since = ${now}
     where organization_id = ${organizationId}::uuid and id = ${deviceId}::uuid and home_edge_id = ${edgeId}::uuid
       and next_home_edge_id is not null
     returning site_id::text as "siteId"`
   for (const { siteId } of rows) await notify(db, { state: { siteId } })
+}
+
+/** What is adopted is what somebody has seen and asked for. */
+async function isAsShown(
+  db: DbOrTransaction,
+  { organizationId, job, root }: { organizationId: string; job: Job; root: Buffer },
+): Promise<boolean> {
+  const { edgeId, versionId } = job
+  const shown = await db.edgeVersion.findFirst({
+    where: { organizationId, edgeId, versionId: versionId ?? job.id },
+    select: { root: true },
+  })
+  return shown?.root != null && root.equals(shown.root)
 }
 
 /** @returns why what was made is not taken; null where it is, or where nothing was to be made */
@@ -152,6 +166,8 @@ async function finish(
     return version.manifestRoot && root.equals(version.manifestRoot)
       ? null
       : 'another edge has made other bytes of it'
+  if (job.kind === 'adopt' && !(await isAsShown(db, { organizationId, job, root })))
+    return 'the edge has other bytes under its name by now: look at it again, and adopt that'
   const commandLine = made.commandLine === undefined ? null : commandLineText.safeParse(made.commandLine)
   if (commandLine && !commandLine.success) return 'the command line of the image cannot be used'
   await db.vdiskVersion.update({

@@ -62,7 +62,7 @@ async function chooseHomes(
   await db.$queryRaw`select id from device where organization_id = ${organizationId}::uuid and id = any(${ids}::uuid[])
     order by id for no key update`
   await db.$executeRaw`
-    update device set home_edge_id = row.edge_id from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (id uuid, edge_id uuid)
+    update device set home_edge_id = row.edge_id, home_since = ${now} from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as row (id uuid, edge_id uuid)
     where device.organization_id = ${organizationId}::uuid and device.id = row.id and device.home_edge_id is null`
   const kept = await db.device.findMany({
     where: { organizationId, id: { in: ids } },

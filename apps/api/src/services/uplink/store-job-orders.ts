@@ -59,5 +59,5 @@ export function madeVersionId({
   intoVersionId: string | null
 }): string | null {
   if (kind === 'merge') return intoVersionId
-  return kind === 'seal' || kind === 'import' ? versionId : null
+  return kind === 'seal' || kind === 'import' || kind === 'adopt' ? versionId : null
 }

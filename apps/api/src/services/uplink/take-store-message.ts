@@ -1,9 +1,10 @@
-import type { StoreAnswer, StoredVersion, StoreJobReport, StoreMessage } from '@bootfarm/proto/uplink'
+import type { StoreAnswer, StoreJobReport, StoreMessage } from '@bootfarm/proto/uplink'
 import { notify } from '../notifications.ts'
 import type { DbOrTransaction, SystemContext } from '../service-context.ts'
 import { withTrash } from '../trash/with-trash.ts'
 import { applyStoreJobs, settledJobs } from './apply-store-jobs.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
+import { dropOldImages, type InventoryPage, keepImages } from './keep-images.ts'
 
 /**
  * Keeps what an edge says of its store, unless a message of a later (epoch, counter) is known: a replayed one changes nothing.
@@ -41,19 +42,14 @@ async function lockVdisks(
     order by vdisk.id for no key update`
 }
 
-interface Page {
-  scan: number
-  isLast: boolean
-  versions: StoredVersion[]
-  now: Date
-}
-
-/** One row for each version that is known here, one in the trash too; what its store has besides is the edge's own business. */
+/** One row for each version that is known here, one in the trash too, and one for each image that is no version of any vDisk. */
 async function keepInventory(
   db: DbOrTransaction,
-  { organizationId, edgeId, siteId }: AuthenticatedEdge,
-  { scan, isLast, versions, now }: Page,
+  edge: AuthenticatedEdge,
+  page: InventoryPage,
 ): Promise<void> {
+  const { organizationId, edgeId, siteId } = edge
+  const { scan, isLast, versions, now } = page
   const layerIds = versions.flatMap(({ versionId, isLayer }) => (isLayer ? versionId : []))
   const knownLayers = await db.edgeVersion.count({
     where: { organizationId, edgeId, isLayer: true, versionId: { in: layerIds } },
@@ -87,9 +83,11 @@ async function keepInventory(
         is_layer = excluded.is_layer, is_written = excluded.is_written, own_bytes = excluded.own_bytes, shared_bytes = excluded.shared_bytes,
         reclaimable_bytes = excluded.reclaimable_bytes, boot_profiles = excluded.boot_profiles, checked_at = excluded.checked_at, reported_at = excluded.reported_at,
         scan = excluded.scan`
+    await keepImages(db, edge, page)
     // Other edges of the site must not begin the same version anew.
     if (knownLayers < layerIds.length) await notify(db, { state: { siteId } })
     if (!isLast) return
+    await dropOldImages(db, edge, scan)
     await db.$executeRaw`
       update edge_version set state = 'missing', own_bytes = 0, shared_bytes = 0, reclaimable_bytes = 0, boot_profiles = null, reported_at = ${now}, scan = ${scan}
       where organization_id = ${organizationId}::uuid and edge_id = ${edgeId}::uuid and scan <> ${scan}`

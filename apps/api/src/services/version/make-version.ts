@@ -74,7 +74,9 @@ export function importVersion(
   })
 }
 
-interface Unsealed {
+export interface Unsealed {
+  /** Absent: a new one. */
+  id?: string
   state: 'test' | 'released'
   sizeBytes: bigint
   commandLine: string
@@ -84,17 +86,19 @@ interface Unsealed {
   kernelPath?: string | null
   initrdPath?: string | null
   mergedFrom?: number
+  /** Name of the edge that has it. */
+  adoptedFrom?: string
 }
 
-async function createUnsealed(
+/** A version that is being made: nobody boots it before its edge has said what it is. */
+export async function createUnsealed(
   context: ServiceContext,
   { vdisk, place, now }: OpenVdisk,
-  { mergedFrom, ...fields }: Unsealed,
+  { id = randomUUID(), mergedFrom, adoptedFrom, ...fields }: Unsealed,
 ): Promise<string> {
   const { db, actor } = context
   const { organizationId } = actor
   const number = await nextVersionNumber(db, { organizationId, vdiskId: vdisk.id })
-  const id = randomUUID()
   await db.vdiskVersion.create({
     data: {
       ...{ organizationId, id, vdiskId: vdisk.id, number, ...fields, createdAt: now },
@@ -104,12 +108,16 @@ async function createUnsealed(
   })
   await recordChange(context, {
     ...{ kind: 'version', id, name: `${vdisk.name} version ${number}`, place, before: null },
-    after: { number, ...fields, ...(mergedFrom === undefined ? {} : { mergedFrom }) },
+    after: {
+      ...{ number, ...fields },
+      ...(mergedFrom === undefined ? {} : { mergedFrom }),
+      ...(adoptedFrom === undefined ? {} : { adoptedFrom }),
+    },
   })
   return id
 }
 
-async function askAll(
+export async function askAll(
   context: ServiceContext,
   versionId: string,
   orders: StoreOrder[],

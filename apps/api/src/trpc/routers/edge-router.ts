@@ -1,3 +1,4 @@
+import { edgeImagePage, edgeImagesInput } from '../../domain/edge-image-view.ts'
 import { edgeInstallation } from '../../domain/edge-release.ts'
 import {
   createdJoinToken,
@@ -19,6 +20,7 @@ import {
 } from '../../domain/edge-view.ts'
 import { drainEdge, orderNewKey, revokeEdge, setShare } from '../../services/edge/change-edge.ts'
 import { offerJoinToken } from '../../services/edge/create-join-token.ts'
+import { listEdgeImages } from '../../services/edge/edge-images.ts'
 import { getEdge } from '../../services/edge/get-edge.ts'
 import { getJoinToken } from '../../services/edge/get-join-token.ts'
 import { listEdges } from '../../services/edge/list-edges.ts'
@@ -44,6 +46,20 @@ export const edgeRouter = router({
     .input(edgeGetInput)
     .output(edgeDetail)
     .query(({ ctx, input }) => getEdge(ctx, input.edgeId)),
+  /** Of its store what is no version of any vDisk. */
+  images: procedure
+    .meta({
+      permission: 'vdisk.read',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: {
+        method: 'GET',
+        path: '/edges/{edgeId}/images',
+        summary: 'Images in an edge’s store that are no versions of a vDisk',
+      },
+    })
+    .input(edgeImagesInput)
+    .output(edgeImagePage)
+    .query(({ ctx, input }) => listEdgeImages(ctx, input)),
   /** What a new edge is installed from. */
   installation: procedure
     .meta({

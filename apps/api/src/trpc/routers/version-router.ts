@@ -1,4 +1,5 @@
 import {
+  adoptInput,
   cancelReleaseInput,
   changedVersion,
   clearBootProfileInput,
@@ -16,6 +17,7 @@ import {
   versionPreview,
   versionWithJobs,
 } from '../../domain/version-view.ts'
+import { adoptVersion } from '../../services/version/adopt-version.ts'
 import { clearBootProfile } from '../../services/version/clear-boot-profile.ts'
 import { discardMaintenance, sealVersion, startMaintenance } from '../../services/version/maintain-version.ts'
 import { importVersion, mergeVersion } from '../../services/version/make-version.ts'
@@ -176,6 +178,23 @@ export const versionRouter = router({
     .input(importInput)
     .output(versionWithJobs)
     .mutation(({ ctx, input }) => importVersion(ctx, input)),
+  adopt: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: [
+        { kind: 'edge', id: 'edgeId' },
+        { ...ofVdisk, optional: true },
+        { kind: 'farm', id: 'farmId', optional: true },
+      ],
+      rest: {
+        method: 'POST',
+        path: '/edges/{edgeId}/images/{versionId}/adopt',
+        summary: 'Make a version of an image that was imported by hand at an edge',
+      },
+    })
+    .input(adoptInput)
+    .output(versionWithJobs)
+    .mutation(({ ctx, input }) => adoptVersion(ctx, input)),
   clearBootProfile: procedure
     .meta({
       permission: 'vdisk.change',

@@ -17,6 +17,7 @@ import { QueryError } from '../shell/query-error'
 import { BootAgain } from './boot-again'
 import { DeviceActions, DevicePersonality } from './device-actions'
 import { DeviceBootPrograms } from './device-boot-programs'
+import { DeviceHomePanel, isHomeMoving } from './device-home'
 import { DeviceLayerPanel } from './device-layer'
 import { DeviceStateFact, DeviceStateTag } from './device-state'
 import { DeviceTypeTag, deviceTypeWords } from './device-type'
@@ -27,7 +28,7 @@ import { writeCachePlace } from './write-cache-meaning'
 
 type DeviceDetail = RouterOutputs['device']['get']
 
-/** How soon the page hears that an order was taken or has expired. */
+/** How soon the page hears that an order was taken or has expired, or that an edge has let go or has not. */
 const orderRefreshMs = 2000
 
 export function DevicePage({ deviceId }: { deviceId: string }) {
@@ -37,7 +38,9 @@ export function DevicePage({ deviceId }: { deviceId: string }) {
       { deviceId },
       {
         refetchInterval: ({ state }) =>
-          state.data?.powerOrder?.state === 'waiting' ? orderRefreshMs : false,
+          state.data?.powerOrder?.state === 'waiting' || (state.data && isHomeMoving(state.data))
+            ? orderRefreshMs
+            : false,
       },
     ),
   )
@@ -100,6 +103,7 @@ function Device({ device }: { device: DeviceDetail }) {
             </Panel>
           )}
           <DeviceLayerPanel device={device} />
+          <DeviceHomePanel device={device} />
           <Panel title="Facts">
             <DeviceFacts device={device} />
           </Panel>

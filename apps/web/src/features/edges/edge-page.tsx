@@ -18,6 +18,7 @@ import { QueryError } from '../shell/query-error'
 import { JobsPanel } from '../store-jobs/jobs-panel'
 import { EdgeActions } from './edge-actions'
 import { EdgeState } from './edge-columns'
+import { EdgeImages } from './edge-images'
 import { EdgeMachine, StateRefused, VersionRefused } from './edge-machine'
 import { EdgeNetwork } from './edge-network'
 import { heartbeatRefreshMs } from './heartbeat-refresh'
@@ -76,6 +77,7 @@ function Edge({ edge }: { edge: EdgeDetail }) {
           <IgnoredPackets ignored={edge.ignored} />
         </div>
       </div>
+      <EdgeImages edge={edge} />
       <JobsPanel of={{ edgeId: edge.id }} />
       <Panel title="Boot programs" flush>
         <BootProgramTable programs={edge.bootPrograms} />

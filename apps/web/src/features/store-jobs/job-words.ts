@@ -12,6 +12,7 @@ const kindWords: Record<StoreJob['kind'], string> = {
   drop_layer: 'Drop',
   clear_profile: 'Clear the boot profile of',
   release_home: 'Let go of',
+  adopt: 'Adopt',
 }
 
 /** What is done, to what. */

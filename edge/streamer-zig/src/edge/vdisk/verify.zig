@@ -1,5 +1,7 @@
-//! `bootfarm-edge vdisk verify`: reads what versions consist of, at a rate, and names what is not as it was sealed.
+//! `bootfarm-edge vdisk verify`: reads what versions consist of, at a rate, and names what is not as it was sealed. Of one version it
+//! says in the end what it is, for programs: the edge takes up so what was imported by hand.
 
+const std = @import("std");
 const base = @import("base");
 const store_module = @import("store");
 const cancel = @import("cancel.zig");
@@ -39,6 +41,10 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     defer running.verification.deinit();
     if (options.version) |id| try verify(&running, id) else try verifyAll(&running);
     running.line.end();
+    if (options.version) |id| if (call.is_json and running.problems == 0 and !cancel.is_asked.load(.monotonic)) {
+        const manifest = call.store().manifestOf(id) catch |err| return call.failVersion(id, err);
+        call.say(output.Version{ .manifest = &manifest }, "", .{});
+    };
     const checked = running.verification.checked;
     call.say(
         .{ .checkedBytes = checked, .problems = running.problems },
@@ -79,6 +85,7 @@ fn verify(running: *Running, id: Uuid) command.Error!void {
         else => |other| return call.failVersion(id, other),
     };
     defer version.close();
+    verifyBootFiles(running, &version.manifest);
     running.verification.begin(&version.manifest);
     while (!cancel.is_asked.load(.monotonic)) {
         switch (try running.verification.step(Pace.step_size)) {
@@ -91,6 +98,19 @@ fn verify(running: *Running, id: Uuid) command.Error!void {
         }
         running.line.say(.{ .position = running.verification.checked, .size = null });
         running.pace.wait(running.verification.checked);
+    }
+}
+
+/// They are read once, whatever the rate: they are small beside a disk.
+fn verifyBootFiles(running: *Running, manifest: *const store_module.Manifest) void {
+    for ([_]?store_module.manifest.BootFile{ manifest.kernel, manifest.initrd }, [_][]const u8{ "kernel", "initramfs" }) |file, noun| {
+        store_module.boot_bundle.check(running.call.files(), if (file) |*given| given else continue) catch |err| {
+            var buffer: [128]u8 = undefined;
+            const sentence = std.mem.print(&buffer, "The {s} of version {f} {s}.", .{
+                noun, manifest.version, if (err == error.NotFound) "is missing" else "is damaged, or cannot be read",
+            }) catch unreachable;
+            tell(running, manifest.version, null, sentence);
+        };
     }
 }
 

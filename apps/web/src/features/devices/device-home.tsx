@@ -1,0 +1,143 @@
+'use client'
+
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import Link from 'next/link'
+import { useState } from 'react'
+import { Button } from '../../components/button'
+import { Instant } from '../../components/instant'
+import { Panel } from '../../components/panel'
+import { Tag } from '../../components/tag'
+import { useToast } from '../../components/toast'
+import { readableError } from '../../lib/readable-error'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useMay } from '../session/use-may'
+import type { DeviceHome } from './home-words'
+import { MoveHomeDialog } from './move-home-dialog'
+
+type DeviceDetail = RouterOutputs['device']['get']
+
+const link = 'rounded text-ink underline decoration-line-strong underline-offset-4 hover:decoration-ink'
+
+/** Whether the page should hear soon what has become of a move. */
+export function isHomeMoving({ home }: Pick<DeviceDetail, 'home'>): boolean {
+  return home?.asked?.state === 'queued' || home?.asked?.state === 'running'
+}
+
+/** Which edge keeps what the device writes, and how another one does. Where a site has one edge there is nothing to choose. */
+export function DeviceHomePanel({ device }: { device: DeviceDetail }) {
+  const [isOpen, setOpen] = useState(false)
+  const mayChange = useMay('device.change')
+  const { home, siteEdges } = device
+  const others = siteEdges.filter(({ id }) => id !== home?.edge.id)
+  if (others.length < (home ? 1 : 2)) return null
+  return (
+    <Panel title="Home of its writes">
+      <div className="flex flex-col gap-2 text-ink-soft text-sm">
+        {home ? <HomeFacts home={home} /> : <NoHome />}
+        {home?.asked && <MoveState device={device} home={home} asked={home.asked} />}
+        {home && mayChange && !isHomeMoving(device) && others.length > 0 && (
+          <div>
+            <Button onClick={() => setOpen(true)}>Move</Button>
+          </div>
+        )}
+      </div>
+      {home && isOpen && (
+        <MoveHomeDialog device={device} home={home} others={others} onClose={() => setOpen(false)} />
+      )}
+    </Panel>
+  )
+}
+
+function NoHome() {
+  return (
+    <p>
+      None is chosen: nothing that it writes outlives its boots. The first time that something does, one of
+      the site’s edges becomes its home.
+    </p>
+  )
+}
+
+function HomeFacts({ home: { edge, since, keeps, asked } }: { home: DeviceHome }) {
+  return (
+    <>
+      <p className="break-words">
+        {edge.isRemoved ? (
+          <>
+            {edge.name} <Tag tone="failed">removed</Tag>
+          </>
+        ) : (
+          <Link prefetch={false} href={`/edges/${edge.id}`} className={link}>
+            {edge.name}
+          </Link>
+        )}
+        {since && (
+          <>
+            , since <Instant at={since} />
+          </>
+        )}
+      </p>
+      {/* What the edge itself has said is shown in place of what was not heard of it. */}
+      {(keeps || asked?.state !== 'failed') && (
+        <p className="break-words">
+          {keeps
+            ? `It keeps ${keeps}.`
+            : 'As far as is known it keeps nothing of the device now: another edge can be chosen.'}
+        </p>
+      )}
+    </>
+  )
+}
+
+interface MoveStateProps {
+  device: DeviceDetail
+  home: DeviceHome
+  asked: NonNullable<DeviceHome['asked']>
+}
+
+/** Kept by the API: it is here again after a reload. */
+function MoveState({ device, home, asked }: MoveStateProps) {
+  const { state, untrusted, askedAt, askedBy, jobId } = asked
+  const isMoving = isHomeMoving(device)
+  const words = {
+    queued: `${home.edge.name} is to be asked to let go${home.next ? ` for ${home.next.name}` : ''}: it waits for the edge.`,
+    running: `${home.edge.name} is asked to let go${home.next ? ` for ${home.next.name}` : ''}.`,
+    failed: `${home.edge.name} did not let go: nothing has changed.`,
+    cancelled: 'The last move was cancelled: nothing has changed.',
+  }
+  return (
+    <div
+      role="status"
+      aria-label="The last move"
+      className={`flex flex-col gap-1 rounded-md px-3 py-2 text-xs ${state === 'failed' ? 'bg-failed-soft text-failed' : isMoving ? 'bg-live-soft text-live' : 'bg-silent-soft text-silent'}`}
+    >
+      <p className="break-words">{words[state]}</p>
+      {untrusted.message && <p className="break-words">{untrusted.message}</p>}
+      <p className="break-words">
+        Asked by {askedBy}, <Instant at={askedAt} />.
+      </p>
+      {isMoving && <CancelMove jobId={jobId} siteId={device.siteId} />}
+    </div>
+  )
+}
+
+function CancelMove({ jobId, siteId }: { jobId: string; siteId: string }) {
+  const trpc = useTRPC()
+  const queryClient = useQueryClient()
+  const showToast = useToast()
+  const mayCancel = useMay('vdisk.change', { siteId })
+  const cancel = useMutation(
+    trpc.storeJob.cancel.mutationOptions({
+      onSettled: () => void queryClient.invalidateQueries(),
+      onError: (error) =>
+        showToast({ title: 'The move is not cancelled.', text: readableError(error), tone: 'failed' }),
+    }),
+  )
+  if (!mayCancel) return null
+  return (
+    <div>
+      <Button className="h-7!" busy={cancel.isPending} onClick={() => cancel.mutate({ jobId })}>
+        Cancel the move
+      </Button>
+    </div>
+  )
+}

@@ -1,0 +1,107 @@
+'use client'
+
+import { keepPreviousData, useMutation, useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { SelectField, TextField } from '../../components/field'
+import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { ObjectDialog, useSaved } from '../objects/object-dialog'
+import { adoptionSentences, type EdgeImage, imageName } from './adopt-words'
+
+/** As many as the API gives at once. */
+const listedMax = 100
+const nameMax = 64
+const newVdisk = 'new'
+
+interface AdoptDialogProps {
+  edge: RouterOutputs['edge']['get']
+  image: EdgeImage
+  onClose: () => void
+}
+
+/** Makes a version of an image that nobody has registered; what will happen stands above the button. */
+export function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
+  const trpc = useTRPC()
+  const site = useQuery(trpc.site.get.queryOptions({ siteId: edge.siteId }))
+  const farmId = site.data?.farmId
+  const [search, setSearch] = useState('')
+  const vdisks = useQuery({
+    ...trpc.vdisk.list.queryOptions(
+      { limit: listedMax, search, ...(farmId ? { farmId } : {}) },
+      { enabled: !!farmId },
+    ),
+    placeholderData: keepPreviousData,
+  })
+  const [chosenId, setChosenId] = useState(image.parent?.vdiskId ?? newVdisk)
+  const [name, setName] = useState(imageName(image).slice(0, nameMax))
+  const [note, setNote] = useState('')
+  const [state, setState] = useState<'test' | 'released'>('test')
+  const adopt = useMutation(trpc.version.adopt.mutationOptions({ onSuccess: useSaved(onClose) }))
+  const listed = vdisks.data?.items ?? []
+  const options = withParent(listed, image)
+  const chosen = options.find(({ id }) => id === chosenId)
+  const isNewVdisk = !chosen
+  const sentences = adoptionSentences({
+    ...{ image, edgeName: edge.name, isNewVdisk, state, vdiskName: chosen?.name ?? name.trim() },
+    otherEdges: (site.data?.edges ?? [])
+      .filter(({ id, revokedAt }) => id !== edge.id && revokedAt === null)
+      .map((other) => other.name),
+  })
+  return (
+    <ObjectDialog
+      title={`Adopt ${imageName(image)}`}
+      action="Adopt"
+      saving={adopt}
+      disabled={!farmId || (isNewVdisk && name.trim() === '')}
+      onSave={() =>
+        farmId &&
+        adopt.mutate({
+          ...{ edgeId: edge.id, versionId: image.versionId, note, state },
+          ...(chosen ? { vdiskId: chosen.id } : { farmId, name: name.trim() }),
+        })
+      }
+      onClose={onClose}
+    >
+      {(search !== '' || vdisks.data?.nextCursor) && (
+        <TextField label="Find vDisk" value={search} onChange={setSearch} hint="Part of its name." />
+      )}
+      <SelectField
+        label="As a version of"
+        value={chosen?.id ?? newVdisk}
+        options={[
+          { value: newVdisk, label: 'a new vDisk' },
+          ...options.map(({ id, name: label }) => ({ value: id, label })),
+        ]}
+        onChange={setChosenId}
+      />
+      {isNewVdisk && (
+        <TextField label="Name of the vDisk" value={name} onChange={setName} maxLength={nameMax} />
+      )}
+      <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
+      <SelectField
+        label="Then"
+        value={state}
+        options={[
+          { value: 'test', label: 'it is in test' },
+          { value: 'released', label: 'it is released' },
+        ]}
+        onChange={(value) => setState(value === 'released' ? 'released' : 'test')}
+      />
+      <section aria-label="What will happen" className="text-sm">
+        <ul className="flex list-disc flex-col gap-1 pl-5 text-ink-soft">
+          {sentences.map((text) => (
+            <li key={text} className="break-words">
+              {text}
+            </li>
+          ))}
+        </ul>
+      </section>
+    </ObjectDialog>
+  )
+}
+
+/** The vDisk of what the image was made from is there also where it is none of the first. */
+function withParent(listed: { id: string; name: string }[], { parent }: EdgeImage) {
+  const known = listed.map(({ id, name }) => ({ id, name }))
+  if (!parent || known.some(({ id }) => id === parent.vdiskId)) return known
+  return [{ id: parent.vdiskId, name: parent.vdiskName }, ...known]
+}

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+import type { StoredVersion } from '@bootfarm/proto/uplink'
+import { expect, type Page, test } from '@playwright/test'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signInAs } from './demo-sign-in.ts'
+
+// What was imported by hand at an edge; the test is the edge. A real one: faults/adopt.test.ts.
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+const root = Buffer.alloc(32, 4).toString('base64')
+const sizes = { ownBytes: 2 ** 29, sharedBytes: 0, reclaimableBytes: 2 ** 29 }
+const image = (name: string, more: Partial<StoredVersion> = {}): StoredVersion => ({
+  ...{ versionId: randomUUID(), state: 'present', root, ...sizes },
+  image: { name, sizeBytes: 2 ** 31, createdUnixMs: 1_795_000_000_000, hasKernel: true },
+  ...more,
+})
+const lab = image('Lab by hand')
+const versions = [
+  lab,
+  image('Kiosk'),
+  image('Half', { state: 'importing', root: undefined, image: undefined }),
+  image('Broken', { state: 'damaged', root: undefined, image: undefined }),
+]
+
+let tenant: Tenant
+test.beforeEach(async ({ page }) => {
+  tenant = await Tenant.create('admin')
+  await tenant.storeSays({ inventory: { scan: 1, isLast: true, versions } })
+  await signInAs(page, tenant.person)
+  await page.goto(`/edges/${tenant.edgeId}`)
+})
+
+const images = (page: Page) => page.getByRole('list', { name: 'Images without a vDisk' })
+const dialog = (page: Page) => page.getByRole('dialog')
+const field = (page: Page, name: string) => dialog(page).getByLabel(name, { exact: true })
+const whatHappens = (page: Page) => dialog(page).getByRole('region', { name: 'What will happen' })
+const adopt = (page: Page) => dialog(page).getByRole('button', { name: 'Adopt', exact: true }).click()
+const jobs = (page: Page) => page.getByRole('list', { name: 'Work of stores' })
+
+async function endJob(end: 'done' | 'failed'): Promise<void> {
+  const [job] = (await tenant.state()).storeJobs ?? []
+  const report = { id: job?.id ?? '', progressBytes: 2 ** 29, totalBytes: 0 }
+  const made = { versionId: job?.versionId ?? '', root, counter: 3, sizeBytes: 2 ** 31, commandLine: 'quiet' }
+  await tenant.storeSays({
+    jobs: [
+      end === 'done'
+        ? { ...report, state: 'done', made }
+        : { ...report, state: 'failed', message: 'a block is damaged' },
+    ],
+  })
+}
+
+test('an image is adopted by clicks, with what will happen shown first, and is a version of its vDisk', async ({
+  page,
+}) => {
+  await page.getByRole('button', { name: 'Adopt Lab by hand' }).click()
+  await expect(whatHappens(page)).toContainText('The vDisk Lab by hand is created')
+  await field(page, 'As a version of').selectOption('Linux')
+  await expect(whatHappens(page)).toContainText('The image becomes the next version of Linux.')
+  await expect(whatHappens(page)).toContainText('reads all of it, a disk of 2.00 GiB, and compares it first')
+  await expect(whatHappens(page)).toContainText('test devices boot it at their next boot')
+  await field(page, 'Then').selectOption('it is released')
+  await expect(whatHappens(page)).toContainText('production devices boot it at their next boot')
+  expect(await seriousProblems(page)).toEqual([])
+  await adopt(page)
+  await expect(jobs(page)).toContainText('Adopt Linux version 2')
+  await expect(images(page).getByText('Lab by hand')).toHaveCount(0)
+  await page.reload()
+  await expect(jobs(page)).toContainText('waits for its edge')
+  await endJob('done')
+  await expect(jobs(page)).toContainText('done')
+  await page.goto(`/vdisks/${tenant.rows.vdiskId}`)
+  const version = page
+    .getByRole('list', { name: 'Versions' })
+    .getByRole('listitem')
+    .filter({
+      has: page.getByText('Version 2', { exact: true }),
+    })
+  await expect(version.getByText('default', { exact: true })).toBeVisible()
+  await expect(version).toContainText('512 MiB own')
+})
+
+test('what cannot be adopted says why, and an adoption that fails leaves the image where it was', async ({
+  page,
+}) => {
+  for (const [found, why] of [
+    [versions[2], 'still being imported'],
+    [versions[3], 'It is damaged'],
+  ] as const) {
+    const row = images(page)
+      .getByRole('listitem')
+      .filter({ hasText: found?.versionId ?? '' })
+    await expect(row).toContainText(why)
+    await expect(row.getByRole('button')).toBeDisabled()
+  }
+  await page.getByRole('button', { name: 'Adopt Kiosk' }).click()
+  await field(page, 'Name of the vDisk').fill('Linux')
+  await adopt(page)
+  await expect(dialog(page).getByRole('alert')).toContainText('Linux')
+  await field(page, 'Name of the vDisk').fill('Kiosks')
+  await adopt(page)
+  await expect(jobs(page)).toContainText('Adopt Kiosks version 1')
+  await endJob('failed')
+  await expect(jobs(page)).toContainText('a block is damaged')
+  await expect(images(page)).toContainText('Kiosk', { timeout: 30_000 })
+  await expect(page.getByRole('button', { name: 'Adopt Kiosk' })).toBeEnabled()
+})

@@ -1,0 +1,123 @@
+import type { EdgeClient } from '@bootfarm/api/testing/edge-client'
+import { expect, type Page, test } from '@playwright/test'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signInAs } from './demo-sign-in.ts'
+
+// Which edge keeps what a device writes; the test is both edges. Real ones: faults/homes-of-writes.test.ts.
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+let tenant: Tenant
+test.beforeEach(async ({ page }) => {
+  tenant = await Tenant.create('admin')
+  await signInAs(page, tenant.person)
+})
+
+const panel = (page: Page) => page.getByRole('region', { name: 'Home of its writes' })
+const lastMove = (page: Page) => page.getByRole('status', { name: 'The last move' })
+const whatHappens = (page: Page) => page.getByRole('dialog').getByRole('region', { name: 'What will happen' })
+const confirm = (page: Page, name: string) =>
+  page.getByRole('dialog').getByRole('button', { name, exact: true }).click()
+const open = (page: Page) => page.goto(`/devices/${tenant.rows.deviceIds[0]}`)
+
+async function keepWrites(page: Page): Promise<void> {
+  const { vdiskId } = tenant.rows
+  const data = { vdiskId, revision: 1, class: 'private', limitBytes: null, full: 'stop' }
+  const answer = await page.request.post('/api/trpc/vdisk.updateWriteCache', { data })
+  expect(answer.status(), await answer.text()).toBe(200)
+}
+
+/** The home of the first device and the other edge, as they are told; undefined is the tenant's first edge. */
+async function edges(
+  second: EdgeClient,
+): Promise<{ home: EdgeClient | undefined; other: string; name: string }> {
+  const { devices, homeEdges = [] } = await tenant.state()
+  const told = devices.find(({ id }) => id === tenant.rows.deviceIds[0])?.home
+  const home = told === undefined ? undefined : homeEdges[told]
+  const isSecond = home?.id === second.edgeId
+  return {
+    home: isSecond ? second : undefined,
+    other: isSecond ? tenant.edgeId : second.edgeId,
+    name: home?.name ?? '',
+  }
+}
+
+async function endJob(
+  edge: EdgeClient | undefined,
+  state: 'done' | 'failed',
+  message?: string,
+): Promise<void> {
+  const [job] = (await tenant.state(edge)).storeJobs ?? []
+  const report = { id: job?.id ?? '', state, progressBytes: 0, totalBytes: 0 }
+  await tenant.storeSays({ jobs: [{ ...report, ...(message ? { message } : {}) }] }, edge)
+}
+
+test('at a site with one edge there is nothing to choose; with two nothing is chosen until something is kept', async ({
+  page,
+}) => {
+  await open(page)
+  await expect(page.getByRole('region', { name: 'Facts' })).toBeVisible()
+  await expect(panel(page)).toHaveCount(0)
+  const second = await tenant.secondEdge('edge-second')
+  await page.reload()
+  await expect(panel(page)).toContainText('None is chosen')
+  await expect(panel(page).getByRole('button')).toHaveCount(0)
+  await keepWrites(page)
+  const { name } = await edges(second)
+  await page.reload()
+  await expect(panel(page)).toContainText(`${name}, since`)
+  await expect(panel(page)).toContainText('it keeps nothing of the device now')
+})
+
+test('a move is shown while it goes on, refused by the edge, cancelled and done, over reloads', async ({
+  page,
+}) => {
+  const second = await tenant.secondEdge('edge-second')
+  await keepWrites(page)
+  const { home, other, name } = await edges(second)
+  const otherName = other === second.edgeId ? 'edge-second' : 'edge-1'
+  await open(page)
+  const move = async () => {
+    await panel(page).getByRole('button', { name: 'Move', exact: true }).click()
+    await expect(whatHappens(page)).toContainText(`${name} is asked to let go of pc-01`)
+    await expect(whatHappens(page)).toContainText('Where it does not, nothing is lost.')
+  }
+  await move()
+  expect(await seriousProblems(page)).toEqual([])
+  await confirm(page, 'Move')
+  await expect(lastMove(page)).toContainText(`${name} is to be asked to let go for ${otherName}`)
+  await page.reload()
+  await expect(lastMove(page)).toContainText('it waits for the edge')
+  await expect(panel(page).getByRole('button', { name: 'Move', exact: true })).toHaveCount(0)
+  await endJob(home, 'failed', 'it keeps something that the device has written')
+  await expect(lastMove(page)).toContainText('did not let go: nothing has changed')
+  await page.reload()
+  await expect(lastMove(page)).toContainText('it keeps something that the device has written')
+  await move()
+  await confirm(page, 'Move')
+  await lastMove(page).getByRole('button', { name: 'Cancel the move' }).click()
+  await expect(lastMove(page)).toContainText('was cancelled')
+  await move()
+  await confirm(page, 'Move')
+  await expect(lastMove(page)).toContainText('it waits for the edge')
+  await endJob(home, 'done')
+  await expect(panel(page)).toContainText(`${otherName}, since`)
+  await expect(lastMove(page)).toHaveCount(0)
+})
+
+test('of an edge that was removed what it keeps is given up, and that is said before', async ({ page }) => {
+  const second = await tenant.secondEdge('edge-second')
+  await keepWrites(page)
+  const { home, name } = await edges(second)
+  const edgeId = home?.edgeId ?? tenant.edgeId
+  const answer = await page.request.post('/api/trpc/edge.revoke', { data: { edgeId } })
+  expect(answer.status(), await answer.text()).toBe(200)
+  await open(page)
+  await expect(panel(page)).toContainText('removed')
+  await panel(page).getByRole('button', { name: 'Move', exact: true }).click()
+  await expect(whatHappens(page)).toContainText(`${name} was removed and cannot be asked.`)
+  await expect(whatHappens(page)).toContainText('whatever it has is lost for good')
+  await confirm(page, 'Give up and move')
+  await expect(panel(page)).toHaveCount(0)
+})
