@@ -1,5 +1,5 @@
-//! Signatures that were checked before, with all that they depend on: whether a key signed some bytes never changes, and what is asked
-//! again is answered from here. Each is checked by the real function once.
+//! Signatures that were made or checked before, with all that they depend on: what a key makes of some bytes, and whether it signed them,
+//! never changes, and what is asked again is answered from here. Each is made and checked by the real function once.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,7 +22,17 @@ const Known = struct {
     is_right: bool,
 };
 
+/// Ed25519 has no chance in it: the same key makes the same signature of the same message.
+const Made = struct {
+    /// 0: none.
+    message_size: u16 = 0,
+    message: [message_size_max]u8,
+    seed: [32]u8,
+    signature: [64]u8,
+};
+
 known: [places]Known,
+made: [places]Made,
 pair: ?struct { seed: [32]u8, pair: Ed25519.KeyPair } = null,
 checked: u64 = 0,
 remembered: u64 = 0,
@@ -32,12 +42,15 @@ pub fn create(gpa: std.mem.Allocator) error{OutOfMemory}!*SignatureMemory {
     memory.pair = null;
     memory.checked = 0;
     memory.remembered = 0;
-    for (&memory.known) |*known| known.message_size = 0;
+    for (&memory.known, &memory.made) |*known, *made| {
+        known.message_size = 0;
+        made.message_size = 0;
+    }
     return memory;
 }
 
 pub fn interface(memory: *SignatureMemory) simulated.Memory {
-    return .{ .context = memory, .keyPair = keyPair, .isRight = isRight };
+    return .{ .context = memory, .keyPair = keyPair, .sign = sign, .isRight = isRight };
 }
 
 fn keyPair(context: *anyopaque, seed: *const [32]u8) ?Ed25519.KeyPair {
@@ -46,6 +59,22 @@ fn keyPair(context: *anyopaque, seed: *const [32]u8) ?Ed25519.KeyPair {
     const made = Ed25519.KeyPair.generateDeterministic(seed.*) catch return null;
     memory.pair = .{ .seed = seed.*, .pair = made };
     return made;
+}
+
+fn sign(context: *anyopaque, message: []const u8, key: *const Ed25519.KeyPair) [64]u8 {
+    const memory: *SignatureMemory = @ptrCast(@alignCast(context));
+    assert(message.len > 0);
+    if (message.len > message_size_max) return key.sign(message).toBytes();
+    const place = &memory.made[@intCast(std.hash.Wyhash.hash(0, message) % places)];
+    const is_made = place.message_size == message.len and
+        std.mem.eql(u8, place.message[0..message.len], message) and
+        std.mem.eql(u8, &place.seed, &key.seed);
+    if (is_made) return place.signature;
+    place.message_size = @intCast(message.len);
+    @memcpy(place.message[0..message.len], message);
+    place.seed = key.seed;
+    place.signature = key.sign(message).toBytes();
+    return place.signature;
 }
 
 fn isRight(context: *anyopaque, message: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey) bool {
@@ -70,6 +99,16 @@ fn isRight(context: *anyopaque, message: []const u8, signature: *const [64]u8, k
     place.key = key_bytes;
     place.is_right = result;
     return result;
+}
+
+test "a signature that is made again is that of the key and the message" {
+    const memory = try create(std.testing.allocator);
+    defer std.testing.allocator.destroy(memory);
+    const known = memory.interface();
+    const pairs = [_]Ed25519.KeyPair{ try .generateDeterministic(@splat(3)), try .generateDeterministic(@splat(4)) };
+    for (0..2) |_| for (&pairs) |*pair| for ([_][]const u8{ "message", "massage", "messages" }) |message| {
+        for (0..2) |_| try std.testing.expectEqual(pair.sign(message).toBytes(), known.sign(known.context, message, pair));
+    };
 }
 
 test "what was asked before is answered the same, and other bytes are checked anew" {

@@ -58,6 +58,7 @@ pub inline fn has(comptime plant: Plant) bool {
 pub const Memory = struct {
     context: *anyopaque,
     keyPair: *const fn (*anyopaque, seed: *const [32]u8) ?Ed25519.KeyPair,
+    sign: *const fn (*anyopaque, message: []const u8, key: *const Ed25519.KeyPair) [64]u8,
     isRight: *const fn (*anyopaque, message: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey) bool,
 };
 
@@ -67,6 +68,11 @@ pub threadlocal var memory: ?*const Memory = null;
 pub fn keyPairOf(seed: *const [32]u8) ?Ed25519.KeyPair {
     if (is_compiled_in) if (memory) |known| return known.keyPair(known.context, seed);
     return Ed25519.KeyPair.generateDeterministic(seed.*) catch null;
+}
+
+pub fn sign(message: []const u8, key: *const Ed25519.KeyPair) [64]u8 {
+    if (is_compiled_in) if (memory) |known| return known.sign(known.context, message, key);
+    return key.sign(message).toBytes();
 }
 
 /// Whether the key signed the message.
