@@ -20,7 +20,9 @@ export async function seriousProblems(
   about: 'everything' | 'colours' = 'everything',
 ): Promise<string[]> {
   await stillPictures(page)
-  const axe = new AxeBuilder({ page })
+  // The pages have no frames: one look at the page itself, of which nothing but problems is told. Otherwise each would be handed over whole to
+  // a second, empty page, there to be judged.
+  const axe = new AxeBuilder({ page }).setLegacyMode().options({ resultTypes: ['violations'] })
   const { violations } = await (about === 'colours' ? axe.withRules(aboutColours) : axe).analyze()
   return violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
