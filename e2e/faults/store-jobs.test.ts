@@ -191,16 +191,16 @@ test('a job that is cancelled under way is stopped, and nothing of it is left', 
 })
 
 test('a job that finds the store in use says by whom, and is done afterwards', async () => {
-  const args = ['vdisk', 'import', '-', '--store', store, '--name', 'By hand', '--no-boot-files', '--json']
-  const byHand = new RunningProcess(edgeProgram, args, {}, 'pipe')
-  await byHand.waitFor(/"import":"/)
+  // What the versions of the tests before take is looked at for a minute at least.
+  const byHand = new RunningProcess(edgeProgram, [
+    ...['vdisk', 'gc', '--store', store, '--rate-mib', '1', '--json'],
+  ])
+  await byHand.waitFor(/"progress"/)
   const { id } = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind: 'gc' })
   const waiting = await untilJob(id, ({ untrusted }) => untrusted.message !== null)
   expect(waiting).toMatchObject({ state: 'running' })
-  expect(waiting.untrusted.message).toContain(
-    `is being changed by \`vdisk import\` (process ${byHand.pid} on `,
-  )
-  byHand.end('x'.repeat(mib))
-  expect(await byHand.ended, byHand.output).toBe(0)
+  expect(waiting.untrusted.message).toContain(`is being changed by \`vdisk gc\` (process ${byHand.pid} on `)
+  byHand.kill('SIGTERM')
+  expect(await byHand.ended, byHand.output).toBe(3)
   expect(await ended(id)).toMatchObject({ state: 'done' })
 })

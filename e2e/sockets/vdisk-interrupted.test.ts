@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
@@ -75,17 +75,57 @@ test('an import that is ended at ten moments, by kill -9 or politely, goes on an
   await vdisk(['verify', '--store', store])
 })
 
-test('a second process that wants to change the store is told who does', async () => {
+test('while an image is read others change the store; the same import is nobody else’s, and its end waits for who has the store', async () => {
+  const store = path.join(scratch.path, 'shared')
+  await vdisk(['init', '--store', store])
+  const other = path.join(scratch.path, 'large.raw')
+  writeFileSync(other, imageOf(24 << 20))
+  await vdisk(['import', other, '--store', store, '--name', 'Other', '--no-boot-files'])
+  const args = ['vdisk', 'import', '-', '--store', store, '--name', 'Lab', '--no-boot-files', '--json']
+  const running = new RunningProcess(edgeProgram, args, {}, 'pipe')
+  await running.waitFor(/"import":"/)
+  const id = running.jsonLines<Line>()[0]?.import ?? ''
+  const image = imageOf(4 << 20)
+  running.write(image.slice(0, 2 << 20))
+  await running.waitFor(/"progress"/)
+  await vdisk(['gc', '--store', store])
+  for (const words of [
+    ['import', '-', '--resume', id],
+    ['import', '--abandon', id],
+    ['delete', '--version', id],
+  ]) {
+    const second = new RunningProcess(edgeProgram, ['vdisk', ...words, '--store', store])
+    expect(await second.ended, second.output).toBe(4)
+    expect(second.output).toMatch(/The import .* goes on in another process; wait for its end/)
+  }
+
+  const collecting = new RunningProcess(edgeProgram, [
+    ...['vdisk', 'gc', '--store', store, '--rate-mib', '1', '--json'],
+  ])
+  await collecting.waitFor(/"progress"/)
+  const refused = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store])
+  expect(await refused.ended).toBe(4)
+  const who = `is being changed by \`vdisk gc\` \\(process ${collecting.pid} on `
+  expect(refused.output).toMatch(new RegExp(who))
+  running.end(image.slice(2 << 20))
+  await running.waitFor(
+    new RegExp(`The image was read; the version is there when others let go of the store.*${who}`),
+  )
+  collecting.kill('SIGTERM')
+  expect(await collecting.ended).toBe(3)
+  expect(await running.ended, running.output).toBe(0)
+  await vdisk(['gc', '--store', store])
+  const exported = path.join(scratch.path, 'shared.raw')
+  await vdisk(['export', exported, '--store', store, '--version', id])
+  expect(readFileSync(exported, 'utf8') === image).toBe(true)
+})
+
+test('what was interrupted is kept, and can be given up; what it reads has to say what it boots with', async () => {
   const store = path.join(scratch.path, 'locked')
   await vdisk(['init', '--store', store])
   const args = ['vdisk', 'import', '-', '--store', store, '--name', 'Lab', '--no-boot-files', '--json']
   const running = new RunningProcess(edgeProgram, args, {}, 'pipe')
   await running.waitFor(/"import":"/)
-  const second = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store])
-  expect(await second.ended).toBe(4)
-  expect(second.output).toMatch(
-    new RegExp(`is being changed by \`vdisk import\` \\(process ${running.pid} on `),
-  )
   running.kill('SIGTERM')
   expect(await running.ended).toBe(3)
   const unsaid = new RunningProcess(
@@ -96,9 +136,7 @@ test('a second process that wants to change the store is told who does', async (
   )
   expect(await unsaid.ended).toBe(1)
   expect(unsaid.output).toMatch(/Standard input is read once, .* give --kernel/)
-  const refused = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store])
-  expect(await refused.ended).toBe(1)
-  expect(refused.output).toMatch(/was interrupted; go on with it or give it up first/)
+  await vdisk(['gc', '--store', store])
   const id = running.jsonLines<Line>()[0]?.import ?? ''
   await vdisk(['import', '--store', store, '--abandon', id])
   await vdisk(['gc', '--store', store])

@@ -68,11 +68,10 @@ const Site = struct {
         var import: store.import.Import = try .begin(.{
             .gpa = gpa,
             .io = io,
-            .change = &change,
             .source = source.source(),
             .is_canceled = &never,
             .watch = .{ .context = site, .progress = ignoreProgress, .monotonicUs = host.sys.monotonicUs },
-        }, .{
+        }, &change, .{
             .version = version_id,
             .vdisk = .fromRandom(@splat(2)),
             .parent = .zero,
@@ -83,7 +82,7 @@ const Site = struct {
             .root_level = undefined,
         });
         defer import.deinit();
-        _ = try import.run();
+        _ = try import.run(&change);
     }
 
     fn ignoreProgress(_: *anyopaque, _: *const store.import.Progress) void {}

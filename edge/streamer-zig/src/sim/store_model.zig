@@ -111,6 +111,8 @@ stamps: u64 = 0,
 /// Of what goes on: a version that may be there, one that may be gone.
 pending: ?Version = null,
 leaving: ?Uuid = null,
+/// While an image is read: how often somebody may do something else yet, and how that failed.
+meanwhile: struct { chances: u8 = 0, problem: ?Failure = null } = .{},
 /// What went wrong, for a person.
 violation: []const u8 = "",
 
@@ -346,7 +348,7 @@ fn endSync(model: *StoreModel, who: Who) Failure!void {
     device.endSync();
 }
 
-fn seal(model: *StoreModel) Failure!void {
+pub fn seal(model: *StoreModel) Failure!void {
     try model.trim();
     try model.flush(.maintenance);
     model.devices.getPtr(.maintenance).close(model.given.gpa);
@@ -460,9 +462,7 @@ fn trim(model: *StoreModel) Failure!void {
         model.removeVersion(oldest);
         model.leaving = null;
     }
-    var collection: store_module.collect.Collection = try .begin(model.given.gpa, &change);
-    defer collection.end();
-    while (try collection.step(32 << 10)) {}
+    return store_import.collect(model, &change);
 }
 
 pub fn removeVersion(model: *StoreModel, index: usize) void {

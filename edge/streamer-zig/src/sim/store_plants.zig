@@ -43,6 +43,8 @@ pub const all = [_]Planted{
     inStore(.recovery_without_manifest),
     inStore(.shared_is_freed),
     inStore(.append_over_others),
+    inStore(.append_beside_others),
+    inStore(.import_is_freed),
     inStore(.counter_stands),
     ofDamage(.block_unchecked),
     ofDamage(.node_unchecked),

@@ -1,5 +1,8 @@
 //! Appends blocks or nodes to the last file of a kind. What was appended is durable after `sync`; what a crash leaves behind the last
 //! sync is garbage that nothing refers to, and what comes next begins behind it.
+//!
+//! Several may append at a time, each to a file of its own, which it has locked. Only who has the right to change the store takes a file
+//! that is there (`open`, or the first `append`); from then on files are made, and whoever makes a name first has it.
 
 const std = @import("std");
 const block = @import("block.zig");
@@ -47,6 +50,12 @@ pub const Appender = struct {
         appender.* = undefined;
     }
 
+    /// Where the next block will lie. While it has the right to change the store; `append` needs that no more.
+    pub fn open(appender: *Appender) Error!Location {
+        if (appender.file == 0) try appender.openLast();
+        return .{ .file = appender.file, .block = appender.first + @as(u40, @intCast(appender.filled)) };
+    }
+
     /// Where the block will lie; it can be read after `flush`.
     pub fn append(appender: *Appender, bytes: *const Block) Error!Location {
         if (appender.file == 0) try appender.openLast();
@@ -89,10 +98,15 @@ pub const Appender = struct {
     fn openLast(appender: *Appender) Error!void {
         const set = appender.set;
         const last = try set.last();
-        if (last == 0) return appender.make(1);
+        if (last == 0) return appender.makeNext();
         var name: files_module.Name = undefined;
         const handle = try set.files.open(set.nameOf(last, &name), .write);
         errdefer set.files.close(handle);
+        if (!simulated.has(.append_beside_others) and !try set.files.tryLock(handle, true)) {
+            // An import's that goes on.
+            set.files.close(handle);
+            return appender.makeNext();
+        }
         const size = try set.files.size(handle);
         appender.handle = handle;
         appender.file = last;
@@ -101,18 +115,25 @@ pub const Appender = struct {
 
     fn startNext(appender: *Appender) Error!void {
         try appender.sync();
-        if (appender.file == std.math.maxInt(u24)) return error.NoSpace;
-        const next = appender.file + 1;
         appender.set.files.close(appender.handle);
         appender.file = 0;
-        try appender.make(next);
+        return appender.makeNext();
     }
 
-    fn make(appender: *Appender, file: u24) Error!void {
-        var name: files_module.Name = undefined;
-        appender.handle = try appender.set.files.create(appender.set.nameOf(file, &name));
-        appender.file = file;
-        appender.first = 0;
-        appender.is_new = true;
+    fn makeNext(appender: *Appender) Error!void {
+        const set = appender.set;
+        while (true) {
+            const made = try set.make();
+            // Somebody may have taken it for the last one already.
+            if (!try set.files.tryLock(made.handle, true)) {
+                set.files.close(made.handle);
+                continue;
+            }
+            appender.handle = made.handle;
+            appender.file = made.file;
+            appender.first = 0;
+            appender.is_new = true;
+            return;
+        }
     }
 };

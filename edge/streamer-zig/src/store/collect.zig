@@ -3,6 +3,7 @@
 //! the rate; killed at any moment, it has freed less.
 
 const std = @import("std");
+const base = @import("base");
 const block = @import("block.zig");
 const file_set = @import("file_set.zig");
 const files_module = @import("files.zig");
@@ -19,13 +20,15 @@ const Location = block.Location;
 const PlaceMap = place_map.PlaceMap;
 const Usage = usage_module.Usage;
 
-/// `Unfinished`: an import was interrupted, and nobody has said whether it goes on; what it wrote would be freed.
+/// `Unfinished`: how far an import is cannot be read, or does not say what it wrote; that would be freed.
 pub const Error = usage_module.Error || error{Unfinished};
 
 pub const Collection = struct {
     /// Holds the right to change the store as long as it goes on.
     change: *Change,
     usage: Usage,
+    /// From there on imports that are not done may have written: nothing is freed there.
+    until: std.EnumArray(file_set.Kind, Location),
     kind: file_set.Kind = .extents,
     /// The file that is looked at, and how far; 0: the next one begins.
     file: u24 = 0,
@@ -39,9 +42,37 @@ pub const Collection = struct {
     seen: u64 = 0,
 
     pub fn begin(gpa: std.mem.Allocator, change: *Change) Error!Collection {
-        // Beside them may lie images that are to be imported.
-        if (try import_checkpoint.next(change.store.files, null) != null) return error.Unfinished;
-        return .{ .change = change, .usage = try .of(gpa, change.store) };
+        var usage: Usage = try .of(gpa, change.store);
+        errdefer usage.deinit();
+        return .{ .change = change, .until = try takeImports(&usage, change.store), .usage = usage };
+    }
+
+    /// None begins or ends meanwhile, which needs the right to change the store; those that run go on behind where they began.
+    fn takeImports(usage: *Usage, store: *store_dir.Store) Error!std.EnumArray(file_set.Kind, Location) {
+        const end_of_all: Location = .{ .file = std.math.maxInt(u24), .block = std.math.maxInt(u40) };
+        var until: std.EnumArray(file_set.Kind, Location) = .initFill(end_of_all);
+        if (simulated.has(.import_is_freed)) return until;
+        var id: ?base.Uuid = null;
+        while (try import_checkpoint.next(store.files, id)) |found| {
+            id = found;
+            const checkpoint = import_checkpoint.Checkpoint.read(store.files, found) catch |err| switch (err) {
+                // It was given up by itself.
+                error.NoImport => continue,
+                error.Damaged, error.TooNew => return error.Unfinished,
+                else => |other| return other,
+            };
+            if (checkpoint.data_from.file == 0 or checkpoint.nodes_from.file == 0) return error.Unfinished;
+            until.set(.extents, least(until.get(.extents), checkpoint.data_from));
+            until.set(.nodes, least(until.get(.nodes), checkpoint.nodes_from));
+            // Of a parent that may go before it goes on.
+            try usage.count(store, checkpoint.root, checkpoint.root_level);
+        }
+        return until;
+    }
+
+    /// Locations are ordered by file, then by block.
+    fn least(a: Location, b: Location) Location {
+        return @bitCast(@min(@as(u64, @bitCast(a)), @as(u64, @bitCast(b))));
     }
 
     pub fn end(collection: *Collection) void {
@@ -128,13 +159,17 @@ pub const Collection = struct {
                 },
                 .nodes => return false,
             };
+            const until = collection.until.get(collection.kind);
+            if (collection.file > until.file) continue;
             var name: files_module.Name = undefined;
             const handle = try files.open(set.nameOf(collection.file, &name), .write);
             errdefer files.close(handle);
-            collection.size = try files.size(handle);
+            const size = try files.size(handle);
+            const is_last = collection.file == until.file;
+            collection.size = if (is_last) @min(size, until.offset()) else size;
             collection.handle = handle;
             collection.at = 0;
-            collection.is_used = false;
+            collection.is_used = is_last;
             return true;
         }
     }

@@ -110,6 +110,18 @@ pub const FileSet = struct {
         return null;
     }
 
+    pub const Made = struct { file: u24, handle: Handle };
+
+    /// The next file, empty; nobody else has made it, whoever makes files at the same time. Its name is not durable yet.
+    pub fn make(set: *const FileSet) Error!Made {
+        while (true) {
+            const file = std.math.add(u24, try set.last(), 1) catch return error.NoSpace;
+            var name: files_module.Name = undefined;
+            const handle = set.files.create(set.nameOf(file, &name)) catch |err| if (err == error.Exists) continue else return err;
+            return .{ .file = file, .handle = handle };
+        }
+    }
+
     /// 0: there is none.
     pub fn last(set: *const FileSet) Error!u24 {
         var file: u24 = 0;

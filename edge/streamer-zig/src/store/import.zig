@@ -1,6 +1,10 @@
 //! Makes a version out of an image. Blocks of zeros take no space, blocks that the parent has at the same place are shared. At each
 //! checkpoint, what was read so far is durable and the import can go on from there; the manifest comes last, so that half an image is
 //! never a version. Nothing that other versions refer to is touched.
+//!
+//! The right to change the store is needed to begin (`begin`, `proceed`) and to make the version be there (`finish`); while the image is
+//! read (`read`), others change the store. What it writes goes behind what was there when it began, into files that it has locked or
+//! made; the garbage collection frees nothing there until the import is done or given up, and the version below cannot be deleted.
 
 const std = @import("std");
 const base = @import("base");
@@ -25,12 +29,14 @@ const ImagePieces = image_pieces.ImagePieces;
 const ImageSource = image_source.ImageSource;
 const Manifest = manifest_module.Manifest;
 const Piece = image_pieces.Piece;
+const Store = store_dir.Store;
 const TreeBuilder = tree_builder.TreeBuilder;
 
 const sector_size = 512;
 const checkpoint_bytes = 256 << 20;
 const checkpoint_us = 10 * std.time.us_per_s;
 
+/// `InUse`: another process goes on with it. `Locked`: its parent is being deleted.
 /// Of the source: `ReadFailed` at `Import.failed_at`, `SourceShrank` (ends there), `SourceGrew`, `SourceChanged`, `NotSectors`, `Empty`,
 /// `TooLarge`, `OtherSize` than the parent's. `Canceled`: there is a checkpoint.
 pub const SourceError = error{
@@ -45,7 +51,7 @@ pub const SourceError = error{
     Canceled,
 };
 pub const Error = SourceError || tree_builder.Error || store_dir.VersionError || store_dir.Error ||
-    error{ OutOfMemory, NoThreads, ParentMissing };
+    error{ OutOfMemory, NoThreads, ParentMissing, InUse };
 
 pub const Progress = struct {
     /// Bytes of the image that are passed.
@@ -67,7 +73,10 @@ pub const Watch = struct {
 pub const Import = struct {
     gpa: std.mem.Allocator,
     io: std.Io,
-    change: *Change,
+    store: *Store,
+    running: checkpoint_module.Running,
+    /// Cannot be deleted as long as this goes on.
+    parent: ?store_dir.OpenVersion,
     source: ImageSource,
     is_canceled: *const std.atomic.Value(bool),
     watch: Watch,
@@ -90,67 +99,88 @@ pub const Import = struct {
     pub const Given = struct {
         gpa: std.mem.Allocator,
         io: std.Io,
-        change: *Change,
         source: ImageSource,
         is_canceled: *const std.atomic.Value(bool),
         watch: Watch,
     };
 
-    /// Begins one. Of `wanted`, position, root, stamp and size are set here.
-    pub fn begin(given: Given, wanted: Checkpoint) Error!Import {
+    /// Begins one. Of `wanted`, position, root, places, stamp and size are set here.
+    pub fn begin(given: Given, change: *Change, wanted: Checkpoint) Error!Import {
         var checkpoint = wanted;
-        const store = given.change.store;
         const now = given.source.now() orelse return error.ReadFailed;
         checkpoint.stamp = now.stamp;
         checkpoint.source_size = given.source.size;
         checkpoint.position = 0;
         checkpoint.root = .zeros;
-        var disk_size = if (given.source.size) |size| try diskSize(size, checkpoint.pad) else null;
-        if (!checkpoint.parent.eql(.zero)) {
-            const parent = store.manifestOf(checkpoint.parent) catch |err|
-                return if (err == error.NotFound) error.ParentMissing else err;
-            if (disk_size) |size| if (size != parent.disk_size) return error.OtherSize;
-            disk_size = parent.disk_size;
-            checkpoint.root = parent.root;
-        }
-        checkpoint.root_level = node_module.rootLevel(block.blockCount(disk_size orelse manifest_module.disk_size_max));
-        return prepare(given, checkpoint, disk_size);
+        var import = try prepare(given, change, checkpoint);
+        errdefer import.deinit();
+        const begun = &import.checkpoint;
+        if (import.parent) |*parent| begun.root = parent.manifest.root;
+        begun.root_level = node_module.rootLevel(block.blockCount(import.disk_size orelse manifest_module.disk_size_max));
+        begun.data_from = try import.data.open();
+        begun.nodes_from = try import.nodes.open();
+        import.open();
+        // Before anything of it is written, which nobody else would know to be needed.
+        try begun.write(change.store.files);
+        return import;
     }
 
     /// Goes on where a checkpoint is. Throws `SourceChanged` where the source is not the one that was begun.
-    pub fn proceed(given: Given, checkpoint: Checkpoint) Error!Import {
+    pub fn proceed(given: Given, change: *Change, checkpoint: Checkpoint) Error!Import {
         const now = given.source.now() orelse return error.ReadFailed;
         if (!now.stamp.eql(checkpoint.stamp)) return error.SourceChanged;
         if (!std.meta.eql(given.source.size, checkpoint.source_size)) return error.SourceChanged;
-        var disk_size = if (given.source.size) |size| try diskSize(size, checkpoint.pad) else null;
-        if (!checkpoint.parent.eql(.zero)) {
-            const parent = given.change.store.manifestOf(checkpoint.parent) catch |err|
-                return if (err == error.NotFound) error.ParentMissing else err;
-            disk_size = parent.disk_size;
-        }
-        return prepare(given, checkpoint, disk_size);
+        var import = try prepare(given, change, checkpoint);
+        errdefer import.deinit();
+        // Behind what it has written before.
+        _ = try import.data.open();
+        _ = try import.nodes.open();
+        import.open();
+        return import;
     }
 
-    fn prepare(given: Given, checkpoint: Checkpoint, disk_size: ?u64) Error!Import {
-        const store = given.change.store;
+    /// Reads the image to its end and makes the version be there, for those who have the right to change the store all along.
+    pub fn run(import: *Import, change: *Change) Error!Manifest {
+        try import.read();
+        return import.finish(change);
+    }
+
+    fn prepare(given: Given, change: *Change, checkpoint: Checkpoint) Error!Import {
+        const store = change.store;
         const gpa = given.gpa;
+        var disk_size = if (given.source.size) |size| try diskSize(size, checkpoint.pad) else null;
+        var parent: ?store_dir.OpenVersion = null;
+        if (!checkpoint.parent.eql(.zero)) {
+            parent = store.openVersion(checkpoint.parent) catch |err|
+                return if (err == error.NotFound) error.ParentMissing else err;
+        }
+        errdefer if (parent) |*opened| opened.close();
+        if (parent) |*opened| {
+            if (disk_size) |size| if (size != opened.manifest.disk_size) return error.OtherSize;
+            disk_size = opened.manifest.disk_size;
+        }
+        // A version that cannot be numbered is better refused before hours of reading.
+        _ = try change.highestCounter();
+        var running: checkpoint_module.Running = try .begin(store.files, checkpoint.version);
+        errdefer running.end();
         const nodes = try gpa.create(Appender);
         errdefer gpa.destroy(nodes);
         nodes.* = try .init(gpa, &store.nodes, store.options.file_size_max);
         errdefer nodes.deinit(gpa);
-        const count = block.blockCount(disk_size orelse manifest_module.disk_size_max);
         return .{
             .gpa = gpa,
             .io = given.io,
-            .change = given.change,
+            .store = store,
+            .running = running,
+            .parent = parent,
             .source = given.source,
             .is_canceled = given.is_canceled,
             .watch = given.watch,
             .checkpoint = checkpoint,
             .disk_size = disk_size,
-            .has_base = !checkpoint.root.isZeros(),
+            .has_base = false,
             .compare_to = if (checkpoint.stamp.isProof()) 0 else checkpoint.position,
-            .builder = .init(&store.cache, nodes, checkpoint.root, count),
+            .builder = undefined,
             .data = try .init(gpa, &store.data, store.options.file_size_max),
             .nodes = nodes,
             .done = .{ .size = disk_size },
@@ -159,18 +189,24 @@ pub const Import = struct {
         };
     }
 
+    fn open(import: *Import) void {
+        const count = block.blockCount(import.disk_size orelse manifest_module.disk_size_max);
+        import.has_base = !import.checkpoint.root.isZeros();
+        import.builder = .init(&import.store.cache, import.nodes, import.checkpoint.root, count);
+    }
+
     pub fn deinit(import: *Import) void {
         import.data.deinit(import.gpa);
         import.nodes.deinit(import.gpa);
         import.gpa.destroy(import.nodes);
+        if (import.parent) |*parent| parent.close();
+        import.running.end();
         import.* = undefined;
     }
 
-    /// Reads the image to its end and makes the version be there.
-    pub fn run(import: *Import) Error!Manifest {
-        // A version that cannot be numbered is better refused before hours of reading.
-        const counter = try import.change.nextCounter();
-        if (import.checkpoint.position == 0) try import.checkpoint.write(import.change.store.files);
+    /// Reads the image to its end; others may change the store meanwhile. When this returns, all of it is durable, and a checkpoint is
+    /// there from which the import can be finished.
+    pub fn read(import: *Import) Error!void {
         const from = if (import.compare_to > 0) 0 else import.checkpoint.position;
         import.done.position = from;
         const pieces: *ImagePieces = try .create(import.gpa, import.io, import.source, from);
@@ -184,7 +220,7 @@ pub const Import = struct {
             import.watch.progress(import.watch.context, &import.done);
             if (import.isDue()) try import.save();
         }
-        return import.finish(counter);
+        return import.takeEnd();
     }
 
     fn fail(import: *Import, piece: *const Piece, problem: image_pieces.Problem) Error {
@@ -263,7 +299,7 @@ pub const Import = struct {
             import.checkpoint.position = import.done.position - import.done.position % block.block_size;
             try import.data.sync();
             try import.nodes.sync();
-            try import.checkpoint.write(import.change.store.files);
+            try import.checkpoint.write(import.store.files);
         }
         import.synced_at = import.done.position;
         import.synced_at_us = import.watch.monotonicUs();
@@ -279,18 +315,26 @@ pub const Import = struct {
         if (!now.stamp.eql(import.checkpoint.stamp)) return error.SourceChanged;
     }
 
-    fn finish(import: *Import, counter: u64) Error!Manifest {
+    fn takeEnd(import: *Import) Error!void {
         try import.checkSource();
         const end = import.source.size orelse import.done.position;
         const disk_size = try diskSize(end, import.checkpoint.pad);
         if (disk_size != import.disk_size orelse disk_size) return error.OtherSize;
         if (end < import.compare_to) return error.SourceChanged;
         if (end > import.done.position) try import.takeZeros(import.done.position, end);
+        import.done.position = end;
+        return import.save();
+    }
+
+    /// Makes the version be there. Where this fails, it can be tried again.
+    pub fn finish(import: *Import, change: *Change) Error!Manifest {
+        assert(change.store == import.store);
+        // While the right to change the store was waited for, it may have been written.
+        try import.checkSource();
+        const store = import.store;
+        const disk_size = try diskSize(import.done.position, import.checkpoint.pad);
         var root = try import.builder.finish();
         if (import.disk_size == null) root = try import.lowered(root, disk_size);
-        try import.data.sync();
-        try import.nodes.sync();
-        const store = import.change.store;
         const checkpoint = &import.checkpoint;
         const manifest: Manifest = .{
             .store = store.id,
@@ -300,7 +344,7 @@ pub const Import = struct {
             .parent = checkpoint.parent,
             .number = checkpoint.number,
             .incarnation = 0,
-            .counter = counter,
+            .counter = try change.nextCounter(),
             .created_unix_ms = @intCast(@max(0, std.Io.Clock.real.now(import.io).toMilliseconds())),
             .disk_size = disk_size,
             .root = root,
@@ -309,9 +353,10 @@ pub const Import = struct {
             .command_line = checkpoint.command_line,
             .name = checkpoint.name,
         };
-        try import.change.commit(&manifest);
+        try change.commit(&manifest);
         // The version is there; a checkpoint that is left says so to whoever goes on with it.
         Checkpoint.remove(store.files, checkpoint.version) catch {};
+        import.running.remove();
         import.done.position = disk_size;
         import.done.size = disk_size;
         return manifest;
@@ -325,7 +370,7 @@ pub const Import = struct {
         const wanted = node_module.rootLevel(block.blockCount(disk_size));
         while (level > wanted) : (level -= 1) {
             if (entry.isZeros()) return entry;
-            const store = import.change.store;
+            const store = import.store;
             entry = (try store.cache.get(&store.nodes, &entry, level)).node.entry(0);
         }
         return entry;

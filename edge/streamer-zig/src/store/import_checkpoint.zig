@@ -43,6 +43,9 @@ pub const Checkpoint = struct {
     position: u64 = 0,
     root: block.Entry = .zeros,
     root_level: u8,
+    /// Where the import began to append: what it has written lies there or behind. Zeros: one of an earlier bootfarm-edge, nobody knows.
+    data_from: block.Location = .{ .file = 0, .block = 0 },
+    nodes_from: block.Location = .{ .file = 0, .block = 0 },
 
     pub fn write(checkpoint: *const Checkpoint, files: Files) files_module.Error!void {
         var bytes: [file_size]u8 = @splat(0);
@@ -86,6 +89,7 @@ pub const Checkpoint = struct {
             try writer.int(u16, @intCast(text.len));
             try writer.bytes(text);
         }
+        for ([_]block.Location{ checkpoint.data_from, checkpoint.nodes_from }) |from| try writer.int(u64, @bitCast(from));
     }
 
     pub fn read(files: Files, version: Uuid) Error!Checkpoint {
@@ -129,17 +133,54 @@ pub const Checkpoint = struct {
         found.pad = try cursor.int(u8) != 0;
         inline for (.{ "command_line", "name", "path" }) |field|
             @field(found, field) = try .fromSlice(try cursor.bytes(try cursor.int(u16)));
+        inline for (.{ "data_from", "nodes_from" }) |field| @field(found, field) = @bitCast(try cursor.int(u64));
         return found;
     }
 
+    /// Of an import that does not run, or by itself.
     pub fn remove(files: Files, version: Uuid) Error!void {
-        try tidy(files);
         var name: files_module.Name = undefined;
         files.remove(nameOf(version, &name)) catch |err|
             return if (err == error.NotFound) error.NoImport else err;
         try files.syncDir(dir);
     }
 };
+
+/// Held by the process that reads the image, as long as it does: it needs the right to change the store only at its begin and its end.
+pub const Running = struct {
+    files: Files,
+    version: Uuid,
+    handle: files_module.Handle,
+
+    /// Under the store's lock. Throws `InUse` where another process does it.
+    pub fn begin(files: Files, version: Uuid) (files_module.Error || error{InUse})!Running {
+        var name: files_module.Name = undefined;
+        const path = lockNameOf(version, &name);
+        const handle = files.open(path, .write) catch |err| if (err == error.NotFound) try files.create(path) else return err;
+        errdefer files.close(handle);
+        if (!try files.tryLock(handle, true)) return error.InUse;
+        return .{ .files = files, .version = version, .handle = handle };
+    }
+
+    /// Its file stays, for whoever goes on with the import; `tidy` removes it where nobody does.
+    pub fn end(running: *Running) void {
+        running.files.close(running.handle);
+        running.* = undefined;
+    }
+
+    /// The import is done; under the store's lock, so that nobody who begins has the file open.
+    pub fn remove(running: *const Running) void {
+        var name: files_module.Name = undefined;
+        running.files.remove(lockNameOf(running.version, &name)) catch {};
+    }
+};
+
+pub fn isRunning(files: Files, version: Uuid) files_module.Error!bool {
+    var name: files_module.Name = undefined;
+    const handle = files.open(lockNameOf(version, &name), .write) catch |err| return if (err == error.NotFound) false else err;
+    defer files.close(handle);
+    return !try files.tryLock(handle, true);
+}
 
 /// The import with the least id above; null: there is none.
 pub fn next(files: Files, above: ?Uuid) files_module.Error!?Uuid {
@@ -154,7 +195,7 @@ pub fn next(files: Files, above: ?Uuid) files_module.Error!?Uuid {
     return null;
 }
 
-/// Removes what a crash in the middle of writing a checkpoint left; under the store's lock.
+/// Removes what a crash in the middle of writing a checkpoint left, and locks of imports that do not run; under the store's lock.
 pub fn tidy(files: Files) files_module.Error!void {
     var name: files_module.Name = undefined;
     var at_buffer: [files_module.name_size_max]u8 = undefined;
@@ -163,12 +204,19 @@ pub fn tidy(files: Files) files_module.Error!void {
         @memcpy(at_buffer[0..found.len], found);
         at = at_buffer[0..found.len];
         // Images may lie here, too.
-        _ = Uuid.parse(std.mem.cutSuffix(u8, at, ".new") orelse continue) catch continue;
+        const id = Uuid.parse(std.mem.cutSuffix(u8, at, ".new") orelse std.mem.cutSuffix(u8, at, lock_suffix) orelse continue) catch continue;
+        if (try isRunning(files, id)) continue;
         var path: files_module.Name = undefined;
         // A longer name is not one that was made here.
         const whole = std.mem.print(&path, dir ++ "/{s}", .{at}) catch continue;
-        try files.remove(whole);
+        files.remove(whole) catch |err| if (err != error.NotFound) return err;
     }
+}
+
+const lock_suffix = ".lock";
+
+fn lockNameOf(version: Uuid, into: *files_module.Name) []const u8 {
+    return std.mem.print(into, dir ++ "/{f}" ++ lock_suffix, .{version}) catch unreachable;
 }
 
 fn nameOf(version: Uuid, into: *files_module.Name) []const u8 {
@@ -187,7 +235,7 @@ pub fn sentence(problem: Error) []const u8 {
 
 comptime {
     // All of it, with the longest texts, has room in a block.
-    const numbers = 8 + 4 + 3 * 16 + 4 + 2 * 40 + 1 + 6 * 8 + 32 + 2 + 3 * 2;
+    const numbers = 8 + 4 + 3 * 16 + 4 + 2 * 40 + 1 + 6 * 8 + 32 + 2 + 3 * 2 + 2 * 8;
     const texts = manifest_module.command_line_size_max + manifest_module.name_size_max + image_source.path_size_max;
     std.debug.assert(numbers + texts + Sha256.digest_length <= file_size);
 }

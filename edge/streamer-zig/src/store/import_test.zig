@@ -24,6 +24,9 @@ const Fixture = struct {
     is_canceled: std.atomic.Value(bool) = .init(false),
     /// Passed, at most, before it is canceled.
     cancel_at: u64 = std.math.maxInt(u64),
+    /// What somebody else does once a piece of the next import was read, and how that ended.
+    meanwhile: ?*const fn (*Fixture) anyerror!void = null,
+    meanwhile_result: anyerror!void = {},
 
     var clock_us: u64 = 0;
 
@@ -56,22 +59,26 @@ const Fixture = struct {
 
     /// Goes on with what is begun of this version.
     fn import(fixture: *Fixture, on: *FdSource, asked: Checkpoint) !Manifest {
-        var change = try fixture.store.lockForChange();
-        defer change.end();
         const given: Import.Given = .{
             .gpa = testing.allocator,
             .io = io,
-            .change = &change,
             .source = on.source(),
             .is_canceled = &fixture.is_canceled,
             .watch = .{ .context = fixture, .progress = progress, .monotonicUs = monotonicUs },
         };
-        var running: Import = if (Checkpoint.read(fixture.store.files, asked.version)) |checkpoint|
-            try .proceed(given, checkpoint)
-        else |_|
-            try .begin(given, asked);
+        var running: Import = blk: {
+            var change = try fixture.store.lockForChange();
+            defer change.end();
+            break :blk if (Checkpoint.read(fixture.store.files, asked.version)) |checkpoint|
+                try .proceed(given, &change, checkpoint)
+            else |_|
+                try .begin(given, &change, asked);
+        };
         defer running.deinit();
-        return running.run();
+        try running.read();
+        var change = try fixture.store.lockForChange();
+        defer change.end();
+        return running.finish(&change);
     }
 
     fn importBytes(fixture: *Fixture, bytes: []const u8, asked: Checkpoint) !Manifest {
@@ -103,6 +110,9 @@ const Fixture = struct {
     fn progress(context: *anyopaque, done: *const store_module.import.Progress) void {
         const fixture: *Fixture = @ptrCast(@alignCast(context));
         if (done.position >= fixture.cancel_at) fixture.is_canceled.store(true, .monotonic);
+        const meanwhile = fixture.meanwhile orelse return;
+        fixture.meanwhile = null;
+        fixture.meanwhile_result = meanwhile(fixture);
     }
 
     /// Each look is a minute later: a checkpoint after each piece.
@@ -231,6 +241,108 @@ test "a stream of unknown size has the tree of a file, and goes on when it comes
     const small = try fixture.importStream(bytes[0..512], Fixture.wanted(idOf(5), .zero));
     try testing.expectEqual(512, small.disk_size);
     try fixture.expectDisk(idOf(5), bytes[0..512]);
+}
+
+test "while an image is read others change the store: its parent stays, nobody else goes on with it, and nothing of it is freed" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const bytes = try imageOf(9 << 20);
+    defer testing.allocator.free(bytes);
+    _ = try fixture.importBytes(bytes, Fixture.wanted(idOf(3), .zero));
+    // All that the version before it has is garbage once it is deleted.
+    const other = try imageOf(1 << 20);
+    defer testing.allocator.free(other);
+    for (other) |*byte| byte.* ^= 0x5a;
+    _ = try fixture.importBytes(other, Fixture.wanted(idOf(6), .zero));
+    for (bytes, 0..) |*byte, at| if (at / block.block_size % 3 == 0) {
+        byte.* ^= 0xa5;
+    };
+    fixture.meanwhile = changeMeanwhile;
+    const made = try fixture.importBytes(bytes, Fixture.wanted(idOf(4), idOf(3)));
+    try fixture.meanwhile_result;
+    try testing.expectEqual(null, fixture.meanwhile);
+    fixture.store.cache.clear();
+    try fixture.expectDisk(idOf(4), bytes);
+    // Made last, whenever it was begun.
+    try testing.expectEqual(made.counter, (try fixture.store.manifestOf(idOf(5))).counter + 1);
+    {
+        var change = try fixture.store.lockForChange();
+        defer change.end();
+        try change.delete(idOf(3));
+        _ = try collected(&change);
+    }
+    fixture.store.cache.clear();
+    try fixture.expectDisk(idOf(4), bytes);
+}
+
+fn changeMeanwhile(fixture: *Fixture) anyerror!void {
+    const files = fixture.store.files;
+    {
+        var change = try fixture.store.lockForChange();
+        defer change.end();
+        try testing.expectError(error.Locked, change.delete(idOf(3)));
+        try testing.expect(try store_module.import_checkpoint.isRunning(files, idOf(4)));
+        try change.delete(idOf(6));
+        // Behind where the import began nothing is free, and before it all of the version that went.
+        try testing.expect(try collected(&change) >= 1 << 20);
+    }
+    const image = try fixture.tmp.dir.openFile(io, "image", .{});
+    var on: FdSource = try .fromFd(image.handle, &fixture.is_canceled);
+    defer on.close();
+    try testing.expectError(error.InUse, fixture.import(&on, Fixture.wanted(idOf(4), idOf(3))));
+    const small = try imageOf(1 << 20);
+    defer testing.allocator.free(small);
+    try fixture.tmp.dir.writeFile(io, .{ .sub_path = "small", .data = small });
+    const another = try fixture.tmp.dir.openFile(io, "small", .{});
+    var from: FdSource = try .fromFd(another.handle, &fixture.is_canceled);
+    defer from.close();
+    _ = try fixture.import(&from, Fixture.wanted(idOf(5), .zero));
+    try fixture.expectDisk(idOf(5), small);
+}
+
+/// Bytes that were freed.
+fn collected(change: *store_module.store_dir.Change) !u64 {
+    var collection: store_module.collect.Collection = try .begin(testing.allocator, change);
+    defer collection.end();
+    while (try collection.step(1 << 20)) {}
+    return collection.freed;
+}
+
+test "what an interrupted import has is kept by the garbage collection, also of a parent that is gone" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const bytes = try imageOf(9 << 20);
+    defer testing.allocator.free(bytes);
+    const asked = Fixture.wanted(idOf(3), .zero);
+    try fixture.tmp.dir.writeFile(io, .{ .sub_path = "image", .data = bytes });
+    fixture.cancel_at = 4 << 20;
+    try testing.expectError(error.Canceled, fixture.importFile(asked));
+    fixture.cancel_at = std.math.maxInt(u64);
+    fixture.is_canceled.store(false, .monotonic);
+    const before = (try Checkpoint.read(fixture.store.files, idOf(3))).position;
+    try testing.expect(before >= 4 << 20);
+    {
+        var change = try fixture.store.lockForChange();
+        defer change.end();
+        try testing.expect(!try store_module.import_checkpoint.isRunning(fixture.store.files, idOf(3)));
+        try store_module.import_checkpoint.tidy(fixture.store.files);
+        try testing.expectEqual(0, try collected(&change));
+    }
+    fixture.store.cache.clear();
+    _ = try fixture.importFile(asked);
+    fixture.store.cache.clear();
+    try fixture.expectDisk(idOf(3), bytes);
+    // Given up, it is garbage.
+    fixture.cancel_at = 4 << 20;
+    try testing.expectError(error.Canceled, fixture.importFile(Fixture.wanted(idOf(4), .zero)));
+    var change = try fixture.store.lockForChange();
+    defer change.end();
+    try Checkpoint.remove(fixture.store.files, idOf(4));
+    try testing.expect(try collected(&change) >= 1 << 20);
+    fixture.store.cache.clear();
+    try fixture.expectDisk(idOf(3), bytes);
 }
 
 test "an import goes on with the same image alone" {

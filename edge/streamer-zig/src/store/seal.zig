@@ -97,7 +97,11 @@ pub fn seal(
     defer map.deinit(gpa);
     const boot = try findBoot(wanted, files, parent, .{ .head = head, .map = map, .data = data });
 
-    const file = std.math.add(u24, try store.data.last(), 1) catch return error.NoSpace;
+    // An import that goes on makes files, too: the number is taken before anything refers to it.
+    const made_file = try store.data.make();
+    files.close(made_file.handle);
+    const file = made_file.file;
+    errdefer if (!is_recorded) giveFileBack(&store.data, file);
     var nodes: Appender = try .init(gpa, &store.nodes, store.options.file_size_max);
     defer nodes.deinit(gpa);
     const block_count = parent.manifest.blockCount();
@@ -127,6 +131,12 @@ pub fn seal(
     try store_dir.replaceFile(files, record_name, &record.encode());
     try finish(files, &record);
     return made;
+}
+
+fn giveFileBack(set: *file_set.FileSet, file: u24) void {
+    var name: files_module.Name = undefined;
+    // Empty, and nothing refers to it: left behind, it is the next one that is appended to.
+    set.files.remove(set.nameOf(file, &name)) catch {};
 }
 
 const Taken = struct { head: layer_head.Head, map: LayerMap, data: Handle };

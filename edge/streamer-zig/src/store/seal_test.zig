@@ -83,6 +83,10 @@ const Fixture = struct {
     }
 
     fn sealWith(fixture: *Fixture, boot: *Boot) !store_module.Manifest {
+        return fixture.sealTelling(boot, null);
+    }
+
+    fn sealTelling(fixture: *Fixture, boot: *Boot, progress: ?seal.Progress) !store_module.Manifest {
         var change = try fixture.store.lockForChange();
         defer change.end();
         var parent = try fixture.store.openVersion(base_id);
@@ -92,7 +96,7 @@ const Fixture = struct {
             .number = 2,
             .created_unix_ms = 0,
             .boot = .{ .context = boot, .find = Boot.find },
-        }, null);
+        }, progress);
     }
 };
 
@@ -165,4 +169,42 @@ test "where a seal fails, what was written is as it was: its device writes on, a
     try seal.removeLayer(files, written_id);
     try testing.expectEqual(null, try seal.nextLayer(files, null));
     try testing.expectError(error.NotFound, fixture.sealWith(&boot));
+}
+
+/// An import that goes on needs another file for its blocks while a layer is sealed.
+const Importer = struct {
+    set: *store_module.file_set.FileSet,
+    made: ?store_module.file_set.FileSet.Made = null,
+    is_canceled: bool = false,
+
+    fn makeFile(context: *anyopaque, _: u64, _: u64) bool {
+        const importer: *Importer = @ptrCast(@alignCast(context));
+        if (importer.is_canceled) return false;
+        const made = importer.set.make() catch return false;
+        importer.set.files.write(made.handle, &@as(block.Block, @splat('i')), 0) catch return false;
+        importer.made = made;
+        return true;
+    }
+};
+
+test "the file that an import makes while a layer is sealed stays the import's" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    var boot: Boot = .{ .is_there = true };
+    var importer: Importer = .{ .set = &fixture.store.data, .is_canceled = true };
+    const progress: seal.Progress = .{ .context = &importer, .tell = Importer.makeFile };
+    try testing.expectError(error.Cancelled, fixture.sealTelling(&boot, progress));
+    try testing.expectEqual(0, try fixture.store.data.last());
+    importer.is_canceled = false;
+    _ = try fixture.sealTelling(&boot, progress);
+    const made = importer.made.?;
+    defer importer.set.files.close(made.handle);
+    var byte: [1]u8 = undefined;
+    try testing.expect(try fixture.store.data.read(.{ .file = made.file, .block = 0 }, 0, &byte));
+    try testing.expectEqual('i', byte[0]);
+    var version = try fixture.store.openVersion(written_id);
+    defer version.close();
+    try version.reader.source().read(&byte, block.block_size);
+    try testing.expectEqual('w', byte[0]);
 }

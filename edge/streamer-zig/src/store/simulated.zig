@@ -32,6 +32,10 @@ pub const Plant = enum {
     shared_is_freed,
     /// Appending begins at the begin of the last file.
     append_over_others,
+    /// What an import appends to is taken by others meanwhile.
+    append_beside_others,
+    /// The garbage collection knows nothing of imports.
+    import_is_freed,
     /// Every version has the same counter.
     counter_stands,
     /// A block is delivered without a look at its hash.

@@ -240,6 +240,15 @@ pub const Change = struct {
     /// Higher than that of every version that is or was in the store, and never given again. What a version says that cannot be read does
     /// not matter where the store has kept the highest one; otherwise this throws why it cannot be read.
     pub fn nextCounter(change: *Change) VersionError!u64 {
+        var counter = try change.highestCounter();
+        if (!simulated.has(.counter_stands)) counter +|= 1;
+        // Before anything has it.
+        try counter_file.write(change.store.files, counter);
+        return counter;
+    }
+
+    /// Of the versions that are or were in the store.
+    pub fn highestCounter(change: *Change) VersionError!u64 {
         const store = change.store;
         const kept = try counter_file.read(store.files);
         var counter: u64 = kept orelse 0;
@@ -255,9 +264,6 @@ pub const Change = struct {
             };
             counter = @max(counter, other.counter);
         }
-        if (!simulated.has(.counter_stands)) counter +|= 1;
-        // Before anything has it.
-        try counter_file.write(store.files, counter);
         return counter;
     }
 

@@ -5,6 +5,7 @@ const base = @import("base");
 const host = @import("host");
 const store_module = @import("store");
 const command = @import("command.zig");
+const import = @import("import.zig");
 const Uuid = base.Uuid;
 
 const Checkpoint = store_module.import_checkpoint.Checkpoint;
@@ -47,6 +48,7 @@ fn deleteLayer(call: *const command.Call, id: Uuid) command.Error!bool {
 }
 
 fn deleteImport(call: *const command.Call, id: Uuid) command.Error!bool {
+    try import.checkIdle(call, id);
     Checkpoint.remove(call.files(), id) catch |err| return switch (err) {
         error.NoImport => false,
         else => |other| call.fail("The import {f} {s}.", .{ id, store_module.import_checkpoint.sentence(other) }),

@@ -34,7 +34,8 @@ fn complainOf(call: *const command.Call, problem: store_module.collect.Error) co
     return switch (problem) {
         error.OutOfMemory => error.OutOfMemory,
         error.Unfinished => call.fail(
-            "An import into the store {s} was interrupted; go on with it or give it up first: bootfarm-edge vdisk list --store {s} names it.",
+            "Nothing is freed: what an import into the store {s} has written is not known. Go on with it or give it up first: bootfarm-edge vdisk " ++
+                "list --store {s} names it.",
             .{ call.path(), call.path() },
         ),
         error.Damaged, error.NotAManifest, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName, error.TooNew => call.fail(

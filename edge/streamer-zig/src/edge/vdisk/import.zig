@@ -12,6 +12,7 @@ const store_paths = @import("store_paths.zig");
 const Uuid = base.Uuid;
 
 const BlockSource = store_module.BlockSource;
+const Change = store_module.store_dir.Change;
 const Checkpoint = store_module.import_checkpoint.Checkpoint;
 const FdSource = store_module.image_source.FdSource;
 const Import = store_module.import.Import;
@@ -33,23 +34,33 @@ pub const Options = struct {
     again: bool = false,
 };
 
+/// How long the end of an import waits for others that change the store, such as a garbage collection.
+const wait_limit_us = 10 * std.time.us_per_min;
+const wait_step_ms = 200;
+
 const Running = struct {
     call: *const command.Call,
     options: *const Options,
     line: output.ProgressLine,
+    /// The right to change the store; not while the image is read.
+    change: ?Change,
+
+    fn letGo(running: *Running) void {
+        if (running.change) |*change| change.end();
+        running.change = null;
+    }
 };
 
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
     try check(call, options);
     const wanted_boot: boot_files.Wanted = try .of(call, &options.boot);
-    var change = try call.lock();
-    defer change.end();
-    var running: Running = .{ .call = call, .options = options, .line = .init(call.is_json) };
+    var running: Running = .{ .call = call, .options = options, .line = .init(call.is_json), .change = try call.lock() };
+    defer running.letGo();
     if (options.abandon) |id| return abandon(&running, id);
     cancel.listen();
-    if (options.@"resume") |id| return proceed(&running, &change, id);
-    if (!options.again) return begin(&running, &change, &wanted_boot);
-    return beginAgain(&running, &change, &wanted_boot);
+    if (options.@"resume") |id| return proceed(&running, id);
+    if (!options.again) return begin(&running, &wanted_boot);
+    return beginAgain(&running, &wanted_boot);
 }
 
 fn check(call: *const command.Call, options: *const Options) command.Error!void {
@@ -74,6 +85,7 @@ fn check(call: *const command.Call, options: *const Options) command.Error!void 
 }
 
 fn abandon(running: *Running, id: Uuid) command.Error!u8 {
+    try checkIdle(running.call, id);
     Checkpoint.remove(running.call.files(), id) catch |err| return complainOfCheckpoint(running, id, err);
     running.call.say(
         .{ .abandoned = id },
@@ -83,14 +95,25 @@ fn abandon(running: *Running, id: Uuid) command.Error!u8 {
     return 0;
 }
 
+/// Nobody reads the image of this import. Under the store's lock.
+pub fn checkIdle(call: *const command.Call, id: Uuid) command.Error!void {
+    const is_running = store_module.import_checkpoint.isRunning(call.files(), id) catch |err| return call.failStore(err);
+    if (is_running) return failRunning(call, id);
+}
+
+fn failRunning(call: *const command.Call, id: Uuid) error{Busy} {
+    return call.failBusy("The import {f} goes on in another process; wait for its end, or end that first.", .{id});
+}
+
 fn complainOfCheckpoint(running: *Running, id: Uuid, problem: store_module.import_checkpoint.Error) command.Error {
     return running.call.complaint.set("The import {f} {s}.", .{ id, store_module.import_checkpoint.sentence(problem) });
 }
 
 /// Some of it, or all, may have been done before.
-fn beginAgain(running: *Running, change: *store_module.store_dir.Change, wanted_boot: *const boot_files.Wanted) command.Error!u8 {
+fn beginAgain(running: *Running, wanted_boot: *const boot_files.Wanted) command.Error!u8 {
     const id = running.options.version.?;
     const files = running.call.files();
+    try checkIdle(running.call, id);
     if (try madeBefore(running, id)) |manifest| return say(running, &manifest, null);
     const is_begun = if (Checkpoint.read(files, id)) |_| true else |err| switch (err) {
         error.NoImport => false,
@@ -100,8 +123,12 @@ fn beginAgain(running: *Running, change: *store_module.store_dir.Change, wanted_
         },
         else => return complainOfCheckpoint(running, id, err),
     };
-    errdefer Checkpoint.remove(files, id) catch {};
-    return if (is_begun) proceed(running, change, id) else begin(running, change, wanted_boot);
+    const result = if (is_begun) proceed(running, id) else begin(running, wanted_boot);
+    return result catch |err| {
+        // What was read is needed when the store is free.
+        if (err != error.Busy) Checkpoint.remove(files, id) catch {};
+        return err;
+    };
 }
 
 /// It was done, and its process ended before it could say so.
@@ -117,8 +144,9 @@ fn failExists(running: *Running, id: Uuid) error{Wrong} {
     return running.call.fail("There is a version {f} already; a version never changes.", .{id});
 }
 
-fn begin(running: *Running, change: *store_module.store_dir.Change, wanted_boot: *const boot_files.Wanted) command.Error!u8 {
+fn begin(running: *Running, wanted_boot: *const boot_files.Wanted) command.Error!u8 {
     const options, const call = .{ running.options, running.call };
+    const change = &running.change.?;
     const path = options.positional.?;
     var source = try store_paths.openImage(call, path, options.boot.in_store, &cancel.is_asked);
     defer source.close();
@@ -137,7 +165,7 @@ fn begin(running: *Running, change: *store_module.store_dir.Change, wanted_boot:
     wanted.kernel = boot.kernel;
     wanted.initrd = boot.initrd;
     wanted.command_line = boot.command_line;
-    var import = Import.begin(givenOf(running, change, &source), wanted) catch |err|
+    var import = Import.begin(givenOf(running, &source), change, wanted) catch |err|
         return complainOf(running, path, err, 0, wanted.version);
     defer import.deinit();
     return finish(running, &import, path);
@@ -151,7 +179,7 @@ fn readDisk(context: *anyopaque, buffer: []u8, offset: u64) store_module.block_s
 }
 
 /// All that a new version is, but for what the source says and what it boots with.
-fn wantedOf(running: *Running, change: *store_module.store_dir.Change, path: []const u8, parent: ?*const Manifest) command.Error!Checkpoint {
+fn wantedOf(running: *Running, change: *Change, path: []const u8, parent: ?*const Manifest) command.Error!Checkpoint {
     const options, const call = .{ running.options, running.call };
     var wanted: Checkpoint = .{
         .version = options.version orelse command.randomId(),
@@ -186,24 +214,24 @@ fn wantedOf(running: *Running, change: *store_module.store_dir.Change, path: []c
     return wanted;
 }
 
-fn proceed(running: *Running, change: *store_module.store_dir.Change, id: Uuid) command.Error!u8 {
+fn proceed(running: *Running, id: Uuid) command.Error!u8 {
     const call = running.call;
+    try checkIdle(call, id);
     if (try madeBefore(running, id)) |manifest| return say(running, &manifest, null);
     const checkpoint = Checkpoint.read(call.files(), id) catch |err| return complainOfCheckpoint(running, id, err);
     const path = running.options.positional orelse checkpoint.path.constSlice();
     var source = try store_paths.openImage(call, path, running.options.boot.in_store, &cancel.is_asked);
     defer source.close();
-    var import = Import.proceed(givenOf(running, change, &source), checkpoint) catch |err|
+    var import = Import.proceed(givenOf(running, &source), &running.change.?, checkpoint) catch |err|
         return complainOf(running, path, err, 0, id);
     defer import.deinit();
     return finish(running, &import, path);
 }
 
-fn givenOf(running: *Running, change: *store_module.store_dir.Change, source: *FdSource) Import.Given {
+fn givenOf(running: *Running, source: *FdSource) Import.Given {
     return .{
         .gpa = running.call.gpa,
         .io = running.call.init.io,
-        .change = change,
         .source = source.source(),
         .is_canceled = &cancel.is_asked,
         .watch = .{ .context = running, .progress = progress, .monotonicUs = host.sys.monotonicUs },
@@ -219,14 +247,48 @@ fn finish(running: *Running, import: *Import, path: []const u8) command.Error!u8
     const id = import.checkpoint.version;
     running.line.begun_us = host.sys.monotonicUs();
     if (running.call.is_json) running.call.say(.{ .import = id, .positionBytes = import.checkpoint.position }, "", .{});
-    const manifest = import.run() catch |err| {
-        running.line.end();
-        if (err == error.Canceled) return sayInterrupted(running, id);
-        if (isHopeless(err)) Checkpoint.remove(running.call.files(), id) catch {};
-        return complainOf(running, path, err, import.failed_at, id);
-    };
+    // Hours, with a large image: others change the store meanwhile.
+    running.letGo();
+    const is_read = import.read();
     running.line.end();
+    is_read catch |err| return complainOfEnd(running, import, path, err);
+    if (!try takeLock(running, import)) return sayInterrupted(running, id);
+    const manifest = import.finish(&running.change.?) catch |err| return complainOfEnd(running, import, path, err);
     return say(running, &manifest, &import.done);
+}
+
+fn complainOfEnd(running: *Running, import: *const Import, path: []const u8, problem: store_module.import.Error) command.Error!u8 {
+    const id = import.checkpoint.version;
+    if (problem == error.Canceled) return sayInterrupted(running, id);
+    if (isHopeless(problem)) Checkpoint.remove(running.call.files(), id) catch {};
+    return complainOf(running, path, problem, import.failed_at, id);
+}
+
+/// What was read waits for whoever changes the store at the moment. False: it was ended meanwhile.
+fn takeLock(running: *Running, import: *const Import) command.Error!bool {
+    const call = running.call;
+    // Whoever repeats a command tries again by itself, and says who has the store. Other sources would be read again.
+    const limit_us: u64 = if (running.options.again and import.checkpoint.stamp.isProof()) 0 else wait_limit_us;
+    const begun_us = host.sys.monotonicUs();
+    var is_told = false;
+    while (!cancel.is_asked.load(.monotonic)) {
+        running.change = call.lock() catch |err| {
+            if (err != error.Busy) return err;
+            if (host.sys.monotonicUs() - begun_us >= limit_us) return failAtEnd(call, import.checkpoint.version);
+            if (!is_told) host.speak.line("The image was read; the version is there when others let go of the store. {s}", .{call.complaint.text()});
+            is_told = true;
+            call.init.io.sleep(.fromMilliseconds(wait_step_ms), .awake) catch {};
+            continue;
+        };
+        return true;
+    }
+    return false;
+}
+
+/// The complaint says who has the store.
+fn failAtEnd(call: *const command.Call, id: Uuid) error{Busy} {
+    const who = call.complaint.*;
+    return call.failBusy("The image was read, and its version is not there yet. {s} Then --resume {f} makes it.", .{ who.text(), id });
 }
 
 fn sayInterrupted(running: *Running, id: Uuid) u8 {
@@ -280,6 +342,7 @@ fn complainOf(
     return switch (problem) {
         error.OutOfMemory, error.NoThreads => error.OutOfMemory,
         error.Canceled => unreachable,
+        error.InUse => failRunning(running.call, id),
         error.ReadFailed => complaint.set(
             "{s} or the store {s} cannot be read (at byte {d} of the image): the system reports an error. When it can be read, go on with " ++
                 "--resume {f}, or give it up with --abandon {f}.",
