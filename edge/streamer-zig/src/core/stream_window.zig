@@ -373,7 +373,7 @@ fn earn(window: *StreamWindow, now_us: u64) void {
     const earned = window.pace() *| passed_us / std.time.us_per_s;
     if (earned == 0) return;
     window.credit_at_us = now_us;
-    window.credit = @min(window.credit + @as(i64, @intCast(@min(earned, 2 * burst_bytes_max + window.options.bytes_max))), @as(i64, @intCast(most)));
+    window.credit = @min(window.credit + @as(i64, @intCast(@min(earned, 2 * burst_bytes_max +| window.options.bytes_max))), @as(i64, @intCast(most)));
 }
 
 test {
