@@ -12,6 +12,9 @@ export interface DeviceResult {
   readBytes: number
   repeats: number
   resumptions: number
+  /** How often it went on at another edge. */
+  handOvers: number
+  longestReadUs: number
 }
 
 /** Phases that a boot by PXE, iPXE and stream has, in their order. */

@@ -86,6 +86,7 @@ fn graph(
     embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
     embed(b, core, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
     embed(b, core, "stream_sealed_vectors_json", proto ++ "vectors/stream-sealed-v2.json");
+    embed(b, core, "stream_tickets_json", proto ++ "vectors/stream-tickets-v1.json");
     embed(b, core, "boot_trace_csv", "../../e2e/traces/boot-trace-bios.csv");
     return .{
         .base = base,

@@ -14,6 +14,7 @@ import {
   streamWriteCodes,
 } from './stream-packet.ts'
 import { emitUsed } from './stream-profile.ts'
+import { emitFailover } from './stream-ticket.ts'
 import { emitReadTimes } from './stream-times.ts'
 import { guestStepGroups } from './uplink.ts'
 
@@ -57,6 +58,7 @@ function bodyOf(packet: StreamPacket): Buffer[] {
         int(packet.packet_size_max, 2),
         hex(packet.boot_id + packet.client_public + packet.proof),
         Buffer.alloc(92),
+        ...(packet.shown ? [hex(packet.shown.age_us + packet.shown.ticket)] : []),
       ]
     case 'cookie':
       return [hex(packet.client_nonce + packet.cookie)]
@@ -74,6 +76,7 @@ function bodyOf(packet: StreamPacket): Buffer[] {
         int(packet.profile_size, 4),
         hex(packet.resume_secret + packet.version_id),
         hex(packet.write_cache_size + packet.write_cache_id),
+        ...(packet.failover ? [emitFailover(packet.failover)] : []),
         Buffer.alloc(packet.padding),
       ]
     case 'refuse':

@@ -45,7 +45,7 @@ export const packetTypes = [
 ] as const
 /** What a READ is about: the disk, the disk ahead of demand, the document of the boot profile. */
 export const readKinds = ['demand', 'ahead', 'profile'] as const
-export const helloKinds = ['token', 'resumption'] as const
+export const helloKinds = ['token', 'resumption', 'ticket'] as const
 export const refuseCodes = [
   'token_refused',
   'version_missing',
@@ -54,6 +54,7 @@ export const refuseCodes = [
   'cache_lost',
   'cache_version',
   'cache_failed',
+  'cache_elsewhere',
 ] as const
 export const readErrorCodes = [
   'beyond_the_end',
@@ -96,6 +97,14 @@ export type StreamHello = {
   boot_id: string
   client_public: string
   proof: string
+  /** With kind `ticket` alone. */
+  shown?: { age_us: string; ticket: string }
+}
+/** Where a device may go on, first choice first, and by what. */
+export interface StreamFailover {
+  lifetime_s: number
+  edges: string[]
+  ticket: string
 }
 export type StreamWelcome = {
   type: 'welcome'
@@ -114,6 +123,8 @@ export type StreamWelcome = {
   write_cache: (typeof streamWriteCaches)[number]
   write_cache_size: string
   write_cache_id: string
+  /** Absent: there is no other edge. */
+  failover?: StreamFailover
   /** Zeros behind it. */
   padding: number
 }

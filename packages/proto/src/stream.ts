@@ -31,6 +31,7 @@ import {
 } from './stream-packet.ts'
 import { parseUsed } from './stream-profile.ts'
 import { check, headerSize, isPrintable, isZero, Reader, refuse } from './stream-reader.ts'
+import { failoverSize, parseFailover, sealedTicketSize } from './stream-ticket.ts'
 import { parseReadTimes } from './stream-times.ts'
 import { parseControl, parseWrite, parseWriteAck } from './stream-writes.ts'
 import { guestStepGroups } from './uplink.ts'
@@ -129,7 +130,7 @@ export function parseStreamPacket(bytes: Uint8Array): StreamPacket {
 }
 
 function parseHello(reader: Reader): StreamHello {
-  check(reader.bytes.length === 240, 'wrong_size')
+  check(reader.bytes.length >= 240, 'wrong_size')
   const client_nonce = reader.hex(16)
   const cookie = reader.hex(32)
   const kind = reader.named(helloKinds, 1, 0)
@@ -138,7 +139,10 @@ function parseHello(reader: Reader): StreamHello {
   const boot_id = reader.hex(16)
   const client_public = reader.hex(32)
   const proof = reader.hex(32)
+  check(reader.bytes.length === (kind === 'ticket' ? 240 + 8 + sealedTicketSize : 240), 'wrong_size')
   reader.zeros(92)
+  const shown =
+    kind === 'ticket' ? { age_us: reader.hex(8), ticket: reader.hex(sealedTicketSize) } : undefined
   check(bits >> streamCiphers.length === 0, 'reserved_not_zero')
   check(bits !== 0 && packet_size_max >= streamPacketSizeMin, 'bad_value')
   const ciphers = streamCiphers.filter((_, index) => (bits >> index) & 1)
@@ -152,6 +156,7 @@ function parseHello(reader: Reader): StreamHello {
     boot_id,
     client_public,
     proof,
+    ...(shown && { shown }),
   }
 }
 
@@ -174,8 +179,8 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
   const version_id = reader.hex(16)
   const write_cache_size = reader.hex(8)
   const write_cache_id = reader.hex(8)
-  const padding = size - welcomeSize
-  reader.zeros(padding)
+  const failover = parseFailover(reader.bytes.subarray(welcomeSize))
+  const padding = size - welcomeSize - (failover ? failoverSize : 0)
   check((cipher === 'clear') === /^0+$/.test(edge_public), 'bad_value')
   const hasCache = write_cache !== 'device_ram'
   check(!/^0+$/.test(write_cache_size) === hasCache, 'bad_value')
@@ -203,6 +208,7 @@ function parseWelcome(reader: Reader, session_id: string): StreamWelcome {
     write_cache,
     write_cache_size,
     write_cache_id,
+    ...(failover && { failover }),
     padding,
   }
 }

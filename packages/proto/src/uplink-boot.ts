@@ -143,6 +143,16 @@ export const dhcpOffer = z.object({
 })
 export type DhcpOffer = z.infer<typeof dhcpOffer>
 
+/** The boot has come to this edge from another one (STREAM.md, "Fail-over"); its revisions are above all of that one. */
+export const handOverReport = z.object({
+  /** How often the boot has gone on at another edge. */
+  number: count.min(1).max(65535),
+  fromEdgeId: uuid,
+  /** µs since the boot's begin. */
+  atUs: count,
+})
+export type HandOverReport = z.infer<typeof handOverReport>
+
 /** A packet in words, e.g. `TFTP ACK of block 145`. */
 const namedPacket = z.object({ atUs: count, what: untrustedText.min(1) })
 
@@ -169,6 +179,8 @@ export const bootReport = z.object({
   /** How the stream was protected (STREAM.md). */
   cipher: z.enum(streamCiphers).optional(),
   reconnects: count,
+  /** Absent: it has begun at the edge that reports it. */
+  handOver: handOverReport.optional(),
   /** Set and file name of the first boot program that the device was given. */
   program: z.object({ set: bootProgramSetName, file: untrustedText }).optional(),
   /** Title of the entry that was taken in the boot menu. */

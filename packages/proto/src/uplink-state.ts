@@ -50,6 +50,8 @@ export type BootMenu = z.infer<typeof bootMenu>
 export const siteEdges = z.object({
   /** Authenticates what edges of the site say to each other; made by the control plane, never leaves it and them. */
   key: base64(32),
+  /** What devices show to go on at another edge (STREAM.md) is sealed by the first and opened by all; absent: no device does. */
+  ticketKeys: z.array(base64(32)).min(1).max(2).optional(),
   edges: z
     .array(
       z.object({
@@ -63,6 +65,8 @@ export const siteEdges = z.object({
         /** As its last heartbeat said. */
         address: z.ipv4().nullable(),
         peerPort: count.max(65535).nullable(),
+        /** Of the stream, at the same address. */
+        streamPort: count.max(65535).nullable().optional(),
       }),
     )
     .max(siteEdgesMax),

@@ -188,6 +188,7 @@ export const heartbeat = z.object({
   /** Where devices and other edges of the site reach it. */
   address: z.ipv4().optional(),
   peerPort: count.max(65535).optional(),
+  streamPort: count.max(65535).optional(),
   machine: edgeMachine.optional(),
   interfaces: z.array(edgeInterface).max(16).optional(),
   bootPrograms: z.array(bootProgram).max(32).optional(),

@@ -116,6 +116,10 @@ export const bootDetail = bootSummary.extend({
     /** The first boot program that the device was given. */
     program: z.object({ set: z.string(), file: z.string() }).nullable(),
   }),
+  /** Null where the boot ended at the edge that it began at; else the edge where its device went on last. */
+  handOver: z
+    .object({ edgeId: uuid, edgeName: z.string(), at: instant, fromEdgeName: z.string().nullable(), count })
+    .nullable(),
   /** What came of reading ahead until the boot was over; null where it had no stream, or the edge is older than this. */
   readAhead: z
     .object({

@@ -19,12 +19,12 @@ test('a site with one edge has no list of them', async () => {
 test('edges of a site hear of each other by the same list and key', async () => {
   const first = site().edge
   const second = await site().enrolEdge()
-  await beat(first, { address: '192.0.2.1', peerPort: 6911 })
+  await beat(first, { address: '192.0.2.1', peerPort: 6911, streamPort: 6910 })
   await share(second, 40, ['10.20.0.0/16', '10.20.0.0/16'])
   const { siteEdges } = await site().state(first)
   const standard = { weight: 10, subnets: [], draining: false }
   expect(siteEdges?.edges).toEqual([
-    { id: first.edgeId, ...standard, address: '192.0.2.1', peerPort: 6911 },
+    { id: first.edgeId, ...standard, address: '192.0.2.1', peerPort: 6911, streamPort: 6910 },
     {
       id: second.edgeId,
       weight: 40,
@@ -32,6 +32,7 @@ test('edges of a site hear of each other by the same list and key', async () => 
       draining: false,
       address: null,
       peerPort: null,
+      streamPort: null,
     },
   ])
   expect((await site().state(second)).siteEdges).toEqual(siteEdges)

@@ -11,6 +11,7 @@ const boot_packets = @import("boot_packets.zig");
 const BootReadAhead = @import("boot_read_ahead.zig");
 const BootReadTimes = @import("boot_read_times.zig");
 const Guest = @import("boot_guest.zig");
+const HandOver = @import("boot_hand_over.zig").HandOver;
 const assert = std.debug.assert;
 
 const Phase = boot_phase.Phase;
@@ -89,6 +90,8 @@ pub const Boot = struct {
     /// Whoever said the first valid hello with this boot's token; the token is worth nothing to
     /// others.
     token_nonce: ?[16]u8 = null,
+    /// Null: it has begun at this edge.
+    hand_over: ?HandOver = null,
 
     /// A disk that hiccups is asked again; one that goes on refusing will not boot this device.
     pub const store_errors_max = 16;

@@ -104,6 +104,14 @@ fn write(
     try number(&json, "startedUnixMs", boot.started_unix_ms);
     try writeFacts(boot, cut, &json);
     try number(&json, "reconnects", boot.reconnects);
+    if (boot.hand_over) |*hand_over| {
+        try json.objectField("handOver");
+        try json.beginObject();
+        try number(&json, "number", hand_over.number);
+        try field(&json, "fromEdgeId", &hand_over.from_edge.toText());
+        try number(&json, "atUs", hand_over.at_us);
+        try json.endObject();
+    }
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
     if (cut.read_times) try times_json.write(&json, &boot.read_times);
     if (cut.offers_kept > 0) try packets_json.writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);

@@ -66,6 +66,8 @@ pub const BootTable = @import("boot_table.zig").BootTable;
 pub const StreamClient = @import("stream_client.zig");
 pub const stream_secrets = @import("stream_secrets.zig");
 pub const stream_seal = @import("stream_seal.zig");
+pub const boot_hand_over = @import("boot_hand_over.zig");
+pub const stream_ticket = @import("stream_ticket.zig");
 /// The simulated device.
 pub const Device = @import("device/device.zig");
 pub const read_trace = @import("device/read_trace.zig");
@@ -96,6 +98,8 @@ test {
     _ = schedule_report;
     _ = StreamServer;
     _ = stream_seal;
+    _ = stream_ticket;
+    _ = boot_hand_over;
     _ = TftpClient;
     _ = TftpVigil;
     _ = @import("tftp_window.zig");

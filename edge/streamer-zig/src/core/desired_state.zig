@@ -147,11 +147,14 @@ pub const SiteEdge = struct {
     draining: bool,
     address: ?base.Ip4 = null,
     peerPort: ?u16 = null,
+    streamPort: ?u16 = null,
 };
 
 pub const SiteEdges = struct {
     /// 32 bytes in base64.
     key: []const u8,
+    /// As `key`, at most two: what devices show to go on at another edge is sealed by the first, and opened by both.
+    ticketKeys: []const []const u8 = &.{},
     edges: []const SiteEdge,
 };
 

@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const peer = @import("wire").peer;
+const stream_ticket = @import("wire").stream.ticket;
 const boot_module = @import("boot.zig");
 const boot_phase = @import("boot_phase.zig");
 const edge_election = @import("edge_election.zig");
@@ -155,6 +156,7 @@ pub const Received = union(enum) {
 /// Another edge has a boot of this device, or had it.
 pub const Claim = struct {
     edge: Uuid,
+    boot: Uuid,
     mac: Mac,
     stage: peer.Stage,
     is_over: bool,
@@ -194,6 +196,7 @@ pub fn receive(table: *PeerTable, now_us: u64, from: Endpoint, payload: []const 
             if (is_news and !is_over) table.held.forget(claim.mac);
             return .{ .claim = .{
                 .edge = message.edge,
+                .boot = claim.boot,
                 .mac = claim.mac,
                 .stage = claim.stage,
                 .is_over = is_over,
@@ -461,6 +464,15 @@ fn order(table: *const PeerTable, now_us: u64, asked: Asked) edge_election.Order
     return edge_election.order(&candidates, asked.mac);
 }
 
+/// Where a device may go on when this edge is gone: the others that are heard, in the order in which they would answer it.
+pub fn listStreams(table: *const PeerTable, now_us: u64, asked: Asked, out: *base.BoundedArray(Endpoint, stream_ticket.edges_max)) void {
+    const site = if (table.site) |*site| site else return;
+    for (table.order(now_us, asked).constSlice()) |index| {
+        if (index == site.own_index) continue;
+        out.append(site.edges.buffer[index].stream orelse continue) catch return;
+    }
+}
+
 /// The others may not have said yet which boots went on there.
 pub fn isStarting(table: *const PeerTable, now_us: u64) bool {
     return now_us < table.starting_until_us and table.hasOthers();
@@ -502,6 +514,8 @@ pub const Consequence = enum {
 /// What another edge's claim means for this edge's boot of the same device.
 pub fn consequence(table: *PeerTable, now_us: u64, boot: *const Boot, claim: Claim) Consequence {
     assert(boot.identity.mac.eql(claim.mac));
+    // It went on at the other edge, or has come from there: it is one boot, and whoever has it later reports it.
+    if (claim.boot.eql(boot.identity.id)) return .keep;
     if (isTaken(boot) and !claim.is_over) {
         // The other edge has not heard yet that the device went on here.
         if (table.heardAt(boot) > claim.since_us + simultaneous_us)

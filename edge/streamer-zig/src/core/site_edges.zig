@@ -5,6 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const desired_state = @import("desired_state.zig");
 const peer = @import("wire").peer;
+const stream_ticket = @import("stream_ticket.zig");
 const assert = std.debug.assert;
 
 pub const SiteEdges = @This();
@@ -13,6 +14,7 @@ pub const edges_max = desired_state.site_edges_max;
 pub const weight_max = 100;
 
 key: peer.Key,
+ticket_keys: stream_ticket.Keys = .empty,
 own_id: base.Uuid,
 /// This edge among them, in any case.
 edges: base.BoundedArray(Edge, edges_max + 1) = .empty,
@@ -25,6 +27,8 @@ pub const Edge = struct {
     subnets: base.BoundedArray(Subnet, desired_state.site_edge_subnets_max) = .empty,
     /// Where its messages come from and go to; null while the control plane does not know it.
     endpoint: ?base.Endpoint = null,
+    /// Where it serves devices' streams; null while the control plane does not know it.
+    stream: ?base.Endpoint = null,
 
     pub fn isNear(edge: *const Edge, network: base.Ip4) bool {
         for (edge.subnets.constSlice()) |*subnet| if (subnet.contains(network)) return true;
@@ -63,6 +67,8 @@ pub fn networkOf(ip: base.Ip4, prefix_size: u6) base.Ip4 {
 /// What a state must hold to be accepted.
 pub fn check(site: *const desired_state.SiteEdges) error{Malformed}!void {
     _ = parseKey(site.key) catch return error.Malformed;
+    if (site.ticketKeys.len > stream_ticket.keys_max) return error.Malformed;
+    for (site.ticketKeys) |text| _ = parseKey(text) catch return error.Malformed;
     for (site.edges, 0..) |*edge, index| {
         if (edge.weight > weight_max) return error.Malformed;
         for (edge.subnets) |text| _ = Subnet.parse(text) catch return error.Malformed;
@@ -74,12 +80,16 @@ pub fn check(site: *const desired_state.SiteEdges) error{Malformed}!void {
 /// edge is left.
 pub fn init(site: *const desired_state.SiteEdges, own_id: base.Uuid) SiteEdges {
     var result: SiteEdges = .{ .key = peer.deriveKey(parseKey(site.key) catch unreachable), .own_id = own_id };
+    for (site.ticketKeys) |text| result.ticket_keys.appendAssumeCapacity(parseKey(text) catch unreachable);
     var own_index: ?u8 = null;
     for (site.edges) |*said| {
         var edge: Edge = .{ .id = said.id, .weight = said.weight, .draining = said.draining };
         for (said.subnets) |text| edge.subnets.appendAssumeCapacity(Subnet.parse(text) catch unreachable);
         if (said.address) |ip| if (said.peerPort) |port| {
             edge.endpoint = .{ .ip = ip, .port = port };
+        };
+        if (said.address) |ip| if (said.streamPort) |port| if (port != 0 and !ip.eql(.zero)) {
+            edge.stream = .{ .ip = ip, .port = port };
         };
         if (said.id.eql(own_id)) own_index = @intCast(result.edges.count);
         result.edges.appendAssumeCapacity(edge);

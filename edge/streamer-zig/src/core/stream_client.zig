@@ -13,7 +13,9 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const hello_steps = @import("stream_client_hello.zig");
 const PathSize = @import("path_size.zig");
+const sends = @import("stream_client_sends.zig");
 const stream_seal = @import("stream_seal.zig");
+const Failover = @import("stream_failover.zig");
 const RoundTrip = @import("round_trip.zig");
 const PendingRead = @import("pending_read.zig");
 const ReadTimes = @import("read_times.zig");
@@ -47,6 +49,8 @@ greeting: step.Greeting = .{},
 session: ?Session = null,
 protection: step.Protection = .{},
 path: PathSize = .{},
+/// `asked` is the edge that packets go to and come from; the caller looks at it after each call.
+failover: Failover = .{},
 /// The packet that was opened last.
 opened: [wire.packet_size_max]u8 = undefined,
 ready: ?step.Ready = null,
@@ -102,7 +106,12 @@ pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
     queue.clear();
     client.* = .{ .options = options, .identity = identity, .reads = reads, .writes = queue, .session = identity.session };
     client.last_packet_at_us = now_us;
-    hello_steps.greet(client, now_us, if (identity.session == null) .token else .resumption);
+    client.failover = .init(identity.edge);
+    if (identity.session) |*session| {
+        client.failover = .init(session.edge);
+        client.failover.settle(session.welcomed_at_us, session.failover);
+    }
+    hello_steps.greetHome(client, now_us, if (identity.session == null) .token else .resumption);
 }
 
 /// Asks for `buffer.len` bytes at `offset`, both multiples of 512, at most `read_size_max`. `buffer` is the client's until
@@ -192,7 +201,22 @@ fn sendReport(client: *StreamClient, now_us: u64) void {
 pub fn receive(client: *StreamClient, now_us: u64, packet: []const u8) void {
     client.statistics.packets_in += 1;
     client.statistics.bytes_in += packet.len;
-    if (client.take(now_us, packet)) client.last_packet_at_us = now_us else client.statistics.ignored += 1;
+    if (!client.take(now_us, packet)) {
+        client.statistics.ignored += 1;
+        return;
+    }
+    client.last_packet_at_us = now_us;
+    client.failover.noteHeard();
+}
+
+/// The network says that nobody listens where packets go to. Somebody else may say so in its name: it hastens what silence would do.
+pub fn noteUnreachable(client: *StreamClient, now_us: u64) void {
+    if (!client.failover.hasOthers()) return;
+    switch (client.state) {
+        .idle, .ended => {},
+        .greeting => client.failover.refuse(now_us, null),
+        .established => if (client.hasOutstanding()) hello_steps.goOnElsewhere(client, now_us),
+    }
 }
 
 /// True when the packet belongs to this boot.
@@ -224,21 +248,21 @@ fn receiveNoSession(client: *StreamClient, now_us: u64, packet: []const u8) bool
     if (client.state != .established) return false;
     const parsed = wire.parse(packet) catch return false;
     if (!client.protection.hasSent(parsed.session_id)) return false;
-    hello_steps.greet(client, now_us, .resumption);
+    hello_steps.greetHome(client, now_us, .resumption);
     return true;
 }
 
 /// The next packet to send, written to `out`, or null when there is nothing to send before `deadline`.
 pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.sealed_request_size_max]u8) ?[]const u8 {
-    client.checkTimers(now_us);
+    client.tend(now_us);
     const packet = switch (client.state) {
         .idle, .ended => return null,
         .greeting => hello_steps.transmit(client, now_us, out) orelse return null,
         .established => blk: {
             const room = out[0..wire.request_size_max];
-            const clear = client.transmitRead(now_us, room) orelse client.transmitWrite(now_us, room) orelse
-                client.transmitReady(now_us, room) orelse client.transmitReport(now_us, room) orelse
-                client.transmitProbe(now_us, room) orelse return null;
+            const clear = client.transmitRead(now_us, room) orelse sends.transmitWrite(client, now_us, room) orelse
+                sends.transmitReady(client, now_us, room) orelse sends.transmitReport(client, now_us, room) orelse
+                sends.transmitProbe(client, now_us, room) orelse return null;
             break :blk client.protection.seal(out, clear.len);
         },
     };
@@ -251,7 +275,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.sealed_request_s
 pub fn deadline(client: *const StreamClient) ?u64 {
     switch (client.state) {
         .idle, .ended => return null,
-        .greeting => return client.greeting.due_at_us,
+        .greeting => return @min(client.greeting.due_at_us, client.failover.turnEndsAt() orelse client.greeting.due_at_us),
         .established => {},
     }
     var earliest: ?u64 = null;
@@ -271,6 +295,7 @@ pub fn deadline(client: *const StreamClient) ?u64 {
     if (client.firstQueued()) |read| if (client.mayAsk(read)) {
         if (client.window.opensAt(read.buffer.len)) |at| earliest = @min(earliest orelse at, at);
     };
+    if (client.questionAt()) |at| earliest = @min(earliest orelse at, at);
     if (client.firstStarved() != null) return 0;
     return earliest;
 }
@@ -305,7 +330,8 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
         .ready_ack => {
             const ready = &(client.ready orelse return false);
             if (ready.request_id != packet.request_id) return false;
-            if (!ready.acknowledged) client.unseen.ready_acknowledged = true;
+            if (!ready.told) client.unseen.ready_acknowledged = true;
+            ready.told = true;
             ready.acknowledged = true;
         },
         .report_ack => |ack| switch (client.report_state.acknowledge(packet.request_id, ack)) {
@@ -407,14 +433,14 @@ fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, code: w
     return true;
 }
 
-/// Moves what has waited too long to where `transmit` finds it.
-fn checkTimers(client: *StreamClient, now_us: u64) void {
+/// Moves what has waited too long to where `transmit` finds it, which calls this, too; `failover.asked` is where that is to go.
+pub fn tend(client: *StreamClient, now_us: u64) void {
+    if (client.state == .greeting) return hello_steps.checkTurn(client, now_us);
     if (client.state != .established) return;
-    const heard_at_us = @max(client.last_packet_at_us, client.waiting_since_us);
-    if (client.hasOutstanding() and now_us -| heard_at_us >= silence_us_max) {
-        hello_steps.greet(client, now_us, .resumption);
-        return;
-    }
+    if (client.hasOutstanding()) {
+        if (client.failover.isGone(now_us)) return hello_steps.goOnElsewhere(client, now_us);
+        if (now_us -| client.heardAt() >= silence_us_max) return hello_steps.greetHome(client, now_us, .resumption);
+    } else if (client.failover.wantsTicket(now_us)) return hello_steps.greetHome(client, now_us, .resumption);
     client.writes.checkTimers(now_us);
     for (client.reads) |*read| {
         if (read.state != .asked or read.repeat != null) continue;
@@ -447,10 +473,10 @@ fn transmitRead(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         client.statistics.missing_fragments += missing;
         return client.emitRead(read, ranges.view(), out);
     }
-    if (client.used.isFull()) return client.transmitUsed(out);
+    if (client.used.isFull()) return sends.transmitUsed(client, out);
     const read = client.firstAllowed(now_us) orelse client.firstStarved() orelse return null;
     // Said first, so that the edge hears in which order the system wanted what.
-    if (read.kind == .demand) if (client.transmitUsed(out)) |packet| return packet;
+    if (read.kind == .demand) if (sends.transmitUsed(client, out)) |packet| return packet;
     client.noteWaiting(now_us);
     client.send_serial += 1;
     read.ask(now_us, client.fragmentSize(), client.send_serial, client.round_trip.timeout_us);
@@ -511,42 +537,10 @@ fn emitRead(
     } } }, out);
 }
 
-fn transmitUsed(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const u8 {
-    const body: wire.Body = .{ .used = .{ .units = client.used.take() orelse return null } };
-    return wire.emit(.{ .session_id = client.session.?.id, .request_id = client.takeRequestId(), .body = body }, out);
-}
-
-fn transmitWrite(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
-    const was_waiting = client.hasOutstanding();
-    const packet = client.writes.transmit(now_us, &client.session.?, client.fragmentSize(), out) orelse return null;
-    if (!was_waiting) client.waiting_since_us = now_us;
-    return packet;
-}
-
-fn transmitReady(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
-    const ready = &(client.ready orelse return null);
-    // With READY the edge has all of the boot.
-    if (client.transmitUsed(out)) |packet| return packet;
-    return ready.transmit(now_us, client.session.?.id, out);
-}
-
-fn transmitReport(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
-    const body = client.report_state.transmit(now_us) orelse return null;
-    const session_id = client.session.?.id;
-    const request_id = client.report_state.request_id;
-    return wire.emit(.{ .session_id = session_id, .request_id = request_id, .body = .{ .report = body } }, out);
-}
-
-fn transmitProbe(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
-    const size = client.path.takeProbe(now_us) orelse return null;
-    const request_id = client.takeRequestId();
-    return wire.emit(.{ .session_id = client.session.?.id, .request_id = request_id, .body = .{ .probe = .{ .size = size } } }, out);
-}
-
 pub fn transition(client: *StreamClient, next: State) void {
     const allowed = switch (client.state) {
         .idle => next == .greeting,
-        .greeting => next == .established or next == .ended,
+        .greeting => next != .idle,
         .established => next == .greeting,
         .ended => false,
     };
@@ -554,7 +548,7 @@ pub fn transition(client: *StreamClient, next: State) void {
     client.state = next;
 }
 
-fn takeRequestId(client: *StreamClient) u32 {
+pub fn takeRequestId(client: *StreamClient) u32 {
     defer client.request_id_next +%= 1;
     return client.request_id_next;
 }
@@ -583,6 +577,15 @@ pub fn hasOutstanding(client: *const StreamClient) bool {
     return if (client.ready) |ready| !ready.acknowledged else false;
 }
 
+fn questionAt(client: *const StreamClient) ?u64 {
+    if (!client.hasOutstanding()) return null;
+    return client.failover.dueAt(client.heardAt(), client.round_trip.timeout_us);
+}
+
+pub fn heardAt(client: *const StreamClient) u64 {
+    return @max(client.last_packet_at_us, client.waiting_since_us);
+}
+
 /// Before something is asked: the wait begins with it, unless it has begun already.
 fn noteWaiting(client: *StreamClient, now_us: u64) void {
     if (!client.hasOutstanding()) client.waiting_since_us = now_us;
@@ -591,5 +594,6 @@ fn noteWaiting(client: *StreamClient, now_us: u64) void {
 test {
     _ = @import("stream_client_test.zig");
     _ = @import("stream_session_test.zig");
+    _ = @import("stream_failover_test.zig");
     _ = @import("stream_writes_test.zig");
 }

@@ -9,8 +9,34 @@ const stream_seal = @import("stream_seal.zig");
 const StreamClient = @import("stream_client.zig");
 const HmacSha256 = base.HmacSha256;
 
+/// Begins a hello at the edge of the session, or of the one that is wanted first.
+pub fn greetHome(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
+    client.failover.beginAtHome(now_us);
+    greet(client, now_us, kind);
+}
+
+/// The edge of the session is gone: another one is asked, with the ticket.
+pub fn goOnElsewhere(client: *StreamClient, now_us: u64) void {
+    client.failover.leave(now_us);
+    greetAsked(client, now_us);
+}
+
+/// Another edge's turn, where the one that was asked does not answer.
+pub fn checkTurn(client: *StreamClient, now_us: u64) void {
+    // Of the first session nobody else knows anything.
+    if (client.session == null) return;
+    const ends_at_us = client.failover.turnEndsAt() orelse return;
+    if (now_us < ends_at_us) return;
+    client.failover.turn(now_us);
+    greetAsked(client, now_us);
+}
+
+fn greetAsked(client: *StreamClient, now_us: u64) void {
+    greet(client, now_us, if (client.failover.atHome()) .resumption else .ticket);
+}
+
 /// Begins a hello, each under a nonce and a key of its own.
-pub fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
+fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
     client.transition(.greeting);
     const serial = client.greeting.nonce_serial + 1;
     const nonce = derive(client, "nonce", serial)[0..16].*;
@@ -23,6 +49,10 @@ pub fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
         .boot_id = client.identity.boot_id.bytes,
         .client_public = pair.public,
         .proof = undefined,
+    };
+    if (kind == .ticket) hello.shown = .{
+        .age_us = now_us -| client.failover.known_at_us,
+        .ticket = client.failover.known.?.ticket,
     };
     hello.proof = stream_seal.helloProof(secretOf(client, kind), &hello);
     client.greeting = .{
@@ -47,7 +77,7 @@ fn derive(client: *const StreamClient, what: []const u8, serial: u64) [32]u8 {
 fn secretOf(client: *const StreamClient, kind: wire.HelloKind) []const u8 {
     return switch (kind) {
         .token => &client.identity.token,
-        .resumption => &client.session.?.resume_secret,
+        .resumption, .ticket => &client.session.?.resume_secret,
     };
 }
 
@@ -77,6 +107,12 @@ pub fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bo
 pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) bool {
     if (client.state != .greeting) return false;
     if (!std.mem.eql(u8, &refusal.client_nonce, &client.greeting.nonce)) return false;
+    if (!client.failover.atHome()) {
+        client.failover.refuse(now_us, refusal.code);
+        client.unseen.refused_elsewhere = refusal.code;
+        if (client.failover.atHome()) greetAsked(client, now_us);
+        return true;
+    }
     if (refusal.code == .busy) {
         client.greeting.due_at_us = now_us + RoundTrip.timeout_us_max;
         return true;
@@ -159,10 +195,14 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
         .write_cache_size = welcome.write_cache_size,
         .write_cache_id = welcome.write_cache_id,
         .profile_size = welcome.profile_size,
+        .edge = client.failover.asked,
+        .failover = welcome.failover,
+        .welcomed_at_us = now_us,
     };
     const size_max = session.fragment_size + wire.header_size + wire.tag_size;
     if (size_max > client.options.packet_size_max) return false;
     const resumed = client.session != null;
+    const moved = !client.failover.atHome();
     if (client.session) |*before| {
         const same = before.version_tag == session.version_tag and
             before.version_id.eql(session.version_id) and before.disk_size == session.disk_size;
@@ -177,15 +217,23 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
             return true;
         }
         client.statistics.resumptions += 1;
+        if (moved) client.statistics.hand_overs += 1;
     }
+    client.failover.settle(now_us, welcome.failover);
     client.session = session;
     client.protection = opened.protection.*;
     measure(client, now_us);
     client.path.begin(now_us, size_max, opened.size);
     client.transition(.established);
-    client.unseen.established = resumed;
+    client.unseen.established = .{ .resumed = resumed, .moved = moved };
     client.askAnew();
-    if (client.ready) |*ready| ready.due_at_us = now_us;
+    if (client.ready) |*ready| {
+        // The other edge has not heard it.
+        if (moved) ready.acknowledged = false;
+        ready.due_at_us = now_us;
+        ready.timeout_us = client.round_trip.timeout_us;
+    }
+    if (moved) client.report_state.sayAllAgain(client.round_trip.timeout_us);
     client.report_state.due_at_us = now_us;
     if (client.hasOutstanding()) client.waiting_since_us = now_us;
     return true;

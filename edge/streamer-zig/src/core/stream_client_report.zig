@@ -50,6 +50,14 @@ pub fn send(state: *ReportState, now_us: u64, request_id: u32, timeout_us: u64) 
     state.timeout_us = timeout_us;
 }
 
+/// An edge that has heard nothing yet has to know it all.
+pub fn sayAllAgain(state: *ReportState, timeout_us: u64) void {
+    if (state.newest == null) return;
+    state.steps_acknowledged = false;
+    state.acknowledged = false;
+    state.timeout_us = timeout_us;
+}
+
 /// When REPORT goes out next; null: nothing waits for its acknowledgement.
 pub fn dueAt(state: *const ReportState) ?u64 {
     return if (state.acknowledged) null else state.due_at_us;

@@ -35,6 +35,8 @@ pub const Identity = struct {
     token: [16]u8,
     /// Unguessable; the nonces and keys of all hellos of this boot come from it.
     nonce_seed: [32]u8,
+    /// Where the boot's first session is wanted.
+    edge: base.Endpoint = .{ .ip = .zero, .port = 0 },
     /// What another process of this device had opened for this boot and leaves behind: it is resumed.
     session: ?Session = null,
 };
@@ -57,6 +59,10 @@ pub const Session = struct {
     write_cache_id: u64 = 0,
     /// Bytes of the boot profile's document; 0: there is none.
     profile_size: u32 = 0,
+    /// Whose it is, where else the boot may go on, and when that was said.
+    edge: base.Endpoint = .{ .ip = .zero, .port = 0 },
+    failover: ?wire.ticket.Failover = null,
+    welcomed_at_us: u64 = 0,
 };
 
 /// What protects the packets of the session.
@@ -136,6 +142,8 @@ pub const Ready = struct {
     due_at_us: u64,
     timeout_us: u64,
     acknowledged: bool = false,
+    /// Its caller knows that some edge has heard it.
+    told: bool = false,
 
     /// READY, when it is time for it.
     pub fn transmit(ready: *Ready, now_us: u64, session_id: u64, out: []u8) ?[]const u8 {
@@ -201,8 +209,10 @@ pub const Order = struct {
 };
 
 pub const Event = union(enum) {
-    /// The session is open; `resumed` when it is not the boot's first.
-    established: struct { resumed: bool },
+    /// The session is open; `resumed` when it is not the boot's first, `moved` when it is at another edge than the one before.
+    established: struct { resumed: bool, moved: bool = false },
+    /// Another edge does not take this boot; the others are asked.
+    refused_elsewhere: wire.RefuseCode,
     /// The edge will not serve this boot.
     refused: wire.RefuseCode,
     /// A resumption offered another version or size: a boot never mixes two.
@@ -240,7 +250,8 @@ pub const Greeting = struct {
 
 /// Events that are no read's.
 pub const Unseen = struct {
-    established: ?bool = null,
+    established: ?struct { resumed: bool, moved: bool } = null,
+    refused_elsewhere: ?wire.RefuseCode = null,
     refused: ?wire.RefuseCode = null,
     version_changed: bool = false,
     cache_lost: bool = false,
@@ -250,9 +261,13 @@ pub const Unseen = struct {
 
     /// What concerns the session, which comes first.
     pub fn ofSession(unseen: *Unseen) ?Event {
-        if (unseen.established) |resumed| {
+        if (unseen.refused_elsewhere) |code| {
+            unseen.refused_elsewhere = null;
+            return .{ .refused_elsewhere = code };
+        }
+        if (unseen.established) |opened| {
             unseen.established = null;
-            return .{ .established = .{ .resumed = resumed } };
+            return .{ .established = .{ .resumed = opened.resumed, .moved = opened.moved } };
         }
         if (unseen.refused) |code| {
             unseen.refused = null;
@@ -300,6 +315,8 @@ pub const Statistics = struct {
     unexpected_fragments: u64 = 0,
     store_errors: u64 = 0,
     resumptions: u64 = 0,
+    /// How often the boot went on at another edge.
+    hand_overs: u64 = 0,
     /// Packets that were malformed or not from this session.
     ignored: u64 = 0,
 };

@@ -57,18 +57,17 @@ pub const clear_word = "bootfarm.stream=clear";
 /// Of a HELLO: shows that its sender knows `secret`, the boot token or the resume secret, and that nobody changed it.
 pub fn helloProof(secret: []const u8, hello: *const wire.Hello) [32]u8 {
     var proof: [32]u8 = undefined;
-    HmacSha256.create(&proof, &helloText(hello), secret);
+    var text: [wire.hello_size_max]u8 = undefined;
+    HmacSha256.create(&proof, helloText(hello, &text), secret);
     return proof;
 }
 
-fn helloText(hello: *const wire.Hello) [wire.hello_size]u8 {
-    var text: [wire.hello_size]u8 = undefined;
+fn helloText(hello: *const wire.Hello, out: *[wire.hello_size_max]u8) []const u8 {
     var shown = hello.*;
     // The same before and after the cookie has come.
     shown.cookie = @splat(0);
     shown.proof = @splat(0);
-    _ = wire.emit(.{ .body = .{ .hello = shown } }, &text);
-    return text;
+    return wire.emit(.{ .body = .{ .hello = shown } }, out);
 }
 
 /// A key pair of X25519; each is used for one hello.
@@ -104,7 +103,8 @@ pub fn agree(agreement: Agreement, own_secret: [32]u8, other_public: [32]u8) ?Se
     const shared = x25519.shared(&own_secret, &other_public) orelse return null;
     var transcript: base.Sha256 = .init(.{});
     transcript.update("bootfarm stream 2");
-    transcript.update(&helloText(agreement.hello));
+    var text: [wire.hello_size_max]u8 = undefined;
+    transcript.update(helloText(agreement.hello, &text));
     transcript.update(agreement.edge_public);
     transcript.update(&.{@backingInt(agreement.cipher)});
     const context = transcript.finalResult();

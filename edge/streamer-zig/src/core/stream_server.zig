@@ -48,7 +48,7 @@ pub const session_idle_us_default = 300 * std.time.us_per_s;
 pub const session_spare_us = 10 * std.time.us_per_s;
 pub const read_size_buckets = step.read_size_buckets;
 /// Room for every answer but DATA.
-pub const ReplyBuffer = [wire.welcome_size + wire.tag_size]u8;
+pub const ReplyBuffer = [wire.welcome_size_failover + wire.tag_size]u8;
 /// For what shows that packets of a size come through.
 pub const LargeBuffer = [wire.packet_size_max]u8;
 
@@ -123,6 +123,10 @@ pub const Grant = union(enum) {
         write_cache: step.WriteCache = .{},
         /// Bytes of the document of its boot profile.
         profile_size: u32 = 0,
+        /// Of the ticket that the device shows, where that is good: its proof is judged by this.
+        ticket_secret: ?[32]u8 = null,
+        /// Null: there is no other edge to go to.
+        failover: ?wire.ticket.Failover = null,
     };
 };
 
@@ -207,6 +211,7 @@ pub const Session = struct {
     write_cache: step.WriteCache = .{},
     writes: server_writes.Window = .{},
     profile_size: u32 = 0,
+    failover: ?wire.ticket.Failover = null,
     statistics: Statistics = .{},
 
     /// The largest payload of a DATA packet.
@@ -319,6 +324,7 @@ pub fn receive(
 pub const admit = hello_steps.admit;
 pub const showSize = hello_steps.showSize;
 pub const proofHolds = hello_steps.proofHolds;
+pub const resumeSecretOf = hello_steps.resumeSecretOf;
 
 /// What makes the packets of a session that is still there.
 pub fn sealer(server: *StreamServer, session_id: u64) ?Sealer {

@@ -82,7 +82,7 @@ pub fn admit(
     opened.writes = session.writes;
     session.* = opened;
     moveTo(server, session, claim.from);
-    if (hello.kind == .resumption) session.statistics.resumptions += 1;
+    if (hello.kind != .token) session.statistics.resumptions += 1;
     return .{
         .outcome = if (hello.kind == .token) .opened else .resumed,
         .reply = welcome(server, session, 0, reply),
@@ -95,20 +95,30 @@ pub fn admit(
 pub fn showSize(server: *StreamServer, admission: *const Admission, out: *StreamServer.LargeBuffer) ?[]const u8 {
     const session = server.findById(admission.session_id) orelse return null;
     if (session.packet_size_max <= wire.packet_size_ethernet) return null;
-    const padding = session.packet_size_max - session.from_edge.overhead() - wire.welcome_size;
+    const size: u16 = if (session.failover == null) wire.welcome_size else wire.welcome_size_failover;
+    const padding = session.packet_size_max - session.from_edge.overhead() - size;
     return welcome(server, session, padding, out);
 }
 
 pub fn proofHolds(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Boot) bool {
     const hello = &claim.hello;
-    const expected = switch (hello.kind) {
-        .token => stream_seal.helloProof(&boot.token, hello),
-        .resumption => stream_seal.helloProof(&secrets.resumeSecret(&server.options.keys.resumption, claim.boot_id), hello),
-    };
+    var buffer: [32]u8 = undefined;
+    const secret = secretOf(server, claim, boot, &buffer) orelse return false;
+    const expected = stream_seal.helloProof(secret, hello);
     if (!std.crypto.timing_safe.eql([32]u8, hello.proof, expected)) return false;
-    if (hello.kind == .resumption) return true;
+    if (hello.kind != .token) return true;
     const nonce = boot.token_nonce orelse return true;
     return std.mem.eql(u8, &nonce, &hello.client_nonce);
+}
+
+/// What the device proves that it has, and what its keys are bound to. Null: a ticket that this edge does not take.
+fn secretOf(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Boot, buffer: *[32]u8) ?[]const u8 {
+    switch (claim.hello.kind) {
+        .token => return &boot.token,
+        .resumption => buffer.* = secrets.resumeSecret(&server.options.keys.resumption, claim.boot_id),
+        .ticket => buffer.* = boot.ticket_secret orelse return null,
+    }
+    return buffer;
 }
 
 /// The session as device and edge agree on it, without its place; null where they have no cipher in common.
@@ -124,18 +134,19 @@ fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?S
         .packet_size_max = @min(hello.packet_size_max, server.options.packet_size_max),
         .write_cache = boot.write_cache,
         .profile_size = boot.profile_size,
+        .failover = boot.failover,
     };
     if (cipher == .clear) return session;
     server.session_serial += 1;
     const pair: stream_seal.KeyPair = .init(
         secrets.pairSeed(&server.options.keys.session, hello.client_nonce, server.session_serial),
     );
-    const resume_secret = secrets.resumeSecret(&server.options.keys.resumption, claim.boot_id);
+    var buffer: [32]u8 = undefined;
     const keys = stream_seal.agree(.{
         .hello = hello,
         .edge_public = &pair.public,
         .cipher = cipher,
-        .secret = if (hello.kind == .token) &boot.token else &resume_secret,
+        .secret = secretOf(server, claim, boot, &buffer).?,
     }, pair.secret, hello.client_public) orelse return null;
     session.edge_public = pair.public;
     session.from_device = keys.from_device;
@@ -201,6 +212,7 @@ fn welcome(server: *const StreamServer, session: *Session, padding: u16, out: []
         .resume_secret = secrets.resumeSecret(&server.options.keys.resumption, session.boot_id),
         .version_id = session.version_id.bytes,
         .profile_size = session.profile_size,
+        .failover = session.failover,
         .write_cache = session.write_cache.class,
         .write_cache_size = session.write_cache.size,
         .write_cache_id = session.write_cache.id,
@@ -214,7 +226,7 @@ fn refuse(server: *StreamServer, claim: *const Claim, code: wire.RefuseCode, rep
         .version_missing => .{ .version_missing, .stream_version_missing },
         .busy => .{ .busy, .stream_busy },
         .no_cipher => .{ .no_cipher, .stream_no_cipher },
-        .cache_lost, .cache_version, .cache_failed => .{ .{ .no_cache = code }, .stream_no_cache },
+        .cache_lost, .cache_version, .cache_failed, .cache_elsewhere => .{ .{ .no_cache = code }, .stream_no_cache },
     };
     server.ignored.add(reason);
     const packet = wire.emit(.{ .body = .{ .refuse = .{
@@ -222,4 +234,9 @@ fn refuse(server: *StreamServer, claim: *const Claim, code: wire.RefuseCode, rep
         .code = code,
     } } }, reply);
     return .{ .outcome = outcome, .reply = packet };
+}
+
+/// What a ticket for this boot holds as the device's secret.
+pub fn resumeSecretOf(server: *const StreamServer, boot_id: base.Uuid) [32]u8 {
+    return secrets.resumeSecret(&server.options.keys.resumption, boot_id);
 }

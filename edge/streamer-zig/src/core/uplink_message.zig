@@ -157,6 +157,7 @@ pub const Heartbeat = struct {
     /// Where devices and other edges of the site reach it.
     address: ?base.Ip4 = null,
     peerPort: ?u16 = null,
+    streamPort: ?u16 = null,
     machine: ?Machine = null,
     interfaces: []const Interface = &.{},
     peers: []const HeardPeer = &.{},

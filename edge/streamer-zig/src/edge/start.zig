@@ -422,6 +422,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
         },
         .address = edge.options.listens.items[0],
         .peer_port = edge.options.ports.peer,
+        .stream_port = edge.options.ports.stream,
         .identity = identity,
         .signing_key = signing_key,
         .rotation = rotation,

@@ -14,6 +14,7 @@ pub const Boots = @import("boots.zig").Boots;
 pub const EdgeLoop = @import("edge_loop.zig").EdgeLoop;
 pub const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
 pub const Discovery = @import("discovery.zig").Discovery;
+pub const stream_hand_over = @import("stream_hand_over.zig");
 pub const PeerPort = @import("peer_port.zig").PeerPort;
 pub const HttpServer = @import("http_server.zig").HttpServer;
 pub const UdpSocket = @import("udp_socket.zig").UdpSocket;

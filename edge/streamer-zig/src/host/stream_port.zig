@@ -8,6 +8,7 @@ const wire = @import("wire").stream;
 const Boots = @import("boots.zig").Boots;
 const sys = @import("sys.zig");
 const LayerHold = @import("layer_hold.zig").LayerHold;
+const stream_hand_over = @import("stream_hand_over.zig");
 const stream_reads = @import("stream_reads.zig");
 const udp_socket = @import("udp_socket.zig");
 const write_layers = @import("write_layers.zig");
@@ -94,6 +95,7 @@ pub const StreamPort = struct {
         const started_us = port.started_us orelse now_us;
         port.started_us = started_us;
         port.server.expire(now_us);
+        stream_hand_over.forgetUnconfirmed(port.boots, now_us);
         if (port.hold) |hold| if (hold.asked()) |subject| if (subject == .device)
             hold.tell(subject, if (port.boots.policy.isHomeOf(subject.device)) .waiting else .held);
         const layers = port.layers orelse return;
@@ -134,7 +136,14 @@ pub const StreamPort = struct {
         now_us: u64,
     ) void {
         const from, const bytes, const at_us = .{ datagram.from, datagram.bytes, datagram.at_us };
-        switch (port.server.receive(now_us, from, bytes, &port.reply)) {
+        const step = port.server.receive(now_us, from, bytes, &port.reply);
+        switch (step) {
+            .read => |*read| stream_hand_over.confirm(port.boots, &port.server, read.boot_id, at_us),
+            .ready => |*ready| stream_hand_over.confirm(port.boots, &port.server, ready.boot_id, at_us),
+            .report => |*report| stream_hand_over.confirm(port.boots, &port.server, report.boot_id, at_us),
+            .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => {},
+        }
+        switch (step) {
             .ignored, .taken => {},
             .reply => |packet| socket.send(from, packet),
             .admit => |*claim| port.admit(socket, claim, datagram, now_us),
@@ -180,10 +189,13 @@ pub const StreamPort = struct {
         datagram: *const udp_socket.Datagram,
         now_us: u64,
     ) void {
-        const ref = port.boots.table.findById(claim.boot_id);
         var why: Why = .{};
-        const admission = port.server.admit(now_us, claim.*, port.grantOf(ref, claim, &why), &port.reply);
-        if (ref) |known| port.noteAdmission(known, .{ .claim = claim, .admission = &admission, .why = why }, datagram);
+        const is_moving = claim.hello.kind == .ticket;
+        const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
+        const grant = if (is_moving) stream_hand_over.grantOf(port.boots, &port.server, claim) else port.grantOf(known, claim, &why);
+        const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
+        // Of one that comes from another edge nothing is told before it is sure that it does.
+        if (known) |ref| port.noteAdmission(ref, .{ .claim = claim, .admission = &admission, .why = why }, datagram);
         if (port.server.showSize(&admission, &port.large)) |packet| socket.send(claim.from, packet);
         if (admission.reply) |packet| socket.send(claim.from, packet);
     }
@@ -199,6 +211,7 @@ pub const StreamPort = struct {
     fn grantOf(port: *StreamPort, ref: ?Boots.Ref, claim: *const StreamServer.Claim, why: *Why) StreamServer.Grant {
         const boot = port.boots.get(ref orelse return .unknown) orelse return .unknown;
         if (boot.outcome) |outcome| if (outcome == .superseded) return .unknown;
+        if (stream_hand_over.isUnconfirmed(boot)) return .unknown;
         const home_obstacle = port.boots.homeObstacle(boot);
         if (home_obstacle) |obstacle| why.* = .{ .cause = obstacle.cause, .text = obstacle.text };
         const version = port.boots.versionOf(boot) orelse return .version_missing;
@@ -219,8 +232,11 @@ pub const StreamPort = struct {
             return .{ .no_cache = .cache_failed };
         }
         const wanted = port.boots.writeCacheOf(boot) orelse return .{ .no_cache = .cache_failed };
-        const layers = port.layers orelse
-            return if (!wanted.class.isAtTheEdge()) .{ .boot = known } else .{ .no_cache = .cache_failed };
+        const layers = port.layers orelse {
+            if (wanted.class.isAtTheEdge()) return .{ .no_cache = .cache_failed };
+            known.failover = stream_hand_over.failoverOf(port.boots, &port.server, boot, &known);
+            return .{ .boot = known };
+        };
         const below: write_layers.Below = .{ .source = version.disk.source(), .root = version.disk.root() };
         switch (layers.grant(boot, below, wanted, claim.hello.kind)) {
             .none => {},
@@ -230,6 +246,7 @@ pub const StreamPort = struct {
                 return .{ .no_cache = refusal.code };
             },
         }
+        known.failover = stream_hand_over.failoverOf(port.boots, &port.server, boot, &known);
         return .{ .boot = known };
     }
 
@@ -289,12 +306,13 @@ pub const StreamPort = struct {
         } });
     }
 
-    /// Null: the device asks again.
+    /// Null: the device asks again, here or at its own edge.
     fn causeOf(code: wire.RefuseCode) ?core.boot_phase.Cause {
         return switch (code) {
             .cache_lost => .write_cache_lost,
             .cache_version => .write_cache_of_another_version,
             .cache_failed => .write_cache_unusable,
+            .cache_elsewhere => null,
             .busy => null,
             .token_refused, .version_missing, .no_cipher => unreachable,
         };

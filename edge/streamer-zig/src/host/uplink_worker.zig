@@ -45,6 +45,7 @@ pub const UplinkWorker = struct {
     /// Where devices and other edges of the site reach this one.
     address: base.Ip4,
     peer_port: u16,
+    stream_port: u16,
     /// Read and written by the thread that takes states alone.
     identity: Identity,
     signing_key: [32]u8,
@@ -134,6 +135,7 @@ pub const UplinkWorker = struct {
             .bootPrograms = worker.boot_programs,
             .address = worker.address,
             .peerPort = worker.peer_port,
+            .streamPort = worker.stream_port,
             .machine = machine_facts.read(worker.store_fd),
             .interfaces = interfaces.constSlice(),
             .peers = peers[0..numbers.peers.count],

@@ -322,6 +322,7 @@ fn takeEvents(device: *StreamDevice) void {
             },
             .write_ended => |ended| device.writeEnded(@intCast(ended.tag - tag_write), ended.code),
             .refused => |code| device.refused(code),
+            .refused_elsewhere => {},
             .version_changed => device.endFor("another version", false),
             .cache_lost => device.endFor("another write cache", device.boot.ends.contains(.cache_lost)),
             .ready_acknowledged => {

@@ -78,6 +78,8 @@ pub fn writeJson(writer: *std.Io.Writer, device: *const Device, outcome: Device.
         .unexpectedFragments = statistics.unexpected_fragments,
         .storeErrors = statistics.store_errors,
         .resumptions = statistics.resumptions,
+        .handOvers = statistics.hand_overs,
+        .longestReadUs = device.longest_read_us,
     });
     if (device.ahead) |*ahead| try writeCounts(&json, .{
         .aheadReads = ahead.statistics.reads,

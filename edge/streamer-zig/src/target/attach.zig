@@ -138,7 +138,7 @@ fn openSession(
     if (options.clear) client.options.ciphers = core.stream_seal.withClear();
     client.start(
         sys.monotonicUs(),
-        .{ .boot_id = options.boot_id, .token = options.token, .nonce_seed = seed },
+        .{ .boot_id = options.boot_id, .token = options.token, .nonce_seed = seed, .edge = options.edge },
     );
     var silence: Silence = .{};
     var tell_at_us = sys.monotonicUs() + no_stream_us;
@@ -157,6 +157,7 @@ fn openSession(
             },
             // Nothing was read or reported yet.
             .version_changed, .cache_lost, .read_done, .read_failed, .write_ended, .ready_acknowledged => unreachable,
+            .refused_elsewhere => unreachable,
             .order, .report_acknowledged => unreachable,
         };
         var out: [stream.sealed_request_size_max]u8 = undefined;
@@ -257,6 +258,7 @@ fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
         const cache_id = handover.memory.write_cache_id.load(.seq_cst);
         if (cache_id != 0) identity.session.?.write_cache_id = cache_id;
         handover.client.start(sys.monotonicUs(), identity);
+        handover.edge.edge = handover.client.failover.asked;
         const write_id = handover.memory.write_id.load(.seq_cst);
         if (write_id != 0) handover.client.writes.goOnBehind(write_id);
         handover.edge.fd = -1;
@@ -323,7 +325,7 @@ fn explainRefusal(code: stream.RefuseCode, options: TargetOptions, words: []cons
             say("the edge {f} has no place for what this machine writes", .{options.edge});
             tell(words, "cache_failed the edge has no place for what this machine writes");
         },
-        .busy => unreachable, // The client goes on asking.
+        .busy, .cache_elsewhere => unreachable, // The client goes on asking, and no other edge was asked.
     }
 }
 

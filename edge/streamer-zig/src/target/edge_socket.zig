@@ -59,6 +59,14 @@ pub const EdgeSocket = struct {
         return socket.receiver.receive(socket.fd);
     }
 
+    /// The edge's machine says that nobody listens there.
+    pub fn isRefused(socket: *const EdgeSocket) bool {
+        var code: i32 = 0;
+        var size: linux.socklen_t = @sizeOf(i32);
+        _ = sys.check(linux.getsockopt(socket.fd, linux.SOL.SOCKET, linux.SO.ERROR, @ptrCast(&code), &size)) catch return false;
+        return code == @backingInt(linux.E.CONNREFUSED);
+    }
+
     fn connected(edge: Endpoint) sys.Error!i32 {
         const kind = linux.SOCK.DGRAM | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC;
         const fd: i32 = @intCast(try sys.check(linux.socket(linux.AF.INET, kind, 0)));

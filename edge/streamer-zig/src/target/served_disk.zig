@@ -48,6 +48,7 @@ pub const ServedDisk = struct {
     report: GuestReport = .{},
     order: PowerOrder = .{},
     was_full_told: bool = false,
+    was_left_told: bool = false,
     /// Null where all that is written goes to the edge.
     ram: ?*RamCache = null,
     /// In place of the edge, for what there is no memory for.
@@ -121,8 +122,11 @@ pub const ServedDisk = struct {
             },
             .established => |session| {
                 disk.memory.write_cache_id.store(disk.client.session.?.write_cache_id, .seq_cst);
-                if (session.resumed) say("the edge {f} serves the disk again", .{disk.edge.edge});
+                disk.was_left_told = false;
+                if (session.resumed) say("the edge {f} serves the disk {s}", .{ disk.edge.edge, if (session.moved) "now" else "again" });
             },
+            .refused_elsewhere => |code| if (code == .cache_elsewhere)
+                say("what this machine has written is at the edge {f}; it waits for it", .{disk.client.failover.home}),
             .refused => |code| {
                 say("the edge refused to go on with this boot ({t}); the disk stands still", .{code});
                 if (code == .cache_lost) disk.tellLost(lost_at_the_edge);
@@ -160,7 +164,20 @@ pub const ServedDisk = struct {
         disk.memory.order.set(disk.order);
     }
 
+    /// Where the client goes on when its edge is gone.
+    fn followEdge(disk: *ServedDisk) void {
+        const asked = disk.client.failover.asked;
+        if (disk.edge.edge.eql(asked)) return;
+        // Once, however often the edges are asked in turn.
+        if (!disk.was_left_told) say("the edge {f} does not answer; {f} is asked to go on", .{ disk.edge.edge, asked });
+        disk.was_left_told = true;
+        disk.edge.edge = asked;
+        disk.edge.open();
+    }
+
     fn transmit(disk: *ServedDisk, now_us: u64) void {
+        disk.client.tend(now_us);
+        disk.followEdge();
         const burst = &disk.edge.burst;
         while (disk.client.transmit(now_us, burst.room())) |packet| burst.add(disk.edge.fd, packet.len);
         burst.flush(disk.edge.fd);
@@ -380,6 +397,7 @@ pub const ServedDisk = struct {
         }
         var timeout = disk.timeUntilDeadline();
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
+        if (polled[0].revents & linux.POLL.ERR != 0 and disk.edge.isRefused()) disk.client.noteUnreachable(sys.monotonicUs());
         if (disk.server == null) return;
         if (polled[2].revents != 0) disk.server.?.accept();
         for (polled[4..], 0..) |entry, index| if (entry.revents != 0) disk.serveControl(index);
@@ -477,6 +495,7 @@ pub const ServedDisk = struct {
             .repeats = s.repeats,
             .missingFragments = s.missing_fragments,
             .resumptions = s.resumptions,
+            .handOvers = s.hand_overs,
             .readAhead = .{
                 .bytes = disk.ahead_statistics.bytes,
                 .hits = disk.ahead_statistics.hits + disk.ahead_statistics.waits,

@@ -18,11 +18,15 @@ pub const port_default = 6910;
 pub const header_size = 16;
 /// Behind each sealed packet.
 pub const tag_size = 16;
+pub const ticket = @import("stream_ticket.zig");
+
 pub const hello_size = hello_packets.hello_size;
+pub const hello_size_max = hello_packets.hello_size_max;
 pub const cookie_size = hello_packets.cookie_size;
 pub const refuse_size = hello_packets.refuse_size;
 /// WELCOME without the zeros that may follow, and where what is hidden of it begins.
 pub const welcome_size = welcome_packet.welcome_size;
+pub const welcome_size_failover = welcome_packet.welcome_size_failover;
 pub const welcome_size_known = welcome_packet.welcome_size_known;
 pub const read_size_fixed = 40;
 pub const read_error_size = 20;
@@ -99,7 +103,9 @@ comptime {
     // Answers to an address that has not shown a cookie are never longer than what it sent.
     assert(cookie_size < hello_size);
     assert(refuse_size < hello_size);
-    assert(welcome_size + tag_size < hello_size);
+    // Every way that is good for the stream takes it.
+    assert(welcome_size_failover + tag_size <= packet_size_min);
+    assert(hello_size_max <= packet_size_min);
     assert(no_session_size < ready_size_min);
     assert(report_ack_size < guest.report_size_min);
     assert(@sizeOf(HeaderLayout) == header_size and @alignOf(HeaderLayout) == 1);

@@ -2,14 +2,22 @@
 
 const std = @import("std");
 const stream = @import("stream.zig");
+const ticket_packet = @import("stream_ticket.zig");
 const assert = std.debug.assert;
 const ParseError = stream.ParseError;
 
 pub const hello_size = 240;
+/// Of kind `ticket`.
+pub const hello_size_max = hello_size + ticket_packet.shown_size;
 pub const cookie_size = 64;
 pub const refuse_size = 36;
 
-pub const HelloKind = enum(u8) { token = 0, resumption = 1 };
+pub const HelloKind = enum(u8) {
+    token = 0,
+    resumption = 1,
+    /// A resumption at an edge that does not know the boot: the device shows what another one gave it.
+    ticket = 2,
+};
 
 /// How packets of a session are protected.
 pub const Cipher = enum(u8) {
@@ -41,6 +49,8 @@ pub const Hello = struct {
     client_public: [32]u8,
     /// HMAC-SHA256 of this packet with zeros in `cookie` and `proof`. Its key is the boot token, or the resume secret.
     proof: [32]u8,
+    /// With kind `ticket` alone; else null.
+    shown: ?ticket_packet.Shown = null,
 };
 
 pub const Cookie = struct {
@@ -60,6 +70,8 @@ pub const RefuseCode = enum(u16) {
     cache_version = 6,
     /// The edge cannot make or open a place for what the device writes.
     cache_failed = 7,
+    /// Another edge keeps what the device writes, and no other one goes on with it.
+    cache_elsewhere = 8,
 };
 
 pub const Refuse = struct {
@@ -100,8 +112,9 @@ comptime {
 }
 
 pub fn parseHello(bytes: []const u8) ParseError!Hello {
-    const layout = try stream.overlay(HelloLayout, bytes, .exactly);
+    const layout = try stream.overlay(HelloLayout, bytes, .at_least);
     const kind = std.enums.fromInt(HelloKind, layout.kind) orelse return error.BadValue;
+    if (bytes.len != sizeOf(kind)) return error.WrongSize;
     try stream.expectZero(&layout.padding);
     const ciphers: Ciphers = @bitCast(layout.ciphers);
     if (ciphers.reserved != 0) return error.ReservedNotZero;
@@ -117,7 +130,12 @@ pub fn parseHello(bytes: []const u8) ParseError!Hello {
         .boot_id = layout.boot_id,
         .client_public = layout.client_public,
         .proof = layout.proof,
+        .shown = if (kind == .ticket) ticket_packet.parseShown(bytes[hello_size..][0..ticket_packet.shown_size]) else null,
     };
+}
+
+fn sizeOf(kind: HelloKind) usize {
+    return if (kind == .ticket) hello_size_max else hello_size;
 }
 
 pub fn parseCookie(bytes: []const u8) ParseError!Cookie {
@@ -144,7 +162,9 @@ pub fn emitHello(hello: *const Hello, out: []u8) []u8 {
     layout.client_public = hello.client_public;
     layout.proof = hello.proof;
     layout.padding = @splat(0);
-    return out[0..hello_size];
+    assert((hello.kind == .ticket) == (hello.shown != null));
+    if (hello.shown) |*shown| ticket_packet.emitShown(shown, out[hello_size..][0..ticket_packet.shown_size]);
+    return out[0..sizeOf(hello.kind)];
 }
 
 pub fn emitCookie(cookie: Cookie, out: []u8) []u8 {

@@ -2,10 +2,13 @@
 
 const std = @import("std");
 const stream = @import("stream.zig");
+const ticket_packet = @import("stream_ticket.zig");
 const assert = std.debug.assert;
 const ParseError = stream.ParseError;
 
 pub const welcome_size = welcome_size_known + 96;
+/// With another edge to go to, and no zeros behind it.
+pub const welcome_size_failover = welcome_size + ticket_packet.failover_size;
 /// What comes first and is not hidden when the packet is sealed.
 pub const welcome_size_known = stream.header_size + 56;
 
@@ -29,6 +32,8 @@ pub const Welcome = struct {
     /// Bytes that the device may have written at a time, and which write cache it is; both 0 with `device_ram`, and else not.
     write_cache_size: u64 = 0,
     write_cache_id: u64 = 0,
+    /// Null: there is no other edge to go to.
+    failover: ?ticket_packet.Failover = null,
     /// Zeros behind it, so that it shows which size of packet comes through.
     padding: u16 = 0,
 };
@@ -88,15 +93,17 @@ pub fn parseKnown(bytes: *const [welcome_size]u8) ?Known {
 
 pub fn parse(bytes: []const u8) ParseError!Welcome {
     if (bytes.len < welcome_size or bytes.len > stream.packet_size_max) return error.WrongSize;
-    try stream.expectZero(bytes[welcome_size..]);
     const layout: *const WelcomeLayout = @ptrCast(bytes[0..welcome_size]);
     if (layout.reserved_after_write_cache != 0) return error.ReservedNotZero;
     try stream.expectZero(&layout.reserved_after_cipher);
+    const failover = try ticket_packet.parseFailover(bytes[welcome_size..]);
+    const size: usize = if (failover == null) welcome_size else welcome_size_failover;
     const welcome: Welcome = .{
         .client_nonce = layout.client_nonce,
         .edge_public = layout.edge_public,
         .cipher = std.enums.fromInt(stream.Cipher, layout.cipher) orelse return error.BadValue,
-        .padding = @intCast(bytes.len - welcome_size),
+        .padding = @intCast(bytes.len - size),
+        .failover = failover,
         .version_tag = stream.int(u64, &layout.version_tag),
         .disk_size = stream.int(u64, &layout.disk_size),
         .fragment_size = stream.int(u16, &layout.fragment_size),
@@ -142,6 +149,11 @@ pub fn emit(welcome: Welcome, out: []u8) []u8 {
     layout.version_id = welcome.version_id;
     std.mem.writeInt(u64, &layout.write_cache_size, welcome.write_cache_size, .big);
     std.mem.writeInt(u64, &layout.write_cache_id, welcome.write_cache_id, .big);
-    @memset(out[welcome_size..][0..welcome.padding], 0);
-    return out[0 .. welcome_size + welcome.padding];
+    var size: usize = welcome_size;
+    if (welcome.failover) |*failover| {
+        ticket_packet.emitFailover(failover, out[welcome_size..][0..ticket_packet.failover_size]);
+        size = welcome_size_failover;
+    }
+    @memset(out[size..][0..welcome.padding], 0);
+    return out[0 .. size + welcome.padding];
 }

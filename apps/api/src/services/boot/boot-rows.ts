@@ -1,5 +1,5 @@
 import { bootCauseText } from '@bootfarm/proto/boot-phases'
-import type { BootPhaseReport, BootReport, GuestReport } from '@bootfarm/proto/uplink'
+import type { BootPhaseReport, BootReport, GuestReport, HandOverReport } from '@bootfarm/proto/uplink'
 import { instantAt } from '../../domain/boot-times.ts'
 import type { BootDetail, BootPhaseView, BootSummary, OfferView } from '../../domain/boot-view.ts'
 import { deviceStateOf } from '../../domain/device-state.ts'
@@ -27,6 +27,8 @@ export interface BootFacts {
   mtu?: number | undefined
   cipher?: BootReport['cipher']
   reconnects: number
+  /** Where it went on last, and from where. */
+  handOver?: (HandOverReport & { edgeId: string }) | undefined
   program?: BootReport['program']
   readAhead?: BootReport['readAhead']
   readTimes?: BootReport['readTimes']
@@ -88,6 +90,7 @@ interface DetailOptions {
   detailKeptDays: number
   capture: BootCaptureRow
   vdisk: BootDetail['vdisk']
+  handOver: BootDetail['handOver']
   now: Date
 }
 
@@ -114,6 +117,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
       reconnects: facts.reconnects,
       program: facts.program ?? null,
     },
+    handOver: options.handOver,
     readAhead: facts.readAhead ?? null,
     readTimes: facts.readTimes ? readTimesViewOf(facts.readTimes) : null,
     offers: (facts.offers ?? []).map(offerView),

@@ -21,7 +21,8 @@ export async function getBoot(
     readDetail(context, row),
     vdiskOf(context, row),
   ])
-  return bootDetailOf(row, { detail, detailKeptDays, capture, vdisk, now: clock() })
+  const handOver = await handOverOf(context, row, detail)
+  return bootDetailOf(row, { detail, detailKeptDays, capture, vdisk, handOver, now: clock() })
 }
 
 /** Null once its day is past the details' retention. */
@@ -39,6 +40,25 @@ async function readDetail({ db, actor }: ReadContext, { id, receivedOn }: BootRo
 export async function readGuest(context: ReadContext, row: BootRow): Promise<GuestReport | null> {
   const detail = await readDetail(context, row)
   return detail?.guest ?? null
+}
+
+/** Null also where the edge is not one of this organization any more. */
+async function handOverOf(
+  { db, actor }: ServiceContext,
+  { startedAt }: BootRow,
+  detail: BootDetailParts | null,
+): Promise<BootDetail['handOver']> {
+  const said = detail?.facts?.handOver
+  if (!said) return null
+  const edges = await db.edge.findMany({
+    where: { organizationId: actor.organizationId, id: { in: [said.edgeId, said.fromEdgeId] } },
+    select: { id: true, name: true },
+  })
+  const nameOf = (edgeId: string) => edges.find(({ id }) => id === edgeId)?.name ?? null
+  const edgeName = nameOf(said.edgeId)
+  if (edgeName === null) return null
+  const at = new Date(startedAt.getTime() + said.atUs / 1000).toISOString()
+  return { edgeId: said.edgeId, edgeName, at, fromEdgeName: nameOf(said.fromEdgeId), count: said.number }
 }
 
 /** The edge names vDisk and version; whether they are of this organization is looked up, not believed. */

@@ -9,13 +9,17 @@ export interface BootWrite {
   boot: BootReport
   /** Null for one that is new. */
   before: KnownBoot | null
+  /** Who reports it. */
+  edgeId: string
   change: number
   receivedOn: Date
   now: Date
 }
 
 /** Summary and detail as `writeBoots` hands them to PostgreSQL. @param detailDays whose partitions of details are there */
-export function bootRowOf({ boot, before, change, receivedOn, now }: BootWrite, detailDays: Set<string>) {
+export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
+  const { before, edgeId, change, receivedOn, now } = write
+  const boot = joinedBoot(write)
   const columns = bootColumns(boot, now)
   const day = dayText(receivedOn)
   return {
@@ -46,9 +50,26 @@ export function bootRowOf({ boot, before, change, receivedOn, now }: BootWrite, 
         : new Date(columns.startedAt.getTime() + boot.silentSinceUs / 1000).toISOString(),
     has_detail: detailDays.has(day),
     detail_phases: boot.phases,
-    facts: factsOf(boot),
+    facts: factsOf(boot, edgeId),
     guest: boot.guest ?? null,
   }
+}
+
+/** A boot that has come from another edge: what had ended there stays as that edge has seen it, what went on there has begun there. */
+function joinedBoot({ boot, before }: BootWrite): BootReport {
+  if (!boot.handOver || !before) return boot
+  const phases = boot.phases.map((phase) => {
+    const earlier = before.phases.find(({ name }) => name === phase.name)
+    if (!earlier) return phase
+    const startUs = Math.min(earlier.startUs, phase.startUs)
+    const end = phase.durationUs === undefined ? undefined : phase.startUs + phase.durationUs
+    return {
+      ...phase,
+      startUs,
+      durationUs: earlier.durationUs ?? (end === undefined ? undefined : end - startUs),
+    }
+  })
+  return { ...boot, phases }
 }
 
 /** A report without the device's own words leaves them as they were. */
@@ -67,8 +88,9 @@ function writeCacheColumns({ guest }: BootReport, before: KnownBoot | null) {
   }
 }
 
-function factsOf(boot: BootReport): BootFacts {
+function factsOf(boot: BootReport, edgeId: string): BootFacts {
   return {
+    handOver: boot.handOver && { ...boot.handOver, edgeId },
     machineId: boot.machineId,
     clientArch: boot.clientArch,
     vendorClass: boot.vendorClass,

@@ -8,6 +8,7 @@ export interface KnownBoot extends RollupBoot {
   id: string
   receivedOn: Date
   edgeId: string
+  phases: BootPhaseReport[]
   revision: number
   writeCacheUsedBytes: number | null
   writeCacheSizeBytes: number | null

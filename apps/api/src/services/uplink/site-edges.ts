@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { type SiteEdges, siteEdgesMax } from '@bootfarm/proto/uplink'
 import type { SitePlace } from '../discovery/discovered-rows.ts'
 import { heartbeatOf } from '../edge/edge-rows.ts'
@@ -10,7 +10,11 @@ const edgeKeySizeBytes = 32
  * What each edge of the site has to know of the others; undefined where there is only one. Of heartbeats only address and port
  * go in, which stay as they are from one to the next, so that a state is not made anew for each.
  */
-export async function readSiteEdges(db: DbOrTransaction, place: SitePlace): Promise<SiteEdges | undefined> {
+export async function readSiteEdges(
+  db: DbOrTransaction,
+  place: SitePlace,
+  now: Date,
+): Promise<SiteEdges | undefined> {
   const edges = await db.edge.findMany({
     where: { ...place, revokedAt: null },
     orderBy: [{ enrolledAt: 'asc' }, { id: 'asc' }],
@@ -18,13 +22,29 @@ export async function readSiteEdges(db: DbOrTransaction, place: SitePlace): Prom
     select: { id: true, weight: true, subnets: true, draining: true, heartbeat: true },
   })
   if (edges.length < 2) return undefined
+  const key = await ensureEdgeKey(db, place)
   return {
-    key: Buffer.from(await ensureEdgeKey(db, place)).toString('base64'),
+    key: Buffer.from(key).toString('base64'),
+    ticketKeys: ticketKeysAt(key, now),
     edges: edges.map(({ heartbeat, ...edge }) => {
-      const { address = null, peerPort = null } = heartbeatOf({ heartbeat }) ?? {}
-      return { ...edge, address, peerPort }
+      const { address = null, peerPort = null, streamPort = null } = heartbeatOf({ heartbeat }) ?? {}
+      return { ...edge, address, peerPort, streamPort }
     }),
   }
+}
+
+const ticketKeyPeriodMs = 30 * 86_400_000
+
+/**
+ * The key of this period seals tickets. Beside it stands, in the period's first half, the one before, in its second half, the one to
+ * come: edges whose states are two weeks apart open each other's tickets, which are good for one.
+ */
+export function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
+  const half = Math.floor((now.getTime() * 2) / ticketKeyPeriodMs)
+  const period = Math.floor(half / 2)
+  return [period, half % 2 === 0 ? period - 1 : period + 1].map((number) =>
+    createHmac('sha256', siteKey).update(`bootfarm-ticket-key-v1 ${number}`).digest('base64'),
+  )
 }
 
 /** The site's key; the first one is made when it is first needed. Two programs that need it at once get the same. */

@@ -57,7 +57,7 @@ export async function readStateContent(
         take: ignoredMacsMax,
         select: { mac: true },
       })
-  const siteEdges = site.hasOtherEdges ? await readSiteEdges(db, { organizationId, siteId }) : undefined
+  const siteEdges = site.hasOtherEdges ? await readSiteEdges(db, { organizationId, siteId }, now) : undefined
   const powerOns = !site.hasPowerOns
     ? []
     : await db.powerOn.findMany({

@@ -23,8 +23,8 @@ export async function takeHeartbeat(
       and id = ${edgeId}::uuid) as before
     where edge.organization_id = before.organization_id and edge.id = before.id
       and (edge.heartbeat_epoch, edge.heartbeat_counter) < (${bootEpoch}, ${counter})
-    returning (before.heartbeat->>'address', before.heartbeat->>'peerPort') is distinct from
-      (edge.heartbeat->>'address', edge.heartbeat->>'peerPort') as is_moved`
+    returning (before.heartbeat->>'address', before.heartbeat->>'peerPort', before.heartbeat->>'streamPort') is distinct from
+      (edge.heartbeat->>'address', edge.heartbeat->>'peerPort', edge.heartbeat->>'streamPort') as is_moved`
   // The other edges of the site reach it elsewhere: their states have changed.
   if (rows.some(({ is_moved }) => is_moved)) await notify(db, { state: { siteId } })
   const state = await db.desiredState.findUnique({

@@ -34,7 +34,7 @@ export async function writeBoots(
     .map((boot, index): BootWrite => {
       const before = known.get(boot.id) ?? null
       const change = lastChange - newest.length + index + 1
-      return { boot, before, change, receivedOn: before?.receivedOn ?? today, now }
+      return { boot, before, edgeId: edge.edgeId, change, receivedOn: before?.receivedOn ?? today, now }
     })
   if (writes.length === 0) return []
   const detailDays = await keptDetailDays(transaction, writes, today)
@@ -61,7 +61,9 @@ function endedBoot({ boot, before, now }: BootWrite, edge: AuthenticatedEdge): E
 /** A boot that is known without a row is past its retention. */
 function isNews(boot: BootReport, known: KnownBoot | null | undefined, edge: AuthenticatedEdge): boolean {
   if (known === undefined) return true
-  return known !== null && known.edgeId === edge.edgeId && known.revision < boot.revision
+  if (known === null || known.revision >= boot.revision) return false
+  // Its device went on at another edge of the site: revisions grow from edge to edge.
+  return known.edgeId === edge.edgeId || (boot.handOver !== undefined && known.siteId === edge.siteId)
 }
 
 type BootRow = ReturnType<typeof bootRowOf>
@@ -140,7 +142,13 @@ async function writeRows(
       insert into boot_detail (organization_id, boot_id, received_on, phases, facts, guest)
       select ${organizationId}::uuid, id, received_on, detail_phases, facts, guest from reported where has_detail
       on conflict (organization_id, boot_id, received_on) do update set
-        phases = excluded.phases, facts = excluded.facts, guest = coalesce(excluded.guest, boot_detail.guest)
+        phases = case when excluded.facts ? 'handOver' then (
+            select jsonb_agg(coalesce(earlier, said)) from jsonb_array_elements(excluded.phases) as said
+            left join jsonb_array_elements(boot_detail.phases) as earlier
+              on earlier->>'name' = said->>'name' and earlier ? 'durationUs')
+          else excluded.phases end,
+        facts = case when excluded.facts ? 'handOver' then boot_detail.facts || excluded.facts else excluded.facts end,
+        guest = coalesce(excluded.guest, boot_detail.guest)
     ), written as (
       insert into boot (organization_id, edge_id, site_id, received_at, updated_at, device_id,
         id, received_on, mac, revision, started_at, outcome, failed_phase, failed_cause, failed_text, last_phase,

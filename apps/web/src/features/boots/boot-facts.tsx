@@ -36,6 +36,7 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'MAC address', value: <Mono>{boot.mac}</Mono> },
     { label: 'Address', value: facts.ip && <Mono>{facts.ip}</Mono> },
     { label: 'Edge', value: link(`/edges/${boot.edgeId}`, boot.edgeName) },
+    ...(boot.handOver ? [{ label: 'Went on at', value: <WentOn handOver={boot.handOver} /> }] : []),
     { label: 'Site', value: link(`/sites/${boot.siteId}`, boot.siteName) },
     { label: 'vDisk', value: vdisk && link(`/vdisks/${vdisk.id}`, versionName(vdisk)) },
     ...(boot.menuEntry ? [{ label: 'Menu entry', value: boot.menuEntry }] : []),
@@ -54,6 +55,16 @@ export function BootFacts({ boot }: { boot: BootDetail }) {
     { label: 'Boot id', value: <Mono>{boot.id}</Mono> },
   ]
   return <Facts facts={rows} />
+}
+
+function WentOn({ handOver }: { handOver: NonNullable<BootDetail['handOver']> }) {
+  const { edgeId, edgeName, fromEdgeName, at, count } = handOver
+  return (
+    <>
+      {link(`/edges/${edgeId}`, edgeName)}, <Instant at={at} />, when {fromEdgeName ?? 'its edge'} did not
+      answer{count > 1 && ` (${count} changes of edge in all)`}
+    </>
+  )
 }
 
 function TakenOrder({ taken }: { taken: NonNullable<BootDetail['takenPowerOrder']> }) {

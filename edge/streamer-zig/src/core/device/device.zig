@@ -64,6 +64,9 @@ ahead: ?ReadAhead,
 free_buffers: std.bit_set.Static(reads_depth) = .full,
 offsets: [reads_depth]u64 = @splat(0),
 lengths: [reads_depth]u32 = @splat(0),
+asked_at_us: [reads_depth]u64 = @splat(0),
+/// That a read of this boot took.
+longest_read_us: u64 = 0,
 /// A completed read whose bytes the caller is looking at.
 shown_buffer: ?u8 = null,
 read_index: u32 = 0,
@@ -290,7 +293,7 @@ fn takePending(device: *Device, buffer: *Buffer) ?Action {
     }
     if (pending.stream_open) {
         pending.stream_open = false;
-        return .{ .stream_open = device.plan.?.stream };
+        return .{ .stream_open = device.client.failover.asked };
     }
     if (pending.finished) {
         pending.finished = false;
@@ -460,6 +463,7 @@ fn beginStream(device: *Device, now_us: u64) void {
         .boot_id = plan.boot_id,
         .token = token,
         .nonce_seed = device.random.nonce_seed,
+        .edge = plan.stream,
     });
 }
 
@@ -473,6 +477,9 @@ fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     if (device.phase == .failed) return device.takePending(buffer);
     if (device.guest.dueOrder(now_us)) |order| return .{ .carry_out = order };
     device.sayGuest(now_us);
+    const asked = device.client.failover.asked;
+    device.client.tend(now_us);
+    if (!device.client.failover.asked.eql(asked)) return .{ .stream_open = device.client.failover.asked };
     const packet = device.client.transmit(now_us, buffer[0..wire.stream.sealed_request_size_max]) orelse return null;
     return .{ .stream = packet };
 }
@@ -514,6 +521,7 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
         .read_done => |read| {
             device.reads_done += 1;
             device.read_done_at_us = now_us;
+            device.longest_read_us = @max(device.longest_read_us, now_us - device.asked_at_us[@intCast(read.tag)]);
             device.shown_buffer = @intCast(read.tag);
             if (device.profile.misbehaviour == .stop_reading)
                 return device.endStream(now_us, buffer, "stops reading, as it was told");
@@ -529,6 +537,8 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
             device.transition(now_us, .ready);
             device.guest.begin(device.guestBegins());
         },
+        // It asks the next one.
+        .refused_elsewhere => {},
         .order => |order| device.guest.take(now_us, order),
         .report_acknowledged => device.guest.acknowledged(now_us),
         .refused => |code| return device.endStream(now_us, buffer, @tagName(code)),
@@ -555,6 +565,7 @@ fn submitDue(device: *Device, now_us: u64) void {
         const read = reads[device.read_index].within(device.client.session.?.disk_size);
         device.offsets[slot] = read.offset;
         device.lengths[slot] = read.length;
+        device.asked_at_us[slot] = now_us;
         const bytes = device.buffers[slot][0..read.length];
         if (device.ahead) |*ahead|
             ahead.read(&device.client, slot, read.offset, bytes) catch return

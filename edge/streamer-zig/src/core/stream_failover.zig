@@ -1,0 +1,202 @@
+//! Which edge a device asks (packages/proto/STREAM.md, "Fail-over"): its own, until nothing comes of it any more; then the others of the
+//! newest WELCOME and its own, one after the other, until one takes it. Pure: it only says when and where.
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire").stream;
+const assert = std.debug.assert;
+const Endpoint = base.Endpoint;
+
+pub const Failover = @This();
+
+/// Of the session, or of the one that is wanted first.
+home: Endpoint = nowhere,
+/// Whom packets go to now.
+asked: Endpoint = nowhere,
+/// As the newest WELCOME said; null: there is nobody else.
+known: ?wire.ticket.Failover = null,
+known_at_us: u64 = 0,
+/// Index into the others; their count: the own edge.
+place: u8 = 0,
+/// Of the hello that goes on.
+turn_began_us: u64 = 0,
+turn_us: u64 = turn_us_first,
+turn_ends_us: u64 = 0,
+/// Questions that were not answered, and when the next one is due.
+questions: u8 = 0,
+question_at_us: u64 = 0,
+/// Another edge has said that it cannot go on with this boot: what was written is at the own one.
+is_bound: bool = false,
+/// Why another edge did not take it, last.
+refused: ?wire.RefuseCode = null,
+
+const nowhere: Endpoint = .{ .ip = .zero, .port = 0 };
+/// Silence after which the edge is asked whether it is there, and how often that is before it counts as gone: 1 s in all, where the way
+/// is not that slow. An edge whose disk is slow answers; a device that stood still itself asks first.
+const doubt_us_min = 500 * std.time.us_per_ms;
+const doubt_us_max = 900 * std.time.us_per_ms;
+const questions_max = 4;
+/// For the hello at one edge; doubled with each round. Two hellos go out in the first.
+const turn_us_first = 500 * std.time.us_per_ms;
+const turn_us_max = 4 * std.time.us_per_s;
+/// The shortest turn, at an edge that says no.
+const turn_us_min = 100 * std.time.us_per_ms;
+
+pub fn init(home: Endpoint) Failover {
+    return .{ .home = home, .asked = home };
+}
+
+fn others(failover: *const Failover) []const Endpoint {
+    return if (failover.known) |*known| known.edges.constSlice() else &.{};
+}
+
+pub fn hasOthers(failover: *const Failover) bool {
+    return failover.known != null and !failover.is_bound;
+}
+
+pub fn atHome(failover: *const Failover) bool {
+    return failover.asked.eql(failover.home);
+}
+
+/// A session is open at the edge that was asked.
+pub fn settle(failover: *Failover, now_us: u64, known: ?wire.ticket.Failover) void {
+    failover.* = .{ .home = failover.asked, .asked = failover.asked, .known = known, .known_at_us = now_us };
+}
+
+/// Something of the session has come.
+pub fn noteHeard(failover: *Failover) void {
+    failover.questions = 0;
+}
+
+/// When there is something to do, with something outstanding and nothing heard since then.
+pub fn dueAt(failover: *const Failover, heard_at_us: u64, timeout_us: u64) ?u64 {
+    if (!failover.hasOthers()) return null;
+    return if (failover.questions == 0) heard_at_us + doubtOf(timeout_us) else failover.question_at_us;
+}
+
+fn doubtOf(timeout_us: u64) u64 {
+    return std.math.clamp(4 * timeout_us, doubt_us_min, doubt_us_max);
+}
+
+/// Whether the edge is asked now if it is there.
+pub fn takeQuestion(failover: *Failover, now_us: u64, heard_at_us: u64, timeout_us: u64) bool {
+    const due_at_us = failover.dueAt(heard_at_us, timeout_us) orelse return false;
+    if (now_us < due_at_us or failover.questions == questions_max) return false;
+    failover.questions += 1;
+    failover.question_at_us = now_us + doubtOf(timeout_us) / questions_max;
+    return true;
+}
+
+/// All that was asked had its time.
+pub fn isGone(failover: *const Failover, now_us: u64) bool {
+    return failover.hasOthers() and failover.questions == questions_max and now_us >= failover.question_at_us;
+}
+
+/// A new ticket is wanted before this one is over.
+pub fn wantsTicket(failover: *const Failover, now_us: u64) bool {
+    const known = if (failover.known) |*known| known else return false;
+    return now_us -| failover.known_at_us >= @as(u64, known.lifetime_s) * std.time.us_per_s / 2;
+}
+
+/// The hello at the own edge begins, for whatever reason.
+pub fn beginAtHome(failover: *Failover, now_us: u64) void {
+    failover.asked = failover.home;
+    failover.place = @intCast(failover.others().len);
+    failover.turn_began_us = now_us;
+    failover.turn_us = turn_us_first;
+    failover.turn_ends_us = now_us + turn_us_first;
+    failover.questions = 0;
+}
+
+/// The own edge is gone: the first of the others is asked.
+pub fn leave(failover: *Failover, now_us: u64) void {
+    assert(failover.hasOthers());
+    failover.beginAtHome(now_us);
+    failover.place = 0;
+    failover.asked = failover.others()[0];
+}
+
+/// When another edge is asked in place of the one that does not answer; null: never.
+pub fn turnEndsAt(failover: *const Failover) ?u64 {
+    if (!failover.hasOthers()) return null;
+    return failover.turn_ends_us;
+}
+
+/// The next one's turn.
+pub fn turn(failover: *Failover, now_us: u64) void {
+    assert(failover.hasOthers());
+    const list = failover.others();
+    failover.place = if (failover.place == list.len) 0 else failover.place + 1;
+    if (failover.place == 0) failover.turn_us = @min(2 * failover.turn_us, turn_us_max);
+    failover.asked = if (failover.place < list.len) list[failover.place] else failover.home;
+    failover.turn_began_us = now_us;
+    failover.turn_ends_us = now_us + failover.turn_us;
+}
+
+/// The edge that was asked will not take this boot, or is not there.
+pub fn refuse(failover: *Failover, now_us: u64, code: ?wire.RefuseCode) void {
+    if (code) |known| failover.refused = known;
+    if (code == .cache_elsewhere) {
+        failover.beginAtHome(now_us);
+        failover.is_bound = true;
+        return;
+    }
+    failover.turn_ends_us = @min(failover.turn_ends_us, @max(now_us, failover.turn_began_us + turn_us_min));
+}
+
+const testing = std.testing;
+
+fn testKnown(count: u8) wire.ticket.Failover {
+    var known: wire.ticket.Failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(1) };
+    for (0..count) |index| known.edges.appendAssumeCapacity(.{ .ip = .init(10, 0, 0, @intCast(index + 1)), .port = 6910 });
+    return known;
+}
+
+test "an edge that says nothing is left after four questions, and within a second" {
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    failover.settle(0, testKnown(2));
+    var now_us: u64 = 0;
+    var questions: u32 = 0;
+    while (!failover.isGone(now_us)) : (now_us += std.time.us_per_ms) {
+        if (failover.takeQuestion(now_us, 0, 4000)) questions += 1;
+    }
+    try testing.expectEqual(4, questions);
+    try testing.expect(now_us <= 1_100 * std.time.us_per_ms);
+    failover.leave(now_us);
+    try testing.expect(failover.asked.eql(testKnown(2).edges.buffer[0]));
+    failover.turn(now_us);
+    try testing.expect(failover.asked.eql(testKnown(2).edges.buffer[1]));
+    failover.turn(now_us);
+    try testing.expect(failover.atHome());
+    try testing.expectEqual(turn_us_first, failover.turn_us);
+    failover.turn(now_us);
+    try testing.expectEqual(2 * turn_us_first, failover.turn_us);
+}
+
+test "a device that stood still itself asks before it leaves, and one that is answered stays" {
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    failover.settle(0, testKnown(1));
+    const late_us = 60 * std.time.us_per_s;
+    try testing.expect(!failover.isGone(late_us));
+    try testing.expect(failover.takeQuestion(late_us, 0, 4000));
+    try testing.expect(!failover.takeQuestion(late_us, 0, 4000));
+    failover.noteHeard();
+    try testing.expectEqual(late_us + doubt_us_min, failover.dueAt(late_us, 4000).?);
+}
+
+test "whoever is told that its writes are elsewhere asks its own edge alone" {
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    failover.settle(0, testKnown(3));
+    failover.leave(0);
+    failover.refuse(10, .cache_elsewhere);
+    try testing.expect(failover.atHome());
+    try testing.expectEqual(null, failover.turnEndsAt());
+}
+
+test "a device that has nobody else asks and leaves nobody" {
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    failover.settle(0, null);
+    try testing.expectEqual(null, failover.dueAt(0, 4000));
+    try testing.expect(!failover.takeQuestion(std.time.us_per_day, 0, 4000));
+    try testing.expect(!failover.isGone(std.time.us_per_day));
+}

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import { openTicket, type StreamTicket, sealTicket } from '../src/stream-ticket.ts'
+
+interface Vector {
+  name: string
+  key: string
+  salt: string
+  ticket: StreamTicket
+  sealed: string
+}
+
+const vectors: Vector[] = JSON.parse(
+  readFileSync(new URL('../vectors/stream-tickets-v1.json', import.meta.url), 'utf8'),
+)
+const hex = (text: string) => Buffer.from(text, 'hex')
+
+test.each(vectors)('a ticket $name is sealed and opened', ({ key, salt, ticket, sealed }) => {
+  expect(sealTicket(hex(key), hex(salt), ticket).toString('hex')).toBe(sealed)
+  const opened = openTicket(hex(key), hex(sealed)).toString('hex')
+  expect(opened).toContain(ticket.boot_id + ticket.version_id)
+  const changed = hex(sealed)
+  changed.writeUInt8(changed.readUInt8(40) ^ 1, 40)
+  expect(() => openTicket(hex(key), changed)).toThrow()
+  expect(() => openTicket(Buffer.alloc(32), hex(sealed))).toThrow()
+})
