@@ -92,7 +92,12 @@ function writeImage(name: string, sizeMib: number): string {
   return `imports/${name}`
 }
 
-/** The process that the edge has started for an import, held once it has read some of the image. */
+/** More than an import reads ahead of what it has told of: behind that there is progress. */
+const readAheadSize = 24 * mib
+/** Of images whose import is held under way: it takes long enough to be found. */
+const heldSizeMib = 256
+
+/** The process that the edge has started for an import, held once it has taken some of the image. */
 async function heldImport(): Promise<number> {
   for (;;) {
     for (const name of readdirSync('/proc')) {
@@ -103,7 +108,7 @@ async function heldImport(): Promise<number> {
         if (Number(parent) !== edge.process.pid) continue
         if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[2] !== 'import') continue
         const read = Number(/rchar: (\d+)/.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1])
-        if (read < 8 * mib) continue
+        if (read < readAheadSize) continue
         process.kill(pid, 'SIGSTOP')
         return pid
       } catch {
@@ -165,17 +170,17 @@ test.each([
 )
 
 test('an edge that is killed with -9 in the middle of a job goes on with it when it is back', async () => {
-  const made = await importImage(writeImage('killed.raw', 64), { bootFiles: 'none' })
+  const made = await importImage(writeImage('killed.raw', heldSizeMib), { bootFiles: 'none' })
   await heldImport()
   await untilJob(made.jobIds[0], ({ progressBytes }) => progressBytes > 0)
   await edge.restart()
   expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
-  expect(await versionNow(made.id)).toMatchObject({ access: 'test', sizeBytes: 64 * mib, kernel: null })
+  expect(await versionNow(made.id)).toMatchObject({ access: 'test', sizeBytes: heldSizeMib * mib, kernel: null })
 })
 
 test('a job that is cancelled under way is stopped, and nothing of it is left', async () => {
   const before = (await vdisk(['list'])).length
-  const made = await importImage(writeImage('cancelled.raw', 64), { bootFiles: 'none' })
+  const made = await importImage(writeImage('cancelled.raw', heldSizeMib), { bootFiles: 'none' })
   const pid = await heldImport()
   await untilJob(made.jobIds[0], ({ state }) => state === 'running')
   expect(await edge.api.mutate<Job>('storeJob.cancel', { jobId: made.jobIds[0] })).toMatchObject({

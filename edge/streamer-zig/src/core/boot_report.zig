@@ -17,7 +17,9 @@ const Phase = boot_phase.Phase;
 const PhaseRecord = boot_phase.PhaseRecord;
 const Stringify = std.json.Stringify;
 
-pub const size_max = 4096;
+/// Without read times, which have room of their own: they take none from a device's steps.
+const size_bare_max = 4096;
+pub const size_max = size_bare_max + 1536;
 pub const SortedSteps = guest_json.SortedSteps;
 
 const number_max = guest_json.number_max;
@@ -52,7 +54,8 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
         .gaps_kept = boot_phase.gaps_max * Phase.count,
     };
     while (true) {
-        var writer: std.Io.Writer = .fixed(buffer);
+        const has_times = cut.read_times and !boot.read_times.isEmpty();
+        var writer: std.Io.Writer = .fixed(buffer[0..if (has_times) size_max else size_bare_max]);
         if (write(boot, options, cut, &writer)) |_| return writer.buffered() else |_| {}
         if (cut.steps_kept > steps_kept_long) {
             cut.steps_kept -= 1;
@@ -478,11 +481,17 @@ test "a device with many units keeps its own steps and its slowest units when no
     });
     boot.apply(1, .{ .guest = .{ .uptime_us = 1, .steps = steps.view() } });
     var buffer: [size_max]u8 = undefined;
+    var buffer_of_times: [size_max]u8 = undefined;
     const text = encode(&boot, .{ .revision = 1 }, &buffer);
     const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});
     defer parsed.deinit();
     const kept = parsed.value.object.get("guest").?.object.get("steps").?.array.items;
     try testing.expect(kept.len >= steps_kept_long and kept.len < stream.steps_max);
+    // Where the time of reads went takes no room from them.
+    for (1..20) |digit| boot.read_times.note(.{ .is_cold = digit % 2 == 0, .storage_us = @as(u64, 1) << @intCast(digit), .send_us = @as(u64, 1) << @intCast(digit) });
+    const with_times = encode(&boot, .{ .revision = 1 }, &buffer_of_times);
+    try testing.expect(std.mem.count(u8, with_times, "\"startUs\"") >= std.mem.count(u8, text, "\"startUs\""));
+    try testing.expect(std.mem.find(u8, with_times, "\"readTimes\"") != null);
     for (kept[0..4]) |step| try testing.expectEqualStrings("kernel", step.object.get("group").?.string);
     const dropped = stream.steps_max - kept.len;
     try testing.expectEqual(@as(i64, @intCast(4 + dropped)) * 1000, kept[4].object.get("durationUs").?.integer);
