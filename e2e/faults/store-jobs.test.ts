@@ -175,7 +175,11 @@ test('an edge that is killed with -9 in the middle of a job goes on with it when
   await untilJob(made.jobIds[0], ({ progressBytes }) => progressBytes > 0)
   await edge.restart()
   expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
-  expect(await versionNow(made.id)).toMatchObject({ access: 'test', sizeBytes: heldSizeMib * mib, kernel: null })
+  expect(await versionNow(made.id)).toMatchObject({
+    access: 'test',
+    sizeBytes: heldSizeMib * mib,
+    kernel: null,
+  })
 })
 
 test('a job that is cancelled under way is stopped, and nothing of it is left', async () => {
