@@ -26,6 +26,9 @@ pub const LoaderFiles = boot_event.LoaderFiles;
 pub const Event = boot_event.Event;
 pub const Assignment = @import("boot_assignment.zig").Assignment;
 
+/// So late a copy of a DHCP request may arrive that was sent before its boot was over.
+const duplicate_us_max = 10 * std.time.us_per_s;
+
 /// What a DHCP request means for the boot that its device is known to be in.
 pub const DhcpMeaning = enum { same_boot, new_boot };
 
@@ -137,15 +140,23 @@ pub const Boot = struct {
         return if (boot.phases[@backingInt(phase)]) |*found| found else null;
     }
 
+    /// Whether the firmware or iPXE asked by this DHCP transaction id.
+    pub fn knowsTransaction(boot: *const Boot, xid: u32) bool {
+        return boot.rom_xid == xid or boot.ipxe_xid == xid;
+    }
+
     /// A device tells in no message that it starts again; its DHCP requests show it. The second
     /// DHCP of one boot (iPXE after the firmware's ROM) and repeated requests belong to the boot.
-    /// Rules, in this order: a transaction id that this boot knows: same boot, even when it is over
-    /// (a late duplicate); the boot is over: new boot; a REQUEST: same boot (only DISCOVER begins);
+    /// Rules, in this order: a transaction id that this boot knows: same boot, also for a moment when it
+    /// is over (a late duplicate), but not for good: some firmware makes the id of its MAC address, and
+    /// has the same one after each reset; the boot is over: new boot; a REQUEST: same boot (only DISCOVER begins);
     /// ROM: new boot once a download has begun or iPXE has spoken, since a ROM does not come back
     /// by itself; iPXE: new boot once the operating system was loaded, or where iPXE is the ROM and
     /// already had its script.
-    pub fn dhcpMeaning(boot: *const Boot, request: DhcpRequest) DhcpMeaning {
-        if (boot.rom_xid == request.xid or boot.ipxe_xid == request.xid) return .same_boot;
+    pub fn dhcpMeaning(boot: *const Boot, at_us: u64, request: DhcpRequest) DhcpMeaning {
+        const is_known = boot.knowsTransaction(request.xid);
+        const since_end_us = if (boot.isOver()) at_us -| (boot.started_us + boot.last_us) else 0;
+        if (is_known and since_end_us <= duplicate_us_max) return .same_boot;
         if (boot.isOver()) return .new_boot;
         if (request.message == .request) return .same_boot;
         const phase = boot.current() orelse return .same_boot;

@@ -108,54 +108,68 @@ test "the second DHCP of one boot, by iPXE, starts no new boot" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.ipxe, 2)));
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.ipxe, 2)));
     loadSystem(&boot);
     // Asking again with a new transaction id while it loads is iPXE's own retry.
     var loading = start();
     dhcpRom(&loading);
     downloadNbp(&loading);
     at(&loading, 30, .{ .dhcp_request = discover(.ipxe, 2) });
-    try testing.expectEqual(.same_boot, loading.dhcpMeaning(discover(.ipxe, 3)));
+    try testing.expectEqual(.same_boot, loading.dhcpMeaning(loading.started_us + loading.last_us, discover(.ipxe, 3)));
 }
 
 test "a repeated or delayed DISCOVER of a known transaction starts no new boot" {
     var boot = start();
     dhcpRom(&boot);
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.rom, 1)));
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.rom, 77)));
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 1)));
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 77)));
     downloadNbp(&boot);
     loadSystem(&boot);
     streamSystem(&boot);
     at(&boot, 2000, .{ .ready = .stream });
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.rom, 1)));
-    try testing.expectEqual(.same_boot, boot.dhcpMeaning(discover(.ipxe, 2)));
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 1)));
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.ipxe, 2)));
+}
+
+test "firmware that has the same transaction id after each reset begins a new boot" {
+    var boot = start();
+    dhcpRom(&boot);
+    downloadNbp(&boot);
+    const much_later_us = boot.started_us + boot.last_us + std.time.us_per_hour;
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(much_later_us, discover(.rom, 1)));
+    loadSystem(&boot);
+    streamSystem(&boot);
+    at(&boot, 2000, .{ .ready = .stream });
+    const end_us = boot.started_us + boot.last_us;
+    try testing.expectEqual(.same_boot, boot.dhcpMeaning(end_us + 10 * std.time.us_per_s, discover(.rom, 1)));
+    try testing.expectEqual(.new_boot, boot.dhcpMeaning(end_us + 11 * std.time.us_per_s, discover(.rom, 1)));
 }
 
 test "a DISCOVER of the firmware after a download means that the device started again" {
     var boot = start();
     dhcpRom(&boot);
     downloadNbp(&boot);
-    try testing.expectEqual(.new_boot, boot.dhcpMeaning(discover(.rom, 5)));
+    try testing.expectEqual(.new_boot, boot.dhcpMeaning(boot.started_us + boot.last_us, discover(.rom, 5)));
     var spoken = start();
     dhcpRom(&spoken);
     at(&spoken, 30, .{ .dhcp_request = discover(.ipxe, 2) });
-    try testing.expectEqual(.new_boot, spoken.dhcpMeaning(discover(.rom, 5)));
+    try testing.expectEqual(.new_boot, spoken.dhcpMeaning(spoken.started_us + spoken.last_us, discover(.rom, 5)));
 }
 
 test "iPXE as the ROM starts again with a DISCOVER after its script, and anyone after loading" {
     var native = start();
     at(&native, 0, .{ .dhcp_request = discover(.ipxe, 1) });
-    try testing.expectEqual(.same_boot, native.dhcpMeaning(discover(.ipxe, 2)));
+    try testing.expectEqual(.same_boot, native.dhcpMeaning(native.started_us + native.last_us, discover(.ipxe, 2)));
     download(&native, 10, .script);
-    try testing.expectEqual(.new_boot, native.dhcpMeaning(discover(.ipxe, 3)));
+    try testing.expectEqual(.new_boot, native.dhcpMeaning(native.started_us + native.last_us, discover(.ipxe, 3)));
     var loaded = start();
     dhcpRom(&loaded);
     downloadNbp(&loaded);
     loadSystem(&loaded);
-    try testing.expectEqual(.new_boot, loaded.dhcpMeaning(discover(.ipxe, 3)));
+    try testing.expectEqual(.new_boot, loaded.dhcpMeaning(loaded.started_us + loaded.last_us, discover(.ipxe, 3)));
     try testing.expectEqual(
         .same_boot,
-        loaded.dhcpMeaning(.{ .message = .request, .client = .ipxe, .xid = 8, .size = 1 }),
+        loaded.dhcpMeaning(loaded.started_us + loaded.last_us, .{ .message = .request, .client = .ipxe, .xid = 8, .size = 1 }),
     );
 }
 
@@ -166,7 +180,7 @@ test "a boot that is over is followed by a new one at any new transaction" {
     try testing.expectEqual(boot_phase.Phase.dhcp, boot.outcome.?.silent);
     try testing.expectEqual(
         .new_boot,
-        boot.dhcpMeaning(.{ .message = .request, .client = .rom, .xid = 9, .size = 1 }),
+        boot.dhcpMeaning(boot.started_us + boot.last_us, .{ .message = .request, .client = .rom, .xid = 9, .size = 1 }),
     );
 }
 
@@ -357,7 +371,7 @@ test "a program that was loaded whole and started nothing was refused, unless it
     downloadNbp(&refused);
     var spoken = refused;
     var asked = refused;
-    try testing.expectEqual(.new_boot, refused.dhcpMeaning(discover(.rom, 5)));
+    try testing.expectEqual(.new_boot, refused.dhcpMeaning(refused.started_us + refused.last_us, discover(.rom, 5)));
     refused.supersede(refused.started_us + 4000 * ms);
     const failure = refused.outcome.?.failed;
     try testing.expectEqual(.nbp_not_started, failure.cause);

@@ -90,7 +90,7 @@ const Edge = struct {
     fn ask(edge: *Edge, now_us: u64, mac: Mac, xid: u32, client: boot_module.DhcpClient) ?Offer {
         const request: boot_module.DhcpRequest = .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
         const known = edge.boots.findByMac(mac);
-        const goes_on = if (known) |ref| edge.boots.get(ref).?.dhcpMeaning(request) == .same_boot else false;
+        const goes_on = if (known) |ref| edge.boots.get(ref).?.dhcpMeaning(now_us, request) == .same_boot else false;
         const asked: PeerTable.Asked = .{
             .mac = mac,
             .network = network,

@@ -23,7 +23,7 @@ pub fn judge(
     size: usize,
 ) Verdict {
     const client = &request.client;
-    const goes_on = boots.continued(client.mac, Boots.dhcpRequestOf(client, request.packet.xid, size));
+    const goes_on = boots.continued(now_us, client.mac, Boots.dhcpRequestOf(client, request.packet.xid, size));
     if (goes_on == null) switch (boots.policy.decide(client.mac, sys.unixMs())) {
         .ignored_device => {
             boots.ignored.add(.dhcp_ignored_device);

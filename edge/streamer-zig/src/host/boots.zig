@@ -77,7 +77,7 @@ pub const Boots = struct {
         size: usize,
     ) ?Ref {
         const request = dhcpRequestOf(client, xid, size);
-        const ref = boots.continued(client.mac, request) orelse
+        const ref = boots.continued(now_us, client.mac, request) orelse
             boots.begin(now_us, client.mac) orelse return null;
         const boot = boots.table.get(ref).?;
         // Facts are the firmware's: what iPXE says later is about itself.
@@ -481,9 +481,9 @@ pub const Boots = struct {
     }
 
     /// The boot that a request goes on with; null: it would begin one.
-    pub fn continued(boots: *Boots, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {
+    pub fn continued(boots: *Boots, at_us: u64, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {
         const ref = boots.table.findByMac(mac) orelse return null;
-        return switch (boots.table.get(ref).?.dhcpMeaning(request)) {
+        return switch (boots.table.get(ref).?.dhcpMeaning(at_us, request)) {
             .same_boot => ref,
             .new_boot => null,
         };

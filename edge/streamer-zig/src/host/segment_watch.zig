@@ -143,8 +143,8 @@ pub const SegmentWatch = struct {
     ) Verdict {
         const ref = watch.boots.table.findByMac(dhcp.chaddr) orelse return .waits;
         const boot = watch.boots.get(ref).?;
-        // It may be the first of the device's next boot.
-        if (boot.isOver()) return .waits;
+        // It may be the first of the device's next boot; an answer to what this one asked is not.
+        if (boot.isOver() and !(dhcp.op == .reply and boot.knowsTransaction(dhcp.xid))) return .waits;
         if (watch.captures) |captures| captures.add(boot, captured(frame));
         switch (dhcp.op) {
             .request => watch.noteRequest(boot, at_us, dhcp),

@@ -35,7 +35,7 @@ pub fn forDhcp(boots: *Boots, now_us: u64, client: *const core.BootClient, xid: 
         .xid = xid,
         .size = @intCast(size),
     };
-    const ref = boots.continued(client.mac, request) orelse boots.begin(now_us, client.mac) orelse return null;
+    const ref = boots.continued(now_us, client.mac, request) orelse boots.begin(now_us, client.mac) orelse return null;
     const boot = boots.table.get(ref).?;
     if (boot.facts.client_arch == null) {
         boot.facts.client_arch = @backingInt(client.arch);
@@ -140,9 +140,9 @@ pub fn settle(boots: *Boots, boot: *Boot) void {
     boot.news = .{};
 }
 
-fn continued(boots: *Boots, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {
+fn continued(boots: *Boots, at_us: u64, mac: base.Mac, request: core.boot.DhcpRequest) ?Ref {
     const ref = boots.table.findByMac(mac) orelse return null;
-    return switch (boots.table.get(ref).?.dhcpMeaning(request)) {
+    return switch (boots.table.get(ref).?.dhcpMeaning(at_us, request)) {
         .same_boot => ref,
         .new_boot => null,
     };

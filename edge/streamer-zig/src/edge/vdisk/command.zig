@@ -70,7 +70,12 @@ pub const Call = struct {
 
     /// The right to change the store.
     pub fn lock(call: *const Call) Error!store_module.store_dir.Change {
-        return call.opened.lock(call.name, call.complaint);
+        return call.opened.lock(call.init.io, call.name, call.complaint);
+    }
+
+    /// As `lock`, without waiting.
+    pub fn lockNow(call: *const Call) Error!store_module.store_dir.Change {
+        return call.opened.lockNow(call.name, call.complaint);
     }
 
     pub fn need(call: *const Call, id: ?Uuid, comptime option: []const u8) Error!Uuid {

@@ -272,7 +272,7 @@ fn takeLock(running: *Running, import: *const Import) command.Error!bool {
     const begun_us = host.sys.monotonicUs();
     var is_told = false;
     while (!cancel.is_asked.load(.monotonic)) {
-        running.change = call.lock() catch |err| {
+        running.change = call.lockNow() catch |err| {
             if (err != error.Busy) return err;
             if (host.sys.monotonicUs() - begun_us >= limit_us) return failAtEnd(call, import.checkpoint.version);
             if (!is_told) host.speak.line("The image was read; the version is there when others let go of the store. {s}", .{call.complaint.text()});

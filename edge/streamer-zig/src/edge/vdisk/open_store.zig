@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const host = @import("host");
 const store_module = @import("store");
 const options_module = @import("../options.zig");
 const linux = std.os.linux;
@@ -15,6 +16,9 @@ pub const Error = options_module.Error || error{ Busy, OutOfMemory };
 
 pub const Problem = store_module.store_dir.Error || error{ OutOfMemory, RecordDamaged };
 pub const VersionProblem = store_module.store_dir.VersionError || error{Locked};
+
+const moment_us = 3 * std.time.us_per_s;
+const moment_step_ms = 20;
 
 /// Stays where it is: the store refers to it.
 pub const OpenStore = struct {
@@ -35,8 +39,19 @@ pub const OpenStore = struct {
         opened.on.close();
     }
 
+    /// Waits a moment for whoever changes the store: most changes, such as an edge's start, last no longer.
     /// @param command what this process does, for others that want to change the store meanwhile
-    pub fn lock(opened: *OpenStore, command: []const u8, complaint: *Complaint) Error!store_module.store_dir.Change {
+    pub fn lock(opened: *OpenStore, io: std.Io, command: []const u8, complaint: *Complaint) Error!store_module.store_dir.Change {
+        const begun_us = host.sys.monotonicUs();
+        while (true) return opened.lockNow(command, complaint) catch |err| {
+            if (err != error.Busy or host.sys.monotonicUs() - begun_us >= moment_us) return err;
+            io.sleep(.fromMilliseconds(moment_step_ms), .awake) catch {};
+            continue;
+        };
+    }
+
+    /// As `lock`, without waiting.
+    pub fn lockNow(opened: *OpenStore, command: []const u8, complaint: *Complaint) Error!store_module.store_dir.Change {
         const files = opened.on.files();
         const change = opened.store.lockForChange() catch |err| switch (err) {
             error.Locked => return complainOfLock(opened.path, files, complaint),
@@ -46,8 +61,8 @@ pub const OpenStore = struct {
                 .{ opened.path, store_module.files.sentence(other) },
             ),
         };
-        var host: [std.posix.HOST_NAME_MAX]u8 = undefined;
-        const name = std.posix.gethostname(&host) catch "unknown";
+        var host_name: [std.posix.HOST_NAME_MAX]u8 = undefined;
+        const name = std.posix.gethostname(&host_name) catch "unknown";
         store_module.lock_holder.write(files, change.lock, &.{
             .host = name,
             .pid = @intCast(linux.getpid()),
