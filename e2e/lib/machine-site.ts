@@ -44,6 +44,8 @@ export class MachineSite {
   readonly disk: MachineDisk
   /** Images of disks in each machine that is switched on from now on, which it may write. */
   ownDisks: readonly string[] = []
+  /** Bytes of the largest IP packet that the cards of machines take that are switched on from now on; without it, Ethernet's. */
+  mtu: number | undefined
   readonly #scratch = scratchDirectory()
   readonly #initrd: string
   readonly #platform: MachinePlatform
@@ -206,7 +208,7 @@ export class MachineSite {
     const directory = this.#scratch.path
     const machine = startMachine({
       ...{ segment: this.segment, port, firmware, medium, directory },
-      ownDisks: this.ownDisks,
+      ...{ ownDisks: this.ownDisks, mtu: this.mtu },
     })
     this.#running.push(machine)
     return machine

@@ -17,6 +17,8 @@ export interface MachineOptions {
   medium?: Medium | undefined
   /** Images of disks in it, which it may write. */
   ownDisks?: readonly string[]
+  /** Bytes of the largest IP packet that its card takes; without it, Ethernet's. */
+  mtu?: number | undefined
 }
 
 export const macOf = (port: number) => `52:54:00:78:00:${port.toString(16).padStart(2, '0')}`
@@ -34,6 +36,7 @@ export function startMachine(options: MachineOptions): RunningProcess {
     memoryMib,
     medium,
     ownDisks: options.ownDisks ?? [],
+    mtu: options.mtu,
     mayRestart: false,
   })
   const machine = segment.startMachine(command, args)

@@ -35,6 +35,7 @@ const secureVariables = {
  * @param {number} options.memoryMib
  * @param {Medium | undefined} [options.medium] without it, it starts from the network
  * @param {readonly string[]} [options.ownDisks] images of disks in the machine, which it may write and never starts from
+ * @param {number | undefined} [options.mtu] bytes of the largest IP packet that its card takes; without it, Ethernet's
  * @param {boolean} options.mayRestart false: the process ends when the machine restarts
  * @returns {{ command: string, args: string[] }}
  */
@@ -46,12 +47,14 @@ export function emulator({
   memoryMib,
   medium,
   ownDisks = [],
+  mtu,
   mayRestart,
 }) {
   // A card with a ROM is what a BIOS starts from the network by.
   const fromNetwork = !medium || medium.kind === 'disk'
   const rom = firmware === 'bios' && fromNetwork ? '' : ',romfile='
-  const card = `virtio-net-pci,netdev=n0,mac=${mac}${fromNetwork ? ',bootindex=1' : ''}${rom}`
+  const size = mtu ? `,host_mtu=${mtu}` : ''
+  const card = `virtio-net-pci,netdev=n0,mac=${mac}${fromNetwork ? ',bootindex=1' : ''}${rom}${size}`
   const args = [
     ...['-accel', 'tcg', '-cpu', 'max', '-smp', '1', '-m', String(memoryMib)],
     ...firmwareArguments(firmware, uefiVariables),

@@ -16,6 +16,7 @@ export class NetworkSegment {
   #switch
   #edge
   #dhcp
+  #machines
 
   /**
    * The namespaces carry the number of the process that made them: two never meet, and what one left behind that was killed is
@@ -25,6 +26,7 @@ export class NetworkSegment {
    */
   constructor(name, machines) {
     removeLeftOvers()
+    this.#machines = machines
     const prefix = `bf-${name}-${process.pid}`
     this.#switch = `${prefix}-s`
     this.#edge = `${prefix}-e`
@@ -79,6 +81,26 @@ export class NetworkSegment {
     this.#runOnSwitch('ip', 'addr', 'add', `${this.switchIp}/24`, 'broadcast', '+', 'dev', 'br0')
   }
 
+  /**
+   * Ports of the switch, and the cards at their other ends, that take larger packets than Ethernet's. The bridge takes what the
+   * smallest of its ports does.
+   * @param {number} mtu bytes of an IP packet
+   */
+  takeLargePackets(mtu) {
+    for (const port of ['to-edge', 'to-dhcp', ...this.#machinePorts()])
+      this.#runOnSwitch('ip', 'link', 'set', port, 'mtu', String(mtu))
+    run('ip', '-n', this.#edge, 'link', 'set', 'edge0', 'mtu', String(mtu))
+    run('ip', '-n', this.#dhcp, 'link', 'set', 'dhcp0', 'mtu', String(mtu))
+  }
+
+  /**
+   * Ports of the switch that drop what is larger, without a word to anybody.
+   * @param {number} mtu bytes of an IP packet
+   */
+  dropLargerThan(mtu) {
+    for (const port of this.#machinePorts()) this.#runOnSwitch('ip', 'link', 'set', port, 'mtu', String(mtu))
+  }
+
   /** Loses this share of the packets between the edge and the machines, in percent, both ways. */
   loseEach(percent) {
     const table = 'netdev bootfarm_loss'
@@ -107,6 +129,10 @@ export class NetworkSegment {
 
   remove() {
     for (const namespace of this.#namespaces()) run('ip', 'netns', 'del', namespace)
+  }
+
+  #machinePorts() {
+    return Array.from({ length: this.#machines }, (_, index) => `tap${index}`)
   }
 
   #namespaces() {

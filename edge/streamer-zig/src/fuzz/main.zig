@@ -25,6 +25,7 @@ const targets = [_]Target{
     .{ .name = "wake-on-lan", .run = @import("wake_on_lan_target.zig").parser },
     .{ .name = "peer", .run = @import("peer_target.zig").parser },
     .{ .name = "stream", .run = @import("stream_target.zig").parser },
+    .{ .name = "stream-ticket", .run = @import("stream_target.zig").ticketBody },
     .{ .name = "http", .run = @import("http_target.zig").parser },
     .{ .name = "media-query", .run = @import("media_query_target.zig").parser },
     .{ .name = "nbd", .run = @import("device_target.zig").nbdParser },
@@ -45,6 +46,7 @@ const targets = [_]Target{
     .{ .name = "dhcp-service", .run = @import("dhcp_target.zig").service, .weight = 32 },
     .{ .name = "tftp-server", .run = @import("tftp_target.zig").server, .weight = 32 },
     .{ .name = "stream-server", .run = @import("stream_server_target.zig").server, .weight = 32 },
+    .{ .name = "stream-client", .run = @import("stream_client_target.zig").client, .weight = 64 },
     .{ .name = "nbd-queue", .run = @import("device_target.zig").queue, .weight = 512 },
 };
 

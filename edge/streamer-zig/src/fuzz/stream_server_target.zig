@@ -17,6 +17,7 @@ const device_count = 5;
 const packets_per_case = 48;
 const disk_size = 300 * 1024;
 const profile_size = 8 * 1024;
+const welcome_size_max = stream.welcome_size_failover + stream.tag_size;
 const second = std.time.us_per_s;
 
 /// One device, its boot, and what the server told it.
@@ -56,6 +57,7 @@ const Model = struct {
             .disk_size = disk_size,
             .profile_size = profile_size,
             .write_cache = cacheOf(device),
+            .failover = failoverOf(device),
         } };
         return .unknown;
     }
@@ -65,6 +67,14 @@ const Model = struct {
 fn cacheOf(device: *const Device) StreamServer.WriteCache {
     if (device.from.port % 2 == 0) return .{};
     return .{ .class = .edge_persistent, .size = 1 << 30, .id = device.from.port };
+}
+
+/// Some devices have another edge to go to.
+fn failoverOf(device: *const Device) ?stream.ticket.Failover {
+    if (device.from.port % 3 == 0) return null;
+    var failover: stream.ticket.Failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = @splat(5) };
+    failover.edges.appendAssumeCapacity(.{ .ip = .init(10, 0, 0, 2), .port = 6910 });
+    return failover;
 }
 
 pub fn server(case: *Case) Violation!bool {
@@ -115,13 +125,14 @@ fn makePacket(case: *Case, device: *const Device, list: *stream.RangeList) strea
             var hello: stream.Hello = .{
                 .client_nonce = @splat(@intCast(prng.below(2))),
                 .cookie = device.cookie,
-                .kind = if (prng.chance(3, 4)) .token else .resumption,
+                .kind = prng.pick(stream.HelloKind, &.{ .token, .token, .token, .token, .resumption, .ticket }),
                 .ciphers = .{ .clear = prng.chance(3, 4), .chacha20_poly1305 = true },
                 .boot_id = device.boot_id.bytes,
                 .client_public = @splat(@intCast(prng.below(3))),
                 .proof = @splat(case.byte()),
                 .packet_size_max = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
             };
+            if (hello.kind == .ticket) hello.shown = .{ .age_us = prng.nextU64(), .ticket = @splat(case.byte()) };
             if (prng.chance(3, 4)) hello.proof = stream_seal.helloProof(&device.token, &hello);
             return .{ .body = .{ .hello = hello } };
         },
@@ -274,8 +285,11 @@ fn checkAdmission(
     request_size: usize,
 ) Violation!void {
     if (admission.reply) |bytes| {
-        try expect(bytes.len <= request_size, "WELCOME is not longer than HELLO");
-        const is_sealed = bytes[1] == @backingInt(stream.Type.welcome) and bytes.len != stream.welcome_size;
+        // Its address has shown a cookie: that with a ticket for another edge may be longer than HELLO.
+        const size_max = if (ownerOf(model, claim.boot_id)) |owner| if (failoverOf(owner) != null) @max(request_size, welcome_size_max) else request_size else request_size;
+        try expect(bytes.len <= size_max, "WELCOME is not longer than HELLO, or than one with a ticket");
+        const is_welcome = bytes[1] == @backingInt(stream.Type.welcome);
+        const is_sealed = is_welcome and stream.welcomeKnown(bytes[0..stream.welcome_size]).?.cipher != .clear;
         if (!is_sealed) {
             const packet = stream.parse(bytes) catch
                 return fuzz_case.violated("an admission can be parsed");
@@ -297,7 +311,7 @@ fn checkAdmission(
             try expect(is_same, "a token is bought by one hello");
             owner.token_nonce = claim.hello.client_nonce;
         },
-        // Nobody here knows a resume secret.
+        // Nobody here knows a resume secret, and this edge has taken no ticket.
         .resumed => try expect(claim.hello.kind == .token, "nobody resumes without the secret"),
         .repeated, .token_refused, .version_missing, .no_cache, .no_cipher, .busy, .stale => {},
     }

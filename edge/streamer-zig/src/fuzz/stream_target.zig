@@ -1,4 +1,4 @@
-//! The stream: the parser alone.
+//! The stream: the parsers of its packets and of the tickets that some of them carry, alone.
 
 const std = @import("std");
 const base = @import("base");
@@ -25,6 +25,10 @@ pub fn parser(case: *Case) Violation!bool {
             while (steps.next()) |step| list.append(step) catch
                 return fuzz_case.violated("what was received can be sent");
             try expect(list.view().eql(report.steps), "steps are kept byte for byte");
+            var kept: stream.ReadTimeList = .empty;
+            var times = report.read_times.iterate();
+            while (times.next()) |entry| kept.append(entry.kind, &entry.histogram);
+            try expect(std.mem.eql(u8, kept.view().bytes, report.read_times.bytes), "read times are kept byte for byte");
         },
         .ready => |ready| try fuzz_case.expectWithin(ready.sentence, payload),
         .data => |data| try fuzz_case.expectWithin(data.payload, payload),
@@ -38,7 +42,13 @@ pub fn parser(case: *Case) Violation!bool {
             for (0..used.units.count()) |index| try expect(used.units.at(@intCast(index)).blocks != 0, "a unit has blocks");
         },
         .write_ack => |ack| try fuzz_case.expectWithin(ack.missing, payload),
-        else => {},
+        .hello => |hello| try expect((hello.kind == .ticket) == (hello.shown != null), "a ticket is shown by a hello of its kind alone"),
+        .welcome => |welcome| if (welcome.failover) |failover| {
+            try expect(failover.edges.count > 0 and failover.edges.count <= stream.ticket.edges_max, "a list of edges has one to eight");
+            try expect(failover.lifetime_s > 0, "a ticket is good for some time");
+            for (failover.edges.constSlice()) |edge| try expect(edge.port != 0 and !edge.ip.eql(.zero), "an edge of the list can be asked");
+        },
+        .cookie, .refuse, .read_error, .no_session, .ready_ack, .report_ack, .control, .probe, .probe_ack => {},
     }
     var out: [stream.packet_size_max]u8 = undefined;
     const again = stream.emit(packet, &out);
@@ -46,23 +56,85 @@ pub fn parser(case: *Case) Violation!bool {
     return true;
 }
 
+/// What the slices of a packet point into.
+pub const Room = struct {
+    list: stream.RangeList = .{},
+    steps: stream.StepList = .empty,
+    times: stream.ReadTimeList = .empty,
+    content: [608]u8 = undefined,
+};
+
 fn makePayload(case: *Case, buffer: []u8) []u8 {
     if (case.prng.chance(1, 8)) return case.garbage(buffer[0..300]);
-    var list: stream.RangeList = .{};
-    var content: [608]u8 = undefined;
-    var steps: stream.StepList = .empty;
-    const packet = makePacket(case, &list, &steps, &content);
+    var room: Room = .{};
+    const packet = makePacket(case, &room);
     const bytes = stream.emit(packet, buffer);
     return if (case.prng.chance(1, 4)) bytes else case.mutate(buffer[0..1600], bytes.len);
 }
 
-fn makePacket(
-    case: *Case,
-    list: *stream.RangeList,
-    steps: *stream.StepList,
-    content: *[608]u8,
-) stream.Packet {
+/// What is in a ticket once it is opened: of another edge of the site, which may be an older or a newer program.
+pub fn ticketBody(case: *Case) Violation!bool {
     const prng = &case.prng;
+    var bytes: [stream.ticket.body_size + 64]u8 = undefined;
+    if (prng.chance(1, 8)) {
+        prng.fill(&bytes);
+    } else {
+        stream.ticket.emitBody(&makeTicket(prng), bytes[0..stream.ticket.body_size]);
+        if (prng.chance(3, 4)) _ = case.mutate(&bytes, stream.ticket.body_size);
+    }
+    const body = bytes[0..stream.ticket.body_size];
+    const ticket = stream.ticket.parseBody(body) catch return false;
+    try expect(ticket.disk_size > 0 and ticket.disk_size % stream.sector_size == 0, "a ticket is of a whole disk");
+    for (ticket.phases) |phase| if (phase) |known| if (known.end_us) |end_us|
+        try expect(known.start_us <= end_us, "a phase begins before it ends");
+    var again: [stream.ticket.body_size]u8 = undefined;
+    stream.ticket.emitBody(&ticket, &again);
+    // A phase that never began has no end either, whatever stood there.
+    try fuzz_case.expectEqual(ticket, stream.ticket.parseBody(&again) catch
+        return fuzz_case.violated("what was parsed can be parsed again"), "parse(emit(ticket)) == ticket");
+    return true;
+}
+
+fn makeTicket(prng: *base.Prng) stream.ticket.Ticket {
+    var ticket: stream.ticket.Ticket = .{
+        .boot_id = undefined,
+        .version_id = undefined,
+        .vdisk_id = undefined,
+        .device_id = undefined,
+        .edge_id = undefined,
+        .resume_secret = undefined,
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, @truncate(prng.nextU32()) } },
+        .write_cache = prng.pick(stream.WriteCacheClass, &.{ .device_ram, .edge, .edge_persistent, .device_ram_overflow }),
+        .flags = .{ .managed = prng.chance(1, 2), .simulated = prng.chance(1, 2), .local_disk = prng.chance(1, 2) },
+        .hand_overs = @truncate(prng.nextU32()),
+        .started_unix_ms = prng.nextU64(),
+        .elapsed_us = prng.nextU64(),
+        .expires_unix_ms = prng.nextU64(),
+        .disk_size = prng.between(1, 1 << 40) * stream.sector_size,
+    };
+    inline for (.{ "boot_id", "version_id", "vdisk_id", "device_id", "edge_id", "resume_secret" }) |name| prng.fill(&@field(ticket, name));
+    for (&ticket.phases) |*phase| if (prng.chance(1, 2)) {
+        const start_us: u48 = @intCast(prng.below(1 << 40));
+        phase.* = .{ .start_us = start_us, .end_us = if (prng.chance(1, 2)) start_us + @as(u48, @intCast(prng.below(1 << 40))) else null };
+    };
+    return ticket;
+}
+
+/// Bytes that nobody can read stand for a ticket.
+pub fn makeFailover(prng: *base.Prng) stream.ticket.Failover {
+    var failover: stream.ticket.Failover = .{ .lifetime_s = prng.nextU32() | 1, .edges = .empty, .ticket = undefined };
+    prng.fill(&failover.ticket);
+    for (0..@intCast(prng.between(1, stream.ticket.edges_max))) |index| failover.edges.appendAssumeCapacity(.{
+        .ip = .init(10, 0, 0, @intCast(index + 1)),
+        .port = @intCast(prng.between(1, 65535)),
+    });
+    return failover;
+}
+
+/// Of any type, with any values.
+pub fn makePacket(case: *Case, room: *Room) stream.Packet {
+    const prng = &case.prng;
+    const content = &room.content;
     var bytes: [64]u8 = undefined;
     prng.fill(&bytes);
     const session_id = prng.nextU64() | 1;
@@ -78,15 +150,19 @@ fn makePacket(
             );
             return in(session_id, request_id, .{ .used = .{ .units = .{ .bytes = content[0 .. count * stream.profile.entry_size] } } });
         },
-        .hello => return .{ .body = .{ .hello = .{
-            .client_nonce = nonce,
-            .kind = if (prng.chance(1, 2)) .token else .resumption,
-            .boot_id = bytes[16..32].*,
-            .client_public = bytes[0..32].*,
-            .proof = bytes[32..64].*,
-            .ciphers = .{ .clear = prng.chance(1, 2), .aegis_128l = true },
-            .packet_size_max = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
-        } } },
+        .hello => {
+            const kind = prng.pick(stream.HelloKind, &.{ .token, .resumption, .ticket });
+            return .{ .body = .{ .hello = .{
+                .client_nonce = nonce,
+                .kind = kind,
+                .boot_id = bytes[16..32].*,
+                .client_public = bytes[0..32].*,
+                .proof = bytes[32..64].*,
+                .ciphers = .{ .clear = prng.chance(1, 2), .aegis_128l = true },
+                .packet_size_max = @intCast(prng.between(stream.packet_size_min, stream.packet_size_max)),
+                .shown = if (kind == .ticket) .{ .age_us = prng.nextU64(), .ticket = makeFailover(prng).ticket } else null,
+            } } };
+        },
         .cookie => return .{ .body = .{ .cookie = .{
             .client_nonce = nonce,
             .cookie = bytes[16..48].*,
@@ -107,15 +183,19 @@ fn makePacket(
             .write_cache = .edge,
             .write_cache_size = prng.nextU64() | 1,
             .write_cache_id = prng.nextU64() | 1,
+            .failover = if (prng.chance(1, 2)) makeFailover(prng) else null,
         } } },
-        .refuse => return .{ .body = .{ .refuse = .{ .client_nonce = nonce, .code = .busy } } },
+        .refuse => return .{ .body = .{ .refuse = .{
+            .client_nonce = nonce,
+            .code = @fromBackingInt(@as(u16, @intCast(prng.between(1, 8)))),
+        } } },
         .read => {
             var next: u64 = 0;
             for (0..@intCast(prng.below(8))) |_| {
                 const first = next + prng.below(16);
                 const count = prng.between(1, 16);
                 next = first + count;
-                list.append(.{
+                room.list.append(.{
                     .first_fragment = @intCast(first),
                     .fragment_count = @intCast(count),
                 }) catch unreachable;
@@ -126,7 +206,7 @@ fn makePacket(
                 .version_tag = prng.nextU64(),
                 .offset = prng.below(1 << 40) * stream.sector_size,
                 .length = stream.read_size_max,
-                .ranges = list.view(),
+                .ranges = room.list.view(),
             } } };
         },
         .data => return .{ .session_id = session_id, .request_id = request_id, .body = .{ .data = .{
@@ -134,7 +214,7 @@ fn makePacket(
             .payload = content[0..size],
         } } },
         .read_error => return .{ .session_id = session_id, .request_id = request_id, .body = .{
-            .read_error = .{ .code = .too_large },
+            .read_error = .{ .code = @fromBackingInt(@as(u16, @intCast(prng.between(1, 6)))) },
         } },
         .no_session => return in(session_id, request_id, .no_session),
         .ready => return in(session_id, request_id, .{ .ready = .{
@@ -144,7 +224,7 @@ fn makePacket(
             .sentence = sentence[0..@intCast(prng.below(sentence.len + 1))],
         } }),
         .ready_ack => return in(session_id, request_id, .ready_ack),
-        .report => return in(session_id, request_id, .{ .report = makeReport(prng, steps) }),
+        .report => return in(session_id, request_id, .{ .report = makeReport(prng, room) }),
         .report_ack => {
             const order: stream.Order = @fromBackingInt(@as(u8, @intCast(prng.below(3))));
             const id: [16]u8 = if (order == .none) @splat(0) else @splat(7);
@@ -190,8 +270,16 @@ comptime {
     std.debug.assert(sentence.len == stream.ready_sentence_size_max);
 }
 
-fn makeReport(prng: *base.Prng, steps: *stream.StepList) stream.Report {
-    for (0..@intCast(prng.below(stream.steps_max + 1))) |_| steps.append(.{
+fn makeReport(prng: *base.Prng, room: *Room) stream.Report {
+    const has_times = prng.chance(1, 2);
+    // Where steps leave no room for them, they are left out.
+    if (has_times) for (std.enums.values(stream.ReadTimeKind)) |kind| {
+        var histogram: base.DurationHistogram = .{};
+        for (0..@intCast(prng.below(20))) |_| histogram.note(prng.nextU64() >> @intCast(prng.below(64)));
+        room.times.append(kind, &histogram);
+    };
+    const steps_most: u64 = if (has_times) 12 else stream.steps_max;
+    for (0..@intCast(prng.below(steps_most + 1))) |_| room.steps.append(.{
         .group = @fromBackingInt(@as(u8, @intCast(prng.below(5)))),
         .name = sentence[0..@intCast(prng.between(1, 32))],
         .start_us = @bitCast(prng.nextU64()),
@@ -202,7 +290,8 @@ fn makeReport(prng: *base.Prng, steps: *stream.StepList) stream.Report {
         .order_id = @splat(@intCast(prng.below(256))),
         .write_cache_used = prng.below(1 << 30),
         .write_cache_size = 1 << 30,
-        .steps = steps.view(),
+        .steps = room.steps.view(),
+        .read_times = room.times.view(),
     };
 }
 

@@ -1,0 +1,102 @@
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { afterEach, describe, expect, test } from 'vitest'
+import { machinesMissing } from '../lib/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
+
+/** Reads a file that is larger than all that the system reads, and says what came of it. */
+const blobSize = 16 << 20
+const bootLimitMs = 240_000
+const jumboMtu = 9000
+const script = `
+echo "MTU $(cat /sys/class/net/e*/mtu)"
+echo "BLOB $(md5sum /blob)"
+echo "STATUS $(bootfarm-target status)"
+bootfarm-target ready busybox && echo "ACKNOWLEDGED"
+`
+/** Of UDP's payload: 9000 or 1500, less 28 bytes of IP and UDP, 16 of the header and 16 of the tag (STREAM.md, "Packet sizes"). */
+const jumboFragment = 8940
+const ethernetFragment = 1440
+const typeRead = 5
+const missing = machinesMissing()
+let site: MachineSite
+
+interface Status {
+  readBytes: number
+  packetsIn: number
+}
+
+/** A READ as it was on the wire: how large fragments it asks for, and the last 8 bytes of its header. */
+interface SeenRead {
+  fragmentSize: number
+  counter: bigint
+}
+
+interface JumboBoot {
+  report: BootReport
+  status: Status
+  reads: SeenRead[]
+}
+
+/** Boots a machine whose card takes 9000 bytes at an edge that does, too, and reads the blob. */
+async function boot(more: string[] = []): Promise<JumboBoot> {
+  const edge = await site.startEdge('proxy', '', more)
+  site.mtu = jumboMtu
+  const machine = await site.powerOn('bios')
+  await machine.waitFor(/^ACKNOWLEDGED/m)
+  expect(machine.output).toMatch(new RegExp(`^MTU ${jumboMtu}`, 'm'))
+  expect(machine.output.match(/^BLOB (\w{32})/m)?.[1]).toBe(site.disk.blobSum)
+  expect(machine.output).not.toMatch(/I\/O error/)
+  const status = JSON.parse(machine.output.match(/^STATUS (.*)$/m)?.[1] ?? '{}') as Status
+  const report = await finishedBoot(edge)
+  const reads = (await site.packets())
+    .filter(({ destinationPort, payload }) => destinationPort === 6910 && payload[1] === typeRead)
+    .map(({ payload }) => ({ fragmentSize: payload.readUInt16BE(2), counter: payload.readBigUInt64BE(8) }))
+  expect(reads.length).toBeGreaterThan(blobSize / (1 << 20))
+  return { report, status, reads }
+}
+
+const sizesOf = (reads: SeenRead[]) => [...new Set(reads.map(({ fragmentSize }) => fragmentSize))]
+
+describe.skipIf(missing)(`a machine on a network of jumbo frames${missing ? ` (${missing})` : ''}`, () => {
+  afterEach(async () => {
+    await site.remove()
+  })
+
+  test('is served by them from its first read on, with nothing configured', {
+    timeout: bootLimitMs,
+  }, async () => {
+    site = new MachineSite('jumbo', script, blobSize)
+    site.segment.takeLargePackets(jumboMtu)
+    const { report, status, reads } = await boot()
+    expect(sizesOf(reads)).toEqual([jumboFragment])
+    expect(report).toMatchObject({ mtu: jumboMtu, outcome: { kind: 'ready' } })
+    expect(['aegis_128l', 'chacha20_poly1305']).toContain(report.cipher)
+    // Each packet has a counter of its own.
+    expect(new Set(reads.map(({ counter }) => counter)).size).toBe(reads.length)
+    // Some reads are of 4 KiB.
+    expect(status.readBytes / status.packetsIn).toBeGreaterThan(jumboFragment / 2)
+  })
+
+  test('reads in clear text where its edge was told so, which its boot says', {
+    timeout: bootLimitMs,
+  }, async () => {
+    site = new MachineSite('jumboclear', script, blobSize)
+    site.segment.takeLargePackets(jumboMtu)
+    const { report, status, reads } = await boot(['--clear'])
+    expect(sizesOf(reads)).toEqual([jumboFragment])
+    expect(report).toMatchObject({ cipher: 'clear', outcome: { kind: 'ready' } })
+    // In clear text that is the session's id, and the boot has one session.
+    expect(new Set(reads.map(({ counter }) => counter)).size).toBe(1)
+    expect(status.readBytes / status.packetsIn).toBeGreaterThan(jumboFragment / 2)
+  })
+
+  test('boots where the switch before it drops them without a word', { timeout: bootLimitMs }, async () => {
+    site = new MachineSite('jumbohole', script, blobSize)
+    site.segment.takeLargePackets(jumboMtu)
+    site.segment.dropLargerThan(1500)
+    const { report, status, reads } = await boot()
+    expect(sizesOf(reads)).toEqual([ethernetFragment])
+    expect(report).toMatchObject({ mtu: 1500, outcome: { kind: 'ready' } })
+    expect(status.readBytes / status.packetsIn).toBeLessThan(ethernetFragment)
+  })
+})

@@ -1,0 +1,184 @@
+//! The device's side of the stream, in clear text, where nothing keeps damaged packets from it: an edge that says everything, in any order.
+
+const std = @import("std");
+const base = @import("base");
+const stream = @import("wire").stream;
+const core = @import("core");
+const stream_target = @import("stream_target.zig");
+const fuzz_case = @import("case.zig");
+const StreamClient = core.StreamClient;
+const StreamServer = core.StreamServer;
+const Case = fuzz_case.Case;
+const Violation = fuzz_case.Violation;
+const expect = fuzz_case.expect;
+
+const steps_per_case = 48;
+const reads_max = 4;
+const writes_max = 4;
+const read_size_max = 48 << 10;
+const disk_size = 1 << 20;
+const boot_id: base.Uuid = .fromBytes(@splat(1));
+const token: [16]u8 = @splat(2);
+const home: base.Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 6910 };
+const device: base.Endpoint = .{ .ip = .init(10, 0, 0, 9), .port = 4000 };
+const clear_text: stream.Ciphers = .{ .clear = true };
+
+const World = struct {
+    case: *Case,
+    client: StreamClient,
+    server: StreamServer,
+    now_us: u64 = std.time.us_per_s,
+    tags: u64 = 0,
+    has_read: bool = false,
+    buffers: [reads_max][read_size_max]u8 = undefined,
+
+    /// What goes to the edge, and what that says; each answer may be lost, doubled or damaged.
+    fn talk(world: *World) Violation!void {
+        var out: [stream.sealed_request_size_max]u8 = undefined;
+        var sent: u32 = 0;
+        while (world.client.transmit(world.now_us, &out)) |packet| {
+            sent += 1;
+            try expect(sent <= 200, "what there is to send comes to an end");
+            // Whoever else it asks says nothing here.
+            if (world.client.failover.asked.eql(home)) try world.serve(packet);
+        }
+        while (world.client.nextEvent()) |event| switch (event) {
+            .read_done => |done| {
+                world.has_read = true;
+                try expect(done.buffer.len <= read_size_max, "a read has the buffer that was given");
+            },
+            else => {},
+        };
+        if (world.client.deadline()) |at_us| try expect(at_us > world.now_us, "what is due now was sent now");
+        try expect(world.client.outstandingBytes() <= reads_max * read_size_max, "no more is outstanding than was asked for");
+    }
+
+    fn serve(world: *World, packet: []const u8) Violation!void {
+        var reply: StreamServer.ReplyBuffer = undefined;
+        var large: StreamServer.LargeBuffer = undefined;
+        switch (world.server.receive(world.now_us, device, packet, &reply)) {
+            .reply => |bytes| world.deliver(bytes),
+            .admit => |claim| {
+                const admission = world.server.admit(world.now_us, claim, world.grant(), &reply);
+                if (world.server.showSize(&admission, &large)) |bytes| world.deliver(bytes);
+                if (admission.reply) |bytes| world.deliver(bytes);
+            },
+            .probe => |probe| if (world.server.answerProbe(probe, &large)) |bytes| world.deliver(bytes),
+            .read => |*read| {
+                const sealer = world.server.sealer(read.session_id) orelse return;
+                var fragments = read.fragments();
+                const payload: [stream.fragment_size_max]u8 = @splat(7);
+                while (fragments.next()) |fragment| world.deliver(sealer.seal(&fragment.header, payload[0..fragment.length], &large));
+            },
+            .write => |*write| if (world.server.finishWrite(write.ref, .done, &reply)) |outgoing| world.deliver(outgoing.packet),
+            .control => |*control| if (world.server.finishWrite(control.ref, .done, &reply)) |outgoing| world.deliver(outgoing.packet),
+            .ready => |ready| world.deliver(ready.reply),
+            .report => |*report| {
+                const ack: stream.ReportAck = .{ .order = .restart, .order_id = @splat(@intCast(1 + world.tags % 200)) };
+                if (world.server.acknowledgeReport(report, ack, &reply)) |bytes| world.deliver(bytes);
+            },
+            .ignored, .used, .taken => {},
+        }
+    }
+
+    fn grant(world: *World) StreamServer.Grant {
+        const prng = &world.case.prng;
+        var boot: StreamServer.Grant.Boot = .{
+            .token = token,
+            .token_nonce = null,
+            .version_id = boot_id,
+            .disk_size = disk_size,
+            .profile_size = 4096,
+            .write_cache = .{ .class = .edge, .size = 1 << 20, .id = 7 },
+        };
+        if (prng.chance(3, 4)) boot.failover = stream_target.makeFailover(prng);
+        if (prng.chance(1, 16)) return .{ .no_cache = .cache_elsewhere };
+        return .{ .boot = boot };
+    }
+
+    fn deliver(world: *World, packet: []const u8) void {
+        const prng = &world.case.prng;
+        if (prng.chance(1, 16)) return;
+        var copy: [stream.packet_size_max + 64]u8 = undefined;
+        @memcpy(copy[0..packet.len], packet);
+        if (prng.chance(1, 12)) world.client.receive(world.now_us, world.case.mutate(&copy, packet.len));
+        if (prng.chance(15, 16)) world.client.receive(world.now_us, packet);
+        if (prng.chance(1, 16)) world.client.receive(world.now_us, packet);
+    }
+
+    /// Anything at all, of this session or of none, about a request that there is or not.
+    fn makeUp(world: *World) void {
+        const prng = &world.case.prng;
+        var room: stream_target.Room = .{};
+        var buffer: [stream.packet_size_max]u8 = undefined;
+        var packet = stream_target.makePacket(world.case, &room);
+        if (packet.session_id != 0 and prng.chance(7, 8)) packet.session_id = if (world.client.session) |*session| session.id else 1;
+        if (packet.request_id != 0) packet.request_id = 1 +% packet.request_id % (world.client.request_id_next + 1);
+        switch (packet.body) {
+            .hello => |*hello| hello.client_nonce = world.client.greeting.nonce,
+            .cookie => |*cookie| cookie.client_nonce = world.client.greeting.nonce,
+            .refuse => |*refusal| refusal.client_nonce = world.client.greeting.nonce,
+            .welcome => |*welcome| {
+                welcome.client_nonce = world.client.greeting.nonce;
+                welcome.cipher = .clear;
+                welcome.edge_public = @splat(0);
+            },
+            else => {},
+        }
+        const bytes = stream.emit(packet, &buffer);
+        world.client.receive(world.now_us, if (prng.chance(1, 4)) world.case.mutate(&buffer, bytes.len) else bytes);
+    }
+
+    fn want(world: *World) void {
+        const prng = &world.case.prng;
+        world.tags += 1;
+        const offset = prng.below(200) * 4096;
+        const length = prng.between(1, read_size_max / stream.sector_size) * stream.sector_size;
+        switch (prng.below(8)) {
+            0 => world.client.submitWrite(world.tags, offset, world.buffers[0][0..4096]) catch {},
+            1 => world.client.submitFlush(world.tags) catch {},
+            2 => world.client.submitDiscard(world.tags, offset, 4096) catch {},
+            3 => world.client.reportReady(world.now_us, .ready, world.now_us, .{ .code = "fuzz" }),
+            4 => world.client.report(world.now_us, .{ .uptime_us = world.now_us }),
+            5 => world.client.noteUnreachable(world.now_us),
+            else => {
+                // Each has a buffer of its own as long as it is under way.
+                for (world.client.reads, 0..) |*read, index| if (read.state == .free)
+                    return world.client.submit(world.tags, offset, world.buffers[index][0..length]) catch {};
+            },
+        }
+    }
+};
+
+pub fn client(case: *Case) Violation!bool {
+    const prng = &case.prng;
+    var world: World = .{
+        .case = case,
+        .client = StreamClient.init(case.gpa, .{
+            .reads_max = reads_max,
+            .writes_max = writes_max,
+            .packet_size_max = prng.pick(u16, &.{ stream.packet_size_ethernet, stream.packet_size_max }),
+            .ciphers = clear_text,
+        }) catch return fuzz_case.violated("a client of this size can be made"),
+        .server = StreamServer.init(case.gpa, .{
+            .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
+            .sessions_max = 2,
+            .write_places = 2,
+            .ciphers = clear_text,
+            .packet_size_max = stream.packet_size_max,
+        }) catch return fuzz_case.violated("a server of this size can be made"),
+    };
+    defer world.client.deinit(case.gpa);
+    defer world.server.deinit(case.gpa);
+    var seed: [32]u8 = undefined;
+    prng.fill(&seed);
+    world.client.start(world.now_us, .{ .boot_id = boot_id, .token = token, .nonce_seed = seed, .edge = home });
+    for (0..steps_per_case) |_| {
+        if (prng.chance(3, 4)) world.want();
+        if (prng.chance(1, 3)) world.makeUp();
+        try world.talk();
+        const due_us = world.client.deadline() orelse world.now_us;
+        world.now_us = if (prng.chance(1, 2)) @max(due_us, world.now_us + 1) else world.now_us + prng.between(1, std.time.us_per_s);
+    }
+    return world.has_read;
+}
