@@ -74,3 +74,17 @@ test('a boot that its menu sent to the machine’s own disk is neither ready nor
   await page.goto(`/devices/${tenant.rows.deviceIds[0]}`)
   await expect(page.getByText(/^own disk since/)).toBeVisible()
 })
+
+test('a boot that went on at another edge says when and from where, and is one boot', async ({ page }) => {
+  const tenant = await Tenant.create()
+  const id = randomUUID()
+  const handOver = { number: 2, fromEdgeId: randomUUID(), atUs: 4_400_000 }
+  await tenant.report({ id, handOver, outcome: { kind: 'ready' } })
+  await signInAs(page, tenant.person)
+  await page.goto(`/boots/${id}`)
+  const facts = page.getByRole('region', { name: 'Facts' })
+  await expect(facts.getByText(/when its edge did not answer \(2 changes of edge in all\)/)).toBeVisible()
+  await page.goto('/boots')
+  await expect(page.locator(`a[href="/boots/${id}"]`)).toHaveCount(1)
+  expect(await seriousProblems(page)).toEqual([])
+})

@@ -31,6 +31,17 @@ test('bytes, packets, reads and where each value comes from are there', async ({
   await expect(page.getByRole('table', { name: 'Reads by size' }).getByRole('row')).not.toHaveCount(1)
 })
 
+test('where the time of the reads went is there, part by part', async ({ page }) => {
+  await openReadyBoot(page)
+  const rows = page.getByRole('table', { name: 'Where the time of the reads went' }).getByRole('row')
+  await expect(rows).toHaveCount(5)
+  for (const part of ['Storage', 'Send', 'Wire', 'Turnaround']) {
+    const cells = rows.filter({ hasText: part }).getByRole('cell')
+    for (const figure of [0, 1, 2, 3]) await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
+    await expect(cells.nth(4)).toHaveText(/^\d+ %$/)
+  }
+})
+
 test('what the device said of itself is there: its steps, and its write cache', async ({ page }) => {
   await openReadyBoot(page)
   await expect(page.getByRole('img', { name: /; \d+ steps that the device reported$/ })).toBeVisible()
