@@ -152,35 +152,29 @@ pub const UdpSocket = struct {
     /// nothing: returns how many of them are on their way, less than all where the send buffer is full. What is lost for another reason
     /// counts as sent.
     pub fn sendPackets(socket: *UdpSocket, to: Endpoint, packets: []const u8, packet_size: usize) usize {
-        var vectors: [segments_max]std.posix.iovec_const = undefined;
-        var count: usize = 0;
-        var at: usize = 0;
-        while (at < packets.len) : (at += packet_size) {
-            vectors[count] = .{ .base = packets[at..].ptr, .len = @min(packet_size, packets.len - at) };
-            count += 1;
-        }
-        return socket.sendTogether(to, vectors[0..count], packet_size);
-    }
-
-    /// Packets of this size that the kernel takes as one.
-    pub fn packetsTogether(packet_size: usize) usize {
-        return @max(1, @min(segments_max, super_packet_size_max / packet_size));
-    }
-
-    /// A vector for each packet, of packets that fit one super-packet; how many went out.
-    fn sendTogether(socket: *UdpSocket, to: Endpoint, vectors: []const std.posix.iovec_const, size: usize) usize {
-        const packets = vectors.len;
+        const count = std.math.divCeil(usize, packets.len, packet_size) catch unreachable;
         const link = socket.linkTo(to);
-        if (packets > 1 and socket.isCutting(link)) {
-            if (socket.sendVectors(to, vectors, @intCast(size), .at_once)) return packets else |err| switch (err) {
+        if (count > 1 and socket.isCutting(link)) {
+            const whole: [1]std.posix.iovec_const = .{.{ .base = packets.ptr, .len = packets.len }};
+            if (socket.sendVectors(to, &whole, @intCast(packet_size), .at_once)) return count else |err| switch (err) {
                 error.Full => return 0,
-                error.Dropped => return packets,
+                error.Dropped => return count,
                 error.Unsupported => socket.noteUncut(link),
                 // For this receiver only: the packets are larger than its path takes as one.
                 error.TooLarge => {},
             }
         }
-        return socket.sendSingly(to, vectors, 1, .at_once);
+        var vectors: [segments_max]std.posix.iovec_const = undefined;
+        for (vectors[0..count], 0..) |*vector, index| {
+            const packet = packets[index * packet_size ..];
+            vector.* = .{ .base = packet.ptr, .len = @min(packet_size, packet.len) };
+        }
+        return socket.sendSingly(to, vectors[0..count], 1, .at_once);
+    }
+
+    /// Packets of this size that the kernel takes as one.
+    pub fn packetsTogether(packet_size: usize) usize {
+        return @max(1, @min(segments_max, super_packet_size_max / packet_size));
     }
 
     pub const Cut = struct {

@@ -513,15 +513,16 @@ fn nextStreamEvent(device: *Device) ?StreamClient.Event {
 fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buffer: *Buffer) ?Action {
     switch (event) {
         .established => |established| if (!established.resumed) {
-            device.read_due_at_us = now_us;
-            device.read_done_at_us = now_us;
+            device.read_due_at_us, device.read_done_at_us = .{ now_us, now_us };
             if (device.ahead) |*ahead| ahead.start(&device.client);
             device.submitDue(now_us);
         },
         .read_done => |read| {
             device.reads_done += 1;
             device.read_done_at_us = now_us;
-            device.longest_read_us = @max(device.longest_read_us, now_us - device.asked_at_us[@intCast(read.tag)]);
+            const asked_at_us = device.asked_at_us[@intCast(read.tag)];
+            device.longest_read_us = @max(device.longest_read_us, now_us - asked_at_us);
+            device.client.times.noteAnswer(now_us, asked_at_us);
             device.shown_buffer = @intCast(read.tag);
             if (device.profile.misbehaviour == .stop_reading)
                 return device.endStream(now_us, buffer, "stops reading, as it was told");
@@ -567,10 +568,9 @@ fn submitDue(device: *Device, now_us: u64) void {
         device.lengths[slot] = read.length;
         device.asked_at_us[slot] = now_us;
         const bytes = device.buffers[slot][0..read.length];
-        if (device.ahead) |*ahead|
-            ahead.read(&device.client, slot, read.offset, bytes) catch return
-        else
-            device.client.submit(slot, read.offset, bytes) catch return;
+        const asked = if (device.ahead) |*ahead| ahead.read(&device.client, slot, read.offset, bytes) else device.client.submit(slot, read.offset, bytes);
+        asked catch return;
+        device.client.times.noteDemand(now_us);
         device.free_buffers.unset(slot);
         device.read_index += 1;
         if (device.read_index == reads.len) return;
