@@ -37,7 +37,8 @@ test('where the time of the reads went is there, part by part', async ({ page })
   await expect(rows).toHaveCount(5)
   for (const part of ['Storage', 'Send', 'Wire', 'Turnaround']) {
     const cells = rows.filter({ hasText: part }).getByRole('cell')
-    for (const figure of [0, 1, 2, 3]) await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
+    for (const figure of [0, 1, 2, 3])
+      await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
     await expect(cells.nth(4)).toHaveText(/^\d+ %$/)
   }
 })
