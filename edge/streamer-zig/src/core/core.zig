@@ -64,6 +64,7 @@ pub const uplink_message = @import("uplink_message.zig");
 pub const CaptureStore = @import("capture_store.zig");
 pub const BootTable = @import("boot_table.zig").BootTable;
 pub const StreamClient = @import("stream_client.zig");
+pub const StreamFailover = @import("stream_failover.zig");
 pub const stream_secrets = @import("stream_secrets.zig");
 pub const stream_seal = @import("stream_seal.zig");
 pub const boot_hand_over = @import("boot_hand_over.zig");

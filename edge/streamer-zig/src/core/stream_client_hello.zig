@@ -108,8 +108,8 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
     if (client.state != .greeting) return false;
     if (!std.mem.eql(u8, &refusal.client_nonce, &client.greeting.nonce)) return false;
     if (!client.failover.atHome()) {
+        client.unseen.refused_elsewhere = .{ .edge = client.failover.asked, .code = refusal.code };
         client.failover.refuse(now_us, refusal.code);
-        client.unseen.refused_elsewhere = refusal.code;
         if (client.failover.atHome()) greetAsked(client, now_us);
         return true;
     }

@@ -208,11 +208,13 @@ pub const Order = struct {
     pub const Kind = enum { power_off, restart };
 };
 
+pub const RefusedElsewhere = struct { edge: base.Endpoint, code: wire.RefuseCode };
+
 pub const Event = union(enum) {
     /// The session is open; `resumed` when it is not the boot's first, `moved` when it is at another edge than the one before.
     established: struct { resumed: bool, moved: bool = false },
     /// Another edge does not take this boot; the others are asked.
-    refused_elsewhere: wire.RefuseCode,
+    refused_elsewhere: RefusedElsewhere,
     /// The edge will not serve this boot.
     refused: wire.RefuseCode,
     /// A resumption offered another version or size: a boot never mixes two.
@@ -251,7 +253,7 @@ pub const Greeting = struct {
 /// Events that are no read's.
 pub const Unseen = struct {
     established: ?struct { resumed: bool, moved: bool } = null,
-    refused_elsewhere: ?wire.RefuseCode = null,
+    refused_elsewhere: ?RefusedElsewhere = null,
     refused: ?wire.RefuseCode = null,
     version_changed: bool = false,
     cache_lost: bool = false,
@@ -261,9 +263,9 @@ pub const Unseen = struct {
 
     /// What concerns the session, which comes first.
     pub fn ofSession(unseen: *Unseen) ?Event {
-        if (unseen.refused_elsewhere) |code| {
+        if (unseen.refused_elsewhere) |refusal| {
             unseen.refused_elsewhere = null;
-            return .{ .refused_elsewhere = code };
+            return .{ .refused_elsewhere = refusal };
         }
         if (unseen.established) |opened| {
             unseen.established = null;

@@ -46,7 +46,8 @@ pub fn init(home: Endpoint) Failover {
     return .{ .home = home, .asked = home };
 }
 
-fn others(failover: *const Failover) []const Endpoint {
+/// Where the boot can go on beside its own edge, the first to be asked first.
+pub fn others(failover: *const Failover) []const Endpoint {
     return if (failover.known) |*known| known.edges.constSlice() else &.{};
 }
 

@@ -28,6 +28,7 @@ const TestEdge = struct {
     probes: u32 = 0,
     /// READs get no answer, everything else does.
     is_slow: bool = false,
+    hears_other: bool = true,
 
     fn grant(edge: *TestEdge, claim: *const StreamServer.Claim, other: base.Endpoint) StreamServer.Grant {
         var boot: StreamServer.Grant.Boot = .{
@@ -44,6 +45,7 @@ const TestEdge = struct {
             }
         }
         if (edge.write_cache != .device_ram) boot.write_cache = .{ .class = edge.write_cache, .id = 7, .size = 1 << 20 };
+        if (!edge.hears_other) return .{ .boot = boot };
         boot.failover = .{ .lifetime_s = 100, .edges = .empty, .ticket = stream_ticket.seal(&key, @splat(4), &.{
             .boot_id = boot_id.bytes,
             .version_id = version_id.bytes,
@@ -123,6 +125,15 @@ const World = struct {
                 }
             },
             .ready => |ready| world.client.receive(world.now_us, ready.reply),
+            .report => |*report| {
+                const given = if (edge.server.findById(report.session_id).?.failover) |*given| given else null;
+                const listed: []const base.Endpoint = if (edge.hears_other) &.{world.edges[other].at} else &.{};
+                const answer = if (stream_ticket.isOutdated(given, listed, edge.keys))
+                    edge.server.askForHello(report, packet, &reply)
+                else
+                    edge.server.acknowledgeReport(report, .{}, &reply);
+                world.client.receive(world.now_us, answer.?);
+            },
             else => {},
         }
     }
@@ -143,7 +154,7 @@ const World = struct {
                     for (&buffer, offset..) |byte, at| try testing.expectEqual(byteAt(at), byte);
                     return world.now_us - began_us;
                 },
-                .established, .refused_elsewhere, .ready_acknowledged => {},
+                .established, .refused_elsewhere, .ready_acknowledged, .report_acknowledged => {},
                 else => return error.UnexpectedEvent,
             };
         }
@@ -238,4 +249,26 @@ test "a device with nothing to ask gets a new ticket when half the time of its o
     world.turn();
     try testing.expectEqual(hellos + 1, world.edges[0].hellos);
     try testing.expectEqual(.established, world.client.state);
+}
+
+test "a device hears of an edge that came later with its next report, and goes on there" {
+    var world: World = try .init();
+    defer world.deinit();
+    world.edges[0].hears_other = false;
+    _ = try world.read(0, 1_000_000);
+    world.client.report(world.now_us, .{ .uptime_us = 1 });
+    _ = try world.read(4096, 1_000_000);
+    try testing.expect(!world.client.failover.hasOthers());
+    const hellos = world.edges[0].hellos;
+    world.edges[0].hears_other = true;
+    for (0..3) |_| {
+        world.client.report(world.now_us, .{ .uptime_us = 1 });
+        _ = try world.read(8192, 1_000_000);
+    }
+    try testing.expectEqual(hellos + 1, world.edges[0].hellos);
+    try testing.expectEqual(null, world.client.report_state.dueAt());
+    try testing.expect(world.client.failover.hasOthers());
+    world.edges[0].is_alive = false;
+    try testing.expect(try world.read(4096, 3_000_000) < 2_000_000);
+    try testing.expectEqual(1, world.client.statistics.hand_overs);
 }

@@ -363,6 +363,19 @@ fn reasonOf(err: wire.ParseError) base.IgnoreReason {
     };
 }
 
+/// NO_SESSION in answer to a REPORT: its device says hello again, and gets what WELCOME says by now. Until then the session goes on. Null
+/// when it is gone.
+pub fn askForHello(server: *StreamServer, report: *const DeviceReport, packet: []const u8, reply: *ReplyBuffer) ?[]const u8 {
+    const session = server.findById(report.session_id) orelse return null;
+    session.statistics.packets_out += 1;
+    session.statistics.bytes_out += wire.header_size;
+    return wire.emit(.{
+        .session_id = stream_seal.counterOf(packet),
+        .request_id = report.request_id,
+        .body = .no_session,
+    }, reply);
+}
+
 /// PROBE_ACK of the size that was asked for; null when the session is gone.
 pub fn answerProbe(server: *StreamServer, probe: ProbeRequest, out: *LargeBuffer) ?[]const u8 {
     const session = server.findById(probe.session_id) orelse return null;

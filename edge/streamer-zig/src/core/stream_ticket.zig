@@ -73,7 +73,46 @@ pub fn judge(keys: []const Key, hello: *const wire.Hello, now_unix_ms: u64) Judg
     return .{ .good = ticket };
 }
 
+/// Whether a device should say hello again for what the next WELCOME says: it knows nothing of an edge that it could go on at by now, or
+/// its ticket opens nowhere any more. `given` is what it has; null: nobody else was there. That an edge has gone is no reason: the device
+/// finds out when it asks there, and an edge that comes and goes would else have all devices say hello each time.
+pub fn isOutdated(given: ?*const wire.ticket.Failover, listed: []const base.Endpoint, keys: []const Key) bool {
+    if (listed.len == 0 or keys.len == 0) return false;
+    const known = given orelse return true;
+    if (open(keys, &known.ticket) == null) return true;
+    if (known.edges.isFull()) return false;
+    for (listed) |edge| {
+        for (known.edges.constSlice()) |told| {
+            if (told.eql(edge)) break;
+        } else return true;
+    }
+    return false;
+}
+
 const testing = std.testing;
+
+test "a device is told anew of an edge that it does not know, and when its ticket opens nowhere" {
+    const key: Key = @splat(0x77);
+    const edges = [_]base.Endpoint{
+        .{ .ip = .init(10, 0, 0, 1), .port = 6910 },
+        .{ .ip = .init(10, 0, 0, 2), .port = 6910 },
+    };
+    var given: wire.ticket.Failover = .{ .lifetime_s = 1, .edges = .empty, .ticket = seal(&key, @splat(1), &testTicket()) };
+    given.edges.appendAssumeCapacity(edges[0]);
+    try testing.expect(!isOutdated(&given, edges[0..1], &.{key}));
+    try testing.expect(isOutdated(&given, &edges, &.{key}));
+    try testing.expect(isOutdated(&given, edges[1..], &.{key}));
+    try testing.expect(isOutdated(null, edges[0..1], &.{key}));
+    // One that has gone, whose keys are the second ones by now.
+    try testing.expect(!isOutdated(&given, &.{}, &.{key}));
+    try testing.expect(!isOutdated(&given, edges[0..1], &.{ @splat(1), key }));
+    try testing.expect(isOutdated(&given, edges[0..1], &.{@splat(1)}));
+    // Without a key there is no ticket to be had.
+    try testing.expect(!isOutdated(null, &edges, &.{}));
+    // There is no room for more.
+    while (!given.edges.isFull()) given.edges.appendAssumeCapacity(edges[0]);
+    try testing.expect(!isOutdated(&given, &edges, &.{key}));
+}
 
 fn testTicket() Ticket {
     var ticket: Ticket = .{

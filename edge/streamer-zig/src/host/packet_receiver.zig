@@ -9,7 +9,9 @@ const linux = std.os.linux;
 
 pub const PacketReceiver = struct {
     /// No IP packet is larger, and no piece is either.
-    bytes: [65_535]u8,
+    bytes: [65_535]u8 = undefined,
+    /// Of a socket that is connected: the network has said that nobody listens there. Who acts on it clears it.
+    is_refused: bool = false,
 
     /// Asks the kernel for pieces from now on.
     pub fn join(fd: i32) void {
@@ -30,7 +32,9 @@ pub const PacketReceiver = struct {
             .controllen = control.len,
             .flags = 0,
         };
-        const size = sys.check(linux.recvmsg(fd, &message, linux.MSG.DONTWAIT)) catch return null;
+        const rc = linux.recvmsg(fd, &message, linux.MSG.DONTWAIT);
+        if (linux.errno(rc) == .CONNREFUSED) receiver.is_refused = true;
+        const size = sys.check(rc) catch return null;
         const given = control[0..@min(@as(usize, @intCast(message.controllen)), control.len)];
         return .{
             .rest = receiver.bytes[0..size],
@@ -87,7 +91,7 @@ fn expectAllArrive(is_joined: bool) !usize {
     for (&pieces, 0..) |*piece, index| piece.* = .{ .base = bytes[index * 1000 ..].ptr, .len = @min(1000, bytes.len - index * 1000) };
     sender.sendCut(sockets.fromSockaddr(&own), &pieces, .{ .pieces_each = 1, .packet_size = 1000 });
 
-    var receiver: PacketReceiver = undefined;
+    var receiver: PacketReceiver = .{};
     var came: usize = 0;
     var calls: usize = 0;
     while (receiver.receive(fd)) |received| {

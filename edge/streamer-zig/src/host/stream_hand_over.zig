@@ -24,8 +24,7 @@ pub fn failoverOf(
     const keys = site.ticket_keys.constSlice();
     if (keys.len == 0) return null;
     const now_us = sys.monotonicUs();
-    var failover: wire.ticket.Failover = .{ .lifetime_s = core.stream_ticket.lifetime_s, .edges = .empty, .ticket = undefined };
-    peers.listStreams(now_us, boots.askedOf(boot.identity.mac, boots.network), &failover.edges);
+    var failover: wire.ticket.Failover = .{ .lifetime_s = core.stream_ticket.lifetime_s, .edges = listOf(boots, boot, now_us), .ticket = undefined };
     if (failover.edges.count == 0) return null;
     var salt: core.stream_ticket.Salt = undefined;
     sys.random(&salt);
@@ -38,6 +37,23 @@ pub fn failoverOf(
         .write_cache = granted.write_cache.class,
     }));
     return failover;
+}
+
+fn listOf(boots: *const Boots, boot: *const Boot, now_us: u64) @FieldType(wire.ticket.Failover, "edges") {
+    var edges: @FieldType(wire.ticket.Failover, "edges") = .empty;
+    if (boots.peers) |peers| peers.listStreams(now_us, boots.askedOf(boot.identity.mac, boots.network), &edges);
+    return edges;
+}
+
+/// The device of this session should say hello again, since it could go on elsewhere better than it knows.
+pub fn isOutdated(boots: *Boots, session: *const StreamServer.Session) bool {
+    // It goes on nowhere else.
+    if (session.write_cache.class != .device_ram) return false;
+    const peers = boots.peers orelse return false;
+    const site = if (peers.site) |*site| site else return false;
+    const boot = boots.get(boots.table.findById(session.boot_id) orelse return false) orelse return false;
+    const edges = listOf(boots, boot, sys.monotonicUs());
+    return core.stream_ticket.isOutdated(if (session.failover) |*given| given else null, edges.constSlice(), site.ticket_keys.constSlice());
 }
 
 /// What the device of a hello with a ticket gets. Its boot is here from now on; it counts when the device has said anything more.

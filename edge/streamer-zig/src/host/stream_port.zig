@@ -177,9 +177,19 @@ pub const StreamPort = struct {
                     port.boots.noteWriteCache(report.boot_id, at_us, layer.held())
                 else
                     port.boots.noteLocalDisk(report.boot_id, at_us);
-                if (port.server.acknowledgeReport(report, ack, &port.reply)) |packet| socket.send(from, packet);
+                const answer = if (port.wantsHello(report))
+                    port.server.askForHello(report, bytes, &port.reply)
+                else
+                    port.server.acknowledgeReport(report, ack, &port.reply);
+                if (answer) |packet| socket.send(from, packet);
             },
         }
+    }
+
+    /// Its report is said again behind the hello: nothing of it is lost, nor an order that waits for the device.
+    fn wantsHello(port: *StreamPort, report: *const StreamServer.DeviceReport) bool {
+        const session = port.server.findById(report.session_id) orelse return false;
+        return stream_hand_over.isOutdated(port.boots, session);
     }
 
     fn admit(
@@ -455,6 +465,8 @@ pub const StreamPort = struct {
             .ready => .{ .ready = .stream },
             .failed => blk: {
                 const failure = core.boot_cause.failureOf(ready.code.slice(), ready.sentence.slice());
+                // Of one that is up, too.
+                if (failure.cause == .write_cache_lost) port.boots.noteLostLocalDisk(ref, at_us);
                 break :blk .{ .failed = .{ .cause = failure.cause, .text = failure.text } };
             },
         });

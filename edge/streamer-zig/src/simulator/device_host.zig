@@ -34,7 +34,7 @@ pub const Socket = enum(u8) { tftp, stream, http };
 pub const World = struct {
     epoll: host.Epoll,
     /// Of all devices: nothing stays in it.
-    receiver: PacketReceiver = undefined,
+    receiver: PacketReceiver = .{},
     dhcp_fd: i32,
     dhcp_to: base.Endpoint,
     verify_fd: ?i32,

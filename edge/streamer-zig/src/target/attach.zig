@@ -248,15 +248,14 @@ fn keep(handover: *Handover, kernel_fd: i32) noreturn {
 }
 
 /// The process of the stream: the first goes on with the session that `attach` opened, a later one
-/// resumes it.
+/// resumes the newest that there has been, at whichever edge that is.
 fn streamMain(context: *anyopaque, link_fd: i32, serial: u32) noreturn {
     const handover: *Handover = @ptrCast(@alignCast(context));
     _ = protection.protect();
     if (serial > 0) {
         var identity = handover.identity;
         sys.random(&identity.nonce_seed);
-        const cache_id = handover.memory.write_cache_id.load(.seq_cst);
-        if (cache_id != 0) identity.session.?.write_cache_id = cache_id;
+        if (handover.memory.session.get()) |session| identity.session = session;
         handover.client.start(sys.monotonicUs(), identity);
         handover.edge.edge = handover.client.failover.asked;
         const write_id = handover.memory.write_id.load(.seq_cst);

@@ -17,7 +17,7 @@ pub const EdgeSocket = struct {
     fd: i32 = -1,
     edge: Endpoint,
     burst: PacketBurst = .{},
-    receiver: PacketReceiver = undefined,
+    receiver: PacketReceiver = .{},
 
     /// Bytes: answers to all outstanding reads, with the kernel's own bookkeeping for each packet, which
     /// may be more than the packet; all writes that are under way, too.
@@ -33,6 +33,7 @@ pub const EdgeSocket = struct {
         if (socket.fd >= 0) sys.close(socket.fd);
         // Another interface may be able to cut.
         socket.burst = .{};
+        socket.receiver.is_refused = false;
         socket.fd = connected(socket.edge) catch -1;
     }
 
@@ -59,12 +60,17 @@ pub const EdgeSocket = struct {
         return socket.receiver.receive(socket.fd);
     }
 
-    /// The edge's machine says that nobody listens there.
-    pub fn isRefused(socket: *const EdgeSocket) bool {
+    /// Whether the edge's machine has said that nobody listens there, since this was asked last. The kernel says it once, to a send, a
+    /// receive or, where `has_error` of the socket is known, to who asks for it.
+    pub fn takeRefusal(socket: *EdgeSocket, has_error: bool) bool {
+        const was_told = socket.burst.is_refused or socket.receiver.is_refused;
+        socket.burst.is_refused = false;
+        socket.receiver.is_refused = false;
+        if (!has_error) return was_told;
         var code: i32 = 0;
         var size: linux.socklen_t = @sizeOf(i32);
-        _ = sys.check(linux.getsockopt(socket.fd, linux.SOL.SOCKET, linux.SO.ERROR, @ptrCast(&code), &size)) catch return false;
-        return code == @backingInt(linux.E.CONNREFUSED);
+        _ = sys.check(linux.getsockopt(socket.fd, linux.SOL.SOCKET, linux.SO.ERROR, @ptrCast(&code), &size)) catch return was_told;
+        return was_told or code == @backingInt(linux.E.CONNREFUSED);
     }
 
     fn connected(edge: Endpoint) sys.Error!i32 {
@@ -83,3 +89,55 @@ pub const EdgeSocket = struct {
         return fd;
     }
 };
+
+const testing = std.testing;
+
+/// A socket to a port of loopback that nobody listens at.
+fn testRefused() !EdgeSocket {
+    const bound: i32 = @intCast(try sys.check(linux.socket(linux.AF.INET, linux.SOCK.DGRAM | linux.SOCK.CLOEXEC, 0)));
+    var address: linux.sockaddr.in = .{ .port = 0, .addr = @bitCast([4]u8{ 127, 0, 0, 1 }) };
+    var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
+    _ = try sys.check(linux.bind(bound, @ptrCast(&address), size));
+    _ = try sys.check(linux.getsockname(bound, @ptrCast(&address), &size));
+    var socket: EdgeSocket = .init(.{ .ip = .init(127, 0, 0, 1), .port = std.mem.bigToNative(u16, address.port) });
+    socket.open();
+    sys.close(bound);
+    return socket;
+}
+
+/// Sends packets until the network's answer to an earlier one is there.
+fn sendUntilRefused(socket: *EdgeSocket) !void {
+    socket.send("nobody hears it");
+    var polled = [_]linux.pollfd{.{ .fd = socket.fd, .events = 0, .revents = 0 }};
+    var limit: linux.timespec = .{ .sec = 10, .nsec = 0 };
+    try testing.expectEqual(1, try sys.check(linux.ppoll(&polled, 1, &limit, null)));
+    try testing.expect(polled[0].revents & linux.POLL.ERR != 0);
+}
+
+test "that nobody listens there is known, whether a send, a receive or the socket says so, and once" {
+    const Way = enum { send, send_cut, receive, asked };
+    for (std.enums.values(Way)) |way| {
+        var socket = try testRefused();
+        defer sys.close(socket.fd);
+        try sendUntilRefused(&socket);
+        switch (way) {
+            .send => socket.burst.add(socket.fd, 100),
+            .send_cut => for (0..2) |_| socket.burst.add(socket.fd, 100),
+            .receive => try testing.expectEqual(null, socket.receive()),
+            .asked => {},
+        }
+        socket.burst.flush(socket.fd);
+        try testing.expect(socket.takeRefusal(way == .asked));
+        try testing.expect(!socket.takeRefusal(false));
+    }
+}
+
+test "what was said of one edge is not said of the next" {
+    var socket = try testRefused();
+    defer sys.close(socket.fd);
+    try sendUntilRefused(&socket);
+    socket.burst.add(socket.fd, 100);
+    socket.burst.flush(socket.fd);
+    socket.open();
+    try testing.expect(!socket.takeRefusal(true));
+}

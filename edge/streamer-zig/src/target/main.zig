@@ -208,6 +208,8 @@ test {
     _ = @import("local_disk/marked_disk.zig");
     _ = @import("http_report.zig");
     _ = @import("shared_memory.zig");
+    _ = @import("edge_socket.zig");
+    _ = @import("refusals.zig");
     _ = @import("power_order.zig");
     _ = @import("system_end.zig");
     _ = @import("program_output.zig");

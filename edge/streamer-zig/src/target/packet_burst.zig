@@ -15,6 +15,9 @@ pub const PacketBurst = struct {
     packet_size: usize = 0,
     /// False once the kernel or the interface has refused to cut.
     is_cut: bool = true,
+    /// The network has said that nobody listens there: the kernel tells it to whatever asks it something next, and only once. Who acts
+    /// on it clears it.
+    is_refused: bool = false,
 
     /// As many as the kernel cuts at most, and as many bytes as a UDP packet can have.
     const packets_max = 64;
@@ -42,12 +45,12 @@ pub const PacketBurst = struct {
     /// A packet that the kernel does not take is a lost one: the stream asks again.
     pub fn flush(burst: *PacketBurst, fd: i32) void {
         if (burst.count > 1 and burst.is_cut)
-            burst.is_cut = sendCut(fd, burst.bytes[0..burst.size], @intCast(burst.packet_size));
+            burst.is_cut = burst.sendCut(fd, burst.bytes[0..burst.size], @intCast(burst.packet_size));
         if (burst.count == 1 or !burst.is_cut) {
             var rest: []const u8 = burst.bytes[0..burst.size];
             while (rest.len > 0) {
                 const packet = rest[0..@min(rest.len, burst.packet_size)];
-                _ = linux.sendto(fd, packet.ptr, packet.len, flags, null, 0);
+                if (linux.errno(linux.sendto(fd, packet.ptr, packet.len, flags, null, 0)) == .CONNREFUSED) burst.is_refused = true;
                 rest = rest[packet.len..];
             }
         }
@@ -58,7 +61,7 @@ pub const PacketBurst = struct {
     const flags = linux.MSG.DONTWAIT | linux.MSG.NOSIGNAL;
 
     /// False: nothing was sent, and nothing ever is in this way.
-    fn sendCut(fd: i32, bytes: []const u8, packet_size: u16) bool {
+    fn sendCut(burst: *PacketBurst, fd: i32, bytes: []const u8, packet_size: u16) bool {
         const header_size = @sizeOf(linux.cmsghdr);
         var control: [std.mem.alignForward(usize, header_size + 2, 8)]u8 align(8) = @splat(0);
         const header: linux.cmsghdr = .{ .len = header_size + 2, .level = linux.IPPROTO.UDP, .type = linux.UDP.SEGMENT };
@@ -76,6 +79,10 @@ pub const PacketBurst = struct {
         };
         return switch (linux.errno(linux.sendmsg(fd, &message, flags))) {
             .IO, .INVAL, .OPNOTSUPP, .MSGSIZE => false,
+            .CONNREFUSED => blk: {
+                burst.is_refused = true;
+                break :blk true;
+            },
             else => true,
         };
     }

@@ -11,6 +11,7 @@ const sys = @import("host").sys;
 const say = @import("console.zig").say;
 const sys_time = @import("sys_time.zig");
 const EdgeSocket = @import("edge_socket.zig").EdgeSocket;
+const refusals = @import("refusals.zig");
 const Silence = @import("silence.zig").Silence;
 const silence_look_us = @import("silence.zig").look_interval_us;
 const GuestReport = @import("guest_report.zig").GuestReport;
@@ -49,6 +50,7 @@ pub const ServedDisk = struct {
     order: PowerOrder = .{},
     was_full_told: bool = false,
     was_left_told: bool = false,
+    refusals: refusals.Refusals = .{},
     /// Null where all that is written goes to the edge.
     ram: ?*RamCache = null,
     /// In place of the edge, for what there is no memory for.
@@ -61,6 +63,8 @@ pub const ServedDisk = struct {
     ahead: ?core.ReadAhead = null,
     ahead_until_us: u64 = 0,
     ahead_statistics: core.ReadAhead.Statistics = .{},
+    /// How long the system has waited for one read at most, also when the boot is over.
+    longest_wait_us: u64 = 0,
     /// Of this turn of the loop.
     now_us: u64 = 0,
     /// When the system wanted what each slot reads.
@@ -107,8 +111,9 @@ pub const ServedDisk = struct {
         var taken: usize = 0;
         while (taken < packets_per_turn_max) {
             var packets = disk.edge.receive() orelse return;
-            disk.silence.heard(now_us);
             while (packets.next()) |packet| : (taken += 1) disk.client.receive(now_us, packet);
+            // Another edge that only refuses serves nothing.
+            if (disk.client.state == .established or disk.client.failover.atHome()) disk.silence.heard(now_us);
         }
     }
 
@@ -121,12 +126,15 @@ pub const ServedDisk = struct {
                 try disk.answer(failure.tag, .failed);
             },
             .established => |session| {
-                disk.memory.write_cache_id.store(disk.client.session.?.write_cache_id, .seq_cst);
+                disk.memory.session.set(disk.client.session.?);
                 disk.was_left_told = false;
+                disk.refusals.clear();
                 if (session.resumed) say("the edge {f} serves the disk {s}", .{ disk.edge.edge, if (session.moved) "now" else "again" });
             },
-            .refused_elsewhere => |code| if (code == .cache_elsewhere)
-                say("what this machine has written is at the edge {f}; it waits for it", .{disk.client.failover.home}),
+            .refused_elsewhere => |refusal| if (refusal.code == .cache_elsewhere)
+                say("what this machine has written is at the edge {f}; it waits for it", .{disk.client.failover.home})
+            else if (disk.refusals.isNew(refusal.edge, refusal.code))
+                say("the edge {f} does not go on with this boot: {s}", .{ refusal.edge, refusals.reasonOf(refusal.code) }),
             .refused => |code| {
                 say("the edge refused to go on with this boot ({t}); the disk stands still", .{code});
                 if (code == .cache_lost) disk.tellLost(lost_at_the_edge);
@@ -350,10 +358,12 @@ pub const ServedDisk = struct {
         return disk.memory.is_stopped.load(.seq_cst);
     }
 
-    /// Nothing of the disk can be believed any more: it stands still, and the edge learns why.
+    /// Nothing of the disk can be believed any more: it stands still, and the edge that serves it learns why.
     fn tellLost(disk: *ServedDisk, text: []const u8) void {
         say("{s}; the disk stands still, start it again", .{text});
-        // In a process of its own, since a connection takes seconds.
+        if (disk.client.state != .ended) return disk.keepOutcome(.failed, "cache_lost", text);
+        // Its own edge has ended the session, where the boot began: what is written at an edge goes on nowhere else. In a process of
+        // its own, since a connection takes seconds.
         const pid = sys.check(linux.fork()) catch return;
         if (pid != 0) return;
         if (http_report.Address.find(disk.words)) |address| {
@@ -378,7 +388,11 @@ pub const ServedDisk = struct {
             ram.lay(disk.memory.buffers[@intCast(tag)][0..request.length], request.offset) catch disk.loseRam();
         };
         if (disk.isStopped()) return;
-        if (request.kind == .read) disk.client.times.noteAnswer(disk.now_us, disk.demanded_at_us[@intCast(tag)]);
+        if (request.kind == .read) {
+            const demanded_at_us = disk.demanded_at_us[@intCast(tag)];
+            disk.client.times.noteAnswer(disk.now_us, demanded_at_us);
+            disk.longest_wait_us = @max(disk.longest_wait_us, disk.now_us - demanded_at_us);
+        }
         try disk_link.send(
             disk.link_fd,
             disk_link.Answer{ .slot = @intCast(tag), .result = result },
@@ -386,6 +400,8 @@ pub const ServedDisk = struct {
     }
 
     fn wait(disk: *ServedDisk) void {
+        // Of a send or a receive of this turn, which has taken it from the socket.
+        if (disk.edge.takeRefusal(false)) disk.client.noteUnreachable(sys.monotonicUs());
         var polled: [4 + control.clients_max]linux.pollfd = undefined;
         for (&polled) |*entry| entry.* = .{ .fd = -1, .events = linux.POLL.IN, .revents = 0 };
         polled[0].fd = disk.edge.fd;
@@ -397,7 +413,7 @@ pub const ServedDisk = struct {
         }
         var timeout = disk.timeUntilDeadline();
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
-        if (polled[0].revents & linux.POLL.ERR != 0 and disk.edge.isRefused()) disk.client.noteUnreachable(sys.monotonicUs());
+        if (polled[0].revents & linux.POLL.ERR != 0 and disk.edge.takeRefusal(true)) disk.client.noteUnreachable(sys.monotonicUs());
         if (disk.server == null) return;
         if (polled[2].revents != 0) disk.server.?.accept();
         for (polled[4..], 0..) |entry, index| if (entry.revents != 0) disk.serveControl(index);
@@ -433,6 +449,12 @@ pub const ServedDisk = struct {
         words: []const u8,
     ) void {
         const code, const sentence = std.mem.cutScalar(u8, words, ' ') orelse .{ words, "" };
+        disk.keepOutcome(outcome, code, sentence);
+        disk.server.?.waiting[index] = true;
+    }
+
+    /// It is said until an edge has heard it, by the next process too.
+    fn keepOutcome(disk: *ServedDisk, outcome: wire.stream.ReadyOutcome, code: []const u8, sentence: []const u8) void {
         const uptime_us = sys_time.uptimeUs();
         disk.report.has_outcome = true;
         disk.memory.outcome.set(.{
@@ -445,7 +467,6 @@ pub const ServedDisk = struct {
             .code = code,
             .sentence = sentence,
         });
-        disk.server.?.waiting[index] = true;
     }
 
     fn takeSteps(disk: *ServedDisk, text: []const u8) []const u8 {
@@ -477,6 +498,7 @@ pub const ServedDisk = struct {
                 "{f}",
                 .{disk.edge.edge},
             ) catch unreachable, // It has room for the longest.
+            .otherEdges = OtherEdges{ .failover = &disk.client.failover },
             .state = disk.client.state,
             .diskSize = if (disk.client.session) |session| session.disk_size else 0,
             .stopped = disk.isStopped(),
@@ -486,6 +508,7 @@ pub const ServedDisk = struct {
             .readTimesUs = .{
                 .waitMedian = disk.client.times.wait.quantileUs(500),
                 .waitP99 = disk.client.times.wait.quantileUs(990),
+                .waitMax = disk.longest_wait_us,
                 .waitSum = disk.client.times.wait.sum_us,
                 .turnaroundMedian = disk.client.times.turnaround.quantileUs(500),
                 .turnaroundSum = disk.client.times.turnaround.sum_us,
@@ -510,5 +533,16 @@ pub const ServedDisk = struct {
             },
         }, .{}, &writer) catch return "the status does not fit";
         return writer.buffered();
+    }
+};
+
+/// Where the boot can go on when its edge is gone, as JSON.
+const OtherEdges = struct {
+    failover: *const core.StreamFailover,
+
+    pub fn jsonStringify(others: OtherEdges, out: *std.json.Stringify) !void {
+        try out.beginArray();
+        for (others.failover.others()) |edge| try out.print("\"{f}\"", .{edge});
+        try out.endArray();
     }
 };

@@ -5,6 +5,7 @@ const std = @import("std");
 const linux = std.os.linux;
 const core = @import("core");
 const stream = @import("wire").stream;
+const Session = core.StreamClient.Session;
 const sys = @import("host").sys;
 const PowerOrder = @import("power_order.zig").PowerOrder;
 
@@ -26,8 +27,8 @@ pub const SharedMemory = struct {
     order: Kept(PowerOrder) = .{},
     /// The id that the last write got: those of the next process lie behind it.
     write_id: std.atomic.Value(u32) = .init(0),
-    /// Which write cache at the edge it is now; 0: as the first session said.
-    write_cache_id: std.atomic.Value(u64) = .init(0),
+    /// The newest, which may be at another edge than the one that `attach` opened; null while it is that one.
+    session: Latest(Session) = .{},
     /// The disk stands still since its write cache is full or lost.
     is_stopped: std.atomic.Value(bool) = .init(false),
     /// The local disk had no room for a write: this machine writes nothing any more.
@@ -44,7 +45,7 @@ pub const SharedMemory = struct {
         memory.cache_path = .{};
         memory.order = .{};
         memory.write_id = .init(0);
-        memory.write_cache_id = .init(0);
+        memory.session = .{};
         memory.is_stopped = .init(false);
         memory.is_full = .init(false);
         return memory;
@@ -91,7 +92,66 @@ pub fn Kept(comptime T: type) type {
     };
 }
 
+/// The newest of several values, whose writer may die at any instant: who reads it later gets the newest that is whole, never none
+/// where there was one.
+pub fn Latest(comptime T: type) type {
+    return struct {
+        places: [2]T = undefined,
+        /// How many there have been; the lowest bit is the place of the newest.
+        count: std.atomic.Value(u64) = .init(0),
+
+        const Self = @This();
+
+        pub fn set(latest: *Self, value: T) void {
+            const count = latest.count.load(.seq_cst) + 1;
+            latest.placeOf(count).* = value;
+            latest.count.store(count, .seq_cst);
+        }
+
+        pub fn get(latest: *const Self) ?T {
+            const count = latest.count.load(.seq_cst);
+            return if (count == 0) null else latest.places[@intCast(count & 1)];
+        }
+
+        fn placeOf(latest: *Self, count: u64) *T {
+            return &latest.places[@intCast(count & 1)];
+        }
+    };
+}
+
 const testing = std.testing;
+
+test "of a session that was not written to its end, the one before is the newest" {
+    const memory: *SharedMemory = try .init();
+    try testing.expectEqual(null, memory.session.get());
+    var session: Session = .{
+        .id = 1,
+        .cipher = .aegis_128l,
+        .version_tag = 2,
+        .version_id = .fromRandom(@splat(3)),
+        .disk_size = 1 << 20,
+        .fragment_size = 1440,
+        .outstanding_bytes_max = 1 << 20,
+        .resume_secret = @splat(4),
+    };
+    for ([_]u8{ 5, 6, 7 }) |last_number| {
+        const pid = try sys.check(linux.fork());
+        if (pid == 0) {
+            session.edge = .{ .ip = .init(10, 0, 0, last_number), .port = 6910 };
+            memory.session.set(session);
+            // The next one, which is killed half-way.
+            const place = memory.session.placeOf(memory.session.count.load(.seq_cst) + 1);
+            @memset(std.mem.asBytes(place)[0 .. @sizeOf(Session) / 2], 0xff);
+            linux.exit_group(0);
+        }
+        var status: i32 = 0;
+        _ = linux.waitpid(@intCast(pid), &status, 0);
+        const kept = memory.session.get().?;
+        try testing.expect(kept.edge.eql(.{ .ip = .init(10, 0, 0, last_number), .port = 6910 }));
+        try testing.expectEqual(session.resume_secret, kept.resume_secret);
+        try testing.expectEqual(session.disk_size, kept.disk_size);
+    }
+}
 
 test "what one process keeps is there for the next, and what it did not finish is not" {
     const memory: *SharedMemory = try .init();

@@ -1,5 +1,5 @@
-//! Tells the console when the edge does not answer, and opens the socket anew, with whatever
-//! address the device has then.
+//! Tells the console when the edge does not answer, or none of those that the boot may go on at, and
+//! opens the socket anew, with whatever address the device has then.
 
 const std = @import("std");
 const core = @import("core");
@@ -15,7 +15,7 @@ const reopen_interval_us = 10 * std.time.us_per_s;
 pub const look_interval_us = 1 * std.time.us_per_s;
 
 pub const Silence = struct {
-    /// When something came; 0 before the first look.
+    /// When the edge was heard that serves the disk, or is to; 0 before the first look.
     since_us: u64 = 0,
     line_at_us: u64 = 0,
     reopen_at_us: u64 = 0,
@@ -40,9 +40,11 @@ pub const Silence = struct {
         if (client.state != .greeting) return;
         if (now_us >= silence.line_at_us) {
             silence.line_at_us = now_us + line_interval_us;
-            say("the edge {f} has not answered for {d} s; still asking", .{
-                edge.edge, (now_us - silence.since_us) / std.time.us_per_s,
-            });
+            const silent_s = (now_us - silence.since_us) / std.time.us_per_s;
+            if (client.failover.hasOthers())
+                say("no edge has served the disk for {d} s; {f} and the others are asked in turn", .{ silent_s, client.failover.home })
+            else
+                say("the edge {f} has not answered for {d} s; still asking", .{ edge.edge, silent_s });
         }
         if (now_us >= silence.reopen_at_us) {
             silence.reopen_at_us = now_us + reopen_interval_us;
