@@ -8,8 +8,8 @@ export class MachineSegment extends NetworkSegment {
     return started(this.dhcpServer(more))
   }
 
-  startOnEdge(program: string, args: string[]): RunningProcess {
-    return started(this.onEdge(program, args))
+  startOnEdge(program: string, args: string[], index = 0): RunningProcess {
+    return started(this.onEdge(program, args, index))
   }
 
   /** A program that uses the machines' ports, such as an emulator. */
@@ -23,11 +23,9 @@ export class MachineSegment extends NetworkSegment {
     return new RunningProcess(command, all, {}, 'pipe')
   }
 
-  /** Records the begin of every packet at the edge's port of the switch. */
-  startCapture(file: string): RunningProcess {
-    return this.startOnSwitch('tcpdump', [
-      ...['-i', 'to-edge', '-U', '--immediate-mode', '-s', '192', '-w', file],
-    ])
+  /** Records the begin of every packet at the edge's port of the switch, or another one. */
+  startCapture(file: string, port = 'to-edge'): RunningProcess {
+    return this.startOnSwitch('tcpdump', [...['-i', port, '-U', '--immediate-mode', '-s', '192', '-w', file]])
   }
 }
 

@@ -34,6 +34,7 @@ export type EdgeDhcp = 'proxy' | 'server' | 'off'
 
 export interface MachineSiteOptions {
   machines?: number
+  edges?: number
   platform?: MachinePlatform | undefined
   dhcpServer?: boolean
 }
@@ -49,6 +50,7 @@ export class MachineSite {
   readonly #scratch = scratchDirectory()
   readonly #initrd: string
   readonly #platform: MachinePlatform
+  readonly #recordedPort: string
   readonly #running: RunningProcess[] = []
   #recorder: RunningProcess | undefined
 
@@ -58,12 +60,14 @@ export class MachineSite {
     name: string,
     script: string,
     blobSize: number,
-    { machines = 1, platform = x64Platform(), dhcpServer = true }: MachineSiteOptions = {},
+    { machines = 1, edges = 1, platform = x64Platform(), dhcpServer = true }: MachineSiteOptions = {},
   ) {
     if (!platform) throw new Error('no kernel for virtual machines')
-    this.segment = new MachineSegment(name, machines)
+    this.segment = new MachineSegment(name, machines, edges)
     this.disk = makeMachineDisk(this.#scratch.path, script, blobSize, platform.busybox)
     this.#platform = platform
+    // Of several edges, what the first machine has to do with each.
+    this.#recordedPort = edges > 1 ? 'tap0' : 'to-edge'
     this.#initrd = path.join(this.#scratch.path, 'initrd.img')
     buildInitramfs(platform, this.#initrd)
     publish(platform.bootPrograms, this.#inScratch('boot-files'))
@@ -179,12 +183,22 @@ export class MachineSite {
     return this.#serve('proxy', [])
   }
 
-  async #serve(dhcp: EdgeDhcp, what: string[]): Promise<RunningProcess> {
-    const edge = this.segment.startOnEdge(edgeProgram, [
-      ...['serve', '--json', '--listen', this.segment.edgeIp, '--dhcp', dhcp, ...what],
+  /** Starts one of several edges, which was enrolled into `data`. Started again, it goes on with its data. */
+  startEdgeOfSite(index: number, data: string): Promise<RunningProcess> {
+    return this.#serve('proxy', [], { index, data })
+  }
+
+  async #serve(
+    dhcp: EdgeDhcp,
+    what: string[],
+    { index, data } = { index: 0, data: this.edgeData },
+  ): Promise<RunningProcess> {
+    const options = [
+      ...['serve', '--json', '--listen', this.segment.edgeIpOf(index), '--dhcp', dhcp, ...what],
       ...(dhcp === 'server' ? ['--dhcp-pool', this.segment.pool] : []),
-      ...['--data', this.#inScratch('edge'), '--boot-files', this.#inScratch('boot-files')],
-    ])
+      ...['--data', data, '--boot-files', this.#inScratch('boot-files')],
+    ]
+    const edge = this.segment.startOnEdge(edgeProgram, options, index)
     this.#running.push(edge)
     await edge.waitFor(/^.+$/m)
     return edge
@@ -201,7 +215,7 @@ export class MachineSite {
   /** Switches a machine on, outside of a test too. The network is recorded from the first of them on. */
   async startMachine(firmware: Firmware, port = 0, medium?: Medium): Promise<RunningProcess> {
     if (!this.#recorder?.isRunning) {
-      this.#recorder = this.segment.startCapture(this.#inScratch('network.pcap'))
+      this.#recorder = this.segment.startCapture(this.#inScratch('network.pcap'), this.#recordedPort)
       this.#running.push(this.#recorder)
     }
     await this.#recorder.waitFor(/listening on/)

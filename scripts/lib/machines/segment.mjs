@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
 /**
- * A network segment for virtual machines, as in an office: a switch (a bridge) with the machines' ports, an edge, and a plain
- * DHCP server of somebody else. Each of the three has a network namespace of its own, so all ports are the real ones and nothing
+ * A network segment for virtual machines, as in an office: a switch (a bridge) with the machines' ports, an edge or several, and a
+ * plain DHCP server of somebody else. Each of them has a network namespace of its own, so all ports are the real ones and nothing
  * of it is seen outside.
  */
 export class NetworkSegment {
@@ -14,7 +14,7 @@ export class NetworkSegment {
   /** The addresses that machines get, of whoever gives them. */
   pool = '10.78.0.50-10.78.0.99'
   #switch
-  #edge
+  #edges
   #dhcp
   #machines
 
@@ -23,18 +23,20 @@ export class NetworkSegment {
    * removed by the next.
    * @param {string} name lower-case letters
    * @param {number} machines how many ports the switch has for machines: tap0, tap1, …
+   * @param {number} edges
    */
-  constructor(name, machines) {
+  constructor(name, machines, edges = 1) {
     removeLeftOvers()
     this.#machines = machines
     const prefix = `bf-${name}-${process.pid}`
     this.#switch = `${prefix}-s`
-    this.#edge = `${prefix}-e`
+    this.#edges = Array.from({ length: edges }, (_, index) => `${prefix}-e${index || ''}`)
     this.#dhcp = `${prefix}-d`
     for (const namespace of this.#namespaces()) run('ip', 'netns', 'add', namespace)
     this.#runOnSwitch('ip', 'link', 'add', 'br0', 'type', 'bridge', 'stp_state', '0', 'forward_delay', '0')
     this.#runOnSwitch('ip', 'link', 'set', 'br0', 'up')
-    this.#plugIn(this.#edge, 'edge0', 'to-edge', this.edgeIp)
+    for (const [index, edge] of this.#edges.entries())
+      this.#plugIn(edge, 'edge0', edgePort(index), this.edgeIpOf(index))
     this.#plugIn(this.#dhcp, 'dhcp0', 'to-dhcp', this.dhcpIp)
     run('ip', '-n', this.#dhcp, 'addr', 'add', 'fd78::2/64', 'dev', 'dhcp0', 'nodad')
     for (let index = 0; index < machines; index++) {
@@ -63,8 +65,18 @@ export class NetworkSegment {
     ])
   }
 
-  onEdge(program, args) {
-    return inNamespace(this.#edge, program, args)
+  onEdge(program, args, index = 0) {
+    return inNamespace(this.#edges[index] ?? '', program, args)
+  }
+
+  /** The first one is `edgeIp`; those after it come behind the addresses of the others on the segment. */
+  edgeIpOf(index) {
+    return index === 0 ? this.edgeIp : `10.78.0.${9 + index}`
+  }
+
+  /** Pulls the cable of an edge out of the switch, or puts it back. */
+  setEdgeCable(index, isIn) {
+    this.#runOnSwitch('ip', 'link', 'set', edgePort(index), isIn ? 'up' : 'down')
   }
 
   onDhcp(program, args) {
@@ -105,7 +117,7 @@ export class NetworkSegment {
   loseEach(percent) {
     const table = 'netdev bootfarm_loss'
     const ends = [
-      [this.#edge, 'edge0'],
+      [this.#edges[0] ?? '', 'edge0'],
       [this.#switch, 'to-edge'],
     ]
     for (const [namespace, device] of ends) {
@@ -121,7 +133,7 @@ export class NetworkSegment {
   /** Closes the edge's stream port for one machine, as a firewall between them would. */
   closeStream(mac) {
     const table = 'netdev bootfarm_closed'
-    const nft = (rule) => run('ip', 'netns', 'exec', this.#edge, 'nft', rule)
+    const nft = (rule) => run('ip', 'netns', 'exec', this.#edges[0] ?? '', 'nft', rule)
     nft(`add table ${table}`)
     nft(`add chain ${table} closed { type filter hook ingress device "edge0" priority 0; policy accept; }`)
     nft(`add rule ${table} closed ether saddr ${mac} udp dport 6910 drop`)
@@ -136,7 +148,7 @@ export class NetworkSegment {
   }
 
   #namespaces() {
-    return [this.#switch, this.#edge, this.#dhcp]
+    return [this.#switch, ...this.#edges, this.#dhcp]
   }
 
   /** A cable from the switch to a namespace that has one address. */
@@ -164,10 +176,12 @@ function inNamespace(namespace, program, args) {
   return { command: 'ip', args: ['netns', 'exec', namespace, program, ...args] }
 }
 
+const edgePort = (index) => `to-edge${index || ''}`
+
 /** Removes the namespaces of processes that were killed. */
 function removeLeftOvers() {
   const listed = execFileSync('ip', ['netns', 'list'], { encoding: 'utf8' })
-  for (const [, namespace = '', pid = ''] of listed.matchAll(/^(bf-[a-z]+-(\d+)-[sed])\b/gm)) {
+  for (const [, namespace = '', pid = ''] of listed.matchAll(/^(bf-[a-z]+-(\d+)-(?:[sd]|e\d*))\b/gm)) {
     if (!existsSync(`/proc/${pid}`)) run('ip', 'netns', 'del', namespace)
   }
 }

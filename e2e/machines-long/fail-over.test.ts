@@ -1,0 +1,189 @@
+import path from 'node:path'
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { EdgesOfSite, type EdgesOptions, edgeIdOf } from '../lib/edges-of-site.ts'
+import { flipBits, makeLocalDisk } from '../lib/local-disk.ts'
+import { listeningScript, MachineConsole } from '../lib/machine-console.ts'
+import { machinesMissing } from '../lib/machine-kernel.ts'
+import { MachineSite } from '../lib/machine-site.ts'
+import { scratchDirectory } from '../lib/programs.ts'
+import type { RunningProcess } from '../lib/running-process.ts'
+
+const bootLimitMs = 180_000
+/** From the last byte of one edge to the first of the next. */
+const goalUs = 3_000_000
+const mebibyte = 1 << 20
+const missing = machinesMissing()
+
+describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` : ''}`, () => {
+  const scratch = scratchDirectory()
+  let site: MachineSite
+  let edges: EdgesOfSite
+  let machine: RunningProcess
+  let console: MachineConsole
+
+  beforeAll(() => {
+    site = new MachineSite('failover', listeningScript, 8 * mebibyte, { edges: 2 })
+  })
+  beforeEach(() => {
+    site.ownDisks = []
+  })
+  afterEach(async () => {
+    machine?.kill('SIGKILL')
+    await machine?.ended
+    site.segment.setEdgeCable(0, true)
+    await edges.remove()
+  })
+  afterAll(async () => {
+    await site.remove()
+    scratch.remove()
+  })
+
+  async function powerOn(options: EdgesOptions = {}, withOther = true): Promise<void> {
+    edges = new EdgesOfSite(site, options)
+    await (withOther ? edges.startBoth() : edges.start(0))
+    machine = await site.powerOn('bios')
+    console = new MachineConsole(machine)
+    await machine.waitFor(/^SUM /m)
+  }
+
+  const served = (index: number, how: 'now' | 'again') =>
+    machine.waitFor(new RegExp(`the edge ${edges.nameOf(index)} serves the disk ${how}`))
+
+  /** All that it has read was right and came in time, as of one boot. */
+  async function expectWell(): Promise<void> {
+    await console.untilRead(1)
+    expect(new Set(console.sums)).toEqual(new Set([site.disk.blobSum]))
+    expect(machine.output).not.toMatch(/I\/O error/)
+    expect((await console.status()).readTimesUs.waitMax).toBeLessThan(goalUs)
+    expect(new Set([...edges.boots(0), ...edges.boots(1)].map(({ id }) => id)).size).toBe(1)
+  }
+
+  function bootAt(index: number): BootReport {
+    const [boot, ...more] = edges.boots(index)
+    if (!boot || more.length > 0) throw new Error(`${more.length + (boot ? 1 : 0)} boots at edge ${index}`)
+    return boot
+  }
+
+  test('is served by the other one when it is killed, stays there when its own program is, and goes back when that one is killed', {
+    timeout: bootLimitMs,
+  }, async () => {
+    await powerOn()
+    edges.get(0).kill('SIGKILL')
+    await served(1, 'now')
+    await expectWell()
+    expect(await console.status()).toMatchObject({ edge: edges.nameOf(1), handOvers: 1 })
+
+    const heard = edges.untilHeardAgain(1)
+    await edges.start(0)
+    await heard
+    await console.crash()
+    await served(1, 'again')
+    await console.ready()
+    await expectWell()
+    expect(await console.status()).toMatchObject({ edge: edges.nameOf(1), handOvers: 0, processesBefore: 1 })
+    expect(bootAt(1)).toMatchObject({
+      ...{ outcome: { kind: 'ready' }, handOver: { number: 1, fromEdgeId: edgeIdOf(0) } },
+      ...{ id: bootAt(0).id, mac: bootAt(0).mac },
+    })
+    expect(bootAt(1).revision).toBeGreaterThan(bootAt(0).revision)
+
+    edges.get(1).kill('SIGKILL')
+    await served(0, 'now')
+    await expectWell()
+    expect(bootAt(0)).toMatchObject({
+      ...{ outcome: { kind: 'ready' }, handOver: { number: 2, fromEdgeId: edgeIdOf(1) } },
+    })
+    expect(bootAt(0).revision).toBeGreaterThan(bootAt(1).revision)
+    await console.end()
+  })
+
+  test('that is stopped is served by the other one, with what it has written on its own disk, and says there when that is lost', {
+    timeout: bootLimitMs,
+  }, async () => {
+    const cacheAt = mebibyte
+    const cacheSize = 80 * mebibyte
+    const partition = { name: 'bootfarm-cache', first: cacheAt / 512, count: cacheSize / 512 }
+    const disk = makeLocalDisk(path.join(scratch.path, 'own.raw'), cacheAt + cacheSize + mebibyte, [
+      partition,
+    ])
+    site.ownDisks = [disk]
+    const writeCache = { class: 'device_ram_local_disk', full: 'stop' as const }
+    await powerOn({ writeCache, commandLine: 'bootfarm.overlay=2M' })
+    await console.run('cat /blob >/written; sync; echo "WRITTEN $(ls /)"')
+    await machine.waitFor(/^WRITTEN /m)
+
+    edges.get(0).kill('SIGSTOP')
+    await served(1, 'now')
+    await console.run('echo "AGAIN $(md5sum </written)"')
+    await machine.waitFor(new RegExp(`^AGAIN ${site.disk.blobSum}`, 'm'))
+    await console.ready()
+    await expectWell()
+    const heard = edges.untilHeardAgain(1)
+    edges.get(0).kill('SIGCONT')
+    await heard
+    await expectWell()
+    expect(bootAt(0).outcome).toBeUndefined()
+    expect(bootAt(1)).toMatchObject({
+      ...{ outcome: { kind: 'ready' }, handOver: { number: 1, fromEdgeId: edgeIdOf(0) } },
+    })
+
+    flipBits(disk, cacheAt, cacheSize)
+    await console.run('echo 3 >/proc/sys/vm/drop_caches; md5sum </written')
+    await machine.waitFor(/has other bytes than this machine has written; the disk stands still/)
+    await edges
+      .get(1)
+      .waitUntil('that its write cache is lost', () =>
+        bootAt(1).guest?.writeCache?.state === 'lost' ? true : undefined,
+      )
+  })
+
+  test('that is cut off is served by an edge that came when the machine was running', {
+    timeout: bootLimitMs,
+  }, async () => {
+    await powerOn({}, false)
+    expect((await console.status()).otherEdges).toEqual([])
+    await edges.start(1)
+    await console.statusWith(({ otherEdges }) => otherEdges.includes(edges.nameOf(1)))
+    await console.ready()
+    site.segment.setEdgeCable(0, false)
+    await served(1, 'now')
+    await expectWell()
+    expect(bootAt(1)).toMatchObject({
+      ...{ outcome: { kind: 'ready' }, handOver: { number: 1, fromEdgeId: edgeIdOf(0) } },
+    })
+    await console.end()
+  })
+
+  test('that keeps its writes is waited for, and nothing that lies below is read at the other one in their place', {
+    timeout: bootLimitMs,
+  }, async () => {
+    await powerOn({ writeCache: { class: 'edge', full: 'stop' } })
+    await console.run('cat /bin/busybox >/blob; sync; echo "WRITTEN $(md5sum </bin/busybox)"')
+    const [, written = ''] = await machine.waitFor(/^WRITTEN (\w{32})/m)
+    await console.untilRead(1)
+    expect(console.sums.at(-1)).toBe(written)
+
+    edges.get(0).kill('SIGSTOP')
+    await machine.waitFor(
+      new RegExp(`what this machine has written is at the edge ${edges.nameOf(0)}; it waits for it`),
+    )
+    const before = console.sums.length
+    edges.get(0).kill('SIGCONT')
+    await served(0, 'again')
+    await console.untilRead(1)
+    expect(new Set(console.sums.slice(before))).toEqual(new Set([written]))
+
+    edges.get(0).kill('SIGKILL')
+    await edges.get(0).ended
+    await edges.start(0)
+    await machine.waitFor(/the edge refused to go on with this boot \(cache_lost\); the disk stands still/)
+    await edges.get(0).waitUntil('the cause', () => (bootAt(0).outcome ? true : undefined))
+    expect(bootAt(0).outcome).toMatchObject({ kind: 'failed', cause: 'write_cache_lost' })
+    const after = console.sums.length
+    expect(edges.boots(1)).toEqual([])
+    expect(new Set(console.sums.slice(before))).toEqual(new Set([written]))
+    expect(console.sums.length).toBe(after)
+    expect(machine.output).not.toMatch(/I\/O error/)
+  })
+})
