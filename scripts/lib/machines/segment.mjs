@@ -99,9 +99,13 @@ export class NetworkSegment {
    * @param {number} mtu bytes of an IP packet
    */
   takeLargePackets(mtu) {
-    for (const port of ['to-edge', 'to-dhcp', ...this.#machinePorts()])
+    for (const port of [
+      ...this.#edges.map((_, index) => edgePort(index)),
+      'to-dhcp',
+      ...this.#machinePorts(),
+    ])
       this.#runOnSwitch('ip', 'link', 'set', port, 'mtu', String(mtu))
-    run('ip', '-n', this.#edge, 'link', 'set', 'edge0', 'mtu', String(mtu))
+    for (const edge of this.#edges) run('ip', '-n', edge, 'link', 'set', 'edge0', 'mtu', String(mtu))
     run('ip', '-n', this.#dhcp, 'link', 'set', 'dhcp0', 'mtu', String(mtu))
   }
 
