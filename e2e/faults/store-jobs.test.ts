@@ -182,6 +182,25 @@ test('an edge that is killed with -9 in the middle of a job goes on with it when
   })
 })
 
+test('while an image is read other work of the store is done, and the image after it', async () => {
+  const made = await importImage(writeImage('long.raw', heldSizeMib), { bootFiles: 'none' })
+  const pid = await heldImport()
+  const { id } = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind: 'gc' })
+  expect(await ended(id)).toMatchObject({ state: 'done' })
+  const { revision: vdiskRevision, versions } = await vdiskNow()
+  const sealed = versions.find(
+    ({ manifest, atEdges }) => manifest !== null && atEdges[0]?.state === 'present',
+  )
+  const merged = await edge.api.mutate<Made>('version.merge', {
+    ...{ versionId: sealed?.id, vdiskRevision, into: 'base' },
+  })
+  expect(await ended(merged.jobIds[0])).toMatchObject({ state: 'done' })
+  expect(await job(made.jobIds[0])).toMatchObject({ state: 'running' })
+  process.kill(pid, 'SIGCONT')
+  expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
+  expect(await versionNow(made.id)).toMatchObject({ access: 'test', sizeBytes: heldSizeMib * mib })
+})
+
 test('a job that is cancelled under way is stopped, and nothing of it is left', async () => {
   const before = (await vdisk(['list'])).length
   const made = await importImage(writeImage('cancelled.raw', heldSizeMib), { bootFiles: 'none' })

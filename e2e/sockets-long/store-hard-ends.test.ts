@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
@@ -69,7 +69,7 @@ describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)
     await vdisk(store, ['init'])
     const version = '6d5f0d1c-3a83-4c5b-9a50-0d5b8cb2a6ff'
     const again = await vdisk(store, ['import', ...begun, '--again', '--version', version], 1)
-    expect(again.at(-1)?.error).toMatch(/The disk of the store .* is full/)
+    expect(again.at(-1)?.error).toMatch(/The disk of the store .* is full, .* and import the image again\.$/)
     // Programs that repeat leave nothing that is half there.
     expect(await vdisk(store, ['list'])).toEqual([])
     await vdisk(store, ['gc'])
@@ -81,6 +81,20 @@ describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)
     await vdisk(store, ['import', '--resume', id])
     await expectExport(store, id)
     expect((await vdisk(store, ['verify'])).at(-1)).toMatchObject({ problems: 0 })
+  })
+
+  test('has no room for the first checkpoint either: nothing is begun, and nobody is told to go on with it', async () => {
+    const before = await vdisk(store, ['list'])
+    const filler = path.join(small.at, 'filler')
+    expect(said('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4k']).problem).toContain('No space left on device')
+    const lines = await vdisk(store, ['import', ...begun], 1)
+    expect(lines).toHaveLength(1)
+    expect(lines[0]?.error).toMatch(
+      /is full, and nothing of the import is kept\. .* and import the image again\.$/,
+    )
+    expect(await vdisk(store, ['list'])).toEqual(before)
+    rmSync(filler)
+    await vdisk(store, ['import', ...begun])
   })
 })
 

@@ -242,6 +242,27 @@ test('an import makes a version, released if that was asked for; its edge is tol
   expect(wrong.status).toBe(400)
 })
 
+test('an import for a vDisk of another farm than the edge’s is refused, and makes neither a version nor a job', async () => {
+  const { organizationId } = site().tenant
+  const { id: farmId } = await site().api.db.farm.create({
+    data: { organizationId, name: 'Other farm' },
+    select: { id: true },
+  })
+  const elsewhere = await site().api.db.vdisk.create({
+    data: { organizationId, farmId, name: 'Elsewhere' },
+    select: { id: true },
+  })
+  const refused = await site().tryMutation('version.import', {
+    ...{ vdiskId: elsewhere.id, edgeId: site().edge.edgeId, sourcePath: 'imports/linux.raw' },
+  })
+  expect([refused.status, refused.text]).toEqual([
+    400,
+    expect.stringContaining('is an edge of another farm than Elsewhere'),
+  ])
+  expect(await site().api.db.vdiskVersion.count({ where: { vdiskId: elsewhere.id } })).toBe(0)
+  expect(await site().state()).not.toHaveProperty('storeJobs')
+})
+
 test('of an import that is cancelled before its edge has spoken of it, what the edge may have begun is deleted', async () => {
   const input = {
     vdiskId: site().tenant.vdiskId,

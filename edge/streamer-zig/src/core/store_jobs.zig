@@ -1,5 +1,5 @@
-//! The jobs that the control plane has for this edge's store: which one runs, how far it is, what became of those that are over, and
-//! what of that it has not been told yet. Pure. A job that is over stays until the desired state names it no more, so that none is
+//! The jobs that the control plane has for this edge's store: which run, one of each lane at most, how far they are, what became of those
+//! that are over, and what of that it has not been told yet. Pure. A job that is over stays until the desired state names it no more, so that none is
 //! done twice and no end is lost; whoever keeps this on disk asks `isEndChanged`.
 
 const std = @import("std");
@@ -8,6 +8,7 @@ const desired_state = @import("desired_state.zig");
 const store_job = @import("store_job.zig");
 const assert = std.debug.assert;
 
+const Lane = store_job.Lane;
 const Order = desired_state.StoreJob;
 
 /// While one runs and comes further.
@@ -20,6 +21,8 @@ pub const Stage = enum { waiting, running, done, failed };
 
 pub const Job = struct {
     id: base.Uuid,
+    /// Known as long as it is ordered.
+    lane: Lane = .changes,
     stage: Stage = .waiting,
     done_bytes: u64 = 0,
     total_bytes: u64 = 0,
@@ -38,9 +41,6 @@ pub const Job = struct {
     }
 };
 
-/// Whom a process works for now.
-pub const Effect = enum { none, kill };
-
 pub const StoreJobs = struct {
     jobs: base.BoundedArray(Job, jobs_max) = .empty,
     /// What has ended is not on disk as it is here.
@@ -56,34 +56,34 @@ pub const StoreJobs = struct {
     pub const untold_size_max = told_max * report_size_max;
     pub const over_size_max = jobs_max * report_size_max;
 
-    /// What the desired state orders now. One that is gone from it is forgotten; `kill`: the one that runs is.
-    pub fn update(jobs: *StoreJobs, orders: []const Order) Effect {
+    /// What the desired state orders now. One that is gone from it is forgotten, also where it runs.
+    pub fn update(jobs: *StoreJobs, orders: []const Order) void {
         for (jobs.jobs.slice()) |*job| job.is_ordered = false;
         for (orders) |*order| if (jobs.find(order.id)) |job| {
             job.is_ordered = true;
+            job.lane = store_job.laneOf(order);
         };
-        var effect: Effect = .none;
         var kept: u32 = 0;
         for (jobs.jobs.slice()) |*job| {
             if (job.is_ordered) {
                 jobs.jobs.buffer[kept] = job.*;
                 kept += 1;
-            } else if (job.stage == .running) effect = .kill else if (job.isOver()) jobs.is_end_changed = true;
+            } else if (job.isOver()) jobs.is_end_changed = true;
         }
         jobs.jobs.count = kept;
-        for (orders) |*order| if (jobs.find(order.id) == null) jobs.jobs.append(.{ .id = order.id }) catch break;
-        return effect;
+        for (orders) |*order| if (jobs.find(order.id) == null)
+            jobs.jobs.append(.{ .id = order.id, .lane = store_job.laneOf(order) }) catch break;
     }
 
-    /// What is to be begun, in the order of the control plane; null: nothing, or one runs.
-    pub fn next(jobs: *StoreJobs, orders: []const Order, now_ms: u64) ?base.Uuid {
-        if (jobs.running() != null) return null;
+    /// What is to be begun in this lane, in the order of the control plane; null: nothing, or one runs in it.
+    pub fn next(jobs: *StoreJobs, lane: Lane, orders: []const Order, now_ms: u64) ?base.Uuid {
+        if (jobs.running(lane) != null) return null;
         for (orders) |*order| if (jobs.find(order.id)) |job|
-            if (job.stage == .waiting and now_ms >= job.not_before_ms) return job.id;
+            if (job.lane == lane and job.stage == .waiting and now_ms >= job.not_before_ms) return job.id;
         return null;
     }
 
-    /// The one that runs is begun again later; `why`: who has what it needs.
+    /// One that runs is begun again later; `why`: who has what it needs.
     pub fn postpone(jobs: *StoreJobs, id: base.Uuid, now_ms: u64, why: store_job.Message) void {
         const job = jobs.find(id) orelse return;
         assert(job.stage == .running);
@@ -96,9 +96,9 @@ pub const StoreJobs = struct {
     }
 
     pub fn begin(jobs: *StoreJobs, id: base.Uuid) void {
-        assert(jobs.running() == null);
         const job = jobs.find(id).?;
         assert(job.stage == .waiting);
+        assert(jobs.running(job.lane) == null);
         job.stage = .running;
         // What it waited for is said until it comes further.
         if (job.not_before_ms > 0) return;
@@ -106,8 +106,10 @@ pub const StoreJobs = struct {
         jobs.is_urgent = true;
     }
 
-    pub fn progress(jobs: *StoreJobs, done_bytes: u64, total_bytes: u64) void {
-        const job = jobs.running() orelse return;
+    /// Of one that runs.
+    pub fn progress(jobs: *StoreJobs, id: base.Uuid, done_bytes: u64, total_bytes: u64) void {
+        const job = jobs.find(id) orelse return;
+        assert(job.stage == .running);
         job.is_news = job.is_news or done_bytes != job.done_bytes or total_bytes != job.total_bytes;
         if (job.done_bytes == 0 and done_bytes > 0) jobs.is_urgent = true;
         job.done_bytes = done_bytes;
@@ -117,7 +119,7 @@ pub const StoreJobs = struct {
 
     pub const End = union(enum) { done: store_job.Made, failed: store_job.Message };
 
-    /// Of the one that runs, or that could not be begun.
+    /// Of one that runs, or that could not be begun.
     pub fn end(jobs: *StoreJobs, id: base.Uuid, how: End) void {
         const job = jobs.find(id) orelse return;
         assert(!job.isOver());
@@ -137,9 +139,15 @@ pub const StoreJobs = struct {
         jobs.is_urgent = true;
     }
 
-    pub fn running(jobs: *StoreJobs) ?*Job {
-        for (jobs.jobs.slice()) |*job| if (job.stage == .running) return job;
+    pub fn running(jobs: *StoreJobs, lane: Lane) ?*Job {
+        for (jobs.jobs.slice()) |*job| if (job.stage == .running and job.lane == lane) return job;
         return null;
+    }
+
+    /// Whether somebody still waits for what a process does.
+    pub fn isRunning(jobs: *StoreJobs, id: base.Uuid) bool {
+        const job = jobs.find(id) orelse return false;
+        return job.stage == .running;
     }
 
     pub fn find(jobs: *StoreJobs, id: base.Uuid) ?*Job {
@@ -190,24 +198,28 @@ pub const StoreJobs = struct {
         try writer.writeByte(']');
     }
 
-    /// The message with `writeReports` has been taken; `settled`: what the control plane need not hear again. `kill`: it does not know
-    /// the one that runs, or knows its end.
-    pub fn told(jobs: *StoreJobs, settled: []const base.Uuid) Effect {
+    /// The message with `writeReports` has been taken; `settled`: what the control plane need not hear again. One of these that runs is
+    /// abandoned: the control plane does not know it, or knows its end.
+    pub fn told(jobs: *StoreJobs, settled: []const base.Uuid) void {
         jobs.is_urgent = false;
-        var effect: Effect = .none;
         for (jobs.jobs.slice()) |*job| job.is_news = false;
         for (settled) |id| {
             const job = jobs.find(id) orelse continue;
             if (job.isOver()) job.is_settled = true;
-            if (job.stage == .running) effect = .kill;
+            if (job.stage == .running) jobs.abandon(job);
         }
-        return effect;
     }
 
-    /// Nobody works for the one that runs any more; the order stands, unless it is gone.
-    pub fn abandon(jobs: *StoreJobs, id: base.Uuid) void {
-        const job = jobs.find(id) orelse return;
-        job.* = .{ .id = id, .stage = .failed, .message = store_job.messageOf("cancelled"), .is_settled = true };
+    /// Nobody works for it any more; the order stands, unless it is gone.
+    fn abandon(jobs: *StoreJobs, job: *Job) void {
+        job.* = .{
+            .id = job.id,
+            .lane = job.lane,
+            .stage = .failed,
+            .message = store_job.messageOf("cancelled"),
+            .is_ordered = job.is_ordered,
+            .is_settled = true,
+        };
         jobs.is_end_changed = true;
     }
 
@@ -255,6 +267,10 @@ fn testOrder(number: u8) Order {
     return .{ .id = uuid(number), .kind = "merge" };
 }
 
+fn testImport(number: u8) Order {
+    return .{ .id = uuid(number), .kind = "import" };
+}
+
 fn reports(jobs: *const StoreJobs, buffer: []u8) ![]const u8 {
     var writer: std.Io.Writer = .fixed(buffer);
     try jobs.writeReports(&writer, .untold);
@@ -264,37 +280,37 @@ fn reports(jobs: *const StoreJobs, buffer: []u8) ![]const u8 {
 test "jobs are done one after another in their order, and each once" {
     var jobs: StoreJobs = .{};
     const orders = [_]Order{ testOrder(2), testOrder(1) };
-    try testing.expectEqual(.none, jobs.update(&orders));
-    try testing.expectEqual(uuid(2), jobs.next(&orders, 0).?);
+    jobs.update(&orders);
+    try testing.expectEqual(uuid(2), jobs.next(.changes, &orders, 0).?);
     jobs.begin(uuid(2));
-    try testing.expectEqual(null, jobs.next(&orders, 0));
+    try testing.expectEqual(null, jobs.next(.changes, &orders, 0));
     jobs.end(uuid(2), .{ .done = .empty });
     // The state names it until the control plane knows its end.
-    try testing.expectEqual(.none, jobs.update(&orders));
-    try testing.expectEqual(uuid(1), jobs.next(&orders, 0).?);
+    jobs.update(&orders);
+    try testing.expectEqual(uuid(1), jobs.next(.changes, &orders, 0).?);
     jobs.end(uuid(1), .{ .failed = store_job.messageOf("no") });
-    try testing.expectEqual(null, jobs.next(&orders, 0));
-    try testing.expectEqual(.none, jobs.update(&.{}));
+    try testing.expectEqual(null, jobs.next(.changes, &orders, 0));
+    jobs.update(&.{});
     try testing.expectEqual(0, jobs.jobs.count);
 }
 
 test "an end is said until it is settled, progress when it has moved" {
     var jobs: StoreJobs = .{};
     var buffer: [1024]u8 = undefined;
-    _ = jobs.update(&.{testOrder(1)});
+    jobs.update(&.{testOrder(1)});
     try testing.expect(!jobs.isDue(60_000));
     jobs.begin(uuid(1));
     try testing.expect(jobs.isDue(0));
-    try testing.expectEqual(.none, jobs.told(&.{}));
+    jobs.told(&.{});
     try testing.expect(!jobs.isDue(60_000));
-    jobs.progress(4, 10);
+    jobs.progress(uuid(1), 4, 10);
     try testing.expect(jobs.isDue(0));
-    _ = jobs.told(&.{});
-    jobs.progress(5, 10);
+    jobs.told(&.{});
+    jobs.progress(uuid(1), 5, 10);
     try testing.expect(!jobs.isDue(4_999));
     try testing.expect(jobs.isDue(5_000));
-    _ = jobs.told(&.{});
-    jobs.progress(5, 10);
+    jobs.told(&.{});
+    jobs.progress(uuid(1), 5, 10);
     try testing.expect(!jobs.isDue(5_000));
     jobs.end(uuid(1), .{ .failed = store_job.messageOf("a \"b\"") });
     try testing.expect(jobs.isDue(0));
@@ -302,9 +318,9 @@ test "an end is said until it is settled, progress when it has moved" {
     const expected = "[{\"id\":\"" ++ id ++ "\",\"state\":\"failed\",\"progressBytes\":5,\"totalBytes\":10,\"message\":\"a \\\"b\\\"\"}]";
     try testing.expectEqualStrings(expected, try reports(&jobs, &buffer));
     // An answer that does not settle it.
-    _ = jobs.told(&.{uuid(7)});
+    jobs.told(&.{uuid(7)});
     try testing.expect(jobs.isDue(5_000));
-    _ = jobs.told(&.{uuid(1)});
+    jobs.told(&.{uuid(1)});
     try testing.expect(!jobs.isDue(60_000));
     try testing.expectEqualStrings("[]", try reports(&jobs, &buffer));
 }
@@ -313,36 +329,61 @@ test "a job that another process keeps waiting is begun again later, others befo
     var jobs: StoreJobs = .{};
     var buffer: [1024]u8 = undefined;
     const orders = [_]Order{ testOrder(1), testOrder(2) };
-    _ = jobs.update(&orders);
+    jobs.update(&orders);
     jobs.begin(uuid(1));
-    _ = jobs.told(&.{});
+    jobs.told(&.{});
     jobs.postpone(uuid(1), 5_000, store_job.messageOf("`vdisk gc` has it"));
     try testing.expect(jobs.isDue(0));
     const id = uuid(1).toText();
     const expected = "[{\"id\":\"" ++ id ++ "\",\"state\":\"running\",\"progressBytes\":0,\"totalBytes\":0,\"message\":\"`vdisk gc` has it\"}]";
     try testing.expectEqualStrings(expected, try reports(&jobs, &buffer));
-    try testing.expectEqual(uuid(2), jobs.next(&orders, 5_000).?);
-    try testing.expectEqual(uuid(1), jobs.next(&orders, 5_000 + busy_interval_ms).?);
+    try testing.expectEqual(uuid(2), jobs.next(.changes, &orders, 5_000).?);
+    try testing.expectEqual(uuid(1), jobs.next(.changes, &orders, 5_000 + busy_interval_ms).?);
     // The control plane has ended it meanwhile.
-    try testing.expectEqual(.none, jobs.told(&.{uuid(1)}));
-    try testing.expectEqual(.none, jobs.update(&.{testOrder(2)}));
+    jobs.told(&.{uuid(1)});
+    jobs.update(&.{testOrder(2)});
     try testing.expectEqual(null, jobs.find(uuid(1)));
 }
 
-test "a job that is taken back is killed where it runs, and forgotten where it waits" {
+test "a job that is taken back runs no more, and is forgotten where it waits" {
     var jobs: StoreJobs = .{};
-    _ = jobs.update(&.{ testOrder(1), testOrder(2) });
+    jobs.update(&.{ testOrder(1), testOrder(2) });
     jobs.begin(uuid(1));
-    try testing.expectEqual(.none, jobs.update(&.{testOrder(1)}));
-    try testing.expectEqual(.kill, jobs.update(&.{testOrder(3)}));
+    jobs.update(&.{testOrder(1)});
+    try testing.expect(jobs.isRunning(uuid(1)));
+    jobs.update(&.{testOrder(3)});
+    try testing.expect(!jobs.isRunning(uuid(1)));
     try testing.expectEqual(null, jobs.find(uuid(1)));
-    try testing.expectEqual(uuid(3), jobs.next(&.{testOrder(3)}, 0).?);
+    try testing.expectEqual(uuid(3), jobs.next(.changes, &.{testOrder(3)}, 0).?);
     jobs.begin(uuid(3));
     // The control plane says so before its state does.
-    try testing.expectEqual(.kill, jobs.told(&.{uuid(3)}));
-    jobs.abandon(uuid(3));
-    try testing.expectEqual(.none, jobs.update(&.{testOrder(3)}));
-    try testing.expectEqual(null, jobs.next(&.{testOrder(3)}, 0));
+    jobs.told(&.{uuid(3)});
+    try testing.expect(!jobs.isRunning(uuid(3)));
+    jobs.update(&.{testOrder(3)});
+    try testing.expectEqual(null, jobs.next(.changes, &.{testOrder(3)}, 0));
+}
+
+test "what reads an image runs beside what changes the store, and one of each at a time" {
+    var jobs: StoreJobs = .{};
+    const orders = [_]Order{ testImport(1), testImport(2), testOrder(3), testOrder(4) };
+    jobs.update(&orders);
+    try testing.expectEqual(uuid(1), jobs.next(.images, &orders, 0).?);
+    jobs.begin(uuid(1));
+    try testing.expectEqual(null, jobs.next(.images, &orders, 0));
+    try testing.expectEqual(uuid(3), jobs.next(.changes, &orders, 0).?);
+    jobs.begin(uuid(3));
+    try testing.expectEqual(null, jobs.next(.changes, &orders, 0));
+    jobs.progress(uuid(1), 7, 9);
+    try testing.expectEqual(0, jobs.find(uuid(3)).?.done_bytes);
+    // The end of one is not that of the other.
+    jobs.end(uuid(3), .{ .done = .empty });
+    try testing.expect(jobs.isRunning(uuid(1)));
+    try testing.expectEqual(uuid(4), jobs.next(.changes, &orders, 0).?);
+    jobs.begin(uuid(4));
+    jobs.told(&.{uuid(1)});
+    try testing.expect(!jobs.isRunning(uuid(1)));
+    try testing.expect(jobs.isRunning(uuid(4)));
+    try testing.expectEqual(uuid(2), jobs.next(.images, &orders, 0).?);
 }
 
 test "ends are found again after a start, and what ran is begun again" {
@@ -350,7 +391,7 @@ test "ends are found again after a start, and what ran is begun again" {
     defer arena.deinit();
     const orders = [_]Order{ testOrder(1), testOrder(2), testOrder(3) };
     var jobs: StoreJobs = .{};
-    _ = jobs.update(&orders);
+    jobs.update(&orders);
     jobs.begin(uuid(1));
     const made = "{\"versionId\":\"11111111-1111-4111-8111-111111111111\",\"root\":\"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=\",\"counter\":3,\"sizeBytes\":4096}";
     jobs.end(uuid(1), .{ .done = try store_job.parseMade(made) });
@@ -361,8 +402,8 @@ test "ends are found again after a start, and what ran is begun again" {
     try jobs.writeReports(&writer, .over);
     var again: StoreJobs = .{};
     try again.restore(arena.allocator(), writer.buffered());
-    _ = again.update(&orders);
-    try testing.expectEqual(uuid(2), again.next(&orders, 0).?);
+    again.update(&orders);
+    try testing.expectEqual(uuid(2), again.next(.changes, &orders, 0).?);
     try testing.expectEqualStrings(made, again.find(uuid(1)).?.made.constSlice());
     try testing.expect(again.isDue(progress_interval_ms));
     for ([_][]const u8{ "", "{}", "[{}]", "[{\"id\":\"x\"}]" }) |text| {
@@ -379,9 +420,9 @@ test "a state with as many jobs as one may have is taken while others are over" 
         one.* = testOrder(@intCast(number));
         other.* = testOrder(@intCast(number + 100));
     }
-    _ = jobs.update(&first);
+    jobs.update(&first);
     for (&first) |*one| jobs.end(one.id, .{ .done = .empty });
-    _ = jobs.update(&second);
+    jobs.update(&second);
     try testing.expectEqual(StoreJobs.jobs_max, jobs.jobs.count);
-    try testing.expectEqual(second[0].id, jobs.next(&second, 0).?);
+    try testing.expectEqual(second[0].id, jobs.next(.changes, &second, 0).?);
 }

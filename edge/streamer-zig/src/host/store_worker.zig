@@ -1,4 +1,4 @@
-//! What the edge does for its store beside serving from it: the jobs of the desired state, one at a time; the list of what the store
+//! What the edge does for its store beside serving from it: the jobs of the desired state, one of each lane at a time; the list of what the store
 //! holds; reading each version through once a week. A thread of its own, so that the packet loop never waits for any of it; the work
 //! itself is done by processes of this same program (store_child.zig), which may be killed at any moment.
 
@@ -15,12 +15,14 @@ const BootProfiles = @import("boot_profiles.zig").BootProfiles;
 const LayerHold = @import("layer_hold.zig").LayerHold;
 const KeyRotation = @import("key_rotation.zig").KeyRotation;
 const StoreChild = @import("store_child.zig").StoreChild;
+const StoreOrders = @import("store_orders.zig").StoreOrders;
 const uplink_client = @import("uplink_client.zig");
 const assert = std.debug.assert;
 const linux = std.os.linux;
 const Io = std.Io;
 
 const Arguments = core.store_job.Arguments;
+const Lane = core.store_job.Lane;
 const Order = core.store_job.Order;
 const StoreInventory = core.store_inventory.StoreInventory;
 const StoreJobs = core.store_jobs.StoreJobs;
@@ -45,34 +47,6 @@ const look_interval_ms = 10_000;
 const check_delay_ms = 600_000;
 /// A device that was told to shut down may need so long until it is silent.
 const hold_limit_ms = 60_000;
-
-/// A copy of what the desired state orders.
-const OrderBox = struct {
-    arena: std.heap.ArenaAllocator,
-    orders: []Order,
-
-    fn create(gpa: std.mem.Allocator, orders: []const Order) error{OutOfMemory}!*OrderBox {
-        const box = try gpa.create(OrderBox);
-        errdefer gpa.destroy(box);
-        box.arena = .init(gpa);
-        errdefer box.arena.deinit();
-        const arena = box.arena.allocator();
-        box.orders = try arena.dupe(Order, orders);
-        for (box.orders) |*order| {
-            order.kind = try arena.dupe(u8, order.kind);
-            for ([_]*?[]const u8{ &order.sourcePath, &order.kernelPath, &order.initrdPath, &order.commandLine, &order.layerClass }) |text|
-                if (text.*) |given| {
-                    text.* = try arena.dupe(u8, given);
-                };
-        }
-        return box;
-    }
-
-    fn destroy(box: *OrderBox, gpa: std.mem.Allocator) void {
-        box.arena.deinit();
-        gpa.destroy(box);
-    }
-};
 
 /// For the metrics page.
 pub const Figures = struct { versions: u64 = 0, damaged: u64 = 0, is_known: bool = false };
@@ -104,12 +78,12 @@ pub const StoreWorker = struct {
     found_count: u32 = 0,
     is_list_whole: bool = true,
     mutex: Io.Mutex = .init,
-    next_orders: ?*OrderBox = null,
+    next_orders: ?*StoreOrders = null,
     figures: Figures = .{},
-    orders: ?*OrderBox = null,
+    orders: ?*StoreOrders = null,
     jobs: StoreJobs = .{},
     facts: ?core.store_job.StoreFacts = null,
-    work: ?Work = null,
+    works: std.enums.EnumArray(Lane, ?Work) = .initFill(null),
     list: ?StoreChild = null,
     back_off: core.uplink.BackOff = .{},
     is_stopped: bool = false,
@@ -178,7 +152,7 @@ pub const StoreWorker = struct {
 
     /// From any thread: what the desired state orders now.
     pub fn setOrders(worker: *StoreWorker, orders: []const Order) void {
-        const box = OrderBox.create(worker.gpa, orders) catch return;
+        const box = StoreOrders.create(worker.gpa, orders) catch return;
         worker.mutex.lockUncancelable(worker.io);
         if (worker.next_orders) |earlier| earlier.destroy(worker.gpa);
         worker.next_orders = box;
@@ -218,7 +192,8 @@ pub const StoreWorker = struct {
         const box = taken orelse return;
         if (worker.orders) |earlier| earlier.destroy(worker.gpa);
         worker.orders = box;
-        if (worker.jobs.update(box.orders) == .kill) worker.stopWork();
+        worker.jobs.update(box.orders);
+        worker.stopUnwanted();
     }
 
     /// Between two inventories: the pages of one say the same.
@@ -230,13 +205,30 @@ pub const StoreWorker = struct {
         if (worker.inventory.page_from != null and now_ms >= worker.profiles_eager_until_ms) worker.next_profiles_ms = now_ms + profiles_interval_ms;
     }
 
-    fn stopWork(worker: *StoreWorker) void {
-        const work = if (worker.work) |*work| work else return;
+    pub fn stopWork(worker: *StoreWorker, lane: Lane) void {
+        const place = worker.works.getPtr(lane);
+        const work = if (place.*) |*work| work else return;
         work.child.stop();
-        worker.work = null;
-        worker.endHold();
+        place.* = null;
+        if (lane == .changes) worker.endHold();
         // It may have ended its work before.
         worker.next_list_ms = 0;
+    }
+
+    /// Work for jobs that were taken back.
+    fn stopUnwanted(worker: *StoreWorker) void {
+        for (std.enums.values(Lane)) |lane| if (worker.works.getPtr(lane).*) |*work| switch (work.purpose) {
+            .job => |id| if (!worker.jobs.isRunning(id)) worker.stopWork(lane),
+            .check => {},
+        };
+    }
+
+    /// A job does not wait for what is only idle work.
+    fn stopCheck(worker: *StoreWorker, now_ms: u64) void {
+        for (std.enums.values(Lane)) |lane| if (worker.works.getPtr(lane).*) |*work| if (work.purpose == .check) {
+            worker.stopWork(lane);
+            worker.next_check_ms = now_ms + check_delay_ms;
+        };
     }
 
     /// Reads some hundred bytes, once.
@@ -272,26 +264,27 @@ pub const StoreWorker = struct {
             core.store_job.writeList(&arguments, worker.program, worker.path);
             worker.list = StoreChild.start(&arguments) catch null;
         }
+        // What takes no time is begun first: an import that begins at the same time waits for it.
+        const is_busy = [_]bool{ worker.beginJob(.changes, now_ms), worker.beginJob(.images, now_ms) };
+        if (!is_busy[0] and !is_busy[1]) worker.beginCheck(now_ms);
+    }
+
+    /// False: nothing is done in this lane, and nothing is to be begun now.
+    fn beginJob(worker: *StoreWorker, lane: Lane, now_ms: u64) bool {
         const orders = if (worker.orders) |box| box.orders else &.{};
-        while (worker.jobs.next(orders, now_ms)) |id| {
-            const order = for (orders) |*order| {
-                if (order.id.eql(id)) break order;
-            } else unreachable;
-            if (core.store_job.releasedOf(order) != null) return;
-            // A job does not wait for what is only idle work.
-            if (worker.work != null) {
-                worker.stopWork();
-                worker.next_check_ms = now_ms + check_delay_ms;
-            }
-            switch (worker.holdFor(order, now_ms)) {
+        while (worker.jobs.next(lane, orders, now_ms)) |id| {
+            const order = orderOf(orders, id);
+            if (core.store_job.releasedOf(order) != null) return true;
+            worker.stopCheck(now_ms);
+            if (lane == .changes) switch (worker.holdFor(order, now_ms)) {
                 .held => {},
-                .waiting => return,
+                .waiting => return true,
                 .written => {
                     worker.endHold();
                     worker.jobs.end(id, .{ .failed = core.store_job.messageOf("its device still runs from it: shut the device down first") });
                     continue;
                 },
-            }
+            };
             var arguments: Arguments = .{};
             if (core.store_job.write(&arguments, worker.program, worker.path, order)) |why| {
                 worker.jobs.end(id, .{ .failed = core.store_job.messageOf(why) });
@@ -302,18 +295,27 @@ pub const StoreWorker = struct {
                 continue;
             };
             worker.jobs.begin(id);
-            worker.work = .{ .child = child, .purpose = .{ .job = id } };
-            return;
+            worker.works.set(lane, .{ .child = child, .purpose = .{ .job = id } });
+            return true;
         }
-        if (worker.work != null) return;
-        worker.endHold();
+        if (worker.works.getPtr(lane).* != null) return true;
+        if (lane == .changes) worker.endHold();
+        return false;
+    }
+
+    fn orderOf(orders: []const Order, id: base.Uuid) *const Order {
+        for (orders) |*order| if (order.id.eql(id)) return order;
+        unreachable;
+    }
+
+    fn beginCheck(worker: *StoreWorker, now_ms: u64) void {
         if (now_ms < worker.next_check_ms) return;
         const id = worker.inventory.nextToCheck(sys.unixMs()) orelse return;
         worker.next_check_ms = now_ms + turn_ms;
         var arguments: Arguments = .{};
         core.store_job.writeCheck(&arguments, worker.program, worker.path, id);
         const child = StoreChild.start(&arguments) catch return;
-        worker.work = .{ .child = child, .purpose = .{ .check = id } };
+        worker.works.set(.images, .{ .child = child, .purpose = .{ .check = id } });
     }
 
     /// Devices' writes go through this process: what a job takes away or makes a version of is closed here before.
@@ -336,12 +338,9 @@ pub const StoreWorker = struct {
     /// Says of devices whose writes another edge is to keep whether this one keeps any: not before the packet loop has heard that it
     /// begins none. It needs no store, and no process.
     pub fn releaseHomes(worker: *StoreWorker, now_ms: u64) void {
-        if (worker.jobs.running() != null) return;
         const orders = if (worker.orders) |box| box.orders else return;
-        const id = worker.jobs.next(orders, now_ms) orelse return;
-        const order = for (orders) |*order| {
-            if (order.id.eql(id)) break order;
-        } else unreachable;
+        const id = worker.jobs.next(.changes, orders, now_ms) orelse return;
+        const order = orderOf(orders, id);
         const device_id = core.store_job.releasedOf(order) orelse return;
         if (worker.askHold(.{ .device = device_id }, now_ms) != .held) return;
         worker.endHold();
@@ -365,10 +364,13 @@ pub const StoreWorker = struct {
     }
 
     pub fn wait(worker: *StoreWorker) void {
-        var polled: [3]linux.pollfd = @splat(.{ .fd = -1, .events = linux.POLL.IN, .revents = 0 });
-        polled[0].fd = worker.wake_fd;
-        if (worker.work) |*work| polled[1].fd = work.child.output_fd;
-        if (worker.list) |*child| polled[2].fd = child.output_fd;
+        const lanes = std.enums.values(Lane);
+        var polled: [lanes.len + 2]linux.pollfd = @splat(.{ .fd = -1, .events = linux.POLL.IN, .revents = 0 });
+        for (lanes, polled[0..lanes.len]) |lane, *one| if (worker.works.getPtr(lane).*) |*work| {
+            one.fd = work.child.output_fd;
+        };
+        polled[lanes.len].fd = worker.wake_fd;
+        if (worker.list) |*child| polled[lanes.len + 1].fd = child.output_fd;
         var timeout: linux.timespec = .{ .sec = turn_ms / std.time.ms_per_s, .nsec = 0 };
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
         var count: [8]u8 = undefined;
@@ -376,30 +378,41 @@ pub const StoreWorker = struct {
     }
 
     pub fn hear(worker: *StoreWorker) void {
-        if (worker.work) |*work| if (work.child.read(worker, takeWorkLine) == .over) worker.endWork();
+        for (std.enums.values(Lane)) |lane| if (worker.works.getPtr(lane).*) |*work| {
+            const listener: WorkListener = .{ .worker = worker, .work = work };
+            if (work.child.read(listener, WorkListener.take) == .over) worker.endWork(lane);
+        };
         if (worker.list) |*child| if (child.read(worker, takeListLine) == .over) worker.endList();
     }
 
-    fn takeWorkLine(worker: *StoreWorker, line: []const u8) void {
-        const work = &worker.work.?;
-        switch (core.store_job.parse(line) orelse return) {
-            .progress => |said| if (work.purpose == .job) worker.jobs.progress(said.done_bytes, said.total_bytes),
-            .version => |said| work.made = said.made,
-            .failed => |message| work.why = core.store_job.withoutPath(message, worker.path),
-            .damaged => |id| {
-                worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = true });
-                speak.line("The version {f} in the store is damaged: restore it from another edge, or import it again.", .{id});
-            },
-            .other => {},
+    const WorkListener = struct {
+        worker: *StoreWorker,
+        work: *Work,
+
+        fn take(listener: WorkListener, line: []const u8) void {
+            const worker, const work = .{ listener.worker, listener.work };
+            switch (core.store_job.parse(line) orelse return) {
+                .progress => |said| switch (work.purpose) {
+                    .job => |id| worker.jobs.progress(id, said.done_bytes, said.total_bytes),
+                    .check => {},
+                },
+                .version => |said| work.made = said.made,
+                .failed => |message| work.why = core.store_job.withoutPath(message, worker.path),
+                .damaged => |id| {
+                    worker.inventory.note(.{ .id = id, .unixMs = sys.unixMs(), .isDamaged = true });
+                    speak.line("The version {f} in the store is damaged: restore it from another edge, or import it again.", .{id});
+                },
+                .other => {},
+            }
         }
-    }
+    };
 
     /// Its output is closed: what it had to say was said.
-    fn endWork(worker: *StoreWorker) void {
-        var work = worker.work.?;
-        worker.work = null;
+    fn endWork(worker: *StoreWorker, lane: Lane) void {
+        var work = worker.works.get(lane).?;
+        worker.works.set(lane, null);
         const code = work.child.finish();
-        worker.endHold();
+        if (lane == .changes) worker.endHold();
         const is_done = code == 0;
         switch (work.purpose) {
             .job => |id| {
@@ -498,7 +511,7 @@ pub const StoreWorker = struct {
                 worker.back_off.fail(now_ms, randomNumber());
                 if (refused.status == 404) worker.back_off.not_before_ms = now_ms + unknown_route_ms;
                 worker.is_stopped = refused.code == .edge_revoked;
-                if (worker.is_stopped) worker.stopWork();
+                if (worker.is_stopped) for (std.enums.values(Lane)) |lane| worker.stopWork(lane);
             },
         }
     }
@@ -519,10 +532,8 @@ pub const StoreWorker = struct {
     fn settle(worker: *StoreWorker, arena: std.mem.Allocator, body: []const u8) void {
         const Settled = struct { settledJobs: []const base.Uuid };
         const answer = core.uplink_message.parse(Settled, arena, body) catch return;
-        const running = if (worker.jobs.running()) |job| job.id else base.Uuid.zero;
-        if (worker.jobs.told(answer.settledJobs) == .none) return;
-        worker.stopWork();
-        worker.jobs.abandon(running);
+        worker.jobs.told(answer.settledJobs);
+        worker.stopUnwanted();
     }
 
     /// What has ended must not be lost while the control plane is away.

@@ -24,6 +24,7 @@ const script =
     \\version='{"version":"02020202-0202-4202-8202-020202020202","sizeBytes":4096,"manifest":{"root":"q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=","counter":1},"ownBytes":1,"sharedBytes":2}'
     \\case $2 in
     \\list) echo "$version";;
+    \\import) echo $$ > "$5/pid.new"; mv "$5/pid.new" "$5/pid"; while ! test -e "$5/read"; do sleep 0.01; done; echo "$version";;
     \\merge) echo 'not a line of ours'; echo '{"progress":{"positionBytes":1,"sizeBytes":2}}'; echo run >> "$5/runs"; echo "$version";;
     \\verify) echo '{"version":"02020202-0202-4202-8202-020202020202","problem":"a block is damaged"}'; echo '{"error":"a version is damaged"}'; exit 1;;
     \\gc) echo $$ > "$5/pid.new"; mv "$5/pid.new" "$5/pid"; sleep 1000;;
@@ -79,7 +80,7 @@ const Fixture = struct {
 
     /// Its processes end with it.
     fn kill(fixture: *Fixture) void {
-        if (fixture.worker.work) |*work| work.child.stop();
+        for (std.enums.values(core.store_job.Lane)) |lane| fixture.worker.stopWork(lane);
         if (fixture.worker.list) |*child| child.stop();
         sys.close(fixture.worker.wake_fd);
     }
@@ -143,7 +144,7 @@ test "a job is done once by a process of its own, also when the edge is killed a
     fixture.worker.setOrders(&orders);
     fixture.worker.takeOrders();
     try testing.expectEqual(.done, fixture.worker.jobs.find(uuid(4)).?.stage);
-    try testing.expectEqual(null, fixture.worker.jobs.next(&orders, 0));
+    try testing.expectEqual(null, fixture.worker.jobs.next(.changes, &orders, 0));
     try testing.expectEqualStrings("run\n", try fixture.text("runs"));
 }
 
@@ -161,6 +162,31 @@ test "a job that is taken back is killed, and the next one begins" {
     try testing.expectEqual(.done, fixture.untilOver(uuid(5)).stage);
     try testing.expectEqual(.SRCH, linux.errno(linux.kill(pid, @fromBackingInt(0))));
     try testing.expectEqual(null, fixture.worker.jobs.find(uuid(4)));
+}
+
+test "an import is read for as long as it takes, and other work is done meanwhile; either is taken back alone" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    const long: Order = .{ .id = uuid(4), .kind = "import", .vdiskId = uuid(8), .versionId = uuid(2), .number = 2, .sourcePath = "imports/a.raw" };
+    const merge: Order = .{ .id = uuid(5), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 3 };
+    var second = long;
+    second.id = uuid(6);
+    fixture.worker.setOrders(&.{ long, second, merge });
+    try testing.expectEqual(.done, fixture.untilOver(uuid(5)).stage);
+    try testing.expectEqual(.running, fixture.worker.jobs.find(uuid(4)).?.stage);
+    try testing.expectEqual(.waiting, fixture.worker.jobs.find(uuid(6)).?.stage);
+    const collect: Order = .{ .id = uuid(7), .kind = "gc" };
+    fixture.worker.setOrders(&.{ long, collect });
+    while (!fixture.worker.jobs.isRunning(uuid(7))) fixture.turn();
+    fixture.worker.setOrders(&.{long});
+    fixture.turn();
+    try testing.expect(fixture.worker.works.get(.changes) == null);
+    try testing.expect(fixture.worker.jobs.isRunning(uuid(4)));
+    try fixture.store_dir.writeFile(testing.io, .{ .sub_path = "read", .data = "" });
+    const made = fixture.untilOver(uuid(4));
+    try testing.expectEqual(.done, made.stage);
+    try testing.expect(made.made.count > 0);
 }
 
 test "what a device writes is not sealed or deleted while the device is heard, and nobody opens it meanwhile" {

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { importInput, mergeInput, VersionWithJobs } from '../../domain/version-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { recordChange } from '../audit/record-change.ts'
+import { readImagesEdge } from '../edge/edge-images.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { askStore, edgesHolding, type StoreOrder } from '../store-job/ask-store.ts'
 import { nextVersionNumber } from '../vdisk/next-number.ts'
@@ -53,7 +54,7 @@ export function mergeVersion(
 
 /**
  * Makes a version of a raw image that lies in an edge's store. Throws `not_found`; `invalid` for a kernel or an initramfs of a version that
- * is to have none; `conflict` for an edge that cannot.
+ * is to have none, and for a vDisk of another farm than the edge's; `conflict` for an edge that cannot.
  */
 export function importVersion(
   context: ServiceContext,
@@ -64,6 +65,11 @@ export function importVersion(
       public: 'A disk that boots by itself has no kernel, no initramfs and no command line: leave them out.',
     })
   return changeVdiskVersions(context, { vdiskId }, async (open) => {
+    const edge = await readImagesEdge(context, edgeId)
+    if (open.vdisk.farmId !== edge.site.farmId)
+      throw new AppError('invalid', {
+        public: `${edge.name} is an edge of another farm than ${open.vdisk.name}: its devices could not boot the version. Import it at an edge of the vDisk’s farm.`,
+      })
     const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n, parentVersionId: null })
     return askAll(context, made, [
       {

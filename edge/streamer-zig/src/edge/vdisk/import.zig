@@ -331,6 +331,15 @@ fn say(running: *Running, manifest: *const Manifest, done: ?*const store_module.
     return 0;
 }
 
+const unreadable = "{s} or the store {s} cannot be read (at byte {d} of the image): the system reports an error.";
+
+/// There is a checkpoint, and nobody is about to remove it: the import can go on.
+fn isKept(running: *const Running, id: Uuid) bool {
+    if (running.options.again) return false;
+    _ = Checkpoint.read(running.call.files(), id) catch return false;
+    return true;
+}
+
 fn complainOf(
     running: *Running,
     path: []const u8,
@@ -343,11 +352,10 @@ fn complainOf(
         error.OutOfMemory, error.NoThreads => error.OutOfMemory,
         error.Canceled => unreachable,
         error.InUse => failRunning(running.call, id),
-        error.ReadFailed => complaint.set(
-            "{s} or the store {s} cannot be read (at byte {d} of the image): the system reports an error. When it can be read, go on with " ++
-                "--resume {f}, or give it up with --abandon {f}.",
+        error.ReadFailed => if (isKept(running, id)) complaint.set(
+            unreadable ++ " When it can be read, go on with --resume {f}, or give it up with --abandon {f}.",
             .{ path, store, at, id, id },
-        ),
+        ) else complaint.set(unreadable ++ " When it can be read, import the image again.", .{ path, store, at }),
         error.SourceShrank => complaint.set("{s} shrank while it was read, to {d} bytes; import it again when nobody writes it.", .{ path, at }),
         error.SourceGrew => complaint.set("{s} grew while it was read, to {d} bytes; import it again when nobody writes it.", .{ path, at }),
         error.SourceChanged => complaint.set(
@@ -365,9 +373,13 @@ fn complainOf(
             "The parent of the import {f} is not in the store {s}; give it up with --abandon.",
             .{ id, store },
         ),
-        error.NoSpace => complaint.set(
+        error.NoSpace => if (isKept(running, id)) complaint.set(
             "The disk of the store {s} is full. Free some room and go on with --resume {f}, or give it up with --abandon {f}.",
             .{ store, id, id },
+        ) else complaint.set(
+            "The disk of the store {s} is full, and nothing of the import is kept. Free some room (bootfarm-edge vdisk gc --store {s} frees " ++
+                "what no version needs) and import the image again.",
+            .{ store, store },
         ),
         error.Damaged,
         error.NotAManifest,
