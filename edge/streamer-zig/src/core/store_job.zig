@@ -110,7 +110,9 @@ pub fn write(arguments: *Arguments, program: []const u8, store_path: []const u8,
         else => arguments.add("--again", .{}),
     }
     switch (kind) {
-        .gc, .release_home => {},
+        .release_home => {},
+        // Devices come first: nobody waits for it.
+        .gc => arguments.add("--idle", .{}),
         .delete, .verify, .adopt => arguments.addOption("version", "{f}", order.versionId),
         .clear_profile => {
             arguments.add("clear", .{});
@@ -423,7 +425,7 @@ test "a job becomes a command line, or a sentence that says what is missing" {
         &(head ++ .{"merge"} ++ store ++ .{ "--again", "--version", &two, "--into", &three, "--number", "4" }),
         &.{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 4 },
     );
-    try expectWords(&(head ++ .{"gc"} ++ store), &.{ .id = uuid(1), .kind = "gc" });
+    try expectWords(&(head ++ .{"gc"} ++ store ++ .{"--idle"}), &.{ .id = uuid(1), .kind = "gc" });
     try expectWords(&(head ++ .{"verify"} ++ store ++ .{ "--version", &two }), &.{ .id = uuid(1), .kind = "adopt", .versionId = uuid(2), .number = 3 });
     try expectWords(&(head ++ .{"profile"} ++ store ++ .{ "clear", "--version", &two }), &.{ .id = uuid(1), .kind = "clear_profile", .versionId = uuid(2) });
     try expectWords(

@@ -114,7 +114,7 @@ pub const text =
     \\                        no data
     \\  verify                reads all data, or that of --version ID, and names what is damaged; --rate-mib N a second, --idle
     \\                        at half of the disk's time at most
-    \\  gc                    frees what no version needs; --rate-mib N a second
+    \\  gc                    frees what no version needs; --rate-mib N a second, --idle
     \\  caches                what devices have written and the store keeps
     \\  drop-cache            drops the persistent write cache of --device ID, or with --private the images of its own
     \\  profile show|clear    what boots were learned to read, of --version ID or all; clear needs --version ID, or --all

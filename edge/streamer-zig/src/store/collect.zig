@@ -42,7 +42,12 @@ pub const Collection = struct {
     seen: u64 = 0,
 
     pub fn begin(gpa: std.mem.Allocator, change: *Change) Error!Collection {
-        var usage: Usage = try .of(gpa, change.store);
+        return beginAtRate(gpa, change, null);
+    }
+
+    /// `rest`: waits while it is counted, too.
+    pub fn beginAtRate(gpa: std.mem.Allocator, change: *Change, rest: ?usage_module.Rest) Error!Collection {
+        var usage: Usage = try .ofAtRate(gpa, change.store, rest);
         errdefer usage.deinit();
         return .{ .change = change, .until = try takeImports(&usage, change.store), .usage = usage };
     }

@@ -369,6 +369,36 @@ test "what no version refers to is freed, and nothing else" {
     try fixture.expect(idOf(4), 0, 9);
 }
 
+test "who keeps a rate is asked to wait while nodes are read, and counts the same" {
+    var fixture: Fixture = undefined;
+    try fixture.init();
+    defer fixture.deinit();
+    // Each block has a node of its own.
+    var all: [600]Written = undefined;
+    for (&all, 0..) |*written, index| written.* = .{ .index = index * 102, .byte = 7 };
+    try fixture.seal(null, idOf(1), 62_000 * block.block_size, &all);
+    const Waits = struct {
+        last: u64 = 0,
+        count: u32 = 0,
+
+        fn wait(context: *anyopaque, done: u64) void {
+            const waits: *@This() = @ptrCast(@alignCast(context));
+            waits.count += 1;
+            waits.last = done;
+        }
+    };
+    var waits: Waits = .{};
+    var usage: Usage = try .ofAtRate(testing.allocator, &fixture.store, .{ .context = &waits, .wait = Waits.wait });
+    defer usage.deinit();
+    try testing.expectEqual(2, waits.count);
+    try testing.expectEqual(512 * block.block_size, waits.last);
+    const manifest = try fixture.store.manifestOf(idOf(1));
+    const sizes = try usage.sizesOf(&fixture.store, &manifest);
+    // 600 of the lowest level, 6 above them, the root above these, and the data.
+    try testing.expectEqual((600 + 6 + 1 + 600) * block.block_size, sizes.own);
+    try testing.expectEqual(607 * block.block_size, usage.read);
+}
+
 /// Bytes that were freed, in many steps.
 fn collected(change: *store_module.store_dir.Change) !u64 {
     var collection: Collection = try .begin(testing.allocator, change);

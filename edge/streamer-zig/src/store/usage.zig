@@ -23,9 +23,21 @@ pub const Sizes = struct {
     shared: u64 = 0,
 };
 
+/// Called while it is counted with the bytes of nodes that were read so far: whoever keeps a rate waits there.
+pub const Rest = struct {
+    context: *anyopaque,
+    wait: *const fn (*anyopaque, u64) void,
+
+    /// Bytes of nodes between two calls.
+    pub const step_size = 256 * block.block_size;
+};
+
 pub const Usage = struct {
     data: PlaceMap,
     nodes: PlaceMap,
+    rest: ?Rest = null,
+    /// Bytes of nodes.
+    read: u64 = 0,
 
     pub fn deinit(usage: *Usage) void {
         usage.data.deinit();
@@ -36,7 +48,11 @@ pub const Usage = struct {
     /// Goes through all versions; a node that they share is read twice at most. A damaged node or manifest is an error: nothing is known
     /// of what is below it.
     pub fn of(gpa: std.mem.Allocator, store: *Store) Error!Usage {
-        var usage: Usage = .{ .data = .init(gpa), .nodes = .init(gpa) };
+        return ofAtRate(gpa, store, null);
+    }
+
+    pub fn ofAtRate(gpa: std.mem.Allocator, store: *Store, rest: ?Rest) Error!Usage {
+        var usage: Usage = .{ .data = .init(gpa), .nodes = .init(gpa), .rest = rest };
         errdefer usage.deinit();
         var id: ?Uuid = null;
         while (try store.nextVersion(id)) |found| {
@@ -56,7 +72,10 @@ pub const Usage = struct {
                 continue;
             }
             // All below a node that is known to be shared was counted twice when that became known.
-            if (try usage.nodes.add(step.entry.location) != .more) try walker.enter(&step);
+            if (try usage.nodes.add(step.entry.location) == .more) continue;
+            try walker.enter(&step);
+            usage.read += block.block_size;
+            if (usage.rest) |rest| if (usage.read % Rest.step_size == 0) rest.wait(rest.context, usage.read);
         }
     }
 

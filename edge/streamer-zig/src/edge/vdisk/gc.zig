@@ -8,6 +8,8 @@ const Pace = @import("pace.zig").Pace;
 
 pub const Options = struct {
     rate_mib: ?u32 = null,
+    /// At half of the disk's time at most.
+    idle: bool = false,
 };
 
 pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 {
@@ -15,19 +17,26 @@ pub fn run(call: *const command.Call, options: *const Options) command.Error!u8 
     defer change.end();
     cancel.listen();
     store_module.import_checkpoint.tidy(call.files()) catch |err| return complainOf(call, err);
-    var collection = store_module.collect.Collection.begin(call.gpa, &change) catch |err| return complainOf(call, err);
+    var pace: Pace = .init(options.rate_mib, options.idle);
+    const rest: store_module.usage.Rest = .{ .context = &pace, .wait = waitWhileCounting };
+    var collection = store_module.collect.Collection.beginAtRate(call.gpa, &change, rest) catch |err| return complainOf(call, err);
     defer collection.end();
+    const counted = collection.usage.read;
     var line: output.ProgressLine = .init(call.is_json);
-    var pace: Pace = .init(options.rate_mib, false);
     while (!cancel.is_asked.load(.monotonic)) {
         const goes_on = collection.step(Pace.step_size) catch |err| return complainOf(call, err);
         if (!goes_on) break;
         line.say(.{ .position = collection.seen, .size = null });
-        pace.wait(collection.seen);
+        pace.wait(counted + collection.seen);
     }
     line.end();
     call.say(.{ .freedBytes = collection.freed }, "freed {f}", .{output.Size{ .bytes = collection.freed }});
     return if (cancel.is_asked.load(.monotonic)) command.exit_interrupted else 0;
+}
+
+fn waitWhileCounting(context: *anyopaque, done: u64) void {
+    const pace: *Pace = @ptrCast(@alignCast(context));
+    pace.wait(done);
 }
 
 fn complainOf(call: *const command.Call, problem: store_module.collect.Error) command.Error {
