@@ -179,7 +179,7 @@ const Replay = struct {
                 if (admission.reply) |answer| try replay.down.send(replay.now_ns, answer);
             },
             .read => |request| {
-                const sealer = replay.server.sealer(request.session_id).?;
+                var sealer = replay.server.sealer(request.session_id).?;
                 var fragments = request.fragments();
                 while (fragments.next()) |fragment| {
                     var payload: [wire.fragment_size_ethernet]u8 = @splat(0);

@@ -116,7 +116,7 @@ const World = struct {
                 world.client.receive(world.now_us, edge.server.answerProbe(probe, &large).?);
             },
             .read => |*request| if (!edge.is_slow) {
-                const sealer = edge.server.sealer(request.session_id).?;
+                var sealer = edge.server.sealer(request.session_id).?;
                 var fragments = request.fragments();
                 while (fragments.next()) |fragment| {
                     var payload: [wire.fragment_size_max]u8 = undefined;

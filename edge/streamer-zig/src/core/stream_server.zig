@@ -15,7 +15,7 @@
 //!             if (admission.reply) |packet| send(from, packet);
 //!         },
 //!         .read => |read| {                                // send each fragment, or server.readError(read, ...)
-//!             const sealer = server.sealer(read.session_id) orelse return;
+//!             var sealer = server.sealer(read.session_id) orelse return;
 //!             var fragments = read.fragments();
 //!             while (fragments.next()) |fragment| send(read.to, sealer.seal(&fragment.header, bytes, room));
 //!         },
@@ -36,6 +36,7 @@ const hello_steps = @import("stream_server_hello.zig");
 const secrets = @import("stream_secrets.zig");
 const stream_seal = @import("stream_seal.zig");
 const step = @import("stream_server_step.zig");
+const lane_sessions = @import("stream_server_lanes.zig");
 const server_writes = @import("stream_server_writes.zig");
 const write_steps = @import("stream_server_write_steps.zig");
 const RequestWindow = @import("request_window.zig");
@@ -67,6 +68,10 @@ ignored: base.IgnoredCounters = .{},
 /// Makes each session id different from all before.
 session_serial: u64 = 0,
 session_count: u16 = 0,
+/// Of the packets to each place's devices.
+counters: []Counter,
+/// Goes up with whatever begins, ends or moves a session.
+changes: u64 = 0,
 /// Which session is that of an address.
 index: base.EndpointIndex,
 collector: server_writes.Collector,
@@ -81,6 +86,10 @@ pub const Keys = struct {
     /// Random, kept in the data directory: with it devices resume after a restart of the edge.
     resumption: [32]u8,
 };
+
+/// Goes on from session to session of a place, so that nobody who still has the keys of an earlier one makes two packets under one
+/// number. A line of the processor's cache for each: lanes do not wait for each other.
+pub const Counter = struct { next: u64 align(std.atomic.cache_line) = 1 };
 
 pub const Options = struct {
     keys: Keys,
@@ -200,8 +209,10 @@ pub const Session = struct {
     edge_public: [32]u8 = @splat(0),
     from_device: stream_seal.Key = .{},
     from_edge: stream_seal.Key = .{},
-    /// Of the next packet to the device.
-    counter_next: u64 = 1,
+    /// Of the packets to the device: shared with who else serves this session.
+    counter: *u64 = undefined,
+    /// The first 16 bits of the last 8 bytes of the header of what the device sends, sealed or not.
+    mark: u16 = 0,
     taken: stream_seal.ReplayWindow(1024) = .{},
     last_packet_at_us: u64 = 0,
     /// The last packet that was no REPORT: what a device has to say of itself keeps no other from booting.
@@ -230,14 +241,27 @@ pub const Session = struct {
     }
 
     pub fn takeCounter(session: *Session) u64 {
-        defer session.counter_next += 1;
-        return session.counter_next;
+        return session.takeCounters(1);
+    }
+
+    /// The first of so many that follow each other, for this caller alone.
+    fn takeCounters(session: *Session, count: u64) u64 {
+        return @atomicRmw(u64, session.counter, .Add, count, .monotonic);
     }
 };
 
 /// Makes packets of fragments, each under a counter of its own. Good until the next call of the server.
 pub const Sealer = struct {
     session: *Session,
+    /// Taken and not used yet.
+    counter: u64 = 0,
+    counters_left: u64 = 0,
+
+    /// Before so many packets are sealed: they take their counters together.
+    pub fn reserve(sealer_: *Sealer, count: u64) void {
+        sealer_.counter = sealer_.session.takeCounters(count);
+        sealer_.counters_left = count;
+    }
 
     /// Where its device is now.
     pub fn to(sealer_: Sealer) Endpoint {
@@ -245,9 +269,11 @@ pub const Sealer = struct {
     }
 
     /// `out` has room for a header, the payload and a tag.
-    pub fn seal(sealer_: Sealer, header: *const [wire.header_size]u8, payload: []const u8, out: []u8) []const u8 {
-        const session = sealer_.session;
-        return stream_seal.sealFragment(&session.from_edge, session.takeCounter(), header, payload, out);
+    pub fn seal(sealer_: *Sealer, header: *const [wire.header_size]u8, payload: []const u8, out: []u8) []const u8 {
+        if (sealer_.counters_left == 0) sealer_.reserve(1);
+        defer sealer_.counter += 1;
+        sealer_.counters_left -= 1;
+        return stream_seal.sealFragment(&sealer_.session.from_edge, sealer_.counter, header, payload, out);
     }
 };
 
@@ -262,12 +288,22 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamS
     @memset(sessions, .{});
     var index: base.EndpointIndex = try .init(gpa, options.sessions_max, std.mem.readInt(u64, options.keys.session[0..8], .big));
     errdefer index.deinit(gpa);
-    return .{ .sessions = sessions, .options = options, .index = index, .collector = try .init(gpa, options.write_places) };
+    const counters = try gpa.alloc(Counter, options.sessions_max);
+    errdefer gpa.free(counters);
+    @memset(counters, .{});
+    return .{
+        .sessions = sessions,
+        .options = options,
+        .counters = counters,
+        .index = index,
+        .collector = try .init(gpa, options.write_places),
+    };
 }
 
 pub fn deinit(server: *StreamServer, gpa: std.mem.Allocator) void {
     gpa.free(server.sessions);
     server.index.deinit(gpa);
+    gpa.free(server.counters);
     server.collector.deinit(gpa);
     server.* = undefined;
 }
@@ -325,6 +361,10 @@ pub const admit = hello_steps.admit;
 pub const showSize = hello_steps.showSize;
 pub const proofHolds = hello_steps.proofHolds;
 pub const resumeSecretOf = hello_steps.resumeSecretOf;
+pub const adopt = lane_sessions.adopt;
+pub const hasSessionAt = lane_sessions.hasSessionAt;
+pub const noteHeard = lane_sessions.noteHeard;
+pub const isPlainRead = lane_sessions.isPlainRead;
 
 /// What makes the packets of a session that is still there.
 pub fn sealer(server: *StreamServer, session_id: u64) ?Sealer {
@@ -543,6 +583,7 @@ pub fn drop(server: *StreamServer, session: *Session) void {
     assert(session.id != 0);
     assert(server.session_count > 0);
     server.session_count -= 1;
+    server.changes += 1;
     server.collector.drop(session.id);
     server.index.remove(session.from);
     session.* = .{};
@@ -555,5 +596,6 @@ pub fn ignore(server: *StreamServer, reason: base.IgnoreReason) Step {
 
 test {
     _ = @import("stream_server_test.zig");
+    _ = lane_sessions;
     _ = server_writes;
 }

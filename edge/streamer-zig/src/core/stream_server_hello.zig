@@ -56,6 +56,7 @@ pub fn admit(
     if (existing) |session| {
         if (std.mem.eql(u8, &session.client_nonce, &hello.client_nonce)) {
             moveTo(server, session, claim.from);
+            server.changes += 1;
             session.packet_size_max = @min(session.packet_size_max, hello.packet_size_max);
             session.last_packet_at_us = now_us;
             session.last_request_at_us = now_us;
@@ -72,7 +73,10 @@ pub fn admit(
     const session = existing orelse takeSession(server, now_us, claim.from) orelse
         return refuse(server, &claim, .busy, reply);
     server.collector.drop(session.id);
+    server.changes += 1;
     opened.id = makeSessionId(server, session, &claim);
+    if (opened.cipher() == .clear) opened.mark = @intCast(opened.id >> 48);
+    opened.counter = session.counter;
     opened.from = session.from;
     opened.last_packet_at_us = now_us;
     opened.last_request_at_us = now_us;
@@ -151,6 +155,7 @@ fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?S
     session.edge_public = pair.public;
     session.from_device = keys.from_device;
     session.from_edge = keys.from_edge;
+    session.mark = @intCast(keys.device_counter_first >> 48);
     return session;
 }
 
@@ -179,14 +184,14 @@ fn takeSession(server: *StreamServer, now_us: u64, from: base.Endpoint) ?*Sessio
     for (server.sessions, 0..) |*session, place| {
         if (session.id != 0) continue;
         server.session_count += 1;
-        session.* = .{ .from = from };
+        session.* = .{ .from = from, .counter = &server.counters[place].next };
         server.index.put(from, @intCast(place));
         return session;
     }
     unreachable;
 }
 
-fn moveTo(server: *StreamServer, session: *Session, from: base.Endpoint) void {
+pub fn moveTo(server: *StreamServer, session: *Session, from: base.Endpoint) void {
     if (session.from.eql(from)) return;
     dropAt(server, from);
     server.index.remove(session.from);
@@ -194,7 +199,7 @@ fn moveTo(server: *StreamServer, session: *Session, from: base.Endpoint) void {
     server.index.put(from, @intCast(session - server.sessions.ptr));
 }
 
-fn dropAt(server: *StreamServer, from: base.Endpoint) void {
+pub fn dropAt(server: *StreamServer, from: base.Endpoint) void {
     const place = server.index.get(from) orelse return;
     server.drop(&server.sessions[place]);
 }

@@ -61,7 +61,7 @@ pub const Link = struct {
 
     /// All that an edge has to send for a READ; `disk.fill(offset, buffer)` gives the bytes.
     pub fn answerRead(link: *Link, now_us: u64, server: *StreamServer, read: *const StreamServer.ReadRequest, disk: anytype) !void {
-        const sealer = server.sealer(read.session_id).?;
+        var sealer = server.sealer(read.session_id).?;
         var fragments = read.fragments();
         while (fragments.next()) |fragment| {
             var payload: [wire.fragment_size_max]u8 = undefined;

@@ -158,7 +158,7 @@ pub const Edge = struct {
     }
 
     fn figures(edge: *const Edge, loop: *const host.EdgeLoop) host.metrics_page.LoopFigures {
-        return .{
+        var figures_: host.metrics_page.LoopFigures = .{
             .boots = edge.boot_counters,
             .ignored = loop.ignored(),
             .devices_booting = edge.boots.table.active_count,
@@ -171,6 +171,29 @@ pub const Edge = struct {
             .stream_cold_reads = loop.stream.reads.figures.cold,
             .stream_unanswered = loop.stream.reads.unanswered(),
         };
+        addLanes(&figures_, loop);
+        return figures_;
+    }
+
+    fn addLanes(sum: *host.metrics_page.LoopFigures, loop: *const host.EdgeLoop) void {
+        var first: host.metrics_page.Lane = .{ .reads = sum.stream_reads, .sessions = sum.streams_open };
+        sum.lanes.appendAssumeCapacity(first);
+        const lanes = loop.stream.lanes orelse return;
+        for (lanes.lanes) |lane| {
+            const counted = lane.published.read();
+            first.sessions -|= counted.sessions;
+            sum.stream_bytes += counted.sent_bytes;
+            sum.stream_reads += counted.reads;
+            sum.stream_cold_reads += counted.cold;
+            for (&sum.stream_unanswered, counted.unanswered) |*total, count| total.* += count;
+            sum.lanes.appendAssumeCapacity(.{
+                .reads = counted.reads,
+                .sessions = counted.sessions,
+                .passed = counted.passed,
+                .lost = counted.passed_lost + counted.notes_lost,
+            });
+        }
+        sum.lanes.slice()[0] = first;
     }
 
     fn tellManager(edge: *const Edge, text: []const u8) void {

@@ -21,6 +21,8 @@ pub const Serve = struct {
     dhcp_config: ?[]const u8 = null,
     router_advertisement: bool = false,
     ports: host.EdgeSockets.Ports = .{},
+    /// Threads that serve the stream, each with a socket; null: by the cores.
+    stream_lanes: ?u16 = null,
     boot_files: ?[]const u8 = null,
     data: ?[]const u8 = null,
     store: ?[]const u8 = null,
@@ -119,6 +121,7 @@ const ServeOption = enum {
     @"--tftp-port",
     @"--http-port",
     @"--stream-port",
+    @"--stream-lanes",
     @"--peer-port",
     @"--boot-files",
     @"--data",
@@ -220,6 +223,7 @@ fn setServe(
         .@"--tftp-port" => serve.ports.tftp = try parsePort(name, text, complaint),
         .@"--http-port" => serve.ports.http = try parsePort(name, text, complaint),
         .@"--stream-port" => serve.ports.stream = try parsePort(name, text, complaint),
+        .@"--stream-lanes" => serve.stream_lanes = try parseLanes(text, complaint),
         .@"--peer-port" => serve.ports.peer = try parsePort(name, text, complaint),
         .@"--boot-files" => serve.boot_files = text,
         .@"--data" => serve.data = text,
@@ -336,6 +340,13 @@ fn parsePool(text: []const u8, complaint: *Complaint) Error!Serve.Pool {
             .{last},
         ),
     };
+}
+
+fn parseLanes(text: []const u8, complaint: *Complaint) Error!u16 {
+    const most = host.stream_lanes.lanes_max;
+    const lanes = std.fmt.parseInt(u16, text, 10) catch 0;
+    if (lanes < 1 or lanes > most) return complaint.set("--stream-lanes is a number from 1 to {d}, not '{s}'.", .{ most, text });
+    return lanes;
 }
 
 fn parsePort(name: []const u8, text: []const u8, complaint: *Complaint) Error!u16 {

@@ -151,7 +151,11 @@ fn openSockets(
     return host.EdgeSockets.open(
         edge.gpa,
         listens,
-        .{ .ports = edge.options.ports, .peers = !edge.options.isAlone() },
+        .{
+            .ports = edge.options.ports,
+            .peers = !edge.options.isAlone(),
+            .lanes = edge.options.stream_lanes orelse host.stream_lanes.lanesFor(std.Thread.getCpuCount() catch 1),
+        },
         &problem,
     ) catch |err| switch (err) {
         error.OutOfMemory => error.OutOfMemory,

@@ -17,6 +17,7 @@ const DhcpPort = @import("dhcp_port.zig").DhcpPort;
 const LoaderTexts = @import("loader_texts.zig").LoaderTexts;
 const Published = @import("published.zig").Published;
 const TftpPort = @import("tftp_port.zig").TftpPort;
+const StreamLanes = @import("stream_lanes.zig").StreamLanes;
 const StreamPort = @import("stream_port.zig").StreamPort;
 const PeerPort = @import("peer_port.zig").PeerPort;
 const HttpServer = @import("http_server.zig").HttpServer;
@@ -86,6 +87,7 @@ pub const EdgeLoop = struct {
         const solicitation = 9;
         const sync = 10;
         const disk_reads = 11;
+        const lanes = 12;
         /// One of each for every link.
         const dhcp = 16;
         const pxe = dhcp + links_max;
@@ -119,6 +121,9 @@ pub const EdgeLoop = struct {
         if (own.links.len > 1) for ([_]*UdpSocket{ &all.tftp, &all.stream }) |socket| {
             socket.own = own;
         };
+        if (own.links.len > 1) for (all.stream_lanes) |*socket| {
+            socket.own = own;
+        };
         const watch = try gpa.create(SegmentWatch);
         watch.* = .{ .boots = boots, .own = own, .listeners = options.listeners };
         const paths = try gpa.create(BootHttp);
@@ -135,11 +140,16 @@ pub const EdgeLoop = struct {
         texts.* = .{ .boots = boots, .own = own };
         published.texts = texts.maker();
         const tftp: core.TftpServer = try .init(gpa, published.catalogue(), tftp_options);
-        const stream: core.StreamServer = try .init(gpa, .{
+        const stream_options: core.StreamServer.Options = .{
             .keys = options.stream_keys,
             .ciphers = options.stream_ciphers,
             .packet_size_max = wire.stream.packet_size_max,
-        });
+        };
+        var stream: StreamPort = try .init(gpa, try .init(gpa, stream_options), boots, .{});
+        if (all.stream_lanes.len > 0) {
+            stream.lanes = try gpa.create(StreamLanes);
+            stream.lanes.?.* = try .init(gpa, all.stream_lanes, stream_options, .{});
+        }
         return .{
             .epoll = epoll,
             .sockets = all,
@@ -149,7 +159,7 @@ pub const EdgeLoop = struct {
                 .files = files,
             },
             .tftp = try .init(gpa, tftp, boots, published),
-            .stream = try .init(gpa, stream, boots, .{}),
+            .stream = stream,
             .paths = paths,
             .http = try .init(
                 gpa,
@@ -171,6 +181,7 @@ pub const EdgeLoop = struct {
     /// Runs until TERM or INT.
     pub fn run(loop: *EdgeLoop, owner: Owner) sys.Error!void {
         try loop.addAll();
+        defer loop.stream.stopLanes(&loop.sockets.stream);
         while (true) {
             var buffer: [events_max]u64 = undefined;
             const tokens = try loop.waitFor(&buffer);
@@ -220,6 +231,7 @@ pub const EdgeLoop = struct {
         if (loop.dhcp) |*dhcp| total.merge(&dhcp.service.ignored);
         total.merge(&loop.tftp.server.ignored);
         total.merge(&loop.stream.server.ignored);
+        if (loop.stream.lanes) |lanes| for (lanes.lanes) |lane| total.merge(&.{ .values = lane.published.read().ignored });
         total.merge(&loop.http.ignored);
         total.merge(&loop.watch.ignored);
         if (loop.peers) |*peers| total.merge(&peers.table.ignored);
@@ -237,6 +249,7 @@ pub const EdgeLoop = struct {
         try loop.epoll.add(loop.sockets.stream.fd, .read, Token.stream);
         if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
         try loop.epoll.add(loop.stream.reads.workers.endedFd(), .read, Token.disk_reads);
+        if (loop.stream.lanes) |lanes| try loop.epoll.add(lanes.wake_fd, .read, Token.lanes);
         if (loop.stream.layers) |layers| try loop.epoll.add(layers.endedFd(), .read, Token.sync);
         for (loop.advertisers) |*advertiser|
             try loop.epoll.add(advertiser.fd, .read, Token.solicitation);
@@ -265,6 +278,7 @@ pub const EdgeLoop = struct {
             Token.tftp => loop.tftp.receive(&loop.sockets.tftp, now_us),
             Token.stream => loop.stream.receive(&loop.sockets.stream, now_us),
             Token.disk_reads => loop.stream.reads.takeEnded(),
+            Token.lanes => loop.stream.hearLanes(&loop.sockets.stream, now_us),
             Token.sync => loop.stream.endSyncs(&loop.sockets.stream),
             Token.peer => loop.peers.?.receive(&loop.sockets.peer.?, now_us),
             Token.listener => loop.http.accept(now_us),

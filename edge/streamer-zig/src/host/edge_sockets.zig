@@ -6,12 +6,15 @@ const base = @import("base");
 const core = @import("core");
 const sys = @import("sys.zig");
 const sockets = @import("sockets.zig");
+const lane_steering = @import("lane_steering.zig");
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 
 pub const EdgeSockets = struct {
     links: base.BoundedArray(LinkSockets, core.dhcp_network.links_max) = .empty,
     tftp: UdpSocket,
     stream: UdpSocket,
+    /// Of lanes 1 and on, with the same address; empty where there is one lane.
+    stream_lanes: []UdpSocket = &.{},
     /// To the other edges of the site; null in standalone use.
     peer: ?UdpSocket = null,
     listener: i32,
@@ -52,12 +55,21 @@ pub const EdgeSockets = struct {
     pub fn open(
         gpa: std.mem.Allocator,
         listens: []const Listen,
-        with: struct { ports: Ports, peers: bool },
+        with: struct { ports: Ports, peers: bool, lanes: u16 = 1 },
         problem: *Problem,
     ) OpenError!EdgeSockets {
         const ports = with.ports;
         // Devices of every network reach the same sockets.
         const ip: base.Ip4 = if (listens.len == 1) listens[0].ip else .zero;
+        var stream: sockets.UdpOptions = .{
+            .address = .{ .ip = ip, .port = ports.stream },
+            .whole = true,
+            .with_destination = listens.len > 1,
+            .buffer_size = 8 << 20,
+            // What lies in the kernel is sent in the order it came, and delays every device: 8 ms at 1 Gb/s. The rest waits where
+            // devices take turns, and where a READ that is repeated meanwhile is answered once.
+            .send_buffer_size = @max(256 << 10, @as(u32, 1 << 20) / with.lanes),
+        };
         var result: EdgeSockets = .{
             .tftp = try .init(gpa, try one(.tftp, problem, .{
                 .address = .{ .ip = ip, .port = ports.tftp },
@@ -66,20 +78,14 @@ pub const EdgeSockets = struct {
                 // holds fewer requests than the server keeps waiting.
                 .buffer_size = 4 << 20,
             }), null),
-            .stream = try .init(gpa, try one(.stream, problem, .{
-                .address = .{ .ip = ip, .port = ports.stream },
-                .whole = true,
-                .with_destination = listens.len > 1,
-                .buffer_size = 8 << 20,
-                // What lies in the kernel is sent in the order it came, and delays every device: 8 ms at 1 Gb/s. The rest waits where
-                // devices take turns, and where a READ that is repeated meanwhile is answered once.
-                .send_buffer_size = 1 << 20,
-            }), null),
+            .stream = try .init(gpa, try one(.stream, problem, stream), null),
             .listener = sockets.openListener(.{ .ip = ip, .port = ports.http }) catch |err| {
                 problem.* = .{ .what = .http, .ip = ip, .port = ports.http, .why = err };
                 return error.Problem;
             },
         };
+        stream.is_shared = true;
+        if (with.lanes > 1) result.stream_lanes = try openLanes(gpa, &result.stream, stream, with.lanes, problem);
         // The others know this edge by its first address.
         if (with.peers) result.peer = try .init(gpa, try one(.peer, problem, .{
             .address = .{ .ip = listens[0].ip, .port = ports.peer },
@@ -90,6 +96,25 @@ pub const EdgeSockets = struct {
             result.links.appendAssumeCapacity(link);
         }
         return result;
+    }
+
+    /// Empty where the system cannot tell lanes apart: there is one then.
+    fn openLanes(
+        gpa: std.mem.Allocator,
+        first: *const UdpSocket,
+        options: sockets.UdpOptions,
+        lanes: u16,
+        problem: *Problem,
+    ) OpenError![]UdpSocket {
+        sockets.share(first.fd) catch return &.{};
+        const opened = try gpa.alloc(UdpSocket, lanes - 1);
+        for (opened) |*socket| socket.* = try .init(gpa, try one(.stream, problem, options), null);
+        lane_steering.attach(first.fd, lanes) catch {
+            for (opened) |*socket| socket.deinit(gpa);
+            gpa.free(opened);
+            return &.{};
+        };
+        return opened;
     }
 
     pub fn hasDhcp(open_sockets: *const EdgeSockets) bool {

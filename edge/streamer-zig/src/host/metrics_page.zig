@@ -53,6 +53,10 @@ pub const FillCounts = [@typeInfo(FillLevel).@"enum".field_names.len]u64;
 pub const Unanswered = enum { repeated, no_room, device_gone };
 const unanswered_count = @typeInfo(Unanswered).@"enum".field_names.len;
 
+/// Of one thread that serves the stream.
+pub const Lane = struct { reads: u64, sessions: u64, passed: u64 = 0, lost: u64 = 0 };
+const lanes_max = @import("stream_lanes.zig").lanes_max;
+
 /// What the packet loop counts.
 pub const LoopFigures = struct {
     boots: BootCounters = .{},
@@ -65,6 +69,8 @@ pub const LoopFigures = struct {
     stream_reads: u64 = 0,
     stream_cold_reads: u64 = 0,
     stream_unanswered: [unanswered_count]u64 = @splat(0),
+    /// From lane 0 on; `stream_reads` and the like are those of all.
+    lanes: base.BoundedArray(Lane, lanes_max) = .empty,
     /// Of devices that are heard, those that lie at this edge.
     write_caches: FillCounts = @splat(0),
 };
@@ -149,6 +155,7 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
         const why: Unanswered = @fromBackingInt(@as(@typeInfo(Unanswered).@"enum".tag_type, @intCast(index)));
         try writer.print("bootfarm_edge_stream_reads_unanswered_total{{reason=\"{t}\"}} {d}\n", .{ why, count });
     }
+    try renderLanes(writer, figures.lanes.constSlice());
     try head(writer, "ignored_total", "counter", "Packets and requests that got no service, by reason.");
     for (figures.ignored.values, 0..) |count, index| {
         const reason: base.IgnoreReason = @fromBackingInt(@as(u8, @intCast(index)));
@@ -161,6 +168,20 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
         try gauge(writer, "store_versions_damaged", "Of them, those that were found damaged.", store.damaged);
     }
     if (other.profiles) |*profiles| try renderProfiles(writer, profiles);
+}
+
+fn renderLanes(writer: *Io.Writer, lanes: []const Lane) Io.Writer.Error!void {
+    const rows = .{
+        .{ "stream_lane_reads_total", "counter", "Reads of disks, by the thread that served them.", "reads" },
+        .{ "stream_lane_sessions", "gauge", "Devices whose reads a thread serves.", "sessions" },
+        .{ "stream_lane_passed_total", "counter", "Packets that were not for a thread and went to the first one.", "passed" },
+        .{ "stream_lane_lost_total", "counter", "Packets, and news of reads for reports, that the first thread had no room for.", "lost" },
+    };
+    inline for (rows) |row| {
+        try head(writer, row[0], row[1], row[2]);
+        for (lanes, 0..) |*lane, number|
+            try writer.print("bootfarm_edge_{s}{{lane=\"{d}\"}} {d}\n", .{ row[0], number, @field(lane, row[3]) });
+    }
 }
 
 fn renderProfiles(writer: *Io.Writer, figures: *const BootProfiles.Figures) Io.Writer.Error!void {

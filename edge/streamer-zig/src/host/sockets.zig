@@ -63,7 +63,23 @@ pub const UdpOptions = struct {
     send_buffer_size: ?u32 = null,
     /// No packet is cut into pieces on its way.
     whole: bool = false,
+    /// Others that are shared, too, have the same address (`share`).
+    is_shared: bool = false,
 };
+
+/// Others that are opened as shared may have this socket's address from now on. It was opened alone, so that nobody else had it.
+pub fn share(fd: i32) OpenError!void {
+    const so_reuseport = 15;
+    try setInt(fd, linux.SOL.SOCKET, so_reuseport, 1);
+}
+
+/// Which address and port a socket was given.
+pub fn addressOf(fd: i32) error{SystemCallFailed}!base.Endpoint {
+    var address: linux.sockaddr.in = undefined;
+    var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
+    _ = sys.check(linux.getsockname(fd, @ptrCast(&address), &size)) catch return error.SystemCallFailed;
+    return fromSockaddr(&address);
+}
 
 /// Packets go out with "don't fragment", and what routers say of their size is not believed: IP_PMTUDISC_PROBE of ip(7).
 pub fn neverCut(fd: i32) void {
@@ -87,6 +103,7 @@ pub fn openUdp(options: UdpOptions) OpenError!i32 {
     if (options.broadcast) try setInt(fd, linux.SOL.SOCKET, linux.SO.BROADCAST, 1);
     if (options.with_destination) try setInt(fd, linux.SOL.IP, linux.IP.PKTINFO, 1);
     if (options.whole) neverCut(fd);
+    if (options.is_shared) try share(fd);
     setBuffer(fd, linux.SO.RCVBUFFORCE, linux.SO.RCVBUF, options.buffer_size);
     setBuffer(fd, linux.SO.SNDBUFFORCE, linux.SO.SNDBUF, options.send_buffer_size orelse options.buffer_size);
     if (options.interface) |interface| {

@@ -6,10 +6,14 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire").stream;
 const Boots = @import("boots.zig").Boots;
+const VersionDisk = @import("version_disk.zig").VersionDisk;
+const lane_note = @import("lane_note.zig");
 const sys = @import("sys.zig");
 const LayerHold = @import("layer_hold.zig").LayerHold;
 const stream_hand_over = @import("stream_hand_over.zig");
 const stream_reads = @import("stream_reads.zig");
+const stream_sending = @import("stream_sending.zig");
+const StreamLanes = @import("stream_lanes.zig").StreamLanes;
 const udp_socket = @import("udp_socket.zig");
 const write_layers = @import("write_layers.zig");
 const assert = std.debug.assert;
@@ -35,13 +39,14 @@ pub const StreamPort = struct {
     layers: ?*write_layers.WriteLayers = null,
     /// Null where nobody works for the store.
     hold: ?*LayerHold = null,
+    /// Null where this loop serves all devices itself.
+    lanes: ?*StreamLanes = null,
     started_us: ?u64 = null,
 
     pub const Options = StreamReads.Options;
 
     /// 20 bytes of IP, 8 of UDP.
     const overhead_size = 28;
-    const sealed_size = 64 << 10;
 
     pub fn init(
         gpa: std.mem.Allocator,
@@ -53,13 +58,33 @@ pub const StreamPort = struct {
         reads_options.queue.flows = @intCast(server.sessions.len);
         var reads: StreamReads = try .init(gpa, reads_options);
         errdefer reads.deinit(gpa);
-        const sealed = try gpa.alloc(u8, sealed_size);
+        const sealed = try gpa.alloc(u8, stream_sending.sealed_size);
         return .{ .server = server, .boots = boots, .reads = reads, .sealed = sealed };
     }
 
     /// The threads that read disks: until `deinit`, or until the process ends.
     pub fn start(port: *StreamPort) std.Thread.SpawnError!void {
         try port.reads.workers.start();
+        if (port.lanes) |lanes| try lanes.start();
+    }
+
+    /// Lanes end; all that they have counted is.
+    pub fn stopLanes(port: *StreamPort, socket: *UdpSocket) void {
+        const lanes = port.lanes orelse return;
+        lanes.stop();
+        port.hearLanes(socket, sys.monotonicUs());
+    }
+
+    /// What lanes have done, and what came to them and is this loop's.
+    pub fn hearLanes(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
+        const lanes = port.lanes orelse return;
+        lanes.beginHearing();
+        for (lanes.lanes) |lane| {
+            while (lane.notes.next()) |note| : (lane.notes.done()) port.takeNote(note);
+            while (lane.passed.next()) |passed| : (lane.passed.done())
+                port.handle(socket, &.{ .from = passed.from, .bytes = passed.bytes[0..passed.size], .at_us = passed.at_us }, now_us);
+        }
+        lanes.tell(&port.server, port.boots);
     }
 
     pub fn deinit(port: *StreamPort, gpa: std.mem.Allocator) void {
@@ -71,6 +96,8 @@ pub const StreamPort = struct {
 
     pub fn receive(port: *StreamPort, socket: *UdpSocket, now_us: u64) void {
         const count = socket.receive();
+        // READs came before what their devices say after them.
+        port.hearLanes(socket, now_us);
         for (0..count) |index| {
             const datagram = socket.datagram(index);
             port.handle(socket, &datagram, now_us);
@@ -95,6 +122,7 @@ pub const StreamPort = struct {
         const started_us = port.started_us orelse now_us;
         port.started_us = started_us;
         port.server.expire(now_us);
+        if (port.lanes) |lanes| lanes.tell(&port.server, port.boots);
         stream_hand_over.forgetUnconfirmed(port.boots, now_us);
         if (port.hold) |hold| if (hold.asked()) |subject| if (subject == .device)
             hold.tell(subject, if (port.boots.policy.isHomeOf(subject.device)) .waiting else .held);
@@ -204,10 +232,17 @@ pub const StreamPort = struct {
         const known = if (is_moving) null else port.boots.table.findById(claim.boot_id);
         const grant = if (is_moving) stream_hand_over.grantOf(port.boots, &port.server, claim) else port.grantOf(known, claim, &why);
         const admission = port.server.admit(now_us, claim.*, grant, &port.reply);
+        // Its lane has the session when the device's first READ comes.
+        if (port.lanes) |lanes| lanes.tell(&port.server, port.boots);
         // Of one that comes from another edge nothing is told before it is sure that it does.
         if (known) |ref| port.noteAdmission(ref, .{ .claim = claim, .admission = &admission, .why = why }, datagram);
         if (port.server.showSize(&admission, &port.large)) |packet| socket.send(claim.from, packet);
         if (admission.reply) |packet| socket.send(claim.from, packet);
+    }
+
+    pub fn diskOf(port: *StreamPort, version_id: base.Uuid) ?*VersionDisk {
+        const version = port.boots.versions.find(version_id) orelse return null;
+        return &version.disk;
     }
 
     pub fn layerOf(port: *StreamPort, boot_id: base.Uuid) ?*write_layers.Layer {
@@ -343,6 +378,11 @@ pub const StreamPort = struct {
         if (read.kind == .profile) return port.answerProfile(socket, read, ref);
         // Nothing of the first one was sent yet: that this one came says nothing of the way to the device.
         if (port.reads.isWaiting(read)) return port.noteUnanswered(read, arrival);
+        port.noteCame(ref, read, arrival);
+        port.reads.take(port, socket, read, arrival);
+    }
+
+    fn noteCame(port: *StreamPort, ref: Boots.Ref, read: *const StreamServer.ReadRequest, arrival: Arrival) void {
         port.boots.noteRead(ref, read);
         port.boots.apply(ref, arrival.at_us, .{ .stream_read = .{
             .size = read.length,
@@ -351,7 +391,23 @@ pub const StreamPort = struct {
             .mtu = read.fragment_size + read.overhead + overhead_size,
         } });
         port.boots.note(ref, arrival.at_us, .from_device, .{ .name = .stream_read, .number = read.offset });
-        port.reads.take(port, socket, read, arrival);
+    }
+
+    /// What a lane has done with a READ.
+    fn takeNote(port: *StreamPort, note: *const lane_note.Note) void {
+        const read = &note.read;
+        const ref = port.boots.table.findById(read.boot_id) orelse return port.server.forget(read.boot_id);
+        switch (note.what) {
+            .came => {
+                port.server.noteHeard(read, note.arrival.at_us);
+                stream_hand_over.confirm(port.boots, &port.server, read.boot_id, note.arrival.at_us);
+                port.noteCame(ref, read, note.arrival);
+            },
+            .unanswered => port.noteUnanswered(read, note.arrival),
+            .sending => |at_us| port.noteTraffic(ref, read, note.arrival, at_us),
+            .answered => |measured| port.noteTimes(ref, read, measured),
+            .store_error => |at_us| port.noteStoreError(read, at_us),
+        }
     }
 
     /// It is small and asked for once a boot: nothing of the boot's counts is about it.
@@ -363,39 +419,12 @@ pub const StreamPort = struct {
         _ = port.sendRead(socket, read, bytes, 0);
     }
 
-    pub const Sent = union(enum) {
-        all,
-        /// The send buffer is full; so many fragments are on their way.
-        some: u16,
-        /// The READ's session is over.
-        gone,
-    };
-
-    /// Sends the fragments that a READ asks for, now, but for the first `sent` ones, which are on their way already. `bytes` are those of
-    /// its whole range, of which only the fragments' have to be there. The READ may have come long ago: only its session's device gets
-    /// them, where that is now.
-    pub fn sendRead(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest, bytes: []const u8, sent: u16) Sent {
-        const sealer = port.server.sealer(read.session_id) orelse return .gone;
-        const packet_size = @as(usize, read.fragment_size) + read.overhead;
-        const together = @min(UdpSocket.packetsTogether(packet_size), port.sealed.len / packet_size);
-        var done: u16 = sent;
-        var fragments = read.fragments();
-        for (0..sent) |_| _ = fragments.next();
-        while (true) {
-            var filled: usize = 0;
-            var count: u16 = 0;
-            while (count < together) : (count += 1) {
-                const fragment = fragments.next() orelse break;
-                const at: usize = @intCast(fragment.offset - read.offset);
-                filled += sealer.seal(&fragment.header, bytes[at..][0..fragment.length], port.sealed[filled..]).len;
-            }
-            if (count == 0) return .all;
-            // What did not go out is sealed anew later: no packet is ever another one under the same counter.
-            const taken = socket.sendPackets(sealer.to(), port.sealed[0..filled], packet_size);
-            done += @intCast(taken);
-            if (taken < count) return .{ .some = done };
-        }
+    pub fn sendRead(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest, bytes: []const u8, sent: u16) stream_sending.Sent {
+        return stream_sending.sendRead(&port.server, port.sealed, socket, read, .{ .bytes = bytes, .sent = sent });
     }
+
+    /// Counted when it is over.
+    pub fn noteSending(_: *StreamPort, _: *const StreamServer.ReadRequest, _: Arrival) void {}
 
     /// All of a READ's bytes are on their way.
     pub fn noteAnswered(
@@ -408,13 +437,21 @@ pub const StreamPort = struct {
         port.sent_bytes += read.bytes_out;
         port.reads_count += 1;
         const ref = port.boots.table.findById(read.boot_id) orelse return;
-        port.boots.apply(ref, now_us, .{ .stream_traffic = .{
+        port.noteTraffic(ref, read, arrival, now_us);
+        port.noteTimes(ref, read, measured);
+    }
+
+    fn noteTraffic(port: *StreamPort, ref: Boots.Ref, read: *const StreamServer.ReadRequest, arrival: Arrival, at_us: u64) void {
+        port.boots.apply(ref, at_us, .{ .stream_traffic = .{
             .bytes_in = arrival.size,
             .packets_in = 1,
             .bytes_out = read.wireBytes(),
             .packets_out = read.packets_out,
         } });
-        port.boots.note(ref, now_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
+        port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_bytes, .number = read.offset });
+    }
+
+    fn noteTimes(port: *StreamPort, ref: Boots.Ref, read: *const StreamServer.ReadRequest, measured: core.BootReadTimes.Measured) void {
         // A repeated one asks for little, and was counted the first time.
         const boot = port.boots.get(ref) orelse return;
         if (!read.repeated and !boot.isOver()) boot.read_times.note(measured);
@@ -445,15 +482,16 @@ pub const StreamPort = struct {
             error.Stopped => .stopped,
             error.StoreError => .store_error,
         };
-        if (code == .store_error) {
-            port.store_errors += 1;
-            if (port.boots.table.findById(read.boot_id)) |ref| {
-                port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_store_error });
-                port.boots.apply(ref, at_us, .store_error);
-            }
-        } else if (port.layerOf(read.boot_id)) |layer| port.boots.noteWriteCache(read.boot_id, at_us, layer.held());
+        if (code == .store_error) port.noteStoreError(read, at_us) else if (port.layerOf(read.boot_id)) |layer| port.boots.noteWriteCache(read.boot_id, at_us, layer.held());
         const packet = port.server.readError(read, code, &port.reply) orelse return;
         socket.send(session.from, packet);
+    }
+
+    fn noteStoreError(port: *StreamPort, read: *const StreamServer.ReadRequest, at_us: u64) void {
+        port.store_errors += 1;
+        const ref = port.boots.table.findById(read.boot_id) orelse return;
+        port.boots.note(ref, at_us, .from_edge, .{ .name = .stream_store_error });
+        port.boots.apply(ref, at_us, .store_error);
     }
 
     fn becomeReady(port: *StreamPort, ready: *const StreamServer.ReadyReport, at_us: u64) void {

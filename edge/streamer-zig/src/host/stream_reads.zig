@@ -1,7 +1,8 @@
 //! Where the bytes of READs come from. What lies in memory and was found right before is sent at once; everything else is read by threads
 //! (`read_workers.zig`), while the packet loop goes on with other devices. Who waits, and whose turn it is, says `read_queue.zig`.
 //!
-//! Sending is `StreamPort.sendRead`, which looks the session up again: a device may be gone while a disk was waited for.
+//! `port` is the `StreamPort`, or a `StreamLane`, with reads of its own. Its `sendRead` looks the session up again: a device may be gone while
+//! a disk was waited for.
 //!
 //! What lies in a write layer is always read by the packet loop itself, when it is sent: a thread has then only brought it into memory, so
 //! that a read holds every write that was acknowledged before it is answered.
@@ -15,7 +16,6 @@ const sys = @import("sys.zig");
 const version_disk = @import("version_disk.zig");
 const write_layers = @import("write_layers.zig");
 const Boots = @import("boots.zig").Boots;
-const StreamPort = @import("stream_port.zig").StreamPort;
 const UdpSocket = @import("udp_socket.zig").UdpSocket;
 const assert = std.debug.assert;
 
@@ -94,7 +94,7 @@ pub const StreamReads = struct {
     }
 
     /// A READ that has just come.
-    pub fn take(reads: *StreamReads, port: *StreamPort, socket: *UdpSocket, read: *const ReadRequest, arrival: Arrival) void {
+    pub fn take(reads: *StreamReads, port: anytype, socket: *UdpSocket, read: *const ReadRequest, arrival: Arrival) void {
         const flow = flowOf(read);
         const goes_at_once = !reads.awaits_room and reads.queue.mayGoAtOnce(flow);
         const is_filled = goes_at_once and (fillNow(port, read, reads.buffer) catch |err| {
@@ -107,6 +107,7 @@ pub const StreamReads = struct {
             .sent = &sent,
             .arrival = arrival,
             .in_hand_us = at_us,
+            .is_begin = true,
             .is_cold = false,
         })) return;
         const is_cold = goes_at_once and !is_filled;
@@ -122,7 +123,7 @@ pub const StreamReads = struct {
     }
 
     /// Once a turn of the packet loop: sends what waits, as much as one turn may take.
-    pub fn serve(reads: *StreamReads, port: *StreamPort, socket: *UdpSocket) void {
+    pub fn serve(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
         defer reads.queue.beginTurn();
         reads.awaits_room = false;
         if (reads.queue.count == 0) return;
@@ -138,7 +139,7 @@ pub const StreamReads = struct {
         reads.order(port, socket);
     }
 
-    fn serveSlot(reads: *StreamReads, port: *StreamPort, socket: *UdpSocket, slot: *Slot) void {
+    fn serveSlot(reads: *StreamReads, port: anytype, socket: *UdpSocket, slot: *Slot) void {
         if (reads.isGone(port, slot)) return reads.queue.end(slot);
         const is_filled = fillNow(port, &slot.read, reads.buffer) catch |err| {
             port.refuseRead(socket, &slot.read, err, sys.monotonicUs());
@@ -149,7 +150,7 @@ pub const StreamReads = struct {
     }
 
     /// Gives threads what waits for disks, as far as there are buffers.
-    fn order(reads: *StreamReads, port: *StreamPort, socket: *UdpSocket) void {
+    fn order(reads: *StreamReads, port: anytype, socket: *UdpSocket) void {
         while (reads.workers.take()) |task| {
             const slot = reads.queue.nextCold() orelse return reads.workers.put(task);
             if (reads.isGone(port, slot)) {
@@ -169,12 +170,12 @@ pub const StreamReads = struct {
     }
 
     /// Answers what a thread has read. False: the send buffer is full, and it is to be tried again.
-    fn finish(reads: *StreamReads, port: *StreamPort, socket: *UdpSocket, task: *Task) bool {
+    fn finish(reads: *StreamReads, port: anytype, socket: *UdpSocket, task: *Task) bool {
         const slot = task.slot;
         const read = &slot.read;
         if (reads.isGone(port, slot)) return reads.conclude(port, task, .over);
-        if (port.boots.versions.find(read.version_id)) |version| if (task.result) |_| {
-            for (task.parts.constSlice()) |*part| if (!part.is_own) version.disk.noteChecked(part.offset, part.size);
+        if (port.diskOf(read.version_id)) |disk| if (task.result) |_| {
+            for (task.parts.constSlice()) |*part| if (!part.is_own) disk.noteChecked(part.offset, part.size);
         } else |_| {};
         if (task.layer) |layer| if (task.result == error.Lost) {
             layer.inner.is_lost = true;
@@ -188,7 +189,7 @@ pub const StreamReads = struct {
     }
 
     /// False: threads have more to read.
-    fn bytesOf(port: *StreamPort, task: *Task) Error!bool {
+    fn bytesOf(port: anytype, task: *Task) Error!bool {
         const layer = task.layer orelse {
             task.result catch return error.StoreError;
             return true;
@@ -206,7 +207,7 @@ pub const StreamReads = struct {
         return true;
     }
 
-    fn conclude(reads: *StreamReads, port: *StreamPort, task: *Task, what: enum { over, again }) bool {
+    fn conclude(reads: *StreamReads, port: anytype, task: *Task, what: enum { over, again }) bool {
         if (task.layer) |layer| port.layers.?.endRead(layer);
         if (what == .again) reads.queue.toCold(task.slot) else reads.queue.end(task.slot);
         reads.workers.release(task);
@@ -218,9 +219,12 @@ pub const StreamReads = struct {
         sent: *u16,
         arrival: Arrival,
         in_hand_us: u64,
+        /// Nothing of it was tried to be sent before.
+        is_begin: bool,
         is_cold: bool,
 
         fn ofSlot(slot: *Slot, bytes: []const u8) Sending {
+            const is_begin = slot.in_hand_us == null;
             const in_hand_us = slot.in_hand_us orelse sys.monotonicUs();
             slot.in_hand_us = in_hand_us;
             return .{
@@ -228,13 +232,15 @@ pub const StreamReads = struct {
                 .sent = &slot.sent,
                 .arrival = slot.arrival,
                 .in_hand_us = in_hand_us,
+                .is_begin = is_begin,
                 .is_cold = slot.tries > 0,
             };
         }
     };
 
     /// False: the send buffer is full; what is left goes out when it has room.
-    fn send(reads: *StreamReads, port: *StreamPort, socket: *UdpSocket, read: *const ReadRequest, what: Sending) bool {
+    fn send(reads: *StreamReads, port: anytype, socket: *UdpSocket, read: *const ReadRequest, what: Sending) bool {
+        if (what.is_begin) port.noteSending(read, what.arrival);
         switch (port.sendRead(socket, read, what.bytes, what.sent.*)) {
             .all => {},
             .some => |count| {
@@ -257,7 +263,7 @@ pub const StreamReads = struct {
         return true;
     }
 
-    fn isGone(reads: *StreamReads, port: *StreamPort, slot: *const Slot) bool {
+    fn isGone(reads: *StreamReads, port: anytype, slot: *const Slot) bool {
         if (port.server.findById(slot.read.session_id) != null) return false;
         reads.figures.gone += 1;
         return true;
@@ -270,10 +276,10 @@ fn flowOf(read: *const ReadRequest) u16 {
 }
 
 /// Reads what a READ asks for, into its place in `buffer`, if that waits for nothing. False: it takes a thread.
-fn fillNow(port: *StreamPort, read: *const ReadRequest, buffer: []u8) Error!bool {
+fn fillNow(port: anytype, read: *const ReadRequest, buffer: []u8) Error!bool {
     const layer = try layerOf(port, read);
-    const version = port.boots.versions.find(read.version_id) orelse return error.StoreError;
-    const source = if (layer) |above| above.inner.source() else version.disk.source();
+    const disk = port.diskOf(read.version_id) orelse return error.StoreError;
+    const source = if (layer) |above| above.inner.source() else disk.source();
     var ranges: ByteRanges = .{ .read = read };
     while (ranges.next()) |range| {
         const is_read = source.readNow(buffer[range.begin..][0..range.size], read.offset + range.begin) catch |err|
@@ -284,22 +290,22 @@ fn fillNow(port: *StreamPort, read: *const ReadRequest, buffer: []u8) Error!bool
 }
 
 /// What lies below is never served in place of what was written.
-fn layerOf(port: *StreamPort, read: *const ReadRequest) Error!?*write_layers.Layer {
+fn layerOf(port: anytype, read: *const ReadRequest) Error!?*write_layers.Layer {
     if (read.write_cache == .device_ram) return null;
     const layer = port.layerOf(read.boot_id) orelse return error.Lost;
     return if (layer.held().state == .stopped) error.Stopped else layer;
 }
 
 /// What a thread has to know, with everything kept open that it reads.
-fn prepare(port: *StreamPort, task: *Task, slot: *Slot) Error!void {
+fn prepare(port: anytype, task: *Task, slot: *Slot) Error!void {
     const read = &slot.read;
     const layer = try layerOf(port, read);
-    const version = port.boots.versions.find(read.version_id) orelse return error.StoreError;
+    const disk = port.diskOf(read.version_id) orelse return error.StoreError;
     task.slot = slot;
     task.begin = read.offset;
     task.result = {};
     task.parts.clear();
-    task.disk = version_disk.HeldDisk.init(&version.disk) catch return error.StoreError;
+    task.disk = version_disk.HeldDisk.init(disk) catch return error.StoreError;
     task.layer = layer;
     var ranges: ByteRanges = .{ .read = read };
     while (ranges.next()) |range| addParts(task, read.offset + range.begin, range.size);

@@ -41,6 +41,16 @@ pub const VersionDisk = union(enum) {
         }
     }
 
+    /// The same disk for another thread that keeps it; a version still has to be given what that thread reads it by.
+    pub fn copy(disk: *const VersionDisk) error{SystemCallFailed}!VersionDisk {
+        var other = disk.*;
+        switch (other) {
+            .file => |*file| file.fd = try duplicate(file.fd),
+            .version => |*version| version.handle = @fromBackingInt(try duplicate(@backingInt(version.handle))),
+        }
+        return other;
+    }
+
     pub fn close(disk: *VersionDisk) void {
         switch (disk.*) {
             .file => |*file| file.close(),
@@ -87,8 +97,8 @@ pub const HeldDisk = union(enum) {
         }
         held.* = undefined;
     }
-
-    fn duplicate(fd: i32) error{SystemCallFailed}!i32 {
-        return @intCast(sys.check(linux.fcntl(fd, linux.F.DUPFD_CLOEXEC, 0)) catch return error.SystemCallFailed);
-    }
 };
+
+fn duplicate(fd: i32) error{SystemCallFailed}!i32 {
+    return @intCast(sys.check(linux.fcntl(fd, linux.F.DUPFD_CLOEXEC, 0)) catch return error.SystemCallFailed);
+}

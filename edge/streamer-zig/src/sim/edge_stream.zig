@@ -173,7 +173,7 @@ fn writeDocument(port: *EdgeStream) u32 {
 
 /// It may have become another since the device was told its size.
 fn sendDocument(port: *EdgeStream, read: *const StreamServer.ReadRequest) void {
-    const sealer = port.server.sealer(read.session_id) orelse return;
+    var sealer = port.server.sealer(read.session_id) orelse return;
     var fragments = read.fragments();
     while (fragments.next()) |fragment| {
         const payload = port.document[@intCast(fragment.offset)..][0..fragment.length];
@@ -182,7 +182,7 @@ fn sendDocument(port: *EdgeStream, read: *const StreamServer.ReadRequest) void {
 }
 
 fn sendFragments(port: *EdgeStream, read: *const StreamServer.ReadRequest) void {
-    const sealer = port.server.sealer(read.session_id) orelse return;
+    var sealer = port.server.sealer(read.session_id) orelse return;
     port.reads_answered += 1;
     const version = port.versionServed(read);
     const after_us = port.disk.latencyUs();

@@ -181,7 +181,7 @@ pub const EdgeSide = struct {
     }
 
     fn sendFragments(side: *EdgeSide, host: *StreamEdge, boot: *const StreamBoot, read: *const Server.ReadRequest, source: anytype, after_us: u64) void {
-        const sealer = side.server.sealer(read.session_id) orelse return;
+        var sealer = side.server.sealer(read.session_id) orelse return;
         const count = wire.fragmentCount(read.length, read.fragment_size);
         var fragments = read.fragments();
         while (fragments.next()) |named| {
