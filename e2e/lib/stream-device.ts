@@ -27,7 +27,7 @@ const long = (value: number) => value.toString(16).padStart(16, '0')
 
 /** The stream of one boot, as bare packets over a real socket (packages/proto/STREAM.md): one request at a time. */
 export class StreamDevice {
-  readonly #socket = dgram.createSocket('udp4')
+  #socket = dgram.createSocket('udp4')
   readonly #words: { ip: string; port: number; boot: string; token: string }
   #session: Session | undefined
   #request = 100
@@ -115,6 +115,12 @@ export class StreamDevice {
       ...{ type: 'report', ...this.#next(), uptime_us: long(1_000_000), order_id: '00'.repeat(16) },
       ...{ write_cache_used: long(cache.used), write_cache_size: long(cache.size), steps },
     })
+  }
+
+  /** From now on its packets come from another port, as behind a router that has forgotten the one before. */
+  changePort(): void {
+    this.#socket.close()
+    this.#socket = dgram.createSocket('udp4')
   }
 
   close(): void {

@@ -1,0 +1,158 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { bootReport } from '@bootfarm/proto/uplink'
+import { afterAll, afterEach, expect, test } from 'vitest'
+import { bootDevices, phasesOfPxeBoot, printedBoots } from '../lib/boot-result.ts'
+import {
+  edgeAddress,
+  edgePorts,
+  makeBootFiles,
+  patterned,
+  serveArguments,
+  startLoopbackEdge,
+} from '../lib/loopback-edge.ts'
+import { scratchDirectory, simProgram } from '../lib/programs.ts'
+import { RunningProcess } from '../lib/running-process.ts'
+import { StreamDevice } from '../lib/stream-device.ts'
+
+const scratch = scratchDirectory()
+const running: RunningProcess[] = []
+const bare: StreamDevice[] = []
+afterEach(async () => {
+  for (const device of bare.splice(0)) device.close()
+  await Promise.all(running.splice(0).map((process) => process.stop()))
+})
+afterAll(() => scratch.remove())
+
+/** So many that one of two lanes has none of them in one of 10^9 runs: a session's lane is random. */
+const deviceCount = 32
+const sectors = 8192
+const readSize = 32768
+const reads = Array.from({ length: 96 }, (_, index) => `${index * 4},${(index % 128) * readSize},${readSize}`)
+const files = makeBootFiles(scratch.path, sectors)
+const disk = patterned(sectors * 512)
+const trace = path.join(scratch.path, 'trace.csv')
+writeFileSync(trace, `time_ms,offset,length\n${reads.join('\n')}\n`)
+const ports = await edgePorts()
+const { dhcp: metricsPort } = await edgePorts()
+const url = `http://${edgeAddress}:${ports.http}`
+
+async function start(...options: string[]): Promise<RunningProcess> {
+  const lanes = ['--stream-lanes', '2', '--metrics', String(metricsPort), '--json']
+  const edge = await startLoopbackEdge(ports, [...serveArguments(files), ...lanes, ...options])
+  running.push(edge)
+  return edge
+}
+
+const deviceArguments = (count: number) => [
+  ...['--server', edgeAddress, '--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)],
+  ...['--devices', String(count), '--trace', trace, '--breather-ms', '1', '--verify', files.vdisk],
+]
+
+/** Values of one metric, by lane. */
+async function byLane(name: string): Promise<number[]> {
+  const text = await (await fetch(`http://${edgeAddress}:${metricsPort}/metrics`)).text()
+  return [...text.matchAll(new RegExp(`^bootfarm_edge_${name}{lane="\\d+"} (\\d+)$`, 'gm'))].map(([, value]) =>
+    Number(value),
+  )
+}
+
+/** The metric once it fits; what lanes count is on the page two seconds later at most. */
+async function untilByLane(name: string, fits: (values: number[]) => boolean): Promise<number[]> {
+  const limit = Date.now() + 30_000
+  for (;;) {
+    const values = await byLane(name)
+    if (fits(values)) return values
+    if (Date.now() > limit) throw new Error(`${name} by lane is ${values.join(', ')}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+const sum = (values: number[]) => values.reduce((total, value) => total + value, 0)
+
+/** Boots whose sessions are open, on whatever lanes. */
+async function bareBoots(count: number): Promise<StreamDevice[]> {
+  const devices: StreamDevice[] = []
+  for (let number = 1; number <= count; number++) {
+    const device = await StreamDevice.boot(url, `02:bf:00:00:01:${number.toString(16).padStart(2, '0')}`)
+    bare.push(device)
+    devices.push(device)
+    expect(await device.hello()).toMatchObject({ type: 'welcome' })
+  }
+  return devices
+}
+
+const below = (sector: number) => disk.subarray(sector * 512, (sector + 1) * 512)
+
+test('devices of two lanes get their bytes, each lane serves some, and the reports are as with one', async () => {
+  const edge = await start()
+  const { exit, devices, output } = await bootDevices(deviceArguments(deviceCount))
+  expect(exit, output).toBe(0)
+  expect(devices.map(({ outcome }) => outcome)).toEqual(Array(deviceCount).fill('ready'))
+  const boots = (await printedBoots(edge, deviceCount)).map((boot) => bootReport.parse(boot))
+  for (const boot of boots) {
+    expect(boot.outcome).toEqual({ kind: 'ready' })
+    expect(boot.phases.map(({ name }) => name)).toEqual(phasesOfPxeBoot)
+    const stage2 = boot.phases.find(({ name }) => name === 'stage2')
+    expect(stage2?.reads).toBe(reads.length)
+    expect(stage2?.bytesOut).toBeGreaterThan(reads.length * readSize)
+  }
+  const served = await untilByLane('stream_lane_reads_total', (lanes) => sum(lanes) >= deviceCount * reads.length)
+  expect(served).toHaveLength(2)
+  for (const count of served) expect(count).toBeGreaterThanOrEqual(reads.length)
+  const sessions = await untilByLane('stream_lane_sessions', (lanes) => sum(lanes) === deviceCount)
+  // Whose reads a lane has served has its session there.
+  for (const [lane, count] of sessions.entries()) expect(served[lane]).toBeGreaterThanOrEqual(count * reads.length)
+  expect(await byLane('stream_lane_lost_total')).toEqual([0, 0])
+})
+
+test('a device whose packets come from another port in mid-boot goes on, whatever its lane', async () => {
+  await start()
+  const devices = await bareBoots(deviceCount)
+  for (const [index, device] of devices.entries()) expect(await device.read(index)).toEqual(below(index))
+  const before = await untilByLane('stream_lane_reads_total', (lanes) => sum(lanes) >= devices.length)
+  expect(Math.min(...before), before.join(', ')).toBeGreaterThan(0)
+  for (const [index, device] of devices.entries()) {
+    device.changePort()
+    expect(await device.read(index)).toBe('no_session')
+    expect(await device.hello()).toMatchObject({ type: 'welcome' })
+    expect(await device.read(100 + index)).toEqual(below(100 + index))
+    await device.report()
+    expect(await device.read(200 + index)).toEqual(below(200 + index))
+  }
+  const sessions = await untilByLane('stream_lane_sessions', (lanes) => sum(lanes) === devices.length)
+  expect(Math.min(...sessions), sessions.join(', ')).toBeGreaterThan(0)
+})
+
+test('what a device writes it reads, though its packets come to any lane: all its reads are the first one’s', async () => {
+  await start('--write-cache', 'edge', '--data', path.join(scratch.path, 'writes'))
+  const devices = await bareBoots(deviceCount)
+  for (const [index, device] of devices.entries()) {
+    expect(await device.read(7)).toEqual(below(7))
+    expect(await device.write(7, index + 1)).toBe('done')
+    expect(await device.read(7)).toEqual(Buffer.alloc(512, index + 1))
+    expect(await device.read(8)).toEqual(below(8))
+  }
+  await untilByLane('stream_lane_passed_total', ([, second = 0]) => second > 0)
+  expect((await byLane('stream_lane_sessions'))[1]).toBe(0)
+})
+
+test('boots of two lanes go on over kill -9 of the edge and stay one boot each', async () => {
+  const data = ['--data', path.join(scratch.path, 'killed')]
+  const killed = await start(...data)
+  const devices = new RunningProcess(simProgram, ['boot', '--json', ...deviceArguments(deviceCount), '--speed', '0.03'])
+  running.push(devices)
+  await untilByLane('stream_lane_sessions', (lanes) => sum(lanes) === deviceCount)
+  await untilByLane('stream_lane_reads_total', (lanes) => Math.min(...lanes) > 8)
+  killed.kill('SIGKILL')
+  await killed.ended
+  const edge = await start(...data)
+  expect(await devices.ended, devices.output).toBe(0)
+  const boots = await printedBoots(edge, deviceCount)
+  for (const boot of boots) {
+    expect(boot.outcome).toEqual({ kind: 'ready' })
+    expect(boot.reconnects).toBe(1)
+    expect(boot.phases.map(({ name }) => name)).toEqual(phasesOfPxeBoot)
+  }
+  expect(Math.min(...(await byLane('stream_lane_reads_total')))).toBeGreaterThan(0)
+})
