@@ -10,6 +10,7 @@ import {
   patterned,
   serveArguments,
   startLoopbackEdge,
+  untilListening,
 } from '../lib/loopback-edge.ts'
 import { scratchDirectory, simProgram } from '../lib/programs.ts'
 import { RunningProcess } from '../lib/running-process.ts'
@@ -41,6 +42,7 @@ async function start(...options: string[]): Promise<RunningProcess> {
   const lanes = ['--stream-lanes', '2', '--metrics', String(metricsPort), '--json']
   const edge = await startLoopbackEdge(ports, [...serveArguments(files), ...lanes, ...options])
   running.push(edge)
+  await untilListening(edge, metricsPort)
   return edge
 }
 
