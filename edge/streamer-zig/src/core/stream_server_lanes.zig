@@ -43,3 +43,7 @@ pub fn isPlainRead(packet: []const u8) bool {
     if (packet.len < wire.header_size) return false;
     return packet[1] == @backingInt(wire.Type.read) and packet[0] & 0x0f != @backingInt(wire.ReadKind.profile);
 }
+
+test {
+    _ = @import("stream_server_lanes_test.zig");
+}

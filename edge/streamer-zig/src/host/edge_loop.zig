@@ -194,6 +194,7 @@ pub const EdgeLoop = struct {
             // After the sockets: they begin the boots that frames belong to.
             if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
             try loop.serveReads();
+            if (loop.stream.lanes) |lanes| if (lanes.hasFailed()) return error.SystemCallFailed;
             loop.tftp.tick(&loop.sockets.tftp, now_us);
             if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
             if (loop.schedules) |schedules| if (now_us >= schedules.next_turn_us) schedules.turn(loop, now_us);

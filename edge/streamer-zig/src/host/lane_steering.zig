@@ -69,6 +69,8 @@ test "READs go to the lane of their session's mark, and whatever else there is t
     for (fds[1..]) |*fd| fd.* = try sockets.openUdp(.{ .address = at, .is_shared = true });
     defer for (fds[1..]) |fd| sys.close(fd);
     try attach(fds[0], lanes);
+    // Another program that begins alone, as this one did, finds the port taken.
+    try testing.expectError(error.PortInUse, sockets.openUdp(.{ .address = at }));
     const sender = try sockets.openUdp(.{ .address = any });
     defer sys.close(sender);
     var packets: [9][40]u8 = @splat(@splat(0));

@@ -40,6 +40,8 @@ pub const StreamLane = struct {
     notes: LaneRing(lane_note.Note),
     passed: LaneRing(lane_note.Passed),
     ends: std.atomic.Value(bool) = .init(false),
+    /// The system refused what it needs: the edge ends.
+    has_failed: std.atomic.Value(bool) = .init(false),
     /// A lane keeps no writes.
     layers: ?*write_layers.WriteLayers = null,
     disks: []?Disk,
@@ -133,10 +135,17 @@ pub const StreamLane = struct {
     }
 
     fn run(lane: *StreamLane) void {
+        lane.serve() catch {
+            lane.has_failed.store(true, .release);
+            wake(lane.loop_wake_fd);
+        };
+        lane.publish(sys.monotonicUs());
+    }
+
+    fn serve(lane: *StreamLane) sys.Error!void {
         while (!lane.ends.load(.acquire)) {
             var buffer: [4]u64 = undefined;
-            // What the system refuses here it refuses at once: the packet loop's own wait ends the edge then.
-            const tokens = lane.epoll.wait(&buffer, lane.timeoutMs()) catch return;
+            const tokens = try lane.epoll.wait(&buffer, lane.timeoutMs());
             for (tokens) |token| switch (token) {
                 Token.wake => {
                     var count: u64 = undefined;
@@ -148,10 +157,9 @@ pub const StreamLane = struct {
             };
             lane.takeMail();
             lane.reads.serve(lane, lane.socket);
-            lane.watchRoom() catch return;
+            try lane.watchRoom();
             lane.tell(sys.monotonicUs());
         }
-        lane.publish(sys.monotonicUs());
     }
 
     fn timeoutMs(lane: *const StreamLane) i32 {

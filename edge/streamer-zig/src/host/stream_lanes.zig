@@ -15,7 +15,7 @@ const linux = std.os.linux;
 const Session = core.StreamServer.Session;
 const StreamServer = core.StreamServer;
 
-/// Where the packet loop is told from how many cores an edge has; more are of use with more cards than one.
+/// What one card can be given by more is not known.
 pub const lanes_max = 16;
 
 /// One core is left to what is not the stream's: the kernel that receives, boots, downloads, the store.
@@ -59,6 +59,12 @@ pub const StreamLanes = struct {
         for (lanes.lanes) |lane| lane.stop();
     }
 
+    /// One of them cannot go on: its devices would wait for ever.
+    pub fn hasFailed(lanes: *const StreamLanes) bool {
+        for (lanes.lanes) |lane| if (lane.has_failed.load(.acquire)) return true;
+        return false;
+    }
+
     /// Before what they have given is looked at: what comes later wakes the packet loop again.
     pub fn beginHearing(lanes: *const StreamLanes) void {
         var count: u64 = undefined;
@@ -93,12 +99,8 @@ pub const StreamLanes = struct {
         if (lane != 0 and is_plain) {
             const letter_box = &lanes.lanes[lane - 1].mail;
             if (letter_box.room() == null) return false;
-            const disk = version.?.disk.copy() catch {
-                // It stays with lane 0, as far as descriptors go.
-                told.* = next;
-                told.lane = 0;
-                return true;
-            };
+            // Without a descriptor it stays with lane 0.
+            const disk = version.?.disk.copy() catch return false;
             _ = lanes.write(lane, .{ .adopt = .{ .session = session.*, .disk = disk } });
         }
         told.* = next;
