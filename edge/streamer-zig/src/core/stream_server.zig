@@ -245,37 +245,12 @@ pub const Session = struct {
     }
 
     /// The first of so many that follow each other, for this caller alone.
-    fn takeCounters(session: *Session, count: u64) u64 {
+    pub fn takeCounters(session: *Session, count: u64) u64 {
         return @atomicRmw(u64, session.counter, .Add, count, .monotonic);
     }
 };
 
-/// Makes packets of fragments, each under a counter of its own. Good until the next call of the server.
-pub const Sealer = struct {
-    session: *Session,
-    /// Taken and not used yet.
-    counter: u64 = 0,
-    counters_left: u64 = 0,
-
-    /// Before so many packets are sealed: they take their counters together.
-    pub fn reserve(sealer_: *Sealer, count: u64) void {
-        sealer_.counter = sealer_.session.takeCounters(count);
-        sealer_.counters_left = count;
-    }
-
-    /// Where its device is now.
-    pub fn to(sealer_: Sealer) Endpoint {
-        return sealer_.session.from;
-    }
-
-    /// `out` has room for a header, the payload and a tag.
-    pub fn seal(sealer_: *Sealer, header: *const [wire.header_size]u8, payload: []const u8, out: []u8) []const u8 {
-        if (sealer_.counters_left == 0) sealer_.reserve(1);
-        defer sealer_.counter += 1;
-        sealer_.counters_left -= 1;
-        return stream_seal.sealFragment(&sealer_.session.from_edge, sealer_.counter, header, payload, out);
-    }
-};
+pub const Sealer = @import("stream_sealer.zig");
 
 /// Allocates the table of sessions, and nothing later.
 pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamServer {
