@@ -112,6 +112,28 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     await edge.stop()
   })
 
+  test('the port of the stream is that of an edge whose lanes share it', async () => {
+    const lanes = ['--stream-lanes', '2']
+    const ports = await edgePorts()
+    const edge = await startLoopbackEdge(ports, [
+      ...serveArguments(makeBootFiles(scratch.path, 64)),
+      ...lanes,
+    ])
+    const good = fileOf('good.raw', 512)
+    for (const options of [lanes, ['--stream-lanes', '1']])
+      expect(await serveWith(good, ['--stream-port', String(ports.stream), ...options])).toMatch(
+        /\(stream\).*in use/,
+      )
+    await edge.stop()
+  })
+
+  test('the number of lanes is none', async () => {
+    for (const number of ['0', '17', '-1', 'many'])
+      expect(await serveWith(fileOf('good.raw', 512), ['--stream-lanes', number])).toMatch(
+        /--stream-lanes is a number from 1 to 16/,
+      )
+  })
+
   test('another edge uses the data directory', async () => {
     const data = path.join(scratch.path, 'data')
     const files = makeBootFiles(scratch.path, 64)
