@@ -65,7 +65,7 @@ const World = struct {
             },
             .probe => |probe| if (world.server.answerProbe(probe, &large)) |bytes| world.deliver(bytes),
             .read => |*read| {
-                const sealer = world.server.sealer(read.session_id) orelse return;
+                var sealer = world.server.sealer(read.session_id) orelse return;
                 var fragments = read.fragments();
                 const payload: [stream.fragment_size_max]u8 = @splat(7);
                 while (fragments.next()) |fragment| world.deliver(sealer.seal(&fragment.header, payload[0..fragment.length], &large));
