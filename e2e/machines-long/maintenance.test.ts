@@ -133,6 +133,38 @@ describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missi
     await site.untilBoots(production, base.id)
     await shutDown(await boots(production, 'nothing'))
   })
+
+  test('leaves no device with the writes of another version: it is told so after a promote, and has them again after a revert', {
+    timeout: 10 * minute,
+  }, async () => {
+    const { vdiskId } = site.tenant
+    const { revision } = await vdisk()
+    const writeCache = { class: 'edge_persistent', limitBytes: 64 << 20, full: 'stop' }
+    await site.api.mutate('vdisk.updateWriteCache', { vdiskId, revision, ...writeCache })
+    await site.untilTold(({ vdisks }) =>
+      vdisks.some((one) => one.id === vdiskId && one.writeCache?.class === 'edge_persistent'),
+    )
+    await shutDown(await boots(production, 'nothing'))
+    await shutDown(await boots(production, 'changed'))
+
+    const { jobIds } = await change<{ jobIds: string[] }>('version.merge', {
+      ...{ versionId: maintained.id, into: 'base' },
+    })
+    await done(jobIds)
+    const merged = await version(4)
+    expect(merged.access).toBe('test')
+    await change('version.promote', { versionId: merged.id })
+    await site.untilBoots(production, merged.id)
+    const machine = await site.machines.powerOn('bios', production)
+    await machine.waitFor(/belongs to another version of its disk/)
+    expect(machine.output).not.toMatch(/^FOUND/m)
+    await machine.stop()
+    await site.edge.waitFor(/"write_cache_of_another_version"/)
+
+    await change('version.revert', { versionId: base.id })
+    await site.untilBoots(production, base.id)
+    await shutDown(await boots(production, 'changed'))
+  })
 })
 
 function layers(): string[] {
