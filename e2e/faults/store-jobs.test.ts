@@ -219,9 +219,9 @@ test('a job that is cancelled under way is stopped, and nothing of it is left', 
 })
 
 test('a job that finds the store in use says by whom, and is done afterwards', async () => {
-  // What the versions of the tests before take is looked at for a minute at least.
+  // What the versions of the tests before take is counted and looked at for a minute at least.
   const byHand = new RunningProcess(edgeProgram, [
-    ...['vdisk', 'gc', '--store', store, '--rate-mib', '1', '--json'],
+    ...['vdisk', 'gc', '--store', store, '--rate-mib', '4', '--json'],
   ])
   await byHand.waitFor(/"progress"/)
   const { id } = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind: 'gc' })
