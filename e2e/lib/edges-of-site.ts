@@ -12,6 +12,8 @@ export interface EdgesOptions {
   /** Goes before what the machine's console needs. */
   commandLine?: string
   writeCache?: DesiredState['vdisks'][number]['writeCache']
+  /** The second edge has no version and no device. */
+  otherIsEmpty?: boolean
 }
 
 export const edgeIdOf = (index: number) => testUuid(index + 1)
@@ -26,7 +28,7 @@ export class EdgesOfSite {
   readonly #scratch = scratchDirectory()
   readonly #edges: (RunningProcess | undefined)[] = []
 
-  constructor(site: MachineSite, { commandLine = '', writeCache }: EdgesOptions = {}) {
+  constructor(site: MachineSite, { commandLine = '', writeCache, otherIsEmpty }: EdgesOptions = {}) {
     this.#site = site
     const edges = [false, true].map((draining, index) => ({
       ...{ id: edgeIdOf(index), weight: 10, subnets: [], draining },
@@ -38,13 +40,15 @@ export class EdgesOfSite {
       ...{ initrdPath: 'initrd', commandLine: `${commandLine} ${site.commandLine}`.trim() },
       ...(writeCache ? { writeCache } : {}),
     }
-    for (const { id: edgeId } of edges) {
+    for (const { id: edgeId, draining: isOther } of edges) {
       const store = path.join(this.#data(edgeId), 'store')
       mkdirSync(store, { recursive: true })
       copyFileSync(site.disk.image, path.join(store, 'disk'))
       copyFileSync(site.kernel, path.join(store, 'kernel'))
       copyFileSync(site.initrd, path.join(store, 'initrd'))
-      writeEnrolledEdge(this.#data(edgeId), [macOf(0)], [version], [], undefined, { edgeId, siteEdges })
+      const isEmpty = otherIsEmpty && isOther
+      const [macs, versions] = isEmpty ? [[], []] : [[macOf(0)], [version]]
+      writeEnrolledEdge(this.#data(edgeId), macs, versions, [], undefined, { edgeId, siteEdges })
     }
   }
 
