@@ -1,5 +1,6 @@
 import { copyFileSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { BootReport, DesiredState, SiteEdges } from '@bootfarm/proto/uplink'
 import { testUuid, writeEnrolledEdge } from './enrolled-edge.ts'
 import { macOf } from './machine.ts'
@@ -87,6 +88,18 @@ export class EdgesOfSite {
     return bootsOf(readReportLog(this.#data(edgeIdOf(index))))
   }
 
+  /** Waits until an edge has one boot to report, which fits; not everything that it has to report is printed, too. */
+  async untilReported(index: number, fits: (boot: BootReport) => boolean): Promise<BootReport> {
+    const until = performance.now() + reportLimitMs
+    for (;;) {
+      const [boot, ...more] = this.boots(index)
+      if (boot && more.length === 0 && fits(boot)) return boot
+      if (performance.now() > until)
+        throw new Error(`edge ${index} has only this to report: ${JSON.stringify([boot, ...more])}`)
+      await pause(50)
+    }
+  }
+
   async stop(): Promise<void> {
     for (const edge of this.#edges) {
       edge?.kill('SIGCONT')
@@ -105,4 +118,6 @@ export class EdgesOfSite {
   }
 }
 
+/** A device reports every 5 s. */
+const reportLimitMs = 30_000
 const othersHeard = /of this site is heard/

@@ -39,8 +39,9 @@ const questions_max = 4;
 /// For the hello at one edge; doubled with each round. Two hellos go out in the first.
 const turn_us_first = 500 * std.time.us_per_ms;
 const turn_us_max = 4 * std.time.us_per_s;
-/// The shortest turn, at an edge that says no.
-const turn_us_min = 100 * std.time.us_per_ms;
+/// What of its turn an edge keeps that says no: 0.1 s at first, 0.8 s when all of them have said so for long. Else the devices of an edge
+/// that is down would keep another one busy with tickets that it does not take.
+const refused_part = 5;
 
 pub fn init(home: Endpoint) Failover {
     return .{ .home = home, .asked = home };
@@ -142,7 +143,7 @@ pub fn refuse(failover: *Failover, now_us: u64, code: ?wire.RefuseCode) void {
         failover.is_bound = true;
         return;
     }
-    failover.turn_ends_us = @min(failover.turn_ends_us, @max(now_us, failover.turn_began_us + turn_us_min));
+    failover.turn_ends_us = @min(failover.turn_ends_us, @max(now_us, failover.turn_began_us + failover.turn_us / refused_part));
 }
 
 const testing = std.testing;
@@ -183,6 +184,25 @@ test "a device that stood still itself asks before it leaves, and one that is an
     try testing.expect(!failover.takeQuestion(late_us, 0, 4000));
     failover.noteHeard();
     try testing.expectEqual(late_us + doubt_us_min, failover.dueAt(late_us, 4000).?);
+}
+
+test "edges that say no are asked at once the first time, and at most every 0.8 s later on" {
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    failover.settle(0, testKnown(1));
+    failover.leave(0);
+    var now_us: u64 = 0;
+    var turns: u32 = 0;
+    while (now_us < 10 * std.time.us_per_s) : (turns += 1) {
+        failover.refuse(now_us, if (failover.atHome()) null else .version_missing);
+        const ends_at_us = failover.turnEndsAt().?;
+        if (turns == 0) try testing.expectEqual(100 * std.time.us_per_ms, ends_at_us);
+        now_us = ends_at_us;
+        failover.turn(now_us);
+    }
+    // Two turns of each length until the longest.
+    const until_longest_us = 2 * (100 + 200 + 400) * std.time.us_per_ms;
+    const longest_us = 800 * std.time.us_per_ms;
+    try testing.expectEqual(6 + (10 * std.time.us_per_s - until_longest_us + longest_us - 1) / longest_us, turns);
 }
 
 test "whoever is told that its writes are elsewhere asks its own edge alone" {
