@@ -13,6 +13,7 @@ const bootLimitMs = 180_000
 /** From the last byte of one edge to the first of the next. */
 const goalUs = 3_000_000
 const mebibyte = 1 << 20
+const isOver = (boot: BootReport) => boot.outcome !== undefined
 const missing = machinesMissing()
 
 describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` : ''}`, () => {
@@ -84,7 +85,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await console.ready()
     await expectWell()
     expect(await console.status()).toMatchObject({ edge: edges.nameOf(1), handOvers: 0, processesBefore: 1 })
-    expect(bootAt(1)).toMatchObject({
+    expect(await edges.untilReported(1, isOver)).toMatchObject({
       ...{ outcome: { kind: 'ready' }, handOver: { number: 1, fromEdgeId: edgeIdOf(0) } },
       ...{ id: bootAt(0).id, mac: bootAt(0).mac },
     })
@@ -93,7 +94,8 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     edges.get(1).kill('SIGKILL')
     await served(0, 'now')
     await expectWell()
-    expect(bootAt(0)).toMatchObject({
+    const isBack = (boot: BootReport) => isOver(boot) && boot.handOver !== undefined
+    expect(await edges.untilReported(0, isBack)).toMatchObject({
       ...{ outcome: { kind: 'ready' }, handOver: { number: 2, fromEdgeId: edgeIdOf(1) } },
     })
     expect(bootAt(0).revision).toBeGreaterThan(bootAt(1).revision)
@@ -126,18 +128,14 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await heard
     await expectWell()
     expect(bootAt(0).outcome).toBeUndefined()
-    expect(bootAt(1)).toMatchObject({
+    expect(await edges.untilReported(1, isOver)).toMatchObject({
       ...{ outcome: { kind: 'ready' }, handOver: { number: 1, fromEdgeId: edgeIdOf(0) } },
     })
 
     flipBits(disk, cacheAt, cacheSize)
     await console.run('echo 3 >/proc/sys/vm/drop_caches; md5sum </written')
     await machine.waitFor(/has other bytes than this machine has written; the disk stands still/)
-    await edges
-      .get(1)
-      .waitUntil('that its write cache is lost', () =>
-        bootAt(1).guest?.writeCache?.state === 'lost' ? true : undefined,
-      )
+    await edges.untilReported(1, ({ guest }) => guest?.writeCache?.state === 'lost')
   })
 
   test('that is cut off is served by an edge that came when the machine was running', {
@@ -151,7 +149,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     site.segment.setEdgeCable(0, false)
     await served(1, 'now')
     await expectWell()
-    expect(bootAt(1)).toMatchObject({
+    expect(await edges.untilReported(1, isOver)).toMatchObject({
       ...{ outcome: { kind: 'ready' }, handOver: { number: 1, fromEdgeId: edgeIdOf(0) } },
     })
     await console.end()
@@ -198,8 +196,8 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await edges.get(0).ended
     await edges.start(0)
     await machine.waitFor(/the edge refused to go on with this boot \(cache_lost\); the disk stands still/)
-    await edges.get(0).waitUntil('the cause', () => (bootAt(0).outcome ? true : undefined))
-    expect(bootAt(0).outcome).toMatchObject({ kind: 'failed', cause: 'write_cache_lost' })
+    const { outcome } = await edges.untilReported(0, isOver)
+    expect(outcome).toMatchObject({ kind: 'failed', cause: 'write_cache_lost' })
     const after = console.sums.length
     expect(edges.boots(1)).toEqual([])
     expect(new Set(console.sums.slice(before))).toEqual(new Set([written]))
