@@ -141,11 +141,11 @@ pub fn write(arguments: *Arguments, program: []const u8, store_path: []const u8,
     return null;
 }
 
-/// Of each lane one piece of work is done at a time, beside the other's: what reads whole images, for hours where they are large, needs
+/// Of each queue one piece of work is done at a time, beside the other's: what reads whole images, for hours where they are large, needs
 /// the right to change the store at its begin and its end at most, and what else there is takes no time to speak of.
-pub const Lane = enum { images, changes };
+pub const Queue = enum { images, changes };
 
-pub fn laneOf(order: *const Order) Lane {
+pub fn queueOf(order: *const Order) Queue {
     return switch (std.meta.stringToEnum(Kind, order.kind) orelse return .changes) {
         .import, .adopt, .verify => .images,
         .seal, .merge, .gc, .delete, .drop_layer, .clear_profile, .release_home => .changes,

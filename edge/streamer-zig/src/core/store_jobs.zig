@@ -1,4 +1,4 @@
-//! The jobs that the control plane has for this edge's store: which run, one of each lane at most, how far they are, what became of those
+//! The jobs that the control plane has for this edge's store: which run, one of each queue at most, how far they are, what became of those
 //! that are over, and what of that it has not been told yet. Pure. A job that is over stays until the desired state names it no more, so that none is
 //! done twice and no end is lost; whoever keeps this on disk asks `isEndChanged`.
 
@@ -8,7 +8,7 @@ const desired_state = @import("desired_state.zig");
 const store_job = @import("store_job.zig");
 const assert = std.debug.assert;
 
-const Lane = store_job.Lane;
+const Queue = store_job.Queue;
 const Order = desired_state.StoreJob;
 
 /// While one runs and comes further.
@@ -22,7 +22,7 @@ pub const Stage = enum { waiting, running, done, failed };
 pub const Job = struct {
     id: base.Uuid,
     /// Known as long as it is ordered.
-    lane: Lane = .changes,
+    queue: Queue = .changes,
     stage: Stage = .waiting,
     done_bytes: u64 = 0,
     total_bytes: u64 = 0,
@@ -61,7 +61,7 @@ pub const StoreJobs = struct {
         for (jobs.jobs.slice()) |*job| job.is_ordered = false;
         for (orders) |*order| if (jobs.find(order.id)) |job| {
             job.is_ordered = true;
-            job.lane = store_job.laneOf(order);
+            job.queue = store_job.queueOf(order);
         };
         var kept: u32 = 0;
         for (jobs.jobs.slice()) |*job| {
@@ -72,14 +72,14 @@ pub const StoreJobs = struct {
         }
         jobs.jobs.count = kept;
         for (orders) |*order| if (jobs.find(order.id) == null)
-            jobs.jobs.append(.{ .id = order.id, .lane = store_job.laneOf(order) }) catch break;
+            jobs.jobs.append(.{ .id = order.id, .queue = store_job.queueOf(order) }) catch break;
     }
 
-    /// What is to be begun in this lane, in the order of the control plane; null: nothing, or one runs in it.
-    pub fn next(jobs: *StoreJobs, lane: Lane, orders: []const Order, now_ms: u64) ?base.Uuid {
-        if (jobs.running(lane) != null) return null;
+    /// What is to be begun in this queue, in the order of the control plane; null: nothing, or one runs in it.
+    pub fn next(jobs: *StoreJobs, queue: Queue, orders: []const Order, now_ms: u64) ?base.Uuid {
+        if (jobs.running(queue) != null) return null;
         for (orders) |*order| if (jobs.find(order.id)) |job|
-            if (job.lane == lane and job.stage == .waiting and now_ms >= job.not_before_ms) return job.id;
+            if (job.queue == queue and job.stage == .waiting and now_ms >= job.not_before_ms) return job.id;
         return null;
     }
 
@@ -98,7 +98,7 @@ pub const StoreJobs = struct {
     pub fn begin(jobs: *StoreJobs, id: base.Uuid) void {
         const job = jobs.find(id).?;
         assert(job.stage == .waiting);
-        assert(jobs.running(job.lane) == null);
+        assert(jobs.running(job.queue) == null);
         job.stage = .running;
         // What it waited for is said until it comes further.
         if (job.not_before_ms > 0) return;
@@ -139,8 +139,8 @@ pub const StoreJobs = struct {
         jobs.is_urgent = true;
     }
 
-    pub fn running(jobs: *StoreJobs, lane: Lane) ?*Job {
-        for (jobs.jobs.slice()) |*job| if (job.stage == .running and job.lane == lane) return job;
+    pub fn running(jobs: *StoreJobs, queue: Queue) ?*Job {
+        for (jobs.jobs.slice()) |*job| if (job.stage == .running and job.queue == queue) return job;
         return null;
     }
 
@@ -214,7 +214,7 @@ pub const StoreJobs = struct {
     fn abandon(jobs: *StoreJobs, job: *Job) void {
         job.* = .{
             .id = job.id,
-            .lane = job.lane,
+            .queue = job.queue,
             .stage = .failed,
             .message = store_job.messageOf("cancelled"),
             .is_ordered = job.is_ordered,

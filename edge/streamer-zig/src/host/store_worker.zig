@@ -1,6 +1,6 @@
-//! What the edge does for its store beside serving from it: the jobs of the desired state, one of each lane at a time; the list of what the store
-//! holds; reading each version through once a week. A thread of its own, so that the packet loop never waits for any of it; the work
-//! itself is done by processes of this same program (store_child.zig), which may be killed at any moment.
+//! What the edge does for its store beside serving from it: the jobs of the desired state, one of each queue at a time; the list of what
+//! the store holds; reading each version through once a week. A thread of its own, so that the packet loop never waits for any of it;
+//! the work itself is done by processes of this same program (store_child.zig), which may be killed at any moment.
 
 const std = @import("std");
 const base = @import("base");
@@ -22,7 +22,7 @@ const linux = std.os.linux;
 const Io = std.Io;
 
 const Arguments = core.store_job.Arguments;
-const Lane = core.store_job.Lane;
+const Queue = core.store_job.Queue;
 const Order = core.store_job.Order;
 const StoreInventory = core.store_inventory.StoreInventory;
 const StoreJobs = core.store_jobs.StoreJobs;
@@ -83,7 +83,7 @@ pub const StoreWorker = struct {
     orders: ?*StoreOrders = null,
     jobs: StoreJobs = .{},
     facts: ?core.store_job.StoreFacts = null,
-    works: std.enums.EnumArray(Lane, ?Work) = .initFill(null),
+    works: std.enums.EnumArray(Queue, ?Work) = .initFill(null),
     list: ?StoreChild = null,
     back_off: core.uplink.BackOff = .{},
     is_stopped: bool = false,
@@ -205,28 +205,28 @@ pub const StoreWorker = struct {
         if (worker.inventory.page_from != null and now_ms >= worker.profiles_eager_until_ms) worker.next_profiles_ms = now_ms + profiles_interval_ms;
     }
 
-    pub fn stopWork(worker: *StoreWorker, lane: Lane) void {
-        const place = worker.works.getPtr(lane);
+    pub fn stopWork(worker: *StoreWorker, queue: Queue) void {
+        const place = worker.works.getPtr(queue);
         const work = if (place.*) |*work| work else return;
         work.child.stop();
         place.* = null;
-        if (lane == .changes) worker.endHold();
+        if (queue == .changes) worker.endHold();
         // It may have ended its work before.
         worker.next_list_ms = 0;
     }
 
     /// Work for jobs that were taken back.
     fn stopUnwanted(worker: *StoreWorker) void {
-        for (std.enums.values(Lane)) |lane| if (worker.works.getPtr(lane).*) |*work| switch (work.purpose) {
-            .job => |id| if (!worker.jobs.isRunning(id)) worker.stopWork(lane),
+        for (std.enums.values(Queue)) |queue| if (worker.works.getPtr(queue).*) |*work| switch (work.purpose) {
+            .job => |id| if (!worker.jobs.isRunning(id)) worker.stopWork(queue),
             .check => {},
         };
     }
 
     /// A job does not wait for what is only idle work.
     fn stopCheck(worker: *StoreWorker, now_ms: u64) void {
-        for (std.enums.values(Lane)) |lane| if (worker.works.getPtr(lane).*) |*work| if (work.purpose == .check) {
-            worker.stopWork(lane);
+        for (std.enums.values(Queue)) |queue| if (worker.works.getPtr(queue).*) |*work| if (work.purpose == .check) {
+            worker.stopWork(queue);
             worker.next_check_ms = now_ms + check_delay_ms;
         };
     }
@@ -269,14 +269,14 @@ pub const StoreWorker = struct {
         if (!is_busy[0] and !is_busy[1]) worker.beginCheck(now_ms);
     }
 
-    /// False: nothing is done in this lane, and nothing is to be begun now.
-    fn beginJob(worker: *StoreWorker, lane: Lane, now_ms: u64) bool {
+    /// False: nothing is done in this queue, and nothing is to be begun now.
+    fn beginJob(worker: *StoreWorker, queue: Queue, now_ms: u64) bool {
         const orders = if (worker.orders) |box| box.orders else &.{};
-        while (worker.jobs.next(lane, orders, now_ms)) |id| {
+        while (worker.jobs.next(queue, orders, now_ms)) |id| {
             const order = orderOf(orders, id);
             if (core.store_job.releasedOf(order) != null) return true;
             worker.stopCheck(now_ms);
-            if (lane == .changes) switch (worker.holdFor(order, now_ms)) {
+            if (queue == .changes) switch (worker.holdFor(order, now_ms)) {
                 .held => {},
                 .waiting => return true,
                 .written => {
@@ -295,11 +295,11 @@ pub const StoreWorker = struct {
                 continue;
             };
             worker.jobs.begin(id);
-            worker.works.set(lane, .{ .child = child, .purpose = .{ .job = id } });
+            worker.works.set(queue, .{ .child = child, .purpose = .{ .job = id } });
             return true;
         }
-        if (worker.works.getPtr(lane).* != null) return true;
-        if (lane == .changes) worker.endHold();
+        if (worker.works.getPtr(queue).* != null) return true;
+        if (queue == .changes) worker.endHold();
         return false;
     }
 
@@ -364,13 +364,13 @@ pub const StoreWorker = struct {
     }
 
     pub fn wait(worker: *StoreWorker) void {
-        const lanes = std.enums.values(Lane);
-        var polled: [lanes.len + 2]linux.pollfd = @splat(.{ .fd = -1, .events = linux.POLL.IN, .revents = 0 });
-        for (lanes, polled[0..lanes.len]) |lane, *one| if (worker.works.getPtr(lane).*) |*work| {
+        const queues = std.enums.values(Queue);
+        var polled: [queues.len + 2]linux.pollfd = @splat(.{ .fd = -1, .events = linux.POLL.IN, .revents = 0 });
+        for (queues, polled[0..queues.len]) |queue, *one| if (worker.works.getPtr(queue).*) |*work| {
             one.fd = work.child.output_fd;
         };
-        polled[lanes.len].fd = worker.wake_fd;
-        if (worker.list) |*child| polled[lanes.len + 1].fd = child.output_fd;
+        polled[queues.len].fd = worker.wake_fd;
+        if (worker.list) |*child| polled[queues.len + 1].fd = child.output_fd;
         var timeout: linux.timespec = .{ .sec = turn_ms / std.time.ms_per_s, .nsec = 0 };
         _ = linux.ppoll(&polled, polled.len, &timeout, null);
         var count: [8]u8 = undefined;
@@ -378,9 +378,9 @@ pub const StoreWorker = struct {
     }
 
     pub fn hear(worker: *StoreWorker) void {
-        for (std.enums.values(Lane)) |lane| if (worker.works.getPtr(lane).*) |*work| {
+        for (std.enums.values(Queue)) |queue| if (worker.works.getPtr(queue).*) |*work| {
             const listener: WorkListener = .{ .worker = worker, .work = work };
-            if (work.child.read(listener, WorkListener.take) == .over) worker.endWork(lane);
+            if (work.child.read(listener, WorkListener.take) == .over) worker.endWork(queue);
         };
         if (worker.list) |*child| if (child.read(worker, takeListLine) == .over) worker.endList();
     }
@@ -408,11 +408,11 @@ pub const StoreWorker = struct {
     };
 
     /// Its output is closed: what it had to say was said.
-    fn endWork(worker: *StoreWorker, lane: Lane) void {
-        var work = worker.works.get(lane).?;
-        worker.works.set(lane, null);
+    fn endWork(worker: *StoreWorker, queue: Queue) void {
+        var work = worker.works.get(queue).?;
+        worker.works.set(queue, null);
         const code = work.child.finish();
-        if (lane == .changes) worker.endHold();
+        if (queue == .changes) worker.endHold();
         const is_done = code == 0;
         switch (work.purpose) {
             .job => |id| {
@@ -511,7 +511,7 @@ pub const StoreWorker = struct {
                 worker.back_off.fail(now_ms, randomNumber());
                 if (refused.status == 404) worker.back_off.not_before_ms = now_ms + unknown_route_ms;
                 worker.is_stopped = refused.code == .edge_revoked;
-                if (worker.is_stopped) for (std.enums.values(Lane)) |lane| worker.stopWork(lane);
+                if (worker.is_stopped) for (std.enums.values(Queue)) |queue| worker.stopWork(queue);
             },
         }
     }

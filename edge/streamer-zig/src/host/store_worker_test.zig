@@ -80,7 +80,7 @@ const Fixture = struct {
 
     /// Its processes end with it.
     fn kill(fixture: *Fixture) void {
-        for (std.enums.values(core.store_job.Lane)) |lane| fixture.worker.stopWork(lane);
+        for (std.enums.values(core.store_job.Queue)) |queue| fixture.worker.stopWork(queue);
         if (fixture.worker.list) |*child| child.stop();
         sys.close(fixture.worker.wake_fd);
     }
