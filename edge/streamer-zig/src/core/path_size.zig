@@ -10,7 +10,7 @@ const PathSize = @This();
 
 /// From IP packets of 9000, 4080, 1500, 1400 (tunnels), 1256 and 576.
 const rungs = [_]u16{ wire.packet_size_max, 4052, wire.packet_size_ethernet, 1372, 1228, wire.packet_size_min };
-/// Packets of full size that did not come, in a row, before their size is doubted; of one read, that many count at most.
+/// Packets that did not come, in a row, before the size is doubted; of one read, that many count at most.
 const missed_max = 8;
 const missed_of_read_max = 4;
 const probe_wait_us_min = 250 * std.time.us_per_ms;
@@ -23,12 +23,21 @@ size: u16 = wire.packet_size_ethernet,
 /// What device and edge could use.
 size_max: u16 = wire.packet_size_ethernet,
 missed: u8 = 0,
+/// The smallest of them. One as large that comes says that it was not for their size.
+missed_size: u16 = std.math.maxInt(u16),
 /// Since when the size is doubted: it is too large if small packets come now. If nothing comes, the edge or the way stands still.
 doubted: bool = false,
 question_at_us: u64 = 0,
 question_wait_us: u64 = question_wait_us_first,
 probe_at_us: u64 = 0,
 probe_wait_us: u64 = probe_wait_us_min,
+
+/// What of a read did not come.
+pub const Missed = struct {
+    count: u16 = 0,
+    /// Of the smallest of them, as a packet.
+    size: u16 = 0,
+};
 
 /// A session begins. `shown` is the size of the WELCOME that came.
 pub fn begin(path: *PathSize, now_us: u64, size_max: u16, shown: u16) void {
@@ -53,15 +62,23 @@ pub fn noteShown(path: *PathSize, size: u16) void {
     path.probe_at_us = 0;
 }
 
-/// A fragment as large as reads ask for has come.
+/// A fragment has come in a packet of this size.
+pub fn noteCame(path: *PathSize, size: u16) void {
+    if (size >= path.missed_size) path.noteFull();
+}
+
+/// One as large as reads ask for has come.
 pub fn noteFull(path: *PathSize) void {
     path.missed = 0;
+    path.missed_size = std.math.maxInt(u16);
     path.doubted = false;
 }
 
-/// A read was asked for, and time was over before anything of it came; `full_count` of its packets would have been as large as possible.
-pub fn noteSilence(path: *PathSize, now_us: u64, full_count: u16) void {
-    path.missed +|= @intCast(@min(full_count, missed_of_read_max));
+/// A read was asked for, and time was over before anything of it came. The smallest packets come everywhere, and say nothing of the way.
+pub fn noteSilence(path: *PathSize, now_us: u64, missed: Missed) void {
+    if (missed.count == 0 or missed.size <= wire.packet_size_min) return;
+    path.missed +|= @intCast(@min(missed.count, missed_of_read_max));
+    path.missed_size = @min(path.missed_size, missed.size);
     if (path.missed < missed_max or path.doubted or path.size <= wire.packet_size_min) return;
     path.doubted = true;
     path.question_at_us = now_us;
@@ -125,19 +142,19 @@ test "a large WELCOME that came lets all reads be large; one that did not is tri
 test "a way that swallows large packets is left for a smaller size, and tried again ever more rarely" {
     var path: PathSize = .{};
     path.begin(0, 8972, 8972);
-    path.noteSilence(1000, 20);
+    path.noteSilence(1000, .{ .count = 20, .size = path.size });
     try testing.expect(!path.noteSmall(1500));
-    path.noteSilence(2000, 20);
+    path.noteSilence(2000, .{ .count = 20, .size = path.size });
     // Whether anything comes is asked by a small packet.
     try testing.expectEqual(wire.packet_size_min, path.takeProbe(2000).?);
     try testing.expectEqual(null, path.takeProbe(2001));
     try testing.expect(path.noteSmall(3000));
     try testing.expectEqual(4052, path.size);
-    path.noteSilence(3500, 4);
+    path.noteSilence(3500, .{ .count = 4, .size = path.size });
     path.noteFull();
-    path.noteSilence(4000, 4);
+    path.noteSilence(4000, .{ .count = 4, .size = path.size });
     try testing.expect(!path.noteSmall(4500));
-    path.noteSilence(5000, 4);
+    path.noteSilence(5000, .{ .count = 4, .size = path.size });
     try testing.expect(path.noteSmall(5000));
     try testing.expectEqual(1472, path.size);
     var probes: u32 = 0;
@@ -151,7 +168,7 @@ test "a way that swallows large packets is left for a smaller size, and tried ag
 test "while nothing comes at all the size stays, and what comes first then decides" {
     var path: PathSize = .{};
     path.begin(0, 1472, 168);
-    for (0..20) |at| path.noteSilence(at, 9);
+    for (0..20) |at| path.noteSilence(at, .{ .count = 9, .size = path.size });
     try testing.expectEqual(1472, path.size);
     path.noteFull();
     try testing.expect(!path.noteSmall(30));
@@ -162,10 +179,10 @@ test "sizes go down to the smallest and no further, and back up within a few ans
     var path: PathSize = .{};
     path.begin(0, 1472, 168);
     for (0..20) |at| {
-        path.noteSilence(at, 9);
-        path.noteSilence(at, 9);
+        path.noteSilence(at, .{ .count = 9, .size = path.size });
+        path.noteSilence(at, .{ .count = 9, .size = path.size });
         // Small packets say nothing about large ones.
-        path.noteSilence(at, 0);
+        path.noteSilence(at, .{ .count = 0, .size = path.size });
         _ = path.noteSmall(at);
     }
     try testing.expectEqual(wire.packet_size_min, path.size);
@@ -175,4 +192,22 @@ test "sizes go down to the smallest and no further, and back up within a few ans
         path.noteShown(path.takeProbe(now_us).?);
     }
     try testing.expectEqual(1472, path.size);
+}
+
+test "a short packet that does not come is doubted like a large one, unless one as large comes" {
+    var path: PathSize = .{};
+    path.begin(0, 8972, 8972);
+    // Reads of 4 KiB, each one short fragment, on a way that takes 1500 bytes.
+    const short: Missed = .{ .count = 1, .size = 4096 + 32 };
+    for (0..7) |at| {
+        path.noteSilence(at, short);
+        path.noteCame(1056);
+    }
+    try testing.expect(!path.noteSmall(8));
+    path.noteCame(short.size);
+    for (0..7) |at| path.noteSilence(at, short);
+    try testing.expect(!path.noteSmall(8));
+    path.noteSilence(9, short);
+    try testing.expect(path.noteSmall(9));
+    try testing.expectEqual(4052, path.size);
 }

@@ -4,6 +4,7 @@
 const std = @import("std");
 const wire = @import("wire").stream;
 const RoundTrip = @import("round_trip.zig");
+const PathSize = @import("path_size.zig");
 const StreamWindow = @import("stream_window.zig");
 const assert = std.debug.assert;
 
@@ -102,13 +103,16 @@ pub fn isComplete(read: *const PendingRead) bool {
     return read.received_count == read.fragment_count;
 }
 
-/// Fragments of full size that were asked for last, when none of them has come, nor an error of the edge's store. A short one says nothing
-/// about those.
-pub fn fullMissed(read: *const PendingRead) u16 {
-    if (read.full_came or read.sent_serial == std.math.maxInt(u64)) return 0;
+/// What was asked for last, when nothing of full size of it has come, nor an error of the edge's store.
+pub fn missed(read: *const PendingRead) PathSize.Missed {
+    if (read.full_came or read.sent_serial == std.math.maxInt(u64)) return .{};
+    const overhead = wire.header_size + wire.tag_size;
     const last = read.fragment_count - 1;
-    const last_is_short = read.buffer.len % read.fragment_size != 0;
-    return read.fragment_count - read.received_count - @intFromBool(last_is_short and !read.received.isSet(last));
+    const last_size = overhead + wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, last);
+    const count = read.fragment_count - read.received_count;
+    if (read.received.isSet(last)) return .{ .count = count, .size = overhead + read.fragment_size };
+    if (last_size > wire.packet_size_min) return .{ .count = count, .size = @intCast(last_size) };
+    return .{ .count = count - 1, .size = overhead + read.fragment_size };
 }
 
 pub fn missingBytes(read: *const PendingRead) u32 {

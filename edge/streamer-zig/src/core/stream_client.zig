@@ -384,7 +384,7 @@ fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment
         .is_first = read.round_trip_us != null,
         .is_last = read.attempt == 0 and read.isComplete(),
     });
-    if (fragment.payload.len == client.fragmentSize()) client.path.noteFull();
+    client.path.noteCame(@intCast(wire.header_size + fragment.payload.len + wire.tag_size));
     if (read.round_trip_us) |sample| {
         client.round_trip.measure(sample);
         read.round_trip_us = null;
@@ -452,7 +452,8 @@ pub fn tend(client: *StreamClient, now_us: u64) void {
             client.round_trip.backOff();
         }
         client.window.noteTimeout(&read.ticket);
-        if (read.fragment_size == client.fragmentSize()) client.path.noteSilence(now_us, read.fullMissed());
+        // Those that were asked for before the way was found to be wider, too: where they do not come, larger ones do not either.
+        if (read.fragment_size <= client.fragmentSize()) client.path.noteSilence(now_us, read.missed());
         read.repeatMissing();
     }
 }

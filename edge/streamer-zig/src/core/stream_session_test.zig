@@ -136,3 +136,18 @@ test "a late fragment of the size before is never taken for one of the size now"
     disk.fill(0, &expected);
     try testing.expectEqualSlices(u8, &expected, &buffer);
 }
+
+test "a read that was asked for before the way was found to be wider is asked for in smaller packets when it becomes narrow" {
+    var world: World = try .initWith(.{ .prng = .init(12), .packet_size_max = wire.packet_size_ethernet }, .{ .packet_size_max = wire.packet_size_max });
+    defer world.deinit();
+    try world.expectEstablished();
+    try testing.expectEqual(wire.packet_size_ethernet, world.client.path.size);
+    world.link.packet_size_max = 700;
+    var buffer: [32 << 10]u8 = undefined;
+    try world.client.submit(1, 0, &buffer);
+    try testing.expectEqual(null, try world.nextEvent(1_000));
+    // The answer to a question of before, which came late.
+    world.client.path.noteShown(wire.packet_size_max);
+    try testing.expect((try world.nextEvent(60 * std.time.us_per_s)).? == .read_done);
+    try testing.expectEqual(wire.packet_size_min, world.client.path.size);
+}

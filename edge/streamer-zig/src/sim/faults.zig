@@ -50,6 +50,12 @@ pub const Faults = struct {
         return faults;
     }
 
+    /// Whether what is sent comes, once, in its order.
+    pub fn isQuiet(faults: *const Faults) bool {
+        return faults.loss_per_mille == 0 and faults.duplicate_per_mille == 0 and faults.corrupt_per_mille == 0 and
+            faults.reorder_per_mille == 0 and faults.jitter_us == 0;
+    }
+
     /// The same link when everything is well again.
     pub fn healed(faults: *const Faults) Faults {
         return .{ .delay_us = faults.delay_us, .bits_per_us = faults.bits_per_us };

@@ -13,8 +13,11 @@ test {
     _ = @import("fabric.zig");
     _ = @import("faults.zig");
     _ = @import("packet_pool.zig");
+    _ = @import("proof_arguments.zig");
+    _ = @import("proof_runner.zig");
     _ = @import("scenario.zig");
     _ = @import("stream_content.zig");
+    _ = @import("stream_nonces.zig");
     _ = @import("stream_pcap.zig");
     _ = @import("stream_sectors.zig");
     _ = @import("stream_world_test.zig");

@@ -1,6 +1,7 @@
 //! The proof of the vDisk store (docs/vdisk-store.md, "Proof"): random operations with power cuts, sequences, flipped bits, planted bugs.
 
 const std = @import("std");
+const proof_arguments = @import("proof_arguments.zig");
 const store = @import("store");
 const SignatureMemory = @import("signature_memory.zig");
 const StoreModel = @import("store_model.zig");
@@ -55,40 +56,19 @@ pub fn main(init: std.process.Init) !u8 {
     return 0;
 }
 
+const names = [_]proof_arguments.Name{
+    .{ "--operations", "operations" },
+    .{ "--sequences", "sequences" },
+    .{ "--flips", "is_flips" },
+    .{ "--plants", "is_plants" },
+    .{ "--seed", "seed" },
+    .{ "--jobs", "jobs" },
+    .{ "--progress", "progress_interval_s" },
+    .{ "--disk", "disk" },
+};
+
 fn parse(arguments: []const [:0]const u8) error{Usage}!Options {
-    var options: Options = .{};
-    var index: usize = 0;
-    while (index < arguments.len) : (index += 1) {
-        const name = arguments[index];
-        if (std.mem.eql(u8, name, "--plants")) {
-            options.is_plants = true;
-            continue;
-        }
-        if (std.mem.eql(u8, name, "--flips")) {
-            options.is_flips = true;
-            continue;
-        }
-        index += 1;
-        if (index == arguments.len) return error.Usage;
-        const value = arguments[index];
-        var is_known = false;
-        inline for (.{
-            .{ "--operations", "operations" },
-            .{ "--sequences", "sequences" },
-            .{ "--seed", "seed" },
-            .{ "--jobs", "jobs" },
-            .{ "--progress", "progress_interval_s" },
-            .{ "--disk", "disk" },
-        }) |known| if (std.mem.eql(u8, name, known[0])) {
-            const Number = switch (@typeInfo(@FieldType(Options, known[1]))) {
-                .optional => |optional| optional.child,
-                else => @FieldType(Options, known[1]),
-            };
-            @field(options, known[1]) = std.fmt.parseInt(Number, value, 10) catch return error.Usage;
-            is_known = true;
-        };
-        if (!is_known) return error.Usage;
-    }
+    const options = try proof_arguments.parse(Options, &names, arguments);
     if (options.jobs == 0 or options.jobs > store_workers.jobs_max) return error.Usage;
     if (options.sequences > store_sequences.length_max) return error.Usage;
     if (options.progress_interval_s == 0) return error.Usage;

@@ -9,6 +9,7 @@ const base = @import("base");
 const store_module = @import("store");
 const SimFiles = @import("sim_files.zig");
 const StoreDevice = @import("store_device.zig");
+const store_checks = @import("store_checks.zig");
 const store_import = @import("store_import.zig");
 const store_operation = @import("store_operation.zig");
 const store_restart = @import("store_restart.zig");
@@ -160,27 +161,12 @@ pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
         else => model.fail(@errorName(err)),
     };
     switch (operation) {
-        .write, .write_part, .discard => |range| try model.checkRange(range),
-        .read => |who| try model.checkRange(.{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) }),
+        .write, .write_part, .discard => |range| try store_checks.checkRange(model, range),
+        .read => |who| try store_checks.checkRange(model, .{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) }),
         .kill => try store_restart.restart(model, false, .any),
         .crash => try store_restart.restart(model, true, if (cut) |wanted| wanted.loss else .any),
-        .seal, .merge, .import => try model.checkContent(&model.versions.slice()[model.versions.constSlice().len - 1]),
+        .seal, .merge, .import => try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]),
         else => {},
-    }
-}
-
-/// Reads a block of a version, as other devices do meanwhile.
-pub fn checkAnyVersion(model: *StoreModel) Error!void {
-    const count = model.versions.constSlice().len;
-    return model.checkContent(&model.versions.slice()[@intCast(model.prng.below(count))]);
-}
-
-/// All versions and layers, at the end.
-pub fn checkAll(model: *StoreModel) Error!void {
-    for (model.versions.slice()) |*version| try model.checkContent(version);
-    for (std.enums.values(Who)) |who| {
-        if (!model.devices.getPtr(who).is_made) continue;
-        try model.checkRange(.{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) });
     }
 }
 
@@ -296,14 +282,14 @@ pub fn offsetOf(model: *const StoreModel, sector: usize) u64 {
 }
 
 /// Sectors from `first` on that lie behind each other on the disk, at most `most`.
-fn runOf(model: *const StoreModel, first: usize, most: usize) usize {
+pub fn runOf(model: *const StoreModel, first: usize, most: usize) usize {
     var count = @min(most, sectors_per_block - first % sectors_per_block);
     while (count < most and model.offsetOf(first + count) == model.offsetOf(first) + count * sector_size)
         count += @min(most - count, sectors_per_block);
     return count;
 }
 
-const DiskBytes = [sectors * sector_size]u8;
+pub const DiskBytes = [sectors * sector_size]u8;
 
 fn write(model: *StoreModel, range: Range) Failure!void {
     const device = try model.openLayer(range.who);
@@ -454,7 +440,7 @@ fn trim(model: *StoreModel) Failure!void {
             if (!is_needed) break index;
         } else unreachable; // There are fewer layers.
         const version = &model.versions.slice()[oldest];
-        try model.checkContent(version);
+        try store_checks.checkContent(model, version);
         if (change.delete(version.id)) |_| return model.fail("a version that somebody reads is deleted") else |err| if (err != error.Locked) return err;
         model.closeVersion(version);
         model.leaving = version.id;
@@ -495,25 +481,9 @@ fn boot(model: *StoreModel, who: Who) Failure!void {
     if (who == .persistent and device.is_made) {
         device.close(model.given.gpa);
         const other = &model.versions.slice()[@intCast(model.prng.below(model.versions.constSlice().len))];
-        if (!other.id.eql(device.below)) try model.mustRefuse(device, other.id);
+        if (!other.id.eql(device.below)) try store_checks.mustRefuse(model, device, other.id);
     }
     return model.leaveLayer(who);
-}
-
-fn mustRefuse(model: *StoreModel, device: *const StoreDevice, id: Uuid) Failure!void {
-    var version = try model.store.openVersion(id);
-    defer version.close();
-    var binding = device.binding(version.manifest.root.hash, model.geometry.diskSize());
-    binding.version_id = id;
-    var name: store_module.files.Name = undefined;
-    const source = version.reader.source();
-    var layer = WriteLayer.open(model.given.gpa, model.sim.files(), device.dir(&name), &binding, source) catch |err| {
-        if (err != error.AnotherVersion) return err;
-        model.given.counts.refused += 1;
-        return;
-    };
-    layer.close(model.given.gpa);
-    return model.fail("a layer is served above another version");
 }
 
 pub fn closeAll(model: *StoreModel) void {
@@ -532,52 +502,11 @@ pub fn isThere(model: *StoreModel, id: Uuid) Failure!bool {
     return true;
 }
 
-pub fn checkContent(model: *StoreModel, version: *Version) Error!void {
-    if (version.opened == null) {
-        const opened = try model.given.gpa.create(store_module.OpenVersion);
-        opened.* = model.store.openVersion(version.id) catch |err| {
-            model.given.gpa.destroy(opened);
-            return model.failUnlessStopped(err, "a version does not open");
-        };
-        version.opened = opened;
-    }
-    const source = version.opened.?.reader.source();
-    var bytes: [block.block_size]u8 align(8) = undefined;
-    var sector: usize = 0;
-    while (sector < model.geometry.sectorCount()) {
-        const count: usize = @min(model.geometry.sectorCount() - sector, sectors_per_block);
-        const part = bytes[0 .. count * sector_size];
-        source.read(part, model.offsetOf(sector)) catch |err| return model.failUnlessStopped(err, "a version cannot be read");
-        for (version.content[sector..][0..count], 0..) |stamp, index| {
-            if (stampOf(part[index * sector_size ..][0..sector_size]) != stamp) return model.fail("a byte of a version is wrong");
-        }
-        sector += count;
-    }
-}
-
 pub fn closeVersion(model: *StoreModel, version: *Version) void {
     const opened = version.opened orelse return;
     opened.close();
     model.given.gpa.destroy(opened);
     version.opened = null;
-}
-
-/// What a running device reads.
-fn checkRange(model: *StoreModel, range: Range) Error!void {
-    const device = model.devices.getPtr(range.who);
-    assert(device.is_open);
-    var bytes: DiskBytes align(8) = undefined;
-    var sector: usize = range.first;
-    const end = @min(range.first + range.count, model.geometry.sectorCount());
-    while (sector < end) {
-        const count = model.runOf(sector, end - sector);
-        const part = bytes[0 .. count * sector_size];
-        device.layer.read(part, model.offsetOf(sector)) catch return model.fail("a layer cannot be read");
-        for (sector..sector + count, 0..) |at, index| {
-            if (stampOf(part[index * sector_size ..][0..sector_size]) != device.now(at)) return model.fail("a byte of a layer is wrong");
-        }
-        sector += count;
-    }
 }
 
 /// What a sector is full of; null: of different things.
@@ -588,7 +517,7 @@ pub fn stampOf(bytes: *const [sector_size]u8) ?u64 {
     return if (differences == 0) words[0] else null;
 }
 
-fn failUnlessStopped(model: *StoreModel, err: anyerror, what: []const u8) Error {
+pub fn failUnlessStopped(model: *StoreModel, err: anyerror, what: []const u8) Error {
     if (!model.isStopped()) return model.fail(what);
     model.violation = @errorName(err);
     return error.Stopped;

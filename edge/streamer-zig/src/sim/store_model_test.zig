@@ -4,6 +4,7 @@
 const std = @import("std");
 const store = @import("store");
 const SignatureMemory = @import("signature_memory.zig");
+const store_checks = @import("store_checks.zig");
 const StoreModel = @import("store_model.zig");
 const store_operation = @import("store_operation.zig");
 const store_run = @import("store_run.zig");
@@ -57,7 +58,7 @@ fn expectKept(first: []const store_operation.Operation, killed: store_operation.
         try model.step(killed, .{ .calls = calls, .how = .kill });
         for (next) |operation| try model.step(operation, null);
         try model.step(.crash, .{ .calls = 1000, .how = .crash, .loss = .all });
-        try model.checkAll();
+        try store_checks.checkAll(&model);
     };
 }
 

@@ -6,6 +6,7 @@ const SimFiles = @import("sim_files.zig");
 const StoreDevice = @import("store_device.zig");
 const store_import = @import("store_import.zig");
 const store_module = @import("store");
+const store_checks = @import("store_checks.zig");
 const StoreModel = @import("store_model.zig");
 const store_operation = @import("store_operation.zig");
 const linux = std.os.linux;
@@ -54,9 +55,9 @@ pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Erro
         is_cut = model.prng.chance(1, 2);
         is_lost = is_cut;
     } else unreachable; // The last one is not cut off.
-    if (model.prng.chance(1, 16)) return model.checkAll();
-    try model.checkContent(&model.versions.slice()[model.versions.constSlice().len - 1]);
-    return model.checkAnyVersion();
+    if (model.prng.chance(1, 16)) return store_checks.checkAll(model);
+    try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]);
+    return store_checks.checkAnyVersion(model);
 }
 
 fn cutPower(model: *StoreModel, loss: SimFiles.Loss) Error!void {
@@ -77,7 +78,7 @@ fn comeUp(model: *StoreModel, after: StoreDevice.After) Failure!void {
         if (try model.isThere(made.id) or try store_import.goOn(model, made.id)) {
             model.versions.appendAssumeCapacity(made);
             model.pending = null;
-            try model.checkContent(&model.versions.slice()[model.versions.constSlice().len - 1]);
+            try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]);
         }
     }
     model.pending = null;
@@ -100,7 +101,7 @@ fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.After) Failure!void 
         if (!device.isSettled()) return model.fail("a version was sealed of what was not flushed");
         var sealed: Version = .{ .id = device.version_id, .content = device.content() };
         errdefer model.closeVersion(&sealed);
-        try model.checkContent(&sealed);
+        try store_checks.checkContent(model, &sealed);
         model.given.counts.seals_finished += 1;
         return model.adopt(sealed);
     }

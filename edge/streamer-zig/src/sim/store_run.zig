@@ -3,6 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const StoreDevice = @import("store_device.zig");
+const store_checks = @import("store_checks.zig");
 const StoreModel = @import("store_model.zig");
 const store_operation = @import("store_operation.zig");
 
@@ -56,9 +57,9 @@ fn run(
         const cut = chooseCut(prng, operation);
         if (options.is_traced) std.debug.print("{d}: {any} {any}\n", .{ at.*, operation, cut });
         try model.step(operation, cut);
-        if (at.* % 64 == 63) try model.checkAnyVersion();
+        if (at.* % 64 == 63) try store_checks.checkAnyVersion(model);
     }
-    return model.checkAll();
+    return store_checks.checkAll(model);
 }
 
 /// In ten thousand: cheap ones often, and of the dear ones thousands in each ten million.

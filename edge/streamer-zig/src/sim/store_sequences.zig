@@ -10,6 +10,7 @@ const store = @import("store");
 const Region = @import("region.zig");
 const SimFiles = @import("sim_files.zig");
 const StoreDevice = @import("store_device.zig");
+const store_checks = @import("store_checks.zig");
 const StoreModel = @import("store_model.zig");
 const store_operation = @import("store_operation.zig");
 
@@ -187,7 +188,7 @@ fn do(all: *StoreSequences, depth: u8, operation: Operation, cut: ?Cut, kept: *c
     all.model.prng = .init(hash.final());
     all.model.sim.prng = .init(hash.final() +% 1);
     all.model.step(operation, cut) catch |err| return all.fail(err, depth + 1, cut);
-    all.model.checkAll() catch |err| return all.fail(err, depth + 1, cut);
+    store_checks.checkAll(&all.model) catch |err| return all.fail(err, depth + 1, cut);
 }
 
 fn fail(all: *StoreSequences, err: StoreModel.Error, length: u8, cut: ?Cut) Error {

@@ -20,6 +20,8 @@ id: base.Uuid = .zero,
 token: [16]u8 = @splat(0),
 version: Version = .{ .number = 0, .sectors = 0 },
 class: link.Class = .device_ram,
+/// The edge that began it: alone it knows the token, and keeps what is written.
+home: u8 = 0,
 /// Of the write cache that holds what was written; 0: none.
 cache_id: u64 = 0,
 /// Writes that go beyond are refused.
@@ -27,14 +29,6 @@ full_above: u32 = sectors_max,
 /// What the edge does when the write cache is full.
 is_stopped_when_full: bool = false,
 is_full: bool = false,
-
-/// What the edge has kept of the hello that opened the boot's session.
-opened_by: ?[16]u8 = null,
-/// In the session that the edge has of it now.
-is_ready_in_session: bool = false,
-ready_heard: bool = false,
-report_heard: u64 = 0,
-steps_heard: u8 = 0,
 order: ?Order = null,
 orders_given: base.BoundedArray([16]u8, orders_max) = .empty,
 orders_taken: base.BoundedArray([16]u8, orders_max) = .empty,

@@ -25,6 +25,19 @@ pub const Check = enum {
     right_address,
     /// A boot's token opened two sessions.
     token_opens_once,
+    /// Two packets were sealed with one key under one counter.
+    nonce_once,
+    /// A boot whose writes are at one edge was given a session by another one.
+    writes_stay_home,
+    /// A device that was told so asked another edge again.
+    asks_its_own_edge,
+    /// An edge could be reached, and a device that had lost its own had nothing from it in time.
+    goes_on_in_time,
+    leaves_for_a_reason,
+    /// An edge that goes on with a boot has not heard what the one before it had.
+    said_again,
+    /// Nothing kept larger packets from a device, and its first read asked for smaller ones.
+    jumbo_from_the_first,
     ready_once,
     report_is_known,
     order_taken_once,

@@ -1,38 +1,42 @@
-//! The edge of the stream's proof, around the real server: what boots there are, a disk that is slow, fails and loses what was not synced
-//! when its process ends, and an account of all that the server sends.
+//! An edge of the stream's proof, around the real server: which boots it knows, a process that ends, stands still and starts again, and an
+//! account of all that the server sends.
 
 const std = @import("std");
 const base = @import("base");
 const Checks = @import("stream_checks.zig");
-const content = @import("stream_content.zig");
 const link = @import("stream_link.zig");
 const Plant = @import("stream_plants.zig").Plant;
 const StreamAddresses = @import("stream_addresses.zig");
 const StreamBoot = @import("stream_boot.zig");
 const StreamNetwork = @import("stream_network.zig");
+const StreamSite = @import("stream_site.zig");
+const storage = @import("stream_storage.zig");
 const assert = std.debug.assert;
 const Endpoint = base.Endpoint;
-const WriteRef = link.WriteRef;
 
 pub const StreamEdge = @This();
 
-const boots_max = StreamNetwork.links_max;
-const sector_size = content.sector_size;
-/// Requests that are being carried out; more are sent away, and come again.
-const pending_max = 128;
-/// Requests of a boot that are remembered, by their numbers.
-const carried_max = 256;
+const boots_max = StreamSite.boots_max;
+const sector_size = link.sector_size;
+/// Packets that wait for a process that stands still; more are dropped, as by a socket.
+const inbox_max = 256;
+/// A boot that has not said anything more here may be at another edge (`boot_hand_over.zig`).
+const unconfirmed_us_max = 30 * std.time.us_per_s;
 
+index: u8,
+site: *StreamSite,
 gpa: std.mem.Allocator,
 network: *StreamNetwork,
 checks: *Checks,
 plant: Plant,
 prng: base.Prng,
-/// The newest boot of each device.
-boots: [boots_max]StreamBoot = @splat(.{}),
-layers: [boots_max]Layer = @splat(.{}),
+/// What it knows of the boot of each device.
+known: [boots_max]Known = @splat(.{}),
+layers: [boots_max]storage.Layer = @splat(.{}),
 side: link.EdgeSide = undefined,
 is_up: bool = false,
+is_stopped: bool = false,
+inbox: base.BoundedArray(StreamNetwork.Packet, inbox_max) = .empty,
 settings: Settings,
 disk: Disk = .{},
 resumption_key: [32]u8,
@@ -40,14 +44,34 @@ resumption_key: [32]u8,
 serial: u32 = 0,
 cache_serial: u64 = 0,
 addresses: StreamAddresses = .{},
-pending: base.BoundedArray(Pending, pending_max) = .empty,
-again: ?Again = null,
+pending: base.BoundedArray(storage.Pending, storage.pending_max) = .empty,
+again: ?storage.Again = null,
 thief: ?Thief = null,
 /// The datagram that is being answered.
 from: Endpoint = .{ .ip = .zero, .port = 0 },
 received_size: usize = 0,
 answered_size: usize = 0,
 statistics: Statistics = .{},
+
+/// Of a boot, as this edge has it.
+pub const Known = struct {
+    /// 0: it knows nothing of it.
+    boot_number: u32 = 0,
+    /// How often it had gone on at another edge when it came here; 0: it began here.
+    hand_overs: u16 = 0,
+    arrived_us: u64 = 0,
+    /// The device has said something in its session here.
+    is_confirmed: bool = true,
+    /// What the edge has kept of the hello that opened the boot's session.
+    opened_by: ?[16]u8 = null,
+    /// In the session that the edge has of it now.
+    is_ready_in_session: bool = false,
+    admitted_us: u64 = 0,
+    has_read: bool = false,
+    ready_heard: bool = false,
+    report_heard: u64 = 0,
+    steps_heard: u8 = 0,
+};
 
 pub const Settings = struct {
     sessions_max: u16 = 16,
@@ -78,42 +102,12 @@ pub const Statistics = struct {
     flushes: u64 = 0,
     store_errors: u64 = 0,
     crashes: u64 = 0,
+    stops: u64 = 0,
     ignored: base.IgnoredCounters = .{},
 };
 
-/// What a boot has written, by the serial number of the write that came last to each sector.
-const Layer = struct {
-    /// 0: there is none.
-    boot_number: u32 = 0,
-    now: [StreamBoot.sectors_max]u32 = @splat(0),
-    durable: [StreamBoot.sectors_max]u32 = @splat(0),
-    /// Numbers of requests that were carried out, as long as the server keeps the session.
-    carried: [carried_max]?u32 = @splat(null),
-};
-
-const Pending = struct { ref: WriteRef, boot: u8, boot_number: u32, at_us: u64, first: u32, count: u32, serial: u32, is_applied: bool };
-/// A planted bug: this is written once more.
-const Again = struct { boot_number: u32, boot: u8, at_us: u64, first: u32, count: u32, serial: u32 };
-
 /// Somebody who knows a boot's token, listens, and wants a session of his own.
 const Thief = struct { address: Endpoint, side: *link.DeviceSide };
-
-pub const Operation = union(enum) {
-    write: struct { offset: u64, bytes: []const u8 },
-    discard: struct { offset: u64, length: u32 },
-    flush,
-};
-
-/// What a boot reads.
-pub const Source = struct {
-    boot: *const StreamBoot,
-    layer: ?*const Layer,
-
-    pub fn stampAt(source: Source, sector: u64) u64 {
-        const layer = source.layer orelse return source.boot.version.stampAt(sector);
-        return source.boot.stampOf(layer.now[@intCast(sector)]);
-    }
-};
 
 pub fn start(edge: *StreamEdge) error{OutOfMemory}!void {
     assert(!edge.is_up);
@@ -135,33 +129,21 @@ pub fn start(edge: *StreamEdge) error{OutOfMemory}!void {
     edge.is_up = true;
 }
 
-/// The process ends; of what was not synced each sector is kept or not.
+/// The process ends.
 pub fn crash(edge: *StreamEdge, keeps_keys: bool) void {
     assert(edge.is_up);
     edge.end();
     edge.statistics.crashes += 1;
     if (!keeps_keys) {
         edge.prng.fill(&edge.resumption_key);
-        for (&edge.boots) |*boot| boot.ends.insert(.keys_lost);
+        for (&edge.site.boots) |*boot| boot.ends.insert(.keys_lost);
     }
-    for (&edge.layers, &edge.boots) |*layer, *boot| {
-        boot.is_ready_in_session = false;
-        layer.carried = @splat(null);
-        if (boot.number == 0 or layer.boot_number != boot.number) continue;
-        switch (boot.class) {
-            .edge_persistent => for (&layer.now, &layer.durable) |*now, *durable| {
-                if (edge.plant == .lost_in_a_crash) now.* = 0;
-                if (now.* == durable.*) continue;
-                if (edge.prng.chance(1, 2)) now.* = durable.*;
-                durable.* = now.*;
-            },
-            .edge, .device_ram_overflow => {
-                layer.boot_number = 0;
-                boot.ends.insert(.cache_lost);
-            },
-            .device_ram => unreachable,
-        }
+    for (&edge.known) |*known| {
+        known.is_ready_in_session = false;
+        // Its journal has those that have said something here.
+        if (!known.is_confirmed) known.* = .{};
     }
+    storage.crash(edge);
 }
 
 /// Gives back what a process has.
@@ -169,25 +151,70 @@ pub fn end(edge: *StreamEdge) void {
     edge.statistics.ignored.merge(&edge.side.server.ignored);
     edge.side.deinit(edge.gpa);
     edge.is_up = false;
+    edge.is_stopped = false;
+    for (edge.inbox.constSlice()) |packet| edge.network.pool.giveBack(packet.slot);
+    edge.inbox.clear();
     edge.pending.clear();
     edge.again = null;
 }
 
-/// Another boot of this device: nothing is known of the one before any more.
-pub fn begin(edge: *StreamEdge, device: u8, boot: StreamBoot) *StreamBoot {
-    if (edge.is_up) edge.side.forget(edge.boots[device].id);
-    edge.boots[device] = boot;
+/// It stands still: nothing is answered, and what comes waits.
+pub fn stop(edge: *StreamEdge) void {
+    assert(edge.is_up);
+    if (!edge.is_stopped) edge.statistics.stops += 1;
+    edge.is_stopped = true;
+}
+
+pub fn goOn(edge: *StreamEdge) void {
+    if (!edge.is_stopped) return;
+    edge.is_stopped = false;
+    for (edge.inbox.constSlice()) |packet| {
+        edge.receive(packet.from, edge.network.pool.view(packet.slot));
+        edge.network.pool.giveBack(packet.slot);
+    }
+    edge.inbox.clear();
+    storage.wake(edge);
+}
+
+/// Nothing is known of the boot of this device any more.
+pub fn forget(edge: *StreamEdge, device: u8) void {
+    if (edge.is_up) edge.side.forget(edge.site.boots[device].id);
+    edge.known[device] = .{};
     edge.layers[device].boot_number = 0;
-    return &edge.boots[device];
 }
 
-pub fn bootOf(edge: *StreamEdge, id: base.Uuid) ?*StreamBoot {
-    for (&edge.boots) |*boot| if (boot.number != 0 and boot.id.eql(id)) return boot;
-    return null;
+/// The newest boot of this device begins here.
+pub fn know(edge: *StreamEdge, device: u8) void {
+    edge.known[device] = .{ .boot_number = edge.site.boots[device].number };
 }
 
-fn indexOf(edge: *const StreamEdge, boot: *const StreamBoot) u8 {
-    return @intCast(boot - &edge.boots);
+/// What this edge knows of the boot; null: nothing.
+pub fn knownOf(edge: *StreamEdge, boot: *const StreamBoot) ?*Known {
+    const known = &edge.known[edge.site.indexOf(boot)];
+    return if (known.boot_number == boot.number) known else null;
+}
+
+/// A ticket of this boot is good here: the boot is known from now on. False: it has gone further than that.
+pub fn takeTicket(edge: *StreamEdge, boot: *const StreamBoot, hand_overs: u16) bool {
+    const known = &edge.known[edge.site.indexOf(boot)];
+    const is_known = known.boot_number == boot.number;
+    if (is_known and hand_overs + 1 < known.hand_overs) return false;
+    // The same hello again, or the same hand-over: what is known of it here stays.
+    if (is_known and known.hand_overs == hand_overs + 1) return true;
+    known.* = .{ .boot_number = boot.number, .hand_overs = hand_overs + 1, .arrived_us = edge.network.now_us, .is_confirmed = false };
+    return true;
+}
+
+/// The device of this boot has said something in its session.
+pub fn confirm(edge: *StreamEdge, boot: *const StreamBoot) void {
+    if (edge.knownOf(boot)) |known| known.is_confirmed = true;
+}
+
+/// What comes waits for a process that stands still; its place in the pool is the edge's then.
+pub fn keep(edge: *StreamEdge, packet: StreamNetwork.Packet) bool {
+    if (!edge.is_stopped) return false;
+    edge.inbox.append(packet) catch edge.network.pool.giveBack(packet.slot);
+    return true;
 }
 
 pub fn receive(edge: *StreamEdge, from: Endpoint, bytes: []const u8) void {
@@ -218,12 +245,14 @@ pub fn send(edge: *StreamEdge, to: Endpoint, bytes: []const u8, boot: ?*const St
         place.was_reached = true;
         return thief.side.receive(edge.network.now_us, bytes);
     };
-    edge.network.sendToDevice(to, bytes, after_us);
+    edge.network.sendToDevice(edge.index, to, bytes, after_us);
 }
 
 /// The token of a boot that has opened its session opens none for anybody else.
 pub fn tryToken(edge: *StreamEdge, boot: *const StreamBoot, address: Endpoint) error{OutOfMemory}!void {
-    if (!edge.is_up or boot.opened_by == null) return;
+    if (!edge.is_up or edge.is_stopped) return;
+    const known = edge.knownOf(boot) orelse return;
+    if (known.opened_by == null) return;
     var side: link.DeviceSide = try .init(edge.gpa, .{
         .reads_max = 1,
         .writes_max = 1,
@@ -235,7 +264,7 @@ pub fn tryToken(edge: *StreamEdge, boot: *const StreamBoot, address: Endpoint) e
     defer edge.thief = null;
     var seed: [32]u8 = undefined;
     edge.prng.fill(&seed);
-    side.start(edge.network.now_us, .{ .boot_id = boot.id, .token = boot.token, .nonce_seed = seed });
+    side.start(edge.network.now_us, .{ .boot_id = boot.id, .token = boot.token, .nonce_seed = seed, .edge = StreamNetwork.edgeAddress(edge.index) });
     // Hello, hello with the cookie; each is answered before the next.
     for (0..3) |_| if (side.transmit(edge.network.now_us)) |packet| edge.receive(address, packet);
     if (side.isEstablished()) edge.checks.violate(.token_opens_once, "the token of boot {d} opens a session for somebody else", .{boot.number});
@@ -252,20 +281,42 @@ pub fn noteClaim(edge: *StreamEdge, from: Endpoint) void {
         edge.checks.violate(.cookie_is_checked, "{f} is believed without having got anything", .{from});
 }
 
-const Admitted = struct { opened_by: ?[16]u8, is_new: bool };
+const Admitted = struct { kind: link.HelloKind, nonce: [16]u8, outcome: enum { opened, resumed, repeated }, had_session: bool };
 
-pub fn noteAdmission(edge: *StreamEdge, boot_id: base.Uuid, from: Endpoint, admitted: Admitted) void {
+pub fn noteAdmission(edge: *StreamEdge, boot: *StreamBoot, from: Endpoint, admitted: Admitted) void {
     edge.addresses.of(from).is_proved = true;
-    const boot = edge.bootOf(boot_id) orelse return;
-    if (admitted.is_new) {
-        boot.is_ready_in_session = false;
-        // What has come before is forgotten with its session; the device sends again only what nothing came after.
-        edge.layers[edge.indexOf(boot)].carried = @splat(null);
+    if (boot.class != .device_ram and boot.home != edge.index)
+        edge.checks.violate(.writes_stay_home, "boot {d} writes at edge {d}, and edge {d} opens a session of it", .{
+            boot.number, boot.home, edge.index,
+        });
+    const known = edge.knownOf(boot) orelse return;
+    if (admitted.outcome != .repeated) {
+        known.admitted_us = edge.network.now_us;
+        known.has_read = false;
     }
-    const nonce = admitted.opened_by orelse return;
-    if (boot.opened_by) |before| if (!std.mem.eql(u8, &before, &nonce) or !admitted.is_new)
+    if (!admitted.had_session) {
+        known.is_ready_in_session = false;
+        // What has come before is forgotten with its session; the device sends again only what nothing came after.
+        edge.layers[edge.site.indexOf(boot)].carried = @splat(null);
+    }
+    if (admitted.kind == .ticket and !known.is_confirmed) edge.site.vigil.checkReason(edge.site, edge.site.indexOf(boot), edge.index);
+    if (admitted.outcome != .opened) return;
+    if (known.opened_by) |before| if (!std.mem.eql(u8, &before, &admitted.nonce) or admitted.had_session)
         edge.checks.violate(.token_opens_once, "the token of boot {d} opens a second session", .{boot.number});
-    boot.opened_by = nonce;
+    known.opened_by = admitted.nonce;
+}
+
+/// The first READ of a session: where nothing was in the way of the larger WELCOME, it asks for packets of that size.
+pub fn noteRead(edge: *StreamEdge, boot: *const StreamBoot, asked: struct { packet_size: u16, packet_size_max: u16 }) void {
+    const known = edge.knownOf(boot) orelse return;
+    if (known.has_read) return;
+    known.has_read = true;
+    if (asked.packet_size == asked.packet_size_max or asked.packet_size_max <= link.packet_size_ethernet) return;
+    const own = &edge.network.links[edge.site.indexOf(boot)];
+    if (!own.faults.isQuiet() or own.lost_at_us >= known.admitted_us or own.payload_max[1] < asked.packet_size_max) return;
+    edge.checks.violate(.jumbo_from_the_first, "boot {d} asks for packets of {d} bytes first, of {d} that came to it", .{
+        boot.number, asked.packet_size, asked.packet_size_max,
+    });
 }
 
 /// The version of a boot is not in the store right now.
@@ -275,189 +326,35 @@ pub fn misses(edge: *StreamEdge, boot: *StreamBoot) bool {
     return true;
 }
 
-/// The write cache of a boot, made where there is none yet; null: what was in it is lost.
-pub fn cacheOf(edge: *StreamEdge, boot: *StreamBoot, is_first: bool) ?u64 {
-    const layer = &edge.layers[edge.indexOf(boot)];
-    if (layer.boot_number == boot.number) return boot.cache_id;
-    const may_be_new = boot.class == .device_ram_overflow or is_first;
-    if (!may_be_new and edge.plant != .lost_cache_begun_anew) return null;
-    if (edge.plant != .lost_cache_begun_anew or boot.cache_id == 0) {
-        edge.cache_serial += 1;
-        boot.cache_id = edge.cache_serial;
-    }
-    layer.* = .{ .boot_number = boot.number };
-    return boot.cache_id;
-}
-
-pub fn readDelayUs(edge: *StreamEdge) u64 {
-    return edge.disk.latency_us + if (edge.happens(edge.disk.stalls_per_mille)) edge.prng.below(edge.disk.stall_us + 1) else 0;
-}
-
-pub fn sourceOf(edge: *StreamEdge, boot: *StreamBoot, has_cache: bool) error{ StoreError, Lost, Stopped }!Source {
-    if (edge.happens(edge.disk.read_errors_per_mille)) {
-        edge.statistics.store_errors += 1;
-        return error.StoreError;
-    }
-    if (!has_cache or edge.plant == .base_read_after_write) return .{ .boot = boot, .layer = null };
-    const layer = &edge.layers[edge.indexOf(boot)];
-    if (layer.boot_number != boot.number) return error.Lost;
-    if (boot.is_full and boot.is_stopped_when_full) return error.Stopped;
-    if (edge.plant == .another_device_read and edge.prng.chance(1, 50)) {
-        const other = edge.prng.below(edge.network.link_count);
-        return .{ .boot = boot, .layer = &edge.layers[@intCast(other)] };
-    }
-    return .{ .boot = boot, .layer = layer };
-}
-
-pub fn carryOut(edge: *StreamEdge, ref: WriteRef, operation: Operation) void {
-    const boot = edge.bootOf(ref.boot_id) orelse return edge.side.finish(edge, ref, .cache_lost);
-    const index = edge.indexOf(boot);
-    const layer = &edge.layers[index];
-    if (layer.boot_number != boot.number) return edge.side.finish(edge, ref, .cache_lost);
-    if (edge.pending.isFull() or edge.happens(edge.disk.write_errors_per_mille)) return edge.side.finish(edge, ref, null);
-    const first: u32, const count: u32, const serial: u32 = switch (operation) {
-        .flush => .{ 0, 0, 0 },
-        .discard => |discard| .{ @intCast(discard.offset / sector_size), discard.length / sector_size, 0 },
-        .write => |write| .{ @intCast(write.offset / sector_size), @intCast(write.bytes.len / sector_size), edge.serialOf(boot, write.offset, write.bytes) },
-    };
-    if (operation != .flush) {
-        if (boot.is_full or first + count > boot.full_above) {
-            boot.is_full = true;
-            return edge.side.finish(edge, ref, if (boot.is_stopped_when_full) .stopped else .cache_full);
-        }
-    }
-    const carried = &layer.carried[ref.request_id % carried_max];
-    if (carried.* == ref.request_id)
-        edge.checks.violate(.carried_out_once, "request {d} of boot {d} is carried out a second time", .{ ref.request_id, boot.number });
-    carried.* = ref.request_id;
-    var pending: Pending = .{
-        .ref = ref,
-        .boot = index,
-        .boot_number = boot.number,
-        .at_us = edge.network.now_us,
-        .first = first,
-        .count = count,
-        .serial = serial,
-        .is_applied = true,
-    };
-    switch (operation) {
-        .flush => edge.statistics.flushes += 1,
-        .discard => edge.statistics.discards += 1,
-        .write => edge.statistics.writes += 1,
-    }
-    if (operation == .discard) pending.serial = boot.discardSerial(first, count) orelse
-        return edge.checks.violate(.writes_in_order, "a discard that boot {d} has heard the end of is carried out", .{boot.number});
-    if (boot.class == .edge_persistent) pending.at_us += edge.readDelayUs();
-    edge.carryOutPlanted(&pending, operation);
-}
-
-/// As it is done, but for the bugs that are planted.
-fn carryOutPlanted(edge: *StreamEdge, given: *const Pending, operation: Operation) void {
-    var pending = given.*;
-    switch (edge.plant) {
-        .done_before_it_is => {
-            pending.is_applied = false;
-            pending.at_us += 5 * std.time.us_per_ms;
-            edge.side.finish(edge, pending.ref, .done);
-        },
-        .write_kept_in_part => if (operation == .write) edge.apply(pending.boot, pending.first, 1, pending.serial),
-        .discard_does_nothing => if (operation == .write) edge.apply(pending.boot, pending.first, pending.count, pending.serial),
-        .write_carried_out_again => {
-            edge.apply(pending.boot, pending.first, pending.count, pending.serial);
-            if (edge.again == null and operation == .write) edge.planAgain(&pending);
-        },
-        else => edge.apply(pending.boot, pending.first, pending.count, pending.serial),
-    }
-    if (pending.at_us == edge.network.now_us) return edge.finish(&pending);
-    edge.pending.appendAssumeCapacity(pending);
-    edge.network.plan(pending.at_us, .edge_wake);
-}
-
-fn planAgain(edge: *StreamEdge, pending: *const Pending) void {
-    edge.again = .{
-        .boot_number = pending.boot_number,
-        .boot = pending.boot,
-        .at_us = edge.network.now_us + std.time.us_per_s / 2,
-        .first = pending.first,
-        .count = pending.count,
-        .serial = pending.serial,
-    };
-    edge.network.plan(edge.again.?.at_us, .edge_wake);
-}
-
-fn apply(edge: *StreamEdge, index: u8, first: u32, count: u32, serial: u32) void {
-    for (edge.layers[index].now[first..][0..count]) |*now| {
-        if (now.* >> 1 > serial >> 1 and edge.plant != .write_carried_out_again)
-            edge.checks.violate(.writes_in_order, "write {d} of boot {d} comes after write {d} of the same sector", .{
-                serial >> 1, edge.boots[index].number, now.* >> 1,
-            });
-        now.* = serial;
-    }
-}
-
-/// The serial number of a write, all of whose bytes have to be those of the device.
-fn serialOf(edge: *StreamEdge, boot: *const StreamBoot, offset: u64, bytes: []const u8) u32 {
-    const first = offset / sector_size;
-    const stamp = content.stampOf(content.wordsOf(bytes[0..sector_size])[0], first, 0);
-    const serial: u32 = @truncate(stamp);
-    var is_right = boot.stampOf(serial) == stamp and serial != 0;
-    for (0..bytes.len / sector_size) |index| {
-        if (!content.isFilled(bytes[index * sector_size ..][0..sector_size], first + index, stamp)) is_right = false;
-    }
-    if (!is_right) edge.checks.violate(.bytes_are_right, "{d} bytes that boot {d} writes at {d} are not its own", .{
-        bytes.len, boot.number, offset,
-    });
-    return serial;
-}
-
-/// What the disk has done by now.
-pub fn wake(edge: *StreamEdge) void {
-    if (!edge.is_up) return;
-    const now_us = edge.network.now_us;
-    var index: u32 = 0;
-    while (index < edge.pending.count) {
-        const pending = edge.pending.buffer[index];
-        if (pending.at_us > now_us) {
-            index += 1;
-            continue;
-        }
-        _ = edge.pending.swapRemove(index);
-        if (edge.layers[pending.boot].boot_number == pending.boot_number) edge.finish(&pending);
-    }
-    const again = edge.again orelse return;
-    if (again.at_us > now_us) return;
-    edge.again = null;
-    if (edge.layers[again.boot].boot_number == again.boot_number) edge.apply(again.boot, again.first, again.count, again.serial);
-}
-
-fn finish(edge: *StreamEdge, pending: *const Pending) void {
-    const layer = &edge.layers[pending.boot];
-    if (!pending.is_applied) edge.apply(pending.boot, pending.first, pending.count, pending.serial);
-    @memcpy(layer.durable[pending.first..][0..pending.count], layer.now[pending.first..][0..pending.count]);
-    if (edge.plant != .done_before_it_is) edge.side.finish(edge, pending.ref, .done);
-}
-
 pub fn second(edge: *StreamEdge) void {
-    if (!edge.is_up) return;
-    edge.side.expire(edge.network.now_us);
+    if (!edge.is_up or edge.is_stopped) return;
+    const now_us = edge.network.now_us;
+    edge.side.expire(now_us);
     if (edge.side.excess()) |what| edge.checks.violate(.tables_bounded, "{s}", .{what});
+    for (&edge.known) |*known| if (!known.is_confirmed and now_us - known.arrived_us >= unconfirmed_us_max) {
+        known.* = .{};
+    };
 }
 
 /// `is_repeated`: the server says that it has heard it before.
 pub fn takeReady(edge: *StreamEdge, boot_id: base.Uuid, is_repeated: bool) void {
-    const boot = edge.bootOf(boot_id) orelse return;
-    if (!is_repeated and boot.is_ready_in_session)
+    const boot = edge.site.bootOf(boot_id) orelse return;
+    const known = edge.knownOf(boot) orelse return;
+    known.is_confirmed = true;
+    if (!is_repeated and known.is_ready_in_session)
         edge.checks.violate(.ready_once, "READY of boot {d} comes twice as new", .{boot.number});
-    boot.is_ready_in_session = true;
-    boot.ready_heard = true;
+    known.is_ready_in_session = true;
+    known.ready_heard = true;
 }
 
 /// The order that waits for the device, by its id.
 pub fn takeReport(edge: *StreamEdge, boot_id: base.Uuid, said: *const link.Report) ?[16]u8 {
-    const boot = edge.bootOf(boot_id) orelse return null;
+    const boot = edge.site.bootOf(boot_id) orelse return null;
+    const known = edge.knownOf(boot) orelse return null;
+    known.is_confirmed = true;
     if (edge.plant != .report_not_heard) {
-        boot.report_heard = @max(boot.report_heard, said.write_cache_used);
-        boot.steps_heard = @max(boot.steps_heard, said.steps.count);
+        known.report_heard = @max(known.report_heard, said.write_cache_used);
+        known.steps_heard = @max(known.steps_heard, said.steps.count);
     }
     const order = &(boot.order orelse return null);
     if (std.mem.eql(u8, &order.id, &said.order_id)) order.is_known = true;
@@ -465,11 +362,11 @@ pub fn takeReport(edge: *StreamEdge, boot_id: base.Uuid, said: *const link.Repor
 }
 
 pub fn noteUsed(edge: *StreamEdge, boot_id: base.Uuid, offset: u64) void {
-    const boot = edge.bootOf(boot_id) orelse return;
+    const boot = edge.site.bootOf(boot_id) orelse return;
     if (offset >= @as(u64, boot.version.sectors) * sector_size)
         edge.checks.violate(.bytes_are_right, "boot {d} says that it has used what lies beyond its disk", .{boot.number});
 }
 
-fn happens(edge: *StreamEdge, per_mille: u32) bool {
+pub fn happens(edge: *StreamEdge, per_mille: u32) bool {
     return per_mille > 0 and edge.prng.below(1000) < per_mille;
 }

@@ -2,6 +2,7 @@
 //! bugs, a canary, and one run again by its seed.
 
 const std = @import("std");
+const proof_arguments = @import("proof_arguments.zig");
 const stream_failure = @import("stream_failure.zig");
 const Plant = @import("stream_plants.zig").Plant;
 const StreamScenario = @import("stream_scenario.zig");
@@ -40,8 +41,24 @@ const Options = struct {
     progress_interval_s: ?u32 = null,
     pcap: ?[]const u8 = null,
     run: ?u64 = null,
-    limits: StreamScenario.Limits = .{},
+    devices: ?u8 = null,
+    without: FaultList = .{},
     plant: Plant = .none,
+
+    fn limits(options: *const Options) StreamScenario.Limits {
+        return .{ .devices = options.devices, .without = options.without.set };
+    }
+};
+
+const FaultList = struct {
+    set: StreamScenario.FaultSet = .empty,
+
+    pub fn parse(text: []const u8) ?FaultList {
+        var list: FaultList = .{};
+        var words = std.mem.tokenizeScalar(u8, text, ',');
+        while (words.next()) |word| list.set.insert(Fault.parse(word) orelse return null);
+        return list;
+    }
 };
 
 pub const panic = std.debug.FullPanic(panicWithSeed);
@@ -61,14 +78,14 @@ pub fn main(init: std.process.Init) !u8 {
     const given: stream_failure.Given = .{ .gpa = gpa, .io = init.io, .pcap = options.pcap };
     if (options.run) |seed| return stream_failure.runAgain(given, .{
         .seed = seed,
-        .limits = options.limits,
+        .limits = options.limits(),
         .plant = options.plant,
         .is_canary = options.is_canary,
     });
     if (options.is_plants and !try findPlants(gpa, &options)) return 1;
     if (options.packets == 0 and !options.is_canary) return 0;
     const result = try stream_workers.run(gpa, &.{
-        .world = .{ .seed = options.seed, .limits = options.limits, .plant = options.plant, .is_canary = options.is_canary },
+        .world = .{ .seed = options.seed, .limits = options.limits(), .plant = options.plant, .is_canary = options.is_canary },
         .packets = @max(options.packets, 1),
         .jobs = options.jobs,
         .progress_interval_s = options.progress_interval_s,
@@ -76,7 +93,7 @@ pub fn main(init: std.process.Init) !u8 {
     if (result.found) |found| {
         try stream_failure.tell(given, .{
             .seed = found.seed,
-            .limits = options.limits,
+            .limits = options.limits(),
             .plant = options.plant,
             .is_canary = options.is_canary,
         }, &found.violation);
@@ -86,55 +103,26 @@ pub fn main(init: std.process.Init) !u8 {
     return 0;
 }
 
+const names = [_]proof_arguments.Name{
+    .{ "--packets", "packets" },
+    .{ "--plants", "is_plants" },
+    .{ "--canary", "is_canary" },
+    .{ "--seed", "seed" },
+    .{ "--jobs", "jobs" },
+    .{ "--progress", "progress_interval_s" },
+    .{ "--pcap", "pcap" },
+    .{ "--run", "run" },
+    .{ "--devices", "devices" },
+    .{ "--without", "without" },
+    .{ "--plant", "plant" },
+};
+
 fn parse(arguments: []const [:0]const u8) error{Usage}!Options {
-    var options: Options = .{};
-    var index: usize = 0;
-    while (index < arguments.len) : (index += 1) {
-        const name = arguments[index];
-        if (std.mem.eql(u8, name, "--plants")) {
-            options.is_plants = true;
-            continue;
-        }
-        if (std.mem.eql(u8, name, "--canary")) {
-            options.is_canary = true;
-            continue;
-        }
-        index += 1;
-        if (index == arguments.len) return error.Usage;
-        try parseValue(&options, name, arguments[index]);
-    }
+    const options = try proof_arguments.parse(Options, &names, arguments);
     if (options.jobs == 0 or options.jobs > stream_workers.jobs_max) return error.Usage;
     if (options.progress_interval_s == 0) return error.Usage;
+    if (options.devices) |count| if (count == 0 or count > StreamWorld.devices_max) return error.Usage;
     return options;
-}
-
-fn parseValue(options: *Options, name: []const u8, value: []const u8) error{Usage}!void {
-    if (std.mem.eql(u8, name, "--pcap")) {
-        options.pcap = value;
-    } else if (std.mem.eql(u8, name, "--plant")) {
-        options.plant = Plant.parse(value) orelse return error.Usage;
-    } else if (std.mem.eql(u8, name, "--without")) {
-        var names = std.mem.tokenizeScalar(u8, value, ',');
-        while (names.next()) |fault| options.limits.without.insert(Fault.parse(fault) orelse return error.Usage);
-    } else if (std.mem.eql(u8, name, "--packets")) {
-        options.packets = try number(u64, value);
-    } else if (std.mem.eql(u8, name, "--seed")) {
-        options.seed = try number(u64, value);
-    } else if (std.mem.eql(u8, name, "--jobs")) {
-        options.jobs = try number(u8, value);
-    } else if (std.mem.eql(u8, name, "--progress")) {
-        options.progress_interval_s = try number(u32, value);
-    } else if (std.mem.eql(u8, name, "--run")) {
-        options.run = try number(u64, value);
-    } else if (std.mem.eql(u8, name, "--devices")) {
-        const count = try number(u8, value);
-        if (count == 0 or count > StreamWorld.devices_max) return error.Usage;
-        options.limits.devices = count;
-    } else return error.Usage;
-}
-
-fn number(comptime Number: type, value: []const u8) error{Usage}!Number {
-    return std.fmt.parseInt(Number, value, 10) catch error.Usage;
 }
 
 fn tell(result: *const stream_workers.Result, seed: u64) void {
@@ -149,8 +137,10 @@ fn tell(result: *const stream_workers.Result, seed: u64) void {
         total.reads,        total.read_bytes >> 20, total.writes, total.discards, total.flushes,
         total.store_errors, total.ignored,
     });
-    std.debug.print("  {d} boots, {d} refused; {d} resumptions, {d} new processes of devices, {d} of the edge; {d} orders\n", .{
-        total.boots, total.refusals, total.resumptions, total.processes, total.crashes, total.orders,
+    std.debug.print("  {d} boots, {d} refused; {d} resumptions, {d} of them at another edge, which sent {d} away; {d} new processes of devices; " ++
+        "{d} orders\n", .{ total.boots, total.refusals, total.resumptions, total.hand_overs, total.refused_elsewhere, total.processes, total.orders });
+    std.debug.print("  {d} ends of an edge's process, {d} that stood still; {d} times the network said that nobody listens there\n", .{
+        total.crashes, total.stops, total.refused,
     });
     std.debug.print("  {d} virtual seconds; at most {d} ms from healing to the end\n", .{
         total.virtual_us / std.time.us_per_s, total.finish_us_most / std.time.us_per_ms,

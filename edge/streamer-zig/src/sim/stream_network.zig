@@ -21,7 +21,16 @@ const payload_size_max = StreamPcap.payload_size_max;
 const sniffed_max = 48;
 /// Not 0, so that a forgotten time stands out.
 pub const start_us = 1_000_000;
-pub const edge_address: Endpoint = .{ .ip = .init(10, 77, 0, 1), .port = 6910 };
+pub const edges_max = 2;
+
+pub fn edgeAddress(index: u8) Endpoint {
+    return .{ .ip = .init(10, 77, 0, 1 + index), .port = 6910 };
+}
+
+/// Of an address of an edge.
+pub fn edgeOf(address: Endpoint) u8 {
+    return address.ip.bytes[3] - 1;
+}
 
 now_us: u64 = start_us,
 queue: TimedQueue(Event),
@@ -31,6 +40,9 @@ trail: Trail = .{},
 checks: *Checks,
 links: [links_max]Link = @splat(.{}),
 link_count: u8 = 0,
+edge_count: u8 = 1,
+/// From all devices.
+edge_is_cut: [edges_max]bool = @splat(false),
 sniffed: [sniffed_max]Sniffed = undefined,
 sniffed_count: u64 = 0,
 statistics: Statistics = .{},
@@ -42,15 +54,19 @@ pub const Direction = enum(u1) { to_edge, to_device };
 pub const Event = union(enum) {
     packet: Packet,
     device_wake: u8,
-    /// Something that the edge's disk was to do is done.
-    edge_wake,
+    /// Something that this edge's disk was to do is done.
+    edge_wake: u8,
     edge_second,
-    edge_start,
+    edge_start: u8,
+    edge_go_on: u8,
+    edge_mend: u8,
+    /// A device's network says that nobody listens at this edge.
+    refused: struct { link: u8, edge: u8 },
     mischief,
     mend: u8,
 };
 
-pub const Packet = struct { slot: u16, link: u8, direction: Direction, from: Endpoint, to: Endpoint };
+pub const Packet = struct { slot: u16 = 0, link: u8, edge: u8, direction: Direction, from: Endpoint, to: Endpoint };
 
 pub const Statistics = struct {
     packets: u64 = 0,
@@ -61,6 +77,7 @@ pub const Statistics = struct {
     too_large: u64 = 0,
     unroutable: u64 = 0,
     replayed: u64 = 0,
+    refused: u64 = 0,
 };
 
 pub const Link = struct {
@@ -68,14 +85,25 @@ pub const Link = struct {
     /// The device's, as the edge sees it.
     address: Endpoint = .{ .ip = .zero, .port = 0 },
     is_cut: [2]bool = @splat(false),
+    is_cut_from: [edges_max]bool = @splat(false),
     /// Larger ones vanish without a word.
     payload_max: [2]u16 = @splat(payload_size_max),
+    /// The same of what goes to the device as long as nothing is wrong: what the cards and switches between can.
+    path_max: u16 = payload_size_max,
+    /// When something was lost last.
+    lost_at_us: u64 = 0,
     /// The device looks at what has come only every so often; 0: at once.
     slow_us: u64 = 0,
     busy_until_us: [2]u64 = @splat(0),
+
+    /// Packets vanish only where switches and tunnels do not take them. On the way to the edge all take what a device sends: it learns
+    /// nothing of that way from writes that do not arrive.
+    pub fn openPath(link: *Link) void {
+        link.payload_max = .{ @max(link.path_max, PacketPool.payload_size_max), link.path_max };
+    }
 };
 
-const Sniffed = struct { link: u8, direction: Direction, from: Endpoint, to: Endpoint, size: u16, bytes: [payload_size_max]u8 };
+const Sniffed = struct { packet: Packet, size: u16, bytes: [payload_size_max]u8 };
 
 pub fn init(gpa: std.mem.Allocator, checks: *Checks) error{OutOfMemory}!StreamNetwork {
     var queue: TimedQueue(Event) = try .init(gpa, queue_capacity);
@@ -90,14 +118,15 @@ pub fn deinit(network: *StreamNetwork, gpa: std.mem.Allocator) void {
 }
 
 /// As new, with the memory that it has.
-pub fn restart(network: *StreamNetwork, seed: u64, link_count: u8, pcap: ?*StreamPcap) void {
+pub fn restart(network: *StreamNetwork, seed: u64, counts: struct { links: u8, edges: u8 }, pcap: ?*StreamPcap) void {
     network.pool.clear();
     network.* = .{
         .queue = .{ .heap = network.queue.heap },
         .pool = network.pool,
         .prng = .init(seed),
         .checks = network.checks,
-        .link_count = link_count,
+        .link_count = counts.links,
+        .edge_count = counts.edges,
         .pcap = pcap,
     };
 }
@@ -115,20 +144,28 @@ pub fn next(network: *StreamNetwork) ?Event {
     return planned.event;
 }
 
-pub fn sendToEdge(network: *StreamNetwork, link: u8, bytes: []const u8) void {
-    const packet: Packet = .{ .slot = 0, .link = link, .direction = .to_edge, .from = network.links[link].address, .to = edge_address };
-    network.send(packet, bytes, 0);
+pub fn sendToEdge(network: *StreamNetwork, link: u8, edge: u8, bytes: []const u8) void {
+    network.send(.{ .link = link, .edge = edge, .direction = .to_edge, .from = network.links[link].address, .to = edgeAddress(edge) }, bytes, 0);
 }
 
 /// `after_us` is the time that it took to make the packet.
-pub fn sendToDevice(network: *StreamNetwork, to: Endpoint, bytes: []const u8, after_us: u64) void {
+pub fn sendToDevice(network: *StreamNetwork, edge: u8, to: Endpoint, bytes: []const u8, after_us: u64) void {
+    const from = edgeAddress(edge);
     const link = network.linkOf(to) orelse {
         network.statistics.packets += 1;
         network.statistics.unroutable += 1;
-        network.record(edge_address, to, bytes, true);
+        network.record(from, to, bytes, true);
         return;
     };
-    network.send(.{ .slot = 0, .link = link, .direction = .to_device, .from = edge_address, .to = to }, bytes, after_us);
+    network.send(.{ .link = link, .edge = edge, .direction = .to_device, .from = from, .to = to }, bytes, after_us);
+}
+
+/// The machine of an edge whose process has ended says so to whoever sends there, as far as the network lets it.
+pub fn refuse(network: *StreamNetwork, packet: *const Packet) void {
+    const size_of_icmp = 56;
+    const at_us = network.travel(packet.link, packet.edge, .to_device, size_of_icmp) orelse return;
+    network.statistics.refused += 1;
+    network.plan(at_us, .{ .refused = .{ .link = packet.link, .edge = packet.edge } });
 }
 
 pub fn linkOf(network: *const StreamNetwork, address: Endpoint) ?u8 {
@@ -139,14 +176,15 @@ pub fn linkOf(network: *const StreamNetwork, address: Endpoint) ?u8 {
 /// Past all faults.
 fn deliver(network: *StreamNetwork, packet: Packet, bytes: []const u8, at_us: u64) void {
     var planned = packet;
-    planned.slot = network.pool.take(bytes) catch return network.countLost();
+    planned.slot = network.pool.take(bytes) catch return network.countLost(packet.link);
     network.queue.push(at_us, .{ .packet = planned }) catch {
         network.pool.giveBack(planned.slot);
-        network.countLost();
+        network.countLost(packet.link);
     };
 }
 
-fn countLost(network: *StreamNetwork) void {
+fn countLost(network: *StreamNetwork, link: u8) void {
+    network.links[link].lost_at_us = network.now_us;
     network.statistics.lost += 1;
 }
 
@@ -157,10 +195,10 @@ fn record(network: *StreamNetwork, from: Endpoint, to: Endpoint, bytes: []const 
 fn send(network: *StreamNetwork, packet: Packet, bytes: []const u8, after_us: u64) void {
     network.statistics.packets += 1;
     network.statistics.bytes += bytes.len;
-    const arrives_us = network.travel(packet.link, packet.direction, bytes.len);
+    const arrives_us = network.travel(packet.link, packet.edge, packet.direction, bytes.len);
     network.record(packet.from, packet.to, bytes, arrives_us == null);
     network.sniff(packet, bytes);
-    const at_us = arrives_us orelse return network.countLost();
+    const at_us = arrives_us orelse return network.countLost(packet.link);
     network.deliver(packet, bytes, network.onTurn(packet, at_us + after_us));
     const faults = &network.links[packet.link].faults;
     if (!network.happens(faults.duplicate_per_mille)) return;
@@ -169,10 +207,10 @@ fn send(network: *StreamNetwork, packet: Packet, bytes: []const u8, after_us: u6
 }
 
 /// When a packet arrives that is sent now; null: never.
-fn travel(network: *StreamNetwork, link_index: u8, direction: Direction, size: usize) ?u64 {
+fn travel(network: *StreamNetwork, link_index: u8, edge: u8, direction: Direction, size: usize) ?u64 {
     const link = &network.links[link_index];
     const faults = &link.faults;
-    if (link.is_cut[@backingInt(direction)]) return null;
+    if (link.is_cut[@backingInt(direction)] or link.is_cut_from[edge] or network.edge_is_cut[edge]) return null;
     if (size > link.payload_max[@backingInt(direction)]) {
         network.statistics.too_large += 1;
         return null;
@@ -212,14 +250,8 @@ fn sniff(network: *StreamNetwork, packet: Packet, bytes: []const u8) void {
     if (number >= sniffed_max and number % 16 != 0) return;
     const place = if (number < sniffed_max) number else network.prng.below(sniffed_max);
     const sniffed = &network.sniffed[@intCast(place)];
-    sniffed.* = .{
-        .link = packet.link,
-        .direction = packet.direction,
-        .from = packet.from,
-        .to = packet.to,
-        .size = @intCast(bytes.len),
-        .bytes = undefined,
-    };
+    sniffed.packet = packet;
+    sniffed.size = @intCast(bytes.len);
     @memcpy(sniffed.bytes[0..bytes.len], bytes);
 }
 
@@ -227,20 +259,28 @@ fn sniff(network: *StreamNetwork, packet: Packet, bytes: []const u8) void {
 pub fn replay(network: *StreamNetwork, own: Endpoint) void {
     if (network.sniffed_count == 0) return;
     const sniffed = &network.sniffed[@intCast(network.prng.below(@min(network.sniffed_count, sniffed_max)))];
-    var packet: Packet = .{ .slot = 0, .link = sniffed.link, .direction = sniffed.direction, .from = sniffed.from, .to = sniffed.to };
+    var packet = sniffed.packet;
     if (network.prng.chance(1, 3)) {
         if (packet.direction == .to_edge) packet.from = own else packet.link = @intCast(network.prng.below(network.link_count));
     }
     if (packet.direction == .to_device) packet.to = network.links[packet.link].address;
+    // What was said to one edge is said to another, and what one has said as if another said it.
+    if (network.prng.chance(1, 4)) {
+        packet.edge = @intCast(network.prng.below(network.edge_count));
+        const address = edgeAddress(packet.edge);
+        if (packet.direction == .to_device) packet.from = address else packet.to = address;
+    }
     network.statistics.replayed += 1;
     const bytes = sniffed.bytes[0..sniffed.size];
     network.record(packet.from, packet.to, bytes, false);
     network.deliver(packet, bytes, network.now_us + network.prng.below(2000));
 }
 
-/// A stranger sends something of his own to the edge, from whatever address he likes.
-pub fn spoof(network: *StreamNetwork, from: Endpoint, bytes: []const u8) void {
+/// A stranger sends something of his own to an edge, from whatever address he likes.
+pub fn spoof(network: *StreamNetwork, from: Endpoint, edge: u8, bytes: []const u8) void {
+    const to = edgeAddress(edge);
     network.statistics.replayed += 1;
-    network.record(from, edge_address, bytes, false);
-    network.deliver(.{ .slot = 0, .link = 0, .direction = .to_edge, .from = from, .to = edge_address }, bytes, network.now_us + network.prng.below(2000));
+    network.record(from, to, bytes, false);
+    const packet: Packet = .{ .link = 0, .edge = edge, .direction = .to_edge, .from = from, .to = to };
+    network.deliver(packet, bytes, network.now_us + network.prng.below(2000));
 }

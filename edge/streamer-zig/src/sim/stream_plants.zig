@@ -22,7 +22,29 @@ pub const Plant = enum {
     order_taken_again,
     /// It wants to be called at once, and has nothing to do.
     deadline_in_the_past,
+    /// It waits for its edge, however long that says nothing.
+    never_leaves,
+    /// What the network says of its edge is not heard.
+    refusal_unheard,
+    /// It forgets that its writes are at one edge alone.
+    bound_asks_others,
+    /// What it has said to one edge it does not say to the next.
+    ready_not_said_again,
+    report_not_said_again,
+    /// A session at another edge goes on with the keys of the one before.
+    keys_go_along,
+    /// The size of the WELCOME that came says nothing to it.
+    shown_size_unseen,
+    /// It asks for as large packets as ever where none of them comes.
+    size_never_lowered,
     // At the edge.
+    /// A ticket is taken of a boot whose writes are at another edge.
+    ticket_of_writes_taken,
+    /// Questions whether it is there wait for its disk.
+    probe_behind_disk,
+    /// A WELCOME that is said again puts the counter back.
+    counter_begins_anew,
+    large_welcome_left_out,
     fragment_at_wrong_index,
     last_fragment_left_out,
     /// A repeated read is answered with the fragments beside those that it names.

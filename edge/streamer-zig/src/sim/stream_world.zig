@@ -1,4 +1,4 @@
-//! One run of the stream's proof: the real server and the real clients over a fake network, clock and disk. One thread, one seed; the same
+//! One run of the stream's proof: the real servers and the real clients over a fake network, clock and disk. One thread, one seed; the same
 //! seed gives the same run. First everything goes wrong that the seed says; then all heals, and everything has to finish in bounded time.
 
 const std = @import("std");
@@ -8,10 +8,12 @@ const link = @import("stream_link.zig");
 const Plant = @import("stream_plants.zig").Plant;
 const StreamBoot = @import("stream_boot.zig");
 const StreamDevice = @import("stream_device.zig");
-const StreamEdge = @import("stream_edge.zig");
+const mischief = @import("stream_mischief.zig");
+const storage = @import("stream_storage.zig");
 const StreamNetwork = @import("stream_network.zig");
 const StreamPcap = @import("stream_pcap.zig");
 const StreamScenario = @import("stream_scenario.zig");
+const StreamSite = @import("stream_site.zig");
 const Endpoint = base.Endpoint;
 
 pub const StreamWorld = @This();
@@ -27,7 +29,7 @@ const finish_us_max = 4 * link.silence_us_max;
 arena: std.heap.ArenaAllocator,
 checks: Checks,
 network: StreamNetwork,
-edge: StreamEdge,
+site: StreamSite,
 devices: [StreamNetwork.links_max]StreamDevice,
 scenario: StreamScenario,
 prng: base.Prng,
@@ -62,6 +64,7 @@ pub const Result = struct {
     too_large: u64 = 0,
     unroutable: u64 = 0,
     replayed: u64 = 0,
+    refused: u64 = 0,
     reads: u64 = 0,
     read_bytes: u64 = 0,
     writes: u64 = 0,
@@ -70,9 +73,12 @@ pub const Result = struct {
     boots: u64 = 0,
     processes: u64 = 0,
     resumptions: u64 = 0,
+    hand_overs: u64 = 0,
+    refused_elsewhere: u64 = 0,
     refusals: u64 = 0,
     orders: u64 = 0,
     crashes: u64 = 0,
+    stops: u64 = 0,
     store_errors: u64 = 0,
     ignored: u64 = 0,
     virtual_us: u64 = 0,
@@ -119,7 +125,7 @@ pub fn run(world: *StreamWorld, options: Options) error{OutOfMemory}!Result {
         if (world.network.statistics.packets > 4 * options.packets + 100_000)
             world.checks.violate(.everything_finishes, "{d} packets, and no end", .{world.network.statistics.packets});
     }
-    if (world.edge.is_up) world.edge.end();
+    for (world.site.edgesOf()) |*edge| if (edge.is_up) edge.end();
     return world.result();
 }
 
@@ -140,22 +146,37 @@ fn begin(world: *StreamWorld, options: Options) error{OutOfMemory}!void {
     world.address_serial = 0;
     world.healed_at_us = null;
     world.keeps_keys = true;
-    world.network.restart(world.prng.nextU64(), world.scenario.device_count, options.pcap);
-    world.edge = .{
-        .gpa = gpa,
+    world.network.restart(world.prng.nextU64(), .{ .links = world.scenario.device_count, .edges = world.scenario.edge_count }, options.pcap);
+    world.site = .{
         .network = &world.network,
         .checks = &world.checks,
-        .plant = options.plant,
-        .prng = .init(world.prng.nextU64()),
-        .settings = world.scenario.edge,
-        .disk = world.scenario.disk,
-        .resumption_key = @splat(3),
+        .edge_count = world.scenario.edge_count,
+        .ticket_key = undefined,
+        .ticket_lifetime_s = world.scenario.ticket_lifetime_s,
+        .vigil = .init(&world.scenario),
     };
-    try world.edge.start();
+    world.prng.fill(&world.site.ticket_key);
+    for (world.site.edgesOf(), 0..) |*edge, index| {
+        edge.* = .{
+            .index = @intCast(index),
+            .site = &world.site,
+            .gpa = gpa,
+            .network = &world.network,
+            .checks = &world.checks,
+            .plant = options.plant,
+            .prng = .init(world.prng.nextU64()),
+            .settings = world.scenario.edge,
+            .disk = world.scenario.disk,
+            .resumption_key = @splat(@intCast(3 + index)),
+            .cache_serial = index << 32,
+        };
+        try edge.start();
+    }
     for (0..world.scenario.device_count) |index| {
         const drawn = &world.scenario.devices[index];
         const own = &world.network.links[index];
-        own.* = .{ .faults = drawn.link, .slow_us = drawn.slow_us, .address = world.newAddress(@intCast(index)) };
+        own.* = .{ .faults = drawn.link, .slow_us = drawn.slow_us, .address = world.newAddress(@intCast(index)), .path_max = drawn.path_max };
+        own.openPath();
         const device = &world.devices[index];
         device.restart(.{
             .index = @intCast(index),
@@ -166,7 +187,7 @@ fn begin(world: *StreamWorld, options: Options) error{OutOfMemory}!void {
                 .outstanding_bytes_max = drawn.habits.outstanding_bytes_max,
             }, options.plant),
             .network = &world.network,
-            .edge = &world.edge,
+            .site = &world.site,
             .checks = &world.checks,
             .prng = .init(world.prng.nextU64()),
             .habits = drawn.habits,
@@ -174,12 +195,13 @@ fn begin(world: *StreamWorld, options: Options) error{OutOfMemory}!void {
         });
         world.network.plan(device.next_at_us, .{ .device_wake = @intCast(index) });
     }
+    world.site.vigil.look(&world.site);
     world.network.plan(world.network.now_us + std.time.us_per_s, .edge_second);
     world.network.plan(world.network.now_us + world.scenario.calm_us, .mischief);
 }
 
 /// One that nobody has had, or, now and then, one that another device had.
-fn newAddress(world: *StreamWorld, index: u8) Endpoint {
+pub fn newAddress(world: *StreamWorld, index: u8) Endpoint {
     world.address_serial += 1;
     return .{ .ip = .init(10, 77, 1, index), .port = 40_000 + world.address_serial };
 }
@@ -194,21 +216,42 @@ fn handle(world: *StreamWorld, event: StreamNetwork.Event) error{OutOfMemory}!vo
             if (network.now_us < device.wake_at_us and device.wake_at_us != std.math.maxInt(u64)) return;
             world.tick(index);
         },
-        .edge_wake => world.edge.wake(),
-        .edge_second => {
-            world.edge.second();
-            network.plan(network.now_us + std.time.us_per_s, .edge_second);
-        },
-        .edge_start => if (!world.edge.is_up) try world.edge.start(),
-        .mischief => if (world.healed_at_us == null) {
-            try world.doMischief();
-            network.plan(network.now_us + 1 + world.prng.below(world.scenario.calm_us), .mischief);
-        },
-        .mend => |index| world.mend(index),
+        .edge_wake => |index| storage.wake(&world.site.edges[index]),
+        // Seldom, and with much on the stack.
+        else => try @call(.never_inline, handleSeldom, .{ world, event }),
     }
 }
 
-fn tick(world: *StreamWorld, index: u8) void {
+fn handleSeldom(world: *StreamWorld, event: StreamNetwork.Event) error{OutOfMemory}!void {
+    const network = &world.network;
+    switch (event) {
+        .packet, .device_wake, .edge_wake => unreachable,
+        .edge_second => {
+            for (world.site.edgesOf()) |*edge| edge.second();
+            network.plan(network.now_us + std.time.us_per_s, .edge_second);
+            return;
+        },
+        .refused => |said| {
+            world.devices[said.link].noteRefused(StreamNetwork.edgeAddress(said.edge));
+            world.tick(said.link);
+            return;
+        },
+        .edge_start => |index| if (!world.site.edges[index].is_up) try world.site.edges[index].start(),
+        .edge_go_on => |index| if (world.site.edges[index].is_up) world.site.edges[index].goOn(),
+        .edge_mend => |index| {
+            network.edge_is_cut[index] = false;
+            for (network.links[0..network.link_count]) |*own| own.is_cut_from[index] = false;
+        },
+        .mischief => if (world.healed_at_us == null) {
+            try mischief.make(world);
+            network.plan(network.now_us + 1 + world.prng.below(world.scenario.calm_us), .mischief);
+        },
+        .mend => |index| mischief.mend(world, index),
+    }
+    world.site.vigil.look(&world.site);
+}
+
+pub fn tick(world: *StreamWorld, index: u8) void {
     const device = &world.devices[index];
     device.wake_at_us = std.math.maxInt(u64);
     device.tick(world.healed_at_us != null, &world.boot_serial);
@@ -217,24 +260,29 @@ fn tick(world: *StreamWorld, index: u8) void {
 fn arrive(world: *StreamWorld, packet: StreamNetwork.Packet) void {
     const network = &world.network;
     const bytes = network.pool.view(packet.slot);
-    defer network.pool.giveBack(packet.slot);
-    network.trail.note(@as(u64, packet.link) << 1 | @backingInt(packet.direction));
+    network.trail.note(@as(u64, packet.link) << 2 | @as(u64, packet.edge) << 1 | @backingInt(packet.direction));
     network.trail.noteBytes(bytes);
     if (network.corrupts(&packet)) {
-        if (!link.findsFlips(world.options.plant, bytes)) return;
+        if (!link.findsFlips(world.options.plant, bytes)) return network.pool.giveBack(packet.slot);
         const bit = network.prng.below(bytes.len * 8);
         bytes[@intCast(bit / 8)] ^= @as(u8, 1) << @intCast(bit % 8);
     }
     switch (packet.direction) {
-        .to_edge => world.edge.receive(packet.from, bytes),
-        .to_device => {
-            // It has another address by now.
-            if (!network.links[packet.link].address.eql(packet.to)) return;
-            world.edge.noteArrival(packet.to);
-            world.devices[packet.link].receive(bytes);
+        .to_edge => {
+            const edge = &world.site.edges[packet.edge];
+            if (edge.keep(packet)) return;
+            if (!edge.is_up and world.scenario.faults.contains(.refused_ports) and network.linkOf(packet.from) == packet.link)
+                network.refuse(&packet);
+            edge.receive(packet.from, bytes);
+        },
+        // It has another address by now.
+        .to_device => if (network.links[packet.link].address.eql(packet.to)) {
+            world.site.edges[packet.edge].noteArrival(packet.to);
+            world.devices[packet.link].receive(packet.from, bytes);
             world.tick(packet.link);
         },
     }
+    network.pool.giveBack(packet.slot);
 }
 
 fn isFinished(world: *const StreamWorld) bool {
@@ -255,106 +303,25 @@ fn standsStill(world: *StreamWorld) void {
 fn heal(world: *StreamWorld) error{OutOfMemory}!void {
     const network = &world.network;
     world.healed_at_us = network.now_us;
-    world.edge.disk = .{ .latency_us = @min(world.edge.disk.latency_us, 500) };
-    for (network.links[0..network.link_count]) |*own| own.* = .{ .faults = own.faults.healed(), .address = own.address };
-    if (!world.edge.is_up) try world.edge.start();
+    // What switches and tunnels take is as it is.
+    for (network.links[0..network.link_count]) |*own| {
+        own.* = .{
+            .faults = own.faults.healed(),
+            .address = own.address,
+            .path_max = own.path_max,
+            .lost_at_us = network.now_us,
+        };
+        own.openPath();
+    }
+    network.edge_is_cut = @splat(false);
+    for (world.site.edgesOf()) |*edge| {
+        edge.disk = .{ .latency_us = @min(edge.disk.latency_us, 500) };
+        if (!edge.is_up) try edge.start();
+        edge.goOn();
+    }
+    world.site.vigil.look(&world.site);
     for (0..world.scenario.device_count) |index| world.tick(@intCast(index));
     if (world.options.is_canary) world.checks.violate(.canary, "the canary", .{});
-}
-
-fn mend(world: *StreamWorld, index: u8) void {
-    const own = &world.network.links[index];
-    own.is_cut = @splat(false);
-    own.payload_max = @splat(StreamPcap.payload_size_max);
-}
-
-fn doMischief(world: *StreamWorld) error{OutOfMemory}!void {
-    const prng = &world.prng;
-    const happening = world.scenario.faults.intersectWith(StreamScenario.happenings);
-    if (happening.count() == 0) return;
-    var faults = happening.iterator();
-    for (0..prng.below(happening.count())) |_| _ = faults.next();
-    const fault = faults.next().?;
-    const index: u8 = @intCast(prng.below(world.scenario.device_count));
-    const own = &world.network.links[index];
-    const device = &world.devices[index];
-    switch (fault) {
-        .cuts => world.breakFor(index, .both),
-        .one_way_cuts => world.breakFor(index, if (prng.chance(1, 2)) .to_edge else .to_device),
-        .black_holes => {
-            own.payload_max[@intCast(prng.below(2))] = @intCast(prng.between(300, 1472));
-            world.network.plan(world.network.now_us + prng.below(5 * std.time.us_per_s), .{ .mend = index });
-        },
-        .addresses => world.changeAddress(index),
-        .replays => for (0..prng.between(1, 40)) |_| world.network.replay(world.stranger()),
-        .garbage => for (0..prng.between(1, 10)) |_| {
-            var bytes: [1472]u8 = undefined;
-            const size: usize = @intCast(prng.below(bytes.len + 1));
-            prng.fill(bytes[0..size]);
-            world.network.spoof(if (prng.chance(1, 2)) own.address else world.stranger(), bytes[0..size]);
-        },
-        .thieves => if (device.state != .off) try world.edge.tryToken(device.boot, world.stranger()),
-        .crashes => world.crash(),
-        .reboots => if (device.state == .on and prng.chance(1, 3)) {
-            device.end();
-            world.tick(index);
-        },
-        .processes => {
-            device.replaceProcess();
-            world.tick(index);
-        },
-        .orders => world.giveOrder(device),
-        .bad_links, .lost_keys, .slow_disk, .store_errors, .missing_versions, .slow_devices, .few_sessions, .full_caches => unreachable,
-    }
-}
-
-fn breakFor(world: *StreamWorld, index: u8, what: enum { both, to_edge, to_device }) void {
-    const own = &world.network.links[index];
-    switch (what) {
-        .both => own.is_cut = @splat(true),
-        .to_edge => own.is_cut[@backingInt(StreamNetwork.Direction.to_edge)] = true,
-        .to_device => own.is_cut[@backingInt(StreamNetwork.Direction.to_device)] = true,
-    }
-    const most_us: u64 = if (world.prng.chance(1, 2)) std.time.us_per_s else 15 * std.time.us_per_s;
-    world.network.plan(world.network.now_us + world.prng.below(most_us), .{ .mend = index });
-}
-
-/// Of somebody who is no device.
-fn stranger(world: *StreamWorld) Endpoint {
-    return .{ .ip = .init(10, 77, 9, @intCast(world.prng.below(4))), .port = @intCast(world.prng.between(1, 8)) };
-}
-
-fn changeAddress(world: *StreamWorld, index: u8) void {
-    const prng = &world.prng;
-    const device = &world.devices[index];
-    if (device.state == .off or device.boot.addresses.isFull()) return;
-    const own = &world.network.links[index];
-    var address = world.newAddress(index);
-    const other: u8 = @intCast(prng.below(world.scenario.device_count));
-    if (other != index and prng.chance(1, 3) and world.devices[other].state != .off and !world.devices[other].boot.addresses.isFull()) {
-        // The other one gets a new one, and this one has what it had.
-        address = world.network.links[other].address;
-        world.network.links[other].address = world.newAddress(other);
-        world.devices[other].boot.addresses.appendAssumeCapacity(world.network.links[other].address);
-    }
-    own.address = address;
-    device.boot.addresses.appendAssumeCapacity(address);
-}
-
-fn crash(world: *StreamWorld) void {
-    if (!world.edge.is_up) return;
-    world.edge.crash(!world.scenario.faults.contains(.lost_keys) or world.prng.chance(3, 4));
-    const down_us = if (world.prng.chance(1, 2)) world.prng.below(10_000) else world.prng.below(4 * std.time.us_per_s);
-    world.network.plan(world.network.now_us + down_us, .edge_start);
-}
-
-fn giveOrder(world: *StreamWorld, device: *StreamDevice) void {
-    if (device.state != .on or device.boot.orders_given.isFull()) return;
-    if (device.boot.order) |order| if (!order.is_known) return;
-    var id: [16]u8 = undefined;
-    world.prng.fill(&id);
-    device.boot.orders_given.appendAssumeCapacity(id);
-    device.boot.order = .{ .id = id };
 }
 
 fn result(world: *const StreamWorld) Result {
@@ -364,12 +331,15 @@ fn result(world: *const StreamWorld) Result {
         .hash = network.trail.hash,
         .runs = 1,
         .virtual_us = network.now_us - StreamNetwork.start_us,
-        .crashes = world.edge.statistics.crashes,
-        .store_errors = world.edge.statistics.store_errors,
-        .ignored = world.edge.statistics.ignored.total(),
     };
+    for (world.site.edges[0..world.site.edge_count]) |*edge| {
+        all.crashes += edge.statistics.crashes;
+        all.stops += edge.statistics.stops;
+        all.store_errors += edge.statistics.store_errors;
+        all.ignored += edge.statistics.ignored.total();
+    }
     if (world.healed_at_us) |healed_us| all.finish_us_most = network.now_us - healed_us;
-    inline for (.{ "packets", "bytes", "lost", "duplicated", "corrupted", "too_large", "unroutable", "replayed" }) |name|
+    inline for (.{ "packets", "bytes", "lost", "duplicated", "corrupted", "too_large", "unroutable", "replayed", "refused" }) |name|
         @field(all, name) = @field(network.statistics, name);
     for (world.devices[0..world.scenario.device_count]) |*device| {
         inline for (@typeInfo(StreamDevice.Statistics).@"struct".field_names) |name|
