@@ -117,9 +117,18 @@ pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) b
         client.greeting.due_at_us = now_us + RoundTrip.timeout_us_max;
         return true;
     }
+    if (refusal.code == .token_refused and client.greeting.kind == .resumption and mayShowTicket(client)) {
+        greet(client, now_us, .ticket);
+        return true;
+    }
     client.transition(.ended);
     client.unseen.refused = refusal.code;
     return true;
+}
+
+/// The own edge may have begun anew before it had heard more of this boot than its hello: the ticket says all that it has to know.
+fn mayShowTicket(client: *const StreamClient) bool {
+    return client.failover.hasOthers() and client.session.?.write_cache == .device_ram;
 }
 
 pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bool {

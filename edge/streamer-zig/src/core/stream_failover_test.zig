@@ -28,6 +28,8 @@ const TestEdge = struct {
     probes: u32 = 0,
     /// READs get no answer, everything else does.
     is_slow: bool = false,
+    /// A boot that it has not forgotten, or never heard of.
+    knows_boot: bool = true,
     hears_other: bool = true,
 
     fn grant(edge: *TestEdge, claim: *const StreamServer.Claim, other: base.Endpoint) StreamServer.Grant {
@@ -37,6 +39,7 @@ const TestEdge = struct {
             .version_id = version_id,
             .disk_size = disk_size,
         };
+        if (!edge.knows_boot and claim.hello.kind != .ticket) return .unknown;
         if (claim.hello.kind == .ticket) {
             edge.judged = stream_ticket.judge(edge.keys, &claim.hello, 1_795_000_000_000);
             switch (edge.judged.?) {
@@ -271,4 +274,21 @@ test "a device hears of an edge that came later with its next report, and goes o
     world.edges[0].is_alive = false;
     try testing.expect(try world.read(4096, 3_000_000) < 2_000_000);
     try testing.expectEqual(1, world.client.statistics.hand_overs);
+}
+
+test "an edge that began anew before it knew a boot that came to it goes on with it by the ticket that it made" {
+    var world: World = try .init();
+    defer world.deinit();
+    _ = try world.read(0, 1_000_000);
+    world.edges[0].is_alive = false;
+    _ = try world.read(4096, 3_000_000);
+    world.edges[1].server.forget(boot_id);
+    world.edges[1].knows_boot = false;
+    _ = try world.read(8192, 3_000_000);
+    try testing.expect(world.client.failover.asked.eql(world.edges[1].at));
+    // What its device has written is gone: then nothing is shown.
+    world.edges[1].server.forget(boot_id);
+    world.client.session.?.write_cache = .edge;
+    try testing.expectError(error.UnexpectedEvent, world.read(12288, 3_000_000));
+    try testing.expectEqual(.ended, world.client.state);
 }

@@ -170,6 +170,10 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
     }
     if (faults.contains(.missing_versions)) scenario.disk.missing_per_mille = @intCast(prng.below(200));
     for (&scenario.devices) |*device| device.* = drawDevice(prng, &faults);
+    // Where edges come and go, a run has to last for some time.
+    if (kind == 1) for (&scenario.devices) |*device| {
+        device.habits.think_us = 2 * std.time.us_per_s;
+    };
     return scenario;
 }
 
@@ -207,8 +211,7 @@ fn drawDevice(prng: *base.Prng, faults: *const FaultSet) Drawn {
             .class = if (faults.contains(.several_edges) and prng.chance(1, 2)) .device_ram else prng.pick(link.Class, &.{ .device_ram, .edge, .edge_persistent, .edge_persistent, .device_ram_overflow }),
             .sectors = sectors,
             .depth = @intCast(prng.between(1, StreamDevice.reads_max + StreamDevice.writes_max)),
-            // Where edges come and go, a run has to last for some time.
-            .think_us = if (faults.contains(.several_edges) and prng.chance(1, 2)) 200_000 else prng.pick(u64, &.{ 100, 1_000, 5_000, 50_000 }),
+            .think_us = prng.pick(u64, &.{ 100, 1_000, 5_000, 50_000 }),
             .usual_sectors = prng.pick(u32, &.{ 1, 8, 16, 64 }),
             .writes_percent = @intCast(prng.below(50)),
             .discards_percent = @intCast(prng.below(10)),
