@@ -211,7 +211,8 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
     const size_max = session.fragment_size + wire.header_size + wire.tag_size;
     if (size_max > client.options.packet_size_max) return false;
     const resumed = client.session != null;
-    const moved = !client.failover.atHome();
+    // Whoever takes a ticket knows nothing but that of the boot.
+    const moved = client.greeting.kind == .ticket;
     if (client.session) |*before| {
         const same = before.version_tag == session.version_tag and
             before.version_id.eql(session.version_id) and before.disk_size == session.disk_size;

@@ -226,13 +226,14 @@ pub fn receive(device: *StreamDevice, from: base.Endpoint, bytes: []const u8) vo
     device.heard_at_us = device.network.now_us;
     device.quiet_sent = 0;
     device.site.vigil.checkSilence(device);
+    device.told = null;
     device.side.receive(device.network.now_us, bytes);
 }
 
 /// The network says that nobody listens at this edge.
 pub fn noteRefused(device: *StreamDevice, edge: base.Endpoint) void {
     if (device.state == .off or !device.side.asked().eql(edge)) return;
-    if (device.oldestReadUs() != null and device.side.isEstablished())
+    if (device.told == null and device.oldestReadUs() != null and device.side.isEstablished())
         device.told = .{ .at_us = device.network.now_us, .edge = StreamNetwork.edgeOf(edge) };
     device.side.noteUnreachable(device.network.now_us);
 }
