@@ -385,3 +385,23 @@ test "where the edge keeps no writes it says so" {
     try world.client.submitFlush(3);
     try testing.expectEqual(wire.WriteCode.no_cache, (try world.nextEvent(std.time.us_per_s)).?.write_ended.code);
 }
+
+test "what goes beyond the disk is an error of that write, changes nothing, and the next one succeeds" {
+    const world = try World.init(.{ .prng = .init(9) });
+    defer world.deinit();
+    const before = world.disk;
+    const bytes: [1024]u8 = @splat(1);
+    const size = sectors * sector_size;
+    for ([_]u64{ size - sector_size, size, 1 << 40, std.mem.alignBackward(u64, std.math.maxInt(u64), sector_size) - 1024 }, 1..) |offset, tag| {
+        try world.client.submitWrite(tag, offset, &bytes);
+        while (true) switch ((try world.nextEvent(10 * std.time.us_per_s)).?) {
+            .established => {},
+            .write_ended => |ended| break try testing.expectEqual(wire.WriteCode.beyond_the_end, ended.code),
+            else => return error.UnexpectedEvent,
+        };
+    }
+    try testing.expectEqual(before, world.disk);
+    try testing.expectEqual(0, world.carried_out);
+    try world.client.submitWrite(9, size - 1024, &bytes);
+    try testing.expectEqual(wire.WriteCode.done, (try world.nextEvent(10 * std.time.us_per_s)).?.write_ended.code);
+}
