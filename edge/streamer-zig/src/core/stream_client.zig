@@ -358,7 +358,7 @@ pub fn askAnew(client: *StreamClient) void {
         read.askAnew(fragment_size, client.takeRequestId(), client.round_trip.timeout_us);
         if (read.state == .asked) read.ticket = client.window.noteAskedBefore(read.missingBytes());
     }
-    client.writes.askAnew(fragment_size);
+    client.writes.askAnew(client.last_packet_at_us, fragment_size);
 }
 
 /// Payload of a DATA packet, as large as comes through.
@@ -441,7 +441,7 @@ pub fn tend(client: *StreamClient, now_us: u64) void {
         if (client.failover.isGone(now_us)) return hello_steps.goOnElsewhere(client, now_us);
         if (now_us -| client.heardAt() >= silence_us_max) return hello_steps.greetHome(client, now_us, .resumption);
     } else if (client.failover.wantsTicket(now_us)) return hello_steps.greetHome(client, now_us, .resumption);
-    client.writes.checkTimers(now_us);
+    client.writes.checkTimers(now_us, client.last_packet_at_us);
     for (client.reads) |*read| {
         if (read.state != .asked or read.repeat != null) continue;
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;

@@ -18,12 +18,26 @@ const window_bytes_max = 1 << 20;
 const window_growth = 16 << 10;
 /// A write of so many fragments is asked about by its last one alone, when nothing is heard.
 const repeat_whole_max = 3;
+/// So often a write was asked about by an edge that answers, and nothing more of it had come: its fragments are too large for the way.
+const futile_max = 4;
+/// From IP packets of 1500, 1400 (tunnels), 1256 and 576, as of `PathSize`.
+const fragment_sizes = [_]u16{
+    wire.fragment_size_ethernet,
+    1372 - wire.header_size - wire.tag_size,
+    1228 - wire.header_size - wire.tag_size,
+    wire.packet_size_min - wire.header_size - wire.tag_size,
+};
+/// Then a larger size is tried again.
+const narrow_us = 10 * std.time.us_per_min;
 
 pending: []PendingWrite,
 request_id_next: u32 = 1,
 /// The edge was asked for something.
 has_begun: bool = false,
 round_trip: RoundTrip = .{},
+/// The largest that come to the edge, and since when it is not the largest there is: the way there may be narrower than the way back.
+fragment_size_max: u16 = fragment_sizes[0],
+narrow_since_us: u64 = 0,
 window_bytes: u32 = window_bytes_first,
 outstanding_bytes: u32 = 0,
 
@@ -42,6 +56,11 @@ pub const PendingWrite = struct {
     /// Fragments that go out next; of a flush or discard the only one is the request.
     to_send: std.bit_set.Static(writes.fragments_max) = .empty,
     attempt: u16 = 0,
+    /// Fragments that the edge has not got, as far as it has said.
+    missing: u16 = 0,
+    futile: u8 = 0,
+    /// When what was missing went out last.
+    round_at_us: u64 = 0,
     first_sent_at_us: u64 = 0,
     sent_at_us: u64 = 0,
     timeout_us: u64 = 0,
@@ -53,6 +72,13 @@ pub const PendingWrite = struct {
     fn sendAll(write: *PendingWrite) void {
         write.to_send = .empty;
         write.to_send.setRangeValue(.{ .start = 0, .end = write.fragmentCount() }, true);
+    }
+
+    fn begin(write: *PendingWrite, fragment_size: u16, timeout_us: u64) void {
+        write.fragment_size = fragment_size;
+        write.timeout_us = timeout_us;
+        write.sendAll();
+        write.missing = write.fragmentCount();
     }
 
     fn isBefore(write: *const PendingWrite, other: ?*const PendingWrite) bool {
@@ -109,10 +135,10 @@ pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, f
     const write = queue.firstToSend() orelse blk: {
         const first = queue.firstAllowed() orelse return null;
         first.state = .asked;
-        first.fragment_size = @min(fragment_size, wire.fragment_size_ethernet);
-        first.timeout_us = queue.round_trip.timeout_us;
+        if (now_us -| queue.narrow_since_us >= narrow_us) queue.fragment_size_max = fragment_sizes[0];
+        first.begin(@min(fragment_size, queue.fragment_size_max), queue.round_trip.timeout_us);
         first.first_sent_at_us = now_us;
-        first.sendAll();
+        first.round_at_us = now_us;
         queue.outstanding_bytes += first.length;
         break :blk first;
     };
@@ -155,13 +181,15 @@ pub fn deadline(queue: *const WriteQueue) ?u64 {
     return if (queue.firstAllowed() != null) 0 else earliest;
 }
 
-/// What has waited too long is asked again.
-pub fn checkTimers(queue: *WriteQueue, now_us: u64) void {
+/// What has waited too long is asked again. `heard_at_us`: when the edge said anything last.
+pub fn checkTimers(queue: *WriteQueue, now_us: u64, heard_at_us: u64) void {
     for (queue.pending) |*write| {
         if (write.state != .asked or write.to_send.findFirstSet() != null) continue;
         if (now_us < write.sent_at_us + write.timeout_us) continue;
         write.timeout_us = @min(write.timeout_us * 2, RoundTrip.timeout_us_max);
         write.attempt +|= 1;
+        // Of an edge that says nothing at all it is not known whether the size is at fault.
+        if (heard_at_us > write.sent_at_us and queue.isFutile(now_us, write)) continue;
         const count = write.fragmentCount();
         if (count <= repeat_whole_max) write.sendAll() else write.to_send.set(count - 1);
     }
@@ -174,9 +202,20 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
         if (write.kind != .write) return false;
         // The rest of what was missing is on its way.
         if (write.to_send.findFirstSet() != null) return true;
+        var missing: u16 = 0;
+        for (0..write.fragmentCount()) |index| missing += @intFromBool(ack.isMissing(@intCast(index)));
+        if (missing >= write.missing) {
+            // Nothing more has come since. It may be on its way, or come never: what is sent at once would have the same answer at once.
+            if (now_us < write.round_at_us + queue.round_trip.timeout_us) return true;
+            if (queue.isFutile(now_us, write)) return true;
+        } else {
+            write.futile = 0;
+            write.timeout_us = queue.round_trip.timeout_us;
+        }
+        write.missing = missing;
+        write.round_at_us = now_us;
         for (0..write.fragmentCount()) |index| if (ack.isMissing(@intCast(index))) write.to_send.set(index);
         write.attempt +|= 1;
-        write.timeout_us = queue.round_trip.timeout_us;
         queue.window_bytes = @max(window_bytes_min, queue.window_bytes - queue.window_bytes / 8);
         return true;
     }
@@ -188,14 +227,38 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
     return true;
 }
 
-/// After a resumption: the edge may know nothing of what it was sent.
-pub fn askAnew(queue: *WriteQueue, fragment_size: u16) void {
+/// One more time nothing of it has come. True: all that is under way goes out anew, in smaller fragments.
+fn isFutile(queue: *WriteQueue, now_us: u64, write: *PendingWrite) bool {
+    if (write.kind != .write) return false;
+    write.futile +|= 1;
+    if (write.futile < futile_max) return false;
+    const longest = @min(write.length, writes.payloadSize(write.fragment_size));
+    const smaller = for (fragment_sizes) |size| {
+        if (writes.payloadSize(size) < longest) break size;
+    } else return false;
+    queue.fragment_size_max = smaller;
+    queue.narrow_since_us = now_us;
+    for (queue.pending) |*other| {
+        if (other.state != .asked or other.kind != .write or other.fragment_size <= smaller) continue;
+        other.begin(smaller, queue.round_trip.timeout_us);
+        other.futile = 0;
+        if (other != write) other.attempt +|= 1;
+    }
+    return true;
+}
+
+/// After a resumption: the edge may know nothing of what it was sent. A write that was asked about again and again before one resumption and
+/// before the next, too, is what the edge does not hear.
+pub fn askAnew(queue: *WriteQueue, now_us: u64, fragment_size: u16) void {
+    for (queue.pending) |*write| {
+        if (write.state != .asked or write.kind != .write or write.attempt < futile_max) continue;
+        write.futile +|= futile_max / 2 - 1;
+        if (queue.isFutile(now_us, write)) break;
+    }
     for (queue.pending) |*write| {
         if (write.state != .asked) continue;
-        write.fragment_size = @min(fragment_size, wire.fragment_size_ethernet);
         write.attempt +|= 1;
-        write.timeout_us = queue.round_trip.timeout_us;
-        write.sendAll();
+        write.begin(@min(fragment_size, queue.fragment_size_max), queue.round_trip.timeout_us);
     }
 }
 

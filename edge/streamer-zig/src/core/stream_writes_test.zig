@@ -39,6 +39,8 @@ const World = struct {
     pending: std.ArrayList(Pending) = .empty,
     carried_out: u64 = 0,
     late_percent: u8 = 0,
+    /// Longer packets vanish on their way to the edge.
+    way_size: usize = wire.packet_size_ethernet,
     /// Of the device.
     expected: [sectors]u64 = @splat(0),
     stamp_next: u64 = 1,
@@ -92,6 +94,7 @@ const World = struct {
             try world.acknowledge();
             var out: [wire.sealed_request_size_max]u8 = undefined;
             while (world.client.transmit(world.now_us, &out)) |packet| {
+                if (packet.len > world.way_size) continue;
                 try world.link.send(world.now_us, false, packet);
                 if (!world.prng.chance(world.late_percent, 100)) continue;
                 // A copy that comes when everybody has long gone on.
@@ -282,6 +285,61 @@ test "copies that come seconds late undo nothing" {
     world.late_percent = 10;
     try world.run(700, 0);
     try world.run(500, 5);
+}
+
+test "a way to the edge that swallows large packets, from the begin or later, is found, and left again" {
+    for ([_]usize{ 1400, 1300, 548 }, [_]u16{ 1340, 1196, 516 }) |way_size, fragment_size| {
+        const world = try World.init(.{ .prng = .init(20 + way_size) });
+        defer world.deinit();
+        try world.run(100, 0);
+        try testing.expectEqual(1440, world.client.writes.fragment_size_max);
+        world.way_size = way_size;
+        try world.run(100, 0);
+        try testing.expectEqual(fragment_size, world.client.writes.fragment_size_max);
+        try world.run(100, 2);
+        world.way_size = wire.packet_size_ethernet;
+        world.now_us += 10 * std.time.us_per_min;
+        try world.run(100, 0);
+        try testing.expectEqual(1440, world.client.writes.fragment_size_max);
+    }
+}
+
+test "a device that only writes finds a narrow way by its resumptions" {
+    const world = try World.init(.{ .prng = .init(32) });
+    defer world.deinit();
+    try world.run(20, 0);
+    world.way_size = 1000;
+    const bytes = world.buffers[0][0..1024];
+    @memset(std.mem.bytesAsSlice(u64, bytes), world.stamp_next);
+    try world.client.submitWrite(0, 0, bytes);
+    const begun_us = world.now_us;
+    while (true) switch ((try world.nextEvent(60 * std.time.us_per_s)) orelse return error.StandsStill) {
+        .write_ended => |ended| {
+            try testing.expectEqual(wire.WriteCode.done, ended.code);
+            break;
+        },
+        else => {},
+    };
+    try testing.expect(world.now_us - begun_us < 40 * std.time.us_per_s);
+}
+
+test "an edge that says nothing for a while is no narrow way" {
+    const world = try World.init(.{ .prng = .init(31) });
+    defer world.deinit();
+    try world.run(50, 0);
+    world.way_size = 0;
+    try world.submit();
+    try testing.expectEqual(null, try world.nextEvent(5 * std.time.us_per_s));
+    world.way_size = wire.packet_size_ethernet;
+    while (try world.nextEvent(10 * std.time.us_per_s)) |event| switch (event) {
+        .write_ended => |ended| {
+            world.in_use[@intCast(ended.tag)] = false;
+            break;
+        },
+        else => {},
+    };
+    try testing.expectEqual(1440, world.client.writes.fragment_size_max);
+    try world.run(50, 0);
 }
 
 test "an edge that is killed again and again loses nothing that it has acknowledged" {

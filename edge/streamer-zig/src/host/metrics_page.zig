@@ -171,17 +171,19 @@ pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigur
 }
 
 fn renderLanes(writer: *Io.Writer, lanes: []const Lane) Io.Writer.Error!void {
-    const rows = .{
-        .{ "stream_lane_reads_total", "counter", "Reads of disks, by the thread that served them.", "reads" },
-        .{ "stream_lane_sessions", "gauge", "Devices whose reads a thread serves.", "sessions" },
-        .{ "stream_lane_passed_total", "counter", "Packets that were not for a thread and went to the first one.", "passed" },
-        .{ "stream_lane_lost_total", "counter", "Packets, and news of reads for reports, that the first thread had no room for.", "lost" },
-    };
-    inline for (rows) |row| {
-        try head(writer, row[0], row[1], row[2]);
-        for (lanes, 0..) |*lane, number|
-            try writer.print("bootfarm_edge_{s}{{lane=\"{d}\"}} {d}\n", .{ row[0], number, @field(lane, row[3]) });
-    }
+    try head(writer, "stream_lane_reads_total", "counter", "Reads of disks, by the thread that served them.");
+    try eachLane(writer, lanes, "stream_lane_reads_total", .reads);
+    try head(writer, "stream_lane_sessions", "gauge", "Devices whose reads a thread serves.");
+    try eachLane(writer, lanes, "stream_lane_sessions", .sessions);
+    try head(writer, "stream_lane_passed_total", "counter", "Packets that were not for a thread and went to the first one.");
+    try eachLane(writer, lanes, "stream_lane_passed_total", .passed);
+    try head(writer, "stream_lane_lost_total", "counter", "Packets, and news of reads for reports, that the first thread had no room for.");
+    try eachLane(writer, lanes, "stream_lane_lost_total", .lost);
+}
+
+fn eachLane(writer: *Io.Writer, lanes: []const Lane, name: []const u8, comptime field: std.meta.FieldEnum(Lane)) Io.Writer.Error!void {
+    for (lanes, 0..) |*lane, number|
+        try writer.print("bootfarm_edge_{s}{{lane=\"{d}\"}} {d}\n", .{ name, number, @field(lane, @tagName(field)) });
 }
 
 fn renderProfiles(writer: *Io.Writer, figures: *const BootProfiles.Figures) Io.Writer.Error!void {

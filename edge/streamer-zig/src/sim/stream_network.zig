@@ -96,8 +96,8 @@ pub const Link = struct {
     slow_us: u64 = 0,
     busy_until_us: [2]u64 = @splat(0),
 
-    /// Packets vanish only where switches and tunnels do not take them. On the way to the edge all take what a device sends: it learns
-    /// nothing of that way from writes that do not arrive.
+    /// Packets vanish only where switches and tunnels do not take them. On the way to the edge all take what a device sends: one that only
+    /// writes finds out about that way by resumptions alone, which takes longer than a run may.
     pub fn openPath(link: *Link) void {
         link.payload_max = .{ @max(link.path_max, PacketPool.payload_size_max), link.path_max };
     }
