@@ -70,7 +70,8 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
     setSkipped(keys)
   }
   // Steps that turn green one after the other would move the buttons of those below them away under the pointer.
-  if ([farms, sites, edges, vdisks, collections, devices, boots].some(({ isPending }) => isPending)) return null
+  if ([farms, sites, edges, vdisks, collections, devices, boots].some(({ isPending }) => isPending))
+    return null
   const next = steps.findIndex(({ key, done }) => !done && !skipped.includes(key))
   return (
     <Panel
