@@ -13,6 +13,7 @@ const base = @import("base");
 const wire = @import("wire").stream;
 const hello_steps = @import("stream_client_hello.zig");
 const PathSize = @import("path_size.zig");
+const reads_under_way = @import("stream_client_reads.zig");
 const sends = @import("stream_client_sends.zig");
 const stream_seal = @import("stream_seal.zig");
 const Failover = @import("stream_failover.zig");
@@ -27,8 +28,6 @@ const assert = std.debug.assert;
 
 pub const StreamClient = @This();
 
-/// Fragments of later requests that must have come before a read is asked for again at once.
-pub const passed_threshold = 3;
 pub const hello_timeout_us_first = step.hello_timeout_us_first;
 pub const silence_us_max = 10 * std.time.us_per_s;
 /// A read is at most as long as every edge promises to serve.
@@ -260,7 +259,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.sealed_request_s
         .greeting => hello_steps.transmit(client, now_us, out) orelse return null,
         .established => blk: {
             const room = out[0..wire.request_size_max];
-            const clear = client.transmitRead(now_us, room) orelse sends.transmitWrite(client, now_us, room) orelse
+            const clear = reads_under_way.transmit(client, now_us, room) orelse sends.transmitWrite(client, now_us, room) orelse
                 sends.transmitReady(client, now_us, room) orelse sends.transmitReport(client, now_us, room) orelse
                 sends.transmitProbe(client, now_us, room) orelse return null;
             break :blk client.protection.seal(out, clear.len);
@@ -283,20 +282,10 @@ pub fn deadline(client: *const StreamClient) ?u64 {
         earliest = ready.due_at_us;
     };
     if (client.report_state.dueAt()) |at| earliest = @min(earliest orelse at, at);
-    for (client.reads) |*read| {
-        const at = switch (read.state) {
-            .asked => if (read.repeat != null) 0 else read.timeoutAt(client.last_fragment_at_us),
-            .free, .queued, .done, .failed => continue,
-        };
-        earliest = @min(earliest orelse at, at);
-    }
+    if (reads_under_way.deadline(client)) |at| earliest = @min(earliest orelse at, at);
     if (client.path.probeAt()) |at| earliest = @min(earliest orelse at, at);
     if (client.writes.deadline()) |at| earliest = @min(earliest orelse at, at);
-    if (client.firstQueued()) |read| if (client.mayAsk(read)) {
-        if (client.window.opensAt(read.buffer.len)) |at| earliest = @min(earliest orelse at, at);
-    };
     if (client.questionAt()) |at| earliest = @min(earliest orelse at, at);
-    if (client.firstStarved() != null) return 0;
     return earliest;
 }
 
@@ -323,8 +312,8 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
     assert(client.state == .established);
     if (client.session.?.id != packet.session_id) return false;
     switch (packet.body) {
-        .data => |fragment| return client.receiveFragment(now_us, packet.request_id, fragment),
-        .read_error => |read_error| return client.receiveReadError(now_us, packet.request_id, read_error.code),
+        .data => |fragment| return reads_under_way.receiveFragment(client, now_us, packet.request_id, fragment),
+        .read_error => |read_error| return reads_under_way.receiveReadError(client, now_us, packet.request_id, read_error.code),
         .write_ack => |ack| return client.writes.acknowledge(now_us, packet.request_id, ack),
         .probe_ack => |size| client.path.noteShown(size + client.protection.overhead()),
         .ready_ack => {
@@ -366,73 +355,6 @@ pub fn fragmentSize(client: *const StreamClient) u16 {
     return client.path.size - wire.header_size - wire.tag_size;
 }
 
-fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment: wire.Data) bool {
-    client.last_fragment_at_us = now_us;
-    const read = client.findAsked(request_id) orelse {
-        client.noteUnexpected(request_id);
-        return true;
-    };
-    switch (read.accept(now_us, fragment)) {
-        .misfit => return false,
-        .duplicate => {
-            client.noteUnexpected(request_id);
-            return true;
-        },
-        .new => {},
-    }
-    client.window.noteDelivered(now_us, fragment.payload.len, &read.ticket, .{
-        .is_first = read.round_trip_us != null,
-        .is_last = read.attempt == 0 and read.isComplete(),
-    });
-    client.path.noteCame(@intCast(wire.header_size + fragment.payload.len + wire.tag_size));
-    if (read.round_trip_us) |sample| {
-        client.round_trip.measure(sample);
-        read.round_trip_us = null;
-    }
-    read.timeout_us = client.round_trip.timeout_us;
-    // What was sent in order comes in order, but for a little reordering: who is overtaken has lost something.
-    for (client.reads) |*other| {
-        if (other.state != .asked or other.repeat != null) continue;
-        if (other.sent_serial >= read.first_serial) continue;
-        other.passed += 1;
-        if (other.passed >= passed_threshold) other.repeatMissing();
-    }
-    if (read.isComplete()) {
-        read.state = .done;
-        if (read.kind != .profile) client.times.noteFetch(now_us -| read.sent_at_us);
-        client.statistics.reads += 1;
-        client.statistics.read_bytes += read.buffer.len;
-    }
-    return true;
-}
-
-/// A fragment that came before, maybe of a read that is done: was a stall taken for a loss?
-fn noteUnexpected(client: *StreamClient, request_id: u32) void {
-    client.statistics.unexpected_fragments += 1;
-    client.window.noteCameLate();
-    for (client.reads) |*read| {
-        if (read.request_id != request_id) continue;
-        const stall_us = read.stall_us orelse return;
-        client.round_trip.noteSpurious(stall_us);
-        read.stall_us = null;
-        read.timed_out = false;
-        return;
-    }
-}
-
-fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, code: wire.ReadErrorCode) bool {
-    const read = client.findAsked(request_id) orelse return true;
-    if (code == .store_error) {
-        client.statistics.store_errors += 1;
-        read.waitAfterStoreError(now_us);
-        return true;
-    }
-    client.window.noteForgotten(read.missingBytes());
-    read.state = .failed;
-    read.failure = code;
-    return true;
-}
-
 /// Moves what has waited too long to where `transmit` finds it, which calls this, too; `failover.asked` is where that is to go.
 pub fn tend(client: *StreamClient, now_us: u64) void {
     if (client.state == .greeting) return hello_steps.checkTurn(client, now_us);
@@ -442,100 +364,7 @@ pub fn tend(client: *StreamClient, now_us: u64) void {
         if (now_us -| client.heardAt() >= silence_us_max) return hello_steps.greetHome(client, now_us, .resumption);
     } else if (client.failover.wantsTicket(now_us)) return hello_steps.greetHome(client, now_us, .resumption);
     client.writes.checkTimers(now_us, client.last_packet_at_us);
-    for (client.reads) |*read| {
-        if (read.state != .asked or read.repeat != null) continue;
-        if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
-        read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
-        read.timed_out = true;
-        if (read.sent_serial > client.timed_out_serial) {
-            client.timed_out_serial = client.send_serial;
-            client.round_trip.backOff();
-        }
-        client.window.noteTimeout(&read.ticket);
-        // Those that were asked for before the way was found to be wider, too: where they do not come, larger ones do not either.
-        if (read.fragment_size <= client.fragmentSize()) client.path.noteSilence(now_us, read.missed());
-        read.repeatMissing();
-    }
-}
-
-/// Repeats before new reads, each in the order in which they were submitted.
-fn transmitRead(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
-    while (client.firstToRepeat()) |read| {
-        var ranges: wire.RangeList = .{};
-        const missing = read.takeMissing(&ranges);
-        // What was missing may have come since.
-        if (missing == 0) continue;
-        const bytes = read.bytesOf(ranges.view());
-        client.window.noteLost(bytes, &read.ticket, if (read.received_count == 0) 1 else missing);
-        read.ticket = client.window.noteAsked(now_us, bytes);
-        client.send_serial += 1;
-        read.noteRepeat(now_us, client.send_serial);
-        client.statistics.repeats += 1;
-        client.statistics.missing_fragments += missing;
-        return client.emitRead(read, ranges.view(), out);
-    }
-    if (client.used.isFull()) return sends.transmitUsed(client, out);
-    const read = client.firstAllowed(now_us) orelse client.firstStarved() orelse return null;
-    // Said first, so that the edge hears in which order the system wanted what.
-    if (read.kind == .demand) if (sends.transmitUsed(client, out)) |packet| return packet;
-    client.noteWaiting(now_us);
-    client.send_serial += 1;
-    read.ask(now_us, client.fragmentSize(), client.send_serial, client.round_trip.timeout_us);
-    read.ticket = client.window.noteAsked(now_us, read.buffer.len);
-    return client.emitRead(read, .{}, out);
-}
-
-/// Reads are asked in order: a small one never overtakes a large one that has to wait.
-fn firstQueued(client: *const StreamClient) ?*PendingRead {
-    var first: ?*PendingRead = null;
-    for (client.reads) |*read| {
-        if (read.state == .queued and read.isBefore(first)) first = read;
-    }
-    return first;
-}
-
-fn firstAllowed(client: *StreamClient, now_us: u64) ?*PendingRead {
-    const read = client.firstQueued() orelse return null;
-    return if (client.mayAsk(read) and client.window.allows(now_us, read.buffer.len)) read else null;
-}
-
-/// One of those ahead of demand may always be under way, also where the window is full with what the system waits for: else none would
-/// ever come while it wants more than that.
-fn firstStarved(client: *const StreamClient) ?*PendingRead {
-    var first: ?*PendingRead = null;
-    for (client.reads) |*read| {
-        if (read.kind != .ahead) continue;
-        if (read.state == .asked) return null;
-        if (read.state == .queued and read.isBefore(first)) first = read;
-    }
-    const read = first orelse return null;
-    return if (client.mayAsk(read)) read else null;
-}
-
-fn firstToRepeat(client: *StreamClient) ?*PendingRead {
-    var first: ?*PendingRead = null;
-    for (client.reads) |*read| {
-        if (read.state == .asked and read.repeat != null and read.isBefore(first)) first = read;
-    }
-    return first;
-}
-
-fn emitRead(
-    client: *const StreamClient,
-    read: *const PendingRead,
-    ranges: wire.Ranges,
-    out: *[wire.request_size_max]u8,
-) []const u8 {
-    const session = client.session.?;
-    return wire.emit(.{ .session_id = session.id, .request_id = read.request_id, .body = .{ .read = .{
-        .kind = read.kind,
-        .fragment_size = read.fragment_size,
-        .version_tag = session.version_tag,
-        .offset = read.offset,
-        .length = @intCast(read.buffer.len),
-        .attempt = read.attempt,
-        .ranges = ranges,
-    } } }, out);
+    reads_under_way.checkTimers(client, now_us);
 }
 
 pub fn transition(client: *StreamClient, next: State) void {
@@ -554,22 +383,9 @@ pub fn takeRequestId(client: *StreamClient) u32 {
     return client.request_id_next;
 }
 
-fn findAsked(client: *StreamClient, request_id: u32) ?*PendingRead {
-    for (client.reads) |*read| {
-        if (read.state == .asked and read.request_id == request_id) return read;
-    }
-    return null;
-}
-
 /// Bytes asked for and not received.
 pub fn outstandingBytes(client: *const StreamClient) u64 {
     return client.window.outstanding;
-}
-
-/// One read may always be outstanding, however little the edge allows.
-fn mayAsk(client: *const StreamClient, read: *const PendingRead) bool {
-    const outstanding = client.outstandingBytes();
-    return outstanding == 0 or outstanding + read.buffer.len <= client.session.?.outstanding_bytes_max;
 }
 
 pub fn hasOutstanding(client: *const StreamClient) bool {
@@ -588,7 +404,7 @@ pub fn heardAt(client: *const StreamClient) u64 {
 }
 
 /// Before something is asked: the wait begins with it, unless it has begun already.
-fn noteWaiting(client: *StreamClient, now_us: u64) void {
+pub fn noteWaiting(client: *StreamClient, now_us: u64) void {
     if (!client.hasOutstanding()) client.waiting_since_us = now_us;
 }
 

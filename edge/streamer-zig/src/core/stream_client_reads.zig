@@ -1,0 +1,207 @@
+//! A device's reads that are under way (packages/proto/STREAM.md, "Recovery"): which goes out next, what comes of each, and what is asked
+//! for again.
+
+const std = @import("std");
+const wire = @import("wire").stream;
+const PendingRead = @import("pending_read.zig");
+const RoundTrip = @import("round_trip.zig");
+const sends = @import("stream_client_sends.zig");
+const StreamClient = @import("stream_client.zig");
+
+/// Fragments of later requests that must have come before a read is asked for again at once.
+const passed_threshold = 3;
+
+pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment: wire.Data) bool {
+    client.last_fragment_at_us = now_us;
+    const read = findAsked(client, request_id) orelse {
+        noteUnexpected(client, request_id);
+        return true;
+    };
+    switch (read.accept(now_us, fragment)) {
+        .misfit => return false,
+        .duplicate => {
+            noteUnexpected(client, request_id);
+            return true;
+        },
+        .new => {},
+    }
+    client.window.noteDelivered(now_us, fragment.payload.len, &read.ticket, .{
+        .is_first = read.round_trip_us != null,
+        .is_last = read.attempt == 0 and read.isComplete(),
+    });
+    client.path.noteCame(@intCast(wire.header_size + fragment.payload.len + wire.tag_size));
+    if (read.round_trip_us) |sample| {
+        client.round_trip.measure(sample);
+        read.round_trip_us = null;
+    }
+    read.timeout_us = client.round_trip.timeout_us;
+    // What was sent in order comes in order, but for a little reordering: who is overtaken has lost something.
+    for (client.reads) |*other| {
+        if (other.state != .asked or other.repeat != null) continue;
+        if (other.sent_serial >= read.first_serial) continue;
+        other.passed += 1;
+        if (other.passed >= passed_threshold) other.repeatMissing();
+    }
+    if (read.isComplete()) {
+        read.state = .done;
+        if (read.kind != .profile) client.times.noteFetch(now_us -| read.sent_at_us);
+        client.statistics.reads += 1;
+        client.statistics.read_bytes += read.buffer.len;
+    }
+    return true;
+}
+
+/// A fragment that came before, maybe of a read that is done: was a stall taken for a loss?
+fn noteUnexpected(client: *StreamClient, request_id: u32) void {
+    client.statistics.unexpected_fragments += 1;
+    client.window.noteCameLate();
+    for (client.reads) |*read| {
+        if (read.request_id != request_id) continue;
+        const stall_us = read.stall_us orelse return;
+        client.round_trip.noteSpurious(stall_us);
+        read.stall_us = null;
+        read.timed_out = false;
+        return;
+    }
+}
+
+pub fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, code: wire.ReadErrorCode) bool {
+    const read = findAsked(client, request_id) orelse return true;
+    if (code == .store_error) {
+        client.statistics.store_errors += 1;
+        read.waitAfterStoreError(now_us);
+        return true;
+    }
+    client.window.noteForgotten(read.missingBytes());
+    read.state = .failed;
+    read.failure = code;
+    return true;
+}
+
+/// What has waited too long is asked for again.
+pub fn checkTimers(client: *StreamClient, now_us: u64) void {
+    for (client.reads) |*read| {
+        if (read.state != .asked or read.repeat != null) continue;
+        if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
+        read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
+        read.timed_out = true;
+        if (read.sent_serial > client.timed_out_serial) {
+            client.timed_out_serial = client.send_serial;
+            client.round_trip.backOff();
+        }
+        client.window.noteTimeout(&read.ticket);
+        // Those that were asked for before the way was found to be wider, too: where they do not come, larger ones do not either.
+        if (read.fragment_size <= client.fragmentSize()) client.path.noteSilence(now_us, read.missed());
+        read.repeatMissing();
+    }
+}
+
+/// When one of them goes out next.
+pub fn deadline(client: *const StreamClient) ?u64 {
+    var earliest: ?u64 = null;
+    for (client.reads) |*read| {
+        const at = switch (read.state) {
+            .asked => if (read.repeat != null) 0 else read.timeoutAt(client.last_fragment_at_us),
+            .free, .queued, .done, .failed => continue,
+        };
+        earliest = @min(earliest orelse at, at);
+    }
+    if (firstQueued(client)) |read| if (mayAsk(client, read)) {
+        if (client.window.opensAt(read.buffer.len)) |at| earliest = @min(earliest orelse at, at);
+    };
+    if (firstStarved(client) != null) return 0;
+    return earliest;
+}
+
+/// Repeats before new reads, each in the order in which they were submitted.
+pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    while (firstToRepeat(client)) |read| {
+        var ranges: wire.RangeList = .{};
+        const missing = read.takeMissing(&ranges);
+        // What was missing may have come since.
+        if (missing == 0) continue;
+        const bytes = read.bytesOf(ranges.view());
+        client.window.noteLost(bytes, &read.ticket, if (read.received_count == 0) 1 else missing);
+        read.ticket = client.window.noteAsked(now_us, bytes);
+        client.send_serial += 1;
+        read.noteRepeat(now_us, client.send_serial);
+        client.statistics.repeats += 1;
+        client.statistics.missing_fragments += missing;
+        return emit(client, read, ranges.view(), out);
+    }
+    if (client.used.isFull()) return sends.transmitUsed(client, out);
+    const read = firstAllowed(client, now_us) orelse firstStarved(client) orelse return null;
+    // Said first, so that the edge hears in which order the system wanted what.
+    if (read.kind == .demand) if (sends.transmitUsed(client, out)) |packet| return packet;
+    client.noteWaiting(now_us);
+    client.send_serial += 1;
+    read.ask(now_us, client.fragmentSize(), client.send_serial, client.round_trip.timeout_us);
+    read.ticket = client.window.noteAsked(now_us, read.buffer.len);
+    return emit(client, read, .{}, out);
+}
+
+/// Reads are asked in order: a small one never overtakes a large one that has to wait.
+fn firstQueued(client: *const StreamClient) ?*PendingRead {
+    var first: ?*PendingRead = null;
+    for (client.reads) |*read| {
+        if (read.state == .queued and read.isBefore(first)) first = read;
+    }
+    return first;
+}
+
+fn firstAllowed(client: *StreamClient, now_us: u64) ?*PendingRead {
+    const read = firstQueued(client) orelse return null;
+    return if (mayAsk(client, read) and client.window.allows(now_us, read.buffer.len)) read else null;
+}
+
+/// One of those ahead of demand may always be under way, also where the window is full with what the system waits for: else none would
+/// ever come while it wants more than that.
+fn firstStarved(client: *const StreamClient) ?*PendingRead {
+    var first: ?*PendingRead = null;
+    for (client.reads) |*read| {
+        if (read.kind != .ahead) continue;
+        if (read.state == .asked) return null;
+        if (read.state == .queued and read.isBefore(first)) first = read;
+    }
+    const read = first orelse return null;
+    return if (mayAsk(client, read)) read else null;
+}
+
+fn firstToRepeat(client: *StreamClient) ?*PendingRead {
+    var first: ?*PendingRead = null;
+    for (client.reads) |*read| {
+        if (read.state == .asked and read.repeat != null and read.isBefore(first)) first = read;
+    }
+    return first;
+}
+
+fn emit(
+    client: *const StreamClient,
+    read: *const PendingRead,
+    ranges: wire.Ranges,
+    out: *[wire.request_size_max]u8,
+) []const u8 {
+    const session = client.session.?;
+    return wire.emit(.{ .session_id = session.id, .request_id = read.request_id, .body = .{ .read = .{
+        .kind = read.kind,
+        .fragment_size = read.fragment_size,
+        .version_tag = session.version_tag,
+        .offset = read.offset,
+        .length = @intCast(read.buffer.len),
+        .attempt = read.attempt,
+        .ranges = ranges,
+    } } }, out);
+}
+
+fn findAsked(client: *StreamClient, request_id: u32) ?*PendingRead {
+    for (client.reads) |*read| {
+        if (read.state == .asked and read.request_id == request_id) return read;
+    }
+    return null;
+}
+
+/// One read may always be outstanding, however little the edge allows.
+fn mayAsk(client: *const StreamClient, read: *const PendingRead) bool {
+    const outstanding = client.outstandingBytes();
+    return outstanding == 0 or outstanding + read.buffer.len <= client.session.?.outstanding_bytes_max;
+}
