@@ -39,7 +39,7 @@ export async function loadOnce(site, peer, { devices, depth, mtu, measureMs }) {
       measureMs + openLimitMs,
       peer.by,
     )
-    return named(lastJson(output))
+    return checked(peer, named(lastJson(output)))
   })
 }
 
@@ -51,6 +51,14 @@ export const named = (found) =>
       value,
     ]),
   )
+
+/** What was measured under a cipher's name was measured with it. */
+export function checked(peer, found) {
+  const isClear = found.cipher === 'clear'
+  if (peer.way === 'stream' && isClear !== (peer.by === 'clear'))
+    throw new UserError(`the stream that was to be ${peer.by} went by ${found.cipher}.`)
+  return found
+}
 
 /** @template T @param {(server: WatchedProcess) => Promise<T>} use @returns {Promise<T>} */
 export async function withServer(site, peer, use) {

@@ -2,7 +2,7 @@ import { UserError } from '../../lib/fail.mjs'
 import { inRoot } from '../../lib/paths.mjs'
 import { say } from '../../lib/progress.mjs'
 import { lastJson } from '../vdisk/run.mjs'
-import { named, runOnClient, withServer } from './load.mjs'
+import { checked, named, runOnClient, withServer } from './load.mjs'
 import { delayUs } from './losses.mjs'
 
 const limitMs = 90_000
@@ -54,7 +54,8 @@ function replayWith(site, peer, trace) {
         ...['replay', '--way', peer.way, '--server', `${site.cable.serverIp}:${peer.port}`],
         ...['--trace', inRoot(trace), '--disk-mib', String(site.imageMib)],
       ]
-      return named(lastJson(await runOnClient(site, [...common, ...args], limitMs, peer.by)))
+      const output = await runOnClient(site, [...common, ...args], limitMs, peer.by)
+      return checked(peer, named(lastJson(output)))
     }
     if (peer.way === 'nbd') return [{ how: 'four reads under way', ...(await replay(asSystem)) }]
     const cold = await replay(asSystem)

@@ -40,6 +40,8 @@ fn writeTo(options: Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
         id.id,
         &id.token,
     });
+    // For whoever reads the script; a kernel gets it as a word of its line.
+    if (options.clear) try writer.writeAll("set bootfarm_stream clear\n");
     if (!options.has_kernel) {
         try writer.print(
             "sanboot --no-describe http://{f}/b/{x:0>16}/disk\n",
@@ -155,6 +157,20 @@ test "a script without a kernel boots the disk over HTTP" {
         "#!ipxe\nchain http://10.0.0.1:6980/m/${netX/mac:hexhyp}/boot.ipxe\n",
         writeEntrance(options.http, &buffer),
     );
+}
+
+test "a script says that the stream goes in clear text, with a kernel and without one" {
+    var options = test_options;
+    var buffer: [size_max]u8 = undefined;
+    for ([_]bool{ false, true }) |has_kernel| {
+        options.has_kernel = has_kernel;
+        for ([_]bool{ false, true }) |clear| {
+            options.clear = clear;
+            const text = write(options, &buffer);
+            try testing.expectEqual(clear, std.mem.find(u8, text, "\nset bootfarm_stream clear\n") != null);
+            try testing.expectEqual(clear and has_kernel, std.mem.find(u8, text, " " ++ clear_word ++ " ") != null);
+        }
+    }
 }
 
 test "a refusal says why, waits and starts again, whatever a file's name is" {

@@ -51,8 +51,8 @@ pub const EdgeLoop = struct {
     /// Somebody outside the loop has something for it.
     wake_fd: i32,
     next_tick_us: u64 = 0,
-    /// For room in the stream socket's send buffer.
-    watches_room: bool = false,
+    /// The stream's socket.
+    busy: Epoll.Busy,
 
     pub const Options = struct {
         ports: EdgeSockets.Ports,
@@ -152,6 +152,7 @@ pub const EdgeLoop = struct {
         }
         return .{
             .epoll = epoll,
+            .busy = .{ .fd = all.stream.fd, .token = Token.stream },
             .sockets = all,
             .dhcp = if (!open.hasDhcp()) null else .{
                 .service = try .init(gpa, options.dhcp),
@@ -193,7 +194,7 @@ pub const EdgeLoop = struct {
             }
             // After the sockets: they begin the boots that frames belong to.
             if (is_heard) loop.watch.receive(loop.epoll, Token.segment, now_us);
-            try loop.serveReads();
+            loop.serveReads();
             if (loop.stream.lanes) |lanes| if (lanes.hasFailed()) return error.SystemCallFailed;
             loop.tftp.tick(&loop.sockets.tftp, now_us);
             if (loop.peers) |*peers| peers.flush(&loop.sockets.peer.?, now_us);
@@ -247,7 +248,6 @@ pub const EdgeLoop = struct {
             if (link.pxe) |*socket| try loop.epoll.add(socket.fd, .read, Token.pxe + index);
         }
         try loop.epoll.add(loop.sockets.tftp.fd, .read, Token.tftp);
-        try loop.epoll.add(loop.sockets.stream.fd, .read, Token.stream);
         if (loop.sockets.peer) |*socket| try loop.epoll.add(socket.fd, .read, Token.peer);
         try loop.epoll.add(loop.stream.reads.workers.endedFd(), .read, Token.disk_reads);
         if (loop.stream.lanes) |lanes| try loop.epoll.add(lanes.wake_fd, .read, Token.lanes);
@@ -288,28 +288,26 @@ pub const EdgeLoop = struct {
     }
 
     /// The disk bytes that devices wait for, each in its turn.
-    fn serveReads(loop: *EdgeLoop) sys.Error!void {
+    fn serveReads(loop: *EdgeLoop) void {
         const reads = &loop.stream.reads;
         reads.serve(&loop.stream, &loop.sockets.stream);
-        if (reads.awaits_room == loop.watches_room) return;
-        loop.watches_room = reads.awaits_room;
-        try loop.epoll.modify(loop.sockets.stream.fd, if (loop.watches_room) .read_and_write else .read, Token.stream);
+        loop.busy.interest = if (reads.awaits_room) .read_and_write else .read;
     }
 
     /// What is ready; waits awake where that is worth it. Every poll asks for all sockets, so that
     /// nothing else has to wait meanwhile.
     fn waitFor(loop: *EdgeLoop, buffer: []u64) sys.Error![]u64 {
-        if (loop.stream.reads.hasWork()) return loop.epoll.wait(buffer, 0);
+        if (loop.stream.reads.hasWork()) return loop.epoll.waitBeside(&loop.busy, buffer, 0);
         const vigil = &loop.tftp.vigil;
-        if (!vigil.begins(sys.monotonicUs())) return loop.epoll.wait(buffer, loop.timeoutMs());
+        if (!vigil.begins(sys.monotonicUs())) return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
         while (true) {
-            const tokens = try loop.epoll.wait(buffer, 0);
+            const tokens = try loop.epoll.waitBeside(&loop.busy, buffer, 0);
             const goes_on = vigil.goesOn(sys.monotonicUs(), tokens.len > 0);
             if (tokens.len > 0) return tokens;
             if (!goes_on) break;
             std.atomic.spinLoopHint();
         }
-        return loop.epoll.wait(buffer, loop.timeoutMs());
+        return loop.epoll.waitBeside(&loop.busy, buffer, loop.timeoutMs());
     }
 
     fn timeoutMs(loop: *const EdgeLoop) i32 {

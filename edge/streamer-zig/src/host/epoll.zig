@@ -13,6 +13,15 @@ pub const Epoll = struct {
         write,
         read_and_write,
 
+        fn pollEvents(interest: Interest) i16 {
+            return switch (interest) {
+                .none => 0,
+                .read => linux.POLL.IN,
+                .write => linux.POLL.OUT,
+                .read_and_write => linux.POLL.IN | linux.POLL.OUT,
+            };
+        }
+
         fn events(interest: Interest) u32 {
             return switch (interest) {
                 .none => 0,
@@ -23,7 +32,10 @@ pub const Epoll = struct {
         }
     };
 
-    pub const Ready = struct { token: u64 };
+    /// A socket that is not in the instance, but is waited for beside it by poll(2). An epoll instance is told of every packet that comes
+    /// to a socket of its own, and of every one that a network card is done with, also while its thread is awake; who polls is told of
+    /// the one that ends its sleep. Pays for the socket that most packets go through.
+    pub const Busy = struct { fd: i32, interest: Interest = .read, token: u64 };
 
     pub fn init() sys.Error!Epoll {
         return .{ .fd = @intCast(try sys.check(linux.epoll_create1(linux.EPOLL.CLOEXEC))) };
@@ -54,6 +66,24 @@ pub const Epoll = struct {
         };
         for (buffer[0..count], events[0..count]) |*token, event| token.* = event.data.u64;
         return buffer[0..count];
+    }
+
+    /// As `wait`, with a socket beside the instance, whose token comes first.
+    pub fn waitBeside(epoll: Epoll, busy: *const Busy, buffer: []u64, timeout_ms: i32) sys.Error![]u64 {
+        var polled: [2]linux.pollfd = .{
+            .{ .fd = busy.fd, .events = busy.interest.pollEvents(), .revents = 0 },
+            .{ .fd = epoll.fd, .events = linux.POLL.IN, .revents = 0 },
+        };
+        _ = sys.check(linux.poll(&polled, polled.len, timeout_ms)) catch |err| switch (err) {
+            error.Interrupted => return buffer[0..0],
+            error.WouldBlock, error.SystemCallFailed => return err,
+        };
+        // Errors of the socket come without being asked for, and go with the next receive.
+        const is_busy = polled[0].revents != 0;
+        if (is_busy) buffer[0] = busy.token;
+        const first = @intFromBool(is_busy);
+        const others = if (polled[1].revents != 0) try epoll.wait(buffer[first..], 0) else buffer[0..0];
+        return buffer[0 .. first + others.len];
     }
 
     fn control(

@@ -32,6 +32,7 @@ pub const StreamLane = struct {
     sealed: []u8,
     reply: StreamServer.ReplyBuffer = undefined,
     epoll: Epoll,
+    busy: Epoll.Busy,
     /// The packet loop has written mail, or wants the lane to end.
     wake_fd: i32,
     /// Of the packet loop.
@@ -56,7 +57,6 @@ pub const StreamLane = struct {
     /// Notes were given that the packet loop was not woken for.
     has_news: bool = false,
     woke_at_us: u64 = 0,
-    watches_room: bool = false,
     thread: ?std.Thread = null,
 
     const Disk = struct { version_id: base.Uuid, disk: VersionDisk };
@@ -97,7 +97,6 @@ pub const StreamLane = struct {
         const wake_fd: i32 = @intCast(sys.check(linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC)) catch return error.SystemCallFailed);
         const epoll = Epoll.init() catch return error.SystemCallFailed;
         epoll.add(wake_fd, .read, Token.wake) catch return error.SystemCallFailed;
-        epoll.add(socket.fd, .read, Token.stream) catch return error.SystemCallFailed;
         epoll.add(reads.workers.endedFd(), .read, Token.disk_reads) catch return error.SystemCallFailed;
         return .{
             .server = server,
@@ -105,6 +104,7 @@ pub const StreamLane = struct {
             .reads = reads,
             .sealed = try gpa.alloc(u8, stream_sending.sealed_size),
             .epoll = epoll,
+            .busy = .{ .fd = socket.fd, .token = Token.stream },
             .wake_fd = wake_fd,
             .loop_wake_fd = loop_wake_fd,
             .mail = try .init(gpa, mail_max),
@@ -145,7 +145,7 @@ pub const StreamLane = struct {
     fn serve(lane: *StreamLane) sys.Error!void {
         while (!lane.ends.load(.acquire)) {
             var buffer: [4]u64 = undefined;
-            const tokens = try lane.epoll.wait(&buffer, lane.timeoutMs());
+            const tokens = try lane.epoll.waitBeside(&lane.busy, &buffer, lane.timeoutMs());
             for (tokens) |token| switch (token) {
                 Token.wake => {
                     var count: u64 = undefined;
@@ -157,7 +157,7 @@ pub const StreamLane = struct {
             };
             lane.takeMail();
             lane.reads.serve(lane, lane.socket);
-            try lane.watchRoom();
+            lane.busy.interest = if (lane.reads.awaits_room) .read_and_write else .read;
             lane.tell(sys.monotonicUs());
         }
     }
@@ -166,12 +166,6 @@ pub const StreamLane = struct {
         if (lane.reads.hasWork()) return 0;
         if (lane.has_news) return news_interval_us / std.time.us_per_ms;
         return if (lane.has_unpublished) publish_interval_us / std.time.us_per_ms else -1;
-    }
-
-    fn watchRoom(lane: *StreamLane) sys.Error!void {
-        if (lane.reads.awaits_room == lane.watches_room) return;
-        lane.watches_room = lane.reads.awaits_room;
-        try lane.epoll.modify(lane.socket.fd, if (lane.watches_room) .read_and_write else .read, Token.stream);
     }
 
     fn tell(lane: *StreamLane, now_us: u64) void {

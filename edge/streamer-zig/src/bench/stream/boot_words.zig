@@ -62,8 +62,7 @@ fn wordsOf(script: []const u8, buffer: []u8) Error![]const u8 {
         const end = std.mem.findScalarPos(u8, script, at, '\n') orelse return error.NoScript;
         words.print("bootfarm." ++ name ++ "={s} ", .{std.mem.trimEnd(u8, script[at..end], "\r ")}) catch return error.NoScript;
     }
-    // It stands on the line of the kernel that the script loads.
-    if (std.mem.find(u8, script, " " ++ core.stream_seal.clear_word) != null)
+    if (std.mem.find(u8, script, "\nset bootfarm_stream clear\n") != null)
         words.writeAll(core.stream_seal.clear_word) catch return error.NoScript;
     return words.buffered();
 }

@@ -56,6 +56,8 @@ pub const Result = struct {
     least_mb_per_second: f64,
     most_mb_per_second: f64,
     fragment_size: u16 = 0,
+    /// Of the stream; empty for NBD.
+    cipher: []const u8 = "",
 };
 
 pub const Error = error{
@@ -191,6 +193,7 @@ const Load = struct {
             .least_mb_per_second = load.perSecond(least, seconds),
             .most_mb_per_second = load.perSecond(most, seconds),
             .fragment_size = if (load.streams.len > 0) load.streams[0].client.fragmentSize() else 0,
+            .cipher = if (load.streams.len > 0) @tagName(load.streams[0].client.session.?.cipher) else "",
         };
     }
 

@@ -44,6 +44,8 @@ pub const Result = struct {
     ahead_bytes: u64 = 0,
     used_bytes: u64 = 0,
     repeats: u64 = 0,
+    /// Of the stream; empty for NBD.
+    cipher: []const u8 = "",
 };
 
 const limit_ns = 60 * std.time.ns_per_s;
@@ -154,6 +156,7 @@ const Replay = struct {
         found.ahead_bytes = stream.ahead.statistics.bytes;
         found.used_bytes = stream.ahead.statistics.used_bytes;
         found.repeats = device.client.statistics.repeats;
+        found.cipher = @tagName(device.client.session.?.cipher);
         // With it the edge has the whole boot, and learns.
         device.client.reportReady(sys.monotonicUs(), .ready, 0, .{});
         while (!stream.is_ready) try stream.turn();

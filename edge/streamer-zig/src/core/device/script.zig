@@ -89,6 +89,7 @@ pub fn parse(text: []const u8) Result {
             if (std.mem.eql(u8, name, "bootfarm_edge")) stream = base.Endpoint.parse(value) catch return failure;
             if (std.mem.eql(u8, name, "bootfarm_boot")) boot_id = base.Uuid.parse(value) catch return failure;
             if (std.mem.eql(u8, name, "bootfarm_entry")) entry = value;
+            if (std.mem.eql(u8, name, "bootfarm_stream")) plan.clear = std.mem.eql(u8, value, "clear");
             if (std.mem.eql(u8, name, "bootfarm_token")) token = parseToken(value) orelse return failure;
         } else if (std.mem.eql(u8, command, "echo")) {
             if (said.len == 0) said = std.mem.trim(u8, words.rest(), " ");
@@ -172,6 +173,9 @@ test "a script with a kernel says what to load and who the boot is" {
 test "a script without a kernel names its disk" {
     const plan = parse(identity_lines ++ "sanboot --no-describe http://10.0.0.1/b/00000000000000ab/disk\n").plan;
     try testing.expect(plan.is_disk);
+    try testing.expect(!plan.clear);
+    const clear = parse(identity_lines ++ "set bootfarm_stream clear\nsanboot http://10.0.0.1/b/00000000000000ab/disk\n").plan;
+    try testing.expect(clear.clear);
     try testing.expectEqual(80, plan.downloads.buffer[0].endpoint.port);
 }
 
