@@ -179,6 +179,8 @@ export const bootReport = z.object({
   /** How the stream was protected (STREAM.md). */
   cipher: z.enum(streamCiphers).optional(),
   reconnects: count,
+  /** When a device that writes at this edge came back to it last, µs since the boot's begin; absent: never, or from older edges. */
+  resumedUs: count.optional(),
   /** Absent: it has begun at the edge that reports it. */
   handOver: handOverReport.optional(),
   /** Set and file name of the first boot program that the device was given. */

@@ -89,6 +89,11 @@ export const report = z.discriminatedUnion('type', [
   z.object({ seq: count.min(1), type: z.literal('discovered'), device: discoveredDevice }),
   /** The boot went on at another edge of the site: what this edge reported of it is no boot. */
   z.object({ seq: count.min(1), type: z.literal('withdrawn'), bootId: uuid, toEdgeId: uuid.optional() }),
+  /** A device asked this edge to go on with its boot, and was sent back to `edgeId`, which has what it wrote. `atUs` is since the boot's begin. */
+  z.object({
+    ...{ seq: count.min(1), type: z.literal('waiting'), bootId: uuid, mac: macAddress, edgeId: uuid },
+    ...{ startedUnixMs: count, atUs: count },
+  }),
   /** How far a run of a schedule has come here. */
   z.object({ seq: count.min(1), type: z.literal('schedule_run'), run: scheduleRunReport }),
   z.object({

@@ -3,6 +3,7 @@ import { powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { captureSummary } from './capture-view.ts'
 import { deviceState } from './device-state.ts'
+import { deviceWait } from './device-wait.ts'
 import { guestView } from './guest-view.ts'
 import { pageInput, pageOf } from './page.ts'
 import { readTimesView } from './read-times.ts'
@@ -65,6 +66,8 @@ export const bootSummary = z.object({
   takenPowerOrder: z.object({ id: uuid, order: z.enum(powerOrders), takenAt: instant }).nullable(),
   /** What the device does now, as far as this boot's reports say. */
   deviceState,
+  /** Why the device stands still, or may; null for a boot that is not its device's last one, too. */
+  waitsFor: deviceWait.nullable(),
   /** When its newest report came. */
   reportedAt: instant,
   phases: z.array(bootPhaseView.pick({ name: true, startUs: true, durationUs: true })),

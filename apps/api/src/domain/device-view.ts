@@ -3,6 +3,7 @@ import { layerClasses, powerOrders } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 import { deviceMenuView } from './boot-menu-view.ts'
 import { deviceState } from './device-state.ts'
+import { deviceWait } from './device-wait.ts'
 import { deviceType, seenRevision, tag } from './object-fields.ts'
 import { pageInput, pageOf } from './page.ts'
 import { inheritedPersonality, personality } from './personality.ts'
@@ -68,6 +69,8 @@ export const deviceSummary = z.object({
     })
     .nullable(),
   now: deviceState,
+  /** Why it stands still, or may, or does not start: the edge that has its writes is away. */
+  waitsFor: deviceWait.nullable(),
   /** The newest one. */
   powerOrder: powerOrderView.nullable(),
 })

@@ -95,6 +95,8 @@ pub const Boot = struct {
     token_nonce: ?[16]u8 = null,
     /// Null: it has begun at this edge.
     hand_over: ?HandOver = null,
+    /// When a device that writes here came back last, since the boot's begin.
+    resumed_us: ?u64 = null,
 
     /// A disk that hiccups is asked again; one that goes on refusing will not boot this device.
     pub const store_errors_max = 16;

@@ -6,6 +6,7 @@ const base = @import("base");
 const stream = @import("wire").stream;
 const boot_module = @import("boot.zig");
 const boot_phase = @import("boot_phase.zig");
+const boot_report = @import("boot_report.zig");
 const stream_ticket = @import("stream_ticket.zig");
 const Boot = boot_module.Boot;
 const Ticket = stream.ticket.Ticket;
@@ -136,6 +137,13 @@ pub fn bootOf(ticket: *const Ticket, arrival: Arrival) Boot {
     return boot;
 }
 
+/// A device whose writes are here has come back, in a boot that may be over: who was told that it waits for this edge hears of it.
+pub fn noteReturn(boot: *Boot, at_us: u64) void {
+    boot.resumed_us = at_us -| boot.started_us;
+    boot.changed = true;
+    boot.touched = true;
+}
+
 fn idOf(bytes: [16]u8) ?base.Uuid {
     return if (std.mem.allEqual(u8, &bytes, 0)) null else .fromBytes(bytes);
 }
@@ -183,4 +191,18 @@ test "a boot that goes on elsewhere has the times that it had, and newer revisio
     });
     try testing.expectEqual(1, again.hand_overs);
     try testing.expectEqual(2, bootOf(&again, .{ .now_us = 1, .age_us = 0, .handle = 8, .token = @splat(9) }).hand_over.?.number);
+}
+
+test "a device that has come back is told of, also when its boot is over" {
+    var boot: Boot = .init(.{ .id = .fromRandom(@splat(1)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 7 } }, .handle = 9, .token = @splat(3) }, .{
+        .version_id = .fromRandom(@splat(2)),
+    }, 1_000_000, 1_795_000_000_000);
+    boot.apply(2_000_000, .left_to_local_disk);
+    boot.changed = false;
+    noteReturn(&boot, 9_000_000);
+    try testing.expect(boot.isOver());
+    try testing.expect(boot.changed);
+    var buffer: [boot_report.size_max]u8 = undefined;
+    const json = boot_report.encode(&boot, .{ .revision = 2 }, &buffer);
+    try testing.expect(std.mem.find(u8, json, "\"resumedUs\":8000000,") != null);
 }

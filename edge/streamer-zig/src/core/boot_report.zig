@@ -22,7 +22,7 @@ const size_bare_max = 4096;
 pub const size_max = size_bare_max + 1536;
 pub const SortedSteps = guest_json.SortedSteps;
 
-const number_max = guest_json.number_max;
+pub const number_max = guest_json.number_max;
 /// So many steps of a device are worth more than gaps and histograms.
 const steps_kept_long = 12;
 /// So many offers are worth more than gaps and histograms: this edge's, and who is against it.
@@ -107,6 +107,7 @@ fn write(
     try number(&json, "startedUnixMs", boot.started_unix_ms);
     try writeFacts(boot, cut, &json);
     try number(&json, "reconnects", boot.reconnects);
+    if (boot.resumed_us) |at_us| try number(&json, "resumedUs", at_us);
     if (boot.hand_over) |*hand_over| {
         try json.objectField("handOver");
         try json.beginObject();

@@ -14,6 +14,7 @@ pub const NbdQueue = nbd_queue.NbdQueue;
 pub const local_disk_order = @import("local_disk_order.zig");
 pub const target_options = @import("target_options.zig");
 pub const DiscoveredDevices = @import("discovered_devices.zig");
+pub const WaitingDevices = @import("waiting_devices.zig");
 pub const SiteEdges = @import("site_edges.zig");
 pub const edge_election = @import("edge_election.zig");
 pub const PeerTable = @import("peer_table.zig");
@@ -91,6 +92,7 @@ test {
     _ = local_disk_order;
     _ = target_options;
     _ = DiscoveredDevices;
+    _ = WaitingDevices;
     _ = SiteEdges;
     _ = edge_election;
     _ = @import("peer_claims.zig");

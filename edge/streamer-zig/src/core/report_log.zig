@@ -13,6 +13,7 @@ const boot_report = @import("boot_report.zig");
 const record_frame = @import("record_frame.zig");
 const gaps_module = @import("report_gaps.zig");
 const segments_module = @import("report_segments.zig");
+const WaitingDevices = @import("waiting_devices.zig");
 const assert = std.debug.assert;
 
 const Segment = segments_module.Segment;
@@ -114,6 +115,16 @@ pub fn ReportLog(comptime Files: type) type {
                 &payload,
                 "{{\"type\":\"withdrawn\",\"bootId\":\"{f}\",\"toEdgeId\":\"{f}\"}}",
                 .{ boot, to },
+            ) catch unreachable);
+        }
+
+        /// A device asked here to go on, and waits for the edge that has what it wrote.
+        pub fn appendWaiting(log: *Log, waiting: *const WaitingDevices.Waiting) bool {
+            var payload: [256 + 2 * base.Uuid.text_size]u8 = undefined;
+            return log.append(std.mem.print(
+                &payload,
+                "{{\"type\":\"waiting\",\"bootId\":\"{f}\",\"mac\":\"{s}\",\"edgeId\":\"{f}\",\"startedUnixMs\":{d},\"atUs\":{d}}}",
+                .{ waiting.boot_id, &waiting.mac.toText(), waiting.edge, @min(waiting.started_unix_ms, boot_report.number_max), @min(waiting.at_us, boot_report.number_max) },
             ) catch unreachable);
         }
 

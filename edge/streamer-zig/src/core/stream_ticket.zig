@@ -57,6 +57,8 @@ pub fn open(keys: []const Key, sealed: *const wire.ticket.Sealed) ?Ticket {
 pub const Judgement = union(enum) {
     /// Of this boot and of its device; the boot's own edge can be reached no more.
     good: Ticket,
+    /// As good, but what the device has written is at the edge that made it, and what lies below must never be given in its place.
+    elsewhere: Ticket,
     refused: wire.RefuseCode,
 };
 
@@ -68,8 +70,7 @@ pub fn judge(keys: []const Key, hello: *const wire.Hello, now_unix_ms: u64) Judg
     const expected = stream_seal.helloProof(&ticket.resume_secret, hello);
     if (!std.crypto.timing_safe.eql([32]u8, hello.proof, expected)) return .{ .refused = .token_refused };
     if (now_unix_ms >= ticket.expires_unix_ms) return .{ .refused = .token_refused };
-    // What it has written is at its edge, and what lies below must never be given in its place.
-    if (ticket.write_cache != .device_ram) return .{ .refused = .cache_elsewhere };
+    if (ticket.write_cache != .device_ram) return .{ .elsewhere = ticket };
     return .{ .good = ticket };
 }
 
@@ -219,6 +220,7 @@ test "only a ticket that is in time, of this boot, proven, and of a device that 
     try testing.expectEqual(.token_refused, judge(&.{key}, &hello, now).refused);
     for ([_]wire.WriteCacheClass{ .edge, .edge_persistent, .device_ram_overflow }) |class| {
         ticket.write_cache = class;
-        try testing.expectEqual(.cache_elsewhere, judge(&.{key}, &testHello(&ticket, &key), now).refused);
+        try testing.expectEqualDeep(Judgement{ .elsewhere = ticket }, judge(&.{key}, &testHello(&ticket, &key), now));
+        try testing.expectEqual(.token_refused, judge(&.{key}, &testHello(&ticket, &key), ticket.expires_unix_ms).refused);
     }
 }

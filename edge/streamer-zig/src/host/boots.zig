@@ -27,6 +27,7 @@ pub const Boots = struct {
     store_fd: ?i32 = null,
     /// Null where nothing is kept on disk.
     log: ?*ReportLog = null,
+    waiting: core.WaitingDevices = .{},
     journal: ?*BootJournal = null,
     /// What waits for running devices.
     orders: core.PowerOrders = .{},
@@ -124,6 +125,13 @@ pub const Boots = struct {
             boots.listener.written(boots.listener.context);
         };
         boots.table.remove(ref);
+    }
+
+    /// A device asked here in vain: what it has written is at another edge.
+    pub fn tellWaiting(boots: *Boots, waiting: *const core.WaitingDevices.Waiting) void {
+        const log = boots.log orelse return;
+        _ = log.appendWaiting(waiting);
+        boots.listener.written(boots.listener.context);
     }
 
     /// A device that is not in the desired state asks by DHCP.

@@ -1,6 +1,7 @@
 //! Tests of report_log.zig on a real file system.
 
 const std = @import("std");
+const base = @import("base");
 const report_log = @import("core").report_log;
 const ReportLog = @import("report_log.zig").ReportLog;
 
@@ -213,4 +214,21 @@ test "a log of a higher epoch is refused" {
         error.LogFromTheFuture,
         ReportLog.open(testing.allocator, .{ .io = io, .dir = fixture.tmp.dir }, .{ .epoch = 1 }),
     );
+}
+
+test "what is said of a device that waits is whole also where all of it is as long as it can be" {
+    var fixture = try Fixture.init(.{ .epoch = 1 });
+    defer fixture.deinit();
+    const id: base.Uuid = .fromRandom(@splat(0xff));
+    try testing.expect(fixture.log.appendWaiting(&.{
+        .boot_id = id,
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
+        .edge = id,
+        .started_unix_ms = std.math.maxInt(u64),
+        .at_us = std.math.maxInt(u64),
+    }));
+    const uuid = "ffffffff-ffff-4fff-bfff-ffffffffffff";
+    try testing.expectEqualStrings("{\"bootEpoch\":1,\"fromSeq\":1,\"reports\":[{\"seq\":1,\"type\":\"waiting\",\"bootId\":\"" ++ uuid ++
+        "\",\"mac\":\"02:bf:00:00:00:01\",\"edgeId\":\"" ++ uuid ++
+        "\",\"startedUnixMs\":9007199254740991,\"atUs\":9007199254740991}]}", (try fixture.next()).body);
 }

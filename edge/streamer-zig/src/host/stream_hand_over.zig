@@ -62,7 +62,8 @@ pub fn grantOf(boots: *Boots, server: *const StreamServer, claim: *const StreamS
     const site = if (peers.site) |*site| site else return .unknown;
     const ticket = switch (core.stream_ticket.judge(site.ticket_keys.constSlice(), &claim.hello, sys.unixMs())) {
         .good => |ticket| ticket,
-        .refused => |code| return if (code == .cache_elsewhere) .{ .no_cache = code } else .unknown,
+        .elsewhere => |ticket| return sendBack(boots, &ticket, claim),
+        .refused => return .unknown,
     };
     const known = boots.table.findById(claim.boot_id);
     if (!isNewest(boots, &ticket, known)) return .unknown;
@@ -73,10 +74,10 @@ pub fn grantOf(boots: *Boots, server: *const StreamServer, claim: *const StreamS
         boot = found.*;
     };
     const version = boots.versionOf(&boot) orelse return .version_missing;
-    if (boots.homeObstacle(&boot) != null) return .{ .no_cache = .cache_elsewhere };
+    if (boots.homeObstacle(&boot) != null) return sendBack(boots, &ticket, claim);
     const wanted = boots.writeCacheOf(&boot) orelse return .{ .no_cache = .cache_failed };
     // As it was given, and as this edge is to keep it: it writes nothing here.
-    if (wanted.class.isAtTheEdge()) return .{ .no_cache = .cache_elsewhere };
+    if (wanted.class.isAtTheEdge()) return sendBack(boots, &ticket, claim);
     if (version.disk.size() != ticket.disk_size) return .version_missing;
     if (known) |ref| boots.table.replace(ref, boot) else _ = boots.table.insert(boot, sys.monotonicUs()) catch return .{ .no_cache = .busy };
     var granted: StreamServer.Grant.Boot = .{
@@ -89,6 +90,20 @@ pub fn grantOf(boots: *Boots, server: *const StreamServer, claim: *const StreamS
     };
     granted.failover = failoverOf(boots, server, &boot, &granted);
     return .{ .boot = granted };
+}
+
+/// The device waits for the edge that made its ticket. Nobody else would hear of it while that one is away.
+fn sendBack(boots: *Boots, ticket: *const wire.ticket.Ticket, claim: *const StreamServer.Claim) StreamServer.Grant {
+    const now_us = sys.monotonicUs();
+    // One that has begun another boot here since is not waiting.
+    if (isNewest(boots, ticket, boots.table.findById(claim.boot_id)) and boots.waiting.take(now_us, claim.boot_id)) boots.tellWaiting(&.{
+        .boot_id = claim.boot_id,
+        .mac = ticket.mac,
+        .edge = .fromBytes(ticket.edge_id),
+        .started_unix_ms = ticket.started_unix_ms,
+        .at_us = ticket.elapsed_us +| claim.hello.shown.?.age_us,
+    });
+    return .{ .no_cache = .cache_elsewhere };
 }
 
 fn arrivalOf(hello: *const wire.Hello) boot_hand_over.Arrival {

@@ -320,6 +320,8 @@ pub const StreamPort = struct {
                 }
                 boots.learnPeer(ref, claim.from.ip);
                 const session = port.server.sessionOf(claim.boot_id) orelse return;
+                if (admission.outcome == .resumed and session.write_cache.class != .device_ram)
+                    core.boot_hand_over.noteReturn(boot, at_us);
                 boots.apply(ref, at_us, .{ .stream_open = .{
                     .resumed = admission.outcome == .resumed,
                     .mtu = @min(session.packet_size_max, wire.packet_size_ethernet) + overhead_size,

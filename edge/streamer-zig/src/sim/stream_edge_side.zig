@@ -186,11 +186,8 @@ pub const EdgeSide = struct {
         const boot = host.site.bootOf(claim.boot_id) orelse return .unknown;
         const ticket = switch (core.stream_ticket.judge(&keys, &claim.hello, host.site.unixMs())) {
             .good => |ticket| ticket,
-            .refused => |code| blk: {
-                if (code != .cache_elsewhere) return .unknown;
-                if (side.plant != .ticket_of_writes_taken) return .{ .no_cache = code };
-                break :blk core.stream_ticket.open(&keys, &claim.hello.shown.?.ticket).?;
-            },
+            .elsewhere => |ticket| if (side.plant == .ticket_of_writes_taken) ticket else return .{ .no_cache = .cache_elsewhere },
+            .refused => return .unknown,
         };
         if (!host.takeTicket(boot, ticket.hand_overs)) return .unknown;
         if (host.misses(boot)) return .version_missing;

@@ -3,6 +3,7 @@ import type { BootPhaseReport, BootReport, GuestReport, HandOverReport } from '@
 import { instantAt } from '../../domain/boot-times.ts'
 import type { BootDetail, BootPhaseView, BootSummary, OfferView } from '../../domain/boot-view.ts'
 import { deviceStateOf } from '../../domain/device-state.ts'
+import { deviceWaitOf } from '../../domain/device-wait.ts'
 import { guestViewOf } from '../../domain/guest-view.ts'
 import { readTimesViewOf } from '../../domain/read-times.ts'
 import { type WriteCacheView, writeCacheOf } from '../../domain/write-cache.ts'
@@ -27,6 +28,7 @@ export interface BootFacts {
   mtu?: number | undefined
   cipher?: BootReport['cipher']
   reconnects: number
+  resumedUs?: number | undefined
   /** Where it went on last, and from where. */
   handOver?: (HandOverReport & { edgeId: string }) | undefined
   program?: BootReport['program']
@@ -64,6 +66,7 @@ export function bootSummaryOf(row: BootRow, now: Date): BootSummary {
       ? { id: taken.id, order: taken.order, takenAt: taken.takenAt.toISOString() }
       : null,
     deviceState: deviceStateOf(row, now),
+    waitsFor: isLastBoot(row) ? waitOfRow(row, now) : null,
     reportedAt: row.updatedAt.toISOString(),
     phases: phasesOf(row).map(({ name, startUs, durationUs }) => ({
       name,
@@ -71,6 +74,19 @@ export function bootSummaryOf(row: BootRow, now: Date): BootSummary {
       durationUs: durationUs ?? null,
     })),
   }
+}
+
+/** No later one of its device is known. */
+function isLastBoot(row: BootRow): boolean {
+  return row.device === null || row.device.lastBootId === row.id
+}
+
+function waitOfRow(row: BootRow, now: Date): BootSummary['waitsFor'] {
+  const boot = { ...row, held: row.writeCacheHeld, hasTakenOrder: row.takenPowerOrders.length > 0 }
+  return deviceWaitOf(
+    { reported: row.wait, boot: { ...boot, edge: { id: row.edgeId, ...row.edge } }, home: null },
+    now,
+  )
 }
 
 /** Null where the device reported none. */
@@ -102,7 +118,7 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
     ...summary,
     revision: Number(row.revision),
     receivedAt: row.receivedAt.toISOString(),
-    isLastBoot: row.device === null || row.device.lastBootId === row.id,
+    isLastBoot: isLastBoot(row),
     vdisk,
     detailGone: detail ? null : { keptDays: options.detailKeptDays },
     cause: summary.failedCause ? { ...causeOf(summary.failedCause), deviceText: row.failedText } : null,

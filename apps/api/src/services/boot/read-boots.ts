@@ -1,5 +1,7 @@
 import { type DbTransaction, Prisma } from '@bootfarm/db'
 import type { Actor } from '../../domain/actor.ts'
+import type { ReportedWait } from '../../domain/device-wait.ts'
+import { reportedWaitOf, type WaitJson, waitsJson } from './waits.ts'
 
 /** Reads boots with what their rows name: partitioned tables have no relations. */
 
@@ -51,6 +53,7 @@ interface Named {
   edge: { name: string; heartbeatAt: Date | null; revokedAt: Date | null }
   /** The last power order that the device took in this boot. */
   takenPowerOrders: { id: string; order: 'power_off' | 'restart'; takenAt: Date | null }[]
+  wait: ReportedWait | null
 }
 
 /** Null for a boot that there is not, or whose day is past the summaries' retention. */
@@ -111,13 +114,15 @@ export async function nameBoots({ db, actor }: ReadContext, rows: PlainBoot[]): 
   const organizationId = Prisma.sql`organization_id = ${actor.organizationId}::uuid`
   const among = (ids: (string | null)[]) => [...new Set(ids.filter((id) => id !== null))]
   const found = await db.$queryRaw<NamedRow[]>`
-    select 'site' as kind, id, name, null::uuid as other_id, null::timestamptz as at, null::timestamptz as ended_at from site
+    select 'site' as kind, id, name, null::uuid as other_id, null::timestamptz as at, null::timestamptz as ended_at, null::jsonb as value from site
       where ${organizationId} and id = any(${among(rows.map(({ siteId }) => siteId))}::uuid[])
-    union all select 'edge', id, name, null, heartbeat_at, revoked_at from edge
+    union all select 'edge', id, name, null, heartbeat_at, revoked_at, null from edge
       where ${organizationId} and id = any(${among(rows.map(({ edgeId }) => edgeId))}::uuid[])
-    union all select 'device', id, name, last_boot_id, null, null from device
+    union all select 'device', id, name, last_boot_id, null, null, null from device
       where ${organizationId} and id = any(${among(rows.map(({ deviceId }) => deviceId))}::uuid[])
-    union all (select distinct on (taken_boot_id) 'order', taken_boot_id, "order"::text, id, taken_at, null from power_order
+    union all select 'wait', boot_id, '', null, null, null, ${waitsJson} from boot_wait
+      where ${organizationId} and boot_id = any(${rows.map(({ id }) => id)}::uuid[])
+    union all (select distinct on (taken_boot_id) 'order', taken_boot_id, "order"::text, id, taken_at, null, null from power_order
       where ${organizationId} and taken_boot_id = any(${rows.map(({ id }) => id)}::uuid[])
       order by taken_boot_id, taken_at desc)`
   const named = new Map(found.map((row) => [`${row.kind} ${row.id}`, row]))
@@ -125,6 +130,7 @@ export async function nameBoots({ db, actor }: ReadContext, rows: PlainBoot[]): 
     const edge = named.get(`edge ${row.edgeId}`)
     const device = named.get(`device ${row.deviceId}`)
     const order = named.get(`order ${row.id}`)
+    const wait = named.get(`wait ${row.id}`)?.value
     return {
       ...row,
       site: { name: named.get(`site ${row.siteId}`)?.name ?? goneName },
@@ -137,6 +143,7 @@ export async function nameBoots({ db, actor }: ReadContext, rows: PlainBoot[]): 
       takenPowerOrders: order?.other_id
         ? [{ id: order.other_id, order: order.name as PowerOrderKind, takenAt: order.at }]
         : [],
+      wait: wait ? reportedWaitOf(wait) : null,
     }
   })
 }
@@ -149,6 +156,8 @@ interface NamedRow {
   other_id: string | null
   at: Date | null
   ended_at: Date | null
+  /** Of a wait. */
+  value: WaitJson | null
 }
 type PowerOrderKind = BootRow['takenPowerOrders'][number]['order']
 

@@ -2,8 +2,17 @@ import { Prisma } from '@bootfarm/db'
 import type { BootOutcome } from '@bootfarm/proto/boot-phases'
 import { type DeviceState, deviceStateOf } from '../../domain/device-state.ts'
 import type { DeviceSummary, PowerOrderView } from '../../domain/device-view.ts'
+import { type DeviceWait, deviceWaitOf } from '../../domain/device-wait.ts'
 import { versionFor } from '../../domain/version-access.ts'
 import { type WriteCacheView, writeCacheOf } from '../../domain/write-cache.ts'
+import {
+  reportedWaitOf,
+  type WaitEdgeJson,
+  type WaitJson,
+  waitEdgeJson,
+  waitEdgeOf,
+  waitsJson,
+} from '../boot/waits.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { type ChoicesJson, choicesJson, resolvedOf } from '../vdisk/version-facts.ts'
 
@@ -21,6 +30,7 @@ export const deviceSummarySelect = {
   siteId: true,
   collectionId: true,
   vdiskId: true,
+  homeEdgeId: true,
   lastBootId: true,
   lastBootStartedAt: true,
   lastBootOutcome: true,
@@ -44,10 +54,12 @@ export class DeviceNames {
 interface Named {
   site: { name: string }
   collection: { name: string; vdiskId: string | null }
-  vdisk: { name: string; versions: ChoicesJson }
+  vdisk: { name: string; keepsWrites: boolean; versions: ChoicesJson }
   boot: NamedBoot
   order: { id: string; order: PowerOrderKind; requestedAt: string; expiresAt: string; takenAt: string | null }
   taken: { order: PowerOrderKind; takenAt: string }
+  home: WaitEdgeJson
+  wait: WaitJson
 }
 type PowerOrderKind = PowerOrderView['order']
 
@@ -62,14 +74,14 @@ interface NamedBoot {
   cacheSizeBytes: number | null
   cacheHeld: unknown
   silentSince: string | null
-  heartbeatAt: string | null
-  revokedAt: string | null
+  failedCause: string | null
+  edge: WaitEdgeJson
 }
 
 /** In one statement: each relation would be a round trip of its own, and a page of devices names few sites, collections and vDisks. */
 export async function nameDevices(
   { db, clock, actor }: ServiceContext,
-  rows: Pick<DeviceSummaryRow, 'id' | 'siteId' | 'collectionId' | 'vdiskId' | 'lastBootId'>[],
+  rows: Pick<DeviceSummaryRow, 'id' | 'siteId' | 'collectionId' | 'vdiskId' | 'homeEdgeId' | 'lastBootId'>[],
 ): Promise<DeviceNames> {
   if (rows.length === 0) return new DeviceNames([])
   const own = Prisma.sql`organization_id = ${actor.organizationId}::uuid`
@@ -84,7 +96,8 @@ export async function nameDevices(
         where ${own} and id = ${among(rows.map(({ siteId }) => siteId))}
       union all select 'collection', id, jsonb_build_object('name', name, 'vdiskId', vdisk_id) from collection
         where ${own} and id = ${collections}
-      union all select 'vdisk', id, jsonb_build_object('name', name, 'versions', ${choicesJson}) from vdisk
+      union all select 'vdisk', id, jsonb_build_object('name', name, 'versions', ${choicesJson},
+          'keepsWrites', write_cache in ('edge_persistent', 'private')) from vdisk
         where ${own} and id = any(${rows.flatMap(({ vdiskId }) => vdiskId ?? [])}::uuid[]
           || array(select vdisk_id from collection where ${own} and id = ${collections}))
       union all (select distinct on (device_id) 'order', device_id, jsonb_build_object('id', id, 'order', "order",
@@ -95,11 +108,15 @@ export async function nameDevices(
           'outcome', boot.outcome, 'totalUs', boot.total_us, 'simulated', boot.simulated, 'generated', boot.generated,
           'cacheUsedBytes', boot.write_cache_used_bytes, 'cacheSizeBytes', boot.write_cache_size_bytes,
           'cacheHeld', boot.write_cache_held, 'silentSince', boot.silent_since,
-          'heartbeatAt', edge.heartbeat_at, 'revokedAt', edge.revoked_at)
+          'failedCause', boot.failed_cause, 'edge', jsonb_build_object('id', boot.edge_id, 'name', coalesce(edge.name, '(removed)'),
+            'heartbeatAt', edge.heartbeat_at, 'revokedAt', edge.revoked_at))
         from boot_key as key join boot on boot.organization_id = key.organization_id and boot.id = key.boot_id
           and boot.received_on = key.received_on
         left join edge on edge.organization_id = boot.organization_id and edge.id = boot.edge_id
         where key.${own} and key.boot_id = ${boots}
+      union all select 'home', edge.id, ${waitEdgeJson} from edge
+        where ${own} and id = ${among(rows.map(({ homeEdgeId }) => homeEdgeId))}
+      union all select 'wait', boot_id, ${waitsJson} from boot_wait where ${own} and boot_id = ${boots}
       union all (select distinct on (taken_boot_id) 'taken', taken_boot_id, jsonb_build_object('order', "order", 'takenAt', taken_at)
         from power_order where ${own} and taken_boot_id = ${boots} and taken_at is not null
         order by taken_boot_id, taken_at desc)`,
@@ -154,6 +171,7 @@ export function deviceSummaryOf(
     now: boot
       ? stateOf(boot, { taken: names.get('taken', row.lastBootId), now })
       : { state: 'unknown', since: null },
+    waitsFor: waitOf(row, { names, now }),
     powerOrder: order ? powerOrderViewOf(order, now) : null,
   }
 }
@@ -161,6 +179,37 @@ export function deviceSummaryOf(
 function writeCacheOfBoot({ cacheUsedBytes, cacheSizeBytes, cacheHeld }: NamedBoot): WriteCacheView | null {
   if (cacheUsedBytes === null || cacheSizeBytes === null) return null
   return writeCacheOf({ usedBytes: cacheUsedBytes, sizeBytes: cacheSizeBytes }, cacheHeld)
+}
+
+/** Also of a device that has not booted: it does not start while the home of its writes is away. */
+function waitOf(row: DeviceSummaryRow, { names, now }: { names: DeviceNames; now: Date }): DeviceWait | null {
+  const boot = names.get('boot', row.lastBootId)
+  const reported = names.get('wait', row.lastBootId)
+  const home = keepsWrites(row, names) ? names.get('home', row.homeEdgeId) : undefined
+  return deviceWaitOf(
+    {
+      reported: reported ? reportedWaitOf(reported) : null,
+      boot: boot
+        ? {
+            ...{ outcome: boot.outcome, failedCause: boot.failedCause, generated: boot.generated },
+            ...{ held: boot.cacheHeld, silentSince: dateOf(boot.silentSince) },
+            hasTakenOrder: names.get('taken', row.lastBootId) !== undefined,
+            edge: waitEdgeOf(boot.edge),
+          }
+        : null,
+      home: home ? waitEdgeOf(home) : null,
+    },
+    now,
+  )
+}
+
+/** Over its boots: by its vDisk, or since it writes a version. */
+function keepsWrites(row: DeviceSummaryRow, names: DeviceNames): boolean {
+  const vdisk =
+    names.get('vdisk', row.vdiskId) ??
+    names.get('vdisk', names.get('collection', row.collectionId)?.vdiskId ?? null)
+  if (!vdisk || !row.enabled) return false
+  return vdisk.keepsWrites || vdisk.versions.choices.maintenanceDeviceId === row.id
 }
 
 function stateOf(
@@ -176,7 +225,7 @@ function stateOf(
       generated: boot.generated,
       silentSince: dateOf(boot.silentSince),
       takenPowerOrders: taken ? [{ order: taken.order, takenAt: new Date(taken.takenAt) }] : [],
-      edge: { heartbeatAt: dateOf(boot.heartbeatAt), revokedAt: dateOf(boot.revokedAt) },
+      edge: waitEdgeOf(boot.edge),
     },
     now,
   )

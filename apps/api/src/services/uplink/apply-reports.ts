@@ -9,6 +9,7 @@ import { tellFillingCaches } from '../webhook/tell-filling-caches.ts'
 import { adoptDevices } from './adopt-devices.ts'
 import { applyDiscovered } from './apply-discovered.ts'
 import { applyScheduleRuns } from './apply-schedule-runs.ts'
+import { applyWaiting, endWaits } from './apply-waiting.ts'
 import type { AuthenticatedEdge } from './authenticate-edge.ts'
 import { ensureBootPartitions } from './boot-partitions.ts'
 import { keepGaps, lastSeqOf } from './keep-gaps.ts'
@@ -75,6 +76,7 @@ async function applyFresh(
   if (boots.length > 0) {
     await adoptDevices(transaction, edge, { boots, now })
     endedBoots = await writeBoots(transaction, edge, { boots, now })
+    await endWaits(transaction, edge, boots)
     await takePowerOrders(transaction, edge, { boots, now })
     await tellFailedBoots(transaction, edge, { boots, now })
     await tellFillingCaches(transaction, edge, { boots, now })
@@ -88,7 +90,9 @@ async function applyFresh(
   if (runs.length > 0) await applyScheduleRuns(transaction, edge, { reports: runs, now })
   const withdrawals = fresh.filter((report) => report.type === 'withdrawn')
   if (withdrawals.length > 0) await withdrawBoots(transaction, edge, { withdrawals, now })
-  if (boots.length + withdrawals.length > 0)
+  const waits = fresh.filter((report) => report.type === 'waiting')
+  if (waits.length > 0) await applyWaiting(transaction, edge, { reports: waits, now })
+  if (boots.length + withdrawals.length + waits.length > 0)
     await notify(transaction, { boots: { organizationId: edge.organizationId } })
   return endedBoots
 }

@@ -99,6 +99,7 @@ function factsOf(boot: BootReport, edgeId: string): BootFacts {
     mtu: boot.mtu,
     cipher: boot.cipher,
     reconnects: boot.reconnects,
+    resumedUs: boot.resumedUs,
     program: boot.program,
     readAhead: boot.readAhead,
     readTimes: boot.readTimes,

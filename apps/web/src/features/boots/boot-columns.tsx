@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { Instant } from '../../components/instant'
 import { Unknown } from '../../components/panel'
 import type { Column } from '../../components/table'
+import { WaitTag } from '../devices/wait-notice'
 import { BootBar } from './boot-bar'
 import { BootDuration } from './boot-duration'
 import type { BootSummary } from './boot-types'
@@ -47,6 +48,7 @@ function columnsAfterName(scaleUs: number): Column<BootSummary>[] {
       cell: (boot) => (
         <span className="inline-flex items-center gap-2">
           <OutcomeTag outcome={boot.outcome} phase={boot.outcome ? boot.failedPhase : boot.lastPhase} />
+          <WaitTag wait={boot.waitsFor} />
           {boot.menuEntry && (
             <span
               title="Taken in the boot menu"

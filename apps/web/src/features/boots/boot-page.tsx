@@ -8,6 +8,7 @@ import { LoadingState, Skeleton } from '../../components/states'
 import { formatBytes } from '../../lib/format-quantity'
 import { useTRPC } from '../../lib/trpc'
 import { BootAgain } from '../devices/boot-again'
+import { WaitNotice } from '../devices/wait-notice'
 import { WriteCacheMeter, WriteCacheNotice } from '../devices/write-cache'
 import { writeCachePlace } from '../devices/write-cache-meaning'
 import { PageName } from '../shell/breadcrumbs'
@@ -53,6 +54,7 @@ function Boot({ boot }: { boot: BootDetail }) {
         actions={boot.deviceId && <BootAgain deviceId={boot.deviceId} />}
       />
       <BootVerdict boot={boot} />
+      {boot.waitsFor && <WaitNotice wait={boot.waitsFor} />}
       {boot.detailGone && <DetailGone keptDays={boot.detailGone.keptDays} />}
       {boot.writeCache && <WriteCacheNotice cache={boot.writeCache} at={boot.guest?.writeCacheAt ?? null} />}
       <LastPackets packets={boot.lastPackets} />

@@ -10,6 +10,7 @@ import { DeviceStateCell } from './device-state'
 import { DeviceTypeTag } from './device-type'
 import { PowerMenu } from './power-buttons'
 import { PowerOrderTag } from './power-order-note'
+import { WaitTag } from './wait-notice'
 import { WriteCacheTag } from './write-cache'
 
 type DeviceSummary = RouterOutputs['device']['list']['items'][number]
@@ -29,6 +30,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
         {device.lastBoot?.simulated && <OriginTags simulated generated={false} />}
         <DeviceTypeTag type={device.deviceType} />
         <WriteCacheTag cache={device.now.state === 'off' ? null : (device.lastBoot?.writeCache ?? null)} />
+        <WaitTag wait={device.waitsFor} />
         <PowerOrderTag order={device.powerOrder} />
         {!device.enabled && <Tag title="Edges give it no answer.">disabled</Tag>}
       </span>

@@ -23,6 +23,7 @@ import { DeviceStateFact, DeviceStateTag } from './device-state'
 import { DeviceTypeTag, deviceTypeWords } from './device-type'
 import { PowerButtons } from './power-buttons'
 import { PowerOrderNote } from './power-order-note'
+import { WaitNotice } from './wait-notice'
 import { WriteCacheMeter, WriteCacheNotice } from './write-cache'
 import { writeCachePlace } from './write-cache-meaning'
 
@@ -75,6 +76,7 @@ function Device({ device }: { device: DeviceDetail }) {
         }
       />
       {device.powerOrder && <PowerOrderNote order={device.powerOrder} />}
+      {device.waitsFor && <WaitNotice wait={device.waitsFor} />}
       {cache && <WriteCacheNotice cache={cache} at={null} />}
       <div className="grid items-start gap-5 xl:grid-cols-[1fr_300px]">
         <Panel title="Boots of this device" flush className="order-last xl:order-first">

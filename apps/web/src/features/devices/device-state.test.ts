@@ -26,7 +26,7 @@ test.each([
   ['not_heard', 'Not heard'],
   ['failed', 'Failed'],
 ] as const)('%s is one word with its time', (state, word) => {
-  const markup = cellOf({ now: { state, since: '2026-11-18T12:00:00.000Z' }, lastBoot })
+  const markup = cellOf({ now: { state, since: '2026-11-18T12:00:00.000Z' }, lastBoot, waitsFor: null })
   expect(markup).toContain(`${word}</span>`)
   expect(markup).toContain('since <time dateTime="2026-11-18T12:00:00.000Z"')
 })
@@ -43,16 +43,39 @@ test.each(['stopped', 'lost'] as const)('a device whose disk stands still does n
   const markup = cellOf({
     now: { state: 'running', since: '2026-11-18T12:00:00.000Z' },
     lastBoot: { ...lastBoot, writeCache: { ...writeCache, fullInSeconds: null } },
+    waitsFor: null,
   })
   expect(markup).toContain('Stopped</span>')
   expect(markup).not.toMatch(/Running|since/)
 })
 
 test('unknown has no time, and says why', () => {
-  const markup = cellOf({ now: { state: 'unknown', since: null }, lastBoot: null })
+  const markup = cellOf({ now: { state: 'unknown', since: null }, lastBoot: null, waitsFor: null })
   expect(markup).toContain('title="It has not booted yet."')
   expect(markup).not.toContain('since')
   expect(unknownTitle({ ...lastBoot, outcome: 'silent' })).toMatch(/nothing more was heard/)
   expect(unknownTitle({ ...lastBoot, outcome: null })).toMatch(/edge has not been heard of/)
   expect(unknownTitle({ ...lastBoot, generated: true })).toBe('No report says what it does.')
+})
+
+const wait = {
+  ...{ edge: { id: '1', name: 'edge-a' }, asked: { id: '2', name: 'edge-b' } },
+  ...{
+    since: '2026-11-18T13:00:00.000Z',
+    sentence: 'The device waits for edge-a.',
+    remedy: 'Bring it back.',
+  },
+}
+
+test('a device that waits for its edge does neither run nor boot; one whose edge is away may', () => {
+  for (const state of ['running', 'booting', 'unknown'] as const) {
+    const now = { state, since: null }
+    const waiting = cellOf({ now, lastBoot, waitsFor: { ...wait, reason: 'asked_another_edge' } })
+    expect(waiting).toContain('title="The device waits for edge-a."')
+    expect(waiting).toContain('Waiting</span>')
+    expect(waiting).toContain('since <time dateTime="2026-11-18T13:00:00.000Z"')
+    expect(waiting).not.toContain('animate')
+    const away = cellOf({ now, lastBoot, waitsFor: { ...wait, asked: null, reason: 'edge_not_heard' } })
+    expect(away).toBe(cellOf({ now, lastBoot, waitsFor: null }))
+  }
 })

@@ -1,8 +1,10 @@
 import { Instant } from '../../components/instant'
 import { Dot, Tag, type Tone } from '../../components/tag'
 import type { RouterOutputs } from '../../lib/trpc'
+import { isCertain } from './wait-notice'
 
 type DeviceSummary = RouterOutputs['device']['list']['items'][number]
+type Known = Pick<DeviceSummary, 'now' | 'lastBoot' | 'waitsFor'>
 type State = DeviceSummary['now']['state']
 
 interface Shown {
@@ -45,7 +47,8 @@ const standsStill: Shown = {
   title: 'Its last boot became ready, and its disk stands still now: see its write cache.',
 }
 
-function shownOf({ now, lastBoot }: Pick<DeviceSummary, 'now' | 'lastBoot'>): Shown {
+function shownOf({ now, lastBoot, waitsFor }: Known): Shown {
+  if (waitsFor && isCertain(waitsFor)) return { tone: 'failed', word: 'Waiting', title: waitsFor.sentence }
   const cache = lastBoot?.writeCache?.state
   return now.state === 'running' && (cache === 'stopped' || cache === 'lost')
     ? standsStill
@@ -53,7 +56,8 @@ function shownOf({ now, lastBoot }: Pick<DeviceSummary, 'now' | 'lastBoot'>): Sh
 }
 
 /** Null where nobody knows. */
-function sinceOf(device: Pick<DeviceSummary, 'now' | 'lastBoot'>): string | null {
+function sinceOf(device: Known): string | null {
+  if (device.waitsFor && isCertain(device.waitsFor)) return device.waitsFor.since
   return shownOf(device) === standsStill ? null : device.now.since
 }
 
@@ -65,12 +69,12 @@ const unknownTitles = {
 } as const
 
 /** What the device does now, as far as its reports say. */
-export function DeviceStateTag({ device }: { device: Pick<DeviceSummary, 'now' | 'lastBoot'> }) {
-  const { now, lastBoot } = device
+export function DeviceStateTag({ device }: { device: Known }) {
+  const { lastBoot } = device
   const { tone, word, title } = shownOf(device)
   return (
-    <Tag tone={tone} title={now.state === 'unknown' ? unknownTitle(lastBoot) : title}>
-      <Dot tone={tone} pulsing={now.state === 'booting' || now.state === 'restarting'} />
+    <Tag tone={tone} title={title === states.unknown.title ? unknownTitle(lastBoot) : title}>
+      <Dot tone={tone} pulsing={word === states.booting.word || word === states.restarting.word} />
       {word}
     </Tag>
   )
@@ -84,7 +88,7 @@ export function unknownTitle(lastBoot: DeviceSummary['lastBoot']): string {
 }
 
 /** The same with its time, for a cell of a list. */
-export function DeviceStateCell({ device }: { device: Pick<DeviceSummary, 'now' | 'lastBoot'> }) {
+export function DeviceStateCell({ device }: { device: Known }) {
   const since = sinceOf(device)
   return (
     <span className="inline-flex items-center gap-2">
@@ -99,10 +103,10 @@ export function DeviceStateCell({ device }: { device: Pick<DeviceSummary, 'now' 
 }
 
 /** In a sentence, for a device's page. */
-export function DeviceStateFact({ device }: { device: Pick<DeviceSummary, 'now' | 'lastBoot'> }) {
-  if (device.now.state === 'unknown')
-    return `not known: ${unknownTitle(device.lastBoot).toLowerCase().replace(/\.$/, '')}`
+export function DeviceStateFact({ device }: { device: Known }) {
   const { word, title } = shownOf(device)
+  if (title === states.unknown.title)
+    return `not known: ${unknownTitle(device.lastBoot).toLowerCase().replace(/\.$/, '')}`
   const since = sinceOf(device)
   return (
     <span title={title}>

@@ -27,6 +27,7 @@ function boot(id: string, minute: number, change: Partial<Boot> = {}): Boot {
     writeCache: null,
     takenPowerOrder: null,
     deviceState: { state: 'booting', since: '2026-11-18T12:00:00.000Z' },
+    waitsFor: null,
     reportedAt: '2026-11-18T12:00:00.000Z',
     phases: [],
     ...change,
@@ -61,6 +62,7 @@ test('a boot reported late does not hide the newest boot of its device', () => {
       reportedAt: boot('b', 2).startedAt,
     },
     now: { state: 'booting' as const, since: boot('b', 2).startedAt },
+    waitsFor: null,
   }
   expect(withLastBoot(device, boot('a', 1)).lastBoot.id).toBe('b')
   expect(withLastBoot(device, boot('c', 3)).lastBoot.id).toBe('c')
@@ -68,7 +70,22 @@ test('a boot reported late does not hide the newest boot of its device', () => {
 })
 
 test('what the device does now is what its newest boot says', () => {
-  const device = { id: 'device-1', lastBoot: null, now: { state: 'unknown' as const, since: null } }
+  const now = { state: 'unknown' as const, since: null }
+  const device = { id: 'device-1', lastBoot: null, now, waitsFor: null }
   const deviceState = { state: 'running' as const, since: '2026-11-18T12:01:09.000Z' }
   expect(withLastBoot(device, boot('a', 1, { deviceState })).now).toEqual(deviceState)
+})
+
+test('what a device waits for is what its newest boot says; the home of its writes is away until that edge is heard', () => {
+  const wait = {
+    ...{ edge: { id: 'home', name: 'edge-a' }, asked: null, since: null, sentence: 'It waits.', remedy: '' },
+    reason: 'edge_not_heard' as const,
+  }
+  const now = { state: 'unknown' as const, since: null }
+  const device = { id: 'device-1', lastBoot: null, now, waitsFor: wait }
+  const asked = { ...wait, reason: 'asked_another_edge' as const }
+  expect(withLastBoot(device, boot('a', 1, { waitsFor: asked })).waitsFor).toBe(asked)
+  expect(withLastBoot(device, boot('a', 1)).waitsFor).toBe(wait)
+  expect(withLastBoot(device, boot('a', 1, { edgeId: 'home' })).waitsFor).toBeNull()
+  expect(withLastBoot({ ...device, waitsFor: asked }, boot('a', 1)).waitsFor).toBeNull()
 })

@@ -37,7 +37,7 @@ export function withBoot(boots: BootSummary[], boot: BootSummary): BootSummary[]
 }
 
 /** An older boot of the device, reported late, does not hide its newest. */
-export function withLastBoot<Device extends Pick<DeviceSummary, 'id' | 'lastBoot' | 'now'>>(
+export function withLastBoot<Device extends Pick<DeviceSummary, 'id' | 'lastBoot' | 'now' | 'waitsFor'>>(
   device: Device,
   boot: BootSummary,
 ): Device {
@@ -48,7 +48,13 @@ export function withLastBoot<Device extends Pick<DeviceSummary, 'id' | 'lastBoot
     ...device,
     lastBoot: { id, startedAt, outcome, totalUs, simulated, generated, writeCache, reportedAt },
     now: boot.deviceState,
+    waitsFor: boot.waitsFor ?? homeAway(device.waitsFor, boot),
   }
+}
+
+/** Of the home of a device's writes its boots say nothing, unless they are reported by that edge itself. */
+function homeAway(wait: DeviceSummary['waitsFor'], boot: BootSummary): DeviceSummary['waitsFor'] {
+  return wait?.reason === 'edge_not_heard' && wait.edge.id !== boot.edgeId ? wait : null
 }
 
 function inPages<Page extends { items: unknown[] }>(
