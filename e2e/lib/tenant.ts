@@ -147,6 +147,26 @@ export class Tenant {
     return this.#send(report)
   }
 
+  /** A second edge tells that the first device asked it in this boot, half a minute after its begin. */
+  async tellsWaiting(edge: EdgeClient, boot: { id: string; startedUnixMs: number }): Promise<void> {
+    const { id: bootId, startedUnixMs } = boot
+    const said = {
+      bootId,
+      mac: this.rows.macs[0] ?? '',
+      edgeId: this.edgeId,
+      startedUnixMs,
+      atUs: 30_000_000,
+    }
+    const { status, body } = await edge.reports(1, [{ seq: 1, type: 'waiting', ...said }])
+    if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
+  }
+
+  /** The edge's heartbeat, as it comes every few seconds. */
+  async beats(edge = this.#edge): Promise<void> {
+    const { status, body } = await edge.heartbeat()
+    if (status !== 200) throw new Error(`the API answered ${status}: ${JSON.stringify(body)}`)
+  }
+
   /** Reports machines that nobody has registered. */
   discover(...devices: DiscoveredDevice[]): Promise<void> {
     return this.#sendAll(

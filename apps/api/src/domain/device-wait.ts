@@ -113,7 +113,7 @@ function askedInVain(
       : ` The control plane does not hear ${edge.name} either.`
   const goesOn = 'The device goes on by itself then, with all that it wrote.'
   const bring = isOnline
-    ? `Look at the network between ${edge.name} and the device. ${goesOn}`
+    ? `Look at the network between ${edge.name} and the device. ${goesOn} `
     : bringBack(edge, goesOn)
   return {
     ...{ reason: 'asked_another_edge', edge: { id: edge.id, name: edge.name }, asked },

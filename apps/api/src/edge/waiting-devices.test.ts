@@ -52,7 +52,7 @@ test('a device that another edge sent back waits for its own, on its page, its b
     ...{ edge: { id: site().edge.edgeId }, asked: { id: second.edgeId } },
     sentence: expect.stringContaining('The control plane hears'),
     remedy: expect.stringMatching(
-      /network between .* start the device again: what it wrote since its last start/,
+      /^Look at the network between \S+ and the device\. The device goes on .* wrote\. If \S+ is gone for good, start the device again: what it wrote since its last start is lost\.$/,
     ),
   }
   expect((await device()).waitsFor).toMatchObject(waits)

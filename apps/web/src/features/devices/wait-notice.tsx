@@ -30,12 +30,12 @@ function Since({ wait: { reason, since, edge, asked } }: { wait: DeviceWait }) {
   if (reason === 'asked_another_edge')
     return (
       <>
-        It asked {asked?.name} <Instant at={since} />.
+        It asked {asked?.name}, <Instant at={since} />.
       </>
     )
   return (
     <>
-      {edge.name} was there last <Instant at={since} />.
+      {edge.name} was there last, <Instant at={since} />.
     </>
   )
 }

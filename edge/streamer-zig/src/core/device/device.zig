@@ -1,6 +1,5 @@
-//! A simulated device from power-on to ready: DHCP, TFTP, DHCP again as iPXE, HTTP, a breather, the stream with a
-//! recorded boot's reads, READY. Pure: the caller brings time, random bytes and packets, and does what `next` says until
-//! it says nothing more; then it waits for `deadline` or for something to come in.
+//! A simulated device from power-on to ready: DHCP, TFTP, DHCP again as iPXE, HTTP, a breather, the stream with a recorded boot's reads, READY.
+//! Pure: the caller brings time, random bytes and packets, and does what `next` says until it says nothing more; then it waits for `deadline` or for something to come in.
 
 const std = @import("std");
 const base = @import("base");
@@ -75,7 +74,7 @@ read_due_at_us: u64 = 0,
 read_done_at_us: u64 = 0,
 breather_until_us: u64 = 0,
 guest: GuestWords = .{},
-
+stream_to: base.Endpoint = .{ .ip = .zero, .port = 0 },
 pending: Pending = .{},
 
 pub const Phase = enum { off, dhcp, nbp, ipxe_dhcp, loader, breather, stage2, ready, failed };
@@ -293,7 +292,8 @@ fn takePending(device: *Device, buffer: *Buffer) ?Action {
     }
     if (pending.stream_open) {
         pending.stream_open = false;
-        return .{ .stream_open = device.client.failover.asked };
+        device.stream_to = device.client.failover.asked;
+        return .{ .stream_open = device.stream_to };
     }
     if (pending.finished) {
         pending.finished = false;
@@ -477,9 +477,10 @@ fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     if (device.phase == .failed) return device.takePending(buffer);
     if (device.guest.dueOrder(now_us)) |order| return .{ .carry_out = order };
     device.sayGuest(now_us);
-    const asked = device.client.failover.asked;
     device.client.tend(now_us);
-    if (!device.client.failover.asked.eql(asked)) return .{ .stream_open = device.client.failover.asked };
+    // A refusal that came may have sent it back already.
+    device.pending.stream_open = !device.stream_to.eql(device.client.failover.asked);
+    if (device.pending.stream_open) return device.takePending(buffer);
     const packet = device.client.transmit(now_us, buffer[0..wire.stream.sealed_request_size_max]) orelse return null;
     return .{ .stream = packet };
 }

@@ -1,0 +1,79 @@
+import { randomUUID } from 'node:crypto'
+import type { EdgeClient } from '@bootfarm/api/testing/edge-client'
+import { expect, type Page, test } from '@playwright/test'
+import { Tenant } from '../lib/tenant.ts'
+import { seriousProblems } from './axe.ts'
+import { signInAs } from './demo-sign-in.ts'
+
+// A device whose writes are at an edge that is not there; the test is both edges. Real ones: faults/waiting-devices.test.ts.
+
+test.use({ storageState: { cookies: [], origins: [] } })
+
+let tenant: Tenant
+let second: EdgeClient
+const notice = (page: Page) => page.getByRole('region', { name: 'What it waits for' })
+
+test.beforeEach(async ({ page }) => {
+  tenant = await Tenant.create('operator')
+  second = await tenant.secondEdge('edge-second')
+  await signInAs(page, tenant.person)
+})
+
+/** Of a device that runs; what it writes is at the first edge. */
+function running() {
+  const writeCache = { usedBytes: 4096, sizeBytes: 2 ** 31, atUs: 20_000_000, class: 'edge' as const }
+  const guest = { kernelStartUs: 4_000_000, steps: [], writeCache }
+  return { id: randomUUID(), startedUnixMs: Date.now() - 75_000, guest }
+}
+
+test('a device that another edge sent back is shown as waiting, with whom it waits for and what to do, until it goes on', async ({
+  page,
+}) => {
+  const boot = running()
+  await tenant.beats()
+  await tenant.report(boot)
+  const device = `/devices/${tenant.rows.deviceIds[0]}`
+  const state = (word: string) => page.getByRole('main').getByText(word, { exact: true }).first()
+  await page.goto(device)
+  await expect(state('Running')).toBeVisible()
+  await expect(notice(page)).toHaveCount(0)
+
+  // Open pages hear of it by themselves.
+  await tenant.tellsWaiting(second, boot)
+  await expect(notice(page)).toContainText('which alone has what it wrote')
+  await expect(notice(page)).toContainText('edge-second, which it asked')
+  await expect(notice(page)).toContainText('what it wrote since its last start is lost')
+  await expect(state('Waiting')).toBeVisible()
+  expect(await seriousProblems(page)).toEqual([])
+  await page.goto(`/boots/${boot.id}`)
+  await expect(notice(page)).toContainText('edge-second, which it asked')
+  expect(await seriousProblems(page)).toEqual([])
+
+  await page.goto('/devices')
+  const row = page.getByRole('row').filter({ hasText: tenant.rows.macs[0] ?? '' })
+  await expect(row.getByText('Waiting', { exact: true })).toBeVisible()
+  await expect(row.getByText(/^waits for /)).toBeVisible()
+  await page.goto('/boots')
+  await expect(page.getByRole('main').getByText(/^waits for /)).toBeVisible()
+
+  await page.goto(device)
+  await expect(notice(page)).toBeVisible()
+  await tenant.beats()
+  await tenant.report({ ...boot, revision: 9, resumedUs: 60_000_000 })
+  await expect(notice(page)).toHaveCount(0)
+  await expect(state('Running')).toBeVisible()
+})
+
+test('where only the edge that has its writes is not heard, its pages say so', async ({ page }) => {
+  const boot = running()
+  await tenant.report(boot)
+  await page.goto(`/devices/${tenant.rows.deviceIds[0]}`)
+  await expect(notice(page)).toContainText('which the control plane does not hear')
+  await expect(notice(page)).toContainText('Nothing was ever heard of')
+  await page.goto(`/boots/${boot.id}`)
+  await expect(notice(page)).toContainText('which the control plane does not hear')
+  await tenant.beats()
+  await page.reload()
+  await expect(page.getByRole('region', { name: 'Facts' })).toBeVisible()
+  await expect(notice(page)).toHaveCount(0)
+})
