@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { BootReport, GuestReport } from '@bootfarm/proto/uplink'
 import { beforeEach, expect, test } from 'vitest'
-import { bootWith, type EdgeClient } from '../../test/edge-client.ts'
+import { bootWith, EdgeClient } from '../../test/edge-client.ts'
 import { useTestSite } from '../../test/test-site.ts'
+import { makeJoinToken } from '../../test/test-tenant.ts'
 import type { BootDetail, BootSummary } from '../domain/boot-view.ts'
 import type { DeviceDetail, DeviceSummary } from '../domain/device-view.ts'
 
@@ -39,6 +40,8 @@ const asks = (boot: Pick<BootReport, 'id' | 'mac' | 'startedUnixMs'>, changes = 
 
 const device = () => site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })
 const bootOf = (bootId: string) => site().query<BootDetail>('boot.get', { bootId })
+const waitCount = () =>
+  site().api.db.bootWait.count({ where: { organizationId: site().tenant.organizationId } })
 const list = async <T>(path: string) => (await site().query<{ items: T[] }>(path, {})).items
 
 test('a device that another edge sent back waits for its own, on its page, its boot’s and in the lists', async () => {
@@ -94,6 +97,7 @@ test.each([
   await again(boot, changes)
   expect((await bootOf(boot.id)).waitsFor).toBeNull()
   expect((await device()).waitsFor).toBeNull()
+  expect(await waitCount()).toBe(0)
 })
 
 test('it still waits when its edge tells only of what was before, or hears nothing of it', async () => {
@@ -114,11 +118,10 @@ test('a device that begins another boot waits no more, at whichever edge', async
   await site().send([{ type: 'boot', boot: next }], second)
   expect((await device()).waitsFor).toBeNull()
   for (const { id } of [boot, next]) expect((await bootOf(id)).waitsFor).toBeNull()
-  const { organizationId } = site().tenant
-  expect(await site().api.db.bootWait.count({ where: { organizationId } })).toBe(0)
+  expect(await waitCount()).toBe(0)
   // The second edge was cut off meanwhile, and tells of it late.
   await asks(boot, { atUs: 35_000_000 })
-  expect(await site().api.db.bootWait.count({ where: { organizationId } })).toBe(0)
+  expect(await waitCount()).toBe(0)
 })
 
 test('what another edge tells late, after the device was back, is nothing any more; what it tells early is kept', async () => {
@@ -142,7 +145,12 @@ test('an edge tells of devices that wait for another one of its own site, and of
   const boot = running()
   await reported(boot)
   const stranger = await site().other('owner')
-  for (const edgeId of [second.edgeId, stranger.edge.edgeId, randomUUID()]) await asks(boot, { edgeId })
+  const { farmId } = site().tenant
+  const hall = await site().mutate<{ id: string }>('site.create', { farmId, name: 'Hall', timeZone: 'UTC' })
+  const token = await makeJoinToken(site().api, { ...site().tenant, siteId: hall.id })
+  const elsewhere = await EdgeClient.enrolled(site().api.url, token)
+  for (const edgeId of [second.edgeId, elsewhere.edgeId, stranger.edge.edgeId, randomUUID()])
+    await asks(boot, { edgeId })
   expect((await device()).waitsFor).toBeNull()
   await stranger.send([
     {
