@@ -1,4 +1,4 @@
-//! The packet loop of the edge: one thread, one epoll instance; DHCP, TFTP, HTTP and the stream
+//! The packet loop of the edge: one thread, one epoll instance and the stream's socket beside it; DHCP, TFTP, HTTP and the stream
 //! take turns. After its start it allocates nothing.
 
 const std = @import("std");

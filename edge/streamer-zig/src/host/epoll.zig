@@ -2,6 +2,7 @@
 
 const std = @import("std");
 const sys = @import("sys.zig");
+const assert = std.debug.assert;
 const linux = std.os.linux;
 
 pub const Epoll = struct {
@@ -68,8 +69,9 @@ pub const Epoll = struct {
         return buffer[0..count];
     }
 
-    /// As `wait`, with a socket beside the instance, whose token comes first.
+    /// As `wait`, with a socket beside the instance, whose token comes first. `buffer` has room for more than that one.
     pub fn waitBeside(epoll: Epoll, busy: *const Busy, buffer: []u64, timeout_ms: i32) sys.Error![]u64 {
+        assert(buffer.len > 1);
         var polled: [2]linux.pollfd = .{
             .{ .fd = busy.fd, .events = busy.interest.pollEvents(), .revents = 0 },
             .{ .fd = epoll.fd, .events = linux.POLL.IN, .revents = 0 },
@@ -97,3 +99,27 @@ pub const Epoll = struct {
         _ = try sys.check(linux.epoll_ctl(epoll.fd, operation, fd, &event));
     }
 };
+
+const testing = std.testing;
+
+test "a busy socket and those of the instance are told of together, and each alone" {
+    var epoll: Epoll = try .init();
+    defer epoll.deinit();
+    var fds: [2]i32 = undefined;
+    for (&fds) |*fd| fd.* = @intCast(try sys.check(linux.eventfd(0, linux.EFD.NONBLOCK | linux.EFD.CLOEXEC)));
+    defer for (fds) |fd| sys.close(fd);
+    try epoll.add(fds[1], .read, 7);
+    var busy: Epoll.Busy = .{ .fd = fds[0], .token = 5 };
+    var buffer: [2]u64 = undefined;
+    try testing.expectEqualSlices(u64, &.{}, try epoll.waitBeside(&busy, &buffer, 0));
+    const one: u64 = 1;
+    _ = linux.write(fds[1], std.mem.asBytes(&one), 8);
+    try testing.expectEqualSlices(u64, &.{7}, try epoll.waitBeside(&busy, &buffer, -1));
+    _ = linux.write(fds[0], std.mem.asBytes(&one), 8);
+    try testing.expectEqualSlices(u64, &.{ 5, 7 }, try epoll.waitBeside(&busy, &buffer, -1));
+    var count: u64 = undefined;
+    for (fds) |fd| _ = linux.read(fd, @ptrCast(&count), 8);
+    // There is room in it, which only who asks is told of.
+    busy.interest = .read_and_write;
+    try testing.expectEqualSlices(u64, &.{5}, try epoll.waitBeside(&busy, &buffer, -1));
+}
