@@ -14,6 +14,7 @@ const SlotList = @import("slot_list.zig").SlotList;
 const Receiver = @import("stream_device.zig").Receiver;
 const StreamDevice = @import("stream_device.zig").StreamDevice;
 const ReadAhead = core.ReadAhead;
+const LinkAccount = @import("link_account.zig").LinkAccount;
 const Load = @import("load.zig");
 const assert = std.debug.assert;
 
@@ -31,6 +32,8 @@ pub const Options = struct {
     disk_mib: u32 = 1024,
     packet_size_max: u16 = 1472,
     mac: base.Mac = .fromInt(0x02bf_0002_0001),
+    /// Of the link, for the account of its time.
+    mbit_per_second: u32 = 1000,
 };
 
 pub const Result = struct {
@@ -46,6 +49,21 @@ pub const Result = struct {
     repeats: u64 = 0,
     /// Of the stream; empty for NBD.
     cipher: []const u8 = "",
+    missing_fragments: u64 = 0,
+    /// Bytes of packets that came.
+    bytes_in: u64 = 0,
+    /// Fragments that had come before, or belonged to no read any more.
+    unexpected_fragments: u64 = 0,
+    /// Reads that went past what was read ahead.
+    misses: u64 = 0,
+    /// Microseconds in which the link had enough to do, and those in which it had not, by what held back the rest (`LinkAccount`).
+    full_us: u64 = 0,
+    profile_us: u64 = 0,
+    window_us: u64 = 0,
+    pacing_us: u64 = 0,
+    repeat_us: u64 = 0,
+    ahead_us: u64 = 0,
+    wanted_us: u64 = 0,
 };
 
 const limit_ns = 60 * std.time.ns_per_s;
@@ -139,11 +157,12 @@ const Replay = struct {
         defer gpa.free(cache);
         const tables = try gpa.create(ReadAhead.Tables);
         defer gpa.destroy(tables);
-        var stream: Stream = .{ .replay = replay, .device = &device, .receiver = receiver, .ahead = .init(tables, cache) };
+        var stream: Stream = .{ .replay = replay, .device = &device, .receiver = receiver, .ahead = .init(tables, cache), .account = .init(options.mbit_per_second) };
         device.open(try boot_words.fetch(options.server, options.mac)) catch return error.SystemCallFailed;
         stream.begun_ns = processor.nowNs();
         while (device.client.session == null) try stream.turn();
         stream.begun_ns = processor.nowNs();
+        stream.account.since_us = sys.monotonicUs();
         if (options.read_ahead_mib > 0) stream.ahead.start(&device.client);
         while (!replay.isOver()) {
             while (replay.next()) |piece|
@@ -157,6 +176,12 @@ const Replay = struct {
         found.used_bytes = stream.ahead.statistics.used_bytes;
         found.repeats = device.client.statistics.repeats;
         found.cipher = @tagName(device.client.session.?.cipher);
+        found.missing_fragments = device.client.statistics.missing_fragments;
+        found.unexpected_fragments = device.client.statistics.unexpected_fragments;
+        found.bytes_in = device.client.statistics.bytes_in;
+        found.misses = stream.ahead.statistics.misses;
+        inline for (@typeInfo(LinkAccount.Cause).@"enum".field_names) |name|
+            @field(found, name ++ "_us") = stream.account.spent_us.get(@field(LinkAccount.Cause, name));
         // With it the edge has the whole boot, and learns.
         device.client.reportReady(sys.monotonicUs(), .ready, 0, .{});
         while (!stream.is_ready) try stream.turn();
@@ -171,6 +196,7 @@ const Stream = struct {
     ahead: ReadAhead,
     begun_ns: u64 = 0,
     is_ready: bool = false,
+    account: LinkAccount,
 
     fn turn(stream: *Stream) Load.Error!void {
         const client = &stream.device.client;
@@ -178,7 +204,9 @@ const Stream = struct {
         stream.ahead.pump(client);
         stream.device.flush(sys.monotonicUs());
         const deadline_us = client.deadline() orelse std.math.maxInt(u64);
-        try waitFor(stream.device.fd, @min(100_000, deadline_us -| sys.monotonicUs()), stream.begun_ns);
+        const asked_us = sys.monotonicUs();
+        stream.account.note(asked_us, client, &stream.ahead);
+        try waitFor(stream.device.fd, @min(100_000, deadline_us -| asked_us), stream.begun_ns);
         stream.device.receive(stream.receiver, sys.monotonicUs());
         try stream.takeEvents();
     }
