@@ -16,9 +16,17 @@ pub const gap_threshold = 3;
 state: State = .free,
 tag: u64 = 0,
 kind: wire.ReadKind = .demand,
+/// Somebody waits for it: it goes before what nobody waits for.
+is_waited_for: bool = true,
 offset: u64 = 0,
 buffer: []u8 = &.{},
 request_id: u32 = 0,
+/// What was submitted: this read is all of it or, where the window had no room for all at once, a part.
+whole: []u8 = &.{},
+/// The same for all parts of what was submitted.
+whole_id: u32 = 0,
+/// When the first of it was asked for; null: nothing was.
+begun_at_us: ?u64 = null,
 failure: wire.ReadErrorCode = .store_error,
 
 fragment_size: u16 = 0,
@@ -60,6 +68,7 @@ pub const State = enum { free, queued, asked, done, failed };
 pub fn ask(read: *PendingRead, now_us: u64, fragment_size: u16, serial: u64, timeout_us: u64) void {
     assert(read.state == .queued);
     read.state = .asked;
+    read.begun_at_us = read.begun_at_us orelse now_us;
     read.fragment_size = fragment_size;
     read.fragment_count = wire.fragmentCount(@intCast(read.buffer.len), fragment_size);
     read.first_serial = serial;
@@ -146,9 +155,36 @@ pub fn askAnew(read: *PendingRead, fragment_size: u16, request_id: u32, timeout_
         .state = .queued,
         .tag = read.tag,
         .kind = read.kind,
+        .is_waited_for = read.is_waited_for,
         .offset = read.offset,
         .buffer = read.buffer,
         .request_id = request_id,
+        .whole = read.whole,
+        .whole_id = read.whole_id,
+        .begun_at_us = read.begun_at_us,
+    };
+}
+
+/// The first `bytes` of what waits, as a read of its own; this one is what is left of it, in the same place in line.
+pub fn cut(read: *PendingRead, now_us: u64, bytes: u32, request_id: u32) PendingRead {
+    assert(read.state == .queued);
+    assert(bytes > 0 and bytes < read.buffer.len);
+    read.begun_at_us = read.begun_at_us orelse now_us;
+    defer {
+        read.offset += bytes;
+        read.buffer = read.buffer[bytes..];
+    }
+    return .{
+        .state = .queued,
+        .tag = read.tag,
+        .kind = read.kind,
+        .is_waited_for = read.is_waited_for,
+        .offset = read.offset,
+        .buffer = read.buffer[0..bytes],
+        .request_id = request_id,
+        .whole = read.whole,
+        .whole_id = read.whole_id,
+        .begun_at_us = read.begun_at_us,
     };
 }
 
@@ -199,7 +235,7 @@ pub fn timeoutAt(read: *const PendingRead, last_fragment_at_us: u64) u64 {
 /// may wrap. For the boot profile all that is read ahead waits.
 pub fn isBefore(read: *const PendingRead, other: ?*const PendingRead) bool {
     const rival = other orelse return true;
-    if ((read.kind == .ahead) != (rival.kind == .ahead)) return rival.kind == .ahead;
+    if (read.is_waited_for != rival.is_waited_for) return read.is_waited_for;
     return @as(i32, @bitCast(read.request_id -% rival.request_id)) < 0;
 }
 

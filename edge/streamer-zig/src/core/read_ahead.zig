@@ -17,9 +17,10 @@ const assert = std.debug.assert;
 
 pub const ReadAhead = @This();
 
-/// Units that are under way at a time: ahead of demand, and with those that somebody has begun to wait for.
-const reads_max = 8;
-const asked_max = 16;
+/// Units that are under way at a time: ahead of demand, and with those that somebody has begun to wait for. Most are large, and
+/// `window_bytes` is less; of small ones it takes as many to fill a link.
+const reads_max = 24;
+const asked_max = 48;
 /// So many places more the client needs, of which one is for the profile.
 pub const client_places = asked_max + 1;
 pub const slot_size = profile.unit_size;
@@ -96,6 +97,12 @@ const Planned = struct {
     stale: bool,
     slot: u16,
 
+    /// What lies outside of the wanted blocks is not read.
+    fn narrow(unit: *Planned) void {
+        unit.first = @ctz(unit.wanted);
+        unit.end = profile.unit_blocks - @as(u8, @clz(unit.wanted));
+    }
+
     fn covers(unit: *const Planned, blocks: u8) bool {
         return blocks & ~profile.maskOf(@intCast(unit.first), @intCast(unit.end - unit.first)) == 0;
     }
@@ -143,10 +150,11 @@ pub fn read(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buf
         .coming => {
             if (ahead.waiting_count == waiting_max) return error.Full;
             ahead.statistics.waits += 1;
+            ahead.hasten(client, offset, buffer.len);
             ahead.tables.waiting[ahead.waiting_count] = .{ .tag = tag, .offset = offset, .buffer = buffer };
             ahead.waiting_count += 1;
         },
-        .planned => if (ahead.askNow(client, offset, buffer.len)) {
+        .planned => if (ahead.askAll(client, offset, buffer.len)) {
             return ahead.read(client, tag, offset, buffer);
         } else return ahead.readPast(client, tag, offset, buffer),
         .missing => return ahead.readPast(client, tag, offset, buffer),
@@ -159,19 +167,28 @@ fn readPast(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buf
     ahead.forgo(offset, buffer.len, .read);
 }
 
-/// Somebody waits for units of which some are on their way or here, and others have not been asked for: they are, before those that nobody
-/// waits for. False: not all could be.
-fn askNow(ahead: *ReadAhead, client: *StreamClient, offset: u64, length: usize) bool {
+/// Somebody waits for units that have not been asked for, or not all of them. False: not all could be. They are still reads ahead of demand:
+/// there may be more in them than he wants, and USED says what he got.
+fn askAll(ahead: *ReadAhead, client: *StreamClient, offset: u64, length: usize) bool {
     var blocks: profile.UnitIterator = .init(offset, @intCast(length));
     while (blocks.next()) |wanted| {
         const unit = ahead.find(wanted.index).?;
-        if (unit.state == .planned and !ahead.ask(client, unit, .demand)) return false;
+        if (unit.state == .planned and !ahead.ask(client, unit)) return false;
     }
     return true;
 }
 
+/// Somebody waits for all of these.
+fn hasten(ahead: *ReadAhead, client: *StreamClient, offset: u64, length: usize) void {
+    var blocks: profile.UnitIterator = .init(offset, @intCast(length));
+    while (blocks.next()) |wanted| {
+        const unit = ahead.find(wanted.index).?;
+        if (unit.state == .asked) client.noteWaitedFor(tag_unit + @as(u64, ahead.orderOf(unit)));
+    }
+}
+
 /// False: there is no room for it now.
-fn ask(ahead: *ReadAhead, client: *StreamClient, unit: *Planned, kind: wire.ReadKind) bool {
+fn ask(ahead: *ReadAhead, client: *StreamClient, unit: *Planned) bool {
     assert(unit.state == .planned);
     if (ahead.asked == asked_max) return false;
     const begin = @as(u64, unit.index) * profile.unit_size + @as(u64, unit.first) * profile.block_size;
@@ -183,7 +200,7 @@ fn ask(ahead: *ReadAhead, client: *StreamClient, unit: *Planned, kind: wire.Read
         return true;
     }
     const slot = ahead.takeSlot() orelse return false;
-    client.submitOf(kind, tag_unit + @as(u64, ahead.orderOf(unit)), begin, ahead.bytesOf(slot)[0..@intCast(length)]) catch {
+    client.submitOf(.ahead, tag_unit + @as(u64, ahead.orderOf(unit)), begin, ahead.bytesOf(slot)[0..@intCast(length)]) catch {
         ahead.freeSlot(slot);
         return false;
     };
@@ -254,7 +271,7 @@ pub fn pump(ahead: *ReadAhead, client: *StreamClient) void {
     if (ahead.state != .reading) return;
     while (ahead.next < ahead.count and ahead.asked < reads_max and client.outstandingBytes() < window_bytes) {
         const unit = &ahead.tables.units[ahead.next];
-        if (unit.state == .planned and !ahead.ask(client, unit, .ahead)) return;
+        if (unit.state == .planned and !ahead.ask(client, unit)) return;
         ahead.next += 1;
     }
 }
@@ -280,23 +297,26 @@ fn plan(ahead: *ReadAhead, client: *const StreamClient) void {
         tables.units[ahead.count] = .{
             .index = unit.index,
             .wanted = unit.blocks,
-            .first = @ctz(unit.blocks),
-            .end = profile.unit_blocks - @as(u8, @clz(unit.blocks)),
+            .first = 0,
+            .end = 0,
             .state = .planned,
             .stale = false,
             .slot = none,
         };
+        tables.units[ahead.count].narrow();
         ahead.count += 1;
     }
     ahead.state = .reading;
 }
 
-/// `planned`: of some of it nothing has been asked for, and all of it would be.
+/// `planned`: some of it has not been asked for, and is best read as the profile has it: what is there of it is not read twice, and nor is what
+/// the system will want beside it.
 fn look(ahead: *ReadAhead, offset: u64, length: usize) enum { held, coming, planned, missing } {
     if (ahead.count == 0) return .missing;
     var is_coming = false;
-    var is_planned = false;
     var is_begun = false;
+    var wanted_count: u32 = 0;
+    var planned_count: u32 = 0;
     var blocks: profile.UnitIterator = .init(offset, @intCast(length));
     while (blocks.next()) |wanted| {
         const unit = ahead.find(wanted.index) orelse return .missing;
@@ -307,12 +327,15 @@ fn look(ahead: *ReadAhead, offset: u64, length: usize) enum { held, coming, plan
                 is_begun = true;
                 is_coming = true;
             },
-            .planned => is_planned = true,
+            .planned => {
+                wanted_count += @popCount(wanted.blocks);
+                planned_count += unit.end - unit.first;
+            },
             .gone => return .missing,
         }
     }
-    // One read is better than several where nothing is here yet.
-    if (is_planned) return if (is_begun) .planned else .missing;
+    // Nobody waits for much more than he wants.
+    if (planned_count > 0) return if (is_begun or 2 * wanted_count >= planned_count) .planned else .missing;
     return if (is_coming) .coming else .held;
 }
 
@@ -381,7 +404,10 @@ fn forgo(ahead: *ReadAhead, offset: u64, length: u64, why: enum { read, written 
                 .read => {
                     ahead.reached = @max(ahead.reached, ahead.orderOf(unit));
                     unit.wanted &= ~wanted.blocks;
-                    if (unit.wanted != 0) continue;
+                    if (unit.wanted != 0) {
+                        if (unit.state == .planned) unit.narrow();
+                        continue;
+                    }
                     switch (unit.state) {
                         .planned => unit.state = .gone,
                         .held => ahead.release(unit),

@@ -195,7 +195,7 @@ const Replay = struct {
     }
 };
 
-test "with a profile a boot reads in at most 1.3 times what its bytes take at the link's speed, and it wins with loss too" {
+test "with a profile a boot reads in at most 1.11 times what its bytes take at the link's speed, and it wins with loss too" {
     const gpa = testing.allocator;
     var line: u32 = 0;
     const reads = try read_trace.parse(gpa, @embedFile("boot_trace_csv"), &line);
@@ -220,16 +220,16 @@ test "with a profile a boot reads in at most 1.3 times what its bytes take at th
     const with = try Replay.run(reads, document, .{ .with_profile = true });
     const without = try Replay.run(reads, document, .{});
     const one_by_one = try Replay.run(reads, document, .{ .depth = 1, .piece = 32 << 10 });
-    // 206.7 ms, 231, 251 and 826 when this was written.
-    try testing.expect(with * 10 <= bare_us * 13);
+    // 206.7 ms, 226, 254 and 829 when this was written; with their headers the bytes take 223.
+    try testing.expect(with * 100 <= bare_us * 111);
     try testing.expect(with < without and without < one_by_one);
 
-    // 233 and 265 ms.
+    // 230 and 269 ms.
     const with_loss = try Replay.run(reads, document, .{ .with_profile = true, .loss_percent = 1 });
     const without_loss = try Replay.run(reads, document, .{ .loss_percent = 1 });
     try testing.expect(with_loss < without_loss);
 
-    // A system that waits for each read before it asks for the next: 222 and 555 ms.
+    // A system that waits for each read before it asks for the next: 225 and 558 ms.
     const alone = try Replay.run(reads, document, .{ .depth = 1, .with_profile = true });
     const alone_without = try Replay.run(reads, document, .{ .depth = 1 });
     try testing.expect(alone * 2 < alone_without);

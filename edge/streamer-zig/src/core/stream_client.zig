@@ -36,7 +36,10 @@ pub const read_size_max = wire.read_size_promised;
 options: Options,
 identity: Identity,
 state: State = .idle,
+/// More than `reads_max`: a read that is asked for in parts takes a place for each.
 reads: []PendingRead,
+/// What was submitted and has not ended.
+reads_count: u16 = 0,
 /// Not for reads: those who write say what and when by `submitWrite`.
 writes: WriteQueue,
 round_trip: RoundTrip = .{},
@@ -84,7 +87,7 @@ pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamC
     assert(options.packet_size_max >= wire.packet_size_min);
     assert(options.packet_size_max <= wire.packet_size_max);
     assert(options.outstanding_bytes_max >= read_size_max);
-    const reads = try gpa.alloc(PendingRead, options.reads_max);
+    const reads = try gpa.alloc(PendingRead, options.reads_max + reads_under_way.parts_max);
     errdefer gpa.free(reads);
     @memset(reads, .{});
     return .{ .options = options, .identity = undefined, .reads = reads, .writes = try .init(gpa, options.writes_max) };
@@ -125,19 +128,27 @@ pub fn submitOf(client: *StreamClient, kind: wire.ReadKind, tag: u64, offset: u6
     assert(buffer.len <= read_size_max);
     assert(buffer.len % wire.sector_size == 0);
     assert(offset % wire.sector_size == 0);
+    if (client.reads_count == client.options.reads_max) return error.Full;
+    client.reads_count += 1;
+    const request_id = client.takeRequestId();
+    reads_under_way.freePlace(client).?.* = .{
+        .state = .queued,
+        .tag = tag,
+        .kind = kind,
+        .is_waited_for = kind != .ahead,
+        .offset = offset,
+        .buffer = buffer,
+        .request_id = request_id,
+        .whole = buffer,
+        .whole_id = request_id,
+    };
+}
+
+/// Somebody has begun to wait for what was submitted as read ahead with this tag.
+pub fn noteWaitedFor(client: *StreamClient, tag: u64) void {
     for (client.reads) |*read| {
-        if (read.state != .free) continue;
-        read.* = .{
-            .state = .queued,
-            .tag = tag,
-            .kind = kind,
-            .offset = offset,
-            .buffer = buffer,
-            .request_id = client.takeRequestId(),
-        };
-        return;
+        if (read.state != .free and read.kind == .ahead and read.tag == tag) read.is_waited_for = true;
     }
-    return error.Full;
 }
 
 /// Writes `bytes` at `offset`, both multiples of 512, at most `wire.writes.write_size_max`; they are the client's until the event. Only
@@ -296,10 +307,12 @@ pub fn nextEvent(client: *StreamClient) ?Event {
     for (client.reads) |*read| switch (read.state) {
         .done => {
             read.state = .free;
-            return .{ .read_done = .{ .tag = read.tag, .buffer = read.buffer } };
+            client.reads_count -= 1;
+            return .{ .read_done = .{ .tag = read.tag, .buffer = read.whole } };
         },
         .failed => {
             read.state = .free;
+            client.reads_count -= 1;
             return .{ .read_failed = .{ .tag = read.tag, .code = read.failure } };
         },
         .free, .queued, .asked => {},
@@ -315,10 +328,7 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
         .data => |fragment| return reads_under_way.receiveFragment(client, now_us, packet.request_id, fragment),
         .read_error => |read_error| return reads_under_way.receiveReadError(client, now_us, packet.request_id, read_error.code),
         .write_ack => |ack| return client.writes.acknowledge(now_us, packet.request_id, ack),
-        .probe_ack => |size| {
-            client.path.noteShown(size + client.protection.overhead());
-            client.writes.noteAnswer(now_us, packet.request_id);
-        },
+        .probe_ack => |size| client.path.noteShown(size + client.protection.overhead()),
         .ready_ack => {
             const ready = &(client.ready orelse return false);
             if (ready.request_id != packet.request_id) return false;
@@ -350,7 +360,7 @@ pub fn askAnew(client: *StreamClient) void {
         read.askAnew(fragment_size, client.takeRequestId(), client.round_trip.timeout_us);
         if (read.state == .asked) read.ticket = client.window.noteAskedBefore(read.missingBytes());
     }
-    client.writes.askAnew(fragment_size);
+    client.writes.askAnew(client.last_packet_at_us, fragment_size);
 }
 
 /// Payload of a DATA packet, as large as comes through.
@@ -366,7 +376,7 @@ pub fn tend(client: *StreamClient, now_us: u64) void {
         if (client.failover.isGone(now_us)) return hello_steps.goOnElsewhere(client, now_us);
         if (now_us -| client.heardAt() >= silence_us_max) return hello_steps.greetHome(client, now_us, .resumption);
     } else if (client.failover.wantsTicket(now_us)) return hello_steps.greetHome(client, now_us, .resumption);
-    client.writes.checkTimers(now_us);
+    client.writes.checkTimers(now_us, client.last_packet_at_us);
     reads_under_way.checkTimers(client, now_us);
 }
 

@@ -1,15 +1,20 @@
 //! A device's reads that are under way (packages/proto/STREAM.md, "Recovery"): which goes out next, what comes of each, and what is asked
 //! for again.
 
-const std = @import("std");
 const wire = @import("wire").stream;
 const PendingRead = @import("pending_read.zig");
 const RoundTrip = @import("round_trip.zig");
 const sends = @import("stream_client_sends.zig");
 const StreamClient = @import("stream_client.zig");
+const StreamWindow = @import("stream_window.zig");
 
 /// Fragments of later requests that must have come before a read is asked for again at once.
 const passed_threshold = 3;
+
+/// Reads that are asked for in parts take so many places more, all together.
+pub const parts_max = 16;
+/// A part has a multiple of that, in bytes, as disks and profiles have.
+const part_size_unit = StreamWindow.part_bytes_min;
 
 pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment: wire.Data) bool {
     client.last_fragment_at_us = now_us;
@@ -42,13 +47,27 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
         other.passed += 1;
         if (other.passed >= passed_threshold) other.repeatMissing();
     }
-    if (read.isComplete()) {
-        read.state = .done;
-        if (read.kind != .profile) client.times.noteFetch(now_us -| read.sent_at_us);
-        client.statistics.reads += 1;
-        client.statistics.read_bytes += read.buffer.len;
-    }
+    if (read.isComplete()) finish(client, now_us, read);
     return true;
+}
+
+/// All of it has come: that is the end of what was submitted, or of a part.
+fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
+    client.statistics.read_bytes += read.buffer.len;
+    for (client.reads) |*other| if (other != read and isUnderWayOf(other, read.whole_id)) {
+        read.state = .free;
+        return;
+    };
+    read.state = .done;
+    if (read.kind != .profile) client.times.noteFetch(now_us -| read.begun_at_us.?);
+    client.statistics.reads += 1;
+}
+
+fn isUnderWayOf(read: *const PendingRead, whole_id: u32) bool {
+    return read.whole_id == whole_id and switch (read.state) {
+        .queued, .asked => true,
+        .free, .done, .failed => false,
+    };
 }
 
 /// A fragment that came before, maybe of a read that is done: was a stall taken for a loss?
@@ -72,7 +91,11 @@ pub fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, cod
         read.waitAfterStoreError(now_us);
         return true;
     }
-    client.window.noteForgotten(read.missingBytes());
+    // Nothing is written any more to what was given for it.
+    for (client.reads) |*part| if (isUnderWayOf(part, read.whole_id)) {
+        if (part.state == .asked) client.window.noteForgotten(part.missingBytes());
+        part.state = .free;
+    };
     read.state = .failed;
     read.failure = code;
     return true;
@@ -85,6 +108,7 @@ pub fn checkTimers(client: *StreamClient, now_us: u64) void {
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
         read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
         read.timed_out = true;
+        client.statistics.timeouts += 1;
         if (read.sent_serial > client.timed_out_serial) {
             client.timed_out_serial = client.send_serial;
             client.round_trip.backOff();
@@ -106,10 +130,10 @@ pub fn deadline(client: *const StreamClient) ?u64 {
         };
         earliest = @min(earliest orelse at, at);
     }
-    if (firstQueued(client)) |read| if (mayAsk(client, read)) {
+    if (firstQueued(client)) |read| if (inParts(client, read, client.window.piece(read.buffer.len)) != null) {
         if (client.window.opensAt(read.buffer.len)) |at| earliest = @min(earliest orelse at, at);
     };
-    if (firstStarved(client) != null) return 0;
+    if (starved(client) != null) return 0;
     return earliest;
 }
 
@@ -130,9 +154,10 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
         return emit(client, read, ranges.view(), out);
     }
     if (client.used.isFull()) return sends.transmitUsed(client, out);
-    const read = firstAllowed(client, now_us) orelse firstStarved(client) orelse return null;
+    const wanted = allowed(client, now_us) orelse starved(client) orelse return null;
     // Said first, so that the edge hears in which order the system wanted what.
-    if (read.kind == .demand) if (sends.transmitUsed(client, out)) |packet| return packet;
+    if (wanted.read.kind == .demand) if (sends.transmitUsed(client, out)) |packet| return packet;
+    const read = if (wanted.bytes < wanted.read.buffer.len) cut(client, now_us, wanted) else wanted.read;
     client.noteWaiting(now_us);
     client.send_serial += 1;
     read.ask(now_us, client.fragmentSize(), client.send_serial, client.round_trip.timeout_us);
@@ -140,7 +165,10 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
     return emit(client, read, .{}, out);
 }
 
-/// Reads are asked in order: a small one never overtakes a large one that has to wait.
+/// What is asked for now of a read that waits: all of it, or its begin.
+const Wanted = struct { read: *PendingRead, bytes: u64 };
+
+/// Reads are asked for in order: a small one never overtakes a large one that has to wait.
 fn firstQueued(client: *const StreamClient) ?*PendingRead {
     var first: ?*PendingRead = null;
     for (client.reads) |*read| {
@@ -149,22 +177,59 @@ fn firstQueued(client: *const StreamClient) ?*PendingRead {
     return first;
 }
 
-fn firstAllowed(client: *StreamClient, now_us: u64) ?*PendingRead {
+fn allowed(client: *StreamClient, now_us: u64) ?Wanted {
     const read = firstQueued(client) orelse return null;
-    return if (mayAsk(client, read) and client.window.allows(now_us, read.buffer.len)) read else null;
+    const whole = read.buffer.len;
+    const bytes = client.window.room(now_us, whole);
+    return if (bytes == 0) null else inParts(client, read, bytes);
 }
 
 /// One of those ahead of demand may always be under way, also where the window is full with what the system waits for: else none would
 /// ever come while it wants more than that.
-fn firstStarved(client: *const StreamClient) ?*PendingRead {
+fn starved(client: *const StreamClient) ?Wanted {
     var first: ?*PendingRead = null;
     for (client.reads) |*read| {
-        if (read.kind != .ahead) continue;
+        if (read.is_waited_for) continue;
         if (read.state == .asked) return null;
         if (read.state == .queued and read.isBefore(first)) first = read;
     }
     const read = first orelse return null;
-    return if (mayAsk(client, read)) read else null;
+    return inParts(client, read, client.window.piece(read.buffer.len));
+}
+
+/// `bytes` may be asked for of this read. A part has whole blocks, and there must be a place for it; else the read waits until there is
+/// room for all of it, or nothing else is under way.
+fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?Wanted {
+    const whole: u64 = read.buffer.len;
+    const outstanding = client.outstandingBytes();
+    const most = @min(bytes, client.session.?.outstanding_bytes_max -| outstanding);
+    if (most >= whole) return .{ .read = read, .bytes = whole };
+    const part = most - most % part_size_unit;
+    if (part > 0 and mayCut(client, read)) return .{ .read = read, .bytes = part };
+    return if (outstanding == 0) .{ .read = read, .bytes = whole } else null;
+}
+
+/// The document of a profile that becomes another one meanwhile would be two halves.
+fn mayCut(client: *const StreamClient, read: *const PendingRead) bool {
+    if (read.kind == .profile) return false;
+    var places: usize = 0;
+    for (client.reads) |*other| places += @intFromBool(other.state == .free);
+    // Those who submit have theirs.
+    return places > client.options.reads_max - client.reads_count;
+}
+
+/// The part is a read of its own; what is left waits in the same place.
+fn cut(client: *StreamClient, now_us: u64, wanted: Wanted) *PendingRead {
+    const part = freePlace(client).?;
+    part.* = wanted.read.cut(now_us, @intCast(wanted.bytes), client.takeRequestId());
+    return part;
+}
+
+pub fn freePlace(client: *StreamClient) ?*PendingRead {
+    for (client.reads) |*read| {
+        if (read.state == .free) return read;
+    }
+    return null;
 }
 
 fn firstToRepeat(client: *StreamClient) ?*PendingRead {
@@ -198,10 +263,4 @@ fn findAsked(client: *StreamClient, request_id: u32) ?*PendingRead {
         if (read.state == .asked and read.request_id == request_id) return read;
     }
     return null;
-}
-
-/// One read may always be outstanding, however little the edge allows.
-fn mayAsk(client: *const StreamClient, read: *const PendingRead) bool {
-    const outstanding = client.outstandingBytes();
-    return outstanding == 0 or outstanding + read.buffer.len <= client.session.?.outstanding_bytes_max;
 }

@@ -9,12 +9,6 @@ const step = @import("stream_client_step.zig");
 
 pub const ReportState = @This();
 
-/// A REPORT that has gone out so often, for so long, and is not acknowledged, is cut to what every way takes.
-const whole_count_max = 4;
-const whole_us_max = 500 * std.time.us_per_ms;
-/// Bytes of steps and read times in a packet of the smallest size.
-const cut_size_max = wire.packet_size_min - wire.tag_size - wire.report_size_min;
-
 /// What the device said last; null before it has said anything.
 newest: ?step.Report = null,
 /// When `newest` was said; its uptime goes on from there.
@@ -25,10 +19,6 @@ read_times: wire.ReadTimeList = .empty,
 /// Zeros before the first.
 order_id: [16]u8 = @splat(0),
 request_id: u32 = 0,
-/// Of the same with all that there was to say; another one than `request_id` when that is cut.
-request_id_whole: u32 = 0,
-sent_count: u8 = 0,
-first_sent_at_us: u64 = 0,
 acknowledged: bool = true,
 due_at_us: u64 = 0,
 timeout_us: u64 = 0,
@@ -55,7 +45,6 @@ pub fn say(state: *ReportState, now_us: u64, report: step.Report, read_times: *c
 /// Sends what is known now under `request_id`, at once and until it is acknowledged.
 pub fn send(state: *ReportState, now_us: u64, request_id: u32, timeout_us: u64) void {
     state.request_id = request_id;
-    state.beginWhole();
     state.acknowledged = false;
     state.due_at_us = now_us;
     state.timeout_us = timeout_us;
@@ -69,40 +58,21 @@ pub fn sayAllAgain(state: *ReportState, timeout_us: u64) void {
     state.timeout_us = timeout_us;
 }
 
-/// In a session that has just begun it goes out at once, whole.
-pub fn beginSession(state: *ReportState, now_us: u64) void {
-    state.beginWhole();
-    state.due_at_us = now_us;
-}
-
-fn beginWhole(state: *ReportState) void {
-    state.request_id_whole = state.request_id;
-    state.sent_count = 0;
-}
-
 /// When REPORT goes out next; null: nothing waits for its acknowledgement.
 pub fn dueAt(state: *const ReportState) ?u64 {
     return if (state.acknowledged) null else state.due_at_us;
 }
 
-/// REPORT when it is due. `request_id_next` is no packet's yet; it is this one's where that is cut from now on.
-pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Report {
+/// REPORT when it is due.
+pub fn transmit(state: *ReportState, now_us: u64) ?wire.Report {
     if (state.acknowledged or now_us < state.due_at_us) return null;
     const newest = state.newest.?;
     state.due_at_us = now_us + state.timeout_us;
     state.timeout_us = @min(state.timeout_us * 2, RoundTrip.timeout_us_max);
     const cache = newest.write_cache orelse step.WriteCache{ .used = 0, .size = 0 };
-    var steps: wire.Steps = if (state.steps_acknowledged) .{} else state.steps.view();
+    const steps: wire.Steps = if (state.steps_acknowledged) .{} else state.steps.view();
     // Where there is no room for both, the next report has them.
-    var has_room = steps.bytes.len + state.read_times.size <= wire.steps_size_max;
-    if (state.sent_count == 0) state.first_sent_at_us = now_us;
-    state.sent_count +|= 1;
-    const may_pass = state.sent_count <= whole_count_max or now_us -| state.first_sent_at_us < whole_us_max;
-    if (!may_pass and steps.bytes.len > cut_size_max) {
-        if (state.request_id == state.request_id_whole) state.request_id = request_id_next;
-        has_room = state.read_times.size <= cut_size_max;
-        steps = steps.firstWithin(if (has_room) cut_size_max - state.read_times.size else cut_size_max);
-    } else if (!may_pass and steps.bytes.len + state.read_times.size > cut_size_max) has_room = false;
+    const has_room = steps.bytes.len + state.read_times.size <= wire.steps_size_max;
     return .{
         .uptime_us = newest.uptime_us +| (now_us -| state.said_at_us),
         .order_id = state.order_id,
@@ -114,11 +84,9 @@ pub fn transmit(state: *ReportState, now_us: u64, request_id_next: u32) ?wire.Re
 }
 
 pub fn acknowledge(state: *ReportState, request_id: u32, ack: wire.ReportAck) Acknowledgement {
-    const is_whole = request_id == state.request_id_whole;
-    if (state.acknowledged or !is_whole and request_id != state.request_id) return .late;
+    if (state.acknowledged or state.request_id != request_id) return .late;
     state.acknowledged = true;
-    // What was left out is in the next one.
-    if (is_whole) state.steps_acknowledged = true;
+    state.steps_acknowledged = true;
     const order: step.Order.Kind = switch (ack.order) {
         .none => return .known,
         .power_off => .power_off,

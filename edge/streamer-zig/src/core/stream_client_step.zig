@@ -313,6 +313,8 @@ pub const Statistics = struct {
     /// READs sent again and the fragments they named.
     repeats: u64 = 0,
     missing_fragments: u64 = 0,
+    /// Reads of which nothing new had come for their time-out, so that all that was missing was asked for again.
+    timeouts: u64 = 0,
     /// Fragments that had come before, or belonged to no read any more.
     unexpected_fragments: u64 = 0,
     store_errors: u64 = 0,

@@ -38,10 +38,6 @@ pub const World = struct {
     order: wire.ReportAck = .{},
     reports: u32 = 0,
     reports_with_steps: u32 = 0,
-    /// Of the newest report.
-    step_count: u32 = 0,
-    /// Longer packets vanish on their way to the edge.
-    way_size: usize = wire.packet_size_ethernet,
     /// Reads whose times the newest report has.
     reads_timed: u64 = 0,
     write_cache_used: u64 = 0,
@@ -96,9 +92,7 @@ pub const World = struct {
         const end_us = world.now_us + limit_us;
         while (true) {
             var out: [wire.sealed_request_size_max]u8 = undefined;
-            while (world.client.transmit(world.now_us, &out)) |packet| {
-                if (packet.len <= world.way_size) try world.link.send(world.now_us, false, packet);
-            }
+            while (world.client.transmit(world.now_us, &out)) |packet| try world.link.send(world.now_us, false, packet);
             if (world.client.nextEvent()) |event| return event;
             const timer_us = world.client.deadline() orelse end_us;
             const flight = world.link.takeFirst();
@@ -150,7 +144,6 @@ pub const World = struct {
             .report => |said| {
                 world.reports += 1;
                 if (said.report.steps.count > 0) world.reports_with_steps += 1;
-                world.step_count = said.report.steps.count;
                 var times = said.report.read_times.iterate();
                 while (times.next()) |entry| if (entry.kind == .fetch) {
                     world.reads_timed = entry.histogram.count();
@@ -417,43 +410,6 @@ test "a report has the times of the boot's reads, when there is room for them, a
     try testing.expectEqual(5, world.reads_timed);
 }
 
-test "a report that is too large for the way comes within a second with the steps that it takes, and the rest when it is wider" {
-    var world: World = try .init(.{ .prng = .init(22) });
-    defer world.deinit();
-    try world.expectEstablished();
-    try world.readMany(5, 1);
-    world.way_size = wire.packet_size_min;
-    world.order = .{ .order = .restart, .order_id = @splat(7) };
-    var list: wire.StepList = .empty;
-    for (0..wire.steps_max) |_| try list.append(.{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 });
-    world.client.report(world.now_us, reportOf(1, list.view()));
-    try testing.expect((try world.nextEvent(1_000_000)).? == .order);
-    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
-    try testing.expectEqual(1, world.write_cache_used);
-    try testing.expect(world.step_count > 0 and world.step_count < wire.steps_max);
-    try testing.expectEqual(5, world.reads_timed);
-    // As many as leave no room for the times are said without these.
-    list = .empty;
-    for (0..15) |_| try list.append(.{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 });
-    world.reads_timed = 0;
-    world.client.report(world.now_us, reportOf(2, list.view()));
-    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
-    try testing.expectEqual(15, world.step_count);
-    try testing.expectEqual(0, world.reads_timed);
-    world.client.report(world.now_us, reportOf(2, .{}));
-    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
-    try testing.expectEqual(0, world.step_count);
-    try testing.expectEqual(5, world.reads_timed);
-    for (15..wire.steps_max) |_| try list.append(.{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 });
-    world.client.report(world.now_us, reportOf(3, list.view()));
-    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
-    try testing.expect(world.step_count < wire.steps_max);
-    world.way_size = wire.packet_size_ethernet;
-    world.client.report(world.now_us, reportOf(4, .{}));
-    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
-    try testing.expectEqual(wire.steps_max, world.step_count);
-}
-
 test "a repeated report says the uptime of when it is sent" {
     var world: World = try .init(.{ .prng = .init(11) });
     defer world.deinit();
@@ -520,6 +476,73 @@ test "no more than the edge allows is outstanding" {
     for (0..16) |_| {
         try testing.expect((try world.nextEvent(1_000_000)).? == .read_done);
         try testing.expect(world.client.outstandingBytes() <= 1 << 20);
+    }
+}
+
+test "a read that is larger than the window is asked for in parts, and ends once, with every byte" {
+    for ([_]u8{ 0, 5 }) |loss_percent| {
+        var world: World = try .init(.{ .prng = .init(21), .delay_us = 1000, .loss_percent = loss_percent });
+        defer world.deinit();
+        try world.expectEstablished();
+        const buffers = try testing.allocator.alloc([StreamClient.read_size_max]u8, 3);
+        defer testing.allocator.free(buffers);
+        for (buffers, 0..) |*buffer, index| try world.client.submit(index, index * 4096, buffer);
+        var out: [wire.sealed_request_size_max]u8 = undefined;
+        while (world.client.transmit(world.now_us, &out)) |packet| try world.link.send(world.now_us, false, packet);
+        try testing.expect(world.client.outstandingBytes() > 0);
+        try testing.expect(world.client.outstandingBytes() <= world.client.window.size);
+        var ended: std.bit_set.Static(3) = .empty;
+        const expected = try testing.allocator.create([StreamClient.read_size_max]u8);
+        defer testing.allocator.destroy(expected);
+        while (ended.count() < buffers.len) {
+            const done = (try world.nextEvent(10_000_000)).?.read_done;
+            const tag: usize = @intCast(done.tag);
+            try testing.expectEqual(@as([]u8, &buffers[tag]), done.buffer);
+            try testing.expect(!ended.isSet(tag));
+            ended.set(tag);
+            disk.fill(tag * 4096, expected);
+            try testing.expectEqualSlices(u8, expected, &buffers[tag]);
+        }
+        try testing.expectEqual(null, try world.nextEvent(1_000_000));
+        try testing.expectEqual(0, world.client.outstandingBytes());
+        try testing.expectEqual(3, world.client.statistics.reads);
+        if (loss_percent == 0) try testing.expectEqual(0, world.client.statistics.repeats);
+    }
+}
+
+test "a read of which one part cannot be had fails once, and then nothing is written to its buffer" {
+    var world: World = try .init(.{ .prng = .init(22), .delay_us = 1000, .jitter_us = 3000 });
+    defer world.deinit();
+    try world.expectEstablished();
+    const buffer = try testing.allocator.create([StreamClient.read_size_max]u8);
+    defer testing.allocator.destroy(buffer);
+    // The last half of it lies beyond the disk's end.
+    try world.client.submit(7, disk_size - buffer.len / 2, buffer);
+    const failed = (try world.nextEvent(1_000_000)).?.read_failed;
+    try testing.expectEqual(7, failed.tag);
+    try testing.expectEqual(.beyond_the_end, failed.code);
+    try testing.expectEqual(0, world.client.outstandingBytes());
+    @memset(buffer, 0xaa);
+    try testing.expectEqual(null, try world.nextEvent(1_000_000));
+    try testing.expect(std.mem.allEqual(u8, buffer, 0xaa));
+}
+
+test "as many reads as were agreed on are taken, however many parts the others are asked for in" {
+    var world: World = try .init(.{ .prng = .init(23), .delay_us = 2000 });
+    defer world.deinit();
+    try world.expectEstablished();
+    const buffer = try testing.allocator.create([StreamClient.read_size_max]u8);
+    defer testing.allocator.destroy(buffer);
+    const reads_max = world.client.options.reads_max;
+    var under_way: u16 = 0;
+    var ended: u32 = 0;
+    // All read the same into the same place.
+    while (ended < 3 * reads_max) {
+        while (under_way < reads_max) : (under_way += 1) try world.client.submit(under_way, 0, buffer);
+        try testing.expectError(error.Full, world.client.submit(0, 0, buffer));
+        try testing.expect((try world.nextEvent(10_000_000)).? == .read_done);
+        under_way -= 1;
+        ended += 1;
     }
 }
 

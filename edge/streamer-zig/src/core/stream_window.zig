@@ -2,7 +2,7 @@
 //! the device that asks: what it limits are the bytes asked for and not received. It has no clock and no socket; its caller says what
 //! was asked, came, and was lost. All times are µs of one monotonic clock.
 //!
-//!     if (window.allows(now_us, bytes)) { read.ticket = window.noteAsked(now_us, bytes); send(...); }
+//!     bytes = window.room(now_us, wanted); if (bytes > 0) { read.ticket = window.noteAsked(now_us, bytes); send(...); }
 //!     window.noteDelivered(now_us, bytes, &read.ticket, .{ .is_first = ..., .is_last = ... });
 //!     window.noteLost(bytes, &read.ticket, packets);
 //!     sleep no longer than until window.opensAt()
@@ -53,8 +53,9 @@ const rate_rounds = 8;
 const round_trip_us_age = 30 * std.time.us_per_s;
 /// Time-outs without anything received between them, after which the path is believed to be quite another one.
 const silences_max = 2;
-/// A request is asked for in parts of at most that, in bytes, and of half the window.
-const piece_bytes_max = 32 << 10;
+/// A request is asked for in parts of at least a quarter of the window; within these limits, in bytes.
+pub const part_bytes_min = 4 << 10;
+const part_bytes_max = 32 << 10;
 
 options: Options,
 /// Bytes that may be asked for and not received.
@@ -142,26 +143,29 @@ pub fn init(options: Options) StreamWindow {
     return .{ .options = options, .size = @min(burst_bytes_min, options.bytes_max) };
 }
 
-/// True when `bytes` more may be asked for now. Something always is while nothing is under way, so no request is too large.
-pub fn allows(window: *StreamWindow, now_us: u64, bytes: u64) bool {
+/// How much of a request of `bytes` may be asked for now: all of it, a part that is worth a packet, or nothing. Something always is while
+/// nothing is under way.
+pub fn room(window: *StreamWindow, now_us: u64, bytes: u64) u64 {
     window.earn(now_us);
-    if (window.outstanding == 0) return true;
-    if (window.outstanding + bytes <= window.size and window.credit > 0) return true;
+    const free = window.size -| window.outstanding;
+    const is_open = window.credit > 0 or window.outstanding == 0;
+    if (is_open and bytes <= free) return bytes;
     window.round.was_full = true;
-    return false;
+    const least = window.piece(bytes);
+    if (window.outstanding == 0) return @max(free, least);
+    return if (is_open and free >= least) free else 0;
 }
 
-/// How much of a request of `bytes` is to be asked for at once: all of it, or so many whole fragments.
+/// How much of a request of `bytes` is worth a packet of its own: all of it, or at least so much. Without parts a large request would wait
+/// until the window is empty; with parts of any size an edge would be asked for each fragment.
 pub fn piece(window: *const StreamWindow, bytes: u64) u64 {
-    const fragment = window.options.fragment_size;
-    const most = @min(if (window.full_wait_us == 0) window.size / 2 else window.size / 4, piece_bytes_max);
-    return @min(bytes, @max(1, most / fragment) * fragment);
+    return @min(bytes, std.math.clamp(window.size / 4, part_bytes_min, part_bytes_max));
 }
 
-/// When pacing lets something go, if the window does; null: only an answer opens it. `bytes` are those of the next ask.
+/// When pacing lets something go, if the window does; null: only an answer opens it. `bytes` are those of the next request.
 pub fn opensAt(window: *const StreamWindow, bytes: u64) ?u64 {
     if (window.outstanding == 0) return window.credit_at_us;
-    if (window.outstanding + bytes > window.size) return null;
+    if (window.outstanding + window.piece(bytes) > window.size) return null;
     if (window.credit > 0 or window.deliveryRate() == 0) return window.credit_at_us;
     const missing: u64 = @intCast(1 - window.credit);
     return window.credit_at_us + missing * std.time.us_per_s / window.pace() + 1;

@@ -26,6 +26,8 @@ const Path = struct {
     storage_us: u64 = 0,
 };
 
+/// What its system asks for at a time.
+const request_bytes = 32 * fragment_size;
 const asks_max = 1024;
 
 const Ask = struct {
@@ -156,7 +158,7 @@ const World = struct {
             if (device.begins_at_us > world.now_us) at_us = @min(at_us, device.begins_at_us);
             if (device.timeoutAt()) |timeout_us| at_us = @min(at_us, timeout_us);
             if (device.asked >= device.wanted) continue;
-            if (device.window.opensAt(device.window.piece(32 * fragment_size))) |open_us| at_us = @min(at_us, open_us);
+            if (device.window.opensAt(request_bytes)) |open_us| at_us = @min(at_us, open_us);
         }
         return at_us;
     }
@@ -168,8 +170,9 @@ const World = struct {
             device.timeOut();
         }
         while (device.end - device.first < asks_max and device.asked < device.wanted) {
-            const bytes = device.window.piece(32 * fragment_size);
-            if (!device.window.allows(world.now_us, bytes)) return;
+            const room = device.window.room(world.now_us, request_bytes);
+            const bytes = room - room % fragment_size;
+            if (bytes == 0) return;
             const ticket = device.window.noteAsked(world.now_us, bytes);
             device.asked += bytes;
             const fragments: u32 = @intCast(bytes / fragment_size);
@@ -319,9 +322,9 @@ test "what came after it was taken for lost takes the reduction back, and what d
 
 test "what was asked for is accounted for to the last byte, and a request larger than the window goes when nothing else is under way" {
     var window: StreamWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
-    try testing.expect(window.allows(1, 1 << 20));
+    try testing.expectEqual(window.size, window.room(1, 1 << 20));
     const large = window.noteAsked(1, 1 << 20);
-    try testing.expect(!window.allows(2, fragment_size));
+    try testing.expectEqual(0, window.room(2, fragment_size));
     try testing.expectEqual(null, window.opensAt(fragment_size));
     window.noteLost(1 << 19, &large, 1);
     window.noteForgotten((1 << 19) - fragment_size);

@@ -31,6 +31,8 @@ const World = struct {
     tags: u64 = 0,
     has_read: bool = false,
     buffers: [reads_max][read_size_max]u8 = undefined,
+    /// Whose each buffer is; 0: nobody's.
+    readers: [reads_max]u64 = @splat(0),
 
     /// What goes to the edge, and what that says; each answer may be lost, doubled or damaged.
     fn talk(world: *World) Violation!void {
@@ -45,12 +47,21 @@ const World = struct {
         while (world.client.nextEvent()) |event| switch (event) {
             .read_done => |done| {
                 world.has_read = true;
-                try expect(done.buffer.len <= read_size_max, "a read has the buffer that was given");
+                const index = try world.endOf(done.tag);
+                try expect(done.buffer.ptr == &world.buffers[index], "a read has the buffer that was given");
             },
+            .read_failed => |failed| _ = try world.endOf(failed.tag),
             else => {},
         };
         if (world.client.deadline()) |at_us| try expect(at_us > world.now_us, "what is due now was sent now");
         try expect(world.client.outstandingBytes() <= reads_max * read_size_max, "no more is outstanding than was asked for");
+    }
+
+    fn endOf(world: *World, tag: u64) Violation!usize {
+        const index = std.mem.findScalar(u64, &world.readers, tag);
+        try expect(index != null, "what was submitted ends once");
+        world.readers[index.?] = 0;
+        return index.?;
     }
 
     fn serve(world: *World, packet: []const u8) Violation!void {
@@ -143,8 +154,9 @@ const World = struct {
             5 => world.client.noteUnreachable(world.now_us),
             else => {
                 // Each has a buffer of its own as long as it is under way.
-                for (world.client.reads, 0..) |*read, index| if (read.state == .free)
-                    return world.client.submit(world.tags, offset, world.buffers[index][0..length]) catch {};
+                const index = std.mem.findScalar(u64, &world.readers, 0) orelse return;
+                world.client.submit(world.tags, offset, world.buffers[index][0..length]) catch return;
+                world.readers[index] = world.tags;
             },
         }
     }
