@@ -6,7 +6,7 @@ import { RunningProcess } from './running-process.ts'
 import { type ControlPlane, TenantEdge } from './tenant-edge.ts'
 
 /** One after the other, so that the second stage goes on for seconds without any trouble; all of the disk, again and again. */
-const reads = Array.from({ length: 250 }, (_, index) => `${index * 20},${(index % 8) * 4096},4096`)
+const reads = Array.from({ length: 400 }, (_, index) => `${index * 20},${(index % 8) * 4096},4096`)
 
 /** Two real edges of one site that know each other by what the control plane has told them. */
 export class EdgePair {

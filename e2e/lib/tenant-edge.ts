@@ -147,6 +147,11 @@ export class TenantEdge {
     return isInForce ? state : undefined
   }
 
+  /** As Prometheus reads it. */
+  async metrics(): Promise<string> {
+    return (await fetch(`http://${edgeAddress}:${this.#metricsPort}/metrics`)).text()
+  }
+
   /** With `--json`: the boots that are over, by id, each as it was printed last. They were in its log before. */
   printedBoots(): Map<string, PrintedBoot> {
     const printed = [...this.#printed, ...this.process.jsonLines<PrintedBoot>()]

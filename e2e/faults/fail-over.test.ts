@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { ApiClient } from '../lib/api-client.ts'
+import type { DeviceResult } from '../lib/boot-result.ts'
+import { ControlPlane } from '../lib/control-plane.ts'
+import { EdgePair } from '../lib/edge-pair.ts'
+import { scratchDirectory } from '../lib/programs.ts'
+import { bootsOf, readReportLog } from '../lib/report-log.ts'
+import type { RunningProcess } from '../lib/running-process.ts'
+
+/** Ticket keys change with half of it. */
+const periodDays = 30
+const scratch = scratchDirectory()
+/** Of the API; they hold from its next start on. */
+const settings: Record<string, string> = {}
+let plane: ControlPlane
+let pair: EdgePair
+
+beforeAll(async () => {
+  plane = await ControlPlane.start(scratch.path, undefined, settings)
+  pair = await EdgePair.start(plane, scratch.path)
+})
+afterAll(async () => {
+  await pair?.stop()
+  await plane?.stop()
+  scratch.remove()
+})
+
+/** The API starts anew, with a clock that is so far ahead: only it says by which keys tickets are sealed. */
+async function advanceApiClock(days: number): Promise<void> {
+  const code = `const Real = Date, ahead = ${days} * 86400000
+    globalThis.Date = class Date extends Real {
+      constructor(...given) { given.length > 0 ? super(...given) : super(Real.now() + ahead) }
+      static now() { return Real.now() + ahead }
+    }`
+  settings.NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(code)}`
+  await plane.killApi()
+}
+
+const keysOf = async (edge = pair.other) => (await edge.told())?.siteEdges?.ticketKeys
+
+/** The keys that the other edge opens tickets by, once they are others than these. */
+async function newKeys(before: string[] | undefined): Promise<string[]> {
+  let keys: string[] | undefined
+  await pair.until(async () => {
+    keys = await keysOf()
+    return keys !== undefined && String(keys) !== String(before)
+  })
+  return keys ?? []
+}
+
+async function resultOf(device: RunningProcess): Promise<DeviceResult> {
+  expect(await device.ended, device.output).toBe(0)
+  const [result] = device.jsonLines<DeviceResult>()
+  if (!result) throw new Error(device.output)
+  return result
+}
+
+/** Boots of the edge that the control plane does not hear, by what waits in its log, that have come to their disk. */
+const reading = () =>
+  bootsOf(readReportLog(pair.own.data))
+    .filter(({ phases }) => phases.some(({ name }) => name === 'stage2'))
+    .map(({ id }) => id)
+
+/** Switches the device on; resolves when its own edge, which the control plane does not hear, gives it its disk. */
+async function untilReading(): Promise<RunningProcess> {
+  const before = new Set(reading())
+  const device = pair.boot()
+  await pair.until(async () => reading().some((id) => !before.has(id)))
+  return device
+}
+
+interface Boot {
+  id: string
+  outcome: string | null
+  edgeId: string
+  edgeName: string
+  handOver: { edgeId: string; edgeName: string; fromEdgeName: string; count: number } | null
+  phases: { name: string }[]
+}
+
+test('a boot whose edge is killed goes on at the other one, and is one boot that names both', async () => {
+  const { own, other } = pair
+  const boots = async () => (await own.api.query<{ items: Boot[] }>('boot.list', {})).items
+  const get = (bootId: string) => own.api.query<Boot>('boot.get', { bootId })
+  const device = pair.boot()
+  await pair.until(async () => {
+    const [first] = await boots()
+    return first?.phases.some(({ name }) => name === 'stage2') ?? false
+  })
+  own.process.kill('SIGKILL')
+  expect(await resultOf(device)).toMatchObject({ outcome: 'ready', handOvers: 1 })
+  await pair.until(async () => (await boots())[0]?.outcome === 'ready')
+  // What the killed one had not reported yet comes now, and changes nothing.
+  await own.restart()
+  await pair.until(async () => own.hasReported() && other.hasReported())
+  const [boot, ...more] = await boots()
+  expect(more).toEqual([])
+  const [begun, wentOn] = await Promise.all([own.query<{ name: string }>(), other.query<{ name: string }>()])
+  const { outcome, edgeId, edgeName, handOver, phases } = await get(boot?.id ?? '')
+  expect({ outcome, edgeId, edgeName }).toEqual({
+    outcome: 'ready',
+    edgeId: own.edgeId,
+    edgeName: begun.name,
+  })
+  expect(handOver).toMatchObject({
+    ...{ edgeId: other.edgeId, edgeName: wentOn.name, fromEdgeName: begun.name, count: 1 },
+  })
+  expect(phases.map(({ name }) => name)).toEqual(['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready'])
+})
+
+test('after a change of keys a ticket of before is still taken, by an edge that has heard of it', async () => {
+  const { own, other } = pair
+  const before = await keysOf()
+  const [sealing] = (await keysOf(own)) ?? []
+  // Its device's ticket is of before, as that of an edge that was away.
+  await own.uplink.cut()
+  await advanceApiClock(periodDays / 2)
+  const keys = await newKeys(before)
+  expect(keys).toContain(sealing)
+  const device = await untilReading()
+  own.process.kill('SIGSTOP')
+  expect(await resultOf(device)).toMatchObject({ outcome: 'ready', handOvers: 1 })
+  expect([...other.printedBoots().values()].at(-1)).toMatchObject({
+    ...{ outcome: { kind: 'ready' }, handOver: { fromEdgeId: own.edgeId } },
+  })
+  own.process.kill('SIGCONT')
+})
+
+test('and refused when its keys are over: the device goes on when its own edge does', async () => {
+  const { own, other } = pair
+  const [sealing] = (await keysOf(own)) ?? []
+  const taken = other.printedBoots().size
+  const known = await keysOf()
+  await advanceApiClock(periodDays * 1.5)
+  expect(await newKeys(known)).not.toContain(sealing)
+  const device = await untilReading()
+  const refusals = async () =>
+    Number((await other.metrics()).match(/reason="stream_token_refused"\} (\d+)/)?.[1] ?? 0)
+  const before = await refusals()
+  own.process.kill('SIGSTOP')
+  await pair.until(async () => (await refusals()) > before)
+  own.process.kill('SIGCONT')
+  expect(await resultOf(device)).toMatchObject({ outcome: 'ready', handOvers: 0 })
+  expect(other.printedBoots().size).toBe(taken)
+})
+
+test('once its own edge hears of the new keys as well, its tickets are taken again', async () => {
+  const { own } = pair
+  await own.uplink.heal()
+  // It asks the control plane at once, and not when it would have tried again.
+  await own.restart()
+  await own.process.waitFor(/of this site is heard/)
+  const keys = await keysOf()
+  await pair.until(async () => String(await keysOf(own)) === String(keys) && own.hasReported())
+  const next = pair.boot()
+  const { email, password } = own.person
+  const api = await ApiClient.signIn(plane.webUrl, email, password)
+  await pair.until(async () => {
+    const { items } = await api.query<{ items: Boot[] }>('boot.list', { outcome: 'booting' })
+    return items.some(({ phases }) => phases.some(({ name }) => name === 'stage2'))
+  })
+  own.process.kill('SIGKILL')
+  expect(await resultOf(next)).toMatchObject({ outcome: 'ready', handOvers: 1 })
+})
