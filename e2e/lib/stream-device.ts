@@ -50,8 +50,16 @@ export class StreamDevice {
     return new StreamDevice(script, { ip, port: Number(port), boot, token: value('bootfarm_token') })
   }
 
+  /** Goes on at another edge (`IP:PORT`) by the ticket of its newest WELCOME; resolves as `hello` does. */
+  async goOnAt(edge: string): Promise<StreamWelcome | string> {
+    const [ip = '', port = ''] = edge.split(':')
+    Object.assign(this.#words, { ip, port: Number(port) })
+    const { ticket = '' } = this.#open.welcome.failover ?? {}
+    return this.hello({ age_us: long(1), ticket })
+  }
+
   /** Opens the session, or resumes it once it was open; resolves with WELCOME, or with the code that refuses it. */
-  async hello(): Promise<StreamWelcome | string> {
+  async hello(shown?: StreamHello['shown']): Promise<StreamWelcome | string> {
     const before = this.#session
     const ownSecret = randomBytes(32)
     const secret = before
@@ -59,7 +67,12 @@ export class StreamDevice {
       : Buffer.from(this.#words.token, 'hex')
     const hello: StreamHello = {
       ...{ type: 'hello', client_nonce: randomBytes(16).toString('hex'), cookie: '00'.repeat(32) },
-      ...{ kind: before ? 'resumption' : 'token', ciphers: ['chacha20_poly1305'], packet_size_max: 1472 },
+      ...(shown ? { shown } : {}),
+      ...{
+        kind: shown ? 'ticket' : before ? 'resumption' : 'token',
+        ciphers: ['chacha20_poly1305'],
+        packet_size_max: 1472,
+      },
       ...{ boot_id: this.#words.boot, client_public: publicOf(ownSecret).toString('hex'), proof: '' },
     }
     hello.proof = helloProof(secret, hello).toString('hex')
@@ -106,15 +119,19 @@ export class StreamDevice {
     return answer.type === 'read_error' ? answer.code : answer.type
   }
 
-  /** Says that it runs, as devices do every few seconds, how full a write cache of its own is, in bytes, and a step that it has taken. */
-  async report(cache = { used: 0, size: 0 }, step?: string): Promise<void> {
+  /**
+   * Says that it runs, as devices do every few seconds, how full a write cache of its own is, in bytes, and a step that it has taken;
+   * resolves with the answer's type.
+   */
+  async report(cache = { used: 0, size: 0 }, step?: string): Promise<string> {
     const steps = step
       ? [{ group: 'initramfs' as const, name: step, start_us: long(1), duration_us: long(1) }]
       : []
-    await this.#inSession({
+    const { type } = await this.#inSession({
       ...{ type: 'report', ...this.#next(), uptime_us: long(1_000_000), order_id: '00'.repeat(16) },
       ...{ write_cache_used: long(cache.used), write_cache_size: long(cache.size), steps },
     })
+    return type
   }
 
   /** From now on its packets come from another port, as behind a router that has forgotten the one before. */
