@@ -176,8 +176,12 @@ export type StreamReady = InSession & {
   sentence: string
 }
 export const streamReadTimeKinds = ['fetch', 'wait', 'turnaround'] as const
+/** `whole` is all of the boot so far; a report has that or the phases. */
+export const streamReadPhases = ['whole', 'initramfs', 'system'] as const
 /** A histogram from its first bucket with something in it to the last one. */
 export interface StreamReadTimes {
+  /** Absent: `whole`. */
+  phase?: (typeof streamReadPhases)[number]
   kind: (typeof streamReadTimeKinds)[number]
   first_bucket: number
   max_us: number

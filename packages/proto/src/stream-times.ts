@@ -1,4 +1,4 @@
-import { type StreamReadTimes, streamReadTimeKinds } from './stream-packet.ts'
+import { type StreamReadTimes, streamReadPhases, streamReadTimeKinds } from './stream-packet.ts'
 import { check, type Reader, refuse } from './stream-reader.ts'
 
 /** The read times of a REPORT (STREAM.md, "Where time went"). */
@@ -7,18 +7,24 @@ const fixedSize = 16
 const buckets = 24
 
 export function parseReadTimes(reader: Reader, count: number): StreamReadTimes[] {
-  check(count <= streamReadTimeKinds.length, 'bad_value')
+  check(count <= (streamReadPhases.length - 1) * streamReadTimeKinds.length, 'bad_value')
   const all: StreamReadTimes[] = []
-  let before = -1
   for (let index = 0; index < count; index += 1) {
     const one = parseOne(reader)
-    const kind = streamReadTimeKinds.indexOf(one.kind)
-    check(kind > before, 'bad_value')
-    before = kind
+    const before = all.at(-1)
+    check(!before || mayFollow(before, one), 'bad_value')
     all.push(one)
   }
   return all
 }
+
+function mayFollow(before: StreamReadTimes, one: StreamReadTimes): boolean {
+  const [phaseBefore, phase] = [phaseOf(before), phaseOf(one)]
+  if (phase !== phaseBefore) return phaseBefore > 0 && phase > phaseBefore
+  return streamReadTimeKinds.indexOf(one.kind) > streamReadTimeKinds.indexOf(before.kind)
+}
+
+const phaseOf = ({ phase = 'whole' }: StreamReadTimes) => streamReadPhases.indexOf(phase)
 
 function parseOne(reader: Reader): StreamReadTimes {
   const left = () => reader.bytes.length - reader.position
@@ -26,22 +32,24 @@ function parseOne(reader: Reader): StreamReadTimes {
   const kind = streamReadTimeKinds[reader.int(1)] ?? refuse('bad_value')
   const first_bucket = reader.int(1)
   const count = reader.int(1)
-  reader.zeros(1)
+  const phase = streamReadPhases[reader.int(1)] ?? refuse('bad_value')
   check(count > 0 && first_bucket + count <= buckets, 'bad_value')
   const max_us = reader.int(4)
   const sum_us = reader.hex(8)
   check(left() >= 4 * count, 'wrong_size')
   const counts = Array.from({ length: count }, () => reader.int(4))
   check(counts[0] !== 0 && counts.at(-1) !== 0, 'bad_value')
-  return { kind, first_bucket, max_us, sum_us, counts }
+  return { ...(phase !== 'whole' && { phase }), kind, first_bucket, max_us, sum_us, counts }
 }
 
 export function emitReadTimes(all: StreamReadTimes[]): Buffer[] {
-  return all.map(({ kind, first_bucket, max_us, sum_us, counts }) => {
+  return all.map((one) => {
+    const { kind, first_bucket, max_us, sum_us, counts } = one
     const bytes = Buffer.alloc(fixedSize + 4 * counts.length)
     bytes.writeUInt8(streamReadTimeKinds.indexOf(kind), 0)
     bytes.writeUInt8(first_bucket, 1)
     bytes.writeUInt8(counts.length, 2)
+    bytes.writeUInt8(phaseOf(one), 3)
     bytes.writeUInt32BE(max_us, 4)
     bytes.write(sum_us, 8, 'hex')
     for (const [index, count] of counts.entries()) bytes.writeUInt32BE(count, fixedSize + 4 * index)

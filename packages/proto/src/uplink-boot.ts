@@ -115,14 +115,30 @@ const durationHistogram = z
   })
 export type DurationHistogram = z.infer<typeof durationHistogram>
 
-/** Where the time of the stream's reads went until the boot was over (STREAM.md); each is absent where nothing was measured. */
-export const readTimesReport = z.object({
+/** Each is absent where nothing was measured. */
+const readTimesOfPart = {
+  /** That READs asked the edge for; absent from older edges. */
+  bytes: count.optional(),
   /** The edge's, of each READ: until its bytes were in hand, from memory and from a disk, and until all were handed to the kernel. */
   ...{ warm: durationHistogram.optional(), cold: durationHistogram.optional() },
   send: durationHistogram.optional(),
   /** The device's: of each READ until its last byte, of each read of its system, and from an answer to the next one. */
   fetch: durationHistogram.optional(),
   ...{ wait: durationHistogram.optional(), turnaround: durationHistogram.optional() },
+}
+
+/** Until the initramfs handed over to the system, and from there until the boot was over. */
+export const readPhases = ['initramfs', 'system'] as const
+export type ReadPhase = (typeof readPhases)[number]
+
+/** Where the time of the stream's reads went until the boot was over (STREAM.md). */
+export const readTimesReport = z.object({
+  ...readTimesOfPart,
+  /** The same by phase; absent where the device does not tell them apart, and where the report has no room for it. */
+  phases: z
+    .array(z.object({ name: z.enum(readPhases), ...readTimesOfPart }))
+    .max(readPhases.length)
+    .optional(),
 })
 export type ReadTimesReport = z.infer<typeof readTimesReport>
 

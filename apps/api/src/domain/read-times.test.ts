@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readTimesViewOf } from './read-times.ts'
+import { keptReadTimes, readTimesViewOf } from './read-times.ts'
 
 /** All in one bucket, from 2^(bucket-1) to 2^bucket µs. */
 const inBucket = (bucket: number, count: number, sumUs: number, maxUs = 2 ** bucket - 1) => ({
@@ -39,7 +39,41 @@ test('a device whose answers were counted by halves has the edge’s time by its
 
 test('what was not measured is not there', () => {
   expect(readTimesViewOf({})).toEqual({
+    ...{ reads: 0, bytes: null, phases: [] },
     ...{ storage: null, coldReads: 0, send: null, wire: null, turnaround: null, wait: null },
   })
   expect(readTimesViewOf({ fetch: inBucket(7, 1, 100) }).wire).toBeNull()
+})
+
+test('each phase has its own times, one without reads has none, and the whole boot is what is kept of them together', () => {
+  const initramfs = {
+    ...{ name: 'initramfs' as const, bytes: 8_192, warm: inBucket(4, 2, 20, 12), send: inBucket(6, 2, 80) },
+    ...{ fetch: inBucket(9, 2, 600, 400), turnaround: inBucket(3, 1, 7) },
+  }
+  const system = {
+    ...{ name: 'system' as const, bytes: 1_048_576, cold: inBucket(13, 10, 60_000), send: inBucket(6, 10, 400) },
+    fetch: inBucket(14, 10, 90_000),
+  }
+  const whole = {
+    ...{ bytes: 1_056_768, warm: inBucket(4, 2, 20, 12), cold: inBucket(13, 10, 60_000) },
+    ...{ send: inBucket(6, 12, 480), fetch: { firstBucket: 9, counts: [2, 0, 0, 0, 0, 10], sumUs: 90_600, maxUs: 16_383 } },
+    turnaround: inBucket(3, 1, 7),
+  }
+  const kept = keptReadTimes({ ...whole, phases: [initramfs, system] })
+  expect(kept).toEqual({ phases: [initramfs, system] })
+  const { phases, ...sum } = readTimesViewOf(kept)
+  const { phases: none, ...wholeOnly } = readTimesViewOf(keptReadTimes(whole))
+  expect(none).toEqual([])
+  expect(sum).toEqual(wholeOnly)
+  expect(sum).toMatchObject({ reads: 12, bytes: 1_056_768, coldReads: 10 })
+  expect(phases).toMatchObject([
+    { name: 'initramfs', reads: 2, bytes: 8_192, storage: { sumUs: 20 }, wire: { sumUs: 500 }, turnaround: { count: 1 } },
+    { name: 'system', reads: 10, coldReads: 10, wire: { sumUs: 90_000 - 60_400 }, turnaround: null },
+  ])
+  const idle = readTimesViewOf({ phases: [initramfs, { name: 'system', bytes: 0 }] })
+  expect(idle.phases[1]).toMatchObject({ reads: 0, bytes: 0, storage: null, send: null, wire: null })
+})
+
+test('a phase of which the edge knows no bytes leaves the sum of them open', () => {
+  expect(readTimesViewOf({ phases: [{ name: 'initramfs', bytes: 5 }, { name: 'system' }] }).bytes).toBeNull()
 })

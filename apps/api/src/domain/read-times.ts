@@ -1,4 +1,4 @@
-import type { DurationHistogram, ReadTimesReport } from '@bootfarm/proto/uplink'
+import { type DurationHistogram, type ReadTimesReport, readPhases } from '@bootfarm/proto/uplink'
 import { z } from 'zod'
 
 const count = z.number().int().nonnegative()
@@ -13,8 +13,12 @@ const readTimes = z.object({
 })
 export type ReadTimes = z.infer<typeof readTimes>
 
-/** Each is null where nothing was measured. */
-export const readTimesView = z.object({
+/** Of a phase or of the whole boot. Each is null where nothing was measured. */
+const readTimesOfPart = z.object({
+  /** READs that the edge answered; where it measured none, those that the device says it got. */
+  reads: count,
+  /** That they asked for; null from older edges. */
+  bytes: count.nullable(),
   /** From a READ at the edge until its bytes were in hand. */
   storage: readTimes.nullable(),
   /** Reads of those that waited for a disk. */
@@ -31,17 +35,45 @@ export const readTimesView = z.object({
   /** How long its system waited for a read; less than the others where it was read ahead. */
   wait: readTimes.nullable(),
 })
+
+export const readTimesView = readTimesOfPart.extend({
+  /**
+   * The same for the initramfs, until it handed over to the system, and for the system from there until the boot was over; empty where
+   * the device does not tell them apart, and from older devices and edges.
+   */
+  phases: z.array(readTimesOfPart.extend({ name: z.enum(readPhases) })),
+})
 export type ReadTimesView = z.infer<typeof readTimesView>
 
-export function readTimesViewOf(report: ReadTimesReport): ReadTimesView {
-  const { warm, cold } = report
-  const storage = timesOf(...[warm, cold].filter((one) => one !== undefined))
-  const send = timesOf(...(report.send ? [report.send] : []))
-  const fetch = report.fetch ? timesOf(report.fetch) : null
+type PartReport = Omit<ReadTimesReport, 'phases'>
+
+/** What is kept of a report: of phases no sum beside them. */
+export function keptReadTimes({ phases, ...whole }: ReadTimesReport): ReadTimesReport {
+  return phases ? { phases } : whole
+}
+
+/** Of a report, or of what was kept of it. */
+export function readTimesViewOf({ phases, ...whole }: ReadTimesReport): ReadTimesView {
   return {
-    ...{ storage, coldReads: cold ? countOf(cold) : 0, send, wire: wireOf(fetch, storage, send) },
-    turnaround: report.turnaround ? timesOf(report.turnaround) : null,
-    wait: report.wait ? timesOf(report.wait) : null,
+    ...viewOf(...(phases ?? [whole])),
+    phases: phases?.map((phase) => ({ name: phase.name, ...viewOf(phase) })) ?? [],
+  }
+}
+
+function viewOf(...parts: PartReport[]): z.infer<typeof readTimesOfPart> {
+  const of = (...names: Exclude<keyof PartReport, 'bytes'>[]) =>
+    timesOf(...parts.flatMap((part) => names.flatMap((name) => part[name] ?? [])))
+  const [storage, send, fetch] = [of('warm', 'cold'), of('send'), of('fetch')]
+  return {
+    reads: storage?.count ?? fetch?.count ?? 0,
+    bytes: parts.some(({ bytes }) => bytes === undefined)
+      ? null
+      : Math.min(
+          Number.MAX_SAFE_INTEGER,
+          parts.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
+        ),
+    ...{ storage, coldReads: of('cold')?.count ?? 0, send, wire: wireOf(fetch, storage, send) },
+    ...{ turnaround: of('turnaround'), wait: of('wait') },
   }
 }
 

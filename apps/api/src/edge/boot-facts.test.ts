@@ -40,12 +40,36 @@ describe('what a boot’s report says of its way to the boot program', () => {
       ],
       facts: { program: { set: 'ipxe', file: 'snponly.efi' } },
       readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
-      readTimes: { turnaround: { count: 3, maxUs: 1500, sumUs: 3500 }, storage: null, wire: null },
+      readTimes: {
+        ...{ turnaround: { count: 3, maxUs: 1500, sumUs: 3500 }, storage: null, wire: null },
+        ...{ bytes: null, phases: [] },
+      },
       lastPackets: {
         fromDevice: { what: 'TFTP ACK of block 145', at: '2026-11-20T11:59:12.400Z' },
         fromEdge: { atUs: 12_399_000 },
       },
       cause: { sentence: expect.stringContaining('another DHCP server') },
+    })
+  })
+
+  test('is kept: where the time of the reads went in each phase, and the sum of them', async () => {
+    const part = (maxUs: number) => ({ firstBucket: 10, counts: [2], maxUs, sumUs: maxUs * 2 })
+    const boot = newBoot({
+      readTimes: {
+        ...{ bytes: 12_288, send: { ...part(900), counts: [4], sumUs: 3_400 } },
+        phases: [
+          { name: 'initramfs', bytes: 4_096, send: part(800) },
+          { name: 'system', bytes: 8_192, send: part(900) },
+        ],
+      },
+    })
+    await site().report(boot)
+    expect((await getBoot(boot.id)).readTimes).toMatchObject({
+      ...{ bytes: 12_288, send: { count: 4, maxUs: 900, sumUs: 3_400 } },
+      phases: [
+        { name: 'initramfs', bytes: 4_096, send: { count: 2, maxUs: 800, sumUs: 1_600 } },
+        { name: 'system', bytes: 8_192, send: { count: 2, maxUs: 900, sumUs: 1_800 } },
+      ],
     })
   })
 

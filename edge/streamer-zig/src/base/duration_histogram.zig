@@ -21,6 +21,15 @@ pub const DurationHistogram = struct {
         histogram.max_us = @max(histogram.max_us, std.math.lossyCast(u32, duration_us));
     }
 
+    /// What both have noted.
+    pub fn plus(histogram: *const DurationHistogram, other: *const DurationHistogram) DurationHistogram {
+        var sum = histogram.*;
+        for (&sum.counts, other.counts) |*each, more| each.* +|= more;
+        sum.max_us = @max(sum.max_us, other.max_us);
+        sum.sum_us +|= other.sum_us;
+        return sum;
+    }
+
     pub fn count(histogram: *const DurationHistogram) u64 {
         var total: u64 = 0;
         for (histogram.counts) |each| total += each;
@@ -70,6 +79,17 @@ test "a duration is in the bucket of its power of two, and no duration is too lo
     try testing.expectEqual(durations.len + 1, histogram.count());
     try testing.expectEqual(std.math.maxInt(u64), histogram.sum_us);
     try testing.expectEqual(std.math.maxInt(u32), histogram.max_us);
+}
+
+test "a sum has what both have noted" {
+    var one: DurationHistogram = .{};
+    var other: DurationHistogram = .{};
+    var both: DurationHistogram = .{};
+    for ([_]u64{ 0, 7, 7, 900 }) |duration_us| for ([_]*DurationHistogram{ &one, &both }) |histogram| histogram.note(duration_us);
+    for ([_]u64{ 6, 1 << 40, std.math.maxInt(u64) }) |duration_us| for ([_]*DurationHistogram{ &other, &both }) |histogram| histogram.note(duration_us);
+    try testing.expectEqual(both, one.plus(&other));
+    try testing.expectEqual(both, other.plus(&one));
+    try testing.expectEqual(one, one.plus(&.{}));
 }
 
 test "a quantile is the bucket's end, and of nothing it is 0" {

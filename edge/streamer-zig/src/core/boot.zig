@@ -242,7 +242,7 @@ pub const Boot = struct {
         if (boot.outcome) |outcome| if (outcome == .superseded) return;
         const news = Guest.take(&boot.guest, at_us -| boot.started_us, report);
         // The last ones come with the first report after the boot: that one is told.
-        const has_last_times = boot.read_times.take(report.read_times) and boot.isOver();
+        const has_last_times = boot.read_times.take(report.read_times, boot.hand_over != null) and boot.isOver();
         if (news == .nothing and !has_last_times) return;
         if (news == .steps) boot.news.steps = true;
         boot.changed = true;

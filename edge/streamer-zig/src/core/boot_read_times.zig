@@ -1,5 +1,6 @@
 //! Where the time of a boot's reads went (packages/proto/STREAM.md, "Where time went"), until the boot is over: what the edge measures
-//! of each READ that comes for the first time, and what the device says of its own in REPORT. Of fixed size, for every boot.
+//! of each READ that comes for the first time, and what the device says of its own in REPORT. By the phases that the device tells apart;
+//! the edge begins a new one when it hears that the device has. Of fixed size, for every boot.
 
 const std = @import("std");
 const base = @import("base");
@@ -9,15 +10,41 @@ const Histogram = base.DurationHistogram;
 
 pub const BootReadTimes = @This();
 
-/// From the READ to its bytes in hand: what was in memory, and what waited for a disk.
-warm: Histogram = .{},
-cold: Histogram = .{},
-/// From there until the kernel had the last packet.
-send: Histogram = .{},
-/// The device's.
-fetch: Histogram = .{},
-wait: Histogram = .{},
-turnaround: Histogram = .{},
+/// Until the device's initramfs handed over to its system, or all where the device does not say so.
+initramfs: Part = .{},
+/// From then on; null before.
+system: ?Part = null,
+
+pub const Part = struct {
+    /// Bytes that READs have asked for.
+    bytes: u64 = 0,
+    /// From the READ to its bytes in hand: what was in memory, and what waited for a disk.
+    warm: Histogram = .{},
+    cold: Histogram = .{},
+    /// From there until the kernel had the last packet.
+    send: Histogram = .{},
+    /// The device's.
+    fetch: Histogram = .{},
+    wait: Histogram = .{},
+    turnaround: Histogram = .{},
+
+    pub const histogram_names = [_][]const u8{ "warm", "cold", "send", "fetch", "wait", "turnaround" };
+
+    pub fn isEmpty(part: *const Part) bool {
+        inline for (histogram_names) |name| {
+            if (@field(part, name).used() != null) return false;
+        }
+        return true;
+    }
+
+    fn ofDevice(part: *Part, kind: wire.ReadTimeKind) *Histogram {
+        return switch (kind) {
+            .fetch => &part.fetch,
+            .wait => &part.wait,
+            .turnaround => &part.turnaround,
+        };
+    }
+};
 
 /// Of one READ.
 pub const Measured = struct {
@@ -27,52 +54,104 @@ pub const Measured = struct {
     send_us: u64,
 };
 
-pub fn note(times: *BootReadTimes, measured: Measured) void {
-    const storage = if (measured.is_cold) &times.cold else &times.warm;
+/// Of a READ of `bytes`.
+pub fn note(times: *BootReadTimes, bytes: u64, measured: Measured) void {
+    const part = if (times.system) |*part| part else &times.initramfs;
+    part.bytes +|= bytes;
+    const storage = if (measured.is_cold) &part.cold else &part.warm;
     storage.note(measured.storage_us);
-    times.send.note(measured.send_us);
+    part.send.note(measured.send_us);
 }
 
 /// What the device says replaces what it said before. True: it says more than before.
-pub fn take(times: *BootReadTimes, said: wire.ReadTimes) bool {
+/// @param goes_on the boot was begun at another edge, where the device may have been in its last phase already
+pub fn take(times: *BootReadTimes, said: wire.ReadTimes, goes_on: bool) bool {
     var is_more = false;
     var entries = said.iterate();
     while (entries.next()) |entry| {
-        const known = switch (entry.kind) {
-            .fetch => &times.fetch,
-            .wait => &times.wait,
-            .turnaround => &times.turnaround,
-        };
+        if (entry.phase != .whole and times.system == null) times.beginSystem(goes_on);
+        // Not by phase: said again for an edge that knows none. The next REPORT has them.
+        if (entry.phase == .whole and times.system != null) continue;
+        const part = if (entry.phase == .system) &times.system.? else &times.initramfs;
+        const known = part.ofDevice(entry.kind);
         is_more = is_more or entry.histogram.count() > known.count();
         known.* = entry.histogram;
     }
     return is_more;
 }
 
+fn beginSystem(times: *BootReadTimes, goes_on: bool) void {
+    times.system = .{};
+    if (!goes_on) return;
+    const before = times.initramfs;
+    times.system = .{ .bytes = before.bytes, .warm = before.warm, .cold = before.cold, .send = before.send };
+    times.initramfs = .{ .fetch = before.fetch, .wait = before.wait, .turnaround = before.turnaround };
+}
+
+/// Of the whole boot.
+pub fn whole(times: *const BootReadTimes) Part {
+    const part = if (times.system) |*part| part else return times.initramfs;
+    var sum: Part = .{ .bytes = times.initramfs.bytes +| part.bytes };
+    inline for (Part.histogram_names) |name| @field(sum, name) = @field(times.initramfs, name).plus(&@field(part, name));
+    return sum;
+}
+
 pub fn isEmpty(times: *const BootReadTimes) bool {
-    inline for (@typeInfo(BootReadTimes).@"struct".field_names) |name| {
-        if (@field(times, name).used() != null) return false;
-    }
-    return true;
+    return times.initramfs.isEmpty() and (if (times.system) |*part| part.isEmpty() else true);
 }
 
 const testing = std.testing;
 
+fn saidOf(comptime phases: []const wire.ReadPhase, fetch_us: []const u64) wire.ReadTimeList {
+    var list: wire.ReadTimeList = .empty;
+    for (phases, fetch_us) |phase, duration_us| {
+        var said: Histogram = .{};
+        said.note(duration_us);
+        list.append(phase, .fetch, &said);
+    }
+    return list;
+}
+
 test "warm and cold are told apart, and the device's newest word counts" {
     var times: BootReadTimes = .{};
     try testing.expect(times.isEmpty());
-    times.note(.{ .is_cold = false, .storage_us = 3, .send_us = 40 });
-    times.note(.{ .is_cold = true, .storage_us = 3000, .send_us = 50 });
-    try testing.expectEqual(1, times.warm.count());
-    try testing.expectEqual(3000, times.cold.sum_us);
-    try testing.expectEqual(90, times.send.sum_us);
-    var said: Histogram = .{};
-    said.note(700);
-    var list: wire.ReadTimeList = .empty;
-    list.append(.fetch, &said);
-    try testing.expect(times.take(list.view()));
-    try testing.expect(!times.take(list.view()));
-    try testing.expectEqual(700, times.fetch.sum_us);
-    try testing.expect(!times.take(.{}));
+    times.note(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
+    times.note(512, .{ .is_cold = true, .storage_us = 3000, .send_us = 50 });
+    const part = &times.initramfs;
+    try testing.expectEqual(1, part.warm.count());
+    try testing.expectEqual(3000, part.cold.sum_us);
+    try testing.expectEqual(90, part.send.sum_us);
+    try testing.expectEqual(4608, part.bytes);
+    const list = saidOf(&.{.whole}, &.{700});
+    try testing.expect(times.take(list.view(), false));
+    try testing.expect(!times.take(list.view(), false));
+    try testing.expectEqual(700, part.fetch.sum_us);
+    try testing.expect(!times.take(.{}, false));
     try testing.expect(!times.isEmpty());
+    try testing.expectEqual(part.*, times.whole());
+}
+
+test "from when the device says that its system has begun, reads are the system's, and the boot's are the sum" {
+    var times: BootReadTimes = .{};
+    times.note(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
+    _ = times.take(saidOf(&.{.whole}, &.{600}).view(), false);
+    // Nothing has been read since.
+    try testing.expect(!times.take(saidOf(&.{.initramfs}, &.{700}).view(), false));
+    times.note(512, .{ .is_cold = true, .storage_us = 3000, .send_us = 50 });
+    try testing.expect(times.take(saidOf(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), false));
+    // Said again for an edge that knows no phases.
+    try testing.expect(!times.take(saidOf(&.{.whole}, &.{790}).view(), false));
+    const first, const second = .{ &times.initramfs, &times.system.? };
+    try testing.expectEqual([_]u64{ 4096, 1, 0, 40, 700 }, [_]u64{ first.bytes, first.warm.count(), first.cold.count(), first.send.sum_us, first.fetch.sum_us });
+    try testing.expectEqual([_]u64{ 512, 0, 1, 50, 90 }, [_]u64{ second.bytes, second.warm.count(), second.cold.count(), second.send.sum_us, second.fetch.sum_us });
+    const sum = times.whole();
+    try testing.expectEqual([_]u64{ 4608, 1, 3000, 90, 790 }, [_]u64{ sum.bytes, sum.warm.count(), sum.cold.sum_us, sum.send.sum_us, sum.fetch.sum_us });
+}
+
+test "what this edge has read for a boot that went on here is the phase's that the device is in" {
+    var times: BootReadTimes = .{};
+    times.note(512, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
+    try testing.expect(times.take(saidOf(&.{ .initramfs, .system }, &.{ 700, 90 }).view(), true));
+    try testing.expectEqual([_]u64{ 0, 0, 700 }, [_]u64{ times.initramfs.bytes, times.initramfs.warm.count(), times.initramfs.fetch.sum_us });
+    try testing.expectEqual([_]u64{ 512, 1, 90 }, [_]u64{ times.system.?.bytes, times.system.?.warm.count(), times.system.?.fetch.sum_us });
 }

@@ -1,6 +1,6 @@
 //! A boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in src/uplink.ts), at
-//! most 4 KiB. What does not fit is left out in this order: the device's shortest units down to 12 steps in
-//! all, offers down to four, shortest gaps, size histograms, read times, text that devices and servers chose, offers down to
+//! most 4 KiB and what its read times take. What does not fit is left out in this order: the device's shortest units down to 12 steps in
+//! all, offers down to four, shortest gaps, size histograms, read times by phase, read times, text that devices and servers chose, offers down to
 //! two, the device's other steps, all offers, earliest phases.
 
 const std = @import("std");
@@ -19,7 +19,9 @@ const Stringify = std.json.Stringify;
 
 /// Without read times, which have room of their own: they take none from a device's steps.
 const size_bare_max = 4096;
-pub const size_max = size_bare_max + 1536;
+const size_of_times_max = 1536;
+/// Each of the boot and of two phases.
+pub const size_max = size_bare_max + 3 * size_of_times_max;
 pub const SortedSteps = guest_json.SortedSteps;
 
 pub const number_max = guest_json.number_max;
@@ -41,6 +43,7 @@ const Cut = struct {
     offers_kept: u8,
     gaps_kept: u32,
     read_sizes: bool = true,
+    read_phases: bool = true,
     read_times: bool = true,
     texts: bool = true,
     first_phase: u8 = 0,
@@ -54,8 +57,8 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
         .gaps_kept = boot_phase.gaps_max * Phase.count,
     };
     while (true) {
-        const has_times = cut.read_times and !boot.read_times.isEmpty();
-        var writer: std.Io.Writer = .fixed(buffer[0..if (has_times) size_max else size_bare_max]);
+        const times_told: usize = if (!cut.read_times or boot.read_times.isEmpty()) 0 else if (cut.read_phases and boot.read_times.system != null) 3 else 1;
+        var writer: std.Io.Writer = .fixed(buffer[0 .. size_bare_max + times_told * size_of_times_max]);
         if (write(boot, options, cut, &writer)) |_| return writer.buffered() else |_| {}
         if (cut.steps_kept > steps_kept_long) {
             cut.steps_kept -= 1;
@@ -65,6 +68,8 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
             cut.gaps_kept = @min(cut.gaps_kept, gapCount(boot)) -| 1;
         } else if (cut.read_sizes) {
             cut.read_sizes = false;
+        } else if (cut.read_phases) {
+            cut.read_phases = false;
         } else if (cut.read_times) {
             cut.read_times = false;
         } else if (cut.texts) {
@@ -117,7 +122,7 @@ fn write(
         try json.endObject();
     }
     if (boot.stream_was_open) try writeReadAhead(boot, &json);
-    if (cut.read_times) try times_json.write(&json, &boot.read_times);
+    if (cut.read_times) try times_json.write(&json, &boot.read_times, cut.read_phases);
     if (cut.offers_kept > 0) try packets_json.writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
     if (cut.texts and boot.menu_entry.size > 0) try field(&json, "menuEntry", boot.menu_entry.slice());
     if (!hasOutcome(boot, .ready)) try packets_json.writeLastPackets(&json, &boot.last_packets);
@@ -283,6 +288,7 @@ fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
 const testing = std.testing;
 const boot_packets = @import("boot_packets.zig");
 const stream = @import("wire").stream;
+const Part = @import("boot_read_times.zig").Part;
 
 fn testBoot() Boot {
     var boot: Boot = .init(.{
@@ -330,7 +336,7 @@ test "a report is the JSON of UPLINK.md" {
     );
 }
 
-test "a report with everything in it stays within 4 KiB and is JSON" {
+test "a report with everything in it stays within its size and is JSON" {
     var boot = testBoot();
     var full: PhaseRecord = .init(1, .observed);
     var steps: stream.StepList = .empty;
@@ -352,7 +358,10 @@ test "a report with everything in it stays within 4 KiB and is JSON" {
     fillOffers(&boot);
     boot.stream_was_open = true;
     const endless: base.DurationHistogram = .{ .counts = @splat(std.math.maxInt(u32)), .sum_us = std.math.maxInt(u64) };
-    inline for (@typeInfo(@TypeOf(boot.read_times)).@"struct".field_names) |name| @field(boot.read_times, name) = endless;
+    boot.read_times.system = .{ .bytes = std.math.maxInt(u64) };
+    for ([_]*Part{ &boot.read_times.initramfs, &boot.read_times.system.? }) |part| {
+        inline for (Part.histogram_names) |name| @field(part, name) = endless;
+    }
     boot.read_ahead = .{ .had_profile = true, .asked_bytes = 1 << 60, .used_bytes = 1 << 59, .waited_reads = 1 << 60 };
     boot.outcome = .{
         .failed = .{
@@ -458,12 +467,26 @@ test "what a device says of itself is in the report, in order of begin" {
 
 test "read times are told from their first bucket to their last, and only those that were measured" {
     var boot = testBoot();
-    boot.read_times.note(.{ .is_cold = false, .storage_us = 3, .send_us = 70 });
-    boot.read_times.note(.{ .is_cold = false, .storage_us = 9, .send_us = 71 });
+    boot.read_times.note(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
+    boot.read_times.note(1024, .{ .is_cold = false, .storage_us = 9, .send_us = 71 });
     var buffer: [size_max]u8 = undefined;
-    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{" ++
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{\"bytes\":5120," ++
         "\"warm\":{\"firstBucket\":2,\"counts\":[1,0,1],\"maxUs\":9,\"sumUs\":12}," ++
         "\"send\":{\"firstBucket\":7,\"counts\":[2],\"maxUs\":71,\"sumUs\":141}}") != null);
+}
+
+test "read times are told of the whole boot and of each phase that the device tells apart, also one without reads" {
+    var boot = testBoot();
+    boot.read_times.note(512, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
+    boot.read_times.system = .{};
+    const first = "\"warm\":{\"firstBucket\":2,\"counts\":[1],\"maxUs\":3,\"sumUs\":3},\"send\":{\"firstBucket\":7,\"counts\":[1],\"maxUs\":70,\"sumUs\":70}";
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{\"bytes\":512," ++ first ++
+        ",\"phases\":[{\"name\":\"initramfs\",\"bytes\":512," ++ first ++ "},{\"name\":\"system\",\"bytes\":0}]}") != null);
+    boot.read_times.note(1024, .{ .is_cold = true, .storage_us = 4, .send_us = 1 });
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.find(u8, text, "\"readTimes\":{\"bytes\":1536,") != null);
+    try testing.expect(std.mem.find(u8, text, "{\"name\":\"system\",\"bytes\":1024,\"cold\":{\"firstBucket\":3,\"counts\":[1],\"maxUs\":4,\"sumUs\":4},\"send\":") != null);
 }
 
 test "a device with many units keeps its own steps and its slowest units when not all fit" {
@@ -489,10 +512,11 @@ test "a device with many units keeps its own steps and its slowest units when no
     const kept = parsed.value.object.get("guest").?.object.get("steps").?.array.items;
     try testing.expect(kept.len >= steps_kept_long and kept.len < stream.steps_max);
     // Where the time of reads went takes no room from them.
-    for (1..20) |digit| boot.read_times.note(.{ .is_cold = digit % 2 == 0, .storage_us = @as(u64, 1) << @intCast(digit), .send_us = @as(u64, 1) << @intCast(digit) });
+    for (1..20) |digit| boot.read_times.note(512, .{ .is_cold = digit % 2 == 0, .storage_us = @as(u64, 1) << @intCast(digit), .send_us = @as(u64, 1) << @intCast(digit) });
+    boot.read_times.system = boot.read_times.initramfs;
     const with_times = encode(&boot, .{ .revision = 1 }, &buffer_of_times);
     try testing.expect(std.mem.count(u8, with_times, "\"startUs\"") >= std.mem.count(u8, text, "\"startUs\""));
-    try testing.expect(std.mem.find(u8, with_times, "\"readTimes\"") != null);
+    try testing.expect(std.mem.find(u8, with_times, "\"name\":\"system\"") != null);
     for (kept[0..4]) |step| try testing.expectEqualStrings("kernel", step.object.get("group").?.string);
     const dropped = stream.steps_max - kept.len;
     try testing.expectEqual(@as(i64, @intCast(4 + dropped)) * 1000, kept[4].object.get("durationUs").?.integer);

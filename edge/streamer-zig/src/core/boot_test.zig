@@ -478,10 +478,10 @@ test "the device's last read times are told once, with its first report after th
     var fetch: base.DurationHistogram = .{};
     fetch.note(900);
     var list: stream.ReadTimeList = .empty;
-    list.append(.fetch, &fetch);
+    list.append(.whole, .fetch, &fetch);
     at(&boot, 5000, .{ .guest = .{ .uptime_us = 4_000_000, .read_times = list.view() } });
     try testing.expect(boot.changed);
-    try testing.expectEqual(1, boot.read_times.fetch.count());
+    try testing.expectEqual(1, boot.read_times.initramfs.fetch.count());
     boot.changed = false;
     at(&boot, 9000, .{ .guest = .{ .uptime_us = 8_000_000, .read_times = list.view() } });
     try testing.expect(!boot.changed);

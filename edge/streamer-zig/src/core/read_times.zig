@@ -1,7 +1,7 @@
 //! Where the time of a device's reads goes, as it can tell (packages/proto/STREAM.md, "Where time went"): how long each READ took from
 //! when it was sent to its last byte, how long the system waited for each of its reads, and how long it took from an answer to its next
 //! demand. A boot is slow by the first because of the network or the edge, by the last because of its own machine. Always on, of fixed
-//! size, without a clock.
+//! size, without a clock; by the phases of the boot where somebody says when the initramfs hands over to the system.
 
 const std = @import("std");
 const base = @import("base");
@@ -12,25 +12,47 @@ const ReadTimes = @This();
 
 pub const Histogram = base.DurationHistogram;
 
-/// From the first READ of a read to its last byte.
-fetch: Histogram = .{},
-/// From the system's demand to its answer.
-wait: Histogram = .{},
-/// From an answer to the next demand, while the system waited for no read.
-turnaround: Histogram = .{},
+/// Until the system began, or all where nobody said that it did.
+initramfs: Part = .{},
+/// From then on; null before.
+system: ?Part = null,
 waiting: u32 = 0,
 /// null: nothing was answered yet.
 answered_at_us: ?u64 = null,
 /// The boot is over; what follows belongs to no boot's times.
 is_over: bool = false,
 
+pub const Part = struct {
+    /// From the first READ of a read to its last byte.
+    fetch: Histogram = .{},
+    /// From the system's demand to its answer.
+    wait: Histogram = .{},
+    /// From an answer to the next demand, while the system waited for no read.
+    turnaround: Histogram = .{},
+
+    fn appendTo(part: *const Part, said: *wire.ReadTimeList, phase: wire.ReadPhase) void {
+        said.append(phase, .fetch, &part.fetch);
+        said.append(phase, .wait, &part.wait);
+        said.append(phase, .turnaround, &part.turnaround);
+    }
+};
+
+/// The initramfs has handed over: what ends from now on is the system's. Once is as good as twice.
+pub fn handOver(times: *ReadTimes) void {
+    if (times.system == null) times.system = .{};
+}
+
+fn current(times: *ReadTimes) *Part {
+    return if (times.system) |*part| part else &times.initramfs;
+}
+
 pub fn noteFetch(times: *ReadTimes, duration_us: u64) void {
-    if (!times.is_over) times.fetch.note(duration_us);
+    if (!times.is_over) times.current().fetch.note(duration_us);
 }
 
 /// The system wants something; the caller keeps `now_us` until the answer.
 pub fn noteDemand(times: *ReadTimes, now_us: u64) void {
-    if (times.waiting == 0 and !times.is_over) if (times.answered_at_us) |before_us| times.turnaround.note(now_us -| before_us);
+    if (times.waiting == 0 and !times.is_over) if (times.answered_at_us) |before_us| times.current().turnaround.note(now_us -| before_us);
     times.waiting += 1;
 }
 
@@ -39,15 +61,33 @@ pub fn noteAnswer(times: *ReadTimes, now_us: u64, demanded_at_us: u64) void {
     assert(times.waiting > 0);
     times.waiting -= 1;
     times.answered_at_us = now_us;
-    if (!times.is_over) times.wait.note(now_us -| demanded_at_us);
+    if (!times.is_over) times.current().wait.note(now_us -| demanded_at_us);
 }
 
-/// As REPORT carries them.
+/// Of the whole boot.
+pub fn whole(times: *const ReadTimes) Part {
+    const part = if (times.system) |*found| found else return times.initramfs;
+    const before = &times.initramfs;
+    return .{
+        .fetch = before.fetch.plus(&part.fetch),
+        .wait = before.wait.plus(&part.wait),
+        .turnaround = before.turnaround.plus(&part.turnaround),
+    };
+}
+
+/// As REPORT carries them: by phase where the device has told them apart.
 pub fn list(times: *const ReadTimes) wire.ReadTimeList {
+    const part = if (times.system) |*found| found else return times.listWhole();
     var said: wire.ReadTimeList = .empty;
-    said.append(.fetch, &times.fetch);
-    said.append(.wait, &times.wait);
-    said.append(.turnaround, &times.turnaround);
+    times.initramfs.appendTo(&said, .initramfs);
+    part.appendTo(&said, .system);
+    return said;
+}
+
+/// The same for an edge that knows no phases.
+pub fn listWhole(times: *const ReadTimes) wire.ReadTimeList {
+    var said: wire.ReadTimeList = .empty;
+    times.whole().appendTo(&said, .whole);
     return said;
 }
 
@@ -63,10 +103,10 @@ test "the system's own time is what passes while it waits for nothing" {
     times.noteAnswer(2000, 1100);
     times.noteAnswer(2100, 1600);
     times.noteDemand(10_100);
-    try testing.expectEqual(3, times.wait.count());
-    try testing.expectEqual(500 + 900 + 500, times.wait.sum_us);
-    try testing.expectEqual(1, times.turnaround.count());
-    try testing.expectEqual(8000, times.turnaround.sum_us);
+    try testing.expectEqual(3, times.whole().wait.count());
+    try testing.expectEqual(500 + 900 + 500, times.whole().wait.sum_us);
+    try testing.expectEqual(1, times.whole().turnaround.count());
+    try testing.expectEqual(8000, times.whole().turnaround.sum_us);
 }
 
 test "what comes after the boot is not counted, and what was begun before it ends well" {
@@ -77,4 +117,36 @@ test "what comes after the boot is not counted, and what was begun before it end
     times.noteAnswer(1500, 1000);
     times.noteDemand(1600);
     try testing.expectEqual(0, times.list().view().count);
+}
+
+test "what ends after the hand-over is the system's, and both together are the whole boot's" {
+    var times: ReadTimes = .{};
+    times.noteDemand(0);
+    times.noteFetch(90);
+    times.noteAnswer(100, 0);
+    times.noteDemand(150);
+    try testing.expectEqual(wire.ReadPhase.whole, phaseOf(&times.list(), 0));
+    times.handOver();
+    times.noteFetch(40);
+    times.noteAnswer(200, 150);
+    times.handOver();
+    times.noteDemand(900);
+    const said = times.list();
+    try testing.expectEqual(6, said.count);
+    try testing.expectEqual(wire.ReadPhase.initramfs, phaseOf(&said, 2));
+    try testing.expectEqual(wire.ReadPhase.system, phaseOf(&said, 3));
+    try testing.expectEqual(90, times.initramfs.fetch.sum_us);
+    try testing.expectEqual(50, times.initramfs.turnaround.sum_us);
+    try testing.expectEqual([_]u64{ 40, 50, 700 }, [_]u64{ times.system.?.fetch.sum_us, times.system.?.wait.sum_us, times.system.?.turnaround.sum_us });
+    var entries = times.listWhole().view().iterate();
+    try testing.expectEqual(130, entries.next().?.histogram.sum_us);
+    try testing.expectEqual(2, entries.next().?.histogram.count());
+    try testing.expectEqual(wire.ReadPhase.whole, entries.next().?.phase);
+    try testing.expectEqual(null, entries.next());
+}
+
+fn phaseOf(said: *const wire.ReadTimeList, index: usize) wire.ReadPhase {
+    var entries = said.view().iterate();
+    for (0..index) |_| _ = entries.next().?;
+    return entries.next().?.phase;
 }

@@ -198,7 +198,7 @@ pub fn reportReady(
 /// are sent until they are acknowledged once, and again only when the caller gives other ones. The client keeps no rhythm: its
 /// caller says something new at least every 5 s, since that is also how orders reach it (events `order`, `report_acknowledged`).
 pub fn report(client: *StreamClient, now_us: u64, said: Report) void {
-    client.report_state.say(now_us, said, &client.times.list());
+    client.report_state.say(now_us, said, &client.times);
     client.sendReport(now_us);
 }
 

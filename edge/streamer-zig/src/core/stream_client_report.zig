@@ -4,6 +4,7 @@
 const std = @import("std");
 const base = @import("base");
 const wire = @import("wire").stream;
+const ReadTimes = @import("read_times.zig");
 const RoundTrip = @import("round_trip.zig");
 const step = @import("stream_client_step.zig");
 
@@ -15,10 +16,14 @@ newest: ?step.Report = null,
 said_at_us: u64 = 0,
 steps: wire.StepList = .empty,
 steps_acknowledged: bool = false,
+/// By phase where the device tells them apart, and of the whole boot.
 read_times: wire.ReadTimeList = .empty,
+whole_read_times: wire.ReadTimeList = .empty,
 /// Zeros before the first.
 order_id: [16]u8 = @splat(0),
 request_id: u32 = 0,
+/// How often it has gone out under that, or to this edge.
+sent_count: u8 = 0,
 acknowledged: bool = true,
 due_at_us: u64 = 0,
 timeout_us: u64 = 0,
@@ -33,9 +38,10 @@ pub const Acknowledgement = union(enum) {
 };
 
 /// Replaces what was said before; steps stay when there are none in `report`.
-pub fn say(state: *ReportState, now_us: u64, report: step.Report, read_times: *const wire.ReadTimeList) void {
+pub fn say(state: *ReportState, now_us: u64, report: step.Report, read_times: *const ReadTimes) void {
     state.newest = report;
-    state.read_times = read_times.*;
+    state.read_times = read_times.list();
+    state.whole_read_times = read_times.listWhole();
     state.said_at_us = now_us;
     if (report.steps.count == 0 or report.steps.eql(state.steps.view())) return;
     state.steps.set(report.steps);
@@ -45,6 +51,7 @@ pub fn say(state: *ReportState, now_us: u64, report: step.Report, read_times: *c
 /// Sends what is known now under `request_id`, at once and until it is acknowledged.
 pub fn send(state: *ReportState, now_us: u64, request_id: u32, timeout_us: u64) void {
     state.request_id = request_id;
+    state.sent_count = 0;
     state.acknowledged = false;
     state.due_at_us = now_us;
     state.timeout_us = timeout_us;
@@ -53,6 +60,7 @@ pub fn send(state: *ReportState, now_us: u64, request_id: u32, timeout_us: u64) 
 /// An edge that has heard nothing yet has to know it all.
 pub fn sayAllAgain(state: *ReportState, timeout_us: u64) void {
     if (state.newest == null) return;
+    state.sent_count = 0;
     state.steps_acknowledged = false;
     state.acknowledged = false;
     state.timeout_us = timeout_us;
@@ -71,15 +79,18 @@ pub fn transmit(state: *ReportState, now_us: u64) ?wire.Report {
     state.timeout_us = @min(state.timeout_us * 2, RoundTrip.timeout_us_max);
     const cache = newest.write_cache orelse step.WriteCache{ .used = 0, .size = 0 };
     const steps: wire.Steps = if (state.steps_acknowledged) .{} else state.steps.view();
+    // An edge that knows no phases does not answer them: every other time it gets what it knows, and at the end of counting always.
+    const read_times = if (state.sent_count % 2 == 0) &state.read_times else &state.whole_read_times;
+    state.sent_count +|= 1;
     // Where there is no room for both, the next report has them.
-    const has_room = steps.bytes.len + state.read_times.size <= wire.steps_size_max;
+    const has_room = steps.bytes.len + read_times.size <= wire.steps_size_max;
     return .{
         .uptime_us = newest.uptime_us +| (now_us -| state.said_at_us),
         .order_id = state.order_id,
         .write_cache_used = @min(cache.used, cache.size),
         .write_cache_size = cache.size,
         .steps = steps,
-        .read_times = if (has_room) state.read_times.view() else .{},
+        .read_times = if (has_room) read_times.view() else .{},
     };
 }
 
@@ -95,4 +106,49 @@ pub fn acknowledge(state: *ReportState, request_id: u32, ack: wire.ReportAck) Ac
     if (std.mem.eql(u8, &ack.order_id, &state.order_id)) return .known;
     state.order_id = ack.order_id;
     return .{ .order = .{ .kind = order, .id = .fromBytes(ack.order_id) } };
+}
+
+const testing = std.testing;
+
+fn firstPhase(report: wire.Report) wire.ReadPhase {
+    var entries = report.read_times.iterate();
+    return entries.next().?.phase;
+}
+
+test "read times are told by phase, every other time of a report that is repeated those of the whole boot" {
+    var times: ReadTimes = .{};
+    times.noteFetch(5);
+    times.handOver();
+    times.noteFetch(7);
+    var state: ReportState = .{};
+    state.say(0, .{ .uptime_us = 1 }, &times);
+    state.send(0, 1, 10);
+    const expected = [_]wire.ReadPhase{ .initramfs, .whole, .initramfs, .whole };
+    for (expected) |phase| {
+        const report = state.transmit(state.dueAt().?).?;
+        try testing.expectEqual(phase, firstPhase(report));
+        try testing.expectEqual(@as(u8, if (phase == .whole) 1 else 2), report.read_times.count);
+    }
+    // The next report begins anew, and so does one for another edge.
+    state.send(1000, 2, 10);
+    try testing.expectEqual(.initramfs, firstPhase(state.transmit(1000).?));
+    state.sayAllAgain(10);
+    try testing.expectEqual(.initramfs, firstPhase(state.transmit(2000).?));
+}
+
+test "read times of both phases that find no room beside steps are left out, and the shorter sum beside them is told" {
+    var times: ReadTimes = .{};
+    times.noteFetch(5);
+    times.handOver();
+    times.noteFetch(7);
+    times.noteFetch(16);
+    var steps: wire.StepList = .empty;
+    while (steps.size + 50 <= wire.steps_size_max) try steps.append(.{ .group = .unit, .name = &@as([32]u8, @splat('x')), .start_us = 0, .duration_us = 1 });
+    const left = wire.steps_size_max - steps.size;
+    try testing.expect(left >= times.listWhole().size and left < times.list().size);
+    var state: ReportState = .{};
+    state.say(0, .{ .uptime_us = 1, .steps = steps.view() }, &times);
+    state.send(0, 1, 10);
+    try testing.expectEqual(0, state.transmit(0).?.read_times.count);
+    try testing.expectEqual(1, state.transmit(state.dueAt().?).?.read_times.count);
 }

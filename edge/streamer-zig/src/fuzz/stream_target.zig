@@ -27,7 +27,7 @@ pub fn parser(case: *Case) Violation!bool {
             try expect(list.view().eql(report.steps), "steps are kept byte for byte");
             var kept: stream.ReadTimeList = .empty;
             var times = report.read_times.iterate();
-            while (times.next()) |entry| kept.append(entry.kind, &entry.histogram);
+            while (times.next()) |entry| kept.append(entry.phase, entry.kind, &entry.histogram);
             try expect(std.mem.eql(u8, kept.view().bytes, report.read_times.bytes), "read times are kept byte for byte");
         },
         .ready => |ready| try fuzz_case.expectWithin(ready.sentence, payload),
@@ -272,13 +272,14 @@ comptime {
 
 fn makeReport(prng: *base.Prng, room: *Room) stream.Report {
     const has_times = prng.chance(1, 2);
+    const phases: []const stream.ReadPhase = if (prng.chance(1, 3)) &.{.whole} else &.{ .initramfs, .system };
     // Where steps leave no room for them, they are left out.
-    if (has_times) for (std.enums.values(stream.ReadTimeKind)) |kind| {
+    if (has_times) for (phases) |phase| for (std.enums.values(stream.ReadTimeKind)) |kind| {
         var histogram: base.DurationHistogram = .{};
         for (0..@intCast(prng.below(20))) |_| histogram.note(prng.nextU64() >> @intCast(prng.below(64)));
-        room.times.append(kind, &histogram);
+        room.times.append(phase, kind, &histogram);
     };
-    const steps_most: u64 = if (has_times) 12 else stream.steps_max;
+    const steps_most = if (has_times) (stream.steps_size_max - room.times.size) / 50 else stream.steps_max;
     for (0..@intCast(prng.below(steps_most + 1))) |_| room.steps.append(.{
         .group = @fromBackingInt(@as(u8, @intCast(prng.below(5)))),
         .name = sentence[0..@intCast(prng.between(1, 32))],

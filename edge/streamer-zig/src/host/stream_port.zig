@@ -456,7 +456,7 @@ pub const StreamPort = struct {
     fn noteTimes(port: *StreamPort, ref: Boots.Ref, read: *const StreamServer.ReadRequest, measured: core.BootReadTimes.Measured) void {
         // A repeated one asks for little, and was counted the first time.
         const boot = port.boots.get(ref) orelse return;
-        if (!read.repeated and !boot.isOver()) boot.read_times.note(measured);
+        if (!read.repeated and !boot.isOver()) boot.read_times.note(read.length, measured);
     }
 
     /// A READ gets no answer; the device asks again.

@@ -60,8 +60,8 @@ const Site = struct {
     socket: UdpSocket,
     layers: ?write_layers.WriteLayers = null,
 
-    fn timesOf(site: *Site, device: *const Device) *const core.BootReadTimes {
-        return &site.boots.table.get(site.boots.table.findById(device.boot_id).?).?.read_times;
+    fn timesOf(site: *Site, device: *const Device) *const core.BootReadTimes.Part {
+        return &site.boots.table.get(site.boots.table.findById(device.boot_id).?).?.read_times.initramfs;
     }
 
     const in_memory = versionOf(1);

@@ -261,6 +261,8 @@ for unit in ready timings; do
   ln -s "../bootfarm-$unit.service" "$units/multi-user.target.wants/bootfarm-$unit.service"
 done
 
+# How its reads go from here on is told apart.
+bootfarm-target hand-over
 step hand-over
 
 for tree in proc sys dev run; do mount --move "/$tree" "/newroot/$tree"; done

@@ -27,6 +27,7 @@ const usage =
     \\       bootfarm-target failed CODE [SENTENCE]   report that it did not come up, and why (12 and 64 characters)
     \\       bootfarm-target timings                  wait until systemd is done, and report what its start took
     \\       bootfarm-target cache FOLDER             watch the file system of FOLDER as the machine's write cache
+    \\       bootfarm-target hand-over                say that the initramfs is done: reads are the system's from now on
     \\       bootfarm-target status                   what the running target does, as JSON
     \\       bootfarm-target prepare [OPTION...]      make a Debian or Ubuntu root start from an edge too
     \\       bootfarm-target version
@@ -75,6 +76,7 @@ pub fn main(init: std.process.Init.Minimal) u8 {
     if (std.mem.eql(u8, verb, "failed") and rest.len > 0) return report(.failed, rest);
     if (std.mem.eql(u8, verb, "timings")) return timings();
     if (std.mem.eql(u8, verb, "cache") and rest.len == 1) return watchCache(rest[0]);
+    if (std.mem.eql(u8, verb, "hand-over")) return tell("hand-over");
     if (std.mem.eql(u8, verb, "status")) return status();
     if (std.mem.eql(u8, verb, "prepare")) return prepare.run(rest);
     if (std.mem.eql(u8, verb, "version")) {

@@ -99,6 +99,7 @@ pub const ServedDisk = struct {
         if (disk.memory.steps.get()) |steps| disk.report.steps = steps;
         if (disk.memory.cache_path.get()) |path| _ = disk.watchPath(path.slice());
         if (disk.memory.order.get()) |order| disk.order = order;
+        if (disk.memory.has_handed_over.load(.seq_cst)) disk.client.times.handOver();
         const kept = disk.memory.outcome.get() orelse return;
         disk.report.has_outcome = true;
         disk.client.reportReady(sys.monotonicUs(), kept.outcome, kept.uptime_us, .{
@@ -436,6 +437,7 @@ pub const ServedDisk = struct {
         if (std.mem.eql(u8, verb, "failed")) return disk.reportOutcome(index, .failed, rest);
         if (std.mem.eql(u8, verb, "steps")) return server.answer(index, disk.takeSteps(rest));
         if (std.mem.eql(u8, verb, "cache")) return server.answer(index, disk.watchCache(rest));
+        if (std.mem.eql(u8, verb, "hand-over")) return server.answer(index, disk.handOver());
         if (!std.mem.eql(u8, verb, "status")) return server.answer(index, "unknown request");
         var text: [control.message_size_max]u8 = undefined;
         server.answer(index, disk.status(&text));
@@ -482,6 +484,14 @@ pub const ServedDisk = struct {
         return control.done;
     }
 
+    /// The edge is told at once: it cuts what it measures itself when it hears of it.
+    fn handOver(disk: *ServedDisk) []const u8 {
+        disk.client.times.handOver();
+        disk.memory.has_handed_over.store(true, .seq_cst);
+        disk.report.report_at_us = 0;
+        return control.done;
+    }
+
     fn watchPath(disk: *ServedDisk, path: []const u8) bool {
         var buffer: [control.message_size_max + 1]u8 = undefined;
         return disk.report.watch(std.mem.printSentinel(&buffer, "{s}", .{path}, 0) catch
@@ -491,6 +501,7 @@ pub const ServedDisk = struct {
     fn status(disk: *const ServedDisk, buffer: *[control.message_size_max]u8) []const u8 {
         var writer: std.Io.Writer = .fixed(buffer);
         const s = &disk.client.statistics;
+        const times = disk.client.times.whole();
         var edge_text: [@TypeOf(disk.edge.edge).text_size_max]u8 = undefined;
         std.json.Stringify.value(.{
             .edge = std.mem.print(
@@ -506,12 +517,12 @@ pub const ServedDisk = struct {
             .reads = s.reads,
             .readBytes = s.read_bytes,
             .readTimesUs = .{
-                .waitMedian = disk.client.times.wait.quantileUs(500),
-                .waitP99 = disk.client.times.wait.quantileUs(990),
+                .waitMedian = times.wait.quantileUs(500),
+                .waitP99 = times.wait.quantileUs(990),
                 .waitMax = disk.longest_wait_us,
-                .waitSum = disk.client.times.wait.sum_us,
-                .turnaroundMedian = disk.client.times.turnaround.quantileUs(500),
-                .turnaroundSum = disk.client.times.turnaround.sum_us,
+                .waitSum = times.wait.sum_us,
+                .turnaroundMedian = times.turnaround.quantileUs(500),
+                .turnaroundSum = times.turnaround.sum_us,
             },
             .packetsIn = s.packets_in,
             .packetsOut = s.packets_out,

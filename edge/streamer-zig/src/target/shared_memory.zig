@@ -33,6 +33,8 @@ pub const SharedMemory = struct {
     is_stopped: std.atomic.Value(bool) = .init(false),
     /// The local disk had no room for a write: this machine writes nothing any more.
     is_full: std.atomic.Value(bool) = .init(false),
+    /// The initramfs is done, and the system reads the disk.
+    has_handed_over: std.atomic.Value(bool) = .init(false),
 
     /// For this process and all that it will fork.
     pub fn init() sys.Error!*SharedMemory {
@@ -48,6 +50,7 @@ pub const SharedMemory = struct {
         memory.session = .{};
         memory.is_stopped = .init(false);
         memory.is_full = .init(false);
+        memory.has_handed_over = .init(false);
         return memory;
     }
 };

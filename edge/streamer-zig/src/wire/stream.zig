@@ -65,6 +65,7 @@ pub const StepGroup = guest.StepGroup;
 pub const Steps = guest.Steps;
 pub const StepList = guest.StepList;
 pub const ReadTimeKind = times.Kind;
+pub const ReadPhase = times.Phase;
 pub const ReadTimes = times.ReadTimes;
 pub const ReadTimeList = times.ReadTimeList;
 

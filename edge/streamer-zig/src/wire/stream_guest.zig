@@ -113,7 +113,7 @@ pub const Report = struct {
     write_cache_used: u64 = 0,
     write_cache_size: u64 = 0,
     steps: Steps = .{},
-    /// Of the boot, until it was over; left out where there is no room for them.
+    /// Of the boot or of its phases, until it was over; left out where there is no room for them.
     read_times: times.ReadTimes = .{},
 };
 

@@ -8,15 +8,28 @@ const assert = std.debug.assert;
 const Cursor = base.Cursor;
 const Histogram = base.DurationHistogram;
 
-/// What was measured; each stands in a REPORT once at most, in this order.
+/// What was measured; each stands in a phase once at most, in this order.
 pub const Kind = enum(u8) { fetch = 0, wait = 1, turnaround = 2 };
 
+/// Where in the boot. A REPORT has either those of the whole boot or those of its phases, in this order.
+pub const Phase = enum(u8) {
+    /// All of the boot so far.
+    whole = 0,
+    /// Until the initramfs handed over to the system.
+    initramfs = 1,
+    /// From there until READY.
+    system = 2,
+};
+
 const kinds = @typeInfo(Kind).@"enum".field_names.len;
+const phases = @typeInfo(Phase).@"enum".field_names.len - 1;
 const size_fixed = 16;
 const size_each_max = size_fixed + 4 * Histogram.buckets;
-pub const size_max = kinds * size_each_max;
+/// So many stand in a REPORT at most.
+pub const count_max = phases * kinds;
+pub const size_max = count_max * size_each_max;
 
-pub const Error = error{ WrongSize, ReservedNotZero, BadValue };
+pub const Error = error{ WrongSize, BadValue };
 
 /// As they stand in the packet, checked already.
 pub const ReadTimes = struct {
@@ -37,7 +50,7 @@ pub const ReadTimes = struct {
     };
 };
 
-pub const Entry = struct { kind: Kind, histogram: Histogram };
+pub const Entry = struct { phase: Phase, kind: Kind, histogram: Histogram };
 
 /// Collects those of a REPORT, and keeps them.
 pub const ReadTimeList = struct {
@@ -47,11 +60,11 @@ pub const ReadTimeList = struct {
 
     pub const empty: ReadTimeList = .{};
 
-    /// In the order of `Kind`, each once; one without anything in it is left out.
-    pub fn append(list: *ReadTimeList, kind: Kind, histogram: *const Histogram) void {
+    /// In the order of `Phase` and then of `Kind`, each once; one without anything in it is left out.
+    pub fn append(list: *ReadTimeList, phase: Phase, kind: Kind, histogram: *const Histogram) void {
         const used = histogram.used() orelse return;
         const raw = list.buffer[list.size..][0 .. size_fixed + 4 * used.counts.len];
-        raw[0..4].* = .{ @backingInt(kind), used.first, @intCast(used.counts.len), 0 };
+        raw[0..4].* = .{ @backingInt(kind), used.first, @intCast(used.counts.len), @backingInt(phase) };
         std.mem.writeInt(u32, raw[4..8], histogram.max_us, .big);
         std.mem.writeInt(u64, raw[8..16], histogram.sum_us, .big);
         for (used.counts, 0..) |count, index| std.mem.writeInt(u32, raw[size_fixed + 4 * index ..][0..4], count, .big);
@@ -73,20 +86,25 @@ pub const ReadTimeList = struct {
 
 /// `count` of them; the cursor stands behind them then.
 pub fn parse(cursor: *Cursor, count: u8) Error!void {
-    if (count > kinds) return error.BadValue;
-    var before: ?Kind = null;
+    if (count > count_max) return error.BadValue;
+    var before: ?Entry = null;
     for (0..count) |_| {
         const entry = try parseEntry(cursor);
-        if (before) |kind| if (@backingInt(entry.kind) <= @backingInt(kind)) return error.BadValue;
-        before = entry.kind;
+        if (before) |*last| if (!mayFollow(last, &entry)) return error.BadValue;
+        before = entry;
     }
+}
+
+fn mayFollow(before: *const Entry, entry: *const Entry) bool {
+    if (entry.phase == before.phase) return @backingInt(entry.kind) > @backingInt(before.kind);
+    return before.phase != .whole and @backingInt(entry.phase) > @backingInt(before.phase);
 }
 
 fn parseEntry(cursor: *Cursor) Error!Entry {
     const head = cursor.array(size_fixed) catch return error.WrongSize;
     const kind = std.enums.fromInt(Kind, head[0]) orelse return error.BadValue;
     const first, const count = .{ head[1], head[2] };
-    if (head[3] != 0) return error.ReservedNotZero;
+    const phase = std.enums.fromInt(Phase, head[3]) orelse return error.BadValue;
     if (count == 0 or first >= Histogram.buckets or count > Histogram.buckets - first) return error.BadValue;
     var histogram: Histogram = .{
         .max_us = std.mem.readInt(u32, head[4..8], .big),
@@ -94,5 +112,5 @@ fn parseEntry(cursor: *Cursor) Error!Entry {
     };
     for (histogram.counts[first..][0..count]) |*each| each.* = cursor.int(u32) catch return error.WrongSize;
     if (histogram.counts[first] == 0 or histogram.counts[first + count - 1] == 0) return error.BadValue;
-    return .{ .kind = kind, .histogram = histogram };
+    return .{ .phase = phase, .kind = kind, .histogram = histogram };
 }

@@ -91,6 +91,8 @@ fn expectReadTimes(expected: std.json.Value, actual: stream.ReadTimes) !void {
     for (expected.array.items) |item| {
         const entry = times.next().?;
         const used = entry.histogram.used().?;
+        const phase = item.object.get("phase") orelse std.json.Value{ .string = "whole" };
+        try testing.expectEqualStrings(phase.string, @tagName(entry.phase));
         try testing.expectEqualStrings(item.object.get("kind").?.string, @tagName(entry.kind));
         try testing.expectEqual(item.object.get("first_bucket").?.integer, used.first);
         try testing.expectEqual(item.object.get("max_us").?.integer, entry.histogram.max_us);

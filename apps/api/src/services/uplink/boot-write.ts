@@ -1,5 +1,6 @@
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { bootColumns } from '../../domain/boot-summary.ts'
+import { keptReadTimes } from '../../domain/read-times.ts'
 import { dayText } from '../../domain/utc-day.ts'
 import type { BootFacts } from '../boot/boot-rows.ts'
 import type { KnownBoot } from './known-boots.ts'
@@ -102,7 +103,7 @@ function factsOf(boot: BootReport, edgeId: string): BootFacts {
     resumedUs: boot.resumedUs,
     program: boot.program,
     readAhead: boot.readAhead,
-    readTimes: boot.readTimes,
+    readTimes: boot.readTimes && keptReadTimes(boot.readTimes),
     offers: boot.offers,
     lastPackets: boot.lastPackets,
   }

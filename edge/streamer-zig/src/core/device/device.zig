@@ -476,30 +476,13 @@ fn nextOfStream(device: *Device, now_us: u64, buffer: *Buffer) ?Action {
     if (device.ahead) |*ahead| ahead.pump(&device.client);
     if (device.phase == .failed) return device.takePending(buffer);
     if (device.guest.dueOrder(now_us)) |order| return .{ .carry_out = order };
-    device.sayGuest(now_us);
+    GuestWords.say(device, now_us);
     device.client.tend(now_us);
     // A refusal that came may have sent it back already.
     device.pending.stream_open = !device.stream_to.eql(device.client.failover.asked);
     if (device.pending.stream_open) return device.takePending(buffer);
     const packet = device.client.transmit(now_us, buffer[0..wire.stream.sealed_request_size_max]) orelse return null;
     return .{ .stream = packet };
-}
-
-/// When the parts of this boot began, on the caller's clock.
-fn guestBegins(device: *const Device) GuestWords.Begins {
-    const begins = &device.timings.begins;
-    return .{
-        .kernel_us = device.power_on_at_us + begins.get(.breather).?,
-        .stream_us = device.power_on_at_us + begins.get(.stage2).?,
-        .ready_us = device.power_on_at_us + begins.get(.ready).?,
-    };
-}
-
-fn sayGuest(device: *Device, now_us: u64) void {
-    if (device.phase != .ready) return;
-    var steps: wire.stream.StepList = .empty;
-    const report = device.guest.next(now_us, &device.profile.guest, device.guestBegins(), &steps) orelse return;
-    device.client.report(now_us, report);
 }
 
 /// Events of the client that are the device's, and the ends of reads that made none.
@@ -537,7 +520,7 @@ fn takeStreamEvent(device: *Device, now_us: u64, event: StreamClient.Event, buff
             device.outcome = .ready;
             device.pending.finished = true;
             device.transition(now_us, .ready);
-            device.guest.begin(device.guestBegins());
+            device.guest.begin(GuestWords.beginsOf(device));
         },
         // It asks the next one.
         .refused_elsewhere => {},

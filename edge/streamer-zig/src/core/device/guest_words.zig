@@ -1,9 +1,11 @@
-//! What a simulated device says of itself once it is ready (REPORT of packages/proto/STREAM.md): a few steps that fit its own
-//! boot, a write cache that fills at an even rate, and the orders it has taken.
+//! What a simulated device says of itself (REPORT of packages/proto/STREAM.md): when its system begins, and once it is ready a few steps
+//! that fit its own boot, a write cache that fills at an even rate, and the orders it has taken.
 
 const std = @import("std");
 const stream = @import("wire").stream;
+const Device = @import("device.zig");
 const StreamClient = @import("../stream_client.zig");
+const Read = @import("read_trace.zig").Read;
 const assert = std.debug.assert;
 
 pub const GuestWords = @This();
@@ -20,6 +22,7 @@ due_at_us: ?u64 = null,
 /// Of the report that was said last, and of the one that the edge is known to have.
 used_said: u64 = 0,
 used_known: ?u64 = null,
+has_said: bool = false,
 order: ?StreamClient.Order = null,
 /// When the order is carried out.
 order_due_at_us: ?u64 = null,
@@ -37,13 +40,45 @@ pub const Profile = struct {
 /// When the parts of the boot began; µs on the caller's clock.
 pub const Begins = struct { kernel_us: u64, stream_us: u64, ready_us: u64 };
 
-/// The device is ready.
+pub fn beginsOf(device: *const Device) Begins {
+    const begins = &device.timings.begins;
+    return .{
+        .kernel_us = device.power_on_at_us + begins.get(.breather).?,
+        .stream_us = device.power_on_at_us + begins.get(.stage2).?,
+        .ready_us = device.power_on_at_us + begins.get(.ready).?,
+    };
+}
+
+/// Says what is due.
+pub fn say(device: *Device, now_us: u64) void {
+    if (device.phase == .stage2 and device.client.times.system == null and isSystem(device.profile.reads, device.read_index)) {
+        device.client.times.handOver();
+        device.client.report(now_us, .{ .uptime_us = now_us - device.power_on_at_us - device.timings.begins.get(.breather).? });
+    }
+    if (device.phase != .ready) return;
+    var steps: stream.StepList = .empty;
+    const report = device.guest.next(now_us, &device.profile.guest, beginsOf(device), &steps) orelse return;
+    device.client.report(now_us, report);
+}
+
+/// What the initramfs does takes this part of the system's start.
+const initramfs_part = 10;
+
+/// The next read is one of the system's.
+fn isSystem(reads: []const Read, index: u32) bool {
+    if (index == 0 or index == reads.len) return false;
+    return reads[index].at_us >= reads[reads.len - 1].at_us / initramfs_part;
+}
+
+/// The device is ready. An order that it has taken before is carried out now.
 pub fn begin(words: *GuestWords, begins: Begins) void {
     assert(begins.kernel_us <= begins.stream_us and begins.stream_us <= begins.ready_us);
     words.* = .{
         .begun_at_us = begins.ready_us,
         .kernel_start_us = begins.kernel_us,
         .due_at_us = begins.ready_us,
+        .order = words.order,
+        .order_due_at_us = words.order_due_at_us,
     };
 }
 
@@ -57,6 +92,7 @@ pub fn next(
 ) ?StreamClient.Report {
     if (now_us < words.due_at_us orelse return null) return null;
     words.due_at_us = now_us + profile.interval_us;
+    words.has_said = true;
     words.used_said = usedAt(profile, now_us - words.begun_at_us);
     if (words.used_known == null) appendSteps(list, begins);
     return .{
@@ -73,7 +109,8 @@ pub fn usedAt(profile: *const Profile, age_us: u64) u64 {
 
 /// The edge has the report that was said last.
 pub fn acknowledged(words: *GuestWords, now_us: u64) void {
-    words.used_known = words.used_said;
+    // Else it is the word of before the device was ready.
+    if (words.has_said) words.used_known = words.used_said;
     if (words.order != null) words.order_due_at_us = now_us;
 }
 
@@ -82,8 +119,9 @@ pub fn take(words: *GuestWords, now_us: u64, order: StreamClient.Order) void {
     words.order_due_at_us = now_us + order_wait_us_max;
 }
 
-/// The order to carry out now.
+/// The order to carry out now; none before the device is ready.
 pub fn dueOrder(words: *GuestWords, now_us: u64) ?StreamClient.Order {
+    if (words.due_at_us == null) return null;
     if (now_us < words.order_due_at_us orelse return null) return null;
     words.order_due_at_us = null;
     defer words.order = null;
@@ -111,8 +149,8 @@ fn appendSteps(list: *stream.StepList, begins: Begins) void {
     const steps = [_]stream.Step{
         .{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = kernel_us },
         .{ .group = .initramfs, .name = "network", .start_us = @intCast(kernel_us), .duration_us = breather_us - kernel_us },
-        .{ .group = .initramfs, .name = "mount", .start_us = stream_us, .duration_us = system_us / 10 },
-        .{ .group = .system, .name = "system", .start_us = stream_us + @as(i64, @intCast(system_us / 10)), .duration_us = system_us - system_us / 10 },
+        .{ .group = .initramfs, .name = "mount", .start_us = stream_us, .duration_us = system_us / initramfs_part },
+        .{ .group = .system, .name = "system", .start_us = stream_us + @as(i64, @intCast(system_us / initramfs_part)), .duration_us = system_us - system_us / initramfs_part },
     };
     for (steps) |step| list.append(step) catch unreachable; // There is room for 24.
 }
@@ -139,6 +177,32 @@ test "steps follow one another until the device is ready, and the write cache fi
     const second = words.next(words.deadline().?, &profile, begins, &list).?;
     try testing.expectEqual((24 + 5) << 20, second.write_cache.?.used);
     try testing.expectEqual(profile.write_cache_used_max, usedAt(&profile, std.math.maxInt(u64)));
+}
+
+test "what was acknowledged before the device was ready is none of what it says then, and an order of then waits for it" {
+    var words: GuestWords = .{};
+    const order: StreamClient.Order = .{ .kind = .restart, .id = .fromRandom(@splat(1)) };
+    words.take(10, order);
+    words.acknowledged(11);
+    try testing.expectEqual(null, words.dueOrder(20));
+    const begins: Begins = .{ .kernel_us = 0, .stream_us = 10, .ready_us = 100 };
+    words.begin(begins);
+    words.acknowledged(100);
+    var list: stream.StepList = .empty;
+    try testing.expectEqual(4, words.next(100, &.{}, begins, &list).?.steps.count);
+    try testing.expectEqual(.restart, words.dueOrder(100).?.kind);
+}
+
+test "the system begins with the first read behind a tenth of the boot, and never before any or behind all" {
+    var reads: [11]Read = undefined;
+    for (&reads, 0..) |*read, index| read.* = .{ .at_us = index * 100, .offset = 0, .length = 512 };
+    try testing.expect(!isSystem(&reads, 0));
+    try testing.expect(isSystem(&reads, 1));
+    reads[1].at_us = 99;
+    try testing.expect(!isSystem(&reads, 1));
+    try testing.expect(isSystem(&reads, 2));
+    try testing.expect(!isSystem(&reads, 11));
+    try testing.expect(!isSystem(reads[0..1], 0));
 }
 
 test "an order is carried out once the edge knows, or after two seconds" {
