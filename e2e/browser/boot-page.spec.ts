@@ -31,16 +31,32 @@ test('bytes, packets, reads and where each value comes from are there', async ({
   await expect(page.getByRole('table', { name: 'Reads by size' }).getByRole('row')).not.toHaveCount(1)
 })
 
-test('where the time of the reads went is there, part by part', async ({ page }) => {
+test('where the time of the reads went is there, in each phase and in the whole boot, part by part', async ({
+  page,
+}) => {
   await openReadyBoot(page)
-  const rows = page.getByRole('table', { name: 'Where the time of the reads went' }).getByRole('row')
-  await expect(rows).toHaveCount(5)
-  for (const part of ['Storage', 'Send', 'Wire', 'Turnaround']) {
-    const cells = rows.filter({ hasText: part }).getByRole('cell')
-    for (const figure of [0, 1, 2, 3])
-      await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
-    await expect(cells.nth(4)).toHaveText(/^\d+ %$/)
+  const table = page.getByRole('table', { name: 'Where the time of the reads went' })
+  const groups = table.getByRole('rowgroup').filter({ has: page.getByRole('rowheader') })
+  await expect(groups).toHaveCount(3)
+  const reads: number[] = []
+  for (const [index, phase] of ['Initramfs', 'System', 'Whole boot'].entries()) {
+    const rows = groups.nth(index).getByRole('row')
+    await expect(rows).toHaveCount(5)
+    await expect(rows.first()).toHaveText(new RegExp(`^${phase}[\\d,.\\s]+ reads?, \\d[\\d.]*\\s(KiB|MiB)$`))
+    reads.push(
+      Number((await rows.first().textContent())?.match(/([\d,.\s]+) reads?,/)?.[1]?.replace(/\D/g, '')),
+    )
+    for (const part of ['Storage', 'Send', 'Wire', 'Turnaround']) {
+      const cells = rows.filter({ hasText: part }).getByRole('cell')
+      for (const figure of [0, 1, 2, 3])
+        await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
+      await expect(cells.nth(4)).toHaveText(/^\d+ %$/)
+    }
   }
+  const [initramfs = 0, system = 0, whole = 0] = reads
+  expect(initramfs).toBeGreaterThan(0)
+  expect(system).toBeGreaterThan(initramfs)
+  expect(initramfs + system).toBe(whole)
 })
 
 test('what the device said of itself is there: its steps, and its write cache', async ({ page }) => {

@@ -51,12 +51,20 @@ test('each phase has its own times, one without reads has none, and the whole bo
     ...{ fetch: inBucket(9, 2, 600, 400), turnaround: inBucket(3, 1, 7) },
   }
   const system = {
-    ...{ name: 'system' as const, bytes: 1_048_576, cold: inBucket(13, 10, 60_000), send: inBucket(6, 10, 400) },
+    ...{
+      name: 'system' as const,
+      bytes: 1_048_576,
+      cold: inBucket(13, 10, 60_000),
+      send: inBucket(6, 10, 400),
+    },
     fetch: inBucket(14, 10, 90_000),
   }
   const whole = {
     ...{ bytes: 1_056_768, warm: inBucket(4, 2, 20, 12), cold: inBucket(13, 10, 60_000) },
-    ...{ send: inBucket(6, 12, 480), fetch: { firstBucket: 9, counts: [2, 0, 0, 0, 0, 10], sumUs: 90_600, maxUs: 16_383 } },
+    ...{
+      send: inBucket(6, 12, 480),
+      fetch: { firstBucket: 9, counts: [2, 0, 0, 0, 0, 10], sumUs: 90_600, maxUs: 16_383 },
+    },
     turnaround: inBucket(3, 1, 7),
   }
   const kept = keptReadTimes({ ...whole, phases: [initramfs, system] })
@@ -67,7 +75,14 @@ test('each phase has its own times, one without reads has none, and the whole bo
   expect(sum).toEqual(wholeOnly)
   expect(sum).toMatchObject({ reads: 12, bytes: 1_056_768, coldReads: 10 })
   expect(phases).toMatchObject([
-    { name: 'initramfs', reads: 2, bytes: 8_192, storage: { sumUs: 20 }, wire: { sumUs: 500 }, turnaround: { count: 1 } },
+    {
+      name: 'initramfs',
+      reads: 2,
+      bytes: 8_192,
+      storage: { sumUs: 20 },
+      wire: { sumUs: 500 },
+      turnaround: { count: 1 },
+    },
     { name: 'system', reads: 10, coldReads: 10, wire: { sumUs: 90_000 - 60_400 }, turnaround: null },
   ])
   const idle = readTimesViewOf({ phases: [initramfs, { name: 'system', bytes: 0 }] })

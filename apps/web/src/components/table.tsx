@@ -44,7 +44,23 @@ interface TableProps<Row> {
 }
 
 /** Rows of 40 px; the first column names the row and is its header. */
-export function Table<Row>({ label, columns, rows, rowKey }: TableProps<Row>) {
+export function Table<Row>({ rows, ...props }: TableProps<Row>) {
+  return <GroupedTable {...props} groups={[{ key: 'all', rows }]} />
+}
+
+export interface RowGroup<Row> {
+  key: string
+  /** Stands above its rows, over all columns; none: there is one group, and it needs none. */
+  heading?: ReactNode
+  rows: Row[]
+}
+
+interface GroupedTableProps<Row> extends Omit<TableProps<Row>, 'rows'> {
+  groups: RowGroup<Row>[]
+}
+
+/** The same in groups; keys of rows are told apart within their group. */
+export function GroupedTable<Row>({ label, columns, groups, rowKey }: GroupedTableProps<Row>) {
   return (
     <section
       aria-label={label}
@@ -55,26 +71,45 @@ export function Table<Row>({ label, columns, rows, rowKey }: TableProps<Row>) {
       <table className="w-full text-left text-sm">
         <caption className="sr-only">{label}</caption>
         <TableHead columns={columns} />
-        <tbody>
-          {rows.map((row) => (
-            <tr key={rowKey(row)} className="group border-line border-t first:border-t-0 hover:bg-hover">
-              {columns.map((column, index) => {
-                const Cell = index === 0 ? 'th' : 'td'
-                return (
-                  <Cell
-                    key={column.title}
-                    {...(index === 0 ? { scope: 'row' as const } : {})}
-                    className={classNames('h-10 whitespace-nowrap py-1.5 font-normal', cellClass(column))}
-                  >
-                    {column.cell(row)}
-                  </Cell>
-                )
-              })}
-            </tr>
-          ))}
-        </tbody>
+        {groups.map((group) => (
+          <tbody key={group.key} className="border-line border-t first-of-type:border-t-0">
+            {group.heading && (
+              <tr>
+                <th
+                  scope="rowgroup"
+                  colSpan={columns.length}
+                  className="bg-sunken px-4 py-2 font-medium text-ink text-xs"
+                >
+                  {group.heading}
+                </th>
+              </tr>
+            )}
+            {group.rows.map((row) => (
+              <TableRow key={rowKey(row)} columns={columns} row={row} />
+            ))}
+          </tbody>
+        ))}
       </table>
     </section>
+  )
+}
+
+function TableRow<Row>({ columns, row }: { columns: Column<Row>[]; row: Row }) {
+  return (
+    <tr className="group border-line border-t first:border-t-0 hover:bg-hover">
+      {columns.map((column, index) => {
+        const Cell = index === 0 ? 'th' : 'td'
+        return (
+          <Cell
+            key={column.title}
+            {...(index === 0 ? { scope: 'row' as const } : {})}
+            className={classNames('h-10 whitespace-nowrap py-1.5 font-normal', cellClass(column))}
+          >
+            {column.cell(row)}
+          </Cell>
+        )
+      })}
+    </tr>
   )
 }
 

@@ -62,7 +62,7 @@ function Boot({ boot }: { boot: BootDetail }) {
       <BootWaterfall key={boot.id} boot={boot} />
       {boot.readTimes && (
         <Panel title="Where the time of the reads went" flush>
-          <ReadTimesTable readTimes={boot.readTimes} />
+          <ReadTimesTable readTimes={boot.readTimes} running={boot.outcome === null} />
         </Panel>
       )}
       {!boot.detailGone && (

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { readTimesRows } from './read-times-rows'
+import { readTimesGroups, readTimesRows } from './read-times-rows'
 
 test('each part has its share of all, and one that was not measured has none', () => {
   const times = (sumUs: number) => ({ count: 10, medianUs: 1, p95Us: 2, maxUs: 3, sumUs })
   const rows = readTimesRows({
+    ...{ reads: 10, bytes: 40_960 },
     ...{ storage: times(100), coldReads: 0, send: times(300), wire: null, turnaround: times(600) },
     wait: times(5_000),
   })
@@ -18,7 +19,49 @@ test('each part has its share of all, and one that was not measured has none', (
 test('parts that took no time at all have a share of nothing', () => {
   const nothing = { count: 1, medianUs: 0, p95Us: 0, maxUs: 0, sumUs: 0 }
   const rows = readTimesRows({
+    ...{ reads: 1, bytes: null },
     ...{ storage: nothing, coldReads: 0, send: nothing, wire: nothing, turnaround: nothing, wait: null },
   })
   expect(rows.map(({ share }) => share)).toEqual([0, 0, 0, 0])
+})
+
+test('each phase has its group, one without reads has no rows, and the whole boot comes last', () => {
+  const one = { count: 1, medianUs: 1, p95Us: 1, maxUs: 1, sumUs: 1 }
+  const read = {
+    ...{
+      reads: 2,
+      bytes: 8_192,
+      storage: one,
+      coldReads: 0,
+      send: one,
+      wire: one,
+      turnaround: one,
+      wait: one,
+    },
+  }
+  const none = {
+    ...{
+      reads: 0,
+      bytes: 0,
+      storage: null,
+      coldReads: 0,
+      send: null,
+      wire: null,
+      turnaround: null,
+      wait: null,
+    },
+  }
+  const groups = readTimesGroups({
+    ...read,
+    phases: [
+      { name: 'initramfs', ...read },
+      { name: 'system', ...none },
+    ],
+  })
+  expect(groups.map(({ title, reads, rows }) => [title, reads, rows.length])).toEqual([
+    ['Initramfs', 2, 4],
+    ['System', 0, 0],
+    ['Whole boot', 2, 4],
+  ])
+  expect(readTimesGroups({ ...read, phases: [] }).map(({ title }) => title)).toEqual(['Whole boot'])
 })

@@ -1,6 +1,7 @@
 import type { BootDetail } from './boot-types'
 
-type ReadTimes = NonNullable<BootDetail['readTimes']>
+export type ReadTimes = NonNullable<BootDetail['readTimes']>
+type PartTimes = Omit<ReadTimes, 'phases'>
 
 export interface ReadTimesRow {
   title: string
@@ -18,7 +19,36 @@ const parts = [
   ['turnaround', 'Turnaround', 'In the machine, from an answer to its next read', '--phase-breather'],
 ] as const
 
-export function readTimesRows(readTimes: ReadTimes): ReadTimesRow[] {
+const wholeBoot = { title: 'Whole boot', meaning: 'Until the boot was over' }
+const phases = {
+  initramfs: { title: 'Initramfs', meaning: 'Stage 2 until the initramfs handed over to the system' },
+  system: { title: 'System', meaning: 'Stage 2 from there until the boot was over' },
+} as const
+
+export interface ReadTimesGroup {
+  key: string
+  title: string
+  meaning: string
+  reads: number
+  /** Null where the edge did not count them. */
+  bytes: number | null
+  /** Empty where nothing was read. */
+  rows: ReadTimesRow[]
+}
+
+/** Each phase that the device tells apart, and the whole boot. */
+export function readTimesGroups({ phases: told, ...whole }: ReadTimes): ReadTimesGroup[] {
+  const group = (key: string, words: { title: string; meaning: string }, times: PartTimes) => ({
+    ...{ key, ...words, reads: times.reads, bytes: times.bytes },
+    rows: times.reads === 0 && parts.every(([name]) => times[name] === null) ? [] : readTimesRows(times),
+  })
+  return [
+    ...told.map(({ name, ...times }) => group(name, phases[name], times)),
+    group('whole', wholeBoot, whole),
+  ]
+}
+
+export function readTimesRows(readTimes: PartTimes): ReadTimesRow[] {
   const total = Math.max(
     1,
     parts.reduce((sum, [name]) => sum + (readTimes[name]?.sumUs ?? 0), 0),

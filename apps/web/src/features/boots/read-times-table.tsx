@@ -1,8 +1,7 @@
 import { Unknown } from '../../components/panel'
-import { type Column, Table } from '../../components/table'
-import { countOf, formatDuration } from '../../lib/format-quantity'
-import type { BootDetail } from './boot-types'
-import { type ReadTimesRow, readTimesRows } from './read-times-rows'
+import { type Column, GroupedTable } from '../../components/table'
+import { countOf, formatBytes, formatDuration } from '../../lib/format-quantity'
+import { type ReadTimes, type ReadTimesGroup, type ReadTimesRow, readTimesGroups } from './read-times-rows'
 
 const columns: Column<ReadTimesRow>[] = [
   { title: 'Part', cell: ({ title, meaning }) => <span title={meaning}>{title}</span> },
@@ -18,21 +17,40 @@ const columns: Column<ReadTimesRow>[] = [
   { title: 'Share', cell: ({ share, colour }) => <Share share={share} colour={colour} /> },
 ]
 
-/** The parts that the boot's reads had on their way. */
-export function ReadTimesTable({ readTimes }: { readTimes: NonNullable<BootDetail['readTimes']> }) {
+/** The parts that the boot's reads had on their way, in each phase that its device tells apart. @param running the boot goes on */
+export function ReadTimesTable({ readTimes, running }: { readTimes: ReadTimes; running: boolean }) {
   return (
     <>
-      <Table
+      <GroupedTable
         label="Where the time of the reads went"
         columns={columns}
-        rows={readTimesRows(readTimes)}
+        groups={readTimesGroups(readTimes).map((group) => ({
+          ...group,
+          heading: <GroupHeading group={group} />,
+        }))}
         rowKey={({ title }) => title}
       />
-      <p className="px-4 py-3 text-ink-faint text-xs">
+      <p className="border-line border-t px-4 py-3 text-ink-faint text-xs">
         Reads overlap, so the parts together may be longer than the boot. Median and p95 are estimates.
         {readTimes.coldReads > 0 && ` ${countOf(readTimes.coldReads, 'read')} waited for the edge’s disk.`}
+        {readTimes.phases.length === 0 &&
+          (running
+            ? ' The device has not said yet that its system starts.'
+            : ' Only the whole boot is known: the device did not say when its system started.')}
       </p>
     </>
+  )
+}
+
+function GroupHeading({ group: { title, meaning, reads, bytes, rows } }: { group: ReadTimesGroup }) {
+  return (
+    <span className="flex flex-wrap items-baseline gap-x-3">
+      <span title={meaning}>{title}</span>{' '}
+      <span className="font-normal text-ink-faint">
+        {rows.length === 0 ? 'Nothing was read in this phase.' : countOf(reads, 'read')}
+        {rows.length > 0 && bytes !== null && `, ${formatBytes(bytes)}`}
+      </span>
+    </span>
   )
 }
 

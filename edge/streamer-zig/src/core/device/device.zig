@@ -266,7 +266,8 @@ pub fn deadline(device: *const Device) ?u64 {
         .stage2 => at: {
             var at_us = device.client.deadline() orelse std.math.maxInt(u64);
             at_us = @min(at_us, device.read_done_at_us + stage2_idle_us_max);
-            const may_submit = device.free_buffers.count() > 0 and device.read_index < device.profile.reads.len;
+            const may_submit = device.free_buffers.count() > 0 and device.read_index < device.profile.reads.len and
+                !GuestWords.isBeforeSystem(device);
             if (device.client.state == .established and may_submit) at_us = @min(at_us, device.read_due_at_us);
             break :at at_us;
         },
@@ -546,6 +547,7 @@ fn endStream(device: *Device, now_us: u64, buffer: *Buffer, text: []const u8) ?A
 fn submitDue(device: *Device, now_us: u64) void {
     const reads = device.profile.reads;
     while (device.read_index < reads.len and now_us >= device.read_due_at_us) {
+        if (GuestWords.isBeforeSystem(device)) return;
         const slot: u8 = @intCast(device.free_buffers.findFirstSet() orelse return);
         const read = reads[device.read_index].within(device.client.session.?.disk_size);
         device.offsets[slot] = read.offset;

@@ -51,7 +51,7 @@ pub fn beginsOf(device: *const Device) Begins {
 
 /// Says what is due.
 pub fn say(device: *Device, now_us: u64) void {
-    if (device.phase == .stage2 and device.client.times.system == null and isSystem(device.profile.reads, device.read_index)) {
+    if (device.phase == .stage2 and isBeforeSystem(device) and device.reads_done == device.read_index) {
         device.client.times.handOver();
         device.client.report(now_us, .{ .uptime_us = now_us - device.power_on_at_us - device.timings.begins.get(.breather).? });
     }
@@ -59,6 +59,11 @@ pub fn say(device: *Device, now_us: u64) void {
     var steps: stream.StepList = .empty;
     const report = device.guest.next(now_us, &device.profile.guest, beginsOf(device), &steps) orelse return;
     device.client.report(now_us, report);
+}
+
+/// The next read is the system's first: the initramfs's own have ended before.
+pub fn isBeforeSystem(device: *const Device) bool {
+    return device.client.times.system == null and isSystem(device.profile.reads, device.read_index);
 }
 
 /// What the initramfs does takes this part of the system's start.
