@@ -50,6 +50,13 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
     expect(names).toEqual(expect.arrayContaining(['dhcp', 'loader', 'breather', 'stage2', 'ready']))
     const stage2 = report.phases.find(({ name }) => name === 'stage2')
     expect(stage2?.bytesOut, 'the blob went over the stream').toBeGreaterThan(8 << 20)
+    const [initramfs, system, ...more] = report.readTimes?.phases ?? []
+    expect([initramfs?.name, system?.name, more.length]).toEqual(['initramfs', 'system', 0])
+    expect(initramfs?.fetch, 'the initramfs mounted its root').toBeDefined()
+    expect(initramfs?.bytes).toBeLessThan(8 << 20)
+    expect(system?.bytes, 'the system read the blob').toBeGreaterThan(8 << 20)
+    expect(system?.fetch).toBeDefined()
+    expect((initramfs?.bytes ?? 0) + (system?.bytes ?? 0)).toBe(report.readTimes?.bytes)
     for (const phase of report.phases.slice(0, -1)) expect(phase.durationUs, phase.name).toBeDefined()
 
     expect(machine.output).toMatch(

@@ -29,6 +29,15 @@ test('warm and cold reads are the storage, and the wire is what is left of the d
   expect(view.wire?.medianUs).toBeGreaterThan(1_024)
 })
 
+test('the longest way is not shorter than most, though another read may have been the longest at the edge', () => {
+  const { wire } = readTimesViewOf({
+    ...{ warm: { firstBucket: 4, counts: [99, 0, 0, 0, 0, 0, 0, 0, 1], sumUs: 3_000, maxUs: 2_040 } },
+    ...{ send: inBucket(4, 100, 1_000, 9), fetch: inBucket(12, 100, 220_000, 2_100) },
+  })
+  expect(wire?.p95Us).toBeGreaterThan(2_000)
+  expect(wire?.maxUs).toBe(Math.max(wire?.medianUs ?? 0, wire?.p95Us ?? 0))
+})
+
 test('a device whose answers were counted by halves has the edge’s time by its own number of reads', () => {
   const { wire } = readTimesViewOf({
     ...{ warm: inBucket(4, 200, 2_000), send: inBucket(4, 200, 2_000) },

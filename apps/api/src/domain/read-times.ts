@@ -88,10 +88,16 @@ function wireOf(
     Math.max(0, Math.round(pick(fetch) - pick(storage) - pick(send)))
   // The edge may have counted READs whose answer the device has not got, or the other way round.
   const atTheEdge = (storage.sumUs / storage.count + send.sumUs / send.count) * fetch.count
+  const [medianUs, p95Us] = [rest(({ medianUs }) => medianUs), rest(({ p95Us }) => p95Us)]
   return {
     count: fetch.count,
-    ...{ medianUs: rest(({ medianUs }) => medianUs), p95Us: rest(({ p95Us }) => p95Us) },
-    maxUs: rest(({ maxUs }) => maxUs),
+    ...{ medianUs, p95Us },
+    // The longest of each part need not be those of one read.
+    maxUs: Math.max(
+      medianUs,
+      p95Us,
+      rest(({ maxUs }) => maxUs),
+    ),
     sumUs: Math.max(0, Math.round(fetch.sumUs - atTheEdge)),
   }
 }

@@ -35,6 +35,8 @@ pub const Options = struct {
     revision: u64,
     /// Made by the demo's history generator; never happened.
     generated: bool = false,
+    /// Read times by phase: no part of a report that waits with many others.
+    read_phases: bool = true,
 };
 
 /// How much is left out.
@@ -42,8 +44,8 @@ const Cut = struct {
     steps_kept: u8,
     offers_kept: u8,
     gaps_kept: u32,
+    read_phases: bool,
     read_sizes: bool = true,
-    read_phases: bool = true,
     read_times: bool = true,
     texts: bool = true,
     first_phase: u8 = 0,
@@ -55,6 +57,7 @@ pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []cons
         .steps_kept = if (boot.guest) |*guest| guest.steps.count else 0,
         .offers_kept = boot.offers.count(),
         .gaps_kept = boot_phase.gaps_max * Phase.count,
+        .read_phases = options.read_phases,
     };
     while (true) {
         const times_told: usize = if (!cut.read_times or boot.read_times.isEmpty()) 0 else if (cut.read_phases and boot.read_times.system != null) 3 else 1;

@@ -554,11 +554,10 @@ pub const Boots = struct {
         if (boots.peers) |peers| peers.noteBoot(boot);
         boots.journalNow(boot);
         // Its end comes as a report of its own; what is in between would take the room of other boots.
-        const is_kept = boot.isOver() or if (boots.log) |log| !log.isBehind() else false;
-        if (is_kept) if (boots.log) |log| {
+        if (boots.log) |log| if (boot.isOver() or !log.isBehind()) {
             var buffer: [core.boot_report.size_max]u8 = undefined;
             _ = log.appendBoot(
-                core.boot_report.encode(boot, .{ .revision = boot.revision }, &buffer),
+                core.boot_report.encode(boot, .{ .revision = boot.revision, .read_phases = !log.isBehind() }, &buffer),
             );
         };
         boots.listener.reported(boots.listener.context, boot);

@@ -144,3 +144,28 @@ test "while the edge was down nobody listened: that is no silence of a device" {
     site.boots.tick(started_us + silence_us);
     try testing.expectEqual(3600 * second, try site.silentSince());
 }
+
+test "read times are told by phase, but for reports that wait with many others" {
+    var site: Site = undefined;
+    try site.init();
+    defer site.deinit();
+    try site.bootDevice();
+    const boot = site.boots.get(site.boots.table.findById(boot_id).?).?;
+    boot.read_times.note(512, .{ .is_cold = false, .storage_us = 3, .send_us = 40 });
+    boot.read_times.system = .{};
+    for ([_]usize{ 0, report_log.behind_count + 1 }) |waiting| {
+        try site.forgetReports();
+        for (0..waiting) |_| try testing.expect(site.log.appendBoot("{}"));
+        boot.changed = true;
+        site.boots.apply(site.boots.table.findById(boot_id).?, begun_us + 3 * second, .store_error);
+        var phases: usize = 0;
+        var times: usize = 0;
+        while (try site.log.nextBatch(site.buffer)) |batch| {
+            phases += std.mem.count(u8, batch.body, "\"name\":\"system\"");
+            times += std.mem.count(u8, batch.body, "\"readTimes\"");
+            site.log.ack(batch.epoch, batch.until_seq);
+        }
+        try testing.expectEqual(1, times);
+        try testing.expectEqual(@intFromBool(waiting == 0), phases);
+    }
+}
