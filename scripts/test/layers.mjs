@@ -53,8 +53,11 @@ export async function testEverything(only, { withLong }) {
       }
     }
     const machineProduct = (project) => testMachineProduct(scratch, system.missing, project)
-    const services = testServices(layer, scratch)
+    const quickOnly = only.length > 0 && only.every((name) => quickLayers.includes(name))
+    const generated = quickOnly ? undefined : turbo('generate', yielding)
+    const services = testServices(layer, scratch, generated)
     await buildEdge(layer, zig)
+    await generated
     const { webBuilt, served } = serviceTrack(layer, { services, scratch, tally })
     await Promise.all([
       machineTrack(layer, { scratch, env, machineEnv, machineProduct, webBuilt, tally }),
@@ -84,8 +87,15 @@ const longLayers = [
   'lan',
 ]
 
+/** Those of `quickChecks`: they look at what is written, and need nothing made of it. */
+const quickLayers = ['format', 'zig-format', 'boundaries', 'house', 'migrations']
+
+/** Those that run the edge's programs by themselves: who names one alone in a fresh clone has them built. */
+const programLayers = ['set-up', 'sockets', 'machines', 'faults', 'install', 'reports', ...longLayers]
+
 /** A layer prints its output when it is over, as a whole, since two may run side by side. */
-function layerRunner(tally, only, withLong) {
+function layerRunner(tally, named, withLong) {
+  const only = named.some((name) => programLayers.includes(name)) ? [...named, 'zig-build'] : named
   const wanted = (name, isLong) => (only.length === 0 ? withLong || !isLong : only.includes(name))
   const layer = async (name, budgetSeconds, work, isLong = false) => {
     if (!wanted(name, isLong)) return
@@ -175,9 +185,9 @@ function buildEdge(layer, zig) {
 }
 
 /** Their tests import the database client, which is made from its schema. They stand back behind layers that have clocks. */
-function testServices(layer, scratch) {
+function testServices(layer, scratch, generated) {
   return layer('services', 200, async () => {
-    const { code, output } = await turbo('generate', yielding)
+    const { code, output } = await generated
     return code === 0 ? vitest(scratch, '.', [], {}, [], yielding) : { output, ...oneCheck(false) }
   })
 }

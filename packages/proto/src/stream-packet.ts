@@ -76,6 +76,7 @@ export const streamWriteCodes = [
   'version_mismatch',
   'no_cache',
   'stopped',
+  'not_yet',
 ] as const
 export const readyOutcomes = ['ready', 'failed'] as const
 export const streamOrders = ['none', ...powerOrders] as const

@@ -328,7 +328,10 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
         .data => |fragment| return reads_under_way.receiveFragment(client, now_us, packet.request_id, fragment),
         .read_error => |read_error| return reads_under_way.receiveReadError(client, now_us, packet.request_id, read_error.code),
         .write_ack => |ack| return client.writes.acknowledge(now_us, packet.request_id, ack),
-        .probe_ack => |size| client.path.noteShown(size + client.protection.overhead()),
+        .probe_ack => |size| {
+            client.path.noteShown(size + client.protection.overhead());
+            client.writes.noteAnswer(now_us, packet.request_id);
+        },
         .ready_ack => {
             const ready = &(client.ready orelse return false);
             if (ready.request_id != packet.request_id) return false;
@@ -360,7 +363,7 @@ pub fn askAnew(client: *StreamClient) void {
         read.askAnew(fragment_size, client.takeRequestId(), client.round_trip.timeout_us);
         if (read.state == .asked) read.ticket = client.window.noteAskedBefore(read.missingBytes());
     }
-    client.writes.askAnew(client.last_packet_at_us, fragment_size);
+    client.writes.askAnew(fragment_size);
 }
 
 /// Payload of a DATA packet, as large as comes through.
@@ -376,7 +379,7 @@ pub fn tend(client: *StreamClient, now_us: u64) void {
         if (client.failover.isGone(now_us)) return hello_steps.goOnElsewhere(client, now_us);
         if (now_us -| client.heardAt() >= silence_us_max) return hello_steps.greetHome(client, now_us, .resumption);
     } else if (client.failover.wantsTicket(now_us)) return hello_steps.greetHome(client, now_us, .resumption);
-    client.writes.checkTimers(now_us, client.last_packet_at_us);
+    client.writes.checkTimers(now_us);
     reads_under_way.checkTimers(client, now_us);
 }
 

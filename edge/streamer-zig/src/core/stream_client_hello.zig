@@ -244,7 +244,7 @@ fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
         ready.timeout_us = client.round_trip.timeout_us;
     }
     if (moved) client.report_state.sayAllAgain(client.round_trip.timeout_us);
-    client.report_state.due_at_us = now_us;
+    client.report_state.beginSession(now_us);
     if (client.hasOutstanding()) client.waiting_since_us = now_us;
     return true;
 }

@@ -16,20 +16,24 @@ pub fn transmitReady(client: *StreamClient, now_us: u64, out: *[wire.request_siz
 }
 
 pub fn transmitReport(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
-    const body = client.report_state.transmit(now_us) orelse return null;
+    const body = client.report_state.transmit(now_us, client.request_id_next) orelse return null;
     const session_id = client.session.?.id;
     const request_id = client.report_state.request_id;
+    if (request_id == client.request_id_next) _ = client.takeRequestId();
     return wire.emit(.{ .session_id = session_id, .request_id = request_id, .body = .{ .report = body } }, out);
 }
 
 pub fn transmitProbe(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const request_id = client.request_id_next;
     const size = client.path.takeProbe(now_us) orelse blk: {
         // Whether the edge is there: all that it has is answered at once, but what its disk is asked for.
-        if (!client.hasOutstanding()) return null;
-        if (!client.failover.takeQuestion(now_us, client.heardAt(), client.round_trip.timeout_us)) return null;
+        const is_asked_for_writes = client.writes.takeQuestion(now_us, request_id);
+        const is_asked_before_leaving = client.hasOutstanding() and
+            client.failover.takeQuestion(now_us, client.heardAt(), client.round_trip.timeout_us);
+        if (!is_asked_for_writes and !is_asked_before_leaving) return null;
         break :blk wire.packet_size_min;
     };
-    const request_id = client.takeRequestId();
+    _ = client.takeRequestId();
     return wire.emit(.{ .session_id = client.session.?.id, .request_id = request_id, .body = .{ .probe = .{ .size = size } } }, out);
 }
 

@@ -38,6 +38,10 @@ pub const World = struct {
     order: wire.ReportAck = .{},
     reports: u32 = 0,
     reports_with_steps: u32 = 0,
+    /// Of the newest report.
+    step_count: u32 = 0,
+    /// Longer packets vanish on their way to the edge.
+    way_size: usize = wire.packet_size_ethernet,
     /// Reads whose times the newest report has.
     reads_timed: u64 = 0,
     write_cache_used: u64 = 0,
@@ -92,7 +96,9 @@ pub const World = struct {
         const end_us = world.now_us + limit_us;
         while (true) {
             var out: [wire.sealed_request_size_max]u8 = undefined;
-            while (world.client.transmit(world.now_us, &out)) |packet| try world.link.send(world.now_us, false, packet);
+            while (world.client.transmit(world.now_us, &out)) |packet| {
+                if (packet.len <= world.way_size) try world.link.send(world.now_us, false, packet);
+            }
             if (world.client.nextEvent()) |event| return event;
             const timer_us = world.client.deadline() orelse end_us;
             const flight = world.link.takeFirst();
@@ -144,6 +150,7 @@ pub const World = struct {
             .report => |said| {
                 world.reports += 1;
                 if (said.report.steps.count > 0) world.reports_with_steps += 1;
+                world.step_count = said.report.steps.count;
                 var times = said.report.read_times.iterate();
                 while (times.next()) |entry| if (entry.kind == .fetch) {
                     world.reads_timed = entry.histogram.count();
@@ -408,6 +415,43 @@ test "a report has the times of the boot's reads, when there is room for them, a
     world.client.report(world.now_us, reportOf(1, .{}));
     try testing.expect((try world.nextEvent(2_000_000)).? == .report_acknowledged);
     try testing.expectEqual(5, world.reads_timed);
+}
+
+test "a report that is too large for the way comes within a second with the steps that it takes, and the rest when it is wider" {
+    var world: World = try .init(.{ .prng = .init(22) });
+    defer world.deinit();
+    try world.expectEstablished();
+    try world.readMany(5, 1);
+    world.way_size = wire.packet_size_min;
+    world.order = .{ .order = .restart, .order_id = @splat(7) };
+    var list: wire.StepList = .empty;
+    for (0..wire.steps_max) |_| try list.append(.{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 });
+    world.client.report(world.now_us, reportOf(1, list.view()));
+    try testing.expect((try world.nextEvent(1_000_000)).? == .order);
+    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(1, world.write_cache_used);
+    try testing.expect(world.step_count > 0 and world.step_count < wire.steps_max);
+    try testing.expectEqual(5, world.reads_timed);
+    // As many as leave no room for the times are said without these.
+    list = .empty;
+    for (0..15) |_| try list.append(.{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 });
+    world.reads_timed = 0;
+    world.client.report(world.now_us, reportOf(2, list.view()));
+    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(15, world.step_count);
+    try testing.expectEqual(0, world.reads_timed);
+    world.client.report(world.now_us, reportOf(2, .{}));
+    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(0, world.step_count);
+    try testing.expectEqual(5, world.reads_timed);
+    for (15..wire.steps_max) |_| try list.append(.{ .group = .unit, .name = "names.service", .start_us = 0, .duration_us = 1 });
+    world.client.report(world.now_us, reportOf(3, list.view()));
+    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
+    try testing.expect(world.step_count < wire.steps_max);
+    world.way_size = wire.packet_size_ethernet;
+    world.client.report(world.now_us, reportOf(4, .{}));
+    try testing.expect((try world.nextEvent(1_000_000)).? == .report_acknowledged);
+    try testing.expectEqual(wire.steps_max, world.step_count);
 }
 
 test "a repeated report says the uptime of when it is sent" {

@@ -7,6 +7,7 @@ const wire = @import("wire").stream;
 const writes = wire.writes;
 const RoundTrip = @import("round_trip.zig");
 const step = @import("stream_client_step.zig");
+const WayQuestion = @import("way_question.zig");
 const assert = std.debug.assert;
 
 pub const WriteQueue = @This();
@@ -18,7 +19,9 @@ const window_bytes_max = 1 << 20;
 const window_growth = 16 << 10;
 /// A write of so many fragments is asked about by its last one alone, when nothing is heard.
 const repeat_whole_max = 3;
-/// So often a write was asked about by an edge that answers, and nothing more of it had come: its fragments are too large for the way.
+/// Before the first sample, as for hello: an edge whose disk takes longer says that it is at it.
+const timeout_us_first = RoundTrip.timeout_us_max / 5;
+/// So often an edge was there and had nothing more of a write that had gone out again: its fragments are too large for the way.
 const futile_max = 4;
 /// From IP packets of 1500, 1400 (tunnels), 1256 and 576, as of `PathSize`.
 const fragment_sizes = [_]u16{
@@ -40,6 +43,8 @@ fragment_size_max: u16 = fragment_sizes[0],
 narrow_since_us: u64 = 0,
 window_bytes: u32 = window_bytes_first,
 outstanding_bytes: u32 = 0,
+/// Whether the edge is there that says nothing of a write.
+question: WayQuestion = .{},
 
 pub const Kind = enum { write, flush, discard };
 
@@ -61,6 +66,12 @@ pub const PendingWrite = struct {
     futile: u8 = 0,
     /// When what was missing went out last.
     round_at_us: u64 = 0,
+    /// The edge is there, and has not got it if it says nothing until then; null: it is not known whether the edge is there.
+    round_ends_us: ?u64 = null,
+    /// The edge has said something of it since it went out last.
+    is_heard: bool = false,
+    /// The edge has said that it is at it.
+    is_under_way: bool = false,
     first_sent_at_us: u64 = 0,
     sent_at_us: u64 = 0,
     timeout_us: u64 = 0,
@@ -79,6 +90,35 @@ pub const PendingWrite = struct {
         write.timeout_us = timeout_us;
         write.sendAll();
         write.missing = write.fragmentCount();
+        write.futile = 0;
+        write.round_ends_us = null;
+        write.is_under_way = false;
+    }
+
+    /// What was sent of it comes to the edge.
+    fn noteHeard(write: *PendingWrite) void {
+        write.is_heard = true;
+        write.futile = 0;
+        write.round_ends_us = null;
+    }
+
+    /// It has gone out again, and the edge, if it is there, has said nothing of it.
+    fn mayBeTooLarge(write: *const PendingWrite) bool {
+        if (write.state != .asked or write.attempt == 0 or write.is_heard or write.round_ends_us != null) return false;
+        return write.to_send.findFirstSet() == null and write.smallerSize() != null;
+    }
+
+    fn dueAt(write: *const PendingWrite) u64 {
+        return @min(write.sent_at_us + write.timeout_us, write.round_ends_us orelse std.math.maxInt(u64));
+    }
+
+    /// The next size of fragments that cuts it smaller; null: there is none.
+    fn smallerSize(write: *const PendingWrite) ?u16 {
+        if (write.kind != .write) return null;
+        const longest = @min(write.length, writes.payloadSize(write.fragment_size));
+        return for (fragment_sizes) |size| {
+            if (writes.payloadSize(size) < longest) break size;
+        } else null;
     }
 
     fn isBefore(write: *const PendingWrite, other: ?*const PendingWrite) bool {
@@ -136,7 +176,7 @@ pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, f
         const first = queue.firstAllowed() orelse return null;
         first.state = .asked;
         if (now_us -| queue.narrow_since_us >= narrow_us) queue.fragment_size_max = fragment_sizes[0];
-        first.begin(@min(fragment_size, queue.fragment_size_max), queue.round_trip.timeout_us);
+        first.begin(@min(fragment_size, queue.fragment_size_max), queue.timeoutUs());
         first.first_sent_at_us = now_us;
         first.round_at_us = now_us;
         queue.outstanding_bytes += first.length;
@@ -145,6 +185,7 @@ pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, f
     const index: u16 = @intCast(write.to_send.findFirstSet().?);
     write.to_send.unset(index);
     write.sent_at_us = now_us;
+    write.is_heard = false;
     const body: wire.Body = switch (write.kind) {
         .write => blk: {
             const at = @as(usize, index) * writes.payloadSize(write.fragment_size);
@@ -176,22 +217,49 @@ pub fn deadline(queue: *const WriteQueue) ?u64 {
     for (queue.pending) |*write| {
         if (write.state != .asked) continue;
         if (write.to_send.findFirstSet() != null) return 0;
-        earliest = @min(earliest orelse std.math.maxInt(u64), write.sent_at_us + write.timeout_us);
+        earliest = @min(earliest orelse write.dueAt(), write.dueAt());
     }
+    if (queue.question.due_at_us) |at_us| earliest = @min(earliest orelse at_us, at_us);
     return if (queue.firstAllowed() != null) 0 else earliest;
 }
 
-/// What has waited too long is asked again. `heard_at_us`: when the edge said anything last.
-pub fn checkTimers(queue: *WriteQueue, now_us: u64, heard_at_us: u64) void {
+/// What has waited too long is asked again.
+pub fn checkTimers(queue: *WriteQueue, now_us: u64) void {
     for (queue.pending) |*write| {
         if (write.state != .asked or write.to_send.findFirstSet() != null) continue;
-        if (now_us < write.sent_at_us + write.timeout_us) continue;
-        write.timeout_us = @min(write.timeout_us * 2, RoundTrip.timeout_us_max);
+        if (now_us < write.dueAt()) continue;
+        if (now_us >= write.sent_at_us + write.timeout_us) write.timeout_us = @min(write.timeout_us * 2, RoundTrip.timeout_us_max);
         write.attempt +|= 1;
-        // Of an edge that says nothing at all it is not known whether the size is at fault.
-        if (heard_at_us > write.sent_at_us and queue.isFutile(now_us, write)) continue;
+        if (write.round_ends_us) |ends_us| if (now_us >= ends_us) {
+            write.round_ends_us = null;
+            if (queue.isFutile(now_us, write)) continue;
+        };
         const count = write.fragmentCount();
         if (count <= repeat_whole_max) write.sendAll() else write.to_send.set(count - 1);
+        // Of an edge that says nothing at all it is not known whether the size is at fault.
+        if (write.round_ends_us == null and write.smallerSize() != null) queue.question.want(now_us);
+    }
+}
+
+/// Whether the edge is asked now if it is there; behind all that it is asked for.
+pub fn takeQuestion(queue: *WriteQueue, now_us: u64, request_id: u32) bool {
+    if (!queue.question.isDue(now_us)) return false;
+    for (queue.pending) |*write| {
+        if (write.mayBeTooLarge()) break;
+    } else {
+        queue.question.drop();
+        return false;
+    }
+    queue.question.noteSent(now_us, request_id);
+    return true;
+}
+
+/// It is there: what it was sent before the question, and says nothing of, has not come to it.
+pub fn noteAnswer(queue: *WriteQueue, now_us: u64, request_id: u32) void {
+    const answered = queue.question.answer(now_us, request_id) orelse return;
+    for (queue.pending) |*write| {
+        if (!write.mayBeTooLarge() or write.sent_at_us > answered.sent_at_us) continue;
+        write.round_ends_us = answered.sent_at_us + @max(2 * answered.took_us, WayQuestion.roundUs(write.futile));
     }
 }
 
@@ -200,18 +268,18 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
     const write = queue.findAsked(request_id) orelse return false;
     if (ack.code == .missing) {
         if (write.kind != .write) return false;
+        write.is_heard = true;
+        write.round_ends_us = null;
         // The rest of what was missing is on its way.
         if (write.to_send.findFirstSet() != null) return true;
         var missing: u16 = 0;
         for (0..write.fragmentCount()) |index| missing += @intFromBool(ack.isMissing(@intCast(index)));
         if (missing >= write.missing) {
             // Nothing more has come since. It may be on its way, or come never: what is sent at once would have the same answer at once.
-            if (now_us < write.round_at_us + queue.round_trip.timeout_us) return true;
+            if (now_us < write.round_at_us + @max(queue.timeoutUs(), WayQuestion.roundUs(write.futile))) return true;
             if (queue.isFutile(now_us, write)) return true;
-        } else {
-            write.futile = 0;
-            write.timeout_us = queue.round_trip.timeout_us;
-        }
+        } else write.noteHeard();
+        write.timeout_us = queue.timeoutUs();
         write.missing = missing;
         write.round_at_us = now_us;
         for (0..write.fragmentCount()) |index| if (ack.isMissing(@intCast(index))) write.to_send.set(index);
@@ -219,7 +287,15 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
         queue.window_bytes = @max(window_bytes_min, queue.window_bytes - queue.window_bytes / 8);
         return true;
     }
-    if (write.attempt == 0) queue.round_trip.measure(now_us -| write.first_sent_at_us);
+    if (ack.code == .not_yet) {
+        write.noteHeard();
+        // What could not be carried out may have to come anew.
+        write.missing = write.fragmentCount();
+        write.is_under_way = true;
+        return true;
+    }
+    // What the edge was at when it was asked again had come to it the first time (Karn's rule).
+    if (write.attempt == 0 or write.is_under_way) queue.round_trip.measure(now_us -| write.first_sent_at_us);
     if (ack.code == .done) queue.window_bytes = @min(window_bytes_max, queue.window_bytes + window_growth);
     queue.outstanding_bytes -= write.length;
     write.state = .ended;
@@ -229,36 +305,26 @@ pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.W
 
 /// One more time nothing of it has come. True: all that is under way goes out anew, in smaller fragments.
 fn isFutile(queue: *WriteQueue, now_us: u64, write: *PendingWrite) bool {
-    if (write.kind != .write) return false;
     write.futile +|= 1;
     if (write.futile < futile_max) return false;
-    const longest = @min(write.length, writes.payloadSize(write.fragment_size));
-    const smaller = for (fragment_sizes) |size| {
-        if (writes.payloadSize(size) < longest) break size;
-    } else return false;
+    const smaller = write.smallerSize() orelse return false;
     queue.fragment_size_max = smaller;
     queue.narrow_since_us = now_us;
     for (queue.pending) |*other| {
         if (other.state != .asked or other.kind != .write or other.fragment_size <= smaller) continue;
-        other.begin(smaller, queue.round_trip.timeout_us);
-        other.futile = 0;
+        other.begin(smaller, queue.timeoutUs());
         if (other != write) other.attempt +|= 1;
     }
     return true;
 }
 
-/// After a resumption: the edge may know nothing of what it was sent. A write that was asked about again and again before one resumption and
-/// before the next, too, is what the edge does not hear.
-pub fn askAnew(queue: *WriteQueue, now_us: u64, fragment_size: u16) void {
-    for (queue.pending) |*write| {
-        if (write.state != .asked or write.kind != .write or write.attempt < futile_max) continue;
-        write.futile +|= futile_max / 2 - 1;
-        if (queue.isFutile(now_us, write)) break;
-    }
+/// After a resumption: the edge may know nothing of what it was sent.
+pub fn askAnew(queue: *WriteQueue, fragment_size: u16) void {
+    queue.question = .{};
     for (queue.pending) |*write| {
         if (write.state != .asked) continue;
         write.attempt +|= 1;
-        write.begin(@min(fragment_size, queue.fragment_size_max), queue.round_trip.timeout_us);
+        write.begin(@min(fragment_size, queue.fragment_size_max), queue.timeoutUs());
     }
 }
 
@@ -274,6 +340,10 @@ pub fn nextEnded(queue: *WriteQueue) ?Ended {
 pub fn hasOutstanding(queue: *const WriteQueue) bool {
     for (queue.pending) |*write| if (write.state == .asked) return true;
     return false;
+}
+
+fn timeoutUs(queue: *const WriteQueue) u64 {
+    return if (queue.round_trip.sampled) queue.round_trip.timeout_us else timeout_us_first;
 }
 
 fn firstToSend(queue: *WriteQueue) ?*PendingWrite {

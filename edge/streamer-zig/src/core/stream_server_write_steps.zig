@@ -21,7 +21,9 @@ pub fn receiveWrite(
         return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) };
     switch (session.writes.note(request_id)) {
         .new => {},
-        .late, .busy => return server.ignore(.stream_stale_write),
+        .late => return server.ignore(.stream_stale_write),
+        // Else its device takes the packet for lost, and in the end for too large.
+        .busy => return .{ .reply = emitAck(session, request_id, .{ .code = .not_yet }, reply) },
         .ended => |code| return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) },
     }
     switch (server.collector.take(now_us, .{
@@ -30,7 +32,7 @@ pub fn receiveWrite(
     }, write)) {
         .part => return .taken,
         .misfit => return server.ignore(.stream_bad_range),
-        .busy => return server.ignore(.stream_busy),
+        .busy => return .{ .reply = emitAck(session, request_id, .{ .code = .not_yet }, reply) },
         .missing => |list| return .{ .reply = emitAck(session, request_id, .{ .code = .missing, .missing = list }, reply) },
         .whole => |bytes| {
             session.writes.begin(request_id);
@@ -51,7 +53,8 @@ pub fn receiveControl(
         return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) };
     switch (session.writes.note(request_id)) {
         .new => {},
-        .late, .busy => return server.ignore(.stream_stale_write),
+        .late => return server.ignore(.stream_stale_write),
+        .busy => return .{ .reply = emitAck(session, request_id, .{ .code = .not_yet }, reply) },
         .ended => |code| return .{ .reply = emitAck(session, request_id, .{ .code = code }, reply) },
     }
     session.writes.begin(request_id);
@@ -80,8 +83,7 @@ pub fn finishWrite(server: *StreamServer, ref: WriteRef, code: ?wire.WriteCode, 
     // Resumed meanwhile, it has another id.
     const session = server.findById(ref.session_id) orelse server.sessionOf(ref.boot_id) orelse return null;
     session.writes.end(ref.request_id, code);
-    const known = code orelse return null;
     session.statistics.packets_out += 1;
     session.statistics.bytes_out += wire.writes.write_ack_size_min + session.from_edge.overhead();
-    return .{ .to = session.from, .packet = emitAck(session, ref.request_id, .{ .code = known }, reply) };
+    return .{ .to = session.from, .packet = emitAck(session, ref.request_id, .{ .code = code orelse .not_yet }, reply) };
 }

@@ -41,6 +41,9 @@ const World = struct {
     late_percent: u8 = 0,
     /// Longer packets vanish on their way to the edge.
     way_size: usize = wire.packet_size_ethernet,
+    sync_us_max: u64 = 20_000,
+    /// The edge's disk takes nothing before.
+    takes_from_us: u64 = 0,
     /// Of the device.
     expected: [sectors]u64 = @splat(0),
     stamp_next: u64 = 1,
@@ -139,7 +142,7 @@ const World = struct {
         }
     }
 
-    fn finish(world: *World, ref: StreamServer.WriteRef, code: wire.WriteCode) !void {
+    fn finish(world: *World, ref: StreamServer.WriteRef, code: ?wire.WriteCode) !void {
         var reply: StreamServer.ReplyBuffer = undefined;
         const outgoing = world.server.finishWrite(ref, code, &reply) orelse return;
         try world.link.send(world.now_us, true, outgoing.packet);
@@ -167,6 +170,7 @@ const World = struct {
                 try world.link.answerHello(world.now_us, &world.server, &admission);
             },
             .write => |write| {
+                if (world.now_us < world.takes_from_us) return world.finish(write.ref, null);
                 world.carried_out += 1;
                 const first = write.offset / sector_size;
                 const count = write.bytes.len / sector_size;
@@ -201,7 +205,7 @@ const World = struct {
     }
 
     fn wait(world: *World, ref: StreamServer.WriteRef, first: u64, count: u64) !void {
-        const delay_us = if (world.class == .edge) 0 else world.prng.below(20_000);
+        const delay_us = if (world.class == .edge) 0 else world.prng.below(world.sync_us_max);
         try world.pending.append(testing.allocator, .{
             .ref = ref,
             .at_us = world.now_us + delay_us,
@@ -304,23 +308,38 @@ test "a way to the edge that swallows large packets, from the begin or later, is
     }
 }
 
-test "a device that only writes finds a narrow way by its resumptions" {
-    const world = try World.init(.{ .prng = .init(32) });
-    defer world.deinit();
-    try world.run(20, 0);
-    world.way_size = 1000;
-    const bytes = world.buffers[0][0..1024];
-    @memset(std.mem.bytesAsSlice(u64, bytes), world.stamp_next);
-    try world.client.submitWrite(0, 0, bytes);
-    const begun_us = world.now_us;
-    while (true) switch ((try world.nextEvent(60 * std.time.us_per_s)) orelse return error.StandsStill) {
-        .write_ended => |ended| {
-            try testing.expectEqual(wire.WriteCode.done, ended.code);
-            break;
-        },
-        else => {},
+test "a device that only writes finds a narrow way within three seconds, without saying hello again" {
+    // Of a single fragment that nothing is said of, and of many, whose last one comes or does not.
+    for ([_]usize{ 1024, 16384, 16384 + 512, 128 << 10 }, 32..) |size, seed| for ([_]bool{ false, true }) |is_first| {
+        const world = try World.init(.{ .prng = .init(seed) });
+        defer world.deinit();
+        if (is_first) try testing.expect((try world.nextEvent(std.time.us_per_s)).? == .established) else try world.run(20, 0);
+        world.way_size = 1000;
+        const bytes = try testing.allocator.alignedAlloc(u8, .of(u64), size);
+        defer testing.allocator.free(bytes);
+        @memset(std.mem.bytesAsSlice(u64, bytes), world.stamp_next);
+        try world.client.submitWrite(0, 0, bytes);
+        const ended = (try world.nextEvent(3 * std.time.us_per_s) orelse return error.StandsStill).write_ended;
+        try testing.expectEqual(wire.WriteCode.done, ended.code);
+        try testing.expectEqual(516, world.client.writes.fragment_size_max);
+        try testing.expectEqual(0, world.client.statistics.resumptions);
     };
-    try testing.expect(world.now_us - begun_us < 40 * std.time.us_per_s);
+}
+
+test "a disk that takes its time, or takes nothing for a while, is no narrow way" {
+    for ([_]bool{ false, true }) |is_refused| {
+        const world = try World.init(.{ .prng = .init(30) });
+        defer world.deinit();
+        try world.run(50, 0);
+        if (is_refused) world.takes_from_us = world.now_us + 8 * std.time.us_per_s else world.sync_us_max = 8 * std.time.us_per_s;
+        for (0..4) |_| try world.submit();
+        while (!std.mem.allEqual(bool, &world.in_use, false)) {
+            const event = try world.nextEvent(20 * std.time.us_per_s) orelse return error.StandsStill;
+            world.in_use[@intCast(event.write_ended.tag)] = false;
+        }
+        try testing.expectEqual(1440, world.client.writes.fragment_size_max);
+        try testing.expectEqual(0, world.client.statistics.resumptions);
+    }
 }
 
 test "an edge that says nothing for a while is no narrow way" {

@@ -91,6 +91,7 @@ pub const DeviceSide = struct {
                 for (client.reads) |*read| read.timeout_us = @min(client.round_trip.timeout_us, short_timeout_us);
                 for (client.writes.pending) |*write| write.timeout_us = @min(client.writes.round_trip.timeout_us, short_timeout_us);
             },
+            .narrow_way_unfound => client.writes.question.drop(),
             .never_leaves => client.failover.is_bound = true,
             .keys_go_along => if (client.state == .established) {
                 side.protection_before = client.protection;
@@ -121,7 +122,13 @@ pub const DeviceSide = struct {
     pub fn isAllSaid(side: *const DeviceSide) bool {
         const client = &side.client;
         const ready = if (client.ready) |*ready| ready.acknowledged else true;
-        return client.state == .established and ready and client.report_state.acknowledged;
+        return client.state == .established and ready and client.report_state.acknowledged and side.areStepsSaid();
+    }
+
+    /// On a narrow way a report leaves out steps, which the next one has.
+    pub fn areStepsSaid(side: *const DeviceSide) bool {
+        const report = &side.client.report_state;
+        return report.steps_acknowledged or report.steps.count == 0;
     }
 
     pub fn nextEvent(side: *DeviceSide) ?Client.Event {

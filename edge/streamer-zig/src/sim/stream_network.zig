@@ -88,7 +88,7 @@ pub const Link = struct {
     is_cut_from: [edges_max]bool = @splat(false),
     /// Larger ones vanish without a word.
     payload_max: [2]u16 = @splat(payload_size_max),
-    /// The same of what goes to the device as long as nothing is wrong: what the cards and switches between can.
+    /// The same as long as nothing is wrong: what the cards and switches between can.
     path_max: u16 = payload_size_max,
     /// When something was lost last.
     lost_at_us: u64 = 0,
@@ -96,10 +96,9 @@ pub const Link = struct {
     slow_us: u64 = 0,
     busy_until_us: [2]u64 = @splat(0),
 
-    /// Packets vanish only where switches and tunnels do not take them. On the way to the edge all take what a device sends: one that only
-    /// writes finds out about that way by resumptions alone, which takes longer than a run may.
+    /// Packets vanish only where switches and tunnels do not take them.
     pub fn openPath(link: *Link) void {
-        link.payload_max = .{ @max(link.path_max, PacketPool.payload_size_max), link.path_max };
+        link.payload_max = @splat(link.path_max);
     }
 };
 

@@ -37,6 +37,8 @@ pub const Plant = enum {
     shown_size_unseen,
     /// It asks for as large packets as ever where none of them comes.
     size_never_lowered,
+    /// It never asks whether the edge is there that says nothing of a write.
+    narrow_way_unfound,
     // At the edge.
     /// A ticket is taken of a boot whose writes are at another edge.
     ticket_of_writes_taken,

@@ -40,6 +40,7 @@ pub const report_size_max = guest.report_size_max;
 pub const report_ack_size = guest.report_ack_size;
 pub const steps_max = guest.steps_max;
 /// Of a REPORT's steps and read times together.
+pub const report_size_min = guest.report_size_min;
 pub const steps_size_max = guest.steps_size_max;
 pub const probe_size_min = 40;
 pub const Hello = hello_packets.Hello;

@@ -48,6 +48,18 @@ pub const Steps = struct {
         }
     };
 
+    /// As many of them as `size` bytes have room for, from the first one on.
+    pub fn firstWithin(steps: Steps, size: usize) Steps {
+        var iterator = steps.iterate();
+        var first: Steps = .{};
+        while (iterator.next() != null) {
+            const end = steps.bytes.len - iterator.cursor.remaining();
+            if (end > size) break;
+            first = .{ .bytes = steps.bytes[0..end], .count = first.count + 1 };
+        }
+        return first;
+    }
+
     pub fn eql(a: Steps, b: Steps) bool {
         return std.mem.eql(u8, a.bytes, b.bytes);
     }

@@ -76,6 +76,8 @@ pub const WriteCode = enum(u16) {
     no_cache = 6,
     /// The write cache is full, and a device is to stop then: its disk stands still from here on.
     stopped = 7,
+    /// The packet has come, and how the request ends is not known: it is being carried out, or has to be asked for again later.
+    not_yet = 8,
 };
 
 pub const WriteAck = struct {
