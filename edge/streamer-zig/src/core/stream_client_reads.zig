@@ -160,6 +160,7 @@ pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.request_size_max
     const read = if (wanted.bytes < wanted.read.buffer.len) cut(client, now_us, wanted) else wanted.read;
     client.noteWaiting(now_us);
     client.send_serial += 1;
+    client.statistics.asked += @intFromBool(read.attempt == 0 and read.kind != .profile);
     read.ask(now_us, client.fragmentSize(), client.send_serial, client.round_trip.timeout_us);
     read.ticket = client.window.noteAsked(now_us, read.buffer.len);
     return emit(client, read, .{}, out);

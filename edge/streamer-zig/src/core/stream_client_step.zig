@@ -305,6 +305,8 @@ pub const Unseen = struct {
 
 pub const Statistics = struct {
     reads: u64 = 0,
+    /// READs that went out for the first time, each of which the edge counts: more than reads where those went in parts.
+    asked: u64 = 0,
     read_bytes: u64 = 0,
     packets_in: u64 = 0,
     bytes_in: u64 = 0,

@@ -161,7 +161,7 @@ pub fn noteWelcome(ledger: *Ledger, hello: *const stream.Hello) void {
 }
 
 /// A device saw its READY acknowledged.
-pub fn noteDeviceReady(ledger: *Ledger, id: base.Uuid, reads_done: ?u64) void {
+pub fn noteDeviceReady(ledger: *Ledger, id: base.Uuid, reads_asked: ?u64) void {
     ledger.devices_ready += 1;
     const account = ledger.find(id) orelse return ledger.violate(.ready_once, "a boot that never began is ready", .{});
     if (account.device_ready) ledger.violate(.ready_once, "device {d} is ready twice in a boot", .{account.device});
@@ -172,9 +172,9 @@ pub fn noteDeviceReady(ledger: *Ledger, id: base.Uuid, reads_done: ?u64) void {
     if (outcome != .ready)
         return ledger.violate(.ready_once, "device {d} is ready and its boot is {t}", .{ account.device, outcome });
     // What a crash loses is not counted again.
-    const reads = reads_done orelse return;
+    const reads = reads_asked orelse return;
     if (account.generation == ledger.generation and account.reads_counted != reads)
-        ledger.violate(.reads_counted, "device {d} did {d} reads, the edge counted {d}", .{
+        ledger.violate(.reads_counted, "device {d} sent {d} READs, the edge counted {d}", .{
             account.device, reads, account.reads_counted,
         });
 }
