@@ -426,6 +426,7 @@ pub fn noteWaiting(client: *StreamClient, now_us: u64) void {
 
 test {
     _ = @import("stream_client_test.zig");
+    _ = @import("stream_reports_test.zig");
     _ = @import("stream_session_test.zig");
     _ = @import("stream_failover_test.zig");
     _ = @import("stream_writes_test.zig");
