@@ -32,6 +32,8 @@ pub const hello_timeout_us_first = step.hello_timeout_us_first;
 pub const silence_us_max = 10 * std.time.us_per_s;
 /// A read is at most as long as every edge promises to serve.
 pub const read_size_max = wire.read_size_promised;
+/// Reads that go in parts have so many of them under way beside their first ones, all together.
+pub const read_parts_max = reads_under_way.parts_max;
 
 options: Options,
 identity: Identity,

@@ -3,6 +3,7 @@
 
 const std = @import("std");
 const base = @import("base");
+const core = @import("core");
 const Checks = @import("stream_checks.zig");
 const link = @import("stream_link.zig");
 const StreamBoot = @import("stream_boot.zig");
@@ -21,8 +22,8 @@ const sectors_max = StreamBoot.sectors_max;
 pub const read_sectors_max = link.read_size_max / sector_size;
 /// A system that hears nothing has soon no more to ask.
 pub const patience_us = 2 * std.time.us_per_s;
-/// After so long without a word all time-outs are at their longest.
-const silence_us = 3 * std.time.us_per_s;
+/// After so long without a word time-outs have doubled until about a second.
+const silence_us = 2 * std.time.us_per_s;
 pub const report_interval_us = 5 * std.time.us_per_s;
 
 index: u8,
@@ -303,7 +304,7 @@ fn countQuiet(device: *StreamDevice) void {
         device.quiet_sent = 0;
     }
     device.quiet_sent += 1;
-    const limit = 12 + 6 * device.pending_count;
+    const limit = 12 + 6 * device.pending_count + 2 * @as(u32, core.StreamClient.read_parts_max);
     if (device.quiet_sent > limit) device.checks.violate(.silence_is_quiet, "device {d} hears nothing and sends {d} packets in a second", .{
         device.index, device.quiet_sent,
     });
