@@ -39,6 +39,7 @@ export interface SimulatedBoot {
 export interface PrintedBoot {
   id: string
   outcome: { kind: string }
+  handOver?: { fromEdgeId: string }
 }
 
 /** A real edge of an organization of its own, whose devices are simulated ones. */
