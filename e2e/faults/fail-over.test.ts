@@ -133,8 +133,9 @@ test('after a change of keys a ticket of before is still taken, by an edge that 
   const earlier = other.printedBoots()
   const device = await untilReading()
   own.process.kill('SIGSTOP')
-  expect(await resultOf(device)).toMatchObject({ outcome: 'ready', handOvers: 1 })
-  own.process.kill('SIGCONT')
+  // Also where this fails, so that the tests that follow say what they find themselves.
+  const result = await resultOf(device).finally(() => own.process.kill('SIGCONT'))
+  expect(result).toMatchObject({ outcome: 'ready', handOvers: 1 })
   const isTaken = (boot: PrintedBoot) =>
     !earlier.has(boot.id) && boot.outcome.kind === 'ready' && boot.handOver?.fromEdgeId === own.edgeId
   await pair.until(async () => [...other.printedBoots().values()].some(isTaken))
@@ -154,8 +155,7 @@ test('and refused when its keys are over: the device goes on when its own edge d
     Number((await other.metrics()).match(/reason="stream_token_refused"\} (\d+)/)?.[1] ?? 0)
   const before = await refusals()
   own.process.kill('SIGSTOP')
-  await pair.until(async () => (await refusals()) > before)
-  own.process.kill('SIGCONT')
+  await pair.until(async () => (await refusals()) > before).finally(() => own.process.kill('SIGCONT'))
   expect(await resultOf(device)).toMatchObject({ outcome: 'ready', handOvers: 0 })
   expect(other.printedBoots().size).toBe(taken)
 })
