@@ -21,7 +21,7 @@ const Segment = segments_module.Segment;
 /// A batch has at most 100 reports and 512 KiB (UPLINK.md).
 pub const batch_reports_max = 100;
 pub const batch_size_max = 512 * 1024;
-/// A month of 1,000 devices that boot four times a day, with the API away: 2 reports of 2 KiB each.
+/// Three weeks of 1,000 devices that boot four times a day, with the API away: 2 reports of 3 kB each.
 pub const size_max_default: u64 = 512 << 20;
 /// With so many waiting the API is away: of boots only their ends are kept.
 pub const behind_count = 1000;
