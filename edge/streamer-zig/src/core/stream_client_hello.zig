@@ -98,6 +98,7 @@ pub fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bo
     // A second copy of the same cookie must not become a second hello.
     if (std.mem.eql(u8, &cookie.cookie, &client.greeting.cookie)) return true;
     measure(client, now_us);
+    client.failover.noteThere();
     client.greeting.cookie = cookie.cookie;
     client.greeting.due_at_us = now_us;
     client.greeting.sent_count = 0;

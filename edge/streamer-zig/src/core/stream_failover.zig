@@ -39,6 +39,9 @@ const questions_max = 4;
 /// For the hello at one edge; doubled with each round. Two hellos go out in the first.
 const turn_us_first = 500 * std.time.us_per_ms;
 const turn_us_max = 4 * std.time.us_per_s;
+/// What of its turn another edge has that says nothing at all: a quarter of a second at first, and two hellos. COOKIE costs an edge nothing,
+/// and what is not there is not to keep a device from what is: with three of them in front of it, reads go on within 3 s all the same.
+const silent_part = 2;
 /// What of its turn an edge keeps that says no: 0.1 s at first, 0.8 s when all of them have said so for long. Else the devices of an edge
 /// that is down would keep another one busy with tickets that it does not take.
 const refused_part = 5;
@@ -116,6 +119,7 @@ pub fn leave(failover: *Failover, now_us: u64) void {
     failover.beginAtHome(now_us);
     failover.place = 0;
     failover.asked = failover.others()[0];
+    failover.turn_ends_us = now_us + failover.turn_us / silent_part;
 }
 
 /// When another edge is asked in place of the one that does not answer; null: never.
@@ -132,7 +136,13 @@ pub fn turn(failover: *Failover, now_us: u64) void {
     if (failover.place == 0) failover.turn_us = @min(2 * failover.turn_us, turn_us_max);
     failover.asked = if (failover.place < list.len) list[failover.place] else failover.home;
     failover.turn_began_us = now_us;
-    failover.turn_ends_us = now_us + failover.turn_us;
+    // The own one may have just begun anew.
+    failover.turn_ends_us = now_us + if (failover.atHome()) failover.turn_us else failover.turn_us / silent_part;
+}
+
+/// The edge that was asked is there, and has said COOKIE: it has all of its turn.
+pub fn noteThere(failover: *Failover) void {
+    failover.turn_ends_us = @max(failover.turn_ends_us, failover.turn_began_us + failover.turn_us);
 }
 
 /// The edge that was asked will not take this boot, or is not there.

@@ -31,6 +31,10 @@ const TestEdge = struct {
     /// A boot that it has not forgotten, or never heard of.
     knows_boot: bool = true,
     hears_other: bool = true,
+    /// So many that are gone stand before the other edge in the list.
+    dead_count: u8 = 0,
+    /// From a hello with a cookie until it is answered.
+    welcome_us: u64 = 0,
 
     fn grant(edge: *TestEdge, claim: *const StreamServer.Claim, other: base.Endpoint) StreamServer.Grant {
         var boot: StreamServer.Grant.Boot = .{
@@ -66,6 +70,8 @@ const TestEdge = struct {
             .expires_unix_ms = 1_795_000_100_000,
             .disk_size = disk_size,
         }) };
+        for (0..edge.dead_count) |index|
+            boot.failover.?.edges.appendAssumeCapacity(.{ .ip = .init(10, 0, 1, @intCast(index + 1)), .port = 6910 });
         boot.failover.?.edges.appendAssumeCapacity(other);
         return .{ .boot = boot };
     }
@@ -75,6 +81,8 @@ const World = struct {
     now_us: u64 = 1_000_000,
     edges: [2]TestEdge,
     client: StreamClient,
+    /// A WELCOME that takes its time.
+    late: ?struct { at_us: u64, size: usize, bytes: [wire.sealed_request_size_max]u8 = undefined } = null,
 
     fn init() !World {
         var world: World = .{ .edges = undefined, .client = try .init(testing.allocator, .{}) };
@@ -103,6 +111,10 @@ const World = struct {
             for (&world.edges, 0..) |*edge, index| if (edge.is_alive and edge.at.eql(world.client.failover.asked)) world.serve(edge, 1 - index, packet);
         }
         world.now_us += step_us;
+        const late = if (world.late) |*late| late else return;
+        if (world.now_us < late.at_us) return;
+        world.client.receive(world.now_us, late.bytes[0..late.size]);
+        world.late = null;
     }
 
     fn serve(world: *World, edge: *TestEdge, other: usize, packet: []const u8) void {
@@ -113,7 +125,11 @@ const World = struct {
             .admit => |claim| {
                 edge.hellos += 1;
                 const admission = edge.server.admit(world.now_us, claim, edge.grant(&claim, world.edges[other].at), &reply);
-                if (admission.reply) |answer| world.client.receive(world.now_us, answer);
+                const answer = admission.reply orelse return;
+                if (edge.welcome_us == 0) return world.client.receive(world.now_us, answer);
+                if (world.late != null) return;
+                world.late = .{ .at_us = world.now_us + edge.welcome_us, .size = answer.len };
+                @memcpy(world.late.?.bytes[0..answer.len], answer);
             },
             .probe => |probe| {
                 edge.probes += 1;
@@ -185,6 +201,32 @@ test "an edge that falls silent is left for the other one within two seconds, wh
     world.edges[1].is_alive = false;
     try testing.expect(try world.read(12288, 3_000_000) < 2_000_000);
     try testing.expectEqual(2, world.client.statistics.hand_overs);
+}
+
+test "with its own edge three others are gone before the one that is there: reads go on within three seconds" {
+    for ([_]u64{ 2_000, 200_000 }) |round_trip_us| {
+        var world: World = try .init();
+        defer world.deinit();
+        world.edges[0].dead_count = 3;
+        _ = try world.read(0, 1_000_000);
+        // On a slow way it takes longer to be sure that the own edge is gone.
+        for (0..40) |_| world.client.round_trip.measure(round_trip_us);
+        world.edges[0].is_alive = false;
+        try testing.expect(try world.read(4096, 10_000_000) < 3_000_000);
+        try testing.expect(world.client.failover.asked.eql(world.edges[1].at));
+        try testing.expectEqual(1, world.client.statistics.hand_overs);
+    }
+}
+
+test "an edge that is there, and takes its time for a hello, keeps its turn" {
+    var world: World = try .init();
+    defer world.deinit();
+    world.edges[0].dead_count = 1;
+    _ = try world.read(0, 1_000_000);
+    world.edges[0].is_alive = false;
+    world.edges[1].welcome_us = 400_000;
+    try testing.expect(try world.read(4096, 10_000_000) < 2_000_000);
+    try testing.expectEqual(1, world.client.statistics.hand_overs);
 }
 
 test "where the network says that nobody is there, the other edge is asked at once" {

@@ -376,7 +376,7 @@ fn refused(device: *StreamDevice, code: anytype) void {
     device.statistics.refusals += 1;
     const ends = &device.boot.ends;
     device.endFor(@tagName(code), switch (code) {
-        .token_refused => ends.contains(.keys_lost),
+        .token_refused => ends.contains(.keys_lost) or device.side.isTicketOver(device.network.now_us),
         .version_missing => ends.contains(.version_missing),
         .cache_lost => ends.contains(.cache_lost),
         else => false,

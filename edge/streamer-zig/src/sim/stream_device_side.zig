@@ -113,9 +113,15 @@ pub const DeviceSide = struct {
     pub fn heard(side: *const DeviceSide, now_us: u64) ?struct { at_us: u64 } {
         const client = &side.client;
         if (client.session == null or client.state == .ended or client.state == .idle) return null;
-        const known = if (client.failover.known) |*known| known else return null;
-        if (now_us -| client.failover.known_at_us >= @as(u64, known.lifetime_s) * std.time.us_per_s) return null;
+        if (client.failover.known == null or side.isTicketOver(now_us)) return null;
         return .{ .at_us = client.last_packet_at_us };
+    }
+
+    /// An edge that has begun anew before it had heard anything of the boot takes none any more.
+    pub fn isTicketOver(side: *const DeviceSide, now_us: u64) bool {
+        const failover = &side.client.failover;
+        const known = if (failover.known) |*known| known else return false;
+        return now_us -| failover.known_at_us >= @as(u64, known.lifetime_s) * std.time.us_per_s;
     }
 
     /// What was to be said of the boot was said to the edge that it is at.

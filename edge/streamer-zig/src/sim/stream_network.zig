@@ -90,7 +90,7 @@ pub const Link = struct {
     payload_max: [2]u16 = @splat(payload_size_max),
     /// The same as long as nothing is wrong: what the cards and switches between can.
     path_max: u16 = payload_size_max,
-    /// When something was lost last.
+    /// When something was lost last, or a stranger said to the device what may have overtaken what was meant for it.
     lost_at_us: u64 = 0,
     /// The device looks at what has come only every so often; 0: at once.
     slow_us: u64 = 0,
@@ -262,7 +262,10 @@ pub fn replay(network: *StreamNetwork, own: Endpoint) void {
     if (network.prng.chance(1, 3)) {
         if (packet.direction == .to_edge) packet.from = own else packet.link = @intCast(network.prng.below(network.link_count));
     }
-    if (packet.direction == .to_device) packet.to = network.links[packet.link].address;
+    if (packet.direction == .to_device) {
+        packet.to = network.links[packet.link].address;
+        network.links[packet.link].lost_at_us = network.now_us;
+    }
     // What was said to one edge is said to another, and what one has said as if another said it.
     if (network.prng.chance(1, 4)) {
         packet.edge = @intCast(network.prng.below(network.edge_count));
