@@ -96,7 +96,9 @@ test('devices of two lanes get their bytes, each lane serves some, and the repor
     expect(boot.outcome).toEqual({ kind: 'ready' })
     expect(boot.phases.map(({ name }) => name)).toEqual(phasesOfPxeBoot)
     const stage2 = boot.phases.find(({ name }) => name === 'stage2')
-    expect(stage2?.reads).toBe(reads.length)
+    // A READ each, and more where one went in parts.
+    expect(stage2?.reads).toBeGreaterThanOrEqual(reads.length)
+    expect(stage2?.reads).toBeLessThan(2 * reads.length)
     expect(stage2?.bytesOut).toBeGreaterThan(reads.length * readSize)
   }
   const served = await untilByLane(

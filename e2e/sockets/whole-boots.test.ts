@@ -68,7 +68,9 @@ describe('simulated devices on loopback', () => {
       expect(boot.simulated).toBe(true)
       expect(boot.phases.map((phase) => phase.name)).toEqual(allPhases)
       const stage2 = boot.phases.find((phase) => phase.name === 'stage2')
-      expect(stage2?.reads).toBe(671)
+      // A READ each, and more where a large one went in parts.
+      expect(stage2?.reads).toBeGreaterThanOrEqual(671)
+      expect(stage2?.reads).toBeLessThan(2 * 671)
       expect(stage2?.bytesOut).toBeGreaterThan(25_841_664)
     }
   })
