@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Sample, SampleTenant } from './procedure-samples.ts'
+import type { Sample, SampleTenant } from './sample.ts'
 
 const webhookFields = { name: 'Chat', url: 'https://hooks.example/in', events: ['boot.failed'] }
 const firstWebhook = (tenant: SampleTenant) => tenant.spareWebhookIds[0] ?? ''

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Sample, SampleTenant } from './procedure-samples.ts'
+import type { Sample, SampleTenant } from './sample.ts'
 import type { SpareKind } from './spare-objects.ts'
 
 /** One that is there, to be deleted. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Sample, SampleTenant } from './procedure-samples.ts'
+import type { Sample, SampleTenant } from './sample.ts'
 
 const spareUserId = (tenant: SampleTenant) => tenant.spareUserIds.pop() ?? ''
 const spareInvitationId = (tenant: SampleTenant) => tenant.spareInvitationIds.pop() ?? ''

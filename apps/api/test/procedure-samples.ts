@@ -2,41 +2,11 @@ import { createHash, randomUUID } from 'node:crypto'
 import { apiSamples } from './api-samples.ts'
 import { objectSamples } from './object-samples.ts'
 import { peopleSamples } from './people-samples.ts'
+import type { Sample, SampleTenant } from './sample.ts'
 import { scheduleSamples } from './schedule-samples.ts'
-import type { SpareObjects } from './spare-objects.ts'
 import { tenancySamples } from './tenancy-samples.ts'
-import type { TestTenant } from './test-tenant.ts'
-import { type VersionSpares, versionSamples } from './version-samples.ts'
+import { versionSamples } from './version-samples.ts'
 
-export type SampleTenant = TestTenant & {
-  organizationName: string
-  edgeId: string
-  spareEdgeId: string
-  bootId: string
-  auditEntryId: string
-  apiKeyId: string
-  /** Each with one delivery of the same id; for what changes one or takes it away. */
-  spareWebhookIds: string[]
-  /** For what changes a schedule or takes it away. */
-  spareScheduleIds: string[]
-  runId: string
-  /** For what changes a menu or takes it away: each call another one. */
-  spareMenuIds: string[]
-  spares: SpareObjects
-  versionSpares: VersionSpares
-  /** Members with two roles, one of them granted by an id that is theirs; each call another one. */
-  spareUserIds: string[]
-  spareInvitationIds: string[]
-}
-/** What to call a procedure with in the authorisation matrix: the name of its id where it takes one, and an id of the tenant's own. */
-export interface Sample {
-  idName?: string
-  /** What it takes besides. */
-  input?: object | ((tenant: SampleTenant, id: string) => object)
-  ownId?: (tenant: SampleTenant) => string
-  /** It ends the caller's own membership: each call is another person's. */
-  isLast?: true
-}
 const discovered = { discoveredIds: ['0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'] }
 /** Of a site that has none yet. */
 const noRules = { rules: [], revision: createHash('sha256').update('[]').digest('hex') }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { bootReports, bootWith, EdgeClient } from './edge-client.ts'
-import { menusMadeAt, type SampleTenant } from './procedure-samples.ts'
+import { menusMadeAt } from './procedure-samples.ts'
+import type { SampleTenant } from './sample.ts'
 import { createSpareObjects } from './spare-objects.ts'
 import type { TestApi } from './test-api.ts'
 import { createTenant, makeJoinToken, type TestTenant } from './test-tenant.ts'

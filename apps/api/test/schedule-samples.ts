@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Sample, SampleTenant } from './procedure-samples.ts'
+import type { Sample, SampleTenant } from './sample.ts'
 
 const scheduleFields = (tenant: SampleTenant) => ({
   ...{ name: randomUUID(), siteId: null, power: 'wake_on_lan', ratePerMinute: 10, timeZone: 'Europe/Berlin' },

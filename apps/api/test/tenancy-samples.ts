@@ -1,4 +1,4 @@
-import type { Sample } from './procedure-samples.ts'
+import type { Sample } from './sample.ts'
 
 const unknownToken = { token: 'bfu_unknown' }
 

@@ -1,39 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import type { Sample, SampleTenant } from './procedure-samples.ts'
+import {
+  type Sample,
+  type SampleTenant,
+  type VersionSample,
+  type VersionSpares,
+  versionKinds,
+} from './sample.ts'
 import type { TestApi } from './test-api.ts'
 import type { TestTenant } from './test-tenant.ts'
 
 const spareCount = 24
-
-/** vDisks of one version each, as its procedure takes it: each call another one. */
-export interface VersionSpares {
-  vdisks: Record<VersionSample, { vdiskId: string; versionId: string }[]>
-  /** A maintenance device for each vDisk whose maintenance begins, by vDisk. */
-  writers: Record<string, string>
-  /** An image at the edge for each vDisk that takes one, by vDisk. */
-  images: Record<string, string>
-  jobIds: string[]
-  /** Devices with images of their own. */
-  layeredIds: string[]
-  /** Devices whose writes were kept by an edge that is gone. */
-  homedIds: string[]
-}
-const kinds = [
-  'startMaintenance',
-  'seal',
-  'discardMaintenance',
-  'promote',
-  'cancelRelease',
-  'revert',
-  'override',
-  'clearOverride',
-  'merge',
-  'import',
-  'writeCache',
-  'clearBootProfile',
-  'adopt',
-] as const
-type VersionSample = (typeof kinds)[number]
 
 const take = (kind: VersionSample, name: 'vdiskId' | 'versionId') => (tenant: SampleTenant) =>
   tenant.versionSpares.vdisks[kind].pop()?.[name] ?? ''
@@ -113,7 +89,7 @@ export async function createVersionSpares(
     clearBootProfile: sealed,
     adopt: {},
   }
-  for (const kind of kinds) {
+  for (const kind of versionKinds) {
     vdisks[kind] = Array.from({ length: spareCount }, () => ({
       vdiskId: randomUUID(),
       versionId: randomUUID(),

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type JsonSchema, jsonSchemaOf, withoutNull } from '../../src/rest/json-schema.ts'
 import { appRouter } from '../../src/trpc/router.ts'
-import type { SampleTenant } from '../procedure-samples.ts'
+import type { SampleTenant } from '../sample.ts'
 
 type Input = Record<string, unknown>
 

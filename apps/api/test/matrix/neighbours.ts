@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { bootReports, bootWith, discoveredWith, EdgeClient } from '../edge-client.ts'
-import type { SampleTenant } from '../procedure-samples.ts'
+import type { SampleTenant } from '../sample.ts'
 import type { TestApi } from '../test-api.ts'
 import { makeJoinToken } from '../test-tenant.ts'
 

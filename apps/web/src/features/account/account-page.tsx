@@ -4,14 +4,12 @@ import { useQuery } from '@tanstack/react-query'
 import { Page, PageHeader } from '../../components/page-header'
 import { ErrorState, LoadingState, Skeleton } from '../../components/states'
 import { readableError } from '../../lib/readable-error'
-import { type RouterOutputs, useTRPC } from '../../lib/trpc'
+import { useTRPC } from '../../lib/trpc'
 import { CodePanel } from './code-panel'
 import { MembershipsPanel } from './memberships-panel'
 import { NamePanel } from './name-panel'
 import { PasswordPanel } from './password-panel'
 import { SessionsPanel } from './sessions-panel'
-
-export type Account = RouterOutputs['session']['account']
 
 /** What belongs to the person and to no organization: name, password, code, sessions, memberships. */
 export function AccountPage() {

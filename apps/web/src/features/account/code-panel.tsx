@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { Button } from '../../components/button'
 import { Panel } from '../../components/panel'
 import { Tag } from '../../components/tag'
-import type { Account } from './account-page'
+import type { Account } from './account'
 import { NewBackupCodesDialog, TurnCodeOffDialog } from './code-dialogs'
 import { CodeSetUpDialog } from './code-set-up-dialog'
 

@@ -7,8 +7,8 @@ import { TextField } from '../../components/field'
 import { Facts, Panel } from '../../components/panel'
 import { useToast } from '../../components/toast'
 import { authClient, authProblem, unreachable } from '../session/auth-client'
+import type { Account } from './account'
 import { AccountForm } from './account-form'
-import type { Account } from './account-page'
 
 const nameLengthMax = 80
 

@@ -10,7 +10,7 @@ import { type RouterInputs, type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { explainFilterShape, memberOptions, optionsOf, placeKinds } from './explain-choices'
 import { OptionField } from './option-field'
-import { YesOrNo } from './roles-page'
+import { YesOrNo } from './yes-or-no'
 
 type Explained = RouterOutputs['member']['explain']['permissions'][number]
 

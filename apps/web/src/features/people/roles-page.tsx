@@ -1,7 +1,6 @@
 'use client'
 
 import { useQuery } from '@tanstack/react-query'
-import { Icon } from '../../components/icon'
 import { Page, PageHeader } from '../../components/page-header'
 import { Panel } from '../../components/panel'
 import { ErrorState } from '../../components/states'
@@ -11,6 +10,7 @@ import { type RouterOutputs, useTRPC } from '../../lib/trpc'
 import { useMay } from '../session/use-may'
 import { ExplainPanel } from './explain-panel'
 import { type Role, roleWords } from './role-words'
+import { YesOrNo } from './yes-or-no'
 
 type PermissionRow = RouterOutputs['member']['roleTable']['permissions'][number]
 
@@ -64,18 +64,4 @@ function roleColumn(role: Role): Column<PermissionRow> {
     narrow: true,
     cell: ({ roles }) => <YesOrNo isYes={roles.includes(role)} />,
   }
-}
-
-export function YesOrNo({ isYes }: { isYes: boolean }) {
-  return isYes ? (
-    <span className="text-ready">
-      <Icon name="check" />
-      <span className="sr-only">yes</span>
-    </span>
-  ) : (
-    <span className="text-ink-faint">
-      <span aria-hidden="true">–</span>
-      <span className="sr-only">no</span>
-    </span>
-  )
 }

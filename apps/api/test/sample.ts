@@ -1,0 +1,65 @@
+import type { SpareObjects } from './spare-objects.ts'
+import type { TestTenant } from './test-tenant.ts'
+
+/** The procedures that need a vDisk in a state of its own. */
+export const versionKinds = [
+  'startMaintenance',
+  'seal',
+  'discardMaintenance',
+  'promote',
+  'cancelRelease',
+  'revert',
+  'override',
+  'clearOverride',
+  'merge',
+  'import',
+  'writeCache',
+  'clearBootProfile',
+  'adopt',
+] as const
+export type VersionSample = (typeof versionKinds)[number]
+
+/** vDisks of one version each, as its procedure takes it: each call another one. */
+export interface VersionSpares {
+  vdisks: Record<VersionSample, { vdiskId: string; versionId: string }[]>
+  /** A maintenance device for each vDisk whose maintenance begins, by vDisk. */
+  writers: Record<string, string>
+  /** An image at the edge for each vDisk that takes one, by vDisk. */
+  images: Record<string, string>
+  jobIds: string[]
+  /** Devices with images of their own. */
+  layeredIds: string[]
+  /** Devices whose writes were kept by an edge that is gone. */
+  homedIds: string[]
+}
+
+export type SampleTenant = TestTenant & {
+  organizationName: string
+  edgeId: string
+  spareEdgeId: string
+  bootId: string
+  auditEntryId: string
+  apiKeyId: string
+  /** Each with one delivery of the same id; for what changes one or takes it away. */
+  spareWebhookIds: string[]
+  /** For what changes a schedule or takes it away. */
+  spareScheduleIds: string[]
+  runId: string
+  /** For what changes a menu or takes it away: each call another one. */
+  spareMenuIds: string[]
+  spares: SpareObjects
+  versionSpares: VersionSpares
+  /** Members with two roles, one of them granted by an id that is theirs; each call another one. */
+  spareUserIds: string[]
+  spareInvitationIds: string[]
+}
+
+/** What to call a procedure with in the authorisation matrix: the name of its id where it takes one, and an id of the tenant's own. */
+export interface Sample {
+  idName?: string
+  /** What it takes besides. */
+  input?: object | ((tenant: SampleTenant, id: string) => object)
+  ownId?: (tenant: SampleTenant) => string
+  /** It ends the caller's own membership: each call is another person's. */
+  isLast?: true
+}
