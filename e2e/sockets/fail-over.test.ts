@@ -1,183 +1,91 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
-import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { BootReport, SiteEdges } from '@bootfarm/proto/uplink'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { bootDevices } from '../lib/boot-result.ts'
-import { EdgesSegment } from '../lib/edges-segment.ts'
-import { testUuid, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
-import { x86Kernel } from '../lib/loader-files.ts'
-import { patterned } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { bootsOf, readReportLog } from '../lib/report-log.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
+import { edgeIdOf, type FailOverDevice, FailOverSite, siteKeys } from '../lib/fail-over-site.ts'
+import { scratchDirectory } from '../lib/programs.ts'
 import { namespacesMissing } from '../lib/segment.ts'
 
-const mac = '02:bf:00:00:00:01'
-const sectors = 8192
-const disk = patterned(sectors * 512)
-/** One after the other, so that the second stage goes on for five seconds without any trouble. */
-const reads = Array.from({ length: 250 }, (_, index) => `${index * 20},${(index % 100) * 32768},32768`)
 const goalUs = 3_000_000
 const missing = namespacesMissing()
 const scratch = scratchDirectory()
-const trace = path.join(scratch.path, 'trace.csv')
-const diskFile = path.join(scratch.path, 'disk')
-const key = (number: number) => Buffer.alloc(32, number).toString('base64')
-let count = 0
-let site: Site
+let site: FailOverSite
 
-/** Two edges of one site. The first one answers: the other one takes no new boots while it is there. */
-class Site {
-  readonly segment = new EdgesSegment(`${process.pid}f${count++}`, 2)
-  readonly edges: RunningProcess[]
-  readonly #data: string[]
-
-  constructor(
-    ticketKeys: string[][] = [
-      [key(6), key(7)],
-      [key(7), key(6)],
-    ],
-  ) {
-    const edges = [false, true].map((draining, index) => ({
-      ...{ id: testUuid(index + 1), weight: 10, subnets: [], draining },
-      ...{ address: this.segment.edgeIp(index), peerPort: 6911, streamPort: 6910 },
-    }))
-    this.#data = edges.map(({ id }, index) => {
-      const data = path.join(scratch.path, `site${count}`, `edge${index}`)
-      mkdirSync(path.join(data, 'store'), { recursive: true })
-      writeFileSync(path.join(data, 'store', 'disk'), disk)
-      writeFileSync(path.join(data, 'store', 'kernel'), x86Kernel('6.1.0-53-amd64', patterned(20_000)))
-      const siteEdges: SiteEdges = { key: key(5), ticketKeys: ticketKeys[index] ?? [], edges }
-      const version = { sizeBytes: sectors * 512, diskPath: 'disk', kernelPath: 'kernel' }
-      const versions = [{ ...version, initrdPath: null, commandLine: '' }]
-      writeEnrolledEdge(data, [mac], versions, [], undefined, { edgeId: id, siteEdges })
-      return data
-    })
-    this.edges = this.#data.map((data, index) => {
-      const ip = this.segment.edgeIp(index)
-      const pool = `10.77.0.${index + 1}00-10.77.0.${index + 1}49`
-      const options = ['--data', data, '--json', '--listen', ip, '--dhcp', 'server', '--dhcp-pool', pool]
-      const files = ['--boot-files', path.join(scratch.path, 'boot-files')]
-      return new RunningProcess(...this.segment.onEdge(index, edgeProgram, 'serve', ...options, ...files))
-    })
-  }
-
-  async untilServing(): Promise<void> {
-    for (const edge of this.edges) await edge.waitFor(/of this site is heard/)
-  }
-
-  /** Boots the device to its end, and does something once it reads its disk. */
-  async boot(meanwhile: () => void | Promise<void>) {
-    const options = ['--server', this.segment.edgeIp(0), '--interface', this.segment.deviceInterface]
-    const booting = bootDevices(
-      [...options, '--devices', '1', '--trace', trace, '--breather-ms', '1', '--verify', diskFile],
-      (command, ...args) => this.segment.onDevices(command, ...args),
-    )
-    await this.#untilReading(booting)
-    await meanwhile()
-    const result = await booting
-    const [device] = result.devices
-    if (!device) throw new Error(result.output)
-    return { ...device, output: result.output }
-  }
-
-  /** The first edge has reported that the second stage goes on. */
-  async #untilReading(booting: Promise<unknown>): Promise<void> {
-    let isOver = false
-    void booting.finally(() => {
-      isOver = true
-    })
-    while (!this.boots(0).some(({ phases }) => phases.some(({ name }) => name === 'stage2'))) {
-      if (isOver) throw new Error('the boot ended before its second stage was reported')
-      await pause(20)
-    }
-  }
-
-  /** What an edge has to report. */
-  boots(index: number): BootReport[] {
-    return bootsOf(readReportLog(this.#data[index] ?? ''))
-  }
-
-  async remove(): Promise<void> {
-    for (const edge of this.edges) {
-      edge.kill('SIGCONT')
-      await edge.stop()
-    }
-    this.segment.remove()
-  }
+/** Edges of one site, two of which were told of the change of keys already and all others not. */
+async function start(count: number): Promise<void> {
+  const keys = Array.from({ length: count }, (_, index) => (index === 1 ? siteKeys(7, 6) : siteKeys(6, 7)))
+  site = new FailOverSite(scratch.path, keys)
+  await site.untilServing()
 }
 
-/** It went on at the second edge, all bytes right, as one boot with the times that it had. */
-function expectHandOver(device: Awaited<ReturnType<Site['boot']>>): void {
+/** What can become of an edge, all of a sudden. */
+const fates = {
+  killed: (index: number) => site.edges[index]?.kill('SIGKILL'),
+  stopped: (index: number) => site.edges[index]?.kill('SIGSTOP'),
+  'cut off': (index: number) => {
+    const [command, args] = site.segment.onEdge(index, 'ip', 'link', 'set', 'edge0', 'down')
+    execFileSync(command, args)
+  },
+}
+
+/** It went on at this edge, all bytes right, as one boot with the times that it had. */
+function expectHandOver(device: FailOverDevice, at: number): void {
   expect(device.outcome, device.output).toBe('ready')
   expect(device.handOvers).toBe(1)
   expect(device.longestReadUs).toBeLessThan(goalUs)
-  const [first] = site.boots(0)
-  const [second, ...more] = site.boots(1)
-  expect(more).toEqual([])
-  expect(second?.id).toBe(first?.id)
-  expect(second?.outcome).toEqual({ kind: 'ready' })
-  expect(second?.handOver).toMatchObject({ number: 1, fromEdgeId: testUuid(1) })
-  expect(second?.revision).toBeGreaterThan(first?.revision ?? Number.POSITIVE_INFINITY)
+  const [begun] = site.boots(0)
+  const boots = site.edges.map((_, index) => site.boots(index))
+  expect(boots.map(({ length }) => length)).toEqual(
+    boots.map((_, index) => (index === 0 || index === at ? 1 : 0)),
+  )
+  const [wentOn] = boots[at] ?? []
+  expect(wentOn?.id).toBe(begun?.id)
+  expect(wentOn?.outcome).toEqual({ kind: 'ready' })
+  expect(wentOn?.handOver).toMatchObject({ number: 1, fromEdgeId: edgeIdOf(0) })
+  expect(wentOn?.revision).toBeGreaterThan(begun?.revision ?? Number.POSITIVE_INFINITY)
   const timesOf = (boot: BootReport | undefined) =>
     boot?.phases
       .filter(({ name }) => !['stage2', 'ready'].includes(name))
       .map(({ name, startUs }) => ({ name, startUs }))
-  expect(timesOf(second)).toEqual(timesOf(first))
+  expect(timesOf(wentOn)).toEqual(timesOf(begun))
 }
 
 describe.skipIf(missing)(`a device whose edge goes in mid-boot${missing ? ` (${missing})` : ''}`, () => {
-  beforeAll(() => {
-    mkdirSync(path.join(scratch.path, 'boot-files'))
-    writeFileSync(path.join(scratch.path, 'boot-files', 'undionly.kpxe'), patterned(50_000))
-    writeFileSync(trace, `time_ms,offset,length\n${reads.join('\n')}\n`)
-    writeFileSync(diskFile, disk)
-  })
   afterEach(() => site.remove())
   afterAll(() => scratch.remove())
 
-  test('goes on at the other edge when its own is killed', async () => {
-    site = new Site()
-    await site.untilServing()
-    expectHandOver(
-      await site.boot(() => {
-        site.edges[0]?.kill('SIGKILL')
-      }),
-    )
-  })
+  for (const [fate, strike] of Object.entries(fates)) {
+    test(`goes on at the other edge when its own is ${fate}`, async () => {
+      await start(2)
+      expectHandOver(await site.boot(() => void strike(0)), 1)
+    })
 
-  test('goes on at the other edge when its own is stopped, which later changes nothing of it', async () => {
-    site = new Site()
-    await site.untilServing()
-    expectHandOver(
-      await site.boot(() => {
-        site.edges[0]?.kill('SIGSTOP')
-      }),
-    )
-    site.edges[0]?.kill('SIGCONT')
-    await site.edges[0]?.waitFor(/is heard/)
-    expect(site.boots(0)).toHaveLength(1)
+    test(`goes on at the last of four edges when the three before it are ${fate}`, async () => {
+      await start(4)
+      expectHandOver(await site.boot(() => [0, 1, 2].forEach(strike)), 3)
+    })
+  }
+
+  test('goes on at the last of seven edges when the six before it stand still, which later changes nothing of it', async () => {
+    await start(7)
+    const others = [0, 1, 2, 3, 4, 5]
+    const device = await site.boot(() => others.forEach(fates.stopped))
+    expectHandOver(device, 6)
+    const saidOf = (index: number, what: string) =>
+      new RegExp(`${edgeIdOf(index)} of this site is not heard any more[^]*${what}`)
+    for (const index of others) await site.edges[6]?.waitFor(saidOf(index, ''))
+    for (const index of others) site.edges[index]?.kill('SIGCONT')
+    for (const index of others)
+      await site.edges[6]?.waitFor(saidOf(index, `${edgeIdOf(index)} of this site is heard`))
+    expectHandOver(device, 6)
     expect(site.boots(0)[0]?.outcome?.kind).not.toBe('failed')
   })
 
-  test('goes on at the other edge when its own is cut off', async () => {
-    site = new Site()
-    await site.untilServing()
-    const [command, args] = site.segment.onEdge(0, 'ip', 'link', 'set', 'edge0', 'down')
-    expectHandOver(
-      await site.boot(() => {
-        execFileSync(command, args)
-      }),
-    )
-  })
-
   test('is refused where the site has other keys, and goes on when its own edge does', async () => {
-    site = new Site([[key(6), key(7)], [key(8)]])
+    site = new FailOverSite(scratch.path, [siteKeys(6, 7), siteKeys(8, 9)])
     await site.untilServing()
     const device = await site.boot(async () => {
-      site.edges[0]?.kill('SIGSTOP')
+      fates.stopped(0)
       // Long enough for it to have asked the other edge, which would have taken it by then.
       await pause(2500)
       site.edges[0]?.kill('SIGCONT')

@@ -72,7 +72,7 @@ pub const PeerPort = struct {
             if (is_alive == port.told_alive[index]) continue;
             port.told_alive[index] = is_alive;
             if (is_alive)
-                speak.line("Edge {f} of this site is heard: each device is answered by one of the two.", .{edge.id})
+                speak.line("Edge {f} of this site is heard: each device is answered by one edge alone.", .{edge.id})
             else
                 speak.line("Edge {f} of this site is not heard any more: its devices are answered here.", .{edge.id});
         }
