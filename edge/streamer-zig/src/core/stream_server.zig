@@ -291,7 +291,7 @@ pub fn receive(
     packet: []const u8,
     reply: *ReplyBuffer,
 ) Step {
-    if (packet.len < wire.header_size) return server.ignore(.stream_wrong_size);
+    if (packet.len < wire.header_size or packet.len > wire.sealed_request_size_max) return server.ignore(.stream_wrong_size);
     if (packet[0] >> 4 != wire.version) return server.ignore(.stream_wrong_version);
     const kind = std.enums.fromInt(wire.Type, packet[1]) orelse return server.ignore(.stream_bad_value);
     switch (kind) {

@@ -50,6 +50,19 @@ test "who listens learns nothing of the disk, and what is changed, repeated or m
     }
 }
 
+test "a packet longer than any of a device is one of a wrong size, whoever sealed it" {
+    var world: World = try .init(.{ .prng = .init(16) });
+    defer world.deinit();
+    try world.expectEstablished();
+    var long: [wire.sealed_request_size_max + 1]u8 = @splat(0);
+    long[0..wire.header_size].* = wire.dataHeader(1, 1, 0);
+    long[1] = @backingInt(wire.Type.write);
+    try world.serve(&long);
+    try testing.expectEqual(1, world.server.ignored.get(.stream_wrong_size));
+    try world.serve(long[0..wire.sealed_request_size_max]);
+    try testing.expectEqual(1, world.server.ignored.get(.stream_forged));
+}
+
 test "no two sessions of a boot have keys in common, at one edge or after its restart with the same keys" {
     var world: World = try .init(.{ .prng = .init(15) });
     defer world.deinit();
