@@ -82,6 +82,7 @@ fn graph(
     embed(b, core, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
     embed(b, wire, "peers_vectors_json", proto ++ "vectors/peers-v1.json");
     embed(b, wire, "stream_vectors_json", proto ++ "vectors/stream-v2.json");
+    embed(b, wire, "stream_profiles_json", proto ++ "vectors/stream-profiles-v2.json");
     embed(b, wire, "dhcp_vectors_json", proto ++ "vectors/dhcp-v1.json");
     embed(b, wire, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");
     embed(b, core, "tftp_vectors_json", proto ++ "vectors/tftp-v1.json");

@@ -1,5 +1,14 @@
+import {
+  createDecipheriv,
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  diffieHellman,
+  hkdfSync,
+} from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
+import { parseStreamPacket } from '../src/stream.ts'
 import type { StreamHello } from '../src/stream-packet.ts'
 import { agreeOnKeys, helloProof, openPacket, publicOf, sealPacket } from '../src/stream-seal.ts'
 
@@ -15,7 +24,15 @@ interface Vector {
   packet_size_max: number
   client_nonce: string
   boot_id: string
+  ciphers: StreamHello['ciphers']
+  /** With kind `ticket` alone. */
+  age_us?: string
+  ticket?: string
+  /** As it goes out with the cookie. */
+  hello: string
   proof: string
+  shared: string
+  context: string
   from_device: string
   from_edge: string
   device_counter_first: string
@@ -24,6 +41,7 @@ interface Vector {
     direction: 'from_device' | 'from_edge'
     counter: string
     known_size: number
+    nonce: string
     sealed: string
   }[]
 }
@@ -33,20 +51,41 @@ const vectors: Vector[] = JSON.parse(
 )
 const hex = (text: string) => Buffer.from(text, 'hex')
 
-test.each(vectors)('keys of the session: $name', (vector) => {
-  const hello: StreamHello = {
-    ...{ type: 'hello', client_nonce: vector.client_nonce, cookie: '11'.repeat(32), kind: vector.kind },
-    ...{ ciphers: ['aegis_128l', 'chacha20_poly1305'], packet_size_max: vector.packet_size_max },
-    ...{ boot_id: vector.boot_id, client_public: vector.device_public, proof: vector.proof },
-  }
+test.each(vectors)('hello and keys of the session: $name', (vector) => {
+  const hello = parseStreamPacket(hex(vector.hello)) as StreamHello
+  const { kind, client_nonce, ciphers, packet_size_max, boot_id, proof, age_us, ticket } = vector
+  expect(hello).toMatchObject({ kind, client_nonce, ciphers, packet_size_max, boot_id, proof })
+  expect(hello.client_public).toBe(vector.device_public)
+  expect(hello.shown).toEqual(kind === 'ticket' ? { age_us, ticket } : undefined)
   const secret = hex(vector.secret)
   expect(publicOf(hex(vector.device_secret)).toString('hex')).toBe(vector.device_public)
-  expect(helloProof(secret, hello).toString('hex')).toBe(vector.proof)
+  expect(helloProof(secret, hello).toString('hex')).toBe(proof)
   const edgePublic = hex(vector.edge_public)
   const keys = agreeOnKeys(hello, edgePublic, vector.cipher, secret, hex(vector.device_secret), edgePublic)
   expect(keys.fromDevice.toString('hex')).toBe(vector.from_device)
   expect(keys.fromEdge.toString('hex')).toBe(vector.from_edge)
   expect(keys.deviceCounterFirst).toBe(BigInt(`0x${vector.device_counter_first}`))
+})
+
+/** RFC 8410: what stands before the 32 bytes of an X25519 key. */
+const keyOf = (secret: string) =>
+  createPrivateKey({ key: hex(`302e020100300506032b656e04220420${secret}`), format: 'der', type: 'pkcs8' })
+const publicKeyOf = (bytes: string) =>
+  createPublicKey({ key: hex(`302a300506032b656e032100${bytes}`), format: 'der', type: 'spki' })
+
+test.each(vectors)('the steps to the keys, from what the vector says: $name', (vector) => {
+  const shared = diffieHellman({
+    privateKey: keyOf(vector.edge_secret),
+    publicKey: publicKeyOf(vector.device_public),
+  })
+  expect(shared.toString('hex')).toBe(vector.shared)
+  const text = hex(vector.hello).fill(0, 32, 64).fill(0, 116, 148)
+  const cipher = Buffer.of(vector.cipher === 'aegis_128l' ? 1 : 2)
+  const spoken = Buffer.concat([Buffer.from('bootfarm stream 2'), text, hex(vector.edge_public), cipher])
+  const context = createHash('sha256').update(spoken).digest()
+  expect(context.toString('hex')).toBe(vector.context)
+  const keys = Buffer.from(hkdfSync('sha256', shared, hex(vector.secret), context, 72)).toString('hex')
+  expect(keys.slice(0, 128)).toBe(vector.from_device + vector.from_edge)
 })
 
 const sealed = vectors
@@ -59,6 +98,11 @@ test.each(sealed)('a packet of $known_size bytes known and $counter is sealed an
   const bytes = sealPacket(key, BigInt(`0x${vector.counter}`), packet, known_size)
   expect(bytes.toString('hex')).toBe(vector.sealed)
   expect(openPacket(key, bytes, vector.packet.slice(16, 32), known_size)).toEqual(packet)
+  const decipher = createDecipheriv('chacha20-poly1305', key, hex(vector.nonce), { authTagLength: 16 })
+  decipher.setAAD(bytes.subarray(0, known_size), { plaintextLength: packet.length - known_size })
+  decipher.setAuthTag(bytes.subarray(-16))
+  const opened = Buffer.concat([decipher.update(bytes.subarray(known_size, -16)), decipher.final()])
+  expect(opened).toEqual(packet.subarray(known_size))
   bytes.writeUInt8(bytes.readUInt8(4) ^ 1, 4)
   expect(() => openPacket(key, bytes, vector.packet.slice(16, 32), known_size)).toThrow()
 })

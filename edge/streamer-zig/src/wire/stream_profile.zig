@@ -168,3 +168,7 @@ test "a document is read as it was written, and not when any byte is another" {
     try testing.expectEqual(units[1], found.at(1));
     try testing.expectError(error.WrongSize, openDocument(document[0..8]));
 }
+
+test {
+    _ = @import("stream_profiles_test.zig");
+}
