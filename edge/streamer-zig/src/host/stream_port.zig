@@ -340,7 +340,7 @@ pub const StreamPort = struct {
                 boots.apply(ref, at_us, .{ .failed = .{ .cause = cause, .text = asked.why.text } }),
             .no_cipher => boots.apply(ref, at_us, .{ .failed = .{
                 .cause = .stream_unreachable,
-                .text = .init("the device takes clear text only, and the edge was not told to"),
+                .text = .init("no cipher in common with the edge; clear text needs its --clear"),
             } }),
             .repeated, .busy, .stale => {},
         }
