@@ -5,6 +5,10 @@ import { lastLines, lastWords, nameOf } from './last-words.ts'
 let limit: { at: number } | undefined
 /** What runs now, for the message of a wait that was in vain. */
 const running = new Set<RunningProcess>()
+// Whoever ends the run of the tests ends their programs, too.
+process.on('exit', () => {
+  for (const one of running) one.kill('SIGKILL')
+})
 
 /**
  * From now on a wait fails a little before this time is over, with what the programs said last: the time-out of a test says neither

@@ -13,7 +13,7 @@ export const quietEnv = {
 }
 
 /**
- * Runs a command to its end and collects what it prints.
+ * Runs a command to its end and collects what it prints. One that is not over after `timeoutMs` is killed, and the output says so.
  * @returns {Promise<{ code: number | null, output: string }>} output: stdout and stderr as they came
  */
 export function capture(command, args, { cwd, env, input, onOutput, timeoutMs = 1_800_000 } = {}) {
@@ -26,7 +26,10 @@ export function capture(command, args, { cwd, env, input, onOutput, timeoutMs = 
     })
     if (input !== undefined) child.stdin.end(input)
     const parts = []
-    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL')
+      parts.push(`\nKilled: ${command} was not over after ${timeoutMs / 1000} s.\n`)
+    }, timeoutMs)
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8')
       stream.on('data', (text) => {

@@ -21,7 +21,7 @@ import {
 } from '../lib/toolchain.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
-import { command, playwright, problems, turbo, turboCheck, vitest, yielding } from './runners.mjs'
+import { command, playwright, problems, turbo, turboCheck, unhurried, vitest, yielding } from './runners.mjs'
 import { oneCheck, Tally } from './tally.mjs'
 import { zigTrack } from './zig-track.mjs'
 
@@ -122,9 +122,9 @@ function layerRunner(tally, named, withLong) {
 
 /** What takes too long for every change: `npm run test:all`. */
 async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
-  await layer.long('machines-long', 1200, async () => {
+  await layer.long('machines-long', 2000, async () => {
     const env = { ...(await machineEnv()), BOOTFARM_NO_ARM64: (await ensureArm64(zig)) ?? '' }
-    return vitest(scratch, 'e2e', ['machines-long/', 'sockets-long/'], env)
+    return vitest(scratch, 'e2e', ['machines-long/', 'sockets-long/'], env, [], unhurried)
   })
   await layer.long('migrations-long', 300, () => vitest(scratch, 'packages/db/long', [], {}))
   await layer.long('schemathesis-long', 900, () => schemathesis(scratch, { examples: 100, seconds: 600 }))

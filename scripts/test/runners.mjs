@@ -19,6 +19,11 @@ export function patient(program, args, options) {
   return capture('nice', ['-n', '19', program, ...args], options)
 }
 
+/** For layers of whole machines that take long: beside other work they may take three times as long as alone. */
+export function unhurried(program, args, options) {
+  return capture(program, args, { ...options, timeoutMs: 5_400_000 })
+}
+
 /** Gets a third of a processor that others want: enough for tests with time limits. */
 export function yielding(program, args, options) {
   return capture('nice', ['-n', '3', program, ...args], options)
