@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { UserError } from './fail.mjs'
+import { countProcessorTime } from './processor-time.mjs'
 
 const outputTailSize = 16_000
 
@@ -24,6 +25,7 @@ export function capture(command, args, { cwd, env, input, onOutput, timeoutMs = 
       env: { ...process.env, ...quietEnv, NO_COLOR: '1', FORCE_COLOR: '0', ...env },
       stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     })
+    countProcessorTime(child)
     if (input !== undefined) child.stdin.end(input)
     const parts = []
     const timer = setTimeout(() => {

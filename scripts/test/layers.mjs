@@ -10,6 +10,7 @@ import { ensureBootPrograms } from '../lib/machines/boot-programs.mjs'
 import { ensureKernel } from '../lib/machines/kernel.mjs'
 import { ensureSystemRoot, ensureSystemTree } from '../lib/machines/system-root.mjs'
 import { edgeSource, inRoot, root } from '../lib/paths.mjs'
+import { withProcessorTime } from '../lib/processor-time.mjs'
 import { say } from '../lib/progress.mjs'
 import { ensureTestPackages } from '../lib/system-packages.mjs'
 import {
@@ -100,16 +101,15 @@ function layerRunner(tally, named, withLong) {
   const layer = async (name, budgetSeconds, work, isLong = false) => {
     if (!wanted(name, isLong)) return
     const begin = performance.now()
-    const {
-      output,
-      slowest = [],
-      ...counts
-    } = await work().catch((error) => ({ output: error.stack, ...oneCheck(false) }))
+    const { result, processorSeconds } = await withProcessorTime(() =>
+      work().catch((error) => ({ output: error.stack, ...oneCheck(false) })),
+    )
+    const { output, slowest = [], ...counts } = result
     tally.add(counts)
     const seconds = (performance.now() - begin) / 1000
     const verdict = counts.failed ? 'FAILED' : 'ok'
     say(
-      `${verdict.padEnd(6)} ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped (${seconds.toFixed(1)} s of ${budgetSeconds} s)`,
+      `${verdict.padEnd(6)} ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped (${seconds.toFixed(1)} s of ${budgetSeconds} s; processor ${processorSeconds.toFixed(0)} s)`,
     )
     if (seconds > budgetSeconds)
       for (const file of slowest) say(`         ${file.seconds.toFixed(1)} s ${file.name}`)
@@ -236,10 +236,13 @@ async function strainTrack(layer, { scratch, env, webBuilt }) {
 /** Layers of one product, which is started if one of them is wanted; a start that fails is a failure. */
 async function onProduct(layer, { scratch, tally, names }, work) {
   if (!names.some((name) => layer.wanted(name))) return
-  await withProduct(scratch, work).catch((error) => {
-    process.stdout.write(`${error.message}\n`)
-    tally.add(oneCheck(false))
-  })
+  const { processorSeconds } = await withProcessorTime(() =>
+    withProduct(scratch, work).catch((error) => {
+      process.stdout.write(`${error.message}\n`)
+      tally.add(oneCheck(false))
+    }),
+  )
+  say(`  the product of ${names.join(', ')}: processor ${processorSeconds.toFixed(0)} s`)
 }
 
 /** Asks each operation of the API's own description what nobody would think of asking. */

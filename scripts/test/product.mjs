@@ -4,6 +4,7 @@ import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
 import { freePorts } from '../lib/free-ports.mjs'
 import { inRoot, root } from '../lib/paths.mjs'
+import { countProcessorTime } from '../lib/processor-time.mjs'
 
 const portsNeeded = 10
 const testSettings = {
@@ -32,6 +33,7 @@ export async function withProduct(scratch, work, options = []) {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...testSettings },
   })
+  countProcessorTime(product)
   let output = ''
   let result
   const ended = new Promise((resolve) => product.once('exit', resolve))
