@@ -59,6 +59,12 @@ heard_at_us: u64 = 0,
 waiting_since_us: u64 = 0,
 quiet_from_us: u64 = 0,
 quiet_sent: u32 = 0,
+/// The edge that it had something from last.
+heard_from: u8 = 0,
+/// Since then it has asked others, each for the first time; nothing has come from them.
+elsewhere: ?Elsewhere = null,
+/// It has asked all of them, and that one again.
+has_come_round: bool = false,
 /// The network said that nobody listens at its edge, and nothing has come since.
 told: ?struct { at_us: u64, edge: u8 } = null,
 /// An edge said that what this boot writes is at its own one; that one's address.
@@ -122,6 +128,9 @@ const Read = struct {
     buffer: [link.read_size_max]u8 = undefined,
 };
 
+/// The edge that it asks now.
+const Elsewhere = struct { since_us: u64, edge: u8, asked_us: u64 };
+
 const Write = struct {
     kind: enum { free, write, discard, flush } = .free,
     serial: u32 = 0,
@@ -167,6 +176,7 @@ pub fn begin(device: *StreamDevice, number: u32, is_closing: bool) void {
     device.prng.fill(&boot.token);
     boot.addresses.appendAssumeCapacity(device.network.links[device.index].address);
     device.boot = device.site.begin(device.index, boot);
+    device.noteHeard(boot.home);
     device.told = null;
     device.bound_to = null;
     device.serial = 0;
@@ -227,8 +237,27 @@ pub fn receive(device: *StreamDevice, from: base.Endpoint, bytes: []const u8) vo
     device.heard_at_us = device.network.now_us;
     device.quiet_sent = 0;
     device.site.vigil.checkSilence(device);
+    device.noteHeard(StreamNetwork.edgeOf(from));
     device.told = null;
     device.side.receive(device.network.now_us, bytes);
+}
+
+fn noteHeard(device: *StreamDevice, edge: u8) void {
+    device.heard_from = edge;
+    device.elsewhere = null;
+    device.has_come_round = false;
+}
+
+fn noteAsked(device: *StreamDevice, edge: u8) void {
+    if (edge == device.heard_from) {
+        device.has_come_round = device.has_come_round or device.elsewhere != null;
+        device.elsewhere = null;
+        return;
+    }
+    if (device.has_come_round) return;
+    const now_us = device.network.now_us;
+    const before = device.elsewhere orelse Elsewhere{ .since_us = now_us, .edge = edge, .asked_us = now_us };
+    device.elsewhere = if (before.edge == edge) before else .{ .since_us = before.since_us, .edge = edge, .asked_us = now_us };
 }
 
 /// The network says that nobody listens at this edge.
@@ -266,6 +295,8 @@ pub fn tick(device: *StreamDevice, is_closing: bool, boot_serial: *u32) void {
     }
     if (device.state != .off) {
         if (is_closing and device.state == .on) device.state = .ending;
+        // Of an edge that it turns away from now, too.
+        device.site.vigil.checkSilence(device);
         device.takeEvents();
         requests.work(device);
         device.transmit();
@@ -281,7 +312,9 @@ fn transmit(device: *StreamDevice) void {
         const to = device.side.asked();
         if (device.bound_to) |own| if (!own.eql(to))
             device.checks.violate(.asks_its_own_edge, "device {d}, whose writes are at {f}, asks {f}", .{ device.index, own, to });
-        device.network.sendToEdge(device.index, StreamNetwork.edgeOf(to), packet);
+        const edge = StreamNetwork.edgeOf(to);
+        device.noteAsked(edge);
+        device.network.sendToEdge(device.index, edge, packet);
         device.countQuiet();
         if (device.checks.violation != null) return;
     }

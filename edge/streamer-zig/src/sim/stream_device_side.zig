@@ -93,6 +93,10 @@ pub const DeviceSide = struct {
             },
             .narrow_way_unfound => client.writes.question.drop(),
             .never_leaves => client.failover.is_bound = true,
+            .silent_edge_never_passed_over => if (side.isAskedSilent()) {
+                client.failover.turn_ends_us = std.math.maxInt(u64);
+            },
+            .silent_edge_keeps_its_turn => if (side.isAskedSilent()) client.failover.noteThere(),
             .keys_go_along => if (client.state == .established) {
                 side.protection_before = client.protection;
             },
@@ -106,6 +110,12 @@ pub const DeviceSide = struct {
         const key = &side.client.protection.from_device;
         if (side.client.state != .established or key.cipher == .clear) return;
         nonces.note(checks, &key.bytes, core.stream_seal.counterOf(packet));
+    }
+
+    /// Another edge is asked, and has neither said that it is there nor that it does not take the boot.
+    fn isAskedSilent(side: *const DeviceSide) bool {
+        const failover = &side.client.failover;
+        return !failover.atHome() and failover.turn_ends_us == failover.turn_began_us + failover.turn_us / 2;
     }
 
     /// The last packet that was its own, while it has a session or wants it again, and knows another edge to which it may go; null: it has

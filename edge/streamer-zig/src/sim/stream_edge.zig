@@ -60,6 +60,8 @@ pub const Known = struct {
     /// How often it had gone on at another edge when it came here; 0: it began here.
     hand_overs: u16 = 0,
     arrived_us: u64 = 0,
+    /// The edge that made the ticket by which it came.
+    came_from: u8 = 0,
     /// The device has said something in its session here.
     is_confirmed: bool = true,
     /// What the edge has kept of the hello that opened the boot's session.
@@ -195,13 +197,19 @@ pub fn knownOf(edge: *StreamEdge, boot: *const StreamBoot) ?*Known {
 }
 
 /// A ticket of this boot is good here: the boot is known from now on. False: it has gone further than that.
-pub fn takeTicket(edge: *StreamEdge, boot: *const StreamBoot, hand_overs: u16) bool {
+pub fn takeTicket(edge: *StreamEdge, boot: *const StreamBoot, hand_overs: u16, came_from: u8) bool {
     const known = &edge.known[edge.site.indexOf(boot)];
     const is_known = known.boot_number == boot.number;
     if (is_known and hand_overs + 1 < known.hand_overs) return false;
     // The same hello again, or the same hand-over: what is known of it here stays.
     if (is_known and known.hand_overs == hand_overs + 1) return true;
-    known.* = .{ .boot_number = boot.number, .hand_overs = hand_overs + 1, .arrived_us = edge.network.now_us, .is_confirmed = false };
+    known.* = .{
+        .boot_number = boot.number,
+        .hand_overs = hand_overs + 1,
+        .arrived_us = edge.network.now_us,
+        .came_from = came_from,
+        .is_confirmed = false,
+    };
     return true;
 }
 
@@ -299,7 +307,7 @@ pub fn noteAdmission(edge: *StreamEdge, boot: *StreamBoot, from: Endpoint, admit
         // What has come before is forgotten with its session; the device sends again only what nothing came after.
         edge.layers[edge.site.indexOf(boot)].carried = @splat(null);
     }
-    if (admitted.kind == .ticket and !known.is_confirmed) edge.site.vigil.checkReason(edge.site, edge.site.indexOf(boot), edge.index);
+    if (admitted.kind == .ticket and !known.is_confirmed) edge.site.vigil.checkReason(edge.site, edge.site.indexOf(boot), .{ .left = known.came_from, .at = edge.index });
     if (admitted.outcome != .opened) return;
     if (known.opened_by) |before| if (!std.mem.eql(u8, &before, &admitted.nonce) or admitted.had_session)
         edge.checks.violate(.token_opens_once, "the token of boot {d} opens a second session", .{boot.number});

@@ -195,7 +195,8 @@ pub const EdgeSide = struct {
             .elsewhere => |ticket| if (side.plant == .ticket_of_writes_taken) ticket else return .{ .no_cache = .cache_elsewhere },
             .refused => return .unknown,
         };
-        if (!host.takeTicket(boot, ticket.hand_overs)) return .unknown;
+        // As `failoverOf` has it.
+        if (!host.takeTicket(boot, ticket.hand_overs, ticket.edge_id[0] - 1)) return .unknown;
         if (host.misses(boot)) return .version_missing;
         var granted: Server.Grant.Boot = .{
             .token = @splat(0xee),
@@ -215,8 +216,8 @@ pub const EdgeSide = struct {
         const site = host.site;
         if (site.edge_count == 1) return null;
         var failover: wire.ticket.Failover = .{ .lifetime_s = site.ticket_lifetime_s, .edges = .empty, .ticket = undefined };
-        for (0..site.edge_count) |index| if (index != host.index)
-            failover.edges.appendAssumeCapacity(StreamNetwork.edgeAddress(@intCast(index)));
+        for (1..site.edge_count) |step|
+            failover.edges.appendAssumeCapacity(StreamNetwork.edgeAddress(@intCast((host.index + step) % site.edge_count)));
         var salt: core.stream_ticket.Salt = undefined;
         host.prng.fill(&salt);
         const now_unix_ms = site.unixMs();

@@ -41,13 +41,13 @@ pub fn make(world: *StreamWorld) error{OutOfMemory}!void {
             own.openPath();
             world.site.vigil.beginAnew(&world.site, index);
         },
-        .stops => if (edge.is_up) {
-            edge.stop();
-            world.network.plan(world.network.now_us + forAWhile(world), .{ .edge_go_on = at });
-        },
-        .edge_cuts => {
-            if (prng.chance(1, 2)) world.network.edge_is_cut[at] = true else own.is_cut_from[at] = true;
-            world.network.plan(world.network.now_us + forAWhile(world), .{ .edge_mend = at });
+        .stops, .edge_cuts, .crashes => {
+            var struck = edgesFrom(world, at);
+            while (struck.next()) |each| switch (fault) {
+                .stops => stopFor(world, each),
+                .edge_cuts => cutFor(world, index, each),
+                else => crash(world, each),
+            };
         },
         .refused_ports => if (prng.chance(1, 4))
             world.network.plan(world.network.now_us, .{ .refused = .{ .link = index, .edge = at } }),
@@ -60,7 +60,6 @@ pub fn make(world: *StreamWorld) error{OutOfMemory}!void {
             world.network.spoof(if (prng.chance(1, 2)) own.address else stranger(world), at, bytes[0..size]);
         },
         .thieves => if (device.state != .off) try edge.tryToken(device.boot, stranger(world)),
-        .crashes => crash(world, at),
         .reboots => if (device.state == .on and prng.chance(1, 3)) {
             device.end();
             world.tick(index);
@@ -87,6 +86,39 @@ fn breakFor(world: *StreamWorld, index: u8, what: enum { both, to_edge, to_devic
 
 fn forAWhile(world: *StreamWorld) u64 {
     return world.prng.below(if (world.prng.chance(1, 2)) std.time.us_per_s else 15 * std.time.us_per_s);
+}
+
+/// Mostly this one alone; now and then also some of those that come after it, and one of a site is always left.
+fn edgesFrom(world: *StreamWorld, first: u8) Struck {
+    const count = world.site.edge_count;
+    const more = if (count > 2 and world.prng.chance(1, 2)) world.prng.below(count - 1) else 0;
+    return .{ .at = first, .left = @intCast(1 + more), .count = count };
+}
+
+const Struck = struct {
+    at: u8,
+    left: u8,
+    count: u8,
+
+    fn next(struck: *Struck) ?u8 {
+        if (struck.left == 0) return null;
+        defer struck.at = (struck.at + 1) % struck.count;
+        struck.left -= 1;
+        return struck.at;
+    }
+};
+
+fn stopFor(world: *StreamWorld, at: u8) void {
+    const edge = &world.site.edges[at];
+    if (!edge.is_up) return;
+    edge.stop();
+    world.network.plan(world.network.now_us + forAWhile(world), .{ .edge_go_on = at });
+}
+
+/// From this device, or from all.
+fn cutFor(world: *StreamWorld, device: u8, at: u8) void {
+    if (world.prng.chance(1, 2)) world.network.edge_is_cut[at] = true else world.network.links[device].is_cut_from[at] = true;
+    world.network.plan(world.network.now_us + forAWhile(world), .{ .edge_mend = at });
 }
 
 /// Of somebody who is no device.

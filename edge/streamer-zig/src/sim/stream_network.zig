@@ -21,7 +21,7 @@ const payload_size_max = StreamPcap.payload_size_max;
 const sniffed_max = 48;
 /// Not 0, so that a forgotten time stands out.
 pub const start_us = 1_000_000;
-pub const edges_max = 2;
+pub const edges_max = 4;
 
 pub fn edgeAddress(index: u8) Endpoint {
     return .{ .ip = .init(10, 77, 0, 1 + index), .port = 6910 };

@@ -24,6 +24,10 @@ pub const Plant = enum {
     deadline_in_the_past,
     /// It waits for its edge, however long that says nothing.
     never_leaves,
+    /// It waits for another edge that says nothing, however many more it knows.
+    silent_edge_never_passed_over,
+    /// Another edge that says nothing is waited for as long as one that is there.
+    silent_edge_keeps_its_turn,
     /// What the network says of its edge is not heard.
     refusal_unheard,
     /// It forgets that its writes are at one edge alone.

@@ -53,7 +53,7 @@ pub const Fault = enum {
     garbage,
     /// Somebody has a boot's token.
     thieves,
-    /// Another edge of the site, to go on at.
+    /// Other edges of the site, one to three, to go on at.
     several_edges,
     /// An edge stands still for a while, and goes on with all that came meanwhile.
     stops,
@@ -145,7 +145,7 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
     const device_count = limits.devices orelse drawn_count;
     var scenario: StreamScenario = .{
         .device_count = device_count,
-        .edge_count = if (faults.contains(.several_edges)) StreamNetwork.edges_max else 1,
+        .edge_count = if (faults.contains(.several_edges)) @intCast(prng.between(2, StreamNetwork.edges_max)) else 1,
         .faults = faults,
         .calm_us = prng.between(20, 1000) * std.time.us_per_ms,
         .edge = .{
@@ -170,10 +170,11 @@ pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
     }
     if (faults.contains(.missing_versions)) scenario.disk.missing_per_mille = @intCast(prng.below(200));
     for (&scenario.devices) |*device| device.* = drawDevice(prng, &faults);
-    // Where edges come and go, a run has to last for some time.
-    if (kind == 1) for (&scenario.devices) |*device| {
-        device.habits.think_us = 2 * std.time.us_per_s;
-    };
+    // Where edges come and go, a run has to last for some time, and not all of them are to be gone for most of it.
+    if (kind == 1) {
+        scenario.calm_us *= 4;
+        for (&scenario.devices) |*device| device.habits.think_us = 2 * std.time.us_per_s;
+    }
     return scenario;
 }
 

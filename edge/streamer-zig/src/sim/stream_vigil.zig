@@ -16,8 +16,14 @@ pub const StreamVigil = @This();
 const silence_us_max = 2 * std.time.us_per_s + 100 * std.time.us_per_ms;
 /// Where the network says that nobody listens there: a hello of which one packet finds no room in a switch, and a read.
 const told_us_max = 500 * std.time.us_per_ms;
-/// Whoever could be heard for so long was not gone.
-const reason_us_max = 3 * std.time.us_per_s;
+/// For each other one that is gone, too, and may have been asked before.
+const passed_us_max = 250 * std.time.us_per_ms;
+/// With what the device is late.
+const silent_turn_us_max = passed_us_max + 20 * std.time.us_per_ms;
+/// Whoever could be heard for so long was not gone: the others may have had the longest turns, one after the other, when it came back.
+fn reasonUsMax(site: *const StreamSite) u64 {
+    return std.time.us_per_s + 2 * std.time.us_per_s * @as(u64, site.edge_count - 1);
+}
 
 /// Null: there is none.
 since_us: [StreamNetwork.links_max][StreamSite.edges_max]?u64 = @splat(@splat(null)),
@@ -74,10 +80,16 @@ pub fn beginAnew(vigil: *StreamVigil, site: *const StreamSite, device: u8) void 
     vigil.look(site);
 }
 
-/// An edge that could be reached all the time since then.
-fn reachableSince(vigil: *const StreamVigil, device: u8, at_us: u64) ?usize {
-    for (vigil.since_us[device], 0..) |since_us, index| if ((since_us orelse continue) <= at_us) return index;
-    return null;
+const Others = struct { there: u64 = 0, gone: u64 = 0 };
+
+/// Edges beside this one: those that could be reached all the time since then, and those that could not.
+fn othersSince(vigil: *const StreamVigil, device: *const StreamDevice, except: u8, at_us: u64) Others {
+    var others: Others = .{};
+    for (vigil.since_us[device.index][0..device.site.edge_count], 0..) |since_us, index| {
+        if (index == except) continue;
+        if ((since_us orelse std.math.maxInt(u64)) <= at_us) others.there += 1 else others.gone += 1;
+    }
+    return others;
 }
 
 /// Before what has just come is counted, and whenever a device is looked at.
@@ -87,25 +99,39 @@ pub fn checkSilence(vigil: *const StreamVigil, device: *StreamDevice) void {
     const asked_us = device.oldestReadUs() orelse return;
     const heard = device.side.heard(now_us) orelse return;
     const silent_from_us = @max(asked_us, heard.at_us);
-    if (vigil.reachableSince(device.index, silent_from_us) != null and now_us - silent_from_us > silence_us_max)
-        device.checks.violate(.goes_on_in_time, "device {d} has had no answer for {d} us, and another edge is there", .{
-            device.index, now_us - silent_from_us,
+    const others = vigil.othersSince(device, device.heard_from, silent_from_us);
+    const passed_us = others.gone * passed_us_max;
+    if (others.there > 0 and now_us - silent_from_us > silence_us_max + passed_us)
+        device.checks.violate(.goes_on_in_time, "device {d} has had no answer for {d} us, and another edge is there ({d} more are gone)", .{
+            device.index, now_us - silent_from_us, others.gone,
         });
+    checkTurns(device, silent_from_us, &others);
     const told = device.told orelse return;
-    if (told.at_us < silent_from_us or now_us - told.at_us <= told_us_max) return;
-    const there = vigil.reachableSince(device.index, silent_from_us) orelse return;
-    if (there != told.edge) device.checks.violate(.goes_on_in_time, "device {d} was told {d} us ago that nobody listens there, and another edge is there", .{
+    const untold = vigil.othersSince(device, told.edge, silent_from_us);
+    if (told.at_us < silent_from_us or now_us - told.at_us <= told_us_max + untold.gone * passed_us_max) return;
+    if (untold.there > 0) device.checks.violate(.goes_on_in_time, "device {d} was told {d} us ago that nobody listens there, and another edge is there", .{
         device.index, now_us - told.at_us,
     });
 }
 
-/// A device has gone on at this edge.
-pub fn checkReason(vigil: *const StreamVigil, site: *const StreamSite, device: u8, arrived_at: u8) void {
-    if (!vigil.is_loyal) return;
-    const now_us = site.network.now_us;
-    for (vigil.since_us[device][0..site.edge_count], 0..) |since_us, index| {
-        if (index == arrived_at) continue;
-        if (now_us -| (since_us orelse return) < reason_us_max) return;
-    }
-    site.checks.violate(.leaves_for_a_reason, "device {d} goes to edge {d}, and all others were there", .{ device, arrived_at });
+/// Whoever is not there keeps it from the one that is for no longer than a quarter of a second.
+fn checkTurns(device: *StreamDevice, silent_from_us: u64, others: *const Others) void {
+    const elsewhere = device.elsewhere orelse return;
+    if (others.there == 0 or elsewhere.since_us < silent_from_us) return;
+    const now_us = device.network.now_us;
+    if (now_us - elsewhere.asked_us > silent_turn_us_max) device.checks.violate(.goes_on_in_time, "device {d} has asked edge {d} for {d} us, which says nothing, and another edge is there", .{
+        device.index, elsewhere.edge, now_us - elsewhere.asked_us,
+    });
+    if (now_us - elsewhere.since_us > told_us_max + others.gone * passed_us_max) device.checks.violate(.goes_on_in_time, "device {d} left its edge {d} us ago, and another one is there ({d} more are gone)", .{
+        device.index, now_us - elsewhere.since_us, others.gone,
+    });
+}
+
+/// A device has gone on at another edge.
+pub fn checkReason(vigil: *const StreamVigil, site: *const StreamSite, device: u8, went: struct { left: u8, at: u8 }) void {
+    // One that shows its ticket to the edge that made it has left nobody.
+    if (!vigil.is_loyal or went.left == went.at) return;
+    const since_us = vigil.since_us[device][went.left] orelse return;
+    if (site.network.now_us -| since_us < reasonUsMax(site)) return;
+    site.checks.violate(.leaves_for_a_reason, "device {d} goes from edge {d} to edge {d}, and the first one was there", .{ device, went.left, went.at });
 }

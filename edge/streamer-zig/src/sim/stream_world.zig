@@ -260,7 +260,7 @@ pub fn tick(world: *StreamWorld, index: u8) void {
 fn arrive(world: *StreamWorld, packet: StreamNetwork.Packet) void {
     const network = &world.network;
     const bytes = network.pool.view(packet.slot);
-    network.trail.note(@as(u64, packet.link) << 2 | @as(u64, packet.edge) << 1 | @backingInt(packet.direction));
+    network.trail.note(@as(u64, packet.link) << 8 | @as(u64, packet.edge) << 1 | @backingInt(packet.direction));
     network.trail.noteBytes(bytes);
     if (network.corrupts(&packet)) {
         if (!link.findsFlips(world.options.plant, bytes)) return network.pool.giveBack(packet.slot);
