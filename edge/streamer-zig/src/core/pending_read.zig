@@ -34,8 +34,8 @@ fragment_count: u16 = 0,
 received: std.bit_set.Static(wire.fragments_max) = .empty,
 received_count: u16 = 0,
 received_bytes: u32 = 0,
-/// The highest indices that have come, highest first; null while there are fewer.
-highest: [gap_threshold]?u16 = @splat(null),
+/// The highest indices that have come, highest first, each counted from 1; 0 while there are fewer.
+highest: [gap_threshold]u16 = @splat(0),
 /// Holes below this have been asked for again; only time or later requests tell that they were lost once more.
 repeated_below: u16 = 0,
 
@@ -91,12 +91,14 @@ pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     if (fragment.index >= read.fragment_count) return .misfit;
     const length = wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, fragment.index);
     if (fragment.payload.len != length) return .misfit;
-    if (read.received.isSet(fragment.index)) return .duplicate;
+    if (read.has(fragment.index)) return .duplicate;
     // Karn's rule: an answer to a READ that was sent twice measures nothing.
     if (read.received_count == 0 and read.attempt == 0) read.round_trip_us = now_us -| read.sent_at_us;
     if (read.timed_out and read.stall_us == null) read.stall_us = now_us -| read.sent_at_us;
     const begin = @as(usize, fragment.index) * read.fragment_size;
-    @memcpy(read.buffer[begin..][0..length], fragment.payload);
+    const place = read.buffer[begin..][0..length];
+    // It may lie there already.
+    if (place.ptr != fragment.payload.ptr) @memcpy(place, fragment.payload);
     read.received.set(fragment.index);
     read.received_count += 1;
     read.received_bytes += length;
@@ -105,6 +107,20 @@ pub fn accept(read: *PendingRead, now_us: u64, fragment: wire.Data) Acceptance {
     read.noteHighest(fragment.index);
     read.repeatGap();
     return .new;
+}
+
+/// Where the payload of such a fragment belongs, of which nothing has come yet; null: it has, or there is no such fragment.
+pub fn placeOf(read: *const PendingRead, index: u16, length: usize) ?[]u8 {
+    assert(read.state == .asked);
+    if (index >= read.fragment_count or read.has(index)) return null;
+    if (length != wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, index)) return null;
+    return read.buffer[@as(usize, index) * read.fragment_size ..][0..length];
+}
+
+/// A set's own `isSet` takes all of it, 256 bytes, for each packet.
+fn has(read: *const PendingRead, index: u16) bool {
+    const Word = @TypeOf(read.received).MaskInt;
+    return read.received.masks[index / @bitSizeOf(Word)] >> @intCast(index % @bitSizeOf(Word)) & 1 != 0;
 }
 
 pub fn isComplete(read: *const PendingRead) bool {
@@ -119,7 +135,7 @@ pub fn missed(read: *const PendingRead) PathSize.Missed {
     const last = read.fragment_count - 1;
     const last_size = overhead + wire.fragmentLength(@intCast(read.buffer.len), read.fragment_size, last);
     const count = read.fragment_count - read.received_count;
-    if (read.received.isSet(last)) return .{ .count = count, .size = overhead + read.fragment_size };
+    if (read.has(last)) return .{ .count = count, .size = overhead + read.fragment_size };
     if (last_size > wire.packet_size_min) return .{ .count = count, .size = @intCast(last_size) };
     return .{ .count = count - 1, .size = overhead + read.fragment_size };
 }
@@ -203,12 +219,12 @@ pub fn takeMissing(read: *PendingRead, ranges: *wire.RangeList) u16 {
     var count: u16 = 0;
     var index = wanted.first;
     while (index < wanted.end) {
-        if (read.received.isSet(index)) {
+        if (read.has(index)) {
             index += 1;
             continue;
         }
         const first = index;
-        while (index < wanted.end and !read.received.isSet(index)) index += 1;
+        while (index < wanted.end and !read.has(index)) index += 1;
         ranges.append(.{ .first_fragment = first, .fragment_count = index - first }) catch {
             read.repeat = .{ .first = first, .end = wanted.end };
             break;
@@ -240,20 +256,22 @@ pub fn isBefore(read: *const PendingRead, other: ?*const PendingRead) bool {
 }
 
 fn noteHighest(read: *PendingRead, index: u16) void {
-    var candidate: ?u16 = index;
+    var candidate = index + 1;
     for (&read.highest) |*kept| {
-        const value = candidate orelse return;
-        if (kept.* != null and kept.*.? > value) continue;
-        std.mem.swap(?u16, kept, &candidate);
+        const lower = @min(kept.*, candidate);
+        kept.* = @max(kept.*, candidate);
+        candidate = lower;
     }
 }
 
 /// A hole with `gap_threshold` fragments beyond it is lost.
 fn repeatGap(read: *PendingRead) void {
-    const certain = read.highest[gap_threshold - 1] orelse return;
+    const highest = read.highest[gap_threshold - 1];
+    if (highest == 0) return;
+    const certain = highest - 1;
     if (certain <= read.repeated_below) return;
     var first = read.repeated_below;
-    while (first < certain and read.received.isSet(first)) first += 1;
+    while (first < certain and read.has(first)) first += 1;
     read.repeated_below = certain;
     if (first == certain) return;
     const begin = if (read.repeat) |pending| pending.first else first;

@@ -40,6 +40,8 @@ identity: Identity,
 state: State = .idle,
 /// More than `reads_max`: a read that is asked for in parts takes a place for each.
 reads: []PendingRead,
+/// All others behind them are free: what goes over all reads of a device with one under way looks at one place.
+places_used: u16 = 0,
 /// What was submitted and has not ended.
 reads_count: u16 = 0,
 /// Not for reads: those who write say what and when by `submitWrite`.
@@ -148,7 +150,7 @@ pub fn submitOf(client: *StreamClient, kind: wire.ReadKind, tag: u64, offset: u6
 
 /// Somebody has begun to wait for what was submitted as read ahead with this tag.
 pub fn noteWaitedFor(client: *StreamClient, tag: u64) void {
-    for (client.reads) |*read| {
+    for (client.readsKept()) |*read| {
         if (read.state != .free and read.kind == .ahead and read.tag == tag) read.is_waited_for = true;
     }
 }
@@ -240,9 +242,15 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
         .no_session => return client.receiveNoSession(now_us, packet),
         .data, .read_error, .ready_ack, .report_ack, .write_ack, .probe_ack => {
             if (client.state != .established) return false;
+            if (reads_under_way.placeFor(client, packet)) |place| {
+                if (!client.protection.openFragment(packet, place.room)) return false;
+                const taken = reads_under_way.receiveFragment(client, now_us, place.request_id, .{ .index = place.index, .payload = place.room });
+                client.noteSize(now_us, packet);
+                return taken;
+            }
             const clear = client.protection.open(packet, wire.header_size, &client.opened) orelse return false;
             const taken = client.receiveParsed(now_us, wire.parse(clear) catch return false);
-            if (packet.len < client.path.size and client.path.noteSmall(now_us)) client.askAnew();
+            client.noteSize(now_us, packet);
             return taken;
         },
         .hello, .read, .used, .ready, .report, .write, .control, .probe => return false,
@@ -253,6 +261,11 @@ fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
         .refuse => |refusal| hello_steps.receiveRefuse(client, now_us, refusal),
         else => unreachable,
     };
+}
+
+/// One that is smaller than what reads ask for has come through.
+fn noteSize(client: *StreamClient, now_us: u64, packet: []const u8) void {
+    if (packet.len < client.path.size and client.path.noteSmall(now_us)) client.askAnew();
 }
 
 /// The edge has no session any more; it says which packet told it so, which nobody else can know.
@@ -306,14 +319,14 @@ pub fn deadline(client: *const StreamClient) ?u64 {
 pub fn nextEvent(client: *StreamClient) ?Event {
     if (client.unseen.ofSession()) |event| return event;
     if (client.writes.nextEnded()) |ended| return .{ .write_ended = .{ .tag = ended.tag, .code = ended.code } };
-    for (client.reads) |*read| switch (read.state) {
+    for (client.readsKept()) |*read| switch (read.state) {
         .done => {
-            read.state = .free;
+            reads_under_way.leavePlace(client, read);
             client.reads_count -= 1;
             return .{ .read_done = .{ .tag = read.tag, .buffer = read.whole } };
         },
         .failed => {
-            read.state = .free;
+            reads_under_way.leavePlace(client, read);
             client.reads_count -= 1;
             return .{ .read_failed = .{ .tag = read.tag, .code = read.failure } };
         },
@@ -360,12 +373,17 @@ fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
 pub fn askAnew(client: *StreamClient) void {
     const fragment_size = client.fragmentSize();
     client.window = .init(.{ .fragment_size = fragment_size, .bytes_max = client.session.?.outstanding_bytes_max });
-    for (client.reads) |*read| {
+    for (client.readsKept()) |*read| {
         if (read.state != .asked) continue;
         read.askAnew(fragment_size, client.takeRequestId(), client.round_trip.timeout_us);
         if (read.state == .asked) read.ticket = client.window.noteAskedBefore(read.missingBytes());
     }
     client.writes.askAnew(fragment_size);
+}
+
+/// The places that may hold a read.
+pub fn readsKept(client: *const StreamClient) []PendingRead {
+    return client.reads[0..client.places_used];
 }
 
 /// Payload of a DATA packet, as large as comes through.

@@ -16,6 +16,18 @@ pub const parts_max = 16;
 /// A part has a multiple of that, in bytes, as disks and profiles have.
 const part_size_unit = StreamWindow.part_bytes_min;
 
+/// A sealed DATA packet's fragment, which nobody has shown to be genuine yet, and where its payload belongs.
+pub const Place = struct { request_id: u32, index: u16, room: []u8 };
+
+/// Null: it is no such packet, or nobody waits for it.
+pub fn placeFor(client: *StreamClient, packet: []const u8) ?Place {
+    if (client.protection.from_edge.cipher == .clear) return null;
+    const header = wire.fragmentOf(packet) orelse return null;
+    const read = findAsked(client, header.request_id) orelse return null;
+    const room = read.placeOf(header.index, packet.len - wire.header_size - wire.tag_size) orelse return null;
+    return .{ .request_id = header.request_id, .index = header.index, .room = room };
+}
+
 pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, fragment: wire.Data) bool {
     client.last_fragment_at_us = now_us;
     const read = findAsked(client, request_id) orelse {
@@ -41,7 +53,7 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
     }
     read.timeout_us = client.round_trip.timeout_us;
     // What was sent in order comes in order, but for a little reordering: who is overtaken has lost something.
-    for (client.reads) |*other| {
+    for (client.readsKept()) |*other| {
         if (other.state != .asked or other.repeat != null) continue;
         if (other.sent_serial >= read.first_serial) continue;
         other.passed += 1;
@@ -54,8 +66,8 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
 /// All of it has come: that is the end of what was submitted, or of a part.
 fn finish(client: *StreamClient, now_us: u64, read: *PendingRead) void {
     client.statistics.read_bytes += read.buffer.len;
-    for (client.reads) |*other| if (other != read and isUnderWayOf(other, read.whole_id)) {
-        read.state = .free;
+    for (client.readsKept()) |*other| if (other != read and isUnderWayOf(other, read.whole_id)) {
+        leavePlace(client, read);
         return;
     };
     read.state = .done;
@@ -74,6 +86,7 @@ fn isUnderWayOf(read: *const PendingRead, whole_id: u32) bool {
 fn noteUnexpected(client: *StreamClient, request_id: u32) void {
     client.statistics.unexpected_fragments += 1;
     client.window.noteCameLate();
+    // Those that are done are known by what is left in their places.
     for (client.reads) |*read| {
         if (read.request_id != request_id) continue;
         const stall_us = read.stall_us orelse return;
@@ -92,9 +105,9 @@ pub fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, cod
         return true;
     }
     // Nothing is written any more to what was given for it.
-    for (client.reads) |*part| if (isUnderWayOf(part, read.whole_id)) {
+    for (client.readsKept()) |*part| if (isUnderWayOf(part, read.whole_id)) {
         if (part.state == .asked) client.window.noteForgotten(part.missingBytes());
-        part.state = .free;
+        if (part != read) leavePlace(client, part);
     };
     read.state = .failed;
     read.failure = code;
@@ -103,7 +116,7 @@ pub fn receiveReadError(client: *StreamClient, now_us: u64, request_id: u32, cod
 
 /// What has waited too long is asked for again.
 pub fn checkTimers(client: *StreamClient, now_us: u64) void {
-    for (client.reads) |*read| {
+    for (client.readsKept()) |*read| {
         if (read.state != .asked or read.repeat != null) continue;
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
         read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
@@ -123,7 +136,7 @@ pub fn checkTimers(client: *StreamClient, now_us: u64) void {
 /// When one of them goes out next.
 pub fn deadline(client: *const StreamClient) ?u64 {
     var earliest: ?u64 = null;
-    for (client.reads) |*read| {
+    for (client.readsKept()) |*read| {
         const at = switch (read.state) {
             .asked => if (read.repeat != null) 0 else read.timeoutAt(client.last_fragment_at_us),
             .free, .queued, .done, .failed => continue,
@@ -172,7 +185,7 @@ const Wanted = struct { read: *PendingRead, bytes: u64 };
 /// Reads are asked for in order: a small one never overtakes a large one that has to wait.
 fn firstQueued(client: *const StreamClient) ?*PendingRead {
     var first: ?*PendingRead = null;
-    for (client.reads) |*read| {
+    for (client.readsKept()) |*read| {
         if (read.state == .queued and read.isBefore(first)) first = read;
     }
     return first;
@@ -189,7 +202,7 @@ fn allowed(client: *StreamClient, now_us: u64) ?Wanted {
 /// ever come while it wants more than that.
 fn starved(client: *const StreamClient) ?Wanted {
     var first: ?*PendingRead = null;
-    for (client.reads) |*read| {
+    for (client.readsKept()) |*read| {
         if (read.is_waited_for) continue;
         if (read.state == .asked) return null;
         if (read.state == .queued and read.isBefore(first)) first = read;
@@ -213,8 +226,8 @@ fn inParts(client: *const StreamClient, read: *PendingRead, bytes: u64) ?Wanted 
 /// The document of a profile that becomes another one meanwhile would be two halves.
 fn mayCut(client: *const StreamClient, read: *const PendingRead) bool {
     if (read.kind == .profile) return false;
-    var places: usize = 0;
-    for (client.reads) |*other| places += @intFromBool(other.state == .free);
+    var places = client.reads.len - client.places_used;
+    for (client.readsKept()) |*other| places += @intFromBool(other.state == .free);
     // Those who submit have theirs.
     return places > client.options.reads_max - client.reads_count;
 }
@@ -226,16 +239,24 @@ fn cut(client: *StreamClient, now_us: u64, wanted: Wanted) *PendingRead {
     return part;
 }
 
+/// What the caller puts there holds a read.
 pub fn freePlace(client: *StreamClient) ?*PendingRead {
-    for (client.reads) |*read| {
+    for (client.readsKept()) |*read| {
         if (read.state == .free) return read;
     }
-    return null;
+    if (client.places_used == client.reads.len) return null;
+    client.places_used += 1;
+    return &client.reads[client.places_used - 1];
+}
+
+pub fn leavePlace(client: *StreamClient, read: *PendingRead) void {
+    read.state = .free;
+    while (client.places_used > 0 and client.reads[client.places_used - 1].state == .free) client.places_used -= 1;
 }
 
 fn firstToRepeat(client: *StreamClient) ?*PendingRead {
     var first: ?*PendingRead = null;
-    for (client.reads) |*read| {
+    for (client.readsKept()) |*read| {
         if (read.state == .asked and read.repeat != null and read.isBefore(first)) first = read;
     }
     return first;
@@ -260,7 +281,7 @@ fn emit(
 }
 
 fn findAsked(client: *StreamClient, request_id: u32) ?*PendingRead {
-    for (client.reads) |*read| {
+    for (client.readsKept()) |*read| {
         if (read.state == .asked and read.request_id == request_id) return read;
     }
     return null;

@@ -171,6 +171,22 @@ pub fn open(key: *const Key, sealed: []const u8, known_size: usize, out: []u8) ?
     return out[0..size];
 }
 
+/// Opens what `sealFragment` made; `out` is as long as its payload. False: nobody with the key sealed it so, and `out` holds nothing.
+pub fn openFragment(key: *const Key, sealed: []const u8, out: []u8) bool {
+    assert(key.cipher != .clear);
+    assert(sealed.len == header_size + out.len + tag_size);
+    const counter = counterOf(sealed);
+    const known = sealed[0..header_size];
+    const text = sealed[header_size..][0..out.len];
+    const tag = sealed[sealed.len - tag_size ..][0..tag_size];
+    switch (key.cipher) {
+        .clear => unreachable,
+        .aegis_128l => return aegis128l.open(out, tag, text, known, nonce16(counter), key.bytes[0..16]),
+        .chacha20_poly1305 => ChaCha.decrypt(out, text, tag.*, known, nonce12(counter), key.bytes) catch return false,
+    }
+    return true;
+}
+
 /// Of a packet of at least a header.
 pub fn counterOf(packet: []const u8) u64 {
     return std.mem.readInt(u64, packet[8..16], .big);

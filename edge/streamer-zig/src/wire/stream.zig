@@ -338,6 +338,14 @@ pub fn dataHeader(session_id: u64, request_id: u32, index: u16) [header_size]u8 
     return bytes;
 }
 
+/// Which fragment a DATA packet has that is sealed still, by what can be read of it; null: it is none.
+pub fn fragmentOf(packet: []const u8) ?struct { request_id: u32, index: u16 } {
+    if (packet.len <= header_size + tag_size) return null;
+    const header: *const HeaderLayout = @ptrCast(packet[0..header_size]);
+    if (header.version_and_flags != version << 4 or header.type != @backingInt(Type.data)) return null;
+    return .{ .request_id = int(u32, &header.request_id), .index = int(u16, &header.index) };
+}
+
 /// Fragments of a read of `length` bytes; both at least 1.
 pub fn fragmentCount(length: u32, fragment_size: u16) u16 {
     assert(length > 0 and length <= read_size_max);
