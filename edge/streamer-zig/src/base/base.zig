@@ -13,6 +13,7 @@ pub const Endpoint = @import("addresses.zig").Endpoint;
 pub const Ip4Prefix = @import("prefix.zig").Ip4Prefix;
 pub const EndpointIndex = @import("endpoint_index.zig").EndpointIndex;
 pub const mix = @import("endpoint_index.zig").mix;
+pub const prefetch = @import("prefetch.zig").prefetch;
 pub const Uuid = @import("uuid.zig").Uuid;
 pub const UntrustedText = @import("untrusted_text.zig").UntrustedText;
 pub const Prng = @import("prng.zig").Prng;

@@ -5,6 +5,7 @@
 const std = @import("std");
 const base = @import("base");
 const boot_module = @import("boot.zig");
+const boot_phase = @import("boot_phase.zig");
 const assert = std.debug.assert;
 
 const Boot = boot_module.Boot;
@@ -103,6 +104,25 @@ pub const BootTable = struct {
         if (id.eql(.zero)) return null;
         const index = std.mem.findScalar(u128, table.ids, idColumn(id)) orelse return null;
         return table.refOf(index);
+    }
+
+    /// The boot of this id where it is at this place: for who knows where it was.
+    pub fn findAt(table: *const BootTable, index: u32, id: base.Uuid) ?Ref {
+        if (index >= table.ids.len or id.eql(.zero)) return null;
+        return if (table.ids[index] == idColumn(id)) table.refOf(index) else null;
+    }
+
+    /// What a READ and its answer look at of the boot at this place comes into the processor's cache, where a table of many has little of it.
+    pub fn prefetch(table: *const BootTable, index: u32) void {
+        if (index >= table.ids.len or table.ids[index] == 0) return;
+        const boot = &table.places[index].?;
+        inline for (.{
+            &boot.last_us,                                      &boot.started_us,                &boot.hand_over,
+            &boot.phases[@backingInt(boot_phase.Phase.stage2)], &boot.last_packets,              &boot.read_ahead,
+            &boot.read_times.initramfs.bytes,                   &boot.read_times.initramfs.warm, &boot.read_times.initramfs.send,
+            &boot.facts.mtu,                                    &boot.repeats_in_row,            &boot.stream_was_open,
+            &boot.suspicion,                                    &boot.outcome,                   &boot.changed,
+        }) |field| base.prefetch(field);
     }
 
     /// The latest boot in progress whose device has this address: for requests that name no boot.
@@ -390,6 +410,11 @@ test "boots are found by id and by address while they go on" {
     const ref = try table.insert(testBoot(1, 0), 0);
     table.get(ref).?.facts.ip = .init(10, 0, 0, 9);
     try testing.expectEqual(ref, table.findById(.fromRandom(@splat(1))).?);
+    try testing.expectEqual(ref, table.findAt(ref.index, .fromRandom(@splat(1))).?);
+    try testing.expectEqual(null, table.findAt(ref.index, .fromRandom(@splat(2))));
+    try testing.expectEqual(null, table.findAt(ref.index + 1, .fromRandom(@splat(1))));
+    try testing.expectEqual(null, table.findAt(ref.index + 1, .zero));
+    try testing.expectEqual(null, table.findAt(4, .fromRandom(@splat(1))));
     try testing.expectEqual(ref, table.findActiveByIp(.init(10, 0, 0, 9)).?);
     try testing.expectEqual(ref, try table.onlyActiveByIp(.init(10, 0, 0, 9)));
     try testing.expectError(error.None, table.onlyActiveByIp(.init(10, 0, 0, 8)));

@@ -129,13 +129,12 @@ fn isNewest(boots: *Boots, ticket: *const wire.ticket.Ticket, known: ?Boots.Ref)
 }
 
 /// The device of this boot has said something: it goes on here.
-pub fn confirm(boots: *Boots, server: *const StreamServer, boot_id: base.Uuid, at_us: u64) void {
-    const ref = boots.table.findById(boot_id) orelse return;
+pub fn confirm(boots: *Boots, server: *const StreamServer, ref: Boots.Ref, at_us: u64) void {
     const boot = boots.get(ref) orelse return;
     const hand_over = if (boot.hand_over) |*hand_over| hand_over else return;
     if (hand_over.is_confirmed) return;
     hand_over.is_confirmed = true;
-    const session = server.sessionOf(boot_id) orelse return;
+    const session = server.sessionOf(boot.identity.id) orelse return;
     boots.learnPeer(ref, session.from.ip);
     boot.changed = true;
     boots.apply(ref, at_us, .{ .stream_open = .{

@@ -13,6 +13,7 @@ const LayerHold = @import("layer_hold.zig").LayerHold;
 const stream_hand_over = @import("stream_hand_over.zig");
 const stream_reads = @import("stream_reads.zig");
 const stream_sending = @import("stream_sending.zig");
+const SessionBoots = @import("session_boots.zig").SessionBoots;
 const StreamLanes = @import("stream_lanes.zig").StreamLanes;
 const udp_socket = @import("udp_socket.zig");
 const write_layers = @import("write_layers.zig");
@@ -27,6 +28,7 @@ pub const StreamPort = struct {
     server: StreamServer,
     boots: *Boots,
     reads: StreamReads,
+    session_boots: SessionBoots,
     /// Packets that go out together.
     sealed: []u8,
     large: StreamServer.LargeBuffer = undefined,
@@ -58,8 +60,10 @@ pub const StreamPort = struct {
         reads_options.queue.flows = @intCast(server.sessions.len);
         var reads: StreamReads = try .init(gpa, reads_options);
         errdefer reads.deinit(gpa);
+        var session_boots: SessionBoots = try .init(gpa, server.sessions.len);
+        errdefer session_boots.deinit(gpa);
         const sealed = try gpa.alloc(u8, stream_sending.sealed_size);
-        return .{ .server = server, .boots = boots, .reads = reads, .sealed = sealed };
+        return .{ .server = server, .boots = boots, .reads = reads, .session_boots = session_boots, .sealed = sealed };
     }
 
     /// The threads that read disks: until `deinit`, or until the process ends.
@@ -89,6 +93,7 @@ pub const StreamPort = struct {
 
     pub fn deinit(port: *StreamPort, gpa: std.mem.Allocator) void {
         port.reads.deinit(gpa);
+        port.session_boots.deinit(gpa);
         port.server.deinit(gpa);
         gpa.free(port.sealed);
         port.* = undefined;
@@ -99,10 +104,22 @@ pub const StreamPort = struct {
         // READs came before what their devices say after them.
         port.hearLanes(socket, now_us);
         for (0..count) |index| {
+            if (index == 0) port.expect(socket.sender(0));
+            if (index + 1 < count) port.expect(socket.sender(index + 1));
             const datagram = socket.datagram(index);
             port.handle(socket, &datagram, now_us);
         }
         if (port.layers) |layers| layers.beginSyncs();
+    }
+
+    /// A device's packet is next: what is known of it is fetched while the one before is served.
+    fn expect(port: *const StreamPort, from: base.Endpoint) void {
+        port.session_boots.prefetch(&port.server, &port.boots.table, from);
+    }
+
+    /// The boot that a READ is of.
+    fn bootOf(port: *StreamPort, read: *const StreamServer.ReadRequest) ?Boots.Ref {
+        return port.session_boots.find(&port.boots.table, read);
     }
 
     /// Syncs have ended: who waited for them is told, and those who came meanwhile get the next one.
@@ -165,17 +182,18 @@ pub const StreamPort = struct {
     ) void {
         const from, const bytes, const at_us = .{ datagram.from, datagram.bytes, datagram.at_us };
         const step = port.server.receive(now_us, from, bytes, &port.reply);
-        switch (step) {
-            .read => |*read| stream_hand_over.confirm(port.boots, &port.server, read.boot_id, at_us),
-            .ready => |*ready| stream_hand_over.confirm(port.boots, &port.server, ready.boot_id, at_us),
-            .report => |*report| stream_hand_over.confirm(port.boots, &port.server, report.boot_id, at_us),
-            .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => {},
-        }
+        const speaks: ?Boots.Ref = switch (step) {
+            .read => |*read| port.bootOf(read),
+            .ready => |*ready| port.boots.table.findById(ready.boot_id),
+            .report => |*report| port.boots.table.findById(report.boot_id),
+            .ignored, .taken, .reply, .admit, .probe, .used, .write, .control => null,
+        };
+        if (speaks) |ref| stream_hand_over.confirm(port.boots, &port.server, ref, at_us);
         switch (step) {
             .ignored, .taken => {},
             .reply => |packet| socket.send(from, packet),
             .admit => |*claim| port.admit(socket, claim, datagram, now_us),
-            .read => |*read| port.takeRead(socket, read, .{ .size = bytes.len, .at_us = at_us }),
+            .read => |*read| port.takeRead(socket, read, speaks, .{ .size = bytes.len, .at_us = at_us }),
             .probe => |probe| if (port.server.answerProbe(probe, &port.large)) |packet| socket.send(from, packet),
             .used => |*used| port.boots.noteUsed(used),
             .write => |*write| port.carryOut(socket, write.ref, .{
@@ -371,8 +389,8 @@ pub const StreamPort = struct {
         return known.eql(ip);
     }
 
-    fn takeRead(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest, arrival: Arrival) void {
-        const ref = port.boots.table.findById(read.boot_id) orelse {
+    fn takeRead(port: *StreamPort, socket: *UdpSocket, read: *const StreamServer.ReadRequest, boot: ?Boots.Ref, arrival: Arrival) void {
+        const ref = boot orelse {
             // Its place was given to another boot: the device has to say hello again.
             port.server.forget(read.boot_id);
             return;
@@ -398,11 +416,11 @@ pub const StreamPort = struct {
     /// What a lane has done with a READ.
     fn takeNote(port: *StreamPort, note: *const lane_note.Note) void {
         const read = &note.read;
-        const ref = port.boots.table.findById(read.boot_id) orelse return port.server.forget(read.boot_id);
+        const ref = port.bootOf(read) orelse return port.server.forget(read.boot_id);
         switch (note.what) {
             .came => {
                 port.server.noteHeard(read, note.arrival.at_us);
-                stream_hand_over.confirm(port.boots, &port.server, read.boot_id, note.arrival.at_us);
+                stream_hand_over.confirm(port.boots, &port.server, ref, note.arrival.at_us);
                 port.noteCame(ref, read, note.arrival);
             },
             .unanswered => port.noteUnanswered(read, note.arrival),
@@ -438,7 +456,7 @@ pub const StreamPort = struct {
     ) void {
         port.sent_bytes += read.bytes_out;
         port.reads_count += 1;
-        const ref = port.boots.table.findById(read.boot_id) orelse return;
+        const ref = port.bootOf(read) orelse return;
         port.noteTraffic(ref, read, arrival, now_us);
         port.noteTimes(ref, read, measured);
     }
@@ -461,7 +479,7 @@ pub const StreamPort = struct {
 
     /// A READ gets no answer; the device asks again.
     pub fn noteUnanswered(port: *StreamPort, read: *const StreamServer.ReadRequest, arrival: Arrival) void {
-        const ref = port.boots.table.findById(read.boot_id) orelse return;
+        const ref = port.bootOf(read) orelse return;
         port.boots.apply(ref, arrival.at_us, .{ .stream_traffic = .{
             .bytes_in = arrival.size,
             .packets_in = 1,

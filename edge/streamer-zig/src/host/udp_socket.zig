@@ -143,6 +143,11 @@ pub const UdpSocket = struct {
         };
     }
 
+    /// Of such a datagram.
+    pub fn sender(socket: *const UdpSocket, index: usize) Endpoint {
+        return sockets.fromSockaddr(&socket.batch.names[socket.batch.taken[index]]);
+    }
+
     pub fn send(socket: *UdpSocket, to: Endpoint, bytes: []const u8) void {
         const vector: [1]std.posix.iovec_const = .{.{ .base = bytes.ptr, .len = bytes.len }};
         socket.sendVectors(to, &vector, null, .waits) catch {};
