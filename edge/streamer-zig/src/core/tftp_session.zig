@@ -168,6 +168,8 @@ pub fn tick(server: *TftpServer, now_us: u64) ?Step {
         server.dropRequest(server.requests.first().?, .timeout, &step);
         return step;
     };
+    // It is asked in every turn of a loop that has other things to do.
+    if (server.session_count == 0) return null;
     for (server.deadlines_us, server.sessions) |deadline_us, *session| {
         if (deadline_us > now_us) continue;
         return server.expire(now_us, session);
