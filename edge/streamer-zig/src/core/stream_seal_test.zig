@@ -48,6 +48,28 @@ test "a fragment that is sealed at once is what a packet is that is sealed in pl
     }
 }
 
+test "a fragment is opened where its bytes belong, and what was changed is not" {
+    for (ciphers) |cipher| {
+        const key: stream_seal.Key = .{ .cipher = cipher, .bytes = @splat(9) };
+        var payload: [100]u8 = undefined;
+        for (&payload, 0..) |*byte, index| byte.* = @truncate(index * 7);
+        var sealed: [132]u8 = undefined;
+        _ = stream_seal.sealFragment(&key, 77, &wire.dataHeader(5, 6, 7), &payload, &sealed);
+        var out: [102]u8 = @splat(1);
+        try testing.expect(stream_seal.openFragment(&key, &sealed, out[1..101]));
+        try testing.expectEqualSlices(u8, &[_]u8{1} ++ payload ++ &[_]u8{1}, &out);
+        for (0..sealed.len * 8) |bit| {
+            const flip = @as(u8, 1) << @intCast(bit % 8);
+            sealed[bit / 8] ^= flip;
+            try testing.expect(!stream_seal.openFragment(&key, &sealed, out[1..101]));
+            sealed[bit / 8] ^= flip;
+        }
+        try testing.expectEqual([2]u8{ 1, 1 }, [2]u8{ out[0], out[101] });
+        // What is sealed is as it was.
+        try testing.expect(stream_seal.openFragment(&key, &sealed, out[1..101]));
+    }
+}
+
 fn helloOf(public: [32]u8) wire.Hello {
     return .{
         .client_nonce = @splat(1),

@@ -153,7 +153,7 @@ fn expectPacket(expected: std.json.ObjectMap, packet: stream.Packet) !void {
 }
 
 fn checkVector(vector: Vector) !void {
-    var bytes_buffer: [stream.packet_size_max + 1]u8 = undefined;
+    var bytes_buffer: [stream.packet_size_max + stream.tag_size]u8 = undefined;
     const bytes = try std.fmt.hexToBytes(&bytes_buffer, vector.hex);
     if (vector.refused) |reason| {
         if (stream.parse(bytes)) |_| return error.AcceptedHostilePacket else |err| {
@@ -165,7 +165,15 @@ fn checkVector(vector: Vector) !void {
     try expectPacket(vector.packet.?.object, packet);
     var out: [stream.packet_size_max]u8 = @splat(0xee);
     try testing.expectEqualSlices(u8, bytes, stream.emit(packet, &out));
+    // What of it can be read while it is sealed: its payload lies between header and tag.
+    @memset(bytes_buffer[bytes.len..][0..stream.tag_size], 0xee);
+    const sealed = bytes_buffer[0 .. bytes.len + stream.tag_size];
+    const fragment = stream.fragmentOf(sealed);
+    try testing.expectEqual(packet.body == .data, fragment != null);
     if (packet.body == .data) {
+        try testing.expectEqual(packet.request_id, fragment.?.request_id);
+        try testing.expectEqual(packet.body.data.index, fragment.?.index);
+        for (0..stream.header_size + stream.tag_size) |size| try testing.expectEqual(null, stream.fragmentOf(sealed[0..size]));
         const header = stream.dataHeader(packet.session_id, packet.request_id, packet.body.data.index);
         try testing.expectEqualSlices(u8, bytes[0..stream.header_size], &header);
     }
