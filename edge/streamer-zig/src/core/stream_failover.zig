@@ -22,6 +22,8 @@ place: u8 = 0,
 turn_began_us: u64 = 0,
 turn_us: u64 = turn_us_first,
 turn_ends_us: u64 = 0,
+/// The own edge is asked before any other has been: no round is over after it.
+is_own_first: bool = false,
 /// Questions that were not answered, and when the next one is due.
 questions: u8 = 0,
 question_at_us: u64 = 0,
@@ -110,6 +112,7 @@ pub fn beginAtHome(failover: *Failover, now_us: u64) void {
     failover.turn_began_us = now_us;
     failover.turn_us = turn_us_first;
     failover.turn_ends_us = now_us + turn_us_first;
+    failover.is_own_first = true;
     failover.questions = 0;
 }
 
@@ -118,6 +121,7 @@ pub fn leave(failover: *Failover, now_us: u64) void {
     assert(failover.hasOthers());
     failover.beginAtHome(now_us);
     failover.place = 0;
+    failover.is_own_first = false;
     failover.asked = failover.others()[0];
     failover.turn_ends_us = now_us + failover.turn_us / silent_part;
 }
@@ -133,7 +137,10 @@ pub fn turn(failover: *Failover, now_us: u64) void {
     assert(failover.hasOthers());
     const list = failover.others();
     failover.place = if (failover.place == list.len) 0 else failover.place + 1;
-    if (failover.place == 0) failover.turn_us = @min(2 * failover.turn_us, turn_us_max);
+    if (failover.place == 0) {
+        if (!failover.is_own_first) failover.turn_us = @min(2 * failover.turn_us, turn_us_max);
+        failover.is_own_first = false;
+    }
     failover.asked = if (failover.place < list.len) list[failover.place] else failover.home;
     failover.turn_began_us = now_us;
     // The own one may have just begun anew.
@@ -181,6 +188,23 @@ test "an edge that says nothing is left after four questions, and within a secon
     failover.turn(now_us);
     try testing.expect(failover.atHome());
     try testing.expectEqual(turn_us_first, failover.turn_us);
+    failover.turn(now_us);
+    try testing.expectEqual(2 * turn_us_first, failover.turn_us);
+}
+
+test "where the own edge is asked first and says nothing, the others have their first turns after it" {
+    var failover: Failover = .init(.{ .ip = .init(10, 0, 0, 9), .port = 6910 });
+    failover.settle(0, testKnown(2));
+    failover.beginAtHome(0);
+    var now_us: u64 = turn_us_first;
+    for (0..2) |index| {
+        try testing.expectEqual(now_us, failover.turnEndsAt().?);
+        failover.turn(now_us);
+        try testing.expect(failover.asked.eql(testKnown(2).edges.buffer[index]));
+        now_us += turn_us_first / silent_part;
+    }
+    failover.turn(now_us);
+    try testing.expect(failover.atHome());
     failover.turn(now_us);
     try testing.expectEqual(2 * turn_us_first, failover.turn_us);
 }

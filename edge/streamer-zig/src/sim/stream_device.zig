@@ -63,8 +63,8 @@ quiet_sent: u32 = 0,
 heard_from: u8 = 0,
 /// Since then it has asked others, each for the first time; nothing has come from them.
 elsewhere: ?Elsewhere = null,
-/// It has asked all of them, and that one again.
-has_come_round: bool = false,
+/// Since its session was open it has asked others, or all of them and its own again: then each has a longer turn.
+round: enum { none, first, later } = .none,
 /// The network said that nobody listens at its edge, and nothing has come since.
 told: ?struct { at_us: u64, edge: u8 } = null,
 /// An edge said that what this boot writes is at its own one; that one's address.
@@ -177,6 +177,7 @@ pub fn begin(device: *StreamDevice, number: u32, is_closing: bool) void {
     boot.addresses.appendAssumeCapacity(device.network.links[device.index].address);
     device.boot = device.site.begin(device.index, boot);
     device.noteHeard(boot.home);
+    device.round = .none;
     device.told = null;
     device.bound_to = null;
     device.serial = 0;
@@ -245,16 +246,17 @@ pub fn receive(device: *StreamDevice, from: base.Endpoint, bytes: []const u8) vo
 fn noteHeard(device: *StreamDevice, edge: u8) void {
     device.heard_from = edge;
     device.elsewhere = null;
-    device.has_come_round = false;
 }
 
 fn noteAsked(device: *StreamDevice, edge: u8) void {
-    if (edge == device.heard_from) {
-        device.has_come_round = device.has_come_round or device.elsewhere != null;
+    if (edge == StreamNetwork.edgeOf(device.side.home())) {
+        if (device.round == .first) device.round = .later;
         device.elsewhere = null;
         return;
     }
-    if (device.has_come_round) return;
+    if (device.round == .none) device.round = .first;
+    if (edge == device.heard_from) device.elsewhere = null;
+    if (edge == device.heard_from or device.round == .later) return;
     const now_us = device.network.now_us;
     const before = device.elsewhere orelse Elsewhere{ .since_us = now_us, .edge = edge, .asked_us = now_us };
     device.elsewhere = if (before.edge == edge) before else .{ .since_us = before.since_us, .edge = edge, .asked_us = now_us };
@@ -364,6 +366,7 @@ fn takeEvents(device: *StreamDevice) void {
     while (device.side.nextEvent()) |event| {
         switch (event) {
             .established => |session| {
+                device.round = .none;
                 device.bound_to = null;
                 device.told = null;
                 device.statistics.resumptions += @intFromBool(session.resumed);

@@ -66,6 +66,11 @@ pub const DeviceSide = struct {
         return side.client.failover.asked;
     }
 
+    /// Of its session, or of the one that it wants first.
+    pub fn home(side: *const DeviceSide) Endpoint {
+        return side.client.failover.home;
+    }
+
     pub fn receive(side: *DeviceSide, now_us: u64, bytes: []const u8) void {
         const client = &side.client;
         client.receive(now_us, bytes);
