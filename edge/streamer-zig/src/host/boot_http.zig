@@ -161,7 +161,8 @@ pub const BootHttp = struct {
         if (!mac.isDevice()) return not_found;
         const query = core.MediaQuery.parse(asked.query);
         const now_us = sys.monotonicUs();
-        const ref = paths.boots.forScript(now_us, mac, peer) orelse {
+        const begun = paths.boots.forScript(now_us, mac, peer) catch return IpxeScripts.tooMany(text);
+        const ref = begun orelse {
             paths.boots.discoverByHttp(now_us, mac, peer, query);
             return not_found;
         };

@@ -79,7 +79,7 @@ pub const Boots = struct {
     ) ?Ref {
         const request = dhcpRequestOf(client, xid, size);
         const ref = boots.continued(now_us, client.mac, request) orelse
-            boots.begin(now_us, client.mac) orelse return null;
+            (boots.begin(now_us, client.mac) catch null) orelse return null;
         const boot = boots.table.get(ref).?;
         // Facts are the firmware's: what iPXE says later is about itself.
         if (boot.facts.client_arch == null) {
@@ -156,7 +156,7 @@ pub const Boots = struct {
     }
 
     /// The boot of a script that was asked for by address, without our DHCP.
-    pub fn forScript(boots: *Boots, now_us: u64, mac: base.Mac, ip: base.Ip4) ?Ref {
+    pub fn forScript(boots: *Boots, now_us: u64, mac: base.Mac, ip: base.Ip4) core.BootTable.BeginError!?Ref {
         const ref = blk: {
             if (boots.table.findByMac(mac)) |ref| {
                 const boot = boots.table.get(ref).?;
@@ -165,7 +165,7 @@ pub const Boots = struct {
                     core.boot_phase.Phase.loader,
                 )) break :blk ref;
             }
-            break :blk boots.begin(now_us, mac) orelse return null;
+            break :blk try boots.begin(now_us, mac) orelse return null;
         };
         boots.table.get(ref).?.facts.ip = ip;
         return ref;
@@ -183,7 +183,7 @@ pub const Boots = struct {
         if (boots.table.findByMac(mac)) |ref| if (!boots.table.get(ref).?.isOver()) return;
         // Every edge of the site sends the packet, and one of them waits for the device.
         if (boots.peers) |peers| if (!peers.isOwn(now_us, boots.askedOf(mac, boots.network))) return;
-        const ref = boots.begin(now_us, mac) orelse return;
+        const ref = (boots.begin(now_us, mac) catch null) orelse return;
         boots.apply(ref, now_us, .power_command);
     }
 
@@ -497,7 +497,8 @@ pub const Boots = struct {
         };
     }
 
-    fn begin(boots: *Boots, now_us: u64, mac: base.Mac) ?Ref {
+    /// Null: the device is to be ignored.
+    fn begin(boots: *Boots, now_us: u64, mac: base.Mac) core.BootTable.BeginError!?Ref {
         const target = switch (boots.policy.decide(mac, sys.unixMs())) {
             .ignored_device, .unknown_device, .disabled => return null,
             .version_missing => {
@@ -513,9 +514,9 @@ pub const Boots = struct {
         const assignment = boots.completed(target.assignment, mac);
         if (boots.profiles) |profiles| profiles.want(assignment.version_id, now_us);
         const boot: Boot = .init(newIdentity(mac), assignment, now_us, sys.unixMs());
-        const ref = boots.table.insert(boot, now_us) catch {
+        const ref = boots.table.insert(boot, now_us) catch |err| {
             boots.ignored.add(.boot_table_full);
-            return null;
+            return err;
         };
         if (boots.listener.begins) |begins| begins(boots.listener.context);
         // Not its end yet: its script says it on the device's console, and by then it may be over.

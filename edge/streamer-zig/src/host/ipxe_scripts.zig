@@ -31,11 +31,16 @@ pub const IpxeScripts = struct {
             // Its answer was lost on the way.
             if (outcome == .local_disk) return localDisk(asked.ref, text);
             // Somebody took longer to choose than a silent device is waited for.
-            const next = scripts.boots.forScript(sys.monotonicUs(), boot.identity.mac, asked.peer) orelse
-                return null;
+            const begun = scripts.boots.forScript(sys.monotonicUs(), boot.identity.mac, asked.peer);
+            const next = (begun catch return tooMany(text)) orelse return null;
             return scripts.menuOrStart(next, chosen, text);
         };
         return scripts.menuOrStart(asked.ref, chosen, text);
+    }
+
+    /// The edge has no room for one more boot. What a device has, and iPXE shows of it, is the status.
+    pub fn tooMany(text: *Text) Response {
+        return .saying(503, "This edge has as many boots under way as it can: try again, or set up another edge.", text);
     }
 
     fn menuOrStart(scripts: IpxeScripts, ref: Boots.Ref, chosen: ?core.boot_menu.Answer, text: *Text) ?Response {
