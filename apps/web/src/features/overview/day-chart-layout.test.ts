@@ -25,9 +25,10 @@ test('durations and counts have scales of their own that begin at 0', () => {
   expect(columns[1]).toMatchObject({ x: 75, readyHeight: 10, failedHeight: 0, p50Y: 0 })
 })
 
-test('days without boots leave their place empty', () => {
-  const { columns } = layOutDayChart([day('2026-11-17'), day('2026-11-18')], frame)
+test('days without boots leave their place empty, and the axis has no other number than 0', () => {
+  const { columns, durationTicks } = layOutDayChart([day('2026-11-17'), day('2026-11-18')], frame)
   expect(columns.every(({ p50Y, readyHeight }) => p50Y === null && readyHeight === 0)).toBe(true)
+  expect(durationTicks).toEqual([{ us: 0, y: frame.durationHeight }])
 })
 
 test('a day without a value breaks the line', () => {

@@ -40,8 +40,11 @@ export function layOutDayChart(
   days: DayOfBoots[],
   { widthPx, durationHeight, countHeight }: Frame,
 ): DayChartLayout {
-  const highestUs = Math.max(1, ...days.map(({ p50Us, p95Us }) => Math.max(p50Us ?? 0, p95Us ?? 0)))
-  const durations = scaleLinear().domain([0, highestUs]).nice(3).range([durationHeight, 0])
+  const highestUs = Math.max(0, ...days.map(({ p50Us, p95Us }) => Math.max(p50Us ?? 0, p95Us ?? 0)))
+  const durations = scaleLinear()
+    .domain([0, Math.max(1, highestUs)])
+    .nice(3)
+    .range([durationHeight, 0])
   const countMax = Math.max(1, ...days.map(({ readyCount, failedCount }) => readyCount + failedCount))
   const heights = scaleLinear().domain([0, countMax]).range([0, countHeight])
   const step = widthPx / Math.max(1, days.length)
@@ -55,7 +58,8 @@ export function layOutDayChart(
       p50Y: day.p50Us === null ? null : durations(day.p50Us),
       p95Y: day.p95Us === null ? null : durations(day.p95Us),
     })),
-    durationTicks: durations.ticks(3).map((us) => ({ us, y: durations(us) })),
+    // Where there is nothing to scale, any number beside the axis would be made up.
+    durationTicks: (highestUs === 0 ? [0] : durations.ticks(3)).map((us) => ({ us, y: durations(us) })),
     countMax,
   }
 }
