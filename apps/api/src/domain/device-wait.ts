@@ -143,9 +143,9 @@ function bringBack({ name, revokedAt }: WaitEdge, then: string): string {
 function ifGone({ name, revokedAt }: WaitEdge, outlivesBoots: boolean): string {
   if (revokedAt)
     return outlivesBoots
-      ? `Move the home of its writes to another edge and give up what ${name} keeps (device.moveHome): that is lost for good.`
+      ? `Move the home of its writes to another edge and give up what ${name} keeps (on the device’s page, or by device.moveHome): that is lost for good.`
       : `Start the device again: what it wrote since its last start is lost.`
   return outlivesBoots
-    ? `If ${name} is gone for good, revoke it and move the home of its writes to another edge (device.moveHome): what ${name} keeps of the device is lost.`
+    ? `If ${name} is gone for good, revoke it and move the home of its writes to another edge (on the device’s page, or by device.moveHome): what ${name} keeps of the device is lost.`
     : `If ${name} is gone for good, start the device again: what it wrote since its last start is lost.`
 }
