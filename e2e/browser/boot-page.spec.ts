@@ -41,7 +41,7 @@ test('where the time of the reads went is there, in each phase and in the whole 
   const reads: number[] = []
   for (const [index, phase] of ['Initramfs', 'System', 'Whole boot'].entries()) {
     const rows = groups.nth(index).getByRole('row')
-    await expect(rows).toHaveCount(5)
+    await expect(rows).toHaveCount(6)
     await expect(rows.first()).toHaveText(new RegExp(`^${phase}[\\d,.\\s]+ reads?, \\d[\\d.]*\\s(KiB|MiB)$`))
     reads.push(
       Number((await rows.first().textContent())?.match(/([\d,.\s]+) reads?,/)?.[1]?.replace(/\D/g, '')),
@@ -52,11 +52,17 @@ test('where the time of the reads went is there, in each phase and in the whole 
         await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
       await expect(cells.nth(4)).toHaveText(/^\d+ %$/)
     }
+    // Of each read of its system, of which a large one goes in parts.
+    const waited = rows.filter({ hasText: 'System waited' }).getByRole('cell')
+    for (const figure of [0, 1, 2, 3])
+      await expect(waited.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
+    await expect(waited.nth(4)).toBeEmpty()
   }
   const [initramfs = 0, system = 0, whole = 0] = reads
   expect(initramfs).toBeGreaterThan(0)
   expect(system).toBeGreaterThan(initramfs)
   expect(initramfs + system).toBe(whole)
+  await expect(page.getByText(/a large read of the system goes in parts, and each part counts/)).toBeVisible()
 })
 
 test('what the device said of itself is there: its steps, and its write cache', async ({ page }) => {

@@ -93,7 +93,7 @@ function Boot({ boot }: { boot: BootDetail }) {
           </Panel>
         )}
         {readSizes.length > 0 && (
-          <Panel title="Reads by size" aside="size at most, reads">
+          <Panel title="Reads by size" aside="size at most, reads as they came over the network">
             <ReadSizeHistogram rows={readSizes} />
           </Panel>
         )}

@@ -50,7 +50,13 @@ function columnsOf(running: boolean, totalUs: number): Column<BootPhaseView>[] {
       align: 'right',
       cell: (phase) => counted(phase.packetsOut),
     },
-    { title: 'Reads', align: 'right', cell: (phase) => counted(phase.reads) },
+    {
+      title: 'Reads',
+      meaning:
+        'As they came over the network: a large read of the system goes in parts, and each part counts',
+      align: 'right',
+      cell: (phase) => counted(phase.reads),
+    },
     { title: 'Retries', align: 'right', cell: (phase) => counted(phase.retries) },
     {
       title: 'Missing',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readTimesGroups, readTimesRows } from './read-times-rows'
 
-test('each part has its share of all, and one that was not measured has none', () => {
+test('each part has its share of all, one that was not measured has none, and neither has what the system waited', () => {
   const times = (sumUs: number) => ({ count: 10, medianUs: 1, p95Us: 2, maxUs: 3, sumUs })
   const rows = readTimesRows({
     ...{ reads: 10, bytes: 40_960 },
@@ -13,6 +13,7 @@ test('each part has its share of all, and one that was not measured has none', (
     ['Send', 0.3],
     ['Wire', null],
     ['Turnaround', 0.6],
+    ['System waited', null],
   ])
 })
 
@@ -59,9 +60,9 @@ test('each phase has its group, one without reads has no rows, and the whole boo
     ],
   })
   expect(groups.map(({ title, reads, rows }) => [title, reads, rows.length])).toEqual([
-    ['Initramfs', 2, 4],
+    ['Initramfs', 2, 5],
     ['System', 0, 0],
-    ['Whole boot', 2, 4],
+    ['Whole boot', 2, 5],
   ])
   expect(readTimesGroups({ ...read, phases: [] }).map(({ title }) => title)).toEqual(['Whole boot'])
 })

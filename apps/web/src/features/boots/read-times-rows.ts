@@ -7,9 +7,10 @@ export interface ReadTimesRow {
   title: string
   meaning: string
   times: ReadTimes['storage']
-  /** Of the sum of all parts, 0 to 1; null where it was not measured. */
+  /** Of the sum of all parts, 0 to 1; null where it was not measured, and of what is no part. */
   share: number | null
   colour: string
+  isPart: boolean
 }
 
 const parts = [
@@ -18,6 +19,11 @@ const parts = [
   ['wire', 'Wire', 'On the way between device and edge, losses included', '--phase-stage2'],
   ['turnaround', 'Turnaround', 'In the machine, from an answer to its next read', '--phase-breather'],
 ] as const
+
+const wait = {
+  title: 'System waited',
+  meaning: 'From what the device’s system asked for until it had it, read ahead or not',
+} as const
 
 const wholeBoot = { title: 'Whole boot', meaning: 'Until the boot was over' }
 const phases = {
@@ -53,8 +59,17 @@ export function readTimesRows(readTimes: PartTimes): ReadTimesRow[] {
     1,
     parts.reduce((sum, [name]) => sum + (readTimes[name]?.sumUs ?? 0), 0),
   )
-  return parts.map(([name, title, meaning, colour]) => {
+  const rows: ReadTimesRow[] = parts.map(([name, title, meaning, colour]) => {
     const times = readTimes[name]
-    return { title, meaning, times, share: times && times.sumUs / total, colour: `var(${colour})` }
+    return {
+      title,
+      meaning,
+      times,
+      share: times && times.sumUs / total,
+      colour: `var(${colour})`,
+      isPart: true,
+    }
   })
+  const waited = { ...wait, times: readTimes.wait, share: null, colour: 'transparent', isPart: false }
+  return readTimes.wait === null ? rows : [...rows, waited]
 }

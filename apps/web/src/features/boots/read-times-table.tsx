@@ -14,7 +14,7 @@ const columns: Column<ReadTimesRow>[] = [
   },
   { title: 'Longest', align: 'right', cell: ({ times }) => duration(times?.maxUs) },
   { title: 'Together', align: 'right', cell: ({ times }) => duration(times?.sumUs) },
-  { title: 'Share', cell: ({ share, colour }) => <Share share={share} colour={colour} /> },
+  { title: 'Share', cell: (row) => row.isPart && <Share share={row.share} colour={row.colour} /> },
 ]
 
 /** The parts that the boot's reads had on their way, in each phase that its device tells apart. @param running the boot goes on */
@@ -31,7 +31,8 @@ export function ReadTimesTable({ readTimes, running }: { readTimes: ReadTimes; r
         rowKey={({ title }) => title}
       />
       <p className="border-line border-t px-4 py-3 text-ink-faint text-xs">
-        Reads overlap, so the parts together may be longer than the boot. Median and p95 are estimates.
+        Reads are counted as they go over the network: a large read of the system goes in parts, and each part
+        counts. They overlap, so that together they may be longer than the boot. Median and p95 are estimates.
         {readTimes.coldReads > 0 && ` ${countOf(readTimes.coldReads, 'read')} waited for the edge’s disk.`}
         {readTimes.phases.length === 0 &&
           (running
