@@ -38,6 +38,18 @@ test('a day without a value breaks the line', () => {
       { x: 10, y: 2 },
       { x: 20, y: null },
       { x: 30, y: 3 },
+      { x: 40, y: 4 },
     ]),
-  ).toBe('M0.0 1.0L10.0 2.0M30.0 3.0')
+  ).toBe('M0.0 1.0L10.0 2.0M30.0 3.0L40.0 4.0')
+})
+
+test('a day whose neighbours have no value is seen all the same', () => {
+  expect(
+    linePath([
+      { x: 0, y: null },
+      { x: 10, y: 2 },
+      { x: 20, y: null },
+      { x: 30, y: 3 },
+    ]),
+  ).toBe('M7.0 2.0h6M27.0 3.0h6')
 })

@@ -64,17 +64,19 @@ export function layOutDayChart(
   }
 }
 
+/** Of a day that has a value and no neighbour with one: a line needs two points to be seen. */
+const alonePx = 6
+
 /** An SVG path through the days that have a value; a day without one breaks the line. */
 export function linePath(points: { x: number; y: number | null }[]): string {
-  let pen: 'M' | 'L' = 'M'
+  const isThere = (index: number) => (points[index]?.y ?? null) !== null
   let path = ''
-  for (const { x, y } of points) {
-    if (y === null) {
-      pen = 'M'
-      continue
-    }
-    path += `${pen}${x.toFixed(1)} ${y.toFixed(1)}`
-    pen = 'L'
+  for (const [index, { x, y }] of points.entries()) {
+    if (y === null) continue
+    const [before, after] = [isThere(index - 1), isThere(index + 1)]
+    if (before) path += `L${x.toFixed(1)} ${y.toFixed(1)}`
+    else if (after) path += `M${x.toFixed(1)} ${y.toFixed(1)}`
+    else path += `M${(x - alonePx / 2).toFixed(1)} ${y.toFixed(1)}h${alonePx}`
   }
   return path
 }
