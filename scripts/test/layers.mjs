@@ -22,7 +22,17 @@ import {
 } from '../lib/toolchain.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
-import { command, playwright, problems, turbo, turboCheck, unhurried, vitest, yielding } from './runners.mjs'
+import {
+  command,
+  patient,
+  playwright,
+  problems,
+  turbo,
+  turboCheck,
+  unhurried,
+  vitest,
+  yielding,
+} from './runners.mjs'
 import { oneCheck, Tally } from './tally.mjs'
 import { zigTrack } from './zig-track.mjs'
 
@@ -56,14 +66,16 @@ export async function testEverything(only, { withLong }) {
     const machineProduct = (project) => testMachineProduct(scratch, system.missing, project)
     const quickOnly = only.length > 0 && only.every((name) => quickLayers.includes(name))
     const generated = quickOnly ? undefined : turbo('generate', yielding)
-    const services = testServices(layer, scratch, generated)
+    const webBuilt = buildWeb(layer, generated)
+    const services = webBuilt.then(() => testServices(layer, scratch, generated))
     await buildEdge(layer, zig)
-    await generated
-    const { webBuilt, served } = serviceTrack(layer, { services, scratch, tally })
+    await webBuilt
     await Promise.all([
-      machineTrack(layer, { scratch, env, machineEnv, machineProduct, webBuilt, tally }),
-      served,
-      zigTrack(layer, zig).then(() => strainTrack(layer, { scratch, env, webBuilt })),
+      clockTrack(layer, { scratch, env, machineEnv, machineProduct, tally }),
+      browserTrack(layer, { scratch, tally }),
+      services.then(() => strainTrack(layer, { scratch, env })),
+      services.then(() => layer('typecheck', 120, () => turboCheck('typecheck', patient))),
+      zigTrack(layer, zig),
     ])
     await longTrack(layer, { zig, scratch, machineEnv, machineProduct })
   } finally {
@@ -184,6 +196,12 @@ function buildEdge(layer, zig) {
   return layer('zig-build', 150, () => command(zig, ['build', zigJobs], edgeSource))
 }
 
+/** First, since products start with it. What the services import is made before: turbo writes again nothing that it made itself. */
+async function buildWeb(layer, generated) {
+  await generated
+  await layer('web-build', 240, () => turboCheck('build', yielding))
+}
+
 /** Their tests import the database client, which is made from its schema. They stand back behind layers that have clocks. */
 function testServices(layer, scratch, generated) {
   return layer('services', 200, async () => {
@@ -193,13 +211,12 @@ function testServices(layer, scratch, generated) {
 }
 
 /** What has clocks: nothing of it runs beside another of it. */
-async function machineTrack(layer, { scratch, env, machineEnv, machineProduct, webBuilt, tally }) {
+async function clockTrack(layer, { scratch, env, machineEnv, machineProduct, tally }) {
   await layer('set-up', 30, () => vitest(scratch, 'e2e', ['set-up/'], env))
   // They wait for the network's clocks most of the time: two files side by side disturb neither.
   const sideBySide = ['--fileParallelism', '--maxWorkers=2']
   await layer('sockets', 120, () => vitest(scratch, 'e2e', ['sockets/'], env, sideBySide))
   await layer('machines', 240, async () => vitest(scratch, 'e2e', ['machines/'], await machineEnv()))
-  await webBuilt
   await layer('machine-boot', 90, () => machineProduct('machine-boot'))
   // Programs are killed here, so no browser looks at this product.
   await onProduct(layer, { scratch, tally, names: ['faults', 'install'] }, async (productEnv) => {
@@ -208,24 +225,15 @@ async function machineTrack(layer, { scratch, env, machineEnv, machineProduct, w
   })
 }
 
-/** Beside the machines, which leave half of the processors idle; what it runs has limits, but no clocks. */
-function serviceTrack(layer, { services, scratch, tally }) {
-  // Both may write again what the services import.
-  const webBuilt = services.then(async () => {
-    await layer('typecheck', 120, () => turboCheck('typecheck'))
-    await layer('web-build', 240, () => turboCheck('build'))
-  })
-  const served = webBuilt.then(() =>
-    onProduct(layer, { scratch, tally, names: ['browser'] }, (productEnv) =>
-      layer('browser', 300, () => playwright(scratch, productEnv, 'dashboard', yielding)),
-    ),
+/** Beside what has clocks, which leaves half of two processors idle; what it runs has limits, but no clocks. */
+function browserTrack(layer, { scratch, tally }) {
+  return onProduct(layer, { scratch, tally, names: ['browser'] }, (productEnv) =>
+    layer('browser', 300, () => playwright(scratch, productEnv, 'dashboard', yielding)),
   )
-  return { webBuilt, served }
 }
 
 /** The API asked what nobody would ask, and programs that were killed and come back: mostly waits. */
-async function strainTrack(layer, { scratch, env, webBuilt }) {
-  await webBuilt
+async function strainTrack(layer, { scratch, env }) {
   await layer('schemathesis', 60, () => schemathesis(scratch, { examples: 2, seconds: 20 }))
   await layer('reports', 120, async () => {
     await ensurePrometheusClient()

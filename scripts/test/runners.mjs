@@ -5,8 +5,8 @@ import { oneCheck, playwrightCounts, vitestCounts } from './tally.mjs'
 
 // Programs that test: each gives what it printed and what it counted.
 
-export async function turboCheck(task) {
-  const { code, output } = await turbo(task, patient)
+export async function turboCheck(task, run) {
+  const { code, output } = await turbo(task, run)
   return { output, ...oneCheck(code === 0) }
 }
 
