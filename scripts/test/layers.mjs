@@ -46,10 +46,12 @@ export async function testEverything(only, { withLong }) {
   const record = new MachineRecord(path.join(scratch, 'machines.jsonl'))
   try {
     const zig = await ensureZig()
+    const layer = layerRunner(tally, only, withLong)
+    // It needs nothing else, and most begins when it is done; whoever fetches packages waits for the network.
+    const edgeBuilt = buildEdge(layer, zig)
     await ensurePackages()
     const isLong = withLong || only.some((name) => longLayers.includes(name))
     const system = await ensureTestPackages(isLong)
-    const layer = layerRunner(tally, only, withLong)
     // Mostly waits for the network and the disk. Where it fails, the tests that need it say why.
     const debian = layer.wanted('machines') ? ensureSystemTree().catch(() => undefined) : undefined
     const env = { BOOTFARM_MISSING_PACKAGES: system.missing.join(' ') }
@@ -68,8 +70,7 @@ export async function testEverything(only, { withLong }) {
     const generated = quickOnly ? undefined : turbo('generate', yielding)
     const webBuilt = buildWeb(layer, generated)
     const services = webBuilt.then(() => testServices(layer, scratch, generated))
-    await buildEdge(layer, zig)
-    await webBuilt
+    await Promise.all([edgeBuilt, webBuilt])
     await Promise.all([
       clockTrack(layer, { scratch, env, machineEnv, machineProduct, tally }),
       browserTrack(layer, { scratch, tally }),
