@@ -190,7 +190,8 @@ pub const Edge = struct {
                 .reads = counted.reads,
                 .sessions = counted.sessions,
                 .passed = counted.passed,
-                .lost = counted.passed_lost + counted.notes_lost,
+                .packets_lost = counted.passed_lost,
+                .notes_lost = counted.notes_lost,
             });
         }
         sum.lanes.slice()[0] = first;

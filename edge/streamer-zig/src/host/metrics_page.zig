@@ -54,7 +54,7 @@ pub const Unanswered = enum { repeated, no_room, device_gone };
 const unanswered_count = @typeInfo(Unanswered).@"enum".field_names.len;
 
 /// Of one thread that serves the stream.
-pub const Lane = struct { reads: u64, sessions: u64, passed: u64 = 0, lost: u64 = 0 };
+pub const Lane = struct { reads: u64, sessions: u64, passed: u64 = 0, packets_lost: u64 = 0, notes_lost: u64 = 0 };
 const lanes_max = @import("stream_lanes.zig").lanes_max;
 
 /// What the packet loop counts.
@@ -178,7 +178,10 @@ fn renderLanes(writer: *Io.Writer, lanes: []const Lane) Io.Writer.Error!void {
     try head(writer, "stream_lane_passed_total", "counter", "Packets that were not for a thread and went to the first one.");
     try eachLane(writer, lanes, "stream_lane_passed_total", .passed);
     try head(writer, "stream_lane_lost_total", "counter", "Packets, and news of reads for reports, that the first thread had no room for.");
-    try eachLane(writer, lanes, "stream_lane_lost_total", .lost);
+    for (lanes, 0..) |*lane, number| {
+        try writer.print("bootfarm_edge_stream_lane_lost_total{{lane=\"{d}\",reason=\"packet\"}} {d}\n", .{ number, lane.packets_lost });
+        try writer.print("bootfarm_edge_stream_lane_lost_total{{lane=\"{d}\",reason=\"news\"}} {d}\n", .{ number, lane.notes_lost });
+    }
 }
 
 fn eachLane(writer: *Io.Writer, lanes: []const Lane, name: []const u8, comptime field: std.meta.FieldEnum(Lane)) Io.Writer.Error!void {

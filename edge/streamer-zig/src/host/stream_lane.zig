@@ -338,3 +338,29 @@ pub const StreamLane = struct {
         socket.send(session.from, packet);
     }
 };
+
+test "news that the packet loop has no room for is counted, what it has keeps its order, and later news are heard again" {
+    const testing = std.testing;
+    var lane: StreamLane = undefined;
+    lane.notes = try .init(testing.allocator, 2);
+    defer lane.notes.deinit(testing.allocator);
+    lane.figures = .{};
+    lane.has_news = false;
+    var read: ReadRequest = undefined;
+    for (0..3) |number| {
+        read.offset = number;
+        lane.note(&read, .{ .size = 0, .at_us = 0 }, .came);
+    }
+    try testing.expectEqual(1, lane.figures.notes_lost);
+    try testing.expect(lane.has_news);
+    try testing.expectEqual(0, lane.notes.next().?.read.offset);
+    lane.notes.done();
+    read.offset = 3;
+    lane.note(&read, .{ .size = 0, .at_us = 0 }, .came);
+    try testing.expectEqual(1, lane.figures.notes_lost);
+    for ([_]u64{ 1, 3 }) |offset| {
+        try testing.expectEqual(offset, lane.notes.next().?.read.offset);
+        lane.notes.done();
+    }
+    try testing.expectEqual(null, lane.notes.next());
+}
