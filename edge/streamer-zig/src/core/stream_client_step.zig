@@ -170,27 +170,64 @@ pub const Ready = struct {
 
 /// Units whose blocks the system has got, in the order in which it wanted them.
 pub const UsedList = struct {
-    bytes: [wire.profile.used_units_max * wire.profile.entry_size]u8 = undefined,
-    count: u16 = 0,
+    bytes: [units_max * entry_size]u8 = undefined,
+    /// Those before have been taken.
+    first: u16 = 0,
+    end: u16 = 0,
 
+    const entry_size = wire.profile.entry_size;
+    const units_max = wire.profile.used_units_max;
+    /// Nobody hears whether a USED has come, so none is larger than what every way takes.
+    pub const packet_units_max = (wire.packet_size_min - wire.header_size - wire.tag_size) / entry_size;
+
+    /// There is as much to say as a packet takes.
     pub fn isFull(list: *const UsedList) bool {
-        return list.count == wire.profile.used_units_max;
+        return list.end - list.first >= packet_units_max;
     }
 
     /// What does not fit is not said: it counts as not wanted.
     pub fn add(list: *UsedList, unit: wire.profile.Unit) void {
-        if (list.isFull()) return;
-        unit.encode(list.bytes[@as(usize, list.count) * wire.profile.entry_size ..][0..wire.profile.entry_size]);
-        list.count += 1;
+        if (list.end == units_max) list.moveDown();
+        if (list.end == units_max) return;
+        unit.encode(list.bytes[@as(usize, list.end) * entry_size ..][0..entry_size]);
+        list.end += 1;
     }
 
-    /// Good until the next `add`.
+    /// Those of one packet; good until the next `add`.
     pub fn take(list: *UsedList) ?wire.profile.Units {
-        if (list.count == 0) return null;
-        defer list.count = 0;
-        return .{ .bytes = list.bytes[0 .. @as(usize, list.count) * wire.profile.entry_size] };
+        const count = @min(list.end - list.first, packet_units_max);
+        if (count == 0) return null;
+        defer list.first += count;
+        return .{ .bytes = list.bytes[@as(usize, list.first) * entry_size ..][0 .. @as(usize, count) * entry_size] };
+    }
+
+    fn moveDown(list: *UsedList) void {
+        const left = list.bytes[@as(usize, list.first) * entry_size .. @as(usize, list.end) * entry_size];
+        @memmove(list.bytes[0..left.len], left);
+        list.end -= list.first;
+        list.first = 0;
     }
 };
+
+test "what is used is said in packets that every way takes, in order, and what is more than there is room for is not said" {
+    const testing = std.testing;
+    comptime std.debug.assert(wire.header_size + UsedList.packet_units_max * wire.profile.entry_size + wire.tag_size <= wire.packet_size_min);
+    var list: UsedList = .{};
+    try testing.expectEqual(null, list.take());
+    for (0..200) |index| list.add(.{ .index = @intCast(index), .blocks = 1 });
+    try testing.expect(list.isFull());
+    try testing.expectEqual(UsedList.packet_units_max, list.take().?.count());
+    // There is room again.
+    for (500..520) |index| list.add(.{ .index = @intCast(index), .blocks = 1 });
+    var expected: u64 = UsedList.packet_units_max;
+    while (list.take()) |units| for (0..units.count()) |at| {
+        if (expected == wire.profile.used_units_max) expected = 500;
+        try testing.expectEqual(expected, units.at(@intCast(at)).index);
+        expected += 1;
+    };
+    try testing.expectEqual(520, expected);
+    try testing.expect(!list.isFull());
+}
 
 pub const WriteCache = struct {
     /// Bytes; more than `size` counts as `size`.
