@@ -49,7 +49,7 @@ export function run(command, ...args) {
 function removeLeftOvers(bench) {
   const listed = execFileSync('ip', ['netns', 'list'], { encoding: 'utf8' })
   for (const [, namespace = '', pid = ''] of listed.matchAll(
-    new RegExp(`^(bf-${bench}-(\\d+)-[sc])\\b`, 'gm'),
+    new RegExp(`^(bf-${bench}-(\\d+)-[scp])\\b`, 'gm'),
   )) {
     if (existsSync(`/proc/${pid}`)) continue
     endAllIn(namespace)

@@ -11,6 +11,7 @@ import { Cable } from './stream/cable.mjs'
 import { fleetCases, measureFleet } from './stream/fleet.mjs'
 import { judge } from './stream/goals.mjs'
 import { lossCases, measureLosses } from './stream/losses.mjs'
+import { measurePorts, portCases } from './stream/ports.mjs'
 import { measureReplays, replayCases } from './stream/replays.mjs'
 import { peersHere } from './stream/servers.mjs'
 import { asJson, asMarkdown } from './stream/table.mjs'
@@ -28,6 +29,7 @@ const packages = [
 const parts = [
   { part: 'throughput', cases: throughputCases, measure: measureThroughput },
   { part: 'losses', cases: lossCases, measure: measureLosses },
+  { part: 'ports', cases: portCases, measure: measurePorts },
   { part: 'replays', cases: replayCases, measure: measureReplays },
   { part: 'fleet', cases: fleetCases, measure: measureFleet },
 ]

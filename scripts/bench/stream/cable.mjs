@@ -1,6 +1,7 @@
 import { streamBenchProgram } from '../../lib/paths.mjs'
 import { inNamespace, Namespaces, run } from '../namespaces.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
+import { SlowPort } from './port.mjs'
 
 const relayLimitMs = 10_000
 /** Packets that an interface keeps for the relay: more than what all devices may have under way. */
@@ -89,6 +90,19 @@ export class Cable {
       throw error
     }
     return relay
+  }
+
+  /**
+   * Puts a switch with a slow port towards the devices in the cable's place, for the same addresses, until what is given back is removed.
+   * @param {{ mbitPerSecond: number, queueKb: number }} port
+   */
+  behindPort(port) {
+    const { server, client } = this.#namespaces
+    const ends = [
+      { namespace: server, own: this.serverIp, other: this.clientIp },
+      { namespace: client, own: this.clientIp, other: this.serverIp },
+    ]
+    return new SlowPort({ name: server.replace(/s$/, 'p'), ends }, port)
   }
 
   onServer(program, args) {

@@ -1,11 +1,13 @@
 import { median } from './goals.mjs'
+import { port } from './ports.mjs'
 
 /** Everything that was measured. */
 export const asJson = (result) => `${JSON.stringify(result, null, 2)}\n`
 
 /** Medians with minimum and maximum, each beside nbdkit's of the same run, and what was to be reached. */
 export function asMarkdown(result) {
-  const { date, command, machine, rounds, throughput, losses, replays, fleet, goals, failures } = result
+  const { date, command, machine, rounds, throughput, losses, ports, replays, fleet, goals, failures } =
+    result
   return `# The stream
 
 The stream beside NBD servers: one client for all (${'`'}edge/streamer-zig/src/bench/stream${'`'}: one process and one loop for all devices, a UDP socket with UDP_GRO or a TCP
@@ -17,7 +19,7 @@ connection for each), every byte compared with what the disk must have there. Me
   tx-udp-segmentation off at both ends); mode U: they pass whole.
 - nbdkit ${machine.nbdkit} with its plugin ${'`'}file${'`'}, qemu-nbd ${machine.qemuNbd} with ${'`'}--cache=writeback${'`'}; ours: ${'`'}bootfarm-edge serve --vdisk${'`'}. The disk (1 GiB) is locked in the page cache.
 - CPU s/GB: processor time for 10^9 bytes, of the server's process (with what the kernel did in its name), of the client, and of the whole machine.
-${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}${goals.length > 0 ? goalTable(goals) : ''}${throughput ? throughputTable(throughput) : ''}${losses ? lossTable(losses) : ''}${replays ? replayTable(replays) : ''}${fleet ? fleetTable(fleet) : ''}`
+${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}${goals.length > 0 ? goalTable(goals) : ''}${throughput ? throughputTable(throughput) : ''}${losses ? lossTable(losses) : ''}${ports ? portTable(ports) : ''}${replays ? replayTable(replays) : ''}${fleet ? fleetTable(fleet) : ''}`
 }
 
 function goalTable(goals) {
@@ -77,6 +79,30 @@ One device, one read of 32 KiB under way. Both directions go through a relay at 
 
 | link | by | MB/s | min | max | p50 µs | p99 µs |
 |---|---|---|---|---|---|---|
+${rows.join('\n')}
+`
+}
+
+function portTable(ports) {
+  const rows = groups(ports, ['case', 'by']).map(({ keys, ones }) => {
+    const middle = (pick) => median(ones.map(pick))
+    const rates = ones.map(({ mbPerSecond }) => mbPerSecond)
+    return row([
+      ...[...keys, median(rates).toFixed(1), Math.min(...rates).toFixed(1), Math.max(...rates).toFixed(1)],
+      ...[middle(({ p50Us }) => p50Us / 1000).toFixed(1), middle(({ p99Us }) => p99Us / 1000).toFixed(1)],
+      middle(({ againPercent }) => againPercent).toFixed(0),
+      middle(({ leastMbPerSecond }) => leastMbPerSecond).toFixed(2),
+      middle(({ mostMbPerSecond }) => mostMbPerSecond).toFixed(2),
+    ])
+  })
+  return `
+## Behind a slow port
+
+Reads of 32 KiB through a switch (a bridge in a namespace of its own, mode S) whose port towards the devices has ${port.mbitPerSecond} Mb/s and keeps ${port.queueKb} KiB (tbf); what has no room there is dropped. "Again" is what was asked for again,
+for NBD what TCP sent again, in per cent of what was read; "least" and "most" are what the devices with the least and the most got.
+
+| case | by | MB/s | min | max | p50 ms | p99 ms | again % | least MB/s | most MB/s |
+|---|---|---|---|---|---|---|---|---|---|
 ${rows.join('\n')}
 `
 }

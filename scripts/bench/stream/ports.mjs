@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { say } from '../../lib/progress.mjs'
+import { loadOnce } from './load.mjs'
+
+const mtu = 1500
+/** What TCP carries in a packet of that size, with its time stamps. */
+const segmentBytes = 1448
+export const port = { mbitPerSecond: 1000, queueKb: 128 }
+
+/** @type {{ name: string, devices: number, depth: number }[]} */
+export const portCases = [
+  { name: 'slow port, 16 devices', devices: 16, depth: 1 },
+  { name: 'slow port, 64 devices', devices: 64, depth: 1 },
+  { name: 'slow port, 64 devices, depth 4', devices: 64, depth: 4 },
+]
+
+/**
+ * Devices behind one port of a switch that is slower than their server and keeps little.
+ * @param {import('./load.mjs').Site} site
+ * @param {{ rounds: number, measureMs: number, cases: typeof portCases }} options
+ */
+export async function measurePorts(site, { rounds, measureMs, cases }) {
+  const measured = []
+  const slow = site.cable.behindPort(port)
+  try {
+    for (const { name, devices, depth } of cases) {
+      for (let round = 0; round < rounds; round++) {
+        const turns = round % 2 === 0 ? site.peers : site.peers.toReversed()
+        for (const peer of turns) {
+          // Twice as long: each of many devices has few reads.
+          const load = { devices, depth, mtu, measureMs: 2 * measureMs }
+          measured.push({ case: name, by: peer.by, ...withAgain(peer, await counted(site, peer, load)) })
+        }
+      }
+      say(`${name}: measured`)
+    }
+  } finally {
+    slow.remove()
+  }
+  return measured
+}
+
+/** With the segments that the servers' end has sent again, which TCP counts for all of it (RFC 4022), the warm-up, too. */
+async function counted(site, peer, load) {
+  let before = 0
+  let after = 0
+  const watched = { ...peer, start: watchedStart }
+  async function watchedStart(...args) {
+    const server = await peer.start(...args)
+    before = sentAgain(server.pid)
+    const stop = server.stop.bind(server)
+    server.stop = () => {
+      after = sentAgain(server.pid)
+      return stop()
+    }
+    return server
+  }
+  const found = await loadOnce(site, watched, load)
+  return { ...found, segmentsAgain: after - before }
+}
+
+function sentAgain(pid) {
+  const [names = '', values = ''] = readFileSync(`/proc/${pid}/net/snmp`, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('Tcp:'))
+  return Number(values.split(' ')[names.split(' ').indexOf('RetransSegs')])
+}
+
+/** What went again, in per cent of what was read. */
+function withAgain(peer, found) {
+  const bytes =
+    peer.way === 'nbd' ? found.segmentsAgain * segmentBytes : found.missingFragments * found.fragmentSize
+  return { ...found, againPercent: (100 * bytes) / found.bytes }
+}
