@@ -54,9 +54,9 @@ const deviceArguments = (count: number) => [
 /** Values of one metric, by lane, and by reason where it has some. */
 async function byLane(name: string): Promise<number[]> {
   const text = await (await fetch(`http://${edgeAddress}:${metricsPort}/metrics`)).text()
-  return [...text.matchAll(new RegExp(`^bootfarm_edge_${name}{lane="\\d+"(?:,reason="\\w+")?} (\\d+)$`, 'gm'))].map(
-    ([, value]) => Number(value),
-  )
+  return [
+    ...text.matchAll(new RegExp(`^bootfarm_edge_${name}{lane="\\d+"(?:,reason="\\w+")?} (\\d+)$`, 'gm')),
+  ].map(([, value]) => Number(value))
 }
 
 /** The metric once it fits; what lanes count is on the page two seconds later at most. */
