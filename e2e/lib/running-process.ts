@@ -6,9 +6,7 @@ let limit: { at: number } | undefined
 /** What runs now, for the message of a wait that was in vain. */
 const running = new Set<RunningProcess>()
 // Whoever ends the run of the tests ends their programs, too.
-process.on('exit', () => {
-  for (const one of running) one.kill('SIGKILL')
-})
+process.on('exit', endAll)
 
 /**
  * From now on a wait fails a little before this time is over, with what the programs said last: the time-out of a test says neither
@@ -16,6 +14,11 @@ process.on('exit', () => {
  */
 export function limitWaits(timeoutMs: number | undefined): void {
   limit = timeoutMs === undefined ? undefined : { at: performance.now() + timeoutMs * 0.95 }
+}
+
+/** What a test that failed has not stopped. */
+export function endAll(): void {
+  for (const one of running) one.kill('SIGKILL')
 }
 
 /** What each program that runs now said last. */

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach } from 'vitest'
-import { lastLinesOfAll, limitWaits } from './running-process.ts'
+import { afterAll, afterEach, beforeEach } from 'vitest'
+import { endAll, lastLinesOfAll, limitWaits } from './running-process.ts'
 
 // Loaded before each test file (vitest.config.ts).
 beforeEach(({ task, onTestFailed }) => {
@@ -11,3 +11,5 @@ beforeEach(({ task, onTestFailed }) => {
   })
 })
 afterEach(() => limitWaits(undefined))
+// Behind the hooks of the file itself.
+afterAll(endAll)
