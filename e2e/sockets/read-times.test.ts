@@ -51,14 +51,19 @@ const countOf = (...histograms: (DurationHistogram | undefined)[]) =>
   histograms.reduce((sum, one) => sum + (one?.counts.reduce((all, each) => all + each, 0) ?? 0), 0)
 
 test('edge and device tell where the time of the reads went in each phase, and both add up to the whole boot', async () => {
-  const { readTimes } = await bootWith(atMs.map((ms, index) => `${ms},${index * size},${size}`))
-  const { phases = [], ...whole } = readTimes ?? {}
+  const boot = await bootWith(atMs.map((ms, index) => `${ms},${index * size},${size}`))
+  const { phases = [], ...whole } = boot.readTimes ?? {}
+  // What a slow machine has asked for twice, the edge has read twice.
+  const { retries = 0 } = boot.phases.find(({ name }) => name === 'stage2') ?? {}
   expect(phases.map(({ name }) => name)).toEqual(['initramfs', 'system'])
   for (const [index, reads] of [firstReads, systemReads].entries()) {
     const { bytes, warm, cold, send, fetch, wait } = phases[index] ?? {}
     expect(bytes).toBe(reads * size)
-    for (const count of [countOf(warm, cold), countOf(send), countOf(fetch), countOf(wait)])
-      expect(count).toBe(reads)
+    for (const count of [countOf(fetch), countOf(wait)]) expect(count).toBe(reads)
+    for (const count of [countOf(warm, cold), countOf(send)]) {
+      expect(count).toBeGreaterThanOrEqual(reads)
+      expect(count).toBeLessThanOrEqual(reads + retries)
+    }
   }
   const part = (name: 'warm' | 'cold' | 'send' | 'fetch' | 'wait' | 'turnaround') =>
     phases.map((phase) => phase[name])
