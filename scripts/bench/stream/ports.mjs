@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
 import { say } from '../../lib/progress.mjs'
 import { loadOnce } from './load.mjs'
 
@@ -42,25 +42,14 @@ export async function measurePorts(site, { rounds, measureMs, cases }) {
 
 /** With the segments that the servers' end has sent again, which TCP counts for all of it (RFC 4022), the warm-up, too. */
 async function counted(site, peer, load) {
-  let before = 0
-  let after = 0
-  const watched = { ...peer, start: watchedStart }
-  async function watchedStart(...args) {
-    const server = await peer.start(...args)
-    before = sentAgain(server.pid)
-    const stop = server.stop.bind(server)
-    server.stop = () => {
-      after = sentAgain(server.pid)
-      return stop()
-    }
-    return server
-  }
-  const found = await loadOnce(site, watched, load)
-  return { ...found, segmentsAgain: after - before }
+  const before = sentAgain(site)
+  const found = await loadOnce(site, peer, load)
+  return { ...found, segmentsAgain: sentAgain(site) - before }
 }
 
-function sentAgain(pid) {
-  const [names = '', values = ''] = readFileSync(`/proc/${pid}/net/snmp`, 'utf8')
+function sentAgain(site) {
+  const { command, args } = site.cable.onServer('cat', ['/proc/net/snmp'])
+  const [names = '', values = ''] = execFileSync(command, args, { encoding: 'utf8' })
     .split('\n')
     .filter((line) => line.startsWith('Tcp:'))
   return Number(values.split(' ')[names.split(' ').indexOf('RetransSegs')])
