@@ -263,6 +263,34 @@ test('an import for a vDisk of another farm than the edge’s is refused, and ma
   expect(await site().state()).not.toHaveProperty('storeJobs')
 })
 
+test('who cancels a job takes nothing of its version away while its edge speaks of its store', async () => {
+  const { api, edge, tenant } = site()
+  const input = { vdiskId: tenant.vdiskId, edgeId: edge.edgeId, sourcePath: 'imports/linux.raw' }
+  const made = await site().mutate<VersionWithJobs>('version.import', input)
+  let cancelled: Promise<unknown> | undefined
+  // As a message of the edge does: its own row first, and then what is known of versions, which names them.
+  await api.db.$transaction(
+    async (message) => {
+      await message.$queryRaw`select id from edge where id = ${edge.edgeId}::uuid for no key update`
+      cancelled = site().mutate('storeJob.cancel', { jobId: made.jobIds[0] })
+      await expect
+        .poll(
+          () => api.db.$queryRaw<{ pid: number }[]>`
+            select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+              and query like '%from edge%for no key update%'`,
+          { timeout: 30_000 },
+        )
+        .toHaveLength(1)
+      const rows = await message.$queryRaw`
+        select id from vdisk_version where id = ${made.id}::uuid for key share nowait`
+      expect(rows).toHaveLength(1)
+    },
+    { timeout: 60_000 },
+  )
+  expect(await cancelled).toMatchObject({ state: 'cancelled' })
+  expect(await version(made.id)).toBeUndefined()
+})
+
 test('of an import that is cancelled before its edge has spoken of it, what the edge may have begun is deleted', async () => {
   const input = {
     vdiskId: site().tenant.vdiskId,

@@ -28,6 +28,7 @@ const unavailableCodes = new Set([
 const inUseCodes = new Set(['P2003', '23001', '23503'])
 const unavailableTexts =
   /terminated unexpectedly|Can't reach database server|server has closed the connection/i
+const rawQueryCode = /Raw query failed\. Code: `(\w+)`/
 /** Raised by the trigger `live_parent`. */
 const trashedText = /the \w+ of this \w+ is in the trash/
 const causeDepthMax = 6
@@ -69,5 +70,7 @@ function isUnavailable(error: Error): boolean {
 }
 
 function codeOf(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : ''
+  // Of a statement of our own Prisma has one code for all, and says PostgreSQL's in its words.
+  const stated = rawQueryCode.exec(error.message)?.[1]
+  return stated ?? ('code' in error && typeof error.code === 'string' ? error.code : '')
 }

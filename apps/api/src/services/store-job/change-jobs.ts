@@ -36,20 +36,29 @@ export async function startStoreJob(
 export async function cancelStoreJob(context: ServiceContext, jobId: string): Promise<StoreJobView> {
   const { db, actor } = context
   const where = { organizationId_id: { organizationId: actor.organizationId, id: jobId } }
-  const job = await db.storeJob.findUnique({ where, select: { vdiskId: true } })
+  const job = await db.storeJob.findUnique({ where, select: { vdiskId: true, edgeId: true } })
   if (!job) throw new AppError('not_found')
   const vdisk = await db.vdisk.findFirst({
     where: { organizationId: actor.organizationId, id: job.vdiskId ?? jobId },
     select: { id: true },
   })
-  if (vdisk) await changeVdiskVersions(context, { vdiskId: vdisk.id }, () => cancel(context, jobId))
-  else await cancel(context, jobId)
+  if (vdisk)
+    await changeVdiskVersions(context, { vdiskId: vdisk.id }, () =>
+      cancel(context, { jobId, edgeId: job.edgeId }),
+    )
+  else await cancel(context, { jobId, edgeId: job.edgeId })
   return getStoreJob(context, jobId)
 }
 
-async function cancel(context: ServiceContext, jobId: string): Promise<void> {
+async function cancel(
+  context: ServiceContext,
+  { jobId, edgeId }: { jobId: string; edgeId: string },
+): Promise<void> {
   const { db, clock, actor } = context
   const { organizationId } = actor
+  // Before the job and its version, as an edge's own message has them: it tells of versions, and none of them may be half gone by then.
+  await db.$queryRaw`select id from edge
+    where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for no key update`
   await db.$queryRaw`select id from store_job
     where organization_id = ${organizationId}::uuid and id = ${jobId}::uuid for no key update`
   const where = { organizationId_id: { organizationId, id: jobId } }
