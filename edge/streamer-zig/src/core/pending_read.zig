@@ -56,8 +56,6 @@ passed: u16 = 0,
 full_came: bool = false,
 /// Asked again since time was over, and how long after the first READ the next new fragment came.
 timed_out: bool = false,
-/// The repeat after a time-out has not brought anything new yet.
-awaits_progress: bool = false,
 stall_us: ?u64 = null,
 /// A measurement that the client has not taken yet.
 round_trip_us: ?u64 = null,

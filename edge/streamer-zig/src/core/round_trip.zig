@@ -56,13 +56,6 @@ pub fn backOff(round_trip: *RoundTrip) void {
     round_trip.update();
 }
 
-/// Something new came of what was asked for again after its time-out. It may have been late and not lost, so it is no sample and takes back one
-/// doubling alone; but who has lost much, and asks for all of it again, gets no sample for long.
-pub fn noteProgress(round_trip: *RoundTrip) void {
-    round_trip.doublings -|= 1;
-    round_trip.update();
-}
-
 fn update(round_trip: *RoundTrip) void {
     const timeout = std.math.clamp(round_trip.smoothed_us + 4 * round_trip.variation_us, round_trip.floor_us, timeout_us_max);
     round_trip.timeout_us = @min(timeout << round_trip.doublings, timeout_us_max);
@@ -93,16 +86,6 @@ test "after a time-out all wait twice as long, until a sample says how long it r
     for (0..40) |_| round_trip.measure(600_000);
     round_trip.backOff();
     try std.testing.expectEqual(timeout_us_max, round_trip.timeout_us);
-}
-
-test "what comes after a time-out takes back one doubling" {
-    var round_trip: RoundTrip = .{};
-    round_trip.measure(200);
-    for (0..3) |_| round_trip.backOff();
-    round_trip.noteProgress();
-    try std.testing.expectEqual(4 * timeout_us_min, round_trip.timeout_us);
-    for (0..3) |_| round_trip.noteProgress();
-    try std.testing.expectEqual(timeout_us_min, round_trip.timeout_us);
 }
 
 test "a stall that was taken for a loss is waited for, and forgotten later" {

@@ -448,7 +448,6 @@ test {
     _ = @import("stream_client_test.zig");
     _ = @import("stream_reports_test.zig");
     _ = @import("stream_session_test.zig");
-    _ = @import("slow_port_test.zig");
     _ = @import("stream_failover_test.zig");
     _ = @import("stream_writes_test.zig");
 }

@@ -51,10 +51,6 @@ pub fn receiveFragment(client: *StreamClient, now_us: u64, request_id: u32, frag
         client.round_trip.measure(sample);
         read.round_trip_us = null;
     }
-    if (read.awaits_progress) {
-        read.awaits_progress = false;
-        client.round_trip.noteProgress();
-    }
     read.timeout_us = client.round_trip.timeout_us;
     // What was sent in order comes in order, but for a little reordering: who is overtaken has lost something.
     for (client.readsKept()) |*other| {
@@ -125,7 +121,6 @@ pub fn checkTimers(client: *StreamClient, now_us: u64) void {
         if (now_us < read.timeoutAt(client.last_fragment_at_us)) continue;
         read.timeout_us = @min(read.timeout_us * 2, RoundTrip.timeout_us_max);
         read.timed_out = true;
-        read.awaits_progress = true;
         client.statistics.timeouts += 1;
         if (read.sent_serial > client.timed_out_serial) {
             client.timed_out_serial = client.send_serial;

@@ -14,8 +14,6 @@
 //! - Less, by 3/10 (RFC 9438, section 4.6), at most once for each window (RFC 9002, section 7.3.2), and only for losses that are
 //!   congestion: three or more, and more than 1/32 of what was under way, or any while packets wait about as long as they did when
 //!   that happened the last time. A cable with a bad contact loses 1 % without a queue, and must not slow its machine down.
-//! - By a half below 32 KiB and a few fragments, where nothing but losses takes the window, and then 5/8 of a fragment more for each round
-//!   trip: of many devices behind a port that keeps little each has to ask for a few packets at a time.
 //! - Less, by a quarter, when packets wait nearly as long as they did when the network had no room any more: so that it loses few. Until that is known only a queue of more than 0.75 ms is too long, and only for a large window: it may be the edge's storage
 //!   that takes its time.
 //! - Asking is paced by the delivery rate (RFC 9002, section 7.7): an edge answers as
@@ -39,11 +37,8 @@ const burst_bytes_max = 256 << 10;
 /// The burst's length in time, where that is more than `burst_bytes_min`.
 const burst_us = 256;
 const fragments_min = 4;
-/// For a wait alone the window is never smaller than a read that a system waits for, and a few fragments of others: who comes later knows
-/// no network without a queue, and would keep more than others.
+/// The window is never smaller than a read that a system waits for, and a few fragments of others.
 const size_min = 32 << 10;
-/// For losses it is: as small as what is worth a packet, with which 64 devices have 256 KiB under way to a port that keeps half of that.
-const losing_size_min = part_bytes_min;
 /// Losses of one window that are congestion, where they are also more than 1/32.
 const lost_min = 3;
 const lost_share = 32;
@@ -224,7 +219,7 @@ pub fn noteLost(window: *StreamWindow, bytes: u64, ticket: *const Ticket, packet
     if (!is_many and !is_full) return;
     window.before = .{ .size = window.size, .is_slow_start = window.is_slow_start, .full_wait_us = window.full_wait_us, .lost = lost };
     if (is_many and window.isLong(window.last_wait_us)) window.full_wait_us = window.last_wait_us;
-    window.reduce(if (is_many) window.losingSizeMin() else window.sizeMin());
+    window.reduce();
 }
 
 /// A packet came that was taken for lost. When half of them do, they were only overtaken (RFC 4015, section 3.2; RFC 3708).
@@ -253,8 +248,8 @@ pub fn noteTimeout(window: *StreamWindow, ticket: *const Ticket) void {
     window.silent_at_serial = window.serial;
     window.silences += 1;
     if (window.silences < silences_max) return;
-    window.slow_start_end = @max(window.size / 2, window.losingSizeMin());
-    window.size = window.losingSizeMin();
+    window.slow_start_end = @max(window.size / 2, window.sizeMin());
+    window.size = window.sizeMin();
     window.is_slow_start = true;
     window.rate = @splat(0);
     window.round_trip_us = @splat(0);
@@ -318,8 +313,6 @@ fn growForRound(window: *StreamWindow) void {
         window.is_slow_start = window.size < window.slow_start_end;
         return;
     }
-    // Where all have lost much, nobody knows what a wait is without a queue.
-    if (window.size < window.sizeMin()) return window.grow(window.options.fragment_size * 5 / 8);
     if (!window.isQueued()) return window.grow(window.size / 8);
     const is_known = window.full_wait_us > 0;
     // The network may have more room than it had.
@@ -354,10 +347,8 @@ fn grow(window: *StreamWindow, bytes: u64) void {
     window.size = @min(window.size + bytes, window.options.bytes_max);
 }
 
-/// A window that is below `least` already stays as it is.
-fn reduce(window: *StreamWindow, least: u64) void {
-    const left = if (window.size > window.sizeMin()) window.size * 7 / 10 else window.size / 2;
-    window.size = @max(left, @min(least, window.size));
+fn reduce(window: *StreamWindow) void {
+    window.size = @max(window.size * 7 / 10, window.sizeMin());
     window.is_slow_start = false;
     window.reduced_at_serial = window.serial;
     window.beginRound();
@@ -365,10 +356,6 @@ fn reduce(window: *StreamWindow, least: u64) void {
 
 fn sizeMin(window: *const StreamWindow) u64 {
     return @min(size_min + fragments_min * window.options.fragment_size, window.options.bytes_max);
-}
-
-fn losingSizeMin(window: *const StreamWindow) u64 {
-    return @min(losing_size_min, window.options.bytes_max);
 }
 
 /// Bytes per second at which is asked: faster than answers come, so that a faster path is noticed.

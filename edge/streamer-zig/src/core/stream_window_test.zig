@@ -296,7 +296,7 @@ test "after an outage the device asks for little, and soon for as much as before
     try world.run(100_000);
     world.path.loss = 10_000;
     try world.run(500_000);
-    try testing.expectEqual(StreamWindow.part_bytes_min, world.devices[0].window.size);
+    try testing.expectEqual((32 << 10) + 4 * fragment_size, world.devices[0].window.size);
     world.path.loss = 0;
     try world.run(1_100_000);
     try world.run(100_000);
