@@ -38,7 +38,7 @@ pub const IpxeScripts = struct {
         return scripts.menuOrStart(asked.ref, chosen, text);
     }
 
-    /// The edge has no room for one more boot. What a device has, and iPXE shows of it, is the status.
+    /// The edge has no room for one more boot. iPXE shows the status alone; the sentence is for whoever asks with another program.
     pub fn tooMany(text: *Text) Response {
         return .saying(503, "This edge has as many boots under way as it can: try again, or set up another edge.", text);
     }
