@@ -17,13 +17,9 @@ const env = { ...process.env, PRISMA_HIDE_UPDATE_MESSAGE: '1', CHECKPOINT_DISABL
 const hasNativeEngine = readdirSync(enginesDir).some((name) => name.startsWith('schema-engine-'))
 if (!hasNativeEngine) env.PRISMA_SCHEMA_ENGINE_BINARY ??= path.join(packageDir, 'tools/schema-engine.mjs')
 
-const run = spawnSync(
-  process.execPath,
-  [require.resolve('prisma/build/index.js'), ...process.argv.slice(2)],
-  {
-    cwd: packageDir,
-    stdio: 'inherit',
-    env,
-  },
-)
+const run = spawnSync(process.execPath, [require.resolve('prisma/build/index.js'), ...process.argv.slice(2)], {
+  cwd: packageDir,
+  stdio: 'inherit',
+  env,
+})
 process.exit(run.status ?? 1)

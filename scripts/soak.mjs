@@ -5,13 +5,7 @@ import { runMain, UserError } from './lib/fail.mjs'
 import { inRoot } from './lib/paths.mjs'
 import { say } from './lib/progress.mjs'
 import { must } from './lib/run.mjs'
-import {
-  buildEdge,
-  ensurePackages,
-  ensureZig,
-  requireSupportedSystem,
-  withSupportedNode,
-} from './lib/toolchain.mjs'
+import { buildEdge, ensurePackages, ensureZig, requireSupportedSystem, withSupportedNode } from './lib/toolchain.mjs'
 import { proofNames, soakProof } from './soak/proofs.mjs'
 
 await runMain(async () => {

@@ -88,9 +88,7 @@ test('sessions elsewhere end one by one, and all with a new password', async ({ 
   await expect(page.getByRole('button', { name: /Night shift/ })).toBeVisible()
 })
 
-test('who belongs to several organizations chooses one, in every tab and at the next sign-in', async ({
-  page,
-}) => {
+test('who belongs to several organizations chooses one, in every tab and at the next sign-in', async ({ page }) => {
   const second = await Tenant.create()
   await second.takeIn(tenant.person)
   const [deviceId = ''] = tenant.rows.deviceIds

@@ -35,13 +35,17 @@ test('“Add edge” makes a line whose token joins an edge, and shows it online
     const data = path.join(scratch.path, 'edge')
     const file = path.join(scratch.path, 'token')
     writeFileSync(file, token, { mode: 0o600 })
-    const enrol = new RunningProcess(edgeProgram, [
-      ...['enrol', '--url', url ?? '', '--token-file', file, '--data', data],
-    ])
+    const enrol = new RunningProcess(edgeProgram, ['enrol', '--url', url ?? '', '--token-file', file, '--data', data])
     expect(await enrol.ended, enrol.output).toBe(0)
     await expect(dialog.getByText(/has joined; waiting for its first heartbeat/)).toBeVisible()
     edge = new RunningProcess(edgeProgram, [
-      ...['serve', '--data', data, '--listen', '127.0.0.1', '--dhcp', 'off'],
+      'serve',
+      '--data',
+      data,
+      '--listen',
+      '127.0.0.1',
+      '--dhcp',
+      'off',
       ...portArguments(await edgePorts()),
     ])
     await expect(dialog.getByText(/is online\.$/)).toBeVisible()

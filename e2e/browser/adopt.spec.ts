@@ -12,7 +12,10 @@ test.use({ storageState: { cookies: [], origins: [] } })
 const root = Buffer.alloc(32, 4).toString('base64')
 const sizes = { ownBytes: 2 ** 29, sharedBytes: 0, reclaimableBytes: 2 ** 29 }
 const image = (name: string, more: Partial<StoredVersion> = {}): StoredVersion => ({
-  ...{ versionId: randomUUID(), state: 'present', root, ...sizes },
+  versionId: randomUUID(),
+  state: 'present',
+  root,
+  ...sizes,
   image: { name, sizeBytes: 2 ** 31, createdUnixMs: 1_795_000_000_000, hasKernel: true },
   ...more,
 })
@@ -82,9 +85,7 @@ test('an image is adopted by clicks, with what will happen shown first, and is a
   await expect(version).toContainText('512 MiB own')
 })
 
-test('what cannot be adopted says why, and an adoption that fails leaves the image where it was', async ({
-  page,
-}) => {
+test('what cannot be adopted says why, and an adoption that fails leaves the image where it was', async ({ page }) => {
   for (const [found, why] of [
     [versions[2], 'still being imported'],
     [versions[3], 'It is damaged'],

@@ -22,8 +22,7 @@ test('a key is made, used and revoked, and its secret is shown once', async ({ p
   const secret = await page.getByLabel('Secret of the new key').inputValue()
   expect(await seriousProblems(page)).toEqual([])
 
-  const ask = (path: string) =>
-    fetch(`${baseURL}/api/v1${path}`, { headers: { authorization: `Bearer ${secret}` } })
+  const ask = (path: string) => fetch(`${baseURL}/api/v1${path}`, { headers: { authorization: `Bearer ${secret}` } })
   const devices = await ask('/devices?limit=2')
   expect(devices.status).toBe(200)
   expect(devices.headers.get('ratelimit-limit')).toBe('600')

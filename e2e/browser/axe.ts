@@ -15,10 +15,7 @@ async function stillPictures(page: Page): Promise<void> {
 const aboutColours = ['color-contrast', 'link-in-text-block']
 
 /** What axe calls serious or critical on the open page, each with where it is. `colours`: of them alone. */
-export async function seriousProblems(
-  page: Page,
-  about: 'everything' | 'colours' = 'everything',
-): Promise<string[]> {
+export async function seriousProblems(page: Page, about: 'everything' | 'colours' = 'everything'): Promise<string[]> {
   await stillPictures(page)
   // The pages have no frames: one look at the page itself, of which nothing but problems is told. Otherwise each would be handed over whole to
   // a second, empty page, there to be judged.

@@ -8,16 +8,23 @@ import { signInAs } from './demo-sign-in.ts'
 
 test.use({ storageState: { cookies: [], origins: [] } })
 
-const pcap = Uint8Array.from(
-  readFileSync(new URL('../../apps/api/test/captures/uefi-pxe.pcap', import.meta.url)),
-)
+const pcap = Uint8Array.from(readFileSync(new URL('../../apps/api/test/captures/uefi-pxe.pcap', import.meta.url)))
 const own: DhcpOffer = {
-  ...{ atUs: 3_667, server: '10.78.0.1', ours: true, kind: 'proxy', nextServer: '10.78.0.1' },
+  atUs: 3_667,
+  server: '10.78.0.1',
+  ours: true,
+  kind: 'proxy',
+  nextServer: '10.78.0.1',
   file: 'b/89a9e9b29072e06e/snponly.efi',
 }
 const rival: DhcpOffer = {
-  ...{ atUs: 3_806, server: '10.78.0.9', ours: false, kind: 'both', yourIp: '10.78.0.84' },
-  ...{ nextServer: '10.78.0.9', file: '<b>wds</b>.efi' },
+  atUs: 3_806,
+  server: '10.78.0.9',
+  ours: false,
+  kind: 'both',
+  yourIp: '10.78.0.84',
+  nextServer: '10.78.0.9',
+  file: '<b>wds</b>.efi',
 }
 
 test('a boot that another server won shows the offers, the last packets, and its packets to read and to save', async ({
@@ -39,9 +46,7 @@ test('a boot that another server won shows the offers, the last packets, and its
   const offers = page.getByRole('table', { name: 'DHCP offers heard' }).getByRole('row')
   await expect(offers.nth(1)).toContainText(/10\.78\.0\.1this edge.*boot.*snponly\.efi/)
   await expect(offers.nth(2)).toContainText(/10\.78\.0\.9other.*address and boot.*<b>wds<\/b>\.efi/)
-  await expect(
-    page.getByText(/^10\.78\.0\.9 offered the boot program <b>wds<\/b>\.efi as well/),
-  ).toBeVisible()
+  await expect(page.getByText(/^10\.78\.0\.9 offered the boot program <b>wds<\/b>\.efi as well/)).toBeVisible()
   const last = page.getByRole('region', { name: 'Last packets' })
   await expect(last).toContainText(/DHCP REQUEST of server 10\.78\.0\.9.*12\.4\ss after the boot’s begin/)
   await expect(last).toContainText('none was sent')

@@ -68,7 +68,9 @@ test('a menu is made, ordered by keyboard, chosen for a collection and a device,
   const { versionId } = tenant.rows
   expect(menus).toEqual([
     {
-      ...{ id: menus?.[0]?.id, timeoutMs: 20_000, defaultEntry: 1 },
+      id: menus?.[0]?.id,
+      timeoutMs: 20_000,
+      defaultEntry: 1,
       entries: [
         { kind: 'local_disk', title: 'Local disk' },
         { kind: 'version', title: 'Linux for everybody', versionId },
@@ -93,9 +95,7 @@ test('a menu is made, ordered by keyboard, chosen for a collection and a device,
   await page.getByLabel('Name').fill('Mine')
   await renameElsewhere(page, menus?.[0]?.id ?? '', 'Theirs')
   await save(page, 'Save').click()
-  await expect(
-    page.getByRole('alert').filter({ hasText: 'This boot menu was changed meanwhile' }),
-  ).toBeVisible()
+  await expect(page.getByRole('alert').filter({ hasText: 'This boot menu was changed meanwhile' })).toBeVisible()
   await expect(page.getByLabel('Name')).toHaveValue('Mine')
   await page.getByRole('button', { name: 'Load the change' }).click()
   await expect(page.getByLabel('Name')).toHaveValue('Theirs')

@@ -43,19 +43,15 @@ test('where the time of the reads went is there, in each phase and in the whole 
     const rows = groups.nth(index).getByRole('row')
     await expect(rows).toHaveCount(6)
     await expect(rows.first()).toHaveText(new RegExp(`^${phase}[\\d,.\\s]+ reads?, \\d[\\d.]*\\s(KiB|MiB)$`))
-    reads.push(
-      Number((await rows.first().textContent())?.match(/([\d,.\s]+) reads?,/)?.[1]?.replace(/\D/g, '')),
-    )
+    reads.push(Number((await rows.first().textContent())?.match(/([\d,.\s]+) reads?,/)?.[1]?.replace(/\D/g, '')))
     for (const part of ['Storage', 'Send', 'Wire', 'Turnaround']) {
       const cells = rows.filter({ hasText: part }).getByRole('cell')
-      for (const figure of [0, 1, 2, 3])
-        await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
+      for (const figure of [0, 1, 2, 3]) await expect(cells.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
       await expect(cells.nth(4)).toHaveText(/^\d+ %$/)
     }
     // Of each read of its system, of which a large one goes in parts.
     const waited = rows.filter({ hasText: 'System waited' }).getByRole('cell')
-    for (const figure of [0, 1, 2, 3])
-      await expect(waited.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
+    for (const figure of [0, 1, 2, 3]) await expect(waited.nth(figure)).toHaveText(/^\d[\d.]*\s(µs|ms|s|min)\b/)
     await expect(waited.nth(4)).toBeEmpty()
   }
   const [initramfs = 0, system = 0, whole = 0] = reads
@@ -70,10 +66,7 @@ test('what the device said of itself is there: its steps, and its write cache', 
   await expect(page.getByRole('img', { name: /; \d+ steps that the device reported$/ })).toBeVisible()
   const steps = page.getByRole('table', { name: 'Steps of the device' })
   await expect(steps.getByRole('row').filter({ hasText: 'Kernel' }).first()).toContainText(/reported/)
-  await expect(page.getByRole('meter', { name: 'Write cache' })).toHaveAttribute(
-    'aria-valuetext',
-    /\d %, .* of /,
-  )
+  await expect(page.getByRole('meter', { name: 'Write cache' })).toHaveAttribute('aria-valuetext', /\d %, .* of /)
 })
 
 test('a boot names device, edge, vDisk version and says that it is simulated', async ({ page }) => {

@@ -10,20 +10,28 @@ import { EdgeUplink } from '../lib/edge-uplink.ts'
 const unusedEpoch = 900_000_000
 const hourMs = 3_600_000
 const noTraffic = {
-  ...{ bytesIn: 0, bytesOut: 0, packetsIn: 0, packetsOut: 0 },
-  ...{ retries: 0, missingFragments: 0, reads: 0 },
+  bytesIn: 0,
+  bytesOut: 0,
+  packetsIn: 0,
+  packetsOut: 0,
+  retries: 0,
+  missingFragments: 0,
+  reads: 0,
 }
 
 /** What a device says is text, whatever stands in it. */
 const textOf = (cause: string) => `${cause}: <b>6.1</b> "&amp;" \${x}`
 
-test('the page of a boot that failed says why, what to do, and what was said, for every cause', async ({
-  page,
-}) => {
+test('the page of a boot that failed says why, what to do, and what was said, for every cause', async ({ page }) => {
   const boots = bootCauses.map(
     (cause, index): BootReport => ({
-      ...{ id: randomUUID(), revision: 1, mac: `02:bf:cc:00:00:${index.toString(16).padStart(2, '0')}` },
-      ...{ simulated: false, generated: false, startedUnixMs: Date.now() - hourMs, reconnects: 0 },
+      id: randomUUID(),
+      revision: 1,
+      mac: `02:bf:cc:00:00:${index.toString(16).padStart(2, '0')}`,
+      simulated: false,
+      generated: false,
+      startedUnixMs: Date.now() - hourMs,
+      reconnects: 0,
       phases: [{ name: 'loader', startUs: 0, durationUs: 1000, source: 'observed', ...noTraffic }],
       outcome: { kind: 'failed', phase: 'loader', cause, text: textOf(cause) },
     }),

@@ -29,9 +29,7 @@ async function keepWrites(page: Page): Promise<void> {
 }
 
 /** The home of the first device and the other edge, as they are told; undefined is the tenant's first edge. */
-async function edges(
-  second: EdgeClient,
-): Promise<{ home: EdgeClient | undefined; other: string; name: string }> {
+async function edges(second: EdgeClient): Promise<{ home: EdgeClient | undefined; other: string; name: string }> {
   const { devices, homeEdges = [] } = await tenant.state()
   const told = devices.find(({ id }) => id === tenant.rows.deviceIds[0])?.home
   const home = told === undefined ? undefined : homeEdges[told]
@@ -43,11 +41,7 @@ async function edges(
   }
 }
 
-async function endJob(
-  edge: EdgeClient | undefined,
-  state: 'done' | 'failed',
-  message?: string,
-): Promise<void> {
+async function endJob(edge: EdgeClient | undefined, state: 'done' | 'failed', message?: string): Promise<void> {
   const [job] = (await tenant.state(edge)).storeJobs ?? []
   const report = { id: job?.id ?? '', state, progressBytes: 0, totalBytes: 0 }
   await tenant.storeSays({ jobs: [{ ...report, ...(message ? { message } : {}) }] }, edge)
@@ -70,9 +64,7 @@ test('at a site with one edge there is nothing to choose; with two nothing is ch
   await expect(panel(page)).toContainText('it keeps nothing of the device now')
 })
 
-test('a move is shown while it goes on, refused by the edge, cancelled and done, over reloads', async ({
-  page,
-}) => {
+test('a move is shown while it goes on, refused by the edge, cancelled and done, over reloads', async ({ page }) => {
   const second = await tenant.secondEdge('edge-second')
   await keepWrites(page)
   const { home, other, name } = await edges(second)

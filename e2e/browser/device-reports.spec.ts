@@ -35,15 +35,7 @@ test('a boot’s page shows all 24 steps that the device reported, beside the ph
   const picture = page.getByRole('img', {
     name: /^Waterfall of 15\.0\ss: DHCP .*; 24 steps that the device reported$/,
   })
-  for (const text of [
-    'Firmware',
-    'Kernel',
-    'Initramfs',
-    'System',
-    'Slowest units',
-    'root file system',
-    '3.17\u00a0s',
-  ])
+  for (const text of ['Firmware', 'Kernel', 'Initramfs', 'System', 'Slowest units', 'root file system', '3.17\u00a0s'])
     await expect(picture.getByText(text, { exact: true })).toBeVisible()
 
   const table = page.getByRole('table', { name: 'Steps of the device' })
@@ -64,9 +56,7 @@ test('what the device did not report is said', async ({ page }) => {
   await expect(page.getByText('Not reported by the device: firmware, system, slowest units.')).toBeVisible()
 })
 
-test('a filling write cache is on the boot’s page, the device’s and in the list, with what to do', async ({
-  page,
-}) => {
+test('a filling write cache is on the boot’s page, the device’s and in the list, with what to do', async ({ page }) => {
   for (const [index, percent] of [12, 83, 96, 100].entries()) {
     const guest = { ...fullGuest, writeCache: cacheOf(percent) }
     await tenant.report({ id: randomUUID(), mac: tenant.rows.macs[index + 2] ?? '', guest })
@@ -94,9 +84,7 @@ test('a filling write cache is on the boot’s page, the device’s and in the l
   await expect(warning).toHaveCount(0)
 })
 
-test('a running device is powered off after a question that names it, and its page follows', async ({
-  page,
-}) => {
+test('a running device is powered off after a question that names it, and its page follows', async ({ page }) => {
   const id = randomUUID()
   await tenant.report({ id, mac: tenant.rows.macs[1] ?? '', guest: fullGuest })
   await page.goto(`/devices/${tenant.rows.deviceIds[1]}`)
@@ -174,9 +162,7 @@ test.describe('the serial console', () => {
     for (const number of [1, 2]) rmSync(file(macOf(number)), { force: true })
   })
 
-  test('stands beside the waterfall, follows a boot that goes on, and marks the lines of a phase', async ({
-    page,
-  }) => {
+  test('stands beside the waterfall, follows a boot that goes on, and marks the lines of a phase', async ({ page }) => {
     const mac = macOf(1)
     const startedUnixMs = Date.now() - 4_000
     const line = (atMs: number, text: string) => `${startedUnixMs + atMs} ${text}\n`
@@ -188,7 +174,8 @@ test.describe('the serial console', () => {
     )
     const going = {
       id: randomUUID(),
-      ...{ mac, startedUnixMs },
+      mac,
+      startedUnixMs,
       phases: [
         phase({ name: 'dhcp', startUs: 0, durationUs: 1_000_000 }),
         phase({ name: 'nbp', startUs: 1_000_000, durationUs: 2_000_000 }),
@@ -240,11 +227,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
     await expect(page.getByRole('alertdialog')).toBeVisible()
     expect.soft(await seriousProblems(page), 'the question').toEqual([])
     await page.keyboard.press('Escape')
-    for (const address of [
-      `/boots/${id}`,
-      `/devices/${tenant.rows.deviceIds[5]}`,
-      '/devices?cache=warning',
-    ]) {
+    for (const address of [`/boots/${id}`, `/devices/${tenant.rows.deviceIds[5]}`, '/devices?cache=warning']) {
       await page.setViewportSize({ width: 1280, height: 800 })
       await page.goto(address)
       await expect(page.getByText(/97 %/).first()).toBeVisible()

@@ -77,8 +77,14 @@ test.describe('of an organization of its own', () => {
     await expect(page.getByText('No unknown machine has asked to boot.')).toBeVisible()
     const now = Date.now()
     await tenant.discover({
-      ...{ mac, vendorClass: hostile, hostName: hostile, asked: 'http', requests: 3, relay: '10.20.0.1' },
-      ...{ firstSeenUnixMs: now, lastSeenUnixMs: now },
+      mac,
+      vendorClass: hostile,
+      hostName: hostile,
+      asked: 'http',
+      requests: 3,
+      relay: '10.20.0.1',
+      firstSeenUnixMs: now,
+      lastSeenUnixMs: now,
     })
     await expect(row(page, mac)).toContainText(hostile)
     await expect(row(page, mac)).toContainText('through relay 10.20.0.1')

@@ -16,8 +16,7 @@ test.use({ storageState: { cookies: [], origins: [] } })
 function watchPage(): void {
   const told: string[] = []
   Object.assign(window, { told })
-  for (const name of ['alert', 'confirm', 'prompt'] as const)
-    Object.assign(window, { [name]: () => told.push(name) })
+  for (const name of ['alert', 'confirm', 'prompt'] as const) Object.assign(window, { [name]: () => told.push(name) })
   document.addEventListener('securitypolicyviolation', ({ violatedDirective, sample, blockedURI }) =>
     told.push(`${violatedDirective} ${blockedURI} ${sample}`),
   )
@@ -99,8 +98,7 @@ class Watched {
     const answer = await page.goto(address, { waitUntil: 'commit' })
     await expect(page.getByRole('heading', { level: 1 }).first()).toBeVisible({ timeout: pageMsMax })
     await expect(page.getByRole('status', { name: /^Loading/ })).toHaveCount(0, { timeout: pageMsMax })
-    if (showsTexts)
-      await expect(page.getByRole('main').first()).toContainText('hacked', { timeout: pageMsMax })
+    if (showsTexts) await expect(page.getByRole('main').first()).toContainText('hacked', { timeout: pageMsMax })
     const { pathname } = new URL(page.url())
     if (pathname !== address) problems.push(`${address} shows ${pathname}`)
     const policy = answer?.headers()['content-security-policy'] ?? ''
@@ -126,7 +124,8 @@ async function plant(page: Page): Promise<Names> {
   await db.$disconnect()
   const client = await ApiClient.signIn(webUrl, email, password)
   const planted: Planted = await plantHostileTexts({
-    ...{ url: required('BOOTFARM_API_URL'), rows: tenant.rows },
+    url: required('BOOTFARM_API_URL'),
+    rows: tenant.rows,
     joinTokens: [await tenant.joinToken(), await tenant.joinToken()],
     now: Date.now(),
     mutate: (procedure, input) => client.mutate(procedure, input),
@@ -135,7 +134,8 @@ async function plant(page: Page): Promise<Names> {
   await client.mutate('invitation.create', { email: invited, role: 'viewer', scope: {} })
   const invitation = path.basename(await mailedLink(invited, 'invitation'))
   const headers = {
-    ...{ origin: webUrl, 'user-agent': '<img src=x onerror=window.hacked=1> Firefox/1' },
+    origin: webUrl,
+    'user-agent': '<img src=x onerror=window.hacked=1> Firefox/1',
     'x-forwarded-for': '<svg onload=window.hacked=1>',
   }
   const own = { name: '<script>window.hacked=1</script>' }

@@ -7,10 +7,7 @@ import { required } from '../lib/api-client.ts'
  * The newest link to a page that the API would have mailed to this address, once its log has it: a mail goes out after the answer to
  * the one who asked for it.
  */
-export async function mailedLink(
-  email: string,
-  page: 'invitation' | 'reset-password' | 'sign-up',
-): Promise<string> {
+export async function mailedLink(email: string, page: 'invitation' | 'reset-password' | 'sign-up'): Promise<string> {
   const wanted = new RegExp(`/${page}/[\\w-]+`)
   const find = () => {
     const log = readFileSync(path.join(required('BOOTFARM_DATA'), 'logs/api.log'), 'utf8')

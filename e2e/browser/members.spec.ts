@@ -55,9 +55,7 @@ test('roles are given and taken, a late change is told, and the last owner stays
   })
   expect(elsewhere.status()).toBe(200)
   await button(page, 'Give the role').click()
-  await expect(page.getByRole('dialog').getByRole('alert')).toContainText(
-    'changed meanwhile: A owner changed role',
-  )
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('changed meanwhile: A owner changed role')
   await button(page, 'Overwrite it with mine').click()
   await expect(page.getByRole('dialog')).toHaveCount(0)
   await button(page, 'Take auditor of the whole organization').click()

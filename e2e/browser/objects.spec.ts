@@ -15,9 +15,7 @@ const button = (page: Page, name: string) => page.getByRole('button', { name, ex
 const field = (page: Page, name: string) => page.getByRole('dialog').getByLabel(name, { exact: true })
 const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name })
 
-test('a site, a collection and a device are made by page, and the guide says what is left', async ({
-  page,
-}) => {
+test('a site, a collection and a device are made by page, and the guide says what is left', async ({ page }) => {
   const guide = page.getByRole('region', { name: 'To your first boot' })
   await expect(guide).toContainText('Boot it')
   const edgeStep = guide.getByRole('listitem').filter({ hasText: 'See the edge online' })
@@ -50,9 +48,7 @@ test('a site, a collection and a device are made by page, and the guide says wha
   await expect(row(page, 'hall-1')).toContainText('Linux')
 })
 
-test('a change that came too late is told who was quicker, and overwrites only knowingly', async ({
-  page,
-}) => {
+test('a change that came too late is told who was quicker, and overwrites only knowingly', async ({ page }) => {
   const [deviceId = ''] = tenant.rows.deviceIds
   await page.goto(`/devices/${deviceId}`)
   await button(page, 'Change').click()
@@ -62,9 +58,7 @@ test('a change that came too late is told who was quicker, and overwrites only k
   })
   expect(elsewhere.status()).toBe(200)
   await button(page, 'Save').click()
-  await expect(page.getByRole('dialog').getByRole('alert')).toContainText(
-    'changed meanwhile: A admin changed name',
-  )
+  await expect(page.getByRole('dialog').getByRole('alert')).toContainText('changed meanwhile: A admin changed name')
   await button(page, 'Load the new state').click()
   await expect(page.getByRole('heading', { level: 1, name: 'theirs' })).toBeVisible()
 })
@@ -83,13 +77,9 @@ test('what is deleted is in the trash, and restored from there', async ({ page }
   await expect(row(page, 'pc-01')).toBeVisible()
 })
 
-test('a table with a wrong line is shown with it and changes nothing; put right it is taken', async ({
-  page,
-}) => {
+test('a table with a wrong line is shown with it and changes nothing; put right it is taken', async ({ page }) => {
   const choose = (text: string) =>
-    page
-      .getByLabel('CSV file')
-      .setInputFiles({ name: 'devices.csv', mimeType: 'text/csv', buffer: Buffer.from(text) })
+    page.getByLabel('CSV file').setInputFiles({ name: 'devices.csv', mimeType: 'text/csv', buffer: Buffer.from(text) })
   await page.goto('/devices')
   await button(page, 'Import CSV').click()
   await choose('mac;name;collection\n02-00-00-00-00-01;new-1;Lab\nnonsense;new-2;Lab\n')

@@ -34,9 +34,7 @@ async function makePlatformOperator(email: string): Promise<void> {
   }
 }
 
-test('who signs up by a mailed link makes an organization, asks for its deletion, and keeps it', async ({
-  page,
-}) => {
+test('who signs up by a mailed link makes an organization, asks for its deletion, and keeps it', async ({ page }) => {
   const email = `${randomUUID()}@example.test`
   await page.goto('/sign-in')
   await page.getByRole('link', { name: 'No account yet?' }).click()
@@ -84,9 +82,7 @@ test('who signs up by a mailed link makes an organization, asks for its deletion
   await expect(banner).toBeHidden()
 })
 
-test('who runs the installation sees figures, sets quotas and suspends, and members see it', async ({
-  page,
-}) => {
+test('who runs the installation sees figures, sets quotas and suspends, and members see it', async ({ page }) => {
   const [tenant, keeper] = [await Tenant.create('admin'), await Tenant.create('admin')]
   const name = `Organization ${await slugOf(tenant)}`
   await makePlatformOperator(keeper.person.email)

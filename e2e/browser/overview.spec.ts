@@ -20,13 +20,9 @@ test('the history of 30 days is there and says that it is the demo’s', async (
 
 test('six devices are listed, each labelled simulated once it has booted', async ({ page }) => {
   await page.goto('/devices')
-  const rows = page
-    .getByRole('table', { name: 'Devices' })
-    .getByRole('row')
-    .filter({ hasText: '02:bf:00:00:00:0' })
+  const rows = page.getByRole('table', { name: 'Devices' }).getByRole('row').filter({ hasText: '02:bf:00:00:00:0' })
   await expect(rows).toHaveCount(6)
-  for (const row of await rows.all())
-    await expect(row.getByText('simulated')).toBeVisible({ timeout: bootTimeoutMs })
+  for (const row of await rows.all()) await expect(row.getByText('simulated')).toBeVisible({ timeout: bootTimeoutMs })
 })
 
 test('boots arrive without a reload and end ready', async ({ page }) => {

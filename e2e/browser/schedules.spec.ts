@@ -67,7 +67,10 @@ test('a run by hand shows each device and its boot as they are reported', async 
   const bootId = randomUUID()
   await tenant.report({ id: bootId, startedUnixMs: instantUnixMs + 20 })
   await tenant.reportRun({
-    ...{ scheduleId: order?.id ?? '', instantUnixMs, startedUnixMs: instantUnixMs, state: 'running' },
+    scheduleId: order?.id ?? '',
+    instantUnixMs,
+    startedUnixMs: instantUnixMs,
+    state: 'running',
     devices: [
       { deviceId: first, atUnixMs: instantUnixMs + 10, result: 'sent' },
       {

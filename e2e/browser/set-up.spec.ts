@@ -19,8 +19,10 @@ test.beforeAll(async () => {
   installation = await OwnInstallation.start(async (webUrl) => {
     provider = await startOidcProvider({ ...client, webUrl })
     return {
-      ...{ OIDC_ISSUER: provider.issuer, OIDC_CLIENT_ID: client.clientId },
-      ...{ OIDC_CLIENT_SECRET: client.clientSecret, OIDC_NAME: 'Test provider' },
+      OIDC_ISSUER: provider.issuer,
+      OIDC_CLIENT_ID: client.clientId,
+      OIDC_CLIENT_SECRET: client.clientSecret,
+      OIDC_NAME: 'Test provider',
       OIDC_MEMBERS: 'members.test=acme:operator',
     }
   })
@@ -30,9 +32,7 @@ test.afterAll(async () => {
   provider.close()
 })
 
-test('an installation without accounts gets its first owner by a link of the command line, once', async ({
-  page,
-}) => {
+test('an installation without accounts gets its first owner by a link of the command line, once', async ({ page }) => {
   const [printed] = await installation.api.waitFor(/http:\/\/localhost:\d+\/setup\/[\w-]+/)
   const { code, output } = await installation.command('owner-link')
   expect(code).toBe(0)
@@ -64,7 +64,9 @@ test('an installation without accounts gets its first owner by a link of the com
 
 test('the provider’s button signs in whom a rule lets in, and tells others why not', async ({ page }) => {
   const claimsOf = (domain: string) => ({
-    ...{ email: `${randomUUID()}@${domain}`, email_verified: true, name: 'Somebody Else' },
+    email: `${randomUUID()}@${domain}`,
+    email_verified: true,
+    name: 'Somebody Else',
   })
   const goToProvider = () => page.getByRole('button', { name: 'Continue with Test provider' }).click()
   provider.setClaims(claimsOf('elsewhere.test'))

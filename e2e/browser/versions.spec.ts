@@ -21,8 +21,7 @@ const version = (page: Page, number: number): Locator =>
     .getByRole('listitem')
     .filter({ has: page.getByText(`Version ${number}`, { exact: true }) })
 /** As the tag beside its number. */
-const access = (page: Page, number: number, word: string) =>
-  version(page, number).getByText(word, { exact: true })
+const access = (page: Page, number: number, word: string) => version(page, number).getByText(word, { exact: true })
 const choose = async (page: Page, number: number, step: string) => {
   await button(page, `More for version ${number}`).click()
   await page.getByRole('menuitem', { name: step, exact: true }).click()
@@ -39,7 +38,10 @@ async function finishJob(byte: number): Promise<void> {
   await tenant.storeSays({
     jobs: [
       {
-        ...{ id, state: 'done', progressBytes: 2 ** 30, totalBytes: 2 ** 30 },
+        id,
+        state: 'done',
+        progressBytes: 2 ** 30,
+        totalBytes: 2 ** 30,
         made: { versionId, root, counter: byte, sizeBytes: 2 ** 31, commandLine: 'quiet' },
       },
     ],
@@ -47,9 +49,7 @@ async function finishJob(byte: number): Promise<void> {
   })
 }
 
-test('an image is imported, maintained, sealed, tested, promoted and taken back by clicks', async ({
-  page,
-}) => {
+test('an image is imported, maintained, sealed, tested, promoted and taken back by clicks', async ({ page }) => {
   await page.goto(`/vdisks/${tenant.rows.vdiskId}`)
   await expect(version(page, 1)).toContainText('6 devices (pc-01, pc-02, pc-03 …) get it at the next boot')
   await button(page, 'Import image').click()
@@ -75,9 +75,7 @@ test('an image is imported, maintained, sealed, tested, promoted and taken back 
   expect(await seriousProblems(page)).toEqual([])
   await finishJob(2)
   await expect(access(page, 2, 'test')).toBeVisible()
-  await expect(version(page, 2)).toContainText(
-    '1.00 MiB own, 1.00 GiB shared, 512 KiB free when it is deleted',
-  )
+  await expect(version(page, 2)).toContainText('1.00 MiB own, 1.00 GiB shared, 512 KiB free when it is deleted')
 
   await page.goto(`/devices/${tenant.rows.deviceIds[0]}`)
   await button(page, 'Change').click()

@@ -70,7 +70,9 @@ async function untilImage(versionId: string, is: (image: Image) => boolean = () 
 }
 const adopt = (versionId: string, more: object = {}) =>
   site.edge.api.mutate<Made>('version.adopt', {
-    ...{ edgeId: site.edge.edgeId, versionId, vdiskId: site.edge.tenant.vdiskId },
+    edgeId: site.edge.edgeId,
+    versionId,
+    vdiskId: site.edge.tenant.vdiskId,
     ...more,
   })
 async function ended(jobId: string): Promise<Job> {
@@ -82,10 +84,7 @@ async function ended(jobId: string): Promise<Job> {
 }
 const extentFiles = () =>
   ['extents', 'nodes', 'versions'].flatMap((dir) =>
-    readdirSync(path.join(store, dir)).map((name) => [
-      `${dir}/${name}`,
-      readFileSync(path.join(store, dir, name)),
-    ]),
+    readdirSync(path.join(store, dir)).map((name) => [`${dir}/${name}`, readFileSync(path.join(store, dir, name))]),
   )
 
 test('an image that was imported by hand is adopted, nothing of it is written, and a device boots it byte for byte', async () => {
@@ -93,7 +92,11 @@ test('an image that was imported by hand is adopted, nothing of it is written, a
   const id = await importByHand([image, '--name', 'Lab by hand'])
   // Nobody has to start anything for it to be seen.
   expect(await untilImage(id)).toMatchObject({
-    ...{ state: 'present', hasKernel: true, parent: null, problem: null, sizeBytes: expect.any(Number) },
+    state: 'present',
+    hasKernel: true,
+    parent: null,
+    problem: null,
+    sizeBytes: expect.any(Number),
     untrusted: { name: 'Lab by hand' },
   })
   const before = extentFiles()
@@ -123,7 +126,9 @@ test('an update of it that was made by hand follows it, and the two are merged a
   const { vdiskId } = site.edge.tenant
   const { revision } = await site.edge.api.query<{ revision: number }>('vdisk.get', { vdiskId })
   const merged = await site.edge.api.mutate<Made>('version.merge', {
-    ...{ versionId: id, vdiskRevision: revision, into: 'update' },
+    versionId: id,
+    vdiskRevision: revision,
+    into: 'update',
   })
   expect(await ended(merged.jobIds[0])).toMatchObject({ state: 'done' })
 })

@@ -14,8 +14,11 @@ beforeAll(async () => {
   const [port] = await freePorts(1)
   webUrl = `http://127.0.0.1:${port}`
   web = new RunningProcess(process.execPath, [webProgram], {
-    ...{ NODE_ENV: 'production', PORT: String(port), HOSTNAME: '127.0.0.1' },
-    ...{ API_URL: new URL(api.url).origin, WEB_URL: webUrl },
+    NODE_ENV: 'production',
+    PORT: String(port),
+    HOSTNAME: '127.0.0.1',
+    API_URL: new URL(api.url).origin,
+    WEB_URL: webUrl,
   })
   await web.waitFor(/Ready in/)
 })
@@ -32,8 +35,5 @@ test('the dashboard’s server names who sent a request, behind whatever the sen
     body,
     headers: { 'x-forwarded-for': '203.0.113.9' },
   })
-  expect(api.received.map(({ headers }) => headers['x-forwarded-for'])).toEqual([
-    '127.0.0.1',
-    '203.0.113.9, 127.0.0.1',
-  ])
+  expect(api.received.map(({ headers }) => headers['x-forwarded-for'])).toEqual(['127.0.0.1', '203.0.113.9, 127.0.0.1'])
 })

@@ -19,8 +19,7 @@ interface Capture {
 const mac = '02:bf:00:00:00:01'
 const data = required('BOOTFARM_DATA')
 const startArguments = JSON.parse(required('BOOTFARM_START_ARGS')) as string[]
-const [dhcpPort = '', , , httpPort = ''] =
-  startArguments[startArguments.indexOf('--edge-ports') + 1]?.split(',') ?? []
+const [dhcpPort = '', , , httpPort = ''] = startArguments[startArguments.indexOf('--edge-ports') + 1]?.split(',') ?? []
 /** The demo's own devices stand still meanwhile. */
 const demoDevices = Number(readFileSync(path.join(data, 'run/devices.pid'), 'utf8').split(' ')[0])
 const device = new RawDevice(edgeAddress, mac)

@@ -45,8 +45,7 @@ test('each change of the dashboard is what the edge does next, without its askin
     const { id: deviceId } = await make('device.create', { collectionId, name: `new-${number}`, mac })
     expect(await scriptOf(edge, mac)).toBe('')
     await make('device.update', { deviceId, revision: 1, vdiskId })
-    while (!(await scriptOf(edge, mac)).includes('quiet'))
-      await new Promise((resolve) => setTimeout(resolve, 20))
+    while (!(await scriptOf(edge, mac)).includes('quiet')) await new Promise((resolve) => setTimeout(resolve, 20))
     expect(await scriptOf(edge, mac)).toContain('kernel')
   }
 })
@@ -66,18 +65,29 @@ test('a state that holds more than an edge takes is refused as a whole, and the 
   try {
     const vdisks = await db.vdisk.createManyAndReturn({
       data: Array.from({ length: tooManyVdisks }, (_, index) => ({
-        ...{ organizationId, farmId, name: `planted-${index}` },
+        organizationId,
+        farmId,
+        name: `planted-${index}`,
       })),
       select: { id: true },
     })
     await db.vdiskVersion.createMany({
       data: vdisks.map(({ id }) => ({
-        ...{ organizationId, vdiskId: id, number: 1, sizeBytes: 32_768, diskPath: 'disk', commandLine: '' },
+        organizationId,
+        vdiskId: id,
+        number: 1,
+        sizeBytes: 32_768,
+        diskPath: 'disk',
+        commandLine: '',
       })),
     })
     await db.device.createMany({
       data: vdisks.map(({ id }, index) => ({
-        ...{ organizationId, siteId, collectionId, vdiskId: id, name: `planted-${index}` },
+        organizationId,
+        siteId,
+        collectionId,
+        vdiskId: id,
+        name: `planted-${index}`,
         mac: `02:bf:01:00:${(index >> 8).toString(16).padStart(2, '0')}:${(index & 255).toString(16).padStart(2, '0')}`,
       })),
     })

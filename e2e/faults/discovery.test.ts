@@ -20,8 +20,7 @@ interface Discovered {
 const mac = '02:bf:00:00:02:01'
 const scratch = scratchDirectory()
 const startArguments = JSON.parse(required('BOOTFARM_START_ARGS')) as string[]
-const [dhcpPort = '', , tftpPort = ''] =
-  startArguments[startArguments.indexOf('--edge-ports') + 1]?.split(',') ?? []
+const [dhcpPort = '', , tftpPort = ''] = startArguments[startArguments.indexOf('--edge-ports') + 1]?.split(',') ?? []
 
 let machine: RunningProcess | undefined
 
@@ -44,13 +43,24 @@ test('a machine that nobody has registered is discovered, adopted while it asks,
     required('BOOTFARM_DEMO_EMAIL'),
     required('BOOTFARM_DEMO_PASSWORD'),
   )
-  const waiting = async () =>
-    (await api.query<{ items: Discovered[] }>('discovered.list', { search: mac })).items[0]
+  const waiting = async () => (await api.query<{ items: Discovered[] }>('discovered.list', { search: mac })).items[0]
   const trace = path.join(scratch.path, 'trace.csv')
   writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
   machine = new RunningProcess(simProgram, [
-    ...['boot', '--json', '--server', edgeAddress, '--dhcp-port', dhcpPort, '--tftp-port', tftpPort],
-    ...['--first-mac', mac, '--trace', trace, '--breather-ms', '1'],
+    'boot',
+    '--json',
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    dhcpPort,
+    '--tftp-port',
+    tftpPort,
+    '--first-mac',
+    mac,
+    '--trace',
+    trace,
+    '--breather-ms',
+    '1',
   ])
   const discovered = await eventually(waiting)
   expect(discovered).toMatchObject({

@@ -40,7 +40,13 @@ const applied = ({ desiredState, appliedState }: EdgeDetail) =>
 async function start(): Promise<RunningProcess> {
   const ports = await edgePorts()
   const started = new RunningProcess(edgeProgram, [
-    ...['serve', '--data', data, '--listen', '127.0.0.1', '--dhcp', 'off'],
+    'serve',
+    '--data',
+    data,
+    '--listen',
+    '127.0.0.1',
+    '--dhcp',
+    'off',
     ...portArguments(ports),
   ])
   await untilListening(started, ports.http)
@@ -55,7 +61,13 @@ beforeAll(async () => {
   const file = path.join(scratch.path, 'token')
   writeFileSync(file, token, { mode: 0o600 })
   const enrol = new RunningProcess(edgeProgram, [
-    ...['enrol', '--url', required('BOOTFARM_WEB_URL'), '--token-file', file, '--data', data],
+    'enrol',
+    '--url',
+    required('BOOTFARM_WEB_URL'),
+    '--token-file',
+    file,
+    '--data',
+    data,
   ])
   expect(await enrol.ended, enrol.output).toBe(0)
   edgeId = (JSON.parse(inData('identity.json')) as { edgeId: string }).edgeId

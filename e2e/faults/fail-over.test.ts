@@ -124,7 +124,10 @@ test('a boot whose edge is killed goes on at the other one, and is one boot that
     edgeName: begun.name,
   })
   expect(handOver).toMatchObject({
-    ...{ edgeId: other.edgeId, edgeName: wentOn.name, fromEdgeName: begun.name, count: 1 },
+    edgeId: other.edgeId,
+    edgeName: wentOn.name,
+    fromEdgeName: begun.name,
+    count: 1,
   })
   expect(phases.map(({ name }) => name)).toEqual(['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready'])
 })
@@ -160,8 +163,7 @@ test('and refused when its keys are over: the device goes on when its own edge d
   await advanceApiClock(daysToNextPeriod + periodDays)
   expect(await newKeys(known)).not.toContain(sealing)
   const device = await untilReading()
-  const refusals = async () =>
-    Number((await other.metrics()).match(/reason="stream_token_refused"\} (\d+)/)?.[1] ?? 0)
+  const refusals = async () => Number((await other.metrics()).match(/reason="stream_token_refused"\} (\d+)/)?.[1] ?? 0)
   const before = await refusals()
   own.process.kill('SIGSTOP')
   await pair.until(async () => (await refusals()) > before).finally(() => own.process.kill('SIGCONT'))

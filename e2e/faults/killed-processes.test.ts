@@ -22,8 +22,7 @@ beforeAll(async () => {
   )
 })
 
-const pidOf = (name: string) =>
-  Number(readFileSync(path.join(data, 'run', `${name}.pid`), 'utf8').split(' ')[0])
+const pidOf = (name: string) => Number(readFileSync(path.join(data, 'run', `${name}.pid`), 'utf8').split(' ')[0])
 
 /** Asks until it is so; a moment of refusal while a process starts again is part of it. The test's own limit ends it. */
 async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
@@ -56,8 +55,7 @@ async function goesOnAfter(before: Boot[]): Promise<void> {
   const still = new Set(after.map(({ id }) => id))
   // The list is a page of the newest: what began before its last row may have gone to the next page.
   const oldest = after.at(-1)?.startedAt ?? ''
-  for (const { id, startedAt } of before)
-    if (startedAt > oldest) expect(still, `boot ${id} was lost`).toContain(id)
+  for (const { id, startedAt } of before) if (startedAt > oldest) expect(still, `boot ${id} was lost`).toContain(id)
 }
 
 describe('after kill -9', () => {

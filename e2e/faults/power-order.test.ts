@@ -22,8 +22,7 @@ interface Boot {
 const scratch = scratchDirectory()
 const data = required('BOOTFARM_DATA')
 const startArguments = JSON.parse(required('BOOTFARM_START_ARGS')) as string[]
-const [dhcpPort = '', , tftpPort = ''] =
-  startArguments[startArguments.indexOf('--edge-ports') + 1]?.split(',') ?? []
+const [dhcpPort = '', , tftpPort = ''] = startArguments[startArguments.indexOf('--edge-ports') + 1]?.split(',') ?? []
 /** The demo's own devices, which start again and again, stand still meanwhile. */
 const demoDevices = Number(readFileSync(path.join(data, 'run/devices.pid'), 'utf8').split(' ')[0])
 
@@ -63,8 +62,23 @@ test('an order of the dashboard reaches a running device, which takes it once an
   const trace = path.join(scratch.path, 'trace.csv')
   writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
   simulated = new RunningProcess(simProgram, [
-    ...['boot', '--json', '--server', edgeAddress, '--dhcp-port', dhcpPort, '--tftp-port', tftpPort],
-    ...['--trace', trace, '--breather-ms', '1', '--waves', '--wave-size', '1', '--wave-interval-s', '3600'],
+    'boot',
+    '--json',
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    dhcpPort,
+    '--tftp-port',
+    tftpPort,
+    '--trace',
+    trace,
+    '--breather-ms',
+    '1',
+    '--waves',
+    '--wave-size',
+    '1',
+    '--wave-interval-s',
+    '3600',
   ])
   const running = await readyAfter(before.lastBoot?.id)
   const { powerOrderId } = await api.mutate<{ powerOrderId: string }>('device.orderPower', {

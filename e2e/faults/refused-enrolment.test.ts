@@ -25,9 +25,7 @@ describe('an edge that cannot enrol says why', () => {
 
   test('nothing answers at the address', async () => {
     const [port = 0] = await freePorts(1)
-    expect(await refused(`http://127.0.0.1:${port}`, 'any-token')).toMatch(
-      new RegExp(`127\\.0\\.0\\.1:${port}`),
-    )
+    expect(await refused(`http://127.0.0.1:${port}`, 'any-token')).toMatch(new RegExp(`127\\.0\\.0\\.1:${port}`))
   })
 
   test('it is enrolled already, and stays so', async () => {

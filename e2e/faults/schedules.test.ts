@@ -29,8 +29,7 @@ const deviceCount = 6
 const scratch = scratchDirectory()
 const data = path.join(scratch.path, 'edge')
 const apiUrl = required('BOOTFARM_API_URL')
-const apiPid = () =>
-  Number(readFileSync(path.join(required('BOOTFARM_DATA'), 'run/api.pid'), 'utf8').split(' ')[0])
+const apiPid = () => Number(readFileSync(path.join(required('BOOTFARM_DATA'), 'run/api.pid'), 'utf8').split(' ')[0])
 
 let api: ApiClient
 let tenant: TestTenant
@@ -56,9 +55,24 @@ beforeAll(async () => {
   const trace = path.join(scratch.path, 'trace.csv')
   writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
   devices = new RunningProcess(simProgram, [
-    ...['boot', '--json', '--server', edgeAddress, ...simPorts, '--devices', String(deviceCount)],
-    ...['--first-mac', tenant.macs[0] ?? '', '--trace', trace, '--speed', '0', '--breather-ms', '1'],
-    ...['--asleep', '--wol-port', String(wolPort)],
+    'boot',
+    '--json',
+    '--server',
+    edgeAddress,
+    ...simPorts,
+    '--devices',
+    String(deviceCount),
+    '--first-mac',
+    tenant.macs[0] ?? '',
+    '--trace',
+    trace,
+    '--speed',
+    '0',
+    '--breather-ms',
+    '1',
+    '--asleep',
+    '--wol-port',
+    String(wolPort),
   ])
 })
 
@@ -77,17 +91,27 @@ async function startEdge(joinToken: string, wolPort: number): Promise<void> {
   writeFileSync(path.join(store, 'disk'), patterned(sectors * 512))
   writeFileSync(path.join(store, 'kernel'), x86Kernel('6.1.0-1-simulated', patterned(30_001)))
   writeFileSync(path.join(bootFiles, 'undionly.kpxe'), patterned(5000))
-  const enrolment = new RunningProcess(edgeProgram, [
-    ...['enrol', '--url', apiUrl, '--token', joinToken, '--data', data],
-  ])
+  const enrolment = new RunningProcess(edgeProgram, ['enrol', '--url', apiUrl, '--token', joinToken, '--data', data])
   expect(await enrolment.ended, enrolment.output).toBe(0)
   const ports = await edgePorts()
   simPorts = ['--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)]
   edge = new RunningProcess(edgeProgram, [
-    ...['serve', '--listen', edgeAddress, '--dhcp', 'server', '--dhcp-pool', '127.77.9.10-127.77.9.99'],
+    'serve',
+    '--listen',
+    edgeAddress,
+    '--dhcp',
+    'server',
+    '--dhcp-pool',
+    '127.77.9.10-127.77.9.99',
     ...portArguments(ports),
-    ...['--data', data, '--boot-files', bootFiles, '--wol-target', `${edgeAddress}:${wolPort}`],
-    ...['--power-hook', writeHook(wolPort)],
+    '--data',
+    data,
+    '--boot-files',
+    bootFiles,
+    '--wol-target',
+    `${edgeAddress}:${wolPort}`,
+    '--power-hook',
+    writeHook(wolPort),
   ])
   await untilListening(edge, ports.http)
 }
@@ -124,7 +148,12 @@ async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T> {
 async function scheduleSoon(name: string, power: string): Promise<{ id: string; at: Date }> {
   const at = new Date(Math.ceil(Date.now() / 1000) * 1000 + 2000)
   const { id } = await api.mutate<{ id: string }>('schedule.create', {
-    ...{ farmId: tenant.farmId, siteId: tenant.siteId, name, power, ratePerMinute: 600, timeZone: 'UTC' },
+    farmId: tenant.farmId,
+    siteId: tenant.siteId,
+    name,
+    power,
+    ratePerMinute: 600,
+    timeZone: 'UTC',
     when: { kind: 'once', at: at.toISOString().slice(0, 19) },
     targets: [{ kind: 'collection', collectionId: tenant.collectionId }],
   })

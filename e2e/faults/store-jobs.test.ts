@@ -124,7 +124,10 @@ test('an image becomes a version with a kernel, is merged, read through, and wha
   const made = await importImage(source, { kernelPath: 'kernel', commandLine: 'quiet' })
   expect(await ended(made.jobIds[0])).toMatchObject({ state: 'done' })
   expect(await versionNow(made.id)).toMatchObject({
-    ...{ access: 'test', sizeBytes: 8 * mib, commandLine: 'quiet', manifest: { root: expect.any(String) } },
+    access: 'test',
+    sizeBytes: 8 * mib,
+    commandLine: 'quiet',
+    manifest: { root: expect.any(String) },
     kernel: { sizeBytes: expect.any(Number) },
   })
   // Its nodes come on top.
@@ -132,7 +135,9 @@ test('an image becomes a version with a kernel, is merged, read through, and wha
   while (!(await isHeld())) await pause()
   const { revision: vdiskRevision } = await vdiskNow()
   const merged = await edge.api.mutate<Made>('version.merge', {
-    ...{ versionId: made.id, vdiskRevision, into: 'base' },
+    versionId: made.id,
+    vdiskRevision,
+    into: 'base',
   })
   expect(await ended(merged.jobIds[0])).toMatchObject({ state: 'done' })
   const [first, second] = [await versionNow(made.id), await versionNow(merged.id)]
@@ -146,12 +151,7 @@ test('an image becomes a version with a kernel, is merged, read through, and wha
 test.each([
   ['what is not there', 'imports/absent.raw', { bootFiles: 'none' }, /imports\/absent.raw does not exist/],
   ['what leads out of the store', 'imports/out/trace.csv', { bootFiles: 'none' }, /leads out of the store/],
-  [
-    'what the store keeps for itself',
-    'store-key',
-    { bootFiles: 'none' },
-    /is what the store keeps for itself/,
-  ],
+  ['what the store keeps for itself', 'store-key', { bootFiles: 'none' }, /is what the store keeps for itself/],
   ['a disk without a kernel that is to have one', 'imports/linux.raw', {}, /cannot be taken from it/],
   [
     'an initramfs of the store’s own',
@@ -159,15 +159,12 @@ test.each([
     { kernelPath: 'kernel', initrdPath: 'store-key' },
     /keeps for itself/,
   ],
-] as const)(
-  '%s is no image: the job says why, and no version is left',
-  async (_what, sourcePath, more, why) => {
-    const made = await importImage(sourcePath, more)
-    const failed = await ended(made.jobIds[0])
-    expect(failed).toMatchObject({ state: 'failed', untrusted: { message: expect.stringMatching(why) } })
-    expect(await versionNow(made.id)).toBeUndefined()
-  },
-)
+] as const)('%s is no image: the job says why, and no version is left', async (_what, sourcePath, more, why) => {
+  const made = await importImage(sourcePath, more)
+  const failed = await ended(made.jobIds[0])
+  expect(failed).toMatchObject({ state: 'failed', untrusted: { message: expect.stringMatching(why) } })
+  expect(await versionNow(made.id)).toBeUndefined()
+})
 
 test('an edge that is killed with -9 in the middle of a job goes on with it when it is back', async () => {
   const made = await importImage(writeImage('killed.raw', heldSizeMib), { bootFiles: 'none' })
@@ -188,11 +185,11 @@ test('while an image is read other work of the store is done, and the image afte
   const { id } = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind: 'gc' })
   expect(await ended(id)).toMatchObject({ state: 'done' })
   const { revision: vdiskRevision, versions } = await vdiskNow()
-  const sealed = versions.find(
-    ({ manifest, atEdges }) => manifest !== null && atEdges[0]?.state === 'present',
-  )
+  const sealed = versions.find(({ manifest, atEdges }) => manifest !== null && atEdges[0]?.state === 'present')
   const merged = await edge.api.mutate<Made>('version.merge', {
-    ...{ versionId: sealed?.id, vdiskRevision, into: 'base' },
+    versionId: sealed?.id,
+    vdiskRevision,
+    into: 'base',
   })
   expect(await ended(merged.jobIds[0])).toMatchObject({ state: 'done' })
   expect(await job(made.jobIds[0])).toMatchObject({ state: 'running' })
@@ -220,9 +217,7 @@ test('a job that is cancelled under way is stopped, and nothing of it is left', 
 
 test('a job that finds the store in use says by whom, and is done afterwards', async () => {
   // What the versions of the tests before take is counted and looked at for a minute at least.
-  const byHand = new RunningProcess(edgeProgram, [
-    ...['vdisk', 'gc', '--store', store, '--rate-mib', '4', '--json'],
-  ])
+  const byHand = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store, '--rate-mib', '4', '--json'])
   await byHand.waitFor(/"progress"/)
   const { id } = await edge.api.mutate<Job>('storeJob.start', { edgeId: edge.edgeId, kind: 'gc' })
   const waiting = await untilJob(id, ({ untrusted }) => untrusted.message !== null)

@@ -75,8 +75,7 @@ describe.skipIf(missing)(`a server with systemd ${missing ?? ''}`, () => {
     await machine?.remove()
     door?.close()
   })
-  const step = async (name: string) =>
-    (await machine.console.waitFor(new RegExp(`STEP ${name} (.*?)\\r?\\n`)))[1] ?? ''
+  const step = async (name: string) => (await machine.console.waitFor(new RegExp(`STEP ${name} (.*?)\\r?\\n`)))[1] ?? ''
 
   test(
     'becomes an edge by one line, hardened, and is one again after a restart',

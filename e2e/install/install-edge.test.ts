@@ -31,8 +31,7 @@ describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`
 
   const newToken = async () =>
     (await api.mutate<{ token: string }>('edge.createJoinToken', { siteId: tenant.rows.siteId })).token
-  const edges = async () =>
-    (await api.query<{ items: Edge[] }>('edge.list', { siteId: tenant.rows.siteId })).items
+  const edges = async () => (await api.query<{ items: Edge[] }>('edge.list', { siteId: tenant.rows.siteId })).items
   /** As the dashboard shows it; there is no sudo there, and no systemd. */
   const line = (token: string | null, options = '--no-systemd') =>
     `{ ${token ? `echo token=${token}; ` : ''}curl -fsSL ${required('BOOTFARM_WEB_URL')}/install/edge.sh; } | sh -s -- ${options}`
@@ -45,8 +44,7 @@ describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`
     }
     return edge
   }
-  const ownEdgeId = () =>
-    (JSON.parse(server.read('/var/lib/bootfarm-edge/identity.json')) as { edgeId: string }).edgeId
+  const ownEdgeId = () => (JSON.parse(server.read('/var/lib/bootfarm-edge/identity.json')) as { edgeId: string }).edgeId
 
   test('it joins, runs as its own user with two capabilities, is left alone by a second run, and goes without a trace', async () => {
     const token = await newToken()
@@ -64,8 +62,7 @@ describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`
     const status = readFileSync(`/proc/${edge.pid}/status`, 'utf8')
     expect(status).not.toMatch(/^Uid:\s+0/m)
     // CAP_NET_BIND_SERVICE is bit 10, CAP_NET_RAW bit 13.
-    for (const set of ['Eff', 'Prm', 'Bnd', 'Amb'])
-      expect(status).toMatch(new RegExp(`^Cap${set}:\\s+0*2400$`, 'm'))
+    for (const set of ['Eff', 'Prm', 'Bnd', 'Amb']) expect(status).toMatch(new RegExp(`^Cap${set}:\\s+0*2400$`, 'm'))
     const again = await server.type(line(null))
     expect(again).toMatchObject({ code: 0, output: expect.stringContaining('already installed') })
     expect(await server.type(line(null, '--uninstall'))).toMatchObject({
@@ -104,42 +101,36 @@ describe.skipIf(missing)(`a server becomes an edge by one line ${missing ?? ''}`
     return changedBody
   }
 
-  test.each<[string, RegExp, { tamper?: Tamper; around?: string[]; token?: () => Promise<string> | string }]>(
+  test.each<[string, RegExp, { tamper?: Tamper; around?: string[]; token?: () => Promise<string> | string }]>([
+    ['the program is changed on the way', /not the one that was signed/, { tamper: changed('/x86_64', flip) }],
     [
-      [
-        'the program is changed on the way',
-        /not the one that was signed/,
-        { tamper: changed('/x86_64', flip) },
-      ],
-      [
-        'the program is cut off',
-        /not the one that was signed/,
-        { tamper: changed('/x86_64', (_url, body) => body.subarray(0, 4096)) },
-      ],
-      [
-        'the release is changed on the way',
-        /signature of the release is wrong/,
-        {
-          tamper: changed('/release', (_url, body) => Buffer.from(body.toString().replace('0.1.0', '9.9.9'))),
-        },
-      ],
-      [
-        'the signature is of another key',
-        /signature of the release is wrong/,
-        { tamper: changed('/release.sig', () => Buffer.from(`${Buffer.alloc(64, 3).toString('base64')}\n`)) },
-      ],
-      [
-        'the script is cut off',
-        /^$/,
-        { tamper: changed('/edge.sh', (_url, body) => body.subarray(0, body.length - 30)) },
-      ],
-      ['the token is unknown', /join token is wrong/, { token: () => 'bfj_unknown' }],
-      ['the token was used', /already used by another edge/, { token: () => tenant.usedToken() }],
-      ['the token has expired', /has expired/, { token: () => tenant.expiredToken() }],
-      ['nobody is root', /Run this as root/, { around: ['setpriv', '--reuid', '65534', '--clear-groups'] }],
-      ['the processor is another', /this machine is i686/, { around: ['setarch', 'i686'] }],
+      'the program is cut off',
+      /not the one that was signed/,
+      { tamper: changed('/x86_64', (_url, body) => body.subarray(0, 4096)) },
     ],
-  )('where %s, it is refused and leaves nothing', async (_why, sentence, { tamper, around, token }) => {
+    [
+      'the release is changed on the way',
+      /signature of the release is wrong/,
+      {
+        tamper: changed('/release', (_url, body) => Buffer.from(body.toString().replace('0.1.0', '9.9.9'))),
+      },
+    ],
+    [
+      'the signature is of another key',
+      /signature of the release is wrong/,
+      { tamper: changed('/release.sig', () => Buffer.from(`${Buffer.alloc(64, 3).toString('base64')}\n`)) },
+    ],
+    [
+      'the script is cut off',
+      /^$/,
+      { tamper: changed('/edge.sh', (_url, body) => body.subarray(0, body.length - 30)) },
+    ],
+    ['the token is unknown', /join token is wrong/, { token: () => 'bfj_unknown' }],
+    ['the token was used', /already used by another edge/, { token: () => tenant.usedToken() }],
+    ['the token has expired', /has expired/, { token: () => tenant.expiredToken() }],
+    ['nobody is root', /Run this as root/, { around: ['setpriv', '--reuid', '65534', '--clear-groups'] }],
+    ['the processor is another', /this machine is i686/, { around: ['setarch', 'i686'] }],
+  ])('where %s, it is refused and leaves nothing', async (_why, sentence, { tamper, around, token }) => {
     server.renew()
     server.tamper = tamper
     const { code, output } = await server.type(line(token ? await token() : await newToken()), around)

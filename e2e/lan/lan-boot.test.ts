@@ -8,47 +8,42 @@ const minute = 60_000
 const missing = machinesMissing()
 let lan: LanProduct
 
-describe.skipIf(missing)(
-  `npm start -- --lan on a server of an office's LAN${missing ? ` (${missing})` : ''}`,
-  () => {
-    beforeAll(async () => {
-      // The server in its namespace reaches no mirror.
-      const root = await ensureSystemRoot('full')
-      if ('missing' in root) throw new Error(root.missing)
-      lan = new LanProduct('lan')
-      await lan.start()
-    }, 5 * minute)
+describe.skipIf(missing)(`npm start -- --lan on a server of an office's LAN${missing ? ` (${missing})` : ''}`, () => {
+  beforeAll(async () => {
+    // The server in its namespace reaches no mirror.
+    const root = await ensureSystemRoot('full')
+    if ('missing' in root) throw new Error(root.missing)
+    lan = new LanProduct('lan')
+    await lan.start()
+  }, 5 * minute)
 
-    afterAll(async () => {
-      await lan?.remove()
-    }, minute)
+  afterAll(async () => {
+    await lan?.remove()
+  }, minute)
 
-    test('says what to do in the firmware and in the DHCP server', () => {
-      expect(lan.output).toMatch(/EVERY machine .* gets Debian/s)
-      expect(lan.output).toMatch(/Firmware .*PXE IPv4.*Secure Boot off/)
-      expect(lan.output).toMatch(/DHCP server .*stays as it is/)
-      expect(lan.output).toMatch(/UDP 67, 4011, 69, 6910 and TCP 6980/)
-    })
+  test('says what to do in the firmware and in the DHCP server', () => {
+    expect(lan.output).toMatch(/EVERY machine .* gets Debian/s)
+    expect(lan.output).toMatch(/Firmware .*PXE IPv4.*Secure Boot off/)
+    expect(lan.output).toMatch(/DHCP server .*stays as it is/)
+    expect(lan.output).toMatch(/UDP 67, 4011, 69, 6910 and TCP 6980/)
+  })
 
-    test.for(['bios', 'uefi'] as const)(
-      'a machine with %s that nobody registered boots Debian from it',
-      {
-        timeout: 3 * minute,
-      },
-      async (firmware) => {
-        const { segment, scratch } = lan
-        const before = await lan.bootsOf(macOf(0))
-        const machine = lan.add(
-          startMachine({ segment, port: 0, firmware, directory: scratch.path, memoryMib: 1024 }),
-        )
-        expect(await lan.finishedBoot(macOf(0), before)).toMatchObject({
-          outcome: 'ready',
-          simulated: false,
-          siteName: 'LAN',
-          deviceName: macOf(0).replaceAll(':', '-'),
-        })
-        await machine.stop()
-      },
-    )
-  },
-)
+  test.for(['bios', 'uefi'] as const)(
+    'a machine with %s that nobody registered boots Debian from it',
+    {
+      timeout: 3 * minute,
+    },
+    async (firmware) => {
+      const { segment, scratch } = lan
+      const before = await lan.bootsOf(macOf(0))
+      const machine = lan.add(startMachine({ segment, port: 0, firmware, directory: scratch.path, memoryMib: 1024 }))
+      expect(await lan.finishedBoot(macOf(0), before)).toMatchObject({
+        outcome: 'ready',
+        simulated: false,
+        siteName: 'LAN',
+        deviceName: macOf(0).replaceAll(':', '-'),
+      })
+      await machine.stop()
+    },
+  )
+})

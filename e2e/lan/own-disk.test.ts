@@ -14,34 +14,37 @@ const missing = machinesMissing()
 let lan: LanProduct
 let disk: MachineDisk
 
-describe.skipIf(missing)(
-  `npm start -- --lan with a disk of one's own${missing ? ` (${missing})` : ''}`,
-  () => {
-    beforeAll(async () => {
-      const kernel = findMachineKernel()
-      if (!kernel) throw new Error('no kernel for virtual machines')
-      lan = new LanProduct('own')
-      disk = makeMachineDisk(lan.scratch.path, script, 4 << 20)
-      const initrd = path.join(lan.scratch.path, 'initrd.img')
-      buildInitramfs({ kernel }, initrd)
-      await lan.start([
-        ...['--disk', disk.image, '--kernel', kernel.vmlinuz, '--initrd', initrd],
-        ...['--cmdline', 'console=ttyS0 quiet panic=-1 no_timer_check'],
-      ])
-    }, 5 * minute)
+describe.skipIf(missing)(`npm start -- --lan with a disk of one's own${missing ? ` (${missing})` : ''}`, () => {
+  beforeAll(async () => {
+    const kernel = findMachineKernel()
+    if (!kernel) throw new Error('no kernel for virtual machines')
+    lan = new LanProduct('own')
+    disk = makeMachineDisk(lan.scratch.path, script, 4 << 20)
+    const initrd = path.join(lan.scratch.path, 'initrd.img')
+    buildInitramfs({ kernel }, initrd)
+    await lan.start([
+      '--disk',
+      disk.image,
+      '--kernel',
+      kernel.vmlinuz,
+      '--initrd',
+      initrd,
+      '--cmdline',
+      'console=ttyS0 quiet panic=-1 no_timer_check',
+    ])
+  }, 5 * minute)
 
-    afterAll(async () => {
-      await lan?.remove()
-    }, minute)
+  afterAll(async () => {
+    await lan?.remove()
+  }, minute)
 
-    test('a machine gets its bytes, and its boot is in the dashboard', { timeout: 2 * minute }, async () => {
-      const { segment, scratch } = lan
-      expect(lan.output).toMatch(/EVERY machine .* gets disk\.raw/s)
-      const machine = lan.add(startMachine({ segment, port: 0, firmware: 'bios', directory: scratch.path }))
-      const [, sum] = await machine.waitFor(/^BLOB (\w{32})/m)
-      expect(sum).toBe(disk.blobSum)
-      await machine.waitFor(/^ACKNOWLEDGED/m)
-      expect(await lan.finishedBoot(macOf(0))).toMatchObject({ outcome: 'ready', siteName: 'LAN' })
-    })
-  },
-)
+  test('a machine gets its bytes, and its boot is in the dashboard', { timeout: 2 * minute }, async () => {
+    const { segment, scratch } = lan
+    expect(lan.output).toMatch(/EVERY machine .* gets disk\.raw/s)
+    const machine = lan.add(startMachine({ segment, port: 0, firmware: 'bios', directory: scratch.path }))
+    const [, sum] = await machine.waitFor(/^BLOB (\w{32})/m)
+    expect(sum).toBe(disk.blobSum)
+    await machine.waitFor(/^ACKNOWLEDGED/m)
+    expect(await lan.finishedBoot(macOf(0))).toMatchObject({ outcome: 'ready', siteName: 'LAN' })
+  })
+})

@@ -71,8 +71,7 @@ export class ApiClient {
 }
 
 async function resultOf<T>(procedure: string, answer: Response): Promise<T> {
-  if (!answer.ok)
-    throw new ApiError(`${procedure} answered ${answer.status}: ${await answer.text()}`, answer.status)
+  if (!answer.ok) throw new ApiError(`${procedure} answered ${answer.status}: ${await answer.text()}`, answer.status)
   const body = (await answer.json()) as { result: { data: T } }
   return body.result.data
 }

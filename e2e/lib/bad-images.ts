@@ -6,8 +6,7 @@ export function initramfsFor(otherRelease: string, release: string, file: string
   if (otherRelease.length !== release.length) throw new Error('the names of both kernels are equally long')
   const marked = readFileSync(file)
   const archive = gunzipSync(marked.subarray(marked.indexOf(Buffer.from([0x1f, 0x8b, 8]))))
-  for (let at = archive.indexOf(release); at >= 0; at = archive.indexOf(release, at))
-    archive.write(otherRelease, at)
+  for (let at = archive.indexOf(release); at >= 0; at = archive.indexOf(release, at)) archive.write(otherRelease, at)
   return gzipSync(archive, { level: 1 })
 }
 

@@ -65,7 +65,12 @@ export class ControlPlane {
     const directory = path.join(folder, 'postgres')
     const [pgPort = 0, apiPort = 0] = await freePorts(2)
     const supervisor = new RunningProcess(process.execPath, [
-      ...[database, 'postgres', '--dir', directory, '--port', String(pgPort)],
+      database,
+      'postgres',
+      '--dir',
+      directory,
+      '--port',
+      String(pgPort),
     ])
     try {
       await supervisor.waitFor(/"apiUrlFile"/)
@@ -96,8 +101,12 @@ export class ControlPlane {
 
   #spawnApi(url: string): RunningProcess {
     return new RunningProcess(process.execPath, [apiMain], {
-      ...{ NODE_ENV: 'production', LOG_LEVEL: 'warn', DATABASE_URL: this.#apiDatabaseUrl },
-      ...{ API_PORT: new URL(url).port, WEB_URL: this.webUrl, BETTER_AUTH_SECRET: this.#secret },
+      NODE_ENV: 'production',
+      LOG_LEVEL: 'warn',
+      DATABASE_URL: this.#apiDatabaseUrl,
+      API_PORT: new URL(url).port,
+      WEB_URL: this.webUrl,
+      BETTER_AUTH_SECRET: this.#secret,
       ...this.#settings,
     })
   }
@@ -170,7 +179,8 @@ export async function runDatabase(
   { ownerUrl, apiUrl }: { ownerUrl: string; apiUrl: string },
 ): Promise<string> {
   const run = new RunningProcess(process.execPath, [database, ...args], {
-    ...{ DATABASE_OWNER_URL: ownerUrl, DATABASE_URL: apiUrl },
+    DATABASE_OWNER_URL: ownerUrl,
+    DATABASE_URL: apiUrl,
   })
   if ((await run.ended) !== 0) throw new Error(run.output)
   return run.output

@@ -52,15 +52,8 @@ export class ControlledSite {
     const machines = new MachineSite(name, script, 1 << 20, { machines: deviceTypes.length })
     const plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
     const socket = path.join(scratch.path, 'control-plane')
-    const door = await relay(
-      { path: socket },
-      { port: Number(new URL(plane.apiUrl).port), host: '127.0.0.1' },
-    )
-    const way = machines.segment.startOnEdge(process.execPath, [
-      relayProgram,
-      String(controlPlanePort),
-      socket,
-    ])
+    const door = await relay({ path: socket }, { port: Number(new URL(plane.apiUrl).port), host: '127.0.0.1' })
+    const way = machines.segment.startOnEdge(process.execPath, [relayProgram, String(controlPlanePort), socket])
     const remove = async () => {
       await machines.remove()
       await way.stop()
@@ -115,8 +108,7 @@ export class ControlledSite {
   async untilBoots(port: number, versionId: string, writes = false): Promise<void> {
     await this.untilTold(({ devices }) =>
       devices.some(
-        (device) =>
-          device.mac === macOf(port) && device.versionId === versionId && (device.writes ?? false) === writes,
+        (device) => device.mac === macOf(port) && device.versionId === versionId && (device.writes ?? false) === writes,
       ),
     )
   }

@@ -39,12 +39,22 @@ export class DhcpNetworks {
     return told
   }
 
-  async udhcpcSaying(
-    namespace: Namespace,
-    args: string[],
-  ): Promise<{ told: Told | undefined; output: string }> {
+  async udhcpcSaying(namespace: Namespace, args: string[]): Promise<{ told: Told | undefined; output: string }> {
     const client = this.start(namespace, 'busybox', [
-      ...['udhcpc', '-f', '-q', '-n', '-i', 'net0', '-s', this.script, '-t', '3', '-T', '1', '-A', '1'],
+      'udhcpc',
+      '-f',
+      '-q',
+      '-n',
+      '-i',
+      'net0',
+      '-s',
+      this.script,
+      '-t',
+      '3',
+      '-T',
+      '1',
+      '-A',
+      '1',
       ...args,
     ])
     await client.ended
@@ -55,7 +65,16 @@ export class DhcpNetworks {
   dhclient(namespace: Namespace, name: string, args: string[] = []): RunningProcess {
     const file = (ending: string) => path.join(this.#directory, `${name}.${ending}`)
     return this.start(namespace, 'dhclient', [
-      ...['-4', '-d', '-cf', '/dev/null', '-sf', this.script, '-lf', file('leases'), '-pf', file('pid')],
+      '-4',
+      '-d',
+      '-cf',
+      '/dev/null',
+      '-sf',
+      this.script,
+      '-lf',
+      file('leases'),
+      '-pf',
+      file('pid'),
       ...args,
       'net0',
     ])
@@ -103,19 +122,7 @@ export class DhcpNetworks {
 
   #cable(...ends: [End, End]): void {
     const [[one, oneDevice], [other, otherDevice]] = ends
-    this.#ip(
-      one,
-      'link',
-      'add',
-      oneDevice,
-      'type',
-      'veth',
-      'peer',
-      'name',
-      otherDevice,
-      'netns',
-      this.#name(other),
-    )
+    this.#ip(one, 'link', 'add', oneDevice, 'type', 'veth', 'peer', 'name', otherDevice, 'netns', this.#name(other))
     for (const [namespace, device, address] of ends) {
       this.#ip(namespace, 'link', 'set', 'lo', 'up')
       this.#ip(namespace, 'link', 'set', device, 'up')

@@ -45,9 +45,17 @@ export class EdgePair {
   boot(...options: string[]): RunningProcess {
     return new RunningProcess(simProgram, [
       ...this.own.deviceArguments().slice(0, this.own.deviceArguments().indexOf('--devices')),
-      ...['--devices', '1', '--first-mac', this.own.tenant.macs[0] ?? '', '--breather-ms', '1'],
-      ...['--trace', path.join(this.#folder, 'reads.csv')],
-      ...['--verify', path.join(this.own.data, 'store/disk'), ...options],
+      '--devices',
+      '1',
+      '--first-mac',
+      this.own.tenant.macs[0] ?? '',
+      '--breather-ms',
+      '1',
+      '--trace',
+      path.join(this.#folder, 'reads.csv'),
+      '--verify',
+      path.join(this.own.data, 'store/disk'),
+      ...options,
     ])
   }
 

@@ -25,8 +25,12 @@ export class EdgeUplink {
     const reports = boots.map((boot, index) => ({ seq: index + 1, type: 'boot', boot }))
     const body = Buffer.from(JSON.stringify({ bootEpoch, fromSeq: 1, reports }))
     const facts = {
-      ...{ method: 'POST', path: reportsPath, edgeId: this.#edgeId },
-      ...{ bootEpoch: this.#epoch, counter: 1, body },
+      method: 'POST',
+      path: reportsPath,
+      edgeId: this.#edgeId,
+      bootEpoch: this.#epoch,
+      counter: 1,
+      body,
     }
     const answer = await fetch(`${this.#api}${reportsPath}`, {
       method: 'POST',

@@ -32,13 +32,21 @@ export class EdgesOfSite {
   constructor(site: MachineSite, { commandLine = '', writeCache, otherIsEmpty }: EdgesOptions = {}) {
     this.#site = site
     const edges = [false, true].map((draining, index) => ({
-      ...{ id: edgeIdOf(index), weight: 10, subnets: [], draining },
-      ...{ address: site.segment.edgeIpOf(index), peerPort: 6911, streamPort: 6910 },
+      id: edgeIdOf(index),
+      weight: 10,
+      subnets: [],
+      draining,
+      address: site.segment.edgeIpOf(index),
+      peerPort: 6911,
+      streamPort: 6910,
     }))
     const siteEdges: SiteEdges = { key: key(5), ticketKeys: [key(6), key(7)], edges }
     const version = {
-      ...{ sizeBytes: statSync(site.disk.image).size, diskPath: 'disk', kernelPath: 'kernel' },
-      ...{ initrdPath: 'initrd', commandLine: `${commandLine} ${site.commandLine}`.trim() },
+      sizeBytes: statSync(site.disk.image).size,
+      diskPath: 'disk',
+      kernelPath: 'kernel',
+      initrdPath: 'initrd',
+      commandLine: `${commandLine} ${site.commandLine}`.trim(),
       ...(writeCache ? { writeCache } : {}),
     }
     for (const { id: edgeId, draining: isOther } of edges) {

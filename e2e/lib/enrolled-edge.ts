@@ -6,8 +6,7 @@ import { publicKeyOf, signText, stateSignedText } from '@bootfarm/proto/uplink-s
 /** Nothing listens there: the control plane is away. */
 const controlPlaneUrl = 'http://127.0.0.1:9'
 
-export const testUuid = (number: number) =>
-  `${number.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`
+export const testUuid = (number: number) => `${number.toString(16).padStart(8, '0')}-0000-4000-8000-000000000000`
 
 export type TestVersion = Omit<DesiredState['vdisks'][number]['versions'][number], 'id' | 'number'> & {
   /** Of the device that boots it. */
@@ -44,7 +43,13 @@ export function writeEnrolledEdge(
   const edgeId = more.edgeId ?? testUuid(1)
   const state: DesiredState = {
     schema: 1,
-    ...{ edgeId, organizationId, siteId, siteName: 'test', incarnation: 1, counter: 1, issuedUnixMs: 0 },
+    edgeId,
+    organizationId,
+    siteId,
+    siteName: 'test',
+    incarnation: 1,
+    counter: 1,
+    issuedUnixMs: 0,
     unknownDevices: 'ignore',
     vdisks: versions.map(({ bootProgramSet: _set, home: _home, writeCache, ...version }, index) => ({
       id: testUuid(100 + index),
@@ -77,10 +82,7 @@ export function writeEnrolledEdge(
   const signingKey = publicKeyOf(seed)
   mkdirSync(path.join(directory, 'store'), { recursive: true })
   const identity = { edgeId, organizationId, siteId, siteName: 'test', url: controlPlaneUrl }
-  writeFileSync(
-    path.join(directory, 'identity.json'),
-    JSON.stringify({ ...identity, signingKeyId: keyId, signingKey }),
-  )
+  writeFileSync(path.join(directory, 'identity.json'), JSON.stringify({ ...identity, signingKeyId: keyId, signingKey }))
   writeFileSync(path.join(directory, 'state.json'), JSON.stringify({ payload, signature, keyId }))
 }
 

@@ -45,8 +45,7 @@ export class Exposition {
       (sample) => sample.name === name && wanted.every(([key, value]) => sample.labels[key] === value),
     )
     const [first] = found
-    if (!first || found.length > 1)
-      throw new Error(`${found.length} series are ${name} ${JSON.stringify(labels)}`)
+    if (!first || found.length > 1) throw new Error(`${found.length} series are ${name} ${JSON.stringify(labels)}`)
     return first.value
   }
 }
@@ -59,8 +58,7 @@ function readFamilies(page: string): z.infer<typeof families> {
     env,
     encoding: 'utf8',
   })
-  if (status !== 0)
-    throw new Error(`it is not read (prometheus-client is fetched by npm test -- reports):\n${stderr}`)
+  if (status !== 0) throw new Error(`it is not read (prometheus-client is fetched by npm test -- reports):\n${stderr}`)
   return families.parse(JSON.parse(stdout))
 }
 
@@ -73,8 +71,7 @@ function requireHistogram(family: string, samples: Sample[]): void {
     const counts = buckets.map(({ value }) => value)
     const count = series.find(({ name }) => name === `${family}_count`)?.value
     const hasSum = series.some(({ name }) => name === `${family}_sum`)
-    const isSorted = (numbers: number[]) =>
-      numbers.every((number, index) => number >= (numbers[index - 1] ?? 0))
+    const isSorted = (numbers: number[]) => numbers.every((number, index) => number >= (numbers[index - 1] ?? 0))
     if (
       !isSorted(bounds) ||
       !isSorted(counts) ||

@@ -39,9 +39,13 @@ export class FailOverSite {
     this.segment = new EdgesSegment(`${process.pid}f${count}`, ticketKeys.length)
     this.#folder = path.join(scratch, `site${count++}`)
     const edges = ticketKeys.map((_, index) => ({
-      ...{ id: edgeIdOf(index), address: this.segment.edgeIp(index), peerPort: 6911, streamPort: 6910 },
+      id: edgeIdOf(index),
+      address: this.segment.edgeIp(index),
+      peerPort: 6911,
+      streamPort: 6910,
       subnets: (index & 1) === 0 ? ['10.77.0.0/24'] : [],
-      ...{ weight: (index & 2) === 0 ? 10 : 0, draining: (index & 4) !== 0 },
+      weight: (index & 2) === 0 ? 10 : 0,
+      draining: (index & 4) !== 0,
     }))
     this.#data = edges.map(({ id }, index) => {
       const data = path.join(this.#folder, `edge${index}`)
@@ -62,9 +66,7 @@ export class FailOverSite {
       const options = ['--data', data, '--json', '--listen', this.segment.edgeIp(index)]
       const dhcp = ['--dhcp', 'server', '--dhcp-pool', pool]
       const files = ['--boot-files', path.join(this.#folder, 'boot-files')]
-      return new RunningProcess(
-        ...this.segment.onEdge(index, edgeProgram, 'serve', ...options, ...dhcp, ...files),
-      )
+      return new RunningProcess(...this.segment.onEdge(index, edgeProgram, 'serve', ...options, ...dhcp, ...files))
     })
   }
 

@@ -16,11 +16,7 @@ import path from 'node:path'
 import { edgeProgram } from './programs.ts'
 
 /** What a file of an image has: text, bytes, pieces with holes between them, or where a symbolic link leads. */
-export type FileContent =
-  | string
-  | Buffer
-  | { pieces: { at: number; bytes: Buffer }[]; size: number }
-  | { to: string }
+export type FileContent = string | Buffer | { pieces: { at: number; bytes: Buffer }[]; size: number } | { to: string }
 export type Files = Record<string, FileContent>
 
 /** What `bootfarm-edge image inspect --json` prints. */
@@ -87,10 +83,7 @@ export function writeTree(directory: string, files: Files): void {
   }
 }
 
-function writeSparse(
-  file: string,
-  { pieces, size }: { pieces: { at: number; bytes: Buffer }[]; size: number },
-) {
+function writeSparse(file: string, { pieces, size }: { pieces: { at: number; bytes: Buffer }[]; size: number }) {
   const fd = openSync(file, 'w')
   for (const { at, bytes } of pieces) writeSync(fd, bytes, 0, bytes.length, at)
   ftruncateSync(fd, size)
@@ -98,13 +91,7 @@ function writeSparse(
 }
 
 /** A file system with these files, made by mke2fs with its options. Returns the image. */
-export function makeExt(
-  directory: string,
-  name: string,
-  files: Files,
-  options: string[],
-  sizeMib = 16,
-): string {
+export function makeExt(directory: string, name: string, files: Files, options: string[], sizeMib = 16): string {
   const tree = path.join(directory, `${name}.tree`)
   writeTree(tree, files)
   const image = path.join(directory, `${name}.raw`)
@@ -115,13 +102,7 @@ export function makeExt(
 }
 
 /** A FAT volume with these files, made by mkfs.vfat and mcopy. */
-export function makeFat(
-  directory: string,
-  name: string,
-  files: Files,
-  bits: 12 | 16 | 32,
-  sizeMib: number,
-): string {
+export function makeFat(directory: string, name: string, files: Files, bits: 12 | 16 | 32, sizeMib: number): string {
   const tree = path.join(directory, `${name}.tree`)
   writeTree(tree, files)
   const image = path.join(directory, `${name}.raw`)

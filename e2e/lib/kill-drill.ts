@@ -79,8 +79,7 @@ export class KillDrill {
     for (const [id, boot] of edge.printedBoots()) {
       result.boots += 1
       if (boot.outcome.kind === 'ready') result.ready += 1
-      if (outcomeOf.get(id) !== boot.outcome.kind)
-        result.lost.push(`${id} ${boot.outcome.kind}: ${outcomeOf.get(id)}`)
+      if (outcomeOf.get(id) !== boot.outcome.kind) result.lost.push(`${id} ${boot.outcome.kind}: ${outcomeOf.get(id)}`)
     }
     const counted = await this.#db.bootRollup.aggregate({
       where: { organizationId, grain: 'day' },
@@ -102,8 +101,7 @@ export class KillDrill {
       ['booting', sums.bootingCount, had(null)],
     ] as const)
       if (sum !== count) result.miscounted.push(`${name}: ${sum} counted, ${count} are there`)
-    if (new Set(rows.map(({ id }) => id)).size !== rows.length)
-      result.miscounted.push('a boot is there twice')
+    if (new Set(rows.map(({ id }) => id)).size !== rows.length) result.miscounted.push('a boot is there twice')
     const lost = await this.#db.reportCursor.aggregate({ where: { edgeId }, _sum: { lostCount: true } })
     result.declaredLost += Number(lost._sum.lostCount ?? 0)
     if (!process.isRunning) result.lost.push(`the edge has ended:\n${process.output.slice(-2000)}`)

@@ -51,8 +51,19 @@ export class LanProduct {
     const [apiPort, pg, ...edge] = others
     this.#product = this.add(
       this.segment.startOnEdge(process.execPath, [
-        ...[startScript, '--lan', this.segment.edgeIp, '--data', data, '--web-port', String(web)],
-        ...['--api-port', String(apiPort), '--pg-port', String(pg), '--edge-ports', edge.join(',')],
+        startScript,
+        '--lan',
+        this.segment.edgeIp,
+        '--data',
+        data,
+        '--web-port',
+        String(web),
+        '--api-port',
+        String(apiPort),
+        '--pg-port',
+        String(pg),
+        '--edge-ports',
+        edge.join(','),
         ...args,
       ]),
     )
@@ -61,9 +72,7 @@ export class LanProduct {
     this.add(this.segment.startOnEdge(process.execPath, [relayProgram, socket, String(web)]))
     this.#door = await relay({ port: web, host: '127.0.0.1' }, { path: socket })
     const signIn = JSON.parse(readFileSync(path.join(data, 'demo-sign-in.json'), 'utf8'))
-    this.#api = await eventually(() =>
-      ApiClient.signIn(`http://localhost:${web}`, signIn.email, signIn.password),
-    )
+    this.#api = await eventually(() => ApiClient.signIn(`http://localhost:${web}`, signIn.email, signIn.password))
   }
 
   /** Newest first. */

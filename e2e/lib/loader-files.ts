@@ -29,11 +29,7 @@ export function arm64Kernel(system: Uint8Array): Buffer {
 /** An initramfs as `bootfarm-edge initramfs build` begins it, with `rest` in the place of the compressed part. */
 export function markedInitramfs(release: string, architecture: string, rest: Uint8Array): Buffer {
   const content = `bootfarm-initramfs 1\nrelease ${release}\narchitecture ${architecture}\n`
-  return Buffer.concat([
-    cpioEntry('bootfarm-initramfs', 0o100644, content),
-    cpioEntry('TRAILER!!!', 0, ''),
-    rest,
-  ])
+  return Buffer.concat([cpioEntry('bootfarm-initramfs', 0o100644, content), cpioEntry('TRAILER!!!', 0, ''), rest])
 }
 
 /** The begin of an ext4 file system of `blocks` blocks of 4096 bytes (Linux's Documentation/filesystems/ext4/super.rst). */

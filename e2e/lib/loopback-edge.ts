@@ -58,16 +58,19 @@ export function patterned(size: number): Buffer {
 }
 
 export function serveArguments(files: BootFiles): string[] {
-  return [
-    ...['--vdisk', files.vdisk, '--kernel', files.kernel, '--initrd', files.initrd],
-    ...['--boot-files', files.bootFiles],
-  ]
+  return ['--vdisk', files.vdisk, '--kernel', files.kernel, '--initrd', files.initrd, '--boot-files', files.bootFiles]
 }
 
 /** Starts `bootfarm-edge serve` on loopback and waits until it answers. */
 export async function startLoopbackEdge(ports: EdgePorts, args: string[]): Promise<RunningProcess> {
   const edge = new RunningProcess(edgeProgram, [
-    ...['serve', '--listen', edgeAddress, '--dhcp', 'server', '--dhcp-pool', '127.77.1.10-127.77.1.99'],
+    'serve',
+    '--listen',
+    edgeAddress,
+    '--dhcp',
+    'server',
+    '--dhcp-pool',
+    '127.77.1.10-127.77.1.99',
     ...portArguments(ports),
     ...args,
   ])

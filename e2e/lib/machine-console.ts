@@ -52,9 +52,7 @@ export class MachineConsole {
   /** Until it has read all of the file that often, from now on; what it reads now does not count. */
   async untilRead(times: number): Promise<void> {
     const before = this.sums.length
-    await this.machine.waitUntil(`${times} sums more`, () =>
-      this.sums.length > before + times ? true : undefined,
-    )
+    await this.machine.waitUntil(`${times} sums more`, () => (this.sums.length > before + times ? true : undefined))
   }
 
   async status(): Promise<TargetStatus> {

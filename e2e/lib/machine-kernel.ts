@@ -25,7 +25,12 @@ export interface InitramfsParts {
 /** Makes the initramfs as a user would. */
 export function buildInitramfs({ kernel, busybox, target }: InitramfsParts, out: string): void {
   const options = [
-    ...['--kernel-release', kernel.release, '--modules', kernel.modules, '--out', out],
+    '--kernel-release',
+    kernel.release,
+    '--modules',
+    kernel.modules,
+    '--out',
+    out,
     ...(busybox ? ['--busybox', busybox] : []),
     ...(target ? ['--target', target] : []),
   ]

@@ -25,7 +25,7 @@ export class MachineSegment extends NetworkSegment {
 
   /** Records the begin of every packet at the edge's port of the switch, or another one. */
   startCapture(file: string, port = 'to-edge'): RunningProcess {
-    return this.startOnSwitch('tcpdump', [...['-i', port, '-U', '--immediate-mode', '-s', '192', '-w', file]])
+    return this.startOnSwitch('tcpdump', ['-i', port, '-U', '--immediate-mode', '-s', '192', '-w', file])
   }
 }
 

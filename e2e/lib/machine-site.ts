@@ -102,15 +102,17 @@ export class MachineSite {
 
   /** Starts an edge on the real ports, and waits until it says that it serves. Started again, it goes on with its data.
    * `kernelWords` are for the kernel's command line, `more` for the edge. */
-  startEdge(
-    dhcp: EdgeDhcp = 'proxy',
-    kernelWords = '',
-    more: readonly string[] = [],
-  ): Promise<RunningProcess> {
+  startEdge(dhcp: EdgeDhcp = 'proxy', kernelWords = '', more: readonly string[] = []): Promise<RunningProcess> {
     return this.#serve(dhcp, [
       ...more,
-      ...['--vdisk', this.disk.image, '--kernel', this.#vmlinuz, '--initrd', this.#initrd],
-      ...['--cmdline', `${this.#kernelWords} ${kernelWords}`.trim()],
+      '--vdisk',
+      this.disk.image,
+      '--kernel',
+      this.#vmlinuz,
+      '--initrd',
+      this.#initrd,
+      '--cmdline',
+      `${this.#kernelWords} ${kernelWords}`.trim(),
     ])
   }
 
@@ -194,9 +196,18 @@ export class MachineSite {
     { index, data } = { index: 0, data: this.edgeData },
   ): Promise<RunningProcess> {
     const options = [
-      ...['serve', '--json', '--listen', this.segment.edgeIpOf(index), '--dhcp', dhcp, ...what],
+      'serve',
+      '--json',
+      '--listen',
+      this.segment.edgeIpOf(index),
+      '--dhcp',
+      dhcp,
+      ...what,
       ...(dhcp === 'server' ? ['--dhcp-pool', this.segment.pool] : []),
-      ...['--data', data, '--boot-files', this.#inScratch('boot-files')],
+      '--data',
+      data,
+      '--boot-files',
+      this.#inScratch('boot-files'),
     ]
     const edge = this.segment.startOnEdge(edgeProgram, options, index)
     this.#running.push(edge)
@@ -221,8 +232,13 @@ export class MachineSite {
     await this.#recorder.waitFor(/listening on/)
     const directory = this.#scratch.path
     const machine = startMachine({
-      ...{ segment: this.segment, port, firmware, medium, directory },
-      ...{ ownDisks: this.ownDisks, mtu: this.mtu },
+      segment: this.segment,
+      port,
+      firmware,
+      medium,
+      directory,
+      ownDisks: this.ownDisks,
+      mtu: this.mtu,
     })
     this.#running.push(machine)
     return machine

@@ -30,9 +30,7 @@ export class OwnInstallation {
   }
 
   /** @param settings further ones of the API, which may depend on where the dashboard will be */
-  static async start(
-    settings: (webUrl: string) => Promise<Record<string, string>>,
-  ): Promise<OwnInstallation> {
+  static async start(settings: (webUrl: string) => Promise<Record<string, string>>): Promise<OwnInstallation> {
     const name = `installation_${randomBytes(4).toString('hex')}`
     const urlOf = (file: string) => {
       const url = new URL(readFileSync(path.join(required('BOOTFARM_DATA'), file), 'utf8').trim())
@@ -43,8 +41,11 @@ export class OwnInstallation {
     const webUrl = `http://localhost:${webPort}`
     const env = {
       ...(await settings(webUrl)),
-      ...{ NODE_ENV: 'production', DATABASE_URL: urlOf('postgres.api-url'), API_PORT: String(apiPort) },
-      ...{ WEB_URL: webUrl, BETTER_AUTH_SECRET: randomBytes(24).toString('hex') },
+      NODE_ENV: 'production',
+      DATABASE_URL: urlOf('postgres.api-url'),
+      API_PORT: String(apiPort),
+      WEB_URL: webUrl,
+      BETTER_AUTH_SECRET: randomBytes(24).toString('hex'),
     }
     const owner = { ...env, DATABASE_OWNER_URL: urlOf('postgres.url') }
     const migration = new RunningProcess(process.execPath, [at('packages/db/src/cli.ts'), 'migrate'], owner)
@@ -52,8 +53,11 @@ export class OwnInstallation {
     const api = new RunningProcess(process.execPath, [at('apps/api/src/main.ts')], env)
     await api.waitFor(/\/setup\//)
     const web = new RunningProcess(process.execPath, [webProgram], {
-      ...{ NODE_ENV: 'production', PORT: String(webPort), HOSTNAME: '127.0.0.1' },
-      ...{ API_URL: `http://127.0.0.1:${apiPort}`, WEB_URL: webUrl },
+      NODE_ENV: 'production',
+      PORT: String(webPort),
+      HOSTNAME: '127.0.0.1',
+      API_URL: `http://127.0.0.1:${apiPort}`,
+      WEB_URL: webUrl,
     })
     await web.waitFor(/Ready in/)
     return new OwnInstallation(env, { api, web, drop: () => inServer(`drop database ${name}`) })

@@ -14,8 +14,7 @@ const streamTypes = { hello: 1, read: 5, ready: 9 }
 export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], edgeIp: string): void {
   const fromMachine = packets.filter(({ sourceMac }) => sourceMac === report.mac)
   const fromEdge = packets.filter(({ sourceIp }) => sourceIp === edgeIp)
-  const firstUs =
-    fromMachine.find(({ destinationPort }) => destinationPort === ports.dhcp)?.atUs ?? Number.NaN
+  const firstUs = fromMachine.find(({ destinationPort }) => destinationPort === ports.dhcp)?.atUs ?? Number.NaN
   const phase = (name: string) => report.phases.find((found) => found.name === name)
   const begin = (name: string) => phase(name)?.startUs ?? Number.NaN
   const end = (name: string) => begin(name) + (phase(name)?.durationUs ?? Number.NaN)

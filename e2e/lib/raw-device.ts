@@ -77,8 +77,12 @@ export class RawDevice {
     const vendorClass = `PXEClient:Arch:${String(arch).padStart(5, '0')}:UNDI:002001`
     return Buffer.concat([
       header,
-      ...[option(53, [1]), option(55, [1, 3, 43, 54, 60, 66, 67]), option(60, [...Buffer.from(vendorClass)])],
-      ...[option(93, [arch >> 8, arch & 0xff]), option(94, [1, 2, 1]), Buffer.from([255])],
+      option(53, [1]),
+      option(55, [1, 3, 43, 54, 60, 66, 67]),
+      option(60, [...Buffer.from(vendorClass)]),
+      option(93, [arch >> 8, arch & 0xff]),
+      option(94, [1, 2, 1]),
+      Buffer.from([255]),
     ])
   }
 }

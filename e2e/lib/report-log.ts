@@ -30,8 +30,6 @@ function readSegment(bytes: Buffer): Report[] {
 /** The boots that are left once the withdrawn ones are gone, each as it was reported last. */
 export function bootsOf(reports: Report[]) {
   const withdrawn = new Set(reports.flatMap((entry) => (entry.type === 'withdrawn' ? [entry.bootId] : [])))
-  const boots = new Map(
-    reports.flatMap((entry) => (entry.type === 'boot' ? [[entry.boot.id, entry.boot]] : [])),
-  )
+  const boots = new Map(reports.flatMap((entry) => (entry.type === 'boot' ? [[entry.boot.id, entry.boot]] : [])))
   return [...boots.values()].filter(({ id }) => !withdrawn.has(id))
 }

@@ -39,12 +39,7 @@ export class RunningProcess {
   #linesTakenTo = 0
 
   /** `input` 'pipe': `write` reaches it. */
-  constructor(
-    command: string,
-    args: string[],
-    env: Record<string, string> = {},
-    input: 'ignore' | 'pipe' = 'ignore',
-  ) {
+  constructor(command: string, args: string[], env: Record<string, string> = {}, input: 'ignore' | 'pipe' = 'ignore') {
     this.name = nameOf(command, args)
     this.#child = spawn(command, args, { stdio: [input, 'pipe', 'pipe'], env: { ...process.env, ...env } })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {

@@ -15,21 +15,7 @@ export class Segment {
     this.#devices = `bf-${name}-d`
     run('ip', 'netns', 'add', this.#edge)
     run('ip', 'netns', 'add', this.#devices)
-    run(
-      'ip',
-      '-n',
-      this.#edge,
-      'link',
-      'add',
-      'edge0',
-      'type',
-      'veth',
-      'peer',
-      'name',
-      'dev0',
-      'netns',
-      this.#devices,
-    )
+    run('ip', '-n', this.#edge, 'link', 'add', 'edge0', 'type', 'veth', 'peer', 'name', 'dev0', 'netns', this.#devices)
     for (const [namespace, device] of [
       [this.#edge, 'edge0'],
       [this.#devices, 'dev0'],

@@ -55,11 +55,7 @@ export class ServerRoot {
 
   /** Runs a program there, as root. Whoever reads its standard input gets `input`. */
   start(program: string, args: string[], input?: string): RunningProcess {
-    const started = this.#inNamespace(
-      'unshare',
-      ['--mount', 'sh', '-c', inRoot, this.#root, program, ...args],
-      input,
-    )
+    const started = this.#inNamespace('unshare', ['--mount', 'sh', '-c', inRoot, this.#root, program, ...args], input)
     this.#running.push(started)
     return started
   }

@@ -81,18 +81,25 @@ export class StoreEdge {
   #boot(device: number, trace: string, more: string[]): RunningProcess {
     const { dhcp, tftp } = this.edge.ports
     return new RunningProcess(simProgram, [
-      ...[
-        'boot',
-        '--json',
-        '--server',
-        edgeAddress,
-        '--dhcp-port',
-        String(dhcp),
-        '--tftp-port',
-        String(tftp),
-      ],
-      ...['--first-mac', this.macOf(device), '--trace', trace, '--speed', '0'],
-      ...['--breather-ms', '1', '--verify', path.join(this.#store, this.imagePath), ...more],
+      'boot',
+      '--json',
+      '--server',
+      edgeAddress,
+      '--dhcp-port',
+      String(dhcp),
+      '--tftp-port',
+      String(tftp),
+      '--first-mac',
+      this.macOf(device),
+      '--trace',
+      trace,
+      '--speed',
+      '0',
+      '--breather-ms',
+      '1',
+      '--verify',
+      path.join(this.#store, this.imagePath),
+      ...more,
     ])
   }
 

@@ -62,18 +62,18 @@ export class StreamDevice {
   async hello(shown?: StreamHello['shown']): Promise<StreamWelcome | string> {
     const before = this.#session
     const ownSecret = randomBytes(32)
-    const secret = before
-      ? Buffer.from(before.welcome.resume_secret, 'hex')
-      : Buffer.from(this.#words.token, 'hex')
+    const secret = before ? Buffer.from(before.welcome.resume_secret, 'hex') : Buffer.from(this.#words.token, 'hex')
     const hello: StreamHello = {
-      ...{ type: 'hello', client_nonce: randomBytes(16).toString('hex'), cookie: '00'.repeat(32) },
+      type: 'hello',
+      client_nonce: randomBytes(16).toString('hex'),
+      cookie: '00'.repeat(32),
       ...(shown ? { shown } : {}),
-      ...{
-        kind: shown ? 'ticket' : before ? 'resumption' : 'token',
-        ciphers: ['chacha20_poly1305'],
-        packet_size_max: 1472,
-      },
-      ...{ boot_id: this.#words.boot, client_public: publicOf(ownSecret).toString('hex'), proof: '' },
+      kind: shown ? 'ticket' : before ? 'resumption' : 'token',
+      ciphers: ['chacha20_poly1305'],
+      packet_size_max: 1472,
+      boot_id: this.#words.boot,
+      client_public: publicOf(ownSecret).toString('hex'),
+      proof: '',
     }
     hello.proof = helloProof(secret, hello).toString('hex')
     const isOurs = (bytes: Buffer) => bytes.toString('hex', 16, 32) === hello.client_nonce
@@ -97,23 +97,42 @@ export class StreamDevice {
   async write(sector: number, byte: number): Promise<string> {
     const payload = Buffer.alloc(512, byte).toString('hex')
     return this.#code({
-      ...{ type: 'write', ...this.#next(), ...this.#tag },
-      ...{ offset: long(sector * 512), length: 512, attempt: 0, fragment_size: 1440, index: 0, payload },
+      type: 'write',
+      ...this.#next(),
+      ...this.#tag,
+      offset: long(sector * 512),
+      length: 512,
+      attempt: 0,
+      fragment_size: 1440,
+      index: 0,
+      payload,
     })
   }
 
   async flush(): Promise<string> {
     return this.#code({
-      ...{ type: 'control', ...this.#next(), ...this.#tag },
-      ...{ operation: 'flush', offset: noId, length: 0, attempt: 0 },
+      type: 'control',
+      ...this.#next(),
+      ...this.#tag,
+      operation: 'flush',
+      offset: noId,
+      length: 0,
+      attempt: 0,
     })
   }
 
   /** The bytes of one sector, or the code of an error; `no_session`: the device has to say hello. */
   async read(sector: number): Promise<Buffer | string> {
     const answer = await this.#inSession({
-      ...{ type: 'read', kind: 'demand', fragment_size: 1440, ...this.#next(), ...this.#tag },
-      ...{ offset: long(sector * 512), length: 512, attempt: 0, ranges: [] },
+      type: 'read',
+      kind: 'demand',
+      fragment_size: 1440,
+      ...this.#next(),
+      ...this.#tag,
+      offset: long(sector * 512),
+      length: 512,
+      attempt: 0,
+      ranges: [],
     })
     if (answer.type === 'data') return Buffer.from(answer.payload, 'hex')
     return answer.type === 'read_error' ? answer.code : answer.type
@@ -124,12 +143,15 @@ export class StreamDevice {
    * resolves with the answer's type.
    */
   async report(cache = { used: 0, size: 0 }, step?: string): Promise<string> {
-    const steps = step
-      ? [{ group: 'initramfs' as const, name: step, start_us: long(1), duration_us: long(1) }]
-      : []
+    const steps = step ? [{ group: 'initramfs' as const, name: step, start_us: long(1), duration_us: long(1) }] : []
     const { type } = await this.#inSession({
-      ...{ type: 'report', ...this.#next(), uptime_us: long(1_000_000), order_id: '00'.repeat(16) },
-      ...{ write_cache_used: long(cache.used), write_cache_size: long(cache.size), steps },
+      type: 'report',
+      ...this.#next(),
+      uptime_us: long(1_000_000),
+      order_id: '00'.repeat(16),
+      write_cache_used: long(cache.used),
+      write_cache_size: long(cache.size),
+      steps,
     })
     return type
   }

@@ -17,11 +17,7 @@ const clientArchs = { bios: 0, uefi: 7 }
  * Tests that this many machines, switched on at the same moment, boot a prepared Debian from one edge.
  * @param timeoutMs emulated machines share the processors of one
  */
-export async function testSystemBoots(
-  firmware: Extract<Firmware, 'bios' | 'uefi'>,
-  count: number,
-  timeoutMs: number,
-) {
+export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi'>, count: number, timeoutMs: number) {
   const root = machinesMissing() ? undefined : await ensureSystemRoot()
   const missing = machinesMissing() ?? (root && 'missing' in root ? root.missing : undefined)
   const title = `${count} ${firmware.toUpperCase()} machines at once`
@@ -45,8 +41,7 @@ export async function testSystemBoots(
         // What its units took is reported when systemd is done, after ready.
         const report = await finishedBoot(
           edge,
-          ({ mac, guest }) =>
-            mac === macOf(port) && guest?.steps.some(({ group }) => group === 'unit') === true,
+          ({ mac, guest }) => mac === macOf(port) && guest?.steps.some(({ group }) => group === 'unit') === true,
           `boot of ${macOf(port)} with what its units took`,
         )
         expectPhases(report, phases[firmware])

@@ -58,10 +58,24 @@ export class SystemSite {
 
   async startEdge(commandLine = ''): Promise<RunningProcess> {
     const edge = this.segment.startOnEdge(edgeProgram, [
-      ...['serve', '--json', '--listen', this.segment.edgeIp, '--dhcp', 'proxy'],
-      ...['--vdisk', this.#image, '--kernel', this.#root.vmlinuz, '--initrd', this.#root.initrd],
-      ...['--cmdline', `${serialConsole} ${commandLine}`.trim()],
-      ...['--data', this.#inScratch('edge'), '--boot-files', this.#inScratch('boot-files')],
+      'serve',
+      '--json',
+      '--listen',
+      this.segment.edgeIp,
+      '--dhcp',
+      'proxy',
+      '--vdisk',
+      this.#image,
+      '--kernel',
+      this.#root.vmlinuz,
+      '--initrd',
+      this.#root.initrd,
+      '--cmdline',
+      `${serialConsole} ${commandLine}`.trim(),
+      '--data',
+      this.#inScratch('edge'),
+      '--boot-files',
+      this.#inScratch('boot-files'),
     ])
     this.#running.push(edge)
     await edge.waitFor(/^.+$/m)

@@ -78,9 +78,7 @@ export class TenantEdge {
     this.#folder = made.folder
     this.#options = made.options
     this.data = path.join(made.folder, 'edge')
-    this.edgeId = (
-      JSON.parse(readFileSync(path.join(this.data, 'identity.json'), 'utf8')) as { edgeId: string }
-    ).edgeId
+    this.edgeId = (JSON.parse(readFileSync(path.join(this.data, 'identity.json'), 'utf8')) as { edgeId: string }).edgeId
     this.process = this.#spawn()
   }
 
@@ -104,7 +102,13 @@ export class TenantEdge {
     await uplink.open()
     writeSiteFiles(folder)
     const enrolment = new RunningProcess(edgeProgram, [
-      ...['enrol', '--url', uplink.url, '--token', joinToken, '--data', path.join(folder, 'edge')],
+      'enrol',
+      '--url',
+      uplink.url,
+      '--token',
+      joinToken,
+      '--data',
+      path.join(folder, 'edge'),
     ])
     if ((await enrolment.ended) !== 0) throw new Error(enrolment.output)
     const [metricsPort = 0] = await freePorts(1)
@@ -121,9 +125,21 @@ export class TenantEdge {
 
   #spawn(): RunningProcess {
     return new RunningProcess(edgeProgram, [
-      ...['serve', '--listen', edgeAddress, '--dhcp', 'server', '--dhcp-pool', '127.77.9.10-127.77.9.99'],
-      ...[...portArguments(this.ports), '--metrics', String(this.#metricsPort), '--data', this.data],
-      ...['--boot-files', path.join(this.#folder, 'boot-files'), ...this.#options],
+      'serve',
+      '--listen',
+      edgeAddress,
+      '--dhcp',
+      'server',
+      '--dhcp-pool',
+      '127.77.9.10-127.77.9.99',
+      ...portArguments(this.ports),
+      '--metrics',
+      String(this.#metricsPort),
+      '--data',
+      this.data,
+      '--boot-files',
+      path.join(this.#folder, 'boot-files'),
+      ...this.#options,
     ])
   }
 
@@ -169,9 +185,24 @@ export class TenantEdge {
   deviceArguments(): string[] {
     const trace = path.join(this.#folder, 'trace.csv')
     return [
-      ...['boot', '--json', '--server', edgeAddress, '--dhcp-port', String(this.ports.dhcp)],
-      ...['--tftp-port', String(this.ports.tftp), '--devices', String(this.tenant.macs.length)],
-      ...['--first-mac', this.tenant.macs[0] ?? '', '--trace', trace, '--speed', '0', '--breather-ms', '1'],
+      'boot',
+      '--json',
+      '--server',
+      edgeAddress,
+      '--dhcp-port',
+      String(this.ports.dhcp),
+      '--tftp-port',
+      String(this.ports.tftp),
+      '--devices',
+      String(this.tenant.macs.length),
+      '--first-mac',
+      this.tenant.macs[0] ?? '',
+      '--trace',
+      trace,
+      '--speed',
+      '0',
+      '--breather-ms',
+      '1',
     ]
   }
 

@@ -169,9 +169,7 @@ export class Tenant {
 
   /** Reports machines that nobody has registered. */
   discover(...devices: DiscoveredDevice[]): Promise<void> {
-    return this.#sendAll(
-      devices.map((device, index) => ({ seq: this.#nextSeq + index, type: 'discovered', device })),
-    )
+    return this.#sendAll(devices.map((device, index) => ({ seq: this.#nextSeq + index, type: 'discovered', device })))
   }
 
   /** Reports how far a run of a schedule has come. */
@@ -190,8 +188,7 @@ export class Tenant {
     const store = { id: this.rows.siteId, publicKey: Buffer.alloc(32, 9).toString('base64'), format: 1 }
     const body = JSON.stringify({ store, jobs: [], ...message })
     const answer = await edge.send({ method: 'POST', path: '/edge/v1/store', body })
-    if (answer.status !== 200)
-      throw new Error(`the API answered ${answer.status}: ${JSON.stringify(answer.body)}`)
+    if (answer.status !== 200) throw new Error(`the API answered ${answer.status}: ${JSON.stringify(answer.body)}`)
   }
 
   /** What the edge has to do now. */

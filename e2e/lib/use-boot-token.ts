@@ -15,8 +15,12 @@ const script = await (await fetch(scriptUrl)).text()
 const value = (name: string) => script.match(new RegExp(`^set ${name} (\\S+)$`, 'm'))?.[1] ?? ''
 const [ip = '', port = ''] = value('bootfarm_edge').split(':')
 const hello: Hello = {
-  ...{ type: 'hello', client_nonce: randomBytes(16).toString('hex'), cookie: '00'.repeat(32), kind: 'token' },
-  ...{ ciphers: ['chacha20_poly1305'], packet_size_max: 1472 },
+  type: 'hello',
+  client_nonce: randomBytes(16).toString('hex'),
+  cookie: '00'.repeat(32),
+  kind: 'token',
+  ciphers: ['chacha20_poly1305'],
+  packet_size_max: 1472,
   boot_id: value('bootfarm_boot').replaceAll('-', ''),
   client_public: publicOf(randomBytes(32)).toString('hex'),
   proof: '',

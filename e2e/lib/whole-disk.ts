@@ -38,10 +38,7 @@ LABEL linux
   writeFileSync(path.join(folder, 'syslinux.cfg'), config)
   copyFileSync(vmlinuz, path.join(folder, 'vmlinuz'))
   // The kernel unpacks one archive after the other; each begins at a multiple of four bytes.
-  writeFileSync(
-    path.join(folder, 'initrd.img'),
-    Buffer.concat([padded(readFileSync(initrd)), cpioOf('first', first)]),
-  )
+  writeFileSync(path.join(folder, 'initrd.img'), Buffer.concat([padded(readFileSync(initrd)), cpioOf('first', first)]))
   const partition = path.join(folder, 'partition')
   writeFileSync(partition, '')
   truncateSync(partition, (sizeMib - 1) * mib)
@@ -74,10 +71,7 @@ function partitionTable(): Buffer {
 
 /** A cpio archive (newc) with one program. */
 function cpioOf(name: string, content: string): Buffer {
-  return Buffer.concat([
-    cpioEntry(name, 0o100755, Buffer.from(content)),
-    cpioEntry('TRAILER!!!', 0, Buffer.alloc(0)),
-  ])
+  return Buffer.concat([cpioEntry(name, 0o100755, Buffer.from(content)), cpioEntry('TRAILER!!!', 0, Buffer.alloc(0))])
 }
 
 function cpioEntry(name: string, mode: number, content: Buffer): Buffer {

@@ -17,12 +17,7 @@ test('a real machine boots, shows its own steps and its console', async ({ page 
     await expect(steps.getByRole('row', { name: new RegExp(group, 'i') }).first()).toBeVisible()
   const console = page.getByRole('region', { name: 'Lines of the serial console' })
   // The prompt comes after the boot is ready, as late as a busy computer lets the machine get there.
-  for (const line of [
-    /iPXE.*Open Source Network Boot Firmware/,
-    /boot\.ipxe/,
-    /bootfarm: root disk/,
-    /login:/,
-  ])
+  for (const line of [/iPXE.*Open Source Network Boot Firmware/, /boot\.ipxe/, /bootfarm: root disk/, /login:/])
     await expect(console.getByText(line).first()).toBeAttached({ timeout: bootTimeoutMs })
   await expect(page.getByText('simulated', { exact: true })).toHaveCount(0)
 })

@@ -12,8 +12,7 @@ export async function openMachine(page: Page): Promise<void> {
 }
 
 /** A word of the page for what the machine does now. */
-export const stateOf = (page: Page, word: string) =>
-  page.getByRole('main').getByText(word, { exact: true }).first()
+export const stateOf = (page: Page, word: string) => page.getByRole('main').getByText(word, { exact: true }).first()
 
 const bootsOf = (page: Page) => page.getByRole('region', { name: 'Boots of this device' })
 export const newestBoot = (page: Page) => bootsOf(page).getByRole('row').nth(1)
@@ -24,5 +23,4 @@ export const bootCount = (page: Page) =>
     .count()
 
 /** What the one who keeps the machine saw of it: when its emulator began and ended. */
-export const keeperLog = () =>
-  readFileSync(path.join(process.env.BOOTFARM_DATA ?? '', 'logs/machines.log'), 'utf8')
+export const keeperLog = () => readFileSync(path.join(process.env.BOOTFARM_DATA ?? '', 'logs/machines.log'), 'utf8')

@@ -9,8 +9,7 @@ echo "MACHINE $(uname -m)"
 echo "BLOB $(md5sum /blob)"
 bootfarm-target ready busybox && echo "ACKNOWLEDGED"
 `
-const missing =
-  machinesMissing(['qemu-system-arm', 'qemu-efi-aarch64']) ?? (process.env.BOOTFARM_NO_ARM64 || undefined)
+const missing = machinesMissing(['qemu-system-arm', 'qemu-efi-aarch64']) ?? (process.env.BOOTFARM_NO_ARM64 || undefined)
 let site: MachineSite
 let edge: RunningProcess
 

@@ -66,20 +66,16 @@ describe.skipIf(missing)(`a machine with a boot menu${missing ? ` (${missing})` 
   test.for([
     { firmware: 'bios', clientArch: 0 },
     { firmware: 'uefi-http', clientArch: 16 },
-  ] as const)(
-    '$firmware: starts its own disk',
-    { timeout: bootLimitMs },
-    async ({ firmware, clientArch }) => {
-      const machine = await site.powerOn(firmware, 0, { kind: 'disk', file: ownDisk })
-      await machine.waitFor(/Entry of the own disk/)
-      machine.write(keys.enter)
-      await machine.waitFor(/STARTED FROM THE OWN DISK/)
-      const report = await finishedBoot(
-        edge,
-        (boot) => boot.clientArch === clientArch && boot.outcome?.kind === 'local_disk',
-      )
-      expect(report.menuEntry).toBe('Entry of the own disk')
-      await machine.ended
-    },
-  )
+  ] as const)('$firmware: starts its own disk', { timeout: bootLimitMs }, async ({ firmware, clientArch }) => {
+    const machine = await site.powerOn(firmware, 0, { kind: 'disk', file: ownDisk })
+    await machine.waitFor(/Entry of the own disk/)
+    machine.write(keys.enter)
+    await machine.waitFor(/STARTED FROM THE OWN DISK/)
+    const report = await finishedBoot(
+      edge,
+      (boot) => boot.clientArch === clientArch && boot.outcome?.kind === 'local_disk',
+    )
+    expect(report.menuEntry).toBe('Entry of the own disk')
+    await machine.ended
+  })
 })

@@ -56,8 +56,7 @@ describe.skipIf(missing)(`machines that read ahead${missing ? ` (${missing})` : 
     expect(first.status.readAhead).toEqual({ bytes: 0, hits: 0, usedBytes: 0 })
     const profiles = path.join(site.edgeData, 'store', 'profiles')
     // Of the machine's hardware, and of all.
-    const kept = () =>
-      existsSync(profiles) ? readdirSync(profiles).filter((name) => !name.endsWith('.new')) : []
+    const kept = () => (existsSync(profiles) ? readdirSync(profiles).filter((name) => !name.endsWith('.new')) : [])
     await expect.poll(kept, { timeout: 30_000 }).toHaveLength(2)
     const second = await boot()
     expect(second.sum).toBe(first.sum)

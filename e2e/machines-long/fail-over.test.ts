@@ -86,8 +86,10 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await expectWell()
     expect(await console.status()).toMatchObject({ edge: edges.nameOf(1), handOvers: 0, processesBefore: 1 })
     expect(await edges.untilReported(1, isOver)).toMatchObject({
-      ...{ outcome: { kind: 'ready' }, handOver: { number: 1, fromEdgeId: edgeIdOf(0) } },
-      ...{ id: bootAt(0).id, mac: bootAt(0).mac },
+      outcome: { kind: 'ready' },
+      handOver: { number: 1, fromEdgeId: edgeIdOf(0) },
+      id: bootAt(0).id,
+      mac: bootAt(0).mac,
     })
     expect(bootAt(1).revision).toBeGreaterThan(bootAt(0).revision)
 
@@ -96,7 +98,8 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await expectWell()
     const isBack = (boot: BootReport) => isOver(boot) && boot.handOver !== undefined
     expect(await edges.untilReported(0, isBack)).toMatchObject({
-      ...{ outcome: { kind: 'ready' }, handOver: { number: 2, fromEdgeId: edgeIdOf(1) } },
+      outcome: { kind: 'ready' },
+      handOver: { number: 2, fromEdgeId: edgeIdOf(1) },
     })
     expect(bootAt(0).revision).toBeGreaterThan(bootAt(1).revision)
     await console.end()
@@ -108,9 +111,7 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     const cacheAt = mebibyte
     const cacheSize = 80 * mebibyte
     const partition = { name: 'bootfarm-cache', first: cacheAt / 512, count: cacheSize / 512 }
-    const disk = makeLocalDisk(path.join(scratch.path, 'own.raw'), cacheAt + cacheSize + mebibyte, [
-      partition,
-    ])
+    const disk = makeLocalDisk(path.join(scratch.path, 'own.raw'), cacheAt + cacheSize + mebibyte, [partition])
     site.ownDisks = [disk]
     const writeCache = { class: 'device_ram_local_disk', full: 'stop' as const }
     await powerOn({ writeCache, commandLine: 'bootfarm.overlay=2M' })
@@ -129,7 +130,8 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await expectWell()
     expect(bootAt(0).outcome).toBeUndefined()
     expect(await edges.untilReported(1, isOver)).toMatchObject({
-      ...{ outcome: { kind: 'ready' }, handOver: { number: 1, fromEdgeId: edgeIdOf(0) } },
+      outcome: { kind: 'ready' },
+      handOver: { number: 1, fromEdgeId: edgeIdOf(0) },
     })
 
     flipBits(disk, cacheAt, cacheSize)
@@ -150,7 +152,8 @@ describe.skipIf(missing)(`a machine whose edge goes${missing ? ` (${missing})` :
     await served(1, 'now')
     await expectWell()
     expect(await edges.untilReported(1, isOver)).toMatchObject({
-      ...{ outcome: { kind: 'ready' }, handOver: { number: 1, fromEdgeId: edgeIdOf(0) } },
+      outcome: { kind: 'ready' },
+      handOver: { number: 1, fromEdgeId: edgeIdOf(0) },
     })
     await console.end()
   })

@@ -106,8 +106,7 @@ describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missi
     expect(sumOf(disk, [marked.at, marked.at + marked.size])).not.toBe(empty)
     const raw = readDisk(disk, marked.at, marked.size)
     // Of what it wrote, a line of each KiB.
-    for (let at = 0; at + 32 <= fileSize; at += 1024 * 37)
-      expect(raw.includes(blob.subarray(at, at + 32))).toBe(false)
+    for (let at = 0; at + 32 <= fileSize; at += 1024 * 37) expect(raw.includes(blob.subarray(at, at + 32))).toBe(false)
   })
 
   test('is stopped with its cause when what lies there was changed, and gets none of it', {
@@ -120,9 +119,7 @@ describe.skipIf(missing)(`a machine with a disk of its own${missing ? ` (${missi
     machine.write('go\n')
     const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
     expect(report.outcome).toMatchObject({ cause: 'write_cache_lost' })
-    await machine.waitFor(
-      /the local disk has other bytes than this machine has written; the disk stands still/,
-    )
+    await machine.waitFor(/the local disk has other bytes than this machine has written; the disk stands still/)
     expect(machine.output).not.toMatch(/^ACKNOWLEDGED/m)
   })
 

@@ -71,8 +71,12 @@ describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missi
   beforeAll(async () => {
     site = await ControlledSite.start('maint', script, ['maintenance', 'test', 'production'])
     const { jobIds } = await site.api.mutate<{ jobIds: string[] }>('version.import', {
-      ...{ vdiskId: site.tenant.vdiskId, edgeId: site.edgeId, state: 'released' },
-      ...{ sourcePath: 'images/disk.raw', kernelPath: 'images/vmlinuz', initrdPath: 'images/initrd.img' },
+      vdiskId: site.tenant.vdiskId,
+      edgeId: site.edgeId,
+      state: 'released',
+      sourcePath: 'images/disk.raw',
+      kernelPath: 'images/vmlinuz',
+      initrdPath: 'images/initrd.img',
       commandLine: site.machines.commandLine,
     })
     await done(jobIds)
@@ -148,7 +152,8 @@ describe.skipIf(missing)(`a version that a machine changes${missing ? ` (${missi
     await shutDown(await boots(production, 'changed'))
 
     const { jobIds } = await change<{ jobIds: string[] }>('version.merge', {
-      ...{ versionId: maintained.id, into: 'base' },
+      versionId: maintained.id,
+      into: 'base',
     })
     await done(jobIds)
     const merged = await version(4)

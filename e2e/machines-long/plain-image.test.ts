@@ -25,15 +25,7 @@ describe.skipIf(missing)(`a Debian that nobody prepared${missing ? ` (${missing}
     makeImage(image, tree, release)
     const said = execFileSync(
       edgeProgram,
-      [
-        'image',
-        'extract',
-        image,
-        '--kernel-to',
-        inScratch('vmlinuz'),
-        '--initrd-to',
-        inScratch('initrd.img'),
-      ],
+      ['image', 'extract', image, '--kernel-to', inScratch('vmlinuz'), '--initrd-to', inScratch('initrd.img')],
       { encoding: 'utf8' },
     )
     expect(said).toContain("initramfs: made from the image's modules")

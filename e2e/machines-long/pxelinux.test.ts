@@ -19,8 +19,7 @@ describe.skipIf(missing)(`PXELINUX${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     const x64 = x64Platform()
     if (!x64) throw new Error('no kernel for virtual machines')
-    const makeSets = (directory: string) =>
-      importSets(directory, ['--set', 'pxelinux', '--from', unpackedPackages()])
+    const makeSets = (directory: string) => importSets(directory, ['--set', 'pxelinux', '--from', unpackedPackages()])
     const platform: MachinePlatform = { ...x64, makeSets }
     site = new MachineSite('pxelinux', script, 1 << 20, { machines: 2, platform })
     edge = await site.startEnrolledEdge([{ bootProgramSet: 'pxelinux' }, { bootProgramSet: 'nowhere' }])

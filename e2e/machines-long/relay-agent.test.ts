@@ -29,10 +29,7 @@ async function startEdge(more: string[]): Promise<RunningProcess> {
 }
 
 /** Switches a BIOS machine on until it has said that it is ready; how long that took, in ms. */
-async function boot(
-  edge: RunningProcess,
-  segment: Port,
-): Promise<{ lengthMs: number; ip: string | undefined }> {
+async function boot(edge: RunningProcess, segment: Port): Promise<{ lengthMs: number; ip: string | undefined }> {
   const begin = performance.now()
   const machine = startMachine({ segment, port: 0, firmware: 'bios', directory: scratch.path })
   running.push(machine)
@@ -56,21 +53,36 @@ describe.skipIf(missing)(`an edge that is the DHCP server${missing ? ` (${missin
     networks.forward()
     const platform = x64Platform()
     if (!platform) throw new Error('no kernel for virtual machines')
-    const disk = makeMachineDisk(
-      scratch.path,
-      'bootfarm-target ready busybox && echo "ACKNOWLEDGED"',
-      1 << 20,
-    )
+    const disk = makeMachineDisk(scratch.path, 'bootfarm-target ready busybox && echo "ACKNOWLEDGED"', 1 << 20)
     const initrd = path.join(scratch.path, 'initrd.img')
     buildInitramfs(platform, initrd)
     const programs = path.join(scratch.path, 'boot-files')
     publish(platform.bootPrograms, programs)
     serving = [
-      ...['serve', '--json', '--listen', '10.91.1.1', '--listen', '10.91.2.1', '--dhcp', 'server'],
-      ...['--subnet', '10.91.1.0/24,pool=10.91.1.100-10.91.1.109', '--subnet', '10.91.2.0/24,dhcp=off'],
-      ...['--subnet', '10.91.3.0/24,pool=10.91.3.50-10.91.3.59,router=10.91.3.1', '--boot-files', programs],
-      ...['--vdisk', disk.image, '--kernel', platform.kernel.vmlinuz, '--initrd', initrd],
-      ...['--cmdline', 'console=ttyS0 quiet panic=-1 no_timer_check'],
+      'serve',
+      '--json',
+      '--listen',
+      '10.91.1.1',
+      '--listen',
+      '10.91.2.1',
+      '--dhcp',
+      'server',
+      '--subnet',
+      '10.91.1.0/24,pool=10.91.1.100-10.91.1.109',
+      '--subnet',
+      '10.91.2.0/24,dhcp=off',
+      '--subnet',
+      '10.91.3.0/24,pool=10.91.3.50-10.91.3.59,router=10.91.3.1',
+      '--boot-files',
+      programs,
+      '--vdisk',
+      disk.image,
+      '--kernel',
+      platform.kernel.vmlinuz,
+      '--initrd',
+      initrd,
+      '--cmdline',
+      'console=ttyS0 quiet panic=-1 no_timer_check',
     ]
   })
 
@@ -83,18 +95,16 @@ describe.skipIf(missing)(`an edge that is the DHCP server${missing ? ` (${missin
   test('boots a machine behind a relay agent', { timeout: bootLimitMs }, async () => {
     const edge = await startEdge([])
     const relay = networks.start('relay', 'dhcrelay', [
-      ...[
-        '-4',
-        '-d',
-        '-a',
-        '-pf',
-        path.join(scratch.path, 'relay.pid'),
-        '-id',
-        'net3',
-        '-iu',
-        'net2',
-        '10.91.2.1',
-      ],
+      '-4',
+      '-d',
+      '-a',
+      '-pf',
+      path.join(scratch.path, 'relay.pid'),
+      '-id',
+      'net3',
+      '-iu',
+      'net2',
+      '10.91.2.1',
     ])
     running.push(relay)
     await relay.waitFor(/Sending on\s+Socket/)

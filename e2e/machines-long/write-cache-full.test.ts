@@ -36,13 +36,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
   let written = 0
   const start = (...options: string[]) => site.startEdge('proxy', '', options)
   const persistent = ['--write-cache', 'edge_persistent']
-  const vdisk = (...words: string[]) => [
-    'vdisk',
-    ...words,
-    '--store',
-    path.join(site.edgeData, 'store'),
-    '--json',
-  ]
+  const vdisk = (...words: string[]) => ['vdisk', ...words, '--store', path.join(site.edgeData, 'store'), '--json']
 
   beforeAll(() => {
     site = new MachineSite('full', script, 4 << 20)
@@ -78,11 +72,8 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     const edge = await start(...persistent, '--write-cache-size', '9M', '--write-cache-full', 'read_only')
     const machine = await site.powerOn('bios')
     await machine.waitFor(/^ACKNOWLEDGED/m)
-    const sums = new Map(
-      [...machine.output.matchAll(/^SUM (\d+) (\w+)/gm)].map(([, file, sum]) => [file, sum]),
-    )
-    for (let file = 1; file <= written; file++)
-      expect([file, sums.get(String(file))]).toEqual([file, expected])
+    const sums = new Map([...machine.output.matchAll(/^SUM (\d+) (\w+)/gm)].map(([, file, sum]) => [file, sum]))
+    for (let file = 1; file <= written; file++) expect([file, sums.get(String(file))]).toEqual([file, expected])
     expect(machine.output).toMatch(/^REFUSED/m)
     expect(machine.output).toMatch(/this machine writes nothing any more/)
     expect(machine.output).toMatch(new RegExp(`^KEPT ${expected}$`, 'm'))
@@ -123,8 +114,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     expect(drop('--private')).toMatchObject({ status: 0 })
   })
 
-  const overflow = () =>
-    site.startEdge('proxy', 'bootfarm.overlay=4M', ['--write-cache', 'device_ram_overflow'])
+  const overflow = () => site.startEdge('proxy', 'bootfarm.overlay=4M', ['--write-cache', 'device_ram_overflow'])
 
   test('that is its memory goes on at the edge, and reads all of it again', {
     timeout: bootLimitMs,
@@ -133,14 +123,10 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     const machine = await site.powerOn('bios')
     await machine.waitFor(/^ACKNOWLEDGED/m)
     const filesOf = (word: string) =>
-      [...machine.output.matchAll(new RegExp(`^${word} (\\d+)( ${expected})?$`, 'gm'))].map(
-        ([, file]) => file,
-      )
+      [...machine.output.matchAll(new RegExp(`^${word} (\\d+)( ${expected})?$`, 'gm'))].map(([, file]) => file)
     // More than its memory has room for.
     expect(filesOf('WRITTEN').length).toBeGreaterThan(8)
-    const again = [...machine.output.matchAll(/^AGAIN (\d+) (\w+)/gm)].map(
-      ([, file, sum]) => `${file} ${sum}`,
-    )
+    const again = [...machine.output.matchAll(/^AGAIN (\d+) (\w+)/gm)].map(([, file, sum]) => `${file} ${sum}`)
     for (const file of filesOf('WRITTEN')) expect(again).toContain(`${file} ${expected}`)
     const report = await finishedBoot(edge, ({ guest }) => guest?.writeCache !== undefined)
     expect(report).toMatchObject({ guest: { writeCache: { class: 'device_ram_overflow' } } })
@@ -157,9 +143,7 @@ describe.skipIf(missing)(`a machine whose write cache is full${missing ? ` (${mi
     before.kill('SIGKILL')
     await before.ended
     const edge = await overflow()
-    await machine.waitFor(
-      /the edge does not have any more what this machine has written; the disk stands still/,
-    )
+    await machine.waitFor(/the edge does not have any more what this machine has written; the disk stands still/)
     expect(machine.output).not.toMatch(/^ACKNOWLEDGED/m)
     const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
     expect(report.outcome).toMatchObject({ cause: 'write_cache_lost' })

@@ -32,63 +32,60 @@ let edge: RunningProcess
 const options = ['--write-cache', 'edge_persistent', '--write-cache-size', '64M']
 const start = () => site.startEdge('proxy', '', options)
 
-describe.skipIf(missing)(
-  `a machine whose writes are kept on its edge's disk${missing ? ` (${missing})` : ''}`,
-  () => {
-    let sum: string | undefined
+describe.skipIf(missing)(`a machine whose writes are kept on its edge's disk${missing ? ` (${missing})` : ''}`, () => {
+  let sum: string | undefined
 
-    beforeAll(async () => {
-      site = new MachineSite('writes', script, 4 << 20)
-      edge = await start()
-      site.segment.loseEach(1)
-    })
-    afterAll(async () => {
-      await site.remove()
-    })
+  beforeAll(async () => {
+    site = new MachineSite('writes', script, 4 << 20)
+    edge = await start()
+    site.segment.loseEach(1)
+  })
+  afterAll(async () => {
+    await site.remove()
+  })
 
-    test('goes on writing when its edge is killed, and loses nothing', { timeout: bootLimitMs }, async () => {
-      const machine = await site.powerOn('bios')
-      await machine.waitFor(/^WRITTEN 5$/m)
-      expect(machine.output).toMatch(/writes kept at the edge/)
-      expect(machine.output).toMatch(/^FOUND \w+ 0$/m)
-      edge.kill('SIGKILL')
-      await edge.ended
-      edge = await start()
-      await machine.waitFor(/^ACKNOWLEDGED/m)
-      expect(machine.output).toMatch(/serves the disk again/)
-      expect(machine.output).not.toMatch(/I\/O error/)
-      sum = machine.output.match(/^SUM (\w+)/m)?.[1]
-      expect(sum).toBeDefined()
-      expect(await machine.ended).toBe(0)
-      expect((await finishedBoot(edge)).outcome).toEqual({ kind: 'ready' })
-    })
+  test('goes on writing when its edge is killed, and loses nothing', { timeout: bootLimitMs }, async () => {
+    const machine = await site.powerOn('bios')
+    await machine.waitFor(/^WRITTEN 5$/m)
+    expect(machine.output).toMatch(/writes kept at the edge/)
+    expect(machine.output).toMatch(/^FOUND \w+ 0$/m)
+    edge.kill('SIGKILL')
+    await edge.ended
+    edge = await start()
+    await machine.waitFor(/^ACKNOWLEDGED/m)
+    expect(machine.output).toMatch(/serves the disk again/)
+    expect(machine.output).not.toMatch(/I\/O error/)
+    sum = machine.output.match(/^SUM (\w+)/m)?.[1]
+    expect(sum).toBeDefined()
+    expect(await machine.ended).toBe(0)
+    expect((await finishedBoot(edge)).outcome).toEqual({ kind: 'ready' })
+  })
 
-    test('finds at its next start what it wrote, from another edge process too', {
-      timeout: bootLimitMs,
-    }, async () => {
-      edge.kill('SIGKILL')
-      await edge.ended
-      edge = await start()
-      const machine = await site.powerOn('bios')
-      await machine.waitFor(/^ACKNOWLEDGED/m)
-      expect(machine.output).toMatch(new RegExp(`^FOUND ${sum} ${files}$`, 'm'))
-      expect(machine.output).not.toMatch(/^WRITTEN/m)
-      expect(await machine.ended).toBe(0)
-    })
+  test('finds at its next start what it wrote, from another edge process too', {
+    timeout: bootLimitMs,
+  }, async () => {
+    edge.kill('SIGKILL')
+    await edge.ended
+    edge = await start()
+    const machine = await site.powerOn('bios')
+    await machine.waitFor(/^ACKNOWLEDGED/m)
+    expect(machine.output).toMatch(new RegExp(`^FOUND ${sum} ${files}$`, 'm'))
+    expect(machine.output).not.toMatch(/^WRITTEN/m)
+    expect(await machine.ended).toBe(0)
+  })
 
-    test('is told that its write cache belongs to another version once its disk is another', {
-      timeout: bootLimitMs,
-    }, async () => {
-      await edge.stop()
-      // The same file at another time is another version.
-      utimesSync(site.disk.image, new Date(), new Date())
-      edge = await start()
-      const machine = await site.powerOn('bios')
-      const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
-      expect(report.outcome).toMatchObject({ cause: 'write_cache_of_another_version' })
-      await machine.waitFor(/belongs to another version of its disk/)
-      expect(machine.output).not.toMatch(/^FOUND/m)
-      expect(edge.output).toMatch(/its write cache belongs to another version of its disk/)
-    })
-  },
-)
+  test('is told that its write cache belongs to another version once its disk is another', {
+    timeout: bootLimitMs,
+  }, async () => {
+    await edge.stop()
+    // The same file at another time is another version.
+    utimesSync(site.disk.image, new Date(), new Date())
+    edge = await start()
+    const machine = await site.powerOn('bios')
+    const report = await finishedBoot(edge, (boot) => boot.outcome?.kind === 'failed')
+    expect(report.outcome).toMatchObject({ cause: 'write_cache_of_another_version' })
+    await machine.waitFor(/belongs to another version of its disk/)
+    expect(machine.output).not.toMatch(/^FOUND/m)
+    expect(edge.output).toMatch(/its write cache belongs to another version of its disk/)
+  })
+})

@@ -35,9 +35,7 @@ test('every network manager that a root may have leaves the card alone that the 
   mkdirSync(path.join(root, 'etc/cloud/cloud.cfg.d'), { recursive: true })
   const dhcpcd = path.join(root, 'etc/dhcpcd.conf')
 
-  expect(adapt('keeps', dhcpcd), 'a root that keeps what is written has it laid over').toBe(
-    `denyinterfaces lo\n${own}`,
-  )
+  expect(adapt('keeps', dhcpcd), 'a root that keeps what is written has it laid over').toBe(`denyinterfaces lo\n${own}`)
   expect(readFileSync(dhcpcd, 'utf8'), 'its own file stays as it is').toBe(own)
   expect(adapt('', dhcpcd)).toBe(`denyinterfaces lo\n${own}`)
 
@@ -47,7 +45,5 @@ test('every network manager that a root may have leaves the card alone that the 
   expect(file('NetworkManager/conf.d/10-bootfarm.conf')).toContain(`unmanaged-devices=mac:${mac}`)
   for (const unit of ['ifupdown-pre', 'networking'])
     expect(file(`systemd/system/${unit}.service.d/10-bootfarm.conf`)).toContain('EXCLUDE_INTERFACES=lo')
-  expect(readFileSync(path.join(root, 'etc/cloud/cloud.cfg.d/99-bootfarm.cfg'), 'utf8')).toContain(
-    'config: disabled',
-  )
+  expect(readFileSync(path.join(root, 'etc/cloud/cloud.cfg.d/99-bootfarm.cfg'), 'utf8')).toContain('config: disabled')
 })

@@ -59,9 +59,7 @@ describe.skipIf(missing)(`a BIOS machine${missing ? ` (${missing})` : ''}`, () =
     expect((initramfs?.bytes ?? 0) + (system?.bytes ?? 0)).toBe(report.readTimes?.bytes)
     for (const phase of report.phases.slice(0, -1)) expect(phase.durationUs, phase.name).toBeDefined()
 
-    expect(machine.output).toMatch(
-      /write cache in RAM is 8\d % full \((19|2\d) of 24 MiB\); at 100 % writes fail/,
-    )
+    expect(machine.output).toMatch(/write cache in RAM is 8\d % full \((19|2\d) of 24 MiB\); at 100 % writes fail/)
     expect(report.guest?.writeCache?.sizeBytes).toBe(24 << 20)
     expect(report.guest?.writeCache?.usedBytes).toBeGreaterThan(0.8 * (24 << 20))
     expectOwnStepsInsidePhases(report)

@@ -1,14 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { createHash, X509Certificate } from 'node:crypto'
-import {
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { bootProgram } from '@bootfarm/proto/uplink'
 import { afterAll, describe, expect, test } from 'vitest'
@@ -40,17 +32,14 @@ const list = (directory: string) => {
 const signersBySbverify = (file: string) => {
   const sbverify = path.join(unpackedPackages(), 'usr/bin/sbverify')
   const output = execFileSync(sbverify, ['--list', file], { encoding: 'utf8' })
-  return [...output.matchAll(/signature certificates:\n - subject: .*?\/CN=([^\n/]+)/g)].map(
-    ([, name]) => name,
-  )
+  return [...output.matchAll(/signature certificates:\n - subject: .*?\/CN=([^\n/]+)/g)].map(([, name]) => name)
 }
 
 /** A folder with these files of the packages. */
 function folderOf(name: string, files: string[]): string {
   const folder = inScratch(name)
   mkdirSync(folder)
-  for (const file of files)
-    copyFileSync(path.join(unpackedPackages(), file), path.join(folder, path.basename(file)))
+  for (const file of files) copyFileSync(path.join(unpackedPackages(), file), path.join(folder, path.basename(file)))
   return folder
 }
 
@@ -152,15 +141,11 @@ describe.skipIf(missing)(`bootfarm-edge boot-files${missing ? ` (${missing})` : 
       bootFiles('import', '--boot-files', directory, '--set', 'x', '--from', folder, ...args)
     const unknown = folderOf('unknown', [shimPath, grubPath])
     writeFileSync(path.join(unknown, 'README'), 'read me')
-    expect(import_(unknown).stderr).toMatch(
-      /unknown\/README is no boot program that is known.*--force-arch\.\n$/,
-    )
+    expect(import_(unknown).stderr).toMatch(/unknown\/README is no boot program that is known.*--force-arch\.\n$/)
     const cut = folderOf('cut', [grubPath])
     truncateSync(path.join(cut, 'grubnetx64.efi.signed'), 100_000)
     expect(import_(cut).stderr).toMatch(/is a UEFI program that was cut short or damaged/)
-    expect(import_(folderOf('half', [shimPath])).stderr).toMatch(
-      /shim loads grubx64\.efi, which is not there/,
-    )
+    expect(import_(folderOf('half', [shimPath])).stderr).toMatch(/shim loads grubx64\.efi, which is not there/)
     const modules = folderOf('modules', ['usr/lib/syslinux/modules/bios/ldlinux.c32'])
     expect(import_(modules).stderr).toMatch(/has nothing that a firmware could load first/)
     expect(import_(inScratch('nowhere')).stderr).toMatch(/nowhere cannot be read/)

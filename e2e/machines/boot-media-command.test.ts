@@ -84,9 +84,7 @@ describe.skipIf(missing)(`bootfarm-edge boot-media build${missing ? ` (${missing
   test('leaves the image that was there where the new one cannot be made', () => {
     const image = inScratch('kept.iso')
     writeFileSync(image, 'the one before')
-    expect(
-      refusedBootMedium(['--edge', '10.0.0.1', '--out', image, '--syslinux', scratch.path]),
-    ).toMatchObject({
+    expect(refusedBootMedium(['--edge', '10.0.0.1', '--out', image, '--syslinux', scratch.path])).toMatchObject({
       code: 1,
       said: expect.stringContaining('install the Debian package isolinux'),
     })

@@ -65,9 +65,7 @@ describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (
     await machine.waitFor(/^ACKNOWLEDGED/m)
     expect(sums(machine.output)).toEqual(Array(rounds).fill(site.disk.blobSum))
     expect(machine.output).toMatch(/serves the disk again/)
-    const crashed = [...machine.output.matchAll(/^CRASHED .*"readsWaiting":(\d+)/gm)].map(
-      ([, count]) => count,
-    )
+    const crashed = [...machine.output.matchAll(/^CRASHED .*"readsWaiting":(\d+)/gm)].map(([, count]) => count)
     expect(crashed, 'each crash came while the machine read').toEqual([
       expect.not.stringMatching(/^0$/),
       expect.not.stringMatching(/^0$/),
@@ -83,8 +81,6 @@ describe.skipIf(missing)(`a machine that loses 1 % of its packets${missing ? ` (
     expect(report.outcome).toEqual({ kind: 'ready' })
     expect(report.guest?.powerOrderId).toBe(orderIdOf(0))
     expect(report.reconnects).toBeGreaterThan(0)
-    expect(report.phases.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['dhcp', 'loader', 'stage2', 'ready']),
-    )
+    expect(report.phases.map(({ name }) => name)).toEqual(expect.arrayContaining(['dhcp', 'loader', 'stage2', 'ready']))
   })
 })

@@ -54,14 +54,11 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
 
     const first = prepare('--no-initramfs', '--write-cache', 'ram=30%')
     expect(first.stderr).toBe('')
-    const planned = (text: string) =>
-      [...text.matchAll(/^ {2}(?:would write|writes) (\S+):/gm)].map(([, file]) => file)
+    const planned = (text: string) => [...text.matchAll(/^ {2}(?:would write|writes) (\S+):/gm)].map(([, file]) => file)
     expect(planned(first.stdout), 'it does what it said it would').toEqual(planned(dry.stdout))
     expect(readFileSync(path.join(root, 'etc/bootfarm/write-cache'), 'utf8')).toBe('ram=30%\n')
     expect(prepare('--no-initramfs').stdout).toMatch(/\nnothing to change\n$/)
-    expect(readFileSync(path.join(root, 'etc/bootfarm/write-cache'), 'utf8'), 'the choice stays').toBe(
-      'ram=30%\n',
-    )
+    expect(readFileSync(path.join(root, 'etc/bootfarm/write-cache'), 'utf8'), 'the choice stays').toBe('ram=30%\n')
 
     const undone = prepare('--undo', '--no-initramfs')
     expect(undone.stdout).toMatch(/^taken back: /m)
@@ -80,8 +77,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
     for (const file of ['init', 'init.system', 'etc/udhcpc.sh', 'etc/adapt-root.sh', 'bootfarm/bin/udhcpc'])
       expect(content).toMatch(new RegExp(`^${file}$`, 'm'))
     expect(content).toMatch(/bin\/bootfarm-target$/m)
-    for (const driver of ['nbd', 'overlay', 'virtio_net'])
-      expect(content).toMatch(new RegExp(`/${driver}\\.ko`))
+    for (const driver of ['nbd', 'overlay', 'virtio_net']) expect(content).toMatch(new RegExp(`/${driver}\\.ko`))
     const again = prepare()
     expect(again.stdout).toMatch(/\nnothing to change\n$/)
     const cacheOnly = prepare('--write-cache', 'ram=1g')
@@ -97,10 +93,26 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
   test('leaves the system able to start from a disk of its own, by its own init', async () => {
     if (!found || 'missing' in found) throw new Error('there is no Debian')
     const machine = new RunningProcess('qemu-system-x86_64', [
-      ...['-accel', 'tcg', '-cpu', 'max', '-m', '512', '-nodefaults', '-display', 'none', '-no-reboot'],
-      ...['-kernel', found.vmlinuz, '-initrd', found.initrd],
-      ...['-append', 'console=ttyS0 panic=-1 no_timer_check root=/dev/vda'],
-      ...['-drive', `file=${found.image},format=raw,if=virtio,snapshot=on`, '-serial', 'stdio'],
+      '-accel',
+      'tcg',
+      '-cpu',
+      'max',
+      '-m',
+      '512',
+      '-nodefaults',
+      '-display',
+      'none',
+      '-no-reboot',
+      '-kernel',
+      found.vmlinuz,
+      '-initrd',
+      found.initrd,
+      '-append',
+      'console=ttyS0 panic=-1 no_timer_check root=/dev/vda',
+      '-drive',
+      `file=${found.image},format=raw,if=virtio,snapshot=on`,
+      '-serial',
+      'stdio',
     ])
     try {
       await machine.waitFor(/Begin: Mounting root file system/)
@@ -160,9 +172,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
     writeFileSync(list, withoutNbd)
     const refused = prepare()
     renameSync(`${list}.kept`, list)
-    expect(refused.stderr).toMatch(
-      /has no nbd \(CONFIG_BLK_DEV_NBD\), and the streamed disk is an nbd device/,
-    )
+    expect(refused.stderr).toMatch(/has no nbd \(CONFIG_BLK_DEV_NBD\), and the streamed disk is an nbd device/)
     expect(refused.status).toBe(1)
   })
 
@@ -171,9 +181,7 @@ describe.skipIf(missing)(`bootfarm-target prepare${missing ? ` (${missing})` : '
     copyFileSync(targetProgram, program)
     execFileSync('chmod', ['755', scratch.path, program])
     const as = { uid: nobody, gid: nobody, encoding: 'utf8' } as const
-    expect(spawnSync(program, ['prepare', '--root', root], as).stderr).toMatch(
-      /only root can prepare a system/,
-    )
+    expect(spawnSync(program, ['prepare', '--root', root], as).stderr).toMatch(/only root can prepare a system/)
 
     const readOnly = path.join(scratch.path, 'read-only')
     mkdirSync(readOnly)

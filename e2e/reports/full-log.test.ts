@@ -41,7 +41,8 @@ const until = (isSo: (edge: EdgeDetail) => boolean) =>
 const hasLost = () => readFileSync(path.join(edge.data, 'reports/gaps')).some((byte) => byte !== 0)
 const bootCount = async () => {
   const { items } = await edge.api.query<{ items: unknown[] }>('boot.list', {
-    ...{ edgeId: edge.edgeId, limit: 100 },
+    edgeId: edge.edgeId,
+    limit: 100,
   })
   return items.length
 }

@@ -52,9 +52,16 @@ function discover(mac: string, xid: number, text: Buffer): Buffer {
     return Buffer.concat([Buffer.from([code, bytes.length]), bytes])
   }
   return Buffer.concat([
-    ...[head, option(53, Buffer.from([1])), option(60, Buffer.from('PXEClient:Arch:00000:'), text)],
-    ...[option(93, Buffer.from([0, 0])), option(12, text), option(61, Buffer.from([0]), text)],
-    ...[option(77, text), option(43, text), option(81, Buffer.from([0, 0, 0]), text), Buffer.from([255])],
+    head,
+    option(53, Buffer.from([1])),
+    option(60, Buffer.from('PXEClient:Arch:00000:'), text),
+    option(93, Buffer.from([0, 0])),
+    option(12, text),
+    option(61, Buffer.from([0]), text),
+    option(77, text),
+    option(43, text),
+    option(81, Buffer.from([0, 0, 0]), text),
+    Buffer.from([255]),
   ])
 }
 
@@ -86,12 +93,16 @@ function answerTo(port: number, bytes: Buffer): Promise<string> {
 
 const request = (start: Buffer, agent: Buffer, body = Buffer.alloc(0)) =>
   Buffer.concat([
-    ...[start, Buffer.from(` HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\nUser-Agent: `)],
-    ...[agent, Buffer.from('\r\nReferer: '), agent, Buffer.from('\r\n\r\n'), body],
+    start,
+    Buffer.from(` HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\nUser-Agent: `),
+    agent,
+    Buffer.from('\r\nReferer: '),
+    agent,
+    Buffer.from('\r\n\r\n'),
+    body,
   ])
 /** What a header may hold: a request with anything else in one is refused. */
-const printable = (text: Buffer) =>
-  Buffer.from(text.toString('latin1').replace(/[^\x20-\x7e]/g, '?'), 'latin1')
+const printable = (text: Buffer) => Buffer.from(text.toString('latin1').replace(/[^\x20-\x7e]/g, '?'), 'latin1')
 
 /** Every device of the site boots, says who it is, asks for what there is not, and fails with words of its own. */
 async function behaveBadly({ ports, tenant }: TenantEdge): Promise<string[]> {
@@ -106,10 +117,7 @@ async function behaveBadly({ ports, tenant }: TenantEdge): Promise<string[]> {
       return answer.includes('/b/') ? answer : undefined
     })
     const handle = /\/b\/([0-9a-f]{16})/.exec(script)?.[1]
-    scripts.push(
-      script,
-      await answerTo(ports.http, request(Buffer.from(`GET /b/${handle}/grub.cfg`), printable(text))),
-    )
+    scripts.push(script, await answerTo(ports.http, request(Buffer.from(`GET /b/${handle}/grub.cfg`), printable(text))))
     const failed = Buffer.from(`POST /b/${handle}/failed`)
     const body = Buffer.concat([Buffer.from('no_root '), other.subarray(0, 200)])
     expect(await answerTo(ports.http, request(failed, printable(text), body))).toMatch(/^HTTP\/1\.1 204 /)
@@ -161,8 +169,11 @@ async function readEverything({ api, tenant, edgeId }: TenantEdge): Promise<unkn
   const discoveredIds = found.items.map(({ id }) => id)
   await api.mutate('discovered.adopt', { siteId, discoveredIds, collectionId, namePattern: 'bad-{mac}' })
   return [
-    ...[found, boots, await api.query('edge.get', { edgeId }), await api.query('audit.list', { limit: 100 })],
-    ...[await api.query('device.list', { limit: 100 })],
+    found,
+    boots,
+    await api.query('edge.get', { edgeId }),
+    await api.query('audit.list', { limit: 100 }),
+    await api.query('device.list', { limit: 100 }),
     ...(await Promise.all(boots.items.map(({ id }) => api.query('boot.get', { bootId: id })))),
   ]
 }

@@ -28,7 +28,9 @@ beforeAll(async () => {
   edgeMetrics = `http://127.0.0.1:${edgePort}/metrics`
   collector = await startTraceCollector()
   plane = await ControlPlane.start(path.join(scratch.path, 'plane'), migrate, {
-    ...{ METRICS_PORT: String(apiPort), METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+    METRICS_PORT: String(apiPort),
+    METRICS_TOKEN: token,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
   })
   const options = ['--json', '--metrics', String(edgePort)]
   edge = await TenantEdge.start(plane, path.join(scratch.path, 'site'), options)
@@ -50,10 +52,7 @@ async function eventually<T>(ask: () => Promise<T | undefined> | T | undefined):
 
 async function scrape(url: string): Promise<Exposition> {
   const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
-  expect([answer.status, answer.headers.get('content-type')]).toEqual([
-    200,
-    'text/plain; version=0.0.4; charset=utf-8',
-  ])
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
   return new Exposition(await answer.text())
 }
 
@@ -62,9 +61,7 @@ const named = (spans: OtlpSpan[], name: string) => spans.find((span) => span.nam
 test('a boot is one trace from firmware to ready, and both programs count it', {
   timeout: 120_000,
 }, async () => {
-  await eventually(async () =>
-    (await edge.query<{ appliedState: unknown }>()).appliedState ? true : undefined,
-  )
+  await eventually(async () => ((await edge.query<{ appliedState: unknown }>()).appliedState ? true : undefined))
   const booted = await edge.boots()
   expect(booted).toEqual(edge.tenant.macs.map((mac) => expect.objectContaining({ mac, outcome: 'ready' })))
   const boots: PrintedBoot[] = [...edge.printedBoots().values()]

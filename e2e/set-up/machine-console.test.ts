@@ -38,9 +38,7 @@ describe("a serial console's bytes become lines", () => {
   })
 
   test('strings for the terminal itself, and control characters, are left out', () => {
-    expect(linesOf('\u001b]3008;start=1\u001b\\a\u001b]0;title\u0007b\u001b(Bc\u0000\u009fd\n')).toEqual([
-      'abcd',
-    ])
+    expect(linesOf('\u001b]3008;start=1\u001b\\a\u001b]0;title\u0007b\u001b(Bc\u0000\u009fd\n')).toEqual(['abcd'])
   })
 
   test('a sequence that was cut short swallows no text and no line feed', () => {
@@ -89,9 +87,7 @@ test('a magic packet wakes the machine that it names, wherever the pattern is', 
   const address = Buffer.from('525400780000', 'hex')
   const packet = Buffer.concat([Buffer.alloc(6, 0xff), ...Array.from({ length: 16 }, () => address)])
   expect(wakes(packet, '52:54:00:78:00:00')).toBe(true)
-  expect(wakes(Buffer.concat([Buffer.from('begin'), packet, Buffer.alloc(6)]), '52:54:00:78:00:00')).toBe(
-    true,
-  )
+  expect(wakes(Buffer.concat([Buffer.from('begin'), packet, Buffer.alloc(6)]), '52:54:00:78:00:00')).toBe(true)
   expect(wakes(packet, '52:54:00:78:00:01')).toBe(false)
   expect(wakes(packet.subarray(1), '52:54:00:78:00:00')).toBe(false)
 })

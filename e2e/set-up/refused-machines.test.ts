@@ -32,9 +32,7 @@ describe('npm start says in one sentence why it boots no machines', () => {
 
   test('--lan with what is no address, not of this machine, or loopback', async () => {
     expect(await refused(start('--lan', 'lan.example'))).toMatch(/needs an IPv4 address/)
-    expect(await refused(start('--lan', '203.0.113.77'))).toMatch(
-      /is not an address of this machine; it has /,
-    )
+    expect(await refused(start('--lan', '203.0.113.77'))).toMatch(/is not an address of this machine; it has /)
     expect(await refused(start('--lan', '127.0.0.1'))).toMatch(/is loopback, which no machine reaches/)
   })
 
@@ -82,9 +80,7 @@ describe.skipIf(missing)(`npm start --lan at an address of a LAN${missing ? ` ($
   test('a port that another program has, and which one', async () => {
     const holder = await holding(`dgram.createSocket('udp4').bind(6910, '${segment.edgeIp}', bound)`)
     const sentence = await refusedOnEdge(start('--lan', segment.edgeIp))
-    expect(sentence).toMatch(
-      new RegExp(`UDP port 6910 for the disk stream .*\\(process ${holder.pid}\\) holds`),
-    )
+    expect(sentence).toMatch(new RegExp(`UDP port 6910 for the disk stream .*\\(process ${holder.pid}\\) holds`))
     await holder.stop()
   })
 
@@ -95,30 +91,33 @@ describe.skipIf(missing)(`npm start --lan at an address of a LAN${missing ? ` ($
     await server.stop()
   })
 
-  test.skipIf(!existsSync(dnsmasqProgram))(
-    'but not for programs at other addresses and interfaces',
-    async () => {
-      const elsewhere = await holding("dgram.createSocket('udp4').bind(6910, '127.0.0.1', bound)")
-      for (const args of [
-        ['link', 'add', 'other0', 'type', 'bridge'],
-        ['addr', 'add', '10.79.0.1/24', 'dev', 'other0'],
-        ['link', 'set', 'other0', 'up'],
-      ]) {
-        const ip = segment.onEdge('ip', args)
-        execFileSync(ip.command, ip.args)
-      }
-      const dnsmasq = segment.onEdge('dnsmasq', [
-        ...['--keep-in-foreground', '--conf-file=/dev/null', '--port=0', '--interface=other0'],
-        ...['--bind-interfaces', '--dhcp-range=10.79.0.50,10.79.0.60', '--leasefile-ro', '--pid-file='],
-        '--log-facility=-',
-      ])
-      const otherServer = new RunningProcess(dnsmasq.command, dnsmasq.args)
-      await otherServer.waitFor(/sockets bound exclusively to interface other0/)
-      // The last port that is looked at: everything before was let through.
-      const last = await holding(`net.createServer().listen(6980, '${segment.edgeIp}', bound)`)
-      const sentence = await refusedOnEdge(start('--lan', segment.edgeIp))
-      expect(sentence).toMatch(/TCP port 6980 for HTTP boot is in use/)
-      for (const process of [elsewhere, otherServer, last]) await process.stop()
-    },
-  )
+  test.skipIf(!existsSync(dnsmasqProgram))('but not for programs at other addresses and interfaces', async () => {
+    const elsewhere = await holding("dgram.createSocket('udp4').bind(6910, '127.0.0.1', bound)")
+    for (const args of [
+      ['link', 'add', 'other0', 'type', 'bridge'],
+      ['addr', 'add', '10.79.0.1/24', 'dev', 'other0'],
+      ['link', 'set', 'other0', 'up'],
+    ]) {
+      const ip = segment.onEdge('ip', args)
+      execFileSync(ip.command, ip.args)
+    }
+    const dnsmasq = segment.onEdge('dnsmasq', [
+      '--keep-in-foreground',
+      '--conf-file=/dev/null',
+      '--port=0',
+      '--interface=other0',
+      '--bind-interfaces',
+      '--dhcp-range=10.79.0.50,10.79.0.60',
+      '--leasefile-ro',
+      '--pid-file=',
+      '--log-facility=-',
+    ])
+    const otherServer = new RunningProcess(dnsmasq.command, dnsmasq.args)
+    await otherServer.waitFor(/sockets bound exclusively to interface other0/)
+    // The last port that is looked at: everything before was let through.
+    const last = await holding(`net.createServer().listen(6980, '${segment.edgeIp}', bound)`)
+    const sentence = await refusedOnEdge(start('--lan', segment.edgeIp))
+    expect(sentence).toMatch(/TCP port 6980 for HTTP boot is in use/)
+    for (const process of [elsewhere, otherServer, last]) await process.stop()
+  })
 })

@@ -56,9 +56,7 @@ describe('npm start says in one sentence what is missing', () => {
 
   test('an option that does not exist, and a port that is none', async () => {
     expect(await refused([startScript, '--wbe-port', '1'])).toMatch(/--wbe-port/)
-    expect(await refused([startScript, '--web-port', '70000'])).toMatch(
-      /--web-port needs a port from 1 to 65535/,
-    )
+    expect(await refused([startScript, '--web-port', '70000'])).toMatch(/--web-port needs a port from 1 to 65535/)
   })
 
   test('no Python', async () => {

@@ -37,9 +37,7 @@ export class Ledger {
     return [...this.#promised].flatMap(([id, promised]) => {
       const value = found(id)
       if (value === promised || (value !== null && this.#possible.get(id)?.has(value))) return []
-      return [
-        `change of ${id}: ${promised ?? 'nothing'} was acknowledged last, ${value ?? 'nothing'} is there`,
-      ]
+      return [`change of ${id}: ${promised ?? 'nothing'} was acknowledged last, ${value ?? 'nothing'} is there`]
     })
   }
 }

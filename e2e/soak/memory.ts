@@ -41,8 +41,7 @@ export function beyondLimits(uses: MemoryUse[]): string[] {
   return uses
     .filter(({ peakBytes, limitBytes }) => peakBytes > limitBytes)
     .map(
-      ({ who, peakBytes, limitBytes }) =>
-        `memory of ${who}: ${mib(peakBytes)} MiB, more than ${mib(limitBytes)} MiB`,
+      ({ who, peakBytes, limitBytes }) => `memory of ${who}: ${mib(peakBytes)} MiB, more than ${mib(limitBytes)} MiB`,
     )
 }
 

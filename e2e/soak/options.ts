@@ -21,13 +21,10 @@ export function parseSoakOptions(args: string[]): SoakOptions {
   for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
     if (name === '--write') options.write = true
     else if (name === '--minutes') options.minutes = wholeNumber(name, rest.shift(), minutesMax)
-    else if (name === '--kills')
-      options.kills = wholeNumber(name, rest.shift(), minutesMax * killsPerMinuteMax)
+    else if (name === '--kills') options.kills = wholeNumber(name, rest.shift(), minutesMax * killsPerMinuteMax)
     else if (name === '--seed') options.seed = wholeNumber(name, rest.shift(), seedMax)
     else
-      throw new Error(
-        `${name} is not an option of the soak; there are --minutes N, --kills N, --seed N and --write.`,
-      )
+      throw new Error(`${name} is not an option of the soak; there are --minutes N, --kills N, --seed N and --write.`)
   }
   const killsMax = options.minutes * killsPerMinuteMax
   if (options.kills > killsMax)

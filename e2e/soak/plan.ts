@@ -43,7 +43,8 @@ export function planSoak({ minutes, kills, seed, edgeCount, mortalEdgeCount }: P
   )
   const strikes = order.map((victim, index) => ({
     // Each in a slot of its own: never all at once, and never long none.
-    ...{ atMs: Math.floor(((index + random()) * durationMs) / kills), victim },
+    atMs: Math.floor(((index + random()) * durationMs) / kills),
+    victim,
     edgeIndex: Math.floor(random() * mortalEdgeCount),
   }))
   const outages = Array.from({ length: edgeCount }, () => outagesOf(durationMs, random))

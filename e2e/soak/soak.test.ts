@@ -6,13 +6,15 @@ import { cutMs, planSoak } from './plan.ts'
 import type { SoakResult } from './soak.ts'
 import { asMarkdown, problemsOf } from './table.ts'
 
-const plan = (more = {}) =>
-  planSoak({ minutes: 20, kills: 100, seed: 7, edgeCount: 3, mortalEdgeCount: 2, ...more })
+const plan = (more = {}) => planSoak({ minutes: 20, kills: 100, seed: 7, edgeCount: 3, mortalEdgeCount: 2, ...more })
 
 test('options are taken, and each that is wrong is named', () => {
   expect(parseSoakOptions([])).toEqual(soakDefaults)
   expect(parseSoakOptions(['--minutes', '1', '--kills', '5', '--seed', '3', '--write'])).toEqual({
-    ...{ minutes: 1, kills: 5, seed: 3, write: true },
+    minutes: 1,
+    kills: 5,
+    seed: 3,
+    write: true,
   })
   for (const [args, message] of [
     [['--minutes', '0'], /--minutes needs a whole number from 1 to 120/],
@@ -38,9 +40,7 @@ test.each([1, 5, 100])(
       expect(Math.floor((atMs * kills) / 1_200_000)).toBe(index)
       expect(edgeIndex).toBeLessThan(2)
     }
-    const counts = ['api', 'postgres', 'edge'].map(
-      (kind) => strikes.filter(({ victim }) => victim === kind).length,
-    )
+    const counts = ['api', 'postgres', 'edge'].map((kind) => strikes.filter(({ victim }) => victim === kind).length)
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1)
   },
 )
@@ -107,7 +107,10 @@ const good: SoakResult = {
   memory: [{ who: 'API', peakBytes: 1, earlyBytes: 1, lateBytes: 1, limitBytes: 2 }],
 }
 const circumstances = {
-  ...{ options: { ...soakDefaults, kills: 5 }, order: 'api edge1', date: '2026-11-21', processors: 2 },
+  options: { ...soakDefaults, kills: 5 },
+  order: 'api edge1',
+  date: '2026-11-21',
+  processors: 2,
 }
 
 test.each<[Partial<SoakResult>, RegExp]>([

@@ -57,8 +57,11 @@ test('what boots have taught an edge is shown, and cleared in the files and in t
   const { vdiskId } = edge.tenant
   writeFileSync(path.join(edge.data, 'store/imports/booted.raw'), patterned(1 << 20))
   const made = await edge.api.mutate<{ id: string; jobIds: string[] }>('version.import', {
-    ...{ vdiskId, edgeId: edge.edgeId, sourcePath: 'imports/booted.raw' },
-    ...{ kernelPath: 'kernel', commandLine: 'quiet' },
+    vdiskId,
+    edgeId: edge.edgeId,
+    sourcePath: 'imports/booted.raw',
+    kernelPath: 'kernel',
+    commandLine: 'quiet',
   })
   await until(() => isDone(made.jobIds[0]))
   const vdiskNow = () => edge.api.query<{ revision: number; versions: Version[] }>('vdisk.get', { vdiskId })

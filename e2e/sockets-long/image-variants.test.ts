@@ -23,9 +23,7 @@ const title = missing ? ` (${missing})` : ''
 
 const initrd = Buffer.from('initramfs of the image')
 /** Some thousand names, and a path with many directories. */
-const manyNames = Object.fromEntries(
-  Array.from({ length: 1500 }, (_, index) => [`usr/share/many/name-${index}`, '']),
-)
+const manyNames = Object.fromEntries(Array.from({ length: 1500 }, (_, index) => [`usr/share/many/name-${index}`, '']))
 const deep = Array.from({ length: 20 }, (_, index) => `directory-${index}`).join('/')
 
 describe.skipIf(missing)(`what mke2fs makes is read as it is${title}`, () => {

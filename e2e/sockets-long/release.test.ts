@@ -54,8 +54,14 @@ async function release(releasedAt: Date): Promise<string> {
     })
     const { id } = await db.vdiskVersion.create({
       data: {
-        ...{ organizationId, vdiskId, number: 2, sizeBytes, diskPath: 'disk', kernelPath: 'kernel' },
-        ...{ commandLine: 'released', releasedAt },
+        organizationId,
+        vdiskId,
+        number: 2,
+        sizeBytes,
+        diskPath: 'disk',
+        kernelPath: 'kernel',
+        commandLine: 'released',
+        releasedAt,
       },
       select: { id: true },
     })

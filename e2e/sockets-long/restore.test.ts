@@ -175,9 +175,7 @@ test('without those keys the edge refuses, says what to do, boots on, and takes 
   await rename('believed')
   await loseAndRestore(['--from', inScratch('no-keys')])
   await edge.uplink.heal()
-  await edge.process.waitFor(
-    /desired state was refused: its signature.*bootfarm-edge trust-key --data DIR --key KEY/,
-  )
+  await edge.process.waitFor(/desired state was refused: its signature.*bootfarm-edge trust-key --data DIR --key KEY/)
   expect(nameOf(kept())).toBe('believed')
   const refused = () => api.query<{ stateRefused: string | null }>('edge.get', { edgeId: edge.edgeId })
   await eventually(async () => (await refused()).stateRefused === 'signature_invalid')
@@ -191,10 +189,7 @@ test('without those keys the edge refuses, says what to do, boots on, and takes 
     code: 1,
     said: expect.stringMatching(/nonsense is not a key/),
   })
-  const { keys } = await api.query<{ keys: { publicKey: string; isNewest: boolean }[] }>(
-    'organization.signingKeys',
-    {},
-  )
+  const { keys } = await api.query<{ keys: { publicKey: string; isNewest: boolean }[] }>('organization.signingKeys', {})
   const shown = keys.find(({ isNewest }) => isNewest)?.publicKey ?? ''
   expect(shown).toBe(backedUp)
   expect(await name(shown)).toMatchObject({ code: 0 })

@@ -48,9 +48,7 @@ test('clients that send their heads byte by byte are cut off while others are se
     served++
   }
   clearInterval(trickle)
-  expect(performance.now() - begin, 'no sooner than an honest client needs').toBeGreaterThan(
-    headLimitMs - 1_000,
-  )
+  expect(performance.now() - begin, 'no sooner than an honest client needs').toBeGreaterThan(headLimitMs - 1_000)
   console.log(`${served} requests were answered meanwhile`)
   expect(served).toBeGreaterThan(slowClients)
 })

@@ -89,9 +89,7 @@ describe.skipIf(small.missing)(`a store whose disk is full${title(small.missing)
     expect(said('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4k']).problem).toContain('No space left on device')
     const lines = await vdisk(store, ['import', ...begun], 1)
     expect(lines).toHaveLength(1)
-    expect(lines[0]?.error).toMatch(
-      /is full, and nothing of the import is kept\. .* and import the image again\.$/,
-    )
+    expect(lines[0]?.error).toMatch(/is full, and nothing of the import is kept\. .* and import the image again\.$/)
     expect(await vdisk(store, ['list'])).toEqual(before)
     rmSync(filler)
     await vdisk(store, ['import', ...begun])

@@ -91,9 +91,22 @@ test('a device whose menu times out boots the default entry, whatever its own ve
   const trace = path.join(scratch.path, 'trace.csv')
   writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
   const { devices } = await bootDevices([
-    ...['--server', edgeAddress, '--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)],
-    ...['--devices', '1', '--first-mac', ofDefault, '--trace', trace, '--verify', files.vdisk],
-    ...['--breather-ms', '1'],
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(ports.dhcp),
+    '--tftp-port',
+    String(ports.tftp),
+    '--devices',
+    '1',
+    '--first-mac',
+    ofDefault,
+    '--trace',
+    trace,
+    '--verify',
+    files.vdisk,
+    '--breather-ms',
+    '1',
   ])
   expect(devices).toMatchObject([{ mac: ofDefault, outcome: 'ready' }])
   expect(await endOf(ofDefault)).toMatchObject({

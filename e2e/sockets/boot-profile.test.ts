@@ -1,12 +1,4 @@
-import {
-  closeSync,
-  copyFileSync,
-  ftruncateSync,
-  openSync,
-  readdirSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, copyFileSync, ftruncateSync, openSync, readdirSync, writeFileSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { freePorts } from '../../scripts/lib/free-ports.mjs'
@@ -70,7 +62,12 @@ const shown = async (id: string) => [
 /** Until the test has ended. */
 async function serve(id: string, args: string[] = []): Promise<RunningProcess> {
   const edge = await startLoopbackEdge(ports, [
-    ...['--store', store, '--version', id, '--boot-files', files.bootFiles],
+    '--store',
+    store,
+    '--version',
+    id,
+    '--boot-files',
+    files.bootFiles,
     ...args,
   ])
   onTestFinished(async () => {
@@ -91,9 +88,22 @@ async function serveWarm(id: string): Promise<RunningProcess> {
 /** One device boots; every byte that it reads is compared with `disk`. */
 async function bootOne(disk: string, readAhead = '16'): Promise<ReadingAhead> {
   const { exit, devices, output } = await bootDevices([
-    ...['--server', edgeAddress, '--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)],
-    ...['--trace', trace, '--speed', '1', '--breather-ms', '0', '--verify', disk],
-    ...['--read-ahead-mib', readAhead],
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(ports.dhcp),
+    '--tftp-port',
+    String(ports.tftp),
+    '--trace',
+    trace,
+    '--speed',
+    '1',
+    '--breather-ms',
+    '0',
+    '--verify',
+    disk,
+    '--read-ahead-mib',
+    readAhead,
   ])
   expect(exit, output).toBe(0)
   return devices[0] as ReadingAhead
@@ -101,9 +111,7 @@ async function bootOne(disk: string, readAhead = '16'): Promise<ReadingAhead> {
 
 /** The version has one profile, of so many boots. */
 const untilLearned = (id: string, boots: number) =>
-  expect
-    .poll(async () => (await shown(id)).map((profile) => profile.boots), { timeout: 50_000 })
-    .toEqual([boots])
+  expect.poll(async () => (await shown(id)).map((profile) => profile.boots), { timeout: 50_000 }).toEqual([boots])
 
 beforeAll(async () => {
   ports = await edgePorts()
@@ -148,9 +156,7 @@ test('what the first boots read, the next one has when it wants it; over a resta
 
   const again = await serveWarm(version)
   const restarted = await bootOne(files.vdisk)
-  expect(restarted.aheadHits + restarted.aheadWaits, JSON.stringify(restarted)).toBeGreaterThan(
-    readsOfTrace * 0.5,
-  )
+  expect(restarted.aheadHits + restarted.aheadWaits, JSON.stringify(restarted)).toBeGreaterThan(readsOfTrace * 0.5)
   await untilLearned(version, 4)
   expect(await again.stop()).toBe(0)
 

@@ -56,8 +56,19 @@ async function untilListening(edge: RunningProcess): Promise<void> {
 const boot = (...args: string[]) =>
   bootDevices(
     [
-      ...['--server', segment.edgeIp, '--interface', segment.deviceInterface, '--breather-ms', '100'],
-      ...['--devices', String(deviceCount), '--trace', trace, '--verify', files.vdisk, ...args],
+      '--server',
+      segment.edgeIp,
+      '--interface',
+      segment.deviceInterface,
+      '--breather-ms',
+      '100',
+      '--devices',
+      String(deviceCount),
+      '--trace',
+      trace,
+      '--verify',
+      files.vdisk,
+      ...args,
     ],
     (command, ...rest) => segment.onDevices(command, ...rest),
   )
@@ -113,8 +124,7 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
     await untilListening(edge)
     const { exit, output } = await boot('--bind', '10.77.0.100')
     expect(exit, output).toBe(0)
-    for (const { outcome } of await printedBoots(edge, deviceCount))
-      expect(outcome).toEqual({ kind: 'ready' })
+    for (const { outcome } of await printedBoots(edge, deviceCount)) expect(outcome).toEqual({ kind: 'ready' })
   })
 
   test.each([1, 10])(

@@ -31,8 +31,18 @@ describe.skipIf(missing)(`serve --capture${missing ? ` (${missing})` : ''}`, () 
 
   async function startEdge(captures: string): Promise<RunningProcess> {
     const edge = segment.startOnEdge(edgeProgram, [
-      ...['serve', '--listen', segment.edgeIp, '--dhcp', 'server', '--dhcp-pool', segment.pool],
-      ...['--silence-limit', '2', '--json', '--capture', captures],
+      'serve',
+      '--listen',
+      segment.edgeIp,
+      '--dhcp',
+      'server',
+      '--dhcp-pool',
+      segment.pool,
+      '--silence-limit',
+      '2',
+      '--json',
+      '--capture',
+      captures,
       ...serveArguments(makeBootFiles(scratch.path, 64)),
     ])
     running.push(edge)
@@ -60,18 +70,7 @@ describe.skipIf(missing)(`serve --capture${missing ? ` (${missing})` : ''}`, () 
     const captures = path.join(scratch.path, 'captures')
     const edge = await startEdge(captures)
     const { exit, output } = await bootDevices(
-      [
-        '--server',
-        segment.edgeIp,
-        '--interface',
-        'br0',
-        '--tftp-port',
-        '69',
-        '--breather-ms',
-        '1',
-        '--speed',
-        '0',
-      ],
+      ['--server', segment.edgeIp, '--interface', 'br0', '--tftp-port', '69', '--breather-ms', '1', '--speed', '0'],
       (command, ...rest) => {
         const inside = segment.onSwitch(command, rest)
         return [inside.command, inside.args]
@@ -121,7 +120,13 @@ describe.skipIf(missing)(`serve --capture${missing ? ` (${missing})` : ''}`, () 
     mkdirSync(path.join(scratch.path, 'files'), { recursive: true })
     const [file = ''] = readdirSync(scratch.path).filter((name) => name === 'kernel')
     const edge = segment.startOnEdge(edgeProgram, [
-      ...['serve', '--listen', segment.edgeIp, '--dhcp', 'proxy', '--capture', path.join(scratch.path, file)],
+      'serve',
+      '--listen',
+      segment.edgeIp,
+      '--dhcp',
+      'proxy',
+      '--capture',
+      path.join(scratch.path, file),
       ...serveArguments(makeBootFiles(scratch.path, 64)),
     ])
     running.push(edge)

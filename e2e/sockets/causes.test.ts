@@ -80,8 +80,20 @@ function simulate(cause: BootCause, at: Site, ...args: string[]): void {
   const { dhcp, tftp } = at.ports
   running.push(
     new RunningProcess(simProgram, [
-      ...['boot', '--server', edgeAddress, '--dhcp-port', String(dhcp), '--tftp-port', String(tftp)],
-      ...['--first-mac', macOf(cause), '--trace', trace, '--breather-ms', '1', ...args],
+      'boot',
+      '--server',
+      edgeAddress,
+      '--dhcp-port',
+      String(dhcp),
+      '--tftp-port',
+      String(tftp),
+      '--first-mac',
+      macOf(cause),
+      '--trace',
+      trace,
+      '--breather-ms',
+      '1',
+      ...args,
     ]),
   )
 }
@@ -197,8 +209,12 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
     const disk = path.join(scratch.path, 'shrinking.raw')
     writeFileSync(disk, patterned(64 * 512))
     const own = await startSite([
-      ...['--vdisk', disk, '--kernel', path.join(scratch.path, 'kernel')],
-      ...['--boot-files', path.join(scratch.path, 'boot-files')],
+      '--vdisk',
+      disk,
+      '--kernel',
+      path.join(scratch.path, 'kernel'),
+      '--boot-files',
+      path.join(scratch.path, 'boot-files'),
     ])
     truncateSync(disk, 512)
     simulate(cause, own)
@@ -207,7 +223,8 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
   address_pool_exhausted: async (cause) => {
     const own = await startSite([
       ...serveArguments(makeBootFiles(path.join(scratch.path, 'pool'), 64)),
-      ...['--dhcp-pool', '127.77.1.10-127.77.1.11'],
+      '--dhcp-pool',
+      '127.77.1.10-127.77.1.11',
     ])
     for (const last of ['e1', 'e2']) {
       const other = new RawDevice(edgeAddress, `02:ca:00:00:01:${last}`)
@@ -226,15 +243,15 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
     const edge = new RunningProcess(
       ...segment.onEdge(
         ...([edgeProgram, 'serve', '--listen', segment.edgeIp, '--dhcp', 'proxy'] as const),
-        ...['--silence-limit', '2', ...serveArguments(makeBootFiles(path.join(scratch.path, 'hole'), 64))],
+        '--silence-limit',
+        '2',
+        ...serveArguments(makeBootFiles(path.join(scratch.path, 'hole'), 64)),
       ),
     )
     running.push(edge)
     await edge.waitFor(/serving on/)
     const program = path.resolve(import.meta.dirname, '../lib/black-hole-device.ts')
-    running.push(
-      new RunningProcess(...segment.onDevices(process.execPath, program, segment.edgeIp, macOf(cause))),
-    )
+    running.push(new RunningProcess(...segment.onDevices(process.execPath, program, segment.edgeIp, macOf(cause))))
     const failure = await printedFailure(edge, macOf(cause))
     expect(failure.text).toBe('TFTP blocks of 1468 bytes are not acknowledged')
     return failure
@@ -261,21 +278,18 @@ describe('every cause of a failed boot', () => {
     scratch.remove()
   })
 
-  test.concurrent.for([...bootCauses])(
-    '%s is produced, and told with its sentence',
-    async (cause, { skip }) => {
-      const missing = cause === 'path_mtu_black_hole' ? namespacesMissing() : undefined
-      if (missing) skip(missing)
-      try {
-        const failure = await scenarios[cause](cause)
-        expect(failure.cause, failure.whole).toBe(cause)
-        const { sentence, remedy } = bootCauseText(cause)
-        expect(failure.whole).toContain(`  ${sentence}\n  ${remedy}\n`)
-      } catch (reason) {
-        if (!(reason instanceof Elsewhere)) throw reason
-        const text = readFileSync(path.resolve(import.meta.dirname, '..', reason.message), 'utf8')
-        expect(text).toContain(`cause: '${cause}'`)
-      }
-    },
-  )
+  test.concurrent.for([...bootCauses])('%s is produced, and told with its sentence', async (cause, { skip }) => {
+    const missing = cause === 'path_mtu_black_hole' ? namespacesMissing() : undefined
+    if (missing) skip(missing)
+    try {
+      const failure = await scenarios[cause](cause)
+      expect(failure.cause, failure.whole).toBe(cause)
+      const { sentence, remedy } = bootCauseText(cause)
+      expect(failure.whole).toContain(`  ${sentence}\n  ${remedy}\n`)
+    } catch (reason) {
+      if (!(reason instanceof Elsewhere)) throw reason
+      const text = readFileSync(path.resolve(import.meta.dirname, '..', reason.message), 'utf8')
+      expect(text).toContain(`cause: '${cause}'`)
+    }
+  })
 })

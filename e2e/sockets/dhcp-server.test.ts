@@ -15,13 +15,7 @@ interface Lease {
   clientId: string | null
 }
 
-const missing = namespacesMissing([
-  'isc-dhcp-client',
-  'isc-dhcp-relay',
-  'busybox-static',
-  'dnsmasq-base',
-  'ndisc6',
-])
+const missing = namespacesMissing(['isc-dhcp-client', 'isc-dhcp-relay', 'busybox-static', 'dnsmasq-base', 'ndisc6'])
 const scratch = scratchDirectory()
 const data = path.join(scratch.path, 'data')
 const leaseFile = path.join(data, 'leases')
@@ -56,16 +50,17 @@ const config = {
 
 async function startEdge(): Promise<void> {
   edge = networks.start('edge', edgeProgram, [
-    ...['serve', ...serveArguments(makeBootFiles(scratch.path, 64)), '--data', data],
-    ...[
-      '--router-advertisement',
-      '--listen',
-      '10.91.1.1',
-      '--listen',
-      '10.91.2.1',
-      '--dhcp-config',
-      path.join(scratch.path, 'dhcp.json'),
-    ],
+    'serve',
+    ...serveArguments(makeBootFiles(scratch.path, 64)),
+    '--data',
+    data,
+    '--router-advertisement',
+    '--listen',
+    '10.91.1.1',
+    '--listen',
+    '10.91.2.1',
+    '--dhcp-config',
+    path.join(scratch.path, 'dhcp.json'),
   ])
   running.push(edge)
   await edge.waitFor(/serving on /)
@@ -184,15 +179,13 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
 
   test('a relay agent gets addresses of its own network for its clients; when they are used up nobody gets one', async () => {
     const relay = networks.start('relay', 'dnsmasq', [
-      ...[
-        '--keep-in-foreground',
-        '--conf-file=/dev/null',
-        '--port=0',
-        '--pid-file=',
-        '--log-dhcp',
-        '--log-facility=-',
-      ],
-      ...['--dhcp-relay=10.91.3.1,10.91.2.1'],
+      '--keep-in-foreground',
+      '--conf-file=/dev/null',
+      '--port=0',
+      '--pid-file=',
+      '--log-dhcp',
+      '--log-facility=-',
+      '--dhcp-relay=10.91.3.1,10.91.2.1',
     ])
     running.push(relay)
     await relay.waitFor(/DHCP relay/)
@@ -205,8 +198,16 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
 
   test('a relay agent gets its own option back as it was', async () => {
     const relay = networks.start('relay', 'dhcrelay', [
-      ...['-4', '-d', '-a', '-pf', path.join(scratch.path, 'relay.pid')],
-      ...['-id', 'net3', '-iu', 'net2', '10.91.2.1'],
+      '-4',
+      '-d',
+      '-a',
+      '-pf',
+      path.join(scratch.path, 'relay.pid'),
+      '-id',
+      'net3',
+      '-iu',
+      'net2',
+      '10.91.2.1',
     ])
     running.push(relay)
     await relay.waitFor(/Sending on\s+Socket/)
@@ -223,26 +224,12 @@ describe.skipIf(missing)(`DHCP server mode${missing ? ` (${missing})` : ''}`, ()
       ['client', '10.91.1.1'],
       ['relay', '10.91.2.1'],
     ] as const) {
-      const script = networks.start(namespace, 'busybox', [
-        'wget',
-        '-q',
-        '-O',
-        '-',
-        `http://${own}:6980/boot.ipxe`,
-      ])
+      const script = networks.start(namespace, 'busybox', ['wget', '-q', '-O', '-', `http://${own}:6980/boot.ipxe`])
       running.push(script)
       await script.ended
       expect(script.output).toContain(`http://${own}:6980/`)
       const file = path.join(scratch.path, `undionly-${namespace}`)
-      const tftp = networks.start(namespace, 'busybox', [
-        'tftp',
-        '-g',
-        '-l',
-        file,
-        '-r',
-        'undionly.kpxe',
-        own,
-      ])
+      const tftp = networks.start(namespace, 'busybox', ['tftp', '-g', '-l', file, '-r', 'undionly.kpxe', own])
       running.push(tftp)
       expect(await tftp.ended, tftp.output).toBe(0)
       expect(readFileSync(file)).toEqual(readFileSync(path.join(scratch.path, 'boot-files/undionly.kpxe')))

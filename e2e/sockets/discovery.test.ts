@@ -35,8 +35,11 @@ async function startSite(): Promise<{ edge: RunningProcess; data: string; ports:
   writeFileSync(path.join(store, 'disk'), patterned(sectors * 512))
   writeFileSync(path.join(store, 'kernel'), x86Kernel('6.1.0-53-amd64', patterned(20_000)))
   const version = {
-    ...{ sizeBytes: sectors * 512, diskPath: 'disk', kernelPath: 'kernel' },
-    ...{ initrdPath: null, commandLine: '' },
+    sizeBytes: sectors * 512,
+    diskPath: 'disk',
+    kernelPath: 'kernel',
+    initrdPath: null,
+    commandLine: '',
   }
   writeEnrolledEdge(data, [known], [version], [], undefined, { ignoredMacs: [ignored] })
   const ports = await edgePorts()
@@ -105,8 +108,12 @@ test('an unknown device that asks is reported with what it says, as text that ca
   await client.send(discover(stranger, 2, '<b>lab\n"7"\xff'), site.ports)
   const device = await untilDiscovered(site, stranger)
   expect(device).toMatchObject({
-    ...{ mac: stranger, asked: 'dhcp', requests: 1, clientArch: 7, hostName: '<b>lab?"7"?' },
-    ...{ vendorClass: 'PXEClient:Arch:00007:UNDI:003000' },
+    mac: stranger,
+    asked: 'dhcp',
+    requests: 1,
+    clientArch: 7,
+    hostName: '<b>lab?"7"?',
+    vendorClass: 'PXEClient:Arch:00007:UNDI:003000',
     machineId: '00112233-4455-6677-8899-aabbccddeeff',
   })
   const byHttp = '02:bf:00:00:0b:04'
@@ -125,8 +132,7 @@ test('an unknown device that asks is reported with what it says, as text that ca
 test('a flood of made-up addresses fills neither log nor memory, and a real device is reported all the same', async () => {
   const site = await startSite()
   const client = new Client()
-  const memory = () =>
-    Number(readFileSync(`/proc/${site.edge.pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)?.[1])
+  const memory = () => Number(readFileSync(`/proc/${site.edge.pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)?.[1])
   const flood = async (packets: number, first: number) => {
     for (let number = first; number < first + packets; number++) {
       const mac = `02:f0:${number.toString(16).padStart(8, '0').match(/../g)?.join(':')}`
@@ -139,7 +145,13 @@ test('a flood of made-up addresses fills neither log nor memory, and a real devi
   await flood(2_000, 0)
   const before = memory()
   const device = new RunningProcess(simProgram, [
-    ...['boot', '--server', edgeAddress, '--dhcp-port', String(site.ports.dhcp), '--first-mac', stranger],
+    'boot',
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(site.ports.dhcp),
+    '--first-mac',
+    stranger,
   ])
   running.push(device)
   let sent = 2_000

@@ -59,148 +59,161 @@ async function doctor(segment: MachineSegment, ...args: string[]) {
 }
 
 // Each asks its own segment for four seconds.
-describe.skipIf(missing)(
-  `bootfarm-edge doctor${missing ? ` (${missing})` : ''}`,
-  { concurrent: true },
-  () => {
-    afterAll(async () => {
-      await Promise.all(running.map((process) => process.stop()))
-      for (const segment of segments) segment.remove()
-      scratch.remove()
-    })
+describe.skipIf(missing)(`bootfarm-edge doctor${missing ? ` (${missing})` : ''}`, { concurrent: true }, () => {
+  afterAll(async () => {
+    await Promise.all(running.map((process) => process.stop()))
+    for (const segment of segments) segment.remove()
+    scratch.remove()
+  })
 
-    test('finds nothing wrong where an edge serves beside a plain DHCP server, and starts no boot there', async () => {
-      const segment = site('doctorgood')
-      await dhcpServer(segment, [])
-      const serve = ['--dhcp', 'proxy', ...serveArguments(files)]
-      const edge = startOnEdge(
-        segment,
-        ...[edgeProgram, 'serve', '--listen', segment.edgeIp, '--silence-limit', '1', '--json'],
-        ...serve,
-      )
-      await edge.waitFor(/serving on/)
-      const { exit, ok, findings, wrong } = await doctor(segment, ...serve)
-      expect(wrong.filter((line) => line.startsWith('problem'))).toEqual([])
-      expect([exit, ok]).toEqual([0, true])
-      const texts = findings.map(({ text }) => text)
-      expect(texts).toContain('An edge runs here already and has its ports.')
-      expect(texts).toContainEqual(
-        expect.stringMatching(
-          /^10\.78\.0\.2 gives addresses: it offered 10\.78\.0\.\d+, and no boot file\.$/,
-        ),
-      )
-      expect(texts).toContain(`edge0 has ${segment.edgeIp}/24, a link, and an MTU of 1500 bytes.`)
-      expect(texts).toContain('BIOS machines get undionly.kpxe of the set default, unless another is chosen.')
-      // The doctor's first questions are four seconds old, and a boot of theirs would be over after one.
-      expect(edge.jsonLines()).toEqual([])
-    })
+  test('finds nothing wrong where an edge serves beside a plain DHCP server, and starts no boot there', async () => {
+    const segment = site('doctorgood')
+    await dhcpServer(segment, [])
+    const serve = ['--dhcp', 'proxy', ...serveArguments(files)]
+    const edge = startOnEdge(
+      segment,
+      edgeProgram,
+      'serve',
+      '--listen',
+      segment.edgeIp,
+      '--silence-limit',
+      '1',
+      '--json',
+      ...serve,
+    )
+    await edge.waitFor(/serving on/)
+    const { exit, ok, findings, wrong } = await doctor(segment, ...serve)
+    expect(wrong.filter((line) => line.startsWith('problem'))).toEqual([])
+    expect([exit, ok]).toEqual([0, true])
+    const texts = findings.map(({ text }) => text)
+    expect(texts).toContain('An edge runs here already and has its ports.')
+    expect(texts).toContainEqual(
+      expect.stringMatching(/^10\.78\.0\.2 gives addresses: it offered 10\.78\.0\.\d+, and no boot file\.$/),
+    )
+    expect(texts).toContain(`edge0 has ${segment.edgeIp}/24, a link, and an MTU of 1500 bytes.`)
+    expect(texts).toContain('BIOS machines get undionly.kpxe of the set default, unless another is chosen.')
+    // The doctor's first questions are four seconds old, and a boot of theirs would be over after one.
+    expect(edge.jsonLines()).toEqual([])
+  })
 
-    test('names a server with a boot file of its own, whoever has a port, and MTUs that differ', async () => {
-      const segment = site('doctorbad')
-      await dhcpServer(segment, [
-        ...[
-          `--dhcp-boot=pxelinux.0,other,${segment.dhcpIp}`,
-          '--dhcp-option-force=26,1300',
-          '--dhcp-broadcast',
-        ],
-      ])
-      const tftp = startOnEdge(
-        segment,
-        ...[
-          process.execPath,
-          '-e',
-          "require('dgram').createSocket('udp4').bind(69, () => console.log('bound'))",
-        ],
-      )
-      await tftp.waitFor(/bound/)
-      await startOnEdge(segment, 'ip', 'link', 'set', 'edge0', 'mtu', '1400').ended
-      const { exit, wrong, remedies } = await doctor(
-        segment,
-        ...['--dhcp', 'proxy', '--vdisk', path.join(scratch.path, 'nowhere.raw')],
-      )
-      expect(exit).toBe(1)
-      const text = wrong.join('\n')
-      expect(text).toContain(
-        'problem dhcp: 10.78.0.2 also tells devices what to boot: "pxelinux.0" from 10.78.0.2.',
-      )
-      expect(text).toContain(
-        'problem dhcp: 10.78.0.2 tells devices an MTU of 1300 bytes, and edge0 has 1400.',
-      )
-      expect(text).toContain(
-        `warning interface: edge0, which has ${segment.edgeIp}, has an MTU of 1400 bytes.`,
-      )
-      expect(text).toMatch(
-        new RegExp(`problem ports: udp port 69 \\(TFTP\\) is taken by .+ \\(process ${tftp.pid}\\)`),
-      )
-      expect(text).toMatch(/problem vdisk: \S+nowhere\.raw /)
-      expect(text).toContain('warning boot_files: No --boot-files DIR is given')
-      expect(remedies.join('\n')).toContain('choose another port with --tftp-port')
-    })
+  test('names a server with a boot file of its own, whoever has a port, and MTUs that differ', async () => {
+    const segment = site('doctorbad')
+    await dhcpServer(segment, [
+      `--dhcp-boot=pxelinux.0,other,${segment.dhcpIp}`,
+      '--dhcp-option-force=26,1300',
+      '--dhcp-broadcast',
+    ])
+    const tftp = startOnEdge(
+      segment,
+      process.execPath,
+      '-e',
+      "require('dgram').createSocket('udp4').bind(69, () => console.log('bound'))",
+    )
+    await tftp.waitFor(/bound/)
+    await startOnEdge(segment, 'ip', 'link', 'set', 'edge0', 'mtu', '1400').ended
+    const { exit, wrong, remedies } = await doctor(
+      segment,
+      '--dhcp',
+      'proxy',
+      '--vdisk',
+      path.join(scratch.path, 'nowhere.raw'),
+    )
+    expect(exit).toBe(1)
+    const text = wrong.join('\n')
+    expect(text).toContain('problem dhcp: 10.78.0.2 also tells devices what to boot: "pxelinux.0" from 10.78.0.2.')
+    expect(text).toContain('problem dhcp: 10.78.0.2 tells devices an MTU of 1300 bytes, and edge0 has 1400.')
+    expect(text).toContain(`warning interface: edge0, which has ${segment.edgeIp}, has an MTU of 1400 bytes.`)
+    expect(text).toMatch(new RegExp(`problem ports: udp port 69 \\(TFTP\\) is taken by .+ \\(process ${tftp.pid}\\)`))
+    expect(text).toMatch(/problem vdisk: \S+nowhere\.raw /)
+    expect(text).toContain('warning boot_files: No --boot-files DIR is given')
+    expect(remedies.join('\n')).toContain('choose another port with --tftp-port')
+  })
 
-    test('says that two servers give addresses, and that their ranges overlap', async () => {
-      const segment = site('doctortwo')
-      await dhcpServer(segment, [])
-      const { exit, wrong } = await doctor(
-        segment,
-        ...['--dhcp', 'server', '--dhcp-pool', segment.pool, ...serveArguments(files)],
-      )
-      expect(exit).toBe(1)
-      expect(wrong.join('\n')).toMatch(
-        /problem dhcp: 10\.78\.0\.2 gives addresses too: it offered 10\.78\.0\.\d+, which is in --dhcp-pool\./,
-      )
-    })
+  test('says that two servers give addresses, and that their ranges overlap', async () => {
+    const segment = site('doctortwo')
+    await dhcpServer(segment, [])
+    const { exit, wrong } = await doctor(
+      segment,
+      '--dhcp',
+      'server',
+      '--dhcp-pool',
+      segment.pool,
+      ...serveArguments(files),
+    )
+    expect(exit).toBe(1)
+    expect(wrong.join('\n')).toMatch(
+      /problem dhcp: 10\.78\.0\.2 gives addresses too: it offered 10\.78\.0\.\d+, which is in --dhcp-pool\./,
+    )
+  })
 
-    test('says that nobody gives addresses, that the control plane is away, what the store lacks, and who filters', async () => {
-      const segment = site('doctoralone')
-      const data = path.join(scratch.path, 'edge')
-      mkdirSync(path.join(data, 'store'), { recursive: true })
-      writeEnrolledEdge(
-        data,
-        ['02:bf:00:00:00:01'],
-        [{ sizeBytes: 512, diskPath: 'absent/disk', kernelPath: null, initrdPath: null, commandLine: '' }],
-      )
-      writeFileSync(path.join(data, 'edge.key'), `${'07'.repeat(32)}\n`)
-      const rules =
-        'add table inet site; add chain inet site arriving { type filter hook input priority 0; policy drop; }; add rule inet site arriving iif lo accept'
-      await startOnEdge(segment, 'nft', rules).ended
-      const { exit, wrong } = await doctor(segment, '--dhcp', 'proxy', '--data', data)
-      expect(exit).toBe(1)
-      const text = wrong.join('\n')
-      expect(text).toContain('problem dhcp: No DHCP server on this segment offered an address within 4 s')
-      expect(text).toContain(
-        'warning firewall: The packet filter drops what no rule lets in (chain site arriving).',
-      )
-      expect(text).toMatch(/problem store: \S+\/store\/absent\/disk /)
-      expect(text).toMatch(/problem uplink: \S+ cannot be reached: nothing listens there\./)
-    })
+  test('says that nobody gives addresses, that the control plane is away, what the store lacks, and who filters', async () => {
+    const segment = site('doctoralone')
+    const data = path.join(scratch.path, 'edge')
+    mkdirSync(path.join(data, 'store'), { recursive: true })
+    writeEnrolledEdge(
+      data,
+      ['02:bf:00:00:00:01'],
+      [{ sizeBytes: 512, diskPath: 'absent/disk', kernelPath: null, initrdPath: null, commandLine: '' }],
+    )
+    writeFileSync(path.join(data, 'edge.key'), `${'07'.repeat(32)}\n`)
+    const rules =
+      'add table inet site; add chain inet site arriving { type filter hook input priority 0; policy drop; }; add rule inet site arriving iif lo accept'
+    await startOnEdge(segment, 'nft', rules).ended
+    const { exit, wrong } = await doctor(segment, '--dhcp', 'proxy', '--data', data)
+    expect(exit).toBe(1)
+    const text = wrong.join('\n')
+    expect(text).toContain('problem dhcp: No DHCP server on this segment offered an address within 4 s')
+    expect(text).toContain('warning firewall: The packet filter drops what no rule lets in (chain site arriving).')
+    expect(text).toMatch(/problem store: \S+\/store\/absent\/disk /)
+    expect(text).toMatch(/problem uplink: \S+ cannot be reached: nothing listens there\./)
+  })
 
-    test('says what is missing without rights, and of an address that is not there', async () => {
-      const segment = site('doctorweak')
-      const weak = startOnEdge(
-        segment,
-        ...['setpriv', '--bounding-set', '-all', '--inh-caps', '-all', '--reuid', '65534', '--clear-groups'],
-        ...[edgeProgram, 'doctor', '--listen', segment.edgeIp, '--vdisk', files.vdisk],
-      )
-      expect(await weak.ended).toBe(1)
-      expect(weak.output).toMatch(
-        /problem +rights +Port 67 .*may not be opened by this user\.\n +-> Run as root/,
-      )
-      expect(weak.output).toMatch(/warning +rights +CAP_NET_RAW is missing/)
-      const ports = await edgePorts()
-      // Root without capabilities: it may read its files and nothing else.
-      const serving = startOnEdge(
-        segment,
-        ...['setpriv', '--bounding-set', '-all', '--inh-caps', '-all'],
-        ...[edgeProgram, 'serve', '--listen', edgeAddress, '--dhcp', 'off', ...portArguments(ports)],
-        ...serveArguments(files),
-      )
-      await serving.waitFor(/serving on/)
-      expect(serving.output).toMatch(
-        /^bootfarm-edge: Cannot listen on lo \(needs root or CAP_NET_RAW\): offers of other DHCP servers are not heard/m,
-      )
-      const elsewhere = startOnEdge(segment, edgeProgram, 'doctor', '--listen', '192.0.2.7')
-      expect(await elsewhere.ended).toBe(1)
-      expect(elsewhere.output).toMatch(/problem +interface +192\.0\.2\.7 is not an address of this machine\./)
-    })
-  },
-)
+  test('says what is missing without rights, and of an address that is not there', async () => {
+    const segment = site('doctorweak')
+    const weak = startOnEdge(
+      segment,
+      'setpriv',
+      '--bounding-set',
+      '-all',
+      '--inh-caps',
+      '-all',
+      '--reuid',
+      '65534',
+      '--clear-groups',
+      edgeProgram,
+      'doctor',
+      '--listen',
+      segment.edgeIp,
+      '--vdisk',
+      files.vdisk,
+    )
+    expect(await weak.ended).toBe(1)
+    expect(weak.output).toMatch(/problem +rights +Port 67 .*may not be opened by this user\.\n +-> Run as root/)
+    expect(weak.output).toMatch(/warning +rights +CAP_NET_RAW is missing/)
+    const ports = await edgePorts()
+    // Root without capabilities: it may read its files and nothing else.
+    const serving = startOnEdge(
+      segment,
+      'setpriv',
+      '--bounding-set',
+      '-all',
+      '--inh-caps',
+      '-all',
+      edgeProgram,
+      'serve',
+      '--listen',
+      edgeAddress,
+      '--dhcp',
+      'off',
+      ...portArguments(ports),
+      ...serveArguments(files),
+    )
+    await serving.waitFor(/serving on/)
+    expect(serving.output).toMatch(
+      /^bootfarm-edge: Cannot listen on lo \(needs root or CAP_NET_RAW\): offers of other DHCP servers are not heard/m,
+    )
+    const elsewhere = startOnEdge(segment, edgeProgram, 'doctor', '--listen', '192.0.2.7')
+    expect(await elsewhere.ended).toBe(1)
+    expect(elsewhere.output).toMatch(/problem +interface +192\.0\.2\.7 is not an address of this machine\./)
+  })
+})

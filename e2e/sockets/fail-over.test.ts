@@ -35,9 +35,7 @@ function expectHandOver(device: FailOverDevice, at: number): void {
   expect(device.longestReadUs).toBeLessThan(goalUs)
   const [begun] = site.boots(0)
   const boots = site.edges.map((_, index) => site.boots(index))
-  expect(boots.map(({ length }) => length)).toEqual(
-    boots.map((_, index) => (index === 0 || index === at ? 1 : 0)),
-  )
+  expect(boots.map(({ length }) => length)).toEqual(boots.map((_, index) => (index === 0 || index === at ? 1 : 0)))
   const [wentOn] = boots[at] ?? []
   expect(wentOn?.id).toBe(begun?.id)
   expect(wentOn?.outcome).toEqual({ kind: 'ready' })
@@ -75,8 +73,7 @@ describe.skipIf(missing)(`a device whose edge goes in mid-boot${missing ? ` (${m
       new RegExp(`${edgeIdOf(index)} of this site is not heard any more[^]*${what}`)
     for (const index of others) await site.edges[6]?.waitFor(saidOf(index, ''))
     for (const index of others) site.edges[index]?.kill('SIGCONT')
-    for (const index of others)
-      await site.edges[6]?.waitFor(saidOf(index, `${edgeIdOf(index)} of this site is heard`))
+    for (const index of others) await site.edges[6]?.waitFor(saidOf(index, `${edgeIdOf(index)} of this site is heard`))
     expectHandOver(device, 6)
     expect(site.boots(0)[0]?.outcome?.kind).not.toBe('failed')
   })

@@ -38,8 +38,16 @@ writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
 
 const macOf = (device: number) => `02:bf:00:00:00:0${device}`
 const deviceArguments = (ports: EdgePorts) => [
-  ...['--server', edgeAddress, '--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)],
-  ...['--trace', trace, '--breather-ms', '90'],
+  '--server',
+  edgeAddress,
+  '--dhcp-port',
+  String(ports.dhcp),
+  '--tftp-port',
+  String(ports.tftp),
+  '--trace',
+  trace,
+  '--breather-ms',
+  '90',
 ]
 
 /** Edge and device look at their clocks one after the other. */
@@ -77,9 +85,7 @@ describe('what a device says of itself', () => {
     const edge = await startEdge(ports, serveArguments(files))
     const { exit, output } = await bootDevices(deviceArguments(ports))
     expect(exit, output).toBe(0)
-    await edge.waitFor(
-      /write cache in the device: 24 of 512 MiB used\n.*device's step[\s\S]*system {5}system/,
-    )
+    await edge.waitFor(/write cache in the device: 24 of 512 MiB used\n.*device's step[\s\S]*system {5}system/)
     expect(await edge.stop()).toBe(0)
   })
 })
@@ -136,7 +142,9 @@ describe('a machine without a stream', () => {
     expect(await edge.stop()).toBe(0)
     const outcomeOf = (device: number) => boots.find(({ mac }) => mac === macOf(device))?.outcome
     expect(outcomeOf(1)).toEqual({
-      ...{ kind: 'failed', phase: 'loader', cause: 'root_not_found' },
+      kind: 'failed',
+      phase: 'loader',
+      cause: 'root_not_found',
       text: 'nothing on /dev/nbd0p1',
     })
     expect(outcomeOf(2)).toEqual({ kind: 'ready' })
@@ -163,9 +171,15 @@ test('a power order reaches the running device once, also when the edge was kill
   writeEnrolledEdge(data, [macOf(1)], [version])
   const killed = await startEdge(ports, serve)
   const device = new RunningProcess(simProgram, [
-    ...['boot', '--json', ...deviceArguments(ports)],
+    'boot',
+    '--json',
+    ...deviceArguments(ports),
     // One wave in the time of this test: the device stays on.
-    ...['--waves', '--wave-size', '1', '--wave-interval-s', '3600'],
+    '--waves',
+    '--wave-size',
+    '1',
+    '--wave-interval-s',
+    '3600',
   ])
   running.push(device)
   const [before] = await printedBoots(killed, 1, ({ guest }) => guest !== undefined)

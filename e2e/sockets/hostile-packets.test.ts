@@ -33,10 +33,7 @@ afterAll(async () => {
 })
 
 /** Sends every packet from one socket and counts the bytes of all answers; ends with a marker the edge answers or after silence. */
-async function bytesInAndOut(
-  port: number,
-  packets: Buffer[],
-): Promise<{ bytesIn: number; bytesOut: number }> {
+async function bytesInAndOut(port: number, packets: Buffer[]): Promise<{ bytesIn: number; bytesOut: number }> {
   const socket = dgram.createSocket('udp4')
   let bytesOut = 0
   let lastAnswerAt = performance.now()
@@ -51,8 +48,7 @@ async function bytesInAndOut(
     bytesIn += packet.length
   }
   const quietForMs = 300
-  while (performance.now() - lastAnswerAt < quietForMs)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+  while (performance.now() - lastAnswerAt < quietForMs) await new Promise((resolve) => setTimeout(resolve, 50))
   socket.close()
   return { bytesIn, bytesOut }
 }
@@ -78,10 +74,7 @@ function discover(): Buffer {
 
 /** RFC 1350 section 5 with one option of RFC 2348; all strings end with a zero byte. */
 const readRequest = (name: string) =>
-  Buffer.concat([
-    Buffer.from([0, 1]),
-    ...[name, 'octet', 'blksize', '1432'].map((text) => Buffer.from(`${text}\0`)),
-  ])
+  Buffer.concat([Buffer.from([0, 1]), ...[name, 'octet', 'blksize', '1432'].map((text) => Buffer.from(`${text}\0`))])
 
 function streamHello(): Buffer {
   const packet = Buffer.alloc(240)
@@ -128,10 +121,7 @@ describe('hostile packets', () => {
   })
 
   test('the TFTP port sends at most as many bytes as it got', async () => {
-    const { bytesIn, bytesOut } = await bytesInAndOut(
-      ports.tftp,
-      hostile(readRequest('no-such-file-of-this-name')),
-    )
+    const { bytesIn, bytesOut } = await bytesInAndOut(ports.tftp, hostile(readRequest('no-such-file-of-this-name')))
     expect(bytesOut).toBeLessThanOrEqual(bytesIn)
     await stillServes()
   })
@@ -145,9 +135,7 @@ describe('hostile packets', () => {
   })
 
   test('broken reports by HTTP are answered or cut off, and none is taken for another', async () => {
-    const script = await (
-      await fetch(`http://${edgeAddress}:${ports.http}/m/${reporterMac}/boot.ipxe`)
-    ).text()
+    const script = await (await fetch(`http://${edgeAddress}:${ports.http}/m/${reporterMac}/boot.ipxe`)).text()
     const path = new URL(script.match(/ bootfarm\.report=(\S+)/)?.[1] ?? '').pathname
     const body = 'no_root \x1b[2J"\\\0$x'
     const valid = `POST ${path}/failed HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`

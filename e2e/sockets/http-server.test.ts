@@ -126,15 +126,7 @@ describe('curl and wget', () => {
 
   test('a hundred connections at once get every byte', async () => {
     const output = path.join(scratch.path, 'parallel-#1')
-    await curl(
-      '--parallel',
-      '--parallel-immediate',
-      '--parallel-max',
-      '100',
-      '-o',
-      output,
-      `${base}/kernel?[1-100]`,
-    )
+    await curl('--parallel', '--parallel-immediate', '--parallel-max', '100', '-o', output, `${base}/kernel?[1-100]`)
     const wanted = sumOf(readFileSync(files.kernel))
     for (let index = 1; index <= 100; index++)
       expect(sumOf(readFileSync(path.join(scratch.path, `parallel-${index}`)))).toBe(wanted)
@@ -148,16 +140,7 @@ describe('slow and idle clients', () => {
     const idle = await Promise.all(
       Array.from({ length: 1000 }, (_, index) => connected(addresses[index % addresses.length] ?? '')),
     )
-    const slow = run('curl', [
-      '-sS',
-      '--limit-rate',
-      '20k',
-      '-o',
-      '/dev/null',
-      '-r',
-      '0-9999999',
-      `${base}/disk`,
-    ])
+    const slow = run('curl', ['-sS', '--limit-rate', '20k', '-o', '/dev/null', '-r', '0-9999999', `${base}/disk`])
     slow.catch(() => undefined)
     expect(sumOf(await curl('--max-time', '20', `${base}/initrd`))).toBe(sumOf(readFileSync(files.initrd)))
     slow.child.kill()

@@ -111,25 +111,20 @@ start=64MiB, size=16MiB, type=L
       'boot/vmlinuz-6.1.0-18-amd64': kernel,
       'boot/vmlinuz-6.1.0-18-amd64.old': 'older',
       'boot/initrd.img-6.1.0-18-amd64': initrd,
-      'etc/default/grub':
-        'GRUB_CMDLINE_LINUX="console=tty0"\nGRUB_CMDLINE_LINUX_DEFAULT="quiet resume=UUID=1"\n',
+      'etc/default/grub': 'GRUB_CMDLINE_LINUX="console=tty0"\nGRUB_CMDLINE_LINUX_DEFAULT="quiet resume=UUID=1"\n',
     }
-    expect(inspect(makeExt(scratch.path, 'names', { ...root, ...names }, ['-t', 'ext4'])).boot).toMatchObject(
-      {
-        foundBy: 'names',
-        kernel: { path: '/boot/vmlinuz-6.1.0-18-amd64' },
-        kernelRelease: '6.1.0-18-amd64',
-        commandLine: 'console=tty0 quiet',
-      },
-    )
+    expect(inspect(makeExt(scratch.path, 'names', { ...root, ...names }, ['-t', 'ext4'])).boot).toMatchObject({
+      foundBy: 'names',
+      kernel: { path: '/boot/vmlinuz-6.1.0-18-amd64' },
+      kernelRelease: '6.1.0-18-amd64',
+      commandLine: 'console=tty0 quiet',
+    })
     const configuration =
       'DEFAULT new\nLABEL old\nLINUX ../vmlinuz-6.1.0-9-amd64\nLABEL new\nLINUX ../vmlinuz-6.1.0-18-amd64\nAPPEND root=/dev/sda1 splash\nINITRD ../initrd.img-6.1.0-18-amd64\n'
-    const image = makeExt(
-      scratch.path,
-      'ext',
-      { ...root, ...names, 'boot/extlinux/extlinux.conf': configuration },
-      ['-t', 'ext4'],
-    )
+    const image = makeExt(scratch.path, 'ext', { ...root, ...names, 'boot/extlinux/extlinux.conf': configuration }, [
+      '-t',
+      'ext4',
+    ])
     expect(inspect(image).boot).toMatchObject({ foundBy: 'extlinux', commandLine: 'splash' })
   })
 
@@ -206,16 +201,10 @@ describe.skipIf(missing)(`an image without boot files that can be used says why$
       0,
     )
     closeSync(fd)
-    expect(refusal(xfs)).toMatch(
-      /kernel and initramfs have to be given \(--kernel, --initrd\): the file system is XFS/,
-    )
+    expect(refusal(xfs)).toMatch(/kernel and initramfs have to be given \(--kernel, --initrd\): the file system is XFS/)
     const unified = makeFat(scratch.path, 'uki', { 'EFI/Linux/arch.efi': 'MZ' }, 16, 16)
-    expect(refusal(unified)).toMatch(
-      /\/EFI\/Linux\/arch\.efi is a unified kernel image, which cannot be used yet/,
-    )
-    expect(refusal(makeExt(scratch.path, 'none', { 'etc/x': '' }, ['-t', 'ext4']))).toMatch(
-      /no kernel was found/,
-    )
+    expect(refusal(unified)).toMatch(/\/EFI\/Linux\/arch\.efi is a unified kernel image, which cannot be used yet/)
+    expect(refusal(makeExt(scratch.path, 'none', { 'etc/x': '' }, ['-t', 'ext4']))).toMatch(/no kernel was found/)
     expect(refusal('/nowhere/disk.raw')).toMatch(/\/nowhere\/disk\.raw does not exist/)
     expect(refusal(edgeProgram)).toMatch(/is not a disk image|no file system that is known/)
   })
@@ -237,13 +226,9 @@ test.skipIf(missing)(`a version is imported with what its image boots with${titl
   )
   const store = path.join(scratch.path, 'store')
   const vdisk = (...args: string[]) => {
-    const { stdout, stderr, status } = spawnSync(
-      edgeProgram,
-      ['vdisk', ...args, '--store', store, '--json'],
-      {
-        encoding: 'utf8',
-      },
-    )
+    const { stdout, stderr, status } = spawnSync(edgeProgram, ['vdisk', ...args, '--store', store, '--json'], {
+      encoding: 'utf8',
+    })
     expect([status, stderr]).toEqual([0, ''])
     const last = stdout.trim().split('\n').at(-1) ?? ''
     return JSON.parse(last) as { version: string; commandLine: string }

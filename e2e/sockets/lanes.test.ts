@@ -47,16 +47,28 @@ async function start(...options: string[]): Promise<RunningProcess> {
 }
 
 const deviceArguments = (count: number) => [
-  ...['--server', edgeAddress, '--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)],
-  ...['--devices', String(count), '--trace', trace, '--breather-ms', '1', '--verify', files.vdisk],
+  '--server',
+  edgeAddress,
+  '--dhcp-port',
+  String(ports.dhcp),
+  '--tftp-port',
+  String(ports.tftp),
+  '--devices',
+  String(count),
+  '--trace',
+  trace,
+  '--breather-ms',
+  '1',
+  '--verify',
+  files.vdisk,
 ]
 
 /** Values of one metric, by lane, and by reason where it has some. */
 async function byLane(name: string): Promise<number[]> {
   const text = await (await fetch(`http://${edgeAddress}:${metricsPort}/metrics`)).text()
-  return [
-    ...text.matchAll(new RegExp(`^bootfarm_edge_${name}{lane="\\d+"(?:,reason="\\w+")?} (\\d+)$`, 'gm')),
-  ].map(([, value]) => Number(value))
+  return [...text.matchAll(new RegExp(`^bootfarm_edge_${name}{lane="\\d+"(?:,reason="\\w+")?} (\\d+)$`, 'gm'))].map(
+    ([, value]) => Number(value),
+  )
 }
 
 /** The metric once it fits; what lanes count is on the page two seconds later at most. */
@@ -101,16 +113,12 @@ test('devices of two lanes get their bytes, each lane serves some, and the repor
     expect(stage2?.reads).toBeLessThan(2 * reads.length)
     expect(stage2?.bytesOut).toBeGreaterThan(reads.length * readSize)
   }
-  const served = await untilByLane(
-    'stream_lane_reads_total',
-    (lanes) => sum(lanes) >= deviceCount * reads.length,
-  )
+  const served = await untilByLane('stream_lane_reads_total', (lanes) => sum(lanes) >= deviceCount * reads.length)
   expect(served).toHaveLength(2)
   for (const count of served) expect(count).toBeGreaterThanOrEqual(reads.length)
   const sessions = await untilByLane('stream_lane_sessions', (lanes) => sum(lanes) === deviceCount)
   // Whose reads a lane has served has its session there.
-  for (const [lane, count] of sessions.entries())
-    expect(served[lane]).toBeGreaterThanOrEqual(count * reads.length)
+  for (const [lane, count] of sessions.entries()) expect(served[lane]).toBeGreaterThanOrEqual(count * reads.length)
   expect(await byLane('stream_lane_lost_total')).toEqual([0, 0, 0, 0])
 })
 
@@ -148,13 +156,7 @@ test('what a device writes it reads, though its packets come to any lane: all it
 test('boots of two lanes go on over kill -9 of the edge and stay one boot each', async () => {
   const data = ['--data', path.join(scratch.path, 'killed')]
   const killed = await start(...data)
-  const devices = new RunningProcess(simProgram, [
-    'boot',
-    '--json',
-    ...deviceArguments(deviceCount),
-    '--speed',
-    '0.03',
-  ])
+  const devices = new RunningProcess(simProgram, ['boot', '--json', ...deviceArguments(deviceCount), '--speed', '0.03'])
   running.push(devices)
   await untilByLane('stream_lane_sessions', (lanes) => sum(lanes) === deviceCount)
   await untilByLane('stream_lane_reads_total', (lanes) => Math.min(...lanes) > 8)

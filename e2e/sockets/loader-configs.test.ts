@@ -116,20 +116,14 @@ test('GRUB finds its menu by a name without a handle, and by the chosen entry wh
   expect(byTftp(kernelAt)).toEqual(kernel)
   // The choice is settled.
   expect(byTftp('/grub/grub.cfg').toString()).toBe(chosen)
-  expect(await fetchText(`${folder}/grub.cfg`)).toContain(
-    `linux (http,127.0.0.1:${ports.http})/${folder}/kernel `,
-  )
+  expect(await fetchText(`${folder}/grub.cfg`)).toContain(`linux (http,127.0.0.1:${ports.http})/${folder}/kernel `)
   expect((await fetch(httpAt(`${folder}/ready`), { method: 'POST' })).status).toBe(204)
   expect(await endOf(ofGrub)).toMatchObject({ outcome: { kind: 'ready' }, menuEntry: "The user's" })
 })
 
 test('what a loader looks for and is not there ends in a clean error, and no other names are made', async () => {
   const folder = await beginBoot(ofPxelinux)
-  const probes = [
-    '/grub/x86_64-efi/command.lst',
-    '/grub/x86_64-efi/grub.cfg',
-    `${folder}/pxelinux.cfg/7F000001`,
-  ]
+  const probes = ['/grub/x86_64-efi/command.lst', '/grub/x86_64-efi/grub.cfg', `${folder}/pxelinux.cfg/7F000001`]
   for (const name of [...probes, `${folder}/menu-00000000-9.cfg.cfg`, '/../edge.key']) {
     const { status, stderr } = spawnSync('curl', ['-sS', tftpAt(name)], { encoding: 'utf8' })
     // curl's own code for error 1.
@@ -153,8 +147,22 @@ test('a device gets the programs of its set, and its boot names them', async () 
   const trace = path.join(scratch.path, 'trace.csv')
   writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
   const { devices } = await bootDevices([
-    ...['--server', edgeAddress, '--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)],
-    ...['--devices', '1', '--first-mac', ofSet, '--trace', trace, '--verify', vdisk, '--breather-ms', '1'],
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(ports.dhcp),
+    '--tftp-port',
+    String(ports.tftp),
+    '--devices',
+    '1',
+    '--first-mac',
+    ofSet,
+    '--trace',
+    trace,
+    '--verify',
+    vdisk,
+    '--breather-ms',
+    '1',
   ])
   expect(devices).toMatchObject([{ mac: ofSet, outcome: 'ready' }])
   const report = await endOf(ofSet)

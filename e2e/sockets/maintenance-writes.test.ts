@@ -78,14 +78,20 @@ async function start(): Promise<RunningProcess> {
     commandLine: '',
   }
   const vdisks: DesiredState['vdisks'] = [base, withoutKernel].map(({ version, manifest }, index) => ({
-    ...{ id: testUuid(100 + index), name: 'disk' },
+    id: testUuid(100 + index),
+    name: 'disk',
     versions: [
       { ...common, id: version, number: 1, manifest },
       { ...common, id: versionIdOf(index), number: 2, layerAboveVersionId: version },
     ],
   }))
   const device = (index: number, mac: string, versionId: string, writes: boolean) => ({
-    ...{ id: testUuid(300 + index), name: 'pc', mac, versionId, enabled: true, writes },
+    id: testUuid(300 + index),
+    name: 'pc',
+    mac,
+    versionId,
+    enabled: true,
+    writes,
   })
   writeEnrolledEdge(data, [], [], [], undefined, {
     vdisks,
@@ -138,7 +144,9 @@ describe('a device that writes a version in maintenance', () => {
     expect(acknowledged).toHaveLength(5)
     // Neither reads nor writes, so that no program goes on with half of its files written.
     expect([await device.read(0), await device.write(0, 9), await device.flush()]).toEqual([
-      ...['stopped', 'stopped', 'stopped'],
+      'stopped',
+      'stopped',
+      'stopped',
     ])
     // An edge prints a boot that is over again when it hears of another step.
     await device.report(undefined, 'stands')
@@ -155,8 +163,7 @@ describe('a device that writes a version in maintenance', () => {
     expect(await other.flush()).toBe('no_cache')
     expect(await edge.stop()).toBe(0)
 
-    const seal = () =>
-      vdisk('seal', '--version', versionIdOf(0), '--parent', base.version, '--parent-boot-files')
+    const seal = () => vdisk('seal', '--version', versionIdOf(0), '--parent', base.version, '--parent-boot-files')
     expect(seal()).toMatchObject({
       status: 1,
       stderr: expect.stringMatching(/The store .* has no room: the disk is full/),
@@ -188,7 +195,8 @@ describe('a device that writes a version in maintenance', () => {
     expect(report).toMatchObject({
       mac: selfBooting,
       outcome: {
-        ...{ kind: 'failed', cause: 'write_cache_unusable' },
+        kind: 'failed',
+        cause: 'write_cache_unusable',
         text: 'its device cannot write a disk that boots by itself',
       },
     })

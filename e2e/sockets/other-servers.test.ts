@@ -31,7 +31,14 @@ describe.skipIf(missing)(`beside another DHCP server${missing ? ` (${missing})` 
     const dhcp = new RunningProcess(command, args)
     running.push(dhcp)
     const edge = segment.startOnEdge(edgeProgram, [
-      ...['serve', '--listen', segment.edgeIp, '--dhcp', 'proxy', '--silence-limit', '2', '--json'],
+      'serve',
+      '--listen',
+      segment.edgeIp,
+      '--dhcp',
+      'proxy',
+      '--silence-limit',
+      '2',
+      '--json',
       ...serveArguments(files),
     ])
     running.push(edge)
@@ -52,7 +59,9 @@ describe.skipIf(missing)(`beside another DHCP server${missing ? ` (${missing})` 
     await boot('--misbehave', 'dhcp-only')
     const [boot1] = (await printedBoots(edge, 1)).map((line) => bootReport.parse(line))
     expect(boot1?.outcome).toEqual({
-      ...{ kind: 'failed', phase: 'dhcp', cause: 'other_offer_won' },
+      kind: 'failed',
+      phase: 'dhcp',
+      cause: 'other_offer_won',
       text: `${segment.dhcpIp} pxelinux.0`,
     })
     const offers = boot1?.offers ?? []
@@ -61,7 +70,10 @@ describe.skipIf(missing)(`beside another DHCP server${missing ? ` (${missing})` 
     expect(ours).toMatchObject({ server: segment.edgeIp, kind: 'proxy', vendorClass: 'PXEClient' })
     expect(ours?.file).toMatch(/^b\/[0-9a-f]{16}\/undionly\.kpxe$/)
     expect(other).toMatchObject({
-      ...{ server: segment.dhcpIp, kind: 'both', file: 'pxelinux.0', nextServer: segment.dhcpIp },
+      server: segment.dhcpIp,
+      kind: 'both',
+      file: 'pxelinux.0',
+      nextServer: segment.dhcpIp,
     })
     expect(other?.yourIp).toMatch(/^10\.78\.0\.\d\d$/)
     expect(boot1?.lastPackets?.fromDevice?.what).toBe(`DHCP REQUEST to ${segment.dhcpIp}`)

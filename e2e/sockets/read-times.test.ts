@@ -3,13 +3,7 @@ import path from 'node:path'
 import { type BootReport, bootReport, type DurationHistogram } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { bootDevices, printedBoots } from '../lib/boot-result.ts'
-import {
-  edgeAddress,
-  edgePorts,
-  makeBootFiles,
-  serveArguments,
-  startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
+import { edgeAddress, edgePorts, makeBootFiles, serveArguments, startLoopbackEdge } from '../lib/loopback-edge.ts'
 import { scratchDirectory } from '../lib/programs.ts'
 import type { RunningProcess } from '../lib/running-process.ts'
 
@@ -38,8 +32,18 @@ async function bootWith(lines: string[]): Promise<BootReport> {
   const edge = await startLoopbackEdge(ports, [...serveArguments(files), '--stream-lanes', '1', '--json'])
   running.push(edge)
   const { exit, output } = await bootDevices([
-    ...['--server', edgeAddress, '--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)],
-    ...['--trace', trace, '--breather-ms', '1', '--verify', files.vdisk],
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(ports.dhcp),
+    '--tftp-port',
+    String(ports.tftp),
+    '--trace',
+    trace,
+    '--breather-ms',
+    '1',
+    '--verify',
+    files.vdisk,
   ])
   expect(exit, output).toBe(0)
   // Its last words come with the steps.
@@ -65,8 +69,7 @@ test('edge and device tell where the time of the reads went in each phase, and b
       expect(count).toBeLessThanOrEqual(reads + retries)
     }
   }
-  const part = (name: 'warm' | 'cold' | 'send' | 'fetch' | 'wait' | 'turnaround') =>
-    phases.map((phase) => phase[name])
+  const part = (name: 'warm' | 'cold' | 'send' | 'fetch' | 'wait' | 'turnaround') => phases.map((phase) => phase[name])
   for (const name of ['warm', 'cold', 'send', 'fetch', 'wait', 'turnaround'] as const) {
     expect(countOf(whole[name])).toBe(countOf(...part(name)))
     expect(whole[name]?.sumUs ?? 0).toBe(part(name).reduce((sum, one) => sum + (one?.sumUs ?? 0), 0))

@@ -12,9 +12,7 @@ const allRequired = ['nbd', 'overlay', 'af_packet']
 const [x86, arm64] = [62, 183]
 const missingPackages = (process.env.BOOTFARM_MISSING_PACKAGES ?? '').split(' ')
 const noBusybox =
-  missingPackages.includes('busybox-static') || !existsSync('/bin/busybox')
-    ? 'not installed: busybox-static'
-    : ''
+  missingPackages.includes('busybox-static') || !existsSync('/bin/busybox') ? 'not installed: busybox-static' : ''
 
 /** The header of a 64-bit program or module for a processor (System V ABI, chapter 4), and what a module says of its kernel. */
 function elf(machine: number, madeFor = release): Buffer {
@@ -39,7 +37,15 @@ function modulesOf(name: string, modules: string[], content = elf(x86)): string 
 async function refusal(modules: string, more: string[] = [], wanted = release): Promise<string> {
   const out = path.join(scratch.path, 'initrd.img')
   const build = new RunningProcess(edgeProgram, [
-    ...['initramfs', 'build', '--kernel-release', wanted, '--modules', modules, '--out', out, ...more],
+    'initramfs',
+    'build',
+    '--kernel-release',
+    wanted,
+    '--modules',
+    modules,
+    '--out',
+    out,
+    ...more,
   ])
   expect(await build.ended, build.output).toBe(1)
   expect(existsSync(out), 'nothing is written').toBe(false)
@@ -90,8 +96,6 @@ describe('an initramfs that could not work is not made, and one sentence says wh
   })
 
   test('the release is a path', async () => {
-    expect(await refusal(scratch.path, [], '/lib/modules/6.1.0')).toMatch(
-      /^bootfarm-edge: --kernel-release is a name/,
-    )
+    expect(await refusal(scratch.path, [], '/lib/modules/6.1.0')).toMatch(/^bootfarm-edge: --kernel-release is a name/)
   })
 })

@@ -2,13 +2,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { ext4Begin, markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
-import {
-  edgePorts,
-  makeBootFiles,
-  portArguments,
-  serveArguments,
-  startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
+import { edgePorts, makeBootFiles, portArguments, serveArguments, startLoopbackEdge } from '../lib/loopback-edge.ts'
 import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
 import { RunningProcess } from '../lib/running-process.ts'
 
@@ -25,15 +19,7 @@ async function refused(args: string[]): Promise<string> {
 }
 
 async function serveWith(vdisk: string, more: string[] = []): Promise<string> {
-  return refused([
-    'serve',
-    '--vdisk',
-    vdisk,
-    '--listen',
-    '127.0.0.1',
-    ...portArguments(await edgePorts()),
-    ...more,
-  ])
+  return refused(['serve', '--vdisk', vdisk, '--listen', '127.0.0.1', ...portArguments(await edgePorts()), ...more])
 }
 
 function fileOf(name: string, content: number | Buffer): string {
@@ -58,9 +44,7 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
   })
 
   test('the vDisk is a directory', async () => {
-    expect(await serveWith(scratch.path)).toMatch(
-      /neither a (regular )?file nor|not a (regular )?file|directory/i,
-    )
+    expect(await serveWith(scratch.path)).toMatch(/neither a (regular )?file nor|not a (regular )?file|directory/i)
   })
 
   test('the vDisk is smaller than the file system on it', async () => {
@@ -94,13 +78,7 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
   })
 
   test('the listen address is not on this machine', async () => {
-    const args = [
-      '--vdisk',
-      fileOf('good.raw', 512),
-      '--listen',
-      '192.0.2.7',
-      ...portArguments(await edgePorts()),
-    ]
+    const args = ['--vdisk', fileOf('good.raw', 512), '--listen', '192.0.2.7', ...portArguments(await edgePorts())]
     expect(await refused(['serve', ...args])).toMatch(/192\.0\.2\.7/)
   })
 
@@ -115,15 +93,10 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
   test('the port of the stream is that of an edge whose lanes share it', async () => {
     const lanes = ['--stream-lanes', '2']
     const ports = await edgePorts()
-    const edge = await startLoopbackEdge(ports, [
-      ...serveArguments(makeBootFiles(scratch.path, 64)),
-      ...lanes,
-    ])
+    const edge = await startLoopbackEdge(ports, [...serveArguments(makeBootFiles(scratch.path, 64)), ...lanes])
     const good = fileOf('good.raw', 512)
     for (const options of [lanes, ['--stream-lanes', '1']])
-      expect(await serveWith(good, ['--stream-port', String(ports.stream), ...options])).toMatch(
-        /\(stream\).*in use/,
-      )
+      expect(await serveWith(good, ['--stream-port', String(ports.stream), ...options])).toMatch(/\(stream\).*in use/)
     await edge.stop()
   })
 
@@ -148,9 +121,7 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     expect(await serveWith(good, ['--dhcp', 'server', '--dhcp-pool', '10.0.0.1-10.0.0.9'])).toMatch(
       /10\.0\.0\.1-10\.0\.0\.9 of 127\.0\.0\.0\/8/,
     )
-    expect(await serveWith(good, ['--subnet', '10.1.0.0/16,server=192.0.2.1'])).toMatch(
-      /192\.0\.2\.1.*--listen/,
-    )
+    expect(await serveWith(good, ['--subnet', '10.1.0.0/16,server=192.0.2.1'])).toMatch(/192\.0\.2\.1.*--listen/)
   })
 
   test('a network is described wrongly, or twice', async () => {
@@ -160,10 +131,7 @@ describe('an edge that cannot serve says why in one sentence and ends with 1', (
     )
     const twice = ['--subnet', '127.0.0.0/8', '--subnet', '127.0.0.0/16']
     expect(await serveWith(good, twice)).toMatch(/two descriptions/)
-    const config = fileOf(
-      'dhcp.json',
-      Buffer.from('{"subnets": [\n  {"subnet": "10.1.0.0/16", "mtu": 9000,}\n]}'),
-    )
+    const config = fileOf('dhcp.json', Buffer.from('{"subnets": [\n  {"subnet": "10.1.0.0/16", "mtu": 9000,}\n]}'))
     expect(await serveWith(good, ['--dhcp-config', config])).toMatch(/dhcp\.json, line 2, column \d+/)
     const wrong = fileOf('dhcp.json', Buffer.from('{"subnets": [{"subnet": "10.1.0.0/16", "mtu": 9}]}'))
     expect(await serveWith(good, ['--dhcp-config', wrong])).toMatch(/subnets\[0\]\.mtu.*68 to 65535/)

@@ -38,8 +38,13 @@ class Site {
     given: Partial<TestVersion> = {},
   ) {
     const edges = change.map((own, index) => ({
-      ...{ id: testUuid(index + 1), weight: 10, subnets: [], draining: false },
-      ...{ address: this.segment.edgeIp(index), peerPort, ...own },
+      id: testUuid(index + 1),
+      weight: 10,
+      subnets: [],
+      draining: false,
+      address: this.segment.edgeIp(index),
+      peerPort,
+      ...own,
     }))
     this.#data = edges.map(({ id }, index) => {
       const data = path.join(scratch.path, `site${count}`, `edge${index}`)
@@ -62,10 +67,14 @@ class Site {
         '--data',
         this.#data[index] ?? '',
         '--json',
-        ...[
-          ...['--listen', this.segment.edgeIp(index), '--dhcp', 'server', '--dhcp-pool', range],
-          ...['--boot-files', path.join(scratch.path, 'boot-files')],
-        ],
+        '--listen',
+        this.segment.edgeIp(index),
+        '--dhcp',
+        'server',
+        '--dhcp-pool',
+        range,
+        '--boot-files',
+        path.join(scratch.path, 'boot-files'),
       ),
     )
   }
@@ -90,8 +99,18 @@ class Site {
   tryToBoot() {
     return bootDevices(
       [
-        ...['--server', this.segment.edgeIp(0), '--interface', this.segment.deviceInterface],
-        ...['--devices', String(deviceCount), '--trace', trace, '--speed', '0', '--breather-ms', '1'],
+        '--server',
+        this.segment.edgeIp(0),
+        '--interface',
+        this.segment.deviceInterface,
+        '--devices',
+        String(deviceCount),
+        '--trace',
+        trace,
+        '--speed',
+        '0',
+        '--breather-ms',
+        '1',
       ],
       (command, ...args) => this.segment.onDevices(command, ...args),
     )
@@ -102,16 +121,23 @@ class Site {
     return new RunningProcess(
       ...this.segment.onDevices(
         simProgram,
-        ...[
-          'boot',
-          '--json',
-          '--server',
-          this.segment.edgeIp(0),
-          '--interface',
-          this.segment.deviceInterface,
-        ],
-        ...['--devices', String(deviceCount), '--trace', trace, '--speed', '0', '--breather-ms', '1'],
-        ...['--asleep', '--wol-port', '9'],
+        'boot',
+        '--json',
+        '--server',
+        this.segment.edgeIp(0),
+        '--interface',
+        this.segment.deviceInterface,
+        '--devices',
+        String(deviceCount),
+        '--trace',
+        trace,
+        '--speed',
+        '0',
+        '--breather-ms',
+        '1',
+        '--asleep',
+        '--wol-port',
+        '9',
       ),
     )
   }
@@ -133,8 +159,11 @@ class Site {
 }
 
 const version = {
-  ...{ sizeBytes: sectors * 512, diskPath: 'disk', kernelPath: 'kernel' },
-  ...{ initrdPath: null, commandLine: '' },
+  sizeBytes: sectors * 512,
+  diskPath: 'disk',
+  kernelPath: 'kernel',
+  initrdPath: null,
+  commandLine: '',
 }
 
 function stockStore(directory: string): void {
@@ -240,15 +269,14 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
     await site.untilServing()
     await site.boot()
     await site.kill(1)
-    expect((await site.tryToBoot()).devices.map(({ outcome }) => outcome)).toEqual(
-      Array(deviceCount).fill('failed'),
-    )
+    expect((await site.tryToBoot()).devices.map(({ outcome }) => outcome)).toEqual(Array(deviceCount).fill('failed'))
     const [other = [], home = []] = await site.boots()
     expect(macsOf(home)).toEqual(macs)
     expect(macsOf(other)).toEqual(macs)
     for (const { outcome } of other)
       expect(outcome).toMatchObject({
-        ...{ kind: 'failed', cause: 'writes_at_another_edge' },
+        kind: 'failed',
+        cause: 'writes_at_another_edge',
         text: expect.stringContaining('kept at the edge edge 2'),
       })
   })

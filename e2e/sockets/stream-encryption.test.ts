@@ -30,23 +30,20 @@ async function listenWhileBooting(...args: string[]) {
   const edge = new RunningProcess(
     ...segment.onEdge(
       edgeProgram,
-      ...['serve', '--listen', segment.edgeIp, '--json', ...serveArguments(files)],
-      ...['--dhcp', 'server', '--dhcp-pool', '10.77.0.100-10.77.0.150', ...args],
+      'serve',
+      '--listen',
+      segment.edgeIp,
+      '--json',
+      ...serveArguments(files),
+      '--dhcp',
+      'server',
+      '--dhcp-pool',
+      '10.77.0.100-10.77.0.150',
+      ...args,
     ),
   )
   const listener = new RunningProcess(
-    ...segment.onEdge(
-      'tcpdump',
-      '-U',
-      '--immediate-mode',
-      '-B',
-      '16384',
-      '-Z',
-      'root',
-      '-w',
-      file,
-      'udp port 6910',
-    ),
+    ...segment.onEdge('tcpdump', '-U', '--immediate-mode', '-B', '16384', '-Z', 'root', '-w', file, 'udp port 6910'),
   )
   running.push(edge, listener)
   await listener.waitFor(/listening on/)
@@ -56,8 +53,18 @@ async function listenWhileBooting(...args: string[]) {
   await probe.ended
   const { exit, output } = await bootDevices(
     [
-      ...['--server', segment.edgeIp, '--interface', segment.deviceInterface, '--breather-ms', '50'],
-      ...['--devices', '2', '--trace', trace, '--verify', files.vdisk],
+      '--server',
+      segment.edgeIp,
+      '--interface',
+      segment.deviceInterface,
+      '--breather-ms',
+      '50',
+      '--devices',
+      '2',
+      '--trace',
+      trace,
+      '--verify',
+      files.vdisk,
     ],
     (command, ...rest) => segment.onDevices(command, ...rest),
   )

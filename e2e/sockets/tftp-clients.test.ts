@@ -72,8 +72,7 @@ const missing = (process.env.BOOTFARM_MISSING_PACKAGES ?? '').split(' ')
 
 beforeAll(async () => {
   files = makeBootFiles(scratch.path, 4096)
-  for (const [name, size] of Object.entries(sizes))
-    writeFileSync(path.join(files.bootFiles, name), randomBytes(size))
+  for (const [name, size] of Object.entries(sizes)) writeFileSync(path.join(files.bootFiles, name), randomBytes(size))
   ports = await edgePorts()
   edge = await startLoopbackEdge(ports, [...serveArguments(files), '--json'])
 })
@@ -118,29 +117,24 @@ describe('TFTP clients of others', () => {
     expect((await read(small, 'wrapped')).equals(published('wrapped'))).toBe(true)
   })
 
-  test.skipIf(missing.includes('curl'))(
-    'read kernel and initramfs of a boot, which are its loader phase',
-    async () => {
-      const script = await fetch(`http://${edgeAddress}:${ports.http}/m/${mac}/boot.ipxe`)
-      const [, handle] = (await script.text()).match(/\/b\/([0-9a-f]{16})\//) ?? []
-      const curl = clients.curl
-      if (!curl) throw new Error('no curl among the clients')
-      for (const [name, file] of [
-        ['kernel', files.kernel],
-        ['initrd', files.initrd],
-      ] as const) {
-        const got = await read(curl, `b/${handle}/${name}`)
-        expect([name, got.equals(readFileSync(file))]).toEqual([name, true])
-        expect(await read(curl, `b/${'0'.repeat(15)}1/${name}`)).toHaveLength(0)
-      }
-      await fetch(`http://${edgeAddress}:${ports.http}/b/${handle}/ready`, { method: 'POST' })
-      const [line] = await edge.waitFor(new RegExp(`^\\{.*"mac":"${mac}".*"kind":"ready".*$`, 'm'))
-      const loader = JSON.parse(line).phases.find(({ name }: { name: string }) => name === 'loader')
-      expect(loader.bytesOut).toBeGreaterThan(
-        readFileSync(files.kernel).length + readFileSync(files.initrd).length,
-      )
-    },
-  )
+  test.skipIf(missing.includes('curl'))('read kernel and initramfs of a boot, which are its loader phase', async () => {
+    const script = await fetch(`http://${edgeAddress}:${ports.http}/m/${mac}/boot.ipxe`)
+    const [, handle] = (await script.text()).match(/\/b\/([0-9a-f]{16})\//) ?? []
+    const curl = clients.curl
+    if (!curl) throw new Error('no curl among the clients')
+    for (const [name, file] of [
+      ['kernel', files.kernel],
+      ['initrd', files.initrd],
+    ] as const) {
+      const got = await read(curl, `b/${handle}/${name}`)
+      expect([name, got.equals(readFileSync(file))]).toEqual([name, true])
+      expect(await read(curl, `b/${'0'.repeat(15)}1/${name}`)).toHaveLength(0)
+    }
+    await fetch(`http://${edgeAddress}:${ports.http}/b/${handle}/ready`, { method: 'POST' })
+    const [line] = await edge.waitFor(new RegExp(`^\\{.*"mac":"${mac}".*"kind":"ready".*$`, 'm'))
+    const loader = JSON.parse(line).phases.find(({ name }: { name: string }) => name === 'loader')
+    expect(loader.bytesOut).toBeGreaterThan(readFileSync(files.kernel).length + readFileSync(files.initrd).length)
+  })
 
   test.skipIf(missing.includes('tftp-hpa'))('are told why they cannot read text or write', async () => {
     const tftp = (mode: string, ...words: string[]) =>
@@ -155,8 +149,17 @@ describe('TFTP clients of others', () => {
 
   test('sixteen at once read the same bytes', async () => {
     const { said } = await run(simProgram, [
-      ...['tftp-get', '--server', edgeAddress, '--port', String(ports.tftp), '--file', 'odd'],
-      ...['--clients', '16', '--windowsize', '16'],
+      'tftp-get',
+      '--server',
+      edgeAddress,
+      '--port',
+      String(ports.tftp),
+      '--file',
+      'odd',
+      '--clients',
+      '16',
+      '--windowsize',
+      '16',
     ])
     expect(JSON.parse(said)).toMatchObject({ clients: 16, bytes: 16 * sizes.odd, windowsize: 16 })
   })

@@ -131,8 +131,20 @@ test('a version that cannot be started is told on the console and in the boot, a
   const trace = path.join(scratch.path, 'trace.csv')
   writeFileSync(trace, 'time_ms,offset,length\n0,0,4096\n')
   const { devices } = await bootDevices([
-    ...['--server', edgeAddress, '--dhcp-port', String(ports.dhcp), '--tftp-port', String(ports.tftp)],
-    ...['--devices', String(versions.length), '--trace', trace, '--verify', vdisk, '--breather-ms', '1'],
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(ports.dhcp),
+    '--tftp-port',
+    String(ports.tftp),
+    '--devices',
+    String(versions.length),
+    '--trace',
+    trace,
+    '--verify',
+    vdisk,
+    '--breather-ms',
+    '1',
   ])
   const boots = (await printedBoots(edge, versions.length)).map((line) => bootReport.parse(line))
   expect(await edge.stop()).toBe(0)

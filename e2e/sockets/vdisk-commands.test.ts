@@ -1,14 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import {
-  closeSync,
-  ftruncateSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs'
+import { closeSync, ftruncateSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { patterned } from '../lib/loopback-edge.ts'
@@ -84,9 +75,7 @@ describe('versions in a store', () => {
     const update = await imported([image, '--store', store, '--parent', base.version])
     expect(update).toMatchObject({ number: 2, parent: base.version })
     const ids = ['--from', base.version, '--version', update.version]
-    expect((await vdisk(['diff', '--store', store, ...ids, '--json'])).lines).toMatchObject([
-      { differentBytes: 4096 },
-    ])
+    expect((await vdisk(['diff', '--store', store, ...ids, '--json'])).lines).toMatchObject([{ differentBytes: 4096 }])
     const merged = (await vdisk(['merge', '--store', store, '--version', update.version, '--json'])).lines[0]
     expect(merged?.parent).toBeNull()
     expect(merged?.manifest?.root).toBe(update.manifest?.root)
@@ -127,14 +116,8 @@ describe('a command that cannot be done says why in one sentence', () => {
       [['list', '--store', scratch.path], /is not a store of vDisks; make one/],
       [['init', '--store', store], /There is a store in .* already/],
       [['init', '--store', scratch.path], /holds files of something else/],
-      [
-        ['import', odd, '--store', store, '--name', 'x', '--no-boot-files'],
-        /not a multiple of 512 bytes\. --pad/,
-      ],
-      [
-        ['import', '/dev/null', '--store', store, '--name', 'x'],
-        /neither a file, a block device nor a stream/,
-      ],
+      [['import', odd, '--store', store, '--name', 'x', '--no-boot-files'], /not a multiple of 512 bytes\. --pad/],
+      [['import', '/dev/null', '--store', store, '--name', 'x'], /neither a file, a block device nor a stream/],
       [['import', image, '--store', store], /needs --name NAME/],
       [
         ['import', image, '--store', store, '--name', 'x'],

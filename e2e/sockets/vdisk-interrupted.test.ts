@@ -57,16 +57,15 @@ test('an import that is ended at ten moments, by kill -9 or politely, goes on an
     expect(listed.map((line) => line.version ?? line.import)).toEqual([first?.version, id])
   }
 
-  const last = new RunningProcess(
-    edgeProgram,
-    ['vdisk', 'import', '-', '--store', store, '--resume', id],
-    {},
-    'pipe',
-  )
+  const last = new RunningProcess(edgeProgram, ['vdisk', 'import', '-', '--store', store, '--resume', id], {}, 'pipe')
   last.end(image)
   expect(await last.ended, last.output).toBe(0)
   const exported = new RunningProcess('sh', [
-    ...['-c', '"$0" vdisk export - --store "$1" --version "$2" | sha256sum', edgeProgram, store, id],
+    '-c',
+    '"$0" vdisk export - --store "$1" --version "$2" | sha256sum',
+    edgeProgram,
+    store,
+    id,
   ])
   expect(await exported.ended, exported.output).toBe(0)
   expect(exported.output.split(' ')[0]).toBe(createHash('sha256').update(image).digest('hex'))
@@ -99,18 +98,14 @@ test('while an image is read others change the store; the same import is nobody 
     expect(second.output).toMatch(/The import .* goes on in another process; wait for its end/)
   }
 
-  const collecting = new RunningProcess(edgeProgram, [
-    ...['vdisk', 'gc', '--store', store, '--rate-mib', '1', '--json'],
-  ])
+  const collecting = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store, '--rate-mib', '1', '--json'])
   await collecting.waitFor(/"progress"/)
   const refused = new RunningProcess(edgeProgram, ['vdisk', 'gc', '--store', store])
   expect(await refused.ended).toBe(4)
   const who = `is being changed by \`vdisk gc\` \\(process ${collecting.pid} on `
   expect(refused.output).toMatch(new RegExp(who))
   running.end(image.slice(2 << 20))
-  await running.waitFor(
-    new RegExp(`The image was read; the version is there when others let go of the store.*${who}`),
-  )
+  await running.waitFor(new RegExp(`The image was read; the version is there when others let go of the store.*${who}`))
   collecting.kill('SIGTERM')
   expect(await collecting.ended).toBe(3)
   expect(await running.ended, running.output).toBe(0)
@@ -123,12 +118,7 @@ test('while an image is read others change the store; the same import is nobody 
 test('a store that is being changed for a moment, as by an edge that starts, is waited for', async () => {
   const store = path.join(scratch.path, 'moment')
   await vdisk(['init', '--store', store])
-  const changer = new RunningProcess('flock', [
-    path.join(store, 'lock'),
-    'sh',
-    '-c',
-    'echo held; exec sleep 1',
-  ])
+  const changer = new RunningProcess('flock', [path.join(store, 'lock'), 'sh', '-c', 'echo held; exec sleep 1'])
   await changer.waitFor(/held/)
   await vdisk(['gc', '--store', store])
   expect(await changer.ended).toBe(0)

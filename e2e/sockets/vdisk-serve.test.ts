@@ -40,7 +40,12 @@ afterAll(() => scratch.remove())
 
 async function refused(args: string[]): Promise<string> {
   const edge = new RunningProcess(edgeProgram, [
-    ...['serve', '--listen', edgeAddress, '--store', store, ...portArguments(await edgePorts())],
+    'serve',
+    '--listen',
+    edgeAddress,
+    '--store',
+    store,
+    ...portArguments(await edgePorts()),
     ...args,
   ])
   expect(await edge.ended, edge.output).toBe(1)
@@ -52,29 +57,24 @@ test('devices boot a version out of the store, every byte right', async () => {
   const args = ['--store', store, '--version', version, '--boot-files', files.bootFiles, '--json']
   const edge = await startLoopbackEdge(ports, args)
   const devices = new RunningProcess(simProgram, [
-    ...[
-      'boot',
-      '--server',
-      edgeAddress,
-      '--dhcp-port',
-      String(ports.dhcp),
-      '--tftp-port',
-      String(ports.tftp),
-    ],
-    ...['--devices', '2', '--verify', files.vdisk, '--json'],
+    'boot',
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(ports.dhcp),
+    '--tftp-port',
+    String(ports.tftp),
+    '--devices',
+    '2',
+    '--verify',
+    files.vdisk,
+    '--json',
   ])
   expect(await devices.ended, devices.output).toBe(0)
   const boots = (await printedBoots(edge, 2)) as { outcome: { kind: string } }[]
   expect(boots.map((boot) => boot.outcome.kind)).toEqual(['ready', 'ready'])
   // Nobody deletes what is served.
-  const deleting = new RunningProcess(edgeProgram, [
-    'vdisk',
-    'delete',
-    '--store',
-    store,
-    '--version',
-    version,
-  ])
+  const deleting = new RunningProcess(edgeProgram, ['vdisk', 'delete', '--store', store, '--version', version])
   expect(await deleting.ended).toBe(4)
   expect(deleting.output).toMatch(/is in use: an edge serves it/)
   expect(await edge.stop()).toBe(0)

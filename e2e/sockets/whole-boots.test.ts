@@ -35,8 +35,7 @@ function fillWhereRead(disk: string): void {
   for (const line of readFileSync(bootTrace, 'utf8').trim().split('\n').slice(1)) {
     const [, offset = 0, length = 0] = line.split(',').map(Number)
     const bytes = Buffer.alloc(length)
-    for (let at = 0; at + 4 <= length; at += 4)
-      bytes.writeUInt32BE(Math.imul(offset + at, 2654435761) >>> 0, at)
+    for (let at = 0; at + 4 <= length; at += 4) bytes.writeUInt32BE(Math.imul(offset + at, 2654435761) >>> 0, at)
     writeSync(fd, bytes, 0, length, offset)
   }
   closeSync(fd)
@@ -44,9 +43,22 @@ function fillWhereRead(disk: string): void {
 
 function startDevices(ports: EdgePorts, count: number, speed: number): RunningProcess {
   return new RunningProcess(simProgram, [
-    ...['boot', '--server', edgeAddress, '--dhcp-port', String(ports.dhcp)],
-    ...['--tftp-port', String(ports.tftp), '--devices', String(count), '--speed', String(speed)],
-    ...['--trace', bootTrace, '--verify', files.vdisk, '--json'],
+    'boot',
+    '--server',
+    edgeAddress,
+    '--dhcp-port',
+    String(ports.dhcp),
+    '--tftp-port',
+    String(ports.tftp),
+    '--devices',
+    String(count),
+    '--speed',
+    String(speed),
+    '--trace',
+    bootTrace,
+    '--verify',
+    files.vdisk,
+    '--json',
   ])
 }
 
@@ -101,9 +113,7 @@ describe('simulated devices on loopback', () => {
 async function streamOfBothIsOpen(journal: string): Promise<void> {
   for (;;) {
     const text = readFileSync(journal, 'latin1')
-    const reading = [...text.matchAll(/"id":"([0-9a-f-]{36})"[\s\S]{0,4000}?"reads":[1-9]/g)].map(
-      (match) => match[1],
-    )
+    const reading = [...text.matchAll(/"id":"([0-9a-f-]{36})"[\s\S]{0,4000}?"reads":[1-9]/g)].map((match) => match[1])
     if (new Set(reading).size >= 2) return
     await new Promise((resolve) => setTimeout(resolve, 50))
   }

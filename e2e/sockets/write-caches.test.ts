@@ -188,14 +188,18 @@ describe('memory first, then a disk of the device’s own', () => {
   })
 })
 
-const idOf = (welcome: unknown, name: 'version_id' | 'write_cache_id') =>
-  (welcome as Record<typeof name, string>)[name]
+const idOf = (welcome: unknown, name: 'version_id' | 'write_cache_id') => (welcome as Record<typeof name, string>)[name]
 
 describe('an image of a device’s own', () => {
   const vdiskId = testUuid(100)
   const version = (index: number) => ({
-    ...{ id: versionIdOf(index), number: index + 1, commandLine: '' },
-    ...{ sizeBytes: sectors * 512, diskPath: 'disk.raw', kernelPath: 'kernel', initrdPath: 'initrd' },
+    id: versionIdOf(index),
+    number: index + 1,
+    commandLine: '',
+    sizeBytes: sectors * 512,
+    diskPath: 'disk.raw',
+    kernelPath: 'kernel',
+    initrdPath: 'initrd',
   })
   /** An edge whose control plane is away, and has said that the device is to boot this version. */
   async function startEnrolled(index: number, counter: number): Promise<RunningProcess> {

@@ -45,8 +45,7 @@ const version = (page: Page, number: number): Locator =>
     .getByRole('listitem')
     .filter({ has: page.getByText(`Version ${number}`, { exact: true }) })
 /** As the tag beside its number. */
-const access = (page: Page, number: number, word: string) =>
-  version(page, number).getByText(word, { exact: true })
+const access = (page: Page, number: number, word: string) => version(page, number).getByText(word, { exact: true })
 
 /** The edge is told, the device boots what it was told, and the page says that it runs. */
 async function boots(page: Page, index: number, number: number): Promise<RunningProcess> {

@@ -56,8 +56,12 @@ export async function benchApi({ rounds, write, database }) {
     const api = await start(
       [inRoot('apps/api/src/main.ts')],
       {
-        ...{ NODE_ENV: 'production', LOG_LEVEL: 'warn', DATABASE_URL: urls.DATABASE_URL },
-        ...{ API_PORT: String(apiPort), BETTER_AUTH_SECRET: secret, WEB_URL: 'http://localhost:3000' },
+        NODE_ENV: 'production',
+        LOG_LEVEL: 'warn',
+        DATABASE_URL: urls.DATABASE_URL,
+        API_PORT: String(apiPort),
+        BETTER_AUTH_SECRET: secret,
+        WEB_URL: 'http://localhost:3000',
       },
       () => answering(`http://127.0.0.1:${apiPort}/readyz`),
     )
@@ -86,9 +90,19 @@ export async function benchApi({ rounds, write, database }) {
     load.close()
     const readTimes = [...times].flatMap(([name, some]) => (name.startsWith('POST') ? [] : some))
     const result = {
-      ...{ date: new Date().toISOString(), processors: os.cpus().length, loadBefore, loadAfter },
-      ...{ seconds, readsPerSecond, bootsPerSecond, size: seedDefaults, seeded },
-      ...{ apiMemoryMiB: memoryMiB(api.pid), failures, spent, costs },
+      date: new Date().toISOString(),
+      processors: os.cpus().length,
+      loadBefore,
+      loadAfter,
+      seconds,
+      readsPerSecond,
+      bootsPerSecond,
+      size: seedDefaults,
+      seeded,
+      apiMemoryMiB: memoryMiB(api.pid),
+      failures,
+      spent,
+      costs,
       bootsTakenPerSecond: (load.bootsPerBatch * (times.get(load.reportsName)?.length ?? 0)) / spent.seconds,
       procedures: [...times].map(([name, some]) => summary(name, some)).sort(byName),
       reads: summary('all reads', readTimes),
@@ -108,7 +122,9 @@ function between(before, after) {
   const share = (name) => after[name] - before[name]
   return {
     seconds: share('atMs') / 1000,
-    ...{ api: share('api'), postgres: share('postgres'), generator: share('generator') },
+    api: share('api'),
+    postgres: share('postgres'),
+    generator: share('generator'),
   }
 }
 

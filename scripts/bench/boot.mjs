@@ -11,13 +11,7 @@ import { say, step } from '../lib/progress.mjs'
 import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
 import { buildEdge, ensureZig } from '../lib/toolchain.mjs'
 import { startEdge, startReference } from './boot/chains.mjs'
-import {
-  makeBusyboxDisk,
-  makeInitramfs,
-  makeReferenceInitramfs,
-  makeSystemDisk,
-  readyLine,
-} from './boot/guests.mjs'
+import { makeBusyboxDisk, makeInitramfs, makeReferenceInitramfs, makeSystemDisk, readyLine } from './boot/guests.mjs'
 import { asJson, asMarkdown } from './boot/table.mjs'
 import { WatchedProcess } from './watched-process.mjs'
 
@@ -35,8 +29,7 @@ const mac = '52:54:00:78:00:00'
  * @param {{ rounds: number, write: boolean, only: string }} options
  */
 export async function benchBoot({ rounds, write, only }) {
-  if (process.getuid() !== 0)
-    throw new UserError('this benchmark makes network namespaces and so needs root.')
+  if (process.getuid() !== 0) throw new UserError('this benchmark makes network namespaces and so needs root.')
   await requirePackages('npm run bench -- boot', packages)
   await buildEdge(await ensureZig())
   const kernelMissing = await ensureKernel('virtual')

@@ -44,8 +44,12 @@ export async function benchDesiredState({ write, only }) {
       rows.push({ ...one, ...(await measure(plane, { ...one, uplinkUrl, folder })) })
     }
     const result = {
-      ...{ date: new Date().toISOString(), processors: os.cpus().length, loadBefore },
-      ...{ changesPerCase, longPolls, rows },
+      date: new Date().toISOString(),
+      processors: os.cpus().length,
+      loadBefore,
+      changesPerCase,
+      longPolls,
+      rows,
     }
     process.stdout.write(`\n${asMarkdown(result)}\n`)
     if (write) keep(result)
@@ -57,7 +61,8 @@ export async function benchDesiredState({ write, only }) {
 
 async function measure(plane, { what, polls, uplinkUrl, folder }) {
   const site = await MeasuredSite.start(plane, {
-    ...{ uplinkUrl, changes: changesPerCase },
+    uplinkUrl,
+    changes: changesPerCase,
     folder: mkdtempSync(path.join(folder, 'site-')),
   })
   const open = await LongPolls.open(site, { count: polls, url: uplinkUrl })

@@ -41,8 +41,7 @@ export async function runBench([name, ...options]) {
     return
   }
   const bench = benches[name]
-  if (!bench)
-    throw new UserError(`there is no benchmark ${name}; there are: ${Object.keys(benches).join(', ')}.`)
+  if (!bench) throw new UserError(`there is no benchmark ${name}; there are: ${Object.keys(benches).join(', ')}.`)
   const run = await bench.load()
   await run(parse(options))
 }
@@ -54,8 +53,7 @@ function parse(options) {
     const option = options.shift()
     if (option === '--write') parsed.write = true
     else if (option === '--quick') parsed.quick = true
-    else if (option === '--rounds' && /^[1-9]$/.test(options[0] ?? ''))
-      parsed.rounds = Number(options.shift())
+    else if (option === '--rounds' && /^[1-9]$/.test(options[0] ?? '')) parsed.rounds = Number(options.shift())
     else if (option === '--only' && options.length > 0) parsed.only = options.shift()
     else if (option === '--database' && options.length > 0) parsed.database = options.shift()
     else

@@ -48,9 +48,7 @@ export function run(command, ...args) {
 
 function removeLeftOvers(bench) {
   const listed = execFileSync('ip', ['netns', 'list'], { encoding: 'utf8' })
-  for (const [, namespace = '', pid = ''] of listed.matchAll(
-    new RegExp(`^(bf-${bench}-(\\d+)-[scp])\\b`, 'gm'),
-  )) {
+  for (const [, namespace = '', pid = ''] of listed.matchAll(new RegExp(`^(bf-${bench}-(\\d+)-[scp])\\b`, 'gm'))) {
     if (existsSync(`/proc/${pid}`)) continue
     endAllIn(namespace)
     run('ip', 'netns', 'del', namespace)

@@ -44,8 +44,7 @@ const quickMeasureMs = 300
  * @param {{ rounds: number, write: boolean, only: string, quick: boolean }} options
  */
 export async function benchStream({ rounds, write, only, quick }) {
-  if (process.getuid() !== 0)
-    throw new UserError('this benchmark makes network namespaces and so needs root.')
+  if (process.getuid() !== 0) throw new UserError('this benchmark makes network namespaces and so needs root.')
   const chosen = parts
     .map((part) => ({ ...part, cases: part.cases.filter(({ name }) => name.includes(only)) }))
     .filter(({ cases }) => cases.length > 0)

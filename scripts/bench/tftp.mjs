@@ -42,11 +42,9 @@ const cases = [
  * @param {{ rounds: number, write: boolean, only: string }} options
  */
 export async function benchTftp({ rounds, write, only }) {
-  if (process.getuid() !== 0)
-    throw new UserError('this benchmark makes network namespaces and so needs root.')
+  if (process.getuid() !== 0) throw new UserError('this benchmark makes network namespaces and so needs root.')
   const chosen = cases.filter(({ name }) => name.includes(only))
-  if (chosen.length === 0)
-    throw new UserError(`no case is named ${only}: ${cases.map(({ name }) => name).join('; ')}.`)
+  if (chosen.length === 0) throw new UserError(`no case is named ${only}: ${cases.map(({ name }) => name).join('; ')}.`)
   await requirePackages('npm run bench -- tftp', packages)
   await buildEdge(await ensureZig())
   const kernelMissing = await ensureKernel('virtual')
@@ -64,8 +62,12 @@ export async function benchTftp({ rounds, write, only }) {
     const transfers = await measureAll(cable, servers, hashes, { rounds, chosen })
     const flood = only === '' ? await measureFlood(cable, servers[0], rounds) : undefined
     const result = {
-      ...{ date: new Date().toISOString(), rounds, processors: os.cpus().length, loadBefore },
-      ...{ transfers, flood },
+      date: new Date().toISOString(),
+      rounds,
+      processors: os.cpus().length,
+      loadBefore,
+      transfers,
+      flood,
     }
     process.stdout.write(`\n${asMarkdown(result)}\n`)
     if (write) keep(result)
@@ -104,8 +106,15 @@ async function transfer(cable, server, what, hash) {
   let retries = 0
   for (let repeat = 0; repeat < what.repeats; repeat++) {
     const program = cable.onClient(simProgram, [
-      ...['tftp-get', '--server', server.ip, '--file', what.file],
-      ...['--clients', String(what.clients), '--windowsize', String(what.windowsize)],
+      'tftp-get',
+      '--server',
+      server.ip,
+      '--file',
+      what.file,
+      '--clients',
+      String(what.clients),
+      '--windowsize',
+      String(what.windowsize),
     ])
     const client = new WatchedProcess(program)
     try {

@@ -31,8 +31,7 @@ const parts = {
 export async function benchVdisk({ rounds, write, only }) {
   if (process.getuid() !== 0) throw new UserError('this benchmark empties the page cache and so needs root.')
   const chosen = Object.entries(parts).filter(([name]) => name.includes(only))
-  if (chosen.length === 0)
-    throw new UserError(`nothing here is named ${only}: ${Object.keys(parts).join(', ')}.`)
+  if (chosen.length === 0) throw new UserError(`nothing here is named ${only}: ${Object.keys(parts).join(', ')}.`)
   await requirePackages('npm run bench -- vdisk', packages)
   const zig = await ensureZig()
   await buildEdge(zig)

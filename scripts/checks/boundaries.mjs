@@ -36,12 +36,7 @@ export function checkBoundaries() {
       if (file.startsWith('apps/web/')) checkWeb(file, target, statement, complain)
       if (file.startsWith('apps/api/src/') && !isTest) checkApi(file, target, complain)
     }
-    if (
-      file.startsWith('apps/api/src/') &&
-      !isTest &&
-      /process\.env/.test(text) &&
-      !/\/(env|cli)\.ts$/.test(file)
-    ) {
+    if (file.startsWith('apps/api/src/') && !isTest && /process\.env/.test(text) && !/\/(env|cli)\.ts$/.test(file)) {
       problems.push(`${file}: reads process.env; take the value from env.ts`)
     }
   }

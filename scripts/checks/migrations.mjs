@@ -13,9 +13,7 @@ const rules = [
     why: 'takes away what the release before still uses',
   },
   {
-    pattern: new RegExp(
-      `\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\bdrop\\s+(?:column\\b|constraint\\b)`,
-    ),
+    pattern: new RegExp(`\\balter\\s+table\\s+(?:only\\s+)?${name}[^;]*\\bdrop\\s+(?:column\\b|constraint\\b)`),
     why: 'takes away what the release before still relies on',
   },
   {
@@ -53,16 +51,12 @@ const rules = [
     why: 'may refuse rows as the release before writes them, and keeps writers waiting',
   },
   {
-    pattern: new RegExp(
-      `\\bcreate\\s+index\\s+(?:if\\s+not\\s+exists\\s+)?\\S+\\s+on\\s+(?:only\\s+)?${name}`,
-    ),
+    pattern: new RegExp(`\\bcreate\\s+index\\s+(?:if\\s+not\\s+exists\\s+)?\\S+\\s+on\\s+(?:only\\s+)?${name}`),
     why: 'keeps writers waiting for as long as it takes',
   },
   { pattern: /\b(?:truncate|lock\s+table|vacuum\s+full)\b/, why: 'keeps everybody waiting' },
   {
-    pattern: new RegExp(
-      `\\b(?:update\\s+(?:only\\s+)?${name}(?:\\s+(?:as\\s+)?\\w+)?\\s+set|delete\\s+from\\s)`,
-    ),
+    pattern: new RegExp(`\\b(?:update\\s+(?:only\\s+)?${name}(?:\\s+(?:as\\s+)?\\w+)?\\s+set|delete\\s+from\\s)`),
     why: 'changes rows of the release before, and may lock many of them',
   },
 ]
@@ -81,8 +75,8 @@ export function checkMigrations() {
  */
 export function problemsOf(sql) {
   const made = new Set(
-    [...sql.matchAll(new RegExp(`\\bcreate\\s+table\\s+(?:if\\s+not\\s+exists\\s+)?${name}`, 'gi'))].map(
-      (match) => match[1].toLowerCase(),
+    [...sql.matchAll(new RegExp(`\\bcreate\\s+table\\s+(?:if\\s+not\\s+exists\\s+)?${name}`, 'gi'))].map((match) =>
+      match[1].toLowerCase(),
     ),
   )
   const problems = []
@@ -90,8 +84,7 @@ export function problemsOf(sql) {
     if (waiver.test(statement)) continue
     const text = statement.replaceAll(/--.*$/gm, '').toLowerCase().trim()
     // Bodies of functions run later, in the API's own transactions.
-    if (/^(?:create\s+(?:or\s+replace\s+)?(?:function|procedure|trigger)|grant|revoke|comment)\b/.test(text))
-      continue
+    if (/^(?:create\s+(?:or\s+replace\s+)?(?:function|procedure|trigger)|grant|revoke|comment)\b/.test(text)) continue
     for (const { pattern, why } of rules) {
       const match = pattern.exec(text)
       if (!match || made.has(match[1])) continue

@@ -130,9 +130,7 @@ export async function requirePackages(purpose, needed) {
   await install(missing)
   const still = missingOf(needed)
   if (still.length > 0)
-    throw new UserError(
-      `${purpose} needs ${still.join(', ')}; apt installed it, and its files are not there.`,
-    )
+    throw new UserError(`${purpose} needs ${still.join(', ')}; apt installed it, and its files are not there.`)
 }
 
 function isOursToInstall() {
@@ -145,13 +143,8 @@ async function install(missing) {
   say(`Installing with apt: ${missing.join(', ')}`)
   const env = { DEBIAN_FRONTEND: 'noninteractive' }
   await capture('apt-get', ['update', '-q'], { env })
-  const { code, output } = await capture(
-    'apt-get',
-    ['install', '-yq', '--no-install-recommends', ...missing],
-    { env },
-  )
-  if (code !== 0)
-    throw new UserError(`installing ${missing.join(', ')} with apt failed:\n${output.slice(-2000)}`)
+  const { code, output } = await capture('apt-get', ['install', '-yq', '--no-install-recommends', ...missing], { env })
+  if (code !== 0) throw new UserError(`installing ${missing.join(', ')} with apt failed:\n${output.slice(-2000)}`)
 }
 
 function missingOf(needed) {

@@ -62,8 +62,7 @@ export async function withSupportedNode(script) {
         { cwd: prepared(toolchain) },
       ),
     )
-    if (!hasToolchainNode())
-      throw new UserError(`Node ${nodeVersion} was fetched into ${toolchain} but does not run.`)
+    if (!hasToolchainNode()) throw new UserError(`Node ${nodeVersion} was fetched into ${toolchain} but does not run.`)
   }
   await runAgain(script)
   return false
@@ -128,15 +127,13 @@ export async function ensureSchemathesis() {
 /** Prometheus's own reader of what programs show at /metrics, in Python; tests find it in .toolchain/. */
 export async function ensurePrometheusClient() {
   const target = path.join(toolchain, 'prometheus-client')
-  const isThere = () =>
-    existsSync(path.join(target, `prometheus_client-${prometheusClientVersion}.dist-info`))
+  const isThere = () => existsSync(path.join(target, `prometheus_client-${prometheusClientVersion}.dist-info`))
   if (isThere()) return
   const packages = [`prometheus-client==${prometheusClientVersion}`]
   await step(`Fetching prometheus-client ${prometheusClientVersion}`, () =>
     fetchPython('prometheus-client', { target: 'prometheus-client', packages, options: [] }),
   )
-  if (!isThere())
-    throw new UserError(`prometheus-client ${prometheusClientVersion} was fetched but is not there.`)
+  if (!isThere()) throw new UserError(`prometheus-client ${prometheusClientVersion} was fetched but is not there.`)
 }
 
 /** Installs Python packages into a folder of .toolchain/. */
@@ -154,13 +151,19 @@ async function fetchPython(name, { target, packages, options }) {
     )
   }
   const result = await capture(python, [
-    ...['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--upgrade', ...options],
-    ...['--target', path.join(prepared(toolchain), target), ...packages],
+    '-m',
+    'pip',
+    'install',
+    '--quiet',
+    '--disable-pip-version-check',
+    '--upgrade',
+    ...options,
+    '--target',
+    path.join(prepared(toolchain), target),
+    ...packages,
   ])
   if (result.code !== 0) {
-    throw new UserError(
-      `fetching ${name} with pip failed (is there a network?):\n${result.output.slice(-2000)}`,
-    )
+    throw new UserError(`fetching ${name} with pip failed (is there a network?):\n${result.output.slice(-2000)}`)
   }
 }
 

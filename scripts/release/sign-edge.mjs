@@ -21,10 +21,7 @@ export function ensureReleaseKey(file) {
     const { privateKey } = generateKeyPairSync('ed25519')
     writeWhole(file, privateKey.export({ format: 'pem', type: 'pkcs8' }), 0o600)
   }
-  return createPublicKey(readFileSync(file))
-    .export({ format: 'der', type: 'spki' })
-    .subarray(-32)
-    .toString('base64')
+  return createPublicKey(readFileSync(file)).export({ format: 'der', type: 'spki' }).subarray(-32).toString('base64')
 }
 
 /**

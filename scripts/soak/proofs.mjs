@@ -28,16 +28,13 @@ export async function soakProof(zig, name, args) {
   for (let index = 0; index < args.length; index += 2) {
     const [option, value] = [args[index], args[index + 1]]
     if (!(option in options))
-      throw new UserError(
-        `${option} is not an option of this soak; there are ${Object.keys(options).join(', ')}.`,
-      )
+      throw new UserError(`${option} is not an option of this soak; there are ${Object.keys(options).join(', ')}.`)
     options[option] = wholeNumber(option, value)
   }
-  const child = spawn(
-    zig,
-    ['build', zigJobs, step, '-Dtest-optimize=safe', '--', ...Object.entries(options).flat()],
-    { cwd: edgeSource, stdio: 'inherit' },
-  )
+  const child = spawn(zig, ['build', zigJobs, step, '-Dtest-optimize=safe', '--', ...Object.entries(options).flat()], {
+    cwd: edgeSource,
+    stdio: 'inherit',
+  })
   const [code] = await once(child, 'exit')
   return code === 0
 }

@@ -11,7 +11,6 @@ export function releasesIn(data) {
   const key = path.join(data, 'release.key')
   const out = path.join(data, 'edge-releases')
   const publicKey = ensureReleaseKey(key)
-  for (const program of [edgeProgram, arm64EdgeProgram])
-    if (existsSync(program)) signEdge({ key, out, program })
+  for (const program of [edgeProgram, arm64EdgeProgram]) if (existsSync(program)) signEdge({ key, out, program })
   return { BOOTFARM_EDGE_BINARIES: out, BOOTFARM_RELEASE_KEY: publicKey }
 }

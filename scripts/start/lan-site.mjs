@@ -44,8 +44,7 @@ export class LanSite {
     const device = deviceOf(this.#ip)
     for (const [option, file] of Object.entries(this.#own ?? {}))
       if (['disk', 'kernel', 'initrd'].includes(option) && file) requireFile(`--${option}`, file)
-    if (process.getuid() !== 0)
-      throw new UserError('--lan needs root, for the ports 67 and 69; start again with sudo.')
+    if (process.getuid() !== 0) throw new UserError('--lan needs root, for the ports 67 and 69; start again with sudo.')
     await requireFreeAt(this.#ip, device, edgePorts, (port, holder) =>
       port === dhcpPort
         ? `${holder} holds it, so this machine is a DHCP server itself: stop that, or leave --lan out and run \`bootfarm-edge serve --dhcp off\` beside it (docs/real-machines.md).`
@@ -76,8 +75,15 @@ export class LanSite {
         name: 'lan-edge',
         command: edgeProgram,
         args: [
-          ...['serve', '--data', this.#directory, '--listen', this.#ip, '--dhcp', 'proxy'],
-          ...['--boot-files', stockBootPrograms(path.join(this.#directory, 'boot-programs'))],
+          'serve',
+          '--data',
+          this.#directory,
+          '--listen',
+          this.#ip,
+          '--dhcp',
+          'proxy',
+          '--boot-files',
+          stockBootPrograms(path.join(this.#directory, 'boot-programs')),
         ],
         ready: () => answers(`http://${this.#ip}:${httpPort}/healthz`),
       }),
@@ -116,9 +122,7 @@ function deviceOf(ip) {
   )
   const found = addresses.find(({ address }) => address === ip)
   if (ip.startsWith('127.') || found?.internal)
-    throw new UserError(
-      `--lan ${ip} is loopback, which no machine reaches; give this machine's address on their LAN.`,
-    )
+    throw new UserError(`--lan ${ip} is loopback, which no machine reaches; give this machine's address on their LAN.`)
   if (found) return found.device
   const there = addresses.filter(({ internal }) => !internal)
   const list = there.map(({ address, device }) => `${address} (${device})`).join(', ')

@@ -42,16 +42,11 @@ export class MachineSite {
 
   /** Before anything was started or built. */
   async check() {
-    if (process.arch !== 'x64')
-      throw new UserError('--machine emulates an x86-64 machine and needs such a one.')
+    if (process.arch !== 'x64') throw new UserError('--machine emulates an x86-64 machine and needs such a one.')
     if (process.getuid() !== 0)
-      throw new UserError(
-        '--machine needs root, for network namespaces; start again with sudo, or leave it out.',
-      )
+      throw new UserError('--machine needs root, for network namespaces; start again with sudo, or leave it out.')
     if (!existsSync('/dev/net/tun'))
-      throw new UserError(
-        '--machine needs /dev/net/tun, which this system does not have; load the module tun.',
-      )
+      throw new UserError('--machine needs /dev/net/tun, which this system does not have; load the module tun.')
     if (this.#socket.length > socketPathMax)
       throw new UserError(`--machine needs a data directory with a shorter path than ${this.#data}.`)
     await requirePackages('--machine', machinePackages)
@@ -95,9 +90,17 @@ export class MachineSite {
       await processes.start({
         name: 'machines-edge',
         ...segment.onEdge(edgeProgram, [
-          ...['serve', '--data', this.#directory, '--listen', segment.edgeIp, '--dhcp', 'proxy'],
-          ...['--boot-files', stockBootPrograms(path.join(this.#directory, 'boot-programs'))],
-          ...['--wol-target', `${segment.broadcastIp}:9`],
+          'serve',
+          '--data',
+          this.#directory,
+          '--listen',
+          segment.edgeIp,
+          '--dhcp',
+          'proxy',
+          '--boot-files',
+          stockBootPrograms(path.join(this.#directory, 'boot-programs')),
+          '--wol-target',
+          `${segment.broadcastIp}:9`,
         ]),
         ready: () => listens(segment.onEdge('ss', listenersOf('tcp', edgePort))),
       })

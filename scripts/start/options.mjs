@@ -80,8 +80,7 @@ export function readOptions(argv) {
 function withFirmware(argv) {
   return argv.flatMap((argument, index) => {
     const next = argv[index + 1]
-    if (argument === '--machine' && (next === undefined || next.startsWith('--')))
-      return ['--machine', 'bios']
+    if (argument === '--machine' && (next === undefined || next.startsWith('--'))) return ['--machine', 'bios']
     return [argument]
   })
 }

@@ -37,10 +37,7 @@ export function answers(url) {
 }
 
 /** Arguments of ss (iproute2) that list who listens at a port. */
-export const listenersOf = (protocol, port) => [
-  ...['-Hnp', protocol === 'tcp' ? '-tl' : '-ul'],
-  `sport = :${port}`,
-]
+export const listenersOf = (protocol, port) => ['-Hnp', protocol === 'tcp' ? '-tl' : '-ul', `sport = :${port}`]
 
 /**
  * Ends with one sentence when a port of an address is taken, by whom where that can be known.
@@ -58,9 +55,7 @@ export async function requireFreeAt(ip, device, wanted, advice) {
       if (!['0.0.0.0', '*', '[::]', ip].includes(address) || bound !== device) continue
       const holder = line.match(/users:\(\("([^"]+)",pid=(\d+)/)
       const who = holder ? `${holder[1]} (process ${holder[2]})` : 'another program'
-      throw new UserError(
-        `${protocol.toUpperCase()} port ${port} for ${what} is in use: ${advice(port, who)}`,
-      )
+      throw new UserError(`${protocol.toUpperCase()} port ${port} for ${what} is in use: ${advice(port, who)}`)
     }
   }
 }

@@ -48,8 +48,7 @@ export class Processes {
     const readyBy = performance.now() + (spec.readyLimitMs ?? 60_000)
     while (!(await spec.ready())) {
       if (this.#stopping) throw new UserError('stopped while starting.')
-      if (entry.failedEarly)
-        throw new UserError(`${spec.name} ended while starting:\n${this.#logTail(spec.name)}`)
+      if (entry.failedEarly) throw new UserError(`${spec.name} ended while starting:\n${this.#logTail(spec.name)}`)
       if (performance.now() > readyBy)
         throw new UserError(`${spec.name} was not ready in time:\n${this.#logTail(spec.name)}`)
       await new Promise((resolve) => setTimeout(resolve, 50))
@@ -131,9 +130,7 @@ export class Processes {
   }
 
   #logTail(name) {
-    return existsSync(this.#logFile(name))
-      ? readFileSync(this.#logFile(name), 'utf8').slice(-3000)
-      : '(no log)'
+    return existsSync(this.#logFile(name)) ? readFileSync(this.#logFile(name), 'utf8').slice(-3000) : '(no log)'
   }
 }
 

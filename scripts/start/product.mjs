@@ -69,10 +69,7 @@ export async function startProduct(options) {
 
 /** Sites of the demo beside the one with simulated devices, each with an edge of its own. */
 function furtherSites(options) {
-  return [
-    ...(options.machine ? [new MachineSite(options)] : []),
-    ...(options.lan ? [new LanSite(options)] : []),
-  ]
+  return [...(options.machine ? [new MachineSite(options)] : []), ...(options.lan ? [new LanSite(options)] : [])]
 }
 
 function wantedPorts({ webPort, apiPort, pgPort, edgePorts, database }) {
@@ -122,12 +119,10 @@ async function startEverything(options, processes, sites) {
     ...releasesIn(data),
   }
   await step('Bringing the database up to date', () =>
-    must(
-      'Bringing the database up to date',
-      process.execPath,
-      [inRoot('packages/db/src/cli.ts'), 'migrate'],
-      { env: { ...apiEnv, DATABASE_OWNER_URL: database.ownerUrl }, cwd: root },
-    ),
+    must('Bringing the database up to date', process.execPath, [inRoot('packages/db/src/cli.ts'), 'migrate'], {
+      env: { ...apiEnv, DATABASE_OWNER_URL: database.ownerUrl },
+      cwd: root,
+    }),
   )
   const setUp = await setUpDemo(data, apiEnv, sites)
   await step('Starting the API', () =>
@@ -209,8 +204,13 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
   if (!existsSync(path.join(edgeData, 'identity.json'))) {
     await step('Enrolling the edge with its join token', () =>
       must('Enrolling the edge', edgeProgram, [
-        ...['enrol', '--url', `http://127.0.0.1:${apiPort}`],
-        ...['--token', setUp.joinToken, '--data', edgeData],
+        'enrol',
+        '--url',
+        `http://127.0.0.1:${apiPort}`,
+        '--token',
+        setUp.joinToken,
+        '--data',
+        edgeData,
       ]),
     )
     await step(`Making ${historyDays} days of demo history`, () =>
@@ -230,12 +230,31 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
       name: 'edge',
       command: edgeProgram,
       args: [
-        ...['serve', '--data', edgeData, '--listen', edgeAddress, '--boot-files', bootFiles],
-        ...['--dhcp', 'server', '--dhcp-pool', '127.77.0.10-127.77.0.250'],
-        ...['--dhcp-port', String(edgePorts.dhcp), '--pxe-port', String(edgePorts.pxe)],
-        ...['--tftp-port', String(edgePorts.tftp)],
-        ...['--http-port', String(edgePorts.http), '--stream-port', String(edgePorts.stream)],
-        ...['--wol-target', `${edgeAddress}:${edgePorts.wol}`, '--peer-port', String(edgePorts.peer)],
+        'serve',
+        '--data',
+        edgeData,
+        '--listen',
+        edgeAddress,
+        '--boot-files',
+        bootFiles,
+        '--dhcp',
+        'server',
+        '--dhcp-pool',
+        '127.77.0.10-127.77.0.250',
+        '--dhcp-port',
+        String(edgePorts.dhcp),
+        '--pxe-port',
+        String(edgePorts.pxe),
+        '--tftp-port',
+        String(edgePorts.tftp),
+        '--http-port',
+        String(edgePorts.http),
+        '--stream-port',
+        String(edgePorts.stream),
+        '--wol-target',
+        `${edgeAddress}:${edgePorts.wol}`,
+        '--peer-port',
+        String(edgePorts.peer),
       ],
       ready: () => answers(`http://${edgeAddress}:${edgePorts.http}/healthz`),
     }),
@@ -245,10 +264,26 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
       name: 'devices',
       command: simProgram,
       args: [
-        ...['boot', '--server', edgeAddress, '--devices', String(deviceCount)],
-        ...['--dhcp-port', String(edgePorts.dhcp), '--tftp-port', String(edgePorts.tftp)],
-        ...['--trace', trace, '--verify', disk, '--wol-port', String(edgePorts.wol)],
-        ...['--waves', '--wave-size', '3', '--wave-interval-s', String(waveIntervalSeconds)],
+        'boot',
+        '--server',
+        edgeAddress,
+        '--devices',
+        String(deviceCount),
+        '--dhcp-port',
+        String(edgePorts.dhcp),
+        '--tftp-port',
+        String(edgePorts.tftp),
+        '--trace',
+        trace,
+        '--verify',
+        disk,
+        '--wol-port',
+        String(edgePorts.wol),
+        '--waves',
+        '--wave-size',
+        '3',
+        '--wave-interval-s',
+        String(waveIntervalSeconds),
       ],
       ready: async () => true,
     }),
@@ -258,17 +293,26 @@ async function startEdge({ data, apiPort, edgePorts, waveIntervalSeconds }, proc
       name: 'strangers',
       command: simProgram,
       args: [
-        ...['boot', '--server', edgeAddress, '--devices', String(strangerCount)],
-        ...['--first-mac', firstStrangerMac],
-        ...['--dhcp-port', String(edgePorts.dhcp), '--tftp-port', String(edgePorts.tftp)],
-        ...['--trace', trace, '--verify', disk],
-        ...[
-          '--waves',
-          '--wave-size',
-          String(strangerCount),
-          '--wave-interval-s',
-          String(waveIntervalSeconds),
-        ],
+        'boot',
+        '--server',
+        edgeAddress,
+        '--devices',
+        String(strangerCount),
+        '--first-mac',
+        firstStrangerMac,
+        '--dhcp-port',
+        String(edgePorts.dhcp),
+        '--tftp-port',
+        String(edgePorts.tftp),
+        '--trace',
+        trace,
+        '--verify',
+        disk,
+        '--waves',
+        '--wave-size',
+        String(strangerCount),
+        '--wave-interval-s',
+        String(waveIntervalSeconds),
       ],
       ready: async () => true,
     }),

@@ -12,7 +12,13 @@ export async function enrolEdge({ directory, apiPort, title }, joinToken) {
   if (isEnrolled(directory)) return
   await step(`Enrolling the edge of ${title}`, () =>
     must(`Enrolling the edge of ${title}`, edgeProgram, [
-      ...['enrol', '--url', `http://127.0.0.1:${apiPort}`, '--token', joinToken, '--data', directory],
+      'enrol',
+      '--url',
+      `http://127.0.0.1:${apiPort}`,
+      '--token',
+      joinToken,
+      '--data',
+      directory,
     ]),
   )
 }

@@ -63,7 +63,6 @@ async function linkOrCopy(from, to) {
 /** The system's iPXE programs in a folder of their own, since an edge publishes all of its folder. */
 export function stockBootPrograms(directory) {
   mkdirSync(directory, { recursive: true })
-  for (const name of bootProgramNames)
-    copyFileSync(path.join(debianBootPrograms, name), path.join(directory, name))
+  for (const name of bootProgramNames) copyFileSync(path.join(debianBootPrograms, name), path.join(directory, name))
   return directory
 }

@@ -13,26 +13,10 @@ import { edgeSource, inRoot, root } from '../lib/paths.mjs'
 import { withProcessorTime } from '../lib/processor-time.mjs'
 import { say } from '../lib/progress.mjs'
 import { ensureTestPackages } from '../lib/system-packages.mjs'
-import {
-  ensurePackages,
-  ensurePrometheusClient,
-  ensureSchemathesis,
-  ensureZig,
-  zigJobs,
-} from '../lib/toolchain.mjs'
+import { ensurePackages, ensurePrometheusClient, ensureSchemathesis, ensureZig, zigJobs } from '../lib/toolchain.mjs'
 import { MachineRecord } from './machine-record.mjs'
 import { withProduct } from './product.mjs'
-import {
-  command,
-  patient,
-  playwright,
-  problems,
-  turbo,
-  turboCheck,
-  unhurried,
-  vitest,
-  yielding,
-} from './runners.mjs'
+import { command, patient, playwright, problems, turbo, turboCheck, unhurried, vitest, yielding } from './runners.mjs'
 import { oneCheck, Tally } from './tally.mjs'
 import { zigTrack } from './zig-track.mjs'
 
@@ -61,8 +45,10 @@ export async function testEverything(only, { withLong }) {
       const kernelMissing = await ensureKernel('virtual')
       const programsMissing = await ensureBootPrograms()
       return {
-        ...{ ...env, ...record.env },
-        ...{ BOOTFARM_NO_KERNEL: kernelMissing ?? '', BOOTFARM_NO_BOOT_PROGRAMS: programsMissing ?? '' },
+        ...env,
+        ...record.env,
+        BOOTFARM_NO_KERNEL: kernelMissing ?? '',
+        BOOTFARM_NO_BOOT_PROGRAMS: programsMissing ?? '',
       }
     }
     const machineProduct = (project) => testMachineProduct(scratch, system.missing, project)
@@ -124,8 +110,7 @@ function layerRunner(tally, named, withLong) {
     say(
       `${verdict.padEnd(6)} ${name}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped (${seconds.toFixed(1)} s of ${budgetSeconds} s; processor ${processorSeconds.toFixed(0)} s)`,
     )
-    if (seconds > budgetSeconds)
-      for (const file of slowest) say(`         ${file.seconds.toFixed(1)} s ${file.name}`)
+    if (seconds > budgetSeconds) for (const file of slowest) say(`         ${file.seconds.toFixed(1)} s ${file.name}`)
     if (counts.failed) process.stdout.write(`${output.slice(-20_000)}\n`)
   }
   layer.wanted = (name) => wanted(name, false)
@@ -142,9 +127,7 @@ async function longTrack(layer, { zig, scratch, machineEnv, machineProduct }) {
   await layer.long('migrations-long', 300, () => vitest(scratch, 'packages/db/long', [], {}))
   await layer.long('schemathesis-long', 900, () => schemathesis(scratch, { examples: 100, seconds: 600 }))
   await layer.long('machine-power', 300, () => machineProduct('machine-power'))
-  await layer.long('store-browser', 300, () =>
-    withProduct(scratch, (env) => playwright(scratch, env, 'store-browser')),
-  )
+  await layer.long('store-browser', 300, () => withProduct(scratch, (env) => playwright(scratch, env, 'store-browser')))
   await layer.long('install-long', 600, () => testInstallOnMachine(scratch, machineEnv))
   await layer.long('lan', 900, async () => vitest(scratch, 'e2e', ['lan/'], await machineEnv()))
 }
@@ -167,7 +150,9 @@ async function testInstallOnMachine(scratch, machineEnv) {
 async function testMachineProduct(scratch, missingPackages, project) {
   const skipped = (why) => ({
     output: '',
-    ...{ passed: 0, failed: 0, skipped: 1 },
+    passed: 0,
+    failed: 0,
+    skipped: 1,
     reasons: [`npm start -- --machine: ${why}`],
   })
   if (process.getuid() !== 0) return skipped('network namespaces need root')
@@ -180,11 +165,7 @@ async function testMachineProduct(scratch, missingPackages, project) {
 /** What tells at once that a change is not whole. */
 async function quickChecks(layer, zig) {
   await layer('format', 10, () =>
-    command(
-      inRoot('node_modules/.bin/biome'),
-      ['ci', '--error-on-warnings', '--max-diagnostics=50', '.'],
-      root,
-    ),
+    command(inRoot('node_modules/.bin/biome'), ['ci', '--error-on-warnings', '--max-diagnostics=50', '.'], root),
   )
   await layer('zig-format', 10, () => command(zig, ['fmt', '--check', '.'], edgeSource))
   await layer('boundaries', 5, () => problems(checkBoundaries()))

@@ -8,7 +8,9 @@ import { countProcessorTime } from '../lib/processor-time.mjs'
 
 const portsNeeded = 10
 const testSettings = {
-  ...{ DATABASE_URL: '', DATABASE_OWNER_URL: '', SELF_SERVICE: 'on' },
+  DATABASE_URL: '',
+  DATABASE_OWNER_URL: '',
+  SELF_SERVICE: 'on',
   // Receivers of webhooks in tests listen on this machine.
   WEBHOOK_ALLOW_NETWORKS: '127.0.0.0/8',
 }
@@ -64,9 +66,7 @@ export async function withProduct(scratch, work, options = []) {
     await ended
   }
   if (product.exitCode !== 0)
-    throw new UserError(
-      `npm start ended with ${product.exitCode ?? product.signalCode} after SIGTERM:\n${output}`,
-    )
+    throw new UserError(`npm start ended with ${product.exitCode ?? product.signalCode} after SIGTERM:\n${output}`)
   return result
 }
 

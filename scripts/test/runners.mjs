@@ -39,18 +39,8 @@ export async function command(program, args, cwd) {
 }
 
 export async function vitest(scratch, directory, filters, env, options = [], run = capture) {
-  const file = path.join(
-    scratch,
-    `vitest-${directory === '.' ? 'root' : filters.join('-').replaceAll('/', '')}.json`,
-  )
-  const args = [
-    'run',
-    ...filters,
-    ...options,
-    '--reporter=default',
-    '--reporter=json',
-    `--outputFile.json=${file}`,
-  ]
+  const file = path.join(scratch, `vitest-${directory === '.' ? 'root' : filters.join('-').replaceAll('/', '')}.json`)
+  const args = ['run', ...filters, ...options, '--reporter=default', '--reporter=json', `--outputFile.json=${file}`]
   const { code, output } = await run(inRoot('node_modules/.bin/vitest'), args, {
     cwd: inRoot(directory),
     env,

@@ -32,9 +32,7 @@ export function vitestCounts(file, exitCode) {
   const report = readJson(file)
   if (!report) return oneCheck(false)
   const skipped = report.testResults.flatMap(({ assertionResults }) =>
-    assertionResults.filter(
-      ({ status }) => status === 'skipped' || status === 'pending' || status === 'todo',
-    ),
+    assertionResults.filter(({ status }) => status === 'skipped' || status === 'pending' || status === 'todo'),
   )
   const unread = report.testResults.filter(
     (result) => result.status === 'failed' && !result.assertionResults.some(isFailed),
@@ -74,10 +72,7 @@ export function playwrightCounts(file, exitCode) {
 /** Of all tests in a suite, those of the suites in it with them. */
 function durationMs({ specs, suites = [] }) {
   const results = specs.flatMap(({ tests }) => tests.flatMap((test) => test.results))
-  return [...results.map(({ duration }) => duration), ...suites.map(durationMs)].reduce(
-    (sum, ms) => sum + ms,
-    0,
-  )
+  return [...results.map(({ duration }) => duration), ...suites.map(durationMs)].reduce((sum, ms) => sum + ms, 0)
 }
 
 /** Counts from the summary of `zig build test --summary all`. */

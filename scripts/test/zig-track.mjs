@@ -59,10 +59,6 @@ export async function zigTrack(layer, zig) {
   await layer('stream-proof', 90, checked('stream-proof', long, ...streamProof))
   await layer('stream-proof-canary', 30, caught('FAILED: canary', 'stream-proof', long, ...seed, '--canary'))
   await layer('fuzz', 60, checked('fuzz', quick, ...seed, '--cases', String(fuzzCases)))
-  await layer.long(
-    'fuzz-long',
-    900,
-    checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)),
-  )
+  await layer.long('fuzz-long', 900, checked('fuzz', long, '--', '--seed', '2', '--cases', String(fuzzCasesLong)))
   await layer('fuzz-canary', 60, caught('violated:', 'fuzz', quick, ...seed, '--cases', '2000', '--canary'))
 }

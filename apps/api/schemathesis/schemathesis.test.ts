@@ -31,8 +31,13 @@ beforeAll(async () => {
   secret = made
   await api.db.apiKey.create({
     data: {
-      ...{ ...key, organizationId, name: 'schemathesis', role: 'admin', requestsPerMinute: 1_000_000 },
-      ...{ createdByUserId: user.id, createdAt: api.clock.now },
+      ...key,
+      organizationId,
+      name: 'schemathesis',
+      role: 'admin',
+      requestsPerMinute: 1_000_000,
+      createdByUserId: user.id,
+      createdAt: api.clock.now,
     },
   })
 })
@@ -56,11 +61,30 @@ function run(args: string[]): Promise<{ code: number | null; output: string }> {
 
 test('finds no 5xx and no answer that the document does not have', { timeout: 1_800_000 }, async () => {
   const { code, output } = await run([
-    ...['run', `${api.url}/api/openapi.json`, '--url', `${api.url}/api/v1`],
-    ...['--header', `Authorization: Bearer ${secret}`],
-    ...['--checks', checks.join(','), '--max-examples', examples, '--max-time', seconds, '--seed', '1'],
-    ...['--phases', 'examples,coverage,fuzzing', '--no-color', '--generation-database', 'none'],
-    ...['--suppress-health-check', 'all', '--warnings', 'off', '--continue-on-failure'],
+    'run',
+    `${api.url}/api/openapi.json`,
+    '--url',
+    `${api.url}/api/v1`,
+    '--header',
+    `Authorization: Bearer ${secret}`,
+    '--checks',
+    checks.join(','),
+    '--max-examples',
+    examples,
+    '--max-time',
+    seconds,
+    '--seed',
+    '1',
+    '--phases',
+    'examples,coverage,fuzzing',
+    '--no-color',
+    '--generation-database',
+    'none',
+    '--suppress-health-check',
+    'all',
+    '--warnings',
+    'off',
+    '--continue-on-failure',
   ])
   expect([code, code === 0 ? '' : output.slice(-20_000)]).toEqual([0, ''])
 })

@@ -25,9 +25,7 @@ async function main(): Promise<void> {
       ? await setPlatformOperator(context, { email, isOperator: verb === 'grant' })
       : await createSetupLink(context, environment.WEB_URL)
     if (!line)
-      throw new Error(
-        'Somebody has an account already: ask an owner for an invitation, or ask for a new password.',
-      )
+      throw new Error('Somebody has an account already: ask an owner for an invitation, or ask for a new password.')
     process.stdout.write(`${line}\n`)
   } finally {
     await db.$disconnect()

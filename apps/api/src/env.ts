@@ -34,18 +34,8 @@ const environment = z.object({
   /** Directory with devices' serial consoles: docs/operations.md. Empty counts as not set. */
   BOOTFARM_CONSOLES: z.string().default(''),
   /** How long boots are kept, in days since their first report: docs/operations.md. A summary at least as long as its detail. */
-  BOOTFARM_BOOT_SUMMARY_DAYS: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(3_650)
-    .default(defaultBootRetention.summaryDays),
-  BOOTFARM_BOOT_DETAIL_DAYS: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(3_650)
-    .default(defaultBootRetention.detailDays),
+  BOOTFARM_BOOT_SUMMARY_DAYS: z.coerce.number().int().min(1).max(3_650).default(defaultBootRetention.summaryDays),
+  BOOTFARM_BOOT_DETAIL_DAYS: z.coerce.number().int().min(1).max(3_650).default(defaultBootRetention.detailDays),
   /** smtp://, or smtps:// with TLS from the first byte; mails go to the log where it is empty. */
   SMTP_URL: z
     .string()
@@ -77,9 +67,7 @@ const environment = z.object({
     .pipe(z.array(z.union([z.cidrv4(), z.cidrv6()], 'must be networks such as 10.20.0.0/16'))),
   /** Where `/metrics` is: docs/observability.md. Nowhere without a port. */
   METRICS_HOST: z.string().min(1).default('127.0.0.1'),
-  METRICS_PORT: z
-    .union([z.literal('').transform(() => null), z.coerce.number().int().min(1).max(65535)])
-    .default(null),
+  METRICS_PORT: z.union([z.literal('').transform(() => null), z.coerce.number().int().min(1).max(65535)]).default(null),
   /** What a scraper shows as `Authorization: Bearer`; nothing where it is empty. */
   METRICS_TOKEN: z.union([z.literal(''), z.string().min(16, 'must have at least 16 characters')]).default(''),
   /** Of an OpenTelemetry collector that takes OTLP over HTTP; no traces where it is empty. */

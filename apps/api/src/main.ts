@@ -49,7 +49,8 @@ async function main(): Promise<void> {
   const people = peopleOptions(environment, telemetry)
   const app = await createServer({
     ...people,
-    ...{ telemetry, tracer },
+    telemetry,
+    tracer,
     db,
     notifications,
     clock: systemClock,
@@ -77,8 +78,7 @@ async function main(): Promise<void> {
     },
   )
   const { METRICS_HOST: host, METRICS_PORT: port, METRICS_TOKEN: token } = environment
-  const metricsServer =
-    port === null ? null : await startMetricsServer(metrics.registry, { host, port, token })
+  const metricsServer = port === null ? null : await startMetricsServer(metrics.registry, { host, port, token })
   app.addHook('onClose', async () => {
     await metricsServer?.close()
     await tracing?.close()
@@ -142,10 +142,7 @@ async function offerSetup(context: PlatformContext, webUrl: string): Promise<voi
 }
 
 /** What traces need is not even loaded where nobody collects them. */
-async function openTracing({
-  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
-  OTEL_SERVICE_NAME: serviceName,
-}: Environment) {
+async function openTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: serviceName }: Environment) {
   if (!endpoint) return null
   const { startTracing } = await import('./observe/tracing.ts')
   return startTracing({ endpoint, serviceName, version: apiVersion })
@@ -167,8 +164,7 @@ function say(line: string): void {
 }
 
 main().catch((error: unknown) => {
-  const reason =
-    error instanceof Error ? error.message || String((error as NodeJS.ErrnoException).code) : String(error)
+  const reason = error instanceof Error ? error.message || String((error as NodeJS.ErrnoException).code) : String(error)
   process.stderr.write(`The API did not start: ${reason}\n`)
   process.exit(1)
 })

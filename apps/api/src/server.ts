@@ -118,8 +118,7 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     routerOptions: { maxParamLength: pathParameterLengthMax },
   })
   const sendMail =
-    options.sendMail ??
-    createMailer({ smtpUrl: null, from: defaultSender, log: (line) => app.log.warn(line) })
+    options.sendMail ?? createMailer({ smtpUrl: null, from: defaultSender, log: (line) => app.log.warn(line) })
   const tenancy = options.tenancy ?? defaultTenancy
   const oidc = options.oidc ?? null
   const { isSelfService } = tenancy
@@ -156,18 +155,16 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
     })
   const contextOf = (request: FastifyRequest) =>
     createContext(request, {
-      ...{
-        db,
-        clock,
-        checks,
-        notifications,
-        consolesDirectory,
-        bootRetention,
-        releases,
-        auth,
-        sendMail,
-        webUrl,
-      },
+      db,
+      clock,
+      checks,
+      notifications,
+      consolesDirectory,
+      bootRetention,
+      releases,
+      auth,
+      sendMail,
+      webUrl,
       telemetry,
       tracer: options.tracer,
       verifyCode: (given) => verifyCode(auth, given),
@@ -196,10 +193,9 @@ export async function createServer(options: ServerOptions): Promise<FastifyInsta
   return app
 }
 
-type ContextParts = Omit<
-  TrpcContext,
-  'address' | 'requestId' | 'findActor' | 'findPerson' | 'idempotency'
-> & { auth: Auth }
+type ContextParts = Omit<TrpcContext, 'address' | 'requestId' | 'findActor' | 'findPerson' | 'idempotency'> & {
+  auth: Auth
+}
 
 function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts): TrpcContext {
   let actor: Promise<Actor | null> | undefined
@@ -218,12 +214,7 @@ function createContext(request: FastifyRequest, { auth, ...parts }: ContextParts
 
 async function findSignedIn(
   request: FastifyRequest,
-  {
-    auth,
-    checks,
-    telemetry,
-    ...context
-  }: Pick<ContextParts, 'db' | 'clock' | 'checks' | 'auth' | 'telemetry'>,
+  { auth, checks, telemetry, ...context }: Pick<ContextParts, 'db' | 'clock' | 'checks' | 'auth' | 'telemetry'>,
 ): Promise<Actor | null> {
   const secret = apiKeyOf(request)
   const actor =

@@ -18,8 +18,6 @@ export function authRoutes(): AuthRoute[] {
       // Without a path it is for the server alone.
       path === undefined
         ? []
-        : [options.method]
-            .flat()
-            .map((method) => ({ method, path: `/api/auth${path.replace(/:\w+/, 'oidc')}` })),
+        : [options.method].flat().map((method) => ({ method, path: `/api/auth${path.replace(/:\w+/, 'oidc')}` })),
   )
 }

@@ -38,7 +38,8 @@ export async function startOidcProvider({
   const provider = new Provider(issuer, {
     clients: [
       {
-        ...{ client_id: clientId, client_secret: clientSecret },
+        client_id: clientId,
+        client_secret: clientSecret,
         redirect_uris: [`${webUrl}/api/auth/callback/oidc`],
       },
     ],

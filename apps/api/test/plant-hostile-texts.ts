@@ -57,12 +57,13 @@ async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<
   const next = texts()
   const boots = printableTexts.map((text, index) => ({
     ...bootWith({ id: randomUUID(), mac: rows.macs[index % rows.macs.length] ?? '' }),
-    ...{ simulated: false, startedUnixMs: now - 60_000 * (index + 2) },
-    ...{ vendorClass: text, userClass: next(), menuEntry: next() },
+    simulated: false,
+    startedUnixMs: now - 60_000 * (index + 2),
+    vendorClass: text,
+    userClass: next(),
+    menuEntry: next(),
     program: { set: 'ipxe', file: next() },
-    offers: [
-      { atUs: 1, server: '10.0.0.9', ours: false, kind: 'both' as const, file: text, vendorClass: next() },
-    ],
+    offers: [{ atUs: 1, server: '10.0.0.9', ours: false, kind: 'both' as const, file: text, vendorClass: next() }],
     lastPackets: { fromDevice: { atUs: 5, what: text }, fromEdge: { atUs: 6, what: next() } },
     guest: guestWith({
       steps: [{ group: 'unit', name: text.slice(0, 32), startUs: 0, durationUs: 5_000 }],
@@ -72,8 +73,11 @@ async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<
   const strangers = printableTexts.map((text, index) =>
     discoveredWith({
       mac: `02:bf:00:00:66:${index.toString(16).padStart(2, '0')}`,
-      ...{ vendorClass: text, userClass: next(), hostName: next() },
-      ...{ firstSeenUnixMs: now - 60_000, lastSeenUnixMs: now - 1_000 },
+      vendorClass: text,
+      userClass: next(),
+      hostName: next(),
+      firstSeenUnixMs: now - 60_000,
+      lastSeenUnixMs: now - 1_000,
     }),
   )
   const unnumbered = [
@@ -90,8 +94,14 @@ async function plantByDevices({ rows, now }: Ground, edge: EdgeClient): Promise<
       ignored: Object.fromEntries(printableTexts.map((text) => [text, 3])),
       interfaces: [{ name: first.slice(0, 16), ip: '10.0.0.1', prefixLength: 24, mtu: 1500 }],
       bootPrograms: printableTexts.map((text) => ({
-        ...{ set: 'ipxe', file: text, arch: 'any' as const, kind: next(), version: next() },
-        ...{ sizeBytes: 1, sha256: '0'.repeat(64), signedBy: [next()] },
+        set: 'ipxe',
+        file: text,
+        arch: 'any' as const,
+        kind: next(),
+        version: next(),
+        sizeBytes: 1,
+        sha256: '0'.repeat(64),
+        signedBy: [next()],
       })),
     }),
   )
@@ -105,18 +115,28 @@ function must({ status, body }: { status: number; body: unknown }): void {
 /** A version that is being made, and what the edge says of the work. */
 async function plantStoreJob({ mutate }: Ground, edge: EdgeClient, vdiskId: string): Promise<void> {
   const { id, jobIds } = await mutate<{ id: string; jobIds: string[] }>('version.import', {
-    ...{ vdiskId, edgeId: edge.edgeId, sourcePath: 'imports/<script>hacked=1', commandLine: '', note: first },
+    vdiskId,
+    edgeId: edge.edgeId,
+    sourcePath: 'imports/<script>hacked=1',
+    commandLine: '',
+    note: first,
   })
   const store = { id: randomUUID(), publicKey: Buffer.alloc(32).toString('base64'), format: 1 }
   const job = { id: jobIds[0], state: 'running', progressBytes: 1, totalBytes: 2 }
   const message = hostileTexts['an element that fails']
   const bootProfiles = printableTexts.slice(0, 9).map((text) => ({
-    ...{ hardware: text, boots: 1, readAheadBytes: 4096, units: 1 },
+    hardware: text,
+    boots: 1,
+    readAheadBytes: 4096,
+    units: 1,
   }))
   const sizes = { ownBytes: 1, sharedBytes: 1, reclaimableBytes: 1 }
   const version = { versionId: id, state: 'importing', ...sizes, bootProfiles }
   const images = printableTexts.map((name) => ({
-    ...{ versionId: randomUUID(), state: 'present', ...sizes, root: Buffer.alloc(32, 1).toString('base64') },
+    versionId: randomUUID(),
+    state: 'present',
+    ...sizes,
+    root: Buffer.alloc(32, 1).toString('base64'),
     image: { name, sizeBytes: 512, createdUnixMs: 0, hasKernel: true },
   }))
   for (const said of [
@@ -144,7 +164,9 @@ async function plantHome({ url, rows, mutate, joinTokens }: Ground, one: EdgeCli
   const index = devices.find(({ id }) => id === deviceId)?.home ?? -1
   const [home, other] = homeEdges[index]?.id === two.edgeId ? [two, one] : [one, two]
   const { jobId } = await mutate<{ jobId: string }>('device.moveHome', {
-    ...{ deviceId, edgeId: other.edgeId, giveUp: false },
+    deviceId,
+    edgeId: other.edgeId,
+    giveUp: false,
   })
   const message = hostileTexts['an element that fails']
   const jobs = [{ id: jobId, state: 'failed', progressBytes: 0, totalBytes: 0, message }]
@@ -167,8 +189,12 @@ async function plantByPeople({ rows, mutate }: Ground) {
   await create('store.create', { farmId, name: next(), note: next() })
   const vdiskId = await create('vdisk.create', { farmId, name: 'Of versions', note: next() })
   await create('vdisk.registerVersion', {
-    ...{ vdiskId, diskPath: 'a/<script>hacked=1', sizeBytes: 512, commandLine: `quiet x=${first}` },
-    ...{ note: next(), labels: [hostileTexts['an element'], hostileTexts['an element that fails']] },
+    vdiskId,
+    diskPath: 'a/<script>hacked=1',
+    sizeBytes: 512,
+    commandLine: `quiet x=${first}`,
+    note: next(),
+    labels: [hostileTexts['an element'], hostileTexts['an element that fails']],
   })
   const entries = printableTexts.map((title) => ({ title, starts: { kind: 'local_disk' } })).slice(0, 16)
   const menu = { farmId, name: next(), timeoutMs: 10_000, defaultEntry: 0, entries }
@@ -176,15 +202,20 @@ async function plantByPeople({ rows, mutate }: Ground) {
   await mutate('collection.setBootMenu', { collectionId, menuId })
   const [deviceId, otherId] = rows.deviceIds
   await mutate('device.update', {
-    ...{ deviceId, revision: 1, tags: printableTexts.filter((text) => !/[,;]/.test(text)) },
+    deviceId,
+    revision: 1,
+    tags: printableTexts.filter((text) => !/[,;]/.test(text)),
     personality: Object.fromEntries(printableTexts.map((text, index) => [`NAME_${index}`, text])),
   })
   const scheduleId = await create('schedule.create', {
-    ...{ farmId, siteId: null, name: first, power: 'wake_on_lan', ratePerMinute: 10, timeZone: 'UTC' },
-    ...{
-      when: { kind: 'cron', expression: '30 6 * * 1-5' },
-      targets: [{ kind: 'collection', collectionId }],
-    },
+    farmId,
+    siteId: null,
+    name: first,
+    power: 'wake_on_lan',
+    ratePerMinute: 10,
+    timeZone: 'UTC',
+    when: { kind: 'cron', expression: '30 6 * * 1-5' },
+    targets: [{ kind: 'collection', collectionId }],
   })
   const webhook = { name: first, url: 'https://hooks.example/<script>', events: ['boot.failed'] }
   const webhookId = await create('webhook.create', webhook)
@@ -214,24 +245,37 @@ async function plantBending({ rows, mutate }: Ground): Promise<void> {
     await attempt('store.create', { farmId, name: text, note: text })
     await attempt('collection.create', { siteId, name: text })
     await attempt('bootMenu.create', {
-      ...{ ...menu, name: text, entries: [{ title: 'Local disk', starts: localDisk }] },
+      ...menu,
+      name: text,
+      entries: [{ title: 'Local disk', starts: localDisk }],
     })
     await attempt('bootMenu.create', {
-      ...{ ...menu, name: `Bent ${index}`, entries: [{ title: text, starts: localDisk }] },
+      ...menu,
+      name: `Bent ${index}`,
+      entries: [{ title: text, starts: localDisk }],
     })
     await attempt('webhook.create', {
-      ...{ name: text, url: 'https://hooks.example/', events: ['boot.failed'] },
+      name: text,
+      url: 'https://hooks.example/',
+      events: ['boot.failed'],
     })
     await attempt('webhook.create', {
       name: `Bent ${index}`,
-      ...{ url: `https://hooks.example/${text}`, events: ['boot.failed'] },
+      url: `https://hooks.example/${text}`,
+      events: ['boot.failed'],
     })
     await attempt('apiKey.create', { name: text, role: 'viewer' })
     await attempt('schedule.create', {
-      ...{ ...schedule, name: text, when, targets: [{ kind: 'collection', collectionId }] },
+      ...schedule,
+      name: text,
+      when,
+      targets: [{ kind: 'collection', collectionId }],
     })
     await attempt('schedule.create', {
-      ...{ ...schedule, name: `Bent ${index}`, when, targets: [{ kind: 'tag', tag: text }] },
+      ...schedule,
+      name: `Bent ${index}`,
+      when,
+      targets: [{ kind: 'tag', tag: text }],
     })
     await attempt('device.changeMany', { deviceIds: [thirdId], addTags: [text] })
   }

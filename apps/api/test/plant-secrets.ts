@@ -80,11 +80,7 @@ async function waitForLink(texts: string[], link: RegExp): Promise<string> {
 }
 
 /** What nobody is ever told. */
-async function storedSecrets(
-  api: TestApi,
-  { organizationId }: SampleTenant,
-  email: string,
-): Promise<Secrets> {
+async function storedSecrets(api: TestApi, { organizationId }: SampleTenant, email: string): Promise<Secrets> {
   const { seed } = await api.db.signingKey.findFirstOrThrow({
     where: { organizationId },
     select: { seed: true },

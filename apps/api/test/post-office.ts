@@ -31,7 +31,9 @@ export async function openPostOffice(password: string): Promise<PostOffice> {
   await new Promise((resolve) => listening.once('listening', resolve))
   const { port } = listening.address() as AddressInfo
   return {
-    ...{ texts, password, url: `smtp://boot:${password}@127.0.0.1:${port}` },
+    texts,
+    password,
+    url: `smtp://boot:${password}@127.0.0.1:${port}`,
     close: () => new Promise((resolve) => server.close(() => resolve())),
   }
 }

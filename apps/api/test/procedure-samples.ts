@@ -12,7 +12,9 @@ const discovered = { discoveredIds: ['0b3f6a52-6c0f-4b1d-8a57-3f1de5a0c701'] }
 const noRules = { rules: [], revision: createHash('sha256').update('[]').digest('hex') }
 export const menusMadeAt = new Date('2026-11-20T11:00:00.000Z')
 const menuFields = () => ({
-  ...{ name: randomUUID(), timeoutMs: 10_000, defaultEntry: 0 },
+  name: randomUUID(),
+  timeoutMs: 10_000,
+  defaultEntry: 0,
   entries: [{ title: 'Local disk', starts: { kind: 'local_disk' } }],
 })
 /** One line for each procedure, in any order. */

@@ -17,15 +17,10 @@ interface RestCall {
 }
 
 /** A request below /api/v1. */
-export async function callRest(
-  api: Pick<TestApi, 'url'>,
-  path: string,
-  call: RestCall = {},
-): Promise<RestAnswer> {
+export async function callRest(api: Pick<TestApi, 'url'>, path: string, call: RestCall = {}): Promise<RestAnswer> {
   const body = call.rawBody ?? (call.body === undefined ? undefined : JSON.stringify(call.body))
   const headers = new Headers(body === undefined ? {} : { 'content-type': 'application/json' })
-  for (const [name, value] of Object.entries(call.headers ?? {}))
-    if (value !== undefined) headers.set(name, value)
+  for (const [name, value] of Object.entries(call.headers ?? {})) if (value !== undefined) headers.set(name, value)
   const answer = await fetch(`${api.url}/api/v1${path}`, {
     method: call.method ?? 'GET',
     headers,

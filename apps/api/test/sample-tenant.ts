@@ -24,7 +24,8 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   const spares = await createSpareObjects(api, rows)
   const versionSpares = await createVersionSpares(api, { ...rows, ...edges })
   const others = {
-    ...{ spares, versionSpares },
+    spares,
+    versionSpares,
     spareMenuIds,
     spareScheduleIds,
     runId: randomUUID(),
@@ -39,13 +40,14 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   await createSchedules(api, tenant)
   await api.db.auditEntry.create({
     data: {
-      ...{
-        organizationId: rows.organizationId,
-        id: tenant.auditEntryId,
-        at: menusMadeAt,
-        actorKind: 'system',
-      },
-      ...{ actorName: 'set-up', action: 'farm.create', objectKind: 'farm', objectId: rows.farmId },
+      organizationId: rows.organizationId,
+      id: tenant.auditEntryId,
+      at: menusMadeAt,
+      actorKind: 'system',
+      actorName: 'set-up',
+      action: 'farm.create',
+      objectKind: 'farm',
+      objectId: rows.farmId,
     },
   })
   const { organizationId, apiKeyId } = tenant
@@ -55,11 +57,7 @@ export async function createSampleTenant(api: TestApi, slug: string): Promise<Sa
   return tenant
 }
 
-async function createMenus(
-  api: TestApi,
-  { organizationId, farmId }: TestTenant,
-  ids: string[],
-): Promise<void> {
+async function createMenus(api: TestApi, { organizationId, farmId }: TestTenant, ids: string[]): Promise<void> {
   const menu = { organizationId, farmId, timeoutMs: 10_000, defaultPosition: 0 }
   const times = { createdAt: menusMadeAt, updatedAt: menusMadeAt }
   await api.db.bootMenu.createMany({ data: ids.map((id) => ({ ...menu, ...times, id, name: id })) })
@@ -73,15 +71,15 @@ async function createSchedules(
 ): Promise<void> {
   const now = menusMadeAt
   const schedule = {
-    ...{
-      organizationId,
-      farmId,
-      ratePerMinute: 10,
-      kind: 'cron' as const,
-      cron: '30 6 * * *',
-      timeZone: 'UTC',
-    },
-    ...{ preparedUntil: now, createdAt: now, updatedAt: now },
+    organizationId,
+    farmId,
+    ratePerMinute: 10,
+    kind: 'cron' as const,
+    cron: '30 6 * * *',
+    timeZone: 'UTC',
+    preparedUntil: now,
+    createdAt: now,
+    updatedAt: now,
   }
   await api.db.schedule.createMany({ data: spareScheduleIds.map((id) => ({ ...schedule, id, name: id })) })
   const run = {
@@ -113,16 +111,17 @@ async function createSamplePeople({ db, clock }: TestApi, { organizationId, site
   const offer = { organizationId, role: 'viewer' as const, invitedByName: 'Somebody', expiresAt }
   await db.invitation.createMany({
     data: spareInvitationIds.map((id) => ({
-      ...{ ...offer, id, email: `${id}@example.test`, tokenHash: id, createdAt: clock.now },
+      ...offer,
+      id,
+      email: `${id}@example.test`,
+      tokenHash: id,
+      createdAt: clock.now,
     })),
   })
   return { spareUserIds, spareInvitationIds }
 }
 
-async function createWebhooks(
-  api: TestApi,
-  { organizationId, spareWebhookIds }: SampleTenant,
-): Promise<void> {
+async function createWebhooks(api: TestApi, { organizationId, spareWebhookIds }: SampleTenant): Promise<void> {
   const at = { createdAt: menusMadeAt }
   const endpoint = { organizationId, name: 'Chat', url: 'https://hooks.example/in', ...at }
   await api.db.webhookEndpoint.createMany({

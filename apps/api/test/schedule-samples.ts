@@ -2,7 +2,11 @@ import { randomUUID } from 'node:crypto'
 import type { Sample, SampleTenant } from './sample.ts'
 
 const scheduleFields = (tenant: SampleTenant) => ({
-  ...{ name: randomUUID(), siteId: null, power: 'wake_on_lan', ratePerMinute: 10, timeZone: 'Europe/Berlin' },
+  name: randomUUID(),
+  siteId: null,
+  power: 'wake_on_lan',
+  ratePerMinute: 10,
+  timeZone: 'Europe/Berlin',
   when: { kind: 'cron', expression: '30 6 * * 1-5' },
   targets: [{ kind: 'collection', collectionId: tenant.collectionId }],
 })

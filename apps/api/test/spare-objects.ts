@@ -17,10 +17,7 @@ export interface SpareObjects {
 const spareCount = 24
 
 /** As many live objects of each kind, and as many that lie in the trash. */
-export async function createSpareObjects(
-  { db }: Pick<TestApi, 'db'>,
-  tenant: TestTenant,
-): Promise<SpareObjects> {
+export async function createSpareObjects({ db }: Pick<TestApi, 'db'>, tenant: TestTenant): Promise<SpareObjects> {
   const { organizationId, farmId, siteId, collectionId } = tenant
   const objects = {} as SpareObjects['objects']
   const deletions = {} as SpareObjects['deletions']
@@ -29,8 +26,15 @@ export async function createSpareObjects(
     deletions[kind] = kind === 'device' ? [...ids(), ...ids()] : ids()
     await db.deletion.createMany({
       data: deletions[kind].map((id) => ({
-        ...{ organizationId, id, kind, objectId: id, objectName: id, farmId: kind === 'farm' ? id : farmId },
-        ...{ counts: {}, deletedAt: new Date(), deletedByName: 'nobody' },
+        organizationId,
+        id,
+        kind,
+        objectId: id,
+        objectName: id,
+        farmId: kind === 'farm' ? id : farmId,
+        counts: {},
+        deletedAt: new Date(),
+        deletedByName: 'nobody',
       })),
     })
     // A deleted object has its deletion's id.
@@ -40,10 +44,8 @@ export async function createSpareObjects(
     ]
     const named = rows.map((row) => ({ ...row, name: row.id }))
     if (kind === 'farm') await db.farm.createMany({ data: named })
-    if (kind === 'site')
-      await db.site.createMany({ data: named.map((row) => ({ ...row, farmId, timeZone: 'UTC' })) })
-    if (kind === 'collection')
-      await db.collection.createMany({ data: named.map((row) => ({ ...row, siteId })) })
+    if (kind === 'site') await db.site.createMany({ data: named.map((row) => ({ ...row, farmId, timeZone: 'UTC' })) })
+    if (kind === 'collection') await db.collection.createMany({ data: named.map((row) => ({ ...row, siteId })) })
     if (kind === 'device')
       await db.device.createMany({
         data: named.map((row, index) => ({ ...row, siteId, collectionId, mac: spareMac(index) })),
@@ -53,14 +55,12 @@ export async function createSpareObjects(
     if (kind === 'version')
       await db.vdiskVersion.createMany({
         data: rows.map((row, index) => ({
-          ...{
-            ...row,
-            vdiskId: objects.vdisk[0] ?? '',
-            number: index + 2,
-            sizeBytes: 512,
-            diskPath: 'spare',
-            commandLine: '',
-          },
+          ...row,
+          vdiskId: objects.vdisk[0] ?? '',
+          number: index + 2,
+          sizeBytes: 512,
+          diskPath: 'spare',
+          commandLine: '',
         })),
       })
   }

@@ -24,8 +24,7 @@ export async function callProcedure(
   api: TestApi,
   { path, type, input, cookie, headers }: Call,
 ): Promise<ProcedureAnswer> {
-  const query =
-    type !== 'mutation' && input !== undefined ? `?input=${encodeURIComponent(JSON.stringify(input))}` : ''
+  const query = type !== 'mutation' && input !== undefined ? `?input=${encodeURIComponent(JSON.stringify(input))}` : ''
   const answer = await fetch(`${api.url}/api/trpc/${path}${query}`, {
     method: type === 'mutation' ? 'POST' : 'GET',
     headers: {
@@ -89,8 +88,7 @@ export async function openSubscription(
     },
     signal: controller.signal,
   })
-  if (!answer.ok || !answer.body)
-    throw new Error(`subscription answered ${answer.status}: ${await answer.text()}`)
+  if (!answer.ok || !answer.body) throw new Error(`subscription answered ${answer.status}: ${await answer.text()}`)
   const events = parseEvents(answer.body)
   return {
     /** The next event that is the subscription's own: neither `connected` nor a ping. */

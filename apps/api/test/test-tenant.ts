@@ -50,7 +50,9 @@ export async function createTenant(api: TestRows, slug: string): Promise<TestTen
     data: { organizationId, siteId: site.id, name: 'Lab', vdiskId: vdisk.id },
   })
   const { id: joinTokenId } = await createJoinToken(context, {
-    ...{ organizationId, siteId: site.id, createdByUserId: null },
+    organizationId,
+    siteId: site.id,
+    createdByUserId: null,
   })
   const macs = [1, 2, 3, 4, 5, 6].map((number) => `02:bf:00:00:00:0${number}`)
   const deviceIds: string[] = []

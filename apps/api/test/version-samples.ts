@@ -1,11 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import {
-  type Sample,
-  type SampleTenant,
-  type VersionSample,
-  type VersionSpares,
-  versionKinds,
-} from './sample.ts'
+import { type Sample, type SampleTenant, type VersionSample, type VersionSpares, versionKinds } from './sample.ts'
 import type { TestApi } from './test-api.ts'
 import type { TestTenant } from './test-tenant.ts'
 
@@ -53,7 +47,10 @@ export const versionSamples: Record<string, Sample> = {
   })),
   'version.clearBootProfile': sample('clearBootProfile', undefined),
   'vdisk.updateWriteCache': ofVdisk('writeCache', {
-    ...{ revision: 1, class: 'edge', limitBytes: null, full: 'stop' },
+    revision: 1,
+    class: 'edge',
+    limitBytes: null,
+    full: 'stop',
   }),
   'storeJob.list': {},
   'storeJob.get': { idName: 'jobId', ownId: (tenant) => tenant.versionSpares.jobIds[0] ?? '' },
@@ -96,7 +93,10 @@ export async function createVersionSpares(
     }))
     await db.vdisk.createMany({
       data: vdisks[kind].map(({ vdiskId, versionId }) => ({
-        ...{ organizationId, id: vdiskId, farmId, name: vdiskId },
+        organizationId,
+        id: vdiskId,
+        farmId,
+        name: vdiskId,
         ...(kind === 'cancelRelease' ? { pendingVersionId: versionId } : {}),
         ...(kind === 'clearOverride' ? { overrideVersionId: versionId } : {}),
       })),
@@ -113,7 +113,11 @@ export async function createVersionSpares(
   await db.edgeVersion.createMany({
     data: (['merge', 'seal', 'clearBootProfile'] as const).flatMap((kind) =>
       vdisks[kind].map(({ versionId }) => ({
-        ...{ organizationId, edgeId, versionId, reportedAt: askedAt, ...stored },
+        organizationId,
+        edgeId,
+        versionId,
+        reportedAt: askedAt,
+        ...stored,
         isLayer: kind === 'seal',
         ...(kind === 'clearBootProfile' ? { bootProfiles: [bootProfile] } : {}),
       })),
@@ -122,7 +126,12 @@ export async function createVersionSpares(
   const images = Object.fromEntries(vdisks.adopt.map(({ vdiskId }) => [vdiskId, randomUUID()]))
   await db.edgeImage.createMany({
     data: Object.values(images).map((versionId) => ({
-      ...{ organizationId, edgeId, versionId, root, reportedAt: askedAt, ...stored },
+      organizationId,
+      edgeId,
+      versionId,
+      root,
+      reportedAt: askedAt,
+      ...stored,
     })),
   })
   await db.device.createMany({
@@ -130,11 +139,14 @@ export async function createVersionSpares(
       const id = randomUUID()
       writers[versionId] = id
       return {
-        ...{ organizationId, id, siteId, collectionId, name: `writer-${index}`, vdiskId },
-        ...{
-          deviceType: 'maintenance' as const,
-          mac: `02:bf:00:00:fe:${index.toString(16).padStart(2, '0')}`,
-        },
+        organizationId,
+        id,
+        siteId,
+        collectionId,
+        name: `writer-${index}`,
+        vdiskId,
+        deviceType: 'maintenance' as const,
+        mac: `02:bf:00:00:fe:${index.toString(16).padStart(2, '0')}`,
       }
     }),
   })
@@ -152,15 +164,26 @@ export async function createVersionSpares(
   const layeredIds = Array.from({ length: spareCount }, () => randomUUID())
   await db.device.createMany({
     data: layeredIds.map((id, index) => ({
-      ...{ organizationId, id, siteId, collectionId, name: `layered-${index}` },
-      ...{ mac: `02:bf:00:00:fd:${index.toString(16).padStart(2, '0')}` },
-      ...{ layerClass: 'private' as const, layerEdgeId: edgeId, layerBytes: 4096n },
+      organizationId,
+      id,
+      siteId,
+      collectionId,
+      name: `layered-${index}`,
+      mac: `02:bf:00:00:fd:${index.toString(16).padStart(2, '0')}`,
+      layerClass: 'private' as const,
+      layerEdgeId: edgeId,
+      layerBytes: 4096n,
     })),
   })
   const homedIds = Array.from({ length: spareCount }, () => randomUUID())
   await db.device.createMany({
     data: homedIds.map((id, index) => ({
-      ...{ organizationId, id, siteId, collectionId, name: `homed-${index}`, homeEdgeId: randomUUID() },
+      organizationId,
+      id,
+      siteId,
+      collectionId,
+      name: `homed-${index}`,
+      homeEdgeId: randomUUID(),
       mac: `02:bf:00:00:fc:${index.toString(16).padStart(2, '0')}`,
     })),
   })

@@ -31,9 +31,7 @@ test('a migration is applied although somebody always holds one of its tables an
         await reader.query('begin; select from b')
         while (!(isOver || (await watcher.query(waiting)).rowCount));
         // The migration has `a` and waits for `b`: either gives way.
-        await reader
-          .query('select from a')
-          .catch((error: { code: string }) => expect(error.code).toBe('40P01'))
+        await reader.query('select from a').catch((error: { code: string }) => expect(error.code).toBe('40P01'))
         await reader.query('rollback')
       }
     }

@@ -35,9 +35,7 @@ export async function ensureApiGroup(owner: pg.Client): Promise<void> {
   const [facts] = rows
   if (!facts) throw new Error('The database does not know who signed in.')
   if (facts.version < serverVersionMin)
-    throw new Error(
-      `This PostgreSQL has the version ${facts.version / 10_000}; Bootfarm needs 16 or a later one.`,
-    )
+    throw new Error(`This PostgreSQL has the version ${facts.version / 10_000}; Bootfarm needs 16 or a later one.`)
   if (facts.is_there || facts.may_create) return
   throw notAllowed(`create role ${apiGroup} nologin`)
 }
@@ -58,13 +56,10 @@ export async function ensureApiRole(owner: pg.Client, ownerUrl: string, apiUrl: 
   const settings = 'login nosuperuser nocreatedb nocreaterole nobypassrls'
   if (!known) await run(owner, `create role ${quoted} ${settings} password`, verifier)
   else if (!canSignIn) await run(owner, `alter role ${quoted} login password`, verifier)
-  if (!known?.is_member)
-    await run(owner, `grant ${apiGroup} to ${quoted} with inherit true, set false, admin false`)
+  if (!known?.is_member) await run(owner, `grant ${apiGroup} to ${quoted} with inherit true, set false, admin false`)
   await closeDatabase(owner, role)
   if (!canSignIn && !(await signsIn(ownerUrl, role, password)))
-    throw new Error(
-      `The API's role ${role} cannot sign in to the database: pg_hba.conf or its password forbid it.`,
-    )
+    throw new Error(`The API's role ${role} cannot sign in to the database: pg_hba.conf or its password forbid it.`)
 }
 
 /** Roles belong to the server: an owner may lack the right, or another installation on the server made the group. */

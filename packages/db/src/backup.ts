@@ -50,9 +50,7 @@ export async function backUp(
   try {
     await client.query('begin isolation level repeatable read read only')
     // Dates and numbers as text of one form, whoever reads them.
-    await client.query(
-      `set local time zone 'UTC'; set local datestyle = 'ISO'; set local extra_float_digits = 1`,
-    )
+    await client.query(`set local time zone 'UTC'; set local datestyle = 'ISO'; set local extra_float_digits = 1`)
     const rows = await writeFile(partial, async (write) => {
       await write({ ...(await readHeader(client)), holds })
       let count = 0
@@ -74,18 +72,13 @@ type Write = (line: object | string) => Promise<void>
 async function writeFile(file: string, produce: (write: Write) => Promise<number>): Promise<number> {
   const lines = new PassThrough()
   const digest = createHash('sha256')
-  const written = pipeline(
-    lines,
-    createGzip({ level: 6 }),
-    createWriteStream(file, { mode: 0o600, flush: true }),
-  )
+  const written = pipeline(lines, createGzip({ level: 6 }), createWriteStream(file, { mode: 0o600, flush: true }))
   // Whoever waits for room hears of a full disk, too.
   const broken = written.then(() => undefined)
   broken.catch(() => undefined)
   const put = async (text: string) => {
     // Whoever is faster than the disk waits: what lies in memory stays small.
-    if (!lines.write(text))
-      await Promise.race([new Promise((resolve) => lines.once('drain', resolve)), broken])
+    if (!lines.write(text)) await Promise.race([new Promise((resolve) => lines.once('drain', resolve)), broken])
   }
   try {
     const rows = await produce(async (line) => {
@@ -179,8 +172,7 @@ export async function* readBackup(file: string): AsyncGenerator<BackupLine> {
     throw new BackupError(`${file} is no backup, or it is cut short: ${(error as Error).message}`)
   }
   const end = endLine.safeParse(pending === undefined ? null : JSON.parse(pending))
-  if (!end.success || end.data.rows !== rows)
-    throw new BackupError(`${file} is cut short: its end is missing.`)
+  if (!end.success || end.data.rows !== rows) throw new BackupError(`${file} is cut short: its end is missing.`)
   if (end.data.sha256 !== digest.digest('hex'))
     throw new BackupError(`${file} is damaged: its checksum does not fit what it holds.`)
 }

@@ -91,26 +91,28 @@ async function main(): Promise<void> {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
     options: {
-      ...{ dir: { type: 'string' }, port: { type: 'string' } },
-      ...{ organizations: { type: 'string' }, sites: { type: 'string' }, devices: { type: 'string' } },
-      ...{ boots: { type: 'string' }, days: { type: 'string' } },
-      ...{ to: { type: 'string' }, from: { type: 'string' }, keys: { type: 'string' } },
-      ...{ 'for-ever': { type: 'boolean' } },
+      dir: { type: 'string' },
+      port: { type: 'string' },
+      organizations: { type: 'string' },
+      sites: { type: 'string' },
+      devices: { type: 'string' },
+      boots: { type: 'string' },
+      days: { type: 'string' },
+      to: { type: 'string' },
+      from: { type: 'string' },
+      keys: { type: 'string' },
+      'for-ever': { type: 'boolean' },
     },
   })
   const port = Number(values.port)
   if (positionals[0] === 'migrate') await runMigrate()
   else if (positionals[0] === 'seed') await runSeed(values)
-  else if (positionals[0] === 'backup' && values.to)
-    say({ rows: await backUp(databaseUrls().ownerUrl, values.to) })
+  else if (positionals[0] === 'backup' && values.to) say({ rows: await backUp(databaseUrls().ownerUrl, values.to) })
   else if (positionals[0] === 'backup-keys' && values.to)
     say({ keys: await backUp(databaseUrls().ownerUrl, values.to, 'signing keys') })
   else if (positionals[0] === 'restore' && values.from)
     say({ rows: await restore({ ...databaseUrls(), file: values.from, keysFile: values.keys ?? null }) })
-  else if (
-    positionals[0] === 'audit-retention' &&
-    (values.days === undefined) === (values['for-ever'] ?? false)
-  )
+  else if (positionals[0] === 'audit-retention' && (values.days === undefined) === (values['for-ever'] ?? false))
     await keepAudit(values.days === undefined ? null : Number(values.days))
   else if (positionals[0] === 'stop' && values.dir)
     process.stdout.write(`${JSON.stringify({ stopped: await stopLeftover(values.dir) })}\n`)

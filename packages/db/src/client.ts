@@ -20,7 +20,10 @@ export function createDb(url: string): Db {
 /** As `createDb`, with its pool to look at. @param onQuery hears of each statement sent; must neither throw nor wait */
 export function openDb(url: string, onQuery?: OnQuery): { db: Db; pool: pg.Pool } {
   const options = {
-    ...{ connectionString: url, max: connectionsMax, Client: OrganizationClient, onQuery },
+    connectionString: url,
+    max: connectionsMax,
+    Client: OrganizationClient,
+    onQuery,
     // Statements go out before the answers of those before them have come.
     pipeline: true,
   }

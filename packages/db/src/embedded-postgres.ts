@@ -1,14 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { chmodSync, closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
@@ -189,7 +180,10 @@ function spawnServer({ cluster, binaries, account, port, settings, logFile }: Se
     const child = spawn(
       binaries.postgres,
       [
-        ...['-D', cluster.directory, '-p', String(port)],
+        '-D',
+        cluster.directory,
+        '-p',
+        String(port),
         ...Object.entries(configuration).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
       ],
       { ...(account ?? {}), cwd: '/', detached: true, stdio: ['ignore', log, log] },

@@ -6,9 +6,8 @@ import { type JobName, jobNames } from './job-names.ts'
 
 const schema = 'pgboss'
 /** Of the pg-boss that is installed here. */
-const schemaVersion = (
-  createRequire(import.meta.url)('pg-boss/package.json') as { pgboss: { schema: number } }
-).pgboss.schema
+const schemaVersion = (createRequire(import.meta.url)('pg-boss/package.json') as { pgboss: { schema: number } }).pgboss
+  .schema
 /** A job whose process was killed is free again when its heartbeat has been silent for so long, and the next look finds that. */
 const heartbeatSeconds = 10
 const superviseIntervalSeconds = 15
@@ -76,9 +75,16 @@ export interface JobQueue {
 
 export async function openJobQueue(url: string, { onDone, onError }: JobEvents): Promise<JobQueue> {
   const boss = new PgBoss({
-    ...{ connectionString: url, schema, max: connectionsMax, application_name: 'bootfarm jobs' },
+    connectionString: url,
+    schema,
+    max: connectionsMax,
+    application_name: 'bootfarm jobs',
     // Whatever needs the owner is done while migrating.
-    ...{ migrate: false, createSchema: false, reindex: false, schedule: false, superviseIntervalSeconds },
+    migrate: false,
+    createSchema: false,
+    reindex: false,
+    schedule: false,
+    superviseIntervalSeconds,
   })
   boss.on('error', onError)
   try {

@@ -198,11 +198,7 @@ async function longestTransaction(client: pg.Client): Promise<string> {
  * leaves nothing of it behind. Only a migration that fails is recorded on its own.
  * @returns false where others hold what it needs, and nothing was done
  */
-async function apply(
-  client: pg.Client,
-  { name, sql, checksum }: Migration,
-  lockWaitMs: number,
-): Promise<boolean> {
+async function apply(client: pg.Client, { name, sql, checksum }: Migration, lockWaitMs: number): Promise<boolean> {
   const row = [randomUUID(), checksum, name].map((text) => pg.escapeLiteral(text)).join(', ')
   try {
     await client.query(`set local lock_timeout = ${lockWaitMs};

@@ -57,8 +57,7 @@ export class OrganizationClient extends pg.Client {
     const [config, values, callback] = parameters
     if (typeof config?.submit === 'function') return this.#send(parameters)
     // The pool's own, outside of transactions: one at a time.
-    if (typeof callback === 'function')
-      return this.#send([named(config), values, heard(callback, this.#watch(config))])
+    if (typeof callback === 'function') return this.#send([named(config), values, heard(callback, this.#watch(config))])
     const text = textOf(config)
     if (text === 'BEGIN') {
       this.#begin = withOrganization(config)

@@ -80,9 +80,7 @@ async function makeTables({
 async function requireEmpty(client: pg.Client): Promise<void> {
   const { rowCount } = await client.query('select from organization limit 1')
   if (rowCount)
-    throw new Error(
-      'This database has organizations already: restore into an empty one, then point the API at it.',
-    )
+    throw new Error('This database has organizations already: restore into an empty one, then point the API at it.')
 }
 
 async function load(client: pg.Client, file: string): Promise<number> {

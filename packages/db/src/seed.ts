@@ -52,14 +52,7 @@ const functions = `
     from (select greatest(0, length(ltrim(us::bit(64)::text, '0')) - 6) as doublings) as scaled $$;`
 
 /** Every statement takes what it needs of the sizes and of `keys` as settings, so that all of them look alike. */
-function statements({
-  organizations,
-  sites,
-  devices,
-  boots,
-  days,
-  detailDays,
-}: SeedSize): [string, string][] {
+function statements({ organizations, sites, devices, boots, days, detailDays }: SeedSize): [string, string][] {
   const organizationOf = (site: string) => `((${site} - 1) * ${organizations} / ${sites} + 1)`
   const siteOf = (device: string) => `((${device} - 1) * ${sites} / ${devices} + 1)`
   const deviceOf = (boot: string) => `((${boot} * 7919) % ${devices} + 1)`
@@ -164,9 +157,7 @@ export async function isSeeded(ownerUrl: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: ownerUrl })
   await client.connect()
   try {
-    const { rowCount } = await client.query('select 1 from organization where id = $1', [
-      seedId('organization', 1),
-    ])
+    const { rowCount } = await client.query('select 1 from organization where id = $1', [seedId('organization', 1)])
     return rowCount !== 0
   } finally {
     await client.end()
@@ -185,9 +176,7 @@ export async function seed(
     const { rowCount } = await client.query('select 1 from organization limit 1')
     if (rowCount) throw new Error('This database has organizations already; seed an empty one.')
     const keys = Array.from({ length: size.sites }, (_, index) => publicKeyOf(seedEdgeKey(index + 1)))
-    await client.query(
-      `set synchronous_commit = off; set work_mem = '256MB'; set time zone 'UTC'; ${functions}`,
-    )
+    await client.query(`set synchronous_commit = off; set work_mem = '256MB'; set time zone 'UTC'; ${functions}`)
     await client.query(`select set_config('seed.keys', $1, false)`, [keys.join(',')])
     for (const [what, sql] of statements(size)) {
       const before = performance.now()

@@ -76,9 +76,7 @@ describe('an owner that is no superuser', () => {
     expect(await query(ownerUrl, 'select id from farm')).toHaveLength(2)
     expect(await query(apiUrl, 'select id from farm')).toEqual([])
     expect(await query(apiUrl, set(own), 'select id from farm')).toEqual([{ id: own }])
-    expect(await query(apiUrl, 'select count(*)::int as count from organization_ids()')).toEqual([
-      { count: 2 },
-    ])
+    expect(await query(apiUrl, 'select count(*)::int as count from organization_ids()')).toEqual([{ count: 2 }])
   })
 
   test('lets foreign keys hold and cascade beside FORCE', async () => {
@@ -150,17 +148,14 @@ describe('the role of DATABASE_URL', () => {
     await migrate(ownerUrl, { apiUrl })
     const stranger = uniqueName('stranger')
     await query(server.url('postgres'), `create role ${stranger} login password '${password}'`)
-    await expect(query(urlOf(stranger, database), 'select 1')).rejects.toThrow(
-      /permission denied for database/,
-    )
+    await expect(query(urlOf(stranger, database), 'select 1')).rejects.toThrow(/permission denied for database/)
   })
 })
 
 test('an installation of before goes on with all it has, and `migrate` without DATABASE_OWNER_URL says what to set', async () => {
   const { ownerUrl, apiUrl } = await plainDatabase()
   for (const name of readdirSync(migrations))
-    if (name < '20261121120000')
-      cpSync(path.join(migrations, name), path.join(folder, name), { recursive: true })
+    if (name < '20261121120000') cpSync(path.join(migrations, name), path.join(folder, name), { recursive: true })
   await migrate(ownerUrl, { folder })
   await query(ownerUrl, twoOrganizations)
   const run = (env: object) =>

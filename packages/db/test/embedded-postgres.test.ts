@@ -56,9 +56,7 @@ describe('embedded PostgreSQL', () => {
     const second = await start(dir, port)
     expect(await query(second.url('postgres'), 'select answer from kept')).toEqual([{ answer: 42 }])
     expect(statSync(`${dir}.secret`).mode & 0o777).toBe(0o600)
-    expect(await query(second.url('postgres'), 'show listen_addresses')).toEqual([
-      { listen_addresses: '127.0.0.1' },
-    ])
+    expect(await query(second.url('postgres'), 'show listen_addresses')).toEqual([{ listen_addresses: '127.0.0.1' }])
     const withoutPassword = second.url('postgres').replace(/:[^:@/]+@/, ':wrong@')
     await expect(query(withoutPassword, 'select 1')).rejects.toThrow(/password authentication failed/)
   })

@@ -36,9 +36,7 @@ async function openQueue(): Promise<JobQueue> {
 
 /** States of the jobs that were asked for. */
 async function states(): Promise<string[]> {
-  const { rows } = await owner.query<{ state: string }>(
-    'select state::text from pgboss.job order by created_on',
-  )
+  const { rows } = await owner.query<{ state: string }>('select state::text from pgboss.job order by created_on')
   return rows.map(({ state }) => state)
 }
 
@@ -51,9 +49,7 @@ test('a job is done once in its time, however many processes ask for it', async 
     asking.dispatchEvent(new Event('done'))
   }
   const queues = [await openQueue(), await openQueue(), await openQueue()]
-  await Promise.all(
-    queues.map((queue, index) => queue.every('keep schedules', slotSeconds, work(`process ${index}`))),
-  )
+  await Promise.all(queues.map((queue, index) => queue.every('keep schedules', slotSeconds, work(`process ${index}`))))
   await done
   for (const queue of queues) await queue.stop()
   expect(runs).toHaveLength(1)
@@ -83,9 +79,7 @@ test('a stop waits for the job that runs, and one that failed is tried again', a
 
 test('the API has a queue for each job and can make none, nor change how they are kept', async () => {
   const { rows } = await owner.query<{ name: string }>('select name from pgboss.queue')
-  expect(rows.map(({ name }) => name).sort()).toEqual(
-    jobNames.map((name) => name.replaceAll(' ', '-')).sort(),
-  )
+  expect(rows.map(({ name }) => name).sort()).toEqual(jobNames.map((name) => name.replaceAll(' ', '-')).sort())
   const api = new pg.Client({ connectionString: database.apiUrl })
   await api.connect()
   for (const sql of [

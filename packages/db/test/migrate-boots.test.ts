@@ -83,7 +83,11 @@ test('boots of a release before partitions are there afterwards, with details, s
 
 function sums(day: string, us: number, buckets: Record<string, number>) {
   return {
-    ...{ day, booting_count: 0, ready_count: 1, total_us_sum: us, total_us_buckets: buckets },
+    day,
+    booting_count: 0,
+    ready_count: 1,
+    total_us_sum: us,
+    total_us_buckets: buckets,
     dhcp: { count: 1, sumUs: us, buckets },
   }
 }

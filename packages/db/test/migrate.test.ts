@@ -66,14 +66,7 @@ async function untilWaiting(client: pg.Client): Promise<void> {
 
 describe('migrations', () => {
   test('give what the schema says', async () => {
-    const diff = [
-      'migrate',
-      'diff',
-      '--from-config-datasource',
-      '--to-schema',
-      'prisma/schema',
-      '--exit-code',
-    ]
+    const diff = ['migrate', 'diff', '--from-config-datasource', '--to-schema', 'prisma/schema', '--exit-code']
     const { stdout } = await prisma(...diff)
     expect(stdout).toContain('No difference detected')
   })

@@ -53,10 +53,7 @@ async function attempt(organizationId: string | null, sql: string, values: unkno
 }
 
 /** For each table what it does wrong; nothing where all is well. */
-async function problems(
-  check: (table: TenantTable) => Promise<unknown>,
-  expected: unknown,
-): Promise<unknown[]> {
+async function problems(check: (table: TenantTable) => Promise<unknown>, expected: unknown): Promise<unknown[]> {
   const found = []
   for (const table of tables) {
     const result = await check(table)
@@ -78,16 +75,13 @@ describe('in every table with rows of organizations', () => {
     ['an empty setting', ''],
     ['an organization that is not there', randomUUID()],
   ])('%s sees nothing', async (_name, organizationId) => {
-    const count = async ({ name }: TenantTable) =>
-      (await attempt(organizationId, `select 1 from "${name}"`)).count
+    const count = async ({ name }: TenantTable) => (await attempt(organizationId, `select 1 from "${name}"`)).count
     expect(await problems(count, 0)).toEqual([])
   })
 
   test('another organization’s row is neither changed nor removed', async () => {
     const changed = async ({ name, key }: TenantTable) => {
-      const update = await attempt(own, `update "${name}" set "${key}" = "${key}" where "${key}" = $1`, [
-        foreign,
-      ])
+      const update = await attempt(own, `update "${name}" set "${key}" = "${key}" where "${key}" = $1`, [foreign])
       const removal = await attempt(own, `delete from "${name}" where "${key}" = $1`, [foreign])
       return [update.count, removal.count]
     }
@@ -96,10 +90,9 @@ describe('in every table with rows of organizations', () => {
 
   test('a row is not written into another organization, nor moved to one', async () => {
     const written = async ({ name, key }: TenantTable) => {
-      const { rows } = await owner.query(
-        `select to_jsonb(row) as row from "${name}" as row where "${key}" = $1`,
-        [foreign],
-      )
+      const { rows } = await owner.query(`select to_jsonb(row) as row from "${name}" as row where "${key}" = $1`, [
+        foreign,
+      ])
       const copy = `insert into "${name}" select * from jsonb_populate_record(null::"${name}", $1)`
       const insertion = await attempt(own, copy, [JSON.stringify(rows[0]?.row)])
       const move = await attempt(own, `update "${name}" set "${key}" = $1`, [foreign])
@@ -194,9 +187,9 @@ describe('the role of the API', () => {
   test('reads and writes a table of a later migration, and reaches no schema that is not its own', async () => {
     await owner.query('create table later (organization_id uuid, id serial)')
     await owner.query(`create schema elsewhere; create table elsewhere.hidden ()`)
-    expect(
-      await attempt(own, 'insert into later (organization_id) values ($1) returning id', [own]),
-    ).toMatchObject({ count: 1 })
+    expect(await attempt(own, 'insert into later (organization_id) values ($1) returning id', [own])).toMatchObject({
+      count: 1,
+    })
     expect(await attempt(own, 'select * from elsewhere.hidden')).toMatchObject({ code: refused })
     await owner.query('create function later_function() returns int language sql as $$ select 1 $$')
     expect(await attempt(own, 'select later_function()')).toMatchObject({ code: refused })
@@ -235,9 +228,7 @@ describe('the organization of a transaction', () => {
 
   test('is that of each transaction, also where they share a connection’s prepared statements', async () => {
     const named = (tenant: TenantDb) =>
-      tenant.$queryRaw<
-        { id: string }[]
-      >`select organization_id::text as id from farm where id is not null and ${1} = 1`
+      tenant.$queryRaw<{ id: string }[]>`select organization_id::text as id from farm where id is not null and ${1} = 1`
     const asked = Array.from({ length: 24 }, (_, index) => (index % 2 === 0 ? own : foreign))
     for (const id of asked) expect(await inOrganization(db, id, named)).toEqual([{ id }])
     const names = await db.$queryRaw<{ name: string }[]>`
@@ -253,16 +244,11 @@ describe('the organization of a transaction', () => {
       Promise.all([create(tenant, name), farms(tenant), create(tenant, another)]),
     )
     expect(made[1].every(({ id }) => id === own)).toBe(true)
-    const count = async () =>
-      (await owner.query('select 1 from farm where name = any($1)', [[name, another]])).rowCount
+    const count = async () => (await owner.query('select 1 from farm where name = any($1)', [[name, another]])).rowCount
     expect(await count()).toBe(2)
     await owner.query('delete from farm where name = any($1)', [[name, another]])
     const failing = inOrganization(db, own, (tenant) =>
-      Promise.all([
-        create(tenant, name),
-        tenant.$executeRaw`select 1 / ${0}::integer`,
-        create(tenant, another),
-      ]),
+      Promise.all([create(tenant, name), tenant.$executeRaw`select 1 / ${0}::integer`, create(tenant, another)]),
     )
     await expect(failing).rejects.toThrow()
     expect(await count()).toBe(0)
@@ -270,28 +256,18 @@ describe('the organization of a transaction', () => {
   })
 
   test('holds for what a service does in a transaction of its own', async () => {
-    const rows = await inOrganization(db, own, (tenant) =>
-      tenant.$transaction((transaction) => farms(transaction)),
-    )
+    const rows = await inOrganization(db, own, (tenant) => tenant.$transaction((transaction) => farms(transaction)))
     expect(rows.map(({ id }) => id)).toEqual([own])
   })
 
   test.each<[string, () => Promise<unknown>]>([
     ['a commit', () => inOrganization(db, own, farms)],
-    [
-      'an error of the service',
-      () => inOrganization(db, own, async () => Promise.reject(new Error('refused'))),
-    ],
+    ['an error of the service', () => inOrganization(db, own, async () => Promise.reject(new Error('refused')))],
     ['an error of the database', () => inOrganization(db, own, (tenant) => tenant.$executeRaw`select 1 / 0`)],
     ['a time-out', () => timedOut()],
     [
       'a killed connection',
-      () =>
-        inOrganization(
-          db,
-          own,
-          (tenant) => tenant.$executeRaw`select pg_terminate_backend(pg_backend_pid())`,
-        ),
+      () => inOrganization(db, own, (tenant) => tenant.$executeRaw`select pg_terminate_backend(pg_backend_pid())`),
     ],
   ])('is gone from its connection after %s', async (_name, work) => {
     await work().catch(() => undefined)
@@ -345,9 +321,7 @@ describe('the organization of a transaction', () => {
   test('is kept whole or not at all: what fails last takes back what was written first', async () => {
     const name = randomUUID()
     const writing = inOrganization(db, own, async (tenant) => {
-      await tenant.$transaction((transaction) =>
-        transaction.farm.create({ data: { organizationId: own, name } }),
-      )
+      await tenant.$transaction((transaction) => transaction.farm.create({ data: { organizationId: own, name } }))
       throw new Error('refused')
     })
     await expect(writing).rejects.toThrow('refused')

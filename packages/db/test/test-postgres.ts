@@ -38,8 +38,11 @@ export async function startTestPostgres() {
     port: await freePort(),
     // The run's data is thrown away: nothing needs to reach the disk.
     settings: {
-      ...{ fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' },
-      ...{ max_wal_size: '256MB', max_connections: '200' },
+      fsync: 'off',
+      synchronous_commit: 'off',
+      full_page_writes: 'off',
+      max_wal_size: '256MB',
+      max_connections: '200',
     },
   })
   const templateUrl = server.url('bootfarm_template')

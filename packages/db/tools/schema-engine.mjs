@@ -54,8 +54,7 @@ async function runCommand(command, url) {
   const name = databaseName(url)
   try {
     if (command === 'can-connect-to-database') await withDatabase(url, (client) => client.query('select 1'))
-    else if (command === 'create-database')
-      await withAdmin(url, (client, id) => client.query(`create database ${id}`))
+    else if (command === 'create-database') await withAdmin(url, (client, id) => client.query(`create database ${id}`))
     else if (command === 'drop-database')
       await withAdmin(url, (client, id) => client.query(`drop database if exists ${id} with (force)`))
     else throw new Error(`unknown command ${command}`)
@@ -105,9 +104,7 @@ function createServer(bindings, { datamodels, datasource }) {
       return send({ id, error: { code: -32601, message: `Method not found: ${method}` } })
     // These two find the shadow schema only in the engine's cache; devDiagnostic fills it.
     if ((name === 'evaluateDataLoss' || name === 'createMigration') && params.migrationsList)
-      await target
-        .devDiagnostic({ migrationsList: params.migrationsList, filters: params.filters })
-        .catch(() => {})
+      await target.devDiagnostic({ migrationsList: params.migrationsList, filters: params.filters }).catch(() => {})
     let result = await target[name](params)
     if (method === 'diff' && result?.stdout != null) {
       send({ id: printId++, method: 'print', params: { content: result.stdout } })

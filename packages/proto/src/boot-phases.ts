@@ -1,16 +1,7 @@
 import table from '../boot-phases.json' with { type: 'json' }
 
 /** The one table of boot phases, outcomes and causes; the edge's Zig tests read the same file. */
-export const bootPhases = [
-  'firmware',
-  'dhcp',
-  'nbp',
-  'loader',
-  'stage1',
-  'breather',
-  'stage2',
-  'ready',
-] as const
+export const bootPhases = ['firmware', 'dhcp', 'nbp', 'loader', 'stage1', 'breather', 'stage2', 'ready'] as const
 export type BootPhase = (typeof bootPhases)[number]
 
 export const bootOutcomes = ['ready', 'failed', 'silent', 'superseded', 'local_disk'] as const

@@ -25,13 +25,7 @@ export function emitStreamPacket(packet: StreamPacket): Buffer {
   const session = 'session_id' in packet ? packet.session_id : '0'.repeat(16)
   const flags = packet.type === 'read' ? readKinds.indexOf(packet.kind) : 0
   const first = (streamVersion << 4) | flags
-  const header = [
-    int(first, 1),
-    int(packetTypes.indexOf(packet.type), 1),
-    int(index, 2),
-    int(request, 4),
-    hex(session),
-  ]
+  const header = [int(first, 1), int(packetTypes.indexOf(packet.type), 1), int(index, 2), int(request, 4), hex(session)]
   return Buffer.concat([...header, ...bodyOf(packet)])
 }
 

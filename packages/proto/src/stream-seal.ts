@@ -40,9 +40,7 @@ const secretKey = (bytes: Buffer) =>
 
 /** The public half of an X25519 key. */
 export function publicOf(secret: Buffer): Buffer {
-  return createPublicKey(secretKey(secret))
-    .export({ format: 'der', type: 'spki' })
-    .subarray(publicPrefix.length)
+  return createPublicKey(secretKey(secret)).export({ format: 'der', type: 'spki' }).subarray(publicPrefix.length)
 }
 
 export interface StreamKeys {

@@ -88,11 +88,7 @@ export function sealTicket(key: Buffer, salt: Buffer, ticket: StreamTicket): Buf
     Buffer.from(boot_id + version_id + vdisk_id + device_id + edge_id + resume_secret + mac, 'hex'),
     middle,
     Buffer.from(
-      ticket.started_unix_ms +
-        ticket.elapsed_us +
-        ticket.expires_unix_ms +
-        ticket.disk_size +
-        ticket.phases.join(''),
+      ticket.started_unix_ms + ticket.elapsed_us + ticket.expires_unix_ms + ticket.disk_size + ticket.phases.join(''),
       'hex',
     ),
   ])
@@ -104,12 +100,9 @@ export function sealTicket(key: Buffer, salt: Buffer, ticket: StreamTicket): Buf
 
 /** The sealed bytes in clear text; throws where no edge of the site has made them. */
 export function openTicket(key: Buffer, sealed: Buffer): Buffer {
-  const decipher = createDecipheriv(
-    'chacha20-poly1305',
-    keyOf(key, sealed.subarray(0, saltSize)),
-    Buffer.alloc(12),
-    { authTagLength: tagSize },
-  )
+  const decipher = createDecipheriv('chacha20-poly1305', keyOf(key, sealed.subarray(0, saltSize)), Buffer.alloc(12), {
+    authTagLength: tagSize,
+  })
   decipher.setAuthTag(sealed.subarray(saltSize + bodySize))
   return Buffer.concat([decipher.update(sealed.subarray(saltSize, saltSize + bodySize)), decipher.final()])
 }

@@ -141,8 +141,7 @@ function parseHello(reader: Reader): StreamHello {
   const proof = reader.hex(32)
   check(reader.bytes.length === (kind === 'ticket' ? 240 + 8 + sealedTicketSize : 240), 'wrong_size')
   reader.zeros(92)
-  const shown =
-    kind === 'ticket' ? { age_us: reader.hex(8), ticket: reader.hex(sealedTicketSize) } : undefined
+  const shown = kind === 'ticket' ? { age_us: reader.hex(8), ticket: reader.hex(sealedTicketSize) } : undefined
   check(bits >> streamCiphers.length === 0, 'reserved_not_zero')
   check(bits !== 0 && packet_size_max >= streamPacketSizeMin, 'bad_value')
   const ciphers = streamCiphers.filter((_, index) => (bits >> index) & 1)
@@ -219,11 +218,7 @@ function parseRefuse(reader: Reader): StreamPacket {
   return { type: 'refuse', client_nonce: reader.hex(16), code: reader.named(refuseCodes, 2, 1) }
 }
 
-function parseRead(
-  reader: Reader,
-  session: InSession,
-  head: Pick<StreamRead, 'kind' | 'fragment_size'>,
-): StreamRead {
+function parseRead(reader: Reader, session: InSession, head: Pick<StreamRead, 'kind' | 'fragment_size'>): StreamRead {
   check(reader.bytes.length >= 40, 'wrong_size')
   const version_tag = reader.hex(8)
   const offset = reader.hex(8)
@@ -232,10 +227,7 @@ function parseRead(
   const attempt = reader.int(2)
   check(range_count <= streamRangesMax, 'bad_value')
   check(reader.bytes.length === 40 + 4 * range_count, 'wrong_size')
-  check(
-    head.fragment_size >= streamFragmentSizeMin && head.fragment_size <= streamFragmentSizeMax,
-    'bad_value',
-  )
+  check(head.fragment_size >= streamFragmentSizeMin && head.fragment_size <= streamFragmentSizeMax, 'bad_value')
   check(length > 0 && length % streamSectorSize === 0, 'bad_value')
   check(BigInt(`0x${offset}`) % BigInt(streamSectorSize) === 0n, 'bad_value')
   const ranges: [number, number][] = []
@@ -294,7 +286,13 @@ function parseReport(reader: Reader, session: InSession): StreamReport {
   const read_times = parseReadTimes(reader, times_count)
   check(reader.position === size, 'wrong_size')
   return {
-    ...{ type: 'report', ...session, uptime_us, order_id, write_cache_used, write_cache_size, steps },
+    type: 'report',
+    ...session,
+    uptime_us,
+    order_id,
+    write_cache_used,
+    write_cache_size,
+    steps,
     ...(times_count > 0 && { read_times }),
   }
 }

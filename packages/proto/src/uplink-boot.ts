@@ -67,7 +67,9 @@ export const guestReport = z.object({
   /** The edge reports it again when it has moved by 5 % of its size. `atUs` is µs since the boot's begin. */
   writeCache: z
     .object({
-      ...{ usedBytes: count, sizeBytes: count.min(1), atUs: count },
+      usedBytes: count,
+      sizeBytes: count.min(1),
+      atUs: count,
       /** Absent: the overlay in the device's RAM. */
       class: z.enum(writeCacheClasses).optional(),
       /** Absent: it can be written. `stopped` and `lost`: the device's disk stands still. */
@@ -120,11 +122,13 @@ const readTimesOfPart = {
   /** That READs asked the edge for; absent from older edges. */
   bytes: count.optional(),
   /** The edge's, of each READ: until its bytes were in hand, from memory and from a disk, and until all were handed to the kernel. */
-  ...{ warm: durationHistogram.optional(), cold: durationHistogram.optional() },
+  warm: durationHistogram.optional(),
+  cold: durationHistogram.optional(),
   send: durationHistogram.optional(),
   /** The device's: of each READ until its last byte, of each read of its system, and from an answer to the next one. */
   fetch: durationHistogram.optional(),
-  ...{ wait: durationHistogram.optional(), turnaround: durationHistogram.optional() },
+  wait: durationHistogram.optional(),
+  turnaround: durationHistogram.optional(),
 }
 
 /** Until the initramfs handed over to the system, and from there until the boot was over. */

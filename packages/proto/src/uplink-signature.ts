@@ -18,15 +18,9 @@ export interface UplinkRequestFacts {
 
 export function uplinkSignedText(facts: UplinkRequestFacts): string {
   const digest = createHash('sha256').update(facts.body).digest('hex')
-  return [
-    'bootfarm-uplink-v1',
-    facts.method,
-    facts.path,
-    facts.edgeId,
-    facts.bootEpoch,
-    facts.counter,
-    digest,
-  ].join('\n')
+  return ['bootfarm-uplink-v1', facts.method, facts.path, facts.edgeId, facts.bootEpoch, facts.counter, digest].join(
+    '\n',
+  )
 }
 
 export function stateSignedText(payload: string): string {

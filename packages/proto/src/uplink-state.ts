@@ -34,7 +34,9 @@ export const bootMenu = z.object({
     .array(
       z.discriminatedUnion('kind', [
         z.object({
-          ...{ kind: z.literal('version'), title: untrustedText.min(1), versionId: uuid },
+          kind: z.literal('version'),
+          title: untrustedText.min(1),
+          versionId: uuid,
           /** It stands for whatever the vDisk's production devices boot, so a pending release changes it. */
           followsVdisk: z.boolean().optional(),
         }),
@@ -167,9 +169,8 @@ export const desiredState = stateFields
       schedules.every((schedule) => schedule.devices.every((index) => index < devices.length)),
     { path: ['schedules'], message: 'a schedule names a device that the state does not have' },
   )
-  .refine(
-    ({ devices, homeEdges = [] }) =>
-      devices.every(({ home }) => home === undefined || home < homeEdges.length),
-    { path: ['homeEdges'], message: 'a device names an edge that the state does not have' },
-  )
+  .refine(({ devices, homeEdges = [] }) => devices.every(({ home }) => home === undefined || home < homeEdges.length), {
+    path: ['homeEdges'],
+    message: 'a device names an edge that the state does not have',
+  })
 export type DesiredState = z.infer<typeof desiredState>

@@ -4,9 +4,7 @@ import { z } from 'zod'
 
 export const uuid = z.uuid()
 export const base64 = (bytes: number) =>
-  z
-    .base64()
-    .refine((text) => Buffer.from(text, 'base64').length === bytes, `must be ${bytes} bytes in base64`)
+  z.base64().refine((text) => Buffer.from(text, 'base64').length === bytes, `must be ${bytes} bytes in base64`)
 /** JSON numbers stay exact up to 2^53 - 1. */
 export const count = z.number().int().nonnegative().max(Number.MAX_SAFE_INTEGER)
 /** ms since 1970, up to the last instant that JavaScript knows. */

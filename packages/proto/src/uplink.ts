@@ -91,15 +91,24 @@ export const report = z.discriminatedUnion('type', [
   z.object({ seq: count.min(1), type: z.literal('withdrawn'), bootId: uuid, toEdgeId: uuid.optional() }),
   /** A device asked this edge to go on with its boot, and was sent back to `edgeId`, which has what it wrote. `atUs` is since the boot's begin. */
   z.object({
-    ...{ seq: count.min(1), type: z.literal('waiting'), bootId: uuid, mac: macAddress, edgeId: uuid },
-    ...{ startedUnixMs: count, atUs: count },
+    seq: count.min(1),
+    type: z.literal('waiting'),
+    bootId: uuid,
+    mac: macAddress,
+    edgeId: uuid,
+    startedUnixMs: count,
+    atUs: count,
   }),
   /** How far a run of a schedule has come here. */
   z.object({ seq: count.min(1), type: z.literal('schedule_run'), run: scheduleRunReport }),
   z.object({
-    ...{ seq: count.min(1), type: z.literal('gap'), untilSeq: count, reason: untrustedText },
+    seq: count.min(1),
+    type: z.literal('gap'),
+    untilSeq: count,
+    reason: untrustedText,
     /** When the first and the last of them were lost, by the edge's clock. */
-    ...{ fromUnixMs: count.optional(), untilUnixMs: count.optional() },
+    fromUnixMs: count.optional(),
+    untilUnixMs: count.optional(),
   }),
 ])
 export type Report = z.infer<typeof report>

@@ -8,9 +8,7 @@ test('STREAM.md tells each reason by which an edge counts a packet of the stream
   const counted = [...enumText.matchAll(/^ {4}stream_(\w+),$/gm)].map(([, name]) => name)
   const [, table = ''] = textOf('../STREAM.md').split('| reason `stream_...` | what |')
   const rows = table.split('\n\n')[0]?.split('\n') ?? []
-  const told = rows.flatMap((row) =>
-    [...(row.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name),
-  )
+  const told = rows.flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name))
   expect(counted.length).toBeGreaterThan(10)
   expect(told.toSorted()).toEqual(counted.toSorted())
 })

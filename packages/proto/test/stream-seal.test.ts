@@ -1,11 +1,4 @@
-import {
-  createDecipheriv,
-  createHash,
-  createPrivateKey,
-  createPublicKey,
-  diffieHellman,
-  hkdfSync,
-} from 'node:crypto'
+import { createDecipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman, hkdfSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parseStreamPacket } from '../src/stream.ts'
@@ -46,9 +39,7 @@ interface Vector {
   }[]
 }
 
-const vectors: Vector[] = JSON.parse(
-  readFileSync(new URL('../vectors/stream-sealed-v2.json', import.meta.url), 'utf8'),
-)
+const vectors: Vector[] = JSON.parse(readFileSync(new URL('../vectors/stream-sealed-v2.json', import.meta.url), 'utf8'))
 const hex = (text: string) => Buffer.from(text, 'hex')
 
 test.each(vectors)('hello and keys of the session: $name', (vector) => {

@@ -12,9 +12,7 @@ interface Vector {
   refused?: string
 }
 
-const vectors: Vector[] = JSON.parse(
-  readFileSync(new URL('../vectors/stream-v2.json', import.meta.url), 'utf8'),
-)
+const vectors: Vector[] = JSON.parse(readFileSync(new URL('../vectors/stream-v2.json', import.meta.url), 'utf8'))
 
 describe('the golden packets of the stream', () => {
   test('there are enough of them', () => expect(vectors.length).toBeGreaterThanOrEqual(140))

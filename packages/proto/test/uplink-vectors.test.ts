@@ -55,9 +55,7 @@ interface Vectors {
   states: StateVector[]
 }
 
-const vectors: Vectors = JSON.parse(
-  readFileSync(new URL('../vectors/uplink-v1.json', import.meta.url), 'utf8'),
-)
+const vectors: Vectors = JSON.parse(readFileSync(new URL('../vectors/uplink-v1.json', import.meta.url), 'utf8'))
 
 const bodyOf = ({ body = '', bodyHex }: RequestVector) =>
   bodyHex === undefined ? Buffer.from(body) : Buffer.from(bodyHex, 'hex')
@@ -109,9 +107,7 @@ describe('the golden statements of new keys', () => {
     expect(edgeKeyText(vectors.edgeId, keys)).toBe(text)
     expect(signText(text, seedOf(vectors.edgeKey))).toBe(signature)
     expect(publicKeyOf(seedOf(vectors.newEdgeKey))).toBe(keys.newPublicKey)
-    expect(rotateKeyRequest.safeParse({ version: 1, statements: [{ ...keys, signature }] }).success).toBe(
-      true,
-    )
+    expect(rotateKeyRequest.safeParse({ version: 1, statements: [{ ...keys, signature }] }).success).toBe(true)
   })
 
   test('an organization’s is signed as written', () => {

@@ -67,8 +67,7 @@ export class Load {
   /** Ids of the organization's own rows. */
   #placesIn(organization) {
     const { organizations, sites, devices, boots } = this.#size
-    const site =
-      Math.floor(((organization - 1) * sites) / organizations) + 1 + this.#random(sites / organizations)
+    const site = Math.floor(((organization - 1) * sites) / organizations) + 1 + this.#random(sites / organizations)
     const device = Math.floor(((site - 1) * devices) / sites) + 1 + this.#random(devices / sites)
     // Boot n is of device n * 7919 mod devices + 1: those of one device lie `devices` apart.
     const first = Number((BigInt(device - 1) * inverse(7919n, BigInt(devices))) % BigInt(devices)) || devices
@@ -99,22 +98,25 @@ export class Load {
       const size = this.#size
       const firstDevice = Math.floor(((number - 1) * size.devices) / size.sites) + 1
       const reports = Array.from({ length: reportsPerBatch }, (_, index) => ({
-        ...{ seq: edge.seq + index, type: 'boot' },
+        seq: edge.seq + index,
+        type: 'boot',
         boot: bootOf(firstDevice + this.#random(size.devices / size.sites)),
       }))
       const body = JSON.stringify({ bootEpoch: this.#bootEpoch, fromSeq: edge.seq, reports })
       const path = '/edge/v1/reports'
       edge.counter += 1
       const text = uplinkSignedText({
-        ...{ method: 'POST', path, edgeId: edge.id, bootEpoch: this.#bootEpoch, counter: edge.counter },
+        method: 'POST',
+        path,
+        edgeId: edge.id,
+        bootEpoch: this.#bootEpoch,
+        counter: edge.counter,
         body: Buffer.from(body),
       })
       const headers = {
-        ...{
-          'content-type': 'application/json',
-          'bootfarm-edge': edge.id,
-          'bootfarm-epoch': String(this.#bootEpoch),
-        },
+        'content-type': 'application/json',
+        'bootfarm-edge': edge.id,
+        'bootfarm-epoch': String(this.#bootEpoch),
         'bootfarm-counter': String(edge.counter),
         'bootfarm-signature': sign(null, Buffer.from(text), edge.key).toString('base64'),
       }
@@ -178,18 +180,24 @@ function bootOf(device) {
     missingFragments: 2,
   }
   return {
-    ...{ id: randomUUID(), revision: 9, mac, simulated: false, generated: false, reconnects: 0 },
-    ...{ startedUnixMs: Date.now() - 20_000, clientArch: 7, ip: '10.1.2.3', mtu: 1500 },
+    id: randomUUID(),
+    revision: 9,
+    mac,
+    simulated: false,
+    generated: false,
+    reconnects: 0,
+    startedUnixMs: Date.now() - 20_000,
+    clientArch: 7,
+    ip: '10.1.2.3',
+    mtu: 1500,
     vendorClass: 'PXEClient:Arch:00007:UNDI:003016',
     phases: phaseNames.map((name, index) => ({
-      ...{
-        name,
-        startUs: index * 4e6,
-        durationUs: 4e6,
-        source: 'observed',
-        reads: 100,
-        readSizes: [1, 2, 3, 90],
-      },
+      name,
+      startUs: index * 4e6,
+      durationUs: 4e6,
+      source: 'observed',
+      reads: 100,
+      readSizes: [1, 2, 3, 90],
       ...numbers,
     })),
     outcome: { kind: 'ready' },

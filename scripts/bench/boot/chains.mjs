@@ -26,9 +26,24 @@ export async function startEdge(segment, directory, { disk, vmlinuz, initrd }) {
   const bootFiles = copyBootPrograms(directory)
   const edge = new WatchedProcess(
     segment.onEdge(edgeProgram, [
-      ...['serve', '--json', '--listen', segment.edgeIp, '--dhcp', 'proxy', '--vdisk', disk],
-      ...['--kernel', vmlinuz, '--initrd', initrd, '--cmdline', commandLine],
-      ...['--boot-files', bootFiles, '--data', path.join(directory, 'edge')],
+      'serve',
+      '--json',
+      '--listen',
+      segment.edgeIp,
+      '--dhcp',
+      'proxy',
+      '--vdisk',
+      disk,
+      '--kernel',
+      vmlinuz,
+      '--initrd',
+      initrd,
+      '--cmdline',
+      commandLine,
+      '--boot-files',
+      bootFiles,
+      '--data',
+      path.join(directory, 'edge'),
     ]),
   )
   await edge.waitFor(/serving on/, startLimitMs)
@@ -49,17 +64,18 @@ export async function startReference(segment, directory, { disk, vmlinuz, initrd
   )
   const dhcp = new WatchedProcess(
     segment.dhcpServer([
-      ...['--enable-tftp', `--tftp-root=${copyBootPrograms(directory)}`],
+      '--enable-tftp',
+      `--tftp-root=${copyBootPrograms(directory)}`,
       // Otherwise iPXE waits for a proxyDHCP server that may come yet.
       '--dhcp-option=encap:175,176,1b',
-      ...['--dhcp-match=set:ipxe,175', `--dhcp-boot=tag:ipxe,${from}/boot.ipxe`],
-      ...['--dhcp-match=set:uefi,option:client-arch,7', '--dhcp-boot=tag:uefi,tag:!ipxe,snponly.efi'],
+      '--dhcp-match=set:ipxe,175',
+      `--dhcp-boot=tag:ipxe,${from}/boot.ipxe`,
+      '--dhcp-match=set:uefi,option:client-arch,7',
+      '--dhcp-boot=tag:uefi,tag:!ipxe,snponly.efi',
       '--dhcp-boot=tag:!uefi,tag:!ipxe,undionly.kpxe',
     ]),
   )
-  const http = new WatchedProcess(
-    segment.onEdge('/bin/busybox', ['httpd', '-f', '-vv', '-p', '80', '-h', files]),
-  )
+  const http = new WatchedProcess(segment.onEdge('/bin/busybox', ['httpd', '-f', '-vv', '-p', '80', '-h', files]))
   const address = ['-i', segment.edgeIp, '-p', String(nbdPort)]
   const nbd = new WatchedProcess(segment.onEdge('nbdkit', ['-f', '-v', '-r', ...address, 'file', disk]))
   await dhcp.waitFor(/DHCP, IP range/, startLimitMs)

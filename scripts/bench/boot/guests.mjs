@@ -7,19 +7,7 @@ import { edgeProgram } from '../../lib/paths.mjs'
 export const readyLine = 'MACHINE READY'
 
 const busybox = '/bin/busybox'
-const applets = [
-  'sh',
-  'echo',
-  'ip',
-  'ls',
-  'mkdir',
-  'modprobe',
-  'mount',
-  'poweroff',
-  'sleep',
-  'switch_root',
-  'udhcpc',
-]
+const applets = ['sh', 'echo', 'ip', 'ls', 'mkdir', 'modprobe', 'mount', 'poweroff', 'sleep', 'switch_root', 'udhcpc']
 
 /** A machine that has our client reports before it prints; without one the second line does nothing. */
 const busyboxInit = `#!/bin/sh
@@ -73,16 +61,7 @@ export function makeSystemDisk(directory, root) {
 /** Our initramfs, as a user makes it. */
 export function makeInitramfs(directory, kernel) {
   const out = path.join(directory, 'initrd.img')
-  const args = [
-    'initramfs',
-    'build',
-    '--kernel-release',
-    kernel.release,
-    '--modules',
-    kernel.modules,
-    '--out',
-    out,
-  ]
+  const args = ['initramfs', 'build', '--kernel-release', kernel.release, '--modules', kernel.modules, '--out', out]
   execFileSync(edgeProgram, args, { stdio: ['ignore', 'ignore', 'pipe'] })
   return out
 }
@@ -107,8 +86,7 @@ mount -t overlay -o lowerdir=/lower,upperdir=/overlay/upper,workdir=/overlay/wor
 for tree in dev proc sys; do mount --move /$tree /newroot/$tree; done
 exec switch_root /newroot /sbin/init
 `
-const referenceUdhcpc =
-  '#!/bin/sh\n[ "$1" = bound ] && ip addr replace "$ip/$mask" dev "$interface"\nexit 0\n'
+const referenceUdhcpc = '#!/bin/sh\n[ "$1" = bound ] && ip addr replace "$ip/$mask" dev "$interface"\nexit 0\n'
 
 /** The smallest initramfs that gets the same root with nbd-client, as one would write it by hand for this machine. */
 export function makeReferenceInitramfs(directory, kernel, serverIp) {
@@ -123,10 +101,7 @@ export function makeReferenceInitramfs(directory, kernel, serverIp) {
   addScript(path.join(root, 'init'), referenceInit(serverIp))
   addScript(path.join(root, 'bin/udhcpc.sh'), referenceUdhcpc)
   const out = path.join(directory, 'reference.img')
-  execFileSync('sh', [
-    '-c',
-    `cd ${root} && find . | ${busybox} cpio -o -H newc 2>/dev/null | gzip -6 >${out}`,
-  ])
+  execFileSync('sh', ['-c', `cd ${root} && find . | ${busybox} cpio -o -H newc 2>/dev/null | gzip -6 >${out}`])
   return out
 }
 

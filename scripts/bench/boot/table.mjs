@@ -12,8 +12,7 @@
  */
 export function asMarkdown({ date, rounds, processors, loadBefore, boots }) {
   const rows = groups(boots).map(({ name, by, times }) => {
-    const reference =
-      times.length && groups(boots).find((group) => group.name === name && group.by === 'nbdkit')
+    const reference = times.length && groups(boots).find((group) => group.name === name && group.by === 'nbdkit')
     const ratio = by === 'nbdkit' ? '' : (median(times) / median(reference.times)).toFixed(2)
     return `| ${name} | ${by} | ${seconds(median(times))} | ${seconds(Math.min(...times))} | ${seconds(Math.max(...times))} | ${ratio} |`
   })

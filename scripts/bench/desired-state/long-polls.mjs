@@ -31,9 +31,7 @@ export class LongPolls {
       }
       for (let number = 0; number < count; number += openedAtOnce)
         await Promise.all(
-          Array.from({ length: Math.min(openedAtOnce, count - number) }, (_, index) =>
-            addEdge(number + index),
-          ),
+          Array.from({ length: Math.min(openedAtOnce, count - number) }, (_, index) => addEdge(number + index)),
         )
     } finally {
       await db.$disconnect()
@@ -70,9 +68,7 @@ export class LongPolls {
 
   /** Of all edges and changes: milliseconds from a change's answer to the edge's state. */
   timesAfter(changes) {
-    return this.#cameAtMs.flatMap((came) =>
-      changes.map(({ answeredAtMs }, index) => came[index] - answeredAtMs),
-    )
+    return this.#cameAtMs.flatMap((came) => changes.map(({ answeredAtMs }, index) => came[index] - answeredAtMs))
   }
 
   close() {

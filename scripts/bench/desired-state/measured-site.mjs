@@ -36,7 +36,10 @@ export class MeasuredSite {
       const bare = await db.collection.create({ data: { organizationId, siteId, name: 'Without a vDisk' } })
       const rows = (kind, count, of) =>
         Array.from({ length: count }, (_, index) => ({
-          ...{ organizationId, siteId, collectionId: of, name: `${kind}-${String(index).padStart(5, '0')}` },
+          organizationId,
+          siteId,
+          collectionId: of,
+          name: `${kind}-${String(index).padStart(5, '0')}`,
           mac: macOf(kind, index),
         }))
       await db.device.createMany({ data: rows('assigned', changes, bare.id) })
@@ -91,9 +94,7 @@ export class MeasuredSite {
     const deadline = performance.now() + limitMs
     while (!(await isSeen())) {
       if (performance.now() > deadline)
-        throw new UserError(
-          `the edge has not acted within ${limitMs / 1000} s:\n${this.#edge.process.output}`,
-        )
+        throw new UserError(`the edge has not acted within ${limitMs / 1000} s:\n${this.#edge.process.output}`)
       await new Promise((resolve) => setTimeout(resolve, pauseMs))
     }
     return performance.now()
@@ -107,9 +108,7 @@ export class MeasuredSite {
         .get(url, { agent: this.#agent }, (response) => {
           const parts = []
           response.on('data', (part) => parts.push(part))
-          response.once('end', () =>
-            resolve(response.statusCode === 200 ? Buffer.concat(parts).toString() : null),
-          )
+          response.once('end', () => resolve(response.statusCode === 200 ? Buffer.concat(parts).toString() : null))
         })
         .once('error', reject)
     })

@@ -29,21 +29,11 @@ function linesOf({ name, polls, processes, changes, others }) {
   const own = [...head, 'the real one', changes.length, ...figures(changes.map(afterAnswer))]
   const lines = [[...own, whole(at(fromBegin, 0.5)), whole(Math.max(...fromBegin))]]
   if (others.length > 0)
-    lines.push([
-      ...head,
-      'all edges',
-      others.length,
-      ...figures(others.map((time) => Math.max(0, time))),
-      '',
-      '',
-    ])
+    lines.push([...head, 'all edges', others.length, ...figures(others.map((time) => Math.max(0, time))), '', ''])
   return lines.map((cells) => `| ${cells.join(' | ')} |`)
 }
 
-const figures = (times) => [
-  ...[at(times, 0.5), at(times, 0.99), Math.max(...times)].map(whole),
-  withinGoal(times),
-]
+const figures = (times) => [...[at(times, 0.5), at(times, 0.99), Math.max(...times)].map(whole), withinGoal(times)]
 
 function withinGoal(times) {
   const share = times.filter((time) => time <= goalMs).length / times.length

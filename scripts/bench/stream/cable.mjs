@@ -23,21 +23,7 @@ export class Cable {
 
   constructor() {
     const { server, client } = this.#namespaces
-    run(
-      'ip',
-      '-n',
-      server,
-      'link',
-      'add',
-      'server0',
-      'type',
-      'veth',
-      'peer',
-      'name',
-      'client0',
-      'netns',
-      client,
-    )
+    run('ip', '-n', server, 'link', 'add', 'server0', 'type', 'veth', 'peer', 'name', 'client0', 'netns', client)
     for (const [namespace, device, ip] of this.#ends()) {
       run('ip', '-n', namespace, 'addr', 'add', `${ip}/16`, 'broadcast', '+', 'dev', device)
       run('ip', '-n', namespace, 'link', 'set', device, 'up')
@@ -66,8 +52,15 @@ export class Cable {
     const relay = new WatchedProcess({
       command: streamBenchProgram,
       args: [
-        ...['relay', '--server-namespace', server, '--client-namespace', client],
-        ...['--delay-us', String(delayUs), '--loss', String(Math.round(lossPercent * 1000))],
+        'relay',
+        '--server-namespace',
+        server,
+        '--client-namespace',
+        client,
+        '--delay-us',
+        String(delayUs),
+        '--loss',
+        String(Math.round(lossPercent * 1000)),
       ],
     })
     try {

@@ -43,26 +43,28 @@ function bootAll(site, edgeArgs, files) {
   const start = async (cable, image, data) => {
     const serve = ['serve', '--json', '--listen', cable.serverIp, '--dhcp', 'server', '--dhcp-pool', pool]
     const disk = ['--vdisk', image, '--boot-files', files, '--data', data]
-    const edge = new WatchedProcess(
-      cable.onServer('taskset', ['-c', '0', edgeProgram, ...serve, ...disk, ...edgeArgs]),
-    )
+    const edge = new WatchedProcess(cable.onServer('taskset', ['-c', '0', edgeProgram, ...serve, ...disk, ...edgeArgs]))
     await edge.waitFor(/serving on/, startLimitMs)
     return edge
   }
   return withServer(site, { start }, async (edge) => {
     const fleet = new WatchedProcess(
       site.cable.onClient('taskset', [
-        ...[
-          '-c',
-          String(os.cpus().length - 1),
-          simProgram,
-          'boot',
-          '--json',
-          '--server',
-          site.cable.serverIp,
-        ],
-        ...['--interface', 'client0', '--devices', String(devices)],
-        ...['--trace', inRoot(trace), '--verify', site.image],
+        '-c',
+        String(os.cpus().length - 1),
+        simProgram,
+        'boot',
+        '--json',
+        '--server',
+        site.cable.serverIp,
+        '--interface',
+        'client0',
+        '--devices',
+        String(devices),
+        '--trace',
+        inRoot(trace),
+        '--verify',
+        site.image,
       ]),
     )
     const timer = setTimeout(() => void fleet.stop(), limitMs)

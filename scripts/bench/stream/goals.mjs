@@ -27,12 +27,7 @@ const ofFleet = { times: 1.7 }
 
 /** @returns {Judgement[]} */
 export function judge({ throughput = [], losses = [], replays = [], fleet = [] }) {
-  return [
-    ...judgeThroughput(throughput),
-    ...judgeLosses(losses),
-    ...judgeReplays(replays),
-    ...judgeFleet(fleet),
-  ]
+  return [...judgeThroughput(throughput), ...judgeLosses(losses), ...judgeReplays(replays), ...judgeFleet(fleet)]
 }
 
 function judgeLosses(losses) {
@@ -89,9 +84,7 @@ function judgeThroughput(throughput) {
   const judgements = []
   const judge = (goal, found, reached) => judgements.push({ goal, found, reached })
   const medianOf = (mode, name, by, pick) => {
-    const values = throughput
-      .filter((one) => one.mode === mode && one.case === name && one.by === by)
-      .map(pick)
+    const values = throughput.filter((one) => one.mode === mode && one.case === name && one.by === by).map(pick)
     return values.length === 0 ? undefined : median(values)
   }
   for (const { mode, by, nbdkit, qemuNbd, processorTimes, processorMost } of ofSixteen) {

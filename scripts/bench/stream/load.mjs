@@ -31,10 +31,23 @@ export async function loadOnce(site, peer, { devices, depth, mtu, measureMs }) {
     const output = await runOnClient(
       site,
       [
-        ...['load', '--way', peer.way, '--server', `${site.cable.serverIp}:${peer.port}`],
-        ...['--devices', String(devices), '--depth', String(depth), '--disk-mib', String(site.imageMib)],
-        ...['--measure-ms', String(measureMs), '--packet-size-max', String(mtu - overheadSize)],
-        ...['--server-pid', String(server.pid)],
+        'load',
+        '--way',
+        peer.way,
+        '--server',
+        `${site.cable.serverIp}:${peer.port}`,
+        '--devices',
+        String(devices),
+        '--depth',
+        String(depth),
+        '--disk-mib',
+        String(site.imageMib),
+        '--measure-ms',
+        String(measureMs),
+        '--packet-size-max',
+        String(mtu - overheadSize),
+        '--server-pid',
+        String(server.pid),
       ],
       measureMs + openLimitMs,
       peer.by,
@@ -46,10 +59,7 @@ export async function loadOnce(site, peer, { devices, depth, mtu, measureMs }) {
 /** Its names as JavaScript writes them: `mb_per_second` is `mbPerSecond`. */
 export const named = (found) =>
   Object.fromEntries(
-    Object.entries(found).map(([name, value]) => [
-      name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()),
-      value,
-    ]),
+    Object.entries(found).map(([name, value]) => [name.replace(/_(\w)/g, (_, letter) => letter.toUpperCase()), value]),
   )
 
 /** What was measured under a cipher's name was measured with it. */

@@ -57,7 +57,6 @@ function sentAgain(site) {
 
 /** What went again, in per cent of what was read. */
 function withAgain(peer, found) {
-  const bytes =
-    peer.way === 'nbd' ? found.segmentsAgain * segmentBytes : found.missingFragments * found.fragmentSize
+  const bytes = peer.way === 'nbd' ? found.segmentsAgain * segmentBytes : found.missingFragments * found.fragmentSize
   return { ...found, againPercent: (100 * bytes) / found.bytes }
 }

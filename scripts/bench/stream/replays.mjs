@@ -51,8 +51,15 @@ function replayWith(site, peer, trace) {
   return withServer(site, peer, async () => {
     const replay = async (args) => {
       const common = [
-        ...['replay', '--way', peer.way, '--server', `${site.cable.serverIp}:${peer.port}`],
-        ...['--trace', inRoot(trace), '--disk-mib', String(site.imageMib)],
+        'replay',
+        '--way',
+        peer.way,
+        '--server',
+        `${site.cable.serverIp}:${peer.port}`,
+        '--trace',
+        inRoot(trace),
+        '--disk-mib',
+        String(site.imageMib),
       ]
       const output = await runOnClient(site, [...common, ...args], limitMs, peer.by)
       return checked(peer, named(lastJson(output)))

@@ -47,8 +47,17 @@ function startEdge(more) {
   return async (cable, image, data) => {
     const edge = new WatchedProcess(
       cable.onServer(edgeProgram, [
-        ...['serve', '--json', '--listen', cable.serverIp, '--dhcp', 'off'],
-        ...['--vdisk', image, '--data', data, ...more],
+        'serve',
+        '--json',
+        '--listen',
+        cable.serverIp,
+        '--dhcp',
+        'off',
+        '--vdisk',
+        image,
+        '--data',
+        data,
+        ...more,
       ]),
     )
     await edge.waitFor(/serving on/, startLimitMs)
@@ -60,8 +69,14 @@ function startEdge(more) {
 function startNbdkit(cable, image) {
   return listening(
     cable.onServer('/usr/bin/nbdkit', [
-      ...['--foreground', '--readonly', '--ipaddr', cable.serverIp, '--port', String(nbdPort)],
-      ...['file', image],
+      '--foreground',
+      '--readonly',
+      '--ipaddr',
+      cable.serverIp,
+      '--port',
+      String(nbdPort),
+      'file',
+      image,
     ]),
   )
 }
@@ -70,8 +85,16 @@ function startNbdkit(cable, image) {
 function startQemuNbd(cable, image) {
   return listening(
     cable.onServer('/usr/bin/qemu-nbd', [
-      ...['--persistent', '--read-only', '--shared=0', '--format=raw', '--cache=writeback'],
-      ...['--bind', cable.serverIp, '--port', String(nbdPort), image],
+      '--persistent',
+      '--read-only',
+      '--shared=0',
+      '--format=raw',
+      '--cache=writeback',
+      '--bind',
+      cable.serverIp,
+      '--port',
+      String(nbdPort),
+      image,
     ]),
   )
 }
@@ -93,7 +116,5 @@ function isListening(server) {
   const port = nbdPort.toString(16).toUpperCase().padStart(4, '0')
   const file = `/proc/${server.pid}/net/tcp`
   if (!existsSync(file)) throw new UserError(`a server has ended:\n${server.output.slice(-3000)}`)
-  return new RegExp(`^\\s*\\d+: [0-9A-F]{8}:${port} [0-9A-F]{8}:0000 0A `, 'm').test(
-    readFileSync(file, 'utf8'),
-  )
+  return new RegExp(`^\\s*\\d+: [0-9A-F]{8}:${port} [0-9A-F]{8}:0000 0A `, 'm').test(readFileSync(file, 'utf8'))
 }

@@ -6,8 +6,7 @@ export const asJson = (result) => `${JSON.stringify(result, null, 2)}\n`
 
 /** Medians with minimum and maximum, each beside nbdkit's of the same run, and what was to be reached. */
 export function asMarkdown(result) {
-  const { date, command, machine, rounds, throughput, losses, ports, replays, fleet, goals, failures } =
-    result
+  const { date, command, machine, rounds, throughput, losses, ports, replays, fleet, goals, failures } = result
   return `# The stream
 
 The stream beside NBD servers: one client for all (${'`'}edge/streamer-zig/src/bench/stream${'`'}: one process and one loop for all devices, a UDP socket with UDP_GRO or a TCP
@@ -23,9 +22,7 @@ ${failures.map((failure) => `- Not measured: ${failure}\n`).join('')}${goals.len
 }
 
 function goalTable(goals) {
-  const rows = goals.map(
-    ({ goal, found, reached }) => `| ${goal} | ${found} | ${reached ? 'reached' : 'missed'} |`,
-  )
+  const rows = goals.map(({ goal, found, reached }) => `| ${goal} | ${found} | ${reached ? 'reached' : 'missed'} |`)
   return `
 ## Goals
 
@@ -47,8 +44,13 @@ function throughputTable(throughput) {
         ? (median(rates) / median(reference.ones.map(({ mbPerSecond }) => mbPerSecond))).toFixed(2)
         : ''
     return row([
-      ...[...keys, whole(median(rates)), whole(Math.min(...rates)), whole(Math.max(...rates))],
-      ...[times, whole(middle(({ p50Us }) => p50Us)), whole(middle(({ p99Us }) => p99Us))],
+      ...keys,
+      whole(median(rates)),
+      whole(Math.min(...rates)),
+      whole(Math.max(...rates)),
+      times,
+      whole(middle(({ p50Us }) => p50Us)),
+      whole(middle(({ p99Us }) => p99Us)),
       middle(({ serverSecondsPerGb }) => serverSecondsPerGb).toFixed(2),
       middle(({ clientSecondsPerGb }) => clientSecondsPerGb).toFixed(2),
       middle(({ machineSecondsPerGb }) => machineSecondsPerGb).toFixed(2),
@@ -68,8 +70,12 @@ function lossTable(losses) {
     const middle = (pick) => median(ones.map(pick))
     const rates = ones.map(({ mbPerSecond }) => mbPerSecond)
     return row([
-      ...[...keys, median(rates).toFixed(1), Math.min(...rates).toFixed(1), Math.max(...rates).toFixed(1)],
-      ...[whole(middle(({ p50Us }) => p50Us)), whole(middle(({ p99Us }) => p99Us))],
+      ...keys,
+      median(rates).toFixed(1),
+      Math.min(...rates).toFixed(1),
+      Math.max(...rates).toFixed(1),
+      whole(middle(({ p50Us }) => p50Us)),
+      whole(middle(({ p99Us }) => p99Us)),
     ])
   })
   return `
@@ -88,8 +94,12 @@ function portTable(ports) {
     const middle = (pick) => median(ones.map(pick))
     const rates = ones.map(({ mbPerSecond }) => mbPerSecond)
     return row([
-      ...[...keys, median(rates).toFixed(1), Math.min(...rates).toFixed(1), Math.max(...rates).toFixed(1)],
-      ...[middle(({ p50Us }) => p50Us / 1000).toFixed(1), middle(({ p99Us }) => p99Us / 1000).toFixed(1)],
+      ...keys,
+      median(rates).toFixed(1),
+      Math.min(...rates).toFixed(1),
+      Math.max(...rates).toFixed(1),
+      middle(({ p50Us }) => p50Us / 1000).toFixed(1),
+      middle(({ p99Us }) => p99Us / 1000).toFixed(1),
       middle(({ againPercent }) => againPercent).toFixed(0),
       middle(({ leastMbPerSecond }) => leastMbPerSecond).toFixed(2),
       middle(({ mostMbPerSecond }) => mostMbPerSecond).toFixed(2),
@@ -111,7 +121,10 @@ function replayTable(replays) {
   const rows = groups(replays, ['case', 'by', 'how']).map(({ keys, ones }) => {
     const seconds = ones.map((one) => one.seconds * 1000)
     return row([
-      ...[...keys, whole(median(seconds)), whole(Math.min(...seconds)), whole(Math.max(...seconds))],
+      ...keys,
+      whole(median(seconds)),
+      whole(Math.min(...seconds)),
+      whole(Math.max(...seconds)),
       median(ones.map(({ timesBytes }) => timesBytes)).toFixed(2),
     ])
   })
@@ -132,10 +145,13 @@ function fleetTable(fleet) {
   const rows = groups(fleet, ['by']).map(({ keys, ones }) => {
     const middle = (pick) => median(ones.map(pick))
     return row([
-      ...[...keys, ones[0].devices, middle(({ firstSeconds }) => firstSeconds).toFixed(1)],
+      ...keys,
+      ones[0].devices,
+      middle(({ firstSeconds }) => firstSeconds).toFixed(1),
       middle(({ lastSeconds }) => lastSeconds).toFixed(1),
       middle(({ lastSeconds, firstSeconds }) => lastSeconds / firstSeconds).toFixed(2),
-      ...[(ones[0].bytes / 1e9).toFixed(1), whole(middle(({ repeats }) => repeats))],
+      (ones[0].bytes / 1e9).toFixed(1),
+      whole(middle(({ repeats }) => repeats)),
       middle(({ edgeProcessorSeconds, bytes }) => edgeProcessorSeconds / (bytes / 1e9)).toFixed(2),
     ])
   })

@@ -41,8 +41,17 @@ export async function measureFlood(cable, edge, rounds) {
 function startFlood(cable, edge) {
   return new WatchedProcess(
     cable.onClient(simProgram, [
-      ...['tftp-flood', '--server', edge.ip, '--file', 'undionly.kpxe', '--sources', cable.falseAddresses],
-      ...['--rate', String(requestsPerSecond), '--seconds', String(floodSeconds)],
+      'tftp-flood',
+      '--server',
+      edge.ip,
+      '--file',
+      'undionly.kpxe',
+      '--sources',
+      cable.falseAddresses,
+      '--rate',
+      String(requestsPerSecond),
+      '--seconds',
+      String(floodSeconds),
     ]),
   )
 }
@@ -51,8 +60,20 @@ function startFlood(cable, edge) {
 async function boot(cable, edge, number) {
   const device = new WatchedProcess(
     cable.onClient(simProgram, [
-      ...['boot', '--server', edge.ip, '--interface', cable.clientInterface, '--tftp-port', '69', '--json'],
-      ...['--speed', '0', '--breather-ms', '0', '--first-mac', `02:bf:00:00:01:${hex(number)}`],
+      'boot',
+      '--server',
+      edge.ip,
+      '--interface',
+      cable.clientInterface,
+      '--tftp-port',
+      '69',
+      '--json',
+      '--speed',
+      '0',
+      '--breather-ms',
+      '0',
+      '--first-mac',
+      `02:bf:00:00:01:${hex(number)}`,
     ]),
   )
   try {

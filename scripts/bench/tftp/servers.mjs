@@ -24,21 +24,50 @@ export async function startServers(cable, { files, disk, kernel, data }) {
   const [edgeIp, atftpdIp, dnsmasqIp] = cable.serverIps
   const edge = new WatchedProcess(
     cable.onServer(edgeProgram, [
-      ...['serve', '--json', '--listen', edgeIp, '--dhcp', 'server', '--dhcp-pool', cable.pool],
-      ...['--vdisk', disk, '--kernel', kernel, '--boot-files', files, '--data', data],
+      'serve',
+      '--json',
+      '--listen',
+      edgeIp,
+      '--dhcp',
+      'server',
+      '--dhcp-pool',
+      cable.pool,
+      '--vdisk',
+      disk,
+      '--kernel',
+      kernel,
+      '--boot-files',
+      files,
+      '--data',
+      data,
     ]),
   )
   const atftpd = new WatchedProcess(
     cable.onServer('/usr/sbin/atftpd', [
-      ...['--daemon', '--no-fork', '--logfile', '-', '--bind-address', atftpdIp],
-      ...['--user', 'root.root', files],
+      '--daemon',
+      '--no-fork',
+      '--logfile',
+      '-',
+      '--bind-address',
+      atftpdIp,
+      '--user',
+      'root.root',
+      files,
     ]),
   )
   const dnsmasq = new WatchedProcess(
     cable.onServer('/usr/sbin/dnsmasq', [
-      ...['--keep-in-foreground', '--conf-file=/dev/null', '--port=0', '--pid-file=', '--log-facility=-'],
-      ...['--user=root', '--bind-interfaces', `--listen-address=${dnsmasqIp}`],
-      ...['--enable-tftp', `--tftp-root=${files}`, '--quiet-tftp'],
+      '--keep-in-foreground',
+      '--conf-file=/dev/null',
+      '--port=0',
+      '--pid-file=',
+      '--log-facility=-',
+      '--user=root',
+      '--bind-interfaces',
+      `--listen-address=${dnsmasqIp}`,
+      '--enable-tftp',
+      `--tftp-root=${files}`,
+      '--quiet-tftp',
     ]),
   )
   await edge.waitFor(/serving on/, startLimitMs)

@@ -45,9 +45,16 @@ function row({ mode, name, by, rates, processor }, all) {
   const goal = by === 'bootfarm' ? goals[name] : undefined
   const times = by === 'atftpd' ? '' : (median(rates) / median(reference.rates)).toFixed(2)
   const cells = [
-    ...[mode, name, by, whole(median(rates)), whole(Math.min(...rates)), whole(Math.max(...rates))],
-    ...[times, goal?.times ? `>= ${goal.times.toFixed(1)}` : ''],
-    ...[median(processor).toFixed(2), goal?.processor ? `<= ${goal.processor.toFixed(1)}` : ''],
+    mode,
+    name,
+    by,
+    whole(median(rates)),
+    whole(Math.min(...rates)),
+    whole(Math.max(...rates)),
+    times,
+    goal?.times ? `>= ${goal.times.toFixed(1)}` : '',
+    median(processor).toFixed(2),
+    goal?.processor ? `<= ${goal.processor.toFixed(1)}` : '',
   ]
   return `| ${cells.join(' | ')} |`
 }

@@ -19,16 +19,7 @@ export async function measureImports(directory, rounds) {
       async convert() {
         await runToEnd(edgeProgram, ['vdisk', 'init', '--store', store])
         return timed(() =>
-          runToEnd(edgeProgram, [
-            'vdisk',
-            'import',
-            image,
-            '--store',
-            store,
-            '--name',
-            'bench',
-            '--no-boot-files',
-          ]),
+          runToEnd(edgeProgram, ['vdisk', 'import', image, '--store', store, '--name', 'bench', '--no-boot-files']),
         )
       },
     },

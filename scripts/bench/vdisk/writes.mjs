@@ -52,8 +52,18 @@ async function measureStream(scratch, disk, writeCache) {
   const edge = new WatchedProcess({
     command: edgeProgram,
     args: [
-      ...['serve', '--json', '--listen', address, '--dhcp', 'off', '--vdisk', disk],
-      ...['--data', path.join(scratch, 'data'), '--write-cache', writeCache],
+      'serve',
+      '--json',
+      '--listen',
+      address,
+      '--dhcp',
+      'off',
+      '--vdisk',
+      disk,
+      '--data',
+      path.join(scratch, 'data'),
+      '--write-cache',
+      writeCache,
       ...names.flatMap((name, index) => [`--${name}-port`, String(ports[index])]),
     ],
   })

@@ -46,12 +46,21 @@ async function fetchPackages() {
   const part = `${unpacked}.part`
   rmSync(part, { recursive: true, force: true })
   const lists = path.join(part, 'apt')
-  for (const folder of ['lists/partial', 'archives/partial'])
-    mkdirSync(path.join(lists, folder), { recursive: true })
+  for (const folder of ['lists/partial', 'archives/partial']) mkdirSync(path.join(lists, folder), { recursive: true })
   const options = [
-    ...['-q', '-o', 'APT::Architecture=arm64', '-o', 'APT::Architectures=arm64'],
-    ...['-o', `Dir::State=${lists}`, '-o', `Dir::Cache=${lists}`, '-o', 'Dir::State::status=/dev/null'],
-    ...['-o', 'APT::Sandbox::User=root'],
+    '-q',
+    '-o',
+    'APT::Architecture=arm64',
+    '-o',
+    'APT::Architectures=arm64',
+    '-o',
+    `Dir::State=${lists}`,
+    '-o',
+    `Dir::Cache=${lists}`,
+    '-o',
+    'Dir::State::status=/dev/null',
+    '-o',
+    'APT::Sandbox::User=root',
   ]
   const apt = (program, ...args) => capture(program, [...options, ...args], { cwd: part })
   const { output } = await apt('apt-get', 'update').then(() => apt('apt-cache', 'depends', kernelMetapackage))

@@ -39,35 +39,47 @@ const secureVariables = {
  * @param {boolean} options.mayRestart false: the process ends when the machine restarts
  * @returns {{ command: string, args: string[] }}
  */
-export function emulator({
-  firmware,
-  mac,
-  tap,
-  uefiVariables,
-  memoryMib,
-  medium,
-  ownDisks = [],
-  mtu,
-  mayRestart,
-}) {
+export function emulator({ firmware, mac, tap, uefiVariables, memoryMib, medium, ownDisks = [], mtu, mayRestart }) {
   // A card with a ROM is what a BIOS starts from the network by.
   const fromNetwork = !medium || medium.kind === 'disk'
   const rom = firmware === 'bios' && fromNetwork ? '' : ',romfile='
   const size = mtu ? `,host_mtu=${mtu}` : ''
   const card = `virtio-net-pci,netdev=n0,mac=${mac}${fromNetwork ? ',bootindex=1' : ''}${rom}${size}`
   const args = [
-    ...['-accel', 'tcg', '-cpu', 'max', '-smp', '1', '-m', String(memoryMib)],
+    '-accel',
+    'tcg',
+    '-cpu',
+    'max',
+    '-smp',
+    '1',
+    '-m',
+    String(memoryMib),
     ...firmwareArguments(firmware, uefiVariables),
-    ...['-nodefaults', '-display', 'none', '-monitor', 'none'],
+    '-nodefaults',
+    '-display',
+    'none',
+    '-monitor',
+    'none',
     ...(mayRestart ? [] : ['-no-reboot']),
     ...(medium ? mediumArguments(medium) : []),
     ...ownDisks.flatMap((file, index) => [
-      ...['-drive', `if=none,id=d${index},format=raw,file=${file}`],
-      ...['-device', `virtio-blk-pci,drive=d${index}`],
+      '-drive',
+      `if=none,id=d${index},format=raw,file=${file}`,
+      '-device',
+      `virtio-blk-pci,drive=d${index}`,
     ]),
-    ...['-netdev', `tap,id=n0,ifname=${tap},script=no,downscript=no`, '-device', card],
-    ...['-object', 'rng-random,id=r0,filename=/dev/urandom', '-device', 'virtio-rng-pci,rng=r0'],
-    ...['-chardev', 'stdio,id=c0,signal=off', '-serial', 'chardev:c0'],
+    '-netdev',
+    `tap,id=n0,ifname=${tap},script=no,downscript=no`,
+    '-device',
+    card,
+    '-object',
+    'rng-random,id=r0,filename=/dev/urandom',
+    '-device',
+    'virtio-rng-pci,rng=r0',
+    '-chardev',
+    'stdio,id=c0,signal=off',
+    '-serial',
+    'chardev:c0',
   ]
   return { command: firmware === 'uefi-arm64' ? 'qemu-system-aarch64' : 'qemu-system-x86_64', args }
 }
@@ -76,8 +88,7 @@ export function emulator({
 function mediumArguments({ kind, file }) {
   const drive = ['-drive', `if=none,id=m0,format=raw,readonly=on,file=${file}`]
   if (kind === 'disk') return [...drive, '-device', 'virtio-blk-pci,drive=m0,bootindex=2']
-  if (kind === 'cd')
-    return [...drive, '-device', 'virtio-scsi-pci', '-device', 'scsi-cd,drive=m0,bootindex=1']
+  if (kind === 'cd') return [...drive, '-device', 'virtio-scsi-pci', '-device', 'scsi-cd,drive=m0,bootindex=1']
   return [...drive, '-device', 'qemu-xhci', '-device', 'usb-storage,drive=m0,bootindex=1']
 }
 
@@ -106,12 +117,7 @@ function firmwareArguments(firmware, uefiVariables) {
     '-fw_cfg',
     `name=opt/org.tianocore/${name},string=n`,
   ])
-  return [
-    '-machine',
-    'q35',
-    ...(firmware === 'uefi-http' ? pxeClients : []),
-    ...flash(ovmfCode, uefiVariables),
-  ]
+  return ['-machine', 'q35', ...(firmware === 'uefi-http' ? pxeClients : []), ...flash(ovmfCode, uefiVariables)]
 }
 
 /**
@@ -120,7 +126,9 @@ function firmwareArguments(firmware, uefiVariables) {
  */
 function flash(code, variables) {
   return [
-    ...['-drive', `if=pflash,format=raw,unit=0,readonly=on,file=${code}`],
-    ...['-drive', `if=pflash,format=raw,unit=1,file=${variables}`],
+    '-drive',
+    `if=pflash,format=raw,unit=0,readonly=on,file=${code}`,
+    '-drive',
+    `if=pflash,format=raw,unit=1,file=${variables}`,
   ]
 }

@@ -52,15 +52,21 @@ export class NetworkSegment {
    */
   dhcpServer(more = []) {
     return inNamespace(this.#dhcp, 'dnsmasq', [
-      ...['--keep-in-foreground', '--conf-file=/dev/null', '--port=0'],
-      ...['--interface=dhcp0', '--bind-interfaces'],
-      ...[
-        `--dhcp-range=${this.pool.replace('-', ',')},255.255.255.0,1h`,
-        '--dhcp-leasefile=/dev/null',
-        '--pid-file=',
-      ],
-      ...['--enable-ra', '--dhcp-range=::,constructor:dhcp0,ra-only', '--ra-param=dhcp0,4'],
-      ...['--leasefile-ro', '--no-ping', '--log-dhcp', '--log-facility=-'],
+      '--keep-in-foreground',
+      '--conf-file=/dev/null',
+      '--port=0',
+      '--interface=dhcp0',
+      '--bind-interfaces',
+      `--dhcp-range=${this.pool.replace('-', ',')},255.255.255.0,1h`,
+      '--dhcp-leasefile=/dev/null',
+      '--pid-file=',
+      '--enable-ra',
+      '--dhcp-range=::,constructor:dhcp0,ra-only',
+      '--ra-param=dhcp0,4',
+      '--leasefile-ro',
+      '--no-ping',
+      '--log-dhcp',
+      '--log-facility=-',
       ...more,
     ])
   }
@@ -99,11 +105,7 @@ export class NetworkSegment {
    * @param {number} mtu bytes of an IP packet
    */
   takeLargePackets(mtu) {
-    for (const port of [
-      ...this.#edges.map((_, index) => edgePort(index)),
-      'to-dhcp',
-      ...this.#machinePorts(),
-    ])
+    for (const port of [...this.#edges.map((_, index) => edgePort(index)), 'to-dhcp', ...this.#machinePorts()])
       this.#runOnSwitch('ip', 'link', 'set', port, 'mtu', String(mtu))
     for (const edge of this.#edges) run('ip', '-n', edge, 'link', 'set', 'edge0', 'mtu', String(mtu))
     run('ip', '-n', this.#dhcp, 'link', 'set', 'dhcp0', 'mtu', String(mtu))
@@ -127,9 +129,7 @@ export class NetworkSegment {
     for (const [namespace, device] of ends) {
       const nft = (rule) => run('ip', 'netns', 'exec', namespace, 'nft', rule)
       nft(`add table ${table}`)
-      nft(
-        `add chain ${table} lose { type filter hook ingress device "${device}" priority 0; policy accept; }`,
-      )
+      nft(`add chain ${table} lose { type filter hook ingress device "${device}" priority 0; policy accept; }`)
       nft(`add rule ${table} lose meta l4proto { tcp, udp } numgen random mod 100 < ${percent} drop`)
     }
   }

@@ -23,10 +23,20 @@ const suite = 'bookworm'
 const mirror = 'http://deb.debian.org/debian'
 /** Besides Debian's essential packages: what makes a server of it, and what `bootfarm-target prepare` asks for. */
 const packages = [
-  ...['systemd-sysv', 'dbus', 'udev', 'kmod', 'iproute2', 'ifupdown', 'procps'],
-  ...['initramfs-tools', 'busybox-static', 'zstd', 'linux-base'],
+  'systemd-sysv',
+  'dbus',
+  'udev',
+  'kmod',
+  'iproute2',
+  'ifupdown',
+  'procps',
+  'initramfs-tools',
+  'busybox-static',
+  'zstd',
+  'linux-base',
   // What the installation of an edge asks for.
-  ...['curl', 'openssl'],
+  'curl',
+  'openssl',
 ]
 const unneeded = ['var/cache/apt', 'var/lib/apt/lists', 'usr/share/doc', 'usr/share/man', 'usr/share/locale']
 /** By its kernel: the one with all drivers has four times as many modules. */

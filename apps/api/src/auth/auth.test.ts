@@ -113,11 +113,7 @@ test('sessions are listed without their secrets and ended one by one, and all ot
   const { client, sign } = await person()
   const [second, third] = [new AuthClient(api), new AuthClient(api)]
   for (const one of [second, third]) await one.post('/sign-in/email', sign)
-  const sessions = await query<{ id: string; isCurrent: boolean; address: string }[]>(
-    api,
-    client.cookie,
-    'session.own',
-  )
+  const sessions = await query<{ id: string; isCurrent: boolean; address: string }[]>(api, client.cookie, 'session.own')
   expect(sessions.map(({ address }) => address)).toEqual(['127.0.0.1', '127.0.0.1', '127.0.0.1'])
   const tokens = await api.db.session.findMany({ select: { token: true } })
   for (const { token } of tokens) expect(JSON.stringify(sessions)).not.toContain(token)

@@ -27,12 +27,22 @@ export const oidcProviderId = 'oidc'
 /** What the dashboard has no use for. */
 const disabledPaths = [
   // Their answers hold sessions' tokens: the account's own procedures list and end sessions.
-  ...['/list-sessions', '/revoke-session', '/revoke-sessions', '/revoke-other-sessions', '/update-session'],
+  '/list-sessions',
+  '/revoke-session',
+  '/revoke-sessions',
+  '/revoke-other-sessions',
+  '/update-session',
   // Theirs hold what the provider gave to this server, and to nobody else.
-  ...['/get-access-token', '/refresh-token', '/account-info', '/list-accounts'],
-  ...['/link-social', '/unlink-account'],
-  ...['/delete-user', '/delete-user/callback'],
-  ...['/two-factor/send-otp', '/two-factor/verify-otp'],
+  '/get-access-token',
+  '/refresh-token',
+  '/account-info',
+  '/list-accounts',
+  '/link-social',
+  '/unlink-account',
+  '/delete-user',
+  '/delete-user/callback',
+  '/two-factor/send-otp',
+  '/two-factor/verify-otp',
   // The secret is shown once, when it is made.
   '/two-factor/get-totp-uri',
 ]

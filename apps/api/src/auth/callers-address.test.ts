@@ -25,7 +25,10 @@ interface Sender {
 
 const post = (path: string, payload: object, { from, headers = {} }: Sender) =>
   api.app.inject({
-    ...{ method: 'POST', url: `/api/auth${path}`, payload, remoteAddress: from },
+    method: 'POST',
+    url: `/api/auth${path}`,
+    payload,
+    remoteAddress: from,
     headers: { origin: testOrigin, ...headers },
   })
 
@@ -53,16 +56,14 @@ test('the address of a caller is what proxies say that are trusted, and what nob
   // Whoever is not trusted may say what they like.
   expect(await addressOf({ from: caller, headers: forwarded('192.0.2.1') })).toBe(caller)
   expect(await addressOf({ from: caller, headers: { 'x-bootfarm-address': '192.0.2.1' } })).toBe(caller)
-  expect(
-    await addressOf({ from: caller, headers: { 'x-real-ip': '192.0.2.1', forwarded: 'for=192.0.2.1' } }),
-  ).toBe(caller)
+  expect(await addressOf({ from: caller, headers: { 'x-real-ip': '192.0.2.1', forwarded: 'for=192.0.2.1' } })).toBe(
+    caller,
+  )
   // The dashboard's server, on this machine.
   expect(await addressOf({ from: '127.0.0.1', headers: forwarded(caller) })).toBe(caller)
   expect(await addressOf({ from: '::1', headers: forwarded(`192.0.2.1, ${caller}`) })).toBe(caller)
   // A proxy before it.
-  expect(await addressOf({ from: '127.0.0.1', headers: forwarded(`192.0.2.1, ${caller}, ${proxy}`) })).toBe(
-    caller,
-  )
+  expect(await addressOf({ from: '127.0.0.1', headers: forwarded(`192.0.2.1, ${caller}, ${proxy}`) })).toBe(caller)
   expect(await addressOf({ from: proxy, headers: forwarded(caller) })).toBe(caller)
 })
 

@@ -33,7 +33,9 @@ async function signInByProvider(as: OidcClaims, { change = (url: URL) => url } =
   provider.setClaims(as)
   const client = new AuthClient(api)
   const begun = await client.post('/sign-in/social', {
-    ...{ provider: 'oidc', callbackURL: '/devices', errorCallbackURL: '/sign-in' },
+    provider: 'oidc',
+    callbackURL: '/devices',
+    errorCallbackURL: '/sign-in',
   })
   let url = String(begun.body.url)
   const asked = new URL(url).searchParams
@@ -138,10 +140,7 @@ test('a provider that was away when the API started is found once it is back, an
     const there = await startOidcProvider({ port, clientId, clientSecret, webUrl: testOrigin })
     const begun = await signIn()
     there.close()
-    expect([begun.status, String(begun.body.url)]).toEqual([
-      200,
-      expect.stringContaining(`${there.issuer}/auth`),
-    ])
+    expect([begun.status, String(begun.body.url)]).toEqual([200, expect.stringContaining(`${there.issuer}/auth`)])
   } finally {
     await late.close()
   }

@@ -17,8 +17,7 @@ export function sessionTokenOf(
   if (token === '' || signature.length !== signatureLength) return null
   const expected = createHmac('sha256', secret).update(token).digest('base64')
   const isSigned =
-    Buffer.byteLength(signature) === signatureLength &&
-    timingSafeEqual(Buffer.from(signature), Buffer.from(expected))
+    Buffer.byteLength(signature) === signatureLength && timingSafeEqual(Buffer.from(signature), Buffer.from(expected))
   return isSigned ? token : null
 }
 

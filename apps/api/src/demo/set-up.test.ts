@@ -32,18 +32,9 @@ function readSignIn(directory: string): { email: string; password: string } {
 
 async function countRows() {
   const { db } = api
-  const tables = [
-    db.organization,
-    db.user,
-    db.membership,
-    db.farm,
-    db.site,
-    db.collection,
-    db.device,
-  ] as const
+  const tables = [db.organization, db.user, db.membership, db.farm, db.site, db.collection, db.device] as const
   const counts = []
-  for (const table of [...tables, db.vdisk, db.vdiskVersion])
-    counts.push(await (table as typeof db.farm).count())
+  for (const table of [...tables, db.vdisk, db.vdiskVersion]) counts.push(await (table as typeof db.farm).count())
   return counts
 }
 

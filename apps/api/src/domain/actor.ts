@@ -57,8 +57,7 @@ export function grantsFor(actor: Actor, permission: Permission, place: Place): G
   if (actor.onlyPermissions && !actor.onlyPermissions.has(permission)) return []
   const upwards = holdsUpwards(permission)
   return actor.grants.filter(
-    ({ role, scope }) =>
-      roleHas(role, permission) && (covers(scope, place) || (upwards && leadsTo(place, scope))),
+    ({ role, scope }) => roleHas(role, permission) && (covers(scope, place) || (upwards && leadsTo(place, scope))),
   )
 }
 
@@ -73,10 +72,7 @@ export function withinGrants(grant: Grant, own: Grant[]): Grant[] {
 /** Whether the actor may give this role there, or take it: only what one has oneself, and owners are of the whole organization. */
 export function mayGrant(actor: Actor, role: Role, scope: Place): boolean {
   if (role === 'owner' && !isWhole(scope)) return false
-  return (
-    may(actor, 'member.change', scope) &&
-    permissionsOf(role).every((permission) => may(actor, permission, scope))
-  )
+  return may(actor, 'member.change', scope) && permissionsOf(role).every((permission) => may(actor, permission, scope))
 }
 
 function isWhole(scope: Place): boolean {

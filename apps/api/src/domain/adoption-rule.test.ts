@@ -59,15 +59,13 @@ describe('a condition', () => {
     expect(conditions).toEqual({ ...anything, macPrefix: '52:54:ab' })
   })
 
-  test.each([
-    { macPrefix: '5' },
-    { macPrefix: '52:5' },
-    { relayNetwork: '10.0.0.1/8' },
-    { architecture: 'vax' },
-  ])('%j is refused', (conditions) => {
-    const rule = { conditions: { ...anything, ...conditions }, action: { kind: 'ignore' } }
-    expect(adoptionRule.safeParse(rule).success).toBe(false)
-  })
+  test.each([{ macPrefix: '5' }, { macPrefix: '52:5' }, { relayNetwork: '10.0.0.1/8' }, { architecture: 'vax' }])(
+    '%j is refused',
+    (conditions) => {
+      const rule = { conditions: { ...anything, ...conditions }, action: { kind: 'ignore' } }
+      expect(adoptionRule.safeParse(rule).success).toBe(false)
+    },
+  )
 })
 
 test('a rule with one name for many devices is refused', () => {

@@ -21,9 +21,7 @@ const macPrefix = z
   .toLowerCase()
   .transform((text) => text.replaceAll('-', ':'))
   .pipe(
-    z
-      .string()
-      .regex(/^([0-9a-f]{2}(:[0-9a-f]{2}){0,5})?$/, 'Write whole octets of a MAC address, such as 00:50:56.'),
+    z.string().regex(/^([0-9a-f]{2}(:[0-9a-f]{2}){0,5})?$/, 'Write whole octets of a MAC address, such as 00:50:56.'),
   )
   .transform((text) => text || null)
 

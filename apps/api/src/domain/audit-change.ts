@@ -9,10 +9,7 @@ const itemsMax = 100
 export type Fields = Record<string, unknown>
 
 /** The fields that differ, as they were and as they are; of something new or gone, all of them. Secrets are hidden. */
-export function changeOf(
-  before: Fields | null,
-  after: Fields | null,
-): { before: Fields | null; after: Fields | null } {
+export function changeOf(before: Fields | null, after: Fields | null): { before: Fields | null; after: Fields | null } {
   if (!before || !after) return { before: before && safe(before), after: after && safe(after) }
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
     (name) => JSON.stringify(plain(before[name])) !== JSON.stringify(plain(after[name])),
@@ -36,8 +33,7 @@ function plain(value: unknown): unknown {
   if (typeof value === 'bigint') return value.toString()
   if (value instanceof Date) return value.toISOString()
   if (value instanceof Uint8Array) return hidden
-  if (typeof value === 'string')
-    return value.length > textLengthMax ? `${value.slice(0, textLengthMax)}…` : value
+  if (typeof value === 'string') return value.length > textLengthMax ? `${value.slice(0, textLengthMax)}…` : value
   if (Array.isArray(value)) {
     const items = value.slice(0, itemsMax).map(plain)
     return value.length > itemsMax ? [...items, `… ${value.length - itemsMax} more`] : items

@@ -99,11 +99,7 @@ function addBoot(sums: RollupSums, boot: RollupBoot, sign: 1 | -1): void {
     if (typeof durationUs === 'number') addPhase(sums, name, { durationUs, sign })
 }
 
-function addPhase(
-  sums: RollupSums,
-  name: string,
-  { durationUs, sign }: { durationUs: number; sign: 1 | -1 },
-): void {
+function addPhase(sums: RollupSums, name: string, { durationUs, sign }: { durationUs: number; sign: 1 | -1 }): void {
   const bucket = bucketOf(durationUs)
   const sumUs = sign * Math.min(durationUs, sketchedUsMax)
   mergePhase(sums.phases, name, { count: sign, sumUs, buckets: { [bucket]: sign } })
@@ -111,11 +107,9 @@ function addPhase(
 
 /** `into` is changed. */
 export function addSums(into: RollupSums, sums: RollupSums): void {
-  for (const [name, count] of Object.entries(sums.counts))
-    into.counts[name as keyof RollupSums['counts']] += count
+  for (const [name, count] of Object.entries(sums.counts)) into.counts[name as keyof RollupSums['counts']] += count
   into.totalUsSum += sums.totalUsSum
-  for (const [bucket, count] of Object.entries(sums.totalUsBuckets))
-    addToSketch(into.totalUsBuckets, bucket, count)
+  for (const [bucket, count] of Object.entries(sums.totalUsBuckets)) addToSketch(into.totalUsBuckets, bucket, count)
   for (const [name, phase] of Object.entries(sums.phases)) mergePhase(into.phases, name, phase)
 }
 

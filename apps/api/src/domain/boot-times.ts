@@ -23,10 +23,7 @@ export function daysBefore(now: Date, count: number): string[] {
 }
 
 /** One row for each day, empty where `rows` has none. */
-export function fillDays(
-  days: string[],
-  rows: (BootTimes & { day: string })[],
-): (BootTimes & { day: string })[] {
+export function fillDays(days: string[], rows: (BootTimes & { day: string })[]): (BootTimes & { day: string })[] {
   const byDay = new Map(rows.map((row) => [row.day, row]))
   return days.map((day) => byDay.get(day) ?? { day, ...noBoots })
 }

@@ -140,9 +140,7 @@ export const bootDetail = bootSummary.extend({
   /** In order of time; empty where the edge heard none, or is older than this. */
   offers: z.array(offerView),
   /** The last packet each way of a boot that did not get ready. */
-  lastPackets: z
-    .object({ fromDevice: namedPacketView.nullable(), fromEdge: namedPacketView.nullable() })
-    .nullable(),
+  lastPackets: z.object({ fromDevice: namedPacketView.nullable(), fromEdge: namedPacketView.nullable() }).nullable(),
   /** The packets that were kept of it; null where none were. */
   capture: captureSummary.nullable(),
   /** Null until the device has said anything of itself. */

@@ -10,20 +10,7 @@ function randomOf(seed: number): () => number {
   }
 }
 
-const nasty = [
-  '=1+1',
-  '+x',
-  '-x',
-  '@cmd',
-  '"quoted"',
-  'a,b',
-  'a;b',
-  "'=",
-  'Größe',
-  '漢字',
-  ' two  spaces ',
-  '<b>',
-]
+const nasty = ['=1+1', '+x', '-x', '@cmd', '"quoted"', 'a,b', 'a;b', "'=", 'Größe', '漢字', ' two  spaces ', '<b>']
 
 function deviceOf(random: () => number, index: number): ExportedDevice {
   const pick = () => nasty[Math.floor(random() * nasty.length)] ?? ''
@@ -55,9 +42,7 @@ test('what is written is read back as it was, whatever the texts are', () => {
 })
 
 test('no cell of an export begins a formula', () => {
-  const csv = devicesCsv([
-    { ...deviceOf(randomOf(1), 1), collection: '=HYPERLINK("x")', personality: { A: '@x' } },
-  ])
+  const csv = devicesCsv([{ ...deviceOf(randomOf(1), 1), collection: '=HYPERLINK("x")', personality: { A: '@x' } }])
   expect(csv).toContain(`"'=HYPERLINK(""x"")"`)
   expect(csv).not.toMatch(/(^|,|\n)"[=+\-@]/)
 })

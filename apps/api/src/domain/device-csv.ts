@@ -71,8 +71,7 @@ export function parseDevicesCsv(text: string): { devices: CsvDevice[] } | { prob
   const problem = headingProblem(heading)
   if (problem) return { problem }
   if (records.length === 0) return { problem: 'There is no line below the heading.' }
-  if (records.length > csvRowsMax)
-    return { problem: `There are more than ${csvRowsMax} lines: split the file.` }
+  if (records.length > csvRowsMax) return { problem: `There are more than ${csvRowsMax} lines: split the file.` }
   return { devices: records.map(({ record, line }) => readLine(record, line)) }
 }
 
@@ -142,10 +141,7 @@ const truth = z
   .toLowerCase()
   .pipe(z.enum(['yes', 'no', 'true', 'false', '1', '0'], 'Write yes or no.'))
   .transform((text) => ['yes', 'true', '1'].includes(text))
-const typeCell = z
-  .string()
-  .toLowerCase()
-  .pipe(z.enum(deviceType.options, 'Write production, test or maintenance.'))
+const typeCell = z.string().toLowerCase().pipe(z.enum(deviceType.options, 'Write production, test or maintenance.'))
 const tagCell = z
   .string()
   .transform((text) => (text.toLowerCase() === none ? [] : text.split(',').map((one) => one.trim())))
@@ -175,9 +171,15 @@ export function devicesCsv(devices: ExportedDevice[]): string {
   const heading = csvLine([...deviceColumns, ...names.map((name) => personalityPrefix + name)])
   const lines = devices.map((device) =>
     csvLine([
-      ...[device.mac, device.name, device.collection, device.enabled ? 'yes' : 'no'],
+      device.mac,
+      device.name,
+      device.collection,
+      device.enabled ? 'yes' : 'no',
       device.tags.join(', ') || none,
-      ...[device.vdisk ?? none, device.bootPrograms ?? none, device.bootMenu ?? none, device.deviceType],
+      device.vdisk ?? none,
+      device.bootPrograms ?? none,
+      device.bootMenu ?? none,
+      device.deviceType,
       ...names.map((name) => device.personality[name] ?? ''),
     ]),
   )

@@ -96,9 +96,7 @@ function outlives(held: unknown): boolean {
 }
 
 function isHeard({ heartbeatAt, revokedAt }: WaitEdge, now: Date): boolean {
-  return (
-    revokedAt === null && heartbeatAt !== null && now.getTime() - heartbeatAt.getTime() < edgeOnlineWithinMs
-  )
+  return revokedAt === null && heartbeatAt !== null && now.getTime() - heartbeatAt.getTime() < edgeOnlineWithinMs
 }
 
 function askedInVain(
@@ -116,7 +114,9 @@ function askedInVain(
     ? `Look at the network between ${edge.name} and the device. ${goesOn} `
     : bringBack(edge, goesOn)
   return {
-    ...{ reason: 'asked_another_edge', edge: { id: edge.id, name: edge.name }, asked },
+    reason: 'asked_another_edge',
+    edge: { id: edge.id, name: edge.name },
+    asked,
     since: since.toISOString(),
     sentence: `The device waits for ${edge.name}, which alone has what it wrote: it had no answer there, and ${asked.name}, which it asked, does not give it its disk without that.${heard}`,
     remedy: `${bring}${ifGone(edge, outlivesBoots)}`,
@@ -127,7 +127,9 @@ function notHeard(edge: WaitEdge, outlivesBoots: boolean): DeviceWait {
   const stands = outlivesBoots ? 'the device stands still, and does not start' : 'the device stands still'
   const { name, revokedAt, heartbeatAt } = edge
   return {
-    ...{ reason: 'edge_not_heard', edge: { id: edge.id, name }, asked: null },
+    reason: 'edge_not_heard',
+    edge: { id: edge.id, name },
+    asked: null,
     since: (revokedAt ?? heartbeatAt)?.toISOString() ?? null,
     sentence: revokedAt
       ? `What the device writes is at ${name}, which was removed: without it ${stands}.`

@@ -77,9 +77,7 @@ export const edgeDetail = edgeSummary.extend({
   /** Another key was ordered, and it has not said that it has one. */
   keyOrdered: z.boolean(),
   /** Its requests are refused for what version of the uplink it speaks; null where they are not. */
-  refused: z
-    .object({ code: z.enum(['edge_too_old', 'edge_too_new']), version: count, at: instant })
-    .nullable(),
+  refused: z.object({ code: z.enum(['edge_too_old', 'edge_too_new']), version: count, at: instant }).nullable(),
   /** Why it has not taken its desired state, a word such as `too_large`; null where it has. */
   stateRefused: z.string().nullable(),
   bootPrograms: z.array(bootProgram),

@@ -21,11 +21,7 @@ describe('a name pattern', () => {
     const taken = new Set(Array.from({ length: 12 }, (_, index) => `a${index + 1}`))
     expect(nameOf('a{n}', mac, taken)).toBe('a13')
     expect(
-      nameOf(
-        'b{nn}',
-        mac,
-        new Set(Array.from({ length: 99 }, (_, n) => `b${String(n + 1).padStart(2, '0')}`)),
-      ),
+      nameOf('b{nn}', mac, new Set(Array.from({ length: 99 }, (_, n) => `b${String(n + 1).padStart(2, '0')}`))),
     ).toBe('b100')
   })
 

@@ -29,10 +29,7 @@ export const objectNote = z
   .string()
   .trim()
   .max(noteSizeMax, `A note has at most ${noteSizeMax} characters.`)
-  .refine(
-    (text) => !/[^\P{Cc}\n\t\r]|[\u202a-\u202e\u2066-\u2069]/u.test(text),
-    'A note has no control characters.',
-  )
+  .refine((text) => !/[^\P{Cc}\n\t\r]|[\u202a-\u202e\u2066-\u2069]/u.test(text), 'A note has no control characters.')
 
 /** As of adopted devices: what every system takes as a host name. */
 export const deviceName = z
@@ -85,10 +82,7 @@ export const timeZone = z.string().refine(isTimeZone, 'This is no time zone; wri
 function isTimeZone(name: string): boolean {
   try {
     // An offset is none: it knows no summer time.
-    return (
-      new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '' &&
-      !/^[+-]/.test(name)
-    )
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '' && !/^[+-]/.test(name)
   } catch {
     return false
   }

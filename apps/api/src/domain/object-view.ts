@@ -86,10 +86,7 @@ export const createDeviceInput = z.object(deviceFields).partial().extend({
   /** Whose settings it gets where none are given; null: nobody's, also where the collection names a template. */
   templateDeviceId: uuid.nullish(),
 })
-export const updateDeviceInput = z
-  .object(deviceFields)
-  .partial()
-  .extend({ deviceId: uuid, revision: seenRevision })
+export const updateDeviceInput = z.object(deviceFields).partial().extend({ deviceId: uuid, revision: seenRevision })
 export const removeDeviceInput = z.object({ deviceId: uuid, revision: seenRevision.optional() })
 
 const vdiskFields = { name: objectName, note: objectNote, storeId: uuid.nullable() }
@@ -99,10 +96,7 @@ export const createVdiskInput = z.object({
   note: objectNote.default(''),
   storeId: vdiskFields.storeId.default(null),
 })
-export const updateVdiskInput = z
-  .object(vdiskFields)
-  .partial()
-  .extend({ vdiskId: uuid, revision: seenRevision })
+export const updateVdiskInput = z.object(vdiskFields).partial().extend({ vdiskId: uuid, revision: seenRevision })
 export const removeVdiskInput = z.object({ vdiskId: uuid, revision: seenRevision.optional() })
 
 const versionSizeBytesMax = 64 * 1024 ** 4
@@ -126,8 +120,7 @@ export const storePath = z
   .max(255)
   .superRefine((path, { addIssue }) => {
     const problem = storePathProblem(path)
-    if (problem)
-      addIssue(`${problem}: write it as it is below the store’s directory, e.g. imports/linux.raw.`)
+    if (problem) addIssue(`${problem}: write it as it is below the store’s directory, e.g. imports/linux.raw.`)
   })
 export const commandLineText = z
   .string()
@@ -166,10 +159,7 @@ export const removeVersionInput = z.object({ versionId: uuid, revision: seenRevi
 
 const storeFields = { name: objectName, note: objectNote }
 export const createStoreInput = z.object({ farmId: uuid, name: objectName, note: objectNote.default('') })
-export const updateStoreInput = z
-  .object(storeFields)
-  .partial()
-  .extend({ storeId: uuid, revision: seenRevision })
+export const updateStoreInput = z.object(storeFields).partial().extend({ storeId: uuid, revision: seenRevision })
 export const storeGetInput = z.object({ storeId: uuid })
 export const removeStoreInput = z.object({ storeId: uuid, revision: seenRevision.optional() })
 export const storeListInput = z.object({ ...pageInput, farmId: uuid.optional() })

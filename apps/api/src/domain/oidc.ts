@@ -25,8 +25,7 @@ export function parseDomainRules(text: string): DomainRule[] {
     .map((part) => part.trim())
     .filter(Boolean)
     .map((part) => {
-      const [, domain = '', organizationSlug = '', role = ''] =
-        /^([^=\s]+)=([a-z0-9-]+):(\w+)$/.exec(part) ?? []
+      const [, domain = '', organizationSlug = '', role = ''] = /^([^=\s]+)=([a-z0-9-]+):(\w+)$/.exec(part) ?? []
       const parsed = roleView.safeParse(role)
       if (!domain || !parsed.success || parsed.data === 'owner')
         throw new Error(

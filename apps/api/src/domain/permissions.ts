@@ -53,10 +53,7 @@ export const permissions = {
   'boot.read': row(everybody, 'see boots and where their time went'),
   'boot.inspect': row(operators, "read a boot's console and its captured packets"),
   'vdisk.read': row(everybody, 'see vDisks and their versions', { upwards: true }),
-  'vdisk.change': row(
-    imageManagers,
-    'create, change, promote, revert, delete and restore vDisks and versions',
-  ),
+  'vdisk.change': row(imageManagers, 'create, change, promote, revert, delete and restore vDisks and versions'),
   'trash.read': row(everybody, 'see what was deleted and can be restored'),
   'trash.purge': row(admins, 'delete for ever what lies in the trash'),
   'boot_menu.read': row(everybody, 'see boot menus', { upwards: true }),
@@ -81,8 +78,7 @@ export function permissionsOf(role: Role): Permission[] {
 export function meetOf(one: Role, other: Role): Role {
   const both = permissionsOf(one).filter((permission) => roleHas(other, permission))
   const meet = roles.find(
-    (role) =>
-      permissionsOf(role).length === both.length && both.every((permission) => roleHas(role, permission)),
+    (role) => permissionsOf(role).length === both.length && both.every((permission) => roleHas(role, permission)),
   )
   return meet ?? 'viewer'
 }

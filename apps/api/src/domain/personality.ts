@@ -35,9 +35,7 @@ export const inheritedPersonality = z.array(
 export type InheritedPersonality = z.infer<typeof inheritedPersonality>
 
 /** What a device has in the end, by name: its own pairs go before its collection's, and those before its site's. */
-export function inheritPersonality(
-  of: Record<(typeof personalityOrigins)[number], Personality>,
-): InheritedPersonality {
+export function inheritPersonality(of: Record<(typeof personalityOrigins)[number], Personality>): InheritedPersonality {
   const pairs = personalityOrigins.flatMap((origin) =>
     Object.entries(of[origin]).map(([name, value]) => [name, { name, value, origin }] as const),
   )

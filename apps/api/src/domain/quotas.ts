@@ -39,8 +39,7 @@ export type QuotaView = z.infer<typeof quotaView>
 export type QuotaDefaults = Partial<Record<QuotaName, number>>
 
 /** What an organization of self-service begins with where the setting says nothing else. */
-export const selfServiceQuotas =
-  'sites=2,edges=4,devices=100,vdisks=10,members=10,api_keys=10,webhooks=5,schedules=20'
+export const selfServiceQuotas = 'sites=2,edges=4,devices=100,vdisks=10,members=10,api_keys=10,webhooks=5,schedules=20'
 
 /** Reads `sites=2,devices=100`; what is not named has no limit. Throws one sentence for what it cannot read. */
 export function parseQuotas(text: string): QuotaDefaults {

@@ -3,7 +3,10 @@ import { keptReadTimes, readTimesViewOf } from './read-times.ts'
 
 /** All in one bucket, from 2^(bucket-1) to 2^bucket µs. */
 const inBucket = (bucket: number, count: number, sumUs: number, maxUs = 2 ** bucket - 1) => ({
-  ...{ firstBucket: bucket, counts: [count], sumUs, maxUs },
+  firstBucket: bucket,
+  counts: [count],
+  sumUs,
+  maxUs,
 })
 
 test('median and p95 are estimated within their powers of two, and are never longer than the longest', () => {
@@ -31,8 +34,9 @@ test('warm and cold reads are the storage, and the wire is what is left of the d
 
 test('the longest way is not shorter than most, though another read may have been the longest at the edge', () => {
   const { wire } = readTimesViewOf({
-    ...{ warm: { firstBucket: 4, counts: [99, 0, 0, 0, 0, 0, 0, 0, 1], sumUs: 3_000, maxUs: 2_040 } },
-    ...{ send: inBucket(4, 100, 1_000, 9), fetch: inBucket(12, 100, 220_000, 2_100) },
+    warm: { firstBucket: 4, counts: [99, 0, 0, 0, 0, 0, 0, 0, 1], sumUs: 3_000, maxUs: 2_040 },
+    send: inBucket(4, 100, 1_000, 9),
+    fetch: inBucket(12, 100, 220_000, 2_100),
   })
   expect(wire?.p95Us).toBeGreaterThan(2_000)
   expect(wire?.maxUs).toBe(Math.max(wire?.medianUs ?? 0, wire?.p95Us ?? 0))
@@ -40,7 +44,8 @@ test('the longest way is not shorter than most, though another read may have bee
 
 test('a device whose answers were counted by halves has the edge’s time by its own number of reads', () => {
   const { wire } = readTimesViewOf({
-    ...{ warm: inBucket(4, 200, 2_000), send: inBucket(4, 200, 2_000) },
+    warm: inBucket(4, 200, 2_000),
+    send: inBucket(4, 200, 2_000),
     fetch: inBucket(7, 100, 10_000),
   })
   expect(wire?.sumUs).toBe(10_000 - 2_000)
@@ -48,32 +53,41 @@ test('a device whose answers were counted by halves has the edge’s time by its
 
 test('what was not measured is not there', () => {
   expect(readTimesViewOf({})).toEqual({
-    ...{ reads: 0, bytes: null, phases: [] },
-    ...{ storage: null, coldReads: 0, send: null, wire: null, turnaround: null, wait: null },
+    reads: 0,
+    bytes: null,
+    phases: [],
+    storage: null,
+    coldReads: 0,
+    send: null,
+    wire: null,
+    turnaround: null,
+    wait: null,
   })
   expect(readTimesViewOf({ fetch: inBucket(7, 1, 100) }).wire).toBeNull()
 })
 
 test('each phase has its own times, one without reads has none, and the whole boot is what is kept of them together', () => {
   const initramfs = {
-    ...{ name: 'initramfs' as const, bytes: 8_192, warm: inBucket(4, 2, 20, 12), send: inBucket(6, 2, 80) },
-    ...{ fetch: inBucket(9, 2, 600, 400), turnaround: inBucket(3, 1, 7) },
+    name: 'initramfs' as const,
+    bytes: 8_192,
+    warm: inBucket(4, 2, 20, 12),
+    send: inBucket(6, 2, 80),
+    fetch: inBucket(9, 2, 600, 400),
+    turnaround: inBucket(3, 1, 7),
   }
   const system = {
-    ...{
-      name: 'system' as const,
-      bytes: 1_048_576,
-      cold: inBucket(13, 10, 60_000),
-      send: inBucket(6, 10, 400),
-    },
+    name: 'system' as const,
+    bytes: 1_048_576,
+    cold: inBucket(13, 10, 60_000),
+    send: inBucket(6, 10, 400),
     fetch: inBucket(14, 10, 90_000),
   }
   const whole = {
-    ...{ bytes: 1_056_768, warm: inBucket(4, 2, 20, 12), cold: inBucket(13, 10, 60_000) },
-    ...{
-      send: inBucket(6, 12, 480),
-      fetch: { firstBucket: 9, counts: [2, 0, 0, 0, 0, 10], sumUs: 90_600, maxUs: 16_383 },
-    },
+    bytes: 1_056_768,
+    warm: inBucket(4, 2, 20, 12),
+    cold: inBucket(13, 10, 60_000),
+    send: inBucket(6, 12, 480),
+    fetch: { firstBucket: 9, counts: [2, 0, 0, 0, 0, 10], sumUs: 90_600, maxUs: 16_383 },
     turnaround: inBucket(3, 1, 7),
   }
   const kept = keptReadTimes({ ...whole, phases: [initramfs, system] })

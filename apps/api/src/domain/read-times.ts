@@ -7,7 +7,9 @@ const count = z.number().int().nonnegative()
 const readTimes = z.object({
   /** How many were measured. */
   count,
-  ...{ medianUs: count, p95Us: count, maxUs: count },
+  medianUs: count,
+  p95Us: count,
+  maxUs: count,
   /** Of all of them. */
   sumUs: count,
 })
@@ -72,26 +74,26 @@ function viewOf(...parts: PartReport[]): z.infer<typeof readTimesOfPart> {
           Number.MAX_SAFE_INTEGER,
           parts.reduce((sum, { bytes = 0 }) => sum + bytes, 0),
         ),
-    ...{ storage, coldReads: of('cold')?.count ?? 0, send, wire: wireOf(fetch, storage, send) },
-    ...{ turnaround: of('turnaround'), wait: of('wait') },
+    storage,
+    coldReads: of('cold')?.count ?? 0,
+    send,
+    wire: wireOf(fetch, storage, send),
+    turnaround: of('turnaround'),
+    wait: of('wait'),
   }
 }
 
 /** The device knows how long its reads took, the edge how long they took there: the rest is the way. */
-function wireOf(
-  fetch: ReadTimes | null,
-  storage: ReadTimes | null,
-  send: ReadTimes | null,
-): ReadTimes | null {
+function wireOf(fetch: ReadTimes | null, storage: ReadTimes | null, send: ReadTimes | null): ReadTimes | null {
   if (!fetch || !storage || !send) return null
-  const rest = (pick: (times: ReadTimes) => number) =>
-    Math.max(0, Math.round(pick(fetch) - pick(storage) - pick(send)))
+  const rest = (pick: (times: ReadTimes) => number) => Math.max(0, Math.round(pick(fetch) - pick(storage) - pick(send)))
   // The edge may have counted READs whose answer the device has not got, or the other way round.
   const atTheEdge = (storage.sumUs / storage.count + send.sumUs / send.count) * fetch.count
   const [medianUs, p95Us] = [rest(({ medianUs }) => medianUs), rest(({ p95Us }) => p95Us)]
   return {
     count: fetch.count,
-    ...{ medianUs, p95Us },
+    medianUs,
+    p95Us,
     // The longest of each part need not be those of one read.
     maxUs: Math.max(
       medianUs,
@@ -109,7 +111,9 @@ function timesOf(...histograms: DurationHistogram[]): ReadTimes | null {
   const quantile = (share: number) => Math.min(maxUs, quantileUs(histograms, total * share))
   return {
     count: total,
-    ...{ medianUs: quantile(0.5), p95Us: quantile(0.95), maxUs },
+    medianUs: quantile(0.5),
+    p95Us: quantile(0.95),
+    maxUs,
     sumUs: Math.min(
       Number.MAX_SAFE_INTEGER,
       histograms.reduce((sum, one) => sum + one.sumUs, 0),

@@ -35,9 +35,7 @@ function* vdisks(): Generator<{ choices: VersionChoices; versions: VersionFacts[
     for (let code = 0; code < shapes.length ** count; code++) {
       const versions = numbers.slice(0, count).flatMap((number, index) => {
         const shape = shapes[Math.floor(code / shapes.length ** index) % shapes.length]
-        return shape
-          ? [{ id: String(number), number, ...shape, sealedAt: new Date(0), sealAskedAt: null }]
-          : []
+        return shape ? [{ id: String(number), number, ...shape, sealedAt: new Date(0), sealAskedAt: null }] : []
       })
       for (const defaultNumber of chosen)
         for (const override of chosen)
@@ -46,15 +44,9 @@ function* vdisks(): Generator<{ choices: VersionChoices; versions: VersionFacts[
             const isToCome = ({ id, releasedAt }: VersionFacts) =>
               releasedAt?.getTime() === instantMs && id !== String(pending)
             if (versions.some(isToCome)) continue
-            const [defaultVersionId, overrideVersionId, pendingVersionId] = [
-              defaultNumber,
-              override,
-              pending,
-            ].map((number) => (number === null ? null : String(number))) as [
-              string | null,
-              string | null,
-              string | null,
-            ]
+            const [defaultVersionId, overrideVersionId, pendingVersionId] = [defaultNumber, override, pending].map(
+              (number) => (number === null ? null : String(number)),
+            ) as [string | null, string | null, string | null]
             yield {
               choices: { defaultVersionId, overrideVersionId, pendingVersionId, maintenanceDeviceId: null },
               versions,
@@ -73,13 +65,8 @@ function caseOf(choices: VersionChoices, versions: VersionFacts[]): ReleaseCase 
     stated: {
       default: now.default?.number ?? null,
       override: now.override?.number ?? null,
-      pending: now.pending
-        ? { version: now.pending.version.number, atUnixMs: now.pending.at.getTime() }
-        : null,
-      versions: [
-        production,
-        ...versions.map(({ number }) => number).filter((number) => number !== production),
-      ],
+      pending: now.pending ? { version: now.pending.version.number, atUnixMs: now.pending.at.getTime() } : null,
+      versions: [production, ...versions.map(({ number }) => number).filter((number) => number !== production)],
     },
     production,
     boots: [stateMs, instantMs - 1, instantMs, instantMs + 365 * 86_400_000].map((unixMs) => ({

@@ -13,23 +13,20 @@ const nights = [
   ['Australia/Lord_Howe', '15 2 * * *', '2026-10-04T02:30', '45 1 * * *', '2027-04-04T01:45'],
 ] as const
 
-test.each(nights)(
-  'in %s a skipped time runs after the gap, and one that comes twice runs once',
-  (...night) => {
-    const [timeZone, skipped, moved, twice, first] = night
-    for (const [expression, local, note] of [
-      [skipped, moved, 'moved'],
-      [twice, first, 'first_of_two'],
-    ] as const) {
-      const from = new Date(new Date(`${local}Z`).getTime() - 72 * hourMs)
-      const planned = plannedInstants({ when: cron(expression), timeZone }, from, 7)
-      const days = planned.map(({ at }) => localText(at, timeZone).slice(0, 10))
-      expect(new Set(days).size, 'one a day').toBe(7)
-      expect(planned.filter((one) => one.note)).toEqual([{ at: expect.any(Date), note }])
-      expect(planned.map(({ at }) => localText(at, timeZone))).toContain(local)
-    }
-  },
-)
+test.each(nights)('in %s a skipped time runs after the gap, and one that comes twice runs once', (...night) => {
+  const [timeZone, skipped, moved, twice, first] = night
+  for (const [expression, local, note] of [
+    [skipped, moved, 'moved'],
+    [twice, first, 'first_of_two'],
+  ] as const) {
+    const from = new Date(new Date(`${local}Z`).getTime() - 72 * hourMs)
+    const planned = plannedInstants({ when: cron(expression), timeZone }, from, 7)
+    const days = planned.map(({ at }) => localText(at, timeZone).slice(0, 10))
+    expect(new Set(days).size, 'one a day').toBe(7)
+    expect(planned.filter((one) => one.note)).toEqual([{ at: expect.any(Date), note }])
+    expect(planned.map(({ at }) => localText(at, timeZone))).toContain(local)
+  }
+})
 
 test('Asia/Kolkata has no such nights', () => {
   const planned = plannedInstants(
@@ -63,19 +60,14 @@ test('instants of a run under way and of the last hour stay in what edges are to
   const now = new Date('2026-11-20T12:00:00Z')
   const at = (hours: number) => new Date(now.getTime() + hours * hourMs)
   const schedule = { enabled: true, when: cron('0 6 * * *'), timeZone: 'UTC' }
-  const { instants } = horizonOf(
-    { ...schedule, known: [at(-30), at(-6), at(-0.5), at(3)], open: [at(-6)] },
-    now,
-  )
+  const { instants } = horizonOf({ ...schedule, known: [at(-30), at(-6), at(-0.5), at(3)], open: [at(-6)] }, now)
   expect(instants.slice(0, 3)).toEqual([at(-6), at(-0.5), new Date('2026-11-21T06:00:00Z')])
   expect(horizonOf({ ...schedule, enabled: false, known: [] }, now)).toEqual({ instants: [], renewAt: null })
 })
 
 test('a time that is a year away is known all the same', () => {
   const schedule = { enabled: true, when: cron('0 6 1 1 *'), timeZone: 'UTC', known: [] }
-  expect(horizonOf(schedule, new Date('2026-01-02T00:00:00Z')).instants).toEqual([
-    new Date('2027-01-01T06:00:00Z'),
-  ])
+  expect(horizonOf(schedule, new Date('2026-01-02T00:00:00Z')).instants).toEqual([new Date('2027-01-01T06:00:00Z')])
 })
 
 test('an expression that would never run is refused', () => {

@@ -63,11 +63,7 @@ export function plannedInstants(
   return instantsAfter(schedule, from, limit).map((at) => ({ at, note: noteOf(schedule, cron, at) }))
 }
 
-function noteOf(
-  { when, timeZone }: { when: ScheduleWhen; timeZone: string },
-  cron: Cron,
-  at: Date,
-): DstNote | null {
+function noteOf({ when, timeZone }: { when: ScheduleWhen; timeZone: string }, cron: Cron, at: Date): DstNote | null {
   const local = localText(at, timeZone)
   const isAsked = when.kind === 'cron' ? cron.match(at) : local.startsWith(when.at.slice(0, 16))
   if (!isAsked) return 'moved'
@@ -100,11 +96,12 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
 const farPast = new Date(0)
 
 function openCron(when: ScheduleWhen, timeZone: string): Cron {
-  if (when.kind === 'cron')
-    return new Cron(when.expression, { timezone: timeZone, mode: '5-part', paused: true })
+  if (when.kind === 'cron') return new Cron(when.expression, { timezone: timeZone, mode: '5-part', paused: true })
   const [year, month, day, hour, minute, second = 0] = when.at.split(/[-T:]/).map(Number)
   // As an expression it follows the same rule as any other fixed time.
   return new Cron(`${second} ${minute} ${hour} ${day} ${month} * ${year}`, {
-    ...{ timezone: timeZone, mode: '7-part', paused: true },
+    timezone: timeZone,
+    mode: '7-part',
+    paused: true,
   })
 }

@@ -44,10 +44,7 @@ const timing = {
 }
 const targets = z
   .array(scheduleTarget)
-  .max(
-    targetsPerScheduleMax,
-    `A schedule names at most ${targetsPerScheduleMax} devices, collections and tags.`,
-  )
+  .max(targetsPerScheduleMax, `A schedule names at most ${targetsPerScheduleMax} devices, collections and tags.`)
 
 interface Timing {
   when: z.infer<typeof scheduleWhen>
@@ -89,15 +86,7 @@ export const scheduleListInput = z.object({
 })
 
 export const runStates = ['waiting', 'running', 'done', 'missed', 'stopped'] as const
-export const runDeviceStates = [
-  'waiting',
-  'sent',
-  'booting',
-  'ready',
-  'failed',
-  'not_seen',
-  'skipped',
-] as const
+export const runDeviceStates = ['waiting', 'sent', 'booting', 'ready', 'failed', 'not_seen', 'skipped'] as const
 
 export const runSummary = z.object({
   id: uuid,

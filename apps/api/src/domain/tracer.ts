@@ -27,11 +27,7 @@ export function within<T>(span: OpenSpan | undefined, work: () => T): T {
 }
 
 /** Runs `work` as a span of this name below the one that goes on here. What it throws is not said, but that it did. */
-export async function traced<T>(
-  tracer: Tracer | undefined,
-  name: string,
-  work: () => Promise<T>,
-): Promise<T> {
+export async function traced<T>(tracer: Tracer | undefined, name: string, work: () => Promise<T>): Promise<T> {
   const span = tracer?.start('internal', activeTrace())
   try {
     const result = await within(span, work)

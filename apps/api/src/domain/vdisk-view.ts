@@ -71,9 +71,7 @@ export const vdiskSummary = z.object({
   createdAt: instant,
   versionCount: count,
   /** By its number, whatever it is kept as. */
-  newestVersion: vdiskVersionView
-    .pick({ id: true, number: true, sizeBytes: true, createdAt: true })
-    .nullable(),
+  newestVersion: vdiskVersionView.pick({ id: true, number: true, sizeBytes: true, createdAt: true }).nullable(),
   /** What its production devices boot. */
   bootedVersion: vdiskVersionView.pick({ id: true, number: true }).nullable(),
 })

@@ -105,7 +105,10 @@ test('each device gets its version, and each version its access, whatever is cho
       writes(resolved, { id: 'writer', deviceType: 'maintenance' }),
     ]
     const wanted = [
-      ...[expected.production, expected.test, expected.writer, expected.test],
+      expected.production,
+      expected.test,
+      expected.writer,
+      expected.test,
       ...versions.map(expected.accessFor),
       expected.isWritten,
     ]

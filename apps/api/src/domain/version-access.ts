@@ -68,12 +68,15 @@ export function resolveVersions<V extends VersionFacts>(
   const isAhead = ({ number }: V) => byDefault === null || number > byDefault.number
   const tested = versions.filter(
     (version) =>
-      version === pending?.version ||
-      (version.state === 'test' && version.sealedAt !== null && isAhead(version)),
+      version === pending?.version || (version.state === 'test' && version.sealedAt !== null && isAhead(version)),
   )
   const maintenance = newestOf(versions.filter(({ state }) => state === 'maintenance'))
   return {
-    ...{ production, default: byDefault, override, pending, maintenance },
+    production,
+    default: byDefault,
+    override,
+    pending,
+    maintenance,
     test: newestOf(tested) ?? production,
     writerDeviceId: maintenance && maintenance.sealAskedAt === null ? choices.maintenanceDeviceId : null,
   }

@@ -116,9 +116,7 @@ export const versionPreview = z.object({
   before: z.object({ versionId: uuid, number: count }).nullable(),
   after: z.object({ versionId: uuid, number: count }).nullable(),
   /** Devices that get another version at their next boot, by what they get then. */
-  changed: z.array(
-    z.object({ fromNumber: count.nullable(), toNumber: count.nullable(), devices: deviceTally }),
-  ),
+  changed: z.array(z.object({ fromNumber: count.nullable(), toNumber: count.nullable(), devices: deviceTally })),
   /** What devices run now, which goes on. */
   running: z.array(z.object({ versionId: uuid, number: count.nullable(), devices: deviceTally })),
   /** Kernel, initramfs or command line are others after it. */

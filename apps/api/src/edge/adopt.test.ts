@@ -21,7 +21,11 @@ async function say(message: Partial<StoreMessage>, edge: EdgeClient = site().edg
   expect([answer.status, answer.body]).toEqual([200, expect.anything()])
 }
 const image = (more: Partial<StoredVersion> = {}): StoredVersion => ({
-  ...{ versionId: randomUUID(), state: 'present', root: rootOf(4), image: facts, ...sizes },
+  versionId: randomUUID(),
+  state: 'present',
+  root: rootOf(4),
+  image: facts,
+  ...sizes,
   ...more,
 })
 /** All that the store holds. */
@@ -35,13 +39,14 @@ const speakUp = (...kinds: string[]) =>
 const images = async (edge: EdgeClient = site().edge) =>
   (await site().query<{ items: EdgeImageView[] }>('edge.images', { edgeId: edge.edgeId })).items
 const inputOf = (versionId: string, more: object = {}) => ({
-  ...{ edgeId: site().edge.edgeId, versionId, vdiskId: site().tenant.vdiskId },
+  edgeId: site().edge.edgeId,
+  versionId,
+  vdiskId: site().tenant.vdiskId,
   ...more,
 })
 const adopt = (versionId: string, more?: object) =>
   site().mutate<VersionWithJobs>('version.adopt', inputOf(versionId, more))
-const tryAdopting = (versionId: string, more?: object) =>
-  site().tryMutation('version.adopt', inputOf(versionId, more))
+const tryAdopting = (versionId: string, more?: object) => site().tryMutation('version.adopt', inputOf(versionId, more))
 const newVdisk = (name: string) => ({ vdiskId: null, farmId: site().tenant.farmId, name })
 const version = async (id: string, vdiskId = site().tenant.vdiskId) =>
   (await site().query<VdiskDetail>('vdisk.get', { vdiskId })).versions.find((one) => one.id === id)
@@ -64,9 +69,16 @@ test('what an edge holds that is no version here is listed with what its manifes
   await holds([one, layer, image({ versionId: site().tenant.versionId })])
   expect(await images()).toEqual([
     {
-      ...{ versionId: one.versionId, state: 'present', sizeBytes: 1024, hasKernel: true, ...sizes },
-      ...{ madeAt: '2026-11-18T11:06:40.000Z', parent: null, problem: null },
-      ...{ untrusted: { name: 'Lab by hand' }, reportedAt: expect.any(String) },
+      versionId: one.versionId,
+      state: 'present',
+      sizeBytes: 1024,
+      hasKernel: true,
+      ...sizes,
+      madeAt: '2026-11-18T11:06:40.000Z',
+      parent: null,
+      problem: null,
+      untrusted: { name: 'Lab by hand' },
+      reportedAt: expect.any(String),
     },
   ])
   await holds([])
@@ -80,7 +92,9 @@ test('images are read page by page, and an edge fills no more than its share', a
   let cursor: string | null = null
   do {
     const page: { items: EdgeImageView[]; nextCursor: string | null } = await site().query('edge.images', {
-      ...{ edgeId: site().edge.edgeId, limit: 2, cursor },
+      edgeId: site().edge.edgeId,
+      limit: 2,
+      cursor,
     })
     found.push(...page.items.map(({ versionId }) => versionId))
     cursor = page.nextCursor
@@ -110,7 +124,11 @@ test('an adopted image is a version under the id that it has at its edge, once t
   expect((await tryAdopting(versionId)).text).toContain('It is being adopted as version 2 of Linux')
   await end(made.jobIds[0], foundOf(versionId))
   expect(await version(versionId)).toMatchObject({
-    ...{ access: 'default', sizeBytes: 1024, commandLine: 'root=LABEL=x', kernel, note: 'of the lab' },
+    access: 'default',
+    sizeBytes: 1024,
+    commandLine: 'root=LABEL=x',
+    kernel,
+    note: 'of the lab',
     manifest: { root: rootOf(4), counter: 6 },
     atEdges: [{ state: 'present', ...sizes }],
   })
@@ -152,7 +170,8 @@ test('an adoption that fails, or is cancelled, leaves the image as it was, and n
   const failed = await adopt(versionId)
   await end(failed.jobIds[0], { state: 'failed', message: 'a block is damaged' })
   expect(await job(failed.jobIds[0])).toMatchObject({
-    ...{ state: 'failed', kind: 'adopt' },
+    state: 'failed',
+    kind: 'adopt',
     untrusted: { message: 'a block is damaged' },
   })
   expect(await version(versionId)).toBeUndefined()
@@ -182,9 +201,7 @@ test('other bytes than were shown are not adopted', async () => {
 test('of two who adopt it at once one does, into whichever vDisk', async () => {
   const { versionId } = image()
   await holds([image({ versionId })])
-  const answers = await Promise.all(
-    ['One', 'Two', 'Three'].map((name) => tryAdopting(versionId, newVdisk(name))),
-  )
+  const answers = await Promise.all(['One', 'Two', 'Three'].map((name) => tryAdopting(versionId, newVdisk(name))))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409])
   for (const { status, text } of answers)
     if (status === 409) expect(text).toMatch(/It is being adopted as|Somebody else has just adopted it/)

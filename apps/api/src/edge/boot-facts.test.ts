@@ -11,11 +11,21 @@ const getBoot = (bootId: string) => site().query<BootDetail>('boot.get', { bootI
 const newBoot = (changes: Partial<BootReport>) => bootWith({ id: randomUUID(), mac: site().mac, ...changes })
 
 const own: DhcpOffer = {
-  ...{ atUs: 3_667, server: '10.78.0.1', ours: true, kind: 'proxy' },
-  ...{ nextServer: '10.78.0.1', file: 'b/89a9e9b29072e06e/snponly.efi', vendorClass: 'PXEClient' },
+  atUs: 3_667,
+  server: '10.78.0.1',
+  ours: true,
+  kind: 'proxy',
+  nextServer: '10.78.0.1',
+  file: 'b/89a9e9b29072e06e/snponly.efi',
+  vendorClass: 'PXEClient',
 }
 const other: DhcpOffer = {
-  ...{ atUs: 3_806, server: '10.78.0.2', ours: false, kind: 'both', yourIp: '10.78.0.84', file: 'other.efi' },
+  atUs: 3_806,
+  server: '10.78.0.2',
+  ours: false,
+  kind: 'both',
+  yourIp: '10.78.0.84',
+  file: 'other.efi',
 }
 
 describe('what a boot’s report says of its way to the boot program', () => {
@@ -41,8 +51,11 @@ describe('what a boot’s report says of its way to the boot program', () => {
       facts: { program: { set: 'ipxe', file: 'snponly.efi' } },
       readAhead: { hadProfile: true, askedBytes: 8192, usedBytes: 4096, waitedReads: 3 },
       readTimes: {
-        ...{ turnaround: { count: 3, maxUs: 1500, sumUs: 3500 }, storage: null, wire: null },
-        ...{ bytes: null, phases: [] },
+        turnaround: { count: 3, maxUs: 1500, sumUs: 3500 },
+        storage: null,
+        wire: null,
+        bytes: null,
+        phases: [],
       },
       lastPackets: {
         fromDevice: { what: 'TFTP ACK of block 145', at: '2026-11-20T11:59:12.400Z' },
@@ -56,7 +69,8 @@ describe('what a boot’s report says of its way to the boot program', () => {
     const part = (maxUs: number) => ({ firstBucket: 10, counts: [2], maxUs, sumUs: maxUs * 2 })
     const boot = newBoot({
       readTimes: {
-        ...{ bytes: 12_288, send: { ...part(900), counts: [4], sumUs: 3_400 } },
+        bytes: 12_288,
+        send: { ...part(900), counts: [4], sumUs: 3_400 },
         phases: [
           { name: 'initramfs', bytes: 4_096, send: part(800) },
           { name: 'system', bytes: 8_192, send: part(900) },
@@ -65,7 +79,8 @@ describe('what a boot’s report says of its way to the boot program', () => {
     })
     await site().report(boot)
     expect((await getBoot(boot.id)).readTimes).toMatchObject({
-      ...{ bytes: 12_288, send: { count: 4, maxUs: 900, sumUs: 3_400 } },
+      bytes: 12_288,
+      send: { count: 4, maxUs: 900, sumUs: 3_400 },
       phases: [
         { name: 'initramfs', bytes: 4_096, send: { count: 2, maxUs: 800, sumUs: 1_600 } },
         { name: 'system', bytes: 8_192, send: { count: 2, maxUs: 900, sumUs: 1_800 } },
@@ -77,7 +92,11 @@ describe('what a boot’s report says of its way to the boot program', () => {
     const boot = newBoot({})
     await site().report(boot)
     expect(await getBoot(boot.id)).toMatchObject({
-      ...{ offers: [], lastPackets: null, menuEntry: null, readAhead: null, readTimes: null },
+      offers: [],
+      lastPackets: null,
+      menuEntry: null,
+      readAhead: null,
+      readTimes: null,
       facts: { program: null },
     })
   })
@@ -106,9 +125,15 @@ describe('what a boot’s report says of its way to the boot program', () => {
   test('with all that there may be fits into a report', () => {
     const text = '~'.repeat(64)
     const offer: DhcpOffer = {
-      ...{ atUs: 60_000_000, server: '255.255.255.255', ours: false, kind: 'address' },
-      ...{ yourIp: '255.255.255.255', nextServer: '255.255.255.255', relay: '255.255.255.255' },
-      ...{ file: text, vendorClass: text },
+      atUs: 60_000_000,
+      server: '255.255.255.255',
+      ours: false,
+      kind: 'address',
+      yourIp: '255.255.255.255',
+      nextServer: '255.255.255.255',
+      relay: '255.255.255.255',
+      file: text,
+      vendorClass: text,
     }
     const named = { atUs: 60_000_000, what: text }
     const boot = bootReport.parse(

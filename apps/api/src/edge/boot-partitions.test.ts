@@ -131,9 +131,7 @@ test('the API’s role sees through a partition’s name nothing at all', async 
     const rows = await db.$queryRaw<{ forced: boolean }[]>`
       select relrowsecurity and relforcerowsecurity as forced from pg_class where relname = 'boot_20261120'`
     expect(rows).toEqual([{ forced: true }])
-    await expect(db.$executeRaw`select make_boot_partition('boot', '2026-11-22')`).rejects.toThrow(
-      /permission denied/,
-    )
+    await expect(db.$executeRaw`select make_boot_partition('boot', '2026-11-22')`).rejects.toThrow(/permission denied/)
   } finally {
     await db.$disconnect()
     await database.drop()

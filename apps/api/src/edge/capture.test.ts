@@ -40,9 +40,7 @@ describe('a capture that an edge sends', () => {
     expect(answer.status).toBe(200)
     expect(answer.headers.get('content-type')).toBe('application/vnd.tcpdump.pcap')
     expect(answer.headers.get('cache-control')).toBe('no-store')
-    expect(answer.headers.get('content-disposition')).toBe(
-      'attachment; filename="boot-pc-01-2026-11-20T115900Z.pcap"',
-    )
+    expect(answer.headers.get('content-disposition')).toBe('attachment; filename="boot-pc-01-2026-11-20T115900Z.pcap"')
     expect(Buffer.from(await answer.arrayBuffer()).equals(uefiPxePcap)).toBe(true)
   })
 
@@ -109,10 +107,7 @@ describe('who may have it', () => {
     expect((await download(bootId, '')).status).toBe(401)
     expect((await download(bootId, viewer)).status).toBe(403)
     expect((await download(bootId, await signInAs(api, tenant.organizationId, 'admin'))).status).toBe(200)
-    const [hidden, absent] = [
-      await download(bootId, foreign.cookie),
-      await download(randomUUID(), foreign.cookie),
-    ]
+    const [hidden, absent] = [await download(bootId, foreign.cookie), await download(randomUUID(), foreign.cookie)]
     expect([hidden.status, await problemOf(hidden)]).toEqual([404, await problemOf(absent)])
     expect((await download('1 or 1=1')).status).toBe(400)
   })

@@ -22,7 +22,9 @@ afterAll(() => api.close())
 const path = '/edge/v1/reports'
 const send = (body: Uint8Array, encoding = 'gzip') =>
   edge.send({
-    ...{ method: 'POST', path, body: Uint8Array.from(body) },
+    method: 'POST',
+    path,
+    body: Uint8Array.from(body),
     headers: { 'content-encoding': encoding },
   })
 const batchOf = (fromSeq: number, count = 1) => {

@@ -95,8 +95,7 @@ test('a maintenance version is written at the home of its device, and nowhere el
   expect(made.id).toBeDefined()
 })
 
-const homeEdgeOf = async () =>
-  (await told(site().edge)).home?.id === site().edge.edgeId ? site().edge : second
+const homeEdgeOf = async () => ((await told(site().edge)).home?.id === site().edge.edgeId ? site().edge : second)
 const othersThan = (edge: EdgeClient) => (edge === second ? site().edge : second)
 const move = (edge: EdgeClient, giveUp = false) =>
   site().tryMutation('device.moveHome', { deviceId: site().deviceId, edgeId: edge.edgeId, giveUp })
@@ -143,12 +142,16 @@ test('another edge keeps the writes once the one that does has let go, and not w
   // What came of it stays to be read until it is asked again.
   const { since, asked } = (await home()) ?? {}
   expect(asked).toMatchObject({
-    ...{ jobId: failedId, state: 'failed', endedAt: expect.any(String) },
+    jobId: failedId,
+    state: 'failed',
+    endedAt: expect.any(String),
     untrusted: { message: 'it keeps writes' },
   })
   await site().mutate('storeJob.cancel', { jobId: await order() })
   expect(await home()).toMatchObject({
-    ...{ edge: { id: from.edgeId }, next: null, since },
+    edge: { id: from.edgeId },
+    next: null,
+    since,
     asked: { state: 'cancelled' },
   })
   const jobId = await order()

@@ -19,7 +19,11 @@ async function boot(chosen: 'private' | 'edge' | 'edge_persistent', { isRunning 
   const failed = { kind: 'failed', phase: 'stage2', cause: 'guest_reported_failure' } as const
   await site().report(
     bootWith({
-      ...{ id: randomUUID(), mac: macs[0] ?? '', vdiskId, versionId, guest },
+      id: randomUUID(),
+      mac: macs[0] ?? '',
+      vdiskId,
+      versionId,
+      guest,
       startedUnixMs: site().api.clock.now.getTime() - 60_000,
       ...(isRunning ? {} : { outcome: failed }),
     }),
@@ -41,7 +45,10 @@ test('what an edge keeps of a device is known by the device’s boots, with what
   await boot('private')
   const { vdiskId, versionId } = site().tenant
   const kept = {
-    ...{ class: 'private', usedBytes: 5000, edge: { id: site().edge.edgeId }, dropJobId: null },
+    class: 'private',
+    usedBytes: 5000,
+    edge: { id: site().edge.edgeId },
+    dropJobId: null,
     version: { id: versionId, number: 1, vdiskId, vdiskName: 'Linux' },
   }
   expect(await layer()).toMatchObject({ ...kept, currentNumber: 1, releasesBehind: 0 })
@@ -73,7 +80,8 @@ test('it is dropped by the edge that keeps it, once, and stays known until the e
   const order = { id: jobId, kind: 'drop_layer', deviceId: deviceId(), layerClass: 'private' }
   expect((await site().state()).storeJobs).toMatchObject([order])
   expect(await site().query('storeJob.get', { jobId })).toMatchObject({
-    ...{ kind: 'drop_layer', device: { id: deviceId(), name: 'pc-01' } },
+    kind: 'drop_layer',
+    device: { id: deviceId(), name: 'pc-01' },
   })
   expect(await layer()).toMatchObject({ dropJobId: jobId })
   expect((await site().tryMutation('device.dropWrites', drop())).status).toBe(409)

@@ -186,13 +186,13 @@ describe('an edge’s version', () => {
 
 test('an edge says what it runs on, and what it says besides is ignored', async () => {
   const machine = {
-    ...{
-      loadAverage: 0.52,
-      processors: 4,
-      memoryTotalBytes: 8_000_000_000,
-      memoryAvailableBytes: 6_000_000_000,
-    },
-    ...{ fileCacheBytes: 3_000_000_000, storeTotalBytes: 500_000_000_000, storeFreeBytes: 120_000_000_000 },
+    loadAverage: 0.52,
+    processors: 4,
+    memoryTotalBytes: 8_000_000_000,
+    memoryAvailableBytes: 6_000_000_000,
+    fileCacheBytes: 3_000_000_000,
+    storeTotalBytes: 500_000_000_000,
+    storeFreeBytes: 120_000_000_000,
   }
   expect((await getEdge()).machine).toBeNull()
   expect((await site.edge.heartbeat({ machine, ofANewerEdge: true } as never)).status).toBe(200)

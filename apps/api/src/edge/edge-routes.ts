@@ -105,8 +105,7 @@ export async function edgeRoutes(
     const edge = await authenticate(request, true)
     const batch = parseBytes(reportBatch, await batchBytes(request))
     for (const report of batch.reports)
-      if (report.type === 'unreadable')
-        request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
+      if (report.type === 'unreadable') request.log.warn({ edgeId: edge.edgeId, ...report }, 'report not readable')
     const applied = await within(edge, (tenant) => applyReports(tenant, edge, batch))
     telemetry.reportsApplied(applied)
     const { ackedSeq } = applied
@@ -146,8 +145,7 @@ function requireProofOfPossession(request: FastifyRequest, publicKey: string): v
     counter: 0,
     body: bytesOf(request),
   })
-  if (typeof signature !== 'string' || !verifyText(text, signature, publicKey))
-    throw new AppError('signature_invalid')
+  if (typeof signature !== 'string' || !verifyText(text, signature, publicKey)) throw new AppError('signature_invalid')
 }
 
 function closedSignal(reply: FastifyReply): AbortSignal {

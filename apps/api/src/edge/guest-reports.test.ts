@@ -33,7 +33,9 @@ describe('what a device says of itself', () => {
       ['ssh.service', 2_100_000, 620_000],
     ])
     expect(writeCache).toEqual({
-      ...{ class: 'device_ram', state: 'ok', fullInSeconds: null },
+      class: 'device_ram',
+      state: 'ok',
+      fullInSeconds: null,
       usedBytes: 12 * mebibyte,
       sizeBytes: 100 * mebibyte,
       percent: 12,
@@ -156,9 +158,7 @@ describe('the write cache', () => {
     )
     await report(...boots)
     const namesOf = async (writeCache: string) =>
-      (await site().query<{ items: DeviceSummary[] }>('device.list', { writeCache })).items.map(
-        ({ name }) => name,
-      )
+      (await site().query<{ items: DeviceSummary[] }>('device.list', { writeCache })).items.map(({ name }) => name)
     expect(await namesOf('warning')).toEqual(['pc-02', 'pc-03', 'pc-04'])
     expect(await namesOf('critical')).toEqual(['pc-03', 'pc-04'])
     expect(await namesOf('full')).toEqual(['pc-04'])

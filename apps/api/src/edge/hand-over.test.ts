@@ -7,8 +7,7 @@ import type { BootDetail } from '../domain/boot-view.ts'
 
 const site = useTestSite('operator')
 
-const bootIds = async () =>
-  (await site().query<{ items: { id: string }[] }>('boot.list', {})).items.map(({ id }) => id)
+const bootIds = async () => (await site().query<{ items: { id: string }[] }>('boot.list', {})).items.map(({ id }) => id)
 
 /** Goes on in its second stage. */
 function goingOn(id: string): BootReport {
@@ -46,10 +45,7 @@ test('an edge that says nothing of a hand-over does not take another edge’s bo
   const second = await site().enrolEdge()
   const first = goingOn(randomUUID())
   await site().send([{ type: 'boot', boot: first }])
-  await site().send(
-    [{ type: 'boot', boot: { ...first, revision: 2 ** 32, outcome: { kind: 'ready' } } }],
-    second,
-  )
+  await site().send([{ type: 'boot', boot: { ...first, revision: 2 ** 32, outcome: { kind: 'ready' } } }], second)
   expect(await site().query('boot.get', { bootId: first.id })).toMatchObject({ handOver: null })
   expect((await site().query<BootDetail>('boot.get', { bootId: first.id })).outcome).not.toBe('ready')
 })

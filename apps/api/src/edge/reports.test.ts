@@ -100,8 +100,12 @@ describe('reports', () => {
   test('that the edge declares lost count as applied, and as lost', async () => {
     const lostMs = Date.parse('2026-11-20T10:00:00Z')
     const lost: Report = {
-      ...{ seq: 2, type: 'gap', untilSeq: 9, reason: 'report log full' },
-      ...{ fromUnixMs: lostMs, untilUnixMs: lostMs + 60_000 },
+      seq: 2,
+      type: 'gap',
+      untilSeq: 9,
+      reason: 'report log full',
+      fromUnixMs: lostMs,
+      untilUnixMs: lostMs + 60_000,
     }
     await edge.reports(1, bootReports(1, [bootWith({ id: randomUUID(), mac })]))
     const after = bootReports(10, [bootWith({ id: randomUUID(), mac })])
@@ -111,8 +115,11 @@ describe('reports', () => {
     expect(seen.reportsLost).toBe(8)
     expect(seen.reportGaps).toEqual([
       {
-        ...{ count: 8, reason: 'report log full', declaredAt: '2026-11-20T12:00:00.000Z' },
-        ...{ fromAt: '2026-11-20T10:00:00.000Z', untilAt: '2026-11-20T10:01:00.000Z' },
+        count: 8,
+        reason: 'report log full',
+        declaredAt: '2026-11-20T12:00:00.000Z',
+        fromAt: '2026-11-20T10:00:00.000Z',
+        untilAt: '2026-11-20T10:01:00.000Z',
       },
     ])
   })
@@ -146,9 +153,7 @@ describe('reports', () => {
     for (const id of [first, second]) expect(await getBoot(id)).toMatchObject({ outcome: 'ready' })
     const seen = await query<EdgeDetail>(api, cookie, 'edge.get', { edgeId: edge.edgeId })
     expect(seen.reportsLost).toBe(1)
-    expect(seen.reportGaps).toMatchObject([
-      { count: 1, fromAt: null, reason: expect.stringContaining('mac') },
-    ])
+    expect(seen.reportGaps).toMatchObject([{ count: 1, fromAt: null, reason: expect.stringContaining('mac') }])
   })
 
   test('of each boot epoch have a count of their own', async () => {

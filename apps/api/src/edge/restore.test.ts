@@ -63,9 +63,9 @@ test('a restored control plane takes its edges back without enrolling again, and
       })
       expect(edgeView.reportsLost).toBe(2)
       for (const index of [0, 1, 2, 5])
-        expect(
-          await query<BootDetail>(restored, cookie, 'boot.get', { bootId: boots[index]?.id ?? '' }),
-        ).toMatchObject({ deviceName: 'pc-01', detailGone: null, guest: { kernelStartUs: 1_200_000 } })
+        expect(await query<BootDetail>(restored, cookie, 'boot.get', { bootId: boots[index]?.id ?? '' })).toMatchObject(
+          { deviceName: 'pc-01', detailGone: null, guest: { kernelStartUs: 1_200_000 } },
+        )
       const byDay = await db.bootRollup.findMany({ where: { grain: 'day' }, select: { readyCount: true } })
       expect(byDay).toEqual([{ readyCount: 4 }])
       await expect(restore({ ownerUrl: empty.url, apiUrl: empty.apiUrl, file })).rejects.toThrow(
@@ -78,9 +78,7 @@ test('a restored control plane takes its edges back without enrolling again, and
     for (const [damage, message] of damages) {
       const damaged = path.join(folder, 'damaged')
       writeFileSync(damaged, damage(readFileSync(file)))
-      await expect(restore({ ownerUrl: empty.url, apiUrl: empty.apiUrl, file: damaged })).rejects.toThrow(
-        message,
-      )
+      await expect(restore({ ownerUrl: empty.url, apiUrl: empty.apiUrl, file: damaged })).rejects.toThrow(message)
     }
   } finally {
     await api.close()

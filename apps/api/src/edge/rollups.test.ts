@@ -3,14 +3,7 @@ import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect, test } from 'vitest'
 import { bootWith, type EdgeClient } from '../../test/edge-client.ts'
 import { type TestSite, useTestSite } from '../../test/test-site.ts'
-import {
-  addSums,
-  emptySums,
-  firstHourKept,
-  placeKey,
-  RollupChanges,
-  type RollupSums,
-} from '../domain/boot-rollup.ts'
+import { addSums, emptySums, firstHourKept, placeKey, RollupChanges, type RollupSums } from '../domain/boot-rollup.ts'
 import { bucketOf, quantileOf } from '../domain/time-sketch.ts'
 import { dropOldBoots } from '../services/retention/keep-boot-partitions.ts'
 
@@ -102,8 +95,7 @@ test.each([1, 20261121])(
         const isNew = begins.size === 0 || below(3) === 0
         const id = isNew ? randomUUID() : ([...begins.keys()][below(begins.size)] ?? '')
         // Clocks of edges are wrong: by hours mostly, by years now and then.
-        const begin =
-          begins.get(id) ?? api.clock.now.getTime() - below(below(10) === 0 ? 2 ** 31 * 100 : 2 * dayMs)
+        const begin = begins.get(id) ?? api.clock.now.getTime() - below(below(10) === 0 ? 2 ** 31 * 100 : 2 * dayMs)
         begins.set(id, begin)
         if (below(10) === 0) return { type: 'withdrawn' as const, bootId: id }
         return { type: 'boot' as const, boot: randomBoot(below, id, Math.max(0, begin)) }
@@ -118,8 +110,7 @@ test.each([1, 20261121])(
     const context = { db: api.db, clock: api.clock.read }
     await dropOldBoots(context, { summaryDays: 1, detailDays: 1 })
     const [afterDrop] = await sums(site())
-    const ofDays = (all: Map<string, RollupSums>) =>
-      new Map([...all].filter(([key]) => key.includes(' day ')))
+    const ofDays = (all: Map<string, RollupSums>) => new Map([...all].filter(([key]) => key.includes(' day ')))
     expect(ofDays(afterDrop)).toEqual(ofDays(kept))
   },
   60_000,
@@ -129,8 +120,7 @@ test('a quantile of a sketch is right within 1.6 %', () => {
   const below = randomNumbers(7)
   const times = Array.from({ length: 5_000 }, () => below(2 ** (1 + below(31)))).sort((a, b) => a - b)
   const whole = emptySums()
-  for (const us of times)
-    addSums(whole, { ...emptySums(), totalUsSum: us, totalUsBuckets: { [bucketOf(us)]: 1 } })
+  for (const us of times) addSums(whole, { ...emptySums(), totalUsSum: us, totalUsBuckets: { [bucketOf(us)]: 1 } })
   for (const share of [0.01, 0.25, 0.5, 0.95, 0.999]) {
     const exact = times[Math.ceil(share * times.length) - 1] ?? 0
     const found = quantileOf(whole.totalUsBuckets, share) ?? Number.NaN

@@ -71,9 +71,7 @@ test('a drained edge is told so, and has no share', async () => {
   const second = await site().enrolEdge()
   for (const edge of [site().edge, second]) await beat(edge)
   const shares = async () =>
-    (await site().query<SiteDetail>('site.get', { siteId: site().tenant.siteId })).edges.map(
-      (edge) => edge.share,
-    )
+    (await site().query<SiteDetail>('site.get', { siteId: site().tenant.siteId })).edges.map((edge) => edge.share)
   expect(await shares()).toEqual([50, 50])
   await site().mutate('edge.drain', { edgeId: second.edgeId, revision: 1, draining: true })
   expect((await site().state()).siteEdges?.edges.map(({ draining }) => draining)).toEqual([false, true])

@@ -15,14 +15,12 @@ async function addVersion(number: number, more: Record<string, unknown> = {}): P
   const { organizationId, vdiskId } = site().tenant
   return site().api.db.vdiskVersion.create({
     data: {
-      ...{
-        organizationId,
-        vdiskId,
-        number,
-        sizeBytes: 512,
-        diskPath: `a/${number}/disk.raw`,
-        commandLine: '',
-      },
+      organizationId,
+      vdiskId,
+      number,
+      sizeBytes: 512,
+      diskPath: `a/${number}/disk.raw`,
+      commandLine: '',
       ...more,
     },
     select: { id: true, number: true },
@@ -109,7 +107,9 @@ test('an override, a write cache, a manifest and the edge’s own jobs are said'
   const next = await addVersion(2, { manifestRoot: root, manifestCounter: 7, diskPath: 'versions/x' })
   const { versionId, vdiskId, organizationId } = site().tenant
   await setVdisk({
-    ...{ overrideVersionId: versionId, writeCache: 'edge_persistent', writeCacheLimitBytes: 2n ** 31n },
+    overrideVersionId: versionId,
+    writeCache: 'edge_persistent',
+    writeCacheLimitBytes: 2n ** 31n,
     writeCacheFull: 'read_only',
   })
   const merged = await addVersion(3, { state: 'test', sealedAt: null })
@@ -117,13 +117,21 @@ test('an override, a write cache, a manifest and the edge’s own jobs are said'
   const id = randomUUID()
   await site().api.db.storeJob.create({
     data: {
-      ...{ organizationId, id, edgeId: site().edge.edgeId, kind: 'merge', vdiskId },
-      ...{ versionId: next.id, intoVersionId: merged.id, askedByName: 'x', askedAt: new Date() },
+      organizationId,
+      id,
+      edgeId: site().edge.edgeId,
+      kind: 'merge',
+      vdiskId,
+      versionId: next.id,
+      intoVersionId: merged.id,
+      askedByName: 'x',
+      askedAt: new Date(),
     },
   })
   const state = await site().state()
   expect(state.vdisks[0]).toMatchObject({
-    ...{ defaultVersionId: next.id, overrideVersionId: versionId },
+    defaultVersionId: next.id,
+    overrideVersionId: versionId,
     writeCache: { class: 'edge_persistent', limitBytes: 2 ** 31, full: 'read_only' },
   })
   expect(state.vdisks[0]?.versions).toMatchObject([

@@ -45,9 +45,7 @@ test('the first request gets the whole state, signed by the key pinned at enrolm
     counter: 1,
     unknownDevices: 'ignore',
     powerOns: [],
-    vdisks: [
-      { id: tenant.vdiskId, name: 'Linux', versions: [{ id: tenant.versionId, sizeBytes: 419_430_400 }] },
-    ],
+    vdisks: [{ id: tenant.vdiskId, name: 'Linux', versions: [{ id: tenant.versionId, sizeBytes: 419_430_400 }] }],
   })
   expect(state.devices.map(({ mac, versionId }) => [mac, versionId])).toEqual(
     tenant.macs.map((mac) => [mac, tenant.versionId]),

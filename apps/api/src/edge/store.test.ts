@@ -22,14 +22,19 @@ const inventory = (scan: number, versions: StoredVersion[], isLast = true) => ({
   inventory: { scan, isLast, versions },
 })
 const present = (versionId: string, more: Partial<StoredVersion> = {}): StoredVersion => ({
-  ...{ versionId, state: 'present', ...sizes },
+  versionId,
+  state: 'present',
+  ...sizes,
   ...more,
 })
 const vdisk = () => site().query<VdiskDetail>('vdisk.get', { vdiskId: site().tenant.vdiskId })
 const version = async (id: string) => (await vdisk()).versions.find((one) => one.id === id)
 const job = (jobId: string | undefined) => site().query<StoreJobView>('storeJob.get', { jobId })
 const report = (id: string | undefined, more: Partial<StoreJobReport>): StoreJobReport => ({
-  ...{ id: id ?? '', state: 'running', progressBytes: 0, totalBytes: 0 },
+  id: id ?? '',
+  state: 'running',
+  progressBytes: 0,
+  totalBytes: 0,
   ...more,
 })
 const madeOf = (versionId: string, byte = 2) => ({
@@ -100,7 +105,8 @@ test('what was written is sealed: it is in test with what the edge says of it, a
   const made = await beginMaintenance()
   await say(inventory(1, [present(made.id, { isLayer: true })]))
   const sealed = await site().mutate<VersionWithJobs>('version.seal', {
-    ...{ versionId: made.id, revision: made.revision },
+    versionId: made.id,
+    revision: made.revision,
     bootFiles: 'parent',
   })
   expect((await site().state()).storeJobs).toMatchObject([
@@ -116,9 +122,7 @@ test('what was written is sealed: it is in test with what the edge says of it, a
   const again = await site().tryMutation('version.seal', { versionId: made.id, revision: sealed.revision })
   expect(again.text).toContain('is being sealed already')
   const [id] = sealed.jobIds
-  expect(
-    await say({ jobs: [report(id, { progressBytes: 10, totalBytes: 20, message: 'hashing' })] }),
-  ).toEqual([])
+  expect(await say({ jobs: [report(id, { progressBytes: 10, totalBytes: 20, message: 'hashing' })] })).toEqual([])
   expect(await job(id)).toMatchObject({
     state: 'running',
     progressBytes: 10,
@@ -133,7 +137,11 @@ test('what was written is sealed: it is in test with what the edge says of it, a
   expect(await say({ jobs: [end] })).toEqual([id])
   expect(await say({ jobs: [end] })).toEqual([id])
   expect(await version(made.id)).toMatchObject({
-    ...{ access: 'test', isSealing: false, sizeBytes: 1024, commandLine: 'root=/dev/vda', kernel },
+    access: 'test',
+    isSealing: false,
+    sizeBytes: 1024,
+    commandLine: 'root=/dev/vda',
+    kernel,
     manifest: { root: rootOf(2), counter: 4 },
   })
   expect((await vdisk()).maintenance).toBeNull()
@@ -141,9 +149,7 @@ test('what was written is sealed: it is in test with what the edge says of it, a
   expect(state).not.toHaveProperty('storeJobs')
   const { organizationId } = site().tenant
   const where = { organizationId_id: { organizationId, id: made.id } }
-  await expect(site().api.db.vdiskVersion.update({ where, data: { sizeBytes: 4096 } })).rejects.toThrow(
-    /is sealed/,
-  )
+  await expect(site().api.db.vdiskVersion.update({ where, data: { sizeBytes: 4096 } })).rejects.toThrow(/is sealed/)
 })
 
 test('a seal that fails says why, and the device writes on', async () => {
@@ -189,9 +195,7 @@ test('of a merge at two edges the first says what it is, and other bytes are ref
   const ofSecond = jobs.find((one) => one.edge.id === second.edgeId)?.id
   const ofFirst = jobs.find((one) => one.edge.id !== second.edgeId)?.id
   // Nobody speaks of another's job.
-  expect(await say({ jobs: [report(ofSecond, { state: 'done', made: madeOf(merged.id) })] })).toEqual([
-    ofSecond,
-  ])
+  expect(await say({ jobs: [report(ofSecond, { state: 'done', made: madeOf(merged.id) })] })).toEqual([ofSecond])
   expect(await job(ofSecond)).toMatchObject({ state: 'queued' })
   await say({ jobs: [report(ofFirst, { state: 'done', made: madeOf(merged.id) })] })
   expect(await version(merged.id)).toMatchObject({ access: 'test', manifest: { root: rootOf(2) } })
@@ -226,8 +230,12 @@ test('an import makes a version, released if that was asked for; its edge is tol
   const { storeJobs } = await site().state()
   expect(storeJobs).toEqual([
     {
-      ...{ id: made.jobIds[0], kind: 'import', vdiskId, versionId: made.id },
-      ...{ sourcePath: 'imports/linux.raw', number: 2 },
+      id: made.jobIds[0],
+      kind: 'import',
+      vdiskId,
+      versionId: made.id,
+      sourcePath: 'imports/linux.raw',
+      number: 2,
     },
   ])
   const kernel = { sha256: 'cd'.repeat(32), sizeBytes: 4096 }
@@ -235,7 +243,11 @@ test('an import makes a version, released if that was asked for; its edge is tol
   const done = { ...madeOf(made.id), commandLine: 'bootfarm.root=nbd0p2', kernel, initrd }
   await say({ jobs: [report(made.jobIds[0], { state: 'done', made: done })] })
   expect(await version(made.id)).toMatchObject({
-    ...{ access: 'default', sizeBytes: 1024, commandLine: 'bootfarm.root=nbd0p2', kernel, initrd },
+    access: 'default',
+    sizeBytes: 1024,
+    commandLine: 'bootfarm.root=nbd0p2',
+    kernel,
+    initrd,
     manifest: { root: rootOf(2), counter: 4 },
   })
   const wrong = await site().tryMutation('version.import', { ...input, sourcePath: '../etc/passwd' })
@@ -253,7 +265,9 @@ test('an import for a vDisk of another farm than the edge’s is refused, and ma
     select: { id: true },
   })
   const refused = await site().tryMutation('version.import', {
-    ...{ vdiskId: elsewhere.id, edgeId: site().edge.edgeId, sourcePath: 'imports/linux.raw' },
+    vdiskId: elsewhere.id,
+    edgeId: site().edge.edgeId,
+    sourcePath: 'imports/linux.raw',
   })
   expect([refused.status, refused.text]).toEqual([
     400,
@@ -387,9 +401,7 @@ test('a boot profile is shown as its edge tells it, and cleared by an order that
     { ...profileOf(bootProfiles[0]), learnedAt: null },
   ])
   const { jobIds } = await site().mutate<VersionWithJobs>('version.clearBootProfile', { versionId })
-  expect((await site().state()).storeJobs).toMatchObject([
-    { id: jobIds[0], kind: 'clear_profile', versionId },
-  ])
+  expect((await site().state()).storeJobs).toMatchObject([{ id: jobIds[0], kind: 'clear_profile', versionId }])
   expect((await clear()).text).toContain('has been asked already')
   expect(await say({ jobs: [report(jobIds[0], { state: 'done' })] })).toEqual(jobIds)
   await say(inventory(2, [present(versionId, { root: rootOf(1) })]))
@@ -398,7 +410,10 @@ test('a boot profile is shown as its edge tells it, and cleared by an order that
 
 const bootProfile = { hardware: 'any', boots: 1, readAheadBytes: 4096, units: 1 }
 const profileOf = ({ hardware, boots, readAheadBytes, units }: typeof bootProfile = bootProfile) => ({
-  ...{ hardware, boots, readAheadBytes, units },
+  hardware,
+  boots,
+  readAheadBytes,
+  units,
 })
 
 test.each([
@@ -413,16 +428,14 @@ test.each([
   const body = JSON.stringify({ store, jobs: [], ...inventory(1, versions) })
   const answer = await site().edge.send({ method: 'POST', path: '/edge/v1/store', body })
   expect(answer.body).toMatchObject({
-    ...{ status: 400, code: 'invalid_body' },
+    status: 400,
+    code: 'invalid_body',
     detail: expect.stringContaining(`inventory.versions.0.${place}:`),
   })
 })
 
 test.each([
-  [
-    'a page too long',
-    { inventory: { scan: 1, isLast: true, versions: Array(257).fill(present(randomUUID())) } },
-  ],
+  ['a page too long', { inventory: { scan: 1, isLast: true, versions: Array(257).fill(present(randomUUID())) } }],
   [
     'a root that is none',
     { inventory: { scan: 1, isLast: true, versions: [present(randomUUID(), { root: 'AA==' })] } },

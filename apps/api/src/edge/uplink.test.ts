@@ -24,8 +24,7 @@ beforeEach(async () => {
 afterAll(() => api.close())
 
 const newEdge = async () => EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
-const refusal = (status: number, code: string) =>
-  expect.objectContaining({ status, code, type: 'about:blank' })
+const refusal = (status: number, code: string) => expect.objectContaining({ status, code, type: 'about:blank' })
 
 describe('enrolment', () => {
   test('answers with the identity and the key to pin', async () => {

@@ -40,8 +40,7 @@ const asks = (boot: Pick<BootReport, 'id' | 'mac' | 'startedUnixMs'>, changes = 
 
 const device = () => site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })
 const bootOf = (bootId: string) => site().query<BootDetail>('boot.get', { bootId })
-const waitCount = () =>
-  site().api.db.bootWait.count({ where: { organizationId: site().tenant.organizationId } })
+const waitCount = () => site().api.db.bootWait.count({ where: { organizationId: site().tenant.organizationId } })
 const list = async <T>(path: string) => (await site().query<{ items: T[] }>(path, {})).items
 
 test('a device that another edge sent back waits for its own, on its page, its boot’s and in the lists', async () => {
@@ -51,8 +50,10 @@ test('a device that another edge sent back waits for its own, on its page, its b
   await asks(boot)
   const since = new Date(boot.startedUnixMs + 30_000).toISOString()
   const waits = {
-    ...{ reason: 'asked_another_edge', since },
-    ...{ edge: { id: site().edge.edgeId }, asked: { id: second.edgeId } },
+    reason: 'asked_another_edge',
+    since,
+    edge: { id: site().edge.edgeId },
+    asked: { id: second.edgeId },
     sentence: expect.stringContaining('The control plane hears'),
     remedy: expect.stringMatching(
       /^Look at the network between \S+ and the device\. The device goes on .* wrote\. If \S+ is gone for good, start the device again: what it wrote since its last start is lost\.$/,
@@ -84,10 +85,7 @@ test('whoever watches boots hears that a device waits, and that it goes on', asy
 
 test.each([
   ['its edge says that it is back', { resumedUs: 50_000_000 }],
-  [
-    'its edge has lost its writes',
-    { outcome: { kind: 'failed', phase: 'stage2', cause: 'write_cache_lost' } },
-  ],
+  ['its edge has lost its writes', { outcome: { kind: 'failed', phase: 'stage2', cause: 'write_cache_lost' } }],
   ['it started again', { outcome: { kind: 'superseded' } }],
 ] as const)('it waits no more when %s', async (_what, changes) => {
   const boot = running('edge', { outcome: undefined } as Partial<BootReport>)
@@ -154,8 +152,12 @@ test('an edge tells of devices that wait for another one of its own site, and of
   expect((await device()).waitsFor).toBeNull()
   await stranger.send([
     {
-      ...{ type: 'waiting', bootId: boot.id, mac: boot.mac, edgeId: stranger.edge.edgeId },
-      ...{ startedUnixMs: boot.startedUnixMs, atUs: 1 },
+      type: 'waiting',
+      bootId: boot.id,
+      mac: boot.mac,
+      edgeId: stranger.edge.edgeId,
+      startedUnixMs: boot.startedUnixMs,
+      atUs: 1,
     },
   ])
   expect((await device()).waitsFor).toBeNull()
@@ -205,7 +207,8 @@ test('a device that was never started is told of, where its home is away; with w
   site().api.clock.advance(21_000)
   await other.heartbeat()
   expect((await device()).waitsFor).toMatchObject({
-    ...{ reason: 'edge_not_heard', edge: { id: edge.edgeId } },
+    reason: 'edge_not_heard',
+    edge: { id: edge.edgeId },
     sentence: expect.stringContaining('does not start'),
   })
   await site().mutate('edge.revoke', { edgeId: edge.edgeId })

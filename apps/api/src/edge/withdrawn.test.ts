@@ -8,8 +8,7 @@ import type { DeviceDetail } from '../domain/device-view.ts'
 
 const site = useTestSite('operator')
 
-const bootIds = async () =>
-  (await site().query<{ items: { id: string }[] }>('boot.list', {})).items.map(({ id }) => id)
+const bootIds = async () => (await site().query<{ items: { id: string }[] }>('boot.list', {})).items.map(({ id }) => id)
 const device = () => site().query<DeviceDetail>('device.get', { deviceId: site().tenant.deviceIds[0] ?? '' })
 const withdraw = (bootId: string, edge = site().edge) =>
   site().send([{ type: 'withdrawn', bootId, toEdgeId: randomUUID() }], edge)

@@ -26,8 +26,7 @@ const unavailableCodes = new Set([
 ])
 /** A row that others name is not removed: SQLSTATEs, and Prisma's code. */
 const inUseCodes = new Set(['P2003', '23001', '23503'])
-const unavailableTexts =
-  /terminated unexpectedly|Can't reach database server|server has closed the connection/i
+const unavailableTexts = /terminated unexpectedly|Can't reach database server|server has closed the connection/i
 const rawQueryCode = /Raw query failed\. Code: `(\w+)`/
 /** Raised by the trigger `live_parent`. */
 const trashedText = /the \w+ of this \w+ is in the trash/

@@ -72,11 +72,7 @@ const jobs: Job[] = [
  * message taken by one.
  * @param events hear of what failed; it is tried again
  */
-export async function startJobs(
-  databaseUrl: string,
-  context: JobContext,
-  events: JobEvents,
-): Promise<RunningJobs> {
+export async function startJobs(databaseUrl: string, context: JobContext, events: JobEvents): Promise<RunningJobs> {
   const queue = await openJobQueue(databaseUrl, events)
   for (const { name, everySeconds, run } of jobs)
     await queue.every(name, everySeconds, () =>

@@ -36,8 +36,12 @@ afterAll(() => new Promise<void>((resolve) => server.close(() => resolve())))
 const from = 'Bootfarm <boot@example.test>'
 const mail = (organizationName: string, email = 'new@example.test') =>
   invitationMail({
-    ...{ email, organizationName, invitedByName: 'Owner', role: 'viewer of the whole organization' },
-    ...{ url: 'http://localhost:3000/invitation/bfi_token', daysValid: 7 },
+    email,
+    organizationName,
+    invitedByName: 'Owner',
+    role: 'viewer of the whole organization',
+    url: 'http://localhost:3000/invitation/bfi_token',
+    daysValid: 7,
   })
 
 test('a mail reaches the server that SMTP_URL names, with the link whole', async () => {

@@ -33,11 +33,8 @@ afterAll(async () => {
   await api.close()
 })
 
-const ask = (
-  path: string,
-  headers: Record<string, string> = { authorization: `Bearer ${token}` },
-  method = 'GET',
-) => fetch(`http://127.0.0.1:${server.port}${path}`, { headers, method })
+const ask = (path: string, headers: Record<string, string> = { authorization: `Bearer ${token}` }, method = 'GET') =>
+  fetch(`http://127.0.0.1:${server.port}${path}`, { headers, method })
 
 /** Values by series, of what is scraped now. */
 async function scrape(): Promise<Map<string, number>> {

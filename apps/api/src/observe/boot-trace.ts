@@ -35,7 +35,10 @@ export function bootTrace({ boot, startedAt, organizationId, siteId, edgeId }: E
   const root = spanIdOf(boot.id, 'boot')
   const phases = boot.phases.map(
     ({ name, startUs, durationUs = 0, source, bytesOut, bytesIn, retries, reads }): PlainSpan => ({
-      ...{ name, traceId, spanId: spanIdOf(boot.id, name), parentSpanId: root },
+      name,
+      traceId,
+      spanId: spanIdOf(boot.id, name),
+      parentSpanId: root,
       startUs: beginUs + startUs,
       endUs: beginUs + startUs + durationUs,
       attributes: {
@@ -51,7 +54,10 @@ export function bootTrace({ boot, startedAt, organizationId, siteId, edgeId }: E
   )
   return [
     {
-      ...{ name: 'boot', traceId, spanId: root, parentSpanId: null },
+      name: 'boot',
+      traceId,
+      spanId: root,
+      parentSpanId: null,
       startUs: Math.min(beginUs, ...phases.map(({ startUs }) => startUs)),
       endUs: Math.max(beginUs, ...phases.map(({ endUs }) => endUs)),
       attributes: {

@@ -38,8 +38,7 @@ export function logRequests(app: FastifyInstance, { onAnswered, tracer }: Reques
     reply.header('x-request-id', request.id)
     const begin = performance.now()
     const isProbe = probes.has(routeOf(request))
-    if (!isProbe)
-      request.span = tracer?.start('server', parseTraceparent(request.headers.traceparent)) ?? null
+    if (!isProbe) request.span = tracer?.start('server', parseTraceparent(request.headers.traceparent)) ?? null
     // Fastify's own hook for the end is not called where the caller left.
     reply.raw.once('close', () => {
       const answered = answeredRequest(request, reply, performance.now() - begin)

@@ -10,8 +10,7 @@ export function statementName(text: string): { operation: string; table: string 
   const [word = ''] = /^[a-z]+/i.exec(text.trimStart()) ?? []
   const lower = word.toLowerCase()
   if (!operations.has(lower)) return { operation: 'other', table: null }
-  if (lower === 'begin' || lower === 'commit' || lower === 'rollback')
-    return { operation: lower, table: null }
+  if (lower === 'begin' || lower === 'commit' || lower === 'rollback') return { operation: lower, table: null }
   const [, table = null] = tableOf.exec(text) ?? []
   return { operation: lower, table }
 }

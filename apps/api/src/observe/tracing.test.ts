@@ -75,9 +75,7 @@ test('a boot that failed says in which phase and why, in our words alone', async
   } as const
   await site.report({ ...bootWith({ id, mac: site.mac }), outcome })
   await tracing.flush()
-  const failed = spans.filter(
-    ({ traceId, status }) => traceId === id.replaceAll('-', '') && status.code === 2,
-  )
+  const failed = spans.filter(({ traceId, status }) => traceId === id.replaceAll('-', '') && status.code === 2)
   expect(failed.map(({ name, status }) => [name, status.message])).toEqual([
     ['boot', 'store_read_error'],
     ['stage2', 'store_read_error'],
@@ -207,7 +205,8 @@ test('of a request with very many statements the first are told, and how many th
 test('a message to a webhook belongs to the trace of the request that it came of, and carries it on', async () => {
   const receiver = await startReceiver()
   const { body: webhook } = await callRest(api, '/webhooks', {
-    ...{ method: 'POST', headers: { cookie: site.cookie } },
+    method: 'POST',
+    headers: { cookie: site.cookie },
     body: { name: 'Chat', url: receiver.url, events: ['boot.failed'] },
   })
   expect(webhook).toMatchObject({ enabled: true })
@@ -216,8 +215,11 @@ test('a message to a webhook belongs to the trace of the request that it came of
   // As another process would, outside of any request.
   await deliverDue(
     {
-      ...{ db: api.serverDb, clock: api.clock.read, webhookTargets: testWebhookTargets },
-      ...{ telemetry: tracing, tracer: tracing },
+      db: api.serverDb,
+      clock: api.clock.read,
+      webhookTargets: testWebhookTargets,
+      telemetry: tracing,
+      tracer: tracing,
     },
     (error) => {
       throw error

@@ -43,9 +43,7 @@ export function startTracing({ endpoint, serviceName, version }: TracingSettings
     resource: resourceFromAttributes({ 'service.name': serviceName, 'service.version': version }),
     // A span takes its ids while it is started, before anything else runs.
     idGenerator: { generateTraceId: () => nextIds.traceId, generateSpanId: () => nextIds.spanId },
-    spanProcessors: [
-      new BatchSpanProcessor({ exporter, maxQueueSize: queueMax, exportTimeoutMillis: exportLimitMs }),
-    ],
+    spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: queueMax, exportTimeoutMillis: exportLimitMs })],
   })
   const tracer = provider.getTracer('bootfarm')
   const send = (span: PlainSpan, kind: SpanKind): void => {
@@ -116,7 +114,11 @@ class Span implements OpenSpan {
     const { traceId, spanId, begun } = this
     const isFirst = !(this.#parent instanceof Span)
     this.#send({
-      ...{ name, traceId, spanId, parentSpanId: this.#parent?.spanId ?? null, error },
+      name,
+      traceId,
+      spanId,
+      parentSpanId: this.#parent?.spanId ?? null,
+      error,
       startUs: begun.unixUs(this.#beginMs),
       endUs: begun.unixUs(performance.now()),
       attributes: {

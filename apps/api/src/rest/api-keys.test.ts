@@ -122,14 +122,17 @@ test('requests are counted for each key, and too many are told when to come agai
   const { secret } = await createKey({ requestsPerMinute: 2 })
   const first = await call(secret, '/devices')
   expect(Object.fromEntries(first.headers)).toMatchObject({
-    ...{ 'ratelimit-limit': '2', 'ratelimit-remaining': '1', 'ratelimit-reset': '60' },
+    'ratelimit-limit': '2',
+    'ratelimit-remaining': '1',
+    'ratelimit-reset': '60',
   })
   api.clock.advance(20_000)
   expect((await call(secret, '/devices')).status).toBe(200)
   const third = await call(secret, '/devices')
   expect([third.status, third.body]).toMatchObject([429, { code: 'rate_limited' }])
   expect(Object.fromEntries(third.headers)).toMatchObject({
-    ...{ 'retry-after': '40', 'ratelimit-remaining': '0' },
+    'retry-after': '40',
+    'ratelimit-remaining': '0',
   })
   api.clock.advance(40_000)
   expect((await call(secret, '/devices')).status).toBe(200)

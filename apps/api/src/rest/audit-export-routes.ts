@@ -3,12 +3,7 @@ import { inOrganization } from '@bootfarm/db'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Actor } from '../domain/actor.ts'
-import {
-  type AuditEntryView,
-  auditFilter,
-  type auditListInput,
-  type auditPage,
-} from '../domain/audit-view.ts'
+import { type AuditEntryView, auditFilter, type auditListInput, type auditPage } from '../domain/audit-view.ts'
 import { csvLine } from '../domain/csv.ts'
 import { AppError } from '../errors/app-error.ts'
 import { listAudit } from '../services/audit/list-audit.ts'
@@ -43,10 +38,7 @@ const columns = [
 ] as const
 
 /** The audit log as a file: all entries that the filters of the list leave, newest first. */
-export async function auditExportRoutes(
-  app: FastifyInstance,
-  { context, checks, findActor }: AuditExportOptions,
-) {
+export async function auditExportRoutes(app: FastifyInstance, { context, checks, findActor }: AuditExportOptions) {
   app.get('/audit/export', async (request, reply) => {
     const actor = await findActor(request)
     if (!actor) throw new AppError('unauthenticated')

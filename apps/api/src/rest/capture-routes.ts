@@ -16,10 +16,7 @@ interface CaptureRoutesOptions {
 const parameters = z.object({ bootId: z.uuid() })
 
 /** The one thing that the dashboard saves as a file. */
-export async function captureRoutes(
-  app: FastifyInstance,
-  { context, checks, findActor }: CaptureRoutesOptions,
-) {
+export async function captureRoutes(app: FastifyInstance, { context, checks, findActor }: CaptureRoutesOptions) {
   app.get('/boots/:bootId/capture.pcap', async (request, reply) => {
     const actor = await findActor(request)
     if (!actor) throw new AppError('unauthenticated')

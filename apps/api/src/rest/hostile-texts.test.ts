@@ -38,7 +38,8 @@ beforeAll(async () => {
   planted = await createTenant(api, 'planted')
   plantedCookie = await signInAs(api, planted.organizationId, 'owner')
   await plantHostileTexts({
-    ...{ url: api.url, rows: planted },
+    url: api.url,
+    rows: planted,
     joinTokens: [await makeJoinToken(api, planted), await makeJoinToken(api, planted)],
     now: api.clock.now.getTime(),
     mutate: (path, input) => mutate(api, plantedCookie, path, input),
@@ -61,7 +62,13 @@ function* poisoned(input: Json, text: string, path: string[] = []): Generator<Js
 
 /** Fields that samples leave out. */
 const optional = {
-  ...{ name: 'a', note: 'a', tags: ['a'], labels: ['a'], personality: { A: 'a' }, search: 'a', cursor: 'a' },
+  name: 'a',
+  note: 'a',
+  tags: ['a'],
+  labels: ['a'],
+  personality: { A: 'a' },
+  search: 'a',
+  cursor: 'a',
 }
 const operations = new Map(readOperations().operations.map((operation) => [operation.id, operation]))
 const allTexts = Object.values(hostileTexts)
@@ -75,26 +82,23 @@ function wholeInput(path: string): object {
   return { ...Object.fromEntries(more), ...inputOfSample(path, tenant, samples[path]?.ownId?.(tenant)) }
 }
 
-describe.each(procedurePolicies().filter(({ type }) => type !== 'subscription'))(
-  '$path',
-  ({ path, type }) => {
-    test('takes hostile texts as texts or says what is wrong with them', async () => {
-      const broken = hostileTexts['a zero byte'] + hostileTexts['half a character']
-      for (const bad of poisoned(wholeInput(path) as Json, broken)) {
-        const answer = await callProcedure(api, { path, type, input: bad, cookie })
-        expect([answer.status, answer.code, answer.text]).toEqual([400, 'invalid', answer.text])
-      }
-      // The others in turns: each procedure some of them, together all.
-      const texts = [0, 1].map(() => allTexts[turn++ % allTexts.length] ?? '')
-      for (const bad of texts.flatMap((text) => [...poisoned(wholeInput(path) as Json, text)])) {
-        // As long as an address may be.
-        if (type === 'query' && JSON.stringify(bad).length > 8_000) continue
-        const answer = await callProcedure(api, { path, type, input: bad, cookie })
-        expect([answer.status < 500, bad, answer.text]).toEqual([true, bad, answer.text])
-      }
-    })
-  },
-)
+describe.each(procedurePolicies().filter(({ type }) => type !== 'subscription'))('$path', ({ path, type }) => {
+  test('takes hostile texts as texts or says what is wrong with them', async () => {
+    const broken = hostileTexts['a zero byte'] + hostileTexts['half a character']
+    for (const bad of poisoned(wholeInput(path) as Json, broken)) {
+      const answer = await callProcedure(api, { path, type, input: bad, cookie })
+      expect([answer.status, answer.code, answer.text]).toEqual([400, 'invalid', answer.text])
+    }
+    // The others in turns: each procedure some of them, together all.
+    const texts = [0, 1].map(() => allTexts[turn++ % allTexts.length] ?? '')
+    for (const bad of texts.flatMap((text) => [...poisoned(wholeInput(path) as Json, text)])) {
+      // As long as an address may be.
+      if (type === 'query' && JSON.stringify(bad).length > 8_000) continue
+      const answer = await callProcedure(api, { path, type, input: bad, cookie })
+      expect([answer.status < 500, bad, answer.text]).toEqual([true, bad, answer.text])
+    }
+  })
+})
 
 test('a body that is no UTF-8 is refused or read, and breaks nothing', async () => {
   const body = Buffer.concat([Buffer.from('{"name":"'), Buffer.from([0xff, 0xc0, 0x80]), Buffer.from('"}')])
@@ -118,11 +122,9 @@ describe('sign-in', () => {
         const fields = Object.fromEntries([...authFields, ...addressFields].map((name) => [name, text]))
         const search = method === 'GET' ? `?${new URLSearchParams(fields)}` : ''
         const answer = await fetch(`${api.url}${path}${search}`, {
-          ...{
-            method,
-            redirect: 'manual',
-            headers: { 'content-type': 'application/json', origin: testOrigin },
-          },
+          method,
+          redirect: 'manual',
+          headers: { 'content-type': 'application/json', origin: testOrigin },
           ...(method === 'GET' ? {} : { body: JSON.stringify(fields) }),
         })
         expect([path, answer.status < 500]).toEqual([path, true])
@@ -135,14 +137,11 @@ describe('sign-in', () => {
 })
 
 describe('an edge', () => {
-  test.each(Object.entries(hostileTexts))(
-    'cannot call itself %s beyond printable ASCII',
-    async (_, hostname) => {
-      const edge = new EdgeClient(api.url)
-      const { status } = await edge.enrol('no such token', { hostname, agentVersion: hostname })
-      expect(printableTexts.includes(hostname) ? [403] : [400, 413]).toContain(status)
-    },
-  )
+  test.each(Object.entries(hostileTexts))('cannot call itself %s beyond printable ASCII', async (_, hostname) => {
+    const edge = new EdgeClient(api.url)
+    const { status } = await edge.enrol('no such token', { hostname, agentVersion: hostname })
+    expect(printableTexts.includes(hostname) ? [403] : [400, 413]).toContain(status)
+  })
 })
 
 test('every query and operation shows what was planted as JSON, and nothing breaks', async () => {
@@ -169,7 +168,12 @@ function listInput(path: string): object | undefined {
   const { idName } = samples[path] ?? {}
   const { farmId, siteId, collectionId, vdiskId, versionId, deviceIds } = planted
   const ids: Record<string, string | undefined> = {
-    ...{ farmId, siteId, collectionId, vdiskId, versionId, deviceId: deviceIds[0] },
+    farmId,
+    siteId,
+    collectionId,
+    vdiskId,
+    versionId,
+    deviceId: deviceIds[0],
   }
   if (idName) return { ...inputOfSample(path, tenant, ids[idName] ?? planted.farmId) }
   return inputOfSample(path, tenant) && { limit: 100 }

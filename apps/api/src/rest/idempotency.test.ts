@@ -36,7 +36,9 @@ test('a creation that is sent again is done once, and answered the same', async 
   expect([first.status, first.headers.get('idempotency-replayed')]).toEqual([201, null])
   const again = await createMenu(key, 'once')
   expect([again.status, again.text, again.headers.get('location')]).toEqual([
-    ...[201, first.text, first.headers.get('location')],
+    201,
+    first.text,
+    first.headers.get('location'),
   ])
   expect(again.headers.get('idempotency-replayed')).toBe('true')
   expect(await countMenus('once')).toBe(1)

@@ -71,8 +71,7 @@ function plain(reply: FastifyReply): FastifyReply {
 /** The script prints `detail`. */
 function problem(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   // A range that lies outside; there is no code for what only downloads have.
-  if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 416)
-    return reply.code(416).send()
+  if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 416) return reply.code(416).send()
   if (problemError(thrown).code === 'unavailable') reply.header('retry-after', retryAfterSeconds)
   return sendProblem(thrown, request, reply)
 }

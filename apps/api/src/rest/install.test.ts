@@ -31,10 +31,7 @@ function release(changes: { key?: Parameters<typeof createPrivateKey>[0]; progra
   mkdirSync(folder, { recursive: true })
   writeFileSync(path.join(folder, 'bootfarm-edge'), changes.program ?? program)
   writeFileSync(path.join(folder, 'release'), text)
-  writeFileSync(
-    path.join(folder, 'release.sig'),
-    `${sign(null, Buffer.from(text), key).toString('base64')}\n`,
-  )
+  writeFileSync(path.join(folder, 'release.sig'), `${sign(null, Buffer.from(text), key).toString('base64')}\n`)
 }
 
 const get = (name: string, headers: Record<string, string> = {}, method = 'GET') =>
@@ -46,9 +43,7 @@ describe('the program', () => {
     expect(Buffer.from(await whole.arrayBuffer()).equals(program)).toBe(true)
     expect(whole.headers.get('content-type')).toBe('application/octet-stream')
     const etag = whole.headers.get('etag') ?? ''
-    expect((await get('edge/x86_64', { 'if-none-match': etag, 'cache-control': 'max-age=0' })).status).toBe(
-      304,
-    )
+    expect((await get('edge/x86_64', { 'if-none-match': etag, 'cache-control': 'max-age=0' })).status).toBe(304)
     const part = await get('edge/x86_64', { range: 'bytes=99990-' })
     expect([part.status, part.headers.get('content-range')]).toEqual([206, 'bytes 99990-99999/100000'])
     expect(Buffer.from(await part.arrayBuffer()).equals(program.subarray(99_990))).toBe(true)

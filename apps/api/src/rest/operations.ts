@@ -52,11 +52,7 @@ export function readOperations(router: { _def: { procedures: object } } = appRou
   return { operations, excluded, missing }
 }
 
-function operationOf(
-  id: string,
-  rest: RestOperation,
-  { type, meta, inputs, output }: ProcedureDefinition,
-): Operation {
+function operationOf(id: string, rest: RestOperation, { type, meta, inputs, output }: ProcedureDefinition): Operation {
   if (!isMemberPolicy(meta)) throw new Error(`${id} is not for members: it is no REST operation.`)
   if (type === 'subscription') throw new Error(`${id} is a subscription: it is no REST operation.`)
   if (!output) throw new Error(`${id} has no output schema.`)
@@ -73,7 +69,13 @@ function operationOf(
   const requiredNames = (input.required ?? []).filter((name) => name in left)
   return {
     ...rest,
-    ...{ id, type, policy: meta, pathNames, requiredNames, output, takesInput: inputs.length > 0 },
+    id,
+    type,
+    policy: meta,
+    pathNames,
+    requiredNames,
+    output,
+    takesInput: inputs.length > 0,
     status: rest.creates === undefined ? (rest.silent ? 204 : 200) : 201,
     parameters: Object.fromEntries(pathNames.map((name) => [name, fields[name] ?? {}])),
     query: takesBody ? {} : left,

@@ -29,10 +29,7 @@ export interface Problem {
 export function sendProblem(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = problemError(thrown)
   const { log, status } = errorTable[error.code]
-  request.log[log](
-    { code: error.code, path: request.routeOptions.url, detail: error.message },
-    'request refused',
-  )
+  request.log[log]({ code: error.code, path: request.routeOptions.url, detail: error.message }, 'request refused')
   return reply
     .code(status)
     .header('x-request-id', request.id)
@@ -108,8 +105,7 @@ const codesOfStatus: Record<number, AppErrorCode> = {
 
 /** Refusals that Fastify itself makes before an operation runs. */
 export function fromFastify(thrown: unknown): AppError | null {
-  if (!(thrown instanceof Error) || !('statusCode' in thrown) || typeof thrown.statusCode !== 'number')
-    return null
+  if (!(thrown instanceof Error) || !('statusCode' in thrown) || typeof thrown.statusCode !== 'number') return null
   if (thrown.statusCode < 400 || thrown.statusCode >= 500) return null
   const code = 'code' in thrown && thrown.code === 'FST_ERR_BAD_URL' ? 'invalid' : undefined
   return new AppError(code ?? codesOfStatus[thrown.statusCode] ?? 'invalid', { internal: thrown.message })

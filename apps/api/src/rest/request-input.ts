@@ -25,8 +25,7 @@ export function inputOf(operation: Operation, { params, query, body }: RequestPa
     const schema = operation.parameters[name] ?? {}
     readValue({ in: 'path', name, value: params[name] ?? '' }, schema, { input, problems })
   }
-  if (hasNul(input))
-    problems.push({ in: 'body', field: '', message: 'A text cannot contain the character U+0000.' })
+  if (hasNul(input)) problems.push({ in: 'body', field: '', message: 'A text cannot contain the character U+0000.' })
   if (problems.length > 0) throw invalid(problems)
   // A procedure without an input takes undefined, and one whose fields are all optional an empty object.
   return Object.keys(input).length === 0 && !operation.takesInput ? undefined : input

@@ -71,9 +71,7 @@ test('people read of every operation and every code, on pages that run nothing',
 
 test('docs/api.md lists every code: these lines are missing there', () => {
   const text = readFileSync(path.join(import.meta.dirname, '../../../../docs/api.md'), 'utf8')
-  const lines = Object.entries(errorTable).map(
-    ([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`,
-  )
+  const lines = Object.entries(errorTable).map(([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`)
   expect(lines.filter((line) => !text.includes(line))).toEqual([])
 })
 
@@ -81,10 +79,7 @@ describe.each(operations)('$method $path', (operation) => {
   test('does what its procedure does, with the status that it promises', async () => {
     const { path, call } = sent(operation)
     const answer = await callRest(api, path, { ...call, headers: { cookie } })
-    expect([answer.status, answer.status === operation.status ? '' : answer.text]).toEqual([
-      operation.status,
-      '',
-    ])
+    expect([answer.status, answer.status === operation.status ? '' : answer.text]).toEqual([operation.status, ''])
     if (operation.status === 204) expect(answer.text).toBe('')
     else expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
     if (!operation.creates) return
@@ -99,7 +94,8 @@ describe.each(operations)('$method $path', (operation) => {
     expect(answer.status).toBe(401)
     expect(answer.body).toMatchObject({
       type: '/api/docs/problems#unauthenticated',
-      ...{ status: 401, code: 'unauthenticated' },
+      status: 401,
+      code: 'unauthenticated',
       requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
     })
   })
@@ -163,11 +159,7 @@ describe('what is refused before an operation runs is a problem, too:', () => {
     ['no JSON', () => put('{"draining":'), { status: 400, code: 'invalid_body' }],
     ['another type', () => put('draining=true', text), { status: 415, code: 'unsupported_media_type' }],
     ['a prototype', () => put('{"__proto__":{"draining":true}}'), { status: 400, code: 'invalid_body' }],
-    [
-      'too much',
-      () => put(JSON.stringify({ draining: 'x'.repeat(1_100_000) })),
-      { status: 413, code: 'too_large' },
-    ],
+    ['too much', () => put(JSON.stringify({ draining: 'x'.repeat(1_100_000) })), { status: 413, code: 'too_large' }],
     [
       'an address too long',
       () => callRest(api, `/devices/${'x'.repeat(6_000)}`),

@@ -113,9 +113,7 @@ function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
   const key = headers['idempotency-key']
   if (key === undefined) return null
   if (typeof key === 'string' && idempotencyKeyPattern.test(key)) return key
-  throw invalid([
-    { in: 'header', field: 'idempotency-key', message: 'It must be 1 to 255 visible ASCII characters.' },
-  ])
+  throw invalid([{ in: 'header', field: 'idempotency-key', message: 'It must be 1 to 255 visible ASCII characters.' }])
 }
 
 function sendOutput({ status, creates }: Operation, reply: FastifyReply, output: unknown): FastifyReply {
@@ -127,8 +125,7 @@ function sendOutput({ status, creates }: Operation, reply: FastifyReply, output:
 function locationOf(template: string, output: unknown): string {
   return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = Reflect.get(Object(output), name)
-    if (typeof value !== 'string')
-      throw new AppError('internal', { internal: `the output has no text ${name}` })
+    if (typeof value !== 'string') throw new AppError('internal', { internal: `the output has no text ${name}` })
     return encodeURIComponent(value)
   })
 }

@@ -57,7 +57,9 @@ beforeAll(async () => {
     },
     change: (options) => ({
       ...options,
-      ...{ telemetry: tellAll([metrics, tracing]), tracer: tracing, sendMail },
+      telemetry: tellAll([metrics, tracing]),
+      tracer: tracing,
+      sendMail,
     }),
   })
   planted = await plantSecrets(api, postOffice)
@@ -163,7 +165,8 @@ async function askSignIn(fields: Record<string, string>, limit = 600): Promise<v
     if (path === '/api/auth/sign-out') continue
     const search = method === 'GET' ? `?${new URLSearchParams(fields)}` : ''
     const answer = await fetch(`${api.url}${path}${search}`, {
-      ...{ method, redirect: 'manual' },
+      method,
+      redirect: 'manual',
       headers: { cookie: planted.cookie, origin: testOrigin, 'content-type': 'application/json' },
       ...(method === 'GET' ? {} : { body: JSON.stringify(fields) }),
     })

@@ -84,16 +84,9 @@ describe.each(changes)('$method $path', (change) => {
   })
 
   test('takes no form', async () => {
-    for (const type of [
-      'text/plain',
-      'application/x-www-form-urlencoded',
-      'multipart/form-data; boundary=x',
-    ]) {
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']) {
       const answer = await send(change, { origin: testOrigin, 'content-type': type })
-      expect([answer.status, await answer.text()]).toEqual([
-        415,
-        expect.stringContaining('unsupported_media_type'),
-      ])
+      expect([answer.status, await answer.text()]).toEqual([415, expect.stringContaining('unsupported_media_type')])
     }
   })
 
@@ -114,8 +107,7 @@ describe('without any origin', () => {
   test.each(authChanges)('$method $path with a cookie is refused, or is none', async (change) => {
     const answer = await send(change, {})
     const isAbsent = answer.status === 404
-    if (!isAbsent)
-      expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('ORIGIN')])
+    if (!isAbsent) expect([answer.status, await answer.text()]).toEqual([403, expect.stringContaining('ORIGIN')])
   })
 })
 
@@ -149,13 +141,7 @@ test('what other sites were refused works from the dashboard', async () => {
 })
 
 test('answers may not be run, framed or taken for another type', async () => {
-  for (const path of [
-    '/healthz',
-    '/api/v1/devices',
-    '/api/v1/nothing',
-    '/api/trpc/session.me',
-    '/api/openapi.json',
-  ]) {
+  for (const path of ['/healthz', '/api/v1/devices', '/api/v1/nothing', '/api/trpc/session.me', '/api/openapi.json']) {
     const { headers } = await fetch(`${api.url}${path}`)
     expect(Object.fromEntries(headers)).toMatchObject({
       'x-content-type-options': 'nosniff',

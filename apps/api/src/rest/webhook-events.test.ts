@@ -71,8 +71,13 @@ describe('wave.done', () => {
   beforeEach(async () => {
     const { farmId, siteId, collectionId } = site.tenant
     const { id } = await site.mutate<{ id: string }>('schedule.create', {
-      ...{ farmId, siteId, name: 'Mornings', power: 'wake_on_lan', ratePerMinute: 60 },
-      ...{ when: { kind: 'cron', expression: '30 6 * * *' }, timeZone: 'Europe/Berlin' },
+      farmId,
+      siteId,
+      name: 'Mornings',
+      power: 'wake_on_lan',
+      ratePerMinute: 60,
+      when: { kind: 'cron', expression: '30 6 * * *' },
+      timeZone: 'Europe/Berlin',
       targets: [{ kind: 'collection', collectionId }],
     })
     scheduleId = id
@@ -82,11 +87,7 @@ describe('wave.done', () => {
   type Result = 'sent' | 'hook_failed' | 'booting_already'
   const woken = (from: number, until?: number, result: Result = 'sent') =>
     site.tenant.deviceIds.slice(from, until).map((deviceId) => ({ deviceId, atUnixMs: at + 10, result }))
-  const report = (
-    devices: ReturnType<typeof woken>,
-    state: 'running' | 'done' = 'running',
-    edge = site.edge,
-  ) =>
+  const report = (devices: ReturnType<typeof woken>, state: 'running' | 'done' = 'running', edge = site.edge) =>
     site.send(
       [{ type: 'schedule_run', run: { scheduleId, instantUnixMs: at, startedUnixMs: at, state, devices } }],
       edge,
@@ -112,9 +113,16 @@ describe('wave.done', () => {
         timestamp: expect.any(String),
         organizationId: site.tenant.organizationId,
         data: {
-          ...{ scheduleId, scheduleName: 'Mornings', runId: run?.id, byHand: false },
-          ...{ farmId: site.tenant.farmId, siteId: site.tenant.siteId, state: 'done', reason: null },
-          ...{ instant: new Date(at).toISOString(), startedAt: new Date(at).toISOString() },
+          scheduleId,
+          scheduleName: 'Mornings',
+          runId: run?.id,
+          byHand: false,
+          farmId: site.tenant.farmId,
+          siteId: site.tenant.siteId,
+          state: 'done',
+          reason: null,
+          instant: new Date(at).toISOString(),
+          startedAt: new Date(at).toISOString(),
           devices: { all, woken: all - 1, booted: all - 2, failed: 1, notSeen: 0, skipped: 1 },
         },
       },

@@ -63,8 +63,7 @@ async function ask<T>(path: string, method = 'GET', body?: object): Promise<T> {
 const createWebhook = (events = ['boot.failed', 'edge.offline'], url = receiver.url) =>
   ask<Webhook>('/webhooks', 'POST', { name: 'Chat', url, events })
 
-const deliveries = async ({ id }: Webhook) =>
-  (await ask<{ items: Delivery[] }>(`/webhooks/${id}/deliveries`)).items
+const deliveries = async ({ id }: Webhook) => (await ask<{ items: Delivery[] }>(`/webhooks/${id}/deliveries`)).items
 
 async function enrolledEdge(): Promise<EdgeClient> {
   return EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))

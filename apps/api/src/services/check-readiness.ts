@@ -39,10 +39,7 @@ export async function databaseProblem({ db }: Pick<PlatformContext, 'db'>): Prom
 }
 
 /** A database that is ahead is ready: the release before runs on while another one is rolled out. */
-export async function migrationsProblem(
-  { db }: Pick<PlatformContext, 'db'>,
-  names: string[],
-): Promise<string | null> {
+export async function migrationsProblem({ db }: Pick<PlatformContext, 'db'>, names: string[]): Promise<string | null> {
   const rows = await db.$queryRaw<{ name: string }[]>`select name from applied_migrations() as name`
   const applied = new Set(rows.map(({ name }) => name))
   const missing = names.filter((name) => !applied.has(name))

@@ -25,8 +25,7 @@ export function decodeInstantCursor(cursor: string | null | undefined): { at: Da
   const sortKey = decodeCursor(cursor)
   if (!sortKey) return null
   const at = new Date(sortKey[0])
-  if (Number.isNaN(at.getTime()))
-    throw new AppError('invalid', { public: 'The cursor is not one of this list.' })
+  if (Number.isNaN(at.getTime())) throw new AppError('invalid', { public: 'The cursor is not one of this list.' })
   return { at, id: sortKey[1] }
 }
 

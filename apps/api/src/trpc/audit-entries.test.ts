@@ -68,25 +68,22 @@ const changing: Record<string, () => object> = {
 }
 const ignoreAll = {
   conditions: {
-    ...{ macPrefix: '02:bf:00:00:09', vendorClassPrefix: null, vendorClassContains: null },
-    ...{ architecture: null, relayNetwork: null },
+    macPrefix: '02:bf:00:00:09',
+    vendorClassPrefix: null,
+    vendorClassContains: null,
+    architecture: null,
+    relayNetwork: null,
   },
   action: { kind: 'ignore' },
 }
 
 /** Of these the sets that a site may have are those that its edges have said they have: there is none but the built-in one. */
-const asBefore = new Set([
-  'site.setBootProgramSet',
-  'collection.setBootProgramSet',
-  'device.setBootProgramSet',
-])
+const asBefore = new Set(['site.setBootProgramSet', 'collection.setBootProgramSet', 'device.setBootProgramSet'])
 
 const made = /\.(create\w*|register\w*|restore\w*|ping|adopt)$/
 const gone = /\.(remove\w*|purge|leave)$/
 
-const mutations = procedurePolicies().filter(
-  ({ type, policy }) => type === 'mutation' && isMemberPolicy(policy),
-)
+const mutations = procedurePolicies().filter(({ type, policy }) => type === 'mutation' && isMemberPolicy(policy))
 
 async function entriesOf(work: () => Promise<unknown>) {
   const known = await api.db.auditEntry.findMany({ select: { id: true } })
@@ -97,24 +94,32 @@ async function entriesOf(work: () => Promise<unknown>) {
 describe.each(mutations)('$path', ({ path, type }) => {
   test('is in the audit log: who, what, when, from where, before and after', async () => {
     // Who ends the own membership is another one.
-    const caller = samples[path]?.isLast
-      ? await addOwner(api, tenant.organizationId, 'The owner')
-      : { userId }
+    const caller = samples[path]?.isLast ? await addOwner(api, tenant.organizationId, 'The owner') : { userId }
     const entries = await entriesOf(async () => {
       const sample = inputOfSample(path, tenant, samples[path]?.ownId?.(tenant))
       const input = { ...sample, ...changing[path]?.() }
       const { status, text } = await callProcedure(api, {
-        ...{ path, type, input, cookie: await sessionCookie(api, caller.userId) },
+        path,
+        type,
+        input,
+        cookie: await sessionCookie(api, caller.userId),
       })
       expect([status, text]).toEqual([200, text])
     })
     expect(entries).not.toEqual([])
     for (const entry of entries) {
       expect(entry).toMatchObject({
-        ...{ organizationId: tenant.organizationId, action: path, at: api.clock.now },
-        ...{ actorKind: 'person', actorId: caller.userId, actorName: 'The owner', address: '127.0.0.1' },
-        ...{ requestId: expect.any(String), objectKind: expect.any(String) },
-        ...{ objectId: expect.stringMatching(/^[0-9a-f-]{36}$/), objectName: expect.stringMatching(/./) },
+        organizationId: tenant.organizationId,
+        action: path,
+        at: api.clock.now,
+        actorKind: 'person',
+        actorId: caller.userId,
+        actorName: 'The owner',
+        address: '127.0.0.1',
+        requestId: expect.any(String),
+        objectKind: expect.any(String),
+        objectId: expect.stringMatching(/^[0-9a-f-]{36}$/),
+        objectName: expect.stringMatching(/./),
       })
       expect(Object.keys(entry.after ?? {}), 'its service says nothing of its own').not.toContain('asked')
       if (made.test(path)) expect([entry.before, entry.after]).toEqual([null, expect.any(Object)])
@@ -140,9 +145,16 @@ describe('an edge', () => {
     })
     expect(entries).toMatchObject([
       {
-        ...{ actorKind: 'edge', actorId: enrolled?.edgeId, actorName: 'edge-1', address: '127.0.0.1' },
-        ...{ action: 'edge.enrol', objectKind: 'edge', objectId: enrolled?.edgeId, siteId: tenant.siteId },
-        ...{ before: null, after: { agentVersion: '0.1.0' } },
+        actorKind: 'edge',
+        actorId: enrolled?.edgeId,
+        actorName: 'edge-1',
+        address: '127.0.0.1',
+        action: 'edge.enrol',
+        objectKind: 'edge',
+        objectId: enrolled?.edgeId,
+        siteId: tenant.siteId,
+        before: null,
+        after: { agentVersion: '0.1.0' },
       },
     ])
     expect(JSON.stringify(entries)).not.toContain(token)
@@ -159,9 +171,7 @@ describe('an edge', () => {
       before: { publicKey: statement.oldPublicKey },
       after: { publicKey: statement.newPublicKey },
     }
-    expect(entries).toMatchObject([
-      { actorKind: 'edge', actorId: edge.edgeId, action: 'edge.takeNewKey', ...keys },
-    ])
+    expect(entries).toMatchObject([{ actorKind: 'edge', actorId: edge.edgeId, action: 'edge.takeNewKey', ...keys }])
   })
 
   test('is who registers and ignores by a site’s rules', async () => {
@@ -169,8 +179,12 @@ describe('an edge', () => {
     const entries = await entriesOf(() => edge.reports(4, [{ seq: 4, type: 'discovered', device }]))
     expect(entries).toMatchObject([
       {
-        ...{ actorKind: 'edge', actorId: edge.edgeId, action: 'discovered.ignoreByRule' },
-        ...{ objectName: device.mac, before: { ignored: false }, after: { ignored: true } },
+        actorKind: 'edge',
+        actorId: edge.edgeId,
+        action: 'discovered.ignoreByRule',
+        objectName: device.mac,
+        before: { ignored: false },
+        after: { ignored: true },
       },
     ])
   })

@@ -16,8 +16,7 @@ const startedUnixMs = Date.parse('2026-11-20T11:00:00Z')
 
 afterEach(() => rmSync(logFile(), { recursive: true, force: true }))
 
-const logFile = (address = mac) =>
-  path.join(site().api.consolesDirectory, `${address.replaceAll(':', '-')}.log`)
+const logFile = (address = mac) => path.join(site().api.consolesDirectory, `${address.replaceAll(':', '-')}.log`)
 /** @param lines ms since the boot's begin, and what was written then */
 const linesOf = (...lines: [number, string][]) =>
   lines.map(([atMs, text]) => `${startedUnixMs + atMs} ${text}\n`).join('')
@@ -85,10 +84,7 @@ describe('boot.console', () => {
   test('finds its place in a long file, and passes over what is no line', async () => {
     const bootId = await report()
     const filler = (fromMs: number) =>
-      Array.from({ length: 20_000 }, (_, index): [number, string] => [
-        fromMs + index,
-        `filler ${'x'.repeat(40)}`,
-      ])
+      Array.from({ length: 20_000 }, (_, index): [number, string] => [fromMs + index, `filler ${'x'.repeat(40)}`])
     const before = linesOf(...filler(-200_000))
     const own = `${linesOf([5, 'a'])}no time\n\n${'\xff\xfe'}\n${linesOf([6, 'b'])}`
     writeFileSync(logFile(), before + own)
@@ -97,10 +93,7 @@ describe('boot.console', () => {
 
   test('is bounded to 2,000 lines, and the rest comes after them', async () => {
     const bootId = await report()
-    writeFileSync(
-      logFile(),
-      linesOf(...Array.from({ length: 2001 }, (_, index): [number, string] => [index, 'x'])),
-    )
+    writeFileSync(logFile(), linesOf(...Array.from({ length: 2001 }, (_, index): [number, string] => [index, 'x'])))
     const first = await read(bootId)
     expect([first?.lines.length, first?.more]).toEqual([2000, true])
     const second = await read(bootId, first?.next)
@@ -115,9 +108,7 @@ describe('boot.console', () => {
     )
     const first = await read(bootId)
     expect(first?.more).toBe(true)
-    expect((first?.lines ?? []).reduce((size, { text }) => size + text.length, 0)).toBeLessThanOrEqual(
-      200 * 1024,
-    )
+    expect((first?.lines ?? []).reduce((size, { text }) => size + text.length, 0)).toBeLessThanOrEqual(200 * 1024)
     const second = await read(bootId, first?.next)
     expect((first?.lines.length ?? 0) + (second?.lines.length ?? 0)).toBe(400)
   })

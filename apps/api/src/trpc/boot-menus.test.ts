@@ -23,19 +23,14 @@ beforeEach(() => {
   input = { farmId, name: 'Lab menu', timeoutMs: 10_000, defaultEntry: 0, entries }
 })
 
-const create = (changes: object = {}) =>
-  site().mutate<MenuDetail>('bootMenu.create', { ...input, ...changes })
+const create = (changes: object = {}) => site().mutate<MenuDetail>('bootMenu.create', { ...input, ...changes })
 const refused = (changes: object, procedure = 'bootMenu.create') =>
   site().tryMutation(procedure, { ...input, ...changes })
 const ofCollection = (menuId: string | null, collectionId = site().tenant.collectionId) =>
   site().mutate('collection.setBootMenu', { collectionId, menuId })
-const ofDevice = (menu: object, deviceId = site().deviceId) =>
-  site().mutate('device.setBootMenu', { deviceId, menu })
+const ofDevice = (menu: object, deviceId = site().deviceId) => site().mutate('device.setBootMenu', { deviceId, menu })
 /** A vDisk of the farm that no collection boots. */
-async function addVdisk(
-  versions: number[],
-  name = 'Windows',
-): Promise<{ vdiskId: string; versionIds: string[] }> {
+async function addVdisk(versions: number[], name = 'Windows'): Promise<{ vdiskId: string; versionIds: string[] }> {
   const { organizationId, farmId } = site().tenant
   const { db } = site().api
   const { id: vdiskId } = await db.vdisk.create({ data: { organizationId, farmId, name } })
@@ -54,8 +49,13 @@ describe('a boot menu', () => {
     const fixed = { title: 'Windows 1', starts: { kind: 'version', vdiskId, versionId: versionIds[0] } }
     const menu = await create({ entries: [newestOf(vdiskId, 'Windows'), fixed, localDisk], defaultEntry: 2 })
     expect(menu).toMatchObject({
-      ...{ name: 'Lab menu', timeoutMs: 10_000, defaultEntry: 2, entryCount: 3 },
-      ...{ farmName: expect.stringContaining('Farm of'), defaultTitle: 'Local disk', collectionCount: 0 },
+      name: 'Lab menu',
+      timeoutMs: 10_000,
+      defaultEntry: 2,
+      entryCount: 3,
+      farmName: expect.stringContaining('Farm of'),
+      defaultTitle: 'Local disk',
+      collectionCount: 0,
       entries: [
         { title: 'Windows', starts: { vdiskName: 'Windows', versionId: null, versionNumber: 2 } },
         { title: 'Windows 1', starts: { versionId: versionIds[0], versionNumber: 1 } },
@@ -65,16 +65,18 @@ describe('a boot menu', () => {
     site().api.clock.advance(1000)
     const entries = [localDisk, newestOf(vdiskId, 'Other')]
     const changed = await site().mutate<MenuDetail>('bootMenu.update', {
-      ...{ menuId: menu.id, revision: menu.revision, name: 'Renamed', timeoutMs: 3_600_000 },
-      ...{ entries, defaultEntry: 0 },
+      menuId: menu.id,
+      revision: menu.revision,
+      name: 'Renamed',
+      timeoutMs: 3_600_000,
+      entries,
+      defaultEntry: 0,
     })
     expect(changed.entries.map(({ title }) => title)).toEqual(['Local disk', 'Other'])
     expect(await site().query('bootMenu.get', { menuId: menu.id })).toEqual(changed)
     for (const place of [{ farmId: input.farmId }, { siteId: site().tenant.siteId }, {}])
       expect(await site().query('bootMenu.list', place)).toMatchObject({
-        items: [
-          { id: menu.id, name: 'Renamed', timeoutMs: 3_600_000, entryCount: 2, defaultTitle: 'Local disk' },
-        ],
+        items: [{ id: menu.id, name: 'Renamed', timeoutMs: 3_600_000, entryCount: 2, defaultTitle: 'Local disk' }],
       })
     expect(await site().query('bootMenu.list', { siteId: randomUUID() })).toMatchObject({ items: [] })
   })
@@ -212,7 +214,9 @@ describe('in the desired state', () => {
     const before = await site().state()
     expect(before.menus).toEqual([
       {
-        ...{ id: menu.id, timeoutMs: 10_000, defaultEntry: 1 },
+        id: menu.id,
+        timeoutMs: 10_000,
+        defaultEntry: 1,
         entries: [
           { kind: 'version', title: 'Windows', versionId: versionIds[1], followsVdisk: true },
           { kind: 'version', title: 'Windows 1', versionId: versionIds[0] },
@@ -257,9 +261,7 @@ describe('in the desired state', () => {
     expect((await site().state()).devices).toEqual([])
     const entries = [newestOf(vdiskId), newestOf(windowsId, 'Windows'), localDisk]
     await ofCollection((await create({ entries, defaultEntry: 1 })).id, collectionId)
-    expect(new Set((await site().state()).devices.map((device) => device.versionId))).toEqual(
-      new Set(versionIds),
-    )
+    expect(new Set((await site().state()).devices.map((device) => device.versionId))).toEqual(new Set(versionIds))
     await ofCollection((await create({ name: 'Own disk first', entries, defaultEntry: 2 })).id)
     expect((await site().state()).devices[0]?.versionId).toBe(versionId)
   })
@@ -319,7 +321,10 @@ describe('a version that a menu starts', () => {
     const context = { db: site().api.db, clock: site().api.clock.read }
     const files = { sizeBytes: 512, diskPath: 'd', kernelPath: null, initrdPath: null, commandLine: '' }
     const wanted = (commandLine: string) => ({
-      ...{ name: 'Machines', unknownDevices: 'boot' as const, needsJoinToken: false, devices: [] },
+      name: 'Machines',
+      unknownDevices: 'boot' as const,
+      needsJoinToken: false,
+      devices: [],
       vdisk: { ...files, name: 'Debian', commandLine },
     })
     await ensureDemoSite(context, { organizationId, farmId }, wanted(''))

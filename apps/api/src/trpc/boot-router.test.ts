@@ -62,22 +62,18 @@ describe('boot.list', () => {
     expect((await list({ siteId: randomUUID() })).items).toHaveLength(0)
   })
 
-  test.each([
-    { limit: 0 },
-    { limit: 101 },
-    { cursor: 'made up' },
-    { outcome: 'perfect' },
-    { since: 'yesterday' },
-  ])('refuses %j', async (input) => {
-    const answer = await site().tryQuery('boot.list', input)
-    expect([answer.status, answer.code]).toEqual([400, 'invalid'])
-  })
+  test.each([{ limit: 0 }, { limit: 101 }, { cursor: 'made up' }, { outcome: 'perfect' }, { since: 'yesterday' }])(
+    'refuses %j',
+    async (input) => {
+      const answer = await site().tryQuery('boot.list', input)
+      expect([answer.status, answer.code]).toEqual([400, 'invalid'])
+    },
+  )
 })
 
 describe('farm.overview', () => {
   test('counts boots of the last day and of each of 30 days, and their times', async () => {
-    const seconds = (count: number) =>
-      bootAt(60, { phases: [{ ...phase, startUs: 0, durationUs: count * 1e6 }] })
+    const seconds = (count: number) => bootAt(60, { phases: [{ ...phase, startUs: 0, durationUs: count * 1e6 }] })
     const [phase] = bootAt(0).phases as [BootReport['phases'][number]]
     const minutesOfDay = 24 * 60
     await report(

@@ -14,9 +14,9 @@ const list = async (input: object = {}) =>
   (await site().query<{ items: DiscoveredDeviceView[] }>('discovered.list', input)).items
 const macsOf = async (input: object = {}) => (await list(input)).map(({ mac }) => mac)
 const deviceNames = async () =>
-  (
-    await site().query<{ items: { name: string; mac: string }[] }>('device.list', { search: '52:54' })
-  ).items.map(({ name, mac }) => [name, mac])
+  (await site().query<{ items: { name: string; mac: string }[] }>('device.list', { search: '52:54' })).items.map(
+    ({ name, mac }) => [name, mac],
+  )
 const report = (...numbers: number[]) =>
   site().discover(...numbers.map((number) => discoveredWith({ mac: macOf(number) })))
 const place = () => ({ siteId: site().tenant.siteId, collectionId: site().tenant.collectionId })
@@ -130,10 +130,9 @@ describe('the list', () => {
     await site().discover(
       ...[1, 2, 3].map((number) => discoveredWith({ mac: macOf(number), firstSeenUnixMs: first + number })),
     )
-    const page = await site().query<{ items: DiscoveredDeviceView[]; nextCursor: string }>(
-      'discovered.list',
-      { limit: 2 },
-    )
+    const page = await site().query<{ items: DiscoveredDeviceView[]; nextCursor: string }>('discovered.list', {
+      limit: 2,
+    })
     expect(page.items.map(({ mac }) => mac)).toEqual([macOf(3), macOf(2)])
     expect(await macsOf({ limit: 2, cursor: page.nextCursor })).toEqual([macOf(1)])
   })
@@ -208,9 +207,9 @@ describe('adopting', () => {
     const refused = (changes: object) =>
       site().tryMutation('discovered.adopt', { ...place(), discoveredIds, ...changes })
     expect((await refused({ namePattern: 'lab' })).text).toContain('need a pattern with {n} or {mac}')
-    expect(
-      (await refused({ namePattern: 'pc-01', discoveredIds: discoveredIds.slice(0, 1) })).text,
-    ).toContain('A device of this site is named pc-01 already.')
+    expect((await refused({ namePattern: 'pc-01', discoveredIds: discoveredIds.slice(0, 1) })).text).toContain(
+      'A device of this site is named pc-01 already.',
+    )
     expect(await refused({ namePattern: '"><img src=x>' })).toMatchObject({ status: 400, code: 'invalid' })
     expect(await list()).toHaveLength(2)
   })
@@ -219,9 +218,7 @@ describe('adopting', () => {
     await report(1)
     const other = await createTenant(site().api, 'other-adopt')
     const input = { ...place(), discoveredIds: [await idOf(1)], namePattern: 'x' }
-    expect(
-      await site().tryMutation('discovered.adopt', { ...input, collectionId: other.collectionId }),
-    ).toMatchObject({
+    expect(await site().tryMutation('discovered.adopt', { ...input, collectionId: other.collectionId })).toMatchObject({
       status: 404,
     })
     const stranger = await signInAs(site().api, other.organizationId, 'owner')
@@ -393,7 +390,10 @@ describe('rules', () => {
     const { organizationId, siteId, collectionId } = tenant
     await api.db.device.createMany({
       data: Array.from({ length: 993 }, (_, number) => ({
-        ...{ organizationId, siteId, collectionId, name: `x-${number}` },
+        organizationId,
+        siteId,
+        collectionId,
+        name: `x-${number}`,
         mac: `52:54:02:00:${(number >> 8).toString(16).padStart(2, '0')}:${(number & 255).toString(16).padStart(2, '0')}`,
       })),
     })

@@ -47,21 +47,40 @@ beforeAll(async () => {
   const now = clock.now
   const edge = await db.edge.create({
     data: {
-      ...{ organizationId, siteId, name: 'edge', publicKey: randomUUID(), arch: 'x86_64' },
-      ...{ agentVersion: '1', enrolledAt: now },
+      organizationId,
+      siteId,
+      name: 'edge',
+      publicKey: randomUUID(),
+      arch: 'x86_64',
+      agentVersion: '1',
+      enrolledAt: now,
     },
   })
   const store = await db.store.create({ data: { organizationId, farmId, name: 'SSDs', createdAt: now } })
   const menu = await db.bootMenu.create({
     data: {
-      ...{ organizationId, farmId, name: 'Menu', timeoutMs: 10_000, defaultPosition: 0 },
-      ...{ createdAt: now, updatedAt: now },
+      organizationId,
+      farmId,
+      name: 'Menu',
+      timeoutMs: 10_000,
+      defaultPosition: 0,
+      createdAt: now,
+      updatedAt: now,
     },
   })
   const schedule = await db.schedule.create({
     data: {
-      ...{ organizationId, farmId, siteId, name: 'Mornings', ratePerMinute: 10, kind: 'cron' },
-      ...{ cron: '30 6 * * *', timeZone: 'UTC', preparedUntil: now, createdAt: now, updatedAt: now },
+      organizationId,
+      farmId,
+      siteId,
+      name: 'Mornings',
+      ratePerMinute: 10,
+      kind: 'cron',
+      cron: '30 6 * * *',
+      timeZone: 'UTC',
+      preparedUntil: now,
+      createdAt: now,
+      updatedAt: now,
     },
   })
   objects = [
@@ -139,31 +158,28 @@ async function allowedByTheWall(
   })
 }
 
-test.each(roles)(
-  'what is explained of %s, in whatever place, is what the wall lets through',
-  async (role) => {
-    const { farmId, siteId, collectionId } = tenant
-    const scopes = [{}, { farmId }, { siteId }, { collectionId }]
-    let allowedCount = 0
-    for (const scope of scopes) {
-      const user = await memberWith({ role, scope })
-      const targets: [object, AskedPlaces][] = [
-        [{}, 'organization'],
-        ...objects.map(([name, kind, id]): [object, AskedPlaces] => [{ [name]: id }, [{ kind, ids: [id] }]]),
-      ]
-      for (const [place, places] of targets) {
-        const { permissions } = await explain(user.id, place)
-        expect(permissions.map(({ permission }) => permission)).toEqual(permissionNames)
-        const allowed = permissions.filter((one) => one.allowed).map(({ permission }) => permission)
-        expect([scope, place, allowed]).toEqual([scope, place, await allowedByTheWall(user, places)])
-        for (const one of permissions) expect(one.by).toHaveLength(one.allowed ? 1 : 0)
-        allowedCount += allowed.length
-      }
+test.each(roles)('what is explained of %s, in whatever place, is what the wall lets through', async (role) => {
+  const { farmId, siteId, collectionId } = tenant
+  const scopes = [{}, { farmId }, { siteId }, { collectionId }]
+  let allowedCount = 0
+  for (const scope of scopes) {
+    const user = await memberWith({ role, scope })
+    const targets: [object, AskedPlaces][] = [
+      [{}, 'organization'],
+      ...objects.map(([name, kind, id]): [object, AskedPlaces] => [{ [name]: id }, [{ kind, ids: [id] }]]),
+    ]
+    for (const [place, places] of targets) {
+      const { permissions } = await explain(user.id, place)
+      expect(permissions.map(({ permission }) => permission)).toEqual(permissionNames)
+      const allowed = permissions.filter((one) => one.allowed).map(({ permission }) => permission)
+      expect([scope, place, allowed]).toEqual([scope, place, await allowedByTheWall(user, places)])
+      for (const one of permissions) expect(one.by).toHaveLength(one.allowed ? 1 : 0)
+      allowedCount += allowed.length
     }
-    // Neither side says no to all.
-    expect(allowedCount).toBeGreaterThan(permissionNames.length)
-  },
-)
+  }
+  // Neither side says no to all.
+  expect(allowedCount).toBeGreaterThan(permissionNames.length)
+})
 
 test('it names the role that gives it, or says what is missing', async () => {
   const { siteId, collectionId, deviceIds } = tenant
@@ -175,18 +191,18 @@ test('it names the role that gives it, or says what is missing', async () => {
   const ofDevice = await explain(user.id, { deviceId: deviceIds[0] })
   expect(ofDevice.placeName).toBe('the device pc-01')
   expect(permissionIn(ofDevice, 'device.power')).toMatchObject({
-    ...{ allowed: true, because: 'As operator of the collection Lab in Site of own.' },
+    allowed: true,
+    because: 'As operator of the collection Lab in Site of own.',
     by: [{ role: 'operator', scope: { kind: 'collection' } }],
   })
   expect(permissionIn(ofDevice, 'device.read').because).toBe(
     'As viewer of the whole organization, and as operator of the collection Lab in Site of own.',
   )
-  expect(permissionIn(ofDevice, 'audit.read').because).toBe(
-    'No role here gives it: it takes owner, admin or auditor.',
-  )
+  expect(permissionIn(ofDevice, 'audit.read').because).toBe('No role here gives it: it takes owner, admin or auditor.')
   const ofSite = await explain(user.id, { siteId })
   expect(permissionIn(ofSite, 'device.power')).toMatchObject({
-    ...{ allowed: false, by: [] },
+    allowed: false,
+    by: [],
     because: 'As operator of the collection Lab in Site of own, which does not reach here.',
   })
 })
@@ -218,8 +234,7 @@ test('an admin of a site has it explained there, and hears nothing of roles else
 test('two objects at once are refused, and who is no member is not there', async () => {
   const { siteId, farmId } = tenant
   const { id: userId } = await memberWith({ role: 'viewer', scope: {} })
-  const ask = (input: object) =>
-    callProcedure(api, { path: 'member.explain', type: 'query', input, cookie: owner })
+  const ask = (input: object) => callProcedure(api, { path: 'member.explain', type: 'query', input, cookie: owner })
   const both = await ask({ userId, siteId, farmId })
   expect([both.code, both.text.includes('choose one')]).toEqual(['invalid', true])
   expect((await ask({ userId: randomUUID(), siteId })).code).toBe('not_found')

@@ -106,9 +106,7 @@ async function askForForeign(
   for (const caller of callers)
     for (const door of doors) {
       // Who would end his own membership by asking is another one each time.
-      const { headers } = samples[path]?.isLast
-        ? await person(api, caller.organizationId, caller.grant)
-        : caller
+      const { headers } = samples[path]?.isLast ? await person(api, caller.organizationId, caller.grant) : caller
       // With the victim's own ids in all other places too.
       const foreign = await door(api, procedure, { headers, input: inputOfSample(path, victim, foreignId) })
       if (foreign && isLast) answers.push([foreign, foreign])
@@ -148,8 +146,8 @@ describe.each(['both', 'only its checks', 'only row-level security'] as const)('
     const { api, victim, other, callers } = arena
     const [headers = {}] = callers.map((caller) => caller.headers)
     const [kept, absent, log] = await Promise.all(
-      [`boots/${victim.bootId}/capture.pcap`, `boots/${randomUUID()}/capture.pcap`, 'audit/export'].map(
-        (path) => download(`${api.url}/api/${path}`, headers),
+      [`boots/${victim.bootId}/capture.pcap`, `boots/${randomUUID()}/capture.pcap`, 'audit/export'].map((path) =>
+        download(`${api.url}/api/${path}`, headers),
       ),
     )
     expect([kept?.status, kept?.text]).toEqual([404, absent?.text])

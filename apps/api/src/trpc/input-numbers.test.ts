@@ -5,8 +5,11 @@ import { appRouter } from './router.ts'
 const integerMax = 2 ** 31 - 1
 /** A place in a file; an index that the entries bound; sizes, which are kept as `bigint`. */
 const larger = new Set([
-  ...['boot.console.after', 'bootMenu.create.defaultEntry', 'bootMenu.update.defaultEntry'],
-  ...['vdisk.registerVersion.sizeBytes', 'vdisk.updateWriteCache.limitBytes'],
+  'boot.console.after',
+  'bootMenu.create.defaultEntry',
+  'bootMenu.update.defaultEntry',
+  'vdisk.registerVersion.sizeBytes',
+  'vdisk.updateWriteCache.limitBytes',
 ])
 
 interface Schema {

@@ -11,8 +11,7 @@ const change = (input: object) =>
   site().mutate<PlanResult>('device.changeMany', { deviceIds: site().tenant.deviceIds, ...input })
 const importCsv = (csv: string, preview = false) =>
   site().mutate<PlanResult>('device.importCsv', { siteId: site().tenant.siteId, csv, preview })
-const devices = async () =>
-  (await site().query<{ items: DeviceSummary[] }>('device.list', { limit: 100 })).items
+const devices = async () => (await site().query<{ items: DeviceSummary[] }>('device.list', { limit: 100 })).items
 
 /** A site of another farm, with a collection and one device. */
 async function makeOtherFarm() {
@@ -145,7 +144,11 @@ test('as many lines as a site has room for are taken at once, and one more is re
   const heading = 'mac,name,collection'
   await site().api.db.device.createMany({
     data: Array.from({ length: devicesPerSiteMax - 6 - lines.length }, (_, index) => ({
-      ...{ organizationId, siteId, collectionId, name: `there-${index}`, mac: macOf(10_000 + index) },
+      organizationId,
+      siteId,
+      collectionId,
+      name: `there-${index}`,
+      mac: macOf(10_000 + index),
     })),
   })
   const plan = await importCsv([heading, ...lines].join('\n'))

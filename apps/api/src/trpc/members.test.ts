@@ -1,14 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { callProcedure, mutate, query } from '../../test/test-client.ts'
-import {
-  createPerson,
-  createTenant,
-  sessionCookie,
-  signIn,
-  signInAs,
-  type TestTenant,
-} from '../../test/test-tenant.ts'
+import { createPerson, createTenant, sessionCookie, signIn, signInAs, type TestTenant } from '../../test/test-tenant.ts'
 import type { Role } from '../domain/permissions.ts'
 
 let api: TestApi
@@ -50,8 +43,7 @@ async function memberOf(organizationId: string, role: Role) {
   return { cookie, userId: user.id }
 }
 
-const grantsOf = (organizationId: string, role: Role) =>
-  api.db.roleGrant.count({ where: { organizationId, role } })
+const grantsOf = (organizationId: string, role: Role) => api.db.roleGrant.count({ where: { organizationId, role } })
 
 test('the last owner can neither leave nor be demoted', async () => {
   const { organizationId, owners } = await organizationOf(1)
@@ -175,8 +167,7 @@ test('who changes roles that somebody else has changed meanwhile is told who tha
   expect(late.text).toMatch(/member was changed meanwhile: A owner changed role at \d\d:\d\d UTC/)
   const { grants, revision: now } = await query<Member>(api, owner, 'member.get', { userId })
   expect(JSON.parse(late.text).error.data.revision).toBe(now)
-  const take = (seen: number) =>
-    change('member.take', { userId, grantId: grants[0]?.id, revision: seen }, owner)
+  const take = (seen: number) => change('member.take', { userId, grantId: grants[0]?.id, revision: seen }, owner)
   expect((await take(revision)).code).toBe('conflict')
   expect((await take(now)).status).toBe(200)
 })

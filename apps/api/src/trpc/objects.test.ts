@@ -40,7 +40,10 @@ test('from a farm to a device everything can be made, and is there', async () =>
   expect(await names('site.list', { search: 'hAL' })).toEqual(['Hall'])
   expect(version.name).toBe('Linux version 1')
   expect(await site().query('device.get', { deviceId: device.id })).toMatchObject({
-    ...{ name: 'pc-1', mac: '02:bf:00:00:00:77', vdisk: { name: 'Linux', versionNumber: 1 }, revision: 1 },
+    name: 'pc-1',
+    mac: '02:bf:00:00:00:77',
+    vdisk: { name: 'Linux', versionNumber: 1 },
+    revision: 1,
   })
 })
 
@@ -80,11 +83,7 @@ test('who may not read the audit log hears only that something has changed', asy
   const deviceId = site().deviceId
   await make('device.update', { deviceId, revision: 1, tags: ['b', 'a', 'b'] })
   const operator = await signInAs(site().api, site().tenant.organizationId, 'operator')
-  const answer = await site().tryMutation(
-    'device.update',
-    { deviceId, revision: 1, enabled: false },
-    operator,
-  )
+  const answer = await site().tryMutation('device.update', { deviceId, revision: 1, enabled: false }, operator)
   expect(answer.text).toContain('This device was changed meanwhile. Load it again to see how.')
 })
 
@@ -126,8 +125,11 @@ test('a new device gets the settings of its collection’s template', async () =
   await make('collection.update', { collectionId, revision: 1, templateDeviceId: site().deviceId })
   const { id } = await make('device.create', { collectionId, name: 'new', mac: newMac, enabled: true })
   expect(await site().query('device.get', { deviceId: id })).toMatchObject({
-    ...{ tags: settings.tags, personality: settings.personality, enabled: true },
-    ...{ ownVdisk: { id: vdiskId }, isTemplate: false },
+    tags: settings.tags,
+    personality: settings.personality,
+    enabled: true,
+    ownVdisk: { id: vdiskId },
+    isTemplate: false,
   })
 })
 
@@ -189,9 +191,7 @@ test('a deleted collection takes its devices out of every list and state, and re
   expect((await site().state()).devices).toEqual([])
   expect((await site().tryQuery('device.get', { deviceId: site().deviceId })).status).toBe(404)
   const trash = await site().query<{ items: object[] }>('trash.list', {})
-  expect(trash.items).toMatchObject([
-    { name: 'Lab', kind: 'collection', with: [{ noun: 'device', count: 6 }] },
-  ])
+  expect(trash.items).toMatchObject([{ name: 'Lab', kind: 'collection', with: [{ noun: 'device', count: 6 }] }])
   await site().mutate('collection.restore', { deletionId })
   expect((await names('device.list')).length).toBe(6)
   expect((await site().state()).devices.length).toBe(6)
@@ -204,8 +204,7 @@ test('no list and no look-up shows what lies in the trash', async () => {
   const queries = procedurePolicies().filter(({ type, path }) => type === 'query' && path !== 'trash.list')
   for (const { path, policy } of queries) {
     const place = [isMemberPolicy(policy) ? policy.place : 'organization'].flat()[0]
-    const input =
-      typeof place === 'object' ? { [place.id]: deletions[place.kind as 'farm']?.[0] ?? randomUUID() } : {}
+    const input = typeof place === 'object' ? { [place.id]: deletions[place.kind as 'farm']?.[0] ?? randomUUID() } : {}
     const answer = await site().tryQuery(path, path === 'session.me' ? undefined : input)
     expect([path, trashed.filter((id) => answer.text.includes(id))]).toEqual([path, []])
     if (typeof place === 'object') expect([path, answer.status]).not.toEqual([path, 200])
@@ -228,10 +227,7 @@ test('what lies in the trash itself cannot take anything back', async () => {
   const device = await remove('device.remove', { deviceId: chain.device.id })
   const collection = await remove('collection.remove', { collectionId: chain.collection.id })
   const answer = await site().tryMutation('device.restore', { deletionId: device.deletionId })
-  expect([answer.status, answer.text]).toEqual([
-    409,
-    expect.stringContaining('collection Lab is in the trash'),
-  ])
+  expect([answer.status, answer.text]).toEqual([409, expect.stringContaining('collection Lab is in the trash')])
   expect((await site().tryMutation('site.restore', { deletionId: collection.deletionId })).status).toBe(404)
 })
 

@@ -134,9 +134,7 @@ test('after the grace nobody gets in, edges are told, and then not a row is left
   expect([rest > 0, rest < left]).toEqual([true, true])
   await job()
   expect(await isThere(organizationId)).toBe(false)
-  expect(Object.entries(await rowsOf(api.db, organizationId)).filter(([, rows]) => rows.length > 0)).toEqual(
-    [],
-  )
+  expect(Object.entries(await rowsOf(api.db, organizationId)).filter(([, rows]) => rows.length > 0)).toEqual([])
   expect(await rowsOf(api.db, other.organizationId)).toEqual(othersBefore)
   expect((await offline.heartbeat()).body).toMatchObject({ code: 'edge_unknown' })
   const event = await api.db.platformEvent.findFirstOrThrow({

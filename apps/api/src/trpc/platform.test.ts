@@ -44,13 +44,13 @@ test('no answer to who runs the installation holds anything that a tenant has, o
   expect(secrets).toContain(tenant.deviceIds[0])
   expect(secrets.length).toBeGreaterThan(500)
   // Each of them, so that one made later is looked at, too.
-  const procedures = procedurePolicies().filter(
-    ({ policy }) => !isMemberPolicy(policy) && policy.who === 'platform',
-  )
+  const procedures = procedurePolicies().filter(({ policy }) => !isMemberPolicy(policy) && policy.who === 'platform')
   expect(procedures.length).toBeGreaterThan(4)
   for (const { path, type } of procedures) {
     const told = await callProcedure(api, {
-      ...{ path, type, cookie: operator },
+      path,
+      type,
+      cookie: operator,
       input: inputOfSample(path, tenant),
     })
     expect([path, told.status]).toEqual([path, 200])
@@ -82,7 +82,8 @@ test('organizations are listed with their figures, page by page, and found by a 
   expect(found.items[0]?.quotas).toContainEqual({ name: 'devices', used: devices, allowed: null })
   const first = await query<Page>(api, operator, 'platform.organizations', { limit: 1 })
   const second = await query<Page>(api, operator, 'platform.organizations', {
-    ...{ limit: 1, cursor: first.nextCursor },
+    limit: 1,
+    cursor: first.nextCursor,
   })
   expect(new Set([...first.items, ...second.items].map(({ id }) => id)).size).toBe(2)
   expect(second.nextCursor).toBeNull()
@@ -93,7 +94,9 @@ test('quotas are set and taken away, shown to the organization, and logged on bo
   const set = (quotas: object) => mutate(api, operator, 'platform.setQuotas', { organizationId, quotas })
   await set({ devices: 0, sites: 10 })
   const refused = await ask(owner, 'device.create', 'mutation', {
-    ...{ collectionId: tenant.collectionId, name: 'one-more', mac: '02:bf:0f:00:00:01' },
+    collectionId: tenant.collectionId,
+    name: 'one-more',
+    mac: '02:bf:0f:00:00:01',
   })
   expect(refused.code).toBe('quota_exceeded')
   const { quotas } = await query<{ quotas: object[] }>(api, owner, 'organization.usage', {})
@@ -103,7 +106,9 @@ test('quotas are set and taken away, shown to the organization, and logged on bo
   const events = await query<{ items: object[] }>(api, operator, 'platform.events', {})
   expect(events.items).toContainEqual(
     expect.objectContaining({
-      ...{ action: 'organization.setQuotas', organizationId, after: { devices: 0, sites: 10 } },
+      action: 'organization.setQuotas',
+      organizationId,
+      after: { devices: 0, sites: 10 },
     }),
   )
   const audit = await query<{ items: object[] }>(api, owner, 'audit.list', {})
@@ -153,8 +158,12 @@ test('a job that fails for one organization is done for the others, and who runs
   const read = async () => (await query<{ jobs: object[] }>(api, operator, 'platform.health')).jobs
   expect(await read()).toEqual([
     {
-      ...{ name: 'a job', failureCount: 2, failedOrganizationCount: 1, lastFailureCode: 'Error' },
-      ...{ lastSucceededAt: null, lastFailedAt: api.clock.now.toISOString() },
+      name: 'a job',
+      failureCount: 2,
+      failedOrganizationCount: 1,
+      lastFailureCode: 'Error',
+      lastSucceededAt: null,
+      lastFailedAt: api.clock.now.toISOString(),
     },
   ])
   await recordJob(context, 'a job', async () => undefined)

@@ -86,8 +86,7 @@ describe.each(outside)('$path, for $policy.who', (procedure) => {
       const { code } = await ask(api, procedure, { headers, input: inputWith(path) })
       const isSomebody = ['without membership', 'owner', 'platform operator'].includes(name)
       if (who !== 'anyone' && !isSomebody) expect([name, code]).toEqual([name, 'unauthenticated'])
-      else if (who === 'platform' && name !== 'platform operator')
-        expect([name, code]).toEqual([name, 'forbidden'])
+      else if (who === 'platform' && name !== 'platform operator') expect([name, code]).toEqual([name, 'forbidden'])
       else expect(['unauthenticated', 'forbidden', 'internal']).not.toContain(code)
     }
   })

@@ -68,24 +68,21 @@ describe('a power order', () => {
   test.each([
     ['power_off', 'off'],
     ['restart', 'restarting'],
-  ] as const)(
-    '%s is taken when the boot says so, leaves the state, and the device is %s',
-    async (kind, state) => {
-      const id = await report({ guest: guestWith() })
-      const { powerOrderId } = await order(kind)
-      clock().advance(4_000)
-      await report({ id, revision: 2, guest: guestWith({ powerOrderId }) })
-      const takenAt = clock().now.toISOString()
-      expect(await getDevice()).toMatchObject({
-        powerOrder: { id: powerOrderId, state: 'taken', takenAt },
-        now: { state, since: takenAt },
-      })
-      expect((await snapshot()).powerOrders).toEqual([])
-      expect(await site().query<BootDetail>('boot.get', { bootId: id })).toMatchObject({
-        takenPowerOrder: { id: powerOrderId, order: kind, takenAt },
-      })
-    },
-  )
+  ] as const)('%s is taken when the boot says so, leaves the state, and the device is %s', async (kind, state) => {
+    const id = await report({ guest: guestWith() })
+    const { powerOrderId } = await order(kind)
+    clock().advance(4_000)
+    await report({ id, revision: 2, guest: guestWith({ powerOrderId }) })
+    const takenAt = clock().now.toISOString()
+    expect(await getDevice()).toMatchObject({
+      powerOrder: { id: powerOrderId, state: 'taken', takenAt },
+      now: { state, since: takenAt },
+    })
+    expect((await snapshot()).powerOrders).toEqual([])
+    expect(await site().query<BootDetail>('boot.get', { bootId: id })).toMatchObject({
+      takenPowerOrder: { id: powerOrderId, order: kind, takenAt },
+    })
+  })
 
   test('that was taken is told to open pages, and stays taken at its time', async () => {
     const id = await report({ guest: guestWith() })

@@ -35,12 +35,7 @@ async function setUp(): Promise<Setup> {
 /** As many as there are, and so many more. */
 async function allow({ tenant, cookie }: Setup, name: QuotaName, more: number): Promise<void> {
   const { organizationId } = tenant
-  const { quotas } = await query<{ quotas: { name: string; used: number }[] }>(
-    api,
-    cookie,
-    'organization.usage',
-    {},
-  )
+  const { quotas } = await query<{ quotas: { name: string; used: number }[] }>(api, cookie, 'organization.usage', {})
   const countMax = (quotas.find((quota) => quota.name === name)?.used ?? 0) + more
   await api.db.organizationQuota.upsert({
     where: { organizationId_name: { organizationId, name } },
@@ -53,7 +48,8 @@ const call = ({ cookie }: Setup, path: string, input: unknown) =>
   callProcedure(api, { path, type: 'mutation', cookie, input })
 
 const deviceInput = ({ tenant }: Setup, number: number) => ({
-  ...{ collectionId: tenant.collectionId, name: `new-${number}` },
+  collectionId: tenant.collectionId,
+  name: `new-${number}`,
   mac: `02:bf:01:00:00:${number.toString(16).padStart(2, '0')}`,
 })
 
@@ -68,11 +64,7 @@ test('one more than allowed is refused with the quota, what is used of it, what 
     ['devices', 'device.create', deviceInput(set, 1)],
     ['vdisks', 'vdisk.create', { farmId, name: 'One more' }],
     ['api_keys', 'apiKey.create', { name: 'One more', role: 'viewer' }],
-    [
-      'webhooks',
-      'webhook.create',
-      { name: 'One more', url: 'https://hooks.example/in', events: ['boot.failed'] },
-    ],
+    ['webhooks', 'webhook.create', { name: 'One more', url: 'https://hooks.example/in', events: ['boot.failed'] }],
     ['schedules', 'schedule.create', { ...schedule, ratePerMinute: 10, power: 'wake_on_lan' }],
   ]
   for (const [quota, path, input] of cases) {
@@ -133,9 +125,7 @@ test('of many that add at once, exactly as many as there is room for succeed', a
   const set = await setUp()
   await allow(set, 'devices', 5)
   const numbers = Array.from({ length: 20 }, (_, index) => index + 1)
-  const told = await Promise.all(
-    numbers.map((number) => call(set, 'device.create', deviceInput(set, number))),
-  )
+  const told = await Promise.all(numbers.map((number) => call(set, 'device.create', deviceInput(set, number))))
   const codes = told.map(({ status, code }) => (status === 200 ? 'ok' : code))
   expect(codes.filter((code) => code === 'ok')).toHaveLength(5)
   expect(codes.filter((code) => code === 'quota_exceeded')).toHaveLength(15)

@@ -12,13 +12,14 @@ const schedulesThatFit = stateTargetsMax / deviceCount
 const tagged = [{ kind: 'tag', tag: 'all' }]
 const create = (name: string, targets: object[] = tagged) =>
   site().tryMutation('schedule.create', {
-    ...{ farmId: site().tenant.farmId, siteId: site().tenant.siteId, name, power: 'wake_on_lan' },
-    ...{
-      ratePerMinute: 60,
-      when: { kind: 'cron', expression: '30 6 * * *' },
-      timeZone: 'Europe/Berlin',
-      targets,
-    },
+    farmId: site().tenant.farmId,
+    siteId: site().tenant.siteId,
+    name,
+    power: 'wake_on_lan',
+    ratePerMinute: 60,
+    when: { kind: 'cron', expression: '30 6 * * *' },
+    timeZone: 'Europe/Berlin',
+    targets,
   })
 
 /** As many schedules of all devices as edges take, short of one. */
@@ -29,7 +30,8 @@ async function fillSite(): Promise<void> {
   await db.device.updateMany({ where: { organizationId }, data: { tags: ['all'] } })
   await db.device.createMany({
     data: Array.from({ length: deviceCount - deviceIds.length }, (_, index) => ({
-      ...{ ...place, name: `more-${index}` },
+      ...place,
+      name: `more-${index}`,
       mac: `02:bf:0c:00:${(index >> 8).toString(16).padStart(2, '0')}:${(index & 255).toString(16).padStart(2, '0')}`,
     })),
   })
@@ -37,22 +39,28 @@ async function fillSite(): Promise<void> {
   const instants = [new Date(now.getTime() + 3_600_000)]
   const schedules = await db.schedule.createManyAndReturn({
     data: Array.from({ length: schedulesThatFit - 1 }, (_, index) => ({
-      ...{
-        organizationId,
-        farmId,
-        siteId,
-        name: `Filling ${index}`,
-        ratePerMinute: 60,
-        kind: 'cron' as const,
-      },
-      ...{ cron: '30 6 * * *', timeZone: 'Europe/Berlin', instants, preparedUntil: now },
-      ...{ createdAt: new Date(now.getTime() - 1_000), updatedAt: now },
+      organizationId,
+      farmId,
+      siteId,
+      name: `Filling ${index}`,
+      ratePerMinute: 60,
+      kind: 'cron' as const,
+      cron: '30 6 * * *',
+      timeZone: 'Europe/Berlin',
+      instants,
+      preparedUntil: now,
+      createdAt: new Date(now.getTime() - 1_000),
+      updatedAt: now,
     })),
     select: { id: true },
   })
   await db.scheduleTarget.createMany({
     data: schedules.map(({ id }) => ({
-      ...{ organizationId, scheduleId: id, position: 0, kind: 'tag' as const, tag: 'all' },
+      organizationId,
+      scheduleId: id,
+      position: 0,
+      kind: 'tag' as const,
+      tag: 'all',
     })),
   })
 }

@@ -16,13 +16,18 @@ beforeEach(() => {
   site().api.clock.now = new Date('2026-11-20T12:00:00Z')
   const { farmId, siteId, collectionId } = site().tenant
   input = {
-    ...{ farmId, siteId, name: 'Mornings', power: 'wake_on_lan', ratePerMinute: 60 },
-    ...{ when: daily, timeZone: 'Europe/Berlin', targets: [{ kind: 'collection', collectionId }] },
+    farmId,
+    siteId,
+    name: 'Mornings',
+    power: 'wake_on_lan',
+    ratePerMinute: 60,
+    when: daily,
+    timeZone: 'Europe/Berlin',
+    targets: [{ kind: 'collection', collectionId }],
   }
 })
 
-const create = (changes: object = {}) =>
-  site().mutate<ScheduleDetail>('schedule.create', { ...input, ...changes })
+const create = (changes: object = {}) => site().mutate<ScheduleDetail>('schedule.create', { ...input, ...changes })
 const refused = (changes: object, procedure = 'schedule.create') =>
   site().tryMutation(procedure, { ...input, ...changes })
 const keep = () => keepAllSchedules({ db: site().api.db, clock: site().api.clock.read })
@@ -34,7 +39,8 @@ const devices = async (runId: string) =>
 const report = (run: Partial<ScheduleRunReport> & Pick<ScheduleRunReport, 'scheduleId' | 'instantUnixMs'>) =>
   site().send([{ type: 'schedule_run', run: { state: 'running', devices: [], ...run } }])
 const sent = (index: number, atUnixMs: number) => ({
-  ...{ deviceId: site().tenant.deviceIds[index] ?? '', atUnixMs },
+  deviceId: site().tenant.deviceIds[index] ?? '',
+  atUnixMs,
   result: 'sent' as const,
 })
 const boot = (index: number, startedUnixMs: number, changes: Partial<BootReport> = {}) =>
@@ -44,7 +50,12 @@ describe('a schedule', () => {
   test('is made, read, listed, changed, switched off and on, and removed', async () => {
     const made = await create()
     expect(made).toMatchObject({
-      ...{ name: 'Mornings', enabled: true, when: daily, revision: 1, lastRun: null, wrongClocks: [] },
+      name: 'Mornings',
+      enabled: true,
+      when: daily,
+      revision: 1,
+      lastRun: null,
+      wrongClocks: [],
       nextInstant: '2026-11-21T05:30:00.000Z',
       targets: [{ kind: 'collection', name: 'Lab' }],
     })
@@ -59,12 +70,22 @@ describe('a schedule', () => {
       { kind: 'tag', tag: 'lab' },
     ]
     const changed = await site().mutate<ScheduleDetail>('schedule.update', {
-      ...{ ...input, scheduleId, revision: 1, name: 'Lab', siteId: null, targets, ratePerMinute: 7 },
+      ...input,
+      scheduleId,
+      revision: 1,
+      name: 'Lab',
+      siteId: null,
+      targets,
+      ratePerMinute: 7,
       when: { kind: 'once', at: '2026-12-24T06:30' },
     })
     expect(changed).toMatchObject({
-      ...{ name: 'Lab', revision: 2, nextInstant: '2026-12-24T05:30:00.000Z', siteName: null },
-      ...{ when: { kind: 'once', at: '2026-12-24T06:30' }, ratePerMinute: 7 },
+      name: 'Lab',
+      revision: 2,
+      nextInstant: '2026-12-24T05:30:00.000Z',
+      siteName: null,
+      when: { kind: 'once', at: '2026-12-24T06:30' },
+      ratePerMinute: 7,
       targets: [
         { kind: 'device', deviceId: deviceIds[1] },
         { kind: 'tag', tag: 'lab' },
@@ -164,9 +185,7 @@ describe('what edges are told', () => {
     const state = await site().state()
     const [order, orderOfAll] = state.schedules ?? []
     expect(order).toMatchObject({ id, action: 'power_on', power: 'wake_on_lan', ratePerMinute: 60 })
-    expect(order?.devices.map((index) => state.devices[index]?.id).sort()).toEqual(
-      [deviceIds[0], deviceIds[2]].sort(),
-    )
+    expect(order?.devices.map((index) => state.devices[index]?.id).sort()).toEqual([deviceIds[0], deviceIds[2]].sort())
     expect(orderOfAll).toMatchObject({ id: all.id, devices: state.devices.map((_, index) => index) })
     expect(order?.instants).toHaveLength(37)
     expect(order?.instants[0]).toBe(Date.parse('2026-11-21T05:30:00Z'))
@@ -233,12 +252,10 @@ describe('a run', () => {
     expect((await devices(runId)).map(({ state }) => state).sort()).toEqual(
       ['booting', 'sent', ...Array(site().tenant.macs.length - 2).fill('waiting')].sort(),
     )
-    await site().report(
-      { ...first, revision: 9 },
-      boot(1, at + 1100, { outcome: { kind: 'silent' } } as never),
-    )
+    await site().report({ ...first, revision: 9 }, boot(1, at + 1100, { outcome: { kind: 'silent' } } as never))
     expect(await site().query('schedule.run', { runId })).toMatchObject({
-      ...{ state: 'running', startedAt: new Date(at + 50).toISOString() },
+      state: 'running',
+      startedAt: new Date(at + 50).toISOString(),
       counts: { ready: 1, waiting: site().tenant.macs.length - 2 },
     })
     const [readyDevice] = await site()
@@ -347,12 +364,11 @@ describe('a run', () => {
     const names: string[] = []
     let cursor: string | null = null
     do {
-      const page: { items: RunDevice[]; nextCursor: string | null } = await site().query(
-        'schedule.runDevices',
-        {
-          ...{ runId: run?.id, limit: 2, cursor },
-        },
-      )
+      const page: { items: RunDevice[]; nextCursor: string | null } = await site().query('schedule.runDevices', {
+        runId: run?.id,
+        limit: 2,
+        cursor,
+      })
       names.push(...page.items.map(({ name }) => name ?? ''))
       cursor = page.nextCursor
     } while (cursor)

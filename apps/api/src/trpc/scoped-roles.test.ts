@@ -85,8 +85,13 @@ test('every change is in the audit log, with who, what and where', async () => {
   const deviceId = tenant.deviceIds[1] ?? ''
   await api.db.edge.create({
     data: {
-      ...{ organizationId: tenant.organizationId, siteId: tenant.siteId, name: 'e', publicKey: randomUUID() },
-      ...{ arch: 'x86_64', agentVersion: '1', enrolledAt: api.clock.now },
+      organizationId: tenant.organizationId,
+      siteId: tenant.siteId,
+      name: 'e',
+      publicKey: randomUUID(),
+      arch: 'x86_64',
+      agentVersion: '1',
+      enrolledAt: api.clock.now,
     },
   })
   const input = { deviceId }

@@ -75,9 +75,7 @@ test('who signed up makes organizations, owns them, has the quotas of self-servi
   await client.post('/sign-in/email', { email, password })
   const access = await query(api, client.cookie, 'session.access')
   expect(access).toMatchObject({ email, isPlatformOperator: false, isSelfService: true })
-  expect(
-    (await callProcedure(api, { path: 'session.me', type: 'query', cookie: client.cookie })).status,
-  ).toBe(401)
+  expect((await callProcedure(api, { path: 'session.me', type: 'query', cookie: client.cookie })).status).toBe(401)
   const found = (name: string) =>
     callProcedure(api, {
       path: 'organization.found',
@@ -101,7 +99,10 @@ test('a person confirms with the password, and a guesser is stopped', async () =
   await client.post('/sign-in/email', person)
   const confirm = (given: string) =>
     callProcedure(api, {
-      ...{ path: 'session.confirm', type: 'mutation', cookie: client.cookie, input: { password: given } },
+      path: 'session.confirm',
+      type: 'mutation',
+      cookie: client.cookie,
+      input: { password: given },
     })
   expect((await confirm('wrong')).code).toBe('invalid')
   expect((await confirm(person.password)).status).toBe(200)

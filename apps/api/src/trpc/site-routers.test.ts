@@ -151,8 +151,7 @@ describe('device.bootAgain', () => {
     callProcedure(api, { path: 'device.bootAgain', type: 'mutation', input: { deviceId: id }, cookie })
 
   test('is shown at the device until its minute is over', async () => {
-    const powerOn = async () =>
-      (await query<DeviceDetail>(api, cookie, 'device.get', { deviceId: deviceId() })).powerOn
+    const powerOn = async () => (await query<DeviceDetail>(api, cookie, 'device.get', { deviceId: deviceId() })).powerOn
     const { powerOnId } = await mutate<{ powerOnId: string }>(api, cookie, 'device.bootAgain', {
       deviceId: deviceId(),
     })

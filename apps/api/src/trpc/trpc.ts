@@ -13,13 +13,7 @@ import { isPlatformOperator } from '../services/platform/is-platform-operator.ts
 import type { RequestFacts } from '../services/service-context.ts'
 import { requireConfirmed } from '../services/session/confirm-session.ts'
 import type { TrpcContext } from './context.ts'
-import {
-  changeAsAsked,
-  isMemberPolicy,
-  type OutsidePolicy,
-  type ProcedurePolicy,
-  placesOf,
-} from './policy.ts'
+import { changeAsAsked, isMemberPolicy, type OutsidePolicy, type ProcedurePolicy, placesOf } from './policy.ts'
 import { requireWholeTexts } from './whole-texts.ts'
 
 const ssePingIntervalMs = 15_000
@@ -152,9 +146,7 @@ function workAfterCommit() {
 /** Every subscription is built from this one: the policy is enforced. It holds no transaction; its service opens one for each read. */
 export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => {
   const { actor, policy, places } = ctx
-  await inOrganization(ctx.db, actor.organizationId, (db) =>
-    ctx.checks.authorise({ db, actor }, policy, places),
-  )
+  await inOrganization(ctx.db, actor.organizationId, (db) => ctx.checks.authorise({ db, actor }, policy, places))
   return next()
 })
 

@@ -24,8 +24,7 @@ const bootedBy = async (index: number) => {
   const id = site().tenant.deviceIds[index] ?? ''
   return (await site().state()).devices.find((device) => device.id === id)?.versionId
 }
-const accesses = async () =>
-  Object.fromEntries((await vdisk()).versions.map(({ number, access }) => [number, access]))
+const accesses = async () => Object.fromEntries((await vdisk()).versions.map(({ number, access }) => [number, access]))
 
 async function addVersion(number: number, more: Record<string, unknown> = {}): Promise<string> {
   const { organizationId, vdiskId } = site().tenant
@@ -40,8 +39,16 @@ async function putIntoStore(versionId: string): Promise<void> {
   await site().api.db.vdiskVersion.update({ where, data: { manifestRoot: root, manifestCounter: 1 } })
   await site().api.db.edgeVersion.create({
     data: {
-      ...{ organizationId, edgeId: site().edge.edgeId, versionId, state: 'present', root },
-      ...{ ownBytes: 5, sharedBytes: 7, reclaimableBytes: 3, reportedAt: new Date(), scan: 1 },
+      organizationId,
+      edgeId: site().edge.edgeId,
+      versionId,
+      state: 'present',
+      root,
+      ownBytes: 5,
+      sharedBytes: 7,
+      reclaimableBytes: 3,
+      reportedAt: new Date(),
+      scan: 1,
     },
   })
 }
@@ -59,7 +66,10 @@ describe('promote', () => {
     const versionId = await addVersion(2, { state: 'test' })
     const preview = await site().query<VersionPreview>('version.preview', { versionId, action: 'promote' })
     expect(preview).toMatchObject({
-      ...{ refusals: [], before: { number: 1 }, after: { number: 2 }, changesBoot: true },
+      refusals: [],
+      before: { number: 1 },
+      after: { number: 2 },
+      changesBoot: true,
       changed: [{ fromNumber: 1, toNumber: 2, devices: { count: 6, names: ['pc-01', 'pc-02', 'pc-03'] } }],
     })
     const before = await site().state()
@@ -72,7 +82,8 @@ describe('promote', () => {
     expect(new Set(after.devices.map((device) => device.versionId))).toEqual(new Set([versionId]))
     expect(await accesses()).toEqual({ 1: null, 2: 'default' })
     expect(await tryChange('version.promote', { versionId })).toMatchObject({
-      ...{ status: 409, text: expect.stringContaining('Version 2 is the default already.') },
+      status: 409,
+      text: expect.stringContaining('Version 2 is the default already.'),
     })
   })
 
@@ -153,7 +164,8 @@ describe('revert and override', () => {
     await site().report(bootWith({ id: randomUUID(), mac, vdiskId, versionId: second }))
     const preview = await site().query<VersionPreview>('version.preview', { versionId, action: 'revert' })
     expect(preview).toMatchObject({
-      ...{ after: { number: 1 }, changesBoot: true },
+      after: { number: 1 },
+      changesBoot: true,
       running: [{ versionId: second, number: 2, devices: { count: 1, names: ['pc-01'] } }],
     })
     await change('version.revert', { versionId })
@@ -183,9 +195,7 @@ describe('revert and override', () => {
     const { revision } = await vdisk()
     await site().mutate('version.clearOverride', { vdiskId, revision })
     expect(await bootedBy(0)).toBe(third)
-    expect(
-      (await site().tryMutation('version.clearOverride', { vdiskId, revision: revision + 1 })).status,
-    ).toBe(409)
+    expect((await site().tryMutation('version.clearOverride', { vdiskId, revision: revision + 1 })).status).toBe(409)
   })
 
   test('a version registered after a revert is the default again', async () => {
@@ -248,9 +258,7 @@ describe('maintenance', () => {
     const begun = await tryChange('version.startMaintenance', { versionId, deviceId })
     expect(begun.text).toContain('import it into the edges’ store as a version first')
     expect((await tryChange('version.merge', { versionId, into: 'base' })).status).toBe(409)
-    expect((await site().tryMutation('version.seal', { versionId, revision: 1 })).text).toContain(
-      'not in maintenance',
-    )
+    expect((await site().tryMutation('version.seal', { versionId, revision: 1 })).text).toContain('not in maintenance')
   })
 
   test('what runs from it is not sealed; discarded, it is gone with its number', async () => {
@@ -259,10 +267,7 @@ describe('maintenance', () => {
     const made = await change('version.startMaintenance', { versionId, deviceId })
     await site().report(bootWith({ id: randomUUID(), mac: site().mac, vdiskId, versionId: made.id }))
     const running = await site().tryMutation('version.seal', { versionId: made.id, revision: made.revision })
-    expect([running.status, running.text]).toEqual([
-      409,
-      expect.stringContaining('pc-01 still runs from version 2'),
-    ])
+    expect([running.status, running.text]).toEqual([409, expect.stringContaining('pc-01 still runs from version 2')])
     const report = bootWith({
       id: randomUUID(),
       mac: site().mac,
@@ -287,9 +292,7 @@ describe('merge and delete', () => {
     expect(merged).toMatchObject({ number: 3, jobIds: [expect.any(String)] })
     const view = (await vdisk()).versions.find(({ id }) => id === merged.id)
     expect(view).toMatchObject({ access: null, sealedAt: null, parentVersionId: versionId })
-    expect((await site().state()).storeJobs).toMatchObject([
-      { kind: 'merge', parentVersionId: versionId, number: 3 },
-    ])
+    expect((await site().state()).storeJobs).toMatchObject([{ kind: 'merge', parentVersionId: versionId, number: 3 }])
     expect((await tryChange('version.promote', { versionId: merged.id })).text).toContain('is being made')
     const held = await site().query<VersionPreview>('version.preview', {
       versionId: second,

@@ -28,11 +28,7 @@ export async function ask(api: TestApi, { path, type }: Procedure, question: Que
 }
 
 /** The same by REST; null for what is no operation. What differs in every answer by itself is taken out of the text. */
-export async function askByRest(
-  api: TestApi,
-  { path }: Procedure,
-  { input, headers }: Question,
-): Promise<Told | null> {
+export async function askByRest(api: TestApi, { path }: Procedure, { input, headers }: Question): Promise<Told | null> {
   const operation = operations.get(path)
   if (!operation) return null
   const request = requestOf(operation, input)

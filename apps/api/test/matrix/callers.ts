@@ -50,10 +50,7 @@ export async function apiKey(api: TestApi, organizationId: string, role: Role): 
 }
 
 /** Headers of those who are nobody here, each in their way. */
-export async function nobodies(
-  api: TestApi,
-  organizationId: string,
-): Promise<Record<string, Record<string, string>>> {
+export async function nobodies(api: TestApi, organizationId: string): Promise<Record<string, Record<string, string>>> {
   const revoked = await signInAs(api, organizationId, 'owner')
   const [token = ''] = decodeURIComponent(revoked.slice(revoked.indexOf('=') + 1)).split('.')
   await api.db.session.delete({ where: { token } })

@@ -40,16 +40,7 @@ function nested(
 ): Crossing[] {
   const { [idName ?? '']: place, ...rest } = input
   const text = JSON.stringify(rest)
-  const names = [
-    'siteId',
-    'collectionId',
-    'vdiskId',
-    'versionId',
-    'edgeId',
-    'farmId',
-    'bootId',
-    'deviceIds',
-  ] as const
+  const names = ['siteId', 'collectionId', 'vdiskId', 'versionId', 'edgeId', 'farmId', 'bootId', 'deviceIds'] as const
   return names.flatMap((name) => {
     const [id, other] = [own[name], foreign[name]].map((value) => [value].flat()[0] ?? '')
     if (!id || !other || !text.includes(id)) return []

@@ -61,15 +61,15 @@ async function addSchedules(api: TestApi, tenant: SampleTenant, siteIds: string[
   const { organizationId, farmId } = tenant
   const now = api.clock.now
   const schedule = {
-    ...{
-      organizationId,
-      farmId,
-      ratePerMinute: 10,
-      kind: 'cron' as const,
-      cron: '0 7 * * *',
-      timeZone: 'UTC',
-    },
-    ...{ preparedUntil: now, createdAt: now, updatedAt: now },
+    organizationId,
+    farmId,
+    ratePerMinute: 10,
+    kind: 'cron' as const,
+    cron: '0 7 * * *',
+    timeZone: 'UTC',
+    preparedUntil: now,
+    createdAt: now,
+    updatedAt: now,
   }
   await api.db.schedule.createMany({
     data: siteIds.map((siteId) => ({ ...schedule, siteId, name: `of ${siteId}` })),

@@ -16,14 +16,7 @@ interface ConfirmDialogProps {
 }
 
 /** Asks before something that cannot be taken back; Cancel has the focus, Escape is no. */
-export function ConfirmDialog({
-  open,
-  onOpenChange,
-  title,
-  children,
-  action,
-  onConfirm,
-}: ConfirmDialogProps) {
+export function ConfirmDialog({ open, onOpenChange, title, children, action, onConfirm }: ConfirmDialogProps) {
   return (
     <AlertDialog.Root open={open} onOpenChange={onOpenChange}>
       <AlertDialog.Portal>

@@ -24,10 +24,7 @@ export function CopyLine({ label, text }: CopyLineProps) {
     }
   }
   return (
-    <figure
-      aria-label={label}
-      className="flex min-w-0 flex-col gap-2 rounded-md border border-line bg-canvas p-3"
-    >
+    <figure aria-label={label} className="flex min-w-0 flex-col gap-2 rounded-md border border-line bg-canvas p-3">
       <pre className="min-w-0 whitespace-pre-wrap break-all font-mono text-ink text-xs leading-5">
         <code ref={shown}>{text}</code>
       </pre>

@@ -107,17 +107,7 @@ export function SelectField({ label, value, options, onChange, hint, disabled = 
   )
 }
 
-function Labelled({
-  id,
-  label,
-  hint,
-  children,
-}: {
-  id: string
-  label: string
-  hint: ReactNode
-  children: ReactNode
-}) {
+function Labelled({ id, label, hint, children }: { id: string; label: string; hint: ReactNode; children: ReactNode }) {
   return (
     <div className="flex min-w-0 flex-col gap-1.5">
       <label htmlFor={id} className="font-medium text-ink-soft text-xs">

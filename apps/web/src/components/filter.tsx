@@ -4,18 +4,11 @@ import { type ReactNode, useEffect, useState } from 'react'
 import { Button } from './button'
 import { Icon } from './icon'
 
-const field =
-  'h-8 rounded-md border border-line-strong bg-surface text-ink text-sm hover:bg-hover max-sm:w-full'
+const field = 'h-8 rounded-md border border-line-strong bg-surface text-ink text-sm hover:bg-hover max-sm:w-full'
 const searchDelayMs = 250
 
 /** One row above a list; `onClear` is shown when a filter is set. */
-export function FilterBar({
-  onClear,
-  children,
-}: {
-  onClear?: (() => void) | undefined
-  children: ReactNode
-}) {
+export function FilterBar({ onClear, children }: { onClear?: (() => void) | undefined; children: ReactNode }) {
   return (
     <search className="grid grid-cols-2 items-center gap-2 sm:flex sm:flex-wrap" aria-label="Filters">
       {children}

@@ -122,10 +122,7 @@ function TableHead<Row>({ columns }: { columns: Column<Row>[] }) {
             key={column.title}
             scope="col"
             title={column.meaning}
-            className={classNames(
-              'h-8 whitespace-nowrap font-medium text-ink-faint text-xs',
-              cellClass(column),
-            )}
+            className={classNames('h-8 whitespace-nowrap font-medium text-ink-faint text-xs', cellClass(column))}
           >
             <span className={classNames(column.narrow && 'max-sm:px-2 max-sm:[writing-mode:vertical-rl]')}>
               {column.title}

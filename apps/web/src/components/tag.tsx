@@ -11,15 +11,7 @@ const tones = {
 export type Tone = keyof typeof tones
 
 /** A short fact about the thing beside it. */
-export function Tag({
-  tone = 'plain',
-  title,
-  children,
-}: {
-  tone?: Tone
-  title?: string
-  children: ReactNode
-}) {
+export function Tag({ tone = 'plain', title, children }: { tone?: Tone; title?: string; children: ReactNode }) {
   return (
     <span
       title={title}

@@ -8,10 +8,7 @@ import type { IncomingMessage } from 'node:http'
 export function nameCallers(): void {
   subscribe('http.server.request.start', (message) => {
     const { request } = message as { request: IncomingMessage }
-    request.headers['x-forwarded-for'] = withPeer(
-      request.headers['x-forwarded-for'],
-      request.socket.remoteAddress,
-    )
+    request.headers['x-forwarded-for'] = withPeer(request.headers['x-forwarded-for'], request.socket.remoteAddress)
   })
 }
 

@@ -27,8 +27,7 @@ export function locateBinaries(account: Account | null): Binaries {
   }
   const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }
   const packaged = path.join(path.dirname(manifest), 'native')
-  const native =
-    account && !isReachableByAll(path.join(packaged, 'bin/postgres')) ? stage(packaged, version) : packaged
+  const native = account && !isReachableByAll(path.join(packaged, 'bin/postgres')) ? stage(packaged, version) : packaged
   linkLibraries(native)
   return {
     initdb: path.join(native, 'bin/initdb'),

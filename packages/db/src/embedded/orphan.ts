@@ -36,8 +36,7 @@ export async function stopOrphan(cluster: string): Promise<boolean> {
   // SIGINT: fast shutdown, connections are ended and everything is written.
   process.kill(pid, 'SIGINT')
   for (let waitedMs = 0; isPostmasterOf(pid, cluster); waitedMs += pollIntervalMs) {
-    if (waitedMs > stopLimitMs)
-      throw new Error(`An older PostgreSQL (pid ${pid}) in ${cluster} does not stop.`)
+    if (waitedMs > stopLimitMs) throw new Error(`An older PostgreSQL (pid ${pid}) in ${cluster} does not stop.`)
     await delay(pollIntervalMs)
   }
   return true

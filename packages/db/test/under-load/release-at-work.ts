@@ -125,9 +125,7 @@ export class ReleaseAtWork {
       const sequences = new Map(cursors.rows.map(({ epoch, seq }) => [epoch, seq]))
       return {
         devices: [...this.#names].flatMap(([device, name]) =>
-          names.get(device) === name
-            ? []
-            : [`${device}: ${name} was committed, ${names.get(device)} is there`],
+          names.get(device) === name ? [] : [`${device}: ${name} was committed, ${names.get(device)} is there`],
         ),
         boots: [...this.#boots].filter((boot) => !there.has(boot)),
         acknowledgedSequences: [...this.#sequences].flatMap(([epoch, seq]) =>

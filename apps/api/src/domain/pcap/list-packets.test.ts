@@ -91,8 +91,7 @@ describe('what is no capture, or a damaged one', () => {
   test('of frames cut off at any place are read as far as they go', () => {
     for (let at = 40; at < uefiPxePcap.byteLength - 64; at += 61) {
       const frame = uefiPxePcap.subarray(at, at + 64)
-      for (let size = 0; size <= 64; size += 9)
-        expect(wordsOf(pcapOf([frame.subarray(0, size)]))).toHaveLength(1)
+      for (let size = 0; size <= 64; size += 9) expect(wordsOf(pcapOf([frame.subarray(0, size)]))).toHaveLength(1)
     }
   })
 

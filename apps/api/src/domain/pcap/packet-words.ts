@@ -70,11 +70,7 @@ export class PacketWords {
 
   #readUdp(
     datagram: Cursor,
-    {
-      source,
-      destination,
-      direction,
-    }: { source: string; destination: string; direction: Words['direction'] },
+    { source, destination, direction }: { source: string; destination: string; direction: Words['direction'] },
   ): Words {
     const [from, to] = [datagram.u16(0) ?? 0, datagram.u16(2) ?? 0]
     const payload = datagram.from(udpHeaderSize)
@@ -99,9 +95,7 @@ export class PacketWords {
 /** RFC 826. */
 function arpWords(packet: Cursor): string {
   const [sender, target] = [packet.ipv4(14) ?? '?', packet.ipv4(24) ?? '?']
-  return packet.u16(6) === 1
-    ? `ARP who has ${target}, asks ${sender}`
-    : `ARP ${sender} is at ${packet.mac(8) ?? '?'}`
+  return packet.u16(6) === 1 ? `ARP who has ${target}, asks ${sender}` : `ARP ${sender} is at ${packet.mac(8) ?? '?'}`
 }
 
 /** RFC 792. */

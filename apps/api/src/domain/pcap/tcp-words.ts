@@ -24,8 +24,7 @@ export function readTcp(segment: Cursor, segmentSize: number): TcpWords {
   if (status) return { isHttp: true, what: `HTTP ${status[1]?.trim()}` }
   const ports = `port ${segment.u16(0) ?? '?'} to ${segment.u16(2) ?? '?'}`
   if (flags & flag.rst) return { isHttp: false, what: `TCP reset, ${ports}` }
-  if (flags & flag.syn)
-    return { isHttp: false, what: `TCP connect${flags & flag.ack ? ' answered' : ''}, ${ports}` }
+  if (flags & flag.syn) return { isHttp: false, what: `TCP connect${flags & flag.ack ? ' answered' : ''}, ${ports}` }
   if (flags & flag.fin) return { isHttp: false, what: `TCP close, ${ports}` }
   return {
     isHttp: false,

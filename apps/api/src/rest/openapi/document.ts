@@ -64,9 +64,7 @@ function operationObject(operation: Operation, schemas: NamedSchemas): Json {
     operationId: id,
     tags: [tagOf(operation)],
     summary,
-    description: [operation.description, `Takes the permission \`${policy.permission}\`.`]
-      .filter(Boolean)
-      .join('\n\n'),
+    description: [operation.description, `Takes the permission \`${policy.permission}\`.`].filter(Boolean).join('\n\n'),
     parameters: parametersOf(operation),
     ...(operation.body
       ? {

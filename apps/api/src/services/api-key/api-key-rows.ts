@@ -46,7 +46,14 @@ export type ApiKeyRow = Prisma.ApiKeyGetPayload<{ select: typeof apiKeySelect }>
 export function apiKeyViewOf(row: ApiKeyRow, creatorName: string | null, now: Date): ApiKeyView {
   const { id, name, prefix, role, farmId, siteId, collectionId, requestsPerMinute } = row
   return {
-    ...{ id, name, prefix, role, farmId, siteId, collectionId, requestsPerMinute },
+    id,
+    name,
+    prefix,
+    role,
+    farmId,
+    siteId,
+    collectionId,
+    requestsPerMinute,
     placeName: (row.farm ?? row.site ?? row.collection)?.name ?? null,
     permissions: row.permissions.length > 0 ? (row.permissions as Permission[]) : null,
     createdAt: row.createdAt.toISOString(),
@@ -58,11 +65,7 @@ export function apiKeyViewOf(row: ApiKeyRow, creatorName: string | null, now: Da
   }
 }
 
-function stateOf(
-  { revokedAt, expiresAt }: ApiKeyRow,
-  creatorName: string | null,
-  now: Date,
-): ApiKeyView['state'] {
+function stateOf({ revokedAt, expiresAt }: ApiKeyRow, creatorName: string | null, now: Date): ApiKeyView['state'] {
   if (revokedAt) return 'revoked'
   if (expiresAt && expiresAt <= now) return 'expired'
   return creatorName === null ? 'without_creator' : 'active'

@@ -23,10 +23,7 @@ type Input = z.output<typeof createApiKeyInput>
  * Throws `forbidden` for a key that could do more than its creator, and for API keys, which make no others; `not_found` for
  * its place; `invalid`, `conflict` for too many.
  */
-export async function createApiKey(
-  context: ServiceContext,
-  input: Input,
-): Promise<z.infer<typeof createdApiKey>> {
+export async function createApiKey(context: ServiceContext, input: Input): Promise<z.infer<typeof createdApiKey>> {
   const { db, clock, actor } = context
   const { organizationId } = actor
   if (actor.kind === 'api_key')
@@ -41,7 +38,15 @@ export async function createApiKey(
   const { name, role, farmId, siteId, collectionId, requestsPerMinute } = input
   const row = await db.apiKey.create({
     data: {
-      ...{ organizationId, name, role, farmId, siteId, collectionId, requestsPerMinute, prefix, secretHash },
+      organizationId,
+      name,
+      role,
+      farmId,
+      siteId,
+      collectionId,
+      requestsPerMinute,
+      prefix,
+      secretHash,
       permissions: [...new Set(input.permissions ?? [])],
       createdAt: now,
       createdByUserId: actor.userId,
@@ -75,7 +80,9 @@ export async function revokeApiKey(
   const view = apiKeyViewOf(row, names.get(row.createdByUserId ?? '') ?? null, now)
   if (count > 0)
     await recordChange(context, {
-      ...{ kind: 'api_key', id: view.id, name: view.name },
+      kind: 'api_key',
+      id: view.id,
+      name: view.name,
       before: { revokedAt: null },
       after: { revokedAt: view.revokedAt },
     })
@@ -85,11 +92,8 @@ export async function revokeApiKey(
 async function requireNoMoreThanOwn({ db, actor }: ServiceContext, input: Input): Promise<void> {
   const place = await placeOf(db, { organizationId: actor.organizationId, input })
   const wrong = input.permissions?.find((permission) => !roleHas(input.role, permission))
-  if (wrong)
-    throw new AppError('invalid', { public: `permissions: The role ${input.role} does not have ${wrong}.` })
-  const beyond = (input.permissions ?? permissionsOf(input.role)).find(
-    (permission) => !may(actor, permission, place),
-  )
+  if (wrong) throw new AppError('invalid', { public: `permissions: The role ${input.role} does not have ${wrong}.` })
+  const beyond = (input.permissions ?? permissionsOf(input.role)).find((permission) => !may(actor, permission, place))
   if (beyond)
     throw new AppError('forbidden', {
       public: `The key could do more than you may: ${beyond}. Take a smaller role, scope or choice of permissions.`,

@@ -24,10 +24,7 @@ export async function recordChange(context: AuditContext, change: Change): Promi
 }
 
 /** As `recordChange`, for many objects at once. */
-export async function recordChanges(
-  { db, clock, actor, request }: AuditContext,
-  changes: Change[],
-): Promise<void> {
+export async function recordChanges({ db, clock, actor, request }: AuditContext, changes: Change[]): Promise<void> {
   request.recordedCount += changes.length
   const who = { organizationId: actor.organizationId, kind: actor.kind, name: actor.userName }
   await addEntries(
@@ -91,9 +88,14 @@ async function addEntries(
   const rows = entries.map((entry, index) => {
     const { farmId, siteId, collectionId } = entry.place
     return {
-      ...{ id: ids[index], action: entry.action },
-      ...{ object_kind: entry.kind, object_id: entry.id, object_name: entry.name },
-      ...{ farm_id: farmId, site_id: siteId, collection_id: collectionId },
+      id: ids[index],
+      action: entry.action,
+      object_kind: entry.kind,
+      object_id: entry.id,
+      object_name: entry.name,
+      farm_id: farmId,
+      site_id: siteId,
+      collection_id: collectionId,
       ...changeOf(entry.before, entry.after),
     }
   })

@@ -1,10 +1,6 @@
 import type { DbTransaction } from '@bootfarm/db'
 import type { z } from 'zod'
-import type {
-  chosenMenu,
-  setMenuOfCollectionInput,
-  setMenuOfDeviceInput,
-} from '../../domain/boot-menu-view.ts'
+import type { chosenMenu, setMenuOfCollectionInput, setMenuOfDeviceInput } from '../../domain/boot-menu-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { recordChange } from '../audit/record-change.ts'
 import { notify } from '../notifications.ts'
@@ -40,7 +36,9 @@ export async function chooseMenuOfCollection(
     })
     await notify(transaction, { state: { siteId: collection.siteId } })
     await recordChange(context, {
-      ...{ kind: 'collection', id: collectionId, name: collection.name },
+      kind: 'collection',
+      id: collectionId,
+      name: collection.name,
       before: { bootMenu: collection.bootMenu?.name ?? null },
       after: { bootMenu: menu ? menu.name : null },
     })
@@ -73,7 +71,9 @@ export async function chooseMenuOfDevice(
     })
     await notify(transaction, { state: { siteId: device.siteId } })
     await recordChange(context, {
-      ...{ kind: 'device', id: deviceId, name: device.name },
+      kind: 'device',
+      id: deviceId,
+      name: device.name,
       before: auditOf(device),
       after: auditOf(row),
     })
@@ -81,13 +81,7 @@ export async function chooseMenuOfDevice(
   })
 }
 
-function auditOf({
-  bootMenuChoice,
-  bootMenu,
-}: {
-  bootMenuChoice: string
-  bootMenu: { name: string } | null
-}) {
+function auditOf({ bootMenuChoice, bootMenu }: { bootMenuChoice: string; bootMenu: { name: string } | null }) {
   return { bootMenu: bootMenuChoice === 'own' ? (bootMenu?.name ?? null) : bootMenuChoice }
 }
 

@@ -81,13 +81,14 @@ export function menuDetailOf(row: DetailRow, now: Date): MenuDetail {
               vdiskId,
               versionId,
               vdiskName: vdisk.name,
-              versionNumber:
-                version?.number ?? resolveVersions(vdisk, vdisk.versions, now).production?.number ?? null,
+              versionNumber: version?.number ?? resolveVersions(vdisk, vdisk.versions, now).production?.number ?? null,
             }
           : { kind: 'local_disk' },
     })),
     collections: row.collections.map(({ id, name, site, _count }) => ({
-      ...{ id, name, siteName: site.name },
+      id,
+      name,
+      siteName: site.name,
       deviceCount: _count.devices,
     })),
     devices: row.devices.map(({ id, name, site }) => ({ id, name, siteName: site.name })),
@@ -97,7 +98,9 @@ export function menuDetailOf(row: DetailRow, now: Date): MenuDetail {
 /** What the audit log keeps of a menu. */
 export function auditOfMenu({ name, timeoutMs, defaultTitle, entries }: MenuDetail): Fields {
   return {
-    ...{ name, timeoutMs, defaultEntry: defaultTitle },
+    name,
+    timeoutMs,
+    defaultEntry: defaultTitle,
     entries: entries.map(({ title, starts }) => {
       if (starts.kind === 'local_disk') return `${title}: local disk`
       return `${title}: ${starts.vdiskName} version ${starts.versionId ? starts.versionNumber : 'newest'}`

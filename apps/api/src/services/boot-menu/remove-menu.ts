@@ -32,7 +32,11 @@ export async function removeMenu(context: ServiceContext, menuId: string): Promi
     const before = auditOfMenu(await getMenu(context, menuId))
     await transaction.bootMenu.delete({ where: { organizationId_id: { organizationId, id: menuId } } })
     await recordChange(context, {
-      ...{ kind: 'boot_menu', id: menuId, name: menu.name, before, after: null },
+      kind: 'boot_menu',
+      id: menuId,
+      name: menu.name,
+      before,
+      after: null,
     })
     return { removed: true }
   })

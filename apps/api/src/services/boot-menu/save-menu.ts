@@ -40,7 +40,8 @@ export async function createMenu(
       data: {
         ...place,
         ...columnsOf(menu),
-        ...{ createdAt: now, updatedAt: now },
+        createdAt: now,
+        updatedAt: now,
         entries: { create: entries },
       },
       select: menuDetailSelect,
@@ -111,11 +112,7 @@ async function requireFreeName(
 }
 
 /** Held against the farm's own vDisks and versions: a foreign id is refused like one that there is not. */
-async function entryRows(
-  transaction: DbTransaction,
-  { organizationId, farmId }: Farm,
-  { entries }: MenuFields,
-) {
+async function entryRows(transaction: DbTransaction, { organizationId, farmId }: Farm, { entries }: MenuFields) {
   const ids = entries.flatMap(({ starts }) => (starts.kind === 'version' ? [starts.vdiskId] : []))
   const vdisks = await transaction.vdisk.findMany({
     where: { organizationId, farmId, id: { in: ids } },
@@ -127,8 +124,7 @@ async function entryRows(
     const { vdiskId, versionId } = starts
     const versions = versionsOf.get(vdiskId)
     if (!versions) throw refusal(title, 'a vDisk that this farm does not have')
-    if (versionId !== null && !versions.has(versionId))
-      throw refusal(title, 'a version that its vDisk does not have')
+    if (versionId !== null && !versions.has(versionId)) throw refusal(title, 'a version that its vDisk does not have')
     return { position, title, vdiskId, versionId }
   })
 }

@@ -62,9 +62,7 @@ export function bootSummaryOf(row: BootRow, now: Date): BootSummary {
     generated: row.generated,
     menuEntry: row.menuEntry,
     writeCache: writeCacheOfRow(row),
-    takenPowerOrder: taken?.takenAt
-      ? { id: taken.id, order: taken.order, takenAt: taken.takenAt.toISOString() }
-      : null,
+    takenPowerOrder: taken?.takenAt ? { id: taken.id, order: taken.order, takenAt: taken.takenAt.toISOString() } : null,
     deviceState: deviceStateOf(row, now),
     waitsFor: isLastBoot(row) ? waitOfRow(row, now) : null,
     reportedAt: row.updatedAt.toISOString(),
@@ -83,10 +81,7 @@ function isLastBoot(row: BootRow): boolean {
 
 function waitOfRow(row: BootRow, now: Date): BootSummary['waitsFor'] {
   const boot = { ...row, held: row.writeCacheHeld, hasTakenOrder: row.takenPowerOrders.length > 0 }
-  return deviceWaitOf(
-    { reported: row.wait, boot: { ...boot, edge: { id: row.edgeId, ...row.edge } }, home: null },
-    now,
-  )
+  return deviceWaitOf({ reported: row.wait, boot: { ...boot, edge: { id: row.edgeId, ...row.edge } }, home: null }, now)
 }
 
 /** Null where the device reported none. */
@@ -147,8 +142,19 @@ export function bootDetailOf(row: BootRow, options: DetailOptions): BootDetail {
 /** Of a phase whose detail is gone only its times are known. */
 function phaseOfSummary({ name, startUs, durationUs }: BootPhaseTimes): BootPhaseView {
   return {
-    ...{ name, startUs, durationUs: durationUs ?? null, source: 'observed', bytesIn: 0, bytesOut: 0 },
-    ...{ packetsIn: 0, packetsOut: 0, retries: 0, missingFragments: 0, reads: 0, readSizes: [], gaps: [] },
+    name,
+    startUs,
+    durationUs: durationUs ?? null,
+    source: 'observed',
+    bytesIn: 0,
+    bytesOut: 0,
+    packetsIn: 0,
+    packetsOut: 0,
+    retries: 0,
+    missingFragments: 0,
+    reads: 0,
+    readSizes: [],
+    gaps: [],
   }
 }
 

@@ -24,7 +24,8 @@ export async function listBoots(context: ServiceContext, input: Input): Promise<
     readBootDays(context),
   ])
   const rows = await readNewestBoots(context, {
-    ...{ days, where: { AND: [visible, filterOf(input), afterCursor(after)] } },
+    days,
+    where: { AND: [visible, filterOf(input), afterCursor(after)] },
     // An instant later than the cursor's: others of the very same one may still come.
     before: earliest(after && new Date(after.at.getTime() + 1), afterLast),
     since: input.since ? new Date(input.since) : undefined,
@@ -38,10 +39,7 @@ export async function listBoots(context: ServiceContext, input: Input): Promise<
 }
 
 /** A device's row says when its newest boot began: nothing newer needs to be looked for. */
-async function afterLastBoot(
-  { db, actor }: ServiceContext,
-  deviceId: string | undefined,
-): Promise<Date | null> {
+async function afterLastBoot({ db, actor }: ServiceContext, deviceId: string | undefined): Promise<Date | null> {
   if (!deviceId) return null
   const device = await db.device.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },

@@ -120,7 +120,5 @@ async function readSpan(context: ReadContext, { from, until, where, partitions, 
     const days = partitions.slice(index, index + partitionsMax).map(({ receivedOn }) => receivedOn)
     rows.push(...(await findBoots(context, { where: { AND: [where, { startedAt }] }, days, limit })))
   }
-  return rows
-    .sort((a, b) => b.startedAt.getTime() - a.startedAt.getTime() || (a.id < b.id ? 1 : -1))
-    .slice(0, limit)
+  return rows.sort((a, b) => b.startedAt.getTime() - a.startedAt.getTime() || (a.id < b.id ? 1 : -1)).slice(0, limit)
 }

@@ -73,10 +73,7 @@ export async function* watchBoots(
 }
 
 /** The first ones after `last`, in their order. */
-async function readChanges(
-  context: ReadContext,
-  last: bigint,
-): Promise<{ change: bigint; event: BootChange }[]> {
+async function readChanges(context: ReadContext, last: bigint): Promise<{ change: bigint; event: BootChange }[]> {
   const { db, clock, actor } = context
   const range = {
     where: { organizationId: actor.organizationId, change: { gt: last } },

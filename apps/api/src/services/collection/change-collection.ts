@@ -54,14 +54,16 @@ export async function updateCollection(
   const siteId = place.siteId ?? ''
   const where = { organizationId_id: { organizationId, id: collectionId } }
   const before = await db.collection.findUniqueOrThrow({ where, select: fieldsSelect })
-  if (fields.name !== undefined && fields.name !== before.name)
-    await requireFreeName(context, siteId, fields.name)
+  if (fields.name !== undefined && fields.name !== before.name) await requireFreeName(context, siteId, fields.name)
   await requireVdiskOfFarm(context, place, fields.vdiskId ?? null)
   if (fields.templateDeviceId) await requireDeviceOf(context, siteId, fields.templateDeviceId)
   const collection = await db.collection.update({ where, data: definedOf(fields), select })
   const after = await db.collection.findUniqueOrThrow({ where, select: fieldsSelect })
   await recordChange(context, {
-    ...{ kind: 'collection', id: collectionId, name: collection.name, place },
+    kind: 'collection',
+    id: collectionId,
+    name: collection.name,
+    place,
     before: { ...before, personality: personalityOf(before.personality) },
     after: { ...after, personality: personalityOf(after.personality) },
   })
@@ -86,10 +88,10 @@ export async function removeCollection(
     orderBy: { position: 'asc' },
     select: { position: true },
   })
-  requireUnused(
-    [{ noun: 'rule', count: rules.length, names: rules.map(({ position }) => `number ${position + 1}`) }],
-    { verb: 'filled', instead: 'change the site’s rules for discovered devices first.' },
-  )
+  requireUnused([{ noun: 'rule', count: rules.length, names: rules.map(({ position }) => `number ${position + 1}`) }], {
+    verb: 'filled',
+    instead: 'change the site’s rules for discovered devices first.',
+  })
   const deleted = await deleteObject(context, { kind: 'collection', id: collectionId, name, place })
   await notify(db, { state: { siteId: place.siteId ?? '' } })
   return deleted

@@ -5,10 +5,7 @@ import type { ServiceContext } from '../service-context.ts'
 import { collectionSummaryOf, collectionSummarySelect } from './list-collections.ts'
 
 /** Throws `not_found`. */
-export async function getCollection(
-  { db, actor }: ServiceContext,
-  collectionId: string,
-): Promise<CollectionDetail> {
+export async function getCollection({ db, actor }: ServiceContext, collectionId: string): Promise<CollectionDetail> {
   const row = await db.collection.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: collectionId } },
     select: {

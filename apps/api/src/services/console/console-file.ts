@@ -71,10 +71,7 @@ async function findTime(file: FileHandle, size: number, unixMs: number): Promise
   return low
 }
 
-async function firstLineAfter(
-  file: FileHandle,
-  position: number,
-): Promise<{ start: number; atUnixMs: number } | null> {
+async function firstLineAfter(file: FileHandle, position: number): Promise<{ start: number; atUnixMs: number } | null> {
   const { buffer, bytesRead } = await file.read(Buffer.alloc(chunkSize), 0, chunkSize, position)
   let start = buffer.indexOf(newline) + 1
   while (start > 0 && start < bytesRead) {

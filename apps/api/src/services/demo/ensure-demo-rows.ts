@@ -16,7 +16,10 @@ const demoVersion = {
 
 /** For devices that somebody makes test devices; until it is promoted nobody else boots it. */
 const testVersion = {
-  ...{ ...demoVersion, number: 2, state: 'test' as const, commandLine: 'console=ttyS0 ro loglevel=7' },
+  ...demoVersion,
+  number: 2,
+  state: 'test' as const,
+  commandLine: 'console=ttyS0 ro loglevel=7',
   note: 'The same disk, whose kernel says more while it boots.',
 }
 
@@ -52,16 +55,10 @@ async function ensureDemoOrganization(context: PlatformContext, ownerUserId: str
   const [known] = await context.db.$queryRaw<{ id: string }[]>`
     select organization_id::text as id from memberships_of(${ownerUserId}::uuid)
     where organization_slug = ${organizationSlug}`
-  return (
-    known?.id ?? (await createOrganization(context, { slug: organizationSlug, name: 'Demo', ownerUserId }))
-  )
+  return known?.id ?? (await createOrganization(context, { slug: organizationSlug, name: 'Demo', ownerUserId }))
 }
 
-async function ensureVdisk(
-  transaction: DbTransaction,
-  organizationId: string,
-  farmId: string,
-): Promise<string> {
+async function ensureVdisk(transaction: DbTransaction, organizationId: string, farmId: string): Promise<string> {
   const demoVdisk = { organizationId, farmId, name: 'Demo Linux' }
   const known = await transaction.vdisk.findFirst({ where: demoVdisk, select: { id: true } })
   const vdisk = known ?? (await transaction.vdisk.create({ data: demoVdisk, select: { id: true } }))
@@ -113,10 +110,7 @@ async function ensureDevices(
   }
 }
 
-export async function hasEnrolledEdge(
-  { db }: SystemContext,
-  { organizationId, siteId }: DemoRows,
-): Promise<boolean> {
+export async function hasEnrolledEdge({ db }: SystemContext, { organizationId, siteId }: DemoRows): Promise<boolean> {
   const edge = await db.edge.findFirst({
     where: { organizationId, siteId, revokedAt: null },
     select: { id: true },

@@ -50,7 +50,10 @@ export async function ensureDemoSite(
     })
     const vdiskId = await ensureVdisk(transaction, { organizationId, farmId }, wanted.vdisk)
     const collectionId = await ensureCollection(transaction, {
-      ...{ organizationId, siteId, vdiskId, name: wanted.name },
+      organizationId,
+      siteId,
+      vdiskId,
+      name: wanted.name,
     })
     await transaction.device.createMany({
       data: wanted.devices.map(({ name, mac }) => ({ organizationId, siteId, collectionId, mac, name })),
@@ -65,8 +68,7 @@ async function ensureCollection(
   { vdiskId, ...named }: { organizationId: string; siteId: string; name: string; vdiskId: string },
 ): Promise<string> {
   const known = await transaction.collection.findFirst({ where: named, select: { id: true } })
-  if (!known)
-    return (await transaction.collection.create({ data: { ...named, vdiskId }, select: { id: true } })).id
+  if (!known) return (await transaction.collection.create({ data: { ...named, vdiskId }, select: { id: true } })).id
   await transaction.collection.update({
     where: { organizationId_id: { organizationId: named.organizationId, id: known.id } },
     data: { vdiskId },

@@ -13,10 +13,7 @@ const powerOnsPendingMax = 10
  * Asks the site's edges to wake the device; they hear of it within a second.
  * Throws `not_found`; `conflict` for a disabled device, a site without an edge, or too many wishes at once.
  */
-export async function bootAgain(
-  context: ServiceContext,
-  deviceId: string,
-): Promise<z.infer<typeof bootAgainResult>> {
+export async function bootAgain(context: ServiceContext, deviceId: string): Promise<z.infer<typeof bootAgainResult>> {
   const { db, clock, actor } = context
   const { organizationId } = actor
   const requestedAt = clock()
@@ -44,7 +41,9 @@ export async function bootAgain(
     })
     await notify(transaction, { state: { siteId: device.siteId } })
     await recordChange(context, {
-      ...{ kind: 'device', id: deviceId, name: device.name },
+      kind: 'device',
+      id: deviceId,
+      name: device.name,
       before: { powerOnId: null },
       after: { powerOnId: powerOn.id, expiresAt },
     })

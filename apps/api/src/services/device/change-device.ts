@@ -25,9 +25,7 @@ export async function createDevice(
   context: ServiceContext,
   { templateDeviceId, ...fields }: z.output<typeof createDeviceInput>,
 ): Promise<ChangedObject> {
-  const planned = await planDevices(context, [
-    { deviceId: null, fields: definedOf(fields), templateDeviceId },
-  ])
+  const planned = await planDevices(context, [{ deviceId: null, fields: definedOf(fields), templateDeviceId }])
   refuseProblems(planned)
   const [written] = await writeDevices(context, planned)
   return readChanged(context, written?.id ?? '')

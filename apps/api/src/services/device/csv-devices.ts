@@ -143,9 +143,17 @@ export async function exportDevices(
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     take: exportMax + 1,
     select: {
-      ...{ mac: true, name: true, enabled: true, tags: true, personality: true, bootProgramSet: true },
-      ...{ bootMenuChoice: true, bootMenu: { select: { name: true } }, vdisk: { select: { name: true } } },
-      ...{ deviceType: true, collection: { select: { name: true } } },
+      mac: true,
+      name: true,
+      enabled: true,
+      tags: true,
+      personality: true,
+      bootProgramSet: true,
+      bootMenuChoice: true,
+      bootMenu: { select: { name: true } },
+      vdisk: { select: { name: true } },
+      deviceType: true,
+      collection: { select: { name: true } },
     },
   })
   const devices = rows.slice(0, exportMax)

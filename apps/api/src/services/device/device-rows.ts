@@ -5,14 +5,7 @@ import type { DeviceSummary, PowerOrderView } from '../../domain/device-view.ts'
 import { type DeviceWait, deviceWaitOf } from '../../domain/device-wait.ts'
 import { versionFor } from '../../domain/version-access.ts'
 import { type WriteCacheView, writeCacheOf } from '../../domain/write-cache.ts'
-import {
-  reportedWaitOf,
-  type WaitEdgeJson,
-  type WaitJson,
-  waitEdgeJson,
-  waitEdgeOf,
-  waitsJson,
-} from '../boot/waits.ts'
+import { reportedWaitOf, type WaitEdgeJson, type WaitJson, waitEdgeJson, waitEdgeOf, waitsJson } from '../boot/waits.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { type ChoicesJson, choicesJson, resolvedOf } from '../vdisk/version-facts.ts'
 
@@ -85,8 +78,7 @@ export async function nameDevices(
 ): Promise<DeviceNames> {
   if (rows.length === 0) return new DeviceNames([])
   const own = Prisma.sql`organization_id = ${actor.organizationId}::uuid`
-  const among = (ids: (string | null)[]) =>
-    Prisma.sql`any(${[...new Set(ids.filter((id) => id !== null))]}::uuid[])`
+  const among = (ids: (string | null)[]) => Prisma.sql`any(${[...new Set(ids.filter((id) => id !== null))]}::uuid[])`
   const collections = among(rows.map(({ collectionId }) => collectionId))
   const boots = among(rows.map(({ lastBootId }) => lastBootId))
   const shownSince = new Date(clock().getTime() - powerOrderShownMs)
@@ -168,9 +160,7 @@ export function deviceSummaryOf(
             reportedAt: isoOf(boot.updatedAt),
           }
         : null,
-    now: boot
-      ? stateOf(boot, { taken: names.get('taken', row.lastBootId), now })
-      : { state: 'unknown', since: null },
+    now: boot ? stateOf(boot, { taken: names.get('taken', row.lastBootId), now }) : { state: 'unknown', since: null },
     waitsFor: waitOf(row, { names, now }),
     powerOrder: order ? powerOrderViewOf(order, now) : null,
   }
@@ -191,8 +181,11 @@ function waitOf(row: DeviceSummaryRow, { names, now }: { names: DeviceNames; now
       reported: reported ? reportedWaitOf(reported) : null,
       boot: boot
         ? {
-            ...{ outcome: boot.outcome, failedCause: boot.failedCause, generated: boot.generated },
-            ...{ held: boot.cacheHeld, silentSince: dateOf(boot.silentSince) },
+            outcome: boot.outcome,
+            failedCause: boot.failedCause,
+            generated: boot.generated,
+            held: boot.cacheHeld,
+            silentSince: dateOf(boot.silentSince),
             hasTakenOrder: names.get('taken', row.lastBootId) !== undefined,
             edge: waitEdgeOf(boot.edge),
           }
@@ -206,16 +199,12 @@ function waitOf(row: DeviceSummaryRow, { names, now }: { names: DeviceNames; now
 /** Over its boots: by its vDisk, or since it writes a version. */
 function keepsWrites(row: DeviceSummaryRow, names: DeviceNames): boolean {
   const vdisk =
-    names.get('vdisk', row.vdiskId) ??
-    names.get('vdisk', names.get('collection', row.collectionId)?.vdiskId ?? null)
+    names.get('vdisk', row.vdiskId) ?? names.get('vdisk', names.get('collection', row.collectionId)?.vdiskId ?? null)
   if (!vdisk || !row.enabled) return false
   return vdisk.keepsWrites || vdisk.versions.choices.maintenanceDeviceId === row.id
 }
 
-function stateOf(
-  boot: NamedBoot,
-  { taken, now }: { taken: Named['taken'] | undefined; now: Date },
-): DeviceState {
+function stateOf(boot: NamedBoot, { taken, now }: { taken: Named['taken'] | undefined; now: Date }): DeviceState {
   return deviceStateOf(
     {
       startedAt: new Date(boot.startedAt),

@@ -33,12 +33,19 @@ export async function dropWrites(
       public: 'The device runs from it: shut the device down, and try again half a minute later.',
     })
   const jobId = await askStore(context, {
-    ...{ edgeId: layer.edge.id, kind: 'drop_layer', deviceId, layerClass: wanted },
-    ...{ vdiskId: layer.version?.vdiskId ?? null, versionId: layer.version?.id ?? null },
+    edgeId: layer.edge.id,
+    kind: 'drop_layer',
+    deviceId,
+    layerClass: wanted,
+    vdiskId: layer.version?.vdiskId ?? null,
+    versionId: layer.version?.id ?? null,
   })
   await recordChange(context, {
-    ...{ kind: 'device', id: deviceId, name: device.name },
-    ...{ before: { writes: wanted, usedBytes: layer.usedBytes }, after: { writes: null, usedBytes: 0 } },
+    kind: 'device',
+    id: deviceId,
+    name: device.name,
+    before: { writes: wanted, usedBytes: layer.usedBytes },
+    after: { writes: null, usedBytes: 0 },
   })
   return { jobId }
 }

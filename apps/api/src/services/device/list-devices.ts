@@ -16,10 +16,7 @@ const writeCachePercentMin = {
   full: 100,
 }
 
-export async function listDevices(
-  context: ServiceContext,
-  input: Input,
-): Promise<z.infer<typeof devicePage>> {
+export async function listDevices(context: ServiceContext, input: Input): Promise<z.infer<typeof devicePage>> {
   const { db, clock, actor } = context
   const now = clock()
   const rows = await db.device.findMany({
@@ -46,9 +43,7 @@ export function filterOf(input: DeviceFilter): Prisma.DeviceWhereInput {
     ...(input.deviceType ? { deviceType: input.deviceType } : {}),
     ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
     ...lastOutcomeFilter(input.lastOutcome),
-    ...(input.writeCache
-      ? { lastBootWriteCachePercent: { gte: writeCachePercentMin[input.writeCache] } }
-      : {}),
+    ...(input.writeCache ? { lastBootWriteCachePercent: { gte: writeCachePercentMin[input.writeCache] } } : {}),
     ...(input.search ? searchFilter(input.search) : {}),
   }
 }
@@ -63,9 +58,6 @@ function lastOutcomeFilter(lastOutcome: DeviceFilter['lastOutcome']): Prisma.Dev
 function searchFilter(search: string): Prisma.DeviceWhereInput {
   const mac = search.toLowerCase().replaceAll('-', ':')
   return {
-    OR: [
-      { name: { contains: escapeLike(search), mode: 'insensitive' } },
-      { mac: { contains: escapeLike(mac) } },
-    ],
+    OR: [{ name: { contains: escapeLike(search), mode: 'insensitive' } }, { mac: { contains: escapeLike(mac) } }],
   }
 }

@@ -83,9 +83,7 @@ export async function carryOutPlan(
     changedCount: countOf('changed'),
     unchangedCount: countOf('unchanged'),
     refusedCount: countOf('refused'),
-    rows: rows
-      .sort((left, right) => order.indexOf(left.kind) - order.indexOf(right.kind))
-      .slice(0, previewRowsMax),
+    rows: rows.sort((left, right) => order.indexOf(left.kind) - order.indexOf(right.kind)).slice(0, previewRowsMax),
   }
 }
 
@@ -98,16 +96,28 @@ function rowOf(
   const kind = problems.length > 0 ? 'refused' : !before ? 'created' : isSame ? 'unchanged' : 'changed'
   const words = fields.map((name) => fieldWords[name])
   return {
-    ...{ line, deviceId, name: after.name, mac: after.mac, kind, problems },
+    line,
+    deviceId,
+    name: after.name,
+    mac: after.mac,
+    kind,
+    problems,
     changes: [...new Set(words), ...effects],
   }
 }
 
 const fieldWords: Record<keyof DeviceFields, string> = {
-  ...{ collectionId: 'collection', name: 'name', mac: 'MAC address', enabled: 'enabled', tags: 'tags' },
-  ...{ personality: 'names and values', vdiskId: 'vDisk', bootProgramSet: 'boot programs' },
+  collectionId: 'collection',
+  name: 'name',
+  mac: 'MAC address',
+  enabled: 'enabled',
+  tags: 'tags',
+  personality: 'names and values',
+  vdiskId: 'vDisk',
+  bootProgramSet: 'boot programs',
   deviceType: 'device type',
-  ...{ bootMenuChoice: 'boot menu', bootMenuId: 'boot menu' },
+  bootMenuChoice: 'boot menu',
+  bootMenuId: 'boot menu',
 }
 
 /** Each into the trash, to be restored one by one. Throws `not_found` where one is gone. */
@@ -128,9 +138,16 @@ export async function removeManyDevices(
   if (deleted.length < ids.length) throw new AppError('not_found')
   await db.deletion.createMany({
     data: deleted.map(({ id, name, place, deletionId }) => ({
-      ...{ organizationId, id: deletionId, kind: 'device', objectId: id, objectName: name, ...place },
-      ...{ counts: { device: 1 }, deletedAt: clock() },
-      ...{ deletedByUserId: actor.userId, deletedByName: actor.userName },
+      organizationId,
+      id: deletionId,
+      kind: 'device',
+      objectId: id,
+      objectName: name,
+      ...place,
+      counts: { device: 1 },
+      deletedAt: clock(),
+      deletedByUserId: actor.userId,
+      deletedByName: actor.userName,
     })),
   })
   const marks = deleted.map(({ id, deletionId }) => ({ id, deletion_id: deletionId }))
@@ -151,8 +168,7 @@ export async function removeManyDevices(
       after: null,
     })),
   )
-  for (const siteId of new Set(deleted.map(({ place }) => place.siteId ?? '')))
-    await notify(db, { state: { siteId } })
+  for (const siteId of new Set(deleted.map(({ place }) => place.siteId ?? ''))) await notify(db, { state: { siteId } })
   return { count: deleted.length }
 }
 

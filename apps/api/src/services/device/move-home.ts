@@ -39,7 +39,9 @@ export async function moveHome(
   await db.device.update({
     where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
     data: {
-      ...{ homeEdgeId: edgeId, nextHomeEdgeId: null, homeSince: clock() },
+      homeEdgeId: edgeId,
+      nextHomeEdgeId: null,
+      homeSince: clock(),
       ...(await layerAt(context, { deviceId, edgeId: home.edge.id })),
     },
     select: { id: true },
@@ -65,11 +67,9 @@ async function openMove(
     where: { organizationId, id: edgeId, siteId: device.siteId, revokedAt: null },
     select: { id: true, name: true },
   })
-  if (!target)
-    throw new AppError('invalid', { public: 'Choose an edge of the device’s site that was not removed.' })
+  if (!target) throw new AppError('invalid', { public: 'Choose an edge of the device’s site that was not removed.' })
   const home = await readDeviceHome(context, device)
-  if (!home)
-    throw conflict(`No edge was chosen for ${device.name} yet: nothing that it writes outlives its boots.`)
+  if (!home) throw conflict(`No edge was chosen for ${device.name} yet: nothing that it writes outlives its boots.`)
   if (home.next)
     throw conflict(`${home.edge.name} is asked already to let go for ${home.next.name}: cancel that first.`)
   if (home.edge.id === target.id) throw conflict(`${target.name} keeps what ${device.name} writes already.`)
@@ -92,7 +92,9 @@ async function askToLetGo(context: ServiceContext, move: Move): Promise<z.infer<
     select: { id: true },
   })
   const jobId = await askStore(context, {
-    ...{ edgeId: home.edge.id, kind: 'release_home', deviceId: device.id },
+    edgeId: home.edge.id,
+    kind: 'release_home',
+    deviceId: device.id,
   })
   await record(context, move, { onceLetGo: home.edge.name })
   return { jobId }
@@ -109,8 +111,11 @@ async function layerAt(
 
 function record(context: ServiceContext, { device, home, target }: Move, more: object): Promise<void> {
   return recordChange(context, {
-    ...{ kind: 'device', id: device.id, name: device.name },
-    ...{ before: { writesKeptAt: home.edge.name }, after: { writesKeptAt: target.name, ...more } },
+    kind: 'device',
+    id: device.id,
+    name: device.name,
+    before: { writesKeptAt: home.edge.name },
+    after: { writesKeptAt: target.name, ...more },
   })
 }
 

@@ -49,7 +49,9 @@ export async function orderPower(
     })
     await notify(transaction, { state: { siteId: device.siteId } })
     await recordChange(context, {
-      ...{ kind: 'device', id: deviceId, name: device.name },
+      kind: 'device',
+      id: deviceId,
+      name: device.name,
       before: { order: null },
       after: { order, powerOrderId: powerOrder.id, expiresAt },
     })

@@ -78,8 +78,7 @@ export async function planDevices(context: Context, wanted: WantedDevice[]): Pro
   const known = await readDevices(context, wanted)
   const collections = await readCollections(context, wanted, known)
   const siteIds = [...new Set([...collections.values()].map(({ siteId }) => siteId))].sort()
-  for (const siteId of siteIds)
-    await lockSite(context.db, { organizationId: context.actor.organizationId, siteId })
+  for (const siteId of siteIds) await lockSite(context.db, { organizationId: context.actor.organizationId, siteId })
   const templates = await readTemplates(context, wanted, collections)
   const planned = wanted.map((wish) => planOne(wish, { known, collections, templates }))
   await checkFarm(context, planned)
@@ -114,14 +113,29 @@ function planOne(wish: WantedDevice, { known, collections, templates }: Readings
       ? [`it goes to ${collection.site.name}; its boots stay where they were`]
       : []
   return {
-    ...{ deviceId: row?.id ?? null, before, after, effects, problems: [] },
-    ...{ siteId: collection.siteId, siteIdBefore: row?.siteId ?? null, farmId: collection.site.farmId },
+    deviceId: row?.id ?? null,
+    before,
+    after,
+    effects,
+    problems: [],
+    siteId: collection.siteId,
+    siteIdBefore: row?.siteId ?? null,
+    farmId: collection.site.farmId,
   }
 }
 
 const defaults: DeviceFields = {
-  ...{ collectionId: '', name: '', mac: '', enabled: true, tags: [], personality: {}, vdiskId: null },
-  ...{ deviceType: 'production', bootProgramSet: null, bootMenuChoice: 'collection', bootMenuId: null },
+  collectionId: '',
+  name: '',
+  mac: '',
+  enabled: true,
+  tags: [],
+  personality: {},
+  vdiskId: null,
+  deviceType: 'production',
+  bootProgramSet: null,
+  bootMenuChoice: 'collection',
+  bootMenuId: null,
 }
 
 function fieldsOf({ id: _id, siteId: _siteId, personality, ...row }: Row): DeviceFields {
@@ -169,10 +183,7 @@ function readTemplates(context: Context, wanted: WantedDevice[], collections: Ma
 }
 
 /** vDisks and boot menus of another farm are left behind where a device moves, and refused where they are asked for. */
-async function checkFarm(
-  { db, actor: { organizationId } }: Context,
-  planned: PlannedDevice[],
-): Promise<void> {
+async function checkFarm({ db, actor: { organizationId } }: Context, planned: PlannedDevice[]): Promise<void> {
   const vdiskIds = [...new Set(planned.flatMap(({ after }) => after.vdiskId ?? []))]
   const menuIds = [...new Set(planned.flatMap(({ after }) => after.bootMenuId ?? []))]
   const select = { id: true, farmId: true } as const
@@ -184,8 +195,7 @@ async function checkFarm(
   )
   for (const { before, after, farmId, effects, problems } of planned) {
     if (after.vdiskId && farmOf.get(after.vdiskId) !== farmId) {
-      if (before?.vdiskId === after.vdiskId)
-        effects.push('its own vDisk is of another farm and is taken away')
+      if (before?.vdiskId === after.vdiskId) effects.push('its own vDisk is of another farm and is taken away')
       else problems.push('Its farm has no such vDisk.')
       after.vdiskId = null
     }
@@ -228,15 +238,11 @@ async function checkTaken(
     macOwner.set(`${siteId} ${after.mac}`, after.name)
     const count = (counts.get(siteId) ?? 0) + 1
     counts.set(siteId, count)
-    if (count > devicesPerSiteMax && !isSame)
-      problems.push(`A site has at most ${devicesPerSiteMax} devices.`)
+    if (count > devicesPerSiteMax && !isSame) problems.push(`A site has at most ${devicesPerSiteMax} devices.`)
   }
 }
 
-async function checkPrograms(
-  { db, actor: { organizationId } }: Context,
-  planned: PlannedDevice[],
-): Promise<void> {
+async function checkPrograms({ db, actor: { organizationId } }: Context, planned: PlannedDevice[]): Promise<void> {
   const problemOf = new Map<string, string | null>()
   for (const { siteId, siteIdBefore, before, after, problems, effects } of planned) {
     const { bootProgramSet } = after

@@ -5,15 +5,18 @@ import type { ServiceContext } from '../service-context.ts'
 const siteEdgesMax = 100
 
 export const deviceHomeSelect = {
-  ...{ id: true, siteId: true, homeEdgeId: true, nextHomeEdgeId: true, homeSince: true },
-  ...{ layerClass: true, layerEdgeId: true, layerBytes: true },
+  id: true,
+  siteId: true,
+  homeEdgeId: true,
+  nextHomeEdgeId: true,
+  homeSince: true,
+  layerClass: true,
+  layerEdgeId: true,
+  layerBytes: true,
 } satisfies Prisma.DeviceSelect
 export type DeviceHomeRow = Prisma.DeviceGetPayload<{ select: typeof deviceHomeSelect }>
 
-export async function readDeviceHome(
-  context: ServiceContext,
-  row: DeviceHomeRow,
-): Promise<DeviceHome | null> {
+export async function readDeviceHome(context: ServiceContext, row: DeviceHomeRow): Promise<DeviceHome | null> {
   const { homeEdgeId, nextHomeEdgeId } = row
   if (homeEdgeId === null) return null
   const { db, actor } = context
@@ -48,15 +51,24 @@ async function readAsked(
     where: { organizationId, deviceId: id, kind: 'release_home' },
     orderBy: [{ askedAt: 'desc' }, { id: 'desc' }],
     select: {
-      ...{ id: true, edgeId: true, state: true, message: true },
-      ...{ askedByName: true, askedAt: true, endedAt: true },
+      id: true,
+      edgeId: true,
+      state: true,
+      message: true,
+      askedByName: true,
+      askedAt: true,
+      endedAt: true,
     },
   })
   if (!job || job.state === 'done' || job.edgeId !== homeEdgeId) return null
   if (homeSince && job.askedAt < homeSince) return null
   return {
-    ...{ jobId: job.id, state: job.state, askedBy: job.askedByName, askedAt: job.askedAt.toISOString() },
-    ...{ endedAt: job.endedAt?.toISOString() ?? null, untrusted: { message: job.message } },
+    jobId: job.id,
+    state: job.state,
+    askedBy: job.askedByName,
+    askedAt: job.askedAt.toISOString(),
+    endedAt: job.endedAt?.toISOString() ?? null,
+    untrusted: { message: job.message },
   }
 }
 
@@ -82,7 +94,10 @@ async function readKept(
     kept.push(`${layerBytes ?? 0n} bytes of its ${layerClass === 'private' ? 'own image' : 'write cache'}`)
   const written = await db.edgeVersion.findMany({
     where: {
-      ...{ organizationId, edgeId: homeEdgeId ?? id, isLayer: true, state: 'present' },
+      organizationId,
+      edgeId: homeEdgeId ?? id,
+      isLayer: true,
+      state: 'present',
       version: { sealedAt: null, vdisk: { maintenanceDeviceId: id } },
     },
     select: { ownBytes: true, version: { select: { number: true, vdisk: { select: { name: true } } } } },

@@ -5,7 +5,11 @@ import { activeStates } from '../store-job/ask-store.ts'
 import { readResolved } from '../vdisk/version-facts.ts'
 
 export const deviceLayerSelect = {
-  ...{ id: true, layerClass: true, layerEdgeId: true, layerVersionId: true, layerBytes: true },
+  id: true,
+  layerClass: true,
+  layerEdgeId: true,
+  layerVersionId: true,
+  layerBytes: true,
 } satisfies Prisma.DeviceSelect
 type DeviceLayerRow = Prisma.DeviceGetPayload<{ select: typeof deviceLayerSelect }>
 
@@ -29,7 +33,8 @@ export async function readDeviceLayer(
     : null
   const now = clock()
   const released = {
-    ...{ state: 'released' as const, sealedAt: { not: null } },
+    state: 'released' as const,
+    sealedAt: { not: null },
     OR: [{ releasedAt: null }, { releasedAt: { lte: now } }],
   }
   const vdiskIds = version ? [version.vdiskId] : []
@@ -39,10 +44,15 @@ export async function readDeviceLayer(
     select: { id: true },
   })
   return {
-    ...{ class: layerClass, edge, usedBytes: Number(row.layerBytes ?? 0n), dropJobId: drop?.id ?? null },
+    class: layerClass,
+    edge,
+    usedBytes: Number(row.layerBytes ?? 0n),
+    dropJobId: drop?.id ?? null,
     version: version && {
-      ...{ id: version.id, number: version.number },
-      ...{ vdiskId: version.vdiskId, vdiskName: version.vdisk.name },
+      id: version.id,
+      number: version.number,
+      vdiskId: version.vdiskId,
+      vdiskName: version.vdisk.name,
     },
     currentNumber: resolved?.production?.number ?? null,
     releasesBehind:

@@ -17,10 +17,7 @@ const recordColumns = Prisma.sql`id uuid, site_id uuid, collection_id uuid, name
   boot_program_set text, boot_menu_choice "BootMenuChoice", boot_menu_id uuid, personality jsonb, tags jsonb, device_type "DeviceType"`
 
 /** Writes plans without problems, in a few statements however many they are, and wakes the edges of their sites. */
-export async function writeDevices(
-  context: ServiceContext,
-  planned: PlannedDevice[],
-): Promise<WrittenDevice[]> {
+export async function writeDevices(context: ServiceContext, planned: PlannedDevice[]): Promise<WrittenDevice[]> {
   const { db, clock, actor } = context
   const { organizationId } = actor
   const rows = planned.map((plan) => ({ ...plan, id: plan.deviceId ?? randomUUID(), kind: kindOf(plan) }))
@@ -46,7 +43,11 @@ export async function writeDevices(
     await recordChanges(
       context,
       written.map(({ id, before, after, siteId, farmId }) => ({
-        ...{ kind: 'device', id, name: after.name, before: before && { ...before }, after: { ...after } },
+        kind: 'device',
+        id,
+        name: after.name,
+        before: before && { ...before },
+        after: { ...after },
         place: { farmId, siteId, collectionId: after.collectionId },
       })),
     )
@@ -74,19 +75,24 @@ function kindOf({ before, after, siteId, siteIdBefore }: PlannedDevice): Written
 /** Names of the fields that differ. */
 export function changedFields(before: DeviceFields, after: DeviceFields): (keyof DeviceFields)[] {
   const textOf = (value: unknown) =>
-    JSON.stringify(
-      value && typeof value === 'object' && !Array.isArray(value) ? Object.entries(value).sort() : value,
-    )
-  return (Object.keys(after) as (keyof DeviceFields)[]).filter(
-    (name) => textOf(before[name]) !== textOf(after[name]),
-  )
+    JSON.stringify(value && typeof value === 'object' && !Array.isArray(value) ? Object.entries(value).sort() : value)
+  return (Object.keys(after) as (keyof DeviceFields)[]).filter((name) => textOf(before[name]) !== textOf(after[name]))
 }
 
 function rowOf({ id, siteId, after }: PlannedDevice & { id: string }) {
   return {
-    ...{ id, site_id: siteId, collection_id: after.collectionId, name: after.name, mac: after.mac },
-    ...{ enabled: after.enabled, vdisk_id: after.vdiskId, boot_program_set: after.bootProgramSet },
-    ...{ boot_menu_choice: after.bootMenuChoice, boot_menu_id: after.bootMenuId },
-    ...{ personality: after.personality, tags: after.tags, device_type: after.deviceType },
+    id,
+    site_id: siteId,
+    collection_id: after.collectionId,
+    name: after.name,
+    mac: after.mac,
+    enabled: after.enabled,
+    vdisk_id: after.vdiskId,
+    boot_program_set: after.bootProgramSet,
+    boot_menu_choice: after.bootMenuChoice,
+    boot_menu_id: after.bootMenuId,
+    personality: after.personality,
+    tags: after.tags,
+    device_type: after.deviceType,
   }
 }

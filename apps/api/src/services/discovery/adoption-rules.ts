@@ -60,7 +60,9 @@ export async function setRules(
       select: { name: true },
     })
     await recordChange(context, {
-      ...{ kind: 'site', id: siteId, name },
+      kind: 'site',
+      id: siteId,
+      name,
       before: { adoptionRules: known.rules },
       after: { adoptionRules: rules },
     })

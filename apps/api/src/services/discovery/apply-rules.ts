@@ -24,10 +24,7 @@ export async function previewRules(
 }
 
 /** Does to the devices that wait now what the rules say of them. Throws `not_found`. */
-export async function applyRules(
-  context: ServiceContext,
-  siteId: string,
-): Promise<z.infer<typeof rulesApplied>> {
+export async function applyRules(context: ServiceContext, siteId: string): Promise<z.infer<typeof rulesApplied>> {
   const { db, clock, actor, request } = context
   const { organizationId } = actor
   const place = { organizationId, siteId }
@@ -59,7 +56,9 @@ function readWaiting(transaction: DbTransaction, place: SitePlace) {
 function previewOf(plan: Plan<{ id: string; mac: string; vendorClass: string | null }>) {
   const { id, mac, vendorClass } = plan.device
   return {
-    ...{ id, mac, vendorClass },
+    id,
+    mac,
+    vendorClass,
     outcome: plan.kind,
     ruleNumber: plan.kind === 'none' ? null : plan.ruleIndex + 1,
     name: plan.kind === 'adopt' ? plan.name : null,

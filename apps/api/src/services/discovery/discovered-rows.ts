@@ -52,10 +52,7 @@ export function discoveredViewOf(
  * Whoever decides about a site's discovered devices holds this lock until the transaction ends, so that names and limits hold.
  * Throws `not_found`.
  */
-export async function lockSite(
-  transaction: DbTransaction,
-  { organizationId, siteId }: SitePlace,
-): Promise<void> {
+export async function lockSite(transaction: DbTransaction, { organizationId, siteId }: SitePlace): Promise<void> {
   const rows = await transaction.$queryRaw<unknown[]>`select 1 from site
     where organization_id = ${organizationId}::uuid and id = ${siteId}::uuid for no key update`
   if (rows.length === 0) throw new AppError('not_found')

@@ -47,11 +47,7 @@ export async function ignoreDiscovered(
 }
 
 /** What the audit log keeps of a machine that is ignored from now on, or no longer. */
-export function ignoredChange(
-  place: Place,
-  { id, mac }: { id: string; mac: string },
-  ignored = true,
-): Change {
+export function ignoredChange(place: Place, { id, mac }: { id: string; mac: string }, ignored = true): Change {
   const object = { kind: 'discovered_device', id, name: mac, place }
   return { ...object, before: { ignored: !ignored }, after: { ignored } }
 }

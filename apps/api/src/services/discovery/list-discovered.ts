@@ -13,10 +13,7 @@ import { discoveredSelect, discoveredViewOf } from './discovered-rows.ts'
 
 type Input = z.output<typeof discoveredListInput>
 
-export async function listDiscovered(
-  context: ServiceContext,
-  input: Input,
-): Promise<z.infer<typeof discoveredPage>> {
+export async function listDiscovered(context: ServiceContext, input: Input): Promise<z.infer<typeof discoveredPage>> {
   const { organizationId } = context.actor
   const rows = await context.db.discoveredDevice.findMany({
     where: {
@@ -35,10 +32,7 @@ export async function listDiscovered(
 }
 
 /** How many wait for somebody to decide, up to a limit. */
-export async function countWaiting({
-  db,
-  actor,
-}: ServiceContext): Promise<z.infer<typeof waitingCountResult>> {
+export async function countWaiting({ db, actor }: ServiceContext): Promise<z.infer<typeof waitingCountResult>> {
   const rows = await db.discoveredDevice.findMany({
     where: { organizationId: actor.organizationId, ignoredAt: null, AND: [visibleDiscovered(actor)] },
     take: waitingCountMax,
@@ -58,9 +52,7 @@ async function takenHostNames(
     where: { organizationId: actor.organizationId, siteId: { in: siteIds }, name: { in: names } },
     select: { siteId: true, name: true },
   })
-  return new Map(
-    siteIds.map((id) => [id, new Set(devices.flatMap(({ siteId, name }) => (siteId === id ? name : [])))]),
-  )
+  return new Map(siteIds.map((id) => [id, new Set(devices.flatMap(({ siteId, name }) => (siteId === id ? name : [])))]))
 }
 
 function filterOf(input: Input): Prisma.DiscoveredDeviceWhereInput {

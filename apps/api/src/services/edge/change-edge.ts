@@ -57,7 +57,9 @@ export async function revokeEdge(
     await notify(db, { state: { siteId } })
   }
   await recordChange(context, {
-    ...{ kind: 'edge', id: edgeId, name },
+    kind: 'edge',
+    id: edgeId,
+    name,
     before: { revokedAt: count > 0 ? null : revokedAt },
     after: { revokedAt },
   })
@@ -81,7 +83,9 @@ export async function orderNewKey(
   await db.edge.updateMany({ where, data: { rotateKeyFrom: edge.publicKey } })
   await notify(db, { state: { siteId: edge.siteId } })
   await recordChange(context, {
-    ...{ kind: 'edge', id: edgeId, name: edge.name },
+    kind: 'edge',
+    id: edgeId,
+    name: edge.name,
     before: { newKeyInPlaceOf: edge.rotateKeyFrom },
     after: { newKeyInPlaceOf: edge.publicKey },
   })
@@ -107,7 +111,10 @@ async function change(
   const after = await db.edge.update({ where, data, select: shareSelect })
   await notify(db, { state: { siteId: place.siteId ?? '' } })
   await recordChange(context, {
-    ...{ kind: 'edge', id: edgeId, name, place },
+    kind: 'edge',
+    id: edgeId,
+    name,
+    place,
     before: auditOf(before),
     after: auditOf(after),
   })

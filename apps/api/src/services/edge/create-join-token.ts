@@ -31,7 +31,9 @@ export async function offerJoinToken(
     select: { name: true },
   })
   await recordChange(context, {
-    ...{ kind: 'join_token', id: created.id, name: `for ${site.name}` },
+    kind: 'join_token',
+    id: created.id,
+    name: `for ${site.name}`,
     before: null,
     after: { siteId, expiresAt: created.expiresAt },
   })

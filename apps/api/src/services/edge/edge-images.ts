@@ -8,9 +8,19 @@ import { activeStates, whyNoWork } from '../store-job/ask-store.ts'
 import { withTrash } from '../trash/with-trash.ts'
 
 const imageSelect = {
-  ...{ versionId: true, state: true, root: true, name: true, sizeBytes: true, madeAt: true, hasKernel: true },
-  ...{ madeForId: true, parentVersionId: true, reportedAt: true },
-  ...{ ownBytes: true, sharedBytes: true, reclaimableBytes: true },
+  versionId: true,
+  state: true,
+  root: true,
+  name: true,
+  sizeBytes: true,
+  madeAt: true,
+  hasKernel: true,
+  madeForId: true,
+  parentVersionId: true,
+  reportedAt: true,
+  ownBytes: true,
+  sharedBytes: true,
+  reclaimableBytes: true,
 } satisfies Prisma.EdgeImageSelect
 export type EdgeImageRow = Prisma.EdgeImageGetPayload<{ select: typeof imageSelect }>
 
@@ -28,7 +38,11 @@ export async function readImagesEdge({ db, actor }: ServiceContext, edgeId: stri
   const edge = await db.edge.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: edgeId } },
     select: {
-      ...{ id: true, name: true, revokedAt: true, heartbeat: true, agentVersion: true },
+      id: true,
+      name: true,
+      revokedAt: true,
+      heartbeat: true,
+      agentVersion: true,
       site: { select: { farmId: true } },
     },
   })
@@ -72,7 +86,9 @@ export async function listEdgeImages(
 function viewOf(row: EdgeImageRow): Omit<EdgeImageView, 'parent' | 'problem'> {
   const { versionId, state, hasKernel } = row
   return {
-    ...{ versionId, state, hasKernel },
+    versionId,
+    state,
+    hasKernel,
     sizeBytes: row.sizeBytes === null ? null : Number(row.sizeBytes),
     madeAt: row.madeAt?.toISOString() ?? null,
     ownBytes: Number(row.ownBytes),
@@ -95,8 +111,7 @@ export async function requireAdoptable(
     where: { organizationId_edgeId_versionId: { organizationId, edgeId: edge.id, versionId } },
     select: imageSelect,
   })
-  if (!row)
-    throw new AppError('not_found', { public: `The store of ${edge.name} has not named such an image.` })
+  if (!row) throw new AppError('not_found', { public: `The store of ${edge.name} has not named such an image.` })
   const isDeletedSoon = (await deletedSoon(context, edge, [row])).has(versionId)
   const problem = whyNotAdopted(row, edge, { organizationId, isDeletedSoon })
   if (problem) throw new AppError('conflict', { public: problem })
@@ -125,7 +140,10 @@ async function deletedSoon(
 ): Promise<Set<string>> {
   const jobs = await db.storeJob.findMany({
     where: {
-      ...{ organizationId: actor.organizationId, edgeId: edge.id, kind: 'delete', state: activeStates },
+      organizationId: actor.organizationId,
+      edgeId: edge.id,
+      kind: 'delete',
+      state: activeStates,
       versionId: { in: rows.map(({ versionId }) => versionId) },
     },
     select: { versionId: true },
@@ -146,7 +164,5 @@ async function readParents(
     },
     select: { id: true, number: true, vdisk: { select: { id: true, name: true } } },
   })
-  return new Map(
-    parents.map(({ id, number, vdisk }) => [id, { vdiskId: vdisk.id, vdiskName: vdisk.name, number }]),
-  )
+  return new Map(parents.map(({ id, number, vdisk }) => [id, { vdiskId: vdisk.id, vdiskName: vdisk.name, number }]))
 }

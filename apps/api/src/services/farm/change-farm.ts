@@ -47,7 +47,10 @@ export async function updateFarm(
   await requireFreeName(context, name)
   const after = await db.farm.update({ where, data: { name }, select })
   await recordChange(context, {
-    ...{ kind: 'farm', id: farmId, name, place },
+    kind: 'farm',
+    id: farmId,
+    name,
+    place,
     before: { name: before.name },
     after: { name },
   })
@@ -68,13 +71,10 @@ export async function removeFarm(
   })
   const where = { organizationId, site: { farmId }, revokedAt: null }
   const edges = await db.edge.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
-  requireUnused(
-    [{ noun: 'edge', count: await db.edge.count({ where }), names: edges.map((one) => one.name) }],
-    {
-      verb: 'served',
-      instead: 'revoke them first, or they would go on by what they know.',
-    },
-  )
+  requireUnused([{ noun: 'edge', count: await db.edge.count({ where }), names: edges.map((one) => one.name) }], {
+    verb: 'served',
+    instead: 'revoke them first, or they would go on by what they know.',
+  })
   return deleteObject(context, { kind: 'farm', id: farmId, name, place })
 }
 

@@ -3,13 +3,7 @@ import { AppError } from '../../errors/app-error.ts'
 import { bootSummaryOf } from '../boot/boot-rows.ts'
 import { readBootDays, readNewestBoots } from '../boot/newest-boots.ts'
 import { onlineEdgeFilter } from '../edge/edge-rows.ts'
-import {
-  visibleBoots,
-  visibleCollections,
-  visibleDevices,
-  visibleEdges,
-  visibleSites,
-} from '../scope/visible.ts'
+import { visibleBoots, visibleCollections, visibleDevices, visibleEdges, visibleSites } from '../scope/visible.ts'
 import type { ServiceContext } from '../service-context.ts'
 import { bootTimesByDay, bootTimesOfLastDay } from './boot-times.ts'
 
@@ -31,7 +25,8 @@ export async function getFarmOverview(context: ServiceContext, farmId: string): 
     readBootDays(context),
   ])
   const recentBoots = await readNewestBoots(context, {
-    ...{ days, where: { AND: [{ siteId: { in: siteIds } }, visible] } },
+    days,
+    where: { AND: [{ siteId: { in: siteIds } }, visible] },
     before: null,
     limit: recentBootsMax,
   })

@@ -38,17 +38,12 @@ export async function beginOnce(
     select: { requestHash: true, answer: true },
   })
   if (known && known.requestHash !== requestHash) throw new AppError('idempotency_key_reused')
-  if (!known?.answer)
-    throw new AppError('unavailable', { internal: 'an idempotent request without an answer' })
+  if (!known?.answer) throw new AppError('unavailable', { internal: 'an idempotent request without an answer' })
   return { answer: JSON.parse(openAnswer(request, known.answer)) }
 }
 
 /** Keeps the answer; a request that fails keeps nothing, for all of it is taken back. */
-export async function finishOnce(
-  { db, actor }: OnceContext,
-  request: OnceRequest,
-  answer: unknown,
-): Promise<void> {
+export async function finishOnce({ db, actor }: OnceContext, request: OnceRequest, answer: unknown): Promise<void> {
   await db.idempotentRequest.update({
     where: { organizationId_callerId_keyHash: idOf(actor, request) },
     data: { answer: sealAnswer(request, JSON.stringify(answer ?? null)) },

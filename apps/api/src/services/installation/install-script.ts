@@ -15,7 +15,5 @@ export function installScript(releases: EdgeReleases): string {
     throw new AppError('unavailable', {
       public: 'No edge can be installed: EDGE_URL or BOOTFARM_RELEASE_KEY of the control plane is malformed.',
     })
-  return readFileSync(template, 'utf8')
-    .replaceAll('@CONTROL_URL@', url)
-    .replaceAll('@RELEASE_KEY@', publicKey)
+  return readFileSync(template, 'utf8').replaceAll('@CONTROL_URL@', url).replaceAll('@RELEASE_KEY@', publicKey)
 }

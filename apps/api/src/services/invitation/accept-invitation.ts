@@ -50,11 +50,7 @@ export async function acceptInvitation(
     await requireNotSuspended(db, organizationId)
     const member =
       person ??
-      (await newAccount(
-        { db, clock },
-        row.email,
-        account && { ...account, passwordHash: passwordHash ?? '' },
-      ))
+      (await newAccount({ db, clock }, row.email, account && { ...account, passwordHash: passwordHash ?? '' }))
     if (member.email !== row.email)
       throw new AppError('forbidden', {
         public: `This invitation is for ${row.email}, and you are signed in as ${member.email}: sign out first.`,
@@ -64,7 +60,10 @@ export async function acceptInvitation(
     await recordChange(
       { db, clock, actor, request: context.request },
       {
-        ...{ kind: 'member', id: member.userId, name: member.email, place: scopePlaceOf(row) },
+        kind: 'member',
+        id: member.userId,
+        name: member.email,
+        place: scopePlaceOf(row),
         before: null,
         after: { role: roleWords(row.role, scopeViewOf(row)), invitedBy: row.invitedByName },
       },
@@ -92,9 +91,7 @@ async function withInvitation<T>(
     new AppError('not_found', {
       public: 'This invitation is not known. It may have been sent again: the newest mail counts.',
     })
-  const [found] = await db.$queryRaw<
-    { id: string | null }[]
-  >`select invitation_organization(${tokenHash})::text as id`
+  const [found] = await db.$queryRaw<{ id: string | null }[]>`select invitation_organization(${tokenHash})::text as id`
   const organizationId = found?.id
   if (!organizationId) throw unknown()
   return inOrganization(db, organizationId, async (transaction) => {

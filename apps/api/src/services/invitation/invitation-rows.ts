@@ -31,11 +31,7 @@ export function stateOf(row: InvitationRow, now: Date): (typeof invitationStates
   return row.expiresAt <= now ? 'expired' : 'open'
 }
 
-export function invitationViewOf(
-  actor: Actor,
-  row: InvitationRow,
-  now: Date,
-): z.infer<typeof invitationView> {
+export function invitationViewOf(actor: Actor, row: InvitationRow, now: Date): z.infer<typeof invitationView> {
   const state = stateOf(row, now)
   return {
     id: row.id,
@@ -52,10 +48,7 @@ export function invitationViewOf(
 }
 
 /** Locks it. Throws `not_found` for one that the actor may not see, or that is over. */
-export async function findOpenInvitation(
-  { db, actor }: ServiceContext,
-  invitationId: string,
-): Promise<InvitationRow> {
+export async function findOpenInvitation({ db, actor }: ServiceContext, invitationId: string): Promise<InvitationRow> {
   const { organizationId } = actor
   await db.$queryRaw`select id from invitation
     where organization_id = ${organizationId}::uuid and id = ${invitationId}::uuid for update`

@@ -39,7 +39,12 @@ export async function invite(
   const now = clock()
   const row = await db.invitation.create({
     data: {
-      ...{ organizationId, email, role, ...scope, tokenHash, createdAt: now },
+      organizationId,
+      email,
+      role,
+      ...scope,
+      tokenHash,
+      createdAt: now,
       expiresAt: new Date(now.getTime() + validMs),
       invitedByUserId: actor.userId,
       invitedByName: actor.userName,
@@ -48,7 +53,10 @@ export async function invite(
   })
   const view = invitationViewOf(actor, row, now)
   await recordChange(context, {
-    ...{ kind: 'invitation', id: row.id, name: email, place },
+    kind: 'invitation',
+    id: row.id,
+    name: email,
+    place,
     before: null,
     after: { email, role: roleWords(role, view.scope), expiresAt: row.expiresAt },
   })
@@ -72,7 +80,10 @@ export async function resendInvitation(
     select: invitationSelect,
   })
   await recordChange(context, {
-    ...{ kind: 'invitation', id: row.id, name: row.email, place },
+    kind: 'invitation',
+    id: row.id,
+    name: row.email,
+    place,
     before: { expiresAt: known.expiresAt },
     after: { expiresAt: row.expiresAt },
   })
@@ -94,7 +105,10 @@ export async function revokeInvitation(
     select: invitationSelect,
   })
   await recordChange(context, {
-    ...{ kind: 'invitation', id: row.id, name: row.email, place },
+    kind: 'invitation',
+    id: row.id,
+    name: row.email,
+    place,
     before: { revokedAt: null },
     after: { revokedAt: row.revokedAt },
   })

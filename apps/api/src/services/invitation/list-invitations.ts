@@ -15,7 +15,9 @@ export async function listInvitations(
   const after = decodeInstantCursor(cursor)
   const rows = await db.invitation.findMany({
     where: {
-      ...{ organizationId: actor.organizationId, acceptedAt: null, revokedAt: null },
+      organizationId: actor.organizationId,
+      acceptedAt: null,
+      revokedAt: null,
       AND: [
         visibleInvitations(actor),
         after ? { OR: [{ createdAt: { lt: after.at } }, { createdAt: after.at, id: { lt: after.id } }] } : {},

@@ -43,7 +43,10 @@ export async function grantRole(
     select: scopeSelect,
   })
   await recordChange(context, {
-    ...{ kind: 'member', id: userId, name: member.user.email, place },
+    kind: 'member',
+    id: userId,
+    name: member.user.email,
+    place,
     before: { role: null },
     after: { role: roleWords(role, scopeViewOf(grant)) },
   })
@@ -71,7 +74,10 @@ export async function takeRole(
       public: `It is the last role of ${member.user.name} here: give another one first, or remove the member.`,
     })
   await recordChange(context, {
-    ...{ kind: 'member', id: userId, name: member.user.email, place },
+    kind: 'member',
+    id: userId,
+    name: member.user.email,
+    place,
     before: { role: roleWords(grant.role, scopeViewOf(grant)) },
     after: { role: null },
   })

@@ -25,10 +25,7 @@ type NamedGrant = Explained['permissions'][number]['by'][number]
  * What a member may do to an object, or in the whole organization, and by which role: judged as the member's own requests are. The policy has
  * looked at the object before. Throws `not_found`, and `forbidden` where it is asked for more than the actor sees the members of.
  */
-export async function explainMember(
-  context: ServiceContext,
-  input: z.output<typeof explainInput>,
-): Promise<Explained> {
+export async function explainMember(context: ServiceContext, input: z.output<typeof explainInput>): Promise<Explained> {
   const { db, actor } = context
   const { organizationId } = actor
   const member = await findMember(context, input.userId)
@@ -85,10 +82,7 @@ interface AskedPlace {
   name: string
 }
 
-async function askedPlace(
-  { db, actor }: ServiceContext,
-  input: z.output<typeof explainInput>,
-): Promise<AskedPlace> {
+async function askedPlace({ db, actor }: ServiceContext, input: z.output<typeof explainInput>): Promise<AskedPlace> {
   const { organizationId } = actor
   const field = explainableIds.find((name) => input[name])
   const id = field && input[field]

@@ -20,9 +20,7 @@ export async function listMembers(
       AND: [
         visibleMembers(actor),
         contains ? { user: { OR: [{ name: contains }, { email: contains }] } } : {},
-        after
-          ? { OR: [{ createdAt: { gt: after.at } }, { createdAt: after.at, userId: { gt: after.id } }] }
-          : {},
+        after ? { OR: [{ createdAt: { gt: after.at } }, { createdAt: after.at, userId: { gt: after.id } }] } : {},
       ],
     },
     orderBy: [{ createdAt: 'asc' }, { userId: 'asc' }],

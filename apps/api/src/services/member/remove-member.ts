@@ -26,8 +26,7 @@ export async function removeMember(
 /** Ends the actor's own. Throws `conflict` for the last owner. */
 export async function leaveOrganization(context: ServiceContext): Promise<z.infer<typeof doneView>> {
   const { actor, db } = context
-  if (actor.kind !== 'person' || !actor.userId)
-    throw new AppError('forbidden', { public: 'Only a person can leave.' })
+  if (actor.kind !== 'person' || !actor.userId) throw new AppError('forbidden', { public: 'Only a person can leave.' })
   await lockOwners(db, actor.organizationId)
   return endMembership(context, await findMember(context, actor.userId))
 }
@@ -42,7 +41,9 @@ async function endMembership(
   await db.membership.delete({ where: { organizationId_userId: { organizationId, userId } } })
   if (grants.some(({ role }) => role === 'owner')) await requireOwner(db, organizationId)
   await recordChange(context, {
-    ...{ kind: 'member', id: userId, name: user.email },
+    kind: 'member',
+    id: userId,
+    name: user.email,
     before: { roles: grants.map((grant) => roleWords(grant.role, scopeViewOf(grant))) },
     after: null,
   })

@@ -68,8 +68,10 @@ export async function cancelDeletion(context: DeletionContext): Promise<Deletion
     data: { deleteAfter: null, deleteAskedAt: null, deleteAskedByUserId: null },
   })
   await record(context, {
-    ...{ action: 'organization.cancelDeletion', name: before.name },
-    ...{ before: new Date(before.deleteAfter), after: null },
+    action: 'organization.cancelDeletion',
+    name: before.name,
+    before: new Date(before.deleteAfter),
+    after: null,
   })
   const facts = { organizationName: before.name, askedByName: actor.userName, url: pageOf(context) }
   const owners = await ownersOf(db, before.id)

@@ -30,7 +30,10 @@ export async function insertOrganization(
   const seed = randomBytes(seedSizeBytes)
   await db.organization.create({
     data: {
-      ...{ id, slug, name, foundedByUserId: foundedByUserId ?? null },
+      id,
+      slug,
+      name,
+      foundedByUserId: foundedByUserId ?? null,
       bootFeed: { create: {} },
       signingKeys: { create: { seed: new Uint8Array(seed), publicKey: publicKeyOf(seed) } },
     },

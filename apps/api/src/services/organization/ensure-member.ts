@@ -9,10 +9,7 @@ interface NewMember {
 }
 
 /** Makes the person a member with this role; who is a member keeps the roles there are. */
-export async function ensureMember(
-  db: DbOrTransaction,
-  { organizationId, userId, role }: NewMember,
-): Promise<void> {
+export async function ensureMember(db: DbOrTransaction, { organizationId, userId, role }: NewMember): Promise<void> {
   const member = await db.membership.findUnique({
     where: { organizationId_userId: { organizationId, userId } },
     select: { userId: true },

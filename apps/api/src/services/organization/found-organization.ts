@@ -36,11 +36,17 @@ export async function foundOrganization(
         public: `You have made ${row?.count} organizations, the most that one person may make. Delete one first, or ask whoever runs this installation.`,
       })
     await insertOrganization(transaction, {
-      ...{ id: organizationId, slug, name, ownerUserId: userId, foundedByUserId: userId },
+      id: organizationId,
+      slug,
+      name,
+      ownerUserId: userId,
+      foundedByUserId: userId,
     })
     await transaction.organizationQuota.createMany({
       data: Object.entries(tenancy.quotas).map(([quota, countMax]) => ({
-        ...{ organizationId, name: quota, countMax },
+        organizationId,
+        name: quota,
+        countMax,
       })),
     })
     await transaction.session.update({
@@ -51,7 +57,10 @@ export async function foundOrganization(
     await recordChange(
       { db: transaction, clock, actor: newMemberActor(person, { id: organizationId, name }), request },
       {
-        ...{ kind: 'organization', id: organizationId, name, before: null },
+        kind: 'organization',
+        id: organizationId,
+        name,
+        before: null,
         after: { name, owner: person.email },
       },
     )

@@ -14,8 +14,6 @@ export async function freeSlug(db: Db, name: string): Promise<string> {
     .replace(/^-+|-+$/g, '')
     .slice(0, slugLengthMax)
   const slug = plain || 'organization'
-  const [taken] = await db.$queryRaw<
-    { id: string | null }[]
-  >`select organization_of_slug(${slug})::text as id`
+  const [taken] = await db.$queryRaw<{ id: string | null }[]>`select organization_of_slug(${slug})::text as id`
   return taken?.id ? `${slug}-${randomBytes(suffixSizeBytes).toString('hex')}` : slug
 }

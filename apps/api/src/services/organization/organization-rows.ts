@@ -31,7 +31,10 @@ export async function getOrganization({
   if (!row) throw new AppError('not_found')
   const { id, name, slug, revision, createdAt, suspendedAt, deleteAfter, deleteAskedAt } = row
   return {
-    ...{ id, name, slug, revision },
+    id,
+    name,
+    slug,
+    revision,
     createdAt: createdAt.toISOString(),
     suspendedAt: suspendedAt?.toISOString() ?? null,
     deleteAfter: deleteAfter?.toISOString() ?? null,

@@ -33,8 +33,11 @@ export async function renameOrganization(
       extra: { revision: before.revision },
     })
   await recordChange(context, {
-    ...{ kind: 'organization', id: before.id, name },
-    ...{ before: { name: before.name }, after: { name } },
+    kind: 'organization',
+    id: before.id,
+    name,
+    before: { name: before.name },
+    after: { name },
   })
   return getOrganization(context)
 }
@@ -45,7 +48,9 @@ export async function getUsage({ db }: ServiceContext): Promise<z.infer<typeof u
     select name, used, count_max from own_usage()`
   return {
     quotas: rows.map(({ name, used, count_max: allowed }) => ({
-      ...{ name: quotaName.parse(name), used: Number(used), allowed },
+      name: quotaName.parse(name),
+      used: Number(used),
+      allowed,
     })),
   }
 }
@@ -78,8 +83,11 @@ export async function listSigningKeys({
     order by is_newest desc, signing_key.created_at desc, signing_key.id desc`
   return {
     keys: rows.map((row) => ({
-      ...{ id: row.id, publicKey: row.public_key, isNewest: row.is_newest },
-      ...{ createdAt: row.created_at.toISOString(), edgeCount: Number(row.edge_count) },
+      id: row.id,
+      publicKey: row.public_key,
+      isNewest: row.is_newest,
+      createdAt: row.created_at.toISOString(),
+      edgeCount: Number(row.edge_count),
     })),
     edgeCount: await db.edge.count({ where: { organizationId, revokedAt: null } }),
   }

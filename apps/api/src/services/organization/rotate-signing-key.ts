@@ -30,8 +30,13 @@ export async function rotateSigningKey(context: ServiceContext): Promise<{ id: s
   const statement = signText(signingKeyText(organizationId, next), newest.seed)
   await db.signingKey.create({
     data: {
-      ...{ organizationId, id: next.id, publicKey: next.publicKey, seed: new Uint8Array(seed) },
-      ...{ previousKey: newest.publicKey, statement, createdAt: clock() },
+      organizationId,
+      id: next.id,
+      publicKey: next.publicKey,
+      seed: new Uint8Array(seed),
+      previousKey: newest.publicKey,
+      statement,
+      createdAt: clock(),
     },
     select: { id: true },
   })
@@ -40,8 +45,11 @@ export async function rotateSigningKey(context: ServiceContext): Promise<{ id: s
     data: { seed: new Uint8Array() },
   })
   await recordChange(context, {
-    ...{ kind: 'signing_key', id: next.id, name: 'signing key' },
-    ...{ before: { publicKey: newest.publicKey }, after: { publicKey: next.publicKey } },
+    kind: 'signing_key',
+    id: next.id,
+    name: 'signing key',
+    before: { publicKey: newest.publicKey },
+    after: { publicKey: next.publicKey },
   })
   const sites = await db.site.findMany({ where: { organizationId }, select: { id: true } })
   for (const { id } of sites) await notify(db, { state: { siteId: id } })

@@ -1,10 +1,6 @@
 import { inOrganization, type Prisma, type TenantDb } from '@bootfarm/db'
 import type { z } from 'zod'
-import type {
-  platformOrganizationView,
-  setQuotasInput,
-  setSuspendedInput,
-} from '../../domain/platform-view.ts'
+import type { platformOrganizationView, setQuotasInput, setSuspendedInput } from '../../domain/platform-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import type { PersonContext } from '../service-context.ts'
 import { getPlatformOrganization } from './list-organizations.ts'
@@ -91,16 +87,19 @@ async function record(
   db: TenantDb,
   { action, organizationId, before, after }: Recorded,
 ): Promise<void> {
-  await recordPlatformEvent(
-    { db, clock },
-    { action, actorUserId: person.userId, organizationId, before, after },
-  )
+  await recordPlatformEvent({ db, clock }, { action, actorUserId: person.userId, organizationId, before, after })
   await db.auditEntry.createMany({
     data: {
-      ...{ organizationId, at: clock(), actorKind: 'platform', actorId: null, action: request.action },
+      organizationId,
+      at: clock(),
+      actorKind: 'platform',
+      actorId: null,
+      action: request.action,
       actorName: 'who runs this installation',
-      ...{ objectKind: 'organization', objectId: organizationId },
-      ...{ before: before as Prisma.InputJsonObject, after: after as Prisma.InputJsonObject },
+      objectKind: 'organization',
+      objectId: organizationId,
+      before: before as Prisma.InputJsonObject,
+      after: after as Prisma.InputJsonObject,
       requestId: request.id,
     },
   })

@@ -47,9 +47,7 @@ export async function getPlatformOrganization(
 }
 
 /** Sums over the installation, and how its jobs went. */
-export async function getPlatformHealth(
-  context: PlatformContext,
-): Promise<z.infer<typeof platformHealthView>> {
+export async function getPlatformHealth(context: PlatformContext): Promise<z.infer<typeof platformHealthView>> {
   const { db } = context
   const [row] = await db.$queryRaw<Record<string, bigint>[]>`
     select * from platform_figures(${onlineSince(context)})`
@@ -94,7 +92,10 @@ function before(id: string): string | null {
 
 function viewOf(row: UsageRow): z.infer<typeof platformOrganizationView> {
   return {
-    ...{ id: row.organization_id, name: row.name, slug: row.slug, isSelfService: row.is_self_service },
+    id: row.organization_id,
+    name: row.name,
+    slug: row.slug,
+    isSelfService: row.is_self_service,
     createdAt: row.created_at.toISOString(),
     suspendedAt: row.suspended_at?.toISOString() ?? null,
     deleteAfter: row.delete_after?.toISOString() ?? null,

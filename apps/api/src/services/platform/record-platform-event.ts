@@ -20,8 +20,12 @@ export async function recordPlatformEvent(
 ): Promise<void> {
   await db.platformEvent.create({
     data: {
-      ...{ at: clock(), action, actorUserId, subjectId: organizationId },
-      ...{ before: before ?? Prisma.DbNull, after: after ?? Prisma.DbNull },
+      at: clock(),
+      action,
+      actorUserId,
+      subjectId: organizationId,
+      before: before ?? Prisma.DbNull,
+      after: after ?? Prisma.DbNull,
     },
     select: { id: true },
   })

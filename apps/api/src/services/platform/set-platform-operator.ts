@@ -15,7 +15,5 @@ export async function setPlatformOperator(
       public: `${email} has no account.`,
       internal: `${email} has no account.`,
     })
-  return isOperator
-    ? `${email} runs this installation: /platform`
-    : `${email} does not run this installation any more.`
+  return isOperator ? `${email} runs this installation: /platform` : `${email} does not run this installation any more.`
 }

@@ -37,8 +37,16 @@ export async function lockSchedule(
   const row = await transaction.schedule.findUnique({
     where: { organizationId_id: { organizationId, id: scheduleId } },
     select: {
-      ...{ farmId: true, siteId: true, name: true, enabled: true, kind: true, cron: true, onceAt: true },
-      ...{ timeZone: true, instants: true, revision: true },
+      farmId: true,
+      siteId: true,
+      name: true,
+      enabled: true,
+      kind: true,
+      cron: true,
+      onceAt: true,
+      timeZone: true,
+      instants: true,
+      revision: true,
     },
   })
   if (!row) throw new AppError('not_found')
@@ -71,7 +79,8 @@ export async function setScheduleEnabled(
         ...horizonOf({ ...before, enabled, known }, now),
         // What passed while it was off was no run.
         ...(enabled && !before.enabled ? { preparedUntil: now } : {}),
-        ...{ revision: { increment: 1 }, updatedAt: now },
+        revision: { increment: 1 },
+        updatedAt: now,
       },
       select: { id: true },
     })
@@ -111,7 +120,10 @@ export async function recordScheduleChange(
   const { farmId, siteId, id, name } = one
   const place = { farmId, siteId, collectionId: null }
   await recordChange(context, {
-    ...{ kind: 'schedule', id, name, place },
+    kind: 'schedule',
+    id,
+    name,
+    place,
     before: before ? fieldsOf(before) : null,
     after: after ? fieldsOf(after) : null,
   })

@@ -57,14 +57,7 @@ export async function readSchedule(
 
 type TargetRow = Prisma.ScheduleGetPayload<{ select: typeof scheduleDetailSelect }>['targets'][number]
 
-function targetOf({
-  kind,
-  deviceId,
-  collectionId,
-  tag,
-  device,
-  collection,
-}: TargetRow): ScheduleDetail['targets'] {
+function targetOf({ kind, deviceId, collectionId, tag, device, collection }: TargetRow): ScheduleDetail['targets'] {
   if (kind === 'device' && deviceId && device)
     return [{ kind, deviceId, name: device.name, siteName: device.site.name }]
   if (kind === 'collection' && collectionId && collection)

@@ -40,8 +40,15 @@ async function renew(transaction: DbTransaction, organizationId: string, now: Da
   const rows = await transaction.schedule.findMany({
     where: { organizationId, id: { in: due.map(({ id }) => id) } },
     select: {
-      ...{ id: true, farmId: true, siteId: true, enabled: true, kind: true, cron: true, onceAt: true },
-      ...{ timeZone: true, instants: true },
+      id: true,
+      farmId: true,
+      siteId: true,
+      enabled: true,
+      kind: true,
+      cron: true,
+      onceAt: true,
+      timeZone: true,
+      instants: true,
       runs: { where: { closedAt: null }, take: atOnceMax, select: { instant: true } },
     },
   })

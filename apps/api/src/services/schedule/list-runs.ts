@@ -1,11 +1,5 @@
 import type { z } from 'zod'
-import type {
-  RunDetail,
-  runDevicePage,
-  runDevicesInput,
-  runPage,
-  runsInput,
-} from '../../domain/schedule-view.ts'
+import type { RunDetail, runDevicePage, runDevicesInput, runPage, runsInput } from '../../domain/schedule-view.ts'
 import { AppError } from '../../errors/app-error.ts'
 import { readPlainBoots } from '../boot/read-boots.ts'
 import { cutPage, decodeCursor, decodeInstantCursor } from '../keyset.ts'
@@ -25,7 +19,8 @@ export async function listRuns(
   if (!schedule) throw new AppError('not_found')
   const rows = await db.scheduleRun.findMany({
     where: {
-      ...{ organizationId, scheduleId },
+      organizationId,
+      scheduleId,
       ...(after ? { OR: [{ instant: { lt: after.at } }, { instant: after.at, id: { lt: after.id } }] } : {}),
     },
     orderBy: [{ instant: 'desc' }, { id: 'desc' }],
@@ -36,15 +31,13 @@ export async function listRuns(
 }
 
 /** Throws `not_found`. */
-export async function getRun(
-  { db, actor: { organizationId } }: ServiceContext,
-  runId: string,
-): Promise<RunDetail> {
+export async function getRun({ db, actor: { organizationId } }: ServiceContext, runId: string): Promise<RunDetail> {
   const row = await db.scheduleRun.findUnique({
     where: { organizationId_id: { organizationId, id: runId } },
     select: {
       ...runSummarySelect,
-      ...{ power: true, ratePerMinute: true },
+      power: true,
+      ratePerMinute: true,
       schedule: { select: { name: true, farmId: true, timeZone: true } },
     },
   })
@@ -66,22 +59,21 @@ export async function listRunDevices(
   if (!run) throw new AppError('not_found')
   const rows = await db.scheduleRunDevice.findMany({
     where: {
-      ...{ organizationId, runId },
+      organizationId,
+      runId,
       ...(state ? { state } : {}),
       ...(after ? { position: { gt: positionOf(after[0]) } } : {}),
     },
     orderBy: { position: 'asc' },
     take: limit + 1,
     select: {
-      ...{
-        deviceId: true,
-        position: true,
-        state: true,
-        reason: true,
-        text: true,
-        sentAt: true,
-        bootId: true,
-      },
+      deviceId: true,
+      position: true,
+      state: true,
+      reason: true,
+      text: true,
+      sentAt: true,
+      bootId: true,
     },
   })
   // One that lies in the trash is not seen here, and was in the run all the same.
@@ -99,7 +91,8 @@ export async function listRunDevices(
       const boot = bootOf.get(bootId ?? '')
       return {
         ...row,
-        ...{ name: device?.name ?? null, siteName: device?.site.name ?? null },
+        name: device?.name ?? null,
+        siteName: device?.site.name ?? null,
         sentAt: sentAt?.toISOString() ?? null,
         boot: boot
           ? {

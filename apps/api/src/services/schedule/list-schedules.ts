@@ -19,9 +19,7 @@ export async function listSchedules(
       ...(input.farmId ? { farmId: input.farmId } : {}),
       ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
       AND: [
-        siteId
-          ? { OR: [{ siteId }, { siteId: null, farm: { sites: { some: { organizationId, id: siteId } } } }] }
-          : {},
+        siteId ? { OR: [{ siteId }, { siteId: null, farm: { sites: { some: { organizationId, id: siteId } } } }] } : {},
         liveSchedule,
         visibleSchedules(actor),
         afterName(input.cursor),

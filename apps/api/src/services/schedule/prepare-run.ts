@@ -41,14 +41,16 @@ export async function prepareRun(
       ${carried.action}::"ScheduleAction", ${carried.power}::"SchedulePower", ${carried.ratePerMinute}, ${instant}, 0, ${now})
     on conflict do nothing returning id`
   // Another edge's report was first.
-  if (!made)
-    return (await transaction.scheduleRun.findUnique({ where: key, select: { id: true } }))?.id ?? null
+  if (!made) return (await transaction.scheduleRun.findUnique({ where: key, select: { id: true } }))?.id ?? null
   await addDevices(transaction, made.id, { organizationId, scheduleId, farmId, siteId })
   if (requestedByUserId === undefined)
     await recordDoings({ db: transaction, now }, jobDoer(organizationId, 'schedules'), [
       {
         action: 'schedule.beginRun',
-        ...{ kind: 'schedule', id: scheduleId, name, place: { farmId, siteId, collectionId: null } },
+        kind: 'schedule',
+        id: scheduleId,
+        name,
+        place: { farmId, siteId, collectionId: null },
         before: { runId: null },
         after: { runId: made.id, instant },
       },

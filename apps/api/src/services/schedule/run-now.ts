@@ -12,10 +12,7 @@ const byHandMax = 20
 const byHandWithinMs = 60 * 60_000
 
 /** Begins a run at once, also of a schedule that is switched off; its edges hear of it within a second. Throws `not_found`, `conflict`. */
-export async function runScheduleNow(
-  context: ServiceContext,
-  scheduleId: string,
-): Promise<{ runId: string }> {
+export async function runScheduleNow(context: ServiceContext, scheduleId: string): Promise<{ runId: string }> {
   const {
     db,
     clock,
@@ -26,7 +23,9 @@ export async function runScheduleNow(
     const schedule = await lockSchedule(transaction, { organizationId, scheduleId }, null)
     const recent = await transaction.scheduleRun.count({
       where: {
-        ...{ organizationId, scheduleId, requestedByUserId: { not: null } },
+        organizationId,
+        scheduleId,
+        requestedByUserId: { not: null },
         instant: { gt: new Date(now.getTime() - byHandWithinMs) },
       },
     })
@@ -34,17 +33,16 @@ export async function runScheduleNow(
       throw new AppError('conflict', { public: `It was started by hand ${byHandMax} times within an hour.` })
     const edges = await transaction.edge.count({
       where: {
-        ...{ organizationId, revokedAt: null },
+        organizationId,
+        revokedAt: null,
         ...(schedule.siteId ? { siteId: schedule.siteId } : { site: { farmId: schedule.farmId } }),
       },
     })
-    if (edges === 0)
-      throw new AppError('conflict', { public: 'No edge is enrolled there to start the devices.' })
+    if (edges === 0) throw new AppError('conflict', { public: 'No edge is enrolled there to start the devices.' })
     // No instant twice: it is what a run is known by.
     const instant = new Date(now)
     // It is what a run is known by.
-    while (schedule.instants.some((at) => at.getTime() === instant.getTime()))
-      instant.setTime(instant.getTime() + 1)
+    while (schedule.instants.some((at) => at.getTime() === instant.getTime())) instant.setTime(instant.getTime() + 1)
     const runId = await prepareRun(
       transaction,
       { organizationId, scheduleId, instant },
@@ -64,7 +62,9 @@ export async function runScheduleNow(
     await requireTargetRoom(transaction, scope, overfull)
     await wakeScheduleSites(transaction, scope)
     await recordChange(context, {
-      ...{ kind: 'schedule', id: scheduleId, name: schedule.name },
+      kind: 'schedule',
+      id: scheduleId,
+      name: schedule.name,
       before: { runId: null },
       after: { runId, instant },
     })

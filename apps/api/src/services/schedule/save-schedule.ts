@@ -39,10 +39,14 @@ export async function createSchedule(
       throw new AppError('conflict', { public: `A farm has at most ${schedulesPerFarmMax} schedules.` })
     const { id: scheduleId } = await transaction.schedule.create({
       data: {
-        ...{ organizationId, farmId, enabled },
+        organizationId,
+        farmId,
+        enabled,
         ...columnsOf(fields),
         ...horizonOf({ enabled, ...fields, known: [] }, now),
-        ...{ preparedUntil: now, createdAt: now, updatedAt: now },
+        preparedUntil: now,
+        createdAt: now,
+        updatedAt: now,
         targets: { create: targetRows(fields.targets) },
       },
       select: { id: true },
@@ -79,7 +83,8 @@ export async function updateSchedule(
       data: {
         ...columnsOf(fields),
         ...horizonOf({ enabled: before.enabled, ...fields, known: before.instants }, now),
-        ...{ revision: { increment: 1 }, updatedAt: now },
+        revision: { increment: 1 },
+        updatedAt: now,
         targets: { create: targetRows(fields.targets) },
       },
       select: { id: true },
@@ -96,7 +101,12 @@ export async function updateSchedule(
 function columnsOf({ name, siteId, power, ratePerMinute, when, timeZone }: ScheduleFields) {
   const [onceAt] = when.kind === 'once' ? instantsAfter({ when, timeZone }, new Date(0), 1) : []
   return {
-    ...{ name, siteId, power, ratePerMinute, timeZone, kind: when.kind },
+    name,
+    siteId,
+    power,
+    ratePerMinute,
+    timeZone,
+    kind: when.kind,
     onceAt: onceAt ?? null,
     cron: when.kind === 'cron' ? when.expression : null,
   }

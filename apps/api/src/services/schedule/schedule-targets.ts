@@ -37,15 +37,9 @@ export async function requireScope(
  * A target is held against the scope's own devices and collections: a foreign one is refused like one that there is not, with
  * `invalid`. A tag may have no device yet.
  */
-export async function requireTargets(
-  db: DbOrTransaction,
-  scope: Scope,
-  targets: ScheduleTarget[],
-): Promise<void> {
+export async function requireTargets(db: DbOrTransaction, scope: Scope, targets: ScheduleTarget[]): Promise<void> {
   const deviceIds = targets.flatMap((target) => (target.kind === 'device' ? [target.deviceId] : []))
-  const collectionIds = targets.flatMap((target) =>
-    target.kind === 'collection' ? [target.collectionId] : [],
-  )
+  const collectionIds = targets.flatMap((target) => (target.kind === 'collection' ? [target.collectionId] : []))
   const where = { organizationId: scope.organizationId, ...placeOf(scope) }
   const devices = await db.device.count({ where: { ...where, id: { in: deviceIds } } })
   if (devices !== new Set(deviceIds).size)
@@ -62,9 +56,7 @@ export function placeOf({ farmId, siteId }: Scope): { siteId: string } | { site:
 /** Rows of `device` (as `d`) that these targets name, wherever they are. */
 export function targetFilter(targets: ScheduleTarget[]): Prisma.DeviceWhereInput {
   const deviceIds = targets.flatMap((target) => (target.kind === 'device' ? [target.deviceId] : []))
-  const collectionIds = targets.flatMap((target) =>
-    target.kind === 'collection' ? [target.collectionId] : [],
-  )
+  const collectionIds = targets.flatMap((target) => (target.kind === 'collection' ? [target.collectionId] : []))
   const tags = targets.flatMap((target) => (target.kind === 'tag' ? [target.tag] : []))
   return {
     OR: [

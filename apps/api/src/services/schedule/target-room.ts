@@ -69,11 +69,7 @@ function overfull(named: NamedRow[], limit: number): OverfullSite | null {
  * Throws `conflict`.
  * @param before what `readOverfullSites` said before the change
  */
-export async function requireTargetRoom(
-  db: DbOrTransaction,
-  scope: Scope,
-  before: OverfullSite[] = [],
-): Promise<void> {
+export async function requireTargetRoom(db: DbOrTransaction, scope: Scope, before: OverfullSite[] = []): Promise<void> {
   const known = new Map(before.map(({ siteId, namedCount }) => [siteId, namedCount]))
   const after = await readOverfullSites(db, scope)
   const [worst, ...others] = after.filter(({ siteId, namedCount }) => namedCount > (known.get(siteId) ?? 0))

@@ -21,7 +21,8 @@ export async function listOwnOrganizations({
       grants_of(${person.userId}::uuid, organization_id) as grants
     from memberships_of(${person.userId}::uuid)`
   return rows.map(({ id, name, grants }) => ({
-    ...{ id, name },
+    id,
+    name,
     roles: grants.map(({ role, scope }) => ({ role, isOfPart: scope.farmId !== null })),
   }))
 }

@@ -29,8 +29,7 @@ export async function confirmSession(
 ): Promise<z.infer<typeof doneView>> {
   const { db, clock, person, verifyPassword } = context
   const key = `confirm ${person.userId}`
-  if (!(await takeAttempt(context, { key, countMax: attemptsMax, windowMs })))
-    throw new AppError('rate_limited')
+  if (!(await takeAttempt(context, { key, countMax: attemptsMax, windowMs }))) throw new AppError('rate_limited')
   const account = await db.account.findFirst({
     where: { userId: person.userId, providerId: 'credential' },
     select: { password: true },

@@ -6,11 +6,7 @@ import { recordPersonEvent } from '../audit/record-person-event.ts'
 import type { PersonContext } from '../service-context.ts'
 
 /** Where the person is signed in, the newest first; never a session's secret. */
-export async function listOwnSessions({
-  db,
-  clock,
-  person,
-}: PersonContext): Promise<z.infer<typeof ownSessionsView>> {
+export async function listOwnSessions({ db, clock, person }: PersonContext): Promise<z.infer<typeof ownSessionsView>> {
   const rows = await db.session.findMany({
     where: { userId: person.userId, expiresAt: { gt: clock() } },
     orderBy: { createdAt: 'desc' },
@@ -55,7 +51,10 @@ async function recorded(
 ): Promise<z.infer<typeof doneView>> {
   const { address } = context.request
   await recordPersonEvent(context, {
-    ...{ userId: context.person.userId, action, isByPerson: true, address },
+    userId: context.person.userId,
+    action,
+    isByPerson: true,
+    address,
     after: { sessionCount },
   })
   return done

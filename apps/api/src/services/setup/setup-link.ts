@@ -15,10 +15,7 @@ import { createAccount } from '../session/create-account.ts'
 const validMs = 24 * 3_600_000
 
 /** The URL by which the first owner sets the installation up, once, within a day; earlier ones end. Null where somebody has an account. */
-export async function createSetupLink(
-  { db, clock }: PlatformContext,
-  webUrl: string,
-): Promise<string | null> {
+export async function createSetupLink({ db, clock }: PlatformContext, webUrl: string): Promise<string | null> {
   return db.$transaction(async (transaction) => {
     await lockSetup(transaction)
     return (await hasAccounts(transaction)) ? null : replaceLink(transaction, clock(), webUrl)
@@ -29,10 +26,7 @@ export async function createSetupLink(
 export type SetupOffer = { link: string } | { heldUntil: Date }
 
 /** What an API process that starts says of the first owner. Null where somebody has an account. */
-export async function offerSetupLink(
-  { db, clock }: PlatformContext,
-  webUrl: string,
-): Promise<SetupOffer | null> {
+export async function offerSetupLink({ db, clock }: PlatformContext, webUrl: string): Promise<SetupOffer | null> {
   return db.$transaction(async (transaction) => {
     await lockSetup(transaction)
     if (await hasAccounts(transaction)) return null
@@ -92,7 +86,9 @@ export async function completeSetup(
     await recordChange(
       { db: transaction, clock, actor, request },
       {
-        ...{ kind: 'organization', id: organizationId, name: organizationName },
+        kind: 'organization',
+        id: organizationId,
+        name: organizationName,
         before: null,
         after: { name: organizationName, owner: person.email },
       },
@@ -110,11 +106,7 @@ async function hasAccounts(db: DbOrTransaction): Promise<boolean> {
   return (await db.user.findFirst({ select: { id: true } })) !== null
 }
 
-async function findLink(
-  db: DbOrTransaction,
-  token: string,
-  now: Date,
-): Promise<{ id: string; expiresAt: Date }> {
+async function findLink(db: DbOrTransaction, token: string, now: Date): Promise<{ id: string; expiresAt: Date }> {
   const link = await db.setupLink.findUnique({
     where: { tokenHash: hashToken(token) },
     select: { id: true, expiresAt: true, usedAt: true },

@@ -41,7 +41,8 @@ async function readSets(db: DbOrTransaction, place: SitePlace) {
   })
   return bootProgramSetsOf(
     edges.map(({ id, name, heartbeat }) => ({
-      ...{ id, name },
+      id,
+      name,
       programs: heartbeatOf({ heartbeat })?.bootPrograms ?? [],
     })),
   )

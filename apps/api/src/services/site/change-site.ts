@@ -57,7 +57,10 @@ export async function updateSite(
   const site = await db.site.update({ where, data: definedOf(fields), select })
   const after = await db.site.findUniqueOrThrow({ where, select: fieldsSelect })
   await recordChange(context, {
-    ...{ kind: 'site', id: siteId, name: site.name, place },
+    kind: 'site',
+    id: siteId,
+    name: site.name,
+    place,
     before: { ...before, personality: personalityOf(before.personality) },
     after: { ...after, personality: personalityOf(after.personality) },
   })
@@ -79,23 +82,16 @@ export async function removeSite(
   })
   const where = { organizationId, siteId, revokedAt: null }
   const edges = await db.edge.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
-  requireUnused(
-    [{ noun: 'edge', count: await db.edge.count({ where }), names: edges.map((one) => one.name) }],
-    {
-      verb: 'served',
-      instead: 'revoke them first, or they would go on by what they know.',
-    },
-  )
+  requireUnused([{ noun: 'edge', count: await db.edge.count({ where }), names: edges.map((one) => one.name) }], {
+    verb: 'served',
+    instead: 'revoke them first, or they would go on by what they know.',
+  })
   // Nobody enrols at what lies in the trash.
   await db.joinToken.deleteMany({ where: { organizationId, siteId, usedAt: null } })
   return deleteObject(context, { kind: 'site', id: siteId, name, place })
 }
 
-export async function requireFreeName(
-  { db, actor }: ServiceContext,
-  farmId: string,
-  name: string,
-): Promise<void> {
+export async function requireFreeName({ db, actor }: ServiceContext, farmId: string, name: string): Promise<void> {
   const taken = await db.site.findFirst({
     where: { organizationId: actor.organizationId, farmId, name },
     select: { id: true },

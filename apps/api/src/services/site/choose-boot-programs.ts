@@ -62,17 +62,16 @@ interface ChangeOfSet {
 }
 
 /** All that goes with writing it. */
-async function change(
-  context: ServiceContext,
-  { kind, id, was, bootProgramSet }: ChangeOfSet,
-): Promise<void> {
+async function change(context: ServiceContext, { kind, id, was, bootProgramSet }: ChangeOfSet): Promise<void> {
   if (!was) throw new AppError('not_found')
   const { name, siteId } = was
   const { organizationId } = context.actor
   await requireReportedSet(context.db, { organizationId, siteId }, bootProgramSet)
   await notify(context.db, { state: { siteId } })
   await recordChange(context, {
-    ...{ kind, id, name },
+    kind,
+    id,
+    name,
     before: { bootProgramSet: was.bootProgramSet },
     after: { bootProgramSet },
   })

@@ -34,7 +34,10 @@ export async function moveSite(
   const site = await db.site.update({ where, data: { farmId }, select })
   await withTrash(db, () => db.deletion.updateMany({ where: { organizationId, siteId }, data: { farmId } }))
   await recordChange(context, {
-    ...{ kind: 'site', id: siteId, name: site.name, place: { ...from, farmId } },
+    kind: 'site',
+    id: siteId,
+    name: site.name,
+    place: { ...from, farmId },
     before: { farmId: from.farmId },
     after: { farmId },
   })
@@ -42,11 +45,7 @@ export async function moveSite(
   return site
 }
 
-async function dropOrRefuse(
-  { db, actor }: ServiceContext,
-  siteId: string,
-  dropForeign: boolean,
-): Promise<void> {
+async function dropOrRefuse({ db, actor }: ServiceContext, siteId: string, dropForeign: boolean): Promise<void> {
   const { organizationId } = actor
   const uses = { OR: [{ vdiskId: { not: null } }, { bootMenuId: { not: null } }] }
   const order = { orderBy: { name: 'asc' as const }, take: 3, select: { name: true } }

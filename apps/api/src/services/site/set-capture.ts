@@ -18,7 +18,9 @@ export async function setCapture(
     await transaction.site.update({ where, data: { capture }, select: { id: true } })
     await notify(transaction, { state: { siteId } })
     await recordChange(context, {
-      ...{ kind: 'site', id: siteId, name: before.name },
+      kind: 'site',
+      id: siteId,
+      name: before.name,
       before: { capture: before.capture },
       after: { capture },
     })

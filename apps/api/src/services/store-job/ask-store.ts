@@ -61,15 +61,22 @@ export async function askStore(context: ServiceContext, order: StoreOrder): Prom
     })
   const { id } = await db.storeJob.create({
     data: {
-      ...{ organizationId, ...order, askedAt: clock() },
-      ...{ askedByUserId: actor.userId, askedByName: actor.userName },
+      organizationId,
+      ...order,
+      askedAt: clock(),
+      askedByUserId: actor.userId,
+      askedByName: actor.userName,
     },
     select: { id: true },
   })
   const { edgeId: _edgeId, kind, ...what } = order
   await recordChange(context, {
-    ...{ kind: 'store_job', id, name: `${kind} at ${edge.name}`, place },
-    ...{ before: null, after: { kind, edge: edge.name, ...what } },
+    kind: 'store_job',
+    id,
+    name: `${kind} at ${edge.name}`,
+    place,
+    before: null,
+    after: { kind, edge: edge.name, ...what },
   })
   await notify(db, { state: { siteId: edge.site_id } })
   return id

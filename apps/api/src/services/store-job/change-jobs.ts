@@ -43,17 +43,12 @@ export async function cancelStoreJob(context: ServiceContext, jobId: string): Pr
     select: { id: true },
   })
   if (vdisk)
-    await changeVdiskVersions(context, { vdiskId: vdisk.id }, () =>
-      cancel(context, { jobId, edgeId: job.edgeId }),
-    )
+    await changeVdiskVersions(context, { vdiskId: vdisk.id }, () => cancel(context, { jobId, edgeId: job.edgeId }))
   else await cancel(context, { jobId, edgeId: job.edgeId })
   return getStoreJob(context, jobId)
 }
 
-async function cancel(
-  context: ServiceContext,
-  { jobId, edgeId }: { jobId: string; edgeId: string },
-): Promise<void> {
+async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: string; edgeId: string }): Promise<void> {
   const { db, clock, actor } = context
   const { organizationId } = actor
   // Before the job and its version, as an edge's own message has them: it tells of versions, and none of them may be half gone by then.
@@ -65,8 +60,14 @@ async function cancel(
   const job = await db.storeJob.findUniqueOrThrow({
     where,
     select: {
-      ...{ id: true, edgeId: true, kind: true, state: true },
-      ...{ vdiskId: true, versionId: true, intoVersionId: true, deviceId: true },
+      id: true,
+      edgeId: true,
+      kind: true,
+      state: true,
+      vdiskId: true,
+      versionId: true,
+      intoVersionId: true,
+      deviceId: true,
       edge: { select: { name: true, siteId: true } },
     },
   })
@@ -85,8 +86,11 @@ async function cancel(
   if (made !== null && (kind === 'import' || (kind === 'merge' && state === 'running')))
     await askStore(context, { edgeId: job.edgeId, kind: 'delete', vdiskId: job.vdiskId, versionId: made })
   await recordChange(context, {
-    ...{ kind: 'store_job', id: jobId, name: `${kind} at ${edge.name}` },
-    ...{ before: { state }, after: { state: 'cancelled' } },
+    kind: 'store_job',
+    id: jobId,
+    name: `${kind} at ${edge.name}`,
+    before: { state },
+    after: { state: 'cancelled' },
   })
   await notify(db, { state: { siteId: edge.siteId } })
 }

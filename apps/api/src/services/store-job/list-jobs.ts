@@ -8,17 +8,21 @@ import type { ServiceContext } from '../service-context.ts'
 import { activeStates } from './ask-store.ts'
 
 const jobSelect = {
-  ...{
-    id: true,
-    kind: true,
-    state: true,
-    vdiskId: true,
-    versionId: true,
-    intoVersionId: true,
-    deviceId: true,
-  },
-  ...{ sourcePath: true, progressBytes: true, totalBytes: true, message: true },
-  ...{ askedByName: true, askedAt: true, startedAt: true, endedAt: true },
+  id: true,
+  kind: true,
+  state: true,
+  vdiskId: true,
+  versionId: true,
+  intoVersionId: true,
+  deviceId: true,
+  sourcePath: true,
+  progressBytes: true,
+  totalBytes: true,
+  message: true,
+  askedByName: true,
+  askedAt: true,
+  startedAt: true,
+  endedAt: true,
   edge: { select: { id: true, name: true, site: { select: { id: true, name: true } } } },
 } satisfies Prisma.StoreJobSelect
 type JobRow = Prisma.StoreJobGetPayload<{ select: typeof jobSelect }>
@@ -111,7 +115,10 @@ function jobViewOf(row: JobRow, names: JobNames): StoreJobView {
   const { vdisks, versions, devices } = names
   const { id, kind, state, sourcePath, edge, message } = row
   return {
-    ...{ id, kind, state, sourcePath },
+    id,
+    kind,
+    state,
+    sourcePath,
     edge: { id: edge.id, name: edge.name, siteId: edge.site.id, siteName: edge.site.name },
     vdisk: vdisks.get(row.vdiskId ?? '') ?? null,
     version: versions.get(row.versionId ?? '') ?? null,

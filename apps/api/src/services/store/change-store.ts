@@ -67,13 +67,10 @@ export async function removeStore(
   })
   const where = { organizationId, storeId }
   const vdisks = await db.vdisk.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
-  requireUnused(
-    [{ noun: 'vDisk', count: await db.vdisk.count({ where }), names: vdisks.map((one) => one.name) }],
-    {
-      verb: 'used',
-      instead: 'say for them where else they lie.',
-    },
-  )
+  requireUnused([{ noun: 'vDisk', count: await db.vdisk.count({ where }), names: vdisks.map((one) => one.name) }], {
+    verb: 'used',
+    instead: 'say for them where else they lie.',
+  })
   return deleteObject(context, { kind: 'store', id: storeId, name, place })
 }
 

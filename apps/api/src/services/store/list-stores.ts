@@ -38,10 +38,7 @@ export async function listStores(
 }
 
 /** Throws `not_found`. */
-export async function getStore(
-  { db, actor }: ServiceContext,
-  storeId: string,
-): Promise<z.infer<typeof storeDetail>> {
+export async function getStore({ db, actor }: ServiceContext, storeId: string): Promise<z.infer<typeof storeDetail>> {
   const row = await db.store.findUnique({
     where: { organizationId_id: { organizationId: actor.organizationId, id: storeId } },
     select: {
@@ -62,7 +59,11 @@ export async function getStore(
 
 function storeSummaryOf({ farm, _count, createdAt, ...row }: StoreRow): z.infer<typeof storeSummary> {
   return {
-    ...{ id: row.id, farmId: row.farmId, name: row.name, note: row.note, revision: row.revision },
+    id: row.id,
+    farmId: row.farmId,
+    name: row.name,
+    note: row.note,
+    revision: row.revision,
     farmName: farm.name,
     vdiskCount: _count.vdisks,
     createdAt: createdAt.toISOString(),

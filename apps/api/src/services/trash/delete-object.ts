@@ -26,8 +26,15 @@ export async function deleteObject(
   const { organizationId } = actor
   const { id: deletionId } = await db.deletion.create({
     data: {
-      ...{ organizationId, kind, objectId: id, objectName: name, ...place },
-      ...{ counts: {}, deletedAt: clock(), deletedByUserId: actor.userId, deletedByName: actor.userName },
+      organizationId,
+      kind,
+      objectId: id,
+      objectName: name,
+      ...place,
+      counts: {},
+      deletedAt: clock(),
+      deletedByUserId: actor.userId,
+      deletedByName: actor.userName,
     },
     select: { id: true },
   })

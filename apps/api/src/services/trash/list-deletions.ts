@@ -31,15 +31,25 @@ export async function listDeletions(
     orderBy: [{ deletedAt: 'desc' }, { id: 'desc' }],
     take: input.limit + 1,
     select: {
-      ...{ id: true, kind: true, objectName: true, counts: true, deletedAt: true, deletedByName: true },
-      ...{ farmId: true, siteId: true, collectionId: true },
+      id: true,
+      kind: true,
+      objectName: true,
+      counts: true,
+      deletedAt: true,
+      deletedByName: true,
+      farmId: true,
+      siteId: true,
+      collectionId: true,
     },
   })
   return cutPage(rows, input.limit, {
     item: ({ id, kind: noun, objectName, counts, deletedAt, deletedByName, ...place }) => {
       const kind = trashKindNames.find((name) => name === noun) ?? 'device'
       return {
-        ...{ id, kind, name: objectName, deletedByName },
+        id,
+        kind,
+        name: objectName,
+        deletedByName,
         deletedAt: deletedAt.toISOString(),
         purgedAt: new Date(deletedAt.getTime() + trashKeptDays * dayMs).toISOString(),
         with: Object.entries(counts as Record<string, number>)

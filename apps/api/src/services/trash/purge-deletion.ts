@@ -27,7 +27,12 @@ export async function purgeDeletion(context: ServiceContext, deletionId: string)
 }
 
 const deletionSelect = {
-  ...{ kind: true, objectId: true, objectName: true, farmId: true, siteId: true, collectionId: true },
+  kind: true,
+  objectId: true,
+  objectName: true,
+  farmId: true,
+  siteId: true,
+  collectionId: true,
 } as const
 type DeletionRow = Prisma.DeletionGetPayload<{ select: typeof deletionSelect }>
 
@@ -51,11 +56,9 @@ export async function purgeOldDeletions({ db, clock }: PlatformContext): Promise
     for (const { id: deletionId, ...deletion } of old) {
       await inOrganization(db, organizationId, async (transaction) => {
         await purge(transaction, { organizationId, deletionId, now: clock() })
-        await recordDoings(
-          { db: transaction, now: clock() },
-          jobDoer(organizationId, 'emptying of the trash'),
-          [{ action: 'trash.purge', ...changeOf(deletion) }],
-        )
+        await recordDoings({ db: transaction, now: clock() }, jobDoer(organizationId, 'emptying of the trash'), [
+          { action: 'trash.purge', ...changeOf(deletion) },
+        ])
       })
       purged += 1
     }
@@ -116,8 +119,7 @@ async function purge(db: DbOrTransaction, { organizationId, deletionId, now }: P
     Prisma.sql`delete from farm where ${ofOrganization} and id in (${farms})`,
     Prisma.sql`delete from deletion where ${ofOrganization} and id not in (${Prisma.join(
       trashTables.map(
-        ({ table }) =>
-          Prisma.sql`select deletion_id from ${table} where ${ofOrganization} and deletion_id is not null`,
+        ({ table }) => Prisma.sql`select deletion_id from ${table} where ${ofOrganization} and deletion_id is not null`,
       ),
       ' union all ',
     )})`,

@@ -14,16 +14,15 @@ interface Parent {
 }
 
 /** What lies above an object, by the kind of that. */
-const parents: Partial<
-  Record<TrashKind, { noun: string; table: Prisma.Sql; parent: Prisma.Sql; column: Prisma.Sql }>
-> = {
-  site: parentOf('farm', Prisma.sql`site`, Prisma.sql`farm`, Prisma.sql`farm_id`),
-  vdisk: parentOf('farm', Prisma.sql`vdisk`, Prisma.sql`farm`, Prisma.sql`farm_id`),
-  store: parentOf('farm', Prisma.sql`store`, Prisma.sql`farm`, Prisma.sql`farm_id`),
-  collection: parentOf('site', Prisma.sql`collection`, Prisma.sql`site`, Prisma.sql`site_id`),
-  device: parentOf('collection', Prisma.sql`device`, Prisma.sql`collection`, Prisma.sql`collection_id`),
-  version: parentOf('vDisk', Prisma.sql`vdisk_version`, Prisma.sql`vdisk`, Prisma.sql`vdisk_id`),
-}
+const parents: Partial<Record<TrashKind, { noun: string; table: Prisma.Sql; parent: Prisma.Sql; column: Prisma.Sql }>> =
+  {
+    site: parentOf('farm', Prisma.sql`site`, Prisma.sql`farm`, Prisma.sql`farm_id`),
+    vdisk: parentOf('farm', Prisma.sql`vdisk`, Prisma.sql`farm`, Prisma.sql`farm_id`),
+    store: parentOf('farm', Prisma.sql`store`, Prisma.sql`farm`, Prisma.sql`farm_id`),
+    collection: parentOf('site', Prisma.sql`collection`, Prisma.sql`site`, Prisma.sql`site_id`),
+    device: parentOf('collection', Prisma.sql`device`, Prisma.sql`collection`, Prisma.sql`collection_id`),
+    version: parentOf('vDisk', Prisma.sql`vdisk_version`, Prisma.sql`vdisk`, Prisma.sql`vdisk_id`),
+  }
 
 /** Columns that have to be free again, with the words for them. */
 const uniqueColumns: Partial<
@@ -126,9 +125,7 @@ async function requireFree(
   { organizationId, deletionId }: { organizationId: string; deletionId: string },
 ): Promise<void> {
   for (const { table, scope, column, words } of [...(uniqueColumns[kind] ?? []), ...ofDevices]) {
-    const taken = await db.$queryRaw<
-      { value: string; name: string }[]
-    >`select gone.${column} as value, live.name
+    const taken = await db.$queryRaw<{ value: string; name: string }[]>`select gone.${column} as value, live.name
       from ${table} as gone join ${table} as live on live.organization_id = gone.organization_id
         and live.${scope} = gone.${scope} and live.${column} = gone.${column} and live.deletion_id is null
       where gone.organization_id = ${organizationId}::uuid and gone.deletion_id = ${deletionId}::uuid
@@ -146,11 +143,7 @@ async function requireFree(
 }
 
 /** Whose edges have to hear of it. */
-async function sitesOf(
-  db: DbOrTransaction,
-  kind: TrashKind,
-  { organizationId, id }: Where,
-): Promise<string[]> {
+async function sitesOf(db: DbOrTransaction, kind: TrashKind, { organizationId, id }: Where): Promise<string[]> {
   if (kind === 'site') return [id]
   if (kind === 'farm') {
     const rows = await db.site.findMany({ where: { organizationId, farmId: id }, select: { id: true } })
@@ -160,9 +153,7 @@ async function sitesOf(
   const select = { siteId: true } as const
   const where = { organizationId, id }
   const row =
-    kind === 'device'
-      ? await db.device.findFirst({ where, select })
-      : await db.collection.findFirst({ where, select })
+    kind === 'device' ? await db.device.findFirst({ where, select }) : await db.collection.findFirst({ where, select })
   return row ? [row.siteId] : []
 }
 

@@ -24,8 +24,7 @@ export async function applyScheduleRuns(
     if (!schedule || (schedule.siteId ?? siteId) !== siteId) continue
     const { farmId } = schedule
     if ((await transaction.site.count({ where: { organizationId, farmId, id: siteId } })) === 0) continue
-    if (report.state === 'missed')
-      await applyMissed(transaction, edge, { report, known: schedule.instants, now })
+    if (report.state === 'missed') await applyMissed(transaction, edge, { report, known: schedule.instants, now })
     else await applyProgress(transaction, edge, { report, now })
   }
   await notify(transaction, { boots: { organizationId } })
@@ -38,11 +37,7 @@ async function applyProgress(
 ): Promise<void> {
   const { organizationId, siteId } = edge
   const instant = new Date(report.instantUnixMs)
-  const runId = await prepareRun(
-    transaction,
-    { organizationId, scheduleId: report.scheduleId, instant },
-    { now },
-  )
+  const runId = await prepareRun(transaction, { organizationId, scheduleId: report.scheduleId, instant }, { now })
   if (!runId) return
   // An edge's clock may be years ahead: nothing happened after it was reported.
   const clamped = (unixMs: number) => new Date(Math.min(unixMs, now.getTime()))
@@ -57,7 +52,11 @@ async function applyProgress(
   if (deviceIds.length > 0) await tieBootsOfRun(transaction, organizationId, { runId, deviceIds })
   if (report.state === 'stopped') {
     await giveUp(transaction, organizationId, {
-      ...{ runId, siteId, from: ['waiting'], state: 'skipped', reason: 'stopped' },
+      runId,
+      siteId,
+      from: ['waiting'],
+      state: 'skipped',
+      reason: 'stopped',
     })
     await transaction.$executeRaw`update schedule_run set state = 'stopped', ended_at = coalesce(ended_at, ${now})
       where organization_id = ${organizationId}::uuid and id = ${runId}::uuid and state = 'running'`
@@ -83,8 +82,7 @@ async function applyMissed(
   const { scheduleId, instantUnixMs, untilUnixMs = instantUnixMs, reason = 'late' } = report
   const range = { gte: new Date(instantUnixMs), lte: new Date(Math.min(untilUnixMs, now.getTime())) }
   const missing = known.filter((at) => at >= range.gte && at <= range.lte).slice(-missedRunsMax)
-  for (const instant of missing)
-    await prepareRun(transaction, { organizationId, scheduleId, instant }, { now })
+  for (const instant of missing) await prepareRun(transaction, { organizationId, scheduleId, instant }, { now })
   const runs = await transaction.scheduleRun.findMany({
     where: { organizationId, scheduleId, instant: range, state: { in: ['waiting', 'running'] } },
     orderBy: { instant: 'desc' },

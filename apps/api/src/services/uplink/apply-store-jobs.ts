@@ -25,8 +25,15 @@ export async function applyStoreJobs(
     const job = await db.storeJob.findFirst({
       where: { organizationId, edgeId, id: report.id },
       select: {
-        ...{ id: true, edgeId: true, kind: true, state: true },
-        ...{ vdiskId: true, versionId: true, intoVersionId: true, deviceId: true, layerClass: true },
+        id: true,
+        edgeId: true,
+        kind: true,
+        state: true,
+        vdiskId: true,
+        versionId: true,
+        intoVersionId: true,
+        deviceId: true,
+        layerClass: true,
       },
     })
     if (!job || !isOpen(job, report)) continue
@@ -36,8 +43,7 @@ export async function applyStoreJobs(
     }
     const end = () => endJob(context, edge, { job, report })
     const known =
-      job.vdiskId &&
-      (await db.vdisk.findFirst({ where: { organizationId, id: job.vdiskId }, select: { id: true } }))
+      job.vdiskId && (await db.vdisk.findFirst({ where: { organizationId, id: job.vdiskId }, select: { id: true } }))
     if (known) {
       const vdiskId = known.id
       await withPromotionTold({ db, clock, actor: { organizationId } }, { vdiskId }, end)
@@ -88,15 +94,9 @@ async function endJob(
   const { organizationId, edgeId } = edge
   const now = clock()
   const problem =
-    report.state === 'done'
-      ? await finish(db, edge, { job, made: report.made, now })
-      : (report.message ?? null)
+    report.state === 'done' ? await finish(db, edge, { job, made: report.made, now }) : (report.message ?? null)
   const state =
-    report.state === 'done' && problem === null
-      ? 'done'
-      : report.state === 'cancelled'
-        ? 'cancelled'
-        : 'failed'
+    report.state === 'done' && problem === null ? 'done' : report.state === 'cancelled' ? 'cancelled' : 'failed'
   const { progressBytes, totalBytes, message = null } = report
   await db.$executeRaw`update store_job set state = ${state}::"StoreJobState", progress_bytes = ${progressBytes},
       total_bytes = ${totalBytes}, message = ${problem ?? message}, started_at = coalesce(started_at, ${now}), ended_at = ${now}
@@ -104,8 +104,13 @@ async function endJob(
   if (state !== 'done') await undoJob(db, { organizationId, job })
   await recordOfEdge({ db, now }, edge, (place) => [
     {
-      ...{ action: `store_job.${state}`, kind: 'store_job', id: job.id, name: job.kind, place },
-      ...{ before: { state: job.state }, after: { state } },
+      action: `store_job.${state}`,
+      kind: 'store_job',
+      id: job.id,
+      name: job.kind,
+      place,
+      before: { state: job.state },
+      after: { state },
     },
   ])
   if (job.kind === 'drop_layer' && state === 'done' && job.deviceId)
@@ -163,9 +168,7 @@ async function finish(
   const root = Buffer.from(made.root, 'base64')
   // Another edge was first: the same version is the same bytes.
   if (version.sealedAt !== null)
-    return version.manifestRoot && root.equals(version.manifestRoot)
-      ? null
-      : 'another edge has made other bytes of it'
+    return version.manifestRoot && root.equals(version.manifestRoot) ? null : 'another edge has made other bytes of it'
   if (job.kind === 'adopt' && !(await isAsShown(db, { organizationId, job, root })))
     return 'the edge has other bytes under its name by now: look at it again, and adopt that'
   const commandLine = made.commandLine === undefined ? null : commandLineText.safeParse(made.commandLine)
@@ -173,17 +176,16 @@ async function finish(
   await db.vdiskVersion.update({
     where: { organizationId_id: { organizationId, id } },
     data: {
-      ...{ sealedAt: now, sealAskedAt: null, manifestRoot: Uint8Array.from(root) },
-      ...{ manifestCounter: BigInt(made.counter), sizeBytes: BigInt(made.sizeBytes) },
+      sealedAt: now,
+      sealAskedAt: null,
+      manifestRoot: Uint8Array.from(root),
+      manifestCounter: BigInt(made.counter),
+      sizeBytes: BigInt(made.sizeBytes),
       ...(version.state === 'maintenance' ? { state: 'test' as const } : {}),
       ...(version.state === 'released' ? { releasedAt: now } : {}),
       ...(commandLine ? { commandLine: commandLine.data } : {}),
-      ...(made.kernel
-        ? { kernelSha256: made.kernel.sha256, kernelSizeBytes: BigInt(made.kernel.sizeBytes) }
-        : {}),
-      ...(made.initrd
-        ? { initrdSha256: made.initrd.sha256, initrdSizeBytes: BigInt(made.initrd.sizeBytes) }
-        : {}),
+      ...(made.kernel ? { kernelSha256: made.kernel.sha256, kernelSizeBytes: BigInt(made.kernel.sizeBytes) } : {}),
+      ...(made.initrd ? { initrdSha256: made.initrd.sha256, initrdSizeBytes: BigInt(made.initrd.sizeBytes) } : {}),
     },
     select: { id: true },
   })

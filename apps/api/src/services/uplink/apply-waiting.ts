@@ -24,8 +24,13 @@ export async function applyWaiting(
     const startedAt = Math.min(startedUnixMs, now.getTime())
     const since = Math.min(startedAt + atUs / 1000, now.getTime())
     return {
-      ...{ boot_id: bootId, mac, edge_id: edgeId, asked_us: atUs, change: lastChange - index },
-      ...{ started_at: new Date(startedAt), waits_since: new Date(since) },
+      boot_id: bootId,
+      mac,
+      edge_id: edgeId,
+      asked_us: atUs,
+      change: lastChange - index,
+      started_at: new Date(startedAt),
+      waits_since: new Date(since),
     }
   })
   await transaction.bootWait.deleteMany({
@@ -70,7 +75,9 @@ export async function endWaits(
   boots: BootReport[],
 ): Promise<void> {
   const rows = boots.map((boot) => ({
-    ...{ id: boot.id, mac: boot.mac, started_at: new Date(boot.startedUnixMs) },
+    id: boot.id,
+    mac: boot.mac,
+    started_at: new Date(boot.startedUnixMs),
     resumed_us: boot.resumedUs ?? null,
     is_over: !isStillThere(boot.outcome) || boot.handOver !== undefined,
   }))

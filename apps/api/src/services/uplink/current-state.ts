@@ -55,11 +55,7 @@ export async function currentState(
 /**
  * Decides again under a lock on the edge's row, for two requests of an edge may come to two API processes. Throws `edge_revoked`.
  */
-async function renewState(
-  transaction: DbTransaction,
-  edge: AuthenticatedEdge,
-  now: Date,
-): Promise<SignedState> {
+async function renewState(transaction: DbTransaction, edge: AuthenticatedEdge, now: Date): Promise<SignedState> {
   const { organizationId, edgeId } = edge
   const [row] = await transaction.$queryRaw<{ revoked_at: Date | null }[]>`select revoked_at from edge
     where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for no key update`

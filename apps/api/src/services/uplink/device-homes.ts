@@ -86,7 +86,8 @@ async function readJudge(
   })
   const stored = await db.edgeVersion.findMany({
     where: {
-      ...{ organizationId, state: 'present' },
+      organizationId,
+      state: 'present',
       versionId: { in: [...new Set(devices.flatMap(({ versionIds }) => versionIds))] },
     },
     orderBy: [{ edgeId: 'asc' }],
@@ -103,9 +104,7 @@ async function readJudge(
       edge.draining ? 1 : 0,
       distance(edge, id),
     ]
-    const [best] = edges
-      .map((edge) => ({ id: edge.id, rank: rank(edge) }))
-      .toSorted((a, b) => compare(a.rank, b.rank))
+    const [best] = edges.map((edge) => ({ id: edge.id, rank: rank(edge) })).toSorted((a, b) => compare(a.rank, b.rank))
     return best?.id ?? edgeId
   }
 }

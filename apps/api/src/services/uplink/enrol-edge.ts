@@ -43,11 +43,7 @@ export async function enrolEdge(
   })
 }
 
-async function edgeOfUsedToken(
-  transaction: DbTransaction,
-  token: LockedToken,
-  publicKey: string,
-): Promise<string> {
+async function edgeOfUsedToken(transaction: DbTransaction, token: LockedToken, publicKey: string): Promise<string> {
   const edge = await transaction.edge.findFirst({
     where: { organizationId: token.organization_id, id: token.edge_id ?? '', publicKey },
     select: { id: true, revokedAt: true },
@@ -77,7 +73,10 @@ async function useToken(
   await recordOfEdge({ db: transaction, now }, { organizationId, edgeId, address }, (place) => [
     {
       action: knownEdgeId ? 'edge.enrolAgain' : 'edge.enrol',
-      ...{ kind: 'edge', id: edgeId, name: request.hostname || 'edge', place },
+      kind: 'edge',
+      id: edgeId,
+      name: request.hostname || 'edge',
+      place,
       before: knownEdgeId ? { joinTokenId: null } : null,
       after: { joinTokenId: token.id, publicKey: request.publicKey, agentVersion: request.agentVersion },
     },
@@ -108,8 +107,7 @@ async function createEdge(
     return edge.id
   } catch (error) {
     // Another organization's edge is not to be seen from here; that keys are unique is.
-    if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002')
-      throw enrolledElsewhere()
+    if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002') throw enrolledElsewhere()
     throw error
   }
 }
@@ -147,11 +145,7 @@ async function edgeOfKnownKey(
   return edge.id
 }
 
-async function answer(
-  transaction: DbTransaction,
-  token: LockedToken,
-  edgeId: string,
-): Promise<EnrolResponse> {
+async function answer(transaction: DbTransaction, token: LockedToken, edgeId: string): Promise<EnrolResponse> {
   const { organization_id: organizationId, site_id: siteId } = token
   const site = await transaction.site.findUniqueOrThrow({
     where: { organizationId_id: { organizationId, id: siteId } },

@@ -43,8 +43,7 @@ function gapOf(report: ReceivedReport, acked: number, now: Date) {
     return [{ fromSeq: report.seq, untilSeq: report.seq, reason, fromAt: null, untilAt: null }]
   if (report.type !== 'gap') return []
   // An edge's clock may be years ahead.
-  const at = (unixMs: number | undefined) =>
-    unixMs === undefined ? null : new Date(Math.min(unixMs, now.getTime()))
+  const at = (unixMs: number | undefined) => (unixMs === undefined ? null : new Date(Math.min(unixMs, now.getTime())))
   const [fromAt, untilAt] = [at(report.fromUnixMs), at(report.untilUnixMs)]
   return [{ fromSeq: Math.max(report.seq, acked + 1), untilSeq: lastSeqOf(report), reason, fromAt, untilAt }]
 }

@@ -25,7 +25,8 @@ export async function keepImages(
     isLayer
       ? []
       : {
-          ...{ version_id: versionId, state },
+          version_id: versionId,
+          state,
           root: root ? Buffer.from(root, 'base64').toString('hex') : null,
           name: image?.name ?? '',
           size_bytes: image?.sizeBytes ?? null,
@@ -33,7 +34,8 @@ export async function keepImages(
           has_kernel: image?.hasKernel ?? false,
           made_for_id: image?.organizationId ?? null,
           parent_version_id: image?.parentVersionId ?? null,
-          ...{ own_bytes: sizes.ownBytes, shared_bytes: sizes.sharedBytes },
+          own_bytes: sizes.ownBytes,
+          shared_bytes: sizes.sharedBytes,
           reclaimable_bytes: sizes.reclaimableBytes,
         },
   )

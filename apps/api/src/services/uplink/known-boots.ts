@@ -30,17 +30,19 @@ export async function readKnownBoots(
   const rows = await transaction.boot.findMany({
     where: { organizationId, id: { in: [...known.keys()] }, receivedOn: { in: daysOf(keys) } },
     select: {
-      ...{
-        id: true,
-        receivedOn: true,
-        edgeId: true,
-        siteId: true,
-        revision: true,
-        startedAt: true,
-        outcome: true,
-      },
-      ...{ totalUs: true, generated: true, phases: true },
-      ...{ writeCacheUsedBytes: true, writeCacheSizeBytes: true, writeCacheHeld: true },
+      id: true,
+      receivedOn: true,
+      edgeId: true,
+      siteId: true,
+      revision: true,
+      startedAt: true,
+      outcome: true,
+      totalUs: true,
+      generated: true,
+      phases: true,
+      writeCacheUsedBytes: true,
+      writeCacheSizeBytes: true,
+      writeCacheHeld: true,
     },
   })
   for (const row of rows)

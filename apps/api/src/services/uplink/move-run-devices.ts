@@ -52,7 +52,10 @@ export async function noteResults(
 ): Promise<void> {
   if (results.length === 0) return
   const rows = results.map(({ deviceId, at, state, reason, text }) => ({
-    ...{ device_id: deviceId, state, reason, text },
+    device_id: deviceId,
+    state,
+    reason,
+    text,
     sent_at: state === 'skipped' ? null : at.toISOString(),
   }))
   await moveDevices(
@@ -70,11 +73,7 @@ export async function noteResults(
 }
 
 /** Boots that turned out to be none. */
-export function untieBoots(
-  transaction: DbTransaction,
-  organizationId: string,
-  bootIds: string[],
-): Promise<unknown> {
+export function untieBoots(transaction: DbTransaction, organizationId: string, bootIds: string[]): Promise<unknown> {
   return moveDevices(
     transaction,
     organizationId,

@@ -30,14 +30,11 @@ export async function rotateEdgeKey(
   if (!edge) throw new AppError('edge_unknown')
   const newest = requireChain(edgeId, statements)
   // Who sends it has the newest key.
-  if (!verifyText(uplinkSignedText(request), request.signature, newest))
-    throw new AppError('signature_invalid')
+  if (!verifyText(uplinkSignedText(request), request.signature, newest)) throw new AppError('signature_invalid')
   if (edge.revoked_at) throw new AppError('edge_revoked')
   const { organization_id: organizationId, site_id: siteId } = edge
   await inOrganization(db, organizationId, async (transaction) => {
-    const [row] = await transaction.$queryRaw<
-      { name: string; public_key: string; revoked_at: Date | null }[]
-    >`
+    const [row] = await transaction.$queryRaw<{ name: string; public_key: string; revoked_at: Date | null }[]>`
       select name, public_key, revoked_at from edge
       where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for update`
     if (!row || row.revoked_at) throw new AppError('edge_revoked')
@@ -48,15 +45,22 @@ export async function rotateEdgeKey(
     await takeKey(transaction, { organizationId, edgeId, publicKey: newest, rotatedAt })
     await transaction.edgeKey.createMany({
       data: statements.slice(first).map(({ oldPublicKey, newPublicKey, signature }) => ({
-        ...{ organizationId, edgeId, rotatedAt, signature },
-        ...{ publicKey: newPublicKey, previousKey: oldPublicKey },
+        organizationId,
+        edgeId,
+        rotatedAt,
+        signature,
+        publicKey: newPublicKey,
+        previousKey: oldPublicKey,
       })),
       skipDuplicates: true,
     })
     await recordOfEdge({ db: transaction, now: rotatedAt }, { organizationId, edgeId, address }, (place) => [
       {
         action: 'edge.takeNewKey',
-        ...{ kind: 'edge', id: edgeId, name: row.name, place },
+        kind: 'edge',
+        id: edgeId,
+        name: row.name,
+        place,
         before: { publicKey: row.public_key },
         after: { publicKey: newest },
       },

@@ -24,8 +24,10 @@ export async function readSigningKeys(
   const keys: SigningKeyStatement[] = []
   for (let next = followerOf.get(newest.publicKey); next; next = followerOf.get(newest.publicKey)) {
     keys.push({
-      ...{ id: next.id, publicKey: next.publicKey },
-      ...{ previousPublicKey: newest.publicKey, signature: next.statement ?? '' },
+      id: next.id,
+      publicKey: next.publicKey,
+      previousPublicKey: newest.publicKey,
+      signature: next.statement ?? '',
     })
     newest = next
   }

@@ -10,11 +10,7 @@ const edgeKeySizeBytes = 32
  * What each edge of the site has to know of the others; undefined where there is only one. Of heartbeats only address and port
  * go in, which stay as they are from one to the next, so that a state is not made anew for each.
  */
-export async function readSiteEdges(
-  db: DbOrTransaction,
-  place: SitePlace,
-  now: Date,
-): Promise<SiteEdges | undefined> {
+export async function readSiteEdges(db: DbOrTransaction, place: SitePlace, now: Date): Promise<SiteEdges | undefined> {
   const edges = await db.edge.findMany({
     where: { ...place, revokedAt: null },
     orderBy: [{ enrolledAt: 'asc' }, { id: 'asc' }],
@@ -48,10 +44,7 @@ export function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
 }
 
 /** The site's key; the first one is made when it is first needed. Two programs that need it at once get the same. */
-async function ensureEdgeKey(
-  db: DbOrTransaction,
-  { organizationId, siteId }: SitePlace,
-): Promise<Uint8Array> {
+async function ensureEdgeKey(db: DbOrTransaction, { organizationId, siteId }: SitePlace): Promise<Uint8Array> {
   const where = { organizationId_id: { organizationId, id: siteId } }
   const { edgeKey } = await db.site.findUniqueOrThrow({ where, select: { edgeKey: true } })
   if (edgeKey) return edgeKey

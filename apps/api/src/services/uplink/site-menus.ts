@@ -67,7 +67,6 @@ export function versionsOfMenu(menu: BootMenu | undefined): string[] {
 /** What a device boots that has a menu and no vDisk of its collection's: the menu's default, else its first version. */
 export function versionOfMenu(menu: BootMenu | undefined): string | undefined {
   const chosen = menu?.entries[menu.defaultEntry]
-  const version =
-    chosen?.kind === 'version' ? chosen : menu?.entries.find((entry) => entry.kind === 'version')
+  const version = chosen?.kind === 'version' ? chosen : menu?.entries.find((entry) => entry.kind === 'version')
   return version?.kind === 'version' ? version.versionId : undefined
 }

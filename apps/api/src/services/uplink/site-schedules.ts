@@ -26,13 +26,19 @@ export async function readSiteSchedules(
 ): Promise<ScheduleOrder[]> {
   const rows = await db.schedule.findMany({
     where: {
-      ...{ organizationId, farmId, OR: [{ siteId: null }, { siteId }] },
+      organizationId,
+      farmId,
+      OR: [{ siteId: null }, { siteId }],
       NOT: { instants: { isEmpty: true } },
     },
     orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
     take: schedulesMax,
     select: {
-      ...{ id: true, action: true, power: true, ratePerMinute: true, instants: true },
+      id: true,
+      action: true,
+      power: true,
+      ratePerMinute: true,
+      instants: true,
       targets: { select: { deviceId: true, collectionId: true, tag: true } },
     },
   })

@@ -22,7 +22,9 @@ const select = {
   id: true,
   name: true,
   ...versionChoicesSelect,
-  ...{ writeCache: true, writeCacheLimitBytes: true, writeCacheFull: true },
+  writeCache: true,
+  writeCacheLimitBytes: true,
+  writeCacheFull: true,
   versions: { orderBy: { number: 'desc' }, select: versionSelect },
 } satisfies Prisma.VdiskSelect
 const orderBy = [{ createdAt: 'asc' as const }, { id: 'asc' as const }]
@@ -46,7 +48,8 @@ export async function readSiteVdisks(
 ): Promise<SiteVdisk[]> {
   const ofCollections = await db.vdisk.findMany({
     where: { organizationId, collections: { some: { organizationId, siteId } } },
-    ...{ orderBy, select },
+    orderBy,
+    select,
   })
   const ofDevices = !hasOwnVdisks
     ? []
@@ -66,7 +69,8 @@ export async function readSiteVdisks(
       ? []
       : await db.vdisk.findMany({
           where: { organizationId, id: { in: missing } },
-          ...{ orderBy, select },
+          orderBy,
+          select,
         })
   return [...ofCollections, ...ofOthers].map((row) => siteVdiskOf(row, now))
 }
@@ -75,8 +79,7 @@ function siteVdiskOf(row: VdiskRow, now: Date): SiteVdisk {
   const resolved = resolveVersions(row, row.versions, now)
   const { production, pending } = resolved
   const stated = row.versions.filter(
-    ({ id, sealedAt }) =>
-      sealedAt !== null || (id === resolved.maintenance?.id && resolved.writerDeviceId !== null),
+    ({ id, sealedAt }) => sealedAt !== null || (id === resolved.maintenance?.id && resolved.writerDeviceId !== null),
   )
   const ordered = production ? [production, ...stated.filter(({ id }) => id !== production.id)] : stated
   return {
@@ -84,7 +87,8 @@ function siteVdiskOf(row: VdiskRow, now: Date): SiteVdisk {
     resolved,
     keepsWrites: row.writeCache === 'edge_persistent' || row.writeCache === 'private',
     stated: {
-      ...{ id: row.id, name: row.name },
+      id: row.id,
+      name: row.name,
       ...writeCacheOf(row),
       ...(resolved.default ? { defaultVersionId: resolved.default.id } : {}),
       ...(resolved.override ? { overrideVersionId: resolved.override.id } : {}),
@@ -110,7 +114,13 @@ function writeCacheOf(row: VdiskRow): Pick<StateVdisk, 'writeCache'> {
 function stateVersionOf(row: VersionRow): StateVdisk['versions'][number] {
   const { id, number, sizeBytes, diskPath, kernelPath, initrdPath, commandLine } = row
   return {
-    ...{ id, number, sizeBytes: Number(sizeBytes), diskPath, kernelPath, initrdPath, commandLine },
+    id,
+    number,
+    sizeBytes: Number(sizeBytes),
+    diskPath,
+    kernelPath,
+    initrdPath,
+    commandLine,
     ...(row.manifestRoot
       ? {
           manifest: {

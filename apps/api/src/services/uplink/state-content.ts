@@ -18,11 +18,7 @@ export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
  * be on another one), its devices, the work of the edge's store, and the power-ons and power orders that have not expired, the oldest
  * of them where there are more than an edge takes.
  */
-export async function readStateContent(
-  db: DbOrTransaction,
-  edge: AuthenticatedEdge,
-  now: Date,
-): Promise<StateContent> {
+export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedEdge, now: Date): Promise<StateContent> {
   const { organizationId, edgeId, siteId } = edge
   // One after the other: a transaction is one connection.
   const site = await readSiteFacts(db, edge, now)
@@ -43,9 +39,20 @@ export async function readStateContent(
     where: { organizationId, siteId },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
     select: {
-      ...{ id: true, name: true, mac: true, enabled: true, bootProgramSet: true },
-      ...{ bootMenuChoice: true, bootMenuId: true, collectionId: true, tags: true },
-      ...{ vdiskId: true, deviceType: true, homeEdgeId: true, nextHomeEdgeId: true, layerEdgeId: true },
+      id: true,
+      name: true,
+      mac: true,
+      enabled: true,
+      bootProgramSet: true,
+      bootMenuChoice: true,
+      bootMenuId: true,
+      collectionId: true,
+      tags: true,
+      vdiskId: true,
+      deviceType: true,
+      homeEdgeId: true,
+      nextHomeEdgeId: true,
+      layerEdgeId: true,
       collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
     },
   })
@@ -85,7 +92,11 @@ export async function readStateContent(
     const differs = ownSet !== null && ownSet !== site.bootProgramSet
     if (!versionId) return []
     const carried = {
-      ...{ id, name, mac, enabled, versionId },
+      id,
+      name,
+      mac,
+      enabled,
+      versionId,
       ...(device.deviceType === 'production' ? {} : { deviceType: device.deviceType }),
       ...(differs ? { bootProgramSet: ownSet } : {}),
       ...(menu ? { menuId: menu.id } : {}),

@@ -11,17 +11,27 @@ export async function readStoreJobs(
     orderBy: [{ askedAt: 'asc' }, { id: 'asc' }],
     take: storeJobsMax,
     select: {
-      ...{ id: true, kind: true, vdiskId: true, versionId: true, intoVersionId: true, sourcePath: true },
+      id: true,
+      kind: true,
+      vdiskId: true,
+      versionId: true,
+      intoVersionId: true,
+      sourcePath: true,
       bootFiles: true,
-      ...{ deviceId: true, layerClass: true },
+      deviceId: true,
+      layerClass: true,
     },
   })
   const madeIds = jobs.flatMap((job) => madeVersionId(job) ?? [])
   const versions = await db.vdiskVersion.findMany({
     where: { organizationId, id: { in: madeIds } },
     select: {
-      ...{ id: true, number: true, parentVersionId: true },
-      ...{ kernelPath: true, initrdPath: true, commandLine: true },
+      id: true,
+      number: true,
+      parentVersionId: true,
+      kernelPath: true,
+      initrdPath: true,
+      commandLine: true,
     },
   })
   const versionOf = new Map(versions.map((version) => [version.id, version]))
@@ -29,7 +39,8 @@ export async function readStoreJobs(
     const made = versionOf.get(madeVersionId(job) ?? '')
     const { id, kind, vdiskId, versionId, intoVersionId, sourcePath, bootFiles, deviceId, layerClass } = job
     return {
-      ...{ id, kind },
+      id,
+      kind,
       ...(vdiskId ? { vdiskId } : {}),
       ...(versionId ? { versionId } : {}),
       ...(intoVersionId ? { intoVersionId } : {}),

@@ -31,7 +31,5 @@ export async function takeHeartbeat(
     where: { organizationId_edgeId: { organizationId, edgeId } },
     select: { incarnation: true, counter: true },
   })
-  return state
-    ? { incarnation: state.incarnation, counter: Number(state.counter) }
-    : { incarnation: 0, counter: 0 }
+  return state ? { incarnation: state.incarnation, counter: Number(state.counter) } : { incarnation: 0, counter: 0 }
 }

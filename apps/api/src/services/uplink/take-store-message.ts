@@ -43,11 +43,7 @@ async function lockVdisks(
 }
 
 /** One row for each version that is known here, one in the trash too, and one for each image that is no version of any vDisk. */
-async function keepInventory(
-  db: DbOrTransaction,
-  edge: AuthenticatedEdge,
-  page: InventoryPage,
-): Promise<void> {
+async function keepInventory(db: DbOrTransaction, edge: AuthenticatedEdge, page: InventoryPage): Promise<void> {
   const { organizationId, edgeId, siteId } = edge
   const { scan, isLast, versions, now } = page
   const layerIds = versions.flatMap(({ versionId, isLayer }) => (isLayer ? versionId : []))

@@ -57,7 +57,11 @@ export async function withdrawBoots(
   })
   await transaction.withdrawnBoot.createMany({
     data: [...byBootId.values()].map(({ bootId, toEdgeId }, index) => ({
-      ...{ organizationId, edgeId, bootId, toEdgeId: toEdgeId ?? null, withdrawnAt: now },
+      organizationId,
+      edgeId,
+      bootId,
+      toEdgeId: toEdgeId ?? null,
+      withdrawnAt: now,
       change: lastChange - bootIds.length + index + 1,
     })),
     skipDuplicates: true,
@@ -85,11 +89,7 @@ export async function withdrawBoots(
 }
 
 /** The device's newest boot of those that are left. */
-async function resetLastBoots(
-  transaction: DbTransaction,
-  organizationId: string,
-  bootIds: string[],
-): Promise<void> {
+async function resetLastBoots(transaction: DbTransaction, organizationId: string, bootIds: string[]): Promise<void> {
   const devices = await transaction.device.findMany({
     where: { organizationId, lastBootId: { in: bootIds } },
     select: { id: true },
@@ -98,7 +98,9 @@ async function resetLastBoots(
   const days = devices.length === 0 ? [] : await readBootDays(context)
   for (const { id } of devices) {
     const [newest] = await readNewestBoots(context, {
-      ...{ days, where: { deviceId: id }, before: null },
+      days,
+      where: { deviceId: id },
+      before: null,
       limit: 1,
     })
     const cache = newest && writeCacheOfRow(newest)

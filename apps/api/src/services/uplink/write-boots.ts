@@ -79,11 +79,7 @@ function rollupBootOf(row: BootRow, before: KnownBoot | null, edge: Authenticate
   }
 }
 
-async function keptDetailDays(
-  transaction: DbTransaction,
-  writes: BootWrite[],
-  today: Date,
-): Promise<Set<string>> {
+async function keptDetailDays(transaction: DbTransaction, writes: BootWrite[], today: Date): Promise<Set<string>> {
   const days = new Set(writes.map(({ receivedOn }) => dayText(receivedOn)))
   days.delete(dayText(today))
   const kept = days.size === 0 ? new Set<string>() : await daysWithDetails(transaction, [...days])
@@ -103,11 +99,7 @@ function newestRevisions(boots: BootReport[]): BootReport[] {
 }
 
 /** Locks the organization's feed until the transaction ends: see BootFeed in the schema. */
-export async function advanceFeed(
-  transaction: DbTransaction,
-  organizationId: string,
-  count: number,
-): Promise<number> {
+export async function advanceFeed(transaction: DbTransaction, organizationId: string, count: number): Promise<number> {
   const feed = await transaction.bootFeed.update({
     where: { organizationId },
     data: { lastChange: { increment: count } },

@@ -51,8 +51,7 @@ export async function updateVdisk(
   const farmId = place.farmId ?? ''
   const where = { organizationId_id: { organizationId: actor.organizationId, id: vdiskId } }
   const before = await db.vdisk.findUniqueOrThrow({ where, select: fieldsSelect })
-  if (fields.name !== undefined && fields.name !== before.name)
-    await requireFreeName(context, farmId, fields.name)
+  if (fields.name !== undefined && fields.name !== before.name) await requireFreeName(context, farmId, fields.name)
   await requireStoreOf(context, farmId, fields.storeId ?? null)
   const vdisk = await db.vdisk.update({ where, data: definedOf(fields), select })
   const after = await db.vdisk.findUniqueOrThrow({ where, select: fieldsSelect })
@@ -125,11 +124,7 @@ async function requireFreeName({ db, actor }: ServiceContext, farmId: string, na
   if (taken) throw nameTaken('vDisk', name, 'This farm')
 }
 
-async function requireStoreOf(
-  { db, actor }: ServiceContext,
-  farmId: string,
-  storeId: string | null,
-): Promise<void> {
+async function requireStoreOf({ db, actor }: ServiceContext, farmId: string, storeId: string | null): Promise<void> {
   if (storeId === null) return
   const found = await db.store.findFirst({
     where: { organizationId: actor.organizationId, farmId, id: storeId },

@@ -43,7 +43,12 @@ async function register(
   const number = await nextVersionNumber(db, { organizationId, vdiskId })
   const row = await db.vdiskVersion.create({
     data: {
-      ...{ organizationId, vdiskId, number, ...fields, createdAt: now, sealedAt: now },
+      organizationId,
+      vdiskId,
+      number,
+      ...fields,
+      createdAt: now,
+      sealedAt: now,
       releasedAt: fields.state === 'released' ? now : null,
     },
     select: changedVersionSelect,
@@ -56,7 +61,10 @@ async function register(
     })
   const version = changedVersionOf(row)
   await recordChange(context, {
-    ...{ kind: 'version', id: row.id, name: version.name, place },
+    kind: 'version',
+    id: row.id,
+    name: version.name,
+    place,
     before: null,
     after: { number, ...fields },
   })

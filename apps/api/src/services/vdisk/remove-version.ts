@@ -63,7 +63,8 @@ export async function versionHolders(
   const menus = await db.bootMenu.findMany({ where: ofVersion, ...firstNames })
   const jobs = await db.storeJob.findMany({
     where: {
-      ...{ organizationId, state: { in: ['queued', 'running'] } },
+      organizationId,
+      state: { in: ['queued', 'running'] },
       OR: [{ versionId }, { intoVersionId: versionId }],
     },
     orderBy: [{ askedAt: 'asc' }, { id: 'asc' }],
@@ -95,10 +96,7 @@ export async function versionHolders(
 const nouns = { override: 'override', pending: 'release to come', maintenance: 'maintenance' }
 
 /** What boots the vDisk's production version. */
-async function bootersOf(
-  db: DbOrTransaction,
-  ofVdisk: { organizationId: string; vdiskId: string },
-): Promise<Users[]> {
+async function bootersOf(db: DbOrTransaction, ofVdisk: { organizationId: string; vdiskId: string }): Promise<Users[]> {
   const collections = await db.collection.findMany({ where: ofVdisk, ...firstNames })
   const devices = await db.device.findMany({ where: ofVdisk, ...firstNames })
   return [

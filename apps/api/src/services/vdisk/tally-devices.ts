@@ -23,10 +23,7 @@ export class DeviceTallies {
   readonly running: Map<string, Tally>
   readonly #resolved: ResolvedVersions
 
-  constructor(
-    { groups, running }: { groups: Group[]; running: Map<string, Tally> },
-    resolved: ResolvedVersions,
-  ) {
+  constructor({ groups, running }: { groups: Group[]; running: Map<string, Tally> }, resolved: ResolvedVersions) {
     this.groups = groups
     this.running = running
     this.#resolved = resolved
@@ -100,7 +97,9 @@ export async function tallyDevices(
   return new DeviceTallies(
     {
       groups: booting.map(({ device_type, is_writer, count, names }) => ({
-        ...{ deviceType: device_type ?? 'production', isWriter: is_writer, tally: { count, names } },
+        deviceType: device_type ?? 'production',
+        isWriter: is_writer,
+        tally: { count, names },
       })),
       running: new Map(running.map(({ key, count, names }) => [key, { count, names }])),
     },

@@ -44,15 +44,16 @@ async function requireFreeId(context: ServiceContext, edge: ImagesEdge, versionI
     db.vdiskVersion.findUnique({
       where: { organizationId_id: { organizationId, id: versionId } },
       select: {
-        ...{ number: true, deletionId: true, sealedAt: true },
+        number: true,
+        deletionId: true,
+        sealedAt: true,
         vdisk: { select: { name: true, farmId: true, deletionId: true } },
       },
     }),
   )
   if (!version) return
   const { number, sealedAt, vdisk } = version
-  const words =
-    vdisk.farmId === edge.site.farmId ? `version ${number} of ${vdisk.name}` : 'a version of another farm'
+  const words = vdisk.farmId === edge.site.farmId ? `version ${number} of ${vdisk.name}` : 'a version of another farm'
   if (version.deletionId !== null || vdisk.deletionId !== null)
     throw conflict(`This image is ${words}, which lies in the trash: restore it from there.`)
   throw conflict(sealedAt === null ? `It is being adopted as ${words}.` : `It is ${words} already.`)
@@ -76,8 +77,12 @@ async function createFrom(
   })
   try {
     await createUnsealed(context, open, {
-      ...{ ...from.fields, id: versionId, sizeBytes: sizeBytes ?? 0n, commandLine: '' },
-      ...{ parentVersionId: parent?.id ?? null, adoptedFrom: from.edge.name },
+      ...from.fields,
+      id: versionId,
+      sizeBytes: sizeBytes ?? 0n,
+      commandLine: '',
+      parentVersionId: parent?.id ?? null,
+      adoptedFrom: from.edge.name,
     })
   } catch (error) {
     if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002')

@@ -18,7 +18,8 @@ export function clearBootProfile(
     const { organizationId } = actor
     const edges = await db.edgeVersion.findMany({
       where: {
-        ...{ organizationId, versionId },
+        organizationId,
+        versionId,
         bootProfiles: { not: Prisma.DbNull },
         edge: { revokedAt: null, site: { deletionId: null } },
       },
@@ -34,15 +35,17 @@ export function clearBootProfile(
     })
     const left = edges.filter(({ edgeId }) => !asked.some((job) => job.edgeId === edgeId))
     if (left.length === 0)
-      throw conflict(
-        `Every edge has been asked already to clear the boot profile of version ${version.number}.`,
-      )
+      throw conflict(`Every edge has been asked already to clear the boot profile of version ${version.number}.`)
     const jobIds: string[] = []
     for (const { edgeId } of left)
       jobIds.push(await askStore(context, { edgeId, kind: 'clear_profile', vdiskId: vdisk.id, versionId }))
     await recordChange(context, {
-      ...{ kind: 'version', id: versionId, name: `${vdisk.name} version ${version.number}`, place },
-      ...{ before: { bootProfile: 'learned' }, after: { bootProfile: null } },
+      kind: 'version',
+      id: versionId,
+      name: `${vdisk.name} version ${version.number}`,
+      place,
+      before: { bootProfile: 'learned' },
+      after: { bootProfile: null },
     })
     return { ...(await changedVersionNow(context, versionId)), jobIds }
   })

@@ -13,13 +13,7 @@ import type { ServiceContext } from '../service-context.ts'
 import { askStore, edgesHolding } from '../store-job/ask-store.ts'
 import { runningDevices } from '../vdisk/change-vdisk.ts'
 import { nextVersionNumber } from '../vdisk/next-number.ts'
-import {
-  changedVersionNow,
-  changeVersion,
-  conflict,
-  type OpenVersion,
-  requireInStore,
-} from './open-version.ts'
+import { changedVersionNow, changeVersion, conflict, type OpenVersion, requireInStore } from './open-version.ts'
 
 /**
  * Begins the vDisk's next version above a sealed one: the named device writes it from its next boot on. Throws `not_found`; `invalid` for a
@@ -47,9 +41,18 @@ export function startMaintenance(
     const id = randomUUID()
     await db.vdiskVersion.create({
       data: {
-        ...{ organizationId, id, vdiskId: vdisk.id, number, note, createdAt: now },
-        ...{ state: 'maintenance', sealedAt: null, parentVersionId: parent.id },
-        ...{ sizeBytes: parent.sizeBytes, diskPath: `versions/${id}`, commandLine: parent.commandLine },
+        organizationId,
+        id,
+        vdiskId: vdisk.id,
+        number,
+        note,
+        createdAt: now,
+        state: 'maintenance',
+        sealedAt: null,
+        parentVersionId: parent.id,
+        sizeBytes: parent.sizeBytes,
+        diskPath: `versions/${id}`,
+        commandLine: parent.commandLine,
       },
       select: { id: true },
     })
@@ -60,7 +63,11 @@ export function startMaintenance(
     })
     const made = await changedVersionNow(context, id)
     await recordChange(context, {
-      ...{ kind: 'version', id, name: made.name, place, before: null },
+      kind: 'version',
+      id,
+      name: made.name,
+      place,
+      before: null,
       after: { number, state: 'maintenance', above: parent.number, writtenBy: device.name, note },
     })
     return made
@@ -111,13 +118,20 @@ export function sealVersion(
       select: { id: true },
     })
     const jobId = await askStore(context, {
-      ...{ edgeId, kind: 'seal', vdiskId: vdisk.id, versionId: version.id },
+      edgeId,
+      kind: 'seal',
+      vdiskId: vdisk.id,
+      versionId: version.id,
       bootFiles: bootFiles === 'image' ? null : bootFiles,
     })
     const changed = await changedVersionNow(context, version.id)
     await recordChange(context, {
-      ...{ kind: 'version', id: version.id, name: changed.name, place },
-      ...{ before: { sealAskedAt: null }, after: { sealAskedAt: now } },
+      kind: 'version',
+      id: version.id,
+      name: changed.name,
+      place,
+      before: { sealAskedAt: null },
+      after: { sealAskedAt: now },
     })
     return { ...changed, jobIds: [jobId] }
   })
@@ -129,9 +143,7 @@ async function requireResting(context: ServiceContext, { version, access }: Open
   if (version.sealAskedAt) throw conflict(`Version ${version.number} is being sealed already.`)
   const running = await runningDevices(context, { versionId: version.id })
   if (running.count > 0)
-    throw conflict(
-      `${running.names.join(', ')} still runs from version ${version.number}: shut it down first.`,
-    )
+    throw conflict(`${running.names.join(', ')} still runs from version ${version.number}: shut it down first.`)
 }
 
 /** As its edge said; before it has, the only edge of the device's site. Throws `conflict`. */
@@ -143,7 +155,8 @@ async function edgeOfLayer(context: ServiceContext, { version, vdisk }: OpenVers
   const device = vdisk.maintenanceDeviceId
   const edges = await db.edge.findMany({
     where: {
-      ...{ organizationId, revokedAt: null },
+      organizationId,
+      revokedAt: null,
       site: { deletionId: null, devices: { some: { organizationId, id: device ?? version.id } } },
     },
     take: 2,
@@ -167,7 +180,8 @@ async function edgesThatMayHold(
 ): Promise<string[]> {
   const edges = await db.edge.findMany({
     where: {
-      ...{ organizationId, revokedAt: null },
+      organizationId,
+      revokedAt: null,
       OR: [
         { storedVersions: { some: { organizationId, versionId: version.id, isLayer: true } } },
         {
@@ -205,8 +219,12 @@ export function discardMaintenance(
       select: { id: true },
     })
     await recordChange(context, {
-      ...{ kind: 'version', id: version.id, name, place },
-      ...{ before: { number: version.number, state: 'maintenance' }, after: null },
+      kind: 'version',
+      id: version.id,
+      name,
+      place,
+      before: { number: version.number, state: 'maintenance' },
+      after: null,
     })
     return { name }
   })

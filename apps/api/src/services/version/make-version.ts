@@ -34,19 +34,27 @@ export function mergeVersion(
     const { organizationId } = actor
     requireInStore(version, 'merged')
     const edges = await edgesHolding(db, { organizationId, versionId: version.id }, { isLayer: false })
-    if (edges.length === 0)
-      throw conflict(`No edge has said that its store holds version ${version.number} whole.`)
+    if (edges.length === 0) throw conflict(`No edge has said that its store holds version ${version.number} whole.`)
     const parentVersionId = into === 'base' ? null : await baseOf(context, open)
     const { sizeBytes, commandLine } = version
     const made = await createUnsealed(context, open, {
-      ...{ state: 'test', sizeBytes, commandLine, parentVersionId, note, labels },
+      state: 'test',
+      sizeBytes,
+      commandLine,
+      parentVersionId,
+      note,
+      labels,
       mergedFrom: version.number,
     })
     return askAll(
       context,
       made,
       edges.map(({ edgeId }) => ({
-        ...{ edgeId, kind: 'merge', vdiskId: vdisk.id, versionId: version.id, intoVersionId: made },
+        edgeId,
+        kind: 'merge',
+        vdiskId: vdisk.id,
+        versionId: version.id,
+        intoVersionId: made,
       })),
     )
   })
@@ -73,7 +81,11 @@ export function importVersion(
     const made = await createUnsealed(context, open, { ...fields, sizeBytes: 0n, parentVersionId: null })
     return askAll(context, made, [
       {
-        ...{ edgeId, kind: 'import', vdiskId, versionId: made, sourcePath },
+        edgeId,
+        kind: 'import',
+        vdiskId,
+        versionId: made,
+        sourcePath,
         bootFiles: bootFiles === 'image' ? null : bootFiles,
       },
     ])
@@ -107,15 +119,26 @@ export async function createUnsealed(
   const number = await nextVersionNumber(db, { organizationId, vdiskId: vdisk.id })
   await db.vdiskVersion.create({
     data: {
-      ...{ organizationId, id, vdiskId: vdisk.id, number, ...fields, createdAt: now },
-      ...{ sealedAt: null, diskPath: `versions/${id}` },
+      organizationId,
+      id,
+      vdiskId: vdisk.id,
+      number,
+      ...fields,
+      createdAt: now,
+      sealedAt: null,
+      diskPath: `versions/${id}`,
     },
     select: { id: true },
   })
   await recordChange(context, {
-    ...{ kind: 'version', id, name: `${vdisk.name} version ${number}`, place, before: null },
+    kind: 'version',
+    id,
+    name: `${vdisk.name} version ${number}`,
+    place,
+    before: null,
     after: {
-      ...{ number, ...fields },
+      number,
+      ...fields,
       ...(mergedFrom === undefined ? {} : { mergedFrom }),
       ...(adoptedFrom === undefined ? {} : { adoptedFrom }),
     },

@@ -10,16 +10,19 @@ import { wakeFarm, withPromotionTold } from '../webhook/tell-promoted-version.ts
 
 const versionSelect = {
   ...versionFactsSelect,
-  ...{
-    vdiskId: true,
-    sizeBytes: true,
-    diskPath: true,
-    kernelPath: true,
-    initrdPath: true,
-    commandLine: true,
-  },
-  ...{ parentVersionId: true, manifestRoot: true, revision: true },
-  ...{ kernelSha256: true, kernelSizeBytes: true, initrdSha256: true, initrdSizeBytes: true },
+  vdiskId: true,
+  sizeBytes: true,
+  diskPath: true,
+  kernelPath: true,
+  initrdPath: true,
+  commandLine: true,
+  parentVersionId: true,
+  manifestRoot: true,
+  revision: true,
+  kernelSha256: true,
+  kernelSizeBytes: true,
+  initrdSha256: true,
+  initrdSizeBytes: true,
 } satisfies Prisma.VdiskVersionSelect
 const vdiskSelect = {
   id: true,

@@ -53,7 +53,9 @@ export async function previewVersion(
     after: after.production && { versionId: after.production.id, number: after.production.number },
     changed: changesOf(tallies.groups, before, after),
     running: [...tallies.running].map(([id, devices]) => ({
-      ...{ versionId: id, number: numberOf.get(id) ?? null, devices },
+      versionId: id,
+      number: numberOf.get(id) ?? null,
+      devices,
     })),
     changesBoot: bootOf(before.production) !== bootOf(after.production),
     holders,
@@ -64,8 +66,11 @@ export async function previewVersion(
     edges: version.atEdges
       .filter(({ state, edge }) => state !== 'missing' && seesEdge(edge.siteId))
       .map(({ edgeId, edge, ownBytes, sharedBytes, reclaimableBytes }) => ({
-        ...{ edgeId, edgeName: edge.name, siteName: edge.site.name },
-        ...{ ownBytes: Number(ownBytes), sharedBytes: Number(sharedBytes) },
+        edgeId,
+        edgeName: edge.name,
+        siteName: edge.site.name,
+        ownBytes: Number(ownBytes),
+        sharedBytes: Number(sharedBytes),
         reclaimableBytes: Number(reclaimableBytes),
       })),
   }
@@ -81,11 +86,7 @@ function resolvedAfter(
     case 'promote': {
       const released = { ...version, state: 'released' as const, releasedAt: now }
       const pendingVersionId = vdisk.pendingVersionId === version.id ? null : vdisk.pendingVersionId
-      return resolveVersions(
-        { ...vdisk, defaultVersionId: version.id, pendingVersionId },
-        [...others, released],
-        now,
-      )
+      return resolveVersions({ ...vdisk, defaultVersionId: version.id, pendingVersionId }, [...others, released], now)
     }
     case 'revert':
       return resolveVersions({ ...vdisk, defaultVersionId: version.id }, vdisk.versions, now)
@@ -142,7 +143,9 @@ function changesOf(
     moves.set(key, { ...move, groups: [...move.groups, group] })
   }
   return [...moves.values()].map(({ from, to, groups: moved }) => ({
-    ...{ fromNumber: from, toNumber: to, devices: sumOf(moved) satisfies Tally },
+    fromNumber: from,
+    toNumber: to,
+    devices: sumOf(moved) satisfies Tally,
   }))
 }
 

@@ -45,8 +45,13 @@ async function releaseOf({ db, clock }: PlatformContext, organizationId: string,
       const place = { farmId, siteId: null, collectionId: null }
       await recordDoings({ db: transaction, now }, jobDoer(organizationId, 'release of versions'), [
         {
-          ...{ action: 'version.release', kind: 'vdisk', id, name, place },
-          ...{ before: { pending: number }, after: { default: number } },
+          action: 'version.release',
+          kind: 'vdisk',
+          id,
+          name,
+          place,
+          before: { pending: number },
+          after: { default: number },
         },
       ])
     })

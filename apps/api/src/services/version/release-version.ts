@@ -73,8 +73,7 @@ export function promoteVersion(
 /** Throws `conflict` with what the version is instead. */
 export function requirePromotable({ version, access }: Pick<OpenVersion, 'version' | 'access'>): void {
   const { number, state, sealedAt } = version
-  if (access === 'maintenance')
-    throw conflict(`Version ${number} is in maintenance: seal it first, and try it out.`)
+  if (access === 'maintenance') throw conflict(`Version ${number} is in maintenance: seal it first, and try it out.`)
   if (sealedAt === null) throw conflict(`Version ${number} is being made: wait until that is done.`)
   if (access === 'default') throw conflict(`Version ${number} is the default already.`)
   if (state === 'released' && access !== 'pending')
@@ -108,15 +107,11 @@ export function cancelRelease(
  * A version that was released before is the default again, with its kernel, initramfs and command line. Throws `not_found`; `conflict` for
  * the default itself, and for one that was never released.
  */
-export function revertVersion(
-  context: ServiceContext,
-  seen: z.output<typeof revertInput>,
-): Promise<ChangedVersion> {
+export function revertVersion(context: ServiceContext, seen: z.output<typeof revertInput>): Promise<ChangedVersion> {
   return changeVersion(context, seen, async (open) => {
     const { version, resolved } = open
     requireReleased(open)
-    if (resolved.default?.id === version.id)
-      throw conflict(`Version ${version.number} is the default already.`)
+    if (resolved.default?.id === version.id) throw conflict(`Version ${version.number} is the default already.`)
     await setVdisk(context, open, { defaultVersionId: version.id })
     await record(context, open, [
       { before: { default: resolved.default?.number ?? null }, after: { default: version.number } },
@@ -144,8 +139,7 @@ export function overrideVersion(
   return changeVersion(context, seen, async (open) => {
     const { version, resolved } = open
     requireReleased(open)
-    if (resolved.override?.id === version.id)
-      throw conflict(`Version ${version.number} is the override already.`)
+    if (resolved.override?.id === version.id) throw conflict(`Version ${version.number} is the override already.`)
     await setVdisk(context, open, { overrideVersionId: version.id })
     await record(context, open, [
       { before: { override: resolved.override?.number ?? null }, after: { override: version.number } },
@@ -175,18 +169,16 @@ interface Recorded {
   after: Record<string, unknown>
 }
 
-async function record(
-  context: ServiceContext,
-  { vdisk, place }: OpenVdisk,
-  changes: Recorded[],
-): Promise<void> {
+async function record(context: ServiceContext, { vdisk, place }: OpenVdisk, changes: Recorded[]): Promise<void> {
   await recordChanges(
     context,
     changes.map(({ version, before, after }) => ({
       ...(version
         ? { kind: 'version', id: version.version.id, name: `${vdisk.name} version ${version.version.number}` }
         : { kind: 'vdisk', id: vdisk.id, name: vdisk.name }),
-      ...{ place, before, after },
+      place,
+      before,
+      after,
     })),
   )
 }

@@ -55,7 +55,11 @@ export async function updateWebhook(
   const [row] = await db.webhookEndpoint.updateManyAndReturn({
     where: { organizationId, id: webhookId, revision },
     data: {
-      ...{ name, url, enabled, events: [...new Set(events)], revision: { increment: 1 } },
+      name,
+      url,
+      enabled,
+      events: [...new Set(events)],
+      revision: { increment: 1 },
       ...(isSwitchedOn ? { failingSince: null } : {}),
       ...(isSwitchedOn || (!enabled && before.enabled) ? { disabledReason: null } : {}),
     },

@@ -21,10 +21,7 @@ const leaseMs = 60_000
 const minuteMs = 60_000
 const hourMs = 60 * minuteMs
 /** Before the next try. Ten tries within three days and a half, then it is given up. */
-export const backOffMs = [
-  ...[5_000, 5 * minuteMs, 30 * minuteMs],
-  ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hourMs),
-]
+export const backOffMs = [5_000, 5 * minuteMs, 30 * minuteMs, ...[2, 5, 10, 14, 20, 24].map((hours) => hours * hourMs)]
 const attemptsMax = backOffMs.length + 1
 const attemptsKeptMax = 10
 /** An endpoint that takes nothing for so long is switched off. */
@@ -73,9 +70,7 @@ async function deliver(context: DeliveryContext, key: DeliveryKey): Promise<bool
   const attempt = { at: at.toISOString(), durationMs: Math.round(performance.now() - begin), ...sent }
   telemetry.deliveryTried(attempt.error === null)
   span?.end(deliverySpan(taken.attemptCount, sent))
-  await inOrganization(db, key.organizationId, (transaction) =>
-    note(transaction, { ...taken, key, attempt, at }),
-  )
+  await inOrganization(db, key.organizationId, (transaction) => note(transaction, { ...taken, key, attempt, at }))
   return true
 }
 
@@ -121,10 +116,7 @@ async function take(db: Transaction, { organizationId, id }: DeliveryKey, now: D
   })
 }
 
-function secretsOf(
-  { secret, previousSecret, previousSecretUntil }: Taken['endpoint'],
-  at: Date,
-): Uint8Array[] {
+function secretsOf({ secret, previousSecret, previousSecretUntil }: Taken['endpoint'], at: Date): Uint8Array[] {
   const isOverlap = previousSecret && previousSecretUntil && previousSecretUntil > at
   return isOverlap ? [secret, previousSecret] : [secret]
 }

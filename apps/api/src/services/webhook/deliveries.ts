@@ -63,7 +63,9 @@ export async function redeliver(
   if (count === 0) throw new AppError('not_found')
   const delivery = await readDelivery(context, deliveryId)
   await recordChange(context, {
-    ...{ kind: 'webhook', id: webhookId, name },
+    kind: 'webhook',
+    id: webhookId,
+    name,
     before: auditOf(before),
     after: auditOf(delivery),
   })
@@ -101,8 +103,7 @@ function auditOf({ id, eventType, state, attemptCount }: DeliveryView) {
 
 async function requireEnabled(context: ServiceContext, webhookId: string): Promise<{ name: string }> {
   const { name, enabled } = await getWebhook(context, { webhookId })
-  if (!enabled)
-    throw new AppError('conflict', { public: 'This webhook is switched off. Switch it on first.' })
+  if (!enabled) throw new AppError('conflict', { public: 'This webhook is switched off. Switch it on first.' })
   return { name }
 }
 
@@ -118,7 +119,12 @@ async function readDelivery({ db, actor }: ServiceContext, id: string): Promise<
 function deliveryViewOf(row: DeliveryRow): DeliveryView {
   const { id, eventId, state, attemptCount, event } = row
   return {
-    ...{ id, eventId, state, attemptCount, eventType: event.type, payload: event.payload },
+    id,
+    eventId,
+    state,
+    attemptCount,
+    eventType: event.type,
+    payload: event.payload,
     createdAt: row.createdAt.toISOString(),
     dueAt: state === 'pending' ? row.dueAt.toISOString() : null,
     attempts: row.attempts as WebhookAttempt[],

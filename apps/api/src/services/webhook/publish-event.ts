@@ -31,16 +31,17 @@ export async function publishEvents(db: DbOrTransaction, now: Date, events: Even
     const id = randomUUID()
     const payload = { type, timestamp: now.toISOString(), organizationId, data }
     const { count } = await db.webhookEvent.createMany({
-      data: [
-        { organizationId, id, type, subject, payload, createdAt: now, traceparent: activeTraceparent() },
-      ],
+      data: [{ organizationId, id, type, subject, payload, createdAt: now, traceparent: activeTraceparent() }],
       skipDuplicates: true,
     })
     if (count > 0)
       await db.webhookDelivery.createMany({
         data: listeners.map((endpoint) => ({
-          ...{ organizationId, endpointId: endpoint.id, eventId: id },
-          ...{ dueAt: now, createdAt: now },
+          organizationId,
+          endpointId: endpoint.id,
+          eventId: id,
+          dueAt: now,
+          createdAt: now,
         })),
       })
   }

@@ -58,9 +58,7 @@ function errorText(error: unknown): string {
     case 'ETIMEDOUT':
       return `It did not answer within ${timeoutMs / 1000} s.`
     default:
-      return /CERT|SSL|TLS/.test(code)
-        ? `Its certificate is not accepted: ${code}.`
-        : 'It could not be reached.'
+      return /CERT|SSL|TLS/.test(code) ? `Its certificate is not accepted: ${code}.` : 'It could not be reached.'
   }
 }
 
@@ -77,10 +75,7 @@ interface Post {
   body: string
 }
 
-function post(
-  target: URL,
-  { address, headers, body }: Post,
-): Promise<{ status: number; answer: string | null }> {
+function post(target: URL, { address, headers, body }: Post): Promise<{ status: number; answer: string | null }> {
   const pinned: LookupFunction = (_host, options, done) => {
     if (options.all) done(null, [address])
     else done(null, address.address, address.family)

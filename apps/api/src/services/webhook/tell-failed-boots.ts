@@ -21,9 +21,7 @@ export async function tellFailedBoots(
   { organizationId, siteId, edgeId }: AuthenticatedEdge,
   { boots, now }: { boots: BootReport[]; now: Date },
 ): Promise<void> {
-  const ids = boots
-    .filter(({ outcome, generated }) => outcome?.kind === 'failed' && !generated)
-    .map(({ id }) => id)
+  const ids = boots.filter(({ outcome, generated }) => outcome?.kind === 'failed' && !generated).map(({ id }) => id)
   if (ids.length === 0) return
   const listeners = await db.webhookEndpoint.count({
     where: { organizationId, enabled: true, events: { has: 'boot.failed' } },
@@ -42,15 +40,18 @@ export async function tellFailedBoots(
       type: 'boot.failed',
       subject: boot.id,
       data: {
-        ...{
-          bootId: boot.id,
-          deviceId: boot.deviceId,
-          deviceName: names.devices.get(boot.deviceId ?? '') ?? null,
-          mac: boot.mac,
-        },
-        ...{ siteId, siteName: names.site, edgeId, edgeName: names.edge },
-        ...{ startedAt: boot.startedAt.toISOString(), simulated: boot.simulated },
-        ...{ phase: boot.failedPhase, cause: boot.failedCause },
+        bootId: boot.id,
+        deviceId: boot.deviceId,
+        deviceName: names.devices.get(boot.deviceId ?? '') ?? null,
+        mac: boot.mac,
+        siteId,
+        siteName: names.site,
+        edgeId,
+        edgeName: names.edge,
+        startedAt: boot.startedAt.toISOString(),
+        simulated: boot.simulated,
+        phase: boot.failedPhase,
+        cause: boot.failedCause,
         untrusted: { text: boot.failedText },
       },
     })),

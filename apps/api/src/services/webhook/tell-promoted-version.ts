@@ -93,20 +93,20 @@ async function tellPromotion(
       // The same version may be promoted again, after a newer one came and went.
       subject: `${after.id} ${randomUUID()}`,
       data: {
-        ...{ farmId: vdisk.farmId, vdiskId, vdiskName: vdisk.name },
-        ...{ versionId: after.id, versionNumber: after.number },
-        ...{ previousVersionId: before?.id ?? null, previousVersionNumber: before?.number ?? null },
+        farmId: vdisk.farmId,
+        vdiskId,
+        vdiskName: vdisk.name,
+        versionId: after.id,
+        versionNumber: after.number,
+        previousVersionId: before?.id ?? null,
+        previousVersionNumber: before?.number ?? null,
       },
     },
   ])
 }
 
 /** A version may lie in the trash, from where it is about to be restored. */
-async function vdiskOf(
-  db: DbOrTransaction,
-  organizationId: string,
-  versionId: string,
-): Promise<string | null> {
+async function vdiskOf(db: DbOrTransaction, organizationId: string, versionId: string): Promise<string | null> {
   const version = await withTrash(db, () =>
     db.vdiskVersion.findUnique({
       where: { organizationId_id: { organizationId, id: versionId } },
@@ -117,11 +117,7 @@ async function vdiskOf(
 }
 
 /** What production devices boot, as the desired state says it. */
-async function bootedVersion(
-  db: DbOrTransaction,
-  { organizationId, vdiskId }: VdiskKey,
-  now: Date,
-): Promise<Booted> {
+async function bootedVersion(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey, now: Date): Promise<Booted> {
   const resolved = await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, now)
   const version = resolved.get(vdiskId)?.production
   return version ? { id: version.id, number: version.number } : null

@@ -28,7 +28,10 @@ export async function tellSilentEdges({ db, clock }: PlatformContext): Promise<v
           type: 'edge.offline',
           subject: `${edge.id} ${edge.heartbeat_at.toISOString()}`,
           data: {
-            ...{ edgeId: edge.id, edgeName: edge.name, siteId: edge.site_id, siteName: edge.site_name },
+            edgeId: edge.id,
+            edgeName: edge.name,
+            siteId: edge.site_id,
+            siteName: edge.site_name,
             lastHeardAt: edge.heartbeat_at.toISOString(),
           },
         })),

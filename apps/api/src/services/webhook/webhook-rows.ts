@@ -19,11 +19,15 @@ export type WebhookRow = Prisma.WebhookEndpointGetPayload<{ select: typeof webho
 export function webhookViewOf(row: WebhookRow, now: Date): WebhookView {
   const { id, name, url, enabled, disabledReason, revision, previousSecretUntil } = row
   return {
-    ...{ id, name, url, enabled, disabledReason, revision },
+    id,
+    name,
+    url,
+    enabled,
+    disabledReason,
+    revision,
     events: row.events as WebhookEventType[],
     failingSince: row.failingSince?.toISOString() ?? null,
-    previousSecretUntil:
-      previousSecretUntil && previousSecretUntil > now ? previousSecretUntil.toISOString() : null,
+    previousSecretUntil: previousSecretUntil && previousSecretUntil > now ? previousSecretUntil.toISOString() : null,
     createdAt: row.createdAt.toISOString(),
   }
 }

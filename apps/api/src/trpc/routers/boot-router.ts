@@ -27,9 +27,7 @@ export const bootRouter = router({
     })
     .input(bootGetInput)
     .output(bootDetail)
-    .query(({ ctx, input }) =>
-      getBoot(ctx, { bootId: input.bootId, detailKeptDays: ctx.bootRetention.detailDays }),
-    ),
+    .query(({ ctx, input }) => getBoot(ctx, { bootId: input.bootId, detailKeptDays: ctx.bootRetention.detailDays })),
   console: procedure
     // A console shows what a system prints for those who run it.
     .meta({

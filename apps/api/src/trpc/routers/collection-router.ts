@@ -1,11 +1,6 @@
 import { chosenMenu, setMenuOfCollectionInput } from '../../domain/boot-menu-view.ts'
 import { chosenSetResult, setOfCollectionInput } from '../../domain/boot-programs.ts'
-import {
-  collectionDetail,
-  collectionGetInput,
-  collectionListInput,
-  collectionPage,
-} from '../../domain/farm-view.ts'
+import { collectionDetail, collectionGetInput, collectionListInput, collectionPage } from '../../domain/farm-view.ts'
 import {
   changedObject,
   createCollectionInput,
@@ -16,11 +11,7 @@ import {
   updateCollectionInput,
 } from '../../domain/object-view.ts'
 import { chooseMenuOfCollection } from '../../services/boot-menu/choose-menu.ts'
-import {
-  createCollection,
-  removeCollection,
-  updateCollection,
-} from '../../services/collection/change-collection.ts'
+import { createCollection, removeCollection, updateCollection } from '../../services/collection/change-collection.ts'
 import { getCollection } from '../../services/collection/get-collection.ts'
 import { listCollections } from '../../services/collection/list-collections.ts'
 import { chooseForCollection } from '../../services/site/choose-boot-programs.ts'

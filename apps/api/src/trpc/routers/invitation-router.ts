@@ -11,13 +11,7 @@ import {
   tokenInput,
 } from '../../domain/member-view.ts'
 import { acceptInvitation, getOffer } from '../../services/invitation/accept-invitation.ts'
-import {
-  type Invited,
-  invite,
-  markSent,
-  resendInvitation,
-  revokeInvitation,
-} from '../../services/invitation/invite.ts'
+import { type Invited, invite, markSent, resendInvitation, revokeInvitation } from '../../services/invitation/invite.ts'
 import { listInvitations } from '../../services/invitation/list-invitations.ts'
 import { openProcedure, procedure, router } from '../trpc.ts'
 
@@ -84,9 +78,7 @@ export const invitationRouter = router({
     .meta({ who: 'anyone', rest: ofLinks })
     .input(tokenInput)
     .output(offerView)
-    .query(async ({ ctx, input }) =>
-      getOffer({ ...ctx, hashPassword, person: await ctx.findPerson() }, input),
-    ),
+    .query(async ({ ctx, input }) => getOffer({ ...ctx, hashPassword, person: await ctx.findPerson() }, input)),
   accept: openProcedure
     .meta({ who: 'anyone', rest: ofLinks })
     .input(acceptInput)

@@ -11,11 +11,7 @@ import {
 import { askDeletion, cancelDeletion, type DeletionAnswer } from '../../services/organization/ask-deletion.ts'
 import { foundOrganization } from '../../services/organization/found-organization.ts'
 import { getOrganization } from '../../services/organization/organization-rows.ts'
-import {
-  getUsage,
-  listSigningKeys,
-  renameOrganization,
-} from '../../services/organization/organization-settings.ts'
+import { getUsage, listSigningKeys, renameOrganization } from '../../services/organization/organization-settings.ts'
 import { personProcedure, procedure, router } from '../trpc.ts'
 
 const ofOwners = { excluded: 'an owner decides, who has given the password just now' }

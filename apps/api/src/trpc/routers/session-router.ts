@@ -42,15 +42,20 @@ export const sessionRouter = router({
     .meta({ who: 'anyone', rest: { excluded: 'it belongs to the sign-in page' } })
     .output(signInView)
     .query(({ ctx: { oidcName, tenancy } }) => ({
-      ...{ oidcName, passwordRule, isSelfService: tenancy.isSelfService, contact: tenancy.contact },
+      oidcName,
+      passwordRule,
+      isSelfService: tenancy.isSelfService,
+      contact: tenancy.contact,
     })),
   access: personProcedure
     .meta({ who: 'person', rest: ofPersons })
     .output(accessView)
     .query(async ({ ctx }) => ({
-      ...{ name: ctx.person.name, email: ctx.person.email },
+      name: ctx.person.name,
+      email: ctx.person.email,
       isPlatformOperator: await isPlatformOperator(ctx, ctx.person.userId),
-      ...{ isSelfService: ctx.tenancy.isSelfService, contact: ctx.tenancy.contact },
+      isSelfService: ctx.tenancy.isSelfService,
+      contact: ctx.tenancy.contact,
     })),
   confirm: personProcedure
     .meta({ who: 'person', rest: ofPersons })

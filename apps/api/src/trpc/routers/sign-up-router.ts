@@ -1,11 +1,6 @@
 import { hashPassword } from 'better-auth/crypto'
 import { doneView, tokenInput } from '../../domain/member-view.ts'
-import {
-  completeSignUpInput,
-  signUpAsked,
-  signUpInput,
-  signUpOfferView,
-} from '../../domain/organization-view.ts'
+import { completeSignUpInput, signUpAsked, signUpInput, signUpOfferView } from '../../domain/organization-view.ts'
 import { askToSignUp, completeSignUp, getSignUp } from '../../services/sign-up/sign-up.ts'
 import { openProcedure, router } from '../trpc.ts'
 

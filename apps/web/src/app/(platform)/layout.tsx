@@ -10,7 +10,5 @@ export default async function PlatformLayout({ children }: { children: ReactNode
   const answer = await readSession()
   if (answer.kind === 'signed-out') return <GoToSignIn />
   if (answer.kind === 'api-away') return <ApiAway />
-  return (
-    <PlatformFrame theme={themeFrom((await cookies()).get(themeCookie)?.value)}>{children}</PlatformFrame>
-  )
+  return <PlatformFrame theme={themeFrom((await cookies()).get(themeCookie)?.value)}>{children}</PlatformFrame>
 }

@@ -25,10 +25,7 @@ export function AccountForm({ action, disabled, onSubmit, children }: AccountFor
   return (
     <form onSubmit={submit} className="flex flex-col gap-4">
       {children}
-      <p
-        role="alert"
-        className={failure ? 'rounded-md bg-failed-soft px-3 py-2 text-failed text-sm' : 'sr-only'}
-      >
+      <p role="alert" className={failure ? 'rounded-md bg-failed-soft px-3 py-2 text-failed text-sm' : 'sr-only'}>
         {failure}
       </p>
       <Button type="submit" busy={isBusy} disabled={disabled} className="self-start">

@@ -17,9 +17,7 @@ export function AccountPage() {
   return (
     <Page>
       <PageHeader title="Account" summary="Yours alone, in every organization that you belong to." />
-      {error && (
-        <ErrorState title="Your account could not be loaded." text={readableError(error)} onRetry={refetch} />
-      )}
+      {error && <ErrorState title="Your account could not be loaded." text={readableError(error)} onRetry={refetch} />}
       {!error && !account && (
         <LoadingState label="Loading your account">
           <Skeleton className="h-64" />

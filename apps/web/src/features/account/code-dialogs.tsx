@@ -35,12 +35,7 @@ function PasswordDialog({ title, action, text, request, onClose }: PasswordDialo
       onClose={onClose}
     >
       <p className="text-ink text-sm">{text}</p>
-      <PasswordField
-        label="Your password"
-        value={password}
-        onChange={setPassword}
-        autoComplete="current-password"
-      />
+      <PasswordField label="Your password" value={password} onChange={setPassword} autoComplete="current-password" />
     </FormDialog>
   )
 }

@@ -46,8 +46,7 @@ export function CodePanel({ account }: { account: Account }) {
 }
 
 function textOf({ hasTotp, hasPassword }: Account): string {
-  if (!hasPassword)
-    return 'You sign in by your organization’s provider, which asks for a second factor itself.'
+  if (!hasPassword) return 'You sign in by your organization’s provider, which asks for a second factor itself.'
   return hasTotp
     ? 'After the password you give six digits of your authenticator, or one of your backup codes.'
     : 'With a code of an authenticator app, who knows your password still cannot sign in.'

@@ -46,12 +46,7 @@ function PasswordStep({ onSecret, onClose }: { onSecret: (secret: Secret) => voi
       onSubmit={ask}
       onClose={onClose}
     >
-      <PasswordField
-        label="Your password"
-        value={password}
-        onChange={setPassword}
-        autoComplete="current-password"
-      />
+      <PasswordField label="Your password" value={password} onChange={setPassword} autoComplete="current-password" />
     </FormDialog>
   )
 }
@@ -59,9 +54,7 @@ function PasswordStep({ onSecret, onClose }: { onSecret: (secret: Secret) => voi
 function CodeStep({ secret, onDone, onClose }: { secret: Secret; onDone: () => void; onClose: () => void }) {
   const [code, setCode] = useState('')
   const { failure, isBusy, ask } = useAsked(async () => {
-    const { error } = await authClient.twoFactor
-      .verifyTotp({ code: code.replace(/\s/g, '') })
-      .catch(unreachable)
+    const { error } = await authClient.twoFactor.verifyTotp({ code: code.replace(/\s/g, '') }).catch(unreachable)
     const problem = authProblem(error, 'This code is not right. Is the clock of your authenticator right?')
     if (!problem) onDone()
     return problem
@@ -85,13 +78,7 @@ function CodeStep({ secret, onDone, onClose }: { secret: Secret; onDone: () => v
           </code>
         </div>
       </div>
-      <TextField
-        label="Code"
-        value={code}
-        onChange={setCode}
-        maxLength={12}
-        hint="The six digits that it shows now."
-      />
+      <TextField label="Code" value={code} onChange={setCode} maxLength={12} hint="The six digits that it shows now." />
     </FormDialog>
   )
 }

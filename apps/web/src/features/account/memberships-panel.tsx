@@ -24,16 +24,10 @@ export function MembershipsPanel() {
   return (
     <Panel title="Where you belong" flush>
       {error && (
-        <ErrorState
-          title="Your memberships could not be loaded."
-          text={readableError(error)}
-          onRetry={refetch}
-        />
+        <ErrorState title="Your memberships could not be loaded." text={readableError(error)} onRetry={refetch} />
       )}
       {!error && !data && <TableSkeleton label="Organizations" rowCount={1} />}
-      {data && (
-        <Table label="Organizations" columns={columnsFor(currentId)} rows={data} rowKey={({ id }) => id} />
-      )}
+      {data && <Table label="Organizations" columns={columnsFor(currentId)} rows={data} rowKey={({ id }) => id} />}
     </Panel>
   )
 }
@@ -99,12 +93,7 @@ function LeaveButton({ organization: { name } }: { organization: Organization })
   )
   return (
     <>
-      <Button
-        className="h-7!"
-        busy={leave.isPending}
-        aria-label={`Leave ${name}`}
-        onClick={() => setAsked(true)}
-      >
+      <Button className="h-7!" busy={leave.isPending} aria-label={`Leave ${name}`} onClick={() => setAsked(true)}>
         Leave
       </Button>
       <ConfirmDialog
@@ -114,10 +103,7 @@ function LeaveButton({ organization: { name } }: { organization: Organization })
         action="Leave it"
         onConfirm={() => leave.mutate()}
       >
-        <p>
-          Your roles there end at once, and API keys that you have created. Only an invitation brings you
-          back.
-        </p>
+        <p>Your roles there end at once, and API keys that you have created. Only an invitation brings you back.</p>
       </ConfirmDialog>
     </>
   )

@@ -48,20 +48,10 @@ export function PasswordPanel() {
             onChange={setCurrent}
             autoComplete="current-password"
           />
-          <PasswordField
-            label="New password"
-            value={next}
-            onChange={setNext}
-            autoComplete="new-password"
-            hint={rule}
-          />
+          <PasswordField label="New password" value={next} onChange={setNext} autoComplete="new-password" hint={rule} />
         </div>
         <label className="flex items-center gap-2 text-ink text-sm">
-          <input
-            type="checkbox"
-            checked={endsOthers}
-            onChange={(event) => setEndsOthers(event.target.checked)}
-          />
+          <input type="checkbox" checked={endsOthers} onChange={(event) => setEndsOthers(event.target.checked)} />
           Sign out everywhere else
         </label>
       </AccountForm>

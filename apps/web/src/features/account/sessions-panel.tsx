@@ -50,13 +50,7 @@ export function SessionsPanel() {
         )
       }
     >
-      {error && (
-        <ErrorState
-          title="Your sessions could not be loaded."
-          text={readableError(error)}
-          onRetry={refetch}
-        />
-      )}
+      {error && <ErrorState title="Your sessions could not be loaded." text={readableError(error)} onRetry={refetch} />}
       {!error && !data && <TableSkeleton label="Sessions" rowCount={2} />}
       {data && <Table label="Sessions" columns={columns} rows={data} rowKey={({ id }) => id} />}
     </Panel>

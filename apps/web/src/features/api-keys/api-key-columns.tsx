@@ -63,13 +63,11 @@ export const apiKeyColumns: Column<ApiKey>[] = [
   {
     title: 'Expires',
     from: 'md',
-    cell: ({ expiresAt }) =>
-      expiresAt ? <Instant at={expiresAt} /> : <span className="text-ink-faint">never</span>,
+    cell: ({ expiresAt }) => (expiresAt ? <Instant at={expiresAt} /> : <span className="text-ink-faint">never</span>),
   },
   {
     title: 'Last used',
     from: 'sm',
-    cell: ({ lastUsedAt }) =>
-      lastUsedAt ? <Age at={lastUsedAt} /> : <span className="text-ink-faint">never</span>,
+    cell: ({ lastUsedAt }) => (lastUsedAt ? <Age at={lastUsedAt} /> : <span className="text-ink-faint">never</span>),
   },
 ]

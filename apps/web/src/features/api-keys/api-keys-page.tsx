@@ -96,8 +96,7 @@ function RevokeDialog({ apiKey, onClose }: { apiKey: ApiKey | null; onClose: () 
   const revoke = useMutation(
     trpc.apiKey.revoke.mutationOptions({
       onSuccess: () => queries.invalidateQueries(trpc.apiKey.list.pathFilter()),
-      onError: (error) =>
-        toast({ title: 'The key was not revoked', text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: 'The key was not revoked', text: readableError(error), tone: 'failed' }),
     }),
   )
   return (

@@ -58,18 +58,15 @@ export function CreateKeyDialog({ onCreated, onClose }: CreateKeyDialogProps) {
       onClose={onClose}
       onSubmit={() =>
         create.mutate({
-          ...{ name, role, permissions: chosen },
+          name,
+          role,
+          permissions: chosen,
           siteId: siteId === '' ? null : siteId,
           expiresAt: days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString(),
         })
       }
     >
-      <TextField
-        label="Name"
-        value={name}
-        onChange={setName}
-        hint="What it is for, such as the script’s name."
-      />
+      <TextField label="Name" value={name} onChange={setName} hint="What it is for, such as the script’s name." />
       <div className="grid gap-3 sm:grid-cols-3">
         <SelectField
           label="Role"

@@ -29,11 +29,7 @@ export function PermissionChoice({ role, chosen, onChange }: PermissionChoicePro
       </legend>
       <div className="grid max-h-52 gap-x-4 gap-y-1 overflow-y-auto rounded-md border border-line p-2 sm:grid-cols-2">
         {offered.map(({ permission, allows }) => (
-          <label
-            key={permission}
-            className="flex items-start gap-2 py-0.5 text-sm max-md:py-1.5"
-            title={allows}
-          >
+          <label key={permission} className="flex items-start gap-2 py-0.5 text-sm max-md:py-1.5" title={allows}>
             <input
               type="checkbox"
               checked={chosen?.includes(permission) ?? false}

@@ -40,9 +40,7 @@ function Actor({ entry }: { entry: AuditEntry }) {
   return (
     <span className="block max-w-48 truncate max-sm:max-w-24" title={entry.actorName}>
       {entry.actorName}
-      {entry.actorKind !== 'person' && (
-        <span className="text-ink-faint"> · {entry.actorKind.replace('_', ' ')}</span>
-      )}
+      {entry.actorKind !== 'person' && <span className="text-ink-faint"> · {entry.actorKind.replace('_', ' ')}</span>}
     </span>
   )
 }
@@ -53,10 +51,7 @@ function Changed({ entry }: { entry: AuditEntry }) {
   return (
     <span className="block max-w-64 truncate max-sm:max-w-32" title={text}>
       {href ? (
-        <Link
-          href={href}
-          className="underline decoration-line-strong underline-offset-2 hover:decoration-ink"
-        >
+        <Link href={href} className="underline decoration-line-strong underline-offset-2 hover:decoration-ink">
           {text}
         </Link>
       ) : (

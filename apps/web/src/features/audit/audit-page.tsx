@@ -11,14 +11,7 @@ import { useTRPC } from '../../lib/trpc'
 import { useUrlFilters } from '../../lib/use-url-filters'
 import { useMay } from '../session/use-may'
 import { auditColumns } from './audit-columns'
-import {
-  actorOptions,
-  auditFilterShape,
-  auditInput,
-  exportHref,
-  nounOptions,
-  periodOptions,
-} from './audit-filters'
+import { actorOptions, auditFilterShape, auditInput, exportHref, nounOptions, periodOptions } from './audit-filters'
 
 export function AuditPage() {
   const trpc = useTRPC()

@@ -30,7 +30,8 @@ export function changedFields({ before, after }: Pick<AuditEntry, 'before' | 'af
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])]
   return names.map((name) => ({
     name: words(name.replace(/Bytes$/, '')),
-    ...{ before: valueWords(before, name), after: valueWords(after, name) },
+    before: valueWords(before, name),
+    after: valueWords(after, name),
   }))
 }
 

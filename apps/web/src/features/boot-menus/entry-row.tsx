@@ -30,10 +30,7 @@ export function EntryRow(props: EntryRowProps) {
   const problem = titleProblem(entry.title)
   const problemId = `entry-${entry.key}-problem`
   return (
-    <li
-      className="flex flex-col gap-2 border-line border-t px-4 py-3 first:border-t-0"
-      aria-label={`Entry ${number}`}
-    >
+    <li className="flex flex-col gap-2 border-line border-t px-4 py-3 first:border-t-0" aria-label={`Entry ${number}`}>
       <div className="flex items-center gap-2">
         <span aria-hidden="true" className="w-4 text-right text-ink-faint text-xs">
           {number}
@@ -52,24 +49,14 @@ export function EntryRow(props: EntryRowProps) {
         />
         {!readOnly && (
           <span className="flex">
-            <RowButton
-              label={`Move entry ${number} up`}
-              icon="up"
-              disabled={number === 1}
-              onClick={() => onMove(-1)}
-            />
+            <RowButton label={`Move entry ${number} up`} icon="up" disabled={number === 1} onClick={() => onMove(-1)} />
             <RowButton
               label={`Move entry ${number} down`}
               icon="down"
               disabled={number === count}
               onClick={() => onMove(1)}
             />
-            <RowButton
-              label={`Remove entry ${number}`}
-              icon="close"
-              disabled={count === 1}
-              onClick={onRemove}
-            />
+            <RowButton label={`Remove entry ${number}`} icon="close" disabled={count === 1} onClick={onRemove} />
           </span>
         )}
       </div>
@@ -108,10 +95,7 @@ function StartsChoice({ entry: { starts }, number, choices, readOnly, onChange }
         disabled={readOnly}
         onChange={({ target: { value } }) =>
           onChange({
-            starts:
-              value === localDisk
-                ? { kind: 'local_disk' }
-                : { kind: 'version', vdiskId: value, versionId: null },
+            starts: value === localDisk ? { kind: 'local_disk' } : { kind: 'version', vdiskId: value, versionId: null },
           })
         }
         className={`${control} max-w-full`}

@@ -23,17 +23,21 @@ const titles = ({ entries }: MenuDraft) => entries.map(({ title }) => title)
 describe('a menu in the form', () => {
   test('is what the API takes, without what only pages show', () => {
     const menu: MenuDetail = {
-      ...{ id: 'm', farmId: 'f', farmName: 'Farm', name: 'Lab', timeoutMs: 30_000, defaultEntry: 1 },
-      ...{
-        entryCount: 2,
-        defaultTitle: 'Linux',
-        collectionCount: 0,
-        deviceCount: 0,
-        updatedAt: 'then',
-        revision: 1,
-      },
+      id: 'm',
+      farmId: 'f',
+      farmName: 'Farm',
+      name: 'Lab',
+      timeoutMs: 30_000,
+      defaultEntry: 1,
+      entryCount: 2,
+      defaultTitle: 'Linux',
+      collectionCount: 0,
+      deviceCount: 0,
+      updatedAt: 'then',
+      revision: 1,
       entries: [local, { ...linux, starts: { ...linux.starts, vdiskName: 'Linux', versionNumber: 3 } }],
-      ...{ collections: [], devices: [] },
+      collections: [],
+      devices: [],
     }
     const fields = { name: 'Lab', timeoutMs: 30_000, entries: [local, linux], defaultEntry: 1 }
     expect(fieldsOf(draftOf(menu))).toEqual({ fields })

@@ -1,10 +1,7 @@
 import type { RouterInputs, RouterOutputs } from '../../lib/trpc'
 
 export type MenuDetail = RouterOutputs['bootMenu']['get']
-export type MenuFields = Pick<
-  RouterInputs['bootMenu']['create'],
-  'name' | 'timeoutMs' | 'entries' | 'defaultEntry'
->
+export type MenuFields = Pick<RouterInputs['bootMenu']['create'], 'name' | 'timeoutMs' | 'entries' | 'defaultEntry'>
 type Starts = MenuFields['entries'][number]['starts']
 
 export const entriesMax = 16
@@ -100,7 +97,5 @@ export function titleProblem(title: string): string | null {
   if (title.trim() === '') return 'give it a title.'
   if (title.trim().length > 64) return 'a title has at most 64 characters.'
   const strange = [...title].find((letter) => letter < ' ' || letter > '~')
-  return strange
-    ? `“${strange}” cannot be shown by a loader: plain letters, digits and signs only (ASCII).`
-    : null
+  return strange ? `“${strange}” cannot be shown by a loader: plain letters, digits and signs only (ASCII).` : null
 }

@@ -45,11 +45,7 @@ export function MenuEditor({ farmId, initial, action, busy, failure, readOnly, o
     if ('fields' in result && !busy) onSave(result.fields)
   }
   return (
-    <form
-      onSubmit={submit}
-      className="grid items-start gap-5 lg:grid-cols-[1fr_360px]"
-      aria-label="Boot menu"
-    >
+    <form onSubmit={submit} className="grid items-start gap-5 lg:grid-cols-[1fr_360px]" aria-label="Boot menu">
       <div className="flex min-w-0 flex-col gap-5">
         <Panel title="Menu">
           <div className="grid gap-4 sm:grid-cols-[1fr_140px]">
@@ -103,11 +99,7 @@ export function MenuEditor({ farmId, initial, action, busy, failure, readOnly, o
         )}
       </div>
       <Panel title="On the device’s screen" className="lg:sticky lg:top-4">
-        <MenuPreview
-          titles={draft.entries}
-          defaultKey={draft.defaultKey}
-          timeoutSeconds={draft.timeoutSeconds}
-        />
+        <MenuPreview titles={draft.entries} defaultKey={draft.defaultKey} timeoutSeconds={draft.timeoutSeconds} />
       </Panel>
     </form>
   )
@@ -121,9 +113,7 @@ interface AddButtonsProps {
 
 function AddButtons({ draft, choices, onAdd }: AddButtonsProps) {
   if (draft.entries.length >= entriesMax) return <span>16 entries are as many as a menu has</span>
-  const used = new Set(
-    draft.entries.flatMap(({ starts }) => (starts.kind === 'version' ? starts.vdiskId : [])),
-  )
+  const used = new Set(draft.entries.flatMap(({ starts }) => (starts.kind === 'version' ? starts.vdiskId : [])))
   const next = choices.find(({ id }) => !used.has(id)) ?? choices[0]
   return (
     <>
@@ -141,9 +131,7 @@ function AddButtons({ draft, choices, onAdd }: AddButtonsProps) {
           <Icon name="add" size={12} /> Add a vDisk
         </Button>
       )}
-      <Button
-        onClick={() => onAdd(withEntry(draft, { title: 'Local disk', starts: { kind: 'local_disk' } }))}
-      >
+      <Button onClick={() => onAdd(withEntry(draft, { title: 'Local disk', starts: { kind: 'local_disk' } }))}>
         <Icon name="add" size={12} /> Add the local disk
       </Button>
     </>

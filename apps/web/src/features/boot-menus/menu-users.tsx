@@ -48,12 +48,7 @@ export function MenuUsers({ menu }: { menu: MenuDetail }) {
           text="Choose it for a collection on its site’s page, or for one device on the device’s page."
         />
       ) : (
-        <Table
-          label="Collections and devices that show it"
-          columns={columns}
-          rows={users}
-          rowKey={({ id }) => id}
-        />
+        <Table label="Collections and devices that show it" columns={columns} rows={users} rowKey={({ id }) => id} />
       )}
     </Panel>
   )

@@ -32,16 +32,12 @@ const columns: Column<MenuSummary>[] = [
   {
     title: 'Shown by',
     align: 'right',
-    cell: ({ collectionCount, deviceCount }) =>
-      usersText(collectionCount, deviceCount) || <Unknown label="nobody" />,
+    cell: ({ collectionCount, deviceCount }) => usersText(collectionCount, deviceCount) || <Unknown label="nobody" />,
   },
 ]
 
 function usersText(collections: number, devices: number): string {
-  return [
-    collections > 0 ? countOf(collections, 'collection') : '',
-    devices > 0 ? countOf(devices, 'device') : '',
-  ]
+  return [collections > 0 ? countOf(collections, 'collection') : '', devices > 0 ? countOf(devices, 'device') : '']
     .filter(Boolean)
     .join(', ')
 }

@@ -42,10 +42,7 @@ export function NewMenuPage() {
       {farm && mayCreate ? (
         <NewMenu key={farm.id} farmId={farm.id} />
       ) : (
-        <EmptyState
-          title="No menu can be made here."
-          text="It takes a farm, and the role of an administrator."
-        />
+        <EmptyState title="No menu can be made here." text="It takes a farm, and the role of an administrator." />
       )}
     </Page>
   )

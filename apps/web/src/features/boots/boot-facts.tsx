@@ -61,8 +61,8 @@ function WentOn({ handOver }: { handOver: NonNullable<BootDetail['handOver']> })
   const { edgeId, edgeName, fromEdgeName, at, count } = handOver
   return (
     <>
-      {link(`/edges/${edgeId}`, edgeName)}, <Instant at={at} />, when {fromEdgeName ?? 'its edge'} did not
-      answer{count > 1 && ` (${count} changes of edge in all)`}
+      {link(`/edges/${edgeId}`, edgeName)}, <Instant at={at} />, when {fromEdgeName ?? 'its edge'} did not answer
+      {count > 1 && ` (${count} changes of edge in all)`}
     </>
   )
 }
@@ -87,10 +87,7 @@ export function architecture(clientArch: number | null): string | null {
 
 function link(href: string, text: string | null): ReactNode {
   return (
-    <Link
-      href={href}
-      className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink"
-    >
+    <Link href={href} className="rounded underline decoration-line-strong underline-offset-4 hover:decoration-ink">
       {text}
     </Link>
   )

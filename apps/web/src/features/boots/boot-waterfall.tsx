@@ -20,19 +20,12 @@ export function BootWaterfall({ boot }: { boot: BootDetail }) {
   const lines = useConsole(boot.id, running)
   const [marked, setMarked] = useState<Span | null>(null)
   return (
-    <div
-      className={classNames(
-        'grid grid-cols-1 items-start gap-5',
-        lines && 'xl:grid-cols-[minmax(0,1fr)_380px]',
-      )}
-    >
+    <div className={classNames('grid grid-cols-1 items-start gap-5', lines && 'xl:grid-cols-[minmax(0,1fr)_380px]')}>
       <Panel title="Where the time went" aside={<Legend boot={boot} />}>
         <LiveWaterfall boot={boot} onMark={lines ? setMarked : undefined} />
         <NotKnown boot={boot} />
       </Panel>
-      {lines && (
-        <ConsolePanel console={lines} running={running} marked={marked} className="xl:sticky xl:top-16" />
-      )}
+      {lines && <ConsolePanel console={lines} running={running} marked={marked} className="xl:sticky xl:top-16" />}
     </div>
   )
 }
@@ -76,8 +69,7 @@ function Legend({ boot }: { boot: BootDetail }) {
           aria-hidden="true"
           className="h-2.5 w-6 rounded-sm"
           style={{
-            background:
-              'repeating-linear-gradient(135deg, var(--phase-breather) 0 1.5px, transparent 1.5px 5px)',
+            background: 'repeating-linear-gradient(135deg, var(--phase-breather) 0 1.5px, transparent 1.5px 5px)',
           }}
         />
         nothing on the wire

@@ -44,8 +44,7 @@ function DeviceFilter({ value, onChange }: { value: string | undefined; onChange
   const trpc = useTRPC()
   const { data } = useQuery(trpc.device.list.queryOptions({ limit: devicesMax }))
   const options = (data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))
-  if (value && !options.some((option) => option.value === value))
-    options.push({ value, label: 'Device of this link' })
+  if (value && !options.some((option) => option.value === value)) options.push({ value, label: 'Device of this link' })
   return <SelectFilter label="Device" value={value} options={options} onChange={onChange} />
 }
 

@@ -22,8 +22,7 @@ interface ConsolePanelProps {
 export function ConsolePanel({ console: { lines, cut }, running, marked, className }: ConsolePanelProps) {
   const list = useRef<HTMLElement>(null)
   const atEnd = useRef(running)
-  const isMarked = (atMs: number) =>
-    marked !== null && atMs * 1000 >= marked.fromUs && atMs * 1000 <= marked.toUs
+  const isMarked = (atMs: number) => marked !== null && atMs * 1000 >= marked.fromUs && atMs * 1000 <= marked.toUs
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: new lines are what moves the list
   useEffect(() => {
@@ -68,11 +67,7 @@ export function ConsolePanel({ console: { lines, cut }, running, marked, classNa
             </li>
           ))}
         </ol>
-        {cut && (
-          <p className="px-4 pt-2 text-ink-faint">
-            The first {countOf(lines.length, 'line')}; there are more.
-          </p>
-        )}
+        {cut && <p className="px-4 pt-2 text-ink-faint">The first {countOf(lines.length, 'line')}; there are more.</p>}
       </section>
     </Panel>
   )

@@ -4,13 +4,7 @@ export type GuestStep = NonNullable<BootDetail['guest']>['steps'][number]
 export type GuestStepGroup = GuestStep['group']
 
 /** In the order of a start. */
-export const guestStepGroups = [
-  'firmware',
-  'kernel',
-  'initramfs',
-  'system',
-  'unit',
-] as const satisfies GuestStepGroup[]
+export const guestStepGroups = ['firmware', 'kernel', 'initramfs', 'system', 'unit'] as const satisfies GuestStepGroup[]
 
 export const guestStepTitles: Record<GuestStepGroup, string> = {
   firmware: 'Firmware',

@@ -4,8 +4,15 @@ import { offersSentence } from './offers.ts'
 type Offer = Parameters<typeof offersSentence>[0]['offers'][number]
 
 const own: Offer = {
-  ...{ atUs: 0, server: '10.0.0.1', ours: true, kind: 'proxy', file: 'snponly.efi' },
-  ...{ yourIp: null, nextServer: '10.0.0.1', relay: null, vendorClass: null },
+  atUs: 0,
+  server: '10.0.0.1',
+  ours: true,
+  kind: 'proxy',
+  file: 'snponly.efi',
+  yourIp: null,
+  nextServer: '10.0.0.1',
+  relay: null,
+  vendorClass: null,
 }
 const address: Offer = { ...own, server: '10.0.0.2', ours: false, kind: 'address', file: null }
 const rival: Offer = { ...own, server: '10.0.0.3', ours: false, kind: 'both', file: 'other.efi' }
@@ -31,8 +38,6 @@ describe('what the offers mean', () => {
 
   test('counts a plain DHCP server that names a boot file', () => {
     const offers = [{ ...address, file: 'pxelinux.0' }]
-    expect(offersSentence({ offers, failedCause: null })).toContain(
-      '10.0.0.2 offered the boot program pxelinux.0',
-    )
+    expect(offersSentence({ offers, failedCause: null })).toContain('10.0.0.2 offered the boot program pxelinux.0')
   })
 })

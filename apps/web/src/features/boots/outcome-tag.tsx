@@ -42,8 +42,7 @@ export function OutcomeTag({ outcome, phase }: OutcomeTagProps) {
 
 /** Where a boot came from, if not from a real machine. */
 export function OriginTags({ simulated, generated }: { simulated: boolean; generated: boolean }) {
-  if (generated)
-    return <Tag title="Made by the demo’s history generator; it never happened.">demo history</Tag>
+  if (generated) return <Tag title="Made by the demo’s history generator; it never happened.">demo history</Tag>
   if (simulated) return <Tag title="A real boot of a simulated device, over real sockets.">simulated</Tag>
   return null
 }

@@ -52,8 +52,7 @@ function columnsOf(running: boolean, totalUs: number): Column<BootPhaseView>[] {
     },
     {
       title: 'Reads',
-      meaning:
-        'As they came over the network: a large read of the system goes in parts, and each part counts',
+      meaning: 'As they came over the network: a large read of the system goes in parts, and each part counts',
       align: 'right',
       cell: (phase) => counted(phase.reads),
     },
@@ -99,15 +98,8 @@ export function PhaseTable({
 function PhaseName({ phase }: { phase: BootPhaseView }) {
   const text = bootPhaseText(phase.name)
   return (
-    <span
-      className="inline-flex items-center gap-2 font-medium"
-      title={`From ${text.begins}, until ${text.ends}`}
-    >
-      <span
-        aria-hidden="true"
-        className="size-2 rounded-full"
-        style={{ background: phaseColour(phase.name) }}
-      />
+    <span className="inline-flex items-center gap-2 font-medium" title={`From ${text.begins}, until ${text.ends}`}>
+      <span aria-hidden="true" className="size-2 rounded-full" style={{ background: phaseColour(phase.name) }} />
       {text.title}
     </span>
   )
@@ -117,11 +109,7 @@ function Silences({ gaps }: { gaps: BootPhaseView['gaps'] }) {
   if (gaps.length === 0) return <Unknown label="0" />
   const longest = Math.max(...gaps.map(({ durationUs }) => durationUs))
   return (
-    <span
-      title={gaps
-        .map((gap) => `${formatDuration(gap.durationUs)} from ${formatDuration(gap.atUs)} on`)
-        .join('\n')}
-    >
+    <span title={gaps.map((gap) => `${formatDuration(gap.durationUs)} from ${formatDuration(gap.atUs)} on`).join('\n')}>
       {gaps.length > 1 && `${gaps.length}, longest `}
       {formatDuration(longest)}
     </span>

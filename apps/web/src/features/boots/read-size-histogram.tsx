@@ -2,9 +2,7 @@ import { formatBytes, formatCount } from '../../lib/format-quantity'
 import type { BootPhaseView } from './boot-types'
 
 /** Reads by size over all phases: index i counts reads of (2^(i+8), 2^(i+9)] bytes. */
-export function readSizeRows(
-  phases: Pick<BootPhaseView, 'readSizes'>[],
-): { upToBytes: number; count: number }[] {
+export function readSizeRows(phases: Pick<BootPhaseView, 'readSizes'>[]): { upToBytes: number; count: number }[] {
   const sizes = Math.max(0, ...phases.map(({ readSizes }) => readSizes.length))
   const rows = Array.from({ length: sizes }, (_, index) => ({
     upToBytes: 2 ** (index + 9),

@@ -4,8 +4,13 @@ import { readTimesGroups, readTimesRows } from './read-times-rows'
 test('each part has its share of all, one that was not measured has none, and neither has what the system waited', () => {
   const times = (sumUs: number) => ({ count: 10, medianUs: 1, p95Us: 2, maxUs: 3, sumUs })
   const rows = readTimesRows({
-    ...{ reads: 10, bytes: 40_960 },
-    ...{ storage: times(100), coldReads: 0, send: times(300), wire: null, turnaround: times(600) },
+    reads: 10,
+    bytes: 40_960,
+    storage: times(100),
+    coldReads: 0,
+    send: times(300),
+    wire: null,
+    turnaround: times(600),
     wait: times(5_000),
   })
   expect(rows.map(({ title, share }) => [title, share])).toEqual([
@@ -20,8 +25,14 @@ test('each part has its share of all, one that was not measured has none, and ne
 test('parts that took no time at all have a share of nothing', () => {
   const nothing = { count: 1, medianUs: 0, p95Us: 0, maxUs: 0, sumUs: 0 }
   const rows = readTimesRows({
-    ...{ reads: 1, bytes: null },
-    ...{ storage: nothing, coldReads: 0, send: nothing, wire: nothing, turnaround: nothing, wait: null },
+    reads: 1,
+    bytes: null,
+    storage: nothing,
+    coldReads: 0,
+    send: nothing,
+    wire: nothing,
+    turnaround: nothing,
+    wait: null,
   })
   expect(rows.map(({ share }) => share)).toEqual([0, 0, 0, 0])
 })
@@ -29,28 +40,24 @@ test('parts that took no time at all have a share of nothing', () => {
 test('each phase has its group, one without reads has no rows, and the whole boot comes last', () => {
   const one = { count: 1, medianUs: 1, p95Us: 1, maxUs: 1, sumUs: 1 }
   const read = {
-    ...{
-      reads: 2,
-      bytes: 8_192,
-      storage: one,
-      coldReads: 0,
-      send: one,
-      wire: one,
-      turnaround: one,
-      wait: one,
-    },
+    reads: 2,
+    bytes: 8_192,
+    storage: one,
+    coldReads: 0,
+    send: one,
+    wire: one,
+    turnaround: one,
+    wait: one,
   }
   const none = {
-    ...{
-      reads: 0,
-      bytes: 0,
-      storage: null,
-      coldReads: 0,
-      send: null,
-      wire: null,
-      turnaround: null,
-      wait: null,
-    },
+    reads: 0,
+    bytes: 0,
+    storage: null,
+    coldReads: 0,
+    send: null,
+    wire: null,
+    turnaround: null,
+    wait: null,
   }
   const groups = readTimesGroups({
     ...read,

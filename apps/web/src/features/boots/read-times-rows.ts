@@ -45,13 +45,13 @@ export interface ReadTimesGroup {
 /** Each phase that the device tells apart, and the whole boot. */
 export function readTimesGroups({ phases: told, ...whole }: ReadTimes): ReadTimesGroup[] {
   const group = (key: string, words: { title: string; meaning: string }, times: PartTimes) => ({
-    ...{ key, ...words, reads: times.reads, bytes: times.bytes },
+    key,
+    ...words,
+    reads: times.reads,
+    bytes: times.bytes,
     rows: times.reads === 0 && parts.every(([name]) => times[name] === null) ? [] : readTimesRows(times),
   })
-  return [
-    ...told.map(({ name, ...times }) => group(name, phases[name], times)),
-    group('whole', wholeBoot, whole),
-  ]
+  return [...told.map(({ name, ...times }) => group(name, phases[name], times)), group('whole', wholeBoot, whole)]
 }
 
 export function readTimesRows(readTimes: PartTimes): ReadTimesRow[] {

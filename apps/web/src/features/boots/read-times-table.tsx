@@ -31,8 +31,8 @@ export function ReadTimesTable({ readTimes, running }: { readTimes: ReadTimes; r
         rowKey={({ title }) => title}
       />
       <p className="border-line border-t px-4 py-3 text-ink-faint text-xs">
-        Reads are counted as they go over the network: a large read of the system goes in parts, and each part
-        counts. They overlap, so that together they may be longer than the boot. Median and p95 are estimates.
+        Reads are counted as they go over the network: a large read of the system goes in parts, and each part counts.
+        They overlap, so that together they may be longer than the boot. Median and p95 are estimates.
         {readTimes.coldReads > 0 && ` ${countOf(readTimes.coldReads, 'read')} waited for the edge’s disk.`}
         {readTimes.phases.length === 0 &&
           (running

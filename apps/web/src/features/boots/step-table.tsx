@@ -9,11 +9,7 @@ const columns: Column<Row>[] = [
     title: 'Step',
     cell: (step) => (
       <span className="inline-flex items-center gap-2 font-mono text-xs">
-        <span
-          aria-hidden="true"
-          className="size-2 rounded-full"
-          style={{ background: guestStepColour(step.group) }}
-        />
+        <span aria-hidden="true" className="size-2 rounded-full" style={{ background: guestStepColour(step.group) }} />
         {step.name}
       </span>
     ),
@@ -30,10 +26,7 @@ const columns: Column<Row>[] = [
     title: 'Source',
     wide: true,
     cell: () => (
-      <span
-        title="The device said so; the edge placed it by when the kernel started."
-        className="text-ink-soft"
-      >
+      <span title="The device said so; the edge placed it by when the kernel started." className="text-ink-soft">
         reported
       </span>
     ),

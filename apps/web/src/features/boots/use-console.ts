@@ -33,10 +33,7 @@ export function useConsole(bootId: string, running: boolean): ConsoleState | nul
     async function read() {
       readingsLeft -= 1
       const part = await client.boot.console
-        .query(
-          { bootId, ...(next.current !== undefined && { after: next.current }) },
-          { signal: controller.signal },
-        )
+        .query({ bootId, ...(next.current !== undefined && { after: next.current }) }, { signal: controller.signal })
         // A refusal stays one; only an API that is away is asked again.
         .catch((error: unknown) => (errorCode(error) === undefined ? undefined : null))
       if (controller.signal.aborted) return

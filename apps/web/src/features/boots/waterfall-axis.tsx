@@ -42,29 +42,13 @@ function formatTick(us: number): string {
 }
 
 /** Under the pointer: which time that is. */
-export function ReadingLine({
-  x,
-  us,
-  height,
-  widthPx,
-}: {
-  x: number
-  us: number
-  height: number
-  widthPx: number
-}) {
+export function ReadingLine({ x, us, height, widthPx }: { x: number; us: number; height: number; widthPx: number }) {
   const textX = Math.min(Math.max(x, 34), widthPx - 34)
   return (
     <g className="pointer-events-none">
       <line x1={x} x2={x} y1={axisHeight - 6} y2={height} stroke="var(--ink-faint)" strokeDasharray="3 3" />
       <rect x={textX - 34} y={0} width={68} height={16} rx={4} fill="var(--ink)" />
-      <text
-        x={textX}
-        y={8}
-        dominantBaseline="central"
-        textAnchor="middle"
-        className="fill-canvas font-medium text-2xs"
-      >
+      <text x={textX} y={8} dominantBaseline="central" textAnchor="middle" className="fill-canvas font-medium text-2xs">
         {formatOffset(us)}
       </text>
     </g>

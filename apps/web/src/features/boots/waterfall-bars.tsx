@@ -69,13 +69,7 @@ function ReadyMark({ bar }: { bar: WaterfallBar }) {
   return (
     <g>
       <path d={`M${x} ${y - 7}l7 7-7 7-7-7z`} fill={phaseColour('ready')} />
-      <text
-        x={x - 14}
-        y={y}
-        dominantBaseline="central"
-        textAnchor="end"
-        className="fill-ink-soft font-medium text-xs"
-      >
+      <text x={x - 14} y={y} dominantBaseline="central" textAnchor="end" className="fill-ink-soft font-medium text-xs">
         {formatDuration(bar.startUs)}
       </text>
     </g>

@@ -1,11 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import {
-  absentPhases,
-  elapsedOf,
-  labelSide,
-  layOutWaterfall,
-  type WaterfallPhase,
-} from './waterfall-layout.ts'
+import { absentPhases, elapsedOf, labelSide, layOutWaterfall, type WaterfallPhase } from './waterfall-layout.ts'
 
 const phase = (name: WaterfallPhase['name'], startUs: number, durationUs: number | null): WaterfallPhase => ({
   name,
@@ -125,12 +119,10 @@ describe('steps of the device', () => {
 })
 
 test('a phase that the chain went past is not part of the boot, a later one was not reached', () => {
-  expect(absentPhases([{ name: 'dhcp' }, { name: 'nbp' }, { name: 'loader' }, { name: 'breather' }])).toEqual(
-    {
-      notPartOfThisBoot: ['firmware', 'stage1'],
-      notReached: ['stage2', 'ready'],
-    },
-  )
+  expect(absentPhases([{ name: 'dhcp' }, { name: 'nbp' }, { name: 'loader' }, { name: 'breather' }])).toEqual({
+    notPartOfThisBoot: ['firmware', 'stage1'],
+    notReached: ['stage2', 'ready'],
+  })
   expect(absentPhases([])).toMatchObject({ notPartOfThisBoot: [] })
 })
 

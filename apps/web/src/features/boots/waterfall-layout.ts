@@ -144,11 +144,7 @@ export function absentPhases(present: { name: BootPhase }[]): AbsentPhases {
 export type LabelSide = 'after' | 'before' | 'inside'
 
 /** Where a bar's text has room: after the bar, else before it, else on it. */
-export function labelSide(
-  bar: { x: number; width: number },
-  textWidth: number,
-  plotWidth: number,
-): LabelSide {
+export function labelSide(bar: { x: number; width: number }, textWidth: number, plotWidth: number): LabelSide {
   if (bar.x + bar.width + textWidth <= plotWidth) return 'after'
   return bar.x >= textWidth ? 'before' : 'inside'
 }
@@ -160,10 +156,7 @@ const unreportedUsMax = 600 * 1_000_000
  * How far a boot is now. The edge's wall clock may be wrong by years: it is believed only where it fits what was reported.
  * @param totalUs the end of the last phase known
  */
-export function elapsedOf(
-  boot: { startedAt: string; totalUs: number; outcome: string | null },
-  now: Date,
-): number {
+export function elapsedOf(boot: { startedAt: string; totalUs: number; outcome: string | null }, now: Date): number {
   if (boot.outcome !== null) return boot.totalUs
   const byClockUs = (now.getTime() - Date.parse(boot.startedAt)) * 1000
   const plausible = byClockUs >= boot.totalUs && byClockUs <= boot.totalUs + unreportedUsMax

@@ -46,14 +46,7 @@ test('the device’s own steps are drawn below the phases with their names and l
     }),
   ).replaceAll('\u00a0', ' ')
   expect(picture).toContain('; 2 steps that the device reported"')
-  for (const text of [
-    '>Firmware<',
-    '>Slowest units<',
-    '>&lt;b&gt;.service<',
-    '>1.50 s<',
-    '>250 ms<',
-    '>−2 s<',
-  ])
+  for (const text of ['>Firmware<', '>Slowest units<', '>&lt;b&gt;.service<', '>1.50 s<', '>250 ms<', '>−2 s<'])
     expect(picture).toContain(text)
   expect(picture).toContain('fill="var(--step-unit)"')
 })

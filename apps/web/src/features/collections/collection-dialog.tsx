@@ -36,13 +36,7 @@ export function NewCollectionDialog({ site, onClose }: { site: Site; onClose: ()
 }
 
 /** Reads the collection, then shows its form. */
-export function EditCollectionDialog({
-  collectionId,
-  onClose,
-}: {
-  collectionId: string
-  onClose: () => void
-}) {
+export function EditCollectionDialog({ collectionId, onClose }: { collectionId: string; onClose: () => void }) {
   const trpc = useTRPC()
   const query = useQuery(trpc.collection.get.queryOptions({ collectionId }, { staleTime: 0 }))
   return query.data && !query.isFetching ? (
@@ -106,11 +100,6 @@ export function VdiskField({ farmId, value, onChange, none }: VdiskFieldProps) {
     label: newestVersion ? name : `${name} (no version yet)`,
   }))
   return (
-    <SelectField
-      label="vDisk"
-      value={value}
-      options={[{ value: '', label: none }, ...options]}
-      onChange={onChange}
-    />
+    <SelectField label="vDisk" value={value} options={[{ value: '', label: none }, ...options]} onChange={onChange} />
   )
 }

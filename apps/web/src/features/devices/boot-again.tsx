@@ -30,8 +30,7 @@ export function BootAgain({ deviceId }: { deviceId: string }) {
       // That of the click: a device may boot before the answer is here.
       onMutate: () => bootId,
       onSuccess: ({ expiresAt }, _asked, bootIdBefore) => setWish({ bootIdBefore, expiresAt }),
-      onError: (error) =>
-        showToast({ title: `${name} is not woken.`, text: readableError(error), tone: 'failed' }),
+      onError: (error) => showToast({ title: `${name} is not woken.`, text: readableError(error), tone: 'failed' }),
     }),
   )
 

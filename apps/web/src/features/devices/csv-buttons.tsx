@@ -31,8 +31,7 @@ export function CsvButtons({ filter }: { filter: RouterInputs['device']['exportC
         ...(isCut && { text: 'More match: a file holds 10,000.' }),
       })
     },
-    onError: (error) =>
-      showToast({ title: 'Nothing is exported.', text: readableError(error), tone: 'failed' }),
+    onError: (error) => showToast({ title: 'Nothing is exported.', text: readableError(error), tone: 'failed' }),
   })
   return (
     <>
@@ -81,8 +80,8 @@ function ImportDialog({ onClose }: { onClose: () => void }) {
       onSubmit={() => site && take.mutate({ siteId: site.id, csv, preview: !isReady })}
     >
       <p className="text-ink-soft text-sm">
-        A line is the device of this site with its MAC address, else the one with its name, else a new one. An
-        empty cell leaves things as they are. All lines are taken, or none.{' '}
+        A line is the device of this site with its MAC address, else the one with its name, else a new one. An empty
+        cell leaves things as they are. All lines are taken, or none.{' '}
         <button
           type="button"
           className="rounded underline underline-offset-4"

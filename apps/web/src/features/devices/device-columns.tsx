@@ -49,11 +49,7 @@ export const deviceColumns: Column<DeviceSummary>[] = [
     wide: true,
     cell: ({ vdisk }) =>
       vdisk ? (
-        <Link
-          prefetch={false}
-          href={`/vdisks/${vdisk.id}`}
-          className="rounded underline-offset-4 hover:underline"
-        >
+        <Link prefetch={false} href={`/vdisks/${vdisk.id}`} className="rounded underline-offset-4 hover:underline">
           {vdisk.name} <span className="text-ink-soft">v{vdisk.versionNumber}</span>
         </Link>
       ) : (

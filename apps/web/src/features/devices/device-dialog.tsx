@@ -104,8 +104,15 @@ export function EditDeviceDialog({ device, onClose }: { device: DeviceDetail; on
       onSave={(revision = seen.revision) =>
         personality &&
         update.mutate({
-          ...{ deviceId: seen.id, revision, name, mac, personality, deviceType },
-          ...{ enabled: enabled === 'yes', tags: tagsOfText(tags), vdiskId: vdiskId || null },
+          deviceId: seen.id,
+          revision,
+          name,
+          mac,
+          personality,
+          deviceType,
+          enabled: enabled === 'yes',
+          tags: tagsOfText(tags),
+          vdiskId: vdiskId || null,
         })
       }
       onClose={onClose}

@@ -41,9 +41,7 @@ export function DeviceHomePanel({ device }: { device: DeviceDetail }) {
           </div>
         )}
       </div>
-      {home && isOpen && (
-        <MoveHomeDialog device={device} home={home} others={others} onClose={() => setOpen(false)} />
-      )}
+      {home && isOpen && <MoveHomeDialog device={device} home={home} others={others} onClose={() => setOpen(false)} />}
     </Panel>
   )
 }
@@ -51,8 +49,8 @@ export function DeviceHomePanel({ device }: { device: DeviceDetail }) {
 function NoHome() {
   return (
     <p>
-      None is chosen: nothing that it writes outlives its boots. The first time that something does, one of
-      the site’s edges becomes its home.
+      None is chosen: nothing that it writes outlives its boots. The first time that something does, one of the site’s
+      edges becomes its home.
     </p>
   )
 }

@@ -32,8 +32,7 @@ export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
   const drop = useMutation(
     trpc.device.dropWrites.mutationOptions({
       onSuccess: () => void queryClient.invalidateQueries(trpc.device.pathFilter()),
-      onError: (error) =>
-        showToast({ title: 'It stays as it is.', text: readableError(error), tone: 'failed' }),
+      onError: (error) => showToast({ title: 'It stays as it is.', text: readableError(error), tone: 'failed' }),
     }),
   )
   const { layer } = device
@@ -77,8 +76,8 @@ export function DeviceLayerPanel({ device }: { device: DeviceDetail }) {
         onConfirm={() => drop.mutate({ deviceId: device.id, class: layer.class })}
       >
         <p>
-          {formatBytes(layer.usedBytes)} that {device.name} has written are lost for good: {thing} at{' '}
-          {layer.edge.name} is removed.
+          {formatBytes(layer.usedBytes)} that {device.name} has written are lost for good: {thing} at {layer.edge.name}{' '}
+          is removed.
         </p>
         <p>
           {layer.currentNumber === null

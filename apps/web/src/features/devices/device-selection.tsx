@@ -57,8 +57,7 @@ export function DeviceSelection({ shown, selected, filter, onSelect }: DeviceSel
     mutationFn: () => client.device.listIds.query(filter),
     onSuccess: (found) => {
       onSelect(found.ids)
-      if (found.isCut)
-        showToast({ title: 'The first 1,000 by name are selected.', text: 'More match: set a filter.' })
+      if (found.isCut) showToast({ title: 'The first 1,000 by name are selected.', text: 'More match: set a filter.' })
     },
   })
   const options = useManyOptions(() => onSelect([]))

@@ -59,12 +59,11 @@ test('unknown has no time, and says why', () => {
 })
 
 const wait = {
-  ...{ edge: { id: '1', name: 'edge-a' }, asked: { id: '2', name: 'edge-b' } },
-  ...{
-    since: '2026-11-18T13:00:00.000Z',
-    sentence: 'The device waits for edge-a.',
-    remedy: 'Bring it back.',
-  },
+  edge: { id: '1', name: 'edge-a' },
+  asked: { id: '2', name: 'edge-b' },
+  since: '2026-11-18T13:00:00.000Z',
+  sentence: 'The device waits for edge-a.',
+  remedy: 'Bring it back.',
 }
 
 test('a device that waits for its edge does neither run nor boot; one whose edge is away may', () => {

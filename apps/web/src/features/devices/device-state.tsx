@@ -50,9 +50,7 @@ const standsStill: Shown = {
 function shownOf({ now, lastBoot, waitsFor }: Known): Shown {
   if (waitsFor && isCertain(waitsFor)) return { tone: 'failed', word: 'Waiting', title: waitsFor.sentence }
   const cache = lastBoot?.writeCache?.state
-  return now.state === 'running' && (cache === 'stopped' || cache === 'lost')
-    ? standsStill
-    : states[now.state]
+  return now.state === 'running' && (cache === 'stopped' || cache === 'lost') ? standsStill : states[now.state]
 }
 
 /** Null where nobody knows. */

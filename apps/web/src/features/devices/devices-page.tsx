@@ -72,9 +72,7 @@ export function DevicesPage() {
     label: `${name}, ${siteName}`,
   }))
   const toggle = (id: string) =>
-    setSelected(
-      (before) => new Set(before.has(id) ? [...before].filter((one) => one !== id) : [...before, id]),
-    )
+    setSelected((before) => new Set(before.has(id) ? [...before].filter((one) => one !== id) : [...before, id]))
   const columns = mayChange ? selectable(deviceColumns, { selected, onSelect: toggle }) : deviceColumns
   return (
     <Page>
@@ -118,10 +116,7 @@ export function DevicesPage() {
 
 function NoDevices({ filtered }: { filtered: boolean }) {
   return filtered ? (
-    <EmptyState
-      title="No device fits these filters."
-      text="Clear a filter, or search for less of the name."
-    />
+    <EmptyState title="No device fits these filters." text="Clear a filter, or search for less of the name." />
   ) : (
     <EmptyState title="No devices yet." text="Devices that are registered at a site appear here." />
   )

@@ -18,7 +18,5 @@ test('of an edge that is there nothing is lost; of one that was removed, what it
   const edge = { ...home.edge, isRemoved: true }
   const lost = moveSentences({ ...move, home: { edge, keeps: '7 bytes of its write cache' } })
   expect(lost[0]).toContain('It keeps 7 bytes of its write cache: whatever it has is lost for good.')
-  expect(moveSentences({ ...move, home: { edge, keeps: null } })[0]).toContain(
-    'Nothing that it keeps of pc-01',
-  )
+  expect(moveSentences({ ...move, home: { edge, keeps: null } })[0]).toContain('Nothing that it keeps of pc-01')
 })

@@ -6,9 +6,7 @@ const layer = { class: 'private', version, currentNumber: 3, releasesBehind: 0 }
 
 test('an image of a device’s own says how far behind it is', () => {
   expect(layerStanding(layer)).toMatch(/boot the same version/)
-  expect(layerStanding({ ...layer, currentNumber: 7, releasesBehind: 4 })).toMatch(
-    /boot version 7, 4 releases later/,
-  )
+  expect(layerStanding({ ...layer, currentNumber: 7, releasesBehind: 4 })).toMatch(/boot version 7, 4 releases later/)
   expect(layerStanding({ ...layer, currentNumber: 4, releasesBehind: 1 })).toMatch(/1 release later/)
   // Reverted to an older one.
   expect(layerStanding({ ...layer, currentNumber: 2, releasesBehind: 0 })).toMatch(/boot version 2\.$/)

@@ -3,9 +3,7 @@ import type { RouterOutputs } from '../../lib/trpc'
 type Layer = NonNullable<RouterOutputs['device']['get']['layer']>
 
 /** How what the device has written stands to what it would boot without it. */
-export function layerStanding(
-  layer: Pick<Layer, 'class' | 'version' | 'currentNumber' | 'releasesBehind'>,
-): string {
+export function layerStanding(layer: Pick<Layer, 'class' | 'version' | 'currentNumber' | 'releasesBehind'>): string {
   const { version, currentNumber, releasesBehind } = layer
   const stays =
     layer.class === 'private'

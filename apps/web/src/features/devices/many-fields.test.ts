@@ -7,11 +7,14 @@ test('what is not chosen stays as it is', () => {
 
 test('a choice is said as the API takes it, and what is inherited is taken away', () => {
   expect(manyInput({ vdisk: 'v1', programs: 'set inherited', menu: 'm1', type: 'test' })).toEqual({
-    ...{ vdiskId: 'v1', bootProgramSet: 'inherited', deviceType: 'test' },
+    vdiskId: 'v1',
+    bootProgramSet: 'inherited',
+    deviceType: 'test',
     menu: { choice: 'own', menuId: 'm1' },
   })
   expect(manyInput({ vdisk: 'collection', programs: 'inherited', menu: 'none', type: '' })).toEqual({
-    ...{ vdiskId: null, bootProgramSet: null },
+    vdiskId: null,
+    bootProgramSet: null,
     menu: { choice: 'none' },
   })
 })

@@ -40,9 +40,7 @@ export function ManyFields({ siteIds, choices, onChoose }: ManyFieldsProps) {
   const menus = useQuery(trpc.bootMenu.list.queryOptions({ limit: listedMax }))
   const sets = useQueries({
     queries: siteIds.map((siteId) => trpc.site.bootProgramSets.queryOptions({ siteId })),
-    combine: (results) => [
-      ...new Set(results.flatMap(({ data }) => (data?.sets ?? []).map(({ name }) => name))),
-    ],
+    combine: (results) => [...new Set(results.flatMap(({ data }) => (data?.sets ?? []).map(({ name }) => name)))],
   })
   const choose = (choice: Partial<ManyChoices>) => onChoose({ ...choices, ...choice })
   return (

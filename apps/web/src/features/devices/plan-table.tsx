@@ -34,10 +34,7 @@ export function PlanTable({ plan }: { plan: Plan }) {
           <caption className="sr-only">What becomes of each</caption>
           <tbody>
             {rows.map((row) => (
-              <tr
-                key={`${row.line} ${row.deviceId} ${row.mac}`}
-                className="border-line border-t first:border-t-0"
-              >
+              <tr key={`${row.line} ${row.deviceId} ${row.mac}`} className="border-line border-t first:border-t-0">
                 <td className="px-3 py-1.5 text-ink-faint">{row.line !== null && `line ${row.line}`}</td>
                 <th scope="row" className="px-2 py-1.5 font-medium">
                   {row.name || row.mac}
@@ -55,9 +52,7 @@ export function PlanTable({ plan }: { plan: Plan }) {
           </tbody>
         </table>
       </section>
-      {plan.rows.length > rowsShownMax && (
-        <p className="text-ink-soft text-xs">The first {rowsShownMax} are shown.</p>
-      )}
+      {plan.rows.length > rowsShownMax && <p className="text-ink-soft text-xs">The first {rowsShownMax} are shown.</p>}
     </div>
   )
 }

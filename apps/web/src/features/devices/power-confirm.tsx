@@ -48,8 +48,8 @@ export function PowerConfirm({ device, order, onClose }: PowerConfirmProps) {
       onConfirm={() => give.mutate({ deviceId: device.id, order })}
     >
       <p>
-        {device.name} (<span className="font-mono text-xs">{device.mac}</span>) {does} as soon as it reports
-        next. If it does not within a minute, the order expires.
+        {device.name} (<span className="font-mono text-xs">{device.mac}</span>) {does} as soon as it reports next. If it
+        does not within a minute, the order expires.
       </p>
       <p>What it has written to its own RAM is lost.</p>
     </ConfirmDialog>

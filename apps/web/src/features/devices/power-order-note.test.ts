@@ -16,8 +16,7 @@ const taken = { ...order, state: 'taken' as const, takenAt: '2026-11-18T12:00:04
 type Order = Parameters<typeof PowerOrderNote>[0]['order']
 
 const noteOf = (shown: Order) => textOf(renderToStaticMarkup(createElement(PowerOrderNote, { order: shown })))
-const tagOf = (shown: Order | null) =>
-  textOf(renderToStaticMarkup(createElement(PowerOrderTag, { order: shown })))
+const tagOf = (shown: Order | null) => textOf(renderToStaticMarkup(createElement(PowerOrderTag, { order: shown })))
 const textOf = (markup: string) => markup.replaceAll(/<[^>]*>/g, '')
 
 test('an order that waits says until when', () => {

@@ -11,10 +11,7 @@ const tones: Record<PowerOrderView['state'], Tone> = { waiting: 'live', taken: '
 export function PowerOrderNote({ order }: { order: PowerOrderView }) {
   const { noun } = powerWords[order.order]
   return (
-    <p
-      role="status"
-      className="flex items-start gap-2.5 rounded-lg bg-hover px-4 py-2.5 text-ink-soft text-sm"
-    >
+    <p role="status" className="flex items-start gap-2.5 rounded-lg bg-hover px-4 py-2.5 text-ink-soft text-sm">
       <span className="pt-px">
         <Dot tone={tones[order.state]} pulsing={order.state === 'waiting'} />
       </span>
@@ -40,8 +37,8 @@ function State({ order }: { order: PowerOrderView }) {
     )
   return (
     <>
-      expired <Instant at={order.expiresAt} />: the device did not report in time. It may be off, or run a
-      system without bootfarm-target.
+      expired <Instant at={order.expiresAt} />: the device did not report in time. It may be off, or run a system
+      without bootfarm-target.
     </>
   )
 }

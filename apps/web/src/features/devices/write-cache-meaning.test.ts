@@ -1,30 +1,21 @@
 import { describe, expect, test } from 'vitest'
-import {
-  type WriteCache,
-  writeCacheForecast,
-  writeCacheMeaning,
-  writeCacheRemedy,
-} from './write-cache-meaning'
+import { type WriteCache, writeCacheForecast, writeCacheMeaning, writeCacheRemedy } from './write-cache-meaning'
 
 const cache = (changes: Partial<WriteCache> = {}): WriteCache => ({
-  ...{
-    class: 'edge',
-    state: 'ok',
-    fullInSeconds: null,
-    usedBytes: 1,
-    sizeBytes: 100,
-    percent: 1,
-    level: 'ok',
-  },
+  class: 'edge',
+  state: 'ok',
+  fullInSeconds: null,
+  usedBytes: 1,
+  sizeBytes: 100,
+  percent: 1,
+  level: 'ok',
   ...changes,
 })
 
 describe('what a write cache means', () => {
   test('is said from 80 % on, and whenever it stands still', () => {
     expect(writeCacheMeaning(cache())).toBeNull()
-    expect(writeCacheMeaning(cache({ level: 'warning', percent: 81 }))?.sentence).toBe(
-      'The write cache is 81 % full.',
-    )
+    expect(writeCacheMeaning(cache({ level: 'warning', percent: 81 }))?.sentence).toBe('The write cache is 81 % full.')
     expect(writeCacheMeaning(cache({ state: 'stopped' }))?.sentence).toMatch(/has been stopped/)
     expect(writeCacheMeaning(cache({ state: 'read_only' }))?.sentence).toMatch(/writes nothing any more/)
     expect(writeCacheMeaning(cache({ state: 'lost' }))?.meaning).toMatch(/Start it again/)

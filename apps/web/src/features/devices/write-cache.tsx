@@ -4,12 +4,7 @@ import { Instant } from '../../components/instant'
 import { Tag } from '../../components/tag'
 import { classNames } from '../../lib/class-names'
 import { formatBytes } from '../../lib/format-quantity'
-import {
-  type WriteCache,
-  writeCacheForecast,
-  writeCacheMeaning,
-  writeCacheRemedy,
-} from './write-cache-meaning'
+import { type WriteCache, writeCacheForecast, writeCacheMeaning, writeCacheRemedy } from './write-cache-meaning'
 
 /** A device that stands still is as bad as a full cache. */
 const lookOf = ({ level, state }: WriteCache) => looks[state === 'ok' ? level : 'full']
@@ -73,10 +68,7 @@ export function WriteCacheMeter({ cache, note }: { cache: WriteCache; note: Reac
         aria-valuetext={`${percent} %, ${text}`}
         className="mt-2 h-2.5 overflow-hidden rounded-full bg-line"
       >
-        <div
-          className={classNames('h-full min-w-0.5 rounded-full', look.bar)}
-          style={{ width: `${percent}%` }}
-        />
+        <div className={classNames('h-full min-w-0.5 rounded-full', look.bar)} style={{ width: `${percent}%` }} />
       </div>
       {forecast && <p className="mt-2 text-ink-soft">{forecast}</p>}
       <p className="mt-2 text-ink-faint text-xs">{note}</p>

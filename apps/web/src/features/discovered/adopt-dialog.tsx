@@ -74,9 +74,7 @@ export function AdoptDialog({ devices, onClose }: AdoptDialogProps) {
         <Notice tone="silent">This site has no collection, and every device belongs to one.</Notice>
       )}
       {collection && collection.vdiskId === null && (
-        <Notice tone="silent">
-          This collection has no vDisk, so its devices get no answer until it has one.
-        </Notice>
+        <Notice tone="silent">This collection has no vDisk, so its devices get no answer until it has one.</Notice>
       )}
       <p className="text-ink-soft text-xs">
         {isOne
@@ -91,8 +89,8 @@ export function AdoptDialog({ devices, onClose }: AdoptDialogProps) {
 export function PatternHint() {
   return (
     <>
-      <code>{'{n}'}</code> is the first number that no device of the site has, <code>{'{nnn}'}</code> with
-      zeros in front, <code>{'{mac}'}</code> the MAC address.
+      <code>{'{n}'}</code> is the first number that no device of the site has, <code>{'{nnn}'}</code> with zeros in
+      front, <code>{'{mac}'}</code> the MAC address.
     </>
   )
 }
@@ -138,9 +136,7 @@ function adoptedTitle({ adopted, missingCount }: Adopted): string {
   const [first] = adopted
   if (!first) return 'Nothing was adopted: somebody was quicker.'
   const rest = missingCount > 0 ? `; ${missingCount} did not wait any more` : ''
-  return adopted.length === 1
-    ? `${first.name} is adopted${rest}.`
-    : `${adopted.length} machines are adopted${rest}.`
+  return adopted.length === 1 ? `${first.name} is adopted${rest}.` : `${adopted.length} machines are adopted${rest}.`
 }
 
 function AdoptedLink({ adopted }: Adopted) {

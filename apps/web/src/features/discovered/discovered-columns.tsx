@@ -48,10 +48,7 @@ export function discoveredColumns({ selected, onSelect, onAdopt }: ColumnOptions
           <span className="inline-flex flex-col">
             <span className="font-mono text-ink text-xs">{device.mac}</span>
             {device.hostName && (
-              <span
-                className="max-w-40 truncate text-ink-faint text-xs"
-                title="The name that it gives itself."
-              >
+              <span className="max-w-40 truncate text-ink-faint text-xs" title="The name that it gives itself.">
                 “{device.hostName}”
               </span>
             )}

@@ -110,7 +110,5 @@ function chosenBy(action: Rule['action'] | undefined): string {
 
 function actionOf(kind: Kind, namePattern: string, id: string): Rule['action'] {
   if (kind === 'ignore') return { kind }
-  return kind === 'copy'
-    ? { kind, namePattern, templateDeviceId: id }
-    : { kind, namePattern, collectionId: id }
+  return kind === 'copy' ? { kind, namePattern, templateDeviceId: id } : { kind, namePattern, collectionId: id }
 }

@@ -28,27 +28,12 @@ export function RuleRow({ number, count, rule, nameOf, busy, onMove, onEdit, onD
       </div>
       {onMove && onEdit && onDelete && (
         <div className="flex items-center gap-1">
-          <Move
-            label={`Move rule ${number} up`}
-            turned
-            disabled={busy || number === 1}
-            onClick={() => onMove(-1)}
-          />
-          <Move
-            label={`Move rule ${number} down`}
-            disabled={busy || number === count}
-            onClick={() => onMove(1)}
-          />
+          <Move label={`Move rule ${number} up`} turned disabled={busy || number === 1} onClick={() => onMove(-1)} />
+          <Move label={`Move rule ${number} down`} disabled={busy || number === count} onClick={() => onMove(1)} />
           <Button look="bare" className="h-7!" aria-label={`Change rule ${number}`} onClick={onEdit}>
             Change
           </Button>
-          <Button
-            look="bare"
-            className="h-7!"
-            aria-label={`Delete rule ${number}`}
-            disabled={busy}
-            onClick={onDelete}
-          >
+          <Button look="bare" className="h-7!" aria-label={`Delete rule ${number}`} disabled={busy} onClick={onDelete}>
             Delete
           </Button>
         </div>
@@ -66,14 +51,7 @@ interface MoveProps {
 
 function Move({ label, turned = false, disabled, onClick }: MoveProps) {
   return (
-    <Button
-      look="bare"
-      className="h-7! px-2"
-      aria-label={label}
-      title={label}
-      disabled={disabled}
-      onClick={onClick}
-    >
+    <Button look="bare" className="h-7! px-2" aria-label={label} title={label} disabled={disabled} onClick={onClick}>
       <span className={turned ? '-rotate-90' : 'rotate-90'}>
         <Icon name="chevron" size={12} />
       </span>

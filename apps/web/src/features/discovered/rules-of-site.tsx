@@ -61,11 +61,7 @@ export function RulesOfSite({ siteId, siteName }: { siteId: string; siteName: st
             </Button>
           )}
           {mayChange && (
-            <Button
-              className="h-7!"
-              look="primary"
-              onClick={() => setEditing({ index: rules.length, rule: null })}
-            >
+            <Button className="h-7!" look="primary" onClick={() => setEditing({ index: rules.length, rule: null })}>
               Add a rule
             </Button>
           )}
@@ -128,8 +124,7 @@ function useSave({ isEditing, onSaved }: { isEditing: boolean; onSaved: () => vo
       },
       onError: (error, { siteId }) => {
         void queryClient.invalidateQueries(trpc.discovered.rules.queryFilter({ siteId }))
-        if (!isEditing)
-          showToast({ title: 'The rules are as they were.', text: readableError(error), tone: 'failed' })
+        if (!isEditing) showToast({ title: 'The rules are as they were.', text: readableError(error), tone: 'failed' })
       },
     }),
   )

@@ -57,9 +57,7 @@ export function RunRulesDialog({ siteId, onClose }: { siteId: string; onClose: (
                 title: 'Vendor class',
                 from: 'sm',
                 cell: ({ vendorClass }) => (
-                  <span className="block max-w-44 truncate font-mono text-2xs text-ink-faint">
-                    {vendorClass}
-                  </span>
+                  <span className="block max-w-44 truncate font-mono text-2xs text-ink-faint">{vendorClass}</span>
                 ),
               },
               { title: 'Rule', align: 'right', cell: ({ ruleNumber }) => ruleNumber ?? '–' },

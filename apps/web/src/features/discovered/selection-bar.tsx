@@ -26,11 +26,7 @@ export function SelectionBar({ shown, chosen, ignored, onChoose, onAdopt }: Sele
   const sites = new Set(chosen.map(({ siteId }) => siteId))
   const isAll = chosen.length > 0 && chosen.length === Math.min(shown.length, atOnceMax)
   const problem =
-    sites.size > 1
-      ? 'Choose machines of one site.'
-      : chosen.length > atOnceMax
-        ? `Choose at most ${atOnceMax}.`
-        : null
+    sites.size > 1 ? 'Choose machines of one site.' : chosen.length > atOnceMax ? `Choose at most ${atOnceMax}.` : null
   const nothing = chosen.length === 0 || problem !== null
   return (
     <div className="flex min-h-11 flex-wrap items-center gap-x-3 gap-y-2 border-line border-b px-4 py-1.5">
@@ -80,8 +76,7 @@ function useIgnore() {
             : 'Edges report it when it asks next.',
         })
       },
-      onError: (error) =>
-        showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' }),
+      onError: (error) => showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' }),
     }),
   )
 }

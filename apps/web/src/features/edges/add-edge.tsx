@@ -62,8 +62,8 @@ function AddEdgeDialog({ site, onClose }: { site?: Site; onClose: () => void }) 
       onSubmit={() => chosen && make.mutate({ siteId: chosen.id })}
     >
       <p className="text-ink-soft text-sm">
-        An edge is a server at a site that answers booting machines. You get one line to run there as root; it
-        holds a token for one edge of one site, which is valid for an hour.
+        An edge is a server at a site that answers booting machines. You get one line to run there as root; it holds a
+        token for one edge of one site, which is valid for an hour.
       </p>
       {!site && (
         <SelectField

@@ -25,10 +25,7 @@ export function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
   const farmId = site.data?.farmId
   const [search, setSearch] = useState('')
   const vdisks = useQuery({
-    ...trpc.vdisk.list.queryOptions(
-      { limit: listedMax, search, ...(farmId ? { farmId } : {}) },
-      { enabled: !!farmId },
-    ),
+    ...trpc.vdisk.list.queryOptions({ limit: listedMax, search, ...(farmId ? { farmId } : {}) }, { enabled: !!farmId }),
     placeholderData: keepPreviousData,
   })
   const [chosenId, setChosenId] = useState(image.parent?.vdiskId ?? newVdisk)
@@ -41,7 +38,11 @@ export function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
   const chosen = options.find(({ id }) => id === chosenId)
   const isNewVdisk = !chosen
   const sentences = adoptionSentences({
-    ...{ image, edgeName: edge.name, isNewVdisk, state, vdiskName: chosen?.name ?? name.trim() },
+    image,
+    edgeName: edge.name,
+    isNewVdisk,
+    state,
+    vdiskName: chosen?.name ?? name.trim(),
     otherEdges: (site.data?.edges ?? [])
       .filter(({ id, revokedAt }) => id !== edge.id && revokedAt === null)
       .map((other) => other.name),
@@ -55,7 +56,10 @@ export function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
       onSave={() =>
         farmId &&
         adopt.mutate({
-          ...{ edgeId: edge.id, versionId: image.versionId, note, state },
+          edgeId: edge.id,
+          versionId: image.versionId,
+          note,
+          state,
           ...(chosen ? { vdiskId: chosen.id } : { farmId, name: name.trim() }),
         })
       }
@@ -73,9 +77,7 @@ export function AdoptDialog({ edge, image, onClose }: AdoptDialogProps) {
         ]}
         onChange={setChosenId}
       />
-      {isNewVdisk && (
-        <TextField label="Name of the vDisk" value={name} onChange={setName} maxLength={nameMax} />
-      )}
+      {isNewVdisk && <TextField label="Name of the vDisk" value={name} onChange={setName} maxLength={nameMax} />}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <SelectField
         label="Then"

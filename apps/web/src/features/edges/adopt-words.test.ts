@@ -4,7 +4,11 @@ import { type Adoption, adoptionSentences, imageName } from './adopt-words'
 
 const adoption: Adoption = {
   image: { sizeBytes: 2 ** 30, hasKernel: true },
-  ...{ edgeName: 'edge-1', otherEdges: [], vdiskName: 'Linux', isNewVdisk: false, state: 'test' },
+  edgeName: 'edge-1',
+  otherEdges: [],
+  vdiskName: 'Linux',
+  isNewVdisk: false,
+  state: 'test',
 }
 
 test('an image without a name is known by the begin of its id', () => {

@@ -21,10 +21,8 @@ export interface Adoption {
 /** What will happen, a sentence each. */
 export function adoptionSentences(adoption: Adoption): string[] {
   const { image, edgeName, otherEdges, vdiskName, isNewVdisk, state } = adoption
-  const size =
-    image.sizeBytes === null ? 'all of it' : `all of it, a disk of ${formatBytes(image.sizeBytes)},`
-  const others =
-    otherEdges.length > 0 ? ` Devices that boot from ${otherEdges.join(', ')} cannot start with it.` : ''
+  const size = image.sizeBytes === null ? 'all of it' : `all of it, a disk of ${formatBytes(image.sizeBytes)},`
+  const others = otherEdges.length > 0 ? ` Devices that boot from ${otherEdges.join(', ')} cannot start with it.` : ''
   return [
     isNewVdisk
       ? `The vDisk ${vdiskName} is created, and the image becomes its version 1.`

@@ -61,8 +61,8 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
         onConfirm={() => rotateKey.mutate({ edgeId: edge.id })}
       >
         <p>
-          The edge makes it itself as soon as it hears of this, and the old one is refused then. Booting
-          devices notice nothing.
+          The edge makes it itself as soon as it hears of this, and the old one is refused then. Booting devices notice
+          nothing.
         </p>
       </ConfirmDialog>
       <ConfirmDialog
@@ -73,8 +73,8 @@ export function EdgeActions({ edge }: { edge: EdgeDetail }) {
         onConfirm={() => revoke.mutate({ edgeId: edge.id })}
       >
         <p>
-          Its requests are refused from now on and the site’s other edges get a new key. It goes on booting
-          devices by what it knows until somebody stops it there.
+          Its requests are refused from now on and the site’s other edges get a new key. It goes on booting devices by
+          what it knows until somebody stops it there.
         </p>
         <p>This cannot be taken back: the server would have to be enrolled again with a new key.</p>
       </ConfirmDialog>

@@ -45,8 +45,7 @@ export const edgeColumns: Column<EdgeSummary>[] = [
   {
     title: 'Heard',
     align: 'right',
-    cell: (edge) =>
-      edge.heartbeatAt ? <Age at={edge.heartbeatAt} /> : <span className="text-ink-faint">never</span>,
+    cell: (edge) => (edge.heartbeatAt ? <Age at={edge.heartbeatAt} /> : <span className="text-ink-faint">never</span>),
   },
 ]
 

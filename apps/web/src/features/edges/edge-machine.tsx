@@ -34,11 +34,7 @@ export function EdgeMachine({ machine }: { machine: EdgeDetail['machine'] }) {
 
 const almostFullShare = 0.1
 
-function StoreFill({
-  machine: { storeTotalBytes, storeFreeBytes },
-}: {
-  machine: NonNullable<EdgeDetail['machine']>
-}) {
+function StoreFill({ machine: { storeTotalBytes, storeFreeBytes } }: { machine: NonNullable<EdgeDetail['machine']> }) {
   const isAlmostFull = storeFreeBytes < storeTotalBytes * almostFullShare
   return (
     <span className={isAlmostFull ? 'text-silent' : ''}>
@@ -71,8 +67,8 @@ const stateRefusedWords: Record<string, string> = {
 export function StateRefused({ reason }: { reason: string }) {
   return (
     <ProblemNote>
-      This edge has refused its desired state: {stateRefusedWords[reason] ?? `${reason}. Its log says more.`}{' '}
-      It boots devices meanwhile by the state before.
+      This edge has refused its desired state: {stateRefusedWords[reason] ?? `${reason}. Its log says more.`} It boots
+      devices meanwhile by the state before.
     </ProblemNote>
   )
 }

@@ -48,8 +48,8 @@ export function EdgeNetwork({ edge: { address, interfaces } }: { edge: EdgeDetai
           key={`${edgeId} ${name} ${mtu}`}
           className="border-line border-t bg-silent-soft px-4 py-2 text-silent text-xs"
         >
-          {name} has an MTU of {own} B, {edgeName} one of {mtu} B in the same network: large packets of one
-          may not reach devices behind the other. Set both alike, and the switches between them.
+          {name} has an MTU of {own} B, {edgeName} one of {mtu} B in the same network: large packets of one may not
+          reach devices behind the other. Set both alike, and the switches between them.
         </p>
       ))}
     </Panel>

@@ -136,8 +136,7 @@ function KeyAge({ edge: { keyRotatedAt, keyOrdered } }: { edge: EdgeDetail }) {
 
 function DesiredState({ edge: { desiredState, appliedState } }: { edge: EdgeDetail }) {
   if (!desiredState) return <>none yet</>
-  const name = ({ incarnation, counter }: { incarnation: number; counter: number }) =>
-    `${incarnation}.${counter}`
+  const name = ({ incarnation, counter }: { incarnation: number; counter: number }) => `${incarnation}.${counter}`
   const applied = appliedState ? name(appliedState) : 'none'
   return name(desiredState) === applied ? (
     <>{applied}, applied</>

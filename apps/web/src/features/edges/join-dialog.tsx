@@ -27,34 +27,29 @@ interface JoinDialogProps {
 export function JoinDialog({ site, url, token, onClose }: JoinDialogProps) {
   const trpc = useTRPC()
   const { data } = useQuery(
-    trpc.edge.joinToken.queryOptions(
-      { siteId: site.id, joinTokenId: token.id },
-      { refetchInterval: watchIntervalMs },
-    ),
+    trpc.edge.joinToken.queryOptions({ siteId: site.id, joinTokenId: token.id }, { refetchInterval: watchIntervalMs }),
   )
   return (
     <InfoDialog title={`Add an edge to ${site.name}`} closing="Close" onClose={onClose}>
       <p className="text-ink-soft text-sm">Run this line on the server, as a user who may use sudo:</p>
       <CopyLine label="Line to run" text={installLine(url, token.token)} />
       <p className="text-ink-soft text-xs">
-        The token is for one edge of {site.name}, and valid until <Instant at={token.expiresAt} />. It is
-        shown here once.
+        The token is for one edge of {site.name}, and valid until <Instant at={token.expiresAt} />. It is shown here
+        once.
       </p>
       <section className="flex flex-col gap-1.5 text-ink-soft text-xs">
         <h3 className="font-medium text-ink text-sm">What it does there</h3>
         <ol className="flex list-decimal flex-col gap-1 pl-5">
+          <li>Fetches the edge from this control plane and checks its signature before anything of it runs.</li>
           <li>
-            Fetches the edge from this control plane and checks its signature before anything of it runs.
-          </li>
-          <li>
-            Makes the user <code>bootfarm-edge</code> and a hardened systemd service that may open low ports
-            and listen to the network, and nothing else.
+            Makes the user <code>bootfarm-edge</code> and a hardened systemd service that may open low ports and listen
+            to the network, and nothing else.
           </li>
           <li>Joins this site, checks itself, and says what stands in the way of the first boot.</li>
         </ol>
         <p>
-          The network’s DHCP server stays as it is: the edge only adds the boot answer. To take everything
-          away again: the same script with <code>--uninstall</code>.
+          The network’s DHCP server stays as it is: the edge only adds the boot answer. To take everything away again:
+          the same script with <code>--uninstall</code>.
         </p>
       </section>
       <Watch state={data} siteName={site.name} />
@@ -67,10 +62,7 @@ function Watch({ state, siteName }: { state: TokenState | undefined; siteName: s
   if (edge?.online)
     return (
       <Line tone="ready">
-        <Link
-          href={`/edges/${edge.id}`}
-          className="rounded font-medium text-ink underline underline-offset-4"
-        >
+        <Link href={`/edges/${edge.id}`} className="rounded font-medium text-ink underline underline-offset-4">
           {edge.name}
         </Link>{' '}
         is online.
@@ -82,15 +74,14 @@ function Watch({ state, siteName }: { state: TokenState | undefined; siteName: s
         <Line tone="live">{edge.name} has joined; waiting for its first heartbeat…</Line>
         <Checks>
           <li>
-            On the server: <code>systemctl status bootfarm-edge</code>, and{' '}
-            <code>journalctl -u bootfarm-edge</code>; it says in one sentence what it lacks.
+            On the server: <code>systemctl status bootfarm-edge</code>, and <code>journalctl -u bootfarm-edge</code>; it
+            says in one sentence what it lacks.
           </li>
           <li>Without systemd, start it: /etc/bootfarm-edge/run.</li>
         </Checks>
       </>
     )
-  if (state?.expired)
-    return <Line tone="failed">The token has expired unused. Close this, and make a new line.</Line>
+  if (state?.expired) return <Line tone="failed">The token has expired unused. Close this, and make a new line.</Line>
   return (
     <>
       <Line tone="live">Waiting for an edge to join {siteName}…</Line>

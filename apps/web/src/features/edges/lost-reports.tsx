@@ -14,8 +14,8 @@ export function LostReports({ edge: { reportsLost, reportGaps } }: { edge: EdgeD
   return (
     <Panel title="Lost reports" flush>
       <p role="status" className="px-4 py-3 text-silent text-sm">
-        {countOf(reportsLost, 'report')} of this edge {reportsLost === 1 ? 'was' : 'were'} lost: devices
-        booted, and boots of these times may be missing or unfinished in the lists. A full log holds more with{' '}
+        {countOf(reportsLost, 'report')} of this edge {reportsLost === 1 ? 'was' : 'were'} lost: devices booted, and
+        boots of these times may be missing or unfinished in the lists. A full log holds more with{' '}
         <span className="font-mono text-xs">serve --report-log</span>.
         {shown < reportsLost && ` Of ${countOf(reportsLost - shown, 'report')} it is no longer kept when.`}
       </p>

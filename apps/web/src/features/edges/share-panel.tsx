@@ -32,8 +32,7 @@ export function SharePanel({ edge }: { edge: EdgeDetail }) {
           { label: 'Weight', value: edge.weight === 0 ? '0: only where no other is left' : edge.weight },
           {
             label: 'Served first',
-            value:
-              edge.subnets.length === 0 ? 'no network before others' : <Networks subnets={edge.subnets} />,
+            value: edge.subnets.length === 0 ? 'no network before others' : <Networks subnets={edge.subnets} />,
           },
           { label: 'New boots', value: edge.draining ? 'none while another edge can' : 'by its weight' },
           { label: 'Hears', value: <Peers edge={edge} /> },

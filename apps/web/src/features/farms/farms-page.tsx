@@ -78,12 +78,7 @@ export function FarmsPage() {
           query={stores}
           columns={storeColumns}
           rowKey={({ id }) => id}
-          empty={
-            <EmptyState
-              title="No stores yet."
-              text="vDisks need none; a store says by name where they lie."
-            />
-          }
+          empty={<EmptyState title="No stores yet." text="vDisks need none; a store says by name where they lie." />}
         />
       </Panel>
       {open === 'farm' && <FarmDialog onClose={() => setOpen(null)} />}
@@ -100,12 +95,7 @@ function FarmActions({ farm }: { farm: Farm }) {
       <Button className="h-7!" aria-label={`Rename ${farm.name}`} onClick={() => setOpen(true)}>
         Rename
       </Button>
-      <DeleteButton
-        target={{ kind: 'farm', id: farm.id }}
-        name={farm.name}
-        label={`Delete ${farm.name}`}
-        compact
-      >
+      <DeleteButton target={{ kind: 'farm', id: farm.id }} name={farm.name} label={`Delete ${farm.name}`} compact>
         <p>Its sites, collections, devices, vDisks and boot menus go with it.</p>
       </DeleteButton>
       {open && <FarmDialog farm={farm} onClose={() => setOpen(false)} />}
@@ -121,12 +111,7 @@ function StoreActions({ store }: { store: Store }) {
       <Button className="h-7!" aria-label={`Change ${store.name}`} onClick={() => setOpen(true)}>
         Change
       </Button>
-      <DeleteButton
-        target={{ kind: 'store', id: store.id }}
-        name={store.name}
-        label={`Delete ${store.name}`}
-        compact
-      >
+      <DeleteButton target={{ kind: 'store', id: store.id }} name={store.name} label={`Delete ${store.name}`} compact>
         <p>Files on edges stay.</p>
       </DeleteButton>
       {open && <StoreDialog store={store} onClose={() => setOpen(false)} />}

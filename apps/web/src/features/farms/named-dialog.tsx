@@ -28,12 +28,7 @@ export function FarmDialog({ farm, onClose }: { farm?: Farm; onClose: () => void
       }
       onClose={onClose}
     >
-      <TextField
-        label="Name"
-        value={name}
-        onChange={setName}
-        hint="A farm holds sites, vDisks and boot menus."
-      />
+      <TextField label="Name" value={name} onChange={setName} hint="A farm holds sites, vDisks and boot menus." />
     </ObjectDialog>
   )
 }

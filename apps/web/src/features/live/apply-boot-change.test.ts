@@ -78,7 +78,11 @@ test('what the device does now is what its newest boot says', () => {
 
 test('what a device waits for is what its newest boot says; the home of its writes is away until that edge is heard', () => {
   const wait = {
-    ...{ edge: { id: 'home', name: 'edge-a' }, asked: null, since: null, sentence: 'It waits.', remedy: '' },
+    edge: { id: 'home', name: 'edge-a' },
+    asked: null,
+    since: null,
+    sentence: 'It waits.',
+    remedy: '',
     reason: 'edge_not_heard' as const,
   }
   const now = { state: 'unknown' as const, since: null }

@@ -47,8 +47,7 @@ export function DeleteButton({ target, name, children, leaveTo, label, compact }
         ),
       })
     },
-    onError: (error) =>
-      showToast({ title: `${name} is not deleted.`, text: readableError(error), tone: 'failed' }),
+    onError: (error) => showToast({ title: `${name} is not deleted.`, text: readableError(error), tone: 'failed' }),
   })
   return (
     <>

@@ -41,8 +41,8 @@ export function AskDeletionDialog({ organization, onClose }: AskDeletionDialogPr
       onSubmit={() => ask.mutate({ name })}
     >
       <Notice tone="silent">
-        Everything is deleted in {deletionGraceDays} days. Every owner gets a mail, every member sees it on
-        each page, and any owner can stop it.
+        Everything is deleted in {deletionGraceDays} days. Every owner gets a mail, every member sees it on each page,
+        and any owner can stop it.
       </Notice>
       <TextField label={`Type its name: ${wanted}`} value={name} onChange={setName} maxLength={80} />
       <TextField

@@ -23,8 +23,7 @@ export function DeletionPanel({ organization }: { organization: Organization }) 
         void queries.invalidateQueries()
         toast({ title: `${organization.name} stays.` })
       },
-      onError: (error) =>
-        toast({ title: 'The deletion was not stopped.', text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: 'The deletion was not stopped.', text: readableError(error), tone: 'failed' }),
     }),
   )
   const { deleteAfter, deleteAskedAt, deletionGraceDays, suspendedAt } = organization

@@ -32,10 +32,7 @@ export function OrganizationBanner() {
 
 function Banner({ children }: { children: ReactNode }) {
   return (
-    <p
-      role="status"
-      className="border-line border-b bg-silent-soft px-4 py-2 text-silent text-sm sm:px-6 lg:px-8"
-    >
+    <p role="status" className="border-line border-b bg-silent-soft px-4 py-2 text-silent text-sm sm:px-6 lg:px-8">
       {children}
     </p>
   )

@@ -56,8 +56,7 @@ export function SigningKeyPanel() {
   const rotate = useMutation(
     trpc.edge.rotateSigningKey.mutationOptions({
       onSuccess: () => queries.invalidateQueries(trpc.organization.signingKeys.pathFilter()),
-      onError: (error) =>
-        toast({ title: 'The key was not changed.', text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: 'The key was not changed.', text: readableError(error), tone: 'failed' }),
     }),
   )
   return (
@@ -90,13 +89,10 @@ export function SigningKeyPanel() {
         onConfirm={() => rotate.mutate()}
       >
         <p>
-          Edges that are online take it with their next state, within a second or so; those that are away when
-          they come back. Booting is not interrupted. The old key is forgotten.
+          Edges that are online take it with their next state, within a second or so; those that are away when they come
+          back. Booting is not interrupted. The old key is forgotten.
         </p>
-        <p>
-          Make a backup afterwards: edges do not believe a control plane that is restored to before this
-          change.
-        </p>
+        <p>Make a backup afterwards: edges do not believe a control plane that is restored to before this change.</p>
       </ConfirmDialog>
     </Panel>
   )

@@ -36,12 +36,7 @@ export function UsagePanel({ contact }: { contact: string | null }) {
         <ErrorState title="The usage could not be loaded." text={readableError(query.error)} />
       )}
       {query.data && (
-        <Table
-          label="Usage and quotas"
-          columns={columns}
-          rows={query.data.quotas}
-          rowKey={({ name }) => name}
-        />
+        <Table label="Usage and quotas" columns={columns} rows={query.data.quotas} rowKey={({ name }) => name} />
       )}
       <p className="border-line border-t px-4 py-3 text-ink-soft text-xs">
         What lies in the trash does not count. For more, ask {contact ?? 'whoever runs this installation'}.

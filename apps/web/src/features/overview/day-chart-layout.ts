@@ -36,10 +36,7 @@ export interface DayChartLayout {
 const columnShare = 0.62
 
 /** Durations from the top's own scale, counts from the bottom's; both begin at 0. */
-export function layOutDayChart(
-  days: DayOfBoots[],
-  { widthPx, durationHeight, countHeight }: Frame,
-): DayChartLayout {
+export function layOutDayChart(days: DayOfBoots[], { widthPx, durationHeight, countHeight }: Frame): DayChartLayout {
   const highestUs = Math.max(0, ...days.map(({ p50Us, p95Us }) => Math.max(p50Us ?? 0, p95Us ?? 0)))
   const durations = scaleLinear()
     .domain([0, Math.max(1, highestUs)])

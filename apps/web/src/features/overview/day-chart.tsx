@@ -42,24 +42,14 @@ export function DayChart({ days }: { days: DayOfBoots[] }) {
             {durationTicks.map(({ us, y }) => (
               <g key={us}>
                 <line x1={0} x2={widthPx} y1={y} y2={y} stroke="var(--line)" />
-                <text
-                  x={-8}
-                  y={y}
-                  textAnchor="end"
-                  dominantBaseline="central"
-                  className="fill-ink-faint text-2xs"
-                >
+                <text x={-8} y={y} textAnchor="end" dominantBaseline="central" className="fill-ink-faint text-2xs">
                   {us === 0 ? '0' : `${us / 1_000_000}\u00a0s`}
                 </text>
               </g>
             ))}
             <Lines columns={columns} />
             {columns.map((column, index) => (
-              <CountColumn
-                key={column.day.day}
-                column={column}
-                dimmed={chosen !== null && chosen !== index}
-              />
+              <CountColumn key={column.day.day} column={column} dimmed={chosen !== null && chosen !== index} />
             ))}
             <DayLabels columns={columns} />
             {chosen !== null && <ChosenDay column={columns[chosen]} />}
@@ -156,14 +146,7 @@ function ChosenDay({ column }: { column: DayColumn | undefined }) {
   if (!column) return null
   return (
     <g className="pointer-events-none">
-      <line
-        x1={column.x}
-        x2={column.x}
-        y1={0}
-        y2={durationHeight}
-        stroke="var(--line-strong)"
-        strokeDasharray="3 3"
-      />
+      <line x1={column.x} x2={column.x} y1={0} y2={durationHeight} stroke="var(--line-strong)" strokeDasharray="3 3" />
       {column.p95Y !== null && <circle cx={column.x} cy={column.p95Y} r={3} fill="var(--phase-dhcp)" />}
       {column.p50Y !== null && <circle cx={column.x} cy={column.p50Y} r={3} fill="var(--phase-stage2)" />}
     </g>
@@ -179,13 +162,11 @@ function DayTable({ days }: { days: DayOfBoots[] }) {
         <caption>Boots of the last 30 days</caption>
         <thead>
           <tr>
-            {['Day', 'Median', '95th percentile', 'Ready', 'Failed or silent', 'Of these demo history'].map(
-              (title) => (
-                <th key={title} scope="col">
-                  {title}
-                </th>
-              ),
-            )}
+            {['Day', 'Median', '95th percentile', 'Ready', 'Failed or silent', 'Of these demo history'].map((title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>

@@ -70,8 +70,7 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
     setSkipped(keys)
   }
   // Steps that turn green one after the other would move the buttons of those below them away under the pointer.
-  if ([farms, sites, edges, vdisks, collections, devices, boots].some(({ isPending }) => isPending))
-    return null
+  if ([farms, sites, edges, vdisks, collections, devices, boots].some(({ isPending }) => isPending)) return null
   const next = steps.findIndex(({ key, done }) => !done && !skipped.includes(key))
   return (
     <Panel
@@ -90,9 +89,7 @@ function Steps({ onDismiss }: { onDismiss: () => void }) {
             <li key={step.key} className="flex gap-3 text-sm">
               <StepMark number={index + 1} done={step.done} skipped={isSkipped} />
               <div className="min-w-0 flex-1">
-                <p className={step.done || isSkipped ? 'text-ink-soft' : 'font-medium text-ink'}>
-                  {step.title}
-                </p>
+                <p className={step.done || isSkipped ? 'text-ink-soft' : 'font-medium text-ink'}>{step.title}</p>
                 {index === next && <p className="mt-0.5 text-ink-soft text-xs">{step.help}</p>}
               </div>
               {!step.done && (
@@ -122,11 +119,7 @@ function StepActions({ step, skipped, onSkip }: StepActionsProps) {
   return (
     <div className="flex shrink-0 items-center gap-3">
       {!skipped &&
-        (step.key === 'edge' ? (
-          <AddEdge look="quiet" />
-        ) : (
-          <StepLink href={step.href}>{step.action}</StepLink>
-        ))}
+        (step.key === 'edge' ? <AddEdge look="quiet" /> : <StepLink href={step.href}>{step.action}</StepLink>)}
       {!isLast && (
         <button
           type="button"

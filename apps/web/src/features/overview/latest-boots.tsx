@@ -20,12 +20,7 @@ export function LatestBoots({ boots }: { boots: BootSummary[] }) {
       {boots.length === 0 ? (
         <EmptyState title="No boots yet." text="A boot appears here with its first packet." />
       ) : (
-        <Table
-          label="Latest boots"
-          columns={bootColumns(barScaleUs(boots))}
-          rows={boots}
-          rowKey={(boot) => boot.id}
-        />
+        <Table label="Latest boots" columns={bootColumns(barScaleUs(boots))} rows={boots} rowKey={(boot) => boot.id} />
       )}
     </Panel>
   )

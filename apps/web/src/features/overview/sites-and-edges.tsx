@@ -51,10 +51,7 @@ function SiteList({ sites, edges }: { sites: SiteSummary[]; edges: EdgeSummary[]
       {sites.map((site) => (
         <li key={site.id} className="border-line border-t px-4 py-3 first:border-t-0">
           <div className="flex items-baseline justify-between gap-3">
-            <Link
-              href={`/sites/${site.id}`}
-              className="rounded font-medium underline-offset-4 hover:underline"
-            >
+            <Link href={`/sites/${site.id}`} className="rounded font-medium underline-offset-4 hover:underline">
               {site.name}
             </Link>
             <span className="text-ink-faint text-xs">{countOf(site.deviceCount, 'device')}</span>

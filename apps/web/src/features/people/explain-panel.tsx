@@ -67,8 +67,7 @@ export function ExplainPanel() {
 
 function Explanation({ input }: { input: RouterInputs['member']['explain'] }) {
   const { data, error, refetch } = useQuery(useTRPC().member.explain.queryOptions(input))
-  if (error)
-    return <ErrorState title="This could not be explained." text={readableError(error)} onRetry={refetch} />
+  if (error) return <ErrorState title="This could not be explained." text={readableError(error)} onRetry={refetch} />
   if (!data) return <TableSkeleton label="Permissions" />
   const { memberName, placeName, permissions } = data
   const allowedCount = permissions.filter(({ allowed }) => allowed).length

@@ -25,8 +25,7 @@ export function GiveRoleDialog({ member, onClose }: MemberDialogProps) {
       saving={grant}
       disabled={chosen === null}
       onSave={(revision = seen.revision) =>
-        chosen &&
-        grant.mutate({ userId: seen.userId, role: chosen.role, scope: scopeInput(chosen.scope), revision })
+        chosen && grant.mutate({ userId: seen.userId, role: chosen.role, scope: scopeInput(chosen.scope), revision })
       }
       onClose={onClose}
     >

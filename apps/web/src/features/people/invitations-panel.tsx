@@ -55,12 +55,7 @@ export function InvitationsPanel() {
         query={query}
         columns={columns}
         rowKey={({ id }) => id}
-        empty={
-          <EmptyState
-            title="No invitation is open."
-            text="Who is invited appears here until the link is used."
-          />
-        }
+        empty={<EmptyState title="No invitation is open." text="Who is invited appears here until the link is used." />}
       />
     </Panel>
   )

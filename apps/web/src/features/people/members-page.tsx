@@ -59,9 +59,7 @@ export function MembersPage() {
           query={query}
           columns={memberColumns}
           rowKey={({ userId }) => userId}
-          empty={
-            <EmptyState title="Nobody fits this search." text="Search by a part of the name or address." />
-          }
+          empty={<EmptyState title="Nobody fits this search." text="Search by a part of the name or address." />}
         />
       </div>
       <InvitationsPanel />

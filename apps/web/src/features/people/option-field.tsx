@@ -14,9 +14,7 @@ interface OptionFieldProps {
   load: (
     client: ReturnType<typeof useTRPCClient>,
     search: string,
-  ) =>
-    | Promise<{ items: Option[]; nextCursor: string | null }>
-    | { items: Option[]; nextCursor: string | null }
+  ) => Promise<{ items: Option[]; nextCursor: string | null }> | { items: Option[]; nextCursor: string | null }
   onChange: (id: string) => void
 }
 
@@ -34,10 +32,7 @@ export function OptionField({ label, queryKey, value, load, onChange }: OptionFi
       <SelectField
         label={label}
         value={options.some(({ id }) => id === value) ? (value ?? '') : ''}
-        options={[
-          { value: '', label: 'Choose …' },
-          ...options.map(({ id, name }) => ({ value: id, label: name })),
-        ]}
+        options={[{ value: '', label: 'Choose …' }, ...options.map(({ id, name }) => ({ value: id, label: name }))]}
         onChange={onChange}
       />
       {(search !== '' || data?.nextCursor) && (

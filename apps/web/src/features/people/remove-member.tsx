@@ -24,8 +24,7 @@ export function RemoveMember({ member: { userId, name, mayRemove } }: { member: 
         router.push('/members')
         await queries.invalidateQueries(trpc.member.list.pathFilter())
       },
-      onError: (error) =>
-        toast({ title: `${name} was not removed`, text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: `${name} was not removed`, text: readableError(error), tone: 'failed' }),
     }),
   )
   if (!mayRemove) return null

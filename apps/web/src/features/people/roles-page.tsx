@@ -33,8 +33,7 @@ export function RolesPage() {
 
 function RoleTable() {
   const { data, error, refetch } = useQuery(useTRPC().member.roleTable.queryOptions())
-  if (error)
-    return <ErrorState title="The roles could not be loaded." text={readableError(error)} onRetry={refetch} />
+  if (error) return <ErrorState title="The roles could not be loaded." text={readableError(error)} onRetry={refetch} />
   if (!data) return <TableSkeleton label="Roles" />
   return (
     <Table

@@ -35,10 +35,7 @@ function Id({ id }: { id: string | null }) {
 /** What was done to organizations as a whole; it outlives them. */
 export function EventsPanel() {
   const query = useInfiniteQuery(
-    useTRPC().platform.events.infiniteQueryOptions(
-      { limit: 10 },
-      { getNextPageParam: (page) => page.nextCursor },
-    ),
+    useTRPC().platform.events.infiniteQueryOptions({ limit: 10 }, { getNextPageParam: (page) => page.nextCursor }),
   )
   return (
     <Panel title="Platform log" flush>

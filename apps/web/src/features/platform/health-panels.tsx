@@ -39,8 +39,7 @@ const jobColumns: Column<Job>[] = [
     title: 'Went well',
     from: 'sm',
     align: 'right',
-    cell: ({ lastSucceededAt }) =>
-      lastSucceededAt ? <Age at={lastSucceededAt} /> : <Unknown label="never" />,
+    cell: ({ lastSucceededAt }) => (lastSucceededAt ? <Age at={lastSucceededAt} /> : <Unknown label="never" />),
   },
 ]
 

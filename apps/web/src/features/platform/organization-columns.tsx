@@ -47,11 +47,7 @@ export function organizationColumns({ onLimit, onSuspend }: Actions): Column<Pla
       align: 'right',
       cell: (organization) => (
         <span className="inline-flex gap-1">
-          <Button
-            look="bare"
-            onClick={() => onLimit(organization)}
-            aria-label={`Quotas of ${organization.name}`}
-          >
+          <Button look="bare" onClick={() => onLimit(organization)} aria-label={`Quotas of ${organization.name}`}>
             Quotas
           </Button>
           <Button

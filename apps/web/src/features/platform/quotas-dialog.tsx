@@ -20,9 +20,7 @@ interface QuotasDialogProps {
 export function QuotasDialog({ organization, onClose }: QuotasDialogProps) {
   const { id: organizationId, name, quotas } = organization
   const [texts, setTexts] = useState(() =>
-    Object.fromEntries(
-      quotas.map((quota) => [quota.name, quota.allowed === null ? '' : String(quota.allowed)]),
-    ),
+    Object.fromEntries(quotas.map((quota) => [quota.name, quota.allowed === null ? '' : String(quota.allowed)])),
   )
   const save = useMutation(useTRPC().platform.setQuotas.mutationOptions({ onSuccess: useSaved(onClose) }))
   const countOf = (text: string) => (text.trim() === '' ? null : Number(text))

@@ -19,8 +19,7 @@ export function SuspendDialog({ organization, onClose }: SuspendDialogProps) {
   const change = useMutation(
     useTRPC().platform.setSuspended.mutationOptions({
       onSuccess: () => queries.invalidateQueries(),
-      onError: (error) =>
-        toast({ title: 'Nothing was changed.', text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: 'Nothing was changed.', text: readableError(error), tone: 'failed' }),
     }),
   )
   const isSuspended = Boolean(organization?.suspendedAt)
@@ -31,9 +30,7 @@ export function SuspendDialog({ organization, onClose }: SuspendDialogProps) {
       onOpenChange={(open) => !open && onClose()}
       title={isSuspended ? `Release ${name}?` : `Suspend ${name}?`}
       action={isSuspended ? 'Release it' : 'Suspend it'}
-      onConfirm={() =>
-        organization && change.mutate({ organizationId: organization.id, suspended: !isSuspended })
-      }
+      onConfirm={() => organization && change.mutate({ organizationId: organization.id, suspended: !isSuspended })}
     >
       <p>
         {isSuspended

@@ -52,8 +52,7 @@ function EditSchedule({ schedule, scopes }: { schedule: ScheduleDetail; scopes: 
         router.push(`/schedules/${saved.id}`)
       },
       // Where somebody else was first, the page says so.
-      onError: () =>
-        queryClient.invalidateQueries(trpc.schedule.get.queryFilter({ scheduleId: schedule.id })),
+      onError: () => queryClient.invalidateQueries(trpc.schedule.get.queryFilter({ scheduleId: schedule.id })),
     }),
   )
   return (

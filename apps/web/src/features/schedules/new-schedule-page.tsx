@@ -44,10 +44,7 @@ export function NewSchedulePage() {
       {farm && mayCreate ? (
         <NewSchedule key={farm.farmId} farmId={farm.farmId} scopes={farm.scopes} />
       ) : (
-        <EmptyState
-          title="No schedule can be made here."
-          text="It takes a farm, and the role of an operator."
-        />
+        <EmptyState title="No schedule can be made here." text="It takes a farm, and the role of an operator." />
       )}
     </Page>
   )

@@ -40,21 +40,18 @@ export function NextInstants({ ratePerMinute, ...asked }: NextInstantsProps) {
               <InstantRow key={instant.at} instant={instant} timeZone={asked.timeZone} />
             ))}
           </ol>
-          {data.instants.length === 0 && (
-            <p className="p-4 text-ink-soft text-sm">It does not run any more.</p>
-          )}
+          {data.instants.length === 0 && <p className="p-4 text-ink-soft text-sm">It does not run any more.</p>}
           <div className="flex flex-col gap-2 border-line border-t p-4 text-ink-soft text-xs">
             <p>
               <span className="font-medium text-ink">{countOf(data.deviceCount, 'device')}</span>
-              {data.skippedCount > 0 &&
-                `, ${data.skippedCount} of them skipped: switched off, or nothing to boot`}
+              {data.skippedCount > 0 && `, ${data.skippedCount} of them skipped: switched off, or nothing to boot`}
               {data.deviceCount > 1 &&
                 `; the last one starts ${spanWords(data.deviceCount, ratePerMinute)} after the first`}
             </p>
             {data.knownUntil && data.instants.length > 1 && (
               <p>
-                Edges know the instants until <Instant at={data.knownUntil} />: so long they go on without the
-                control plane.
+                Edges know the instants until <Instant at={data.knownUntil} />: so long they go on without the control
+                plane.
               </p>
             )}
             <DstRule />
@@ -100,8 +97,8 @@ function weekdayOf(at: Date, timeZone: string): string {
 function DstRule() {
   return (
     <p>
-      When clocks change: a fixed time that comes twice in autumn runs the first time only; one that is
-      skipped in spring runs when the clocks have gone forward (02:30 at 03:00).
+      When clocks change: a fixed time that comes twice in autumn runs the first time only; one that is skipped in
+      spring runs when the clocks have gone forward (02:30 at 03:00).
     </p>
   )
 }

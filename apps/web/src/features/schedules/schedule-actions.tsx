@@ -44,10 +44,7 @@ export function ScheduleActions({ schedule }: { schedule: ScheduleDetail }) {
   return (
     <div className="flex flex-wrap gap-2">
       <RunNow name={schedule.name} busy={run.isPending} onConfirm={() => run.mutate({ scheduleId })} />
-      <Button
-        busy={toggle.isPending}
-        onClick={() => toggle.mutate({ scheduleId, revision, enabled: !enabled })}
-      >
+      <Button busy={toggle.isPending} onClick={() => toggle.mutate({ scheduleId, revision, enabled: !enabled })}>
         {enabled ? 'Switch off' : 'Switch on'}
       </Button>
       <Link

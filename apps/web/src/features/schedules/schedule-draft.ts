@@ -31,14 +31,18 @@ export interface ScheduleDraft {
   targets: ScheduleTarget[]
 }
 
-export function emptyDraft(
-  place: { siteId: string | null; timeZone: string },
-  tomorrow: string,
-): ScheduleDraft {
+export function emptyDraft(place: { siteId: string | null; timeZone: string }, tomorrow: string): ScheduleDraft {
   return {
     ...place,
-    ...{ name: '', rhythm: 'weekly', date: tomorrow, time: '06:30', days: [1, 2, 3, 4, 5] },
-    ...{ expression: '30 6 * * 1-5', ratePerMinute: '60', power: 'wake_on_lan', targets: [] },
+    name: '',
+    rhythm: 'weekly',
+    date: tomorrow,
+    time: '06:30',
+    days: [1, 2, 3, 4, 5],
+    expression: '30 6 * * 1-5',
+    ratePerMinute: '60',
+    power: 'wake_on_lan',
+    targets: [],
   }
 }
 
@@ -91,10 +95,8 @@ function daysText(days: number[]): string {
 export function fieldsOf(draft: ScheduleDraft): { fields: ScheduleFields } | { problem: string } {
   const name = draft.name.trim()
   if (!name) return { problem: 'A schedule needs a name.' }
-  if (draft.rhythm === 'weekly' && draft.days.length === 0)
-    return { problem: 'Choose a day of the week at least.' }
-  if (draft.rhythm !== 'cron' && !/^\d{2}:\d{2}(:\d{2})?$/.test(draft.time))
-    return { problem: 'Choose a time of day.' }
+  if (draft.rhythm === 'weekly' && draft.days.length === 0) return { problem: 'Choose a day of the week at least.' }
+  if (draft.rhythm !== 'cron' && !/^\d{2}:\d{2}(:\d{2})?$/.test(draft.time)) return { problem: 'Choose a time of day.' }
   const ratePerMinute = Number(draft.ratePerMinute)
   if (!Number.isInteger(ratePerMinute) || ratePerMinute < 1 || ratePerMinute > 6000)
     return { problem: 'The rate is 1 to 6000 devices a minute.' }

@@ -31,15 +31,7 @@ interface ScheduleEditorProps {
 }
 
 /** What a schedule says, beside when that would be. */
-export function ScheduleEditor({
-  farmId,
-  scopes,
-  initial,
-  action,
-  busy,
-  failure,
-  onSave,
-}: ScheduleEditorProps) {
+export function ScheduleEditor({ farmId, scopes, initial, action, busy, failure, onSave }: ScheduleEditorProps) {
   const [draft, setDraft] = useState(initial)
   const [problem, setProblem] = useState<string | null>(null)
   const change = (changed: Partial<ScheduleDraft>) => setDraft((known) => ({ ...known, ...changed }))

@@ -56,16 +56,15 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
       />
       {schedule.wrongClocks.map(({ edgeId, name, offsetMs }) => (
         <Notice key={edgeId} tone="silent">
-          The clock of {name} is {Math.round(Math.abs(offsetMs) / 1000)} s {offsetMs > 0 ? 'ahead' : 'behind'}
-          : its devices start so much {offsetMs > 0 ? 'early' : 'late'}. Set it, best by NTP.
+          The clock of {name} is {Math.round(Math.abs(offsetMs) / 1000)} s {offsetMs > 0 ? 'ahead' : 'behind'}: its
+          devices start so much {offsetMs > 0 ? 'early' : 'late'}. Set it, best by NTP.
         </Notice>
       ))}
       {schedule.withheldAt.map((site) => (
         <Notice key={site.siteId} tone="silent">
-          It does not run at {site.siteName}. The schedules there name {site.namedCount.toLocaleString('en')}{' '}
-          devices together, each device once for each schedule, and edges take{' '}
-          {site.limit.toLocaleString('en')}: the oldest schedules go first. Name fewer devices, or switch
-          schedules off.
+          It does not run at {site.siteName}. The schedules there name {site.namedCount.toLocaleString('en')} devices
+          together, each device once for each schedule, and edges take {site.limit.toLocaleString('en')}: the oldest
+          schedules go first. Name fewer devices, or switch schedules off.
         </Notice>
       ))}
       <div className="grid items-start gap-5 lg:grid-cols-[1fr_360px]">
@@ -84,7 +83,11 @@ function Schedule({ schedule }: { schedule: ScheduleDetail }) {
         </div>
         {enabled ? (
           <NextInstants
-            {...{ farmId, siteId, when, timeZone, ratePerMinute }}
+            farmId={farmId}
+            siteId={siteId}
+            when={when}
+            timeZone={timeZone}
+            ratePerMinute={ratePerMinute}
             targets={targets.map(bareTarget)}
           />
         ) : (
@@ -138,12 +141,7 @@ function Runs({ scheduleId }: { scheduleId: string }) {
         query={query}
         columns={columns}
         rowKey={(run) => run.id}
-        empty={
-          <EmptyState
-            title="It has not run yet."
-            text="Each run is kept here, with the boot of each device."
-          />
-        }
+        empty={<EmptyState title="It has not run yet." text="Each run is kept here, with the boot of each device." />}
       />
     </Panel>
   )

@@ -51,12 +51,7 @@ export function WhenField({ draft, onChange }: WhenFieldProps) {
           <TextField label="Date" type="date" value={draft.date} onChange={(date) => onChange({ date })} />
         )}
         {isFixed && (
-          <TextField
-            label="Time of day"
-            type="time"
-            value={draft.time}
-            onChange={(time) => onChange({ time })}
-          />
+          <TextField label="Time of day" type="time" value={draft.time} onChange={(time) => onChange({ time })} />
         )}
         {!isFixed && (
           <TextField
@@ -94,9 +89,7 @@ function DaysField({ days, onChange }: { days: number[]; onChange: (days: number
               onClick={() => onChange(isOn ? days.filter((day) => day !== number) : [...days, number])}
               className={classNames(
                 'h-8 w-11 rounded-md border text-sm max-md:h-10',
-                isOn
-                  ? 'border-transparent bg-ink text-canvas'
-                  : 'border-line-strong text-ink-soft hover:bg-hover',
+                isOn ? 'border-transparent bg-ink text-canvas' : 'border-line-strong text-ink-soft hover:bg-hover',
               )}
             >
               {short}

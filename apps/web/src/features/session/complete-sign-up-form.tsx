@@ -30,12 +30,7 @@ export function CompleteSignUpForm({ token }: { token: string }) {
           <p className="text-ink">
             The account of <strong>{email}</strong>.
           </p>
-          <EntranceForm
-            fields={newAccountFields}
-            action="Make the account"
-            working="Making it"
-            onSubmit={finish}
-          />
+          <EntranceForm fields={newAccountFields} action="Make the account" working="Making it" onSubmit={finish} />
         </div>
       )}
     </Offered>

@@ -35,9 +35,7 @@ export function EntranceForm({ fields, action, working, onSubmit }: EntranceForm
     setBusy(true)
     setFailure(null)
     const form = new FormData(event.currentTarget)
-    const problem = await onSubmit(
-      Object.fromEntries(fields.map(({ name }) => [name, String(form.get(name))])),
-    )
+    const problem = await onSubmit(Object.fromEntries(fields.map(({ name }) => [name, String(form.get(name))])))
     setFailure(problem)
     setBusy(false)
     if (problem) lastField.current?.focus()

@@ -29,10 +29,7 @@ export function ProviderButton({ name, next }: ProviderButtonProps) {
   }
   return (
     <div className="flex flex-col gap-3">
-      <p
-        role="alert"
-        className={failure ? 'rounded-md bg-failed-soft px-3 py-2 text-failed text-sm' : 'sr-only'}
-      >
+      <p role="alert" className={failure ? 'rounded-md bg-failed-soft px-3 py-2 text-failed text-sm' : 'sr-only'}>
         {failure}
       </p>
       <Button onClick={goThere} busy={isBusy} className="h-9">

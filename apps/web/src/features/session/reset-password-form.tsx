@@ -15,7 +15,5 @@ export function ResetPasswordForm({ token }: { token: string }) {
     if (!problem) window.location.assign('/sign-in')
     return problem
   }
-  return (
-    <EntranceForm fields={[newPasswordField]} action="Set the password" working="Setting" onSubmit={reset} />
-  )
+  return <EntranceForm fields={[newPasswordField]} action="Set the password" working="Setting" onSubmit={reset} />
 }

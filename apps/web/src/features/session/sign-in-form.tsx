@@ -49,7 +49,10 @@ export function SignInForm({ next, offer: { oidcName, isSelfService }, providerE
         key="code"
         fields={[
           {
-            ...{ label: 'Code', name: 'code', type: 'text', autoComplete: 'one-time-code' },
+            label: 'Code',
+            name: 'code',
+            type: 'text',
+            autoComplete: 'one-time-code',
             hint: 'Six digits from your authenticator, or one of your backup codes.',
           },
         ]}

@@ -9,15 +9,9 @@ test('the way back keeps path and filters', () => {
   expect(signInPath('/')).toBe('/sign-in')
 })
 
-test.each([
-  null,
-  undefined,
-  '',
-  'boots',
-  'https://evil.test/',
-  '//evil.test',
-  '/\\evil.test',
-  '/\t/evil.test',
-])('after sign-in %j leads to the overview, never away', (next) => {
-  expect(pathAfterSignIn(next)).toBe('/')
-})
+test.each([null, undefined, '', 'boots', 'https://evil.test/', '//evil.test', '/\\evil.test', '/\t/evil.test'])(
+  'after sign-in %j leads to the overview, never away',
+  (next) => {
+    expect(pathAfterSignIn(next)).toBe('/')
+  },
+)

@@ -41,9 +41,7 @@ export function SignInScene({ title, text, children }: SignInSceneProps) {
               <span
                 className="absolute top-0 text-ink-faint text-xs"
                 style={
-                  left > 60
-                    ? { right: `${100 - left + 1.5}%`, top: 8 }
-                    : { left: `${left + width + 1.5}%`, top: 8 }
+                  left > 60 ? { right: `${100 - left + 1.5}%`, top: 8 } : { left: `${left + width + 1.5}%`, top: 8 }
                 }
               >
                 {bootPhaseText(phase).title}

@@ -16,8 +16,7 @@ export function SignedInAs({ session }: { session: SessionView }) {
   const showToast = useToast()
   async function signOut() {
     const { error } = await authClient.signOut().catch(() => ({ error: { status: 0 } }))
-    if (error)
-      showToast({ title: 'You are still signed in.', text: 'The API does not answer.', tone: 'failed' })
+    if (error) showToast({ title: 'You are still signed in.', text: 'The API does not answer.', tone: 'failed' })
     else window.location.assign('/sign-in')
   }
   return (

@@ -15,12 +15,7 @@ export function Navigation({ onNavigate }: { onNavigate?: () => void }) {
     <nav aria-label="Main" className="min-h-0 overflow-y-auto">
       <ul className="flex flex-col gap-px">
         {places.map((place) => (
-          <NavigationItem
-            key={place.href}
-            place={place}
-            isCurrent={current === place}
-            onNavigate={onNavigate}
-          />
+          <NavigationItem key={place.href} place={place} isCurrent={current === place} onNavigate={onNavigate} />
         ))}
       </ul>
     </nav>

@@ -25,7 +25,5 @@ export function QueryError({ noun, error, onRetry }: QueryErrorProps) {
       </>
     )
   }
-  return (
-    <ErrorState title={`This ${noun} could not be loaded.`} text={readableError(error)} onRetry={onRetry} />
-  )
+  return <ErrorState title={`This ${noun} could not be loaded.`} text={readableError(error)} onRetry={onRetry} />
 }

@@ -24,15 +24,12 @@ export function CollectionBootPrograms({ collection }: { collection: Collection 
   )
   const value = collection.bootProgramSet ?? ''
   const names = new Set([...(data?.sets ?? []).map(({ name }) => name), ...(value ? [value] : [])])
-  if (!mayChange || names.size === 0)
-    return <>{value || <span className="text-ink-soft">as the site</span>}</>
+  if (!mayChange || names.size === 0) return <>{value || <span className="text-ink-soft">as the site</span>}</>
   return (
     <select
       aria-label={`Boot programs of ${collection.name}`}
       value={value}
-      onChange={(event) =>
-        choose.mutate({ collectionId: collection.id, bootProgramSet: event.target.value || null })
-      }
+      onChange={(event) => choose.mutate({ collectionId: collection.id, bootProgramSet: event.target.value || null })}
       className="h-7 rounded-md border border-line-strong bg-surface px-1.5 text-ink text-sm hover:bg-hover"
     >
       <option value="">as the site</option>

@@ -8,13 +8,7 @@ import { ObjectDialog, useSaved } from '../objects/object-dialog'
 import { staleRevision } from '../objects/stale'
 
 /** To another farm; vDisks and boot menus do not go along. */
-export function MoveSiteDialog({
-  site,
-  onClose,
-}: {
-  site: RouterOutputs['site']['get']
-  onClose: () => void
-}) {
+export function MoveSiteDialog({ site, onClose }: { site: RouterOutputs['site']['get']; onClose: () => void }) {
   const trpc = useTRPC()
   const farms = useQuery(trpc.farm.list.queryOptions({ limit: 100 }))
   const [farmId, setFarmId] = useState('')

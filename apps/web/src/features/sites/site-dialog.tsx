@@ -67,8 +67,7 @@ export function EditSiteDialog({ site, onClose }: { site: SiteDetail; onClose: (
       saving={update}
       disabled={name.trim() === '' || personality === null}
       onSave={(revision = seen.revision) =>
-        personality &&
-        update.mutate({ siteId: seen.id, revision, name, timeZone, unknownDevices, personality })
+        personality && update.mutate({ siteId: seen.id, revision, name, timeZone, unknownDevices, personality })
       }
       onClose={onClose}
     >

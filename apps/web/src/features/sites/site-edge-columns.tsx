@@ -15,8 +15,7 @@ export function siteEdgeColumns(edgeCount: number): Column<SiteEdge>[] {
     {
       title: 'Share',
       align: 'right',
-      meaning:
-        'Of the site’s devices, as long as the edges that are heard now stay; networks served first aside.',
+      meaning: 'Of the site’s devices, as long as the edges that are heard now stay; networks served first aside.',
       cell: (edge) => (
         <span className="inline-flex items-center gap-2">
           {edge.draining && <Tag tone="silent">draining</Tag>}

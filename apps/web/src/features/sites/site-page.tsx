@@ -116,10 +116,7 @@ function Site({ site }: { site: SiteDetail }) {
           </Panel>
           <Panel title="Collections" flush aside={<NewCollection site={site} />}>
             {site.collections.length === 0 ? (
-              <EmptyState
-                title="No collections yet."
-                text="A collection says which vDisk its devices boot."
-              />
+              <EmptyState title="No collections yet." text="A collection says which vDisk its devices boot." />
             ) : (
               <Table
                 label="Collections of this site"

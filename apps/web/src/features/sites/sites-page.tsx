@@ -53,9 +53,7 @@ export function SitesPage() {
           query={query}
           columns={columns}
           rowKey={(site) => site.id}
-          empty={
-            <EmptyState title="No sites yet." text="A site holds the edges and devices of one location." />
-          }
+          empty={<EmptyState title="No sites yet." text="A site holds the edges and devices of one location." />}
         />
       </div>
     </Page>

@@ -97,8 +97,7 @@ function CancelJob({ job }: { job: StoreJob }) {
   const cancel = useMutation(
     trpc.storeJob.cancel.mutationOptions({
       onSettled: () => void queryClient.invalidateQueries(),
-      onError: (error) =>
-        showToast({ title: 'The job is not cancelled.', text: readableError(error), tone: 'failed' }),
+      onError: (error) => showToast({ title: 'The job is not cancelled.', text: readableError(error), tone: 'failed' }),
     }),
   )
   if (!mayChange || !isCancellable(job)) return null

@@ -2,28 +2,22 @@ import { expect, test } from 'vitest'
 import { isCancellable, jobPercent, jobWords, type StoreJob } from './job-words'
 
 const job: StoreJob = {
-  ...{
-    id: 'j',
-    kind: 'merge',
-    state: 'running',
-    sourcePath: null,
-    device: null,
-    progressBytes: 1,
-    totalBytes: 3,
-  },
+  id: 'j',
+  kind: 'merge',
+  state: 'running',
+  sourcePath: null,
+  device: null,
+  progressBytes: 1,
+  totalBytes: 3,
   edge: { id: 'e', name: 'edge-1', siteId: 's', siteName: 'Hall' },
-  ...{
-    vdisk: { id: 'd', name: 'Linux' },
-    version: { id: 'v', number: 4 },
-    intoVersion: { id: 'w', number: 5 },
-  },
-  ...{
-    untrusted: { message: null },
-    askedBy: 'A',
-    askedAt: '2026-11-21T00:00:00Z',
-    startedAt: null,
-    endedAt: null,
-  },
+  vdisk: { id: 'd', name: 'Linux' },
+  version: { id: 'v', number: 4 },
+  intoVersion: { id: 'w', number: 5 },
+  untrusted: { message: null },
+  askedBy: 'A',
+  askedAt: '2026-11-21T00:00:00Z',
+  startedAt: null,
+  endedAt: null,
 }
 
 test('a job says what is done to what', () => {

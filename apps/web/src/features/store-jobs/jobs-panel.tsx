@@ -46,8 +46,8 @@ export function JobsPanel({ of }: JobsPanelProps) {
       {query.data ? (
         query.data.items.length === 0 ? (
           <p className="p-4 text-ink-soft text-sm">
-            Nothing was asked of a store yet. Seals, merges and imports appear here while they go on, and for
-            30 days after.
+            Nothing was asked of a store yet. Seals, merges and imports appear here while they go on, and for 30 days
+            after.
           </p>
         ) : (
           <ul aria-label="Work of stores">

@@ -18,8 +18,13 @@ import { useMay } from '../session/use-may'
 type Deletion = RouterOutputs['trash']['list']['items'][number]
 
 const kinds: Record<Deletion['kind'], string> = {
-  ...{ farm: 'farm', site: 'site', collection: 'collection', device: 'device' },
-  ...{ vdisk: 'vDisk', version: 'version', store: 'store' },
+  farm: 'farm',
+  site: 'site',
+  collection: 'collection',
+  device: 'device',
+  vdisk: 'vDisk',
+  version: 'version',
+  store: 'store',
 }
 
 const columns: Column<Deletion>[] = [
@@ -44,10 +49,7 @@ export function TrashPage() {
   )
   return (
     <Page>
-      <PageHeader
-        title="Trash"
-        summary="What was deleted, newest first. After 30 days it is deleted for ever."
-      />
+      <PageHeader title="Trash" summary="What was deleted, newest first. After 30 days it is deleted for ever." />
       <div className="rounded-lg border border-line bg-surface">
         <PagedList
           label="Trash"
@@ -119,8 +121,7 @@ function useTrashMutation(mutationFn: () => Promise<unknown>, done: string) {
       void queryClient.invalidateQueries()
       showToast({ title: done, tone: 'ready' })
     },
-    onError: (error) =>
-      showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' }),
+    onError: (error) => showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' }),
   })
 }
 

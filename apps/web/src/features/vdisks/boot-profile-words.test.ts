@@ -3,7 +3,10 @@ import { bootProfileWords } from './boot-profile-words'
 
 test('a boot profile is told with its boots, or with where it comes from', () => {
   const profile = {
-    ...{ hardware: 'any', boots: 12, readAheadBytes: 25 * 2 ** 20, units: 800 },
+    hardware: 'any',
+    boots: 12,
+    readAheadBytes: 25 * 2 ** 20,
+    units: 800,
     learnedAt: '2026-11-22T10:00:00.000Z',
   }
   expect(bootProfileWords(profile)).toBe('Boot profile: 12 boots learned, 25.0\u00a0MiB read ahead')

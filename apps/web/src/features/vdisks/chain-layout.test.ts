@@ -27,9 +27,7 @@ test('a merged base stands beside the chain, and its lane is free again below it
 })
 
 test('a parent that is gone leaves its version a beginning', () => {
-  expect(layOutChain([version('2', 'gone')])).toEqual([
-    { id: '2', lane: 0, passing: [], fromAbove: [], goesOn: false },
-  ])
+  expect(layOutChain([version('2', 'gone')])).toEqual([{ id: '2', lane: 0, passing: [], fromAbove: [], goesOn: false }])
 })
 
 test('more branches than lanes are drawn over the last one', () => {

@@ -39,7 +39,11 @@ export function ImportDialog({ vdisk, onClose }: { vdisk: VdiskDetail; onClose: 
       onSave={() =>
         edge &&
         importing.mutate({
-          ...{ vdiskId: vdisk.id, edgeId: edge.id, sourcePath, bootFiles, note },
+          vdiskId: vdisk.id,
+          edgeId: edge.id,
+          sourcePath,
+          bootFiles,
+          note,
           commandLine: bootFiles === 'none' ? '' : commandLine,
           state: state === 'released' ? 'released' : 'test',
         })

@@ -78,8 +78,8 @@ export function StartMaintenanceDialog({ vdisk, version, onClose }: StepProps) {
       )}
       <TextField label="Note" value={note} onChange={setNote} maxLength={500} />
       <p className="text-ink-soft text-sm">
-        The device boots the new version at its next boot, and what it writes is kept over its reboots. All
-        others go on with what they boot. Shut it down and seal the version when it is as you want it.
+        The device boots the new version at its next boot, and what it writes is kept over its reboots. All others go on
+        with what they boot. Shut it down and seal the version when it is as you want it.
       </p>
     </ObjectDialog>
   )
@@ -109,9 +109,7 @@ export function SealDialog({ version, onClose }: StepProps) {
         label="Boots with"
         value={bootFiles}
         options={bootFilesChoices}
-        onChange={(value) =>
-          setBootFiles(bootFilesChoices.find((one) => one.value === value)?.value ?? 'image')
-        }
+        onChange={(value) => setBootFiles(bootFilesChoices.find((one) => one.value === value)?.value ?? 'image')}
       />
       <ul className="flex list-disc flex-col gap-1 pl-5 text-ink-soft text-sm">
         <li>What was written becomes the version; nothing changes it any more.</li>
@@ -124,9 +122,7 @@ export function SealDialog({ version, onClose }: StepProps) {
 export function DiscardDialog({ version, onClose }: StepProps) {
   const trpc = useTRPC()
   const [seen] = useState(version.revision)
-  const discard = useMutation(
-    trpc.version.discardMaintenance.mutationOptions({ onSuccess: useSaved(onClose) }),
-  )
+  const discard = useMutation(trpc.version.discardMaintenance.mutationOptions({ onSuccess: useSaved(onClose) }))
   const writtenAt = version.atEdges.filter(({ isLayer }) => isLayer)
   return (
     <ObjectDialog
@@ -139,8 +135,8 @@ export function DiscardDialog({ version, onClose }: StepProps) {
       <StillRuns version={version} />
       <p className="text-ink-soft text-sm">
         What was written is lost and cannot be restored
-        {writtenAt.length > 0 && `; it lies at ${writtenAt.map(({ edgeName }) => edgeName).join(', ')}`}. Its
-        device boots as a test device again. The number is not given again.
+        {writtenAt.length > 0 && `; it lies at ${writtenAt.map(({ edgeName }) => edgeName).join(', ')}`}. Its device
+        boots as a test device again. The number is not given again.
       </p>
     </ObjectDialog>
   )

@@ -3,8 +3,16 @@ import { devicesText, previewSentences } from './preview-words'
 import type { VersionPreview } from './version-types'
 
 const preview: VersionPreview = {
-  ...{ action: 'promote', refusals: [], holders: [], childNumbers: [], edges: [], running: [], changed: [] },
-  ...{ before: { versionId: 'a', number: 1 }, after: { versionId: 'b', number: 2 }, changesBoot: false },
+  action: 'promote',
+  refusals: [],
+  holders: [],
+  childNumbers: [],
+  edges: [],
+  running: [],
+  changed: [],
+  before: { versionId: 'a', number: 1 },
+  after: { versionId: 'b', number: 2 },
+  changesBoot: false,
 }
 const edge = { edgeId: 'e', edgeName: 'edge-1', siteName: 'Hall', ownBytes: 1, sharedBytes: 2 }
 

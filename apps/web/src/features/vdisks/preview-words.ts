@@ -34,9 +34,7 @@ export function previewSentences(preview: VersionPreview): string[] {
           edges.length === 0
             ? 'No edge’s store holds anything of it.'
             : `${formatBytes(freed)} become free in the stores of ${edges.map(({ edgeName }) => edgeName).join(', ')} when the trash is emptied.`,
-          ...(childNumbers.length > 0
-            ? [`Versions made from it need it no more: ${childNumbers.join(', ')}.`]
-            : []),
+          ...(childNumbers.length > 0 ? [`Versions made from it need it no more: ${childNumbers.join(', ')}.`] : []),
         ]
       : []),
     ...(action === 'delete' || holders.length === 0 ? [] : [`It is used by ${holders.join('; ')}.`]),

@@ -14,9 +14,7 @@ export function SiteInstant({ at, farmId }: { at: string; farmId: string }) {
   const instant = new Date(at)
   const here = formatInstantInFull(instant)
   const zones = [...new Set((sites.data?.items ?? []).map(({ timeZone }) => timeZone))]
-  const there = [...new Set(zones.map((zone) => formatInstantInFull(instant, zone)))].filter(
-    (text) => text !== here,
-  )
+  const there = [...new Set(zones.map((zone) => formatInstantInFull(instant, zone)))].filter((text) => text !== here)
   return (
     <span>
       <time dateTime={at} title={formatUtc(instant)}>

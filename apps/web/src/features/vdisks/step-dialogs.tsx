@@ -59,7 +59,8 @@ export function PromoteDialog({ vdisk, version, onClose }: StepProps) {
       disabled={isAt && !isDate}
       onSave={(vdiskRevision = seen) =>
         promote.mutate({
-          ...{ versionId: version.id, vdiskRevision },
+          versionId: version.id,
+          vdiskRevision,
           ...(isAt ? { releaseAt: at.toISOString() } : {}),
         })
       }
@@ -148,7 +149,9 @@ export function MergeDialog({ vdisk, version, onClose }: StepProps) {
       saving={merge}
       onSave={(vdiskRevision = seen) =>
         merge.mutate({
-          ...{ versionId: version.id, vdiskRevision, note },
+          versionId: version.id,
+          vdiskRevision,
+          note,
           into: into === 'update' ? 'update' : 'base',
         })
       }

@@ -76,10 +76,7 @@ function Vdisk({ vdisk }: { vdisk: VdiskDetail }) {
       </Panel>
       <Panel title="Booted by" flush>
         {vdisk.collections.length === 0 ? (
-          <EmptyState
-            title="No collection boots it."
-            text="A collection says which vDisk its devices boot."
-          />
+          <EmptyState title="No collection boots it." text="A collection says which vDisk its devices boot." />
         ) : (
           <Table
             label="Collections"

@@ -67,7 +67,7 @@ export function VersionActions({ vdisk, version }: VersionActionsProps) {
           </DropdownMenu.Content>
         </DropdownMenu.Portal>
       </DropdownMenu.Root>
-      {open && <StepDialog step={open} {...{ vdisk, version }} onClose={() => setOpen(null)} />}
+      {open && <StepDialog step={open} vdisk={vdisk} version={version} onClose={() => setOpen(null)} />}
     </div>
   )
 }
@@ -92,7 +92,7 @@ function StepDialog({ step, vdisk, version, onClose }: StepDialogProps) {
   if (step === 'label') return <EditVersionDialog version={version} onClose={onClose} />
   if (step === 'cancelRelease' || step === 'clearOverride') return null
   const Dialog = dialogs[step]
-  return <Dialog {...{ vdisk, version, onClose }} />
+  return <Dialog vdisk={vdisk} version={version} onClose={onClose} />
 }
 
 /** Of a release to come, or of the override: nothing is lost by either. */
@@ -110,12 +110,8 @@ function useTakeBack({ id: vdiskId, revision }: VdiskDetail) {
       showToast({ title: 'Nothing has changed.', text: readableError(error), tone: 'failed' as const })
     },
   })
-  const cancel = useMutation(
-    trpc.version.cancelRelease.mutationOptions(options('The version is in test again.')),
-  )
-  const clear = useMutation(
-    trpc.version.clearOverride.mutationOptions(options('The override is taken back.')),
-  )
+  const cancel = useMutation(trpc.version.cancelRelease.mutationOptions(options('The version is in test again.')))
+  const clear = useMutation(trpc.version.clearOverride.mutationOptions(options('The override is taken back.')))
   return {
     isPending: cancel.isPending || clear.isPending,
     run: (step: 'cancelRelease' | 'clearOverride') =>

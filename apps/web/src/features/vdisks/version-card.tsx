@@ -102,9 +102,7 @@ function Stored({ version }: { version: Version }) {
             >
               {at.edgeName}, {at.siteName}
             </Link>
-            {at.state !== 'present' && (
-              <Tag tone={at.state === 'importing' ? 'live' : 'failed'}>{at.state}</Tag>
-            )}
+            {at.state !== 'present' && <Tag tone={at.state === 'importing' ? 'live' : 'failed'}>{at.state}</Tag>}
             <span>
               {at.isLayer
                 ? `${formatBytes(at.ownBytes)} written`

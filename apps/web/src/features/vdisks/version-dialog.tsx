@@ -33,15 +33,19 @@ export function RegisterVersionDialog({ vdisk, onClose }: { vdisk: VdiskDetail; 
       disabled={diskPath.trim() === '' || !isSize}
       onSave={() =>
         register.mutate({
-          ...{ vdiskId: vdisk.id, diskPath, sizeBytes, commandLine },
-          ...{ kernelPath: kernelPath.trim() || null, initrdPath: initrdPath.trim() || null },
+          vdiskId: vdisk.id,
+          diskPath,
+          sizeBytes,
+          commandLine,
+          kernelPath: kernelPath.trim() || null,
+          initrdPath: initrdPath.trim() || null,
         })
       }
       onClose={onClose}
     >
       <Notice tone="silent">
-        The files have to lie in the store of each edge whose devices boot it. Devices boot this version from
-        their next boot on.
+        The files have to lie in the store of each edge whose devices boot it. Devices boot this version from their next
+        boot on.
       </Notice>
       <TextField
         label="Disk"

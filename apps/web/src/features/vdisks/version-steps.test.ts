@@ -2,7 +2,9 @@ import { expect, test } from 'vitest'
 import { stepsOf } from './version-steps'
 
 const sealed = {
-  ...{ id: 'v', sealedAt: '2026-11-21T00:00:00Z', isSealing: false },
+  id: 'v',
+  sealedAt: '2026-11-21T00:00:00Z',
+  isSealing: false,
   manifest: { root: '', counter: 1 },
 }
 const vdisk = { maintenance: null, defaultVersionId: 'd' }

@@ -49,8 +49,7 @@ export const fullChoices: { value: WriteCache['full']; label: string; meaning: s
   {
     value: 'stop',
     label: 'is stopped',
-    meaning:
-      'Its disk stands still and its boot says why, so that no program goes on with half of its files written.',
+    meaning: 'Its disk stands still and its boot says why, so that no program goes on with half of its files written.',
   },
   {
     value: 'read_only',
@@ -107,8 +106,7 @@ export function limitMib(limitBytes: number | null): string {
 export function readLimit(text: string): { limitBytes: number | null } | { problem: string } {
   if (text.trim() === '') return { limitBytes: null }
   const mib = Number(text)
-  if (Number.isNaN(mib))
-    return { problem: `“${text.trim()}” is no number: write MiB alone, e.g. 2048 for 2 GiB.` }
+  if (Number.isNaN(mib)) return { problem: `“${text.trim()}” is no number: write MiB alone, e.g. 2048 for 2 GiB.` }
   if (mib < limitMibMin)
     return { problem: `Write at least ${limitMibMin}: with less a device would stop before it has booted.` }
   if (mib > limitMibMax)

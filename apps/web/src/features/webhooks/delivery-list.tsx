@@ -42,9 +42,7 @@ function Answers({ delivery }: { delivery: Delivery }) {
         {delivery.attempts.map((attempt) => (
           <li key={attempt.at}>
             <Instant at={attempt.at} />{' '}
-            <span className={attempt.error ? 'text-failed' : 'text-ready'}>
-              {attempt.error ?? 'Received.'}
-            </span>{' '}
+            <span className={attempt.error ? 'text-failed' : 'text-ready'}>{attempt.error ?? 'Received.'}</span>{' '}
             {attempt.answer && <code className="break-all font-mono text-ink-faint">{attempt.answer}</code>}
           </li>
         ))}
@@ -73,8 +71,7 @@ export function DeliveryList({ webhookId, mayChange }: { webhookId: string; mayC
   const redeliver = useMutation(
     trpc.webhook.redeliver.mutationOptions({
       onSuccess: () => queries.invalidateQueries(trpc.webhook.deliveries.pathFilter()),
-      onError: (error) =>
-        toast({ title: 'It was not sent again', text: readableError(error), tone: 'failed' }),
+      onError: (error) => toast({ title: 'It was not sent again', text: readableError(error), tone: 'failed' }),
     }),
   )
   const again: Column<Delivery> = {
@@ -93,9 +90,7 @@ export function DeliveryList({ webhookId, mayChange }: { webhookId: string; mayC
       query={query}
       columns={mayChange ? [...columns, again] : columns}
       rowKey={({ id }) => id}
-      empty={
-        <EmptyState title="Nothing was sent yet." text="Send a test message to see whether it arrives." />
-      }
+      empty={<EmptyState title="Nothing was sent yet." text="Send a test message to see whether it arrives." />}
     />
   )
 }

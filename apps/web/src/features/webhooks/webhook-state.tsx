@@ -4,10 +4,7 @@ import type { Webhook } from './webhook-words'
 export function WebhookState({ webhook }: { webhook: Webhook }) {
   if (!webhook.enabled)
     return (
-      <Tag
-        tone={webhook.disabledReason ? 'failed' : 'plain'}
-        title={webhook.disabledReason ?? 'A person did.'}
-      >
+      <Tag tone={webhook.disabledReason ? 'failed' : 'plain'} title={webhook.disabledReason ?? 'A person did.'}>
         Switched off
       </Tag>
     )
