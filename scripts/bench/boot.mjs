@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
@@ -6,13 +6,13 @@ import { emulator } from '../lib/machines/emulator.mjs'
 import { ensureKernel, findKernel } from '../lib/machines/kernel.mjs'
 import { NetworkSegment } from '../lib/machines/segment.mjs'
 import { ensureSystemRoot } from '../lib/machines/system-root.mjs'
-import { inRoot } from '../lib/paths.mjs'
 import { say, step } from '../lib/progress.mjs'
 import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
 import { buildEdge, ensureZig } from '../lib/toolchain.mjs'
 import { startEdge, startReference } from './boot/chains.mjs'
 import { makeBusyboxDisk, makeInitramfs, makeReferenceInitramfs, makeSystemDisk, readyLine } from './boot/guests.mjs'
-import { asJson, asMarkdown } from './boot/table.mjs'
+import { asMarkdown } from './boot/table.mjs'
+import { keepResult } from './results.mjs'
 import { WatchedProcess } from './watched-process.mjs'
 
 const packages = [
@@ -61,7 +61,7 @@ export async function benchBoot({ rounds, write, only }) {
     }
     const result = { date: new Date().toISOString(), rounds, processors: os.cpus().length, loadBefore, boots }
     process.stdout.write(`\n${asMarkdown(result)}\n`)
-    if (write) keep(result)
+    if (write) keepResult('boot-times', result, asMarkdown(result))
   } finally {
     segment.remove()
     rmSync(scratch, { recursive: true, force: true })
@@ -112,13 +112,4 @@ function phasesOf(output) {
   const report = lines.map((line) => JSON.parse(line)).findLast(({ outcome }) => outcome?.kind === 'ready')
   if (!report) return undefined
   return Object.fromEntries(report.phases.map(({ name, durationUs = 0 }) => [name, durationUs / 1000]))
-}
-
-function keep(result) {
-  const folder = inRoot('docs/results')
-  mkdirSync(folder, { recursive: true })
-  const file = path.join(folder, `${result.date.slice(0, 10)}-boot-times`)
-  writeFileSync(`${file}.md`, asMarkdown(result))
-  writeFileSync(`${file}.json`, asJson(result))
-  say(`kept in ${path.relative(inRoot(), file)}.md and .json`)
 }

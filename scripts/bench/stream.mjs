@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
-import { inRoot, streamBenchProgram } from '../lib/paths.mjs'
+import { streamBenchProgram } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 import { requirePackages } from '../lib/system-packages.mjs'
 import { buildEdge, buildStreamBench, ensureZig } from '../lib/toolchain.mjs'
+import { keepResult } from './results.mjs'
 import { Cable } from './stream/cable.mjs'
 import { fleetCases, measureFleet } from './stream/fleet.mjs'
 import { judge } from './stream/goals.mjs'
@@ -14,7 +15,7 @@ import { lossCases, measureLosses } from './stream/losses.mjs'
 import { measurePorts, portCases } from './stream/ports.mjs'
 import { measureReplays, replayCases } from './stream/replays.mjs'
 import { peersHere } from './stream/servers.mjs'
-import { asJson, asMarkdown } from './stream/table.mjs'
+import { asMarkdown } from './stream/table.mjs'
 import { measureThroughput, throughputCases } from './stream/throughput.mjs'
 import { WatchedProcess } from './watched-process.mjs'
 
@@ -85,7 +86,7 @@ export async function benchStream({ rounds, write, only, quick }) {
       ...measured,
     }
     process.stdout.write(`\n${asMarkdown(result)}\n`)
-    if (write) keep(result)
+    if (write) keepResult('stream', result, asMarkdown(result))
     if (failures.length > 0) throw new UserError(`not all could be measured: ${failures.join(' ')}`)
   } finally {
     await held.stop()
@@ -130,13 +131,4 @@ function commandOf({ rounds, only, quick }) {
     ...(quick ? ['--quick'] : []),
   ]
   return ['npm run bench -- stream', ...options].join(' ')
-}
-
-function keep(result) {
-  const folder = inRoot('docs/results')
-  mkdirSync(folder, { recursive: true })
-  const file = path.join(folder, `${result.date.slice(0, 10)}-stream`)
-  writeFileSync(`${file}.md`, asMarkdown(result))
-  writeFileSync(`${file}.json`, asJson(result))
-  say(`kept in ${path.relative(inRoot(), file)}.md and .json`)
 }

@@ -1,14 +1,14 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
-import { inRoot } from '../lib/paths.mjs'
 import { say } from '../lib/progress.mjs'
 import { requirePackages } from '../lib/system-packages.mjs'
 import { buildEdge, buildStoreBench, ensureZig } from '../lib/toolchain.mjs'
+import { keepResult } from './results.mjs'
 import { measureImports } from './vdisk/imports.mjs'
 import { measureLarge, measureReads } from './vdisk/store.mjs'
-import { asJson, asMarkdown } from './vdisk/table.mjs'
+import { asMarkdown } from './vdisk/table.mjs'
 import { measureWrites } from './vdisk/writes.mjs'
 
 const packages = [
@@ -50,17 +50,8 @@ export async function benchVdisk({ rounds, write, only }) {
       say(`${name}: measured`)
     }
     process.stdout.write(`\n${asMarkdown(result)}\n`)
-    if (write) keep(result)
+    if (write) keepResult('vdisk-bench', result, asMarkdown(result))
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
-}
-
-function keep(result) {
-  const folder = inRoot('docs/results')
-  mkdirSync(folder, { recursive: true })
-  const file = path.join(folder, `${result.date.slice(0, 10)}-vdisk-bench`)
-  writeFileSync(`${file}.md`, asMarkdown(result))
-  writeFileSync(`${file}.json`, asJson(result))
-  say(`kept in ${path.relative(inRoot(), file)}.md and .json`)
 }

@@ -30,9 +30,21 @@ export function countProcessorTime(child) {
   })
 }
 
-/** The fields `cutime` and `cstime` (proc(5)); the name before them may have spaces in it. */
+/** Seconds of processor time that a process has used, with its ended threads: the fields `utime` and `stime` (proc(5)). */
+export function secondsOfProcess(pid) {
+  const [user, system] = statFields(pid, 11)
+  return (user + system) / ticksPerSecond
+}
+
+/** The fields `cutime` and `cstime` (proc(5)). */
 function secondsOfChildren() {
-  const stat = readFileSync('/proc/self/stat', 'utf8')
+  const [user, system] = statFields('self', 13)
+  return (user + system) / ticksPerSecond
+}
+
+/** Two numbers from the one at `first` on, counted from behind the name, which may have spaces in it. */
+function statFields(pid, first) {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond
+  return [Number(fields[first]), Number(fields[first + 1])]
 }

@@ -6,7 +6,6 @@ import { backUp } from './backup.ts'
 import { startEmbeddedPostgres, stopLeftover } from './embedded-postgres.ts'
 import { migrate } from './migrate.ts'
 import { restore } from './restore.ts'
-import { seed, seedDefaults } from './seed.ts'
 
 const usage = `node packages/db/src/cli.ts COMMAND
   postgres --dir D --port N   run PostgreSQL in the foreground until SIGTERM or SIGINT. When it takes connections, one line of
@@ -21,10 +20,7 @@ const usage = `node packages/db/src/cli.ts COMMAND
                               fill the empty database of DATABASE_OWNER_URL with it; edges go on without enrolling again. With the
                               signing keys of a later file they do so too where a key was changed after the backup
   audit-retention --days N    the API removes entries of the audit log that are older; an entry says so
-  audit-retention --for-ever  it removes none, as without this command
-  seed [--organizations N] [--sites N] [--devices N] [--boots N] [--days N]
-                              fill the empty, migrated database of DATABASE_OWNER_URL for measurements. Its sessions' tokens and its
-                              edges' keys follow from numbers: never where others can reach it`
+  audit-retention --for-ever  it removes none, as without this command`
 
 async function runPostgres(dir: string, port: number): Promise<void> {
   const urlFile = `${dir}.url`
@@ -58,18 +54,6 @@ async function runMigrate(): Promise<void> {
   process.stdout.write(`${JSON.stringify({ applied })}\n`)
 }
 
-async function runSeed(values: Record<string, string | boolean | undefined>): Promise<void> {
-  const url = process.env.DATABASE_OWNER_URL
-  if (!url) throw new Error(`DATABASE_OWNER_URL is not set. ${howToSet}`)
-  const size = { ...seedDefaults }
-  for (const name of Object.keys(size) as (keyof typeof size)[]) {
-    if (values[name] === undefined) continue
-    size[name] = Number(values[name])
-    if (!Number.isInteger(size[name]) || size[name] < 1) throw new Error(`--${name} is no number above 0.`)
-  }
-  await seed(url, size, (what, tookMs) => process.stdout.write(`${what}: ${(tookMs / 1000).toFixed(1)} s\n`))
-}
-
 async function keepAudit(days: number | null): Promise<void> {
   const url = process.env.DATABASE_OWNER_URL
   if (!url) throw new Error(`DATABASE_OWNER_URL is not set. ${howToSet}`)
@@ -93,10 +77,6 @@ async function main(): Promise<void> {
     options: {
       dir: { type: 'string' },
       port: { type: 'string' },
-      organizations: { type: 'string' },
-      sites: { type: 'string' },
-      devices: { type: 'string' },
-      boots: { type: 'string' },
       days: { type: 'string' },
       to: { type: 'string' },
       from: { type: 'string' },
@@ -106,7 +86,6 @@ async function main(): Promise<void> {
   })
   const port = Number(values.port)
   if (positionals[0] === 'migrate') await runMigrate()
-  else if (positionals[0] === 'seed') await runSeed(values)
   else if (positionals[0] === 'backup' && values.to) say({ rows: await backUp(databaseUrls().ownerUrl, values.to) })
   else if (positionals[0] === 'backup-keys' && values.to)
     say({ keys: await backUp(databaseUrls().ownerUrl, values.to, 'signing keys') })

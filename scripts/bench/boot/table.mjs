@@ -40,9 +40,6 @@ ${phaseRows(boots).join('\n')}
 `
 }
 
-/** Everything that was measured. */
-export const asJson = (result) => `${JSON.stringify(result, null, 2)}\n`
-
 const phaseNames = ['dhcp', 'nbp', 'loader', 'breather', 'stage2']
 
 function phaseRows(boots) {

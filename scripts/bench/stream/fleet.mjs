@@ -3,8 +3,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { UserError } from '../../lib/fail.mjs'
 import { edgeProgram, inRoot, simProgram } from '../../lib/paths.mjs'
+import { secondsOfProcess } from '../../lib/processor-time.mjs'
 import { say } from '../../lib/progress.mjs'
-import { processorSeconds } from '../tftp/servers.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
 import { withServer } from './load.mjs'
 
@@ -74,7 +74,7 @@ function bootAll(site, edgeArgs, files) {
       .split('\n')
       .filter((line) => line.startsWith('{'))
       .map((line) => JSON.parse(line))
-    return { ...summary(boots), edgeProcessorSeconds: processorSeconds(edge.pid) }
+    return { ...summary(boots), edgeProcessorSeconds: secondsOfProcess(edge.pid) }
   })
 }
 

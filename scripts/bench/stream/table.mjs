@@ -1,9 +1,6 @@
 import { median } from './goals.mjs'
 import { port } from './ports.mjs'
 
-/** Everything that was measured. */
-export const asJson = (result) => `${JSON.stringify(result, null, 2)}\n`
-
 /** Medians with minimum and maximum, each beside nbdkit's of the same run, and what was to be reached. */
 export function asMarkdown(result) {
   const { date, command, machine, rounds, throughput, losses, ports, replays, fleet, goals, failures } = result

@@ -13,9 +13,6 @@ Medians of ${rounds}, all by turns. ${date}, ${processors} processors, load ${lo
 ${parts.filter(Boolean).join('\n')}`
 }
 
-/** Everything that was measured. */
-export const asJson = (result) => `${JSON.stringify(result, null, 2)}\n`
-
 function mergeText({ extents, differenceMib, difference, scattered }) {
   const of = (runs, name) => median(runs.map((run) => run[name]))
   const rows = [
