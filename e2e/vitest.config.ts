@@ -14,7 +14,7 @@ export default defineConfig({
       'machines-long/**/*.test.ts',
       'lan/**/*.test.ts',
     ],
-    setupFiles: ['./lib/wait-limits.ts'],
+    setupFiles: ['./lib/lab/wait-limits.ts'],
     // Each file drives real processes on a machine of two cores; one after the other keeps their time limits honest.
     fileParallelism: false,
     testTimeout: 60_000,

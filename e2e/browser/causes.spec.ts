@@ -3,8 +3,8 @@ import path from 'node:path'
 import { bootCauses, bootCauseText } from '@bootfarm/proto/boot-phases'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { expect, test } from '@playwright/test'
-import { required } from '../lib/api-client.ts'
-import { EdgeUplink } from '../lib/edge-uplink.ts'
+import { required } from '../lib/control-plane/api-client.ts'
+import { EdgeUplink } from '../lib/edge/report-sender.ts'
 
 /** No edge starts so often. */
 const unusedEpoch = 900_000_000

@@ -4,8 +4,8 @@ import path from 'node:path'
 import { type Planted, plantHostileTexts } from '@bootfarm/api/testing/hostile-texts'
 import { createDb } from '@bootfarm/db'
 import { expect, type Page, test } from '@playwright/test'
-import { ApiClient, required } from '../lib/api-client.ts'
-import { Tenant } from '../lib/tenant.ts'
+import { ApiClient, required } from '../lib/control-plane/api-client.ts'
+import { Tenant } from '../lib/control-plane/tenant.ts'
 import { mailedLink } from './mailed-link.ts'
 
 // What devices, edges and people wrote, on every page that there is.

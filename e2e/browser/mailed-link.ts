@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from '@playwright/test'
-import { required } from '../lib/api-client.ts'
+import { required } from '../lib/control-plane/api-client.ts'
 
 /**
  * The newest link to a page that the API would have mailed to this address, once its log has it: a mail goes out after the answer to

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type OidcProvider, startOidcProvider } from '@bootfarm/api/testing/oidc-provider'
 import { expect, test } from '@playwright/test'
-import { OwnInstallation } from '../lib/own-installation.ts'
+import { OwnInstallation } from '../lib/control-plane/own-installation.ts'
 import { seriousProblems } from './axe.ts'
 import { signIn } from './demo-sign-in.ts'
 

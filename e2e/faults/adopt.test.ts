@@ -1,11 +1,11 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { required } from '../lib/api-client.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { StoreEdge } from '../lib/store-edge.ts'
-import type { SimulatedBoot } from '../lib/tenant-edge.ts'
+import { required } from '../lib/control-plane/api-client.ts'
+import { StoreEdge } from '../lib/edge/store-edge.ts'
+import type { SimulatedBoot } from '../lib/edge/tenant-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 // A real edge whose operator imports images by hand, and a control plane that takes them up.
 

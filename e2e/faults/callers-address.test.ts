@@ -1,8 +1,8 @@
 import { startReceiver } from '@bootfarm/api/testing/webhook-receiver'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePorts } from '../../scripts/lib/free-ports.mjs'
-import { webProgram } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+import { webProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 let api: Awaited<ReturnType<typeof startReceiver>>
 let web: RunningProcess

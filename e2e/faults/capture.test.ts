@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { ApiClient, required } from '../lib/api-client.ts'
-import { edgeAddress } from '../lib/loopback-edge.ts'
-import { RawDevice } from '../lib/raw-device.ts'
+import { ApiClient, required } from '../lib/control-plane/api-client.ts'
+import { RawDevice } from '../lib/device/raw-device.ts'
+import { edgeAddress } from '../lib/edge/loopback-edge.ts'
 
 interface Boot {
   id: string

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createDb } from '@bootfarm/db'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { required } from '../lib/api-client.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { required } from '../lib/control-plane/api-client.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 /** More than an edge takes (`vdisks_max` of its desired_state.zig). */

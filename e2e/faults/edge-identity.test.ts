@@ -2,11 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createDb } from '@bootfarm/db'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ApiClient, required } from '../lib/api-client.ts'
-import { edgePorts, portArguments, untilListening } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { Tenant } from '../lib/tenant.ts'
+import { ApiClient, required } from '../lib/control-plane/api-client.ts'
+import { Tenant } from '../lib/control-plane/tenant.ts'
+import { edgePorts, portArguments, untilListening } from '../lib/edge/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface EdgeDetail {
   online: boolean

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ApiClient } from '../lib/api-client.ts'
-import type { DeviceResult } from '../lib/boot-result.ts'
-import { ControlPlane } from '../lib/control-plane.ts'
-import { EdgePair } from '../lib/edge-pair.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { bootsOf, readReportLog } from '../lib/report-log.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
-import type { PrintedBoot } from '../lib/tenant-edge.ts'
+import { ApiClient } from '../lib/control-plane/api-client.ts'
+import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import type { DeviceResult } from '../lib/device/simulated-devices.ts'
+import { EdgePair } from '../lib/edge/edge-pair.ts'
+import { bootsOf, readReportLog } from '../lib/edge/report-log.ts'
+import type { PrintedBoot } from '../lib/edge/tenant-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /** An edge whose control plane was away asks it again after half a minute at the latest. */
 const timeout = 150_000

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createDb } from '@bootfarm/db'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { required } from '../lib/api-client.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { StreamDevice } from '../lib/stream-device.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { required } from '../lib/control-plane/api-client.ts'
+import { StreamDevice } from '../lib/device/stream-device.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 const devices: StreamDevice[] = []

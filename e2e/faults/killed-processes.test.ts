@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { ApiClient, required } from '../lib/api-client.ts'
-import { startScript } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+import { ApiClient, required } from '../lib/control-plane/api-client.ts'
+import { startScript } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface Boot {
   id: string

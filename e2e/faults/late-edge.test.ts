@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ControlPlane } from '../lib/control-plane.ts'
-import { EdgePair } from '../lib/edge-pair.ts'
-import { edgeAddress } from '../lib/loopback-edge.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { StreamDevice } from '../lib/stream-device.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { StreamDevice } from '../lib/device/stream-device.ts'
+import { EdgePair } from '../lib/edge/edge-pair.ts'
+import { edgeAddress } from '../lib/edge/loopback-edge.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 let plane: ControlPlane

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { ApiClient, required } from '../lib/api-client.ts'
-import { edgeAddress } from '../lib/loopback-edge.ts'
-import { scratchDirectory, simProgram } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+import { ApiClient, required } from '../lib/control-plane/api-client.ts'
+import { edgeAddress } from '../lib/edge/loopback-edge.ts'
+import { scratchDirectory, simProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface Device {
   id: string

@@ -4,11 +4,11 @@ import { createPerson, createTenant, makeJoinToken, type TestTenant } from '@boo
 import { createDb } from '@bootfarm/db'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePorts } from '../../scripts/lib/free-ports.mjs'
-import { ApiClient, required } from '../lib/api-client.ts'
-import { x86Kernel } from '../lib/loader-files.ts'
-import { edgeAddress, edgePorts, patterned, portArguments, untilListening } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory, simProgram } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+import { ApiClient, required } from '../lib/control-plane/api-client.ts'
+import { edgeAddress, edgePorts, patterned, portArguments, untilListening } from '../lib/edge/loopback-edge.ts'
+import { x86Kernel } from '../lib/images/loader-files.ts'
+import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface Run {
   id: string

@@ -1,11 +1,11 @@
 import { closeSync, openSync, readdirSync, readFileSync, symlinkSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { required } from '../lib/api-client.ts'
-import { patterned } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { required } from '../lib/control-plane/api-client.ts'
+import { patterned } from '../lib/edge/loopback-edge.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface Job {
   id: string

@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { ControlPlane } from '../lib/control-plane.ts'
-import { EdgePair } from '../lib/edge-pair.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { EdgePair } from '../lib/edge/edge-pair.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 let plane: ControlPlane

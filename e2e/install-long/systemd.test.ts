@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemRoot } from '../../scripts/lib/machines/system-root.mjs'
 import { relay } from '../../scripts/start/relay.mjs'
-import { ApiClient, required } from '../lib/api-client.ts'
-import { namespacesMissing } from '../lib/segment.ts'
-import { hostAddress, SystemdMachine } from '../lib/systemd-machine.ts'
-import { Tenant } from '../lib/tenant.ts'
+import { ApiClient, required } from '../lib/control-plane/api-client.ts'
+import { Tenant } from '../lib/control-plane/tenant.ts'
+import { namespacesMissing } from '../lib/lab/segment.ts'
+import { hostAddress, SystemdMachine } from '../lib/lab/systemd-machine.ts'
 
 const root = await ensureSystemRoot()
 const missing = namespacesMissing(['qemu-system-x86']) ?? ('missing' in root ? root.missing : undefined)

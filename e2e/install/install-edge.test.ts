@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemTree } from '../../scripts/lib/machines/system-root.mjs'
-import { ApiClient, required } from '../lib/api-client.ts'
-import { namespacesMissing } from '../lib/segment.ts'
-import { ServerRoot, type Tamper } from '../lib/server-root.ts'
-import { Tenant } from '../lib/tenant.ts'
+import { ApiClient, required } from '../lib/control-plane/api-client.ts'
+import { Tenant } from '../lib/control-plane/tenant.ts'
+import { namespacesMissing } from '../lib/lab/segment.ts'
+import { ServerRoot, type Tamper } from '../lib/lab/server-root.ts'
 
 interface Edge {
   id: string

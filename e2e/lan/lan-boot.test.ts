@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemRoot } from '../../scripts/lib/machines/system-root.mjs'
-import { LanProduct } from '../lib/lan-product.ts'
-import { macOf, startMachine } from '../lib/machine.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
+import { macOf, startMachine } from '../lib/device/machine.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { LanProduct } from '../lib/lab/lan-product.ts'
 
 const minute = 60_000
 const missing = machinesMissing()

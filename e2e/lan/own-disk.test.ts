@@ -1,9 +1,9 @@
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { LanProduct } from '../lib/lan-product.ts'
-import { macOf, startMachine } from '../lib/machine.ts'
-import { type MachineDisk, makeMachineDisk } from '../lib/machine-disk.ts'
-import { buildInitramfs, findMachineKernel, machinesMissing } from '../lib/machine-kernel.ts'
+import { macOf, startMachine } from '../lib/device/machine.ts'
+import { buildInitramfs, findMachineKernel, machinesMissing } from '../lib/device/machine-kernel.ts'
+import { type MachineDisk, makeMachineDisk } from '../lib/images/machine-disk.ts'
+import { LanProduct } from '../lib/lab/lan-product.ts'
 
 const minute = 60_000
 const script = `

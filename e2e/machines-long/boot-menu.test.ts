@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { versionIdOf } from '../lib/enrolled-edge.ts'
-import { machinesMissing, wholeDiskPackages } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { machinesMissing, wholeDiskPackages } from '../lib/device/machine-kernel.ts'
+import { versionIdOf } from '../lib/edge/enrolled-edge.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const script = `
 echo "SERVICE $(cat /blob | wc -c)"

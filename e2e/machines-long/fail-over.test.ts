@@ -1,13 +1,13 @@
 import path from 'node:path'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { EdgesOfSite, type EdgesOptions, edgeIdOf } from '../lib/edges-of-site.ts'
-import { flipBits, makeLocalDisk } from '../lib/local-disk.ts'
-import { listeningScript, MachineConsole } from '../lib/machine-console.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { MachineSite } from '../lib/machine-site.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { listeningScript, MachineConsole } from '../lib/device/machine-console.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { flipBits, makeLocalDisk } from '../lib/images/local-disk.ts'
+import { EdgesOfSite, type EdgesOptions, edgeIdOf } from '../lib/lab/edges-of-site.ts'
+import { MachineSite } from '../lib/lab/machine-site.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const bootLimitMs = 180_000
 /** From the last byte of one edge to the first of the next. */

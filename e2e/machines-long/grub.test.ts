@@ -1,12 +1,12 @@
 import { copyFileSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bootProgramsMissing, importSets, unpackedPackages } from '../lib/boot-programs.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { type MachinePlatform, x64Platform } from '../lib/machine-platform.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { type MachinePlatform, x64Platform } from '../lib/device/machine-platform.ts'
+import { bootProgramsMissing, importSets, unpackedPackages } from '../lib/images/boot-programs.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const script = `
 echo "BLOB $(md5sum /blob)"

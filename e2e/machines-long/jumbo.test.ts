@@ -1,7 +1,7 @@
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterEach, describe, expect, test } from 'vitest'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
 
 /** Reads a file that is larger than all that the system reads, and says what came of it. */
 const blobSize = 16 << 20

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import path from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type DiskPartition, flipBits, makeLocalDisk, readDisk } from '../lib/local-disk.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { type DiskPartition, flipBits, makeLocalDisk, readDisk } from '../lib/images/local-disk.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /**
  * Writes more than the 4 MiB of memory that its kernel's words give it, and reads all of it again, not from the machine's own memory;

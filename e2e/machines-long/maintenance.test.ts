@@ -1,9 +1,9 @@
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ControlledSite } from '../lib/controlled-site.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { ControlledSite } from '../lib/lab/controlled-site.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface Version {
   id: string

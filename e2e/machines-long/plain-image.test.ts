@@ -3,10 +3,10 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemTree } from '../../scripts/lib/machines/system-root.mjs'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot } from '../lib/machine-site.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { SystemSite } from '../lib/system-site.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { finishedBoot } from '../lib/lab/machine-site.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { SystemSite } from '../lib/lab/system-site.ts'
 
 const found = machinesMissing() ? undefined : await ensureSystemTree()
 const missing = machinesMissing() ?? (found && 'missing' in found ? found.missing : undefined)

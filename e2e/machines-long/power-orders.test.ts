@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /** It takes no notice of the signal that tells busybox's init to end. */
 const script = `

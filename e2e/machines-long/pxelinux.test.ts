@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { bootProgramsMissing, importSets, unpackedPackages } from '../lib/boot-programs.ts'
-import { macOf } from '../lib/machine.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { type MachinePlatform, x64Platform } from '../lib/machine-platform.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { macOf } from '../lib/device/machine.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { type MachinePlatform, x64Platform } from '../lib/device/machine-platform.ts'
+import { bootProgramsMissing, importSets, unpackedPackages } from '../lib/images/boot-programs.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const script = `
 echo "BLOB $(md5sum /blob)"

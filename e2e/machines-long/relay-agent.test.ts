@@ -1,13 +1,13 @@
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vitest'
-import { DhcpNetworks } from '../lib/dhcp-networks.ts'
-import { startMachine } from '../lib/machine.ts'
-import { makeMachineDisk } from '../lib/machine-disk.ts'
-import { buildInitramfs, machinesMissing } from '../lib/machine-kernel.ts'
-import { publish, x64Platform } from '../lib/machine-platform.ts'
-import { finishedBoot } from '../lib/machine-site.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { startMachine } from '../lib/device/machine.ts'
+import { buildInitramfs, machinesMissing } from '../lib/device/machine-kernel.ts'
+import { publish, x64Platform } from '../lib/device/machine-platform.ts'
+import { makeMachineDisk } from '../lib/images/machine-disk.ts'
+import { DhcpNetworks } from '../lib/lab/dhcp-networks.ts'
+import { finishedBoot } from '../lib/lab/machine-site.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 type Port = ReturnType<DhcpNetworks['addMachinePort']>
 

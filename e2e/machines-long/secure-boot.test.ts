@@ -1,11 +1,11 @@
 import { copyFileSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { bootProgramsMissing, importSets, signForSite, unpackedPackages } from '../lib/boot-programs.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { type MachinePlatform, x64Platform } from '../lib/machine-platform.ts'
-import { finishedBoot, MachineSite, type MachineSiteOptions } from '../lib/machine-site.ts'
-import { scratchDirectory } from '../lib/programs.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { type MachinePlatform, x64Platform } from '../lib/device/machine-platform.ts'
+import { bootProgramsMissing, importSets, signForSite, unpackedPackages } from '../lib/images/boot-programs.ts'
+import { finishedBoot, MachineSite, type MachineSiteOptions } from '../lib/lab/machine-site.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const script = `
 echo "BLOB $(md5sum /blob)"

@@ -1,4 +1,4 @@
-import { testSystemBoots } from '../lib/system-boots.ts'
+import { testSystemBoots } from '../lib/assert/system-boots.ts'
 
 await testSystemBoots('uefi', 2, 300_000)
 await testSystemBoots('bios', 8, 600_000)

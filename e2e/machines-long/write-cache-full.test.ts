@@ -2,9 +2,9 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import { edgeProgram } from '../lib/programs.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import { edgeProgram } from '../lib/lab/programs.ts'
 
 /** Says what is there, writes files until one is refused, each to the edge's disk, and reads the first one again from there. */
 const fileSize = 1_000_000

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { scratchDirectory } from '../lib/programs.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const script = path.resolve(import.meta.dirname, '../../edge/streamer-zig/src/initramfs/adapt-root.sh')
 const scratch = scratchDirectory()

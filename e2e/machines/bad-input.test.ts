@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { cutLogicalPartition, initramfsFor } from '../lib/bad-images.ts'
-import { versionIdOf } from '../lib/enrolled-edge.ts'
-import { arm64Kernel, markedInitramfs } from '../lib/loader-files.ts'
-import { macOf } from '../lib/machine.ts'
-import { findMachineKernel, machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite, type SiteVersion } from '../lib/machine-site.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { macOf } from '../lib/device/machine.ts'
+import { findMachineKernel, machinesMissing } from '../lib/device/machine-kernel.ts'
+import { versionIdOf } from '../lib/edge/enrolled-edge.ts'
+import { cutLogicalPartition, initramfsFor } from '../lib/images/bad-images.ts'
+import { arm64Kernel, markedInitramfs } from '../lib/images/loader-files.ts'
+import { finishedBoot, MachineSite, type SiteVersion } from '../lib/lab/machine-site.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /** What the only machine whose disk is good does: it writes more than its write cache takes. */
 const script = `
 cat /blob >/copy
 while sleep 1; do :; done
 `
-const useBootToken = path.resolve(import.meta.dirname, '../lib/use-boot-token.ts')
+const useBootToken = path.resolve(import.meta.dirname, '../lib/device/use-boot-token.ts')
 const mib = 1 << 20
 const fileSystemSize = 24 * mib
 

@@ -1,10 +1,10 @@
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { macOf } from '../lib/machine.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import { expectPhasesAsSeen } from '../lib/phases-as-seen.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { expectPhasesAsSeen } from '../lib/assert/phases-as-seen.ts'
+import { macOf } from '../lib/device/machine.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const script = `
 echo "ROOT $(cut -d' ' -f1 /proc/uptime)"

@@ -12,8 +12,8 @@ import {
   signForSite,
   siteCertificate,
   unpackedPackages,
-} from '../lib/boot-programs.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+} from '../lib/images/boot-programs.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 
 const missing = bootProgramsMissing()
 const scratch = scratchDirectory()

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { buildBootMedium, refusedBootMedium } from '../lib/boot-medium.ts'
-import { machinesMissing, mediaPackages } from '../lib/machine-kernel.ts'
-import { scratchDirectory } from '../lib/programs.ts'
+import { machinesMissing, mediaPackages } from '../lib/device/machine-kernel.ts'
+import { buildBootMedium, refusedBootMedium } from '../lib/images/boot-medium.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const missing = machinesMissing(mediaPackages)
 const scratch = scratchDirectory()

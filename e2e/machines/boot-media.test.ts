@@ -1,10 +1,10 @@
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { buildBootMedium } from '../lib/boot-medium.ts'
-import { machinesMissing, mediaPackages } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { machinesMissing, mediaPackages } from '../lib/device/machine-kernel.ts'
+import { buildBootMedium } from '../lib/images/boot-medium.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const script = `
 echo "BLOB $(md5sum /blob)"

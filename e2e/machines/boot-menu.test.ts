@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { versionIdOf } from '../lib/enrolled-edge.ts'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import { ownDisk, ownDiskSays } from '../lib/own-disk.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { versionIdOf } from '../lib/edge/enrolled-edge.ts'
+import { ownDisk, ownDiskSays } from '../lib/images/own-disk.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const menu = {
   timeoutMs: 1_000,

@@ -3,9 +3,9 @@ import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ensureSystemRoot } from '../../scripts/lib/machines/system-root.mjs'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { scratchDirectory, targetProgram } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { scratchDirectory, targetProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const buildTimeoutMs = 240_000
 const found = machinesMissing() ? undefined : await ensureSystemRoot()

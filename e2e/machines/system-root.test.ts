@@ -1,3 +1,3 @@
-import { testSystemBoots } from '../lib/system-boots.ts'
+import { testSystemBoots } from '../lib/assert/system-boots.ts'
 
 await testSystemBoots('bios', 2, 300_000)

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { machinesMissing } from '../lib/machine-kernel.ts'
-import { finishedBoot, MachineSite } from '../lib/machine-site.ts'
-import { expectPhasesAsSeen } from '../lib/phases-as-seen.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { expectPhasesAsSeen } from '../lib/assert/phases-as-seen.ts'
+import { machinesMissing } from '../lib/device/machine-kernel.ts'
+import { finishedBoot, MachineSite } from '../lib/lab/machine-site.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const script = `
 echo "BLOB $(md5sum /blob)"

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ControlPlane } from '../lib/control-plane.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 interface EdgeDetail {
   reportsLost: number

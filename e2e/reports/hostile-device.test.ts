@@ -3,10 +3,10 @@ import net from 'node:net'
 import path from 'node:path'
 import { hostileTexts } from '@bootfarm/api/testing/hostile-strings'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { ControlPlane } from '../lib/control-plane.ts'
-import { edgeAddress } from '../lib/loopback-edge.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { edgeAddress } from '../lib/edge/loopback-edge.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 // What hostile devices say by real packets, and whatever becomes of it: the edge's log and scripts, the API's answers, files and log.
 

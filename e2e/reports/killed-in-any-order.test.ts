@@ -1,9 +1,9 @@
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ControlPlane } from '../lib/control-plane.ts'
-import { KillDrill, type Victim } from '../lib/kill-drill.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { KillDrill, type Victim } from '../lib/control-plane/kill-drill.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 /** Each behind each, and twice the same. */
 const order: Victim[] = [

@@ -8,10 +8,10 @@ import {
 } from '@bootfarm/api/testing/trace-collector'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePorts } from '../../scripts/lib/free-ports.mjs'
-import { ControlPlane, migrate } from '../lib/control-plane.ts'
-import { Exposition } from '../lib/exposition.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { type PrintedBoot, TenantEdge } from '../lib/tenant-edge.ts'
+import { Exposition } from '../lib/assert/exposition.ts'
+import { ControlPlane, migrate } from '../lib/control-plane/control-plane.ts'
+import { type PrintedBoot, TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 const token = 'a token of scrapers'

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import path from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { capture } from '../../scripts/lib/run.mjs'
-import { scratchDirectory } from '../lib/programs.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
@@ -10,7 +10,7 @@ afterAll(() => scratch.remove())
 test('a run of tests that ends in their middle leaves none of their programs behind', () => {
   const lock = path.join(scratch.path, 'lock')
   const run = `
-    const { RunningProcess } = await import(${JSON.stringify(new URL('../lib/running-process.ts', import.meta.url))})
+    const { RunningProcess } = await import(${JSON.stringify(new URL('../lib/lab/running-process.ts', import.meta.url))})
     const holder = new RunningProcess('bash', ['-c', 'exec 9>${lock}; flock 9; echo held; exec sleep 600'])
     await holder.waitFor(/held/)
     process.exit(3)`

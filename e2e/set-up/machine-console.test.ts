@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { ConsoleLines } from '../../scripts/lib/machines/console-lines.mjs'
 import { wakes } from '../../scripts/lib/machines/magic-packet.mjs'
 import { ConsoleFile } from '../../scripts/machine-keeper/console-file.mjs'
-import { scratchDirectory } from '../lib/programs.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())

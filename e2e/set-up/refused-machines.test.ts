@@ -3,10 +3,10 @@ import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { NetworkSegment } from '../../scripts/lib/machines/segment.mjs'
-import { scratchDirectory, startScript } from '../lib/programs.ts'
-import { freePortArguments, refusals } from '../lib/refused-start.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { namespacesMissing } from '../lib/segment.ts'
+import { freePortArguments, refusals } from '../lib/assert/refused-starts.ts'
+import { scratchDirectory, startScript } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
+import { namespacesMissing } from '../lib/lab/segment.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())

@@ -3,8 +3,8 @@ import net from 'node:net'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
-import { scratchDirectory, startScript } from '../lib/programs.ts'
-import { freePortArguments, refusals } from '../lib/refused-start.ts'
+import { freePortArguments, refusals } from '../lib/assert/refused-starts.ts'
+import { scratchDirectory, startScript } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())

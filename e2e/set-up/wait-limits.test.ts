@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { limitWaits, RunningProcess } from '../lib/running-process.ts'
+import { limitWaits, RunningProcess } from '../lib/lab/running-process.ts'
 
 const started: RunningProcess[] = []
 

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { createDb } from '@bootfarm/db'
 import { desiredState } from '@bootfarm/proto/uplink'
-import type { TenantEdge } from '../lib/tenant-edge.ts'
+import type { TenantEdge } from '../lib/edge/tenant-edge.ts'
 import type { Editor } from './editor.ts'
 
 type Db = ReturnType<typeof createDb>

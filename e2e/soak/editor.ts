@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError } from '../lib/api-client.ts'
-import type { TenantEdge } from '../lib/tenant-edge.ts'
+import { ApiError } from '../lib/control-plane/api-client.ts'
+import type { TenantEdge } from '../lib/edge/tenant-edge.ts'
 import { type Answer, Ledger } from './ledger.ts'
 
 const pauseMs = 500

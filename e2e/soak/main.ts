@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { scratchDirectory } from '../lib/programs.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 import { parseSoakOptions } from './options.ts'
 import { Soak } from './soak.ts'
 import { asMarkdown, problemsOf } from './table.ts'

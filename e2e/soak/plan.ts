@@ -1,4 +1,4 @@
-import { type Victim, victims } from '../lib/kill-drill.ts'
+import { type Victim, victims } from '../lib/control-plane/kill-drill.ts'
 
 export interface Strike {
   atMs: number

@@ -3,9 +3,9 @@ import path from 'node:path'
 import { createPerson, createTenant } from '@bootfarm/api/testing/tenant'
 import { createDb } from '@bootfarm/db'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ApiClient } from '../lib/api-client.ts'
-import { ControlPlane, migrate } from '../lib/control-plane.ts'
-import { scratchDirectory } from '../lib/programs.ts'
+import { ApiClient } from '../lib/control-plane/api-client.ts'
+import { ControlPlane, migrate } from '../lib/control-plane/control-plane.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const entryCount = 100_000
 /** Of each entry's fields: the file is larger than all that the API may have on its heap. */

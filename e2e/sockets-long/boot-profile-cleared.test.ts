@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ControlPlane } from '../lib/control-plane.ts'
-import { patterned } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory, simProgram } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { patterned } from '../lib/edge/loopback-edge.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface Version {
   id: string

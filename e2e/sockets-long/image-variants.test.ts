@@ -13,8 +13,8 @@ import {
   makeExt,
   preparedFiles,
   sparseKernel,
-} from '../lib/image-files.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
+} from '../lib/images/image-files.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())

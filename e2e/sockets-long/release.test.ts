@@ -3,9 +3,9 @@ import path from 'node:path'
 import { createDb } from '@bootfarm/db'
 import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ControlPlane } from '../lib/control-plane.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { ControlPlane } from '../lib/control-plane/control-plane.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)

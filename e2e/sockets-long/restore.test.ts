@@ -3,11 +3,11 @@ import path from 'node:path'
 import { createDb } from '@bootfarm/db'
 import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ApiClient } from '../lib/api-client.ts'
-import { ControlPlane, runDatabase } from '../lib/control-plane.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { TenantEdge } from '../lib/tenant-edge.ts'
+import { ApiClient } from '../lib/control-plane/api-client.ts'
+import { ControlPlane, runDatabase } from '../lib/control-plane/control-plane.ts'
+import { TenantEdge } from '../lib/edge/tenant-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 const inScratch = (name: string) => path.join(scratch.path, name)

@@ -3,8 +3,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 const mounted: string[] = []

@@ -2,9 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { bootDevices, printedBoots } from '../lib/boot-result.ts'
-import { versionIdOf, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
-import { markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
+import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
+import { versionIdOf, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import {
   type BootFiles,
   type EdgePorts,
@@ -13,9 +12,10 @@ import {
   makeBootFiles,
   patterned,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { markedInitramfs, x86Kernel } from '../lib/images/loader-files.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const diskSize = 64 * 512
 const release = '6.1.0-53-amd64'

@@ -2,7 +2,7 @@ import { closeSync, copyFileSync, ftruncateSync, openSync, readdirSync, writeFil
 import path from 'node:path'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { freePorts } from '../../scripts/lib/free-ports.mjs'
-import { bootDevices, type DeviceResult } from '../lib/boot-result.ts'
+import { bootDevices, type DeviceResult } from '../lib/device/simulated-devices.ts'
 import {
   type BootFiles,
   type EdgePorts,
@@ -12,9 +12,9 @@ import {
   makeBootFiles,
   patterned,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface ReadingAhead extends DeviceResult {
   reads: number

@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { bootDevices, phasesOfPxeBoot, printedBoots } from '../lib/boot-result.ts'
-import { type BootFiles, makeBootFiles, serveArguments } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { namespacesMissing, Segment } from '../lib/segment.ts'
+import { bootDevices, phasesOfPxeBoot, printedBoots } from '../lib/device/simulated-devices.ts'
+import { type BootFiles, makeBootFiles, serveArguments } from '../lib/edge/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
+import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const missing = namespacesMissing()
 const deviceCount = 6

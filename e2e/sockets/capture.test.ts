@@ -3,12 +3,12 @@ import { mkdirSync, readdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { captureSizeMax } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { bootDevices, printedBoots } from '../lib/boot-result.ts'
-import { makeBootFiles, serveArguments } from '../lib/loopback-edge.ts'
-import { MachineSegment } from '../lib/machine-segment.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { namespacesMissing } from '../lib/segment.ts'
+import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
+import { makeBootFiles, serveArguments } from '../lib/edge/loopback-edge.ts'
+import { MachineSegment } from '../lib/lab/machine-segment.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
+import { namespacesMissing } from '../lib/lab/segment.ts'
 
 const packetsMax = 512
 const missing = namespacesMissing()
@@ -99,7 +99,7 @@ describe.skipIf(missing)(`serve --capture${missing ? ` (${missing})` : ''}`, () 
   test('does not grow with a flood', async () => {
     const captures = path.join(scratch.path, 'flooded')
     const edge = await startEdge(captures)
-    const program = path.resolve(import.meta.dirname, '../lib/flooding-device.ts')
+    const program = path.resolve(import.meta.dirname, '../lib/device/flooding-device.ts')
     const mac = '02:bf:00:00:00:77'
     const flood = segment.startOnSwitch(process.execPath, [program, segment.edgeIp, mac, '3000'])
     running.push(flood)

@@ -3,7 +3,9 @@ import path from 'node:path'
 import { type BootCause, bootCauses, bootCauseText } from '@bootfarm/proto/boot-phases'
 import type { DesiredState } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type TestVersion, testUuid, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
+import { type PrintedFailure, printedFailure } from '../lib/assert/printed-failure.ts'
+import { packetOf, RawDevice, readRequest } from '../lib/device/raw-device.ts'
+import { type TestVersion, testUuid, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import {
   type EdgePorts,
   edgeAddress,
@@ -12,12 +14,10 @@ import {
   patterned,
   serveArguments,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { type PrintedFailure, printedFailure } from '../lib/printed-failure.ts'
-import { edgeProgram, scratchDirectory, simProgram } from '../lib/programs.ts'
-import { packetOf, RawDevice, readRequest } from '../lib/raw-device.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { namespacesMissing, Segment } from '../lib/segment.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
+import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const scratch = scratchDirectory()
 const trace = path.join(scratch.path, 'trace.csv')
@@ -250,7 +250,7 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
     )
     running.push(edge)
     await edge.waitFor(/serving on/)
-    const program = path.resolve(import.meta.dirname, '../lib/black-hole-device.ts')
+    const program = path.resolve(import.meta.dirname, '../lib/device/black-hole-device.ts')
     running.push(new RunningProcess(...segment.onDevices(process.execPath, program, segment.edgeIp, macOf(cause))))
     const failure = await printedFailure(edge, macOf(cause))
     expect(failure.text).toBe('TFTP blocks of 1468 bytes are not acknowledged')

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { DhcpNetworks, toldIn } from '../lib/dhcp-networks.ts'
-import { makeBootFiles, serveArguments } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
-import { namespacesMissing } from '../lib/segment.ts'
+import { makeBootFiles, serveArguments } from '../lib/edge/loopback-edge.ts'
+import { DhcpNetworks, toldIn } from '../lib/lab/dhcp-networks.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
+import { namespacesMissing } from '../lib/lab/segment.ts'
 
 interface Lease {
   ip: string

@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { writeEnrolledEdge } from '../lib/enrolled-edge.ts'
-import { edgeAddress, edgePorts, makeBootFiles, portArguments, serveArguments } from '../lib/loopback-edge.ts'
-import { MachineSegment } from '../lib/machine-segment.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { namespacesMissing } from '../lib/segment.ts'
+import { writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
+import { edgeAddress, edgePorts, makeBootFiles, portArguments, serveArguments } from '../lib/edge/loopback-edge.ts'
+import { MachineSegment } from '../lib/lab/machine-segment.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
+import { namespacesMissing } from '../lib/lab/segment.ts'
 
 interface Finding {
   check: string

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { BootReport } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { edgeIdOf, type FailOverDevice, FailOverSite, siteKeys } from '../lib/fail-over-site.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import { namespacesMissing } from '../lib/segment.ts'
+import { edgeIdOf, type FailOverDevice, FailOverSite, siteKeys } from '../lib/lab/fail-over-site.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import { namespacesMissing } from '../lib/lab/segment.ts'
 
 const goalUs = 3_000_000
 const missing = namespacesMissing()

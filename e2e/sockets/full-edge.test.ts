@@ -6,8 +6,8 @@ import {
   serveArguments,
   startLoopbackEdge,
   untilListening,
-} from '../lib/loopback-edge.ts'
-import { scratchDirectory } from '../lib/programs.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())

@@ -2,9 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { bootDevices, printedBoots } from '../lib/boot-result.ts'
-import { orderIdOf, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
-import { x86Kernel } from '../lib/loader-files.ts'
+import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
+import { orderIdOf, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import {
   type EdgePorts,
   edgeAddress,
@@ -13,9 +12,10 @@ import {
   patterned,
   serveArguments,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { scratchDirectory, simProgram } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { x86Kernel } from '../lib/images/loader-files.ts'
+import { scratchDirectory, simProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 /** A test that fails leaves none behind. */

@@ -11,9 +11,9 @@ import {
   makeBootFiles,
   serveArguments,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const packetCount = 2_000
 const connectionsAtOnce = 32

@@ -14,9 +14,9 @@ import {
   makeBootFiles,
   serveArguments,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const run = promisify(execFile)
 const mib = 1 << 20

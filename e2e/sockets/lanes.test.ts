@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { bootDevices, phasesOfPxeBoot, printedBoots } from '../lib/boot-result.ts'
+import { bootDevices, phasesOfPxeBoot, printedBoots } from '../lib/device/simulated-devices.ts'
+import { StreamDevice } from '../lib/device/stream-device.ts'
 import {
   edgeAddress,
   edgePorts,
@@ -11,10 +12,9 @@ import {
   serveArguments,
   startLoopbackEdge,
   untilListening,
-} from '../lib/loopback-edge.ts'
-import { scratchDirectory, simProgram } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { StreamDevice } from '../lib/stream-device.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { scratchDirectory, simProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 const running: RunningProcess[] = []

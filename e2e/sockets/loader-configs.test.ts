@@ -5,10 +5,8 @@ import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { bootReport, heartbeat } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { importSets } from '../lib/boot-programs.ts'
-import { bootDevices, printedBoots } from '../lib/boot-result.ts'
-import { type TestMenu, versionIdOf, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
-import { markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
+import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
+import { type TestMenu, versionIdOf, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import {
   type EdgePorts,
   edgeAddress,
@@ -16,9 +14,11 @@ import {
   makeBootFiles,
   patterned,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { importSets } from '../lib/images/boot-programs.ts'
+import { markedInitramfs, x86Kernel } from '../lib/images/loader-files.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const diskSize = 64 * 512
 const release = '6.1.0-53-amd64'

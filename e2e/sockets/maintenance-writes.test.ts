@@ -3,12 +3,12 @@ import { mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node
 import path from 'node:path'
 import type { DesiredState } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { printedBoots } from '../lib/boot-result.ts'
-import { testUuid, versionIdOf, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
-import { edgeAddress, edgePorts, makeBootFiles, patterned, startLoopbackEdge } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { StreamDevice } from '../lib/stream-device.ts'
+import { printedBoots } from '../lib/device/simulated-devices.ts'
+import { StreamDevice } from '../lib/device/stream-device.ts'
+import { testUuid, versionIdOf, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
+import { edgeAddress, edgePorts, makeBootFiles, patterned, startLoopbackEdge } from '../lib/edge/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 interface Line {
   version: string

@@ -1,11 +1,11 @@
 import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { bootDevices, printedBoots } from '../lib/boot-result.ts'
-import { makeBootFiles, serveArguments } from '../lib/loopback-edge.ts'
-import { MachineSegment } from '../lib/machine-segment.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
-import { namespacesMissing } from '../lib/segment.ts'
+import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
+import { makeBootFiles, serveArguments } from '../lib/edge/loopback-edge.ts'
+import { MachineSegment } from '../lib/lab/machine-segment.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
+import { namespacesMissing } from '../lib/lab/segment.ts'
 
 const missing = namespacesMissing()
 const scratch = scratchDirectory()

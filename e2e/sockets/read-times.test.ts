@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { type BootReport, bootReport, type DurationHistogram } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, expect, test } from 'vitest'
-import { bootDevices, printedBoots } from '../lib/boot-result.ts'
-import { edgeAddress, edgePorts, makeBootFiles, serveArguments, startLoopbackEdge } from '../lib/loopback-edge.ts'
-import { scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
+import { edgeAddress, edgePorts, makeBootFiles, serveArguments, startLoopbackEdge } from '../lib/edge/loopback-edge.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 const running: RunningProcess[] = []

@@ -1,10 +1,16 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
-import { ext4Begin, markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
-import { edgePorts, makeBootFiles, portArguments, serveArguments, startLoopbackEdge } from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+import {
+  edgePorts,
+  makeBootFiles,
+  portArguments,
+  serveArguments,
+  startLoopbackEdge,
+} from '../lib/edge/loopback-edge.ts'
+import { ext4Begin, markedInitramfs, x86Kernel } from '../lib/images/loader-files.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())

@@ -11,9 +11,9 @@ import {
   makeBootFiles,
   serveArguments,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { scratchDirectory, simProgram } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { scratchDirectory, simProgram } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 /** Around a block of 512 and of 1468 bytes, and one whose blocks of 512 bytes number more than 65,535. */
 const sizes = { block: 512, blocks: 512 * 1468, odd: 2_000_003, small: 1, wrapped: 65_540 * 512 + 7 }

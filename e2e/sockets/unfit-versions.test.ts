@@ -2,11 +2,11 @@ import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, expect, test } from 'vitest'
-import { bootDevices, printedBoots } from '../lib/boot-result.ts'
-import { versionIdOf, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
-import { arm64Kernel, ext4Begin, markedInitramfs, x86Kernel } from '../lib/loader-files.ts'
-import { edgeAddress, edgePorts, makeBootFiles, patterned, startLoopbackEdge } from '../lib/loopback-edge.ts'
-import { scratchDirectory } from '../lib/programs.ts'
+import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
+import { versionIdOf, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
+import { edgeAddress, edgePorts, makeBootFiles, patterned, startLoopbackEdge } from '../lib/edge/loopback-edge.ts'
+import { arm64Kernel, ext4Begin, markedInitramfs, x86Kernel } from '../lib/images/loader-files.ts'
+import { scratchDirectory } from '../lib/lab/programs.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())

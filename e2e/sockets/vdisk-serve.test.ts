@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readdirSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { printedBoots } from '../lib/boot-result.ts'
+import { printedBoots } from '../lib/device/simulated-devices.ts'
 import {
   type BootFiles,
   edgeAddress,
@@ -10,9 +10,9 @@ import {
   patterned,
   portArguments,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory, simProgram } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 const store = path.join(scratch.path, 'store')

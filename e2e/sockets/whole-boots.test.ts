@@ -2,7 +2,7 @@ import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'nod
 import path from 'node:path'
 import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { printedBoots } from '../lib/boot-result.ts'
+import { printedBoots } from '../lib/device/simulated-devices.ts'
 import {
   type BootFiles,
   type EdgePorts,
@@ -11,9 +11,9 @@ import {
   makeBootFiles,
   serveArguments,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { bootTrace, scratchDirectory, simProgram } from '../lib/programs.ts'
-import { RunningProcess } from '../lib/running-process.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { bootTrace, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
+import { RunningProcess } from '../lib/lab/running-process.ts'
 
 /** The recorded boot reads up to here. */
 const diskSize = 419_430_400

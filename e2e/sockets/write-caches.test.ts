@@ -3,8 +3,9 @@ import { mkdirSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import type { DesiredState } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
-import { printedBoots } from '../lib/boot-result.ts'
-import { testUuid, versionIdOf, writeEnrolledEdge } from '../lib/enrolled-edge.ts'
+import { printedBoots } from '../lib/device/simulated-devices.ts'
+import { StreamDevice } from '../lib/device/stream-device.ts'
+import { testUuid, versionIdOf, writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import {
   edgeAddress,
   edgePorts,
@@ -12,10 +13,9 @@ import {
   patterned,
   serveArguments,
   startLoopbackEdge,
-} from '../lib/loopback-edge.ts'
-import { edgeProgram, scratchDirectory } from '../lib/programs.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
-import { StreamDevice } from '../lib/stream-device.ts'
+} from '../lib/edge/loopback-edge.ts'
+import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 const scratch = scratchDirectory()
 const running: RunningProcess[] = []

@@ -4,9 +4,9 @@ import path from 'node:path'
 import { expect, type Locator, type Page, test } from '@playwright/test'
 import { seriousProblems } from '../browser/axe.ts'
 import { signInAs } from '../browser/demo-sign-in.ts'
-import { required } from '../lib/api-client.ts'
-import type { RunningProcess } from '../lib/running-process.ts'
-import { StoreEdge } from '../lib/store-edge.ts'
+import { required } from '../lib/control-plane/api-client.ts'
+import { StoreEdge } from '../lib/edge/store-edge.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 
 // A real edge program with a real store does the work; its devices are simulated.
 

@@ -1,0 +1,95 @@
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { expect } from 'vitest'
+import type { SeenPacket } from '../lab/packets.ts'
+
+/** How far the edge's times may be from those of a recorder on the switch. */
+const toleranceUs = 5_000
+const ports = { dhcp: 67, tftp: 69, proxyDhcp: 4011, stream: 6910, http: 6980 }
+const streamTypes = { hello: 1, read: 5, ready: 9 }
+
+/**
+ * Holds begin and end of each network phase of a boot that got ready against the packets that passed the switch. Which packet
+ * each is: packages/proto/boot-phases.json.
+ */
+export function expectPhasesAsSeen(report: BootReport, packets: SeenPacket[], edgeIp: string): void {
+  const fromMachine = packets.filter(({ sourceMac }) => sourceMac === report.mac)
+  const fromEdge = packets.filter(({ sourceIp }) => sourceIp === edgeIp)
+  const firstUs = fromMachine.find(({ destinationPort }) => destinationPort === ports.dhcp)?.atUs ?? Number.NaN
+  const phase = (name: string) => report.phases.find((found) => found.name === name)
+  const begin = (name: string) => phase(name)?.startUs ?? Number.NaN
+  const end = (name: string) => begin(name) + (phase(name)?.durationUs ?? Number.NaN)
+
+  const stream = fromMachine.filter(({ destinationPort }) => destinationPort === ports.stream)
+  const ofType = (type: number) => stream.filter(({ payload }) => payload[1] === type)
+  const requests = fromMachine.filter(
+    ({ destinationPort, payloadSize }) =>
+      destinationPort === ports.tftp || (destinationPort === ports.http && payloadSize > 0),
+  )
+  const hasProgram = phase('nbp') !== undefined
+  const dhcp = fromEdge.filter(({ sourcePort }) => [ports.dhcp, ports.proxyDhcp].includes(sourcePort))
+  // Each block is acknowledged, so the last one ends the transfer.
+  const tftpEnd = fromMachine.filter(({ destinationPort }) => destinationPort === ports.tftp).at(-1)
+
+  const first = requests[0]
+  const instants: [string, number, SeenPacket | undefined][] = [
+    ['end of dhcp', end('dhcp'), dhcp.filter(({ atUs }) => atUs < (first?.atUs ?? 0)).at(-1)],
+    [hasProgram ? 'begin of nbp' : 'begin of loader', begin(hasProgram ? 'nbp' : 'loader'), first],
+    // The edge keeps nothing of a device before the hello that brings its cookie back, the last one.
+    ['end of breather', end('breather'), ofType(streamTypes.hello).at(-1)],
+    ['begin of stage2', begin('stage2'), ofType(streamTypes.read)[0]],
+    ['ready', begin('ready'), ofType(streamTypes.ready)[0]],
+  ]
+  const script = fromMachine.find(
+    ({ destinationPort, payload }) =>
+      destinationPort === ports.http && /^GET \S*boot\.ipxe/.test(payload.toString('latin1')),
+  )
+  if (hasProgram)
+    instants.push(['end of nbp', end('nbp'), tftpEnd ?? acknowledgementBefore(packets, report.mac, script)])
+  instants.push(['end of loader', end('loader'), acknowledgementBefore(packets, report.mac, stream[0])])
+  expect(begin('dhcp'), 'begin of dhcp').toBe(0)
+  for (const [what, reportedUs, packet] of instants) {
+    const seenUs = (packet?.atUs ?? Number.NaN) - firstUs
+    console.log(`${what}: reported ${reportedUs} µs, seen ${seenUs} µs after the first packet`)
+    expect(Math.abs(reportedUs - seenUs), what).toBeLessThan(toleranceUs)
+  }
+}
+
+/**
+ * The machine's packet that acknowledged the most of what the edge sent it by HTTP last, before another packet: a download ends
+ * when the edge knows that it is there. That is nearly always its last byte; iPXE under UEFI sometimes starts the kernel without
+ * acknowledging the last packets.
+ */
+function acknowledgementBefore(
+  packets: SeenPacket[],
+  mac: string,
+  limit: SeenPacket | undefined,
+): SeenPacket | undefined {
+  // Sequence numbers are of 32 bits and wrap around.
+  const isBehind = (number: number, other: number) => ((other - number) | 0) > 0
+  const sent = new Map<number, number>()
+  const acknowledged = new Map<number, number>()
+  let last: SeenPacket | undefined
+  for (const packet of packets) {
+    if (packet === limit) return last
+    if (packet.sourcePort === ports.http && packet.payloadSize > 0) {
+      const packetEnd = packet.sequence + packet.payloadSize
+      const known = sent.get(packet.destinationPort)
+      if (known === undefined || isBehind(known, packetEnd)) sent.set(packet.destinationPort, packetEnd)
+    }
+    if (packet.sourceMac !== mac || packet.destinationPort !== ports.http) continue
+    if (packet.isSyn) {
+      // Boots of one machine take the same ports: what was seen of this one so far belongs to the boot before.
+      sent.delete(packet.sourcePort)
+      acknowledged.delete(packet.sourcePort)
+    }
+    // With a reset nobody says what has arrived.
+    if (packet.isSyn || packet.isReset) continue
+    // Behind the payload there is only the end of the connection.
+    const end = sent.get(packet.sourcePort)
+    const before = acknowledged.get(packet.sourcePort) ?? packet.acknowledgement - 1
+    acknowledged.set(packet.sourcePort, packet.acknowledgement)
+    const grows = isBehind(before, packet.acknowledgement)
+    if (end !== undefined && grows && isBehind(before, end)) last = packet
+  }
+  return undefined
+}

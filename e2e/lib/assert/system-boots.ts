@@ -1,0 +1,102 @@
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { ensureSystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
+import { type Firmware, macOf } from '../device/machine.ts'
+import { machinesMissing } from '../device/machine-kernel.ts'
+import { finishedBoot } from '../lab/machine-site.ts'
+import type { RunningProcess } from '../lab/running-process.ts'
+import { SystemSite } from '../lab/system-site.ts'
+
+const phases = {
+  bios: ['dhcp', 'loader', 'breather', 'stage2', 'ready'],
+  uefi: ['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready'],
+}
+const clientArchs = { bios: 0, uefi: 7 }
+
+/**
+ * Tests that this many machines, switched on at the same moment, boot a prepared Debian from one edge.
+ * @param timeoutMs emulated machines share the processors of one
+ */
+export async function testSystemBoots(firmware: Extract<Firmware, 'bios' | 'uefi'>, count: number, timeoutMs: number) {
+  const root = machinesMissing() ? undefined : await ensureSystemRoot()
+  const missing = machinesMissing() ?? (root && 'missing' in root ? root.missing : undefined)
+  const title = `${count} ${firmware.toUpperCase()} machines at once`
+  let site: SystemSite
+  let edge: RunningProcess
+
+  describe.skipIf(missing)(`${title}${missing ? ` (${missing})` : ''}`, () => {
+    beforeAll(async () => {
+      if (!root || 'missing' in root) throw new Error('there is no Debian')
+      site = new SystemSite(firmware, root, count)
+      edge = await site.startEdge()
+    })
+
+    afterAll(() => site.remove())
+
+    test('boot a prepared Debian by the initramfs it made itself, and nothing in it fails', {
+      timeout: timeoutMs,
+    }, async () => {
+      for (const machine of await site.powerOn(firmware, count)) await expectHealthy(machine)
+      for (let port = 0; port < count; port++) {
+        // What its units took is reported when systemd is done, after ready.
+        const report = await finishedBoot(
+          edge,
+          ({ mac, guest }) => mac === macOf(port) && guest?.steps.some(({ group }) => group === 'unit') === true,
+          `boot of ${macOf(port)} with what its units took`,
+        )
+        expectPhases(report, phases[firmware])
+        expectSystemSteps(report)
+        expect(report).toMatchObject({ simulated: false, clientArch: clientArchs[firmware] })
+      }
+    })
+  })
+}
+
+/** What the witness says in `SystemSite`; the console may have a prompt before it. */
+async function expectHealthy(machine: RunningProcess): Promise<void> {
+  await machine.waitFor(/WITNESSED/)
+  const { output } = machine
+  expect(output, 'every unit has started').toMatch(/STATE running\b/)
+  expect(output).toMatch(/FAILED *\r?\n/)
+  expect(output, 'no network manager gave the boot NIC another address').toMatch(/ADDRESSES 1\b/)
+  expect(output, 'timers that would fill the write cache rest').toMatch(/TIMERS inactive inactive/)
+  expect(output).toMatch(/WRITTEN yes/)
+  expect(await machine.ended, 'it was switched off in order, with its disk there to the end').toBe(0)
+  expect(machine.output).not.toMatch(/I\/O error|Failed unmounting|Timed out/)
+}
+
+/** systemd's steps follow those of the initramfs, and its slowest units lie within them. */
+function expectSystemSteps({ guest }: BootReport): void {
+  const steps = guest?.steps ?? []
+  const step = (wanted: string) => {
+    const { startUs, durationUs } = steps.find(({ name }) => name === wanted) ?? {
+      startUs: Number.NaN,
+      durationUs: Number.NaN,
+    }
+    return { startUs, endUs: startUs + durationUs }
+  }
+  const userspace = step('userspace')
+  expect(step('load init').startUs).toBe(step('hand-over').endUs)
+  expect(step('load init').endUs).toBe(userspace.startUs)
+  expect(step('generators').endUs).toBeLessThanOrEqual(step('load units').startUs)
+  const units = steps.filter(({ group }) => group === 'unit')
+  expect(units).toHaveLength(8)
+  for (const { name, startUs, durationUs } of units) {
+    expect(startUs, name).toBeGreaterThan(userspace.startUs)
+    expect(startUs, name).toBeLessThan(userspace.endUs)
+    expect(durationUs, name).toBeGreaterThan(0)
+  }
+}
+
+function expectPhases(report: BootReport, names: string[]): void {
+  expect(report.outcome).toEqual({ kind: 'ready' })
+  expect(report.phases.map(({ name }) => name)).toEqual(names)
+  let endUs = 0
+  for (const { name, startUs, durationUs } of report.phases) {
+    expect(startUs, `${name} begins after what came before`).toBeGreaterThanOrEqual(endUs)
+    if (name !== 'ready') expect(durationUs, name).toBeDefined()
+    endUs = startUs + (durationUs ?? 0)
+  }
+  const read = report.phases.find(({ name }) => name === 'stage2')?.bytesOut
+  expect(read, 'the root came over the stream').toBeGreaterThan(16 << 20)
+}

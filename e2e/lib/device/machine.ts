@@ -1,0 +1,45 @@
+import path from 'node:path'
+import { emulator, type Firmware, type Medium } from '../../../scripts/lib/machines/emulator.mjs'
+import type { MachineSegment } from '../lab/machine-segment.ts'
+import type { RunningProcess } from '../lab/running-process.ts'
+
+export type { Firmware, Medium }
+
+export interface MachineOptions {
+  segment: Pick<MachineSegment, 'startMachine'>
+  /** Which port of the segment, from 0. */
+  port: number
+  firmware: Firmware
+  /** For the files of this machine. */
+  directory: string
+  memoryMib?: number
+  /** Without it, and with a disk of its own, it starts from the network. */
+  medium?: Medium | undefined
+  /** Images of disks in it, which it may write. */
+  ownDisks?: readonly string[]
+  /** Bytes of the largest IP packet that its card takes; without it, Ethernet's. */
+  mtu?: number | undefined
+}
+
+export const macOf = (port: number) => `52:54:00:78:00:${port.toString(16).padStart(2, '0')}`
+
+/** A virtual machine, mostly without a disk. Its serial console is the process's output; it never restarts. */
+export function startMachine(options: MachineOptions): RunningProcess {
+  const { segment, port, firmware, directory, medium } = options
+  // shim, GRUB and the kernel lie in memory together.
+  const memoryMib = options.memoryMib ?? (firmware.startsWith('uefi-secure') ? 512 : 256)
+  const { command, args } = emulator({
+    firmware,
+    mac: macOf(port),
+    tap: `tap${port}`,
+    uefiVariables: path.join(directory, `uefi-variables-${port}.fd`),
+    memoryMib,
+    medium,
+    ownDisks: options.ownDisks ?? [],
+    mtu: options.mtu,
+    mayRestart: false,
+  })
+  const machine = segment.startMachine(command, args)
+  machine.name = `machine ${macOf(port)}`
+  return machine
+}

@@ -1,0 +1,65 @@
+import type { BootPhase } from '@bootfarm/proto/boot-phases'
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { simProgram } from '../lab/programs.ts'
+import { RunningProcess } from '../lab/running-process.ts'
+
+/** One line of `bootfarm-sim boot --json`. */
+export interface DeviceResult {
+  mac: string
+  outcome: 'ready' | 'failed'
+  /** Why it failed. */
+  text?: string
+  readBytes: number
+  repeats: number
+  resumptions: number
+  /** How often it went on at another edge. */
+  handOvers: number
+  longestReadUs: number
+}
+
+/** Phases that a boot by PXE, iPXE and stream has, in their order. */
+export const phasesOfPxeBoot: BootPhase[] = ['dhcp', 'nbp', 'loader', 'breather', 'stage2', 'ready']
+
+/** Runs `bootfarm-sim boot` to its end. */
+export async function bootDevices(
+  args: string[],
+  wrap: (command: string, ...args: string[]) => [string, string[]] = (command, ...rest) => [command, rest],
+): Promise<{ exit: number | string; devices: DeviceResult[]; output: string }> {
+  const sim = new RunningProcess(...wrap(simProgram, 'boot', '--json', ...args))
+  const exit = await sim.ended
+  return {
+    exit,
+    devices: [...sim.jsonLines<DeviceResult>()],
+    output: sim.output,
+  }
+}
+
+/**
+ * The boots that `bootfarm-edge serve --json` printed, each as it was printed last, once there are `count` that `are`: an edge
+ * prints a boot when it is over, and again when its device has told its steps.
+ */
+export function printedBoots(
+  edge: RunningProcess,
+  count: number,
+  are: (boot: BootReport) => boolean = ({ outcome }) => outcome !== undefined,
+): Promise<BootReport[]> {
+  const printed = () => edge.jsonLines<BootReport>()
+  return edge.waitUntil(
+    () => `${count} boots that fit, but\n${printed().map(summary).join('\n')}`,
+    () => {
+      const boots = [...new Map(printed().map((boot) => [boot.id, boot])).values()].filter(are)
+      return boots.length >= count ? boots : undefined
+    },
+  )
+}
+
+/** A boot in a line, for messages. */
+export function summary({ mac, outcome, phases, guest }: BootReport): string {
+  const steps = Map.groupBy(guest?.steps ?? [], ({ group }) => group)
+  const counts = [...steps].map(([group, { length }]) => `${length} of ${group}`)
+  return [
+    `boot of ${mac}: ${JSON.stringify(outcome)}`,
+    `phases ${phases.map(({ name }) => name).join(' ')}`,
+    `steps ${counts.join(', ') || 'none'}`,
+  ].join('; ')
+}

@@ -1,0 +1,76 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { simProgram } from '../lab/programs.ts'
+import { RunningProcess } from '../lab/running-process.ts'
+import { type ControlPlane, TenantEdge } from './tenant-edge.ts'
+
+/** One after the other, so that the second stage goes on for seconds without any trouble; all of the disk, again and again. */
+const reads = Array.from({ length: 400 }, (_, index) => `${index * 20},${(index % 8) * 4096},4096`)
+
+/** Two real edges of one site that know each other by what the control plane has told them. */
+export class EdgePair {
+  readonly own: TenantEdge
+  readonly other: TenantEdge
+  readonly #folder: string
+
+  private constructor(own: TenantEdge, other: TenantEdge, folder: string) {
+    this.own = own
+    this.other = other
+    this.#folder = folder
+  }
+
+  /** @param writeCache of the site's vDisk @param options further ones of `serve` */
+  static async start(plane: ControlPlane, folder: string, writeCache = 'device_ram'): Promise<EdgePair> {
+    const own = await TenantEdge.start(plane, path.join(folder, 'own'), ['--json'])
+    const other = await TenantEdge.start(plane, path.join(folder, 'other'), ['--json'], own)
+    const { vdiskId } = own.tenant
+    const { revision } = await own.api.query<{ revision: number }>('vdisk.get', { vdiskId })
+    const wanted = { class: writeCache, limitBytes: null, full: 'stop' }
+    await own.api.mutate('vdisk.updateWriteCache', { vdiskId, revision, ...wanted })
+    writeFileSync(path.join(folder, 'reads.csv'), `time_ms,offset,length\n${reads.join('\n')}\n`)
+    const pair = new EdgePair(own, other, folder)
+    for (const edge of [own, other]) {
+      await pair.until(
+        async () =>
+          (await edge.told())?.vdisks?.[0]?.writeCache?.class ===
+          (writeCache === 'device_ram' ? undefined : writeCache),
+      )
+      await edge.process.waitFor(/of this site is heard/)
+    }
+    return pair
+  }
+
+  /** A device of the first edge, by its own ports: the other one hears nothing of its begin. @param options further ones of `boot` */
+  boot(...options: string[]): RunningProcess {
+    return new RunningProcess(simProgram, [
+      ...this.own.deviceArguments().slice(0, this.own.deviceArguments().indexOf('--devices')),
+      '--devices',
+      '1',
+      '--first-mac',
+      this.own.tenant.macs[0] ?? '',
+      '--breather-ms',
+      '1',
+      '--trace',
+      path.join(this.#folder, 'reads.csv'),
+      '--verify',
+      path.join(this.own.data, 'store/disk'),
+      ...options,
+    ])
+  }
+
+  /** Asks until it is so, as long as the edges that are to run do. */
+  async until(is: () => Promise<boolean>): Promise<void> {
+    while (!(await is())) {
+      if (!this.other.process.isRunning) throw new Error(this.other.process.output)
+      await pause(50)
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const edge of [this.own, this.other]) {
+      edge.process.kill('SIGCONT')
+      await edge.stop()
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
+import { makeExt, preparedFiles } from '../images/image-files.ts'
+import { x86Kernel } from '../images/loader-files.ts'
+import { edgeProgram, simProgram } from '../lab/programs.ts'
+import { RunningProcess } from '../lab/running-process.ts'
+import { edgeAddress, patterned } from './loopback-edge.ts'
+import { type ControlPlane, TenantEdge } from './tenant-edge.ts'
+
+/** Of one read. */
+const wholeReadSize = 65_536
+const release = '6.1.0-1-simulated'
+
+/** A real edge of an organization of its own with a real store, in which lies an image of a small system; its devices are simulated ones. */
+export class StoreEdge {
+  readonly edge: TenantEdge
+  /** Of the image that can be imported. */
+  readonly imagePath = 'images/linux.raw'
+  readonly #store: string
+  readonly #folder: string
+
+  private constructor(edge: TenantEdge, folder: string) {
+    this.edge = edge
+    this.#folder = folder
+    this.#store = path.join(edge.data, 'store')
+  }
+
+  static async start(plane: ControlPlane, folder: string): Promise<StoreEdge> {
+    const edge = await TenantEdge.start(plane, folder)
+    const made = new StoreEdge(edge, folder)
+    const init = new RunningProcess(edgeProgram, ['vdisk', 'init', '--beside-files', '--store', made.#store])
+    if ((await init.ended) !== 0) throw new Error(init.output)
+    const files = {
+      ...preparedFiles,
+      [`boot/vmlinuz-${release}`]: x86Kernel(release, patterned(30_001)),
+      [`boot/initrd.img-${release}`]: patterned(20_003),
+    }
+    mkdirSync(path.join(made.#store, 'images'))
+    copyFileSync(makeExt(folder, 'linux', files, ['-t', 'ext4']), path.join(made.#store, made.imagePath))
+    // A store that is made beside a running edge is served from its next start on.
+    await edge.restart()
+    return made
+  }
+
+  macOf(device: number): string {
+    return this.edge.tenant.macs[device] ?? ''
+  }
+
+  /** What the edge was told last. */
+  state(): DesiredState {
+    const { payload } = JSON.parse(readFileSync(path.join(this.edge.data, 'state.json'), 'utf8'))
+    return desiredState.parse(JSON.parse(payload))
+  }
+
+  /** Which version, by its number, the edge was told to let a device boot. */
+  toldFor(device: number): number | undefined {
+    const { devices, vdisks } = this.state()
+    const versionId = devices.find(({ mac }) => mac === this.macOf(device))?.versionId
+    return vdisks.flatMap(({ versions }) => versions).find(({ id }) => id === versionId)?.number
+  }
+
+  /** A device boots and stays; its end is that of the process. Each byte that it reads has to be the image's. */
+  powerOn(device: number): RunningProcess {
+    const staying = ['--waves', '--wave-size', '1', '--wave-interval-s', '3600']
+    return this.#boot(device, path.join(this.#folder, 'trace.csv'), staying)
+  }
+
+  /** A device boots, reads all of its disk, and ends. Each byte has to be the image's. */
+  bootWhole(device: number): RunningProcess {
+    const { size } = statSync(path.join(this.#store, this.imagePath))
+    const reads = Array.from({ length: Math.ceil(size / wholeReadSize) }, (_, index) => {
+      const at = index * wholeReadSize
+      return `0,${at},${Math.min(wholeReadSize, size - at)}\n`
+    })
+    const trace = path.join(this.#folder, 'whole-trace.csv')
+    writeFileSync(trace, `time_ms,offset,length\n${reads.join('')}`)
+    return this.#boot(device, trace, [])
+  }
+
+  #boot(device: number, trace: string, more: string[]): RunningProcess {
+    const { dhcp, tftp } = this.edge.ports
+    return new RunningProcess(simProgram, [
+      'boot',
+      '--json',
+      '--server',
+      edgeAddress,
+      '--dhcp-port',
+      String(dhcp),
+      '--tftp-port',
+      String(tftp),
+      '--first-mac',
+      this.macOf(device),
+      '--trace',
+      trace,
+      '--speed',
+      '0',
+      '--breather-ms',
+      '1',
+      '--verify',
+      path.join(this.#store, this.imagePath),
+      ...more,
+    ])
+  }
+
+  /** Layers of versions that are not sealed. */
+  layers(): string[] {
+    return readdirSync(path.join(this.#store, 'layers'))
+  }
+}

@@ -1,0 +1,244 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { createPerson, createTenant, makeJoinToken, type TestTenant } from '@bootfarm/api/testing/tenant'
+import { createDb } from '@bootfarm/db'
+import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
+import { freePorts } from '../../../scripts/lib/free-ports.mjs'
+import { ApiClient } from '../control-plane/api-client.ts'
+import { x86Kernel } from '../images/loader-files.ts'
+import { edgeProgram, simProgram } from '../lab/programs.ts'
+import { RunningProcess } from '../lab/running-process.ts'
+import {
+  type EdgePorts,
+  edgeAddress,
+  edgeFigures,
+  edgePorts,
+  patterned,
+  portArguments,
+  untilListening,
+} from './loopback-edge.ts'
+import { Uplink } from './uplink-relay.ts'
+
+const sectors = 64
+
+export interface ControlPlane {
+  /** Of the database's owner. */
+  databaseUrl: string
+  apiUrl: string
+  /** Of all its API processes, where there are several. */
+  apiUrls?: string[]
+  /** The dashboard's address, or the API's where there is no dashboard. */
+  webUrl: string
+}
+
+export interface SimulatedBoot {
+  mac: string
+  outcome: string
+}
+
+export interface PrintedBoot {
+  id: string
+  outcome: { kind: string }
+  handOver?: { fromEdgeId: string }
+}
+
+/** A real edge of an organization of its own, whose devices are simulated ones. */
+export class TenantEdge {
+  readonly tenant: TestTenant
+  /** Who `api` has signed in as. */
+  readonly person: { email: string; password: string }
+  readonly api: ApiClient
+  readonly uplink: Uplink
+  readonly data: string
+  readonly edgeId: string
+  process: RunningProcess
+  /** What earlier processes of it printed. */
+  #printed: PrintedBoot[] = []
+  readonly ports: EdgePorts
+  readonly #metricsPort: number
+  readonly #folder: string
+  readonly #options: string[]
+
+  private constructor(made: {
+    tenant: TestTenant
+    person: { email: string; password: string }
+    api: ApiClient
+    uplink: Uplink
+    ports: EdgePorts
+    metricsPort: number
+    folder: string
+    options: string[]
+  }) {
+    this.tenant = made.tenant
+    this.person = made.person
+    this.api = made.api
+    this.uplink = made.uplink
+    this.ports = made.ports
+    this.#metricsPort = made.metricsPort
+    this.#folder = made.folder
+    this.#options = made.options
+    this.data = path.join(made.folder, 'edge')
+    this.edgeId = (JSON.parse(readFileSync(path.join(this.data, 'identity.json'), 'utf8')) as { edgeId: string }).edgeId
+    this.process = this.#spawn()
+  }
+
+  /**
+   * @param options further ones of `serve`
+   * @param beside whose site it is one more edge of
+   */
+  static async start(
+    plane: ControlPlane,
+    folder: string,
+    options: string[] = [],
+    beside?: TenantEdge,
+  ): Promise<TenantEdge> {
+    const db = createDb(plane.databaseUrl)
+    const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
+    const { tenant, person } = beside ?? (await makeSite(db, clock))
+    const joinToken = await makeJoinToken({ db, clock }, tenant)
+    await db.$disconnect()
+    const api = await ApiClient.signIn(plane.webUrl, person.email, person.password)
+    const uplink = new Uplink(...(plane.apiUrls ?? [plane.apiUrl]))
+    await uplink.open()
+    writeSiteFiles(folder)
+    const enrolment = new RunningProcess(edgeProgram, [
+      'enrol',
+      '--url',
+      uplink.url,
+      '--token',
+      joinToken,
+      '--data',
+      path.join(folder, 'edge'),
+    ])
+    if ((await enrolment.ended) !== 0) throw new Error(enrolment.output)
+    const [metricsPort = 0] = await freePorts(1)
+    const ports = await edgePorts()
+    const edge = new TenantEdge({ tenant, person, api, uplink, folder, options, ports, metricsPort })
+    await untilListening(edge.process, edge.ports.http)
+    return edge
+  }
+
+  /** Where devices reach it. */
+  get httpUrl(): string {
+    return `http://${edgeAddress}:${this.ports.http}`
+  }
+
+  #spawn(): RunningProcess {
+    return new RunningProcess(edgeProgram, [
+      'serve',
+      '--listen',
+      edgeAddress,
+      '--dhcp',
+      'server',
+      '--dhcp-pool',
+      '127.77.9.10-127.77.9.99',
+      ...portArguments(this.ports),
+      '--metrics',
+      String(this.#metricsPort),
+      '--data',
+      this.data,
+      '--boot-files',
+      path.join(this.#folder, 'boot-files'),
+      ...this.#options,
+    ])
+  }
+
+  /** kill -9 and a start. */
+  async restart(): Promise<void> {
+    this.process.kill('SIGKILL')
+    await this.process.ended
+    this.#printed.push(...this.process.jsonLines<PrintedBoot>())
+    this.process = this.#spawn()
+    await untilListening(this.process, this.ports.http)
+  }
+
+  /** What it acts by; undefined before its first state, and for a moment after each that it has taken. */
+  async told(): Promise<DesiredState | undefined> {
+    const file = path.join(this.data, 'state.json')
+    if (!existsSync(file)) return undefined
+    const state = desiredState.parse(JSON.parse(JSON.parse(readFileSync(file, 'utf8')).payload))
+    const figures = await edgeFigures(this.#metricsPort)
+    const isInForce =
+      figures.bootfarm_edge_state_incarnation === state.incarnation &&
+      figures.bootfarm_edge_state_counter === state.counter
+    return isInForce ? state : undefined
+  }
+
+  /** As Prometheus reads it. */
+  async metrics(): Promise<string> {
+    return (await fetch(`http://${edgeAddress}:${this.#metricsPort}/metrics`)).text()
+  }
+
+  /** With `--json`: the boots that are over, by id, each as it was printed last. They were in its log before. */
+  printedBoots(): Map<string, PrintedBoot> {
+    const printed = [...this.#printed, ...this.process.jsonLines<PrintedBoot>()]
+    return new Map(printed.map((boot) => [boot.id, boot]))
+  }
+
+  /** All devices boot once, together; resolves when they are ready or have failed. */
+  async boots(): Promise<SimulatedBoot[]> {
+    const devices = new RunningProcess(simProgram, this.deviceArguments())
+    await devices.ended
+    return devices.jsonLines<SimulatedBoot>().filter(({ mac }) => mac !== undefined)
+  }
+
+  deviceArguments(): string[] {
+    const trace = path.join(this.#folder, 'trace.csv')
+    return [
+      'boot',
+      '--json',
+      '--server',
+      edgeAddress,
+      '--dhcp-port',
+      String(this.ports.dhcp),
+      '--tftp-port',
+      String(this.ports.tftp),
+      '--devices',
+      String(this.tenant.macs.length),
+      '--first-mac',
+      this.tenant.macs[0] ?? '',
+      '--trace',
+      trace,
+      '--speed',
+      '0',
+      '--breather-ms',
+      '1',
+    ]
+  }
+
+  query<T>(): Promise<T> {
+    return this.api.query<T>('edge.get', { edgeId: this.edgeId })
+  }
+
+  /** Everything in its log is acknowledged, and every loss declared. */
+  hasReported(): boolean {
+    const folder = path.join(this.data, 'reports')
+    return (
+      readdirSync(folder).every((name) => name === 'gaps') &&
+      readFileSync(path.join(folder, 'gaps')).every((byte) => byte === 0)
+    )
+  }
+
+  async stop(): Promise<void> {
+    await this.process.stop()
+    await this.uplink.cut()
+  }
+}
+
+async function makeSite(db: ReturnType<typeof createDb>, clock: Parameters<typeof createTenant>[0]['clock']) {
+  const tenant = await createTenant({ db, clock }, `edge-${process.pid}-${performance.now() | 0}`)
+  const person = await createPerson({ db }, tenant.organizationId, 'admin')
+  const where = { organizationId_id: { organizationId: tenant.organizationId, id: tenant.versionId } }
+  const files = { sizeBytes: sectors * 512, diskPath: 'disk', kernelPath: 'kernel', initrdPath: null }
+  await db.vdiskVersion.update({ where, data: files })
+  return { tenant, person }
+}
+
+function writeSiteFiles(folder: string): void {
+  const [store, bootFiles] = [path.join(folder, 'edge/store'), path.join(folder, 'boot-files')]
+  for (const made of [store, bootFiles]) mkdirSync(made, { recursive: true })
+  writeFileSync(path.join(store, 'disk'), patterned(sectors * 512))
+  writeFileSync(path.join(store, 'kernel'), x86Kernel('6.1.0-1-simulated', patterned(30_001)))
+  writeFileSync(path.join(bootFiles, 'undionly.kpxe'), patterned(5000))
+  writeFileSync(path.join(folder, 'trace.csv'), 'time_ms,offset,length\n0,0,4096\n')
+}

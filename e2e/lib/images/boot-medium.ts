@@ -1,0 +1,17 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { edgeProgram } from '../lab/programs.ts'
+
+/** Makes a boot medium as a user would, and returns its file; `args` are more options of the command. */
+export function buildBootMedium(out: string, edges: string[], args: string[] = []): string {
+  const named = edges.flatMap((edge) => ['--edge', edge])
+  execFileSync(edgeProgram, ['boot-media', 'build', ...named, '--out', out, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  return out
+}
+
+/** What the command says when it makes nothing. */
+export function refusedBootMedium(args: string[]): { code: number | null; said: string } {
+  const { status, stderr } = spawnSync(edgeProgram, ['boot-media', 'build', ...args], { encoding: 'utf8' })
+  return { code: status, said: stderr }
+}

@@ -1,0 +1,157 @@
+import { copyFileSync, mkdirSync, readFileSync } from 'node:fs'
+import type net from 'node:net'
+import path from 'node:path'
+import { createPerson, createTenant, makeJoinToken, type TestTenant } from '@bootfarm/api/testing/tenant'
+import { createDb } from '@bootfarm/db'
+import { type DesiredState, desiredState } from '@bootfarm/proto/uplink'
+import { relay } from '../../../scripts/start/relay.mjs'
+import { ApiClient } from '../control-plane/api-client.ts'
+import { ControlPlane } from '../control-plane/control-plane.ts'
+import { macOf } from '../device/machine.ts'
+import { MachineSite } from './machine-site.ts'
+import { edgeProgram, scratchDirectory } from './programs.ts'
+import type { RunningProcess } from './running-process.ts'
+
+const relayProgram = path.resolve(import.meta.dirname, '../../../scripts/start/relay-main.mjs')
+/** In the edge's own namespace. */
+const controlPlanePort = 4400
+const answerLimitMs = 120_000
+
+type DeviceType = 'production' | 'test' | 'maintenance'
+
+/** Machines whose edge has a store and is told what to do by a control plane of its own: PostgreSQL, the API, and no dashboard. */
+export class ControlledSite {
+  readonly machines: MachineSite
+  readonly plane: ControlPlane
+  readonly tenant: TestTenant
+  readonly api: ApiClient
+  readonly edgeId: string
+  edge: RunningProcess
+  readonly #remove: () => Promise<void>
+
+  private constructor(made: {
+    machines: MachineSite
+    plane: ControlPlane
+    tenant: TestTenant
+    api: ApiClient
+    edge: RunningProcess
+    remove: () => Promise<void>
+  }) {
+    this.machines = made.machines
+    this.plane = made.plane
+    this.tenant = made.tenant
+    this.api = made.api
+    this.edge = made.edge
+    this.#remove = made.remove
+    this.edgeId = JSON.parse(readFileSync(path.join(made.machines.edgeData, 'identity.json'), 'utf8')).edgeId
+  }
+
+  /** `script`: as of `MachineSite`. The machine of port i is the tenant's device i, of these types. */
+  static async start(name: string, script: string, deviceTypes: DeviceType[]): Promise<ControlledSite> {
+    const scratch = scratchDirectory()
+    const machines = new MachineSite(name, script, 1 << 20, { machines: deviceTypes.length })
+    const plane = await ControlPlane.start(path.join(scratch.path, 'plane'))
+    const socket = path.join(scratch.path, 'control-plane')
+    const door = await relay({ path: socket }, { port: Number(new URL(plane.apiUrl).port), host: '127.0.0.1' })
+    const way = machines.segment.startOnEdge(process.execPath, [relayProgram, String(controlPlanePort), socket])
+    const remove = async () => {
+      await machines.remove()
+      await way.stop()
+      await closed(door)
+      await plane.stop()
+      scratch.remove()
+    }
+    try {
+      return await ControlledSite.#in({ machines, plane, remove }, deviceTypes)
+    } catch (error) {
+      await remove()
+      throw error
+    }
+  }
+
+  static async #in(
+    { machines, plane, remove }: { machines: MachineSite; plane: ControlPlane; remove: () => Promise<void> },
+    deviceTypes: DeviceType[],
+  ): Promise<ControlledSite> {
+    const { tenant, person, joinToken } = await makeRows(plane, deviceTypes)
+    const run = async (args: string[]) => {
+      const command = machines.segment.startOnEdge(edgeProgram, args)
+      if ((await command.ended) !== 0) throw new Error(command.output)
+    }
+    const url = `http://127.0.0.1:${controlPlanePort}`
+    await run(['enrol', '--url', url, '--token', joinToken, '--data', machines.edgeData])
+    const store = path.join(machines.edgeData, 'store')
+    await run(['vdisk', 'init', '--store', store])
+    const files = { 'disk.raw': machines.disk.image, vmlinuz: machines.kernel, 'initrd.img': machines.initrd }
+    mkdirSync(path.join(store, 'images'))
+    for (const [name, file] of Object.entries(files)) copyFileSync(file, path.join(store, 'images', name))
+    const api = await ApiClient.signIn(plane.webUrl, person.email, person.password)
+    return new ControlledSite({ machines, plane, tenant, api, edge: await machines.startOwnEdge(), remove })
+  }
+
+  /** kill -9 of the edge, and a start. */
+  async killEdge(): Promise<void> {
+    this.edge.kill('SIGKILL')
+    await this.edge.ended
+    this.edge = await this.machines.startOwnEdge()
+  }
+
+  /** What the edge was told last; resolves when that is so. */
+  untilTold(isSo: (state: DesiredState) => boolean): Promise<true> {
+    return this.eventually('state at the edge', async () => {
+      const text = readFileSync(path.join(this.machines.edgeData, 'state.json'), 'utf8')
+      return isSo(desiredState.parse(JSON.parse(JSON.parse(text).payload))) || undefined
+    })
+  }
+
+  /** Resolves when the edge was told to let this machine boot that version. */
+  async untilBoots(port: number, versionId: string, writes = false): Promise<void> {
+    await this.untilTold(({ devices }) =>
+      devices.some(
+        (device) => device.mac === macOf(port) && device.versionId === versionId && (device.writes ?? false) === writes,
+      ),
+    )
+  }
+
+  /** Asks until there is an answer; fails with what was said last, and by the edge, when there is none for so long. */
+  async eventually<T>(what: string, ask: () => Promise<T | undefined>): Promise<T> {
+    const deadline = performance.now() + answerLimitMs
+    let said: unknown = 'nothing'
+    while (performance.now() < deadline && this.edge.isRunning) {
+      try {
+        const answer = await ask()
+        if (answer !== undefined) return answer
+      } catch (error) {
+        said = error
+      }
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+    throw new Error(`no ${what}; the last answer was ${said}\n${this.edge.output}`)
+  }
+
+  remove(): Promise<void> {
+    return this.#remove()
+  }
+}
+
+async function makeRows(plane: ControlPlane, deviceTypes: DeviceType[]) {
+  const db = createDb(plane.databaseUrl)
+  try {
+    const clock = { now: new Date(), advance: () => {}, read: () => new Date() }
+    const tenant = await createTenant({ db, clock }, 'machines')
+    const { organizationId } = tenant
+    for (const [index, deviceType] of deviceTypes.entries())
+      await db.device.update({
+        where: { organizationId_id: { organizationId, id: tenant.deviceIds[index] ?? '' } },
+        data: { deviceType, mac: macOf(index) },
+      })
+    const person = await createPerson({ db }, organizationId, 'admin')
+    return { tenant, person, joinToken: await makeJoinToken({ db, clock }, tenant) }
+  } finally {
+    await db.$disconnect()
+  }
+}
+
+function closed(server: net.Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()))
+}

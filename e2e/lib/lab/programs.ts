@@ -1,0 +1,20 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..')
+
+export const edgeProgram = path.join(root, 'edge/streamer-zig/zig-out/bin/bootfarm-edge')
+export const targetProgram = path.join(root, 'edge/streamer-zig/zig-out/bin/bootfarm-target')
+export const simProgram = path.join(root, 'edge/streamer-zig/zig-out/bin/bootfarm-sim')
+export const webProgram = path.join(root, 'apps/web/.next/standalone/apps/web/server.js')
+export const startScript = path.join(root, 'scripts/start.mjs')
+export const bootTrace = path.join(root, 'e2e/traces/boot-trace-bios.csv')
+
+/** A directory for one test file, removed by `remove`. PostgreSQL's account can go through: all of its data is in there, too. */
+export function scratchDirectory(): { path: string; remove(): void } {
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-e2e-'))
+  chmodSync(directory, 0o711)
+  return { path: directory, remove: () => rmSync(directory, { recursive: true, force: true }) }
+}

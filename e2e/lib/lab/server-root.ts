@@ -1,0 +1,170 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readFileSync } from 'node:fs'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import path from 'node:path'
+import { relay } from '../../../scripts/start/relay.mjs'
+import { scratchDirectory } from './programs.ts'
+import { RunningProcess } from './running-process.ts'
+
+const relayProgram = path.resolve(import.meta.dirname, '../../../scripts/start/relay-main.mjs')
+
+/** What comes to a server from the control plane, to be changed on the way. */
+export type Tamper = (url: string, body: Buffer) => Buffer
+
+/**
+ * A site's server: a small Debian of its own, whose changes are thrown away, in a network namespace with one address, from which
+ * the control plane is reached by the address that the product calls its own.
+ */
+export class ServerRoot {
+  readonly address = '10.79.0.1'
+  /** Changes what the server gets, as somebody on the way could. */
+  tamper: Tamper | undefined
+  readonly #tree: string
+  readonly #namespace = `bf-install-${process.pid}-s`
+  readonly #scratch = scratchDirectory()
+  readonly #webPort: number
+  readonly #running: RunningProcess[] = []
+  #doors: { close(): unknown }[] = []
+
+  private constructor(tree: string, webUrl: string) {
+    this.#tree = tree
+    this.#webPort = Number(new URL(webUrl).port)
+    this.#mount()
+    run('ip', 'netns', 'add', this.#namespace)
+    const inside = (...args: string[]) => run('ip', '-n', this.#namespace, ...args)
+    inside('link', 'set', 'lo', 'up')
+    inside('link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth0-cable')
+    inside('addr', 'add', `${this.address}/24`, 'broadcast', '+', 'dev', 'eth0')
+    inside('link', 'set', 'eth0-cable', 'up')
+    inside('link', 'set', 'eth0', 'up')
+  }
+
+  /** @param webUrl of the product, on this machine's loopback */
+  static async create(tree: string, webUrl: string): Promise<ServerRoot> {
+    const server = new ServerRoot(tree, webUrl)
+    const proxy = await server.#startProxy()
+    const socket = path.join(server.#scratch.path, 'control-plane')
+    const { port } = proxy.address() as AddressInfo
+    server.#doors = [await relay({ path: socket }, { port, host: '127.0.0.1' }), proxy]
+    const door = server.#inNamespace(process.execPath, [relayProgram, String(server.#webPort), socket])
+    server.#running.push(door)
+    while (!server.#isOpen(server.#webPort)) await new Promise((resolve) => setTimeout(resolve, 20))
+    return server
+  }
+
+  /** Runs a program there, as root. Whoever reads its standard input gets `input`. */
+  start(program: string, args: string[], input?: string): RunningProcess {
+    const started = this.#inNamespace('unshare', ['--mount', 'sh', '-c', inRoot, this.#root, program, ...args], input)
+    this.#running.push(started)
+    return started
+  }
+
+  /** What a person types into the shell there: it stands on no command line. Resolves when all of it is over. */
+  async type(line: string, around: string[] = []): Promise<{ code: number | string; output: string }> {
+    const [program = 'sh', ...args] = [...around, 'sh']
+    const shell = this.start(program, args, `${line}\n`)
+    return { code: await shell.ended, output: shell.output }
+  }
+
+  /** Files that were made or changed since the system was new. */
+  changedFiles(): string[] {
+    const found = execFileSync('find', [this.#upper, '-type', 'f', '-printf', '/%P\\n'], { encoding: 'utf8' })
+    return found.split('\n').filter(Boolean).sort()
+  }
+
+  /** Of those, which hold this text. */
+  filesWith(text: string): string[] {
+    return this.changedFiles().filter((file) => readFileSync(path.join(this.#upper, file)).includes(text))
+  }
+
+  read(file: string): string {
+    return readFileSync(path.join(this.#root, file), 'utf8')
+  }
+
+  pathOf(file: string): string {
+    return path.join(this.#root, file)
+  }
+
+  /** As on the first day. */
+  renew(): void {
+    run('umount', this.#root)
+    run('rm', '-rf', this.#upper, this.#inScratch('work'))
+    this.#mount()
+  }
+
+  async remove(): Promise<void> {
+    for (const process of this.#running.reverse()) await process.stop()
+    for (const door of this.#doors) door.close()
+    run('umount', this.#root)
+    run('ip', 'netns', 'del', this.#namespace)
+    this.#scratch.remove()
+  }
+
+  get #root(): string {
+    return this.#inScratch('root')
+  }
+
+  get #upper(): string {
+    return this.#inScratch('changes')
+  }
+
+  #mount(): void {
+    for (const name of ['root', 'changes', 'work']) mkdirSync(this.#inScratch(name), { recursive: true })
+    const layers = `lowerdir=${this.#tree},upperdir=${this.#upper},workdir=${this.#inScratch('work')}`
+    run('mount', '-t', 'overlay', 'overlay', '-o', layers, this.#root)
+  }
+
+  #inNamespace(program: string, args: string[], input?: string): RunningProcess {
+    const process = new RunningProcess(
+      'ip',
+      ['netns', 'exec', this.#namespace, program, ...args],
+      {},
+      input === undefined ? 'ignore' : 'pipe',
+    )
+    if (input !== undefined) process.end(input)
+    return process
+  }
+
+  /** Passes everything on to the product, and back; `tamper` sees what comes back from /install. */
+  #startProxy(): Promise<http.Server> {
+    const server = http.createServer((request, reply) => {
+      const { url = '/', method, headers } = request
+      const options = { host: '127.0.0.1', port: this.#webPort, path: url, method, headers }
+      const onward = http.request(options, (answer) => {
+        const { statusCode = 502 } = answer
+        const tamper = url.startsWith('/install/') ? this.tamper : undefined
+        if (!tamper) {
+          reply.writeHead(statusCode, answer.headers)
+          answer.pipe(reply)
+          return
+        }
+        const parts: Buffer[] = []
+        answer.on('data', (part: Buffer) => parts.push(part))
+        answer.on('end', () => reply.writeHead(statusCode).end(tamper(url, Buffer.concat(parts))))
+      })
+      onward.on('error', () => reply.destroy())
+      reply.on('close', () => onward.destroy())
+      request.pipe(onward)
+    })
+    return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)))
+  }
+
+  #isOpen(port: number): boolean {
+    const listening = execFileSync('ip', ['netns', 'exec', this.#namespace, 'cat', '/proc/net/tcp'], {
+      encoding: 'utf8',
+    })
+    return listening.includes(`:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 0A`)
+  }
+
+  #inScratch(name: string): string {
+    return path.join(this.#scratch.path, name)
+  }
+}
+
+/** With a /proc of its own for as long as the program runs. */
+const inRoot = 'root=$0; mount -t proc proc "$root/proc" && exec chroot "$root" "$@"'
+
+function run(command: string, ...args: string[]): void {
+  execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+}
