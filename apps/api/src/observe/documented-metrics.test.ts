@@ -22,7 +22,7 @@ function namesIn(text: string): string[] {
 
 /** The edge's page writes each name once, without what all begin with. */
 function edgeMetricNames(): string[] {
-  const page = readFileSync(new URL('../../../../edge/streamer-zig/src/host/metrics_page.zig', import.meta.url), 'utf8')
+  const page = readFileSync(new URL('../../../../edge/streamer-zig/src/host/metrics/page.zig', import.meta.url), 'utf8')
   return [...page.matchAll(/\b(?:head|gauge|counter|seconds)\(writer, "(\w+)"/g)].map(
     ([, name]) => `bootfarm_edge_${name}`,
   )

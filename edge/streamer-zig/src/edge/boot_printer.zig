@@ -6,12 +6,12 @@ const base = @import("base");
 const core = @import("core");
 
 const Boot = core.boot.Boot;
-const Phase = core.boot_phase.Phase;
+const Phase = core.boot.phase.Phase;
 const Writer = std.Io.Writer;
 
 pub fn writeJson(writer: *Writer, boot: *const Boot) Writer.Error!void {
-    var buffer: [core.boot_report.size_max]u8 = undefined;
-    try writer.writeAll(core.boot_report.encode(boot, .{ .revision = boot.revision }, &buffer));
+    var buffer: [core.boot.report.size_max]u8 = undefined;
+    try writer.writeAll(core.boot.report.encode(boot, .{ .revision = boot.revision }, &buffer));
     try writer.writeByte('\n');
 }
 
@@ -74,14 +74,14 @@ fn writeWhatWasHeard(writer: *Writer, boot: *const Boot) Writer.Error!void {
     try writeLast(writer, "from this edge", boot.last_packets.from_edge);
 }
 
-fn writeCause(writer: *Writer, cause: core.boot_phase.Cause) Writer.Error!void {
+fn writeCause(writer: *Writer, cause: core.boot.phase.Cause) Writer.Error!void {
     var memory: [32 * 1024]u8 = undefined;
     var fixed: std.heap.FixedBufferAllocator = .init(&memory);
-    const words = core.boot_phase.causeWords(fixed.allocator(), cause) catch return;
+    const words = core.boot.phase.causeWords(fixed.allocator(), cause) catch return;
     try writer.print("  {s}\n  {s}\n", .{ words.sentence, words.remedy });
 }
 
-fn writeLast(writer: *Writer, whence: []const u8, noted: ?core.boot_packets.Noted) Writer.Error!void {
+fn writeLast(writer: *Writer, whence: []const u8, noted: ?core.boot.packets.Noted) Writer.Error!void {
     const last = noted orelse return writer.print("  last packet {s}: none\n", .{whence});
     try writer.print("  last packet {s}: {f} after {d:.1} ms\n", .{ whence, last.packet, ms(last.at_us) });
 }
@@ -93,7 +93,7 @@ fn writeSteps(writer: *Writer, boot: *const Boot) Writer.Error!void {
         "  write cache in the device: {d} of {d} MiB used\n",
         .{ cache.used >> 20, cache.size >> 20 },
     );
-    const sorted: core.boot_report.SortedSteps = .init(guest);
+    const sorted: core.boot.report.SortedSteps = .init(guest);
     if (sorted.count == 0) return;
     try writer.writeAll("  device's step                                begin ms   length ms\n");
     for (sorted.slice()) |step| try writer.print("  {s:<10} {s:<32} {d:>9.1} {d:>11.1}\n", .{

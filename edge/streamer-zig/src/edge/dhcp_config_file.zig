@@ -50,8 +50,8 @@ pub fn parse(
         if (!std.mem.eql(u8, field.key_ptr.*, "subnets")) return place.unknown(field.key_ptr.*, "subnets");
         const list_place = try place.below(".{s}", .{"subnets"});
         for (try list_place.array(field.value_ptr.*), 0..) |item, index| {
-            if (index == core.dhcp_network.networks_max)
-                return list_place.wrong("has more than {d} subnets", .{core.dhcp_network.networks_max});
+            if (index == core.dhcp.network.networks_max)
+                return list_place.wrong("has more than {d} subnets", .{core.dhcp.network.networks_max});
             try settings.append(arena, try readSubnet(try list_place.below("[{d}]", .{index}), item));
         }
     }

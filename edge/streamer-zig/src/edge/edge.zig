@@ -40,7 +40,7 @@ pub const Edge = struct {
     /// The same files through a directory of its own: two threads cannot go through one together.
     waiting_captures: ?host.CaptureFiles = null,
     state: ?*host.StateBox = null,
-    power_ons: core.uplink.PowerOnLog = .{},
+    power_ons: core.uplink.sender.PowerOnLog = .{},
     power_on_file: ?host.PowerOnFile = null,
     power_order_file: ?host.PowerOrderFile = null,
     schedules: ?*host.Schedules = null,
@@ -123,7 +123,7 @@ pub const Edge = struct {
         edge.boots.orders.update(box.state.powerOrders, &edge.boots.table, edge, keepOrder);
     }
 
-    fn keepOrder(edge: *Edge, bound: core.PowerOrders.Bound) void {
+    fn keepOrder(edge: *Edge, bound: core.site.PowerOrders.Bound) void {
         if (edge.power_order_file) |*file| file.append(&edge.boots.orders, bound);
     }
 
@@ -131,7 +131,7 @@ pub const Edge = struct {
         const options = &edge.options;
         const ports = &options.ports;
         // Sixteen addresses at most, each with a comma and a space.
-        var buffer: [core.dhcp_network.links_max * (base.Ip4.text_size_max + 2)]u8 = undefined;
+        var buffer: [core.dhcp.network.links_max * (base.Ip4.text_size_max + 2)]u8 = undefined;
         var listens: std.Io.Writer = .fixed(&buffer);
         for (options.listens.items, 0..) |ip, index|
             listens.print("{s}{f}", .{ if (index > 0) ", " else "", ip }) catch unreachable;

@@ -21,9 +21,9 @@ const Site = struct {
     box: host.StateBox,
     edge: Edge,
     instant_ms: [1]u64,
-    schedules: [1]core.desired_state.Schedule,
-    versions: [1]core.desired_state.Version,
-    vdisks: [1]core.desired_state.Vdisk,
+    schedules: [1]core.uplink.desired_state.Schedule,
+    versions: [1]core.uplink.desired_state.Version,
+    vdisks: [1]core.uplink.desired_state.Vdisk,
 
     var never: std.atomic.Value(bool) = .init(false);
 

@@ -16,7 +16,7 @@ const Complaint = options_module.Complaint;
 const Error = start.Error;
 const Identity = host.data_dir.Identity;
 const KeyPair = base.Ed25519.KeyPair;
-const uplink_message = core.uplink_message;
+const uplink_message = core.uplink.message;
 
 /// What an edge that was revoked leaves behind; disks of the store, boot programs and leases are the site's.
 const of_an_identity = [_][]const u8{
@@ -223,7 +223,7 @@ fn complainOfSilence(
 }
 
 fn complain(
-    code: core.uplink.Code,
+    code: core.uplink.sender.Code,
     status: u16,
     url: []const u8,
     complaint: *Complaint,

@@ -5,7 +5,7 @@ const core = @import("core");
 const options_module = @import("options.zig");
 
 const Complaint = options_module.Complaint;
-const token_size_max = core.uplink_message.join_token_size_max;
+const token_size_max = core.uplink.message.join_token_size_max;
 
 pub const Enrol = struct {
     url: []const u8,

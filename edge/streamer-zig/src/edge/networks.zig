@@ -12,13 +12,13 @@ const assert = std.debug.assert;
 
 const Complaint = options_module.Complaint;
 const Ip4Prefix = base.Ip4Prefix;
-const Network = core.dhcp_network.Network;
+const Network = core.dhcp.network.Network;
 const Serve = options_module.Serve;
 const SubnetSettings = subnet_settings.SubnetSettings;
 
 pub const Networks = struct {
     listens: []const host.EdgeSockets.Listen,
-    links: []const core.dhcp_network.Link,
+    links: []const core.dhcp.network.Link,
     networks: []const Network,
 };
 
@@ -36,7 +36,7 @@ pub fn find(
         try settings.appendSlice(arena, try dhcp_config_file.read(arena, io, path, complaint));
     try settings.appendSlice(arena, options.subnets.items);
     const listens = try arena.alloc(host.EdgeSockets.Listen, options.listens.items.len);
-    const links = try arena.alloc(core.dhcp_network.Link, listens.len);
+    const links = try arena.alloc(core.dhcp.network.Link, listens.len);
     var networks: std.ArrayList(Network) = .empty;
     for (options.listens.items, listens, links, 0..) |ip, *listen, *link, index| {
         const interface = try findInterface(ip, complaint);
@@ -71,7 +71,7 @@ fn settle(
     complaint: *Complaint,
 ) Error!void {
     const listens = options.listens.items;
-    var is_described: [core.dhcp_network.links_max]bool = @splat(false);
+    var is_described: [core.dhcp.network.links_max]bool = @splat(false);
     for (settings) |*said| {
         var network = said.network;
         network.mode = said.mode orelse options.dhcp;
@@ -97,9 +97,9 @@ fn settle(
             "{f} is to use {f}, and no --listen has this address.",
             .{ network.subnet, server },
         );
-        if (networks.items.len == core.dhcp_network.networks_max) return complaint.set(
+        if (networks.items.len == core.dhcp.network.networks_max) return complaint.set(
             "There are more than {d} subnets.",
-            .{core.dhcp_network.networks_max},
+            .{core.dhcp.network.networks_max},
         );
         try networks.append(arena, network);
     }
@@ -110,7 +110,7 @@ fn settle(
         );
     };
     if (options.pool) |*pool| {
-        const index = core.dhcp_network.find(networks.items, pool[0].first) orelse 0;
+        const index = core.dhcp.network.find(networks.items, pool[0].first) orelse 0;
         const network = &networks.items[index];
         if (network.pools.len > 0) return complaint.set(
             "--dhcp-pool and the pools of {f} say the same; give one of them.",
@@ -138,7 +138,7 @@ fn findInterface(ip: base.Ip4, complaint: *Complaint) Error!?host.sockets.Interf
 }
 
 fn check(networks: []const Network, link_count: usize, complaint: *Complaint) Error!void {
-    const problem = core.dhcp_network.problemOf(networks, link_count) orelse return;
+    const problem = core.dhcp.network.problemOf(networks, link_count) orelse return;
     const network = &networks[problem.network];
     return switch (problem.what) {
         .link_without_network => unreachable,
@@ -158,7 +158,7 @@ fn check(networks: []const Network, link_count: usize, complaint: *Complaint) Er
         },
         .pool_too_large => complaint.set(
             "{f} has more than {d} addresses to give; make its pools smaller.",
-            .{ network.subnet, core.dhcp_network.pool_size_max },
+            .{ network.subnet, core.dhcp.network.pool_size_max },
         ),
         .reservation_outside, .reservation_of_nobody, .reservation_twice => {
             const ip = network.reservations[problem.index].ip;

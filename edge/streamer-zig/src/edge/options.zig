@@ -15,7 +15,7 @@ pub const Serve = struct {
     cmdline: []const u8 = "",
     /// The first one is the edge's own where only one is meant.
     listens: std.ArrayList(base.Ip4) = .empty,
-    dhcp: core.DhcpService.Mode = .proxy,
+    dhcp: core.dhcp.Service.Mode = .proxy,
     pool: ?[1]Pool = null,
     subnets: std.ArrayList(subnet_settings.SubnetSettings) = .empty,
     dhcp_config: ?[]const u8 = null,
@@ -35,7 +35,7 @@ pub const Serve = struct {
     /// Where boots' packets go without a control plane.
     capture: ?[]const u8 = null,
     /// Bytes that reports may take on the disk.
-    report_log_size: u64 = core.report_log.size_max_default,
+    report_log_size: u64 = core.uplink.report_log.size_max_default,
     /// Of every device without a control plane.
     write_cache: host.write_layers.Wanted = .{},
     /// What boots read is learned, handed to devices and read ahead.
@@ -45,7 +45,7 @@ pub const Serve = struct {
     /// Where `/metrics` is; nowhere unless it is given.
     metrics: ?base.Endpoint = null,
 
-    pub const Pool = core.dhcp_network.Pool;
+    pub const Pool = core.dhcp.network.Pool;
 
     /// Without a control plane: everything that boots gets one disk.
     pub fn isAlone(serve: *const Serve) bool {
@@ -213,7 +213,7 @@ fn setServe(
                 "--listen needs an IPv4 address of this machine, and '{s}' is none.",
                 .{text},
             )),
-        .@"--dhcp" => serve.dhcp = std.meta.stringToEnum(core.DhcpService.Mode, text) orelse
+        .@"--dhcp" => serve.dhcp = std.meta.stringToEnum(core.dhcp.Service.Mode, text) orelse
             return complaint.set("--dhcp is proxy, server or off, not '{s}'.", .{text}),
         .@"--subnet" => try serve.subnets.append(arena, try subnet_settings.parse(arena, text, complaint)),
         .@"--dhcp-config" => serve.dhcp_config = text,
@@ -273,10 +273,10 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
             "serve needs --listen IP, the address of this machine that devices reach.",
             .{},
         );
-    if (listens.len > core.dhcp_network.links_max)
+    if (listens.len > core.dhcp.network.links_max)
         return complaint.set(
             "--listen is given more than {d} times.",
-            .{core.dhcp_network.links_max},
+            .{core.dhcp.network.links_max},
         );
     for (listens, 0..) |listen, index| {
         if (!listen.isUnicast())
@@ -313,11 +313,11 @@ fn checkServe(serve: *const Serve, complaint: *Complaint) Error!void {
         return complaint.set("--power-hook goes with --data of an enrolled edge: schedules come from the control plane.", .{});
     if (serve.power_hook) |path| if (!std.fs.path.isAbsolute(path))
         return complaint.set("--power-hook is the whole path of a program, beginning with /, not '{s}'.", .{path});
-    if (serve.data == null and serve.report_log_size != core.report_log.size_max_default)
+    if (serve.data == null and serve.report_log_size != core.uplink.report_log.size_max_default)
         return complaint.set("--report-log goes with --data of an enrolled edge: nothing else is reported.", .{});
     if (serve.kernel == null and (serve.initrd != null or serve.cmdline.len > 0))
         return complaint.set("--initrd and --cmdline go with --kernel.", .{});
-    if (!core.boot_policy.isCommandLine(serve.cmdline))
+    if (!core.boot.policy.isCommandLine(serve.cmdline))
         return complaint.set(
             "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
             .{"{"},

@@ -47,7 +47,7 @@ fn verifyFiles(init: std.process.Init, rest: []const [:0]const u8, complaint: *C
     const options = try parse(rest, complaint);
     const text = try read(init, options.release, text_size_max, complaint);
     const signature = try read(init, options.signature, text_size_max, complaint);
-    const key = core.uplink_message.parseKey(options.key) catch
+    const key = core.uplink.message.parseKey(options.key) catch
         return complaint.set("--key is not a release key.", .{});
     const release = verify(text, std.mem.trim(u8, signature, " \r\n"), key) catch |err| return switch (err) {
         error.SignatureInvalid => complaint.set(

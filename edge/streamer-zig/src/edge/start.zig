@@ -23,7 +23,7 @@ pub fn prepare(edge: *Edge, complaint: *Complaint) Error!void {
     edge.started_us = host.sys.monotonicUs();
     const found = try networks.find(edge.init.arena.allocator(), edge.init.io, &edge.options, complaint);
     edge.boots = .{
-        .table = try .init(edge.gpa, core.BootTable.capacity_default),
+        .table = try .init(edge.gpa, core.boot.Table.capacity_default),
         .versions = try .init(edge.gpa, host.version_table.VersionTable.capacity_default),
         .network = ownNetwork(&found),
         .clear = edge.options.clear,
@@ -205,7 +205,7 @@ fn prepareLoop(
     complaint: *Complaint,
 ) Error!void {
     const options = &edge.options;
-    var keys: core.StreamServer.Keys = .{
+    var keys: core.stream.Server.Keys = .{
         .cookie = undefined,
         .session = undefined,
         .resumption = stream_key,
@@ -220,7 +220,7 @@ fn prepareLoop(
             .http_port = options.ports.http,
         },
         .stream_keys = keys,
-        .stream_ciphers = if (edge.options.clear) core.stream_seal.withClear() else null,
+        .stream_ciphers = if (edge.options.clear) core.stream.seal.withClear() else null,
         .wol_target = options.wol_target,
         .advertisers = try openAdvertisers(edge, found.listens, complaint),
         .listeners = try openListeners(edge, found.listens),
@@ -367,7 +367,7 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
             .{path},
         ),
     };
-    const signing_key = core.uplink_message.parseKey(identity.signingKey) catch
+    const signing_key = core.uplink.message.parseKey(identity.signingKey) catch
         return complaint.set(
             "{s}/identity.json holds no signing key; enrol this edge again into another data directory.",
             .{path},
@@ -396,8 +396,8 @@ fn prepareUplink(edge: *Edge, complaint: *Complaint) Error!void {
     edge.power_order_file = host.PowerOrderFile.open(data.dir.handle, &edge.boots.orders) catch
         return complaint.set("{s}/power-orders cannot be read or written.", .{path});
     try prepareSchedules(edge, complaint);
-    const peers = try edge.gpa.create(core.PeerTable);
-    peers.* = try .init(edge.gpa, .{ .epoch = edge.epoch, .boots_max = core.BootTable.capacity_default });
+    const peers = try edge.gpa.create(core.site.PeerTable);
+    peers.* = try .init(edge.gpa, .{ .epoch = edge.epoch, .boots_max = core.boot.Table.capacity_default });
     edge.boots.peers = peers;
     edge.loop.peers = .{ .table = peers, .boots = &edge.boots };
     const link = try edge.gpa.create(host.UplinkLink);
@@ -542,7 +542,7 @@ pub fn openStore(edge: *Edge, complaint: *Complaint) Error!void {
 }
 
 /// What the control plane said last; an edge that starts without it boots devices by this.
-fn loadState(edge: *Edge, expected: core.desired_state.Expected) Error!void {
+fn loadState(edge: *Edge, expected: core.uplink.desired_state.Expected) Error!void {
     const arena = edge.init.arena.allocator();
     const envelope = edge.data.?.read(arena, "state.json") catch |err| switch (err) {
         error.Missing => return,
@@ -563,7 +563,7 @@ fn loadState(edge: *Edge, expected: core.desired_state.Expected) Error!void {
         else => |other| {
             host.speak.line(
                 "The desired state on disk was refused: {s}.",
-                .{core.desired_state.sentence(other)},
+                .{core.uplink.desired_state.sentence(other)},
             );
             return;
         },
@@ -571,7 +571,7 @@ fn loadState(edge: *Edge, expected: core.desired_state.Expected) Error!void {
     edge.link.?.setPair(box.state.pair());
     // Its key was not pinned yet where the last process ended between the two.
     edge.worker.?.pin(box.reached);
-    edge.worker.?.rotation.order(if (box.state.rotateKey) |text| core.uplink_message.parseKey(text) catch null else null);
+    edge.worker.?.rotation.order(if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null);
     // Power commands of an earlier time are not carried out now: the API repeats what still counts.
     edge.applyState(box);
 }

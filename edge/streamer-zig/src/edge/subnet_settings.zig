@@ -5,7 +5,7 @@ const std = @import("std");
 const base = @import("base");
 const core = @import("core");
 const options_module = @import("options.zig");
-const dhcp_network = core.dhcp_network;
+const dhcp_network = core.dhcp.network;
 
 const Complaint = options_module.Complaint;
 const Ip4 = base.Ip4;

@@ -41,7 +41,7 @@ fn parse(rest: []const [:0]const u8, complaint: *options_module.Complaint) optio
     if (path == null or text == null)
         return complaint.set("trust-key needs --data DIR of an enrolled edge and --key KEY, the public half that the " ++
             "organization's page shows.", .{});
-    const key = core.uplink_message.parseKey(text.?) catch
+    const key = core.uplink.message.parseKey(text.?) catch
         return complaint.set("--key {s} is not a key: 44 characters, as the organization's page shows its public half.", .{text.?});
     _ = base.Ed25519.PublicKey.fromBytes(key) catch
         return complaint.set("--key {s} is not a key: copy it again from the organization's page.", .{text.?});

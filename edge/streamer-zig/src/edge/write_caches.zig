@@ -26,7 +26,7 @@ pub fn prepare(
     layers.* = host.write_layers.WriteLayers.init(
         edge.gpa,
         dir_fd,
-        core.BootTable.capacity_default,
+        core.boot.Table.capacity_default,
         options.write_cache,
     ) catch |err| return switch (err) {
         error.OutOfMemory => error.OutOfMemory,

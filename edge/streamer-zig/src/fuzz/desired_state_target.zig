@@ -35,14 +35,14 @@ pub fn reader(case: *Case) Violation!bool {
     for (payload) |*byte| byte.* &= 0x7f;
     const envelope = seal(case, key, payload) catch unreachable;
     const text = if (case.prng.chance(1, 4)) case.mutate(envelope, envelope.len) else envelope;
-    const state = core.desired_state.accept(case.gpa, text, .{
+    const state = core.uplink.desired_state.accept(case.gpa, text, .{
         .edge_id = base.Uuid.parse(edge_id) catch unreachable,
         .signing_key = key.public_key.toBytes(),
     }) catch |err| {
         try fuzz_case.expect(err != error.OutOfMemory, "a small state needs little memory");
         return false;
     };
-    const policy = core.BootPolicy.init(case.gpa, &state) catch unreachable;
+    const policy = core.boot.Policy.init(case.gpa, &state) catch unreachable;
     for (state.devices) |device| switch (policy.decide(device.mac, case.prng.between(0, 1 << 53))) {
         .target => |target| for (target.command_line) |byte|
             try fuzz_case.expect(byte >= 0x20 and byte < 0x7f, "a command line is one line of printable ASCII"),

@@ -46,8 +46,8 @@ pub fn optionsParser(case: *Case) Violation!bool {
     var buffer: [400]u8 = undefined;
     @memcpy(buffer[0..good.len], good);
     const words = if (case.prng.chance(1, 8)) buffer[0..good.len] else case.mutate(&buffer, good.len);
-    const options = core.target_options.TargetOptions.parse(words) catch |reason| {
-        try expect(core.target_options.TargetOptions.explain(reason).len > 0, "each error has a sentence");
+    const options = core.target.options.TargetOptions.parse(words) catch |reason| {
+        try expect(core.target.options.TargetOptions.explain(reason).len > 0, "each error has a sentence");
         return false;
     };
     try expect(options.edge.port != 0, "an edge has a port");
@@ -61,11 +61,11 @@ const steps_max = 2000;
 /// Every request is answered once, whole, in one piece, with the bytes of its own range in their order.
 const Model = struct {
     case: *Case,
-    queue: core.NbdQueue,
+    queue: core.target.NbdQueue,
     requests: [requests_max]nbd.Request = undefined,
     asked: u32 = 0,
     answered: [requests_max]bool = @splat(false),
-    parts: [core.nbd_queue.slots_max]?core.NbdQueue.Part = @splat(null),
+    parts: [core.target.nbd_queue.slots_max]?core.target.NbdQueue.Part = @splat(null),
     /// The reply under way: its request, and how much of it was sent.
     sending: ?struct { request: u32, size: u64 } = null,
 
@@ -88,7 +88,7 @@ const Model = struct {
     fn read(model: *Model) Violation!void {
         const part = model.queue.nextPart() orelse return;
         try expect(model.parts[part.slot] == null, "a slot has one part at a time");
-        try expect(part.length > 0 and part.length <= core.nbd_queue.part_size_max, "a part fits its buffer");
+        try expect(part.length > 0 and part.length <= core.target.nbd_queue.part_size_max, "a part fits its buffer");
         try expect(part.offset + part.length <= model.queue.disk_size, "a part lies within the disk");
         model.parts[part.slot] = part;
     }

@@ -4,8 +4,8 @@ const std = @import("std");
 const base = @import("base");
 const dhcp = @import("wire").dhcp;
 const core = @import("core");
-const DhcpService = core.DhcpService;
-const Client = core.DhcpLeases.Client;
+const DhcpService = core.dhcp.Service;
+const Client = core.dhcp.Leases.Client;
 const fuzz_case = @import("case.zig");
 const Case = fuzz_case.Case;
 const Violation = fuzz_case.Violation;
@@ -132,7 +132,7 @@ const server_ip: Ip4 = .init(10, 0, 0, 1);
 const relay_ip: Ip4 = .init(10, 9, 0, 1);
 const pool_size = 5;
 /// The first one has the server's own address in it; the other is behind a relay agent.
-const pools = [_]core.dhcp_network.Pool{
+const pools = [_]core.dhcp.network.Pool{
     .{ .first = server_ip, .last = .init(10, 0, 0, pool_size) },
     .{ .first = .init(10, 9, 0, 10), .last = .init(10, 9, 0, 9 + pool_size) },
 };

@@ -25,7 +25,7 @@ pub fn partitions(case: *Case) Violation!bool {
         try expect(partition.number > 0, "partitions are numbered from 1");
         try expect(partition.first > 0, "a partition does not begin at the table");
         try expect(partition.size > 0, "a partition is not empty");
-        const has = core.disk_fit.available(partition.first, partition.size, disk_size);
+        const has = core.loader.disk_fit.available(partition.first, partition.size, disk_size);
         try expect(has <= partition.size, "no more of a partition is there than it has");
         try expect(has <= disk_size, "no more of a partition is there than the disk has");
     }
@@ -64,7 +64,7 @@ pub fn superBlocks(case: *Case) Violation!bool {
     const found = file_system.identify(.{ .front = &front, .btrfs = btrfs }) orelse return false;
     try expect(found.size > 0, "a file system is not empty");
     const has = prng.nextU64();
-    const shortage = core.disk_fit.judge(found, 16, has) orelse {
+    const shortage = core.loader.disk_fit.judge(found, 16, has) orelse {
         try expect(found.size <= has, "what is larger than its disk is told");
         return true;
     };

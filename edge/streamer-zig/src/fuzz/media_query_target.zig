@@ -17,7 +17,7 @@ const queries = [_][]const u8{
 pub fn parser(case: *Case) Violation!bool {
     var buffer: [256]u8 = undefined;
     const text = makeBytes(case, &buffer);
-    const query = core.MediaQuery.parse(text) orelse return false;
+    const query = core.loader.MediaQuery.parse(text) orelse return false;
     try expect(std.mem.find(u8, text, "from=media") != null, "only boot media are taken for some");
     if (query.client_arch) |arch| try expect(arch == 0 or arch == 7, "boot media are for x86");
     var facts: core.boot.Facts = .{ .client_arch = 16 };

@@ -4,7 +4,7 @@ const std = @import("std");
 const base = @import("base");
 const tftp = @import("wire").tftp;
 const core = @import("core");
-const TftpServer = core.TftpServer;
+const TftpServer = core.tftp.Server;
 const fuzz_case = @import("case.zig");
 const Case = fuzz_case.Case;
 const Violation = fuzz_case.Violation;
@@ -21,7 +21,7 @@ pub fn parser(case: *Case) Violation!bool {
     switch (packet) {
         .rrq, .wrq => |request| {
             try fuzz_case.expectWithin(request.file_name, payload);
-            const path: core.BootPath = .parse(request.file_name);
+            const path: core.boot.Path = .parse(request.file_name);
             try fuzz_case.expectWithin(path.name, request.file_name);
         },
         .data => |data| try fuzz_case.expectWithin(data.bytes, payload),

@@ -6,25 +6,25 @@ const base = @import("base");
 const core = @import("core");
 const wire = @import("wire");
 const sys = @import("sys.zig");
-const sockets = @import("sockets.zig");
-const Epoll = @import("epoll.zig").Epoll;
-const RouterAdvertiser = @import("router_advertiser.zig").RouterAdvertiser;
-const UdpSocket = @import("udp_socket.zig").UdpSocket;
-const Boots = @import("boots.zig").Boots;
-const BootFiles = @import("boot_files.zig").BootFiles;
-const BootHttp = @import("boot_http.zig").BootHttp;
-const DhcpPort = @import("dhcp_port.zig").DhcpPort;
-const LoaderTexts = @import("loader_texts.zig").LoaderTexts;
-const Published = @import("published.zig").Published;
-const TftpPort = @import("tftp_port.zig").TftpPort;
-const StreamLanes = @import("stream_lanes.zig").StreamLanes;
-const StreamPort = @import("stream_port.zig").StreamPort;
-const PeerPort = @import("peer_port.zig").PeerPort;
-const HttpServer = @import("http_server.zig").HttpServer;
-const EdgeSockets = @import("edge_sockets.zig").EdgeSockets;
-const Schedules = @import("schedules.zig").Schedules;
-const SegmentListener = @import("segment_listener.zig").SegmentListener;
-const SegmentWatch = @import("segment_watch.zig").SegmentWatch;
+const sockets = @import("net/sockets.zig");
+const Epoll = @import("net/epoll.zig").Epoll;
+const RouterAdvertiser = @import("net/router_advertiser.zig").RouterAdvertiser;
+const UdpSocket = @import("net/udp_socket.zig").UdpSocket;
+const Boots = @import("boots/boots.zig").Boots;
+const BootFiles = @import("files/boot_files.zig").BootFiles;
+const BootHttp = @import("http/boot_paths.zig").BootHttp;
+const DhcpPort = @import("net/dhcp_port.zig").DhcpPort;
+const LoaderTexts = @import("http/loader_texts.zig").LoaderTexts;
+const Published = @import("http/published.zig").Published;
+const TftpPort = @import("net/tftp_port.zig").TftpPort;
+const StreamLanes = @import("stream/shards.zig").StreamLanes;
+const StreamPort = @import("stream/port.zig").StreamPort;
+const PeerPort = @import("net/peer_port.zig").PeerPort;
+const HttpServer = @import("http/server.zig").HttpServer;
+const EdgeSockets = @import("net/edge_sockets.zig").EdgeSockets;
+const Schedules = @import("boots/schedules.zig").Schedules;
+const SegmentListener = @import("net/segment_listener.zig").SegmentListener;
+const SegmentWatch = @import("net/segment_watch.zig").SegmentWatch;
 const assert = std.debug.assert;
 const linux = std.os.linux;
 
@@ -57,8 +57,8 @@ pub const EdgeLoop = struct {
     pub const Options = struct {
         ports: EdgeSockets.Ports,
         /// Also tells which of its addresses this edge has for a device.
-        dhcp: core.DhcpService.Options,
-        stream_keys: core.StreamServer.Keys,
+        dhcp: core.dhcp.Service.Options,
+        stream_keys: core.stream.Server.Keys,
         /// Null: what this program has.
         stream_ciphers: ?wire.stream.Ciphers = null,
         wol_target: base.Endpoint,
@@ -93,7 +93,7 @@ pub const EdgeLoop = struct {
         const pxe = dhcp + links_max;
         const connections = pxe + links_max;
 
-        const links_max = core.dhcp_network.links_max;
+        const links_max = core.dhcp.network.links_max;
     };
 
     const tick_interval_us = std.time.us_per_s;
@@ -111,7 +111,7 @@ pub const EdgeLoop = struct {
         options: Options,
     ) InitError!EdgeLoop {
         const epoll = Epoll.init() catch return error.SystemCallFailed;
-        const own: core.dhcp_network.Addresses = .{
+        const own: core.dhcp.network.Addresses = .{
             .links = options.dhcp.links,
             .networks = options.dhcp.networks,
             .http_port = options.ports.http,
@@ -132,15 +132,15 @@ pub const EdgeLoop = struct {
             .files = files,
             .own = own,
         };
-        var tftp_options: core.TftpServer.Options = .{};
+        var tftp_options: core.tftp.Server.Options = .{};
         sys.random(std.mem.asBytes(&tftp_options.hash_seed));
         const published = try gpa.create(Published);
         published.* = try .init(gpa, boots, files, tftp_options.sessions_max);
         const texts = try gpa.create(LoaderTexts);
         texts.* = .{ .boots = boots, .own = own };
         published.texts = texts.maker();
-        const tftp: core.TftpServer = try .init(gpa, published.catalogue(), tftp_options);
-        const stream_options: core.StreamServer.Options = .{
+        const tftp: core.tftp.Server = try .init(gpa, published.catalogue(), tftp_options);
+        const stream_options: core.stream.Server.Options = .{
             .keys = options.stream_keys,
             .ciphers = options.stream_ciphers,
             .packet_size_max = wire.stream.packet_size_max,

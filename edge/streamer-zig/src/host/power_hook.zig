@@ -28,7 +28,7 @@ pub const PowerHook = struct {
     const output_size_max = 1024;
 
     pub const Job = struct {
-        key: core.ScheduleRunner.RunKey,
+        key: core.site.ScheduleRunner.RunKey,
         device: base.Uuid,
         mac: base.Mac,
         /// The name that a person gave it.

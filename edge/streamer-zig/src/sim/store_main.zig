@@ -1,16 +1,16 @@
 //! The proof of the vDisk store (docs/vdisk-store.md, "Proof"): random operations with power cuts, sequences, flipped bits, planted bugs.
 
 const std = @import("std");
-const proof_arguments = @import("proof_arguments.zig");
+const proof_arguments = @import("kit/arguments.zig");
 const store = @import("store");
-const SignatureMemory = @import("signature_memory.zig");
-const StoreModel = @import("store_model.zig");
-const store_operation = @import("store_operation.zig");
-const StoreFlips = @import("store_flips.zig");
-const store_plants = @import("store_plants.zig");
-const store_run = @import("store_run.zig");
-const store_sequences = @import("store_sequences.zig");
-const store_workers = @import("store_workers.zig");
+const SignatureMemory = @import("kit/signature_memory.zig");
+const StoreModel = @import("store/model.zig");
+const store_operation = @import("store/operation.zig");
+const StoreFlips = @import("store/flips.zig");
+const store_plants = @import("store/plants.zig");
+const store_run = @import("store/run.zig");
+const store_sequences = @import("store/sequences.zig");
+const store_workers = @import("store/workers.zig");
 
 const usage =
     \\usage: store-proof [--operations N] [--sequences LENGTH] [--flips] [--plants] [--seed N] [--jobs N] [--progress SECONDS]

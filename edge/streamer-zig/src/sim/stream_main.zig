@@ -2,12 +2,12 @@
 //! bugs, a canary, and one run again by its seed.
 
 const std = @import("std");
-const proof_arguments = @import("proof_arguments.zig");
-const stream_failure = @import("stream_failure.zig");
-const Plant = @import("stream_plants.zig").Plant;
-const StreamScenario = @import("stream_scenario.zig");
-const stream_workers = @import("stream_workers.zig");
-const StreamWorld = @import("stream_world.zig");
+const proof_arguments = @import("kit/arguments.zig");
+const stream_failure = @import("stream/failure.zig");
+const Plant = @import("stream/plants.zig").Plant;
+const StreamScenario = @import("stream/scenario.zig");
+const stream_workers = @import("stream/workers.zig");
+const StreamWorld = @import("stream/world.zig");
 const Fault = StreamScenario.Fault;
 
 const usage =

@@ -12,7 +12,7 @@ const assert = std.debug.assert;
 const linux = std.os.linux;
 const sys = host.sys;
 const sockets = host.sockets;
-const Device = core.Device;
+const Device = core.device.Device;
 
 const trace_size_max = 8 << 20;
 
@@ -74,7 +74,7 @@ fn boot(
     io: std.Io,
     gpa: std.mem.Allocator,
     options: *const boot_options.Options,
-    reads: []const core.read_trace.Read,
+    reads: []const core.device.read_trace.Read,
     out: *std.Io.Writer,
     errors: *std.Io.Writer,
 ) !u8 {
@@ -113,7 +113,7 @@ fn boot(
     return runFleet(&fleet);
 }
 
-fn loadTrace(io: std.Io, gpa: std.mem.Allocator, path: ?[]const u8, errors: *std.Io.Writer) ![]core.read_trace.Read {
+fn loadTrace(io: std.Io, gpa: std.mem.Allocator, path: ?[]const u8, errors: *std.Io.Writer) ![]core.device.read_trace.Read {
     const name = path orelse "(built in)";
     const text = if (path) |given| std.Io.Dir.cwd().readFileAlloc(io, given, gpa, .limited(trace_size_max)) catch |err| {
         try errors.print("bootfarm-sim: boot: trace {s}: {t}\n", .{ given, err });
@@ -121,7 +121,7 @@ fn loadTrace(io: std.Io, gpa: std.mem.Allocator, path: ?[]const u8, errors: *std
     } else @embedFile("boot_trace_csv");
     defer if (path != null) gpa.free(text);
     var line: u32 = 0;
-    return core.read_trace.parse(gpa, text, &line) catch |err| {
+    return core.device.read_trace.parse(gpa, text, &line) catch |err| {
         try errors.print("bootfarm-sim: boot: trace {s}, line {d}: {t}; lines are time_ms,offset,length, " ++
             "in order of time, multiples of 512, at most 128 KiB\n", .{ name, line, err });
         return error.Reported;

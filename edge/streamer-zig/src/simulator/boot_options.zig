@@ -57,7 +57,7 @@ pub const Options = struct {
     wave_interval_s: u32 = 20,
     wol_port: ?u16 = null,
     json: bool = false,
-    misbehaviour: core.Device.Misbehaviour = .none,
+    misbehaviour: core.device.Device.Misbehaviour = .none,
 
     /// What a device has before DHCP.
     pub fn ownAddress(options: *const Options) ?base.Ip4 {
@@ -164,7 +164,7 @@ fn setValue(options: *Options, name: []const u8, value: []const u8) bool {
     return true;
 }
 
-fn misbehaviour(text: []const u8) ?core.Device.Misbehaviour {
+fn misbehaviour(text: []const u8) ?core.device.Device.Misbehaviour {
     const Word = enum { @"dhcp-only", @"wrong-token", @"stop-reading" };
     return switch (std.meta.stringToEnum(Word, text) orelse return null) {
         .@"dhcp-only" => .dhcp_only,

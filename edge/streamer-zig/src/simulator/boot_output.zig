@@ -3,7 +3,7 @@
 const std = @import("std");
 const base = @import("base");
 const core = @import("core");
-const Device = core.Device;
+const Device = core.device.Device;
 
 const columns = [_]struct { title: []const u8, from: Device.Phase, to: Device.Phase }{
     .{ .title = "dhcp", .from = .dhcp, .to = .nbp },

@@ -9,7 +9,7 @@ const linux = std.os.linux;
 const sys = host.sys;
 const sockets = host.sockets;
 const PacketReceiver = host.packet_receiver.PacketReceiver;
-const Device = core.Device;
+const Device = core.device.Device;
 
 pub const DeviceHost = @This();
 
@@ -22,10 +22,10 @@ index: u16,
 address: ?base.Ip4,
 fds: std.enums.EnumArray(Socket, ?i32) = .initFill(null),
 stream_to: base.Endpoint = undefined,
-http_request: [core.Device.http_request_size_max]u8 = undefined,
+http_request: [core.device.Device.http_request_size_max]u8 = undefined,
 http_request_size: u16 = 0,
 /// Switched off, or about to be on again, as it was told.
-carried_out: ?core.StreamClient.Order.Kind = null,
+carried_out: ?core.stream.Client.Order.Kind = null,
 boots: u32 = 0,
 
 pub const Socket = enum(u8) { tftp, stream, http };
@@ -183,7 +183,7 @@ fn sendTo(fd: i32, to: base.Endpoint, bytes: []const u8) void {
 
 fn matches(world: *const World, offset: u64, bytes: []const u8) bool {
     const fd = world.verify_fd orelse return true;
-    var buffer: [core.StreamClient.read_size_max]u8 = undefined;
+    var buffer: [core.stream.Client.read_size_max]u8 = undefined;
     assert(bytes.len <= buffer.len);
     const count = sys.readAt(fd, buffer[0..bytes.len], offset) catch return false;
     return std.mem.eql(u8, buffer[0..count], bytes);

@@ -101,8 +101,8 @@ pub fn write(gpa: std.mem.Allocator, options: Options, log: anytype) WriteError!
     defer gpa.free(plans);
     for (plans) |each| {
         var boot = happened(&prng, options, each);
-        var buffer: [core.boot_report.size_max]u8 = undefined;
-        const json = core.boot_report.encode(&boot, .{ .revision = 1, .generated = true }, &buffer);
+        var buffer: [core.boot.report.size_max]u8 = undefined;
+        const json = core.boot.report.encode(&boot, .{ .revision = 1, .generated = true }, &buffer);
         if (!log.appendBoot(json)) return error.ReportLogFull;
     }
     return plans.len;
@@ -213,7 +213,7 @@ fn tellSystem(teller: *Teller, fate: Fate) void {
         .ready => teller.tell(.{ .ready = .stream }),
         .superseded => teller.boot.supersede(teller.now_us),
         .silent => {
-            teller.now_us += 1 + core.boot_phase.Phase.silenceLimitUs(.stage2).?;
+            teller.now_us += 1 + core.boot.phase.Phase.silenceLimitUs(.stage2).?;
             teller.boot.tick(teller.now_us, null);
         },
         .tftp_timeout, .token_refused => unreachable,

@@ -10,7 +10,7 @@ const host = @import("host");
 const linux = std.os.linux;
 const sys = host.sys;
 const sockets = host.sockets;
-const TftpClient = core.TftpClient;
+const TftpClient = core.tftp.Client;
 
 const clients_max = 64;
 const file_size_max = 1 << 30;

@@ -7,7 +7,7 @@ const base = @import("base");
 pub const block_size = 4096;
 pub const Block = [block_size]u8;
 
-/// SHA-256 of a block's 4096 bytes, or of a node (`node.zig`); all zeros stand for zeros.
+/// SHA-256 of a block's 4096 bytes, or of a node (`tree/node.zig`); all zeros stand for zeros.
 pub const Hash = [32]u8;
 pub const zero_hash: Hash = @splat(0);
 

@@ -4,8 +4,8 @@
 const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
-const files_module = @import("files.zig");
-const manifest_module = @import("manifest.zig");
+const files_module = @import("files/files.zig");
+const manifest_module = @import("tree/manifest.zig");
 const Sha256 = base.Sha256;
 
 const BootFile = manifest_module.BootFile;
@@ -103,7 +103,7 @@ pub fn nameOf(file: *const BootFile, into: *files_module.Name) []const u8 {
 }
 
 const testing = std.testing;
-const LinuxFiles = @import("linux_files.zig");
+const LinuxFiles = @import("files/linux_files.zig");
 
 const Text = struct {
     text: []const u8,

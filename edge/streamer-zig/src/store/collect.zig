@@ -5,12 +5,12 @@
 const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
-const file_set = @import("file_set.zig");
-const files_module = @import("files.zig");
-const import_checkpoint = @import("import_checkpoint.zig");
-const place_map = @import("place_map.zig");
+const file_set = @import("files/file_set.zig");
+const files_module = @import("files/files.zig");
+const import_checkpoint = @import("import/checkpoint.zig");
+const place_map = @import("tree/place_map.zig");
 const simulated = @import("simulated.zig");
-const store_dir = @import("store_dir.zig");
+const store_dir = @import("files/store_dir.zig");
 const usage_module = @import("usage.zig");
 
 const Change = store_dir.Change;

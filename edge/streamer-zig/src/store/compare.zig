@@ -3,9 +3,9 @@
 
 const std = @import("std");
 const block = @import("block.zig");
-const file_set = @import("file_set.zig");
-const node_module = @import("node.zig");
-const tree_walk = @import("tree_walk.zig");
+const file_set = @import("files/file_set.zig");
+const node_module = @import("tree/node.zig");
+const tree_walk = @import("tree/walk.zig");
 const assert = std.debug.assert;
 
 const Entry = block.Entry;

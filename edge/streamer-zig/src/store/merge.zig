@@ -4,9 +4,9 @@
 
 const std = @import("std");
 const base = @import("base");
-const manifest_module = @import("manifest.zig");
+const manifest_module = @import("tree/manifest.zig");
 const simulated = @import("simulated.zig");
-const store_dir = @import("store_dir.zig");
+const store_dir = @import("files/store_dir.zig");
 const Uuid = base.Uuid;
 
 const Change = store_dir.Change;

@@ -1,8 +1,8 @@
 //! Finds where a version has blocks that are not zeros, without looking at each of those that are.
 
 const std = @import("std");
-const node_cache = @import("node_cache.zig");
-const node_module = @import("node.zig");
+const node_cache = @import("tree/node_cache.zig");
+const node_module = @import("tree/node.zig");
 const version_reader = @import("version_reader.zig");
 
 const VersionReader = version_reader.VersionReader;

@@ -3,10 +3,10 @@
 const std = @import("std");
 const base = @import("base");
 const block = @import("block.zig");
-const manifest_module = @import("manifest.zig");
-const place_map = @import("place_map.zig");
-const store_dir = @import("store_dir.zig");
-const tree_walk = @import("tree_walk.zig");
+const manifest_module = @import("tree/manifest.zig");
+const place_map = @import("tree/place_map.zig");
+const store_dir = @import("files/store_dir.zig");
+const tree_walk = @import("tree/walk.zig");
 
 const PlaceMap = place_map.PlaceMap;
 const Store = store_dir.Store;

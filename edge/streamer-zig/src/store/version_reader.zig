@@ -4,10 +4,10 @@
 const std = @import("std");
 const block = @import("block.zig");
 const block_source = @import("block_source.zig");
-const file_set = @import("file_set.zig");
-const node_module = @import("node.zig");
+const file_set = @import("files/file_set.zig");
+const node_module = @import("tree/node.zig");
 const simulated = @import("simulated.zig");
-const node_cache = @import("node_cache.zig");
+const node_cache = @import("tree/node_cache.zig");
 const assert = std.debug.assert;
 
 const Block = block.Block;

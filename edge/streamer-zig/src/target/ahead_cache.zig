@@ -6,13 +6,13 @@ const core = @import("core");
 const sys = @import("host").sys;
 
 const profile = @import("wire").stream.profile;
-const ReadAhead = core.ReadAhead;
+const ReadAhead = core.profile.ReadAhead;
 
 const size_max = 64 << 20;
 const part_of_memory = 16;
 
 /// No more than the profile needs. Null: nothing is read ahead, since there is no profile, nobody wants it, or memory is short.
-pub fn take(wanted: core.target_options.TargetOptions.ReadAhead, profile_size: u32) ?ReadAhead {
+pub fn take(wanted: core.target.options.TargetOptions.ReadAhead, profile_size: u32) ?ReadAhead {
     if (profile_size == 0) return null;
     const limit: usize = switch (wanted) {
         .off => return null,

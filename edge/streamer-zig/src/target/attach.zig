@@ -27,7 +27,7 @@ const Silence = @import("silence.zig").Silence;
 const ahead_cache = @import("ahead_cache.zig");
 const http_report = @import("http_report.zig");
 const system_end = @import("system_end.zig");
-const TargetOptions = core.target_options.TargetOptions;
+const TargetOptions = core.target.options.TargetOptions;
 
 /// The client's tables of reads and writes, one for each slot of the queue.
 var reads_memory: [112 << 10]u8 align(64) = undefined;
@@ -61,9 +61,9 @@ pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *co
     // The system moves /proc away from the root that this process keeps.
     const proc: system_end.ProcFolder = .open();
     var allocator: std.heap.FixedBufferAllocator = .init(&reads_memory);
-    var client = core.StreamClient.init(
+    var client = core.stream.Client.init(
         allocator.allocator(),
-        .{ .reads_max = core.nbd_queue.slots_max + core.ReadAhead.client_places, .writes_max = core.nbd_queue.slots_max },
+        .{ .reads_max = core.target.nbd_queue.slots_max + core.profile.ReadAhead.client_places, .writes_max = core.target.nbd_queue.slots_max },
     ) catch
         @panic("reads_memory is too small for the client's reads");
     var edge: EdgeSocket = .init(options.edge);
@@ -126,7 +126,7 @@ pub fn serve(words: []const u8, first_argument: [*:0]const u8, start_device: *co
 /// Says hello until the edge has answered, however long that takes; false when it refuses this
 /// boot.
 fn openSession(
-    client: *core.StreamClient,
+    client: *core.stream.Client,
     edge: *EdgeSocket,
     options: TargetOptions,
     words: []const u8,
@@ -135,7 +135,7 @@ fn openSession(
     sys.random(&seed);
     edge.open();
     client.options.packet_size_max = edge.packetSizeMax();
-    if (options.clear) client.options.ciphers = core.stream_seal.withClear();
+    if (options.clear) client.options.ciphers = core.stream.seal.withClear();
     client.start(
         sys.monotonicUs(),
         .{ .boot_id = options.boot_id, .token = options.token, .nonce_seed = seed, .edge = options.edge },
@@ -216,14 +216,14 @@ pub fn tell(words: []const u8, body: []const u8) void {
 
 /// What the process of the kernel's disk hands to each process of the stream that it starts.
 const Handover = struct {
-    client: *core.StreamClient,
+    client: *core.stream.Client,
     edge: *EdgeSocket,
-    identity: core.StreamClient.Identity,
+    identity: core.stream.Client.Identity,
     memory: *SharedMemory,
     ram: ?*RamCache,
     local: ?*LocalCache,
     /// What becomes of this machine when that is full.
-    full: core.desired_state.WriteCacheFull,
+    full: core.uplink.desired_state.WriteCacheFull,
     takes_writes: bool,
     proc: system_end.ProcFolder,
     words: []const u8,

@@ -11,7 +11,7 @@ const say = @import("console.zig").say;
 const disk_link = @import("disk_link.zig");
 const sys_time = @import("sys_time.zig");
 const KernelSocket = @import("kernel_socket.zig").KernelSocket;
-const NbdQueue = core.NbdQueue;
+const NbdQueue = core.target.NbdQueue;
 
 /// A process that lived for less was started in vain: the next one waits, ever longer.
 const settled_us = 10 * std.time.us_per_s;
@@ -29,7 +29,7 @@ pub const DiskKeeper = struct {
     /// Of the first stream's process alone: closed here as soon as that has it.
     handed_over_fd: i32,
     /// What each slot that is being read has to get.
-    parts: [core.nbd_queue.slots_max]?NbdQueue.Part = @splat(null),
+    parts: [core.target.nbd_queue.slots_max]?NbdQueue.Part = @splat(null),
     link_fd: i32 = -1,
     pid: i32 = 0,
     serial: u32 = 0,

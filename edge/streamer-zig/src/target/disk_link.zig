@@ -12,7 +12,7 @@ pub const Request = extern struct {
     offset: u64,
     length: u32,
     slot: u32,
-    kind: core.NbdQueue.Kind,
+    kind: core.target.NbdQueue.Kind,
     reserved: u32 = 0,
 };
 
@@ -65,11 +65,11 @@ test "every slot's message has room, and an end that is closed is noticed" {
     const fds = try pair();
     defer sys.close(fds[0]);
     try testing.expectEqual(null, try receive(Request, fds[0]));
-    for (0..core.nbd_queue.slots_max) |slot| {
+    for (0..core.target.nbd_queue.slots_max) |slot| {
         const request: Request = .{ .offset = slot << 20, .length = 512, .slot = @intCast(slot), .kind = .read };
         try send(fds[0], request);
     }
-    for (0..core.nbd_queue.slots_max) |slot| {
+    for (0..core.target.nbd_queue.slots_max) |slot| {
         const request = (try receive(Request, fds[1])).?;
         try testing.expectEqual(slot, request.slot);
     }

@@ -34,7 +34,7 @@ pub const GuestReport = struct {
     has_outcome: bool = false,
 
     /// Looks and says what is due.
-    pub fn tend(report: *GuestReport, client: *core.StreamClient, now_us: u64) void {
+    pub fn tend(report: *GuestReport, client: *core.stream.Client, now_us: u64) void {
         if (now_us >= report.look_at_us) {
             report.look_at_us = now_us + look_interval_us;
             report.look(client, now_us);
@@ -89,7 +89,7 @@ pub const GuestReport = struct {
         });
     }
 
-    fn look(report: *GuestReport, client: *core.StreamClient, now_us: u64) void {
+    fn look(report: *GuestReport, client: *core.stream.Client, now_us: u64) void {
         if (report.ram) |ram| report.level = .{ .used_bytes = ram.usedBytes(), .size_bytes = ram.sizeBytes() };
         if (report.local) |local| report.lookAtLocal(local);
         const cache = report.cache orelse return;

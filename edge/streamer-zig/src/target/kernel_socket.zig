@@ -12,7 +12,7 @@ const Buffers = @import("shared_memory.zig").Buffers;
 
 pub const KernelSocket = struct {
     fd: i32,
-    queue: core.NbdQueue,
+    queue: core.target.NbdQueue,
     /// One for each slot of the queue.
     buffers: *Buffers,
     request: [nbd.request_size]u8 = undefined,
@@ -20,13 +20,13 @@ pub const KernelSocket = struct {
     /// Bytes of a refused write that are still to be thrown away.
     drop_left: u32 = 0,
     /// A part of a write whose bytes are coming.
-    filling: ?core.NbdQueue.Part = null,
+    filling: ?core.target.NbdQueue.Part = null,
     filled: u32 = 0,
     outgoing: ?Sending = null,
 
     /// A piece under way. The header is made once, since the socket may take a part of it.
     const Sending = struct {
-        piece: core.NbdQueue.Outgoing,
+        piece: core.target.NbdQueue.Outgoing,
         header: [nbd.reply_size]u8,
         header_size: usize,
         sent: usize = 0,
@@ -43,7 +43,7 @@ pub const KernelSocket = struct {
     }
 
     /// Something to read or write, with its bytes.
-    pub fn nextPart(socket: *KernelSocket) Error!?core.NbdQueue.Part {
+    pub fn nextPart(socket: *KernelSocket) Error!?core.target.NbdQueue.Part {
         while (true) {
             if (socket.filling == null) {
                 socket.filling = socket.queue.nextPartToFill() orelse return socket.queue.nextPart();

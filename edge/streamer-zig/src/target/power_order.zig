@@ -4,7 +4,7 @@
 //! still runs after a grace, other disks get a moment and the kernel ends it at once.
 
 const std = @import("std");
-const Kind = @import("core").StreamClient.Order.Kind;
+const Kind = @import("core").stream.Client.Order.Kind;
 
 /// How long the edge's knowledge that the order was taken is waited for.
 const acknowledgement_us_max = 2 * std.time.us_per_s;

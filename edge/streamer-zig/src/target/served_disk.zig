@@ -33,7 +33,7 @@ const lost_at_the_edge = "the edge does not have any more what this machine has 
 const ahead_us_max = 600 * std.time.us_per_s;
 
 pub const ServedDisk = struct {
-    client: *core.StreamClient,
+    client: *core.stream.Client,
     edge: *EdgeSocket,
     memory: *SharedMemory,
     /// To the process that the kernel's disk hangs on.
@@ -56,19 +56,19 @@ pub const ServedDisk = struct {
     /// In place of the edge, for what there is no memory for.
     local: ?*local_worker.LocalWorker = null,
     /// What becomes of this machine when that is full.
-    full: core.desired_state.WriteCacheFull = .stop,
+    full: core.uplink.desired_state.WriteCacheFull = .stop,
     /// What each slot is to get.
-    requests: [core.nbd_queue.slots_max]disk_link.Request = undefined,
+    requests: [core.target.nbd_queue.slots_max]disk_link.Request = undefined,
     /// Null before and after: what is read ahead of demand while the machine boots.
-    ahead: ?core.ReadAhead = null,
+    ahead: ?core.profile.ReadAhead = null,
     ahead_until_us: u64 = 0,
-    ahead_statistics: core.ReadAhead.Statistics = .{},
+    ahead_statistics: core.profile.ReadAhead.Statistics = .{},
     /// How long the system has waited for one read at most, also when the boot is over.
     longest_wait_us: u64 = 0,
     /// Of this turn of the loop.
     now_us: u64 = 0,
     /// When the system wanted what each slot reads.
-    demanded_at_us: [core.nbd_queue.slots_max]u64 = undefined,
+    demanded_at_us: [core.target.nbd_queue.slots_max]u64 = undefined,
 
     /// Serves until the other process has gone.
     pub fn run(disk: *ServedDisk) disk_link.Error!void {
@@ -149,7 +149,7 @@ pub const ServedDisk = struct {
         };
     }
 
-    fn takeOrder(disk: *ServedDisk, kind: core.StreamClient.Order.Kind) void {
+    fn takeOrder(disk: *ServedDisk, kind: core.stream.Client.Order.Kind) void {
         if (!disk.order.take(kind, sys.monotonicUs())) return;
         disk.memory.order.set(disk.order);
         say("the edge orders this machine to {s}", .{switch (kind) {
@@ -207,7 +207,7 @@ pub const ServedDisk = struct {
         }
     }
 
-    fn isOfAhead(disk: *ServedDisk, event: *const core.StreamClient.Event) bool {
+    fn isOfAhead(disk: *ServedDisk, event: *const core.stream.Client.Event) bool {
         return if (disk.ahead) |*ahead| ahead.take(disk.client, event) else false;
     }
 
@@ -327,7 +327,7 @@ pub const ServedDisk = struct {
         };
     }
 
-    fn refuses(disk: *const ServedDisk, kind: core.NbdQueue.Kind) bool {
+    fn refuses(disk: *const ServedDisk, kind: core.target.NbdQueue.Kind) bool {
         return (kind == .write or kind == .discard) and disk.memory.is_full.load(.seq_cst);
     }
 
@@ -549,7 +549,7 @@ pub const ServedDisk = struct {
 
 /// Where the boot can go on when its edge is gone, as JSON.
 const OtherEdges = struct {
-    failover: *const core.StreamFailover,
+    failover: *const core.stream.Failover,
 
     pub fn jsonStringify(others: OtherEdges, out: *std.json.Stringify) !void {
         try out.beginArray();

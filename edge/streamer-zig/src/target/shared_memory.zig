@@ -5,11 +5,11 @@ const std = @import("std");
 const linux = std.os.linux;
 const core = @import("core");
 const stream = @import("wire").stream;
-const Session = core.StreamClient.Session;
+const Session = core.stream.Client.Session;
 const sys = @import("host").sys;
 const PowerOrder = @import("power_order.zig").PowerOrder;
 
-pub const Buffers = [core.nbd_queue.slots_max][core.nbd_queue.part_size_max]u8;
+pub const Buffers = [core.target.nbd_queue.slots_max][core.target.nbd_queue.part_size_max]u8;
 
 pub const Outcome = struct {
     outcome: stream.ReadyOutcome,

@@ -32,7 +32,7 @@ pub const Silence = struct {
     /// to ask hears nothing.
     pub fn watch(
         silence: *Silence,
-        client: *const core.StreamClient,
+        client: *const core.stream.Client,
         edge: *EdgeSocket,
         now_us: u64,
     ) void {

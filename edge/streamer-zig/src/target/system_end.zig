@@ -6,7 +6,7 @@
 
 const std = @import("std");
 const linux = std.os.linux;
-const Kind = @import("core").StreamClient.Order.Kind;
+const Kind = @import("core").stream.Client.Order.Kind;
 const sys = @import("host").sys;
 const protection = @import("protection.zig");
 

@@ -4,8 +4,8 @@
 
 const std = @import("std");
 const base = @import("base");
-const authenticode = @import("authenticode.zig");
-const pe_image = @import("pe_image.zig");
+const authenticode = @import("image/authenticode.zig");
+const pe_image = @import("image/pe_image.zig");
 
 pub const size_max = 64 << 20;
 

@@ -12,14 +12,14 @@ pub const Error = error{ EdgeNotReached, NoScript };
 const answer_size_max = 16 << 10;
 
 /// Begins a boot of the device with this MAC address.
-pub fn fetch(http: base.Endpoint, mac: base.Mac) Error!core.target_options.TargetOptions {
+pub fn fetch(http: base.Endpoint, mac: base.Mac) Error!core.target.options.TargetOptions {
     var buffer: [answer_size_max]u8 = undefined;
     var request_buffer: [256]u8 = undefined;
     const request = std.mem.print(&request_buffer, "GET /m/{x:0>2}-{x:0>2}-{x:0>2}-{x:0>2}-{x:0>2}-{x:0>2}/boot.ipxe HTTP/1.0\r\n\r\n", .{
         mac.bytes[0], mac.bytes[1], mac.bytes[2], mac.bytes[3], mac.bytes[4], mac.bytes[5],
     }) catch unreachable;
     const answer = exchange(http, request, &buffer) catch return error.EdgeNotReached;
-    return core.target_options.TargetOptions.parse(try wordsOf(answer, &request_buffer)) catch error.NoScript;
+    return core.target.options.TargetOptions.parse(try wordsOf(answer, &request_buffer)) catch error.NoScript;
 }
 
 fn exchange(http: base.Endpoint, request: []const u8, buffer: *[answer_size_max]u8) ![]const u8 {
@@ -63,6 +63,6 @@ fn wordsOf(script: []const u8, buffer: []u8) Error![]const u8 {
         words.print("bootfarm." ++ name ++ "={s} ", .{std.mem.trimEnd(u8, script[at..end], "\r ")}) catch return error.NoScript;
     }
     if (std.mem.find(u8, script, "\nset bootfarm_stream clear\n") != null)
-        words.writeAll(core.stream_seal.clear_word) catch return error.NoScript;
+        words.writeAll(core.stream.seal.clear_word) catch return error.NoScript;
     return words.buffered();
 }

@@ -3,8 +3,8 @@
 
 const std = @import("std");
 const core = @import("core");
-const ReadAhead = core.ReadAhead;
-const StreamClient = core.StreamClient;
+const ReadAhead = core.profile.ReadAhead;
+const StreamClient = core.stream.Client;
 
 pub const LinkAccount = struct {
     /// Bytes of data that pass the link in a microsecond, in thousandths.

@@ -61,7 +61,7 @@ pub fn main(init: std.process.Init) !u8 {
             const text = try std.Io.Dir.cwd().readFileAlloc(init.io, options.trace, gpa, .limited(trace_size_max));
             defer gpa.free(text);
             var line: u32 = 0;
-            const reads = try core.read_trace.parse(gpa, text, &line);
+            const reads = try core.device.read_trace.parse(gpa, text, &line);
             defer gpa.free(reads);
             return print(replay.run(gpa, &options, reads), &out.interface);
         },

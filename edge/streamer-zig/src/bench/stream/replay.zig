@@ -13,7 +13,7 @@ const NbdConnection = @import("nbd_connection.zig").NbdConnection;
 const SlotList = @import("slot_list.zig").SlotList;
 const Receiver = @import("stream_device.zig").Receiver;
 const StreamDevice = @import("stream_device.zig").StreamDevice;
-const ReadAhead = core.ReadAhead;
+const ReadAhead = core.profile.ReadAhead;
 const LinkAccount = @import("link_account.zig").LinkAccount;
 const Load = @import("load.zig");
 const assert = std.debug.assert;
@@ -26,7 +26,7 @@ pub const Options = struct {
     /// Reads of the system that are under way.
     depth: u8 = 4,
     /// A longer read is cut into such pieces.
-    piece: u32 = core.StreamClient.read_size_max,
+    piece: u32 = core.stream.Client.read_size_max,
     /// Memory for what is read ahead; 0: nothing is.
     read_ahead_mib: u16 = 0,
     disk_mib: u32 = 1024,
@@ -68,7 +68,7 @@ pub const Result = struct {
 
 const limit_ns = 60 * std.time.ns_per_s;
 
-pub fn run(gpa: std.mem.Allocator, options: *const Options, reads: []const core.read_trace.Read) Load.Error!Result {
+pub fn run(gpa: std.mem.Allocator, options: *const Options, reads: []const core.device.read_trace.Read) Load.Error!Result {
     assert(options.depth > 0 and options.depth <= SlotList.most);
     var replay: Replay = .{ .options = options, .reads = reads, .memory = try gpa.alloc(u8, @as(usize, options.depth) * slot_size) };
     defer gpa.free(replay.memory);
@@ -79,11 +79,11 @@ pub fn run(gpa: std.mem.Allocator, options: *const Options, reads: []const core.
     };
 }
 
-const slot_size = core.StreamClient.read_size_max;
+const slot_size = core.stream.Client.read_size_max;
 
 const Replay = struct {
     options: *const Options,
-    reads: []const core.read_trace.Read,
+    reads: []const core.device.read_trace.Read,
     memory: []u8,
     free: std.bit_set.Static(SlotList.most) = .empty,
     offsets: [SlotList.most]u64 = undefined,

@@ -1,4 +1,4 @@
-//! A device of our edge for the load's loop: the protocol's own client (`core.StreamClient`) behind a socket of its own, which takes
+//! A device of our edge for the load's loop: the protocol's own client (`core.stream.Client`) behind a socket of its own, which takes
 //! several packets a call and those that the kernel kept together as one (UDP_GRO, udp(7)).
 
 const std = @import("std");
@@ -9,7 +9,7 @@ const wire = @import("wire").stream;
 const sys = @import("host").sys;
 const sockets = @import("host").sockets;
 const SlotList = @import("slot_list.zig").SlotList;
-const TargetOptions = core.target_options.TargetOptions;
+const TargetOptions = core.target.options.TargetOptions;
 
 /// What packets are received into, shared by all devices of a loop.
 pub const Receiver = struct {
@@ -79,7 +79,7 @@ pub const Receiver = struct {
 };
 
 pub const StreamDevice = struct {
-    client: core.StreamClient,
+    client: core.stream.Client,
     fd: i32 = -1,
     refused: bool = false,
 
@@ -110,7 +110,7 @@ pub const StreamDevice = struct {
         _ = try sys.check(linux.connect(device.fd, &address, @sizeOf(linux.sockaddr.in)));
         var seed: [32]u8 = undefined;
         sys.random(&seed);
-        if (words.clear) device.client.options.ciphers = core.stream_seal.withClear();
+        if (words.clear) device.client.options.ciphers = core.stream.seal.withClear();
         device.client.start(sys.monotonicUs(), .{ .boot_id = words.boot_id, .token = words.token, .nonce_seed = seed });
     }
 

@@ -6,12 +6,12 @@ const base = @import("base");
 const wire = @import("wire");
 const DhcpExchange = @import("dhcp_exchange.zig");
 const HttpExchange = @import("http_exchange.zig");
-const TftpClient = @import("../tftp_client.zig");
-const StreamClient = @import("../stream_client.zig");
-const ReadAhead = @import("../read_ahead.zig");
+const TftpClient = @import("../tftp/client.zig");
+const StreamClient = @import("../stream/client/client.zig");
+const ReadAhead = @import("../profile/read_ahead.zig");
 const read_trace = @import("read_trace.zig");
 const script = @import("script.zig");
-const stream_seal = @import("../stream_seal.zig");
+const stream_seal = @import("../stream/seal.zig");
 const assert = std.debug.assert;
 
 pub const Device = @This();

@@ -4,7 +4,7 @@
 const std = @import("std");
 const stream = @import("wire").stream;
 const Device = @import("device.zig");
-const StreamClient = @import("../stream_client.zig");
+const StreamClient = @import("../stream/client/client.zig");
 const Read = @import("read_trace.zig").Read;
 const assert = std.debug.assert;
 

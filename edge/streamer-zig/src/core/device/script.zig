@@ -3,7 +3,7 @@
 
 const std = @import("std");
 const base = @import("base");
-const clear_word = @import("../stream_seal.zig").clear_word;
+const clear_word = @import("../stream/seal.zig").clear_word;
 
 pub const Plan = struct {
     stream: base.Endpoint,

@@ -63,7 +63,7 @@ fn damaged(findings: *Findings, path: []const u8, name: []const u8) error{OutOfM
 }
 
 /// What the control plane said last, if it can be read.
-pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) error{OutOfMemory}!?core.desired_state.DesiredState {
+pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) error{OutOfMemory}!?core.uplink.desired_state.DesiredState {
     const text = try readIn(findings, path, "state.json") orelse {
         try findings.tell(
             .warning,
@@ -73,8 +73,8 @@ pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) err
         );
         return null;
     };
-    const signing_key = core.uplink_message.parseKey(known.identity.signingKey) catch return null;
-    return core.desired_state.accept(findings.arena, text, .{
+    const signing_key = core.uplink.message.parseKey(known.identity.signingKey) catch return null;
+    return core.uplink.desired_state.accept(findings.arena, text, .{
         .edge_id = known.identity.edgeId,
         .signing_key = signing_key,
         .organization_id = known.identity.organizationId,
@@ -84,7 +84,7 @@ pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) err
             try findings.tell(
                 .problem,
                 .store,
-                try findings.print("The desired state on disk is refused: {s}.", .{core.desired_state.sentence(other)}),
+                try findings.print("The desired state on disk is refused: {s}.", .{core.uplink.desired_state.sentence(other)}),
                 try findings.print("Remove {s}/state.json; the control plane sends it anew.", .{path}),
             );
             return null;
@@ -94,7 +94,7 @@ pub fn keptState(findings: *Findings, path: []const u8, known: *const Known) err
 
 fn readIn(findings: *Findings, path: []const u8, name: []const u8) error{OutOfMemory}!?[]u8 {
     const whole = try std.fmt.allocPrintSentinel(findings.arena, "{s}/{s}", .{ path, name }, 0);
-    const buffer = try findings.arena.alloc(u8, core.desired_state.envelope_size_max);
+    const buffer = try findings.arena.alloc(u8, core.uplink.desired_state.envelope_size_max);
     return small_files.read(whole, buffer);
 }
 
@@ -109,7 +109,7 @@ pub fn checkClock(findings: *Findings) error{OutOfMemory}!void {
     );
 }
 
-const Answer = struct { status: u16 = 0, code: core.uplink.Code = .other, date_s: ?u64 = null };
+const Answer = struct { status: u16 = 0, code: core.uplink.sender.Code = .other, date_s: ?u64 = null };
 const AskError = anyerror;
 
 /// Looks up the name, connects, asks and reads, each told of by what went wrong.
@@ -146,7 +146,7 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
     var buffer: [2048]u8 = undefined;
     const uri = try std.Uri.parse(try std.mem.print(&buffer, "{s}{s}", .{ known.identity.url, path }));
     const counter = 1;
-    const signature = core.uplink_message.sign(known.key, .{
+    const signature = core.uplink.message.sign(known.key, .{
         .method = "GET",
         .path = path,
         .edge_id = known.identity.edgeId,
@@ -160,7 +160,7 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
         .{ .name = "bootfarm-epoch", .value = try std.mem.print(&epoch_text, "{d}", .{known.epoch}) },
         .{ .name = "bootfarm-counter", .value = "1" },
         .{ .name = "bootfarm-signature", .value = &signature },
-        .{ .name = "bootfarm-uplink", .value = core.uplink_message.uplink_version },
+        .{ .name = "bootfarm-uplink", .value = core.uplink.message.uplink_version },
     };
     var sent = try client.request(.GET, uri, .{
         .redirect_behavior = .unhandled,
@@ -184,7 +184,7 @@ fn ask(io: Io, known: *const Known) AskError!Answer {
     _ = response.reader(&transfer).streamRemaining(&writer) catch return answer;
     var memory: [8192]u8 = undefined;
     var fixed: std.heap.FixedBufferAllocator = .init(&memory);
-    const problem = core.uplink_message.parse(core.uplink_message.Problem, fixed.allocator(), writer.buffered()) catch
+    const problem = core.uplink.message.parse(core.uplink.message.Problem, fixed.allocator(), writer.buffered()) catch
         return answer;
     answer.code = .parse(problem.code);
     return answer;

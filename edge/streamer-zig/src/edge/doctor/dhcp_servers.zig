@@ -100,7 +100,7 @@ fn tell(
 
 fn tellAbsence(
     findings: *Findings,
-    mode: core.DhcpService.Mode,
+    mode: core.dhcp.Service.Mode,
     gives_address: bool,
     is_pointed_here: bool,
 ) error{OutOfMemory}!void {
@@ -181,7 +181,7 @@ fn send(listener: *const host.SegmentListener, interface_index: u32, at: usize, 
             .parameter_request_list = &.{ 1, 3, 26, 43, 54, 60, 66, 67 },
             .max_message_size = 1472,
             .vendor_class = architectures[at].class,
-            .user_class = core.boot_client.doctor_class,
+            .user_class = core.boot.client.doctor_class,
             .client_arch = architectures[at].arch,
             .client_ndi = .{ 1, 2, 1 },
         },
@@ -205,7 +205,7 @@ fn take(frame: []const u8, first_xid: u32, answers: *Answers) void {
     var scratch: dhcp.Scratch = undefined;
     const said = dhcp.parse(packet.payload, &scratch) catch return;
     if (said.xid -% first_xid >= architectures.len) return;
-    const offer = core.boot_packets.Offer.of(&said, packet.source.ip, false) orelse return;
+    const offer = core.boot.packets.Offer.of(&said, packet.source.ip, false) orelse return;
     const answer = for (answers.slice()) |*known| {
         if (known.server.eql(offer.server)) break known;
     } else added: {

@@ -103,7 +103,7 @@ pub fn checkStore(
     findings: *Findings,
     io: Io,
     options: *const options_module.Serve,
-    state: *const core.desired_state.DesiredState,
+    state: *const core.uplink.desired_state.DesiredState,
 ) error{OutOfMemory}!void {
     const path = options.store orelse try findings.print("{s}/store", .{options.data.?});
     var dir = Io.Dir.cwd().openDir(io, path, .{}) catch return findings.tell(
@@ -152,8 +152,8 @@ pub fn checkStore(
 fn checkReadThrough(findings: *Findings, io: Io, data: []const u8) error{OutOfMemory}!void {
     const path = try findings.print("{s}/" ++ host.StoreWorker.checks_name, .{data});
     const text = Io.Dir.cwd().readFileAlloc(io, path, findings.arena, .limited(1 << 20)) catch return;
-    const Checks = []const core.store_inventory.Check;
-    const checks = core.uplink_message.parse(Checks, findings.arena, text) catch return;
+    const Checks = []const core.uplink.store_inventory.Check;
+    const checks = core.uplink.message.parse(Checks, findings.arena, text) catch return;
     var right: u32 = 0;
     for (checks) |*check| {
         right += @intFromBool(!check.isDamaged);

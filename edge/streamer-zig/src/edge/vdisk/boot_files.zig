@@ -57,7 +57,7 @@ pub const Wanted = struct {
         if (options.no_boot_files and (is_given or options.cmdline != null or options.parent_boot_files))
             return call.fail("--no-boot-files excludes --kernel, --initrd, --cmdline and --parent-boot-files.", .{});
         if (options.parent_boot_files and is_given) return call.fail("--parent-boot-files excludes --kernel and --initrd.", .{});
-        if (!core.boot_policy.isCommandLine(options.cmdline orelse "")) return call.fail(
+        if (!core.boot.policy.isCommandLine(options.cmdline orelse "")) return call.fail(
             "--cmdline is one line of at most 1024 printable ASCII characters, without ${s}, the words ||, && and ;, and words that begin with #.",
             .{"{"},
         );
@@ -104,7 +104,7 @@ fn takeGiven(call: *const command.Call, wanted: *const Wanted) command.Error!Tak
     defer if (initrd) |*file| file.close();
     const found = host.loader_files.inspect(&kernel, if (initrd) |*file| file else null) catch |err|
         return call.fail("{s} {s}.", .{ kernel_path, host.loader_files.sentence(err) });
-    if (core.kernel_fit.judge(&found, null)) |misfit| return call.fail(
+    if (core.loader.kernel_fit.judge(&found, null)) |misfit| return call.fail(
         "{s} does not belong to {s}: {s}; make it anew by bootfarm-edge initramfs build.",
         .{ wanted.initrd.?, kernel_path, misfit.text.slice() },
     );

@@ -1,6 +1,6 @@
 //! `bootfarm-edge vdisk`: what is done with the versions of a store. Each subcommand is a file of its own with its `Options` and a `run`;
 //! its words and what it prints with `--json` are one form for people's scripts and for the edge, which has its jobs done by it
-//! (core/store_job.zig). A kill at any moment is an ordinary end.
+//! (core/uplink/store_job.zig). A kill at any moment is an ordinary end.
 
 const std = @import("std");
 const base = @import("base");

@@ -9,7 +9,7 @@ const command = @import("command.zig");
 const output = @import("output.zig");
 const Uuid = base.Uuid;
 
-const BootProfile = core.BootProfile;
+const BootProfile = core.profile.BootProfile;
 const profile_files = host.profile_files;
 
 pub const Options = struct {

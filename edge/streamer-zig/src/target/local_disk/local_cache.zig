@@ -18,7 +18,7 @@ const assert = std.debug.assert;
 const Cipher = std.crypto.aead.chacha_poly.ChaCha20Poly1305;
 const block_size = block_map.block_size;
 const sector_size = block_map.sector_size;
-const range_size_max = @import("core").nbd_queue.part_size_max;
+const range_size_max = @import("core").target.nbd_queue.part_size_max;
 /// Of a range that begins within a block.
 const blocks_max = range_size_max / block_size + 1;
 

@@ -8,7 +8,7 @@ const say = @import("../console.zig").say;
 const marked_disk = @import("marked_disk.zig");
 const ram_cache = @import("../ram_cache.zig");
 const LocalCache = @import("local_cache.zig").LocalCache;
-const LocalDisk = core.local_disk_order.LocalDisk;
+const LocalDisk = core.target.local_disk_order.LocalDisk;
 
 /// Of the machine's memory, for the map of what lies where.
 const memory_part = 8;

@@ -16,7 +16,7 @@ pub const Order = extern struct {
     offset: u64,
     length: u32,
     slot: u32,
-    kind: core.NbdQueue.Kind,
+    kind: core.target.NbdQueue.Kind,
     /// Where in the slot's buffer its bytes begin.
     buffer_at: u32 = 0,
 };

@@ -1,0 +1,208 @@
+//! A boot that goes on at another edge (packages/proto/STREAM.md, "Fail-over"): what of it goes into a ticket, and what becomes of that at
+//! the other edge. Pure.
+
+const std = @import("std");
+const base = @import("base");
+const stream = @import("wire").stream;
+const boot_module = @import("boot.zig");
+const boot_phase = @import("phase.zig");
+const boot_report = @import("report.zig");
+const stream_ticket = @import("../stream/ticket.zig");
+const Boot = boot_module.Boot;
+const Ticket = stream.ticket.Ticket;
+const assert = std.debug.assert;
+
+comptime {
+    assert(stream.ticket.phases_count == boot_phase.Phase.count);
+}
+
+/// How a boot has come to this edge.
+pub const HandOver = struct {
+    /// How often it has gone on at another edge; the first is 1.
+    number: u16,
+    from_edge: base.Uuid,
+    /// Since the boot's begin.
+    at_us: u64,
+    /// The device has said something in its session here: before that it may have gone to another edge still.
+    is_confirmed: bool = false,
+
+    pub const unconfirmed_us_max = 30 * std.time.us_per_s;
+
+    /// Where revisions of its reports begin: above all that earlier edges have given.
+    pub fn revisionBase(hand_over: *const HandOver) u64 {
+        return @as(u64, hand_over.number) << 32;
+    }
+};
+
+pub const Circumstances = struct {
+    now_us: u64,
+    now_unix_ms: u64,
+    own_edge: base.Uuid,
+    resume_secret: [32]u8,
+    /// Bytes.
+    disk_size: u64,
+    write_cache: stream.WriteCacheClass,
+};
+
+pub fn ticketOf(boot: *const Boot, known: *const Circumstances) Ticket {
+    const assignment = &boot.assignment;
+    var ticket: Ticket = .{
+        .boot_id = boot.identity.id.bytes,
+        .version_id = assignment.version_id.bytes,
+        .vdisk_id = (assignment.vdisk_id orelse base.Uuid.zero).bytes,
+        .device_id = (assignment.device_id orelse base.Uuid.zero).bytes,
+        .edge_id = known.own_edge.bytes,
+        .resume_secret = known.resume_secret,
+        .mac = boot.identity.mac,
+        .write_cache = known.write_cache,
+        .flags = .{
+            .managed = assignment.managed,
+            .simulated = boot.isSimulated(),
+            .local_disk = assignment.local_disk != null,
+            .read_only_when_full = if (assignment.local_disk) |disk| disk.full == .read_only else false,
+        },
+        .hand_overs = if (boot.hand_over) |hand_over| hand_over.number else 0,
+        .started_unix_ms = boot.started_unix_ms,
+        .elapsed_us = known.now_us -| boot.started_us,
+        .expires_unix_ms = known.now_unix_ms + stream_ticket.lifetime_s * std.time.ms_per_s,
+        .disk_size = known.disk_size,
+    };
+    for (&boot.phases, &ticket.phases, 0..) |*place, *phase, index| {
+        const record = if (place.*) |*found| found else continue;
+        const end_us = record.end_us orelse switch (@as(boot_phase.Phase, @fromBackingInt(@as(u8, @intCast(index))))) {
+            // The session that the ticket comes with ends them, where the device last got further.
+            .nbp, .loader, .stage1 => record.lastAdvanceUs(),
+            .firmware, .dhcp, .breather, .stage2, .ready => null,
+        };
+        phase.* = .{ .start_us = fitted(record.start_us), .end_us = if (end_us) |ended_us| fitted(ended_us) else null };
+    }
+    return ticket;
+}
+
+fn fitted(us: u64) u48 {
+    return @intCast(@min(us, std.math.maxInt(u48) - 1));
+}
+
+pub const Arrival = struct {
+    now_us: u64,
+    /// Since the device got the ticket.
+    age_us: u64,
+    handle: u64,
+    /// Random: no hello is proven by it here.
+    token: [16]u8,
+};
+
+/// The boot as it goes on here. Nothing of it is reported before it is confirmed.
+pub fn bootOf(ticket: *const Ticket, arrival: Arrival) Boot {
+    const elapsed_us = ticket.elapsed_us +| arrival.age_us;
+    const started_us = arrival.now_us -| elapsed_us;
+    var boot: Boot = .init(.{
+        .id = .fromBytes(ticket.boot_id),
+        .mac = ticket.mac,
+        .handle = arrival.handle,
+        .token = arrival.token,
+    }, .{
+        .version_id = .fromBytes(ticket.version_id),
+        .vdisk_id = idOf(ticket.vdisk_id),
+        .device_id = idOf(ticket.device_id),
+        .managed = ticket.flags.managed,
+        .local_disk = if (ticket.flags.local_disk)
+            .{ .full = if (ticket.flags.read_only_when_full) .read_only else .stop }
+        else
+            null,
+    }, started_us, ticket.started_unix_ms);
+    if (ticket.flags.simulated) boot.facts.user_class = .init(Boot.simulator_user_class);
+    for (&boot.phases, &ticket.phases, 0..) |*place, *said, index| {
+        const phase = said.* orelse continue;
+        const kind: boot_phase.Phase = @fromBackingInt(@as(u8, @intCast(index)));
+        place.* = .init(phase.start_us, if (kind == .breather) .inferred else .observed);
+        if (phase.end_us) |end_us| place.*.?.end_us = end_us;
+        place.*.?.last_us = phase.end_us orelse phase.start_us;
+    }
+    boot.is_taken = true;
+    boot.files_begun = true;
+    // A ticket comes with a session.
+    boot.apply(started_us +| ticket.elapsed_us, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .clear } });
+    boot.facts.mtu = null;
+    boot.facts.cipher = null;
+    boot.last_us = arrival.now_us - started_us;
+    boot.hand_over = .{
+        .number = ticket.hand_overs +| 1,
+        .from_edge = .fromBytes(ticket.edge_id),
+        .at_us = boot.last_us,
+    };
+    boot.revision = boot.hand_over.?.revisionBase();
+    boot.changed = false;
+    boot.touched = false;
+    return boot;
+}
+
+/// A device whose writes are here has come back, in a boot that may be over: who was told that it waits for this edge hears of it.
+pub fn noteReturn(boot: *Boot, at_us: u64) void {
+    boot.resumed_us = at_us -| boot.started_us;
+    boot.changed = true;
+    boot.touched = true;
+}
+
+fn idOf(bytes: [16]u8) ?base.Uuid {
+    return if (std.mem.allEqual(u8, &bytes, 0)) null else .fromBytes(bytes);
+}
+
+const testing = std.testing;
+
+test "a boot that goes on elsewhere has the times that it had, and newer revisions" {
+    var boot: Boot = .init(.{ .id = .fromRandom(@splat(1)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 7 } }, .handle = 9, .token = @splat(3) }, .{
+        .version_id = .fromRandom(@splat(2)),
+        .device_id = .fromRandom(@splat(4)),
+        .managed = true,
+    }, 1_000_000, 1_795_000_000_000);
+    boot.apply(1_000_000, .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 } });
+    boot.apply(2_000_000, .nbp_begin);
+    boot.apply(3_000_000, .{ .loader_begin = .script });
+    boot.revision = 17;
+    const ticket = ticketOf(&boot, &.{
+        .now_us = 9_000_000,
+        .now_unix_ms = 1_795_000_008_000,
+        .own_edge = .fromRandom(@splat(5)),
+        .resume_secret = @splat(6),
+        .disk_size = 1 << 20,
+        .write_cache = .device_ram,
+    });
+    boot.apply(9_000_000, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
+    const moved = bootOf(&ticket, .{ .now_us = 500_000_000, .age_us = 4_000_000, .handle = 8, .token = @splat(9) });
+    for (boot.phases, moved.phases) |before, after| {
+        try testing.expectEqual(before == null, after == null);
+        const record = before orelse continue;
+        try testing.expectEqual(record.start_us, after.?.start_us);
+        try testing.expectEqual(record.end_us, after.?.end_us);
+    }
+    try testing.expectEqual(12_000_000, moved.hand_over.?.at_us);
+    try testing.expectEqual(500_000_000 - 12_000_000, moved.started_us);
+    try testing.expectEqual(1 << 32, moved.revision);
+    try testing.expect(!moved.changed);
+    try testing.expect(moved.identity.id.eql(boot.identity.id));
+    const again = ticketOf(&moved, &.{
+        .now_us = 501_000_000,
+        .now_unix_ms = 0,
+        .own_edge = .fromRandom(@splat(7)),
+        .resume_secret = @splat(6),
+        .disk_size = 1 << 20,
+        .write_cache = .device_ram,
+    });
+    try testing.expectEqual(1, again.hand_overs);
+    try testing.expectEqual(2, bootOf(&again, .{ .now_us = 1, .age_us = 0, .handle = 8, .token = @splat(9) }).hand_over.?.number);
+}
+
+test "a device that has come back is told of, also when its boot is over" {
+    var boot: Boot = .init(.{ .id = .fromRandom(@splat(1)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 7 } }, .handle = 9, .token = @splat(3) }, .{
+        .version_id = .fromRandom(@splat(2)),
+    }, 1_000_000, 1_795_000_000_000);
+    boot.apply(2_000_000, .left_to_local_disk);
+    boot.changed = false;
+    noteReturn(&boot, 9_000_000);
+    try testing.expect(boot.isOver());
+    try testing.expect(boot.changed);
+    var buffer: [boot_report.size_max]u8 = undefined;
+    const json = boot_report.encode(&boot, .{ .revision = 2 }, &buffer);
+    try testing.expect(std.mem.find(u8, json, "\"resumedUs\":8000000,") != null);
+}

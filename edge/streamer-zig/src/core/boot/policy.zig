@@ -1,0 +1,422 @@
+//! Which device boots what: from a verified desired state, or one disk for everyone (standalone).
+//! Pure; a lookup costs a binary search.
+
+const std = @import("std");
+const base = @import("base");
+const boot_module = @import("boot.zig");
+const boot_menu = @import("../loader/menu.zig");
+const desired_state = @import("../uplink/desired_state.zig");
+const release = @import("release.zig");
+const assert = std.debug.assert;
+
+const DesiredState = desired_state.DesiredState;
+
+pub const Target = struct {
+    assignment: boot_module.Assignment,
+    /// Text of one line of printable ASCII.
+    command_line: []const u8,
+    /// What the device shows first. `assignment` is then what its default entry starts; where that is
+    /// no version, the device's own.
+    menu: ?boot_menu.BootMenu = null,
+};
+
+pub const Decision = union(enum) {
+    target: Target,
+    /// Not in the desired state, and those devices are to be ignored.
+    unknown_device,
+    /// The desired state says that it is to get no answer.
+    ignored_device,
+    disabled,
+    /// The device is to boot a version that the desired state does not describe, or describes in a
+    /// way that cannot be used.
+    version_missing,
+};
+
+/// Where a device's writes are kept that outlive its boot.
+pub const Home = union(enum) {
+    /// Nobody has said, or nothing of the kind is written.
+    any,
+    own,
+    other: *const desired_state.HomeEdge,
+    /// At no edge: two might answer the device.
+    none,
+};
+
+pub const BootPolicy = struct {
+    source: union(enum) {
+        /// No desired state yet: nothing boots.
+        nothing,
+        /// One disk for every device.
+        standalone: Target,
+        state: *const DesiredState,
+    },
+    /// Of `state.devices`, sorted by MAC address.
+    devices: []const Entry = &.{},
+    /// Of `state.ignoredMacs`, sorted.
+    ignored: []const u48 = &.{},
+
+    const Entry = struct { mac: u48, index: u32 };
+
+    pub const nothing: BootPolicy = .{ .source = .nothing };
+
+    pub fn standalone(target: Target) BootPolicy {
+        return .{ .source = .{ .standalone = target } };
+    }
+
+    /// The state, and what is allocated here, must outlive the policy. A MAC address that occurs
+    /// twice belongs to the device that is named first.
+    pub fn init(
+        arena: std.mem.Allocator,
+        state: *const DesiredState,
+    ) error{OutOfMemory}!BootPolicy {
+        const entries = try arena.alloc(Entry, state.devices.len);
+        for (entries, state.devices, 0..) |*entry, device, index|
+            entry.* = .{ .mac = device.mac.toInt(), .index = @intCast(index) };
+        base.sort(Entry, entries, {}, before);
+        const ignored = try arena.alloc(u48, state.ignoredMacs.len);
+        for (ignored, state.ignoredMacs) |*entry, mac| entry.* = mac.toInt();
+        base.sort(u48, ignored, {}, std.sort.asc(u48));
+        return .{ .source = .{ .state = state }, .devices = entries, .ignored = ignored };
+    }
+
+    /// `unix_ms`: by the edge's wall clock; releases up to it are out, whether the control plane has said so yet or not.
+    pub fn decide(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) Decision {
+        switch (policy.source) {
+            .nothing => return .unknown_device,
+            .standalone => |target| return .{ .target = target },
+            .state => |state| {
+                // Somebody who adds an ignored device wants it to boot.
+                const index = policy.find(mac) orelse {
+                    if (policy.isIgnored(mac)) return .ignored_device;
+                    return switch (state.unknownDevices) {
+                        .ignore => .unknown_device,
+                        .boot => firstVersion(state, unix_ms),
+                    };
+                };
+                const device = &state.devices[index];
+                if (!device.enabled) return .disabled;
+                return decideDevice(state, device, unix_ms);
+            },
+        }
+    }
+
+    fn isIgnored(policy: *const BootPolicy, mac: base.Mac) bool {
+        return std.sort.binarySearch(u48, policy.ignored, mac.toInt(), orderOfNumbers) != null;
+    }
+
+    fn orderOfNumbers(wanted: u48, entry: u48) std.math.Order {
+        return std.math.order(wanted, entry);
+    }
+
+    /// The menu that the device of this address is to show, as the state has it now.
+    pub fn menuOf(policy: *const BootPolicy, mac: base.Mac, unix_ms: u64) ?boot_menu.BootMenu {
+        return switch (policy.decide(mac, unix_ms)) {
+            .target => |target| target.menu,
+            else => null,
+        };
+    }
+
+    /// Which edge may keep what the device of this address writes.
+    pub fn homeOf(policy: *const BootPolicy, mac: base.Mac) Home {
+        const state = switch (policy.source) {
+            .nothing, .standalone => return .any,
+            .state => |state| state,
+        };
+        // Nobody has chosen an edge for a device that nobody knows.
+        const index = policy.find(mac) orelse return if (state.siteEdges == null) .any else .none;
+        const home = &state.homeEdges[state.devices[index].home orelse return .any];
+        return if (home.id.eql(state.edgeId)) .own else .{ .other = home };
+    }
+
+    /// Whether a layer of the device of this id may be begun here; also where nobody says anything of that.
+    pub fn isHomeOf(policy: *const BootPolicy, device_id: base.Uuid) bool {
+        const state = switch (policy.source) {
+            .nothing, .standalone => return true,
+            .state => |state| state,
+        };
+        for (state.devices) |*device| if (device.id.eql(device_id))
+            return if (device.home) |home| state.homeEdges[home].id.eql(state.edgeId) else true;
+        return false;
+    }
+
+    fn find(policy: *const BootPolicy, mac: base.Mac) ?u32 {
+        const wanted = mac.toInt();
+        const at = std.sort.lowerBound(Entry, policy.devices, wanted, compare);
+        if (at == policy.devices.len or policy.devices[at].mac != wanted) return null;
+        return policy.devices[at].index;
+    }
+
+    fn compare(wanted: u48, entry: Entry) std.math.Order {
+        return std.math.order(wanted, entry.mac);
+    }
+
+    fn before(_: void, a: Entry, b: Entry) bool {
+        if (a.mac != b.mac) return a.mac < b.mac;
+        return a.index < b.index;
+    }
+};
+
+fn decideDevice(state: *const DesiredState, device: *const desired_state.Device, unix_ms: u64) Decision {
+    const own_id = release.versionAt(state, device.versionId, unix_ms);
+    const menu = boot_menu.BootMenu.of(state, device, unix_ms) orelse {
+        const target = targetOfVersion(state, own_id, device) orelse return .version_missing;
+        return .{ .target = target };
+    };
+    const version_id = menu.versionOf(menu.defaultEntry()) orelse own_id;
+    // Another entry may be one that this edge has.
+    var target = targetOfVersion(state, version_id, device) orelse Target{
+        .assignment = bareAssignment(state, version_id, device),
+        .command_line = "",
+    };
+    target.menu = menu;
+    return .{ .target = target };
+}
+
+/// Null where the state does not describe the version, or in a way that cannot be used.
+pub fn targetOfVersion(
+    state: *const DesiredState,
+    version_id: base.Uuid,
+    device: *const desired_state.Device,
+) ?Target {
+    for (state.vdisks) |*vdisk| {
+        for (vdisk.versions) |*version| {
+            if (!version.id.eql(version_id)) continue;
+            var target = targetOf(vdisk, version, device.id, programSetOf(state, device)) orelse return null;
+            target.assignment.writes = writes(device, version_id);
+            return target;
+        }
+    }
+    return null;
+}
+
+/// Of a version that cannot be started: why is told when the device asks for it.
+pub fn bareAssignment(
+    state: *const DesiredState,
+    version_id: base.Uuid,
+    device: *const desired_state.Device,
+) boot_module.Assignment {
+    return .{
+        .version_id = version_id,
+        .device_id = device.id,
+        .managed = true,
+        .writes = writes(device, version_id),
+        .program_set = .init(programSetOf(state, device) orelse ""),
+    };
+}
+
+/// Of all that its menu may offer, a device writes at most the version that it is named for.
+fn writes(device: *const desired_state.Device, version_id: base.Uuid) bool {
+    return device.writes and device.versionId.eql(version_id);
+}
+
+fn programSetOf(state: *const DesiredState, device: *const desired_state.Device) ?[]const u8 {
+    return device.bootProgramSet orelse state.bootProgramSet;
+}
+
+fn firstVersion(state: *const DesiredState, unix_ms: u64) Decision {
+    if (state.vdisks.len == 0 or state.vdisks[0].versions.len == 0) return .version_missing;
+    const first = &state.vdisks[0];
+    const wanted_id = release.versionAt(state, first.versions[0].id, unix_ms);
+    const wanted = for (first.versions) |*version| {
+        if (version.id.eql(wanted_id)) break version;
+    } else return .version_missing;
+    const target = targetOf(first, wanted, null, state.bootProgramSet) orelse
+        return .version_missing;
+    return .{ .target = target };
+}
+
+fn targetOf(
+    vdisk: *const desired_state.Vdisk,
+    version: *const desired_state.Version,
+    device_id: ?base.Uuid,
+    program_set: ?[]const u8,
+) ?Target {
+    if (!isCommandLine(version.commandLine)) return null;
+    return .{
+        .assignment = .{
+            .version_id = version.id,
+            .vdisk_id = vdisk.id,
+            .device_id = device_id,
+            .managed = true,
+            .program_set = .init(program_set orelse ""),
+            .loader_files = loaderFilesOf(version),
+        },
+        .command_line = version.commandLine,
+    };
+}
+
+pub fn loaderFilesOf(version: *const desired_state.Version) boot_module.LoaderFiles {
+    return .{
+        .kernel = version.kernelPath != null,
+        .initrd = version.kernelPath != null and version.initrdPath != null,
+    };
+}
+
+/// What goes into a boot script must not be able to end its line, nor, in iPXE's, the command that it
+/// is of: iPXE expands `${...}` in the whole line, then takes words, of which `||`, `&&` and `;` end a
+/// command and what begins with `#` is a comment (src/core/exec.c of iPXE). It has no quotes for them.
+pub fn isCommandLine(text: []const u8) bool {
+    if (text.len > desired_state.command_line_size_max) return false;
+    for (text) |byte| if (!std.ascii.isPrint(byte)) return false;
+    if (std.mem.find(u8, text, "${") != null) return false;
+    var words = std.mem.tokenizeScalar(u8, text, ' ');
+    while (words.next()) |word| {
+        if (word[0] == '#') return false;
+        for ([_][]const u8{ "||", "&&", ";" }) |end| if (std.mem.eql(u8, word, end)) return false;
+    }
+    return true;
+}
+
+const testing = std.testing;
+
+test "a command line cannot end the line or the command of a script that it stands in" {
+    for ([_][]const u8{
+        "quiet",              "",              "root=/dev/nbd0p1 rw", "dyndbg=\"file a +p;file b +p\"",
+        "a=$x b={y} c=d||e&", "x=#1 y=;z &&&",
+    }) |text| try testing.expect(isCommandLine(text));
+    for ([_][]const u8{
+        "quiet\nshell",  "quiet\rshell", "quiet\tx", "quiet || shell", "|| shell", "quiet &&",
+        "quiet ; shell", "quiet #",      "#c quiet", "a=${net0/mac}",  "$${x",     "caf\xc3\xa9",
+    }) |text| try testing.expect(!isCommandLine(text));
+}
+
+fn uuid(number: u8) base.Uuid {
+    return .fromRandom(@splat(number));
+}
+
+fn testMac(number: u8) base.Mac {
+    return .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } };
+}
+
+const test_versions = [_]desired_state.Version{
+    .{
+        .id = uuid(1),
+        .number = 1,
+        .sizeBytes = 512,
+        .diskPath = "d",
+        .kernelPath = "k",
+        .commandLine = "quiet",
+    },
+    .{
+        .id = uuid(2),
+        .number = 2,
+        .sizeBytes = 512,
+        .diskPath = "d",
+        .commandLine = "quiet\nshell",
+    },
+};
+
+const test_vdisks = [_]desired_state.Vdisk{
+    .{ .id = uuid(30), .name = "disk", .versions = &test_versions },
+};
+
+const test_devices = [_]desired_state.Device{
+    .{ .id = uuid(13), .name = "c", .mac = testMac(3), .versionId = uuid(1), .enabled = false },
+    .{ .id = uuid(12), .name = "b", .mac = testMac(2), .versionId = uuid(2), .enabled = true },
+    .{ .id = uuid(11), .name = "a", .mac = testMac(1), .versionId = uuid(1), .enabled = true },
+    .{ .id = uuid(15), .name = "e", .mac = testMac(1), .versionId = uuid(2), .enabled = true },
+    .{ .id = uuid(14), .name = "d", .mac = testMac(4), .versionId = uuid(9), .enabled = true },
+};
+
+fn testState(unknown: desired_state.UnknownDevices) DesiredState {
+    return .{
+        .edgeId = uuid(20),
+        .organizationId = uuid(21),
+        .siteId = uuid(22),
+        .siteName = "",
+        .incarnation = 1,
+        .counter = 1,
+        .unknownDevices = unknown,
+        .vdisks = &test_vdisks,
+        .devices = &test_devices,
+        .powerOns = &.{},
+    };
+}
+
+test "each device gets the version that the desired state says" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const state = testState(.ignore);
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    const target = policy.decide(testMac(1), 0).target;
+    try testing.expect(target.assignment.device_id.?.eql(uuid(11)));
+    try testing.expect(target.assignment.version_id.eql(uuid(1)));
+    try testing.expect(target.assignment.loader_files.kernel);
+    try testing.expect(!target.assignment.loader_files.initrd);
+    try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(2), 0)));
+    try testing.expectEqual(.disabled, std.meta.activeTag(policy.decide(testMac(3), 0)));
+    try testing.expectEqual(.version_missing, std.meta.activeTag(policy.decide(testMac(4), 0)));
+    try testing.expectEqual(.unknown_device, std.meta.activeTag(policy.decide(testMac(5), 0)));
+}
+
+test "of all devices only the one that is named for it writes a version" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var state = testState(.ignore);
+    const devices = [_]desired_state.Device{
+        .{ .id = uuid(11), .name = "a", .mac = testMac(1), .versionId = uuid(1), .enabled = true, .writes = true },
+        .{ .id = uuid(12), .name = "b", .mac = testMac(2), .versionId = uuid(1), .enabled = true },
+    };
+    state.devices = &devices;
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    try testing.expect(policy.decide(testMac(1), 0).target.assignment.writes);
+    try testing.expect(!policy.decide(testMac(2), 0).target.assignment.writes);
+    // What it takes in a menu besides.
+    try testing.expect(!targetOfVersion(&state, uuid(1), &devices[1]).?.assignment.writes);
+    var other = devices[0];
+    other.versionId = uuid(2);
+    try testing.expect(!targetOfVersion(&state, uuid(1), &other).?.assignment.writes);
+}
+
+test "a device's writes are kept by the edge that the state names, and by none where two may answer a device that it does not name" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var state = testState(.boot);
+    const devices = [_]desired_state.Device{
+        .{ .id = uuid(11), .name = "a", .mac = testMac(1), .versionId = uuid(1), .enabled = true, .home = 1 },
+        .{ .id = uuid(12), .name = "b", .mac = testMac(2), .versionId = uuid(1), .enabled = true, .home = 0 },
+        .{ .id = uuid(13), .name = "c", .mac = testMac(3), .versionId = uuid(1), .enabled = true },
+    };
+    state.devices = &devices;
+    state.homeEdges = &.{ .{ .id = uuid(99), .name = "north" }, .{ .id = state.edgeId, .name = "south" } };
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    try testing.expectEqual(.own, std.meta.activeTag(policy.homeOf(testMac(1))));
+    try testing.expectEqualStrings("north", policy.homeOf(testMac(2)).other.name);
+    try testing.expectEqual(.any, std.meta.activeTag(policy.homeOf(testMac(3))));
+    try testing.expectEqual(.any, std.meta.activeTag(policy.homeOf(testMac(9))));
+    state.siteEdges = .{ .key = "", .edges = &.{} };
+    try testing.expectEqual(.none, std.meta.activeTag(policy.homeOf(testMac(9))));
+}
+
+test "ignored devices get nothing, even where unknown ones boot, until they are added" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    var state = testState(.boot);
+    state.ignoredMacs = &.{ testMac(9), testMac(1), testMac(7) };
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    for ([_]u8{ 7, 9 }) |number|
+        try testing.expectEqual(.ignored_device, std.meta.activeTag(policy.decide(testMac(number), 0)));
+    for ([_]u8{ 1, 8 }) |number|
+        try testing.expectEqual(.target, std.meta.activeTag(policy.decide(testMac(number), 0)));
+}
+
+test "unknown devices boot the first version where that is wanted" {
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const state = testState(.boot);
+    const policy: BootPolicy = try .init(arena.allocator(), &state);
+    const target = policy.decide(testMac(5), 0).target;
+    try testing.expectEqual(null, target.assignment.device_id);
+    try testing.expect(target.assignment.version_id.eql(uuid(1)));
+}
+
+test "without a desired state nothing boots, standalone everything does" {
+    try testing.expectEqual(
+        .unknown_device,
+        std.meta.activeTag(BootPolicy.nothing.decide(testMac(1), 0)),
+    );
+    const policy: BootPolicy = .standalone(
+        .{ .assignment = .{ .version_id = uuid(7) }, .command_line = "" },
+    );
+    try testing.expect(policy.decide(testMac(77), 0).target.assignment.version_id.eql(uuid(7)));
+}

@@ -1,0 +1,540 @@
+//! A boot as the JSON of an uplink report (packages/proto/UPLINK.md, `boot` in src/uplink.ts), at
+//! most 4 KiB and what its read times take. What does not fit is left out in this order: the device's shortest units down to 12 steps in
+//! all, offers down to four, shortest gaps, size histograms, read times by phase, read times, text that devices and servers chose, offers down to
+//! two, the device's other steps, all offers, earliest phases.
+
+const std = @import("std");
+const base = @import("base");
+const boot_phase = @import("phase.zig");
+const boot_module = @import("boot.zig");
+const guest_json = @import("report_guest.zig");
+const packets_json = @import("report_packets.zig");
+const times_json = @import("report_times.zig");
+const assert = std.debug.assert;
+
+const Boot = boot_module.Boot;
+const Phase = boot_phase.Phase;
+const PhaseRecord = boot_phase.PhaseRecord;
+const Stringify = std.json.Stringify;
+
+/// Without read times, which have room of their own: they take none from a device's steps.
+const size_bare_max = 4096;
+const size_of_times_max = 1536;
+/// Each of the boot and of two phases.
+pub const size_max = size_bare_max + 3 * size_of_times_max;
+pub const SortedSteps = guest_json.SortedSteps;
+
+pub const number_max = guest_json.number_max;
+/// So many steps of a device are worth more than gaps and histograms.
+const steps_kept_long = 12;
+/// So many offers are worth more than gaps and histograms: this edge's, and who is against it.
+const offers_kept_long = 4;
+const offers_kept_longer = 2;
+
+pub const Options = struct {
+    revision: u64,
+    /// Made by the demo's history generator; never happened.
+    generated: bool = false,
+    /// Read times by phase: no part of a report that waits with many others.
+    read_phases: bool = true,
+};
+
+/// How much is left out.
+const Cut = struct {
+    steps_kept: u8,
+    offers_kept: u8,
+    gaps_kept: u32,
+    read_phases: bool,
+    read_sizes: bool = true,
+    read_times: bool = true,
+    texts: bool = true,
+    first_phase: u8 = 0,
+};
+
+/// Writes the boot's JSON object into `buffer` and returns it.
+pub fn encode(boot: *const Boot, options: Options, buffer: *[size_max]u8) []const u8 {
+    var cut: Cut = .{
+        .steps_kept = if (boot.guest) |*guest| guest.steps.count else 0,
+        .offers_kept = boot.offers.count(),
+        .gaps_kept = boot_phase.gaps_max * Phase.count,
+        .read_phases = options.read_phases,
+    };
+    while (true) {
+        const times_told: usize = if (!cut.read_times or boot.read_times.isEmpty()) 0 else if (cut.read_phases and boot.read_times.system != null) 3 else 1;
+        var writer: std.Io.Writer = .fixed(buffer[0 .. size_bare_max + times_told * size_of_times_max]);
+        if (write(boot, options, cut, &writer)) |_| return writer.buffered() else |_| {}
+        if (cut.steps_kept > steps_kept_long) {
+            cut.steps_kept -= 1;
+        } else if (cut.offers_kept > offers_kept_long) {
+            cut.offers_kept -= 1;
+        } else if (cut.gaps_kept > 0) {
+            cut.gaps_kept = @min(cut.gaps_kept, gapCount(boot)) -| 1;
+        } else if (cut.read_sizes) {
+            cut.read_sizes = false;
+        } else if (cut.read_phases) {
+            cut.read_phases = false;
+        } else if (cut.read_times) {
+            cut.read_times = false;
+        } else if (cut.texts) {
+            cut.texts = false;
+        } else if (cut.offers_kept > offers_kept_longer) {
+            cut.offers_kept -= 1;
+        } else if (cut.steps_kept > 0) {
+            cut.steps_kept -= 1;
+        } else if (cut.offers_kept > 0) {
+            cut.offers_kept -= 1;
+        } else {
+            // Without any phase an object is below 1 KiB, so the loop ends.
+            assert(cut.first_phase < Phase.count);
+            cut.first_phase += 1;
+        }
+    }
+}
+
+fn write(
+    boot: *const Boot,
+    options: Options,
+    cut: Cut,
+    writer: *std.Io.Writer,
+) Stringify.Error!void {
+    var json: Stringify = .{ .writer = writer };
+    try json.beginObject();
+    try field(&json, "id", &boot.identity.id.toText());
+    try number(&json, "revision", options.revision);
+    try field(&json, "mac", &boot.identity.mac.toText());
+    if (boot.facts.machine_id) |id| try field(&json, "machineId", &id.toText());
+    if (boot.assignment.managed) {
+        if (boot.assignment.device_id) |id| try field(&json, "deviceId", &id.toText());
+        if (!hasOutcome(boot, .local_disk)) {
+            if (boot.assignment.vdisk_id) |id| try field(&json, "vdiskId", &id.toText());
+            try field(&json, "versionId", &boot.assignment.version_id.toText());
+        }
+    }
+    try field(&json, "simulated", boot.isSimulated());
+    try field(&json, "generated", options.generated);
+    try number(&json, "startedUnixMs", boot.started_unix_ms);
+    try writeFacts(boot, cut, &json);
+    try number(&json, "reconnects", boot.reconnects);
+    if (boot.resumed_us) |at_us| try number(&json, "resumedUs", at_us);
+    if (boot.hand_over) |*hand_over| {
+        try json.objectField("handOver");
+        try json.beginObject();
+        try number(&json, "number", hand_over.number);
+        try field(&json, "fromEdgeId", &hand_over.from_edge.toText());
+        try number(&json, "atUs", hand_over.at_us);
+        try json.endObject();
+    }
+    if (boot.stream_was_open) try writeReadAhead(boot, &json);
+    if (cut.read_times) try times_json.write(&json, &boot.read_times, cut.read_phases);
+    if (cut.offers_kept > 0) try packets_json.writeOffers(&json, &boot.offers, cut.offers_kept, cut.texts);
+    if (cut.texts and boot.menu_entry.size > 0) try field(&json, "menuEntry", boot.menu_entry.slice());
+    if (!hasOutcome(boot, .ready)) try packets_json.writeLastPackets(&json, &boot.last_packets);
+    try json.objectField("phases");
+    try json.beginArray();
+    const floor_us = shortestGapKept(boot, cut.gaps_kept);
+    for (boot.phases[cut.first_phase..], cut.first_phase..) |*place, index| {
+        const record = if (place.*) |*value| value else continue;
+        try writePhase(&json, @fromBackingInt(@as(u8, @intCast(index))), record, cut, floor_us);
+    }
+    try json.endArray();
+    if (boot.guest) |*guest| try guest_json.write(&json, guest, cut.steps_kept);
+    if (boot.guest) |*guest| if (guest.is_silent) try number(&json, "silentSinceUs", guest.heard_us);
+    if (boot.outcome) |*outcome| try writeOutcome(&json, outcome, cut);
+    try json.endObject();
+}
+
+fn hasOutcome(boot: *const Boot, kind: boot_phase.OutcomeKind) bool {
+    const outcome = boot.outcome orelse return false;
+    return outcome == kind;
+}
+
+fn writeFacts(boot: *const Boot, cut: Cut, json: *Stringify) Stringify.Error!void {
+    const facts = &boot.facts;
+    if (facts.client_arch) |arch| try number(json, "clientArch", arch);
+    if (cut.texts and facts.vendor_class.size > 0) try field(
+        json,
+        "vendorClass",
+        facts.vendor_class.slice(),
+    );
+    if (cut.texts and facts.user_class.size > 0) try field(
+        json,
+        "userClass",
+        facts.user_class.slice(),
+    );
+    if (facts.ip) |ip| {
+        try json.objectField("ip");
+        try json.print("\"{f}\"", .{ip});
+    }
+    if (facts.mtu) |mtu| try number(json, "mtu", mtu);
+    if (facts.cipher) |cipher| try field(json, "cipher", @tagName(cipher));
+    if (facts.program) |*program| {
+        try json.objectField("program");
+        try json.beginObject();
+        try field(json, "set", program.set.slice());
+        try field(json, "file", program.file.slice());
+        try json.endObject();
+    }
+}
+
+fn writeReadAhead(boot: *const Boot, json: *Stringify) Stringify.Error!void {
+    const of = &boot.read_ahead;
+    try json.objectField("readAhead");
+    try json.beginObject();
+    try field(json, "hadProfile", of.had_profile);
+    try number(json, "askedBytes", of.asked_bytes);
+    try number(json, "usedBytes", of.used_bytes);
+    try number(json, "waitedReads", of.waited_reads);
+    try json.endObject();
+}
+
+fn writePhase(
+    json: *Stringify,
+    phase: Phase,
+    record: *const PhaseRecord,
+    cut: Cut,
+    floor_us: u64,
+) Stringify.Error!void {
+    const traffic = &record.traffic;
+    try json.beginObject();
+    try field(json, "name", @tagName(phase));
+    try number(json, "startUs", record.start_us);
+    if (record.durationUs()) |duration_us| try number(json, "durationUs", duration_us);
+    try field(json, "source", @tagName(record.source));
+    try number(json, "bytesIn", traffic.bytes_in);
+    try number(json, "bytesOut", traffic.bytes_out);
+    try number(json, "packetsIn", traffic.packets_in);
+    try number(json, "packetsOut", traffic.packets_out);
+    try number(json, "retries", traffic.retries);
+    try number(json, "missingFragments", traffic.missing_fragments);
+    try number(json, "reads", record.reads);
+    if (cut.read_sizes and record.reads > 0) try writeReadSizes(json, record);
+    if (cut.gaps_kept > 0 and record.gap_count > 0) {
+        try json.objectField("gaps");
+        try json.beginArray();
+        for (record.gapSlice()) |gap| {
+            if (gap.duration_us < floor_us) continue;
+            try json.beginObject();
+            try number(json, "atUs", gap.at_us);
+            try number(json, "durationUs", gap.duration_us);
+            try json.endObject();
+        }
+        try json.endArray();
+    }
+    try json.endObject();
+}
+
+/// Classes above the largest that occurred are left out.
+fn writeReadSizes(json: *Stringify, record: *const PhaseRecord) Stringify.Error!void {
+    var used: usize = record.read_sizes.len;
+    while (used > 0 and record.read_sizes[used - 1] == 0) used -= 1;
+    try json.objectField("readSizes");
+    try json.beginArray();
+    for (record.read_sizes[0..used]) |value| try json.write(@min(value, number_max));
+    try json.endArray();
+}
+
+fn writeOutcome(
+    json: *Stringify,
+    outcome: *const boot_phase.Outcome,
+    cut: Cut,
+) Stringify.Error!void {
+    try json.objectField("outcome");
+    try json.beginObject();
+    try field(json, "kind", @tagName(outcome.*));
+    switch (outcome.*) {
+        .ready, .superseded, .local_disk => {},
+        .silent => |phase| try field(json, "phase", @tagName(phase)),
+        .failed => |*failure| {
+            try field(json, "phase", @tagName(failure.phase));
+            try field(json, "cause", @tagName(failure.cause));
+            if (cut.texts and failure.text.size > 0) try field(json, "text", failure.text.slice());
+        },
+    }
+    try json.endObject();
+}
+
+fn field(json: *Stringify, name: []const u8, value: anytype) Stringify.Error!void {
+    try json.objectField(name);
+    try json.write(value);
+}
+
+fn number(json: *Stringify, name: []const u8, value: u64) Stringify.Error!void {
+    try json.objectField(name);
+    try json.write(@min(value, number_max));
+}
+
+fn gapCount(boot: *const Boot) u32 {
+    var total: u32 = 0;
+    for (boot.phases) |place| total += if (place) |record| record.gap_count else 0;
+    return total;
+}
+
+/// The length of the `kept`-th longest gap of the boot; 0 keeps all. Equal ones may go a few too
+/// many.
+fn shortestGapKept(boot: *const Boot, kept: u32) u64 {
+    const total = gapCount(boot);
+    if (kept >= total) return 0;
+    var lengths: [boot_phase.gaps_max * Phase.count]u64 = undefined;
+    var filled: u32 = 0;
+    for (&boot.phases) |*place| {
+        const record = if (place.*) |*value| value else continue;
+        for (record.gapSlice()) |gap| {
+            lengths[filled] = gap.duration_us;
+            filled += 1;
+        }
+    }
+    assert(filled == total);
+    base.sort(u64, lengths[0..filled], {}, std.sort.desc(u64));
+    return if (kept == 0) std.math.maxInt(u64) else lengths[kept - 1];
+}
+
+const testing = std.testing;
+const boot_packets = @import("packets.zig");
+const stream = @import("wire").stream;
+const Part = @import("read_times.zig").Part;
+
+fn testBoot() Boot {
+    var boot: Boot = .init(.{
+        .id = .fromRandom(@splat(0xab)),
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
+        .handle = 7,
+        .token = @splat(9),
+    }, .{
+        .version_id = .fromRandom(@splat(1)),
+        .vdisk_id = .fromRandom(@splat(2)),
+        .device_id = .fromRandom(@splat(3)),
+        .managed = true,
+    }, 0, 1_795_000_000_000);
+    boot.facts = .{
+        .machine_id = .fromRandom(@splat(4)),
+        .client_arch = 0,
+        .vendor_class = .init("PXEClient:Arch:00000:UNDI:002001"),
+        .user_class = .init("bootfarm-sim"),
+        .ip = .init(127, 77, 0, 10),
+        .mtu = 1500,
+        .program = .{ .set = .init("ipxe"), .file = .init("undionly.kpxe") },
+    };
+    return boot;
+}
+
+test "a report is the JSON of UPLINK.md" {
+    var boot = testBoot();
+    boot.facts.machine_id = null;
+    boot.assignment.managed = false;
+    boot.apply(
+        0,
+        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 1, .size = 300 } },
+    );
+    boot.apply(1000, .{ .failed = .{ .cause = .nbp_not_found, .text = .init("x\"y") } });
+    var buffer: [size_max]u8 = undefined;
+    try testing.expectEqualStrings(
+        "{\"id\":\"abababab-abab-4bab-abab-abababababab\",\"revision\":3,\"mac\":\"02:bf:00:00:00:01\"," ++
+            "\"simulated\":true,\"generated\":false,\"startedUnixMs\":1795000000000,\"clientArch\":0," ++
+            "\"vendorClass\":\"PXEClient:Arch:00000:UNDI:002001\",\"userClass\":\"bootfarm-sim\"," ++
+            "\"ip\":\"127.77.0.10\",\"mtu\":1500,\"program\":{\"set\":\"ipxe\",\"file\":\"undionly.kpxe\"},\"reconnects\":0,\"phases\":[{\"name\":\"dhcp\",\"startUs\":0," ++
+            "\"durationUs\":1000,\"source\":\"observed\",\"bytesIn\":300,\"bytesOut\":0,\"packetsIn\":1," ++
+            "\"packetsOut\":0,\"retries\":0,\"missingFragments\":0,\"reads\":0}]," ++
+            "\"outcome\":{\"kind\":\"failed\",\"phase\":\"dhcp\",\"cause\":\"nbp_not_found\",\"text\":\"x\\\"y\"}}",
+        encode(&boot, .{ .revision = 3 }, &buffer),
+    );
+}
+
+test "a report with everything in it stays within its size and is JSON" {
+    var boot = testBoot();
+    var full: PhaseRecord = .init(1, .observed);
+    var steps: stream.StepList = .empty;
+    for (0..12) |index| full.touch((index + 1) * 1_000_000_000 + index);
+    full.count(
+        .{
+            .bytes_in = 1 << 60,
+            .bytes_out = 1 << 60,
+            .packets_in = 1 << 60,
+            .packets_out = 1 << 60,
+        },
+    );
+    full.countRead(1 << 60);
+    full.end_us = 1 << 60;
+    for (&boot.phases) |*place| place.* = full;
+    boot.facts.user_class = .init(&@as([64]u8, @splat('"')));
+    boot.facts.vendor_class = .init(&@as([64]u8, @splat('\\')));
+    boot.apply(1, .{ .guest = fullReport(&steps) });
+    fillOffers(&boot);
+    boot.stream_was_open = true;
+    const endless: base.DurationHistogram = .{ .counts = @splat(std.math.maxInt(u32)), .sum_us = std.math.maxInt(u64) };
+    boot.read_times.system = .{ .bytes = std.math.maxInt(u64) };
+    for ([_]*Part{ &boot.read_times.initramfs, &boot.read_times.system.? }) |part| {
+        inline for (Part.histogram_names) |name| @field(part, name) = endless;
+    }
+    boot.read_ahead = .{ .had_profile = true, .asked_bytes = 1 << 60, .used_bytes = 1 << 59, .waited_reads = 1 << 60 };
+    boot.outcome = .{
+        .failed = .{
+            .phase = .stage2,
+            .cause = .guest_reported_failure,
+            .text = boot.facts.user_class,
+        },
+    };
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 << 60 }, &buffer);
+    const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});
+    defer parsed.deinit();
+    try testing.expectEqual(Phase.count, parsed.value.object.get("phases").?.array.items.len);
+    const guest = parsed.value.object.get("guest").?.object;
+    try testing.expect(guest.get("steps").?.array.items.len >= 4);
+    try testing.expect(parsed.value.object.get("offers").?.array.items.len >= 2);
+    try testing.expectEqual(number_max, guest.get("writeCache").?.object.get("sizeBytes").?.integer);
+    const read_ahead = parsed.value.object.get("readAhead").?.object;
+    try testing.expect(read_ahead.get("hadProfile").?.bool);
+    for ([_][]const u8{ "askedBytes", "usedBytes", "waitedReads" }) |name| try testing.expectEqual(number_max, read_ahead.get(name).?.integer);
+}
+
+/// As large as servers can make them.
+fn fillOffers(boot: *Boot) void {
+    const quotes: base.UntrustedText = .init(&@as([64]u8, @splat('"')));
+    for (0..boot_packets.offers_max) |index| {
+        const ip: base.Ip4 = .init(192, 168, 100, @intCast(100 + index));
+        assert(boot.offers.add(.{
+            .at_us = std.math.maxInt(u64),
+            .server = ip,
+            .ours = false,
+            .kind = .address,
+            .your_ip = ip,
+            .next_server = ip,
+            .relay = ip,
+            .file = quotes,
+            .vendor_class = quotes,
+        }));
+    }
+    const packet: boot_packets.Packet = .{ .name = .stream_bytes, .number = std.math.maxInt(u64) };
+    boot.last_packets.note(.from_device, std.math.maxInt(u64), packet);
+    boot.last_packets.note(.from_edge, std.math.maxInt(u64), packet);
+}
+
+test "a boot that failed says which offers were heard and what passed last, one that got ready not the latter" {
+    var boot = testBoot();
+    boot.hearOffer(1000, .{
+        .server = .init(10, 0, 0, 2),
+        .ours = false,
+        .kind = .both,
+        .your_ip = .init(10, 0, 0, 50),
+        .file = .init("pxelinux.0"),
+    });
+    boot.note(2000, .from_device, .{ .name = .dhcp_request, .number = base.Ip4.init(10, 0, 0, 2).toInt() });
+    boot.note(3000, .from_edge, .{ .name = .dhcp_offer });
+    const heard = "\"offers\":[{\"atUs\":1000,\"server\":\"10.0.0.2\",\"ours\":false,\"kind\":\"both\"," ++
+        "\"yourIp\":\"10.0.0.50\",\"file\":\"pxelinux.0\"}],";
+    const last = "\"lastPackets\":{\"fromDevice\":{\"atUs\":2000,\"what\":\"DHCP REQUEST to 10.0.0.2\"}," ++
+        "\"fromEdge\":{\"atUs\":3000,\"what\":\"DHCP OFFER\"}},";
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), heard ++ last) != null);
+    boot.outcome = .ready;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.find(u8, text, heard) != null);
+    try testing.expectEqual(null, std.mem.find(u8, text, "lastPackets"));
+}
+
+/// As large as a device can make it.
+fn fullReport(steps: *stream.StepList) stream.Report {
+    while (true) steps.append(.{
+        .group = .initramfs,
+        .name = &@as([32]u8, @splat('"')),
+        .start_us = std.math.minInt(i64),
+        .duration_us = std.math.maxInt(u64),
+    }) catch break;
+    return .{
+        .uptime_us = std.math.maxInt(u64),
+        .order_id = @splat(0xab),
+        .write_cache_used = std.math.maxInt(u64),
+        .write_cache_size = std.math.maxInt(u64),
+        .steps = steps.view(),
+    };
+}
+
+test "what a device says of itself is in the report, in order of begin" {
+    var boot = testBoot();
+    var steps: stream.StepList = .empty;
+    try steps.append(.{ .group = .kernel, .name = "kernel", .start_us = 0, .duration_us = 812_000 });
+    try steps.append(.{ .group = .firmware, .name = "POST", .start_us = -8_000_000, .duration_us = 6_000_000 });
+    boot.apply(5_000_000, .{ .guest = .{
+        .uptime_us = 1_500_000,
+        .write_cache_used = 1 << 20,
+        .write_cache_size = 1 << 30,
+        .steps = steps.view(),
+    } });
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.endsWith(u8, text, "\"phases\":[],\"guest\":{\"kernelStartUs\":3500000,\"steps\":[" ++
+        "{\"group\":\"firmware\",\"name\":\"POST\",\"startUs\":-8000000,\"durationUs\":6000000}," ++
+        "{\"group\":\"kernel\",\"name\":\"kernel\",\"startUs\":0,\"durationUs\":812000}]," ++
+        "\"writeCache\":{\"usedBytes\":1048576,\"sizeBytes\":1073741824,\"atUs\":5000000}}}"));
+}
+
+test "read times are told from their first bucket to their last, and only those that were measured" {
+    var boot = testBoot();
+    boot.read_times.note(4096, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
+    boot.read_times.note(1024, .{ .is_cold = false, .storage_us = 9, .send_us = 71 });
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{\"bytes\":5120," ++
+        "\"warm\":{\"firstBucket\":2,\"counts\":[1,0,1],\"maxUs\":9,\"sumUs\":12}," ++
+        "\"send\":{\"firstBucket\":7,\"counts\":[2],\"maxUs\":71,\"sumUs\":141}}") != null);
+}
+
+test "read times are told of the whole boot and of each phase that the device tells apart, also one without reads" {
+    var boot = testBoot();
+    boot.read_times.note(512, .{ .is_cold = false, .storage_us = 3, .send_us = 70 });
+    boot.read_times.system = .{};
+    const first = "\"warm\":{\"firstBucket\":2,\"counts\":[1],\"maxUs\":3,\"sumUs\":3},\"send\":{\"firstBucket\":7,\"counts\":[1],\"maxUs\":70,\"sumUs\":70}";
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(std.mem.find(u8, encode(&boot, .{ .revision = 1 }, &buffer), "\"readTimes\":{\"bytes\":512," ++ first ++
+        ",\"phases\":[{\"name\":\"initramfs\",\"bytes\":512," ++ first ++ "},{\"name\":\"system\",\"bytes\":0}]}") != null);
+    boot.read_times.note(1024, .{ .is_cold = true, .storage_us = 4, .send_us = 1 });
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.find(u8, text, "\"readTimes\":{\"bytes\":1536,") != null);
+    try testing.expect(std.mem.find(u8, text, "{\"name\":\"system\",\"bytes\":1024,\"cold\":{\"firstBucket\":3,\"counts\":[1],\"maxUs\":4,\"sumUs\":4},\"send\":") != null);
+}
+
+test "a device with many units keeps its own steps and its slowest units when not all fit" {
+    var boot = testBoot();
+    for (&boot.phases, 0..) |*place, index| {
+        place.* = .init(index, .observed);
+        place.*.?.end_us = 9_000_000;
+        place.*.?.traffic = .{ .bytes_in = 1 << 40, .bytes_out = 1 << 40, .packets_in = 1 << 40, .packets_out = 1 << 40 };
+    }
+    var steps: stream.StepList = .empty;
+    for (0..stream.steps_max) |index| try steps.append(.{
+        .group = if (index < 4) .kernel else .unit,
+        .name = "a-unit-of-some.service",
+        .start_us = @intCast(index * 1_000_000),
+        .duration_us = if (index < 4) 1 else index * 1000,
+    });
+    boot.apply(1, .{ .guest = .{ .uptime_us = 1, .steps = steps.view() } });
+    var buffer: [size_max]u8 = undefined;
+    var buffer_of_times: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    const parsed = try std.json.parseFromSlice(std.json.Value, testing.allocator, text, .{});
+    defer parsed.deinit();
+    const kept = parsed.value.object.get("guest").?.object.get("steps").?.array.items;
+    try testing.expect(kept.len >= steps_kept_long and kept.len < stream.steps_max);
+    // Where the time of reads went takes no room from them.
+    for (1..20) |digit| boot.read_times.note(512, .{ .is_cold = digit % 2 == 0, .storage_us = @as(u64, 1) << @intCast(digit), .send_us = @as(u64, 1) << @intCast(digit) });
+    boot.read_times.system = boot.read_times.initramfs;
+    const with_times = encode(&boot, .{ .revision = 1 }, &buffer_of_times);
+    try testing.expect(std.mem.count(u8, with_times, "\"startUs\"") >= std.mem.count(u8, text, "\"startUs\""));
+    try testing.expect(std.mem.find(u8, with_times, "\"name\":\"system\"") != null);
+    for (kept[0..4]) |step| try testing.expectEqualStrings("kernel", step.object.get("group").?.string);
+    const dropped = stream.steps_max - kept.len;
+    try testing.expectEqual(@as(i64, @intCast(4 + dropped)) * 1000, kept[4].object.get("durationUs").?.integer);
+}
+
+test "the longest gaps survive when not all fit" {
+    var boot = testBoot();
+    for (&boot.phases, 0..) |*place, index| {
+        place.* = .init(index, .observed);
+        place.*.?.end_us = 9_000_000;
+    }
+    var record = &boot.phases[@backingInt(Phase.stage2)].?;
+    for ([_]u64{ 300_000, 310_000, 5_000_000, 320_000, 330_000, 340_000, 350_000, 360_000 }) |silence_us|
+        record.touch(record.last_us + silence_us);
+    var buffer: [size_max]u8 = undefined;
+    const text = encode(&boot, .{ .revision = 1 }, &buffer);
+    try testing.expect(std.mem.find(u8, text, "\"durationUs\":5000000}") != null);
+}

@@ -1,0 +1,428 @@
+//! All boots that this edge knows: those in progress and, as long as there is room, those that are
+//! over, since their devices still read. Fixed size; searches scan compact key columns. Pure: no
+//! clock, no randomness.
+
+const std = @import("std");
+const base = @import("base");
+const boot_module = @import("boot.zig");
+const boot_phase = @import("phase.zig");
+const assert = std.debug.assert;
+
+const Boot = boot_module.Boot;
+
+pub const BootTable = struct {
+    /// Null: the place is free.
+    places: []?Boot,
+    /// Column of the places' MAC addresses; `free_mac` where a place is free.
+    macs: []u48,
+    handles: []u64,
+    /// Zeros where a place is free; boot ids are never zero.
+    ids: []u128,
+    /// Grows with each use of a place, so that an old reference finds nothing.
+    generations: []u32,
+    /// Order of begin; the greatest of one MAC is its latest boot.
+    serials: []u64,
+    next_serial: u64 = 1,
+    count: u32 = 0,
+    active_count: u32 = 0,
+    /// Boots end as silent after this at the latest; null: after their phases' own limits.
+    silence_limit_us: ?u64 = null,
+
+    pub const capacity_default = 2048;
+    /// No device has the zero address (`Mac.isDevice`).
+    const free_mac: u48 = 0;
+
+    pub const Ref = struct { index: u32, generation: u32 };
+
+    /// `full`: every place holds a boot in progress or one whose end is not reported yet.
+    pub const BeginError = error{Full};
+
+    pub fn init(gpa: std.mem.Allocator, capacity: u32) error{OutOfMemory}!BootTable {
+        assert(capacity > 0);
+        const places = try gpa.alloc(?Boot, capacity);
+        errdefer gpa.free(places);
+        const macs = try gpa.alloc(u48, capacity);
+        errdefer gpa.free(macs);
+        const handles = try gpa.alloc(u64, capacity);
+        errdefer gpa.free(handles);
+        const ids = try gpa.alloc(u128, capacity);
+        errdefer gpa.free(ids);
+        const generations = try gpa.alloc(u32, capacity);
+        errdefer gpa.free(generations);
+        const serials = try gpa.alloc(u64, capacity);
+        for (places) |*place| place.* = null;
+        @memset(macs, free_mac);
+        @memset(handles, 0);
+        @memset(ids, 0);
+        @memset(generations, 0);
+        @memset(serials, 0);
+        return .{
+            .places = places,
+            .macs = macs,
+            .handles = handles,
+            .ids = ids,
+            .generations = generations,
+            .serials = serials,
+        };
+    }
+
+    pub fn deinit(table: *BootTable, gpa: std.mem.Allocator) void {
+        gpa.free(table.places);
+        gpa.free(table.macs);
+        gpa.free(table.handles);
+        gpa.free(table.ids);
+        gpa.free(table.generations);
+        gpa.free(table.serials);
+        table.* = undefined;
+    }
+
+    pub fn get(table: *BootTable, ref: Ref) ?*Boot {
+        if (ref.index >= table.places.len) return null;
+        if (table.generations[ref.index] != ref.generation) return null;
+        return if (table.places[ref.index]) |*boot| boot else null;
+    }
+
+    /// The latest boot of a device, in progress or over.
+    pub fn findByMac(table: *const BootTable, mac: base.Mac) ?Ref {
+        const wanted = mac.toInt();
+        if (wanted == free_mac) return null;
+        var best: ?usize = null;
+        for (table.macs, 0..) |candidate, index| {
+            if (candidate != wanted) continue;
+            if (best == null or table.serials[index] > table.serials[best.?]) best = index;
+        }
+        return table.refOf(best orelse return null);
+    }
+
+    pub fn findByHandle(table: *const BootTable, handle: u64) ?Ref {
+        if (handle == 0) return null;
+        const index = std.mem.findScalar(u64, table.handles, handle) orelse return null;
+        return table.refOf(index);
+    }
+
+    pub fn findById(table: *const BootTable, id: base.Uuid) ?Ref {
+        if (id.eql(.zero)) return null;
+        const index = std.mem.findScalar(u128, table.ids, idColumn(id)) orelse return null;
+        return table.refOf(index);
+    }
+
+    /// The boot of this id where it is at this place: for who knows where it was.
+    pub fn findAt(table: *const BootTable, index: u32, id: base.Uuid) ?Ref {
+        if (index >= table.ids.len or id.eql(.zero)) return null;
+        return if (table.ids[index] == idColumn(id)) table.refOf(index) else null;
+    }
+
+    /// What a READ and its answer look at of the boot at this place comes into the processor's cache, where a table of many has little of it.
+    pub fn prefetch(table: *const BootTable, index: u32) void {
+        if (index >= table.ids.len or table.ids[index] == 0) return;
+        const boot = &table.places[index].?;
+        inline for (.{
+            &boot.last_us,                                      &boot.started_us,                &boot.hand_over,
+            &boot.phases[@backingInt(boot_phase.Phase.stage2)], &boot.last_packets,              &boot.read_ahead,
+            &boot.read_times.initramfs.bytes,                   &boot.read_times.initramfs.warm, &boot.read_times.initramfs.send,
+            &boot.facts.mtu,                                    &boot.repeats_in_row,            &boot.stream_was_open,
+            &boot.suspicion,                                    &boot.outcome,                   &boot.changed,
+        }) |field| base.prefetch(field);
+    }
+
+    /// The latest boot in progress whose device has this address: for requests that name no boot.
+    pub fn findActiveByIp(table: *const BootTable, ip: base.Ip4) ?Ref {
+        var best: ?usize = null;
+        for (table.places, 0..) |*place, index| {
+            const boot = if (place.*) |*value| value else continue;
+            if (boot.isOver()) continue;
+            const known = boot.facts.ip orelse continue;
+            if (!known.eql(ip)) continue;
+            if (best == null or table.serials[index] > table.serials[best.?]) best = index;
+        }
+        return table.refOf(best orelse return null);
+    }
+
+    /// The boot in progress whose device has this address: for what a device says without naming its boot.
+    pub fn onlyActiveByIp(table: *const BootTable, ip: base.Ip4) error{ None, Several }!Ref {
+        var only: ?usize = null;
+        for (table.places, 0..) |*place, index| {
+            const boot = if (place.*) |*value| value else continue;
+            if (boot.isOver()) continue;
+            const known = boot.facts.ip orelse continue;
+            if (!known.eql(ip)) continue;
+            if (only != null) return error.Several;
+            only = index;
+        }
+        return table.refOf(only orelse return error.None);
+    }
+
+    /// Puts a boot in a free place. The device's earlier boot is superseded if it goes on, and
+    /// gives its place up once the device itself has begun again: a power command alone may reach a
+    /// device that runs and still reads. A full table gives up the oldest boot that is over and
+    /// reported.
+    pub fn insert(table: *BootTable, boot: Boot, now_us: u64) BeginError!Ref {
+        assert(boot.identity.mac.isDevice());
+        assert(boot.identity.handle != 0);
+        assert(!boot.identity.id.eql(.zero));
+        if (table.findByMac(boot.identity.mac)) |ref| {
+            table.supersede(ref, now_us);
+            const earlier = table.get(ref).?;
+            if (!earlier.changed and !earlier.deviceHasBegun()) table.clear(ref.index);
+        }
+        const index = table.freePlace() orelse return error.Full;
+        table.places[index] = boot;
+        table.macs[index] = boot.identity.mac.toInt();
+        table.handles[index] = boot.identity.handle;
+        table.ids[index] = idColumn(boot.identity.id);
+        table.generations[index] +%= 1;
+        table.serials[index] = table.next_serial;
+        table.next_serial += 1;
+        table.count += 1;
+        if (!boot.isOver()) table.active_count += 1;
+        if (boot.deviceHasBegun()) table.forgetEarlier(index);
+        return table.refOf(index);
+    }
+
+    /// The device of this boot does not read in an earlier one any more.
+    fn forgetEarlier(table: *BootTable, latest: usize) void {
+        for (table.macs, 0..) |mac, index| {
+            if (mac != table.macs[latest] or table.serials[index] >= table.serials[latest]) continue;
+            const boot = &table.places[index].?;
+            if (boot.isOver() and !boot.changed) table.clear(index);
+        }
+    }
+
+    /// Every event goes through here, so that the count of boots in progress is right.
+    pub fn apply(table: *BootTable, ref: Ref, now_us: u64, event: boot_module.Event) void {
+        const boot = table.get(ref) orelse return;
+        const was_over = boot.isOver();
+        const had_begun = boot.deviceHasBegun();
+        boot.apply(now_us, event);
+        table.noteEnd(was_over, boot);
+        if (!had_begun and boot.deviceHasBegun()) table.forgetEarlier(ref.index);
+    }
+
+    pub fn supersede(table: *BootTable, ref: Ref, now_us: u64) void {
+        const boot = table.get(ref) orelse return;
+        const was_over = boot.isOver();
+        boot.supersede(now_us);
+        table.noteEnd(was_over, boot);
+    }
+
+    /// Puts a later state of the same boot in its place.
+    pub fn replace(table: *BootTable, ref: Ref, boot: Boot) void {
+        const place = table.get(ref).?;
+        assert(place.identity.id.eql(boot.identity.id));
+        assert(place.identity.mac.eql(boot.identity.mac));
+        if (!place.isOver()) table.active_count -= 1;
+        if (!boot.isOver()) table.active_count += 1;
+        place.* = boot;
+        table.handles[ref.index] = boot.identity.handle;
+    }
+
+    /// Takes out a boot that was none, in progress or over.
+    pub fn remove(table: *BootTable, ref: Ref) void {
+        const boot = table.get(ref) orelse return;
+        if (!boot.isOver()) table.active_count -= 1;
+        table.free(ref.index);
+    }
+
+    pub const Found = struct { serial: u64, boot: *Boot };
+
+    /// The boot that was put in next after the one of this serial; 0 for the first.
+    pub fn nextAfter(table: *BootTable, serial: u64) ?Found {
+        var best: ?usize = null;
+        for (table.serials, 0..) |candidate, index| {
+            if (candidate <= serial or table.places[index] == null) continue;
+            if (best == null or candidate < table.serials[best.?]) best = index;
+        }
+        const index = best orelse return null;
+        return .{ .serial = table.serials[index], .boot = &table.places[index].? };
+    }
+
+    /// Ends boots that have been silent for too long.
+    pub fn tick(table: *BootTable, now_us: u64) void {
+        var iterator = table.iterate();
+        while (iterator.next()) |boot| {
+            const was_over = boot.isOver();
+            boot.tick(now_us, table.silence_limit_us);
+            table.noteEnd(was_over, boot);
+        }
+    }
+
+    /// All boots, in no order of meaning.
+    pub fn iterate(table: *BootTable) Iterator {
+        return .{ .table = table };
+    }
+
+    pub const Iterator = struct {
+        table: *BootTable,
+        index: u32 = 0,
+
+        pub fn next(iterator: *Iterator) ?*Boot {
+            // By the compact column: the places are MiB, and most of them are free most of the time.
+            const rest = iterator.table.ids[iterator.index..];
+            for (rest, iterator.index..) |id, index| if (id != 0) {
+                iterator.index = @intCast(index + 1);
+                return &iterator.table.places[index].?;
+            };
+            iterator.index = @intCast(iterator.table.ids.len);
+            return null;
+        }
+    };
+
+    fn idColumn(id: base.Uuid) u128 {
+        return std.mem.readInt(u128, &id.bytes, .big);
+    }
+
+    fn noteEnd(table: *BootTable, was_over: bool, boot: *const Boot) void {
+        if (was_over or !boot.isOver()) return;
+        assert(table.active_count > 0);
+        table.active_count -= 1;
+    }
+
+    fn refOf(table: *const BootTable, index: usize) Ref {
+        assert(index < table.places.len);
+        return .{ .index = @intCast(index), .generation = table.generations[index] };
+    }
+
+    fn clear(table: *BootTable, index: usize) void {
+        assert(table.places[index].?.isOver());
+        table.free(index);
+    }
+
+    fn free(table: *BootTable, index: usize) void {
+        table.places[index] = null;
+        table.macs[index] = free_mac;
+        table.handles[index] = 0;
+        table.ids[index] = 0;
+        table.count -= 1;
+    }
+
+    fn freePlace(table: *BootTable) ?usize {
+        if (table.count < table.places.len) return std.mem.findScalar(u48, table.macs, free_mac).?;
+        var oldest: ?usize = null;
+        for (table.places, 0..) |*place, index| {
+            const boot = &place.*.?;
+            if (!boot.isOver() or boot.changed) continue;
+            if (oldest == null or table.serials[index] < table.serials[oldest.?]) oldest = index;
+        }
+        const index = oldest orelse return null;
+        table.clear(index);
+        return index;
+    }
+};
+
+const testing = std.testing;
+
+fn testBoot(number: u8, now_us: u64) Boot {
+    return .init(.{
+        .id = .fromRandom(@splat(number)),
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } },
+        .handle = @as(u64, number) << 32 | now_us + 1,
+        .token = @splat(number),
+    }, .{ .version_id = .zero }, now_us, 1_000);
+}
+
+test "a new boot of a device supersedes the one in progress and both stay to be reported" {
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const first = try table.insert(testBoot(1, 0), 0);
+    const second = try table.insert(testBoot(1, 50), 50);
+    try testing.expectEqual(.superseded, std.meta.activeTag(table.get(first).?.outcome.?));
+    try testing.expect(!table.get(second).?.isOver());
+    try testing.expectEqual(second, table.findByMac(testBoot(1, 0).identity.mac).?);
+    try testing.expectEqual(1, table.active_count);
+    try testing.expectEqual(2, table.count);
+}
+
+test "a boot that was none leaves no trace" {
+    var table: BootTable = try .init(testing.allocator, 2);
+    defer table.deinit(testing.allocator);
+    const none = try table.insert(testBoot(1, 0), 0);
+    const other = try table.insert(testBoot(2, 0), 0);
+    table.remove(none);
+    table.remove(none);
+    try testing.expectEqual(1, table.count);
+    try testing.expectEqual(1, table.active_count);
+    try testing.expectEqual(null, table.get(none));
+    try testing.expectEqual(null, table.findByMac(testBoot(1, 0).identity.mac));
+    try testing.expectEqual(other, table.findByMac(testBoot(2, 0).identity.mac).?);
+}
+
+test "a full table gives up only boots that are over and reported" {
+    var table: BootTable = try .init(testing.allocator, 2);
+    defer table.deinit(testing.allocator);
+    const first = try table.insert(testBoot(1, 0), 0);
+    _ = try table.insert(testBoot(2, 0), 0);
+    try testing.expectError(error.Full, table.insert(testBoot(3, 0), 0));
+    table.supersede(first, 10);
+    try testing.expectError(error.Full, table.insert(testBoot(3, 0), 0));
+    table.get(first).?.changed = false;
+    const third = try table.insert(testBoot(3, 0), 0);
+    try testing.expectEqual(null, table.get(first));
+    try testing.expectEqual(third, table.findByHandle(testBoot(3, 0).identity.handle).?);
+    try testing.expectEqual(null, table.findByHandle(0));
+    try testing.expectEqual(2, table.active_count);
+}
+
+test "a device that boots again and again takes one place, and one that runs for long keeps its own" {
+    var table: BootTable = try .init(testing.allocator, 3);
+    defer table.deinit(testing.allocator);
+    const runs = try table.insert(testBoot(1, 0), 0);
+    table.supersede(runs, 1);
+    table.get(runs).?.changed = false;
+    for (0..10) |round| {
+        const ref = try table.insert(testBoot(2, round), round);
+        table.apply(ref, round, .{ .failed = .{ .cause = .store_read_error } });
+        table.get(ref).?.changed = false;
+    }
+    try testing.expect(table.get(runs) != null);
+    try testing.expectEqual(2, table.count);
+}
+
+test "a power command alone takes no disk from a device that runs; its own begin does" {
+    var table: BootTable = try .init(testing.allocator, 8);
+    defer table.deinit(testing.allocator);
+    const discover: boot_module.Event = .{
+        .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 7, .size = 300 },
+    };
+    const runs = try table.insert(testBoot(1, 0), 0);
+    table.apply(runs, 1, discover);
+    table.apply(runs, 2, .{ .stream_open = .{ .resumed = false, .mtu = 1500, .cipher = .aegis_128l } });
+    table.apply(runs, 3, .{ .ready = .stream });
+    table.get(runs).?.changed = false;
+    for (10..14) |round| {
+        const woken = try table.insert(testBoot(1, round), round);
+        table.apply(woken, round, .power_command);
+        try testing.expect(table.get(runs) != null);
+        try testing.expectEqual(woken, table.findByMac(testBoot(1, 0).identity.mac).?);
+        try testing.expectEqual(2, table.count);
+        table.get(woken).?.tick(round + std.time.us_per_day, null);
+        table.get(woken).?.changed = false;
+    }
+    const again = try table.insert(testBoot(1, 20), 20);
+    table.apply(again, 20, .power_command);
+    table.apply(again, 21, discover);
+    try testing.expectEqual(null, table.get(runs));
+    try testing.expectEqual(1, table.count);
+}
+
+test "boots are found by id and by address while they go on" {
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const ref = try table.insert(testBoot(1, 0), 0);
+    table.get(ref).?.facts.ip = .init(10, 0, 0, 9);
+    try testing.expectEqual(ref, table.findById(.fromRandom(@splat(1))).?);
+    try testing.expectEqual(ref, table.findAt(ref.index, .fromRandom(@splat(1))).?);
+    try testing.expectEqual(null, table.findAt(ref.index, .fromRandom(@splat(2))));
+    try testing.expectEqual(null, table.findAt(ref.index + 1, .fromRandom(@splat(1))));
+    try testing.expectEqual(null, table.findAt(ref.index + 1, .zero));
+    try testing.expectEqual(null, table.findAt(4, .fromRandom(@splat(1))));
+    try testing.expectEqual(ref, table.findActiveByIp(.init(10, 0, 0, 9)).?);
+    try testing.expectEqual(ref, try table.onlyActiveByIp(.init(10, 0, 0, 9)));
+    try testing.expectError(error.None, table.onlyActiveByIp(.init(10, 0, 0, 8)));
+    const other = try table.insert(testBoot(2, 0), 0);
+    table.get(other).?.facts.ip = .init(10, 0, 0, 9);
+    try testing.expectError(error.Several, table.onlyActiveByIp(.init(10, 0, 0, 9)));
+    table.supersede(other, 1);
+    table.apply(ref, 5, .{ .failed = .{ .cause = .store_read_error } });
+    try testing.expectEqual(null, table.findActiveByIp(.init(10, 0, 0, 9)));
+    try testing.expectEqual(ref, table.findById(.fromRandom(@splat(1))).?);
+}

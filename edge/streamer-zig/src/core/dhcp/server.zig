@@ -1,0 +1,113 @@
+//! The DHCP server's side of one network: which address a client gets, and whether it is told no
+//! (RFC 2131 section 4.3). It must never grant what `DhcpLeases` refuses, and never answer for
+//! another server.
+
+const std = @import("std");
+const base = @import("base");
+const dhcp = @import("wire").dhcp;
+const boot_client = @import("../boot/client.zig");
+const dhcp_answer = @import("answer.zig");
+const dhcp_network = @import("network.zig");
+const DhcpLeases = @import("leases.zig");
+const Ip4 = base.Ip4;
+const Network = dhcp_network.Network;
+
+pub const Client = DhcpLeases.Client;
+
+pub fn clientOf(network: *const Network, packet: *const dhcp.Packet) Client {
+    return .of(packet.chaddr, packet.options.client_identifier, network.identify_by);
+}
+
+/// What becomes of a packet that is for this server.
+pub const Verdict = union(enum) {
+    /// OFFER or ACK with this address.
+    give: struct { ip: Ip4, lease_time_s: u32 },
+    /// INFORM: parameters alone.
+    inform,
+    nak,
+    ignored: base.IgnoreReason,
+};
+
+/// DISCOVER, REQUEST or INFORM.
+pub fn decide(leases: *DhcpLeases, now_us: u64, packet: *const dhcp.Packet) Verdict {
+    const options = &packet.options;
+    const client = clientOf(leases.network, packet);
+    const lease_time_s = leaseTime(leases.network, options.lease_time_s);
+    switch (options.message_type.?) {
+        .discover => {
+            const ip = leases.offer(now_us, &client, options.requested_ip) orelse
+                return .{ .ignored = .dhcp_no_free_address };
+            return .{ .give = .{ .ip = ip, .lease_time_s = lease_time_s } };
+        },
+        .request => return request(leases, now_us, &client, packet, lease_time_s),
+        .inform => return .inform,
+        else => unreachable,
+    }
+}
+
+/// RFC 2131 section 4.3.2. SELECTING names this server; INIT-REBOOT asks for the address that the
+/// client had (option 50), RENEWING and REBINDING for the one that it has (ciaddr).
+fn request(
+    leases: *DhcpLeases,
+    now_us: u64,
+    client: *const Client,
+    packet: *const dhcp.Packet,
+    lease_time_s: u32,
+) Verdict {
+    const network = leases.network;
+    const ip = boot_client.addressOf(packet) orelse return .{ .ignored = .dhcp_bad_option };
+    const is_selecting = packet.options.server_identifier != null;
+    const refusal: Verdict = if (is_selecting or network.authoritative)
+        .nak
+    else
+        .{ .ignored = .dhcp_bad_address };
+    if (!network.subnet.contains(ip)) return refusal;
+    // The client of a server that lost its leases: only who alone gives addresses here may know
+    // that this address is free.
+    if (!is_selecting and !network.authoritative and !leases.isOf(client, ip))
+        return .{ .ignored = .dhcp_bad_address };
+    return switch (leases.bind(now_us, client, ip, lease_time_s)) {
+        .granted => .{ .give = .{ .ip = ip, .lease_time_s = lease_time_s } },
+        .taken => refusal,
+        // Perhaps another server's: it knows, and answers.
+        .unknown => if (is_selecting) .nak else .{ .ignored = .dhcp_bad_address },
+    };
+}
+
+/// The client's wish within the network's limits.
+fn leaseTime(network: *const Network, wish_s: ?u32) u32 {
+    const wished = wish_s orelse return network.lease_time_s;
+    const shortest_s = @min(network.lease_time_min_s, network.lease_time_s);
+    const longest_s = @max(network.lease_time_max_s, network.lease_time_s);
+    return std.math.clamp(wished, shortest_s, longest_s);
+}
+
+/// The network's parameters. With a list of what it wants (option 55), a client gets nothing that it
+/// has no use for; mask and times it always gets.
+pub fn addParameters(
+    out: *dhcp.Packet,
+    leases: *const DhcpLeases,
+    packet: *const dhcp.Packet,
+    lease_time_s: ?u32,
+) void {
+    const network = leases.network;
+    const asked = &packet.options;
+    const options = &out.options;
+    if (lease_time_s) |lease_s| {
+        const is_default = lease_s == network.lease_time_s;
+        options.lease_time_s = lease_s;
+        // Set times are those of a lease of the set length.
+        options.renewal_time_s = (if (is_default) network.renewal_time_s else null) orelse lease_s / 2;
+        options.rebinding_time_s = (if (is_default) network.rebinding_time_s else null) orelse lease_s / 8 * 7;
+    }
+    options.subnet_mask = network.subnet.mask();
+    if (asked.wants(.routers)) options.routers = network.routers;
+    if (asked.wants(.dns_servers)) options.dns_servers = network.dns_servers;
+    if (asked.wants(.ntp_servers)) options.ntp_servers = network.ntp_servers;
+    if (asked.wants(.domain_name)) options.domain_name = network.domain_name;
+    if (asked.wants(.interface_mtu)) options.interface_mtu = network.mtu;
+    const client = clientOf(network, packet);
+    if (asked.wants(.host_name)) options.host_name = leases.hostNameOf(&client);
+    // RFC 6842: an answer names the client as the client named itself.
+    options.client_identifier = asked.client_identifier;
+}

@@ -1,0 +1,352 @@
+//! Decides the answer to one DHCP packet: proxyDHCP beside another server (ports 67 and 4011), DHCP
+//! server, or off, each network as it is configured. RFC 2131, RFC 3046, RFC 4578, PXE 2.1. It must
+//! never answer a device that the boot policy ignores, and in proxy mode never give an address.
+//! `network.zig` says which network a packet is about, `server.zig` who gets which address,
+//! `answer.zig` how an answer looks.
+//!
+//! How the host uses it, for each datagram of either port:
+//!
+//!     const arrival: DhcpService.Arrival = .{ .source = from, .port = .dhcp };
+//!     const step = switch (service.receive(now_us, arrival, datagram, &reply_buffer)) {
+//!         .network_boot => |request| answer: {
+//!             const target = targetOf(&request.client);
+//!             break :answer service.answer(now_us, &request, target, &reply_buffer);
+//!         },
+//!         else => |step| step,
+//!     };
+//!     switch (step) {
+//!         .ignored => |reason| {},          // counted in service.ignored already
+//!         .reply => |reply| send(reply.destination, reply.payload),  // from the same port
+//!         .learned, .noted => {},           // nothing to send
+//!         .network_boot => unreachable,     // `answer` never returns it
+//!     }
+
+const std = @import("std");
+const assert = std.debug.assert;
+const base = @import("base");
+const dhcp = @import("wire").dhcp;
+const boot_client = @import("../boot/client.zig");
+const dhcp_answer = @import("answer.zig");
+const dhcp_network = @import("network.zig");
+const dhcp_server = @import("server.zig");
+const AddressBook = @import("address_book.zig");
+const DhcpLeases = @import("leases.zig");
+const Endpoint = base.Endpoint;
+const Ip4 = base.Ip4;
+const Mac = base.Mac;
+
+pub const DhcpService = @This();
+
+options: Options,
+/// One for each network, in server mode.
+leases: []?DhcpLeases,
+book: AddressBook,
+ignored: base.IgnoredCounters = .{},
+scratch: dhcp.Scratch = undefined,
+
+pub const BootClient = boot_client.BootClient;
+pub const Programs = boot_client.Programs;
+pub const Mode = dhcp_network.Mode;
+pub const Network = dhcp_network.Network;
+pub const Link = dhcp_network.Link;
+pub const Chosen = dhcp_answer.Chosen;
+pub const Reply = dhcp_answer.Reply;
+pub const ReplyBuffer = dhcp_answer.Buffer;
+
+/// Slices live as long as the service.
+pub const Options = struct {
+    /// This edge's addresses as devices reach them.
+    links: []const Link,
+    networks: []const Network,
+    http_port: u16,
+    /// Devices whose address is remembered in proxy mode.
+    addresses_max: u32 = 4096,
+};
+
+/// Where a datagram came in.
+pub const Arrival = struct {
+    source: Endpoint,
+    port: enum { dhcp, pxe },
+    /// Index of the link whose interface or address it reached.
+    link: u8 = 0,
+};
+
+/// A network boot that waits for the caller's decision. Valid as long as its datagram and until the
+/// next `receive`.
+pub const BootRequest = struct {
+    client: BootClient,
+    arrival: Arrival,
+    /// Index of the network that the device is in.
+    network: u8,
+    packet: dhcp.Packet,
+};
+
+/// What the boot policy says to a network boot.
+pub const BootTarget = union(enum) {
+    /// Unknown or disabled device: it gets no answer.
+    ignore,
+    boot: Chosen,
+};
+
+/// In proxy mode a device took an address from the network's own server.
+pub const Learned = struct { mac: Mac, ip: Ip4, is_network_boot: bool };
+
+pub const Step = union(enum) {
+    ignored: base.IgnoreReason,
+    reply: Reply,
+    network_boot: BootRequest,
+    learned: Learned,
+    /// DECLINE or RELEASE was taken; nothing to send.
+    noted,
+};
+
+/// Allocates its tables, and nothing later. The networks passed `dhcp_network.problemOf`.
+pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!DhcpService {
+    assert(dhcp_network.problemOf(options.networks, options.links.len) == null);
+    for (options.links) |link| assert(link.ip.isUnicast());
+    const leases = try gpa.alloc(?DhcpLeases, options.networks.len);
+    @memset(leases, null);
+    var service: DhcpService = .{ .options = options, .leases = leases, .book = undefined };
+    errdefer service.freeLeases(gpa);
+    for (leases, options.networks) |*table, *network| {
+        if (network.mode == .server) table.* = try .init(gpa, network, options.links);
+    }
+    service.book = try .init(gpa, options.addresses_max);
+    return service;
+}
+
+pub fn deinit(service: *DhcpService, gpa: std.mem.Allocator) void {
+    service.freeLeases(gpa);
+    service.book.deinit(gpa);
+    service.* = undefined;
+}
+
+fn freeLeases(service: *DhcpService, gpa: std.mem.Allocator) void {
+    for (service.leases) |*table| if (table.*) |*leases| leases.deinit(gpa);
+    gpa.free(service.leases);
+}
+
+/// The addresses of a network; null where none are given there.
+pub fn leasesOf(service: *DhcpService, network: u8) ?*DhcpLeases {
+    return if (service.leases[network]) |*leases| leases else null;
+}
+
+/// Whose address this is, as far as DHCP showed it.
+pub fn macOf(service: *const DhcpService, now_us: u64, ip: Ip4) ?Mac {
+    for (service.leases) |*table| if (table.*) |*leases|
+        if (leases.macOf(now_us, ip)) |mac| return mac;
+    return service.book.macOf(ip);
+}
+
+/// One address whose record on disk is no longer true, to be written before the answer goes out;
+/// null when there is none left.
+pub fn takeChange(service: *DhcpService, now_us: u64) ?DhcpLeases.Record {
+    for (service.leases) |*table| if (table.*) |*leases|
+        if (leases.takeChange(now_us)) |record| return record;
+    return null;
+}
+
+/// One datagram. `now_us` is of the host's monotonic clock.
+pub fn receive(
+    service: *DhcpService,
+    now_us: u64,
+    arrival: Arrival,
+    datagram: []const u8,
+    reply: *ReplyBuffer,
+) Step {
+    assert(arrival.link < service.options.links.len);
+    const packet = dhcp.parse(datagram, &service.scratch) catch |refusal|
+        return service.ignore(dhcp.ignoreReason(refusal));
+    if (packet.op != .request) return service.ignore(.dhcp_not_a_request);
+    if (!packet.chaddr.isDevice()) return service.ignore(.dhcp_bad_client_address);
+    const message_type = packet.options.message_type orelse
+        return service.ignore(.dhcp_message_type);
+    // What is echoed has to fit the answer.
+    if (packet.options.relay_agent) |value| if (value.len > 255) return service.ignore(.dhcp_bad_option);
+    const networks = service.options.networks;
+    const chosen = dhcp_network.choose(networks, arrival.link, arrival.source, &packet);
+    const asked: Asked = .{
+        .now_us = now_us,
+        .network = switch (chosen) {
+            .network => |index| index,
+            .ignored => |reason| return service.ignore(reason),
+        },
+        .message_type = message_type,
+        .arrival = arrival,
+        .packet = &packet,
+    };
+    const mode = networks[asked.network].mode;
+    if (mode == .off) return service.ignore(.dhcp_off);
+    if (arrival.port == .pxe) return service.receivePxe(&asked);
+    return switch (mode) {
+        .proxy => service.receiveBesideServer(&asked),
+        .server => service.receiveAsServer(&asked, reply),
+        .off => unreachable,
+    };
+}
+
+/// One packet, and what is known of it so far.
+const Asked = struct {
+    now_us: u64,
+    network: u8,
+    message_type: dhcp.MessageType,
+    arrival: Arrival,
+    packet: *const dhcp.Packet,
+
+    fn networkBoot(asked: *const Asked, client: BootClient) Step {
+        return .{ .network_boot = .{
+            .client = client,
+            .arrival = asked.arrival,
+            .network = asked.network,
+            .packet = asked.packet.*,
+        } };
+    }
+};
+
+/// Port 4011, both modes: the device has its address and asks only for the boot file.
+fn receivePxe(service: *DhcpService, asked: *const Asked) Step {
+    const packet = asked.packet;
+    if (!packet.giaddr.isZero()) return service.ignore(.dhcp_relayed);
+    switch (asked.message_type) {
+        .discover, .request, .inform => {},
+        else => return service.ignore(.dhcp_message_type),
+    }
+    const client = BootClient.of(packet, asked.message_type) orelse
+        return service.ignore(.dhcp_not_a_network_boot);
+    if (service.leasesOf(asked.network) == null and packet.ciaddr.isUnicast())
+        service.book.learn(asked.now_us, packet.chaddr, packet.ciaddr);
+    return asked.networkBoot(client);
+}
+
+fn receiveBesideServer(service: *DhcpService, asked: *const Asked) Step {
+    const packet = asked.packet;
+    const client = BootClient.of(packet, asked.message_type);
+    switch (asked.message_type) {
+        .discover => {},
+        .request => {
+            const server = packet.options.server_identifier orelse Ip4.zero;
+            const taken = boot_client.addressOf(packet);
+            if (taken) |ip| service.book.learn(asked.now_us, packet.chaddr, ip);
+            if (!service.isOwn(server)) return .{ .learned = .{
+                .mac = packet.chaddr,
+                .ip = taken orelse return service.ignore(.dhcp_other_server),
+                .is_network_boot = client != null,
+            } };
+        },
+        else => return service.ignore(.dhcp_message_type),
+    }
+    return asked.networkBoot(client orelse return service.ignore(.dhcp_not_a_network_boot));
+}
+
+fn receiveAsServer(service: *DhcpService, asked: *const Asked, reply: *ReplyBuffer) Step {
+    const leases = service.leasesOf(asked.network).?;
+    const packet = asked.packet;
+    const client = dhcp_server.clientOf(leases.network, packet);
+    if (packet.options.server_identifier) |id| if (!service.isOwn(id)) {
+        if (asked.message_type == .request) leases.dropOffer(asked.now_us, &client);
+        return service.ignore(.dhcp_other_server);
+    };
+    switch (asked.message_type) {
+        .discover, .request, .inform => {},
+        .decline => {
+            const ip = packet.options.requested_ip orelse return service.ignore(.dhcp_bad_option);
+            const noted = leases.decline(asked.now_us, &client, ip);
+            return if (noted) .noted else service.ignore(.dhcp_bad_address);
+        },
+        .release => {
+            const noted = leases.release(asked.now_us, &client, packet.ciaddr);
+            return if (noted) .noted else service.ignore(.dhcp_bad_address);
+        },
+        else => return service.ignore(.dhcp_message_type),
+    }
+    const boot = BootClient.of(packet, asked.message_type) orelse
+        return service.serve(asked, null, reply);
+    return asked.networkBoot(boot);
+}
+
+/// Answers the request of a `network_boot` step. Never returns another one.
+pub fn answer(
+    service: *DhcpService,
+    now_us: u64,
+    request: *const BootRequest,
+    target: BootTarget,
+    reply: *ReplyBuffer,
+) Step {
+    const chosen = switch (target) {
+        .ignore => return service.ignore(.dhcp_unknown_device),
+        .boot => |chosen| chosen,
+    };
+    const asked: Asked = .{
+        .now_us = now_us,
+        .network = request.network,
+        .message_type = request.client.message_type,
+        .arrival = request.arrival,
+        .packet = &request.packet,
+    };
+    const server: Endpoint = .{ .ip = service.serverIp(&asked), .port = service.options.http_port };
+    var file_buffer: [dhcp.file_size_max]u8 = undefined;
+    const boot: dhcp_answer.Boot = .{
+        .client = &request.client,
+        .file = dhcp_answer.bootFile(server, &request.client, &chosen, &file_buffer),
+    };
+    const gives_address = service.leases[asked.network] != null and asked.arrival.port == .dhcp;
+    if (gives_address) return service.serve(&asked, boot, reply);
+    if (boot.file == null) return service.ignore(.dhcp_no_boot_program);
+    var out = dhcp_answer.begin(asked.packet, server.ip);
+    out.options.message_type = dhcp_answer.typeOf(asked.message_type);
+    dhcp_answer.addBoot(&out, asked.packet, server.ip, boot);
+    return send(&asked, &out, request.client.ip, reply);
+}
+
+/// Server mode: gives, confirms or refuses an address; a network boot gets its file with it.
+fn serve(
+    service: *DhcpService,
+    asked: *const Asked,
+    boot: ?dhcp_answer.Boot,
+    reply: *ReplyBuffer,
+) Step {
+    const leases = service.leasesOf(asked.network).?;
+    const packet = asked.packet;
+    const server_ip = service.serverIp(asked);
+    var out = dhcp_answer.begin(packet, server_ip);
+    out.options.message_type = dhcp_answer.typeOf(asked.message_type);
+    const verdict = dhcp_server.decide(leases, asked.now_us, packet);
+    switch (verdict) {
+        .ignored => |reason| return service.ignore(reason),
+        .nak => {
+            out.options.message_type = .nak;
+            out.ciaddr = .zero;
+            return send(asked, &out, null, reply);
+        },
+        .give => |given| {
+            out.yiaddr = given.ip;
+            dhcp_server.addParameters(&out, leases, packet, given.lease_time_s);
+        },
+        .inform => dhcp_server.addParameters(&out, leases, packet, null),
+    }
+    if (boot) |known| dhcp_answer.addBoot(&out, packet, server_ip, known);
+    const ip = if (verdict == .inform) boot_client.addressOf(packet) else out.yiaddr;
+    return send(asked, &out, ip, reply);
+}
+
+fn send(asked: *const Asked, out: *dhcp.Packet, ip: ?Ip4, reply: *ReplyBuffer) Step {
+    return .{ .reply = dhcp_answer.finish(out, asked.packet, asked.arrival.source, ip, reply) };
+}
+
+/// The edge's address in the device's network; to a network behind relay agents, the one that they
+/// reach.
+fn serverIp(service: *const DhcpService, asked: *const Asked) Ip4 {
+    const network = &service.options.networks[asked.network];
+    const link = network.link orelse network.via orelse asked.arrival.link;
+    return service.options.links[link].ip;
+}
+
+fn isOwn(service: *const DhcpService, ip: Ip4) bool {
+    for (service.options.links) |link| if (link.ip.eql(ip)) return true;
+    return false;
+}
+
+fn ignore(service: *DhcpService, reason: base.IgnoreReason) Step {
+    service.ignored.add(reason);
+    return .{ .ignored = reason };
+}

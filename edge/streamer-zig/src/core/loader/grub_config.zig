@@ -1,0 +1,200 @@
+//! GRUB's configuration of one boot: what to load, and from where. Everything that goes in is made
+//! by this edge or was checked for printable ASCII, and stands in single quotes, in which GRUB
+//! expands nothing (GRUB manual, "Quoting"). The signed GRUB of a distribution has no other source
+//! of its configuration than the network.
+
+const std = @import("std");
+const base = @import("base");
+const kernel_line = @import("kernel_line.zig");
+const boot_script = @import("ipxe_script.zig");
+const KernelLine = kernel_line.KernelLine;
+const assert = std.debug.assert;
+
+pub const size_max = 8192;
+
+pub const By = enum { tftp, http };
+
+pub const Options = struct {
+    line: KernelLine,
+    /// How this GRUB reads files: signed ones of Debian 12 know TFTP only.
+    by: By,
+    has_initrd: bool,
+};
+
+pub fn write(options: *const Options, buffer: *[size_max]u8) []const u8 {
+    var writer: std.Io.Writer = .fixed(buffer);
+    writeTo(options, &writer) catch unreachable;
+    return writer.buffered();
+}
+
+fn writeTo(options: *const Options, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    try writer.writeAll("set timeout=0\nset default=0\nset fallback=1\nmenuentry 'Bootfarm' {\n  linux ");
+    try writePath(options, "kernel", writer);
+    var buffer: [KernelLine.size_max]u8 = undefined;
+    try writeWords(options.line.write(&buffer), writer);
+    try writer.writeByte('\n');
+    if (options.has_initrd) {
+        try writer.writeAll("  initrd ");
+        try writePath(options, "initrd", writer);
+        try writer.writeByte('\n');
+    }
+    try writer.writeAll("}\n");
+    try writeRestart(writer);
+}
+
+/// `(tftp,10.0.0.1)/b/HANDLE/NAME`: the server is named, since GRUB's own idea of it is the plain
+/// DHCP server's.
+fn writePath(
+    options: *const Options,
+    name: []const u8,
+    writer: *std.Io.Writer,
+) std.Io.Writer.Error!void {
+    try writeDevice(options.by, options.line.http, writer);
+    try writer.print("/b/{x:0>16}/{s}", .{ options.line.identity.handle, name });
+}
+
+pub fn writeDevice(by: By, http: base.Endpoint, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    switch (by) {
+        .tftp => try writer.print("(tftp,{f})", .{http.ip}),
+        .http => try writer.print("(http,{f})", .{http}),
+    }
+}
+
+/// Words of a kernel's command line, each as one of GRUB's. A kernel takes spaces into a word by
+/// double quotes; GRUB takes the quotes off and puts them around the whole word again.
+fn writeWords(line: []const u8, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    var rest = std.mem.trimStart(u8, line, " ");
+    while (rest.len > 0) {
+        var is_quoted = false;
+        const size = for (rest, 0..) |byte, index| {
+            if (byte == '"') is_quoted = !is_quoted;
+            if (byte == ' ' and !is_quoted) break index;
+        } else rest.len;
+        try writer.writeAll(" '");
+        for (rest[0..size]) |byte| switch (byte) {
+            '"' => {},
+            '\'' => try writer.writeAll("'\\''"),
+            else => try writer.writeByte(byte),
+        };
+        try writer.writeByte('\'');
+        rest = std.mem.trimStart(u8, rest[size..], " ");
+    }
+}
+
+/// What a device does that could not start its kernel: the reason may be gone by then.
+fn writeRestart(writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    try writer.print(
+        "menuentry 'Start again' {{\n  echo 'bootfarm: starting again in {d} s'\n  sleep {d}\n  reboot\n}}\n",
+        .{ boot_script.retry_after_s, boot_script.retry_after_s },
+    );
+}
+
+/// For a device that cannot start what it is assigned: says why on its console, waits and starts
+/// again.
+pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
+    var writer: std.Io.Writer = .fixed(buffer);
+    writer.writeAll("set timeout=0\necho 'bootfarm: ") catch unreachable;
+    for (why[0..@min(why.len, refusal_size_max)]) |byte| {
+        const is_harmless = std.ascii.isPrint(byte) and byte != '\'';
+        writer.writeByte(if (is_harmless) byte else '?') catch unreachable;
+    }
+    writer.writeAll("'\n") catch unreachable;
+    writeRestart(&writer) catch unreachable;
+    return writer.buffered();
+}
+
+const refusal_size_max = 256;
+
+/// Whether a name is the one of a configuration that GRUB asks for: `grub.cfg`, or the same with
+/// the address of its card (`grub.cfg-01-aa-bb-...`), in the folders where GRUB images of
+/// distributions look.
+pub fn isAskedAs(name: []const u8, mac: base.Mac) bool {
+    const folders = [_][]const u8{ "", "grub/", "boot/grub/", "grub2/", "boot/grub2/" };
+    for (folders) |folder| {
+        const rest = std.mem.cutPrefix(u8, name, folder) orelse continue;
+        if (std.mem.eql(u8, rest, "grub.cfg")) return true;
+        const of_card = std.mem.cutPrefix(u8, rest, "grub.cfg-01-") orelse continue;
+        const asked = base.Mac.parse(of_card) catch continue;
+        if (asked.eql(mac)) return true;
+    }
+    return false;
+}
+
+/// What GRUB looks for and does without: lists of its modules, modules, translations,
+/// configurations. Nothing else asks for them, so they show that GRUB runs.
+pub fn isProbe(name: []const u8) bool {
+    const at = std.mem.find(u8, name, "grub") orelse return false;
+    const rest = name[at..];
+    for ([_][]const u8{ ".lst", ".mod", ".mo", ".mo.gz", "/grub.cfg", ".pf2" }) |end|
+        if (std.mem.endsWith(u8, rest, end)) return true;
+    return std.mem.find(u8, rest, "grub.cfg-") != null;
+}
+
+const testing = std.testing;
+
+const test_options: Options = .{ .line = kernel_line.test_line, .by = .tftp, .has_initrd = true };
+
+test "a configuration loads kernel and initramfs from this edge and falls back to starting again" {
+    var buffer: [size_max]u8 = undefined;
+    try testing.expectEqualStrings(
+        \\set timeout=0
+        \\set default=0
+        \\set fallback=1
+        \\menuentry 'Bootfarm' {
+        \\  linux (tftp,10.0.0.1)/b/00000000000000ab/kernel 'quiet' 'bootfarm.edge=10.0.0.1:6910' 'bootfarm.boot=01010101-0101-4101-8101-010101010101' 'bootfarm.token=0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f' 'bootfarm.report=http://10.0.0.1:6980/b/00000000000000ab'
+        \\  initrd (tftp,10.0.0.1)/b/00000000000000ab/initrd
+        \\}
+        \\menuentry 'Start again' {
+        \\  echo 'bootfarm: starting again in 60 s'
+        \\  sleep 60
+        \\  reboot
+        \\}
+        \\
+    , write(&test_options, &buffer));
+}
+
+test "GRUBs that read HTTP are given addresses with the port" {
+    var options = test_options;
+    options.by = .http;
+    options.has_initrd = false;
+    var buffer: [size_max]u8 = undefined;
+    const text = write(&options, &buffer);
+    try testing.expect(std.mem.find(u8, text, "linux (http,10.0.0.1:6980)/b/00000000000000ab/kernel ") != null);
+    try testing.expectEqual(null, std.mem.find(u8, text, "initrd"));
+}
+
+test "no command line ends its word, and quoted spaces stay in theirs" {
+    var options = test_options;
+    options.line.command_line = "a=$x dyndbg=\"file a b\" it's  {};#";
+    var buffer: [size_max]u8 = undefined;
+    const text = write(&options, &buffer);
+    try testing.expect(std.mem.find(u8, text, "/kernel 'a=$x' 'dyndbg=file a b' 'it'\\''s' '{};#' 'bootfarm.edge=") != null);
+}
+
+test "the longest command line fits even where each byte needs four" {
+    var options = test_options;
+    options.line.command_line = &@as([1024]u8, @splat('\''));
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(write(&options, &buffer).len < size_max);
+}
+
+test "a refusal says why and nothing in it can end its quotes" {
+    var buffer: [size_max]u8 = undefined;
+    const text = writeRefusal("a'\nb $c", &buffer);
+    try testing.expect(std.mem.startsWith(u8, text, "set timeout=0\necho 'bootfarm: a??b $c'\nmenuentry"));
+}
+
+test "configurations are known by the names that GRUB asks for" {
+    const mac: base.Mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } };
+    for ([_][]const u8{ "grub.cfg", "grub/grub.cfg", "boot/grub/grub.cfg", "grub/grub.cfg-01-02-bf-00-00-00-01" }) |name|
+        try testing.expect(isAskedAs(name, mac));
+    const others = [_][]const u8{
+        "grub/x86_64-efi/grub.cfg", "grub/grub.cfg-01-02-bf-00-00-00-02", "grub.cfg-0A000001",
+        "grub/../grub.cfg",         "grub.cfg/x",                         "grubx64.efi",
+    };
+    for (others) |name| try testing.expect(!isAskedAs(name, mac));
+    for ([_][]const u8{ "grub/x86_64-efi/command.lst", "grub/x86_64-efi/grub.cfg", "grub/locale/en.mo" }) |name|
+        try testing.expect(isProbe(name));
+    for ([_][]const u8{ "revocations_sbat.efi", "grubx64.efi", "x.mod" }) |name|
+        try testing.expect(!isProbe(name));
+}

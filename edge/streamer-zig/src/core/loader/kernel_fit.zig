@@ -1,0 +1,126 @@
+//! Whether a device can start the kernel and initramfs that its version carries, as far as the files
+//! say. What nothing is known of is let through: the device finds out.
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire");
+const boot_phase = @import("../boot/phase.zig");
+
+const ClientArch = wire.dhcp.ClientArch;
+
+/// Why not, for the boot and for the device's console.
+pub const Misfit = struct { cause: boot_phase.Cause, text: base.UntrustedText };
+
+pub const Files = struct {
+    kernel: wire.kernel_image.KernelImage,
+    /// Null without an initramfs, and for one that somebody else made.
+    made_for: ?wire.initramfs_mark.InitramfsMark = null,
+};
+
+/// `client_arch` is option 93 of the device's firmware, null where it has said none.
+pub fn judge(files: *const Files, client_arch: ?ClientArch) ?Misfit {
+    if (client_arch) |arch| if (misfitOfDevice(files, arch)) |misfit| return misfit;
+    const mark = files.made_for orelse return null;
+    if (files.kernel.architecture) |architecture| if (architecture != mark.architecture)
+        return misfitOf(.kernel_mismatch, "kernel for {t}, initramfs for {t}", .{
+            architecture,
+            mark.architecture,
+        });
+    const release = files.kernel.release orelse return null;
+    if (release.eql(&mark.release)) return null;
+    return misfitOf(.kernel_mismatch, "kernel {s}, initramfs for {s}", .{
+        release.slice(),
+        mark.release.slice(),
+    });
+}
+
+fn misfitOfDevice(files: *const Files, client_arch: ClientArch) ?Misfit {
+    const architecture = files.kernel.architecture orelse return null;
+    const is_x86 = architecture == .x86 or architecture == .x86_64;
+    const is_taken, const machine = switch (client_arch) {
+        // A 32-bit UEFI on a 64-bit processor takes kernels of both kinds, and so does a BIOS.
+        .bios => .{ is_x86, "x86 BIOS" },
+        .uefi_x86, .uefi_x86_http => .{ is_x86, "32-bit x86 UEFI" },
+        .uefi_x64, .uefi_x64_by_rfc4578, .uefi_x64_http => .{
+            architecture == .x86_64,
+            "x86-64 UEFI",
+        },
+        .uefi_arm64, .uefi_arm64_http => .{ architecture == .aarch64, "arm64 UEFI" },
+        _ => return null,
+    };
+    if (is_taken) return null;
+    return misfitOf(.kernel_architecture_mismatch, "kernel for {t}, machine with {s}", .{
+        architecture,
+        machine,
+    });
+}
+
+/// What is too long is cut.
+fn misfitOf(cause: boot_phase.Cause, comptime format: []const u8, arguments: anytype) Misfit {
+    var buffer: [256]u8 = undefined;
+    const text = std.mem.print(&buffer, format, arguments) catch unreachable;
+    return .{ .cause = cause, .text = .init(text) };
+}
+
+const testing = std.testing;
+
+fn filesOf(
+    release: ?[]const u8,
+    architecture: wire.kernel_image.Architecture,
+    made_for: ?wire.initramfs_mark.InitramfsMark,
+) Files {
+    return .{
+        .kernel = .{
+            .format = .x86_boot,
+            .architecture = architecture,
+            .release = if (release) |text| .init(text) else null,
+        },
+        .made_for = made_for,
+    };
+}
+
+test "an initramfs for another kernel is told with both releases" {
+    const mark: wire.initramfs_mark.InitramfsMark = .{
+        .release = .init("6.1.0-51-cloud-amd64"),
+        .architecture = .x86_64,
+    };
+    const other = judge(&filesOf("6.1.0-53-cloud-amd64", .x86_64, mark), .bios).?;
+    try testing.expectEqual(.kernel_mismatch, other.cause);
+    try testing.expectEqualStrings(
+        "kernel 6.1.0-53-cloud-amd64, initramfs for 6.1.0-51-cloud-amd64",
+        other.text.slice(),
+    );
+    try testing.expectEqual(null, judge(&filesOf("6.1.0-51-cloud-amd64", .x86_64, mark), .bios));
+    const foreign = judge(&filesOf(null, .aarch64, mark), null).?;
+    try testing.expectEqual(.kernel_mismatch, foreign.cause);
+    try testing.expectEqualStrings("kernel for aarch64, initramfs for x86_64", foreign.text.slice());
+    // What is not written in the files is not judged.
+    try testing.expectEqual(null, judge(&filesOf(null, .x86_64, mark), .bios));
+    try testing.expectEqual(null, judge(&filesOf("6.1.0-53-cloud-amd64", .x86_64, null), null));
+}
+
+test "each client architecture takes the kernels that run on it" {
+    const rows = [_]struct { ClientArch, bool, bool, bool }{
+        .{ .bios, true, true, false },
+        .{ .uefi_x86, true, true, false },
+        .{ .uefi_x86_http, true, true, false },
+        .{ .uefi_x64, false, true, false },
+        .{ .uefi_x64_by_rfc4578, false, true, false },
+        .{ .uefi_x64_http, false, true, false },
+        .{ .uefi_arm64, false, false, true },
+        .{ .uefi_arm64_http, false, false, true },
+        .{ @fromBackingInt(0x77), true, true, true },
+    };
+    for (rows) |row| {
+        const arch, const x86, const x86_64, const aarch64 = row;
+        try testing.expectEqual(x86, judge(&filesOf(null, .x86, null), arch) == null);
+        try testing.expectEqual(x86_64, judge(&filesOf(null, .x86_64, null), arch) == null);
+        try testing.expectEqual(aarch64, judge(&filesOf(null, .aarch64, null), arch) == null);
+    }
+    const misfit = judge(&filesOf(null, .aarch64, null), .uefi_x64).?;
+    try testing.expectEqual(.kernel_architecture_mismatch, misfit.cause);
+    try testing.expectEqualStrings(
+        "kernel for aarch64, machine with x86-64 UEFI",
+        misfit.text.slice(),
+    );
+}

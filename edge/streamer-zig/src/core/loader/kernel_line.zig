@@ -1,0 +1,61 @@
+//! What a boot tells its kernel, as words for a loader's configuration: the version's own command
+//! line, and behind it where the edge is, which boot this is, and its token.
+
+const std = @import("std");
+const base = @import("base");
+const boot_module = @import("../boot/boot.zig");
+const desired_state = @import("../uplink/desired_state.zig");
+const clear_word = @import("../stream/seal.zig").clear_word;
+const LocalDisk = @import("../target/local_disk_order.zig").LocalDisk;
+
+pub const KernelLine = struct {
+    identity: boot_module.Identity,
+    http: base.Endpoint,
+    stream: base.Endpoint,
+    /// Passed `boot_policy.isCommandLine`.
+    command_line: []const u8,
+    local_disk: ?LocalDisk = null,
+    /// The stream goes in clear text.
+    clear: bool = false,
+
+    pub const size_max = desired_state.command_line_size_max + 256 + LocalDisk.text_size_max + clear_word.len + 1;
+
+    /// As the kernel is to get it.
+    pub fn write(line: *const KernelLine, buffer: *[size_max]u8) []const u8 {
+        const id = &line.identity;
+        var writer: std.Io.Writer = .fixed(buffer);
+        writer.print("{s}{s}bootfarm.edge={f} bootfarm.boot={f} bootfarm.token={x} ", .{
+            line.command_line, if (line.command_line.len > 0) " " else "",
+            line.stream,       id.id,
+            &id.token,
+        }) catch unreachable;
+        writer.print("bootfarm.report=http://{f}/b/{x:0>16}", .{ line.http, id.handle }) catch
+            unreachable;
+        if (line.local_disk) |*order| writer.print(" {f}", .{order}) catch unreachable;
+        if (line.clear) writer.writeAll(" " ++ clear_word) catch unreachable;
+        return writer.buffered();
+    }
+};
+
+pub const test_line: KernelLine = .{
+    .identity = .{
+        .id = .fromRandom(@splat(1)),
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } },
+        .handle = 0xab,
+        .token = @splat(0x0f),
+    },
+    .http = .{ .ip = .init(10, 0, 0, 1), .port = 6980 },
+    .stream = .{ .ip = .init(10, 0, 0, 1), .port = 6910 },
+    .command_line = "quiet",
+};
+
+test "the longest line fits, in its own buffer and in the kernel's limit" {
+    var line = test_line;
+    line.http = .{ .ip = .init(255, 255, 255, 255), .port = 65535 };
+    line.stream = line.http;
+    line.command_line = &@as([desired_state.command_line_size_max]u8, @splat('x'));
+    line.clear = true;
+    line.local_disk = .{ .full = .read_only, .limit_bytes = std.math.maxInt(u64) };
+    var buffer: [KernelLine.size_max]u8 = undefined;
+    try std.testing.expect(line.write(&buffer).len < 2048);
+}

@@ -1,0 +1,106 @@
+//! PXELINUX's configuration of one boot. PXELINUX looks for files where it came from itself, so
+//! names are relative: they are `b/<handle>/...`. It asks for `pxelinux.cfg/` and the device's
+//! UUID, `01-` and its hardware address, eight cuts of its IP address in hex, and `default`.
+
+const std = @import("std");
+const base = @import("base");
+const kernel_line = @import("kernel_line.zig");
+const boot_script = @import("ipxe_script.zig");
+const KernelLine = kernel_line.KernelLine;
+
+pub const size_max = 4096;
+
+pub const Options = struct { line: KernelLine, has_initrd: bool };
+
+pub fn write(options: *const Options, buffer: *[size_max]u8) []const u8 {
+    var line: [KernelLine.size_max]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(buffer);
+    writer.print("DEFAULT bootfarm\nPROMPT 0\nONERROR again\nLABEL bootfarm\n  LINUX kernel\n{s}" ++
+        "  APPEND {s}\n{s}", .{
+        if (options.has_initrd) "  INITRD initrd\n" else "",
+        options.line.write(&line),
+        label_again,
+    }) catch unreachable;
+    return writer.buffered();
+}
+
+/// Gives the machine back to its BIOS, which tries its next boot device or starts again.
+const label_again = "LABEL again\n  LOCALBOOT -1\n";
+
+const folder = "pxelinux.cfg/";
+
+/// Whether a name is the one of a configuration that PXELINUX asks for and is to get. It asks for
+/// others before, which are the same to it.
+pub fn isAskedAs(name: []const u8, mac: base.Mac) bool {
+    const rest = std.mem.cutPrefix(u8, name, folder) orelse return false;
+    if (std.mem.eql(u8, rest, "default")) return true;
+    // 01: Ethernet (RFC 1700, hardware types).
+    const of_card = std.mem.cutPrefix(u8, rest, "01-") orelse return false;
+    const asked = base.Mac.parse(of_card) catch return false;
+    return asked.eql(mac);
+}
+
+/// What PXELINUX looks for first and does without: it shows that it runs.
+pub fn isProbe(name: []const u8) bool {
+    return std.mem.startsWith(u8, name, folder);
+}
+
+/// For a device that cannot start what it is assigned: says why on its console, and waits before it
+/// goes back to its BIOS.
+pub fn writeRefusal(why: []const u8, buffer: *[size_max]u8) []const u8 {
+    var writer: std.Io.Writer = .fixed(buffer);
+    writer.writeAll("SAY bootfarm: ") catch unreachable;
+    for (why[0..@min(why.len, refusal_size_max)]) |byte|
+        writer.writeByte(if (std.ascii.isPrint(byte)) byte else '?') catch unreachable;
+    // In tenths of a second.
+    const timeout = boot_script.retry_after_s * 10;
+    writer.print("\nDEFAULT again\nPROMPT 1\nTIMEOUT {d}\n{s}", .{ timeout, label_again }) catch
+        unreachable;
+    return writer.buffered();
+}
+
+const refusal_size_max = 256;
+
+const testing = std.testing;
+
+test "a configuration names files beside PXELINUX and keeps the command line as it is" {
+    var buffer: [size_max]u8 = undefined;
+    const options: Options = .{ .line = kernel_line.test_line, .has_initrd = true };
+    try testing.expectEqualStrings(
+        \\DEFAULT bootfarm
+        \\PROMPT 0
+        \\ONERROR again
+        \\LABEL bootfarm
+        \\  LINUX kernel
+        \\  INITRD initrd
+        \\  APPEND quiet bootfarm.edge=10.0.0.1:6910 bootfarm.boot=01010101-0101-4101-8101-010101010101 bootfarm.token=0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f bootfarm.report=http://10.0.0.1:6980/b/00000000000000ab
+        \\LABEL again
+        \\  LOCALBOOT -1
+        \\
+    , write(&options, &buffer));
+}
+
+test "the longest command line fits" {
+    var options: Options = .{ .line = kernel_line.test_line, .has_initrd = true };
+    options.line.command_line = &@as([1024]u8, @splat('x'));
+    var buffer: [size_max]u8 = undefined;
+    try testing.expect(write(&options, &buffer).len < size_max);
+}
+
+test "a refusal is one line whatever it says" {
+    var buffer: [size_max]u8 = undefined;
+    const text = writeRefusal("a\nLABEL b", &buffer);
+    try testing.expect(std.mem.startsWith(u8, text, "SAY bootfarm: a?LABEL b\nDEFAULT again\n"));
+}
+
+test "the device's own name and the last one are answered, what others are asked for is not" {
+    const mac: base.Mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, 1 } };
+    try testing.expect(isAskedAs("pxelinux.cfg/01-02-bf-00-00-00-01", mac));
+    try testing.expect(isAskedAs("pxelinux.cfg/default", mac));
+    const others = [_][]const u8{
+        "pxelinux.cfg/01-02-bf-00-00-00-02",                 "pxelinux.cfg/0A4E0032",
+        "pxelinux.cfg/564d4f4e-0000-0000-0000-000000000000", "default",
+        "pxelinux.cfg/",
+    };
+    for (others) |name| try testing.expect(!isAskedAs(name, mac));
+}

@@ -1,0 +1,488 @@
+//! Reads ahead of demand what the boot profile says (packages/proto/STREAM.md, "Boot profile"): plain reads into a cache of fixed size,
+//! in the order of the profile, behind all that somebody waits for. What the system then asks for comes from the cache; what is on its
+//! way is waited for; all else is read as if this were not there. A wrong profile costs time, never a byte.
+//!
+//! It stands between those who read and the stream's client:
+//!
+//!     ahead.read(&client, tag, offset, buffer)      // in place of client.submit
+//!     while (client.nextEvent()) |event| if (ahead.take(&client, &event)) continue else ...
+//!     while (ahead.nextDone()) |tag| ...            // reads that ended without an event of the client
+//!     ahead.pump(&client)                           // before client.transmit
+
+const std = @import("std");
+const wire = @import("wire").stream;
+const profile = wire.profile;
+const StreamClient = @import("../stream/client/client.zig");
+const assert = std.debug.assert;
+
+pub const ReadAhead = @This();
+
+/// Units that are under way at a time: ahead of demand, and with those that somebody has begun to wait for. Most are large, and
+/// `window_bytes` is less; of small ones it takes as many to fill a link.
+const reads_max = 24;
+const asked_max = 48;
+/// So many places more the client needs, of which one is for the profile.
+pub const client_places = asked_max + 1;
+pub const slot_size = profile.unit_size;
+/// With less there is nothing to gain.
+pub const cache_size_min = 1 << 20;
+/// So little is on its way ahead of demand that a read which somebody waits for is not held up by it for long.
+const window_bytes = 256 << 10;
+const document_tries_max = 3;
+/// Above all tags of those who read.
+const tag_document = 1 << 40;
+const tag_unit = 1 << 41;
+const none = std.math.maxInt(u16);
+const places_count = 16384;
+
+tables: *Tables,
+cache: []u8,
+state: enum { off, fetching, reading, ended } = .off,
+document_tries: u8 = 0,
+document_asked: bool = false,
+count: u16 = 0,
+/// The next unit that may be read.
+next: u16 = 0,
+asked: u16 = 0,
+slots_used: u16 = 0,
+/// Slots that came back, and the next that was never taken.
+free_count: u16 = 0,
+fresh: u16 = 0,
+/// The farthest place in the order that the system has come to.
+reached: u16 = 0,
+/// No unit before it is held.
+oldest: u16 = 0,
+waiting_count: u16 = 0,
+done_count: u16 = 0,
+statistics: Statistics = .{},
+
+pub const Statistics = struct {
+    /// Read ahead of demand.
+    reads: u64 = 0,
+    bytes: u64 = 0,
+    /// Reads that were answered from it, and those that waited for what was on its way.
+    hits: u64 = 0,
+    waits: u64 = 0,
+    /// Bytes that the system has got of it, each once.
+    used_bytes: u64 = 0,
+    /// Reads that the edge was asked for.
+    misses: u64 = 0,
+};
+
+/// All that has a fixed size.
+pub const Tables = struct {
+    document: [profile.document_size_max]u8,
+    units: [profile.units_max]Planned,
+    /// Place in `units` by the unit's index, open addressing.
+    places: [places_count]u16,
+    free_slots: [profile.units_max]u16,
+    waiting: [waiting_max]Waiting,
+    done: [waiting_max]u64,
+};
+
+/// Reads of the system that are under way at a time.
+pub const waiting_max = 64;
+
+const Waiting = struct { tag: u64, offset: u64, buffer: []u8 };
+
+const Planned = struct {
+    index: u40,
+    /// Blocks that the system is expected to want and has not got.
+    wanted: u8,
+    /// What is read: all from the first wanted block to the last.
+    first: u8,
+    end: u8,
+    state: enum(u8) { planned, asked, held, gone },
+    /// Its bytes are not those of the disk any more: dropped when they come.
+    stale: bool,
+    slot: u16,
+
+    /// What lies outside of the wanted blocks is not read.
+    fn narrow(unit: *Planned) void {
+        unit.first = @ctz(unit.wanted);
+        unit.end = profile.unit_blocks - @as(u8, @clz(unit.wanted));
+    }
+
+    fn covers(unit: *const Planned, blocks: u8) bool {
+        return blocks & ~profile.maskOf(@intCast(unit.first), @intCast(unit.end - unit.first)) == 0;
+    }
+};
+
+/// Of one boot. `cache` is at least `cache_size_min` and stays the caller's.
+pub fn init(tables: *Tables, cache: []u8) ReadAhead {
+    assert(cache.len >= cache_size_min);
+    return .{ .tables = tables, .cache = cache };
+}
+
+/// Begins, when a boot's first session is open; without a profile nothing is ever read ahead.
+pub fn start(ahead: *ReadAhead, client: *const StreamClient) void {
+    assert(ahead.state == .off and !ahead.document_asked);
+    if (client.session.?.profile_size > 0) ahead.state = .fetching;
+}
+
+/// Nothing more is read ahead; what is held is given up.
+pub fn stop(ahead: *ReadAhead, client: *StreamClient) void {
+    ahead.state = .ended;
+    for (ahead.tables.units[0..ahead.count]) |*unit| switch (unit.state) {
+        .held => ahead.release(unit),
+        .planned => unit.state = .gone,
+        .asked => unit.stale = true,
+        .gone => {},
+    };
+    ahead.settleWaiting(client);
+}
+
+/// Nothing is written to the cache any more.
+pub fn isIdle(ahead: *const ReadAhead) bool {
+    return (ahead.state == .off or ahead.state == .ended) and ahead.asked == 0;
+}
+
+/// As `StreamClient.submit`; its end comes by `nextDone` or as an event. At most `waiting_max` at a time.
+pub fn read(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
+    assert(tag < tag_document);
+    // Its disk stands still, also where something of it is still here.
+    if (client.state == .ended) return client.submit(tag, offset, buffer);
+    switch (ahead.look(offset, buffer.len)) {
+        .held => {
+            ahead.statistics.hits += 1;
+            ahead.give(client, tag, offset, buffer);
+        },
+        .coming => {
+            if (ahead.waiting_count == waiting_max) return error.Full;
+            ahead.statistics.waits += 1;
+            ahead.hasten(client, offset, buffer.len);
+            ahead.tables.waiting[ahead.waiting_count] = .{ .tag = tag, .offset = offset, .buffer = buffer };
+            ahead.waiting_count += 1;
+        },
+        .planned => if (ahead.askAll(client, offset, buffer.len)) {
+            return ahead.read(client, tag, offset, buffer);
+        } else return ahead.readPast(client, tag, offset, buffer),
+        .missing => return ahead.readPast(client, tag, offset, buffer),
+    }
+}
+
+fn readPast(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
+    try client.submit(tag, offset, buffer);
+    ahead.statistics.misses += 1;
+    ahead.forgo(offset, buffer.len, .read);
+}
+
+/// Somebody waits for units that have not been asked for, or not all of them. False: not all could be. They are still reads ahead of demand:
+/// there may be more in them than he wants, and USED says what he got.
+fn askAll(ahead: *ReadAhead, client: *StreamClient, offset: u64, length: usize) bool {
+    var blocks: profile.UnitIterator = .init(offset, @intCast(length));
+    while (blocks.next()) |wanted| {
+        const unit = ahead.find(wanted.index).?;
+        if (unit.state == .planned and !ahead.ask(client, unit)) return false;
+    }
+    return true;
+}
+
+/// Somebody waits for all of these.
+fn hasten(ahead: *ReadAhead, client: *StreamClient, offset: u64, length: usize) void {
+    var blocks: profile.UnitIterator = .init(offset, @intCast(length));
+    while (blocks.next()) |wanted| {
+        const unit = ahead.find(wanted.index).?;
+        if (unit.state == .asked) client.noteWaitedFor(tag_unit + @as(u64, ahead.orderOf(unit)));
+    }
+}
+
+/// False: there is no room for it now.
+fn ask(ahead: *ReadAhead, client: *StreamClient, unit: *Planned) bool {
+    assert(unit.state == .planned);
+    if (ahead.asked == asked_max) return false;
+    const begin = @as(u64, unit.index) * profile.unit_size + @as(u64, unit.first) * profile.block_size;
+    const end = @as(u64, unit.index) * profile.unit_size + @as(u64, unit.end) * profile.block_size;
+    const length = @min(end, client.session.?.disk_size) -| begin;
+    if (length == 0) {
+        // Beyond the end of the disk.
+        unit.state = .gone;
+        return true;
+    }
+    const slot = ahead.takeSlot() orelse return false;
+    client.submitOf(.ahead, tag_unit + @as(u64, ahead.orderOf(unit)), begin, ahead.bytesOf(slot)[0..@intCast(length)]) catch {
+        ahead.freeSlot(slot);
+        return false;
+    };
+    unit.state = .asked;
+    unit.slot = slot;
+    ahead.asked += 1;
+    ahead.statistics.reads += 1;
+    ahead.statistics.bytes += length;
+    return true;
+}
+
+/// The system writes there or has thrown it away: what was read ahead of it is not given any more.
+pub fn noteWrite(ahead: *ReadAhead, offset: u64, length: u64) void {
+    ahead.forgo(offset, length, .written);
+}
+
+/// Whether the event was about something read ahead, and is done with.
+pub fn take(ahead: *ReadAhead, client: *StreamClient, event: *const StreamClient.Event) bool {
+    switch (event.*) {
+        .read_done => |done| {
+            if (done.tag == tag_document) {
+                ahead.plan(client);
+                return true;
+            }
+            if (done.tag < tag_unit) return false;
+            const unit = &ahead.tables.units[@intCast(done.tag - tag_unit)];
+            assert(unit.state == .asked);
+            ahead.asked -= 1;
+            unit.state = .held;
+            if (unit.stale) ahead.release(unit);
+            ahead.settleWaiting(client);
+            // It was read from the edge meanwhile.
+            if (unit.state == .held and unit.wanted == 0) ahead.release(unit);
+        },
+        .read_failed => |failed| {
+            if (failed.tag == tag_document) {
+                ahead.state = .off;
+                return true;
+            }
+            if (failed.tag < tag_unit) return false;
+            const unit = &ahead.tables.units[@intCast(failed.tag - tag_unit)];
+            assert(unit.state == .asked);
+            ahead.asked -= 1;
+            ahead.release(unit);
+            ahead.settleWaiting(client);
+        },
+        else => return false,
+    }
+    return true;
+}
+
+/// The tag of a read that has ended well without an event.
+pub fn nextDone(ahead: *ReadAhead) ?u64 {
+    if (ahead.done_count == 0) return null;
+    ahead.done_count -= 1;
+    return ahead.tables.done[ahead.done_count];
+}
+
+/// Asks for what comes next in the profile, as far as there is room for it.
+pub fn pump(ahead: *ReadAhead, client: *StreamClient) void {
+    if (client.state != .established) return;
+    if (ahead.state == .fetching and !ahead.document_asked) {
+        const document = ahead.tables.document[0..client.session.?.profile_size];
+        client.submitOf(.profile, tag_document, 0, document) catch return;
+        ahead.document_asked = true;
+        ahead.document_tries += 1;
+    }
+    if (ahead.state != .reading) return;
+    while (ahead.next < ahead.count and ahead.asked < reads_max and client.outstandingBytes() < window_bytes) {
+        const unit = &ahead.tables.units[ahead.next];
+        if (unit.state == .planned and !ahead.ask(client, unit)) return;
+        ahead.next += 1;
+    }
+}
+
+/// The profile has come.
+fn plan(ahead: *ReadAhead, client: *const StreamClient) void {
+    if (ahead.state != .fetching) return;
+    const tables = ahead.tables;
+    const units = profile.openDocument(tables.document[0..client.session.?.profile_size]) catch {
+        // It may have become another while it was on its way.
+        ahead.document_asked = false;
+        if (ahead.document_tries == document_tries_max) ahead.state = .off;
+        return;
+    };
+    tables.places = @splat(none);
+    ahead.count = 0;
+    for (0..units.count()) |index| {
+        const unit = units.at(@intCast(index));
+        const place = ahead.placeOf(unit.index);
+        // Each is there once.
+        if (tables.places[place] != none) continue;
+        tables.places[place] = ahead.count;
+        tables.units[ahead.count] = .{
+            .index = unit.index,
+            .wanted = unit.blocks,
+            .first = 0,
+            .end = 0,
+            .state = .planned,
+            .stale = false,
+            .slot = none,
+        };
+        tables.units[ahead.count].narrow();
+        ahead.count += 1;
+    }
+    ahead.state = .reading;
+}
+
+/// `planned`: some of it has not been asked for, and is best read as the profile has it: what is there of it is not read twice, and nor is what
+/// the system will want beside it.
+fn look(ahead: *ReadAhead, offset: u64, length: usize) enum { held, coming, planned, missing } {
+    if (ahead.count == 0) return .missing;
+    var is_coming = false;
+    var is_begun = false;
+    var wanted_count: u32 = 0;
+    var planned_count: u32 = 0;
+    var blocks: profile.UnitIterator = .init(offset, @intCast(length));
+    while (blocks.next()) |wanted| {
+        const unit = ahead.find(wanted.index) orelse return .missing;
+        if (unit.stale or !unit.covers(wanted.blocks)) return .missing;
+        switch (unit.state) {
+            .held => is_begun = true,
+            .asked => {
+                is_begun = true;
+                is_coming = true;
+            },
+            .planned => {
+                wanted_count += @popCount(wanted.blocks);
+                planned_count += unit.end - unit.first;
+            },
+            .gone => return .missing,
+        }
+    }
+    // Nobody waits for much more than he wants.
+    if (planned_count > 0) return if (is_begun or 2 * wanted_count >= planned_count) .planned else .missing;
+    return if (is_coming) .coming else .held;
+}
+
+/// All of it is held.
+fn give(ahead: *ReadAhead, client: *StreamClient, tag: u64, offset: u64, buffer: []u8) void {
+    var blocks: profile.UnitIterator = .init(offset, @intCast(buffer.len));
+    while (blocks.next()) |wanted| {
+        const unit = ahead.find(wanted.index).?;
+        const held_from = @as(u64, unit.index) * profile.unit_size + @as(u64, unit.first) * profile.block_size;
+        const begin = @max(offset, wanted.offset());
+        const end = @min(offset + buffer.len, wanted.offset() + profile.unit_size);
+        const bytes = ahead.bytesOf(unit.slot)[@intCast(begin - held_from)..@intCast(end - held_from)];
+        @memcpy(buffer[@intCast(begin - offset)..][0..bytes.len], bytes);
+        ahead.reached = @max(ahead.reached, ahead.orderOf(unit));
+        const got = wanted.blocks & unit.wanted;
+        if (got == 0) continue;
+        client.used.add(.{ .index = unit.index, .blocks = got });
+        ahead.statistics.used_bytes += @as(u64, @popCount(got)) * profile.block_size;
+        unit.wanted &= ~got;
+        if (unit.wanted == 0) ahead.release(unit);
+    }
+    assert(ahead.done_count < waiting_max);
+    ahead.tables.done[ahead.done_count] = tag;
+    ahead.done_count += 1;
+}
+
+fn settleWaiting(ahead: *ReadAhead, client: *StreamClient) void {
+    var index: u16 = 0;
+    while (index < ahead.waiting_count) {
+        const waiting = ahead.tables.waiting[index];
+        switch (ahead.look(waiting.offset, waiting.buffer.len)) {
+            .coming => {
+                index += 1;
+                continue;
+            },
+            .held => ahead.give(client, waiting.tag, waiting.offset, waiting.buffer),
+            // What it waited for was dropped.
+            .planned, .missing => client.submit(waiting.tag, waiting.offset, waiting.buffer) catch {
+                // There is a place for it as soon as another read ends, which is when this is called.
+                index += 1;
+                continue;
+            },
+        }
+        ahead.waiting_count -= 1;
+        std.mem.copyForwards(Waiting, ahead.tables.waiting[index..ahead.waiting_count], ahead.tables.waiting[index + 1 .. ahead.waiting_count + 1]);
+    }
+}
+
+/// What nobody will want from the cache: it is read from the edge now, or is not what it was.
+fn forgo(ahead: *ReadAhead, offset: u64, length: u64, why: enum { read, written }) void {
+    if (ahead.count == 0 or length == 0) return;
+    var at = offset;
+    while (at < offset + length) {
+        // A discard is longer than a read: what it concerns is cut into pieces.
+        const piece: u32 = @intCast(@min(offset + length - at, 64 << 20));
+        var blocks: profile.UnitIterator = .init(at, piece);
+        while (blocks.next()) |wanted| {
+            const unit = ahead.find(wanted.index) orelse continue;
+            switch (why) {
+                .written => switch (unit.state) {
+                    .planned => unit.state = .gone,
+                    .asked => unit.stale = true,
+                    .held => ahead.release(unit),
+                    .gone => {},
+                },
+                .read => {
+                    ahead.reached = @max(ahead.reached, ahead.orderOf(unit));
+                    unit.wanted &= ~wanted.blocks;
+                    if (unit.wanted != 0) {
+                        if (unit.state == .planned) unit.narrow();
+                        continue;
+                    }
+                    switch (unit.state) {
+                        .planned => unit.state = .gone,
+                        .held => ahead.release(unit),
+                        .asked, .gone => {},
+                    }
+                },
+            }
+        }
+        at += piece;
+    }
+}
+
+fn release(ahead: *ReadAhead, unit: *Planned) void {
+    unit.state = .gone;
+    ahead.freeSlot(unit.slot);
+    unit.slot = none;
+}
+
+/// A free slot, or that of a unit that the system has passed by.
+fn takeSlot(ahead: *ReadAhead) ?u16 {
+    const slots = ahead.slotsCount();
+    if (ahead.slots_used == slots) {
+        while (ahead.oldest < ahead.next) : (ahead.oldest += 1) {
+            const unit = &ahead.tables.units[ahead.oldest];
+            if (unit.state == .asked) return null;
+            if (unit.state == .held) break;
+        }
+        if (ahead.oldest == ahead.next or ahead.reached < ahead.oldest +| slots / 2) return null;
+        ahead.release(&ahead.tables.units[ahead.oldest]);
+    }
+    // Those that were never taken follow each other; those that came back lie on top.
+    ahead.slots_used += 1;
+    if (ahead.free_count > 0) {
+        ahead.free_count -= 1;
+        return ahead.tables.free_slots[ahead.free_count];
+    }
+    defer ahead.fresh += 1;
+    return ahead.fresh;
+}
+
+fn freeSlot(ahead: *ReadAhead, slot: u16) void {
+    assert(ahead.slots_used > 0);
+    ahead.slots_used -= 1;
+    ahead.tables.free_slots[ahead.free_count] = slot;
+    ahead.free_count += 1;
+}
+
+fn slotsCount(ahead: *const ReadAhead) u16 {
+    return @intCast(@min(ahead.cache.len / slot_size, profile.units_max));
+}
+
+fn bytesOf(ahead: *const ReadAhead, slot: u16) []u8 {
+    return ahead.cache[@as(usize, slot) * slot_size ..][0..slot_size];
+}
+
+fn orderOf(ahead: *const ReadAhead, unit: *const Planned) u16 {
+    return @intCast(unit - &ahead.tables.units[0]);
+}
+
+fn find(ahead: *ReadAhead, index: u40) ?*Planned {
+    const at = ahead.tables.places[ahead.placeOf(index)];
+    return if (at == none) null else &ahead.tables.units[at];
+}
+
+/// Where the unit is, or would be.
+fn placeOf(ahead: *const ReadAhead, index: u40) usize {
+    // Fibonacci hashing: units that follow each other lie apart.
+    var at: usize = @intCast((@as(u64, index) *% 0x9e37_79b9_7f4a_7c15) >> 50);
+    while (ahead.tables.places[at] != none) : (at = (at + 1) % places_count) {
+        if (ahead.tables.units[ahead.tables.places[at]].index == index) break;
+    }
+    return at;
+}
+
+test {
+    _ = @import("read_ahead_test.zig");
+    _ = @import("replay_test.zig");
+}

@@ -1,0 +1,581 @@
+//! Several edges of one site over a network that loses, delays and repeats, and devices that boot as
+//! firmware and iPXE do. Time is made up; the same seed runs the same way. What the host does with its
+//! boots stands here once more in small (`Edge.ask`).
+
+const std = @import("std");
+const base = @import("base");
+const peer = @import("wire").peer;
+const boot_module = @import("../boot/boot.zig");
+const BootTable = @import("../boot/table.zig").BootTable;
+const desired_state = @import("../uplink/desired_state.zig");
+const SiteEdges = @import("edges.zig");
+const PeerTable = @import("peer_table.zig");
+const testing = std.testing;
+const Boot = boot_module.Boot;
+const Mac = base.Mac;
+
+const ms = std.time.us_per_ms;
+const edges_max = 3;
+const devices_max = 40;
+const flights_max = 4096;
+const network: base.Ip4 = .init(10, 77, 0, 0);
+const site_key = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=";
+
+fn edgeId(number: usize) base.Uuid {
+    return .fromRandom(@splat(@intCast(0x10 + number)));
+}
+
+fn edgeEndpoint(number: usize) base.Endpoint {
+    return .{ .ip = .init(10, 77, 0, @intCast(1 + number)), .port = 6911 };
+}
+
+fn deviceMac(number: usize) Mac {
+    return .fromInt(@intCast(0x02bf_0000_0001 + number));
+}
+
+const Said = struct { weights: [edges_max]u8 = @splat(10), draining: ?usize = null };
+
+fn siteOf(count: usize, own: usize, said: Said) SiteEdges {
+    var edges: [edges_max]desired_state.SiteEdge = undefined;
+    for (edges[0..count], 0..) |*edge, number| edge.* = .{
+        .id = edgeId(number),
+        .weight = said.weights[number],
+        .subnets = &.{},
+        .draining = said.draining == number,
+        .address = edgeEndpoint(number).ip,
+        .peerPort = edgeEndpoint(number).port,
+    };
+    return .init(&.{ .key = site_key, .edges = edges[0..count] }, edgeId(own));
+}
+
+const Edge = struct {
+    number: usize,
+    is_up: bool = true,
+    epoch: u64 = 1,
+    peers: PeerTable,
+    /// What the journal keeps over a crash.
+    boots: BootTable,
+    next_id: u64 = 1,
+    withdrawn: u32 = 0,
+    began: u32 = 0,
+
+    const Offer = struct { edge: usize, boot: base.Uuid };
+
+    fn init(gpa: std.mem.Allocator, number: usize, count: usize, said: Said) !Edge {
+        var edge: Edge = .{
+            .number = number,
+            .peers = try .init(gpa, .{ .epoch = 1, .boots_max = 256, .others_max = 128 }),
+            .boots = try .init(gpa, 256),
+        };
+        edge.peers.setSite(0, siteOf(count, number, said));
+        return edge;
+    }
+
+    fn deinit(edge: *Edge, gpa: std.mem.Allocator) void {
+        edge.peers.deinit(gpa);
+        edge.boots.deinit(gpa);
+    }
+
+    fn restart(edge: *Edge, gpa: std.mem.Allocator, now_us: u64, count: usize, said: Said) !void {
+        edge.peers.deinit(gpa);
+        edge.epoch += 1;
+        edge.peers = try .init(gpa, .{ .epoch = edge.epoch, .boots_max = 256, .others_max = 128 });
+        edge.peers.setSite(now_us, siteOf(count, edge.number, said));
+        var iterator = edge.boots.iterate();
+        while (iterator.next()) |boot| edge.peers.noteBoot(boot);
+        edge.is_up = true;
+    }
+
+    /// A DISCOVER; null: no answer.
+    fn ask(edge: *Edge, now_us: u64, mac: Mac, xid: u32, client: boot_module.DhcpClient) ?Offer {
+        const request: boot_module.DhcpRequest = .{ .message = .discover, .client = client, .xid = xid, .size = 300 };
+        const known = edge.boots.findByMac(mac);
+        const goes_on = if (known) |ref| edge.boots.get(ref).?.dhcpMeaning(now_us, request) == .same_boot else false;
+        const asked: PeerTable.Asked = .{
+            .mac = mac,
+            .network = network,
+            .is_loader = client == .ipxe,
+            .is_addressed = false,
+        };
+        const boot: ?*const Boot = if (goes_on) edge.boots.get(known.?) else null;
+        if (edge.peers.decide(now_us, asked, .of(boot, client == .ipxe)) == .leave) {
+            if (known != null and !goes_on) edge.supersede(known.?, now_us);
+            return null;
+        }
+        const ref = if (goes_on) known.? else edge.begin(now_us, mac);
+        edge.apply(ref, now_us, .{ .dhcp_request = request });
+        edge.apply(ref, now_us, .{ .dhcp_answer = .{ .size = 300 } });
+        return .{ .edge = edge.number, .boot = edge.boots.get(ref).?.identity.id };
+    }
+
+    fn begin(edge: *Edge, now_us: u64, mac: Mac) BootTable.Ref {
+        if (edge.boots.findByMac(mac)) |ref| edge.supersede(ref, now_us);
+        var bytes: [16]u8 = @splat(@intCast(edge.number));
+        std.mem.writeInt(u64, bytes[8..16], edge.next_id, .big);
+        const handle = edge.next_id << 8 | edge.number;
+        edge.next_id += 1;
+        edge.began += 1;
+        return edge.boots.insert(.init(.{
+            .id = .fromRandom(bytes),
+            .mac = mac,
+            .handle = handle,
+            .token = @splat(1),
+        }, .{ .version_id = .zero }, now_us, 1), now_us) catch unreachable;
+    }
+
+    fn apply(edge: *Edge, ref: BootTable.Ref, now_us: u64, event: boot_module.Event) void {
+        edge.boots.apply(ref, now_us, event);
+        edge.peers.noteBoot(edge.boots.get(ref).?);
+    }
+
+    fn supersede(edge: *Edge, ref: BootTable.Ref, now_us: u64) void {
+        edge.boots.supersede(ref, now_us);
+        edge.peers.noteBoot(edge.boots.get(ref).?);
+    }
+
+    fn withdraw(edge: *Edge, ref: BootTable.Ref) void {
+        edge.peers.dropBoot(edge.boots.get(ref).?);
+        edge.boots.remove(ref);
+        edge.withdrawn += 1;
+    }
+
+    fn hear(edge: *Edge, now_us: u64, from: base.Endpoint, bytes: []const u8) void {
+        const claim = switch (edge.peers.receive(now_us, from, bytes)) {
+            .claim => |claim| claim,
+            .ignored, .nothing => return,
+        };
+        const ref = edge.boots.findByMac(claim.mac) orelse return;
+        switch (edge.peers.consequence(now_us, edge.boots.get(ref).?, claim)) {
+            .keep => {},
+            .withdraw => edge.withdraw(ref),
+            .supersede => edge.supersede(ref, now_us),
+        }
+    }
+
+    fn second(edge: *Edge, now_us: u64) void {
+        if (!edge.peers.isStarting(now_us)) edge.boots.tick(now_us);
+        var iterator = edge.boots.iterate();
+        while (iterator.next()) |boot| edge.peers.noteBoot(boot);
+        edge.peers.setBooting(now_us, edge.boots.active_count);
+        while (edge.peers.nextLost(now_us)) |lost| edge.withdraw(edge.boots.findById(lost.boot).?);
+    }
+};
+
+/// Firmware, then iPXE, then the system. Repeats after 1, 2, 4 and 8 s, starts again after that.
+const Device = struct {
+    stage: enum { off, rom, nbp, ipxe, load, ready } = .off,
+    xid: u32 = 0,
+    attempt: u6 = 0,
+    due_us: u64,
+    at: ?Edge.Offer = null,
+    power_ons: u32 = 0,
+    /// Downloads that its edge knew nothing of.
+    lost_downloads: u32 = 0,
+
+    const attempts_max = 5;
+};
+
+const Flight = struct { at_us: u64, to: usize, from: usize, size: u16, bytes: [peer.packet_size_max]u8 };
+
+const World = struct {
+    gpa: std.mem.Allocator,
+    prng: base.Prng,
+    edges: [edges_max]Edge = undefined,
+    edge_count: usize,
+    devices: [devices_max]Device = undefined,
+    flights: std.ArrayList(Flight),
+    said: Said,
+    now_us: u64 = 5 * std.time.us_per_s,
+    /// Per cent: between edges, and from devices to edges.
+    peer_loss: u64 = 0,
+    segment_loss: u64 = 0,
+
+    fn init(gpa: std.mem.Allocator, seed: u64, edge_count: usize, said: Said) !World {
+        var world: World = .{
+            .gpa = gpa,
+            .prng = .init(seed),
+            .edge_count = edge_count,
+            .flights = try .initCapacity(gpa, flights_max),
+            .said = said,
+        };
+        for (world.edges[0..edge_count], 0..) |*edge, number| edge.* = try .init(gpa, number, edge_count, said);
+        for (&world.devices) |*device| device.* = .{
+            .due_us = world.now_us + 3 * std.time.us_per_s + world.prng.below(20 * std.time.us_per_s),
+        };
+        return world;
+    }
+
+    fn deinit(world: *World) void {
+        for (world.edges[0..world.edge_count]) |*edge| edge.deinit(world.gpa);
+        world.flights.deinit(world.gpa);
+    }
+
+    fn run(world: *World, for_us: u64) void {
+        const end_us = world.now_us + for_us;
+        while (world.now_us < end_us) : (world.now_us += 5 * ms) {
+            for (world.edges[0..world.edge_count]) |*edge| if (edge.is_up) world.collect(edge);
+            world.deliver();
+            for (&world.devices, 0..) |*device, number| {
+                if (device.due_us <= world.now_us) world.step(device, number);
+            }
+            if (world.now_us % std.time.us_per_s != 0) continue;
+            for (world.edges[0..world.edge_count]) |*edge| if (edge.is_up) edge.second(world.now_us);
+        }
+    }
+
+    fn collect(world: *World, edge: *Edge) void {
+        var buffer: [peer.packet_size_max]u8 = undefined;
+        while (edge.peers.next(world.now_us, &buffer)) |bytes| for (0..world.edge_count) |to| {
+            if (to == edge.number or world.prng.chance(world.peer_loss, 100)) continue;
+            const copies: usize = if (world.prng.chance(1, 50)) 2 else 1;
+            for (0..copies) |_| {
+                if (world.flights.items.len == flights_max) return;
+                const flight = world.flights.addOneAssumeCapacity();
+                flight.* = .{
+                    .at_us = world.now_us + world.prng.below(12) * ms,
+                    .to = to,
+                    .from = edge.number,
+                    .size = @intCast(bytes.len),
+                    .bytes = undefined,
+                };
+                @memcpy(flight.bytes[0..bytes.len], bytes);
+            }
+        };
+    }
+
+    fn deliver(world: *World) void {
+        var index: usize = 0;
+        while (index < world.flights.items.len) {
+            const flight = &world.flights.items[index];
+            if (flight.at_us > world.now_us) {
+                index += 1;
+                continue;
+            }
+            const edge = &world.edges[flight.to];
+            if (edge.is_up) edge.hear(world.now_us, edgeEndpoint(flight.from), flight.bytes[0..flight.size]);
+            _ = world.flights.swapRemove(index);
+        }
+    }
+
+    fn step(world: *World, device: *Device, number: usize) void {
+        switch (device.stage) {
+            .off => world.powerOn(device),
+            .rom => world.discover(device, number, .rom, .nbp),
+            .ipxe => world.discover(device, number, .ipxe, .load),
+            .nbp => world.download(device, &.{ .nbp_begin, .nbp_end }, .ipxe),
+            .load => world.download(device, &.{ .{ .loader_begin = .script }, .{ .ready = .http } }, .ready),
+            .ready => device.due_us = std.math.maxInt(u64),
+        }
+    }
+
+    fn powerOn(world: *World, device: *Device) void {
+        device.power_ons += 1;
+        device.stage = .rom;
+        device.xid = world.prng.nextU32() | 1;
+        device.attempt = 0;
+        device.at = null;
+        device.due_us = world.now_us;
+    }
+
+    fn discover(
+        world: *World,
+        device: *Device,
+        number: usize,
+        client: boot_module.DhcpClient,
+        after: @FieldType(Device, "stage"),
+    ) void {
+        if (device.attempt == Device.attempts_max) return world.powerOn(device);
+        var best: ?Edge.Offer = null;
+        const first = world.prng.below(world.edge_count);
+        for (0..world.edge_count) |turn| {
+            const edge = &world.edges[@intCast((first + turn) % world.edge_count)];
+            if (!edge.is_up or world.prng.chance(world.segment_loss, 100)) continue;
+            const offer = edge.ask(world.now_us, deviceMac(number), device.xid, client) orelse continue;
+            if (world.prng.chance(world.segment_loss, 100)) continue;
+            if (best == null) best = offer;
+        }
+        device.due_us = world.now_us + (@as(u64, 1000 * ms) << device.attempt);
+        device.attempt += 1;
+        if (best) |offer| {
+            device.at = offer;
+            device.stage = after;
+            device.due_us = world.now_us + 200 * ms;
+        }
+    }
+
+    fn download(
+        world: *World,
+        device: *Device,
+        events: []const boot_module.Event,
+        after: @FieldType(Device, "stage"),
+    ) void {
+        const offer = device.at.?;
+        const edge = &world.edges[offer.edge];
+        const ref = if (edge.is_up) edge.boots.findById(offer.boot) else null;
+        if (ref == null) {
+            if (edge.is_up) device.lost_downloads += 1;
+            return world.powerOn(device);
+        }
+        for (events) |event| edge.apply(ref.?, world.now_us, event);
+        device.stage = after;
+        device.xid = world.prng.nextU32() | 1;
+        device.attempt = 0;
+        device.due_us = world.now_us + 700 * ms;
+    }
+
+    const Count = struct { ready: u32 = 0, superseded: u32 = 0, other: u32 = 0 };
+
+    fn countOf(world: *World, number: usize) Count {
+        var count: Count = .{};
+        for (world.edges[0..world.edge_count]) |*edge| {
+            var iterator = edge.boots.iterate();
+            while (iterator.next()) |boot| {
+                if (!boot.identity.mac.eql(deviceMac(number))) continue;
+                const outcome = boot.outcome orelse {
+                    count.other += 1;
+                    continue;
+                };
+                switch (outcome) {
+                    .ready => count.ready += 1,
+                    .superseded => count.superseded += 1,
+                    else => count.other += 1,
+                }
+            }
+        }
+        return count;
+    }
+};
+
+fn expectOneBootEach(world: *World) !void {
+    for (&world.devices, 0..) |*device, number| {
+        const count = world.countOf(number);
+        errdefer std.debug.print("device {d}: {t}, power-ons {d}, {any}\n", .{ number, device.stage, device.power_ons, count });
+        try testing.expectEqual(.ready, device.stage);
+        try testing.expectEqual(1, count.ready);
+        try testing.expectEqual(0, count.other);
+        try testing.expect(count.superseded < device.power_ons);
+    }
+}
+
+test "without loss each device is begun at exactly one edge and nothing is withdrawn" {
+    for (0..4) |seed| {
+        var world: World = try .init(testing.allocator, seed, if (seed % 2 == 0) 2 else 3, .{});
+        defer world.deinit();
+        world.run(40 * std.time.us_per_s);
+        try expectOneBootEach(&world);
+        var began: u32 = 0;
+        for (world.edges[0..world.edge_count]) |*edge| {
+            began += edge.began;
+            try testing.expect(edge.began > 0);
+            try testing.expectEqual(0, edge.withdrawn);
+        }
+        try testing.expectEqual(devices_max, began);
+    }
+}
+
+test "with loss between edges and on the segment every device gets ready in one boot" {
+    for (0..12) |seed| {
+        var world: World = try .init(testing.allocator, 100 + seed, if (seed % 2 == 0) 2 else 3, .{});
+        defer world.deinit();
+        world.peer_loss = 5 + 5 * (seed % 3);
+        world.segment_loss = 5 + seed;
+        world.run(120 * std.time.us_per_s);
+        errdefer std.debug.print("seed {d}\n", .{seed});
+        try expectOneBootEach(&world);
+    }
+}
+
+test "an edge that dies costs its devices no more than asking again, and comes back without a second boot" {
+    for (0..8) |seed| {
+        var world: World = try .init(testing.allocator, 200 + seed, 2, .{});
+        defer world.deinit();
+        world.peer_loss = 5;
+        world.run(8 * std.time.us_per_s);
+        world.edges[seed % 2].is_up = false;
+        const began = world.edges[seed % 2].began;
+        world.run(12 * std.time.us_per_s);
+        try world.edges[seed % 2].restart(testing.allocator, world.now_us, 2, world.said);
+        world.run(100 * std.time.us_per_s);
+        errdefer std.debug.print("seed {d}\n", .{seed});
+        try expectOneBootEach(&world);
+        for (&world.devices) |*device| try testing.expect(device.power_ons <= 2);
+        try testing.expect(world.edges[seed % 2].began >= began);
+    }
+}
+
+test "edges that do not hear each other both answer, and agree once they do" {
+    for (0..6) |seed| {
+        var world: World = try .init(testing.allocator, 300 + seed, 2, .{});
+        defer world.deinit();
+        world.run(2 * std.time.us_per_s);
+        world.peer_loss = 100;
+        world.run(12 * std.time.us_per_s);
+        world.peer_loss = 0;
+        world.run(100 * std.time.us_per_s);
+        errdefer std.debug.print("seed {d}\n", .{seed});
+        for (&world.devices, 0..) |*device, number| {
+            const count = world.countOf(number);
+            try testing.expectEqual(.ready, device.stage);
+            try testing.expectEqual(1, count.ready);
+            try testing.expectEqual(0, count.other);
+        }
+    }
+}
+
+test "a draining edge begins nothing while another one can, and goes on with what it has" {
+    var world: World = try .init(testing.allocator, 400, 2, .{ .draining = 0 });
+    defer world.deinit();
+    world.run(20 * std.time.us_per_s);
+    try testing.expectEqual(0, world.edges[0].began);
+    const half = world.edges[1].began;
+    try testing.expect(half > 0);
+    const turned: Said = .{ .draining = 1 };
+    for (world.edges[0..2], 0..) |*edge, number| edge.peers.setSite(world.now_us, siteOf(2, number, turned));
+    world.run(40 * std.time.us_per_s);
+    try expectOneBootEach(&world);
+    // In the moment in which the two have turned and not told each other, both may have answered.
+    const withdrawn = world.edges[0].withdrawn + world.edges[1].withdrawn;
+    try testing.expect(withdrawn <= 1);
+    try testing.expectEqual(devices_max, world.edges[0].began + world.edges[1].began - withdrawn);
+    // Those that were in the middle of it.
+    try testing.expect(world.edges[1].began <= half + 1);
+    world.edges[0].is_up = false;
+    for (&world.devices) |*device| device.* = .{ .due_us = world.now_us + 4 * std.time.us_per_s };
+    world.run(30 * std.time.us_per_s);
+    for (&world.devices) |*device| try testing.expectEqual(.ready, device.stage);
+}
+
+test "weights are kept to" {
+    var world: World = try .init(testing.allocator, 500, 2, .{ .weights = .{ 90, 10, 0 } });
+    defer world.deinit();
+    world.run(40 * std.time.us_per_s);
+    try expectOneBootEach(&world);
+    try testing.expect(world.edges[0].began > 4 * world.edges[1].began);
+}
+
+/// Two tables that have heard of each other.
+const Pair = struct {
+    a: PeerTable,
+    b: PeerTable,
+
+    fn init(now_us: u64) !Pair {
+        var pair: Pair = .{
+            .a = try .init(testing.allocator, .{ .epoch = 1, .boots_max = 8, .others_max = 8 }),
+            .b = try .init(testing.allocator, .{ .epoch = 1, .boots_max = 8, .others_max = 8 }),
+        };
+        pair.a.setSite(now_us, siteOf(2, 0, .{}));
+        pair.b.setSite(now_us, siteOf(2, 1, .{}));
+        return pair;
+    }
+
+    fn deinit(pair: *Pair) void {
+        pair.a.deinit(testing.allocator);
+        pair.b.deinit(testing.allocator);
+    }
+
+    fn exchange(pair: *Pair, now_us: u64) void {
+        var buffer: [peer.packet_size_max]u8 = undefined;
+        while (pair.a.next(now_us, &buffer)) |bytes| _ = pair.b.receive(now_us, edgeEndpoint(0), bytes);
+        while (pair.b.next(now_us, &buffer)) |bytes| _ = pair.a.receive(now_us, edgeEndpoint(1), bytes);
+    }
+};
+
+test "edges know each other two messages after the start, and for as long as they are heard" {
+    var pair: Pair = try .init(0);
+    defer pair.deinit();
+    pair.exchange(0);
+    pair.exchange(100 * ms);
+    pair.exchange(200 * ms);
+    try testing.expect(pair.a.isAlive(200 * ms, 1));
+    try testing.expect(pair.b.isAlive(200 * ms, 0));
+    try testing.expect(!pair.b.isAlive(200 * ms + PeerTable.alive_limit_us + 1200 * ms, 0));
+}
+
+test "what was said before is not believed again, not even by an edge that has just started" {
+    var pair: Pair = try .init(0);
+    defer pair.deinit();
+    var now_us: u64 = 0;
+    var recorded: [16]struct { size: usize, bytes: [peer.packet_size_max]u8 } = undefined;
+    var count: usize = 0;
+    while (count < recorded.len) : (now_us += 100 * ms) {
+        while (pair.a.next(now_us, &recorded[count].bytes)) |bytes| {
+            recorded[count].size = bytes.len;
+            _ = pair.b.receive(now_us, edgeEndpoint(0), bytes);
+            count += 1;
+            if (count == recorded.len) break;
+        }
+        var buffer: [peer.packet_size_max]u8 = undefined;
+        while (pair.b.next(now_us, &buffer)) |bytes| _ = pair.a.receive(now_us, edgeEndpoint(1), bytes);
+    }
+    const before = pair.b.ignored.get(.peer_replayed);
+    for (&recorded) |*message|
+        try testing.expectEqual(
+            base.IgnoreReason.peer_replayed,
+            pair.b.receive(now_us, edgeEndpoint(0), message.bytes[0..message.size]).ignored,
+        );
+    try testing.expectEqual(before + recorded.len, pair.b.ignored.get(.peer_replayed));
+    // The receiver starts again and remembers nothing; the sender is gone for good.
+    pair.b.deinit(testing.allocator);
+    pair.b = try .init(testing.allocator, .{ .epoch = 2, .boots_max = 8, .others_max = 8 });
+    pair.b.setSite(now_us, siteOf(2, 1, .{}));
+    for (&recorded) |*message|
+        _ = pair.b.receive(now_us, edgeEndpoint(0), message.bytes[0..message.size]);
+    try testing.expect(!pair.b.isAlive(now_us, 0));
+}
+
+test "messages of strangers, of other keys and in floods are ignored and counted" {
+    var pair: Pair = try .init(0);
+    defer pair.deinit();
+    var buffer: [peer.packet_size_max]u8 = undefined;
+    const bytes = pair.a.next(0, &buffer).?;
+    const stranger: base.Endpoint = .{ .ip = .init(10, 77, 0, 99), .port = 6911 };
+    try testing.expectEqual(base.IgnoreReason.peer_unknown, pair.b.receive(0, stranger, bytes).ignored);
+    var forged: [peer.packet_size_max]u8 = undefined;
+    @memcpy(forged[0..bytes.len], bytes);
+    forged[41] ^= 1;
+    try testing.expectEqual(
+        base.IgnoreReason.peer_bad_message,
+        pair.b.receive(0, edgeEndpoint(0), forged[0..bytes.len]).ignored,
+    );
+    try testing.expectEqual(base.IgnoreReason.peer_bad_message, pair.b.receive(0, edgeEndpoint(0), "x").ignored);
+    for (0..PeerTable.messages_per_s_max + 10) |_| _ = pair.b.receive(0, edgeEndpoint(0), forged[0..bytes.len]);
+    try testing.expect(pair.b.ignored.get(.peer_too_many) >= 10);
+    try testing.expectEqual(PeerTable.Received.nothing, pair.b.receive(2 * std.time.us_per_s, edgeEndpoint(0), bytes));
+}
+
+test "an edge that does not know yet who else is there waits for the device to ask again" {
+    var table: PeerTable = try .init(testing.allocator, .{ .epoch = 1, .boots_max = 8, .others_max = 8 });
+    defer table.deinit(testing.allocator);
+    const asked: PeerTable.Asked = .{ .mac = deviceMac(1), .network = network };
+    try testing.expectEqual(.answer, table.decide(0, asked, .none));
+    table.setSite(0, siteOf(2, 0, .{}));
+    try testing.expectEqual(.leave, table.decide(1, asked, .none));
+    try testing.expectEqual(.answer, table.decide(900 * ms, asked, .none));
+    var addressed = asked;
+    addressed.mac = deviceMac(2);
+    addressed.is_addressed = true;
+    try testing.expectEqual(.answer, table.decide(1, addressed, .none));
+    addressed.mac = deviceMac(3);
+    addressed.is_addressed = false;
+    try testing.expectEqual(.answer, table.decide(1, addressed, .taken));
+    try testing.expectEqual(.answer, table.decide(1100 * ms, addressed, .none));
+}
+
+test "a device goes to the edge that keeps its writes, and to no other as long as that one is there" {
+    var pair: Pair = try .init(0);
+    defer pair.deinit();
+    for (0..13) |step| pair.exchange(step * 100 * ms);
+    const now_us = 1200 * ms;
+    for (0..20) |number| {
+        const asked: PeerTable.Asked = .{ .mac = deviceMac(number), .network = network, .home = edgeId(1) };
+        try testing.expectEqual(.answer, pair.b.decide(now_us, asked, .none));
+        try testing.expect(pair.b.isOwn(now_us, asked) and !pair.a.isOwn(now_us, asked));
+        var addressed = asked;
+        addressed.is_addressed = true;
+        for (0..4) |repeat| try testing.expectEqual(.leave, pair.a.decide(now_us + repeat * 300 * ms, asked, .none));
+        try testing.expectEqual(.leave, pair.a.decide(now_us, addressed, .offered));
+        try testing.expectEqual(.answer, pair.a.decide(now_us, addressed, .taken));
+        // Nobody hears it any more: its device is told why it cannot start.
+        try testing.expectEqual(.answer, pair.a.decide(now_us + 5000 * ms, addressed, .none));
+    }
+}

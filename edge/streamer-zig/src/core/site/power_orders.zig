@@ -1,0 +1,215 @@
+//! Power orders for running devices (`powerOrders` of the desired state, packages/proto/UPLINK.md). An order is bound to the
+//! boot that its device was in when the edge first saw the order, and is given to no later one: a device that has
+//! started again must not be restarted again. It waits until the device says that it took it, or until it has gone from the state.
+//! Fixed size; the oldest orders are forgotten first. Pure.
+
+const std = @import("std");
+const base = @import("base");
+const stream = @import("wire").stream;
+const desired_state = @import("../uplink/desired_state.zig");
+const BootTable = @import("../boot/table.zig").BootTable;
+const assert = std.debug.assert;
+
+pub const PowerOrders = @This();
+
+/// A ring; `next` is the place that is used next.
+bindings: [capacity]Binding = @splat(.{}),
+next: u32 = 0,
+
+/// Twice as many as a state may hold, so that those of the state before are known when a late answer comes.
+pub const capacity = 2 * desired_state.power_orders_max;
+
+/// Which boot an order was bound to; that much has to outlive a restart of the edge.
+pub const Bound = struct {
+    id: base.Uuid = .zero,
+    /// Zero where the device was in no boot: the order is dropped.
+    boot_id: base.Uuid = .zero,
+};
+
+const Binding = struct {
+    bound: Bound = .{},
+    order: stream.Order = .none,
+    state: enum { gone, waiting, taken } = .gone,
+};
+
+/// Takes the orders of a new desired state; those that are not in it wait no longer. `keep` hears of each that is new, before it
+/// can be given to a device.
+pub fn update(
+    orders: *PowerOrders,
+    wanted: []const desired_state.PowerOrder,
+    table: *BootTable,
+    context: anytype,
+    comptime keep: fn (@TypeOf(context), Bound) void,
+) void {
+    assert(wanted.len <= desired_state.power_orders_max);
+    for (&orders.bindings) |*binding| if (binding.state == .waiting) {
+        binding.state = .gone;
+    };
+    for (wanted) |order| {
+        const binding = orders.find(order.id) orelse blk: {
+            const bound: Bound = .{ .id = order.id, .boot_id = runningBoot(table, order.mac) };
+            keep(context, bound);
+            break :blk orders.add(bound);
+        };
+        if (binding.state == .taken or binding.bound.boot_id.eql(.zero)) continue;
+        binding.order = switch (order.order) {
+            .power_off => .power_off,
+            .restart => .restart,
+        };
+        binding.state = .waiting;
+    }
+}
+
+/// An order of an earlier process of this edge, from the oldest to the newest.
+pub fn restore(orders: *PowerOrders, bound: Bound) void {
+    if (bound.id.eql(.zero) or orders.find(bound.id) != null) return;
+    _ = orders.add(bound);
+}
+
+/// What REPORT_ACK carries to the device of this boot; the order that came first.
+pub fn waitingFor(orders: *const PowerOrders, boot_id: base.Uuid) stream.ReportAck {
+    for (0..capacity) |step| {
+        const binding = &orders.bindings[(orders.next + step) % capacity];
+        if (binding.state != .waiting or !binding.bound.boot_id.eql(boot_id)) continue;
+        return .{ .order = binding.order, .order_id = binding.bound.id.bytes };
+    }
+    return .{};
+}
+
+/// The device of this boot says that it took an order, maybe again; false for one that was never given to it.
+pub fn take(orders: *PowerOrders, boot_id: base.Uuid, order_id: base.Uuid) bool {
+    if (order_id.eql(.zero)) return false;
+    const binding = orders.find(order_id) orelse return false;
+    if (!binding.bound.boot_id.eql(boot_id)) return false;
+    binding.state = .taken;
+    return true;
+}
+
+/// All that are known, from the oldest to the newest; for whoever keeps them on disk.
+pub fn iterate(orders: *const PowerOrders) Iterator {
+    return .{ .orders = orders };
+}
+
+pub const Iterator = struct {
+    orders: *const PowerOrders,
+    step: u32 = 0,
+
+    pub fn next(iterator: *Iterator) ?Bound {
+        while (iterator.step < capacity) {
+            const binding = &iterator.orders.bindings[(iterator.orders.next + iterator.step) % capacity];
+            iterator.step += 1;
+            if (!binding.bound.id.eql(.zero)) return binding.bound;
+        }
+        return null;
+    }
+};
+
+fn runningBoot(table: *BootTable, mac: base.Mac) base.Uuid {
+    const boot = table.get(table.findByMac(mac) orelse return .zero).?;
+    if (boot.outcome) |outcome| if (outcome == .superseded) return .zero;
+    return boot.identity.id;
+}
+
+fn find(orders: *PowerOrders, id: base.Uuid) ?*Binding {
+    for (&orders.bindings) |*binding| if (binding.bound.id.eql(id)) return binding;
+    return null;
+}
+
+fn add(orders: *PowerOrders, bound: Bound) *Binding {
+    const binding = &orders.bindings[orders.next];
+    orders.next = (orders.next + 1) % capacity;
+    binding.* = .{ .bound = bound };
+    return binding;
+}
+
+const testing = std.testing;
+const Boot = @import("../boot/boot.zig").Boot;
+
+fn testBoot(number: u8, round: u8) Boot {
+    return .init(.{
+        .id = .fromRandom(@splat(number * 16 + round)),
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } },
+        .handle = @as(u64, number) * 16 + round,
+        .token = @splat(0),
+    }, .{ .version_id = .zero }, 0, 0);
+}
+
+fn orderOf(number: u8, mac: base.Mac, kind: desired_state.PowerOrderKind) desired_state.PowerOrder {
+    return .{ .id = .fromRandom(@splat(number)), .deviceId = .zero, .mac = mac, .order = kind };
+}
+
+fn countBound(count: *u32, _: Bound) void {
+    count.* += 1;
+}
+
+test "an order waits for the boot that its device was in, until that says it took it, and never for a later one" {
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const first = testBoot(1, 0).identity;
+    _ = try table.insert(testBoot(1, 0), 0);
+    var orders: PowerOrders = .{};
+    var kept: u32 = 0;
+    const wanted = [_]desired_state.PowerOrder{
+        orderOf(9, first.mac, .restart),
+        orderOf(8, first.mac, .power_off),
+        orderOf(7, testBoot(2, 0).identity.mac, .power_off),
+    };
+    for (0..3) |_| orders.update(&wanted, &table, &kept, countBound);
+    try testing.expectEqual(3, kept);
+    for (0..3) |_| try testing.expectEqual(.restart, orders.waitingFor(first.id).order);
+    try testing.expect(orders.take(first.id, wanted[0].id));
+    try testing.expectEqual(.power_off, orders.waitingFor(first.id).order);
+    const second = testBoot(1, 1).identity;
+    _ = try table.insert(testBoot(1, 1), 0);
+    _ = try table.insert(testBoot(2, 0), 0);
+    orders.update(&wanted, &table, &kept, countBound);
+    try testing.expectEqual(.none, orders.waitingFor(second.id).order);
+    try testing.expectEqual(.none, orders.waitingFor(testBoot(2, 0).identity.id).order);
+    try testing.expect(!orders.take(second.id, wanted[1].id));
+    orders.update(wanted[0..1], &table, &kept, countBound);
+    try testing.expectEqual(.none, orders.waitingFor(first.id).order);
+    try testing.expect(orders.take(first.id, wanted[1].id));
+    try testing.expect(!orders.take(first.id, .fromRandom(@splat(99))));
+    try testing.expect(!orders.take(first.id, .zero));
+}
+
+test "an order keeps its boot over a restart of the edge" {
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const first = testBoot(1, 0).identity;
+    _ = try table.insert(testBoot(1, 0), 0);
+    var orders: PowerOrders = .{};
+    var kept: u32 = 0;
+    const wanted = [_]desired_state.PowerOrder{orderOf(9, first.mac, .restart)};
+    orders.update(&wanted, &table, &kept, countBound);
+    _ = try table.insert(testBoot(1, 1), 0);
+    var again: PowerOrders = .{};
+    var bounds = orders.iterate();
+    while (bounds.next()) |bound| again.restore(bound);
+    again.update(&wanted, &table, &kept, countBound);
+    try testing.expectEqual(1, kept);
+    try testing.expectEqual(.restart, again.waitingFor(first.id).order);
+    try testing.expectEqual(.none, again.waitingFor(testBoot(1, 1).identity.id).order);
+}
+
+test "the oldest orders are forgotten first, never those of the present state" {
+    var table: BootTable = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    const first = testBoot(1, 0).identity;
+    _ = try table.insert(testBoot(1, 0), 0);
+    var orders: PowerOrders = .{};
+    var kept: u32 = 0;
+    var wanted: [desired_state.power_orders_max]desired_state.PowerOrder = undefined;
+    for (0..3) |round| {
+        for (&wanted, 0..) |*order, index| {
+            order.* = orderOf(1, first.mac, .power_off);
+            std.mem.writeInt(u64, order.id.bytes[8..16], round * wanted.len + index + 1, .big);
+        }
+        orders.update(&wanted, &table, &kept, countBound);
+        for (&wanted) |order| {
+            try testing.expectEqualSlices(u8, &order.id.bytes, &orders.waitingFor(first.id).order_id);
+            try testing.expect(orders.take(first.id, order.id));
+        }
+    }
+    try testing.expectEqual(3 * wanted.len, kept);
+}

@@ -1,0 +1,178 @@
+//! Which instants of which schedule this edge has dealt with: those begun are never begun again, whatever the clock does; those missed
+//! are told once, and count no more when the clock was set back before them. Bounded: of each schedule the last instants by
+//! themselves, all before them by a limit. Pure.
+
+const std = @import("std");
+const base = @import("base");
+const desired_state = @import("../uplink/desired_state.zig");
+const schedule_run = @import("schedule_run.zig");
+const assert = std.debug.assert;
+const RunKey = schedule_run.RunKey;
+const Uuid = base.Uuid;
+
+pub const ScheduleBook = @This();
+
+/// Twice as many as a state may hold: one that was gone for a while is known again.
+pub const entries_max = 2 * desired_state.schedules_max;
+/// Instants that may come out of their order: runs that were started by hand, between clocks that differ.
+const begun_max = 16;
+const missed_max = 64;
+
+entries: []Entry,
+count: u32 = 0,
+/// Grows with each state; the entry that was named longest ago makes room.
+round: u64 = 0,
+missed: base.BoundedArray(Missed, missed_max) = .empty,
+
+pub const Reason = enum { late, action_unknown, too_many };
+
+/// What is to be reported: all instants from `from_ms` to `until_ms`.
+pub const Missed = struct { schedule_id: Uuid, from_ms: u64, until_ms: u64, reason: Reason };
+
+const Entry = struct {
+    id: Uuid,
+    /// Ascending; what is at most `floor_ms` is dealt with.
+    begun: base.BoundedArray(u64, begun_max) = .empty,
+    floor_ms: u64 = 0,
+    missed_until_ms: u64 = 0,
+    round: u64 = 0,
+
+    fn isBegun(entry: *const Entry, instant_ms: u64) bool {
+        if (instant_ms <= entry.floor_ms) return true;
+        for (entry.begun.constSlice()) |begun| if (begun == instant_ms) return true;
+        return false;
+    }
+
+    fn note(entry: *Entry, instant_ms: u64) void {
+        if (entry.isBegun(instant_ms)) return;
+        if (entry.begun.isFull()) {
+            if (instant_ms < entry.begun.buffer[0]) return;
+            entry.floor_ms = entry.begun.buffer[0];
+            std.mem.copyForwards(u64, entry.begun.buffer[0 .. begun_max - 1], entry.begun.buffer[1..]);
+            entry.begun.count -= 1;
+        }
+        entry.begun.appendAssumeCapacity(instant_ms);
+        base.sort(u64, entry.begun.slice(), {}, std.sort.asc(u64));
+    }
+};
+
+pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!ScheduleBook {
+    return .{ .entries = try gpa.alloc(Entry, entries_max) };
+}
+
+pub fn deinit(book: *ScheduleBook, gpa: std.mem.Allocator) void {
+    gpa.free(book.entries);
+    book.* = undefined;
+}
+
+/// Instants of a schedule that this edge has not known are its concern from `since_ms` on.
+pub fn setSchedules(book: *ScheduleBook, schedules: []const desired_state.Schedule, since_ms: u64) void {
+    assert(schedules.len <= desired_state.schedules_max);
+    book.round += 1;
+    for (schedules) |*schedule| if (book.find(schedule.id)) |entry| {
+        entry.round = book.round;
+    };
+    for (schedules) |*schedule| if (book.find(schedule.id) == null) {
+        const entry = book.add(schedule.id);
+        entry.missed_until_ms = since_ms;
+    };
+}
+
+pub fn noteBegun(book: *ScheduleBook, key: RunKey) void {
+    const entry = book.find(key.schedule_id) orelse book.add(key.schedule_id);
+    entry.note(key.instant_ms);
+}
+
+pub fn noteMissed(book: *ScheduleBook, schedule_id: Uuid, instant_ms: u64) void {
+    const entry = book.find(schedule_id) orelse book.add(schedule_id);
+    entry.missed_until_ms = @max(entry.missed_until_ms, instant_ms);
+}
+
+/// To be reported; false: there is no room, and it stays to be dealt with.
+pub fn miss(book: *ScheduleBook, key: RunKey, reason: Reason) bool {
+    const is_known = for (book.missed.slice()) |*missed| {
+        if (!missed.schedule_id.eql(key.schedule_id) or missed.reason != reason) continue;
+        missed.from_ms = @min(missed.from_ms, key.instant_ms);
+        missed.until_ms = @max(missed.until_ms, key.instant_ms);
+        break true;
+    } else false;
+    if (!is_known) book.missed.append(.{
+        .schedule_id = key.schedule_id,
+        .from_ms = key.instant_ms,
+        .until_ms = key.instant_ms,
+        .reason = reason,
+    }) catch return false;
+    book.noteMissed(key.schedule_id, key.instant_ms);
+    return true;
+}
+
+/// The clock says that these instants are yet to come.
+pub fn forgetMissedAfter(book: *ScheduleBook, unix_ms: u64) void {
+    for (book.entries[0..book.count]) |*entry| entry.missed_until_ms = @min(entry.missed_until_ms, unix_ms);
+}
+
+pub fn takeMissed(book: *ScheduleBook) ?Missed {
+    if (book.missed.count == 0) return null;
+    return book.missed.swapRemove(0);
+}
+
+/// The schedule's instants up to now that have not been dealt with, the first one first.
+pub fn pending(book: *ScheduleBook, schedule: *const desired_state.Schedule, unix_ms: u64) Pending {
+    const entry = book.find(schedule.id) orelse return .{ .entry = null, .instants = &.{}, .unix_ms = 0 };
+    const from = std.sort.lowerBound(u64, schedule.instants, entry.floor_ms, order);
+    return .{ .entry = entry, .instants = schedule.instants[from..], .unix_ms = unix_ms };
+}
+
+fn order(wanted: u64, instant: u64) std.math.Order {
+    return std.math.order(wanted, instant);
+}
+
+pub const Pending = struct {
+    entry: ?*const Entry,
+    instants: []const u64,
+    unix_ms: u64,
+
+    pub fn next(iterator: *Pending) ?u64 {
+        while (iterator.instants.len > 0) {
+            const instant_ms = iterator.instants[0];
+            if (instant_ms > iterator.unix_ms) return null;
+            iterator.instants = iterator.instants[1..];
+            const entry = iterator.entry.?;
+            if (entry.isBegun(instant_ms) or instant_ms <= entry.missed_until_ms) continue;
+            return instant_ms;
+        }
+        return null;
+    }
+};
+
+pub fn writeAll(book: *const ScheduleBook, journal: schedule_run.Journal) void {
+    for (book.entries[0..book.count]) |*entry| {
+        if (entry.missed_until_ms > 0) journal.write(journal.context, .{
+            .missed = .{ .schedule_id = entry.id, .instant_ms = entry.missed_until_ms },
+        });
+        for (entry.begun.constSlice()) |instant_ms| journal.write(journal.context, .{
+            .ended = .{ .schedule_id = entry.id, .instant_ms = instant_ms },
+        });
+    }
+}
+
+fn find(book: *ScheduleBook, id: Uuid) ?*Entry {
+    for (book.entries[0..book.count]) |*entry| if (entry.id.eql(id)) return entry;
+    return null;
+}
+
+fn add(book: *ScheduleBook, id: Uuid) *Entry {
+    assert(book.find(id) == null);
+    const entry = if (book.count < book.entries.len) blk: {
+        book.count += 1;
+        break :blk &book.entries[book.count - 1];
+    } else blk: {
+        var oldest = &book.entries[0];
+        for (book.entries) |*other| if (other.round < oldest.round) {
+            oldest = other;
+        };
+        break :blk oldest;
+    };
+    entry.* = .{ .id = id, .round = book.round };
+    return entry;
+}

@@ -1,0 +1,175 @@
+//! One run of a schedule: its timeline, and what has become of each of its devices at this edge. Plain values; schedule_runner.zig
+//! decides.
+
+const std = @import("std");
+const base = @import("base");
+const desired_state = @import("../uplink/desired_state.zig");
+const assert = std.debug.assert;
+const Uuid = base.Uuid;
+
+pub const RunKey = struct {
+    schedule_id: Uuid,
+    instant_ms: u64,
+
+    pub fn eql(a: RunKey, b: RunKey) bool {
+        return a.instant_ms == b.instant_ms and a.schedule_id.eql(b.schedule_id);
+    }
+};
+
+/// How a device is switched on.
+pub const Power = enum { wake_on_lan, hook, both };
+
+/// Null for what this edge cannot do.
+pub fn powerOf(schedule: *const desired_state.Schedule) ?Power {
+    if (!std.mem.eql(u8, schedule.action, "power_on")) return null;
+    return std.meta.stringToEnum(Power, schedule.power);
+}
+
+/// What is reported of a device. `packages/proto/src/uplink-schedule.ts`.
+pub const Result = enum(u8) { sent = 1, hook_failed, disabled, booting_already, late };
+
+pub const Slot = struct {
+    device: Uuid,
+    mac: base.Mac,
+    state: State = .waiting,
+    /// The edge that it was left to, as an index of the site's edges.
+    left_to: u8 = 0,
+    left_rounds: u8 = 0,
+    is_reported: bool = false,
+    left_us: u64 = 0,
+    at_unix_ms: u64 = 0,
+    /// What the power command said.
+    text: base.UntrustedText = .empty,
+
+    pub const State = union(enum) {
+        waiting,
+        /// `next` has named it.
+        under_way,
+        left,
+        /// Taken back from another edge.
+        again,
+        /// Another edge's; nothing is to be said of it here.
+        settled,
+        over: Result,
+    };
+
+    pub fn result(slot: *const Slot) ?Result {
+        return switch (slot.state) {
+            .over => |over| over,
+            else => null,
+        };
+    }
+
+    pub fn end(slot: *Slot, run: *Run, how: Result, unix_ms: u64) void {
+        slot.state = .{ .over = how };
+        slot.at_unix_ms = unix_ms;
+        run.unreported_count += 1;
+    }
+
+    pub fn leave(slot: *Slot, run: *Run, edge: u8, now_us: u64) void {
+        slot.state = .left;
+        slot.left_to = edge;
+        slot.left_us = now_us;
+        run.left_count += 1;
+    }
+
+    pub fn leaveAgain(slot: *Slot, edge: u8, now_us: u64) void {
+        assert(slot.state == .left);
+        slot.left_rounds += 1;
+        slot.left_to = edge;
+        slot.left_us = now_us;
+    }
+
+    pub fn takeBack(slot: *Slot, run: *Run) void {
+        assert(slot.state == .left);
+        slot.state = .again;
+        run.left_count -= 1;
+        run.again_count += 1;
+    }
+
+    pub fn settle(slot: *Slot, run: *Run) void {
+        assert(slot.state == .left);
+        slot.state = .settled;
+        run.left_count -= 1;
+    }
+};
+
+pub const Run = struct {
+    key: RunKey,
+    /// When its first device was due, on the edge's wall clock.
+    begun_unix_ms: u64,
+    begun_us: u64 = 0,
+    /// By how much the run is older than the monotonic clock.
+    lead_us: u64 = 0,
+    power: Power = .wake_on_lan,
+    spacing_us: u64 = 0,
+    /// Where its devices are.
+    first: u32 = 0,
+    count: u32 = 0,
+    /// The first one whose time has not come.
+    cursor: u32 = 0,
+    left_count: u32 = 0,
+    again_count: u32 = 0,
+    unreported_count: u32 = 0,
+    /// Not before this is another device switched on here.
+    next_send_us: u64 = 0,
+    reviewed_us: u64 = 0,
+    reported_us: u64 = 0,
+    /// Restored from the journal; the state says who is in it.
+    needs_devices: bool = false,
+    is_begin_reported: bool = false,
+    is_stopped: bool = false,
+
+    pub fn dueOf(run: *const Run, index: u32) u64 {
+        return (run.begun_us + index * run.spacing_us) -| run.lead_us;
+    }
+
+    /// A device is switched on now. One that is behind its time does not hurry those after it.
+    pub fn paced(run: *Run, due_us: u64, now_us: u64) void {
+        const base_us = @max(due_us, run.next_send_us);
+        run.next_send_us = @max(base_us, now_us -| run.spacing_us) + run.spacing_us;
+    }
+
+    /// Its schedule is gone: what has not been started stays off.
+    pub fn stop(run: *Run, slots: []Slot) void {
+        run.is_stopped = true;
+        run.needs_devices = false;
+        run.cursor = run.count;
+        run.left_count = 0;
+        run.again_count = 0;
+        for (slots) |*slot| switch (slot.state) {
+            .waiting, .left, .again => slot.state = .settled,
+            .under_way, .settled, .over => {},
+        };
+    }
+
+    /// Nothing more comes of it at this edge.
+    pub fn isOver(run: *const Run, slots: []const Slot) bool {
+        if (run.needs_devices or run.cursor < run.count) return false;
+        if (run.left_count > 0 or run.again_count > 0) return false;
+        for (slots) |*slot| if (slot.state == .under_way) return false;
+        return true;
+    }
+};
+
+/// What has to outlive a restart.
+pub const Record = union(enum) {
+    begun: struct { key: RunKey, unix_ms: u64 },
+    device: struct { key: RunKey, device: Uuid, result: Result, at_unix_ms: u64 },
+    ended: RunKey,
+    missed: RunKey,
+    /// The clock was set back: what was missed after this instant was not.
+    set_back: u64,
+};
+
+pub const Restored = struct { key: RunKey, device: Uuid, result: Result, at_unix_ms: u64 };
+
+/// Where records go, each when it is written.
+pub const Journal = struct {
+    context: *anyopaque,
+    write: *const fn (context: *anyopaque, record: Record) void,
+
+    pub const none: Journal = .{ .context = undefined, .write = forget };
+
+    fn forget(_: *anyopaque, _: Record) void {}
+};

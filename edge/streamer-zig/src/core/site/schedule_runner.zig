@@ -1,0 +1,386 @@
+//! Starts the runs of the desired state's schedules (packages/proto/UPLINK.md, "Schedules"): each once, at its instant, its devices
+//! one after the other at the schedule's rate. Pure: wall and monotonic time come in, what is to be sent comes out of `next`,
+//! what is to be reported out of `schedule_report.zig`, what has to outlive a restart goes to `journal`.
+//!
+//! The wall clock says when a run begins; once begun it is paced by the monotonic clock. All edges of a site go through a run's
+//! devices by the same timeline and each starts those that are its own, so the site's rate holds without a word between them.
+
+const std = @import("std");
+const base = @import("base");
+const desired_state = @import("../uplink/desired_state.zig");
+const PeerTable = @import("peer_table.zig");
+const ScheduleBook = @import("schedule_book.zig");
+const schedule_run = @import("schedule_run.zig");
+const assert = std.debug.assert;
+const Mac = base.Mac;
+const Uuid = base.Uuid;
+
+pub const ScheduleRunner = @This();
+
+pub const Run = schedule_run.Run;
+pub const RunKey = schedule_run.RunKey;
+pub const Slot = schedule_run.Slot;
+pub const Result = schedule_run.Result;
+pub const Missed = ScheduleBook.Missed;
+pub const Record = schedule_run.Record;
+pub const Journal = schedule_run.Journal;
+
+pub const runs_max = 64;
+/// Devices of all runs at a time.
+pub const slots_max = 2 * desired_state.devices_max;
+/// A run, and each device of a run, is started this much late at the most.
+pub const lateness_ms = 15 * std.time.ms_per_min;
+/// A wall clock that moves otherwise than time by more than this has been set.
+pub const jump_ms = 30 * std.time.ms_per_s;
+/// No run begins or is given up until a clock that was set has kept still for so long.
+pub const settle_us = 60 * std.time.us_per_s;
+/// An edge that owns a device says so by claiming its boot; who does not hear it for so long decides again.
+const left_limit_us = 10 * std.time.us_per_s;
+const left_rounds_max = 2;
+
+runs: []Run,
+run_count: u32 = 0,
+slots: []Slot,
+slot_count: u32 = 0,
+book: ScheduleBook,
+/// What was journaled of runs that were under way, until the state says who is in them.
+restored: []schedule_run.Restored,
+restored_count: u32 = 0,
+state: ?*const desired_state.DesiredState = null,
+journal: Journal = .none,
+last_us: u64 = 0,
+last_unix_ms: u64 = 0,
+has_time: bool = false,
+settled_us: u64 = 0,
+/// How often the wall clock was set.
+jump_count: u64 = 0,
+
+pub fn init(gpa: std.mem.Allocator) error{OutOfMemory}!ScheduleRunner {
+    const runs = try gpa.alloc(Run, runs_max);
+    errdefer gpa.free(runs);
+    const slots = try gpa.alloc(Slot, slots_max);
+    errdefer gpa.free(slots);
+    const restored = try gpa.alloc(schedule_run.Restored, slots_max);
+    errdefer gpa.free(restored);
+    return .{ .runs = runs, .slots = slots, .restored = restored, .book = try .init(gpa) };
+}
+
+pub fn deinit(runner: *ScheduleRunner, gpa: std.mem.Allocator) void {
+    gpa.free(runner.runs);
+    gpa.free(runner.slots);
+    gpa.free(runner.restored);
+    runner.book.deinit(gpa);
+    runner.* = undefined;
+}
+
+/// A new desired state, which outlives its use here. Runs whose schedule is not in it any more end; the others go on with the devices
+/// that they began with.
+pub fn setState(runner: *ScheduleRunner, now_us: u64, unix_ms: u64, state: *const desired_state.DesiredState) void {
+    runner.state = state;
+    runner.book.setSchedules(state.schedules, state.issuedUnixMs -| lateness_ms);
+    for (runner.runs[0..runner.run_count]) |*run| {
+        const schedule = runner.find(run.key.schedule_id) orelse {
+            run.stop(runner.slotsOf(run));
+            continue;
+        };
+        if (run.needs_devices) runner.resumeRun(run, schedule, now_us, unix_ms);
+    }
+    runner.restored_count = 0;
+}
+
+/// From the journal of an earlier start, in its order, before the first state.
+pub fn restore(runner: *ScheduleRunner, record: Record) void {
+    switch (record) {
+        .begun => |begun| {
+            runner.book.noteBegun(begun.key);
+            if (runner.run_count == runs_max or runner.findRun(begun.key) != null) return;
+            runner.runs[runner.run_count] = .{ .key = begun.key, .begun_unix_ms = begun.unix_ms, .needs_devices = true };
+            runner.run_count += 1;
+        },
+        .device => |device| {
+            if (runner.restored_count == runner.restored.len) return;
+            runner.restored[runner.restored_count] = .{ .key = device.key, .device = device.device, .result = device.result, .at_unix_ms = device.at_unix_ms };
+            runner.restored_count += 1;
+        },
+        .ended => |key| {
+            runner.book.noteBegun(key);
+            const index = runner.indexOf(key) orelse return;
+            std.mem.copyForwards(Run, runner.runs[index .. runner.run_count - 1], runner.runs[index + 1 .. runner.run_count]);
+            runner.run_count -= 1;
+        },
+        .missed => |missed| runner.book.noteMissed(missed.schedule_id, missed.instant_ms),
+        .set_back => |unix_ms| runner.book.forgetMissedAfter(unix_ms),
+    }
+}
+
+/// All that a new journal has to begin with, so that a restart knows as much as this process.
+pub fn writeAll(runner: *const ScheduleRunner, journal: Journal) void {
+    runner.book.writeAll(journal);
+    for (runner.runs[0..runner.run_count]) |*run| {
+        journal.write(journal.context, .{ .begun = .{ .key = run.key, .unix_ms = run.begun_unix_ms } });
+        for (runner.slots[run.first..][0..run.count]) |*slot| if (slot.result()) |result|
+            journal.write(journal.context, .{ .device = .{ .key = run.key, .device = slot.device, .result = result, .at_unix_ms = slot.at_unix_ms } });
+    }
+}
+
+/// Time has gone on: begins runs whose instant has come, gives up those whose time is over. At least once a second.
+pub fn observe(runner: *ScheduleRunner, now_us: u64, unix_ms: u64) void {
+    runner.watchClock(now_us, unix_ms);
+    if (now_us < runner.settled_us) return;
+    const state = runner.state orelse return;
+    for (state.schedules) |*schedule| {
+        var instants = runner.book.pending(schedule, unix_ms);
+        while (instants.next()) |instant_ms| {
+            const key: RunKey = .{ .schedule_id = schedule.id, .instant_ms = instant_ms };
+            if (unix_ms - instant_ms > lateness_ms) {
+                if (!runner.book.miss(key, .late)) break;
+            } else {
+                const why = runner.begin(key, schedule, now_us, unix_ms) orelse continue;
+                if (!runner.book.miss(key, why)) break;
+                runner.book.noteBegun(key);
+            }
+            runner.journal.write(runner.journal.context, .{ .missed = key });
+        }
+    }
+}
+
+/// A clock that was set is not believed at once; one that was set back has not seen what it seemed to have missed.
+fn watchClock(runner: *ScheduleRunner, now_us: u64, unix_ms: u64) void {
+    const expected_ms = runner.last_unix_ms + (now_us -| runner.last_us) / std.time.us_per_ms;
+    if (runner.has_time and @max(unix_ms, expected_ms) - @min(unix_ms, expected_ms) > jump_ms) {
+        runner.settled_us = now_us + settle_us;
+        runner.jump_count += 1;
+        if (unix_ms < expected_ms) {
+            // What is less late than that was not missed at all.
+            const since_ms = unix_ms -| lateness_ms;
+            runner.book.forgetMissedAfter(since_ms);
+            runner.journal.write(runner.journal.context, .{ .set_back = since_ms });
+        }
+    }
+    runner.has_time = true;
+    runner.last_us = now_us;
+    runner.last_unix_ms = unix_ms;
+}
+
+/// Null when it has begun, else why it cannot.
+fn begin(
+    runner: *ScheduleRunner,
+    key: RunKey,
+    schedule: *const desired_state.Schedule,
+    now_us: u64,
+    unix_ms: u64,
+) ?ScheduleBook.Reason {
+    assert(runner.findRun(key) == null);
+    const power = schedule_run.powerOf(schedule) orelse return .action_unknown;
+    if (runner.run_count == runs_max) return .too_many;
+    if (runner.slots.len - runner.slot_count < schedule.devices.len) return .too_many;
+    const run = &runner.runs[runner.run_count];
+    run.* = .{ .key = key, .begun_unix_ms = unix_ms };
+    runner.addSlots(run, schedule, power);
+    run.begun_us = now_us;
+    runner.run_count += 1;
+    runner.book.noteBegun(key);
+    runner.journal.write(runner.journal.context, .{ .begun = .{ .key = key, .unix_ms = unix_ms } });
+    return null;
+}
+
+fn addSlots(runner: *ScheduleRunner, run: *Run, schedule: *const desired_state.Schedule, power: schedule_run.Power) void {
+    run.power = power;
+    run.spacing_us = std.time.us_per_min / schedule.ratePerMinute;
+    run.first = runner.slot_count;
+    run.count = @intCast(schedule.devices.len);
+    run.needs_devices = false;
+    runner.slot_count += run.count;
+    assert(runner.slot_count <= runner.slots.len);
+    for (schedule.devices, runner.slotsOf(run)) |index, *slot| {
+        const device = &runner.state.?.devices[index];
+        slot.* = .{ .device = device.id, .mac = device.mac };
+        if (!device.enabled) slot.end(run, .disabled, runner.last_unix_ms);
+    }
+}
+
+/// A run that was under way when the edge ended goes on where its timeline is now.
+fn resumeRun(
+    runner: *ScheduleRunner,
+    run: *Run,
+    schedule: *const desired_state.Schedule,
+    now_us: u64,
+    unix_ms: u64,
+) void {
+    const power = schedule_run.powerOf(schedule);
+    if (power == null or runner.slots.len - runner.slot_count < schedule.devices.len) {
+        run.stop(&.{});
+        return;
+    }
+    runner.last_unix_ms = unix_ms;
+    runner.addSlots(run, schedule, power.?);
+    const passed_us = (unix_ms -| run.begun_unix_ms) *| std.time.us_per_ms;
+    // The monotonic clock may be younger than the run.
+    run.begun_us = now_us -| passed_us;
+    run.lead_us = passed_us -| now_us;
+    run.next_send_us = now_us;
+    for (runner.restored[0..runner.restored_count]) |*restored| {
+        if (!restored.key.eql(run.key)) continue;
+        for (runner.slotsOf(run)) |*slot| if (slot.device.eql(restored.device) and slot.result() == null) {
+            slot.end(run, restored.result, restored.at_unix_ms);
+            break;
+        };
+    }
+}
+
+pub const Site = struct {
+    /// Null: this edge is alone.
+    peers: ?*const PeerTable,
+    /// The first address of this edge's own network.
+    network: base.Ip4,
+    /// There is room for another power command.
+    may_hook: bool = true,
+
+    fn ownerOf(site: *const Site, now_us: u64, mac: Mac) PeerTable.Owner {
+        const peers = site.peers orelse return .own;
+        return peers.ownerOf(now_us, mac, site.network);
+    }
+};
+
+pub const Action = struct {
+    key: RunKey,
+    device: Uuid,
+    mac: Mac,
+    power: schedule_run.Power,
+};
+
+/// The next device to be switched on, now; null: none. `ended` is to be called for each, once it is known how it went.
+pub fn next(runner: *ScheduleRunner, now_us: u64, site: Site) ?Action {
+    // The others may not have said yet what they have begun.
+    if (site.peers) |peers| if (peers.isStarting(now_us)) return null;
+    for (runner.runs[0..runner.run_count]) |*run| {
+        if (run.needs_devices or run.is_stopped) continue;
+        if (run.power != .wake_on_lan and !site.may_hook) continue;
+        if (run.left_count > 0) runner.review(run, now_us, site);
+        if (runner.nextOf(run, now_us, site)) |slot| {
+            slot.state = .under_way;
+            return .{ .key = run.key, .device = slot.device, .mac = slot.mac, .power = run.power };
+        }
+    }
+    return null;
+}
+
+fn nextOf(runner: *ScheduleRunner, run: *Run, now_us: u64, site: Site) ?*Slot {
+    const slots = runner.slotsOf(run);
+    if (run.again_count > 0 and now_us >= run.next_send_us) for (slots, 0..) |*slot, index| {
+        if (slot.state != .again) continue;
+        run.again_count -= 1;
+        if (runner.isTooLate(run, @intCast(index), now_us)) {
+            slot.end(run, .late, runner.last_unix_ms);
+            continue;
+        }
+        run.paced(run.dueOf(@intCast(index)), now_us);
+        return slot;
+    };
+    while (run.cursor < run.count) {
+        const slot = &slots[run.cursor];
+        const due_us = run.dueOf(run.cursor);
+        if (now_us < due_us) return null;
+        if (slot.state == .waiting) {
+            if (runner.isTooLate(run, run.cursor, now_us)) {
+                slot.end(run, .late, runner.last_unix_ms);
+            } else switch (site.ownerOf(now_us, slot.mac)) {
+                .own => {
+                    if (now_us < run.next_send_us) return null;
+                    run.paced(due_us, now_us);
+                    run.cursor += 1;
+                    return slot;
+                },
+                .claimed => slot.end(run, .booting_already, runner.last_unix_ms),
+                .other => |edge| slot.leave(run, edge, now_us),
+            }
+        }
+        run.cursor += 1;
+    }
+    return null;
+}
+
+fn isTooLate(_: *const ScheduleRunner, run: *const Run, index: u32, now_us: u64) bool {
+    return now_us -| run.dueOf(index) > lateness_ms * std.time.us_per_ms;
+}
+
+/// Devices that were left to another edge: it has claimed the boot, or is gone, or said nothing.
+fn review(runner: *ScheduleRunner, run: *Run, now_us: u64, site: Site) void {
+    if (now_us < run.reviewed_us + std.time.us_per_s) return;
+    run.reviewed_us = now_us;
+    const peers = site.peers orelse return;
+    for (runner.slotsOf(run)) |*slot| {
+        if (slot.state != .left) continue;
+        switch (site.ownerOf(now_us, slot.mac)) {
+            .claimed => slot.settle(run),
+            .own => if (!peers.isAlive(now_us, slot.left_to) or now_us >= slot.left_us + left_limit_us)
+                slot.takeBack(run),
+            .other => |edge| {
+                const is_same = edge == slot.left_to;
+                if (is_same and now_us < slot.left_us + left_limit_us) continue;
+                // It is there and knows that the device is its own: a device that runs is in no boot.
+                if (slot.left_rounds == left_rounds_max) slot.settle(run) else slot.leaveAgain(edge, now_us);
+            },
+        }
+    }
+}
+
+/// How it went with a device that `next` has named.
+pub fn ended(runner: *ScheduleRunner, key: RunKey, device: Uuid, result: Result, text: base.UntrustedText) void {
+    const run = runner.findRun(key) orelse return;
+    for (runner.slotsOf(run)) |*slot| {
+        if (slot.state != .under_way or !slot.device.eql(device)) continue;
+        slot.end(run, result, runner.last_unix_ms);
+        slot.text = text;
+        runner.journal.write(runner.journal.context, .{ .device = .{ .key = key, .device = device, .result = result, .at_unix_ms = runner.last_unix_ms } });
+        return;
+    }
+}
+
+/// When `next` may have something again; null: not before the state or the clock says so.
+pub fn nextDeadline(runner: *const ScheduleRunner) ?u64 {
+    var deadline_us: ?u64 = null;
+    for (runner.runs[0..runner.run_count]) |*run| {
+        if (run.needs_devices or run.is_stopped or run.cursor == run.count) continue;
+        const due_us = @max(run.dueOf(run.cursor), run.next_send_us);
+        deadline_us = @min(deadline_us orelse due_us, due_us);
+    }
+    return deadline_us;
+}
+
+/// Everything has been said of it.
+pub fn remove(runner: *ScheduleRunner, key: RunKey) void {
+    const index = runner.indexOf(key) orelse return;
+    const gone = runner.runs[index];
+    std.mem.copyForwards(Slot, runner.slots[gone.first .. runner.slot_count - gone.count], runner.slots[gone.first + gone.count .. runner.slot_count]);
+    runner.slot_count -= gone.count;
+    std.mem.copyForwards(Run, runner.runs[index .. runner.run_count - 1], runner.runs[index + 1 .. runner.run_count]);
+    runner.run_count -= 1;
+    for (runner.runs[0..runner.run_count]) |*run| if (run.first > gone.first) {
+        run.first -= gone.count;
+    };
+    runner.journal.write(runner.journal.context, .{ .ended = key });
+}
+
+pub fn slotsOf(runner: *ScheduleRunner, run: *const Run) []Slot {
+    return runner.slots[run.first..][0..run.count];
+}
+
+pub fn findRun(runner: *ScheduleRunner, key: RunKey) ?*Run {
+    return &runner.runs[runner.indexOf(key) orelse return null];
+}
+
+fn indexOf(runner: *const ScheduleRunner, key: RunKey) ?u32 {
+    for (runner.runs[0..runner.run_count], 0..) |*run, index| if (run.key.eql(key)) return @intCast(index);
+    return null;
+}
+
+fn find(runner: *const ScheduleRunner, id: Uuid) ?*const desired_state.Schedule {
+    const state = runner.state orelse return null;
+    for (state.schedules) |*schedule| if (schedule.id.eql(id)) return schedule;
+    return null;
+}
+
+test {
+    _ = @import("schedule_runner_test.zig");
+}

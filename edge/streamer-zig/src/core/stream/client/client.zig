@@ -1,0 +1,453 @@
+//! The device's side of the stream (packages/proto/STREAM.md): it says hello, keeps several reads outstanding, asks again
+//! for exactly the fragments that are missing, resumes when the edge has forgotten it, and never gives up by itself.
+//! It has no clock, socket or allocation after `init`; bytes go straight into the buffers that its caller gave.
+//!
+//! How a caller uses it: after anything that may have changed (a packet, a timer, a new read)
+//!
+//!     while (client.transmit(now_us, &out)) |packet| send(packet);
+//!     while (client.nextEvent()) |event| ...;
+//!     sleep until client.deadline(), then transmit again
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire").stream;
+const hello_steps = @import("hello.zig");
+const PathSize = @import("../congestion/path_mtu.zig");
+const reads_under_way = @import("reads.zig");
+const sends = @import("sends.zig");
+const stream_seal = @import("../seal.zig");
+const Failover = @import("failover.zig");
+const RoundTrip = @import("../congestion/rtt.zig");
+const PendingRead = @import("pending_read.zig");
+const ReadTimes = @import("read_times.zig");
+const StreamWindow = @import("../congestion/window.zig");
+const step = @import("step.zig");
+const WriteQueue = @import("writes.zig");
+const ReportState = @import("report.zig");
+const assert = std.debug.assert;
+
+pub const StreamClient = @This();
+
+pub const hello_timeout_us_first = step.hello_timeout_us_first;
+pub const silence_us_max = 10 * std.time.us_per_s;
+/// A read is at most as long as every edge promises to serve.
+pub const read_size_max = wire.read_size_promised;
+/// Reads that go in parts have so many of them under way beside their first ones, all together.
+pub const read_parts_max = reads_under_way.parts_max;
+
+options: Options,
+identity: Identity,
+state: State = .idle,
+/// More than `reads_max`: a read that is asked for in parts takes a place for each.
+reads: []PendingRead,
+/// All others behind them are free: what goes over all reads of a device with one under way looks at one place.
+places_used: u16 = 0,
+/// What was submitted and has not ended.
+reads_count: u16 = 0,
+/// Not for reads: those who write say what and when by `submitWrite`.
+writes: WriteQueue,
+round_trip: RoundTrip = .{},
+statistics: Statistics = .{},
+/// Of the boot's reads until it is over; whoever has a system behind it says when that wants and gets something.
+times: ReadTimes = .{},
+
+greeting: step.Greeting = .{},
+session: ?Session = null,
+protection: step.Protection = .{},
+path: PathSize = .{},
+/// `asked` is the edge that packets go to and come from; the caller looks at it after each call.
+failover: Failover = .{},
+/// The packet that was opened last.
+opened: [wire.packet_size_max]u8 = undefined,
+ready: ?step.Ready = null,
+/// What the system got of what was read ahead, and the edge has not heard.
+used: step.UsedList = .{},
+report_state: ReportState = .{},
+
+request_id_next: u32 = 1,
+send_serial: u64 = 0,
+/// The last READ when time was over: others that were sent before it say nothing new then.
+timed_out_serial: u64 = 0,
+/// How much may be asked for and not received, and how fast it is asked for.
+window: StreamWindow = .init(.{ .fragment_size = wire.fragment_size_ethernet, .bytes_max = read_size_max }),
+last_packet_at_us: u64 = 0,
+last_fragment_at_us: u64 = 0,
+/// Since when something has been outstanding without a break.
+waiting_since_us: u64 = 0,
+unseen: step.Unseen = .{},
+
+pub const State = step.State;
+pub const Options = step.Options;
+pub const Identity = step.Identity;
+pub const Session = step.Session;
+pub const Event = step.Event;
+pub const Statistics = step.Statistics;
+pub const Report = step.Report;
+pub const Order = step.Order;
+
+/// Allocates the table of reads, and nothing later.
+pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamClient {
+    assert(options.reads_max > 0);
+    assert(options.packet_size_max >= wire.packet_size_min);
+    assert(options.packet_size_max <= wire.packet_size_max);
+    assert(options.outstanding_bytes_max >= read_size_max);
+    const reads = try gpa.alloc(PendingRead, options.reads_max + reads_under_way.parts_max);
+    errdefer gpa.free(reads);
+    @memset(reads, .{});
+    return .{ .options = options, .identity = undefined, .reads = reads, .writes = try .init(gpa, options.writes_max) };
+}
+
+pub fn deinit(client: *StreamClient, gpa: std.mem.Allocator) void {
+    gpa.free(client.reads);
+    client.writes.deinit(gpa);
+    client.* = undefined;
+}
+
+/// Begins a boot's stream; whatever went on before is forgotten, its buffers are the caller's again.
+pub fn start(client: *StreamClient, now_us: u64, identity: Identity) void {
+    const reads = client.reads;
+    const options = client.options;
+    @memset(reads, .{});
+    var queue = client.writes;
+    queue.clear();
+    client.* = .{ .options = options, .identity = identity, .reads = reads, .writes = queue, .session = identity.session };
+    client.last_packet_at_us = now_us;
+    client.failover = .init(identity.edge);
+    if (identity.session) |*session| {
+        client.failover = .init(session.edge);
+        client.failover.settle(session.welcomed_at_us, session.failover);
+    }
+    hello_steps.greetHome(client, now_us, if (identity.session == null) .token else .resumption);
+}
+
+/// Asks for `buffer.len` bytes at `offset`, both multiples of 512, at most `read_size_max`. `buffer` is the client's until
+/// the read's event; `tag` comes back with it. `Full`: `reads_max` reads are under way.
+pub fn submit(client: *StreamClient, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
+    return client.submitOf(.demand, tag, offset, buffer);
+}
+
+/// The same for bytes that nobody waits for yet: they are asked for behind all that somebody does wait for.
+pub fn submitOf(client: *StreamClient, kind: wire.ReadKind, tag: u64, offset: u64, buffer: []u8) error{Full}!void {
+    assert(buffer.len > 0);
+    assert(buffer.len <= read_size_max);
+    assert(buffer.len % wire.sector_size == 0);
+    assert(offset % wire.sector_size == 0);
+    if (client.reads_count == client.options.reads_max) return error.Full;
+    client.reads_count += 1;
+    const request_id = client.takeRequestId();
+    reads_under_way.freePlace(client).?.* = .{
+        .state = .queued,
+        .tag = tag,
+        .kind = kind,
+        .is_waited_for = kind != .ahead,
+        .offset = offset,
+        .buffer = buffer,
+        .request_id = request_id,
+        .whole = buffer,
+        .whole_id = request_id,
+    };
+}
+
+/// Somebody has begun to wait for what was submitted as read ahead with this tag.
+pub fn noteWaitedFor(client: *StreamClient, tag: u64) void {
+    for (client.readsKept()) |*read| {
+        if (read.state != .free and read.kind == .ahead and read.tag == tag) read.is_waited_for = true;
+    }
+}
+
+/// Writes `bytes` at `offset`, both multiples of 512, at most `wire.writes.write_size_max`; they are the client's until the event. Only
+/// in a session with a write cache at the edge. `Full`: `writes_max` are under way.
+pub fn submitWrite(client: *StreamClient, tag: u64, offset: u64, bytes: []const u8) error{Full}!void {
+    assert(bytes.len > 0 and bytes.len <= wire.writes.write_size_max);
+    assert(bytes.len % wire.sector_size == 0 and offset % wire.sector_size == 0);
+    return client.writes.submit(.{ .kind = .write, .tag = tag, .offset = offset, .length = @intCast(bytes.len), .bytes = bytes });
+}
+
+/// The range reads as zeros afterwards; multiples of 512, at most `wire.writes.discard_size_max`.
+pub fn submitDiscard(client: *StreamClient, tag: u64, offset: u64, length: u32) error{Full}!void {
+    assert(length > 0 and length <= wire.writes.discard_size_max);
+    assert(length % wire.sector_size == 0 and offset % wire.sector_size == 0);
+    return client.writes.submit(.{ .kind = .discard, .tag = tag, .offset = offset, .length = length });
+}
+
+/// Ends when all that was submitted before has ended, and is as durable as the class of the write cache says.
+pub fn submitFlush(client: *StreamClient, tag: u64) error{Full}!void {
+    return client.writes.submit(.{ .kind = .flush, .tag = tag });
+}
+
+/// Reports the outcome of the boot; it is repeated until the edge has acknowledged it. `uptime_us` is that since the kernel's
+/// start. `code` is a word that the edge may know as a cause (`boot/cause.zig`), or the name of the service that is up; `sentence`
+/// says what happened, for people. At most 12 and 64 bytes of printable ASCII: more is cut, other bytes become `?`.
+pub fn reportReady(
+    client: *StreamClient,
+    now_us: u64,
+    outcome: wire.ReadyOutcome,
+    uptime_us: u64,
+    words: step.ReadyWords,
+) void {
+    client.noteWaiting(now_us);
+    client.times.is_over = true;
+    client.ready = .{
+        .outcome = outcome,
+        .uptime_us = uptime_us,
+        .code = words.paddedCode(),
+        .sentence = .init(words.sentence),
+        .request_id = client.takeRequestId(),
+        .due_at_us = now_us,
+        .timeout_us = client.round_trip.timeout_us,
+    };
+}
+
+/// Says what the device knows of itself; the newest replaces one that is not acknowledged yet, and is repeated until it is. Steps
+/// are sent until they are acknowledged once, and again only when the caller gives other ones. The client keeps no rhythm: its
+/// caller says something new at least every 5 s, since that is also how orders reach it (events `order`, `report_acknowledged`).
+pub fn report(client: *StreamClient, now_us: u64, said: Report) void {
+    client.report_state.say(now_us, said, &client.times);
+    client.sendReport(now_us);
+}
+
+fn sendReport(client: *StreamClient, now_us: u64) void {
+    client.noteWaiting(now_us);
+    client.report_state.send(now_us, client.takeRequestId(), client.round_trip.timeout_us);
+}
+
+/// One datagram from the edge's address.
+pub fn receive(client: *StreamClient, now_us: u64, packet: []const u8) void {
+    client.statistics.packets_in += 1;
+    client.statistics.bytes_in += packet.len;
+    if (!client.take(now_us, packet)) {
+        client.statistics.ignored += 1;
+        return;
+    }
+    client.last_packet_at_us = now_us;
+    client.failover.noteHeard();
+}
+
+/// The network says that nobody listens where packets go to. Somebody else may say so in its name: it hastens what silence would do.
+pub fn noteUnreachable(client: *StreamClient, now_us: u64) void {
+    if (!client.failover.hasOthers()) return;
+    switch (client.state) {
+        .idle, .ended => {},
+        .greeting => client.failover.refuse(now_us, null),
+        .established => if (client.hasOutstanding()) hello_steps.goOnElsewhere(client, now_us),
+    }
+}
+
+/// True when the packet belongs to this boot.
+fn take(client: *StreamClient, now_us: u64, packet: []const u8) bool {
+    if (packet.len < wire.header_size or packet[0] >> 4 != wire.version) return false;
+    switch (std.enums.fromInt(wire.Type, packet[1]) orelse return false) {
+        .cookie, .refuse => {},
+        .welcome => return hello_steps.receiveWelcome(client, now_us, packet),
+        .no_session => return client.receiveNoSession(now_us, packet),
+        .data, .read_error, .ready_ack, .report_ack, .write_ack, .probe_ack => {
+            if (client.state != .established) return false;
+            if (reads_under_way.placeFor(client, packet)) |place| {
+                if (!client.protection.openFragment(packet, place.room)) return false;
+                const taken = reads_under_way.receiveFragment(client, now_us, place.request_id, .{ .index = place.index, .payload = place.room });
+                client.noteSize(now_us, packet);
+                return taken;
+            }
+            const clear = client.protection.open(packet, wire.header_size, &client.opened) orelse return false;
+            const taken = client.receiveParsed(now_us, wire.parse(clear) catch return false);
+            client.noteSize(now_us, packet);
+            return taken;
+        },
+        .hello, .read, .used, .ready, .report, .write, .control, .probe => return false,
+    }
+    const parsed = wire.parse(packet) catch return false;
+    return switch (parsed.body) {
+        .cookie => |cookie| hello_steps.receiveCookie(client, now_us, cookie),
+        .refuse => |refusal| hello_steps.receiveRefuse(client, now_us, refusal),
+        else => unreachable,
+    };
+}
+
+/// One that is smaller than what reads ask for has come through.
+fn noteSize(client: *StreamClient, now_us: u64, packet: []const u8) void {
+    if (packet.len < client.path.size and client.path.noteSmall(now_us)) client.askAnew();
+}
+
+/// The edge has no session any more; it says which packet told it so, which nobody else can know.
+fn receiveNoSession(client: *StreamClient, now_us: u64, packet: []const u8) bool {
+    if (client.state != .established) return false;
+    const parsed = wire.parse(packet) catch return false;
+    if (!client.protection.hasSent(parsed.session_id)) return false;
+    hello_steps.greetHome(client, now_us, .resumption);
+    return true;
+}
+
+/// The next packet to send, written to `out`, or null when there is nothing to send before `deadline`.
+pub fn transmit(client: *StreamClient, now_us: u64, out: *[wire.sealed_request_size_max]u8) ?[]const u8 {
+    client.tend(now_us);
+    const packet = switch (client.state) {
+        .idle, .ended => return null,
+        .greeting => hello_steps.transmit(client, now_us, out) orelse return null,
+        .established => blk: {
+            const room = out[0..wire.request_size_max];
+            const clear = reads_under_way.transmit(client, now_us, room) orelse sends.transmitWrite(client, now_us, room) orelse
+                sends.transmitReady(client, now_us, room) orelse sends.transmitReport(client, now_us, room) orelse
+                sends.transmitProbe(client, now_us, room) orelse return null;
+            break :blk client.protection.seal(out, clear.len);
+        },
+    };
+    client.statistics.packets_out += 1;
+    client.statistics.bytes_out += packet.len;
+    return packet;
+}
+
+/// When `transmit` is worth calling again if nothing comes in until then; null: never.
+pub fn deadline(client: *const StreamClient) ?u64 {
+    switch (client.state) {
+        .idle, .ended => return null,
+        .greeting => return @min(client.greeting.due_at_us, client.failover.turnEndsAt() orelse client.greeting.due_at_us),
+        .established => {},
+    }
+    var earliest: ?u64 = null;
+    if (client.ready) |ready| if (!ready.acknowledged) {
+        earliest = ready.due_at_us;
+    };
+    if (client.report_state.dueAt()) |at| earliest = @min(earliest orelse at, at);
+    if (reads_under_way.deadline(client)) |at| earliest = @min(earliest orelse at, at);
+    if (client.path.probeAt()) |at| earliest = @min(earliest orelse at, at);
+    if (client.writes.deadline()) |at| earliest = @min(earliest orelse at, at);
+    if (client.questionAt()) |at| earliest = @min(earliest orelse at, at);
+    return earliest;
+}
+
+/// What happened since the last call, one at a time.
+pub fn nextEvent(client: *StreamClient) ?Event {
+    if (client.unseen.ofSession()) |event| return event;
+    if (client.writes.nextEnded()) |ended| return .{ .write_ended = .{ .tag = ended.tag, .code = ended.code } };
+    for (client.readsKept()) |*read| switch (read.state) {
+        .done => {
+            reads_under_way.leavePlace(client, read);
+            client.reads_count -= 1;
+            return .{ .read_done = .{ .tag = read.tag, .buffer = read.whole } };
+        },
+        .failed => {
+            reads_under_way.leavePlace(client, read);
+            client.reads_count -= 1;
+            return .{ .read_failed = .{ .tag = read.tag, .code = read.failure } };
+        },
+        .free, .queued, .asked => {},
+    };
+    return client.unseen.ofBoot();
+}
+
+/// A packet of the session, opened.
+fn receiveParsed(client: *StreamClient, now_us: u64, packet: wire.Packet) bool {
+    assert(client.state == .established);
+    if (client.session.?.id != packet.session_id) return false;
+    switch (packet.body) {
+        .data => |fragment| return reads_under_way.receiveFragment(client, now_us, packet.request_id, fragment),
+        .read_error => |read_error| return reads_under_way.receiveReadError(client, now_us, packet.request_id, read_error.code),
+        .write_ack => |ack| return client.writes.acknowledge(now_us, packet.request_id, ack),
+        .probe_ack => |size| {
+            client.path.noteShown(size + client.protection.overhead());
+            client.writes.noteAnswer(now_us, packet.request_id);
+        },
+        .ready_ack => {
+            const ready = &(client.ready orelse return false);
+            if (ready.request_id != packet.request_id) return false;
+            if (!ready.told) client.unseen.ready_acknowledged = true;
+            ready.told = true;
+            ready.acknowledged = true;
+        },
+        .report_ack => |ack| switch (client.report_state.acknowledge(packet.request_id, ack)) {
+            .late => return false,
+            .known => client.unseen.report_acknowledged = true,
+            .order => |order| {
+                client.unseen.order = order;
+                client.unseen.report_acknowledged = false;
+                client.sendReport(now_us);
+            },
+        },
+        else => unreachable,
+    }
+    return true;
+}
+
+/// All that has not come is asked for again, in fragments of the size that is used now, and as carefully as at the start: the way may
+/// be another one.
+pub fn askAnew(client: *StreamClient) void {
+    const fragment_size = client.fragmentSize();
+    client.window = .init(.{ .fragment_size = fragment_size, .bytes_max = client.session.?.outstanding_bytes_max });
+    for (client.readsKept()) |*read| {
+        if (read.state != .asked) continue;
+        read.askAnew(fragment_size, client.takeRequestId(), client.round_trip.timeout_us);
+        if (read.state == .asked) read.ticket = client.window.noteAskedBefore(read.missingBytes());
+    }
+    client.writes.askAnew(fragment_size);
+}
+
+/// The places that may hold a read.
+pub fn readsKept(client: *const StreamClient) []PendingRead {
+    return client.reads[0..client.places_used];
+}
+
+/// Payload of a DATA packet, as large as comes through.
+pub fn fragmentSize(client: *const StreamClient) u16 {
+    return client.path.size - wire.header_size - wire.tag_size;
+}
+
+/// Moves what has waited too long to where `transmit` finds it, which calls this, too; `failover.asked` is where that is to go.
+pub fn tend(client: *StreamClient, now_us: u64) void {
+    if (client.state == .greeting) return hello_steps.checkTurn(client, now_us);
+    if (client.state != .established) return;
+    if (client.hasOutstanding()) {
+        if (client.failover.isGone(now_us)) return hello_steps.goOnElsewhere(client, now_us);
+        if (now_us -| client.heardAt() >= silence_us_max) return hello_steps.greetHome(client, now_us, .resumption);
+    } else if (client.failover.wantsTicket(now_us)) return hello_steps.greetHome(client, now_us, .resumption);
+    client.writes.checkTimers(now_us);
+    reads_under_way.checkTimers(client, now_us);
+}
+
+pub fn transition(client: *StreamClient, next: State) void {
+    const allowed = switch (client.state) {
+        .idle => next == .greeting,
+        .greeting => next != .idle,
+        .established => next == .greeting,
+        .ended => false,
+    };
+    assert(allowed);
+    client.state = next;
+}
+
+pub fn takeRequestId(client: *StreamClient) u32 {
+    defer client.request_id_next +%= 1;
+    return client.request_id_next;
+}
+
+/// Bytes asked for and not received.
+pub fn outstandingBytes(client: *const StreamClient) u64 {
+    return client.window.outstanding;
+}
+
+pub fn hasOutstanding(client: *const StreamClient) bool {
+    if (client.outstandingBytes() > 0 or client.report_state.dueAt() != null) return true;
+    if (client.writes.hasOutstanding()) return true;
+    return if (client.ready) |ready| !ready.acknowledged else false;
+}
+
+fn questionAt(client: *const StreamClient) ?u64 {
+    if (!client.hasOutstanding()) return null;
+    return client.failover.dueAt(client.heardAt(), client.round_trip.timeout_us);
+}
+
+pub fn heardAt(client: *const StreamClient) u64 {
+    return @max(client.last_packet_at_us, client.waiting_since_us);
+}
+
+/// Before something is asked: the wait begins with it, unless it has begun already.
+pub fn noteWaiting(client: *StreamClient, now_us: u64) void {
+    if (!client.hasOutstanding()) client.waiting_since_us = now_us;
+}
+
+test {
+    _ = @import("client_test.zig");
+    _ = @import("report_test.zig");
+    _ = @import("hello_test.zig");
+    _ = @import("failover_test.zig");
+    _ = @import("writes_test.zig");
+}

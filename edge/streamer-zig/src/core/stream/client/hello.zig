@@ -1,0 +1,264 @@
+//! Hello at the device (packages/proto/STREAM.md, "Hello"): how it gets its session, for the first time or again.
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire").stream;
+const RoundTrip = @import("../congestion/rtt.zig");
+const step = @import("step.zig");
+const stream_seal = @import("../seal.zig");
+const StreamClient = @import("client.zig");
+const HmacSha256 = base.HmacSha256;
+
+/// Begins a hello at the edge of the session, or of the one that is wanted first.
+pub fn greetHome(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
+    client.failover.beginAtHome(now_us);
+    greet(client, now_us, kind);
+}
+
+/// The edge of the session is gone: another one is asked, with the ticket.
+pub fn goOnElsewhere(client: *StreamClient, now_us: u64) void {
+    client.failover.leave(now_us);
+    greetAsked(client, now_us);
+}
+
+/// Another edge's turn, where the one that was asked does not answer.
+pub fn checkTurn(client: *StreamClient, now_us: u64) void {
+    // Of the first session nobody else knows anything.
+    if (client.session == null) return;
+    const ends_at_us = client.failover.turnEndsAt() orelse return;
+    if (now_us < ends_at_us) return;
+    client.failover.turn(now_us);
+    greetAsked(client, now_us);
+}
+
+fn greetAsked(client: *StreamClient, now_us: u64) void {
+    greet(client, now_us, if (client.failover.atHome()) .resumption else .ticket);
+}
+
+/// Begins a hello, each under a nonce and a key of its own.
+fn greet(client: *StreamClient, now_us: u64, kind: wire.HelloKind) void {
+    client.transition(.greeting);
+    const serial = client.greeting.nonce_serial + 1;
+    const nonce = derive(client, "nonce", serial)[0..16].*;
+    const pair: stream_seal.KeyPair = .init(derive(client, "x25519", serial));
+    var hello: wire.Hello = .{
+        .client_nonce = nonce,
+        .kind = kind,
+        .ciphers = client.options.ciphers orelse stream_seal.ownCiphers(),
+        .packet_size_max = client.options.packet_size_max,
+        .boot_id = client.identity.boot_id.bytes,
+        .client_public = pair.public,
+        .proof = undefined,
+    };
+    if (kind == .ticket) hello.shown = .{
+        .age_us = now_us -| client.failover.known_at_us,
+        .ticket = client.failover.known.?.ticket,
+    };
+    hello.proof = stream_seal.helloProof(secretOf(client, kind), &hello);
+    client.greeting = .{
+        .kind = kind,
+        .nonce = nonce,
+        .nonce_serial = serial,
+        .pair = pair,
+        .hello = hello,
+        .due_at_us = now_us,
+    };
+}
+
+fn derive(client: *const StreamClient, what: []const u8, serial: u64) [32]u8 {
+    var mac: HmacSha256 = .init(&client.identity.nonce_seed);
+    mac.update(std.mem.asBytes(&serial));
+    mac.update(what);
+    var bytes: [32]u8 = undefined;
+    mac.final(&bytes);
+    return bytes;
+}
+
+fn secretOf(client: *const StreamClient, kind: wire.HelloKind) []const u8 {
+    return switch (kind) {
+        .token => &client.identity.token,
+        .resumption, .ticket => &client.session.?.resume_secret,
+    };
+}
+
+pub fn transmit(client: *StreamClient, now_us: u64, out: []u8) ?[]const u8 {
+    const greeting = &client.greeting;
+    if (now_us < greeting.due_at_us) return null;
+    greeting.due_at_us = now_us + greeting.timeout_us;
+    greeting.sent_at_us = now_us;
+    greeting.sent_count += 1;
+    greeting.timeout_us = @min(greeting.timeout_us * 2, RoundTrip.timeout_us_max);
+    greeting.hello.cookie = greeting.cookie;
+    return wire.emit(.{ .body = .{ .hello = greeting.hello } }, out);
+}
+
+pub fn receiveCookie(client: *StreamClient, now_us: u64, cookie: wire.Cookie) bool {
+    if (client.state != .greeting) return false;
+    if (!std.mem.eql(u8, &cookie.client_nonce, &client.greeting.nonce)) return false;
+    // A second copy of the same cookie must not become a second hello.
+    if (std.mem.eql(u8, &cookie.cookie, &client.greeting.cookie)) return true;
+    measure(client, now_us);
+    client.failover.noteThere();
+    client.greeting.cookie = cookie.cookie;
+    client.greeting.due_at_us = now_us;
+    client.greeting.sent_count = 0;
+    return true;
+}
+
+pub fn receiveRefuse(client: *StreamClient, now_us: u64, refusal: wire.Refuse) bool {
+    if (client.state != .greeting) return false;
+    if (!std.mem.eql(u8, &refusal.client_nonce, &client.greeting.nonce)) return false;
+    if (!client.failover.atHome()) {
+        client.unseen.refused_elsewhere = .{ .edge = client.failover.asked, .code = refusal.code };
+        client.failover.refuse(now_us, refusal.code);
+        if (client.failover.atHome()) greetAsked(client, now_us);
+        return true;
+    }
+    if (refusal.code == .busy) {
+        client.greeting.due_at_us = now_us + RoundTrip.timeout_us_max;
+        return true;
+    }
+    if (refusal.code == .token_refused and client.greeting.kind == .resumption and mayShowTicket(client)) {
+        greet(client, now_us, .ticket);
+        return true;
+    }
+    client.transition(.ended);
+    client.unseen.refused = refusal.code;
+    return true;
+}
+
+/// The own edge may have begun anew before it had heard more of this boot than its hello: the ticket says all that it has to know.
+fn mayShowTicket(client: *const StreamClient) bool {
+    return client.failover.hasOthers() and client.session.?.write_cache == .device_ram;
+}
+
+pub fn receiveWelcome(client: *StreamClient, now_us: u64, packet: []const u8) bool {
+    if (packet.len < wire.welcome_size) return false;
+    const known = wire.welcomeKnown(packet[0..wire.welcome_size]) orelse return false;
+    if (!std.mem.eql(u8, &known.client_nonce, &client.greeting.nonce)) return false;
+    switch (client.state) {
+        .greeting => {},
+        .established => return receiveAnother(client, packet),
+        .idle, .ended => return false,
+    }
+    var protection: step.Protection = switch (known.cipher) {
+        .clear => .{ .id = stream_seal.counterOf(packet) },
+        else => .ofKeys(&(keysOf(client, &known) orelse return false)),
+    };
+    if (!isOffered(client.greeting.hello.ciphers, known.cipher)) return false;
+    const clear = protection.open(packet, wire.welcome_size_known, &client.opened) orelse return false;
+    const parsed = wire.parse(clear) catch return false;
+    return establish(client, now_us, .{
+        .id = parsed.session_id,
+        .welcome = parsed.body.welcome,
+        .protection = &protection,
+        .size = @intCast(packet.len),
+    });
+}
+
+fn isOffered(offered: wire.Ciphers, cipher: wire.Cipher) bool {
+    return switch (cipher) {
+        .clear => offered.clear,
+        .aegis_128l => offered.aegis_128l,
+        .chacha20_poly1305 => offered.chacha20_poly1305,
+    };
+}
+
+/// Of the same hello: the session is open, and the packet shows that its size comes through.
+fn receiveAnother(client: *StreamClient, packet: []const u8) bool {
+    if (client.session.?.cipher == .clear) return true;
+    if (client.protection.open(packet, wire.welcome_size_known, &client.opened) == null) return false;
+    client.path.noteShown(@intCast(packet.len));
+    return true;
+}
+
+fn keysOf(client: *const StreamClient, known: *const wire.WelcomeKnown) ?stream_seal.SessionKeys {
+    const greeting = &client.greeting;
+    return stream_seal.agree(.{
+        .hello = &greeting.hello,
+        .edge_public = &known.edge_public,
+        .cipher = known.cipher,
+        .secret = secretOf(client, greeting.kind),
+    }, greeting.pair.secret, known.edge_public);
+}
+
+const Opened = struct {
+    id: u64,
+    welcome: wire.Welcome,
+    protection: *const step.Protection,
+    /// Of the packet as it came.
+    size: u16,
+};
+
+fn establish(client: *StreamClient, now_us: u64, opened: Opened) bool {
+    const welcome = &opened.welcome;
+    const session: step.Session = .{
+        .id = opened.id,
+        .cipher = welcome.cipher,
+        .version_tag = welcome.version_tag,
+        .version_id = .fromBytes(welcome.version_id),
+        .disk_size = welcome.disk_size,
+        .fragment_size = welcome.fragment_size,
+        .outstanding_bytes_max = @min(welcome.outstanding_bytes_max, client.options.outstanding_bytes_max),
+        .resume_secret = welcome.resume_secret,
+        .write_cache = welcome.write_cache,
+        .write_cache_size = welcome.write_cache_size,
+        .write_cache_id = welcome.write_cache_id,
+        .profile_size = welcome.profile_size,
+        .edge = client.failover.asked,
+        .failover = welcome.failover,
+        .welcomed_at_us = now_us,
+    };
+    const size_max = session.fragment_size + wire.header_size + wire.tag_size;
+    if (size_max > client.options.packet_size_max) return false;
+    const resumed = client.session != null;
+    // Whoever takes a ticket knows nothing but that of the boot.
+    const moved = client.greeting.kind == .ticket;
+    if (client.session) |*before| {
+        const same = before.version_tag == session.version_tag and
+            before.version_id.eql(session.version_id) and before.disk_size == session.disk_size;
+        if (!same) {
+            client.transition(.ended);
+            client.unseen.version_changed = true;
+            return true;
+        }
+        if (losesWrites(client, before, &session)) {
+            client.transition(.ended);
+            client.unseen.cache_lost = true;
+            return true;
+        }
+        client.statistics.resumptions += 1;
+        if (moved) client.statistics.hand_overs += 1;
+    }
+    client.failover.settle(now_us, welcome.failover);
+    client.session = session;
+    client.protection = opened.protection.*;
+    measure(client, now_us);
+    client.path.begin(now_us, size_max, opened.size);
+    client.transition(.established);
+    client.unseen.established = .{ .resumed = resumed, .moved = moved };
+    client.askAnew();
+    if (client.ready) |*ready| {
+        // The other edge has not heard it.
+        if (moved) ready.acknowledged = false;
+        ready.due_at_us = now_us;
+        ready.timeout_us = client.round_trip.timeout_us;
+    }
+    if (moved) client.report_state.sayAllAgain(client.round_trip.timeout_us);
+    client.report_state.beginSession(now_us);
+    if (client.hasOutstanding()) client.waiting_since_us = now_us;
+    return true;
+}
+
+fn losesWrites(client: *const StreamClient, before: *const step.Session, now: *const step.Session) bool {
+    if (before.write_cache == now.write_cache and before.write_cache_id == now.write_cache_id) return false;
+    // Nothing of this device is in the one that is gone.
+    const is_unused = before.write_cache == .device_ram_overflow and now.write_cache == .device_ram_overflow and
+        !client.writes.has_begun;
+    return !is_unused;
+}
+
+/// The first reads need a time-out too; Karn's rule as for them.
+fn measure(client: *StreamClient, now_us: u64) void {
+    if (client.greeting.sent_count == 1) client.round_trip.measure(now_us -| client.greeting.sent_at_us);
+}

@@ -1,0 +1,45 @@
+//! What a device sends beside its reads (packages/proto/STREAM.md): USED, writes, READY, REPORT and PROBE, each when it is due.
+
+const wire = @import("wire").stream;
+const StreamClient = @import("client.zig");
+
+pub fn transmitUsed(client: *StreamClient, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const body: wire.Body = .{ .used = .{ .units = client.used.take() orelse return null } };
+    return wire.emit(.{ .session_id = client.session.?.id, .request_id = client.takeRequestId(), .body = body }, out);
+}
+
+pub fn transmitReady(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const ready = &(client.ready orelse return null);
+    // With READY the edge has all of the boot.
+    if (transmitUsed(client, out)) |packet| return packet;
+    return ready.transmit(now_us, client.session.?.id, out);
+}
+
+pub fn transmitReport(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const body = client.report_state.transmit(now_us, client.request_id_next) orelse return null;
+    const session_id = client.session.?.id;
+    const request_id = client.report_state.request_id;
+    if (request_id == client.request_id_next) _ = client.takeRequestId();
+    return wire.emit(.{ .session_id = session_id, .request_id = request_id, .body = .{ .report = body } }, out);
+}
+
+pub fn transmitProbe(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const request_id = client.request_id_next;
+    const size = client.path.takeProbe(now_us) orelse blk: {
+        // Whether the edge is there: all that it has is answered at once, but what its disk is asked for.
+        const is_asked_for_writes = client.writes.takeQuestion(now_us, request_id);
+        const is_asked_before_leaving = client.hasOutstanding() and
+            client.failover.takeQuestion(now_us, client.heardAt(), client.round_trip.timeout_us);
+        if (!is_asked_for_writes and !is_asked_before_leaving) return null;
+        break :blk wire.packet_size_min;
+    };
+    _ = client.takeRequestId();
+    return wire.emit(.{ .session_id = client.session.?.id, .request_id = request_id, .body = .{ .probe = .{ .size = size } } }, out);
+}
+
+pub fn transmitWrite(client: *StreamClient, now_us: u64, out: *[wire.request_size_max]u8) ?[]const u8 {
+    const was_waiting = client.hasOutstanding();
+    const packet = client.writes.transmit(now_us, &client.session.?, client.fragmentSize(), out) orelse return null;
+    if (!was_waiting) client.waiting_since_us = now_us;
+    return packet;
+}

@@ -1,0 +1,390 @@
+//! What a device writes through the stream (packages/proto/STREAM.md, "Writes"): writes, discards and flushes that are under way, asked
+//! again until the edge has said how each ended. Two that overlap are never under way at the same time, and a flush goes out when all
+//! that was submitted before it has ended: so it does not matter in which order packets arrive.
+
+const std = @import("std");
+const wire = @import("wire").stream;
+const writes = wire.writes;
+const RoundTrip = @import("../congestion/rtt.zig");
+const step = @import("step.zig");
+const WayQuestion = @import("mtu_probe.zig");
+const assert = std.debug.assert;
+
+pub const WriteQueue = @This();
+
+/// Bytes of writes that have been sent and not acknowledged; a loss makes it smaller, and each acknowledgement larger again.
+const window_bytes_first = 128 << 10;
+const window_bytes_min = 32 << 10;
+const window_bytes_max = 1 << 20;
+const window_growth = 16 << 10;
+/// A write of so many fragments is asked about by its last one alone, when nothing is heard.
+const repeat_whole_max = 3;
+/// Before the first sample, as for hello: an edge whose disk takes longer says that it is at it.
+const timeout_us_first = RoundTrip.timeout_us_max / 5;
+/// So often an edge was there and had nothing more of a write that had gone out again: its fragments are too large for the way.
+const futile_max = 4;
+/// From IP packets of 1500, 1400 (tunnels), 1256 and 576, as of `PathSize`.
+const fragment_sizes = [_]u16{
+    wire.fragment_size_ethernet,
+    1372 - wire.header_size - wire.tag_size,
+    1228 - wire.header_size - wire.tag_size,
+    wire.packet_size_min - wire.header_size - wire.tag_size,
+};
+/// Then a larger size is tried again.
+const narrow_us = 10 * std.time.us_per_min;
+
+pending: []PendingWrite,
+request_id_next: u32 = 1,
+/// The edge was asked for something.
+has_begun: bool = false,
+round_trip: RoundTrip = .{},
+/// The largest that come to the edge, and since when it is not the largest there is: the way there may be narrower than the way back.
+fragment_size_max: u16 = fragment_sizes[0],
+narrow_since_us: u64 = 0,
+window_bytes: u32 = window_bytes_first,
+outstanding_bytes: u32 = 0,
+/// Whether the edge is there that says nothing of a write.
+question: WayQuestion = .{},
+
+pub const Kind = enum { write, flush, discard };
+
+pub const PendingWrite = struct {
+    state: enum { free, queued, asked, ended } = .free,
+    kind: Kind = .flush,
+    tag: u64 = 0,
+    offset: u64 = 0,
+    length: u32 = 0,
+    bytes: []const u8 = &.{},
+    request_id: u32 = 0,
+    code: wire.WriteCode = .done,
+    fragment_size: u16 = 0,
+    /// Fragments that go out next; of a flush or discard the only one is the request.
+    to_send: std.bit_set.Static(writes.fragments_max) = .empty,
+    attempt: u16 = 0,
+    /// Fragments that the edge has not got, as far as it has said.
+    missing: u16 = 0,
+    futile: u8 = 0,
+    /// When what was missing went out last.
+    round_at_us: u64 = 0,
+    /// The edge is there, and has not got it if it says nothing until then; null: it is not known whether the edge is there.
+    round_ends_us: ?u64 = null,
+    /// The edge has said something of it since it went out last.
+    is_heard: bool = false,
+    /// The edge has said that it is at it.
+    is_under_way: bool = false,
+    first_sent_at_us: u64 = 0,
+    sent_at_us: u64 = 0,
+    timeout_us: u64 = 0,
+
+    fn fragmentCount(write: *const PendingWrite) u16 {
+        return if (write.kind == .write) writes.fragmentCount(write.length, write.fragment_size) else 1;
+    }
+
+    fn sendAll(write: *PendingWrite) void {
+        write.to_send = .empty;
+        write.to_send.setRangeValue(.{ .start = 0, .end = write.fragmentCount() }, true);
+    }
+
+    fn begin(write: *PendingWrite, fragment_size: u16, timeout_us: u64) void {
+        write.fragment_size = fragment_size;
+        write.timeout_us = timeout_us;
+        write.sendAll();
+        write.missing = write.fragmentCount();
+        write.futile = 0;
+        write.round_ends_us = null;
+        write.is_under_way = false;
+    }
+
+    /// What was sent of it comes to the edge.
+    fn noteHeard(write: *PendingWrite) void {
+        write.is_heard = true;
+        write.futile = 0;
+        write.round_ends_us = null;
+    }
+
+    /// It has gone out again, and the edge, if it is there, has said nothing of it.
+    fn mayBeTooLarge(write: *const PendingWrite) bool {
+        if (write.state != .asked or write.attempt == 0 or write.is_heard or write.round_ends_us != null) return false;
+        return write.to_send.findFirstSet() == null and write.smallerSize() != null;
+    }
+
+    fn dueAt(write: *const PendingWrite) u64 {
+        return @min(write.sent_at_us + write.timeout_us, write.round_ends_us orelse std.math.maxInt(u64));
+    }
+
+    /// The next size of fragments that cuts it smaller; null: there is none.
+    fn smallerSize(write: *const PendingWrite) ?u16 {
+        if (write.kind != .write) return null;
+        const longest = @min(write.length, writes.payloadSize(write.fragment_size));
+        return for (fragment_sizes) |size| {
+            if (writes.payloadSize(size) < longest) break size;
+        } else null;
+    }
+
+    fn isBefore(write: *const PendingWrite, other: ?*const PendingWrite) bool {
+        const rival = other orelse return true;
+        return @as(i32, @bitCast(write.request_id -% rival.request_id)) < 0;
+    }
+
+    fn overlaps(write: *const PendingWrite, other: *const PendingWrite) bool {
+        return write.offset < other.offset + other.length and other.offset < write.offset + write.length;
+    }
+};
+
+pub const Ended = struct { tag: u64, code: wire.WriteCode };
+
+pub fn init(gpa: std.mem.Allocator, writes_max: u16) error{OutOfMemory}!WriteQueue {
+    assert(writes_max <= writes.window);
+    const pending = try gpa.alloc(PendingWrite, writes_max);
+    @memset(pending, .{});
+    return .{ .pending = pending };
+}
+
+pub fn deinit(queue: *WriteQueue, gpa: std.mem.Allocator) void {
+    gpa.free(queue.pending);
+    queue.* = undefined;
+}
+
+pub fn clear(queue: *WriteQueue) void {
+    @memset(queue.pending, .{});
+    queue.* = .{ .pending = queue.pending };
+}
+
+/// Another process had asked with ids up to `last`, and what it did not hear the end of is asked again with new ones: the edge takes none
+/// of them for one of those before.
+pub fn goOnBehind(queue: *WriteQueue, last: u32) void {
+    queue.has_begun = true;
+    queue.request_id_next = last +% writes.window +% 1;
+}
+
+pub fn submit(queue: *WriteQueue, wanted: PendingWrite) error{Full}!void {
+    for (queue.pending) |*write| {
+        if (write.state != .free) continue;
+        write.* = wanted;
+        write.state = .queued;
+        write.request_id = queue.request_id_next;
+        queue.has_begun = true;
+        queue.request_id_next +%= 1;
+        return;
+    }
+    return error.Full;
+}
+
+/// The next packet, or null when nothing is to be sent before `deadline`.
+pub fn transmit(queue: *WriteQueue, now_us: u64, session: *const step.Session, fragment_size: u16, out: []u8) ?[]const u8 {
+    const write = queue.firstToSend() orelse blk: {
+        const first = queue.firstAllowed() orelse return null;
+        first.state = .asked;
+        if (now_us -| queue.narrow_since_us >= narrow_us) queue.fragment_size_max = fragment_sizes[0];
+        first.begin(@min(fragment_size, queue.fragment_size_max), queue.timeoutUs());
+        first.first_sent_at_us = now_us;
+        first.round_at_us = now_us;
+        queue.outstanding_bytes += first.length;
+        break :blk first;
+    };
+    const index: u16 = @intCast(write.to_send.findFirstSet().?);
+    write.to_send.unset(index);
+    write.sent_at_us = now_us;
+    write.is_heard = false;
+    const body: wire.Body = switch (write.kind) {
+        .write => blk: {
+            const at = @as(usize, index) * writes.payloadSize(write.fragment_size);
+            const size = writes.fragmentLength(write.length, write.fragment_size, index);
+            break :blk .{ .write = .{
+                .version_tag = session.version_tag,
+                .offset = write.offset,
+                .length = write.length,
+                .attempt = write.attempt,
+                .fragment_size = write.fragment_size,
+                .index = index,
+                .payload = write.bytes[at..][0..size],
+            } };
+        },
+        .flush => .{ .control = .{ .version_tag = session.version_tag, .operation = .flush, .attempt = write.attempt } },
+        .discard => .{ .control = .{
+            .version_tag = session.version_tag,
+            .operation = .discard,
+            .offset = write.offset,
+            .length = write.length,
+            .attempt = write.attempt,
+        } },
+    };
+    return wire.emit(.{ .session_id = session.id, .request_id = write.request_id, .body = body }, out);
+}
+
+pub fn deadline(queue: *const WriteQueue) ?u64 {
+    var earliest: ?u64 = null;
+    for (queue.pending) |*write| {
+        if (write.state != .asked) continue;
+        if (write.to_send.findFirstSet() != null) return 0;
+        earliest = @min(earliest orelse write.dueAt(), write.dueAt());
+    }
+    if (queue.question.due_at_us) |at_us| earliest = @min(earliest orelse at_us, at_us);
+    return if (queue.firstAllowed() != null) 0 else earliest;
+}
+
+/// What has waited too long is asked again.
+pub fn checkTimers(queue: *WriteQueue, now_us: u64) void {
+    for (queue.pending) |*write| {
+        if (write.state != .asked or write.to_send.findFirstSet() != null) continue;
+        if (now_us < write.dueAt()) continue;
+        if (now_us >= write.sent_at_us + write.timeout_us) write.timeout_us = @min(write.timeout_us * 2, RoundTrip.timeout_us_max);
+        write.attempt +|= 1;
+        if (write.round_ends_us) |ends_us| if (now_us >= ends_us) {
+            write.round_ends_us = null;
+            if (queue.isFutile(now_us, write)) continue;
+        };
+        const count = write.fragmentCount();
+        if (count <= repeat_whole_max) write.sendAll() else write.to_send.set(count - 1);
+        // Of an edge that says nothing at all it is not known whether the size is at fault.
+        if (write.round_ends_us == null and write.smallerSize() != null) queue.question.want(now_us);
+    }
+}
+
+/// Whether the edge is asked now if it is there; behind all that it is asked for.
+pub fn takeQuestion(queue: *WriteQueue, now_us: u64, request_id: u32) bool {
+    if (!queue.question.isDue(now_us)) return false;
+    for (queue.pending) |*write| {
+        if (write.mayBeTooLarge()) break;
+    } else {
+        queue.question.drop();
+        return false;
+    }
+    queue.question.noteSent(now_us, request_id);
+    return true;
+}
+
+/// It is there: what it was sent before the question, and says nothing of, has not come to it.
+pub fn noteAnswer(queue: *WriteQueue, now_us: u64, request_id: u32) void {
+    const answered = queue.question.answer(now_us, request_id) orelse return;
+    for (queue.pending) |*write| {
+        if (!write.mayBeTooLarge() or write.sent_at_us > answered.sent_at_us) continue;
+        write.round_ends_us = answered.sent_at_us + @max(2 * answered.took_us, WayQuestion.roundUs(write.futile));
+    }
+}
+
+/// False: it is of no request that is under way.
+pub fn acknowledge(queue: *WriteQueue, now_us: u64, request_id: u32, ack: wire.WriteAck) bool {
+    const write = queue.findAsked(request_id) orelse return false;
+    if (ack.code == .missing) {
+        if (write.kind != .write) return false;
+        write.is_heard = true;
+        write.round_ends_us = null;
+        // The rest of what was missing is on its way.
+        if (write.to_send.findFirstSet() != null) return true;
+        var missing: u16 = 0;
+        for (0..write.fragmentCount()) |index| missing += @intFromBool(ack.isMissing(@intCast(index)));
+        if (missing >= write.missing) {
+            // Nothing more has come since. It may be on its way, or come never: what is sent at once would have the same answer at once.
+            if (now_us < write.round_at_us + @max(queue.timeoutUs(), WayQuestion.roundUs(write.futile))) return true;
+            if (queue.isFutile(now_us, write)) return true;
+        } else write.noteHeard();
+        write.timeout_us = queue.timeoutUs();
+        write.missing = missing;
+        write.round_at_us = now_us;
+        for (0..write.fragmentCount()) |index| if (ack.isMissing(@intCast(index))) write.to_send.set(index);
+        write.attempt +|= 1;
+        queue.window_bytes = @max(window_bytes_min, queue.window_bytes - queue.window_bytes / 8);
+        return true;
+    }
+    if (ack.code == .not_yet) {
+        write.noteHeard();
+        // What could not be carried out may have to come anew.
+        write.missing = write.fragmentCount();
+        write.is_under_way = true;
+        return true;
+    }
+    // What the edge was at when it was asked again had come to it the first time (Karn's rule).
+    if (write.attempt == 0 or write.is_under_way) queue.round_trip.measure(now_us -| write.first_sent_at_us);
+    if (ack.code == .done) queue.window_bytes = @min(window_bytes_max, queue.window_bytes + window_growth);
+    queue.outstanding_bytes -= write.length;
+    write.state = .ended;
+    write.code = ack.code;
+    return true;
+}
+
+/// One more time nothing of it has come. True: all that is under way goes out anew, in smaller fragments.
+fn isFutile(queue: *WriteQueue, now_us: u64, write: *PendingWrite) bool {
+    write.futile +|= 1;
+    if (write.futile < futile_max) return false;
+    const smaller = write.smallerSize() orelse return false;
+    queue.fragment_size_max = smaller;
+    queue.narrow_since_us = now_us;
+    for (queue.pending) |*other| {
+        if (other.state != .asked or other.kind != .write or other.fragment_size <= smaller) continue;
+        other.begin(smaller, queue.timeoutUs());
+        if (other != write) other.attempt +|= 1;
+    }
+    return true;
+}
+
+/// After a resumption: the edge may know nothing of what it was sent.
+pub fn askAnew(queue: *WriteQueue, fragment_size: u16) void {
+    queue.question = .{};
+    for (queue.pending) |*write| {
+        if (write.state != .asked) continue;
+        write.attempt +|= 1;
+        write.begin(@min(fragment_size, queue.fragment_size_max), queue.timeoutUs());
+    }
+}
+
+pub fn nextEnded(queue: *WriteQueue) ?Ended {
+    for (queue.pending) |*write| {
+        if (write.state != .ended) continue;
+        write.state = .free;
+        return .{ .tag = write.tag, .code = write.code };
+    }
+    return null;
+}
+
+pub fn hasOutstanding(queue: *const WriteQueue) bool {
+    for (queue.pending) |*write| if (write.state == .asked) return true;
+    return false;
+}
+
+fn timeoutUs(queue: *const WriteQueue) u64 {
+    return if (queue.round_trip.sampled) queue.round_trip.timeout_us else timeout_us_first;
+}
+
+fn firstToSend(queue: *WriteQueue) ?*PendingWrite {
+    var first: ?*PendingWrite = null;
+    for (queue.pending) |*write| {
+        if (write.state == .asked and write.to_send.findFirstSet() != null and write.isBefore(first)) first = write;
+    }
+    return first;
+}
+
+/// The oldest that may go out now. Ids under way lie within the edge's window of them.
+fn firstAllowed(queue: *const WriteQueue) ?*PendingWrite {
+    var oldest: ?*const PendingWrite = null;
+    var first: ?*PendingWrite = null;
+    for (queue.pending) |*write| {
+        if (write.state != .queued and write.state != .asked) continue;
+        if (write.isBefore(oldest)) oldest = write;
+    }
+    for (queue.pending) |*write| {
+        if (write.state != .queued or !write.isBefore(first)) continue;
+        if (write.request_id -% oldest.?.request_id >= writes.window) continue;
+        if (queue.hasToWait(write)) continue;
+        first = write;
+    }
+    return first;
+}
+
+fn hasToWait(queue: *const WriteQueue, write: *const PendingWrite) bool {
+    if (write.kind == .write and queue.outstanding_bytes > 0 and
+        queue.outstanding_bytes + write.length > queue.window_bytes) return true;
+    for (queue.pending) |*other| {
+        if (other.state != .queued and other.state != .asked) continue;
+        if (other == write or !other.isBefore(write)) continue;
+        if (write.kind == .flush or write.overlaps(other)) return true;
+    }
+    return false;
+}
+
+fn findAsked(queue: *WriteQueue, request_id: u32) ?*PendingWrite {
+    for (queue.pending) |*write| {
+        if (write.state == .asked and write.request_id == request_id) return write;
+    }
+    return null;
+}

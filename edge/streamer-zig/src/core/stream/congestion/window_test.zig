@@ -1,0 +1,334 @@
+//! The window on a network that is played in one thread: an edge that answers at 10 Gb/s, a switch with a buffer in front of one
+//! slower link, and devices that all read through it, as fast as their windows let them.
+
+const std = @import("std");
+const base = @import("base");
+const StreamWindow = @import("window.zig");
+const assert = std.debug.assert;
+const testing = std.testing;
+
+const fragment_size = 1456;
+/// With Ethernet's, IP's, UDP's and the stream's headers.
+const packet_size = fragment_size + 82;
+const gigabit = 125_000_000;
+const edge_rate = 10 * gigabit;
+const ns_per_s = std.time.ns_per_s;
+
+const Path = struct {
+    /// Bytes per second.
+    rate: u64 = gigabit,
+    /// Bytes.
+    buffer: u64 = 64 << 10,
+    one_way_us: u64 = 250,
+    /// Of 10,000 packets, in each direction.
+    loss: u64 = 0,
+    /// How long the edge's storage takes for each ask.
+    storage_us: u64 = 0,
+};
+
+/// What its system asks for at a time.
+const request_bytes = 32 * fragment_size;
+const asks_max = 1024;
+
+const Ask = struct {
+    ticket: StreamWindow.Ticket,
+    fragments: u32,
+    /// Those before have come, or are lost.
+    next: u32 = 0,
+};
+
+const Device = struct {
+    window: StreamWindow,
+    begins_at_us: u64 = 0,
+    asks: [asks_max]Ask = undefined,
+    /// Serials of the oldest ask that is under way, and of the next one.
+    first: u64 = 0,
+    end: u64 = 0,
+    heard_at_us: u64 = 0,
+    received: u64 = 0,
+    /// Bytes that its system has wanted until now, and that it has asked for.
+    wanted: u64 = std.math.maxInt(u64),
+    wanted_at_us: u64 = 0,
+    asked: u64 = 0,
+    timeouts: u4 = 0,
+
+    fn of(device: *Device, serial: u64) *Ask {
+        return &device.asks[@intCast(serial % asks_max)];
+    }
+
+    fn timeoutAt(device: *Device) ?u64 {
+        if (device.first == device.end) return null;
+        const since_us = @max(device.heard_at_us, device.of(device.first).ticket.asked_at_us);
+        return since_us + (@max(4_000, 3 * device.window.wait_us) << device.timeouts);
+    }
+
+    /// What comes in order and has been overtaken will not come.
+    fn lose(device: *Device, ask: *Ask, end: u32) void {
+        if (end == ask.next) return;
+        const count = end - ask.next;
+        const was_heard = ask.next > 0 or end < ask.fragments;
+        ask.next = end;
+        device.window.noteLost(@as(u64, count) * fragment_size, &ask.ticket, if (was_heard) count else 1);
+    }
+
+    fn receive(device: *Device, now_us: u64, serial: u64, index: u32) void {
+        while (device.first < serial) : (device.first += 1) {
+            const before = device.of(device.first);
+            device.lose(before, before.fragments);
+        }
+        // It was given up already.
+        if (serial < device.first) return;
+        const ask = device.of(serial);
+        const is_first = ask.next == 0 and index == 0;
+        device.timeouts = 0;
+        device.lose(ask, index);
+        ask.next = index + 1;
+        device.heard_at_us = now_us;
+        device.received += fragment_size;
+        const is_last = ask.next == ask.fragments;
+        device.window.noteDelivered(now_us, fragment_size, &ask.ticket, .{ .is_first = is_first, .is_last = is_last });
+        if (is_last) device.first += 1;
+    }
+
+    fn timeOut(device: *Device) void {
+        device.timeouts = @min(device.timeouts + 1, 8);
+        while (device.first < device.end) : (device.first += 1) {
+            const ask = device.of(device.first);
+            device.window.noteTimeout(&ask.ticket);
+            device.lose(ask, ask.fragments);
+        }
+    }
+};
+
+const Request = struct { at_ns: u64, device: u16, serial: u64, fragments: u32 };
+const Packet = struct { at_ns: u64, device: u16, serial: u64, index: u32 };
+
+const World = struct {
+    path: Path,
+    prng: base.Prng = .init(7),
+    devices: []Device,
+    requests: std.Deque(Request) = .empty,
+    packets: std.Deque(Packet) = .empty,
+    now_us: u64 = 1,
+    /// When the edge's card and the slow link are done with what they have.
+    edge_free_ns: u64 = 0,
+    link_free_ns: u64 = 0,
+    dropped: u64 = 0,
+
+    fn init(count: usize, path: Path) !World {
+        const devices = try testing.allocator.alloc(Device, count);
+        for (devices) |*device| device.* = .{ .window = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 }) };
+        return .{ .path = path, .devices = devices };
+    }
+
+    fn deinit(world: *World) void {
+        world.requests.deinit(testing.allocator);
+        world.packets.deinit(testing.allocator);
+        testing.allocator.free(world.devices);
+    }
+
+    fn run(world: *World, for_us: u64) !void {
+        for (world.devices) |*device| {
+            device.received = 0;
+            device.wanted_at_us = world.now_us;
+        }
+        world.dropped = 0;
+        const until_us = world.now_us + for_us;
+        while (world.now_us < until_us) {
+            for (world.devices, 0..) |*device, index| try world.tend(device, @intCast(index));
+            world.now_us = @min(until_us, @max(world.now_us + 1, world.nextAt()));
+            while (world.requests.front()) |request| {
+                if (request.at_ns > world.now_us * 1000) break;
+                _ = world.requests.popFront();
+                try world.answer(request);
+            }
+            while (world.packets.front()) |packet| {
+                if (packet.at_ns > world.now_us * 1000) break;
+                _ = world.packets.popFront();
+                world.devices[packet.device].receive(world.now_us, packet.serial, packet.index);
+            }
+        }
+    }
+
+    fn nextAt(world: *World) u64 {
+        var at_us: u64 = std.math.maxInt(u64);
+        if (world.requests.front()) |request| at_us = @min(at_us, (request.at_ns + 999) / 1000);
+        if (world.packets.front()) |packet| at_us = @min(at_us, (packet.at_ns + 999) / 1000);
+        for (world.devices) |*device| {
+            if (device.begins_at_us > world.now_us) at_us = @min(at_us, device.begins_at_us);
+            if (device.timeoutAt()) |timeout_us| at_us = @min(at_us, timeout_us);
+            if (device.asked >= device.wanted) continue;
+            if (device.window.opensAt(request_bytes)) |open_us| at_us = @min(at_us, open_us);
+        }
+        return at_us;
+    }
+
+    fn tend(world: *World, device: *Device, index: u16) !void {
+        if (world.now_us < device.begins_at_us) return;
+        while (device.timeoutAt()) |at_us| {
+            if (at_us > world.now_us) break;
+            device.timeOut();
+        }
+        while (device.end - device.first < asks_max and device.asked < device.wanted) {
+            const room = device.window.room(world.now_us, request_bytes);
+            const bytes = room - room % fragment_size;
+            if (bytes == 0) return;
+            const ticket = device.window.noteAsked(world.now_us, bytes);
+            device.asked += bytes;
+            const fragments: u32 = @intCast(bytes / fragment_size);
+            device.of(device.end).* = .{ .ticket = ticket, .fragments = fragments };
+            defer device.end += 1;
+            if (world.isLost()) continue;
+            const at_ns = (world.now_us + world.path.one_way_us + world.path.storage_us) * 1000;
+            try world.requests.pushBack(testing.allocator, .{ .at_ns = at_ns, .device = index, .serial = device.end, .fragments = fragments });
+        }
+    }
+
+    fn isLost(world: *World) bool {
+        return world.prng.chance(world.path.loss, 10_000);
+    }
+
+    fn answer(world: *World, request: Request) !void {
+        for (0..request.fragments) |index| {
+            world.edge_free_ns = @max(world.edge_free_ns, request.at_ns) + packet_size * ns_per_s / edge_rate;
+            const waiting_ns = world.link_free_ns -| world.edge_free_ns;
+            if (waiting_ns * world.path.rate / ns_per_s + packet_size > world.path.buffer) {
+                world.dropped += 1;
+                continue;
+            }
+            world.link_free_ns = @max(world.link_free_ns, world.edge_free_ns) + packet_size * ns_per_s / world.path.rate;
+            if (world.isLost()) continue;
+            try world.packets.pushBack(testing.allocator, .{
+                .at_ns = world.link_free_ns + world.path.one_way_us * 1000,
+                .device = request.device,
+                .serial = request.serial,
+                .index = @intCast(index),
+            });
+        }
+    }
+
+    /// Per cent of what the link can carry, headers left out, in the last `run`.
+    fn used(world: *const World, for_us: u64) u64 {
+        var received: u64 = 0;
+        for (world.devices) |*device| received += device.received;
+        const most = world.path.rate * for_us / std.time.us_per_s * fragment_size / packet_size;
+        return received * 100 / most;
+    }
+
+    /// The most that a device got, in per cent of the least.
+    fn unfairness(world: *const World) u64 {
+        var least: u64 = std.math.maxInt(u64);
+        var most: u64 = 0;
+        for (world.devices) |*device| {
+            least = @min(least, device.received);
+            most = @max(most, device.received);
+        }
+        return most * 100 / @max(1, least);
+    }
+};
+
+test "one device takes at least 95 % of a link, whatever the buffer in front of it, and a random loss of 1 % changes little" {
+    for ([_]u64{ 64 << 10, 256 << 10, 1 << 20 }) |buffer| for ([_]u64{ 0, 100 }) |loss| {
+        var world: World = try .init(1, .{ .buffer = buffer, .loss = loss });
+        defer world.deinit();
+        try world.run(300_000);
+        try testing.expect(world.used(300_000) >= 95);
+        // The switch throws little away.
+        try testing.expect(world.dropped * fragment_size < 5 * world.devices[0].received / 100);
+    };
+}
+
+test "eight devices that begin one after the other share a full link within a factor of four" {
+    // Room for what each may always have under way.
+    for ([_]u64{ 256 << 10, 512 << 10 }) |buffer| for ([_]u64{ 0, 100 }) |loss| {
+        var world: World = try .init(8, .{ .buffer = buffer, .loss = loss });
+        defer world.deinit();
+        for (world.devices, 0..) |*device, index| device.begins_at_us = index * 20_000;
+        try world.run(1_000_000);
+        try world.run(1_000_000);
+        try testing.expect(world.used(1_000_000) >= 95);
+        // Less would take windows below what a read needs.
+        try testing.expect(world.unfairness() <= 400);
+    };
+}
+
+test "a link that becomes ten times slower is filled and not overrun, and filled again when it is fast again" {
+    var world: World = try .init(1, .{ .buffer = 128 << 10 });
+    defer world.deinit();
+    try world.run(200_000);
+    world.path.rate = gigabit / 10;
+    try world.run(100_000);
+    try world.run(500_000);
+    try testing.expect(world.used(500_000) >= 90);
+    try testing.expect(world.dropped * fragment_size < 5 * world.devices[0].received / 100);
+    world.path.rate = gigabit;
+    try world.run(200_000);
+    try world.run(200_000);
+    try testing.expect(world.used(200_000) >= 90);
+}
+
+test "a burst of 1 MiB after a pause is paced: of a switch with 128 KiB for its port it overruns next to nothing" {
+    var world: World = try .init(1, .{ .buffer = 128 << 10 });
+    defer world.deinit();
+    const device = &world.devices[0];
+    device.wanted = 0;
+    var dropped: u64 = 0;
+    for (0..20) |_| {
+        device.wanted += 1 << 20;
+        try world.run(100_000);
+        dropped += world.dropped;
+    }
+    try testing.expect(dropped * fragment_size * 100 < device.asked);
+    // It took no longer than the link needs, and a few round trips.
+    try testing.expect(device.heard_at_us - device.wanted_at_us < 12_000);
+}
+
+test "a slow storage is no full network: as much is asked for as its latency needs" {
+    var world: World = try .init(1, .{ .storage_us = 10_000 });
+    defer world.deinit();
+    try world.run(1_000_000);
+    try testing.expect(world.devices[0].window.size >= 128 << 10);
+}
+
+test "after an outage the device asks for little, and soon for as much as before" {
+    var world: World = try .init(1, .{ .buffer = 128 << 10 });
+    defer world.deinit();
+    try world.run(100_000);
+    world.path.loss = 10_000;
+    try world.run(500_000);
+    try testing.expectEqual((32 << 10) + 4 * fragment_size, world.devices[0].window.size);
+    world.path.loss = 0;
+    try world.run(1_100_000);
+    try world.run(100_000);
+    try testing.expect(world.used(100_000) >= 90);
+}
+
+test "what came after it was taken for lost takes the reduction back, and what did not come does not" {
+    var window: StreamWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
+    const before = window.size;
+    for ([_]bool{ true, false }) |comes_late| {
+        const ticket = window.noteAsked(1000, 32 * fragment_size);
+        window.noteDelivered(2000, 24 * fragment_size, &ticket, .{ .is_first = true, .is_last = false });
+        window.noteLost(8 * fragment_size, &ticket, 8);
+        try testing.expect(window.size < before);
+        if (!comes_late) break;
+        for (0..4) |_| window.noteCameLate();
+        try testing.expectEqual(before, window.size);
+        try testing.expect(window.is_slow_start);
+    }
+    for (0..3) |_| window.noteCameLate();
+    try testing.expect(window.size < before);
+}
+
+test "what was asked for is accounted for to the last byte, and a request larger than the window goes when nothing else is under way" {
+    var window: StreamWindow = .init(.{ .fragment_size = fragment_size, .bytes_max = 1 << 20 });
+    try testing.expectEqual(window.size, window.room(1, 1 << 20));
+    const large = window.noteAsked(1, 1 << 20);
+    try testing.expectEqual(0, window.room(2, fragment_size));
+    try testing.expectEqual(null, window.opensAt(fragment_size));
+    window.noteLost(1 << 19, &large, 1);
+    window.noteForgotten((1 << 19) - fragment_size);
+    window.noteDelivered(1000, fragment_size, &large, .{ .is_first = true, .is_last = true });
+    try testing.expectEqual(0, window.outstanding);
+    try testing.expect(window.opensAt(fragment_size) != null);
+}

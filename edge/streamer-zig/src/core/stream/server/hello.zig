@@ -1,0 +1,247 @@
+//! Hello at the edge (packages/proto/STREAM.md, "Hello"): cookies, who may have a session, and its keys.
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire").stream;
+const secrets = @import("../secrets.zig");
+const stream_seal = @import("../seal.zig");
+const StreamServer = @import("server.zig");
+const assert = std.debug.assert;
+const Admission = StreamServer.Admission;
+const Claim = StreamServer.Claim;
+const Grant = StreamServer.Grant;
+const ReplyBuffer = StreamServer.ReplyBuffer;
+const Session = StreamServer.Session;
+
+pub fn receiveHello(
+    server: *StreamServer,
+    now_us: u64,
+    from: base.Endpoint,
+    hello: *const wire.Hello,
+    reply: *ReplyBuffer,
+) StreamServer.Step {
+    const key = &server.options.keys.cookie;
+    const slot = now_us / secrets.cookie_slot_us;
+    const current = secrets.cookie(key, slot, from, hello.client_nonce);
+    const previous = secrets.cookie(key, slot -| 1, from, hello.client_nonce);
+    const holds = std.crypto.timing_safe.eql([32]u8, current, hello.cookie) or
+        std.crypto.timing_safe.eql([32]u8, previous, hello.cookie);
+    if (holds) return .{ .admit = .{ .from = from, .hello = hello.*, .boot_id = .fromBytes(hello.boot_id) } };
+    if (!std.mem.allEqual(u8, &hello.cookie, 0)) server.ignored.add(.stream_stale_cookie);
+    return .{ .reply = wire.emit(.{ .body = .{ .cookie = .{
+        .client_nonce = hello.client_nonce,
+        .cookie = current,
+    } } }, reply) };
+}
+
+/// Answers the claim of an `admit` step. `grant` is what the caller knows about `claim.boot_id` right now.
+pub fn admit(
+    server: *StreamServer,
+    now_us: u64,
+    claim: Claim,
+    grant: Grant,
+    reply: *ReplyBuffer,
+) Admission {
+    const boot = switch (grant) {
+        .unknown => return refuse(server, &claim, .token_refused, reply),
+        .version_missing => return refuse(server, &claim, .version_missing, reply),
+        .no_cache => |code| return refuse(server, &claim, code, reply),
+        .boot => |boot| boot,
+    };
+    assert(boot.disk_size > 0);
+    assert(boot.disk_size % wire.sector_size == 0);
+    const hello = &claim.hello;
+    if (!proofHolds(server, &claim, &boot)) return refuse(server, &claim, .token_refused, reply);
+    const existing = server.sessionOf(claim.boot_id);
+    if (existing) |session| {
+        if (std.mem.eql(u8, &session.client_nonce, &hello.client_nonce)) {
+            moveTo(server, session, claim.from);
+            server.changes += 1;
+            session.packet_size_max = @min(session.packet_size_max, hello.packet_size_max);
+            session.last_packet_at_us = now_us;
+            session.last_request_at_us = now_us;
+            return .{ .outcome = .repeated, .reply = welcome(server, session, 0, reply), .session_id = session.id };
+        }
+        if (hello.kind == .token and session.kind == .token)
+            return refuse(server, &claim, .token_refused, reply);
+        if (hello.kind == .token) {
+            server.ignored.add(.stream_stale_hello);
+            return .{ .outcome = .stale, .reply = null };
+        }
+    }
+    var opened = agree(server, &claim, &boot) orelse return refuse(server, &claim, .no_cipher, reply);
+    const session = existing orelse takeSession(server, now_us, claim.from) orelse
+        return refuse(server, &claim, .busy, reply);
+    server.collector.drop(session.id);
+    server.changes += 1;
+    opened.id = makeSessionId(server, session, &claim);
+    if (opened.cipher() == .clear) opened.mark = @intCast(opened.id >> 48);
+    opened.counter = session.counter;
+    opened.from = session.from;
+    opened.last_packet_at_us = now_us;
+    opened.last_request_at_us = now_us;
+    opened.statistics = session.statistics;
+    opened.ready = session.ready;
+    opened.requests = session.requests;
+    opened.writes = session.writes;
+    session.* = opened;
+    moveTo(server, session, claim.from);
+    if (hello.kind != .token) session.statistics.resumptions += 1;
+    return .{
+        .outcome = if (hello.kind == .token) .opened else .resumed,
+        .reply = welcome(server, session, 0, reply),
+        .session_id = session.id,
+    };
+}
+
+/// WELCOME with zeros behind it, as long as the largest packet that device and edge could use: where it comes through, all reads may be so.
+/// Null where Ethernet's usual size is all that they could use. Goes out before the WELCOME that has none.
+pub fn showSize(server: *StreamServer, admission: *const Admission, out: *StreamServer.LargeBuffer) ?[]const u8 {
+    const session = server.findById(admission.session_id) orelse return null;
+    if (session.packet_size_max <= wire.packet_size_ethernet) return null;
+    const size: u16 = if (session.failover == null) wire.welcome_size else wire.welcome_size_failover;
+    const padding = session.packet_size_max - session.from_edge.overhead() - size;
+    return welcome(server, session, padding, out);
+}
+
+pub fn proofHolds(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Boot) bool {
+    const hello = &claim.hello;
+    var buffer: [32]u8 = undefined;
+    const secret = secretOf(server, claim, boot, &buffer) orelse return false;
+    const expected = stream_seal.helloProof(secret, hello);
+    if (!std.crypto.timing_safe.eql([32]u8, hello.proof, expected)) return false;
+    if (hello.kind != .token) return true;
+    const nonce = boot.token_nonce orelse return true;
+    return std.mem.eql(u8, &nonce, &hello.client_nonce);
+}
+
+/// What the device proves that it has, and what its keys are bound to. Null: a ticket that this edge does not take.
+fn secretOf(server: *const StreamServer, claim: *const Claim, boot: *const Grant.Boot, buffer: *[32]u8) ?[]const u8 {
+    switch (claim.hello.kind) {
+        .token => return &boot.token,
+        .resumption => buffer.* = secrets.resumeSecret(&server.options.keys.resumption, claim.boot_id),
+        .ticket => buffer.* = boot.ticket_secret orelse return null,
+    }
+    return buffer;
+}
+
+/// The session as device and edge agree on it, without its place; null where they have no cipher in common.
+fn agree(server: *StreamServer, claim: *const Claim, boot: *const Grant.Boot) ?Session {
+    const hello = &claim.hello;
+    const cipher = stream_seal.chooseCipher(hello.ciphers, server.options.ciphers orelse stream_seal.ownCiphers()) orelse return null;
+    var session: Session = .{
+        .boot_id = claim.boot_id,
+        .client_nonce = hello.client_nonce,
+        .kind = hello.kind,
+        .version_id = boot.version_id,
+        .disk_size = boot.disk_size,
+        .packet_size_max = @min(hello.packet_size_max, server.options.packet_size_max),
+        .write_cache = boot.write_cache,
+        .profile_size = boot.profile_size,
+        .failover = boot.failover,
+    };
+    if (cipher == .clear) return session;
+    server.session_serial += 1;
+    const pair: stream_seal.KeyPair = .init(
+        secrets.pairSeed(&server.options.keys.session, hello.client_nonce, server.session_serial),
+    );
+    var buffer: [32]u8 = undefined;
+    const keys = stream_seal.agree(.{
+        .hello = hello,
+        .edge_public = &pair.public,
+        .cipher = cipher,
+        .secret = secretOf(server, claim, boot, &buffer).?,
+    }, pair.secret, hello.client_public) orelse return null;
+    session.edge_public = pair.public;
+    session.from_device = keys.from_device;
+    session.from_edge = keys.from_edge;
+    session.mark = @intCast(keys.device_counter_first >> 48);
+    return session;
+}
+
+/// Unguessable, and the session's place in the table plus one in its low 16 bits.
+fn makeSessionId(server: *StreamServer, session: *const Session, claim: *const Claim) u64 {
+    server.session_serial += 1;
+    const key = &server.options.keys.session;
+    const bits = secrets.sessionBits(key, claim.boot_id, claim.hello.client_nonce, server.session_serial);
+    const index = session - server.sessions.ptr;
+    return @as(u64, bits) << 16 | (index + 1);
+}
+
+/// A free place, or that of the session which has asked for nothing longest: whoever waits for something asks again every
+/// second, so that a session idle for `session_spare_us` is of a boot that is over or of a device that needs nothing now.
+fn takeSession(server: *StreamServer, now_us: u64, from: base.Endpoint) ?*Session {
+    // Another boot of the same machine: nobody else has its address.
+    dropAt(server, from);
+    if (server.session_count == server.sessions.len) {
+        var oldest = &server.sessions[0];
+        for (server.sessions) |*session| {
+            if (session.last_request_at_us < oldest.last_request_at_us) oldest = session;
+        }
+        if (now_us -| oldest.last_request_at_us < StreamServer.session_spare_us) return null;
+        server.drop(oldest);
+    }
+    for (server.sessions, 0..) |*session, place| {
+        if (session.id != 0) continue;
+        server.session_count += 1;
+        session.* = .{ .from = from, .counter = &server.counters[place].next };
+        server.index.put(from, @intCast(place));
+        return session;
+    }
+    unreachable;
+}
+
+pub fn moveTo(server: *StreamServer, session: *Session, from: base.Endpoint) void {
+    if (session.from.eql(from)) return;
+    dropAt(server, from);
+    server.index.remove(session.from);
+    session.from = from;
+    server.index.put(from, @intCast(session - server.sessions.ptr));
+}
+
+pub fn dropAt(server: *StreamServer, from: base.Endpoint) void {
+    const place = server.index.get(from) orelse return;
+    server.drop(&server.sessions[place]);
+}
+
+fn welcome(server: *const StreamServer, session: *Session, padding: u16, out: []u8) []const u8 {
+    return session.emit(0, .{ .welcome = .{
+        .client_nonce = session.client_nonce,
+        .edge_public = session.edge_public,
+        .cipher = session.cipher(),
+        .version_tag = secrets.versionTag(session.version_id),
+        .disk_size = session.disk_size,
+        .fragment_size = session.fragmentSizeMax(),
+        .read_size_max = server.options.read_size_max,
+        .outstanding_bytes_max = server.options.outstanding_bytes_max,
+        .resume_secret = secrets.resumeSecret(&server.options.keys.resumption, session.boot_id),
+        .version_id = session.version_id.bytes,
+        .profile_size = session.profile_size,
+        .failover = session.failover,
+        .write_cache = session.write_cache.class,
+        .write_cache_size = session.write_cache.size,
+        .write_cache_id = session.write_cache.id,
+        .padding = padding,
+    } }, wire.welcome_size_known, out);
+}
+
+fn refuse(server: *StreamServer, claim: *const Claim, code: wire.RefuseCode, reply: *ReplyBuffer) Admission {
+    const outcome: Admission.Outcome, const reason: base.IgnoreReason = switch (code) {
+        .token_refused => .{ .token_refused, .stream_token_refused },
+        .version_missing => .{ .version_missing, .stream_version_missing },
+        .busy => .{ .busy, .stream_busy },
+        .no_cipher => .{ .no_cipher, .stream_no_cipher },
+        .cache_lost, .cache_version, .cache_failed, .cache_elsewhere => .{ .{ .no_cache = code }, .stream_no_cache },
+    };
+    server.ignored.add(reason);
+    const packet = wire.emit(.{ .body = .{ .refuse = .{
+        .client_nonce = claim.hello.client_nonce,
+        .code = code,
+    } } }, reply);
+    return .{ .outcome = outcome, .reply = packet };
+}
+
+/// What a ticket for this boot holds as the device's secret.
+pub fn resumeSecretOf(server: *const StreamServer, boot_id: base.Uuid) [32]u8 {
+    return secrets.resumeSecret(&server.options.keys.resumption, boot_id);
+}

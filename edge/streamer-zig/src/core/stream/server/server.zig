@@ -1,0 +1,591 @@
+//! The edge's side of the stream (packages/proto/STREAM.md): cookies, sessions, and which bytes of which version a READ
+//! asks for. It never carries disk bytes, keeps nothing before a valid cookie, and never answers an address that has not
+//! shown a cookie with more bytes than came from it. What a device does wrong is counted and ignored. Sessions are found by the address
+//! and port of their device; what belongs to one is opened with its key before it is looked at.
+//!
+//! How the host uses it, for each datagram:
+//!
+//!     switch (server.receive(now_us, from, datagram, &reply_buffer)) {
+//!         .ignored => |reason| {},                         // counted in server.ignored already
+//!         .reply => |packet| send(from, packet),
+//!         .admit => |claim| {                              // a HELLO whose cookie is right: who is this boot?
+//!             const admission = server.admit(now_us, claim, grantOf(claim.boot_id), &reply_buffer);
+//!             // .opened: keep claim.client_nonce with the boot (Grant.token_nonce), before sending
+//!             if (server.showSize(&admission, &large_buffer)) |packet| send(from, packet);
+//!             if (admission.reply) |packet| send(from, packet);
+//!         },
+//!         .read => |read| {                                // send each fragment, or server.readError(read, ...)
+//!             var sealer = server.sealer(read.session_id) orelse return;
+//!             var fragments = read.fragments();
+//!             while (fragments.next()) |fragment| send(read.to, sealer.seal(&fragment.header, bytes, room));
+//!         },
+//!         .probe => |probe| send(from, server.answerProbe(probe, &large_buffer)),
+//!         .used => |used| {},                              // of what was read ahead
+//!         .write => |write| {},                            // carry it out, then server.finishWrite(write.ref, code, ...)
+//!         .control => |control| {},                        // the same
+//!         .taken => {},                                    // a part of a write
+//!         .ready => |ready| send(from, ready.reply),
+//!         .report => |report| send(from, server.acknowledgeReport(&report, order, &reply_buffer)),
+//!     }
+//!     // and about once a second: server.expire(now_us)
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire").stream;
+const hello_steps = @import("hello.zig");
+const secrets = @import("../secrets.zig");
+const stream_seal = @import("../seal.zig");
+const step = @import("step.zig");
+const lane_sessions = @import("shards.zig");
+const server_writes = @import("writes.zig");
+const write_steps = @import("write_steps.zig");
+const RequestWindow = @import("duplicate_filter.zig");
+const assert = std.debug.assert;
+const Endpoint = base.Endpoint;
+const Uuid = base.Uuid;
+
+pub const session_idle_us_default = 300 * std.time.us_per_s;
+/// A session that has asked for nothing for so long gives its place to another one when the table is full; its device resumes.
+pub const session_spare_us = 10 * std.time.us_per_s;
+pub const read_size_buckets = step.read_size_buckets;
+/// Room for every answer but DATA.
+pub const ReplyBuffer = [wire.welcome_size_failover + wire.tag_size]u8;
+/// For what shows that packets of a size come through.
+pub const LargeBuffer = [wire.packet_size_max]u8;
+
+comptime {
+    assert(wire.welcome_size >= wire.cookie_size);
+    assert(wire.welcome_size >= wire.refuse_size);
+    assert(wire.welcome_size >= wire.report_ack_size);
+    assert(wire.welcome_size >= wire.writes.write_ack_size_max);
+}
+
+pub const StreamServer = @This();
+
+sessions: []Session,
+options: Options,
+ignored: base.IgnoredCounters = .{},
+/// Makes each session id different from all before.
+session_serial: u64 = 0,
+session_count: u16 = 0,
+/// Of the packets to each place's devices.
+counters: []Counter,
+/// Goes up with whatever begins, ends or moves a session.
+changes: u64 = 0,
+/// Which session is that of an address.
+index: base.EndpointIndex,
+collector: server_writes.Collector,
+/// The packet that was opened last.
+opened: [wire.request_size_max]u8 = undefined,
+
+pub const Keys = struct {
+    /// Random, new in each process.
+    cookie: [32]u8,
+    /// Random, new in each process.
+    session: [32]u8,
+    /// Random, kept in the data directory: with it devices resume after a restart of the edge.
+    resumption: [32]u8,
+};
+
+/// Goes on from session to session of a place, so that nobody who still has the keys of an earlier one makes two packets under one
+/// number. A line of the processor's cache for each: lanes do not wait for each other.
+pub const Counter = struct { next: u64 align(std.atomic.cache_line) = 1 };
+
+pub const Options = struct {
+    keys: Keys,
+    sessions_max: u16 = 1024,
+    /// What this edge takes; null: what this program has. The best that the device takes, too, is used.
+    ciphers: ?wire.Ciphers = null,
+    /// UDP payload that may go out, in bytes; each device's way may be narrower.
+    packet_size_max: u16 = wire.packet_size_ethernet,
+    read_size_max: u32 = wire.read_size_max,
+    outstanding_bytes_max: u32 = 1 << 20,
+    session_idle_us: u64 = session_idle_us_default,
+    /// Writes of more than one fragment that can be put together at a time; 128 KiB each.
+    write_places: u16 = 64,
+};
+
+/// A HELLO from an address that has shown a cookie. The caller looks the boot up and calls `admit` with the answer.
+pub const Claim = struct {
+    from: Endpoint,
+    hello: wire.Hello,
+    boot_id: Uuid,
+};
+
+/// What the caller knows about the boot of a claim.
+pub const Grant = union(enum) {
+    /// No such boot, or it is over.
+    unknown,
+    /// The boot is known and its version is not in the store.
+    version_missing,
+    /// What the device has written, or will write, cannot be used: REFUSE with this code.
+    no_cache: wire.RefuseCode,
+    boot: Boot,
+
+    pub const Boot = struct {
+        token: [16]u8,
+        /// `client_nonce` of the `opened` admission of this boot, if there was one; kept over a restart of the edge.
+        token_nonce: ?[16]u8,
+        version_id: Uuid,
+        /// Bytes; a multiple of 512, not 0.
+        disk_size: u64,
+        write_cache: step.WriteCache = .{},
+        /// Bytes of the document of its boot profile.
+        profile_size: u32 = 0,
+        /// Of the ticket that the device shows, where that is good: its proof is judged by this.
+        ticket_secret: ?[32]u8 = null,
+        /// Null: there is no other edge to go to.
+        failover: ?wire.ticket.Failover = null,
+    };
+};
+
+pub const Admission = struct {
+    outcome: Outcome,
+    /// WELCOME or REFUSE; null when the hello is ignored. Points into the reply buffer.
+    reply: ?[]const u8,
+    /// Of the session that the device has now; 0: it has none by this hello.
+    session_id: u64 = 0,
+
+    pub const Outcome = union(enum) {
+        /// The token bought a session: the boot's first. The caller keeps the claim's nonce with the boot.
+        opened,
+        /// The same hello once more; it got the same answer.
+        repeated,
+        /// A known device after NO_SESSION, a change of address, silence, or a restart of the edge.
+        resumed,
+        token_refused,
+        version_missing,
+        no_cache: wire.RefuseCode,
+        no_cipher,
+        busy,
+        /// A late copy of the hello that opened the boot's session before a resumption.
+        stale,
+    };
+};
+
+pub const Step = union(enum) {
+    ignored: base.IgnoreReason,
+    /// COOKIE, NO_SESSION or READ_ERROR; points into the reply buffer.
+    reply: []const u8,
+    admit: Claim,
+    read: ReadRequest,
+    /// Answered by `answerProbe`.
+    probe: ProbeRequest,
+    /// What the device's system has got of what was read ahead.
+    used: UsedUnits,
+    write: step.WriteRequest,
+    control: step.ControlRequest,
+    /// A part of a write.
+    taken,
+    ready: ReadyReport,
+    /// Answered by `acknowledgeReport` once the caller knows what waits for the device.
+    report: DeviceReport,
+};
+
+pub const WriteCache = step.WriteCache;
+pub const WriteRef = step.WriteRef;
+pub const WriteRequest = step.WriteRequest;
+pub const ControlRequest = step.ControlRequest;
+pub const ReadRequest = step.ReadRequest;
+pub const ProbeRequest = step.ProbeRequest;
+pub const UsedUnits = step.UsedUnits;
+pub const Fragment = step.Fragment;
+pub const FragmentIterator = step.FragmentIterator;
+pub const ReadyReport = step.ReadyReport;
+pub const DeviceReport = step.DeviceReport;
+pub const Statistics = step.Statistics;
+
+pub const Session = struct {
+    /// 0: free.
+    id: u64 = 0,
+    boot_id: Uuid = .zero,
+    from: Endpoint = .{ .ip = .zero, .port = 0 },
+    client_nonce: [16]u8 = @splat(0),
+    kind: wire.HelloKind = .token,
+    version_id: Uuid = .zero,
+    disk_size: u64 = 0,
+    /// UDP payload, in bytes: what the device takes and this edge sends.
+    packet_size_max: u16 = 0,
+    edge_public: [32]u8 = @splat(0),
+    from_device: stream_seal.Key = .{},
+    from_edge: stream_seal.Key = .{},
+    /// Of the packets to the device: shared with who else serves this session.
+    counter: *u64 = undefined,
+    /// The first 16 bits of the last 8 bytes of the header of what the device sends, sealed or not.
+    mark: u16 = 0,
+    taken: stream_seal.ReplayWindow(1024) = .{},
+    last_packet_at_us: u64 = 0,
+    /// The last packet that was no REPORT: what a device has to say of itself keeps no other from booting.
+    last_request_at_us: u64 = 0,
+    ready: bool = false,
+    requests: RequestWindow = .{},
+    write_cache: step.WriteCache = .{},
+    writes: server_writes.Window = .{},
+    profile_size: u32 = 0,
+    failover: ?wire.ticket.Failover = null,
+    statistics: Statistics = .{},
+
+    /// The largest payload of a DATA packet.
+    pub fn fragmentSizeMax(session: *const Session) u16 {
+        return session.packet_size_max - wire.header_size - wire.tag_size;
+    }
+
+    pub fn cipher(session: *const Session) wire.Cipher {
+        return session.from_edge.cipher;
+    }
+
+    /// A packet of this session, sealed where the session is; its first `known_size` bytes stay to be read.
+    pub fn emit(session: *Session, request_id: u32, body: wire.Body, known_size: usize, out: []u8) []const u8 {
+        const packet = wire.emit(.{ .session_id = session.id, .request_id = request_id, .body = body }, out);
+        return stream_seal.seal(&session.from_edge, session.takeCounter(), out, packet.len, known_size);
+    }
+
+    pub fn takeCounter(session: *Session) u64 {
+        return session.takeCounters(1);
+    }
+
+    /// The first of so many that follow each other, for this caller alone.
+    pub fn takeCounters(session: *Session, count: u64) u64 {
+        return @atomicRmw(u64, session.counter, .Add, count, .monotonic);
+    }
+};
+
+pub const Sealer = @import("../packet_sealer.zig");
+
+/// Allocates the table of sessions, and nothing later.
+pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!StreamServer {
+    assert(options.sessions_max > 0 and options.sessions_max < std.math.maxInt(u16));
+    assert(options.packet_size_max >= wire.packet_size_ethernet);
+    assert(options.packet_size_max <= wire.packet_size_max);
+    assert(options.read_size_max >= wire.read_size_promised and options.read_size_max <= wire.read_size_max);
+    const sessions = try gpa.alloc(Session, options.sessions_max);
+    errdefer gpa.free(sessions);
+    @memset(sessions, .{});
+    var index: base.EndpointIndex = try .init(gpa, options.sessions_max, std.mem.readInt(u64, options.keys.session[0..8], .big));
+    errdefer index.deinit(gpa);
+    const counters = try gpa.alloc(Counter, options.sessions_max);
+    errdefer gpa.free(counters);
+    @memset(counters, .{});
+    return .{
+        .sessions = sessions,
+        .options = options,
+        .counters = counters,
+        .index = index,
+        .collector = try .init(gpa, options.write_places),
+    };
+}
+
+pub fn deinit(server: *StreamServer, gpa: std.mem.Allocator) void {
+    gpa.free(server.sessions);
+    server.index.deinit(gpa);
+    gpa.free(server.counters);
+    server.collector.deinit(gpa);
+    server.* = undefined;
+}
+
+/// One datagram. `now_us` is of the host's monotonic clock; `packet` is alive until the step is done with.
+pub fn receive(
+    server: *StreamServer,
+    now_us: u64,
+    from: Endpoint,
+    packet: []const u8,
+    reply: *ReplyBuffer,
+) Step {
+    if (packet.len < wire.header_size or packet.len > wire.sealed_request_size_max) return server.ignore(.stream_wrong_size);
+    if (packet[0] >> 4 != wire.version) return server.ignore(.stream_wrong_version);
+    const kind = std.enums.fromInt(wire.Type, packet[1]) orelse return server.ignore(.stream_bad_value);
+    switch (kind) {
+        .hello => {
+            const hello = wire.parse(packet) catch |err| return server.ignore(reasonOf(err));
+            return hello_steps.receiveHello(server, now_us, from, &hello.body.hello, reply);
+        },
+        .read, .used, .ready, .report, .write, .control, .probe => {},
+        .cookie, .welcome, .refuse, .data, .read_error, .no_session, .ready_ack, .report_ack, .write_ack, .probe_ack => {
+            return server.ignore(.stream_wrong_direction);
+        },
+    }
+    const session = server.sessionAt(from) orelse return server.answerUnknown(packet, reply);
+    const clear = switch (server.open(session, packet)) {
+        .clear => |clear| clear,
+        .unknown => return server.answerUnknown(packet, reply),
+        .refused => |reason| return server.ignore(reason),
+    };
+    const parsed = wire.parse(clear) catch |err| return server.ignore(reasonOf(err));
+    session.last_packet_at_us = now_us;
+    if (parsed.body != .report) session.last_request_at_us = now_us;
+    session.statistics.packets_in += 1;
+    session.statistics.bytes_in += packet.len;
+    return switch (parsed.body) {
+        .read => |read| server.receiveRead(session, parsed.request_id, read, reply),
+        .probe => |probe| server.receiveProbe(session, parsed.request_id, probe),
+        .used => |used| .{ .used = .{ .boot_id = session.boot_id, .units = used.units } },
+        .write => |*write| write_steps.receiveWrite(server, now_us, session, parsed.request_id, write, reply),
+        .control => |*control| write_steps.receiveControl(server, session, parsed.request_id, control, reply),
+        .ready => |ready| receiveReady(session, parsed.request_id, ready, reply),
+        .report => |report| .{ .report = .{
+            .boot_id = session.boot_id,
+            .session_id = session.id,
+            .request_id = parsed.request_id,
+            .report = report,
+        } },
+        else => unreachable,
+    };
+}
+
+pub const admit = hello_steps.admit;
+pub const showSize = hello_steps.showSize;
+pub const proofHolds = hello_steps.proofHolds;
+pub const resumeSecretOf = hello_steps.resumeSecretOf;
+pub const adopt = lane_sessions.adopt;
+pub const hasSessionAt = lane_sessions.hasSessionAt;
+pub const noteHeard = lane_sessions.noteHeard;
+pub const isPlainRead = lane_sessions.isPlainRead;
+
+/// What makes the packets of a session that is still there.
+pub fn sealer(server: *StreamServer, session_id: u64) ?Sealer {
+    return .{ .session = server.findById(session_id) orelse return null };
+}
+
+const Opened = union(enum) { clear: []const u8, unknown, refused: base.IgnoreReason };
+
+/// What a packet of this session's device says; it points into the packet, or is good until the next packet.
+fn open(server: *StreamServer, session: *Session, packet: []const u8) Opened {
+    const counter = stream_seal.counterOf(packet);
+    if (session.cipher() == .clear) return if (counter == session.id) .{ .clear = packet } else .unknown;
+    if (!session.taken.isNew(counter)) return .{ .refused = .stream_replayed };
+    const clear = stream_seal.open(&session.from_device, packet, wire.header_size, &server.opened) orelse
+        return .{ .refused = .stream_forged };
+    session.taken.note(counter);
+    std.mem.writeInt(u64, clear[8..16], session.id, .big);
+    return .{ .clear = clear };
+}
+
+/// NO_SESSION says which packet it answers, and is never longer than that.
+fn answerUnknown(server: *StreamServer, packet: []const u8, reply: *ReplyBuffer) Step {
+    server.ignored.add(.stream_unknown_session);
+    const id = stream_seal.counterOf(packet);
+    if (id == 0) return .{ .ignored = .stream_unknown_session };
+    const request_id = std.mem.readInt(u32, packet[4..8], .big);
+    return .{ .reply = wire.emit(.{ .session_id = id, .request_id = request_id, .body = .no_session }, reply) };
+}
+
+fn reasonOf(err: wire.ParseError) base.IgnoreReason {
+    return switch (err) {
+        error.WrongSize => .stream_wrong_size,
+        error.WrongVersion => .stream_wrong_version,
+        error.ReservedNotZero => .stream_reserved_not_zero,
+        error.BadValue => .stream_bad_value,
+    };
+}
+
+/// NO_SESSION in answer to a REPORT: its device says hello again, and gets what WELCOME says by now. Until then the session goes on. Null
+/// when it is gone.
+pub fn askForHello(server: *StreamServer, report: *const DeviceReport, packet: []const u8, reply: *ReplyBuffer) ?[]const u8 {
+    const session = server.findById(report.session_id) orelse return null;
+    session.statistics.packets_out += 1;
+    session.statistics.bytes_out += wire.header_size;
+    return wire.emit(.{
+        .session_id = stream_seal.counterOf(packet),
+        .request_id = report.request_id,
+        .body = .no_session,
+    }, reply);
+}
+
+/// PROBE_ACK of the size that was asked for; null when the session is gone.
+pub fn answerProbe(server: *StreamServer, probe: ProbeRequest, out: *LargeBuffer) ?[]const u8 {
+    const session = server.findById(probe.session_id) orelse return null;
+    const size = probe.size - session.from_edge.overhead();
+    session.statistics.packets_out += 1;
+    session.statistics.bytes_out += probe.size;
+    return session.emit(probe.request_id, .{ .probe_ack = size }, wire.header_size, out);
+}
+
+/// READ_ERROR for a read whose bytes could not be given: at `store_error` the device asks again. Null when its session is gone.
+pub fn readError(server: *StreamServer, read: *const ReadRequest, code: wire.ReadErrorCode, reply: *ReplyBuffer) ?[]const u8 {
+    const session = server.findById(read.session_id) orelse return null;
+    return session.emit(read.request_id, .{ .read_error = .{ .code = code } }, wire.header_size, reply);
+}
+
+/// The end of a write or control request (`write_steps.zig`).
+pub const finishWrite = write_steps.finishWrite;
+
+/// REPORT_ACK with the order that waits for this device; shorter than any REPORT. Null when the session is gone.
+pub fn acknowledgeReport(
+    server: *StreamServer,
+    report: *const DeviceReport,
+    ack: wire.ReportAck,
+    reply: *ReplyBuffer,
+) ?[]const u8 {
+    const session = server.findById(report.session_id) orelse return null;
+    session.statistics.packets_out += 1;
+    session.statistics.bytes_out += wire.report_ack_size + session.from_edge.overhead();
+    return session.emit(report.request_id, .{ .report_ack = ack }, wire.header_size, reply);
+}
+
+/// Forgets sessions that said nothing for `session_idle_us`; their devices resume when they have something to ask.
+pub fn expire(server: *StreamServer, now_us: u64) void {
+    for (server.sessions) |*session| {
+        if (session.id == 0) continue;
+        if (now_us -| session.last_packet_at_us < server.options.session_idle_us) continue;
+        server.drop(session);
+    }
+}
+
+/// Ends the session of a boot that is over, for example since its device started again.
+pub fn forget(server: *StreamServer, boot_id: Uuid) void {
+    if (server.sessionOf(boot_id)) |session| server.drop(session);
+}
+
+/// The boot's session, for its statistics; the pointer is good until the next call.
+pub fn sessionOf(server: *const StreamServer, boot_id: Uuid) ?*Session {
+    for (server.sessions) |*session| {
+        if (session.id != 0 and session.boot_id.eql(boot_id)) return session;
+    }
+    return null;
+}
+
+/// Where a read of `length` bytes counts: index i has sizes in (2^(i+8), 2^(i+9)], index 0 all up to 512.
+pub fn readSizeIndex(length: u32) u4 {
+    assert(length > 0);
+    if (length <= wire.sector_size) return 0;
+    return @intCast(@min(std.math.log2_int_ceil(u32, length) - 9, read_size_buckets - 1));
+}
+
+/// A packet of the device at this address is looked at soon: its session comes into the processor's cache. Returns the session's place.
+pub fn prefetch(server: *const StreamServer, from: Endpoint) ?u16 {
+    const place = server.index.get(from) orelse return null;
+    const session = &server.sessions[place];
+    inline for (.{ "id", "taken", "last_packet_at_us", "requests", "statistics", "from", "version_id", "from_device", "from_edge" }) |name|
+        base.prefetch(&@field(session, name));
+    base.prefetch(&server.counters[place]);
+    return place;
+}
+
+/// The session of the device at this address.
+fn sessionAt(server: *StreamServer, from: Endpoint) ?*Session {
+    const place = server.index.get(from) orelse return null;
+    return &server.sessions[place];
+}
+
+fn receiveProbe(server: *StreamServer, session: *const Session, request_id: u32, probe: wire.Probe) Step {
+    if (probe.size > session.packet_size_max) return server.ignore(.stream_bad_value);
+    return .{ .probe = .{ .session_id = session.id, .request_id = request_id, .size = probe.size } };
+}
+
+fn receiveRead(
+    server: *StreamServer,
+    session: *Session,
+    request_id: u32,
+    read: wire.Read,
+    reply: *ReplyBuffer,
+) Step {
+    const mistake: ?wire.ReadErrorCode = if (read.version_tag != secrets.versionTag(session.version_id))
+        .version_mismatch
+    else if (read.length > server.options.read_size_max)
+        .too_large
+    else if (!step.isWithin(read, if (read.kind == .profile) session.profile_size else session.disk_size))
+        .beyond_the_end
+    else
+        null;
+    if (mistake) |code|
+        return .{ .reply = session.emit(request_id, .{ .read_error = .{ .code = code } }, wire.header_size, reply) };
+
+    if (read.fragment_size > session.fragmentSizeMax()) return server.ignore(.stream_bad_range);
+    const fragment_count = wire.fragmentCount(read.length, read.fragment_size);
+    const range_count = read.ranges.count();
+    if (range_count > 0) {
+        const last = read.ranges.at(range_count - 1);
+        if (last.first_fragment + last.fragment_count > fragment_count) return server.ignore(.stream_bad_range);
+    }
+    var request: ReadRequest = .{
+        .boot_id = session.boot_id,
+        .version_id = session.version_id,
+        .to = session.from,
+        .session_id = session.id,
+        .request_id = request_id,
+        .kind = read.kind,
+        .offset = read.offset,
+        .length = read.length,
+        .fragment_size = read.fragment_size,
+        .overhead = wire.header_size + session.from_edge.overhead(),
+        .write_cache = session.write_cache.class,
+        .ranges = read.ranges,
+        .first = session.statistics.reads == 0 and session.statistics.retries == 0,
+        .repeated = false,
+        .bytes_out = read.length,
+        .packets_out = fragment_count,
+    };
+    if (range_count > 0) {
+        const last = read.ranges.at(range_count - 1);
+        const ends_short = last.first_fragment + last.fragment_count == fragment_count;
+        const last_length = wire.fragmentLength(read.length, read.fragment_size, fragment_count - 1);
+        request.packets_out = read.ranges.fragmentCount();
+        request.bytes_out = @as(u32, request.packets_out) * read.fragment_size;
+        if (ends_short) request.bytes_out -= read.fragment_size - last_length;
+    }
+    const is_seen = session.requests.note(request_id);
+    request.repeated = is_seen or request.packets_out < fragment_count;
+    countRead(&session.statistics, &request);
+    return .{ .read = request };
+}
+
+fn countRead(statistics: *Statistics, request: *const ReadRequest) void {
+    statistics.packets_out += request.packets_out;
+    statistics.bytes_out += request.wireBytes();
+    if (request.repeated) {
+        statistics.retries += 1;
+        statistics.missing_fragments += request.packets_out;
+    } else {
+        statistics.reads += 1;
+        statistics.read_bytes += request.length;
+        statistics.read_sizes[readSizeIndex(request.length)] += 1;
+    }
+}
+
+fn receiveReady(session: *Session, request_id: u32, ready: wire.Ready, reply: *ReplyBuffer) Step {
+    defer session.ready = true;
+    session.statistics.packets_out += 1;
+    session.statistics.bytes_out += wire.ready_ack_size + session.from_edge.overhead();
+    return .{ .ready = .{
+        .boot_id = session.boot_id,
+        .outcome = ready.outcome,
+        .uptime_us = ready.uptime_us,
+        .code = .init(std.mem.trimEnd(u8, &ready.code, "\x00")),
+        .sentence = .init(ready.sentence),
+        .repeated = session.ready,
+        .reply = session.emit(request_id, .ready_ack, wire.header_size, reply),
+    } };
+}
+
+/// Of a session that is or was.
+pub fn placeOf(session_id: u64) u16 {
+    return @as(u16, @truncate(session_id)) - 1;
+}
+
+pub fn findById(server: *StreamServer, id: u64) ?*Session {
+    const place: u16 = @truncate(id);
+    if (place == 0 or place > server.sessions.len) return null;
+    const session = &server.sessions[place - 1];
+    return if (session.id == id) session else null;
+}
+
+pub fn drop(server: *StreamServer, session: *Session) void {
+    assert(session.id != 0);
+    assert(server.session_count > 0);
+    server.session_count -= 1;
+    server.changes += 1;
+    server.collector.drop(session.id);
+    server.index.remove(session.from);
+    session.* = .{};
+}
+
+pub fn ignore(server: *StreamServer, reason: base.IgnoreReason) Step {
+    server.ignored.add(reason);
+    return .{ .ignored = reason };
+}
+
+test {
+    _ = @import("server_test.zig");
+    _ = lane_sessions;
+    _ = server_writes;
+}

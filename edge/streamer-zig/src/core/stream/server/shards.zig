@@ -1,0 +1,49 @@
+//! What a lane needs of a stream server: a lane serves plain reads of sessions that another server has opened, with a copy of each. Hello, and
+//! all else that a device says, stays at the server that opened it (docs/decisions/0022-stream-lanes.md).
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire").stream;
+const hello_steps = @import("hello.zig");
+const step = @import("step.zig");
+const StreamServer = @import("server.zig");
+const assert = std.debug.assert;
+const Session = StreamServer.Session;
+
+/// Takes a copy of a session of another server with as many places. One that is here already keeps what it has counted and moves.
+pub fn adopt(server: *StreamServer, session: *const Session) void {
+    const place: u16 = @as(u16, @truncate(session.id)) - 1;
+    assert(place < server.sessions.len);
+    const own = &server.sessions[place];
+    if (own.id == session.id) {
+        own.packet_size_max = session.packet_size_max;
+        return hello_steps.moveTo(server, own, session.from);
+    }
+    if (own.id != 0) server.drop(own);
+    hello_steps.dropAt(server, session.from);
+    own.* = session.*;
+    server.index.put(session.from, place);
+    server.session_count += 1;
+    server.changes += 1;
+}
+
+pub fn hasSessionAt(server: *const StreamServer, from: base.Endpoint) bool {
+    return server.index.get(from) != null;
+}
+
+/// A lane has taken a READ of this session.
+pub fn noteHeard(server: *StreamServer, read: *const step.ReadRequest, at_us: u64) void {
+    const session = server.findById(read.session_id) orelse return;
+    session.last_packet_at_us = @max(session.last_packet_at_us, at_us);
+    session.last_request_at_us = @max(session.last_request_at_us, at_us);
+}
+
+/// A READ of the disk, by what can be read of it before it is opened; the same as the program of `host/stream/steering.zig`.
+pub fn isPlainRead(packet: []const u8) bool {
+    if (packet.len < wire.header_size) return false;
+    return packet[1] == @backingInt(wire.Type.read) and packet[0] & 0x0f != @backingInt(wire.ReadKind.profile);
+}
+
+test {
+    _ = @import("shards_test.zig");
+}

@@ -1,0 +1,93 @@
+//! Lanes of the stream, without threads: a second server has copies of the sessions of the first one.
+
+const std = @import("std");
+const wire = @import("wire").stream;
+const client_test = @import("../client/client_test.zig");
+const stream_seal = @import("../seal.zig");
+const StreamServer = @import("server.zig");
+const World = client_test.World;
+const testing = std.testing;
+
+fn onlySession(server: *StreamServer) *StreamServer.Session {
+    for (server.sessions) |*session| if (session.id != 0) return session;
+    unreachable;
+}
+
+const header = wire.dataHeader(1, 1, 0);
+
+fn sealedCounter(sealer: *StreamServer.Sealer) u64 {
+    var out: [64]u8 = undefined;
+    return stream_seal.counterOf(sealer.seal(&header, "bytes", &out));
+}
+
+test "a lane takes the READs of a session that it was given, each once, and knows its device by its address alone" {
+    for ([_]bool{ false, true }) |clear| {
+        const ciphers: wire.Ciphers = if (clear) .{ .clear = true } else .{ .aegis_128l = true };
+        var world: World = try .initWith(.{ .prng = .init(31) }, .{ .ciphers = ciphers });
+        defer world.deinit();
+        try world.expectEstablished();
+        var lane = try World.newServer(2, world.sides);
+        defer lane.deinit(testing.allocator);
+        const session = onlySession(&world.server);
+        try testing.expect(!lane.hasSessionAt(session.from));
+        lane.adopt(session);
+        try testing.expect(lane.hasSessionAt(session.from));
+        var buffer: [4096]u8 = undefined;
+        try world.client.submit(1, 0, &buffer);
+        var out: [wire.sealed_request_size_max]u8 = undefined;
+        const request = world.client.transmit(world.now_us, &out).?;
+        try testing.expect(StreamServer.isPlainRead(request));
+        // What steers it.
+        try testing.expectEqual(session.mark, std.mem.readInt(u16, request[8..10], .big));
+        var reply: StreamServer.ReplyBuffer = undefined;
+        const step = lane.receive(world.now_us, session.from, request, &reply);
+        try testing.expectEqual(session.id, step.read.session_id);
+        const again = lane.receive(world.now_us, session.from, request, &reply);
+        if (clear) try testing.expect(again.read.repeated) else try testing.expectEqual(.stream_replayed, again.ignored);
+        // The same session, moved: what the lane has taken it still knows.
+        var moved = session.*;
+        moved.from.port +%= 1;
+        lane.adopt(&moved);
+        try testing.expect(!lane.hasSessionAt(session.from));
+        if (!clear) try testing.expectEqual(.stream_replayed, lane.receive(world.now_us, moved.from, request, &reply).ignored);
+        lane.drop(lane.findById(session.id).?);
+        try testing.expect(!lane.hasSessionAt(moved.from));
+        try testing.expectEqual(0, lane.session_count);
+    }
+}
+
+test "no two packets of a session have one number, whoever seals them, also by keys of the session before" {
+    var world: World = try .initWith(.{ .prng = .init(32) }, .{ .ciphers = .{ .aegis_128l = true } });
+    defer world.deinit();
+    try world.expectEstablished();
+    var lane = try World.newServer(2, world.sides);
+    defer lane.deinit(testing.allocator);
+    lane.adopt(onlySession(&world.server));
+    const old = onlySession(&lane).id;
+    var numbers: [64]u64 = undefined;
+    var count: usize = 0;
+    for (0..2) |session_number| {
+        for (0..8) |_| {
+            var of_lane = lane.sealer(old).?;
+            var of_loop = world.server.sealer(onlySession(&world.server).id).?;
+            of_lane.reserve(2);
+            for ([_]*StreamServer.Sealer{ &of_lane, &of_loop, &of_lane, &of_loop }) |sealer| {
+                numbers[count] = sealedCounter(sealer);
+                count += 1;
+            }
+        }
+        if (session_number == 1) break;
+        // The device starts its program anew; the lane has not heard of it.
+        var identity = world.client.identity;
+        identity.session = world.client.session;
+        identity.nonce_seed[0] +%= 1;
+        world.client.start(world.now_us, identity);
+        const changes = world.server.changes;
+        try world.expectEstablished();
+        try testing.expect(world.server.changes != changes);
+        try testing.expect(onlySession(&world.server).id != old);
+        try testing.expectEqual(@as(u16, @truncate(old)), @as(u16, @truncate(onlySession(&world.server).id)));
+    }
+    try testing.expectEqual(numbers.len, count);
+    for (numbers, 0..) |number, index| for (numbers[0..index]) |before| try testing.expect(number != before);
+}

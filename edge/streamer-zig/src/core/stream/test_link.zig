@@ -1,0 +1,85 @@
+//! A link between the two sides of the stream, for tests: it loses, doubles, delays and reorders packets, and swallows large ones.
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire").stream;
+const StreamServer = @import("server/server.zig");
+const testing = std.testing;
+
+pub const Flight = struct { at_us: u64, serial: u64, to_device: bool, size: u16, bytes: [wire.packet_size_max]u8 };
+
+pub const Link = struct {
+    prng: base.Prng,
+    loss_percent: u8 = 0,
+    duplicate_percent: u8 = 0,
+    /// Largest extra delay, which reorders.
+    jitter_us: u64 = 0,
+    delay_us: u64 = 100,
+    /// UDP payload that comes through.
+    packet_size_max: u16 = wire.packet_size_max,
+    flights: std.ArrayList(Flight) = .empty,
+    serial: u64 = 0,
+    /// The packet of this number, counted from 0 in each direction, is lost.
+    lose_to_device: []const u64 = &.{},
+    sent_to_device: u64 = 0,
+
+    pub fn deinit(link: *Link) void {
+        link.flights.deinit(testing.allocator);
+    }
+
+    pub fn send(link: *Link, now_us: u64, to_device: bool, packet: []const u8) !void {
+        if (to_device) {
+            defer link.sent_to_device += 1;
+            for (link.lose_to_device) |number| if (number == link.sent_to_device) return;
+        }
+        if (packet.len > link.packet_size_max) return;
+        if (link.prng.chance(link.loss_percent, 100)) return;
+        const copies: u8 = if (link.prng.chance(link.duplicate_percent, 100)) 2 else 1;
+        for (0..copies) |_| {
+            link.serial += 1;
+            var flight: Flight = .{
+                .at_us = now_us + link.delay_us + link.prng.below(link.jitter_us + 1),
+                .serial = link.serial,
+                .to_device = to_device,
+                .size = @intCast(packet.len),
+                .bytes = undefined,
+            };
+            @memcpy(flight.bytes[0..packet.len], packet);
+            try link.flights.append(testing.allocator, flight);
+        }
+    }
+
+    pub fn takeFirst(link: *Link) ?Flight {
+        if (link.flights.items.len == 0) return null;
+        var first: usize = 0;
+        for (link.flights.items, 0..) |*flight, index| {
+            const best = &link.flights.items[first];
+            if (flight.at_us < best.at_us or (flight.at_us == best.at_us and flight.serial < best.serial)) first = index;
+        }
+        return link.flights.swapRemove(first);
+    }
+
+    /// All that an edge has to send for a READ; `disk.fill(offset, buffer)` gives the bytes.
+    pub fn answerRead(link: *Link, now_us: u64, server: *StreamServer, read: *const StreamServer.ReadRequest, disk: anytype) !void {
+        var sealer = server.sealer(read.session_id).?;
+        var fragments = read.fragments();
+        while (fragments.next()) |fragment| {
+            var payload: [wire.fragment_size_max]u8 = undefined;
+            disk.fill(fragment.offset, payload[0..fragment.length]);
+            var packet: [wire.packet_size_max]u8 = undefined;
+            try link.send(now_us, true, sealer.seal(&fragment.header, payload[0..fragment.length], &packet));
+        }
+    }
+
+    /// The answer to a HELLO, and before it what shows a large packet.
+    pub fn answerHello(link: *Link, now_us: u64, server: *StreamServer, admission: *const StreamServer.Admission) !void {
+        var large: StreamServer.LargeBuffer = undefined;
+        if (server.showSize(admission, &large)) |packet| try link.send(now_us, true, packet);
+        if (admission.reply) |packet| try link.send(now_us, true, packet);
+    }
+
+    pub fn answerProbe(link: *Link, now_us: u64, server: *StreamServer, probe: StreamServer.ProbeRequest) !void {
+        var large: StreamServer.LargeBuffer = undefined;
+        try link.send(now_us, true, server.answerProbe(probe, &large).?);
+    }
+};

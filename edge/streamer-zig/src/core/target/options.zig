@@ -1,0 +1,151 @@
+//! What `bootfarm-target` has to know to open its stream: the words that the edge's boot script put on the kernel's command
+//! line. The same words are taken as arguments of the program.
+
+const std = @import("std");
+const base = @import("base");
+const clear_word = @import("../stream/seal.zig").clear_word;
+const LocalDisk = @import("local_disk_order.zig").LocalDisk;
+
+pub const TargetOptions = struct {
+    edge: base.Endpoint,
+    boot_id: base.Uuid,
+    token: [token_size]u8,
+    read_ahead: ReadAhead = .by_memory,
+    /// The edge gives its disks in clear text.
+    clear: bool = false,
+    /// What it writes and has no memory for goes to a disk of its own.
+    local_disk: ?LocalDisk = null,
+
+    /// Memory for what is read ahead of demand by the boot profile.
+    pub const ReadAhead = union(enum) {
+        /// A part of what the machine has.
+        by_memory,
+        off,
+        bytes: u32,
+    };
+
+    pub const token_size = 16;
+
+    /// One for each way in which the words can be wrong; `explain` has a sentence for people.
+    pub const Error = error{
+        EdgeMissing,
+        EdgeInvalid,
+        BootMissing,
+        BootInvalid,
+        TokenMissing,
+        TokenInvalid,
+        ReadAheadInvalid,
+        OverflowInvalid,
+        StreamInvalid,
+    };
+
+    /// `text` is a kernel command line: words separated by spaces, the last one of a kind counts, others are not ours.
+    pub fn parse(text: []const u8) Error!TargetOptions {
+        var edge: ?[]const u8 = null;
+        var boot: ?[]const u8 = null;
+        var token: ?[]const u8 = null;
+        var read_ahead: ?[]const u8 = null;
+        var overflow: ?[]const u8 = null;
+        var clear = false;
+        var words = std.mem.tokenizeAny(u8, text, " \t\r\n");
+        while (words.next()) |word| {
+            if (std.mem.cutPrefix(u8, word, "bootfarm.edge=")) |value| edge = value;
+            if (std.mem.cutPrefix(u8, word, "bootfarm.boot=")) |value| boot = value;
+            if (std.mem.cutPrefix(u8, word, "bootfarm.token=")) |value| token = value;
+            if (std.mem.cutPrefix(u8, word, "bootfarm.read-ahead=")) |value| read_ahead = value;
+            if (std.mem.cutPrefix(u8, word, LocalDisk.word)) |value| overflow = value;
+            if (std.mem.eql(u8, word, clear_word)) {
+                clear = true;
+            } else if (std.mem.startsWith(u8, word, "bootfarm.stream=")) return error.StreamInvalid;
+        }
+        const edge_value = base.Endpoint.parse(edge orelse return error.EdgeMissing) catch return error.EdgeInvalid;
+        if (!edge_value.ip.isUnicast()) return error.EdgeInvalid;
+        return .{
+            .edge = edge_value,
+            .boot_id = base.Uuid.parse(boot orelse return error.BootMissing) catch return error.BootInvalid,
+            .token = try parseToken(token orelse return error.TokenMissing),
+            .read_ahead = try parseReadAhead(read_ahead orelse "auto"),
+            .clear = clear,
+            .local_disk = if (overflow) |value| LocalDisk.parse(value) orelse return error.OverflowInvalid else null,
+        };
+    }
+
+    fn parseToken(text: []const u8) Error![token_size]u8 {
+        var token: [token_size]u8 = undefined;
+        if (text.len != 2 * token_size) return error.TokenInvalid;
+        _ = std.fmt.hexToBytes(&token, text) catch return error.TokenInvalid;
+        return token;
+    }
+
+    fn parseReadAhead(text: []const u8) Error!ReadAhead {
+        if (std.mem.eql(u8, text, "auto")) return .by_memory;
+        if (std.mem.eql(u8, text, "off")) return .off;
+        const digits = std.mem.cutSuffix(u8, text, "m") orelse return error.ReadAheadInvalid;
+        const mebibytes = std.fmt.parseInt(u32, digits, 10) catch return error.ReadAheadInvalid;
+        if (mebibytes < 1 or mebibytes > 256) return error.ReadAheadInvalid;
+        return .{ .bytes = mebibytes << 20 };
+    }
+
+    pub fn explain(reason: Error) []const u8 {
+        return switch (reason) {
+            error.EdgeMissing => "bootfarm.edge=IP:PORT is not on the kernel's command line; was this device booted by an edge?",
+            error.EdgeInvalid => "bootfarm.edge= on the kernel's command line is not an IPv4 address and a port",
+            error.BootMissing => "bootfarm.boot=UUID is not on the kernel's command line",
+            error.BootInvalid => "bootfarm.boot= on the kernel's command line is not a UUID",
+            error.TokenMissing => "bootfarm.token=HEX is not on the kernel's command line",
+            error.ReadAheadInvalid => "bootfarm.read-ahead= on the kernel's command line is not auto, off or 1m to 256m",
+            error.StreamInvalid => "bootfarm.stream= on the kernel's command line is clear, or not there",
+            error.OverflowInvalid => "bootfarm.overflow= on the kernel's command line is not as this program knows it; build the initramfs anew",
+            error.TokenInvalid => "bootfarm.token= on the kernel's command line is not 32 hexadecimal digits",
+        };
+    }
+};
+
+const testing = std.testing;
+const good = "bootfarm.edge=10.77.0.1:6910 bootfarm.boot=00112233-4455-4677-8899-aabbccddeeff " ++
+    "bootfarm.token=000102030405060708090a0b0c0d0e0f";
+
+test "the edge's words are found among others" {
+    const options: TargetOptions = try .parse("console=ttyS0 quiet " ++ good ++ " initrd=initrd\n");
+    try testing.expectEqual(6910, options.edge.port);
+    try testing.expectEqual(0x0a, options.token[10]);
+    try testing.expect(options.boot_id.eql(try .parse("00112233-4455-4677-8899-aabbccddeeff")));
+}
+
+test "how much is read ahead can be said, or that nothing is" {
+    try testing.expectEqual(.by_memory, (try TargetOptions.parse(good)).read_ahead);
+    try testing.expectEqual(.off, (try TargetOptions.parse(good ++ " bootfarm.read-ahead=off")).read_ahead);
+    try testing.expectEqual(64 << 20, (try TargetOptions.parse(good ++ " bootfarm.read-ahead=64m")).read_ahead.bytes);
+}
+
+test "the stream is in clear text only where the edge says so" {
+    try testing.expect(!(try TargetOptions.parse(good)).clear);
+    try testing.expect((try TargetOptions.parse(good ++ " bootfarm.stream=clear")).clear);
+}
+
+test "the last word of a kind counts" {
+    const options: TargetOptions = try .parse(good ++ " bootfarm.edge=10.0.0.9:1");
+    try testing.expectEqual(1, options.edge.port);
+}
+
+test "each wrong word has its own error and sentence" {
+    const cases = [_]struct { text: []const u8, reason: TargetOptions.Error }{
+        .{ .text = "", .reason = error.EdgeMissing },
+        .{ .text = good ++ " bootfarm.edge=", .reason = error.EdgeInvalid },
+        .{ .text = good ++ " bootfarm.edge=255.255.255.255:1", .reason = error.EdgeInvalid },
+        .{ .text = "bootfarm.edge=1.2.3.4:5", .reason = error.BootMissing },
+        .{ .text = good ++ " bootfarm.boot=1", .reason = error.BootInvalid },
+        .{ .text = good[0..std.mem.find(u8, good, " bootfarm.token").?], .reason = error.TokenMissing },
+        .{ .text = good ++ "00", .reason = error.TokenInvalid },
+        .{ .text = good ++ " bootfarm.read-ahead=64", .reason = error.ReadAheadInvalid },
+        .{ .text = good ++ " bootfarm.read-ahead=0m", .reason = error.ReadAheadInvalid },
+        .{ .text = good ++ " bootfarm.read-ahead=257m", .reason = error.ReadAheadInvalid },
+        .{ .text = good ++ " bootfarm.overflow=tape,stop", .reason = error.OverflowInvalid },
+        .{ .text = good ++ " bootfarm.stream=open", .reason = error.StreamInvalid },
+        .{ .text = good ++ " bootfarm.token=g0010203040506070809x0b0c0d0e0f0", .reason = error.TokenInvalid },
+    };
+    for (cases) |case| {
+        try testing.expectError(case.reason, TargetOptions.parse(case.text));
+        try testing.expect(TargetOptions.explain(case.reason).len > 0);
+    }
+}

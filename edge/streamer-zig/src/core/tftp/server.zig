@@ -1,0 +1,586 @@
+//! The server's side of TFTP (RFC 1350, 2347, 2348, 2349, 7440): which block goes to whom, when
+//! again, and when it is over. Reads only, octet only, and only names that a catalogue knows: a
+//! name is looked up, never opened. It must never carry file bytes, and never send more than one
+//! packet to a peer that has not answered it, nor that one twice by itself: a spoofed request
+//! brings one packet to its victim, not a transfer.
+//!
+//! A request that is not answered yet stands in a ring of its own (`requests.zig`) and holds
+//! nothing else; only its peer's first acknowledgement makes a transfer of it. So a flood of
+//! requests under false addresses takes nothing from transfers, and a device has as long to answer
+//! as the ring takes to fill.
+//!
+//! How the host uses it, for each datagram:
+//!
+//!     act(server.receive(now_us, from, datagram, &reply_buffer));
+//!     // and when server.nextDeadline() has passed:
+//!     while (server.tick(now_us)) |step| act(step);
+//!
+//!     fn act(step: TftpServer.Step) void {   // and last: release(step.released)
+//!         for (step.events.constSlice()) |event| tell(event);
+//!         switch (step.send) {
+//!             .nothing => {},
+//!             .packet => |packet| send(packet.to, packet.bytes),
+//!             .blocks => |blocks| {   // for each: header, then `size` bytes from `offset`
+//!                 var iterator = blocks.iterate();
+//!                 while (iterator.next()) |block| ...   // on a read error: act(server.abort(...))
+//!             },
+//!         }
+//!     }
+
+const std = @import("std");
+const assert = std.debug.assert;
+const base = @import("base");
+const tftp = @import("wire").tftp;
+const boot_handle = @import("../boot/handle.zig");
+const tftp_reply = @import("reply.zig");
+const tftp_step = @import("event.zig");
+const Session = @import("session.zig");
+const TftpRequests = @import("requests.zig");
+const TftpSources = @import("sources.zig");
+const TftpWindow = @import("window.zig");
+const Endpoint = base.Endpoint;
+
+pub const TftpServer = @This();
+
+pub const Catalogue = tftp_step.Catalogue;
+pub const Question = tftp_step.Question;
+pub const File = tftp_step.File;
+pub const Transfer = tftp_step.Transfer;
+pub const Failure = tftp_step.Failure;
+pub const Refusal = tftp_step.Refusal;
+pub const Event = tftp_step.Event;
+pub const Blocks = tftp_step.Blocks;
+pub const Send = tftp_step.Send;
+pub const Step = tftp_step.Step;
+
+catalogue: Catalogue,
+/// Transfers whose peers have answered.
+sessions: []Session,
+/// When each of them is due; `never` where a place is free.
+deadlines_us: []u64,
+index: base.EndpointIndex,
+session_count: u32 = 0,
+requests: TftpRequests,
+sources: TftpSources,
+options: Options,
+ignored: base.IgnoredCounters = .{},
+
+pub const ReplyBuffer = tftp_reply.Buffer;
+
+/// RFC 7440 allows 65535; beyond 64 nothing is won and a loss costs more.
+pub const windowsize_max = 64;
+const never = std.math.maxInt(u64);
+
+pub const Options = struct {
+    sessions_max: u16 = 1024,
+    /// Devices behind one address; simulated devices on loopback share theirs.
+    sessions_per_source_max: u32 = 256,
+    /// Requests that wait for an answer: more than a full receive buffer of the host holds, so that
+    /// an answer which waits there behind a flood still finds its request. At 20,000 a second under
+    /// false addresses each has 0.8 s.
+    requests_max: u16 = 16384,
+    requests_per_source_max: u16 = 1024,
+    /// 1500 - 20 (IP) - 8 (UDP) - 4 (TFTP): larger blocks would be cut into IP fragments.
+    blksize_max: u16 = 1468,
+    /// Unknown to peers.
+    hash_seed: u64 = 0,
+};
+
+/// Allocates its tables, and nothing later.
+pub fn init(
+    gpa: std.mem.Allocator,
+    catalogue: Catalogue,
+    options: Options,
+) error{OutOfMemory}!TftpServer {
+    assert(options.sessions_max > 0);
+    assert(options.sessions_per_source_max > 0);
+    assert(options.requests_max > 0);
+    assert(options.blksize_max >= tftp.blksize_default);
+    const sessions = try gpa.alloc(Session, options.sessions_max);
+    errdefer gpa.free(sessions);
+    const deadlines_us = try gpa.alloc(u64, options.sessions_max);
+    errdefer gpa.free(deadlines_us);
+    for (sessions) |*session| session.is_taken = false;
+    @memset(deadlines_us, never);
+    var index: base.EndpointIndex = try .init(gpa, options.sessions_max, options.hash_seed);
+    errdefer index.deinit(gpa);
+    var requests: TftpRequests = try .init(gpa, options.requests_max, options.hash_seed);
+    errdefer requests.deinit(gpa);
+    return .{
+        .catalogue = catalogue,
+        .sessions = sessions,
+        .deadlines_us = deadlines_us,
+        .index = index,
+        .requests = requests,
+        .sources = try .init(gpa, options.hash_seed),
+        .options = options,
+    };
+}
+
+pub fn deinit(server: *TftpServer, gpa: std.mem.Allocator) void {
+    gpa.free(server.sessions);
+    gpa.free(server.deadlines_us);
+    server.index.deinit(gpa);
+    server.requests.deinit(gpa);
+    server.sources.deinit(gpa);
+    server.* = undefined;
+}
+
+/// One datagram. `now_us` is of the host's monotonic clock.
+pub fn receive(
+    server: *TftpServer,
+    now_us: u64,
+    from: Endpoint,
+    datagram: []const u8,
+    reply: *ReplyBuffer,
+) Step {
+    if (from.port == 0 or !from.ip.isUnicast()) return server.ignore(.tftp_bad_packet);
+    const packet = tftp.parse(datagram) catch |refusal|
+        return server.ignore(tftp.ignoreReason(refusal));
+    switch (packet) {
+        .rrq => |request| return server.receiveRequest(now_us, from, &request, datagram.len, reply),
+        .wrq => {
+            var step = server.ignore(.tftp_not_a_read);
+            const text = "this server is read-only";
+            step.send = tftp_reply.refusal(from, .access_violation, text, datagram.len, reply);
+            return step;
+        },
+        .ack => |block| {
+            if (server.find(from)) |session| return server.receiveAck(now_us, session, block);
+            const pending = server.requests.find(from) orelse
+                return server.ignore(.tftp_unknown_transfer);
+            return server.receiveFirstAck(now_us, pending, block, reply);
+        },
+        .err => |failure| {
+            if (server.find(from)) |session| return server.receiveError(session, &failure);
+            const pending = server.requests.find(from) orelse
+                return server.ignore(.tftp_unknown_transfer);
+            return server.receiveFirstError(pending, &failure);
+        },
+        .data, .oack => return server.ignore(.tftp_bad_packet),
+    }
+}
+
+/// The next thing that time demands, or null. Call it until it is null.
+pub fn tick(server: *TftpServer, now_us: u64) ?Step {
+    if (server.requests.deadlineUs()) |deadline_us| if (deadline_us <= now_us) {
+        var step: Step = .{};
+        server.dropRequest(server.requests.first().?, .timeout, &step);
+        return step;
+    };
+    // It is asked in every turn of a loop that has other things to do.
+    if (server.session_count == 0) return null;
+    for (server.deadlines_us, server.sessions) |deadline_us, *session| {
+        if (deadline_us > now_us) continue;
+        return server.expire(now_us, session);
+    }
+    return null;
+}
+
+/// When `tick` has something to do; null while nothing is under way.
+pub fn nextDeadline(server: *const TftpServer) ?u64 {
+    var earliest_us: u64 = server.requests.deadlineUs() orelse never;
+    if (server.session_count > 0) for (server.deadlines_us) |deadline_us| {
+        earliest_us = @min(earliest_us, deadline_us);
+    };
+    return if (earliest_us == never) null else earliest_us;
+}
+
+/// Transfers whose peers have answered.
+pub fn sessionCount(server: *const TftpServer) u32 {
+    return server.session_count;
+}
+
+/// Requests whose peers have not.
+pub fn requestCount(server: *const TftpServer) u32 {
+    return server.requests.count;
+}
+
+/// The caller could not read the file: the peer is told, the transfer has failed.
+pub fn abort(server: *TftpServer, peer: Endpoint, reply: *ReplyBuffer) Step {
+    var step: Step = .{};
+    if (server.find(peer)) |session|
+        server.fail(session, .aborted, &step)
+    else if (server.requests.find(peer)) |pending|
+        server.dropRequest(pending, .aborted, &step)
+    else
+        return step;
+    step.send = tftp_reply.refusal(peer, .not_defined, "cannot read the file", reply.len, reply);
+    return step;
+}
+
+fn receiveRequest(
+    server: *TftpServer,
+    now_us: u64,
+    from: Endpoint,
+    request: *const tftp.Request,
+    request_size: usize,
+    reply: *ReplyBuffer,
+) Step {
+    const source = server.sources.of(from.ip);
+    if (!server.sources.takeRequest(now_us, source)) return server.ignore(.tftp_source_limit);
+    const path: boot_handle.BootPath = .parse(request.file_name);
+    if (request.mode != .octet) {
+        var step = server.refuse(.tftp_not_octet, from, path, .not_octet);
+        const text = "only mode octet";
+        step.send = tftp_reply.refusal(from, .illegal_operation, text, request_size, reply);
+        return step;
+    }
+    var step: Step = .{};
+    if (server.find(from)) |session| {
+        if (session.isDuplicate(now_us, path, &request.options)) return server.ignore(.tftp_repeated_request);
+        server.fail(session, .superseded, &step);
+    }
+    const file = server.open(from, path, false) catch |refusal| switch (refusal) {
+        error.Busy => {
+            step.ignored = server.ignore(.tftp_busy).ignored;
+            return step;
+        },
+        error.NotFound => {
+            const refused = server.refuse(.tftp_file_not_found, from, path, .not_found);
+            step.ignored = refused.ignored;
+            step.events.appendAssumeCapacity(refused.events.constSlice()[0]);
+            step.send = tftp_reply.refusal(from, .file_not_found, "file not found", request_size, reply);
+            return step;
+        },
+    };
+    // Only for this packet: what is not answered holds nothing.
+    step.released.appendAssumeCapacity(file.source);
+    server.answer(now_us, .{ .peer = from, .handle = path.handle, .file = file }, .{
+        .name = path.name,
+        .options = &request.options,
+        .size = request_size,
+    }, reply, &step);
+    return step;
+}
+
+const Asked = struct { name: []const u8, options: *const tftp.Options, size: usize };
+
+/// The first packet: an OACK where options were asked for, else block 1.
+fn answer(
+    server: *TftpServer,
+    now_us: u64,
+    transfer: Transfer,
+    asked: Asked,
+    reply: *ReplyBuffer,
+    step: *Step,
+) void {
+    const source = server.sources.of(transfer.peer.ip);
+    const window = server.windowFor(asked.options, transfer.file.size);
+    const send: Send = if (asked.options.isEmpty()) .{ .blocks = .{
+        .to = transfer.peer,
+        .source = transfer.file.source,
+        .file_size = transfer.file.size,
+        .blksize = window.blksize,
+        .first = 1,
+        .count = 1,
+    } } else .{ .packet = tftp_reply.oack(&transfer, asked.options, &window, reply) };
+    const excess: u32 = @intCast(tftp_reply.sizeOf(&send) -| asked.size);
+    if (!server.sources.takeExcess(now_us, source, excess)) {
+        step.ignored = server.ignore(.tftp_source_limit).ignored;
+        return;
+    }
+    step.send = send;
+    if (server.requests.find(transfer.peer)) |pending| {
+        if (pending.isRepeated(&transfer, asked.name, asked.options)) {
+            pending.is_repeated = true;
+            return;
+        }
+        server.dropRequest(pending, .superseded, step);
+    }
+    if (server.sources.pendingOf(source) >= server.options.requests_per_source_max) {
+        if (server.requests.oldestOf(source)) |oldest| server.dropRequest(oldest, .evicted, step);
+    }
+    if (server.requests.inTheWay()) |oldest| server.dropRequest(oldest, .evicted, step);
+    var pending: TftpRequests.Pending = .{
+        .peer = transfer.peer,
+        .handle = transfer.handle,
+        .options = asked.options.*,
+        .file_size = transfer.file.size,
+        .asked_at_us = now_us,
+        .name_size = @intCast(asked.name.len),
+    };
+    @memcpy(pending.name_buffer[0..asked.name.len], asked.name);
+    server.requests.add(pending, source);
+    server.sources.addPending(source);
+    step.events.appendAssumeCapacity(.{ .asked = transfer });
+}
+
+fn windowFor(server: *const TftpServer, asked: *const tftp.Options, file_size: u64) TftpWindow {
+    return .{
+        .file_size = file_size,
+        .blksize = @min(asked.blksize orelse tftp.blksize_default, server.options.blksize_max),
+        .windowsize = @min(asked.windowsize orelse 1, windowsize_max),
+        .agreed_timeout_us = if (asked.timeout_s) |timeout_s|
+            @as(u64, timeout_s) * std.time.us_per_s
+        else
+            null,
+    };
+}
+
+/// The peer has answered: ACK 0 to an OACK, or the ACK of block 1.
+fn receiveFirstAck(
+    server: *TftpServer,
+    now_us: u64,
+    pending: *TftpRequests.Pending,
+    block: u16,
+    reply: *ReplyBuffer,
+) Step {
+    const is_first_block = pending.options.isEmpty();
+    if (block != @intFromBool(is_first_block)) return server.ignore(.tftp_stale_ack);
+    const known = pending.*;
+    const source = server.sources.of(known.peer.ip);
+    if (is_first_block)
+        server.sources.giveBack(source, tftp.data_header_size + tftp.blksize_default);
+    var step: Step = .{};
+    const place = server.claim(known.peer, &step) catch |refusal| return server.ignore(switch (refusal) {
+        // The request stands; the peer's next acknowledgement may find room.
+        error.SourceLimit => .tftp_source_limit,
+        error.Busy => .tftp_busy,
+    });
+    const path: boot_handle.BootPath = .{ .handle = known.handle, .name = known.name() };
+    const file = server.open(known.peer, path, true) catch |refusal| switch (refusal) {
+        error.Busy => {
+            step.ignored = server.ignore(.tftp_busy).ignored;
+            return step;
+        },
+        error.NotFound => return server.changed(pending, reply, &step),
+    };
+    if (file.size != known.file_size) {
+        step.released.appendAssumeCapacity(file.source);
+        return server.changed(pending, reply, &step);
+    }
+    server.forget(pending);
+    const session = &server.sessions[place];
+    session.* = .{
+        .is_taken = true,
+        .transfer = .{ .peer = known.peer, .handle = known.handle, .file = file, .place = place },
+        .window = server.windowFor(&known.options, file.size),
+        .asked = known.options,
+        .name_size = known.name_size,
+        .name_buffer = known.name_buffer,
+        .started_at_us = now_us,
+    };
+    server.index.put(known.peer, place);
+    server.session_count += 1;
+    step.events.appendAssumeCapacity(.{ .began = session.transfer });
+    const window = &session.window;
+    if (!known.is_repeated) window.measure(now_us -| known.asked_at_us);
+    if (is_first_block) {
+        window.first_unacked = 2;
+        if (window.first_unacked > window.lastBlock()) {
+            server.finish(session, true, &step);
+            return step;
+        }
+    }
+    window.start(now_us);
+    server.sendWindow(session, &step);
+    return step;
+}
+
+/// What was announced is no longer there, or has another size.
+fn changed(
+    server: *TftpServer,
+    pending: *TftpRequests.Pending,
+    reply: *ReplyBuffer,
+    step: *Step,
+) Step {
+    const peer = pending.peer;
+    server.dropRequest(pending, .aborted, step);
+    const text = "the file has changed, ask again";
+    step.send = tftp_reply.refusal(peer, .not_defined, text, reply.len, reply);
+    return step.*;
+}
+
+fn receiveAck(server: *TftpServer, now_us: u64, session: *Session, block: u16) Step {
+    switch (session.window.acknowledge(now_us, block)) {
+        .stale => return server.ignore(.tftp_stale_ack),
+        .send => {
+            var step: Step = .{};
+            server.sendWindow(session, &step);
+            return step;
+        },
+        .finished => {
+            var step: Step = .{};
+            server.finish(session, true, &step);
+            return step;
+        },
+    }
+}
+
+fn receiveError(server: *TftpServer, session: *Session, failure: *const tftp.Error) Step {
+    var step: Step = .{};
+    server.fail(session, peerError(failure), &step);
+    return step;
+}
+
+fn receiveFirstError(
+    server: *TftpServer,
+    pending: *TftpRequests.Pending,
+    failure: *const tftp.Error,
+) Step {
+    var step: Step = .{};
+    if (!pending.options.isEmpty() and failure.code == .option_refused) {
+        step.events.appendAssumeCapacity(.{ .size_asked = .{
+            .peer = pending.peer,
+            .handle = pending.handle,
+        } });
+        server.forget(pending);
+    } else server.dropRequest(pending, peerError(failure), &step);
+    return step;
+}
+
+fn peerError(failure: *const tftp.Error) Failure {
+    return .{ .peer_error = .{ .code = failure.code, .text = .init(failure.text) } };
+}
+
+fn expire(server: *TftpServer, now_us: u64, session: *Session) Step {
+    var step: Step = .{};
+    const window = &session.window;
+    if (window.expire(now_us))
+        server.sendWindow(session, &step)
+    else if (window.first_unacked == window.lastBlock())
+        server.finish(session, false, &step)
+    else
+        server.fail(session, .timeout, &step);
+    return step;
+}
+
+fn sendWindow(server: *TftpServer, session: *Session, step: *Step) void {
+    const window = &session.window;
+    assert(window.in_flight > 0);
+    server.deadlines_us[session.transfer.place] = window.deadlineUs();
+    step.send = .{ .blocks = .{
+        .to = session.transfer.peer,
+        .place = session.transfer.place,
+        .source = session.transfer.file.source,
+        .file_size = session.transfer.file.size,
+        .blksize = window.blksize,
+        .first = window.first_unacked,
+        .count = window.in_flight,
+    } };
+}
+
+fn finish(server: *TftpServer, session: *Session, last_ack_seen: bool, step: *Step) void {
+    step.events.appendAssumeCapacity(.{ .finished = .{
+        .transfer = session.transfer,
+        .bytes = session.transfer.file.size,
+        .retries = session.window.retries,
+        .last_ack_seen = last_ack_seen,
+    } });
+    server.free(session, step);
+}
+
+fn fail(server: *TftpServer, session: *Session, why: Failure, step: *Step) void {
+    step.events.appendAssumeCapacity(.{ .failed = .{
+        .transfer = session.transfer,
+        .bytes = session.window.bytesAcked(),
+        .retries = session.window.retries,
+        .why = why,
+    } });
+    server.free(session, step);
+}
+
+fn free(server: *TftpServer, session: *Session, step: *Step) void {
+    assert(session.is_taken);
+    step.released.appendAssumeCapacity(session.transfer.file.source);
+    server.index.remove(session.transfer.peer);
+    server.deadlines_us[session.transfer.place] = never;
+    server.session_count -= 1;
+    session.is_taken = false;
+}
+
+/// A request ends without a transfer.
+fn dropRequest(
+    server: *TftpServer,
+    pending: *TftpRequests.Pending,
+    why: Failure,
+    step: *Step,
+) void {
+    step.events.appendAssumeCapacity(.{ .unanswered = .{
+        .peer = pending.peer,
+        .handle = pending.handle,
+        .why = why,
+    } });
+    server.forget(pending);
+}
+
+fn forget(server: *TftpServer, pending: *TftpRequests.Pending) void {
+    server.sources.removePending(server.requests.remove(pending));
+}
+
+/// A place for a new transfer. Where all are taken, the one that has acknowledged nothing for
+/// longest, and was reminded already, loses its own.
+fn claim(server: *TftpServer, peer: Endpoint, step: *Step) error{ SourceLimit, Busy }!u16 {
+    var free_place: ?u16 = null;
+    var stalled: ?*Session = null;
+    var stalled_of_source: ?*Session = null;
+    var source_count: u32 = 0;
+    for (server.sessions, 0..) |*session, place| {
+        if (!session.is_taken) {
+            if (free_place == null) free_place = @intCast(place);
+            continue;
+        }
+        const is_of_source = session.transfer.peer.ip.eql(peer.ip);
+        source_count += @intFromBool(is_of_source);
+        if (session.window.retry_count == 0) continue;
+        stalled = quieter(stalled, session);
+        if (is_of_source) stalled_of_source = quieter(stalled_of_source, session);
+    }
+    const is_limited = source_count >= server.options.sessions_per_source_max;
+    if (!is_limited) if (free_place) |place| return place;
+    const evicted = if (is_limited)
+        stalled_of_source orelse return error.SourceLimit
+    else
+        stalled orelse return error.Busy;
+    const place = evicted.transfer.place;
+    server.fail(evicted, .evicted, step);
+    return place;
+}
+
+fn quieter(known: ?*Session, session: *Session) *Session {
+    const other = known orelse return session;
+    return if (session.window.progress_at_us < other.window.progress_at_us) session else other;
+}
+
+fn find(server: *TftpServer, peer: Endpoint) ?*Session {
+    return &server.sessions[server.index.get(peer) orelse return null];
+}
+
+fn open(
+    server: *const TftpServer,
+    peer: Endpoint,
+    path: boot_handle.BootPath,
+    is_confirmed: bool,
+) Catalogue.OpenError!File {
+    if (path.name.len > TftpRequests.name_size_max) return error.NotFound;
+    const question: Question = .{
+        .name = path.name,
+        .handle = path.handle,
+        .peer = peer,
+        .is_confirmed = is_confirmed,
+    };
+    return server.catalogue.open(server.catalogue.context, &question);
+}
+
+fn refuse(
+    server: *TftpServer,
+    reason: base.IgnoreReason,
+    from: Endpoint,
+    path: boot_handle.BootPath,
+    why: Refusal,
+) Step {
+    var step = server.ignore(reason);
+    step.events.appendAssumeCapacity(.{ .refused = .{
+        .peer = from,
+        .handle = path.handle,
+        .name = .init(path.name),
+        .why = why,
+    } });
+    return step;
+}
+
+fn ignore(server: *TftpServer, reason: base.IgnoreReason) Step {
+    server.ignored.add(reason);
+    return .{ .ignored = reason };
+}

@@ -1,0 +1,499 @@
+//! The desired state as the API sends it (packages/proto/UPLINK.md, `desiredState` in
+//! src/uplink.ts): envelope, signature, schema, limits. What passes here is safe to act on. It must
+//! never look at a clock: an old snapshot is told by its pair alone.
+
+const std = @import("std");
+const base = @import("base");
+const SiteEdgesView = @import("../site/edges.zig");
+const assert = std.debug.assert;
+const Ed25519 = base.Ed25519;
+
+pub const envelope_size_max = 8 << 20;
+pub const devices_max = 20_000;
+pub const vdisks_max = 256;
+pub const versions_max = 1024;
+pub const power_ons_max = 1024;
+pub const power_orders_max = 1024;
+pub const menus_max = 256;
+pub const menu_entries_max = 16;
+pub const menu_title_size_max = 64;
+pub const ignored_macs_max = 4096;
+pub const site_edges_max = 16;
+pub const site_edge_subnets_max = 32;
+pub const schedules_max = 256;
+pub const schedule_instants_max = 1024;
+pub const state_instants_max = 32_768;
+pub const state_targets_max = 131_072;
+pub const rate_per_minute_max = 6000;
+pub const store_jobs_max = 64;
+pub const home_edges_max = 64;
+pub const command_line_size_max = 1024;
+pub const schema = 1;
+
+/// JSON numbers of the protocol are at most 2^53 - 1.
+const number_max = (1 << 53) - 1;
+
+/// Only a higher pair replaces what an edge has; a restored control plane starts a new incarnation.
+pub const Pair = struct {
+    incarnation: u64 = 0,
+    counter: u64 = 0,
+
+    pub fn isHigher(pair: Pair, than: Pair) bool {
+        if (pair.incarnation != than.incarnation) return pair.incarnation > than.incarnation;
+        return pair.counter > than.counter;
+    }
+};
+
+pub const UnknownDevices = enum { ignore, boot };
+
+/// Which bytes a version in the store holds.
+pub const Manifest = struct {
+    /// 32 bytes in base64, which `accept` has made sure of.
+    root: []const u8,
+    counter: u64,
+
+    pub fn rootHash(manifest: *const Manifest) [32]u8 {
+        return keyOf(manifest.root) catch unreachable;
+    }
+};
+
+/// Names are those of the JSON.
+pub const Version = struct {
+    id: base.Uuid,
+    number: u64,
+    sizeBytes: u64,
+    diskPath: []const u8,
+    kernelPath: ?[]const u8 = null,
+    initrdPath: ?[]const u8 = null,
+    commandLine: []const u8,
+    /// In the store, and not a file at `diskPath`.
+    manifest: ?Manifest = null,
+    /// Of a version that is written yet: what its layer lies above.
+    layerAboveVersionId: ?base.Uuid = null,
+};
+
+pub const WriteCacheFull = enum { stop, read_only };
+
+/// Where a device's writes go.
+pub const WriteCache = struct {
+    /// Kept as it is: a class that this edge does not know is no boot, and never another class.
+    class: []const u8,
+    /// Of each device.
+    limitBytes: ?u64 = null,
+    full: WriteCacheFull,
+};
+
+/// Becomes the vDisk's default at that instant, with or without the control plane.
+pub const PendingRelease = struct { versionId: base.Uuid, atUnixMs: u64 };
+
+pub const Vdisk = struct {
+    id: base.Uuid,
+    name: []const u8,
+    /// What production devices boot comes first.
+    versions: []const Version,
+    /// Null: `device_ram` without a limit.
+    writeCache: ?WriteCache = null,
+    defaultVersionId: ?base.Uuid = null,
+    overrideVersionId: ?base.Uuid = null,
+    pending: ?PendingRelease = null,
+};
+
+pub const DeviceType = enum { production, @"test", maintenance };
+
+pub const Device = struct {
+    id: base.Uuid,
+    name: []const u8,
+    mac: base.Mac,
+    versionId: base.Uuid,
+    enabled: bool,
+    deviceType: DeviceType = .production,
+    /// It is the one that writes `versionId`.
+    writes: bool = false,
+    /// Index into the state's `homeEdges`: the one edge that keeps what the device writes. Null: it writes nothing that is kept.
+    home: ?u32 = null,
+    /// Where it is not the site's.
+    bootProgramSet: ?[]const u8 = null,
+    menuId: ?base.Uuid = null,
+};
+
+/// An edge that keeps what some device of this state writes; maybe this one.
+pub const HomeEdge = struct { id: base.Uuid, name: []const u8 };
+
+pub const MenuEntryKind = enum { version, local_disk };
+
+pub const MenuEntry = struct {
+    kind: MenuEntryKind,
+    title: []const u8,
+    versionId: ?base.Uuid = null,
+    /// It stands for whatever the vDisk's production devices boot.
+    followsVdisk: bool = false,
+};
+
+pub const Menu = struct {
+    id: base.Uuid,
+    timeoutMs: u32,
+    defaultEntry: u32,
+    entries: []const MenuEntry,
+};
+
+/// Of which boots packets are kept.
+pub const Capture = enum { never, failed, always };
+
+pub const SiteEdge = struct {
+    id: base.Uuid,
+    weight: u8,
+    /// `a.b.c.d/n`.
+    subnets: []const []const u8,
+    draining: bool,
+    address: ?base.Ip4 = null,
+    peerPort: ?u16 = null,
+    streamPort: ?u16 = null,
+};
+
+pub const SiteEdges = struct {
+    /// 32 bytes in base64.
+    key: []const u8,
+    /// As `key`, at most two: what devices show to go on at another edge is sealed by the first, and opened by both.
+    ticketKeys: []const []const u8 = &.{},
+    edges: []const SiteEdge,
+};
+
+pub const PowerOn = struct { id: base.Uuid, deviceId: base.Uuid, mac: base.Mac };
+
+pub const PowerOrderKind = enum { power_off, restart };
+
+pub const PowerOrder = struct {
+    id: base.Uuid,
+    deviceId: base.Uuid,
+    mac: base.Mac,
+    order: PowerOrderKind,
+};
+
+/// What the edge starts by itself. Words are kept as they are: one that this edge does not know spoils its schedule alone.
+pub const Schedule = struct {
+    id: base.Uuid,
+    action: []const u8,
+    power: []const u8,
+    ratePerMinute: u32,
+    /// Indexes into the state's devices.
+    devices: []const u32,
+    /// In ms since 1970 in UTC, ascending.
+    instants: []const u64,
+
+    /// One of its instants lies behind `unix_ms`, by `within_ms` at most.
+    pub fn isNear(schedule: *const Schedule, unix_ms: u64, within_ms: u64) bool {
+        for (schedule.instants) |instant_ms| {
+            if (instant_ms > unix_ms) return instant_ms - unix_ms <= within_ms;
+        }
+        return false;
+    }
+};
+
+/// Work for the store; the same order again changes nothing. A kind that this edge does not know is reported as failed.
+pub const StoreJob = struct {
+    id: base.Uuid,
+    kind: []const u8,
+    /// Null: all of the store.
+    vdiskId: ?base.Uuid = null,
+    versionId: ?base.Uuid = null,
+    /// What a merge makes.
+    intoVersionId: ?base.Uuid = null,
+    /// Of the version that the job makes.
+    number: ?u64 = null,
+    parentVersionId: ?base.Uuid = null,
+    /// Whose writes are dropped, and of which class; of a private image the vDisk is named, too.
+    deviceId: ?base.Uuid = null,
+    layerClass: ?[]const u8 = null,
+    /// Of an import: below the store's directory.
+    sourcePath: ?[]const u8 = null,
+    kernelPath: ?[]const u8 = null,
+    initrdPath: ?[]const u8 = null,
+    commandLine: ?[]const u8 = null,
+    /// In place of those that are taken from the disk.
+    bootFiles: ?BootFiles = null,
+
+    pub const BootFiles = enum { parent, none };
+};
+
+pub const DesiredState = struct {
+    edgeId: base.Uuid,
+    organizationId: base.Uuid,
+    siteId: base.Uuid,
+    siteName: []const u8,
+    incarnation: u64,
+    counter: u64,
+    unknownDevices: UnknownDevices,
+    vdisks: []const Vdisk,
+    devices: []const Device,
+    powerOns: []const PowerOn,
+    /// Of control planes that know them.
+    powerOrders: []const PowerOrder = &.{},
+    bootProgramSet: ?[]const u8 = null,
+    menus: []const Menu = &.{},
+    ignoredMacs: []const base.Mac = &.{},
+    capture: Capture = .failed,
+    siteEdges: ?SiteEdges = null,
+    homeEdges: []const HomeEdge = &.{},
+    schedules: []const Schedule = &.{},
+    storeJobs: []const StoreJob = &.{},
+    issuedUnixMs: u64 = 0,
+
+    /// The edge's key where another is to take its place.
+    rotateKey: ?[]const u8 = null,
+
+    pub fn pair(state: *const DesiredState) Pair {
+        return .{ .incarnation = state.incarnation, .counter = state.counter };
+    }
+};
+
+/// That one key of the organization follows another (`signingKeyStatement` in src/uplink-keys.ts).
+pub const SigningKeyStatement = struct {
+    id: base.Uuid,
+    publicKey: []const u8,
+    previousPublicKey: []const u8,
+    signature: []const u8,
+};
+
+pub const signing_key_statements_max = 256;
+
+pub const Envelope = struct {
+    payload: []const u8,
+    signature: []const u8,
+    keyId: []const u8,
+    /// Oldest first.
+    keys: []const SigningKeyStatement = &.{},
+};
+
+/// The key that a state was found right by, to be pinned in place of the one before.
+pub const Reached = struct {
+    key: [32]u8,
+    /// Null where no statement led to it.
+    id: ?base.Uuid = null,
+    /// The pinned key did not lead to it; one that was named on this machine did.
+    is_named: bool = false,
+};
+
+pub const Refusal = error{
+    TooLarge,
+    EnvelopeMalformed,
+    SignatureInvalid,
+    SchemaTooNew,
+    StateMalformed,
+    OtherEdge,
+    NotHigher,
+    OutOfMemory,
+};
+
+/// What the edge was told at enrolment.
+pub const Expected = struct {
+    edge_id: base.Uuid,
+    signing_key: [32]u8,
+    /// Null: no other key than that is taken.
+    organization_id: ?base.Uuid = null,
+    /// Named by somebody on this machine (`bootfarm-edge trust-key`): taken where the pinned key does not lead to
+    /// the one that signed, after a restore to before a change of keys.
+    named_key: ?[32]u8 = null,
+    reached: ?*Reached = null,
+    /// Of the state that the edge has; nothing at most as high is taken.
+    above: ?Pair = null,
+};
+
+/// Verifies an envelope and reads its state. Everything returned lives in `arena`, or points into
+/// `text`.
+pub fn accept(arena: std.mem.Allocator, text: []const u8, expected: Expected) Refusal!DesiredState {
+    if (text.len > envelope_size_max) return error.TooLarge;
+    const envelope = parse(Envelope, arena, text) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Malformed => error.EnvelopeMalformed,
+    };
+    const reached = try verifiedKey(&envelope, &expected);
+    const Head = struct { schema: u64 };
+    const head = parse(Head, arena, envelope.payload) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Malformed => error.StateMalformed,
+    };
+    if (head.schema > schema) return error.SchemaTooNew;
+    const state = parse(DesiredState, arena, envelope.payload) catch |err| return switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.Malformed => error.StateMalformed,
+    };
+    try checkLimits(&state);
+    if (!state.edgeId.eql(expected.edge_id)) return error.OtherEdge;
+    if (expected.above) |above| if (!state.pair().isHigher(above)) return error.NotHigher;
+    if (expected.reached) |place| place.* = reached;
+    return state;
+}
+
+pub fn sentence(refusal: Refusal) []const u8 {
+    return switch (refusal) {
+        error.TooLarge => "it holds more than an edge takes",
+        error.EnvelopeMalformed => "it is not a state envelope",
+        error.SignatureInvalid => "its signature is not by the organization's key that is pinned here, nor by one that follows it",
+        error.SchemaTooNew => "its schema is newer than this edge knows; update the edge",
+        error.StateMalformed => "it is not a desired state",
+        error.OtherEdge => "it is for another edge",
+        error.NotHigher => "it is not newer than the state that this edge has",
+        error.OutOfMemory => "there is not enough memory",
+    };
+}
+
+/// As the heartbeat says it (`stateRefusals` in src/uplink.ts).
+pub fn word(refusal: Refusal) []const u8 {
+    return switch (refusal) {
+        error.TooLarge => "too_large",
+        error.EnvelopeMalformed, error.StateMalformed => "malformed",
+        error.SignatureInvalid => "signature_invalid",
+        error.SchemaTooNew => "schema_too_new",
+        error.OtherEdge => "other_edge",
+        error.NotHigher => "not_higher",
+        error.OutOfMemory => "out_of_memory",
+    };
+}
+
+fn verifiedKey(envelope: *const Envelope, expected: *const Expected) Refusal!Reached {
+    if (verifiedFrom(expected.signing_key, envelope, expected)) |reached| return reached else |refusal| {
+        const named_key = expected.named_key orelse return refusal;
+        if (refusal != error.SignatureInvalid) return refusal;
+        var reached = try verifiedFrom(named_key, envelope, expected);
+        reached.is_named = true;
+        return reached;
+    }
+}
+
+fn verifiedFrom(key: [32]u8, envelope: *const Envelope, expected: *const Expected) Refusal!Reached {
+    const reached = try reach(key, envelope.keys, expected);
+    try verify(envelope, reached.key);
+    return reached;
+}
+
+/// The newest key that statements lead to from this one. Only it signs: a key that was followed is retired.
+fn reach(key: [32]u8, statements: []const SigningKeyStatement, expected: *const Expected) Refusal!Reached {
+    var reached: Reached = .{ .key = key };
+    if (statements.len > signing_key_statements_max) return error.EnvelopeMalformed;
+    for (statements) |*statement| {
+        const organization_id = expected.organization_id orelse return reached;
+        const previous = try keyOf(statement.previousPublicKey);
+        if (!std.mem.eql(u8, &previous, &reached.key)) continue;
+        const next = try keyOf(statement.publicKey);
+        const public_key = Ed25519.PublicKey.fromBytes(previous) catch return error.SignatureInvalid;
+        const signature = try signatureOf(statement.signature);
+        const id = statement.id.toText();
+        const lines = [_][]const u8{
+            "bootfarm-signing-key-v1\n", &organization_id.toText(), "\n",                statement.previousPublicKey, "\n",
+            &id,                         "\n",                      statement.publicKey,
+        };
+        try signature.verify(&lines, public_key);
+        reached = .{ .key = next, .id = statement.id };
+    }
+    return reached;
+}
+
+fn keyOf(text: []const u8) Refusal![32]u8 {
+    var key: [32]u8 = undefined;
+    const decoder = std.base64.standard.Decoder;
+    const size = decoder.calcSizeForSlice(text) catch return error.EnvelopeMalformed;
+    if (size != key.len) return error.EnvelopeMalformed;
+    decoder.decode(&key, text) catch return error.EnvelopeMalformed;
+    return key;
+}
+
+fn signatureOf(text: []const u8) Refusal!Ed25519.Signature {
+    const decoder = std.base64.standard.Decoder;
+    var raw: [Ed25519.Signature.encoded_length]u8 = undefined;
+    const size = decoder.calcSizeForSlice(text) catch return error.EnvelopeMalformed;
+    if (size != raw.len) return error.EnvelopeMalformed;
+    decoder.decode(&raw, text) catch return error.EnvelopeMalformed;
+    return .fromBytes(raw);
+}
+
+fn verify(envelope: *const Envelope, key: [32]u8) Refusal!void {
+    const public_key = Ed25519.PublicKey.fromBytes(key) catch return error.SignatureInvalid;
+    const signature = try signatureOf(envelope.signature);
+    try signature.verify(&.{ "bootfarm-state-v1\n", envelope.payload }, public_key);
+}
+
+fn parse(
+    comptime T: type,
+    arena: std.mem.Allocator,
+    text: []const u8,
+) error{ Malformed, OutOfMemory }!T {
+    return std.json.parseFromSliceLeaky(T, arena, text, .{
+        .ignore_unknown_fields = true,
+        .max_value_len = envelope_size_max,
+    }) catch |err| switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        else => error.Malformed,
+    };
+}
+
+fn checkLimits(state: *const DesiredState) Refusal!void {
+    if (state.devices.len > devices_max) return error.TooLarge;
+    if (state.vdisks.len > vdisks_max) return error.TooLarge;
+    if (state.powerOns.len > power_ons_max) return error.TooLarge;
+    if (state.powerOrders.len > power_orders_max) return error.TooLarge;
+    if (state.menus.len > menus_max) return error.TooLarge;
+    for (state.menus) |*menu| try checkMenu(menu);
+    if (state.ignoredMacs.len > ignored_macs_max) return error.TooLarge;
+    if (state.siteEdges) |*site| try checkSiteEdges(site);
+    if (state.homeEdges.len > home_edges_max) return error.TooLarge;
+    for (state.devices) |*device| if (device.home) |home| if (home >= state.homeEdges.len) return error.StateMalformed;
+    try checkSchedules(state);
+    if (state.incarnation > number_max) return error.StateMalformed;
+    if (state.counter > number_max) return error.StateMalformed;
+    var version_count: usize = 0;
+    for (state.vdisks) |*vdisk| {
+        version_count += vdisk.versions.len;
+        try checkVdisk(vdisk);
+    }
+    if (version_count > versions_max) return error.TooLarge;
+    if (state.storeJobs.len > store_jobs_max) return error.TooLarge;
+    for (state.storeJobs) |*job| if (job.number) |number| if (number > number_max) return error.StateMalformed;
+}
+
+fn checkVdisk(vdisk: *const Vdisk) Refusal!void {
+    if (vdisk.writeCache) |cache| if (cache.limitBytes) |limit|
+        if (limit == 0 or limit > number_max) return error.StateMalformed;
+    if (vdisk.pending) |pending| if (pending.atUnixMs > number_max) return error.StateMalformed;
+    for (vdisk.versions) |*version| if (version.manifest) |manifest| {
+        if (manifest.counter > number_max) return error.StateMalformed;
+        _ = keyOf(manifest.root) catch return error.StateMalformed;
+    };
+}
+
+fn checkSchedules(state: *const DesiredState) Refusal!void {
+    if (state.schedules.len > schedules_max) return error.TooLarge;
+    var instant_count: usize = 0;
+    var target_count: usize = 0;
+    for (state.schedules) |*schedule| {
+        if (schedule.instants.len > schedule_instants_max) return error.TooLarge;
+        instant_count += schedule.instants.len;
+        target_count += schedule.devices.len;
+        if (schedule.ratePerMinute == 0 or schedule.ratePerMinute > rate_per_minute_max) return error.StateMalformed;
+        for (schedule.devices) |index| if (index >= state.devices.len) return error.StateMalformed;
+        for (schedule.instants, 0..) |instant, index| {
+            if (instant > number_max) return error.StateMalformed;
+            if (index > 0 and instant <= schedule.instants[index - 1]) return error.StateMalformed;
+        }
+    }
+    if (instant_count > state_instants_max or target_count > state_targets_max) return error.TooLarge;
+}
+
+fn checkMenu(menu: *const Menu) Refusal!void {
+    if (menu.entries.len > menu_entries_max) return error.TooLarge;
+    if (menu.defaultEntry >= menu.entries.len) return error.StateMalformed;
+    for (menu.entries) |*entry| {
+        if (entry.title.len == 0 or entry.title.len > menu_title_size_max) return error.StateMalformed;
+        for (entry.title) |byte| if (!std.ascii.isPrint(byte)) return error.StateMalformed;
+        if (entry.kind == .version and entry.versionId == null) return error.StateMalformed;
+    }
+}
+
+fn checkSiteEdges(site: *const SiteEdges) Refusal!void {
+    if (site.edges.len > site_edges_max) return error.TooLarge;
+    for (site.edges) |*edge| if (edge.subnets.len > site_edge_subnets_max) return error.TooLarge;
+    SiteEdgesView.check(site) catch return error.StateMalformed;
+}
+
+test {
+    _ = @import("desired_state_test.zig");
+}

@@ -1,0 +1,283 @@
+//! Messages of the uplink, version 1 (packages/proto/UPLINK.md): what is signed, bodies of
+//! requests, answers. Golden vectors: packages/proto/vectors/uplink-v1.json.
+
+const std = @import("std");
+const base = @import("base");
+const wire = @import("wire");
+const desired_state = @import("desired_state.zig");
+const store_job = @import("store_job.zig");
+const authenticode = wire.authenticode;
+const boot_program = wire.boot_program;
+const assert = std.debug.assert;
+const Ed25519 = base.Ed25519;
+const Stringify = std.json.Stringify;
+
+pub const signature_text_size = 88;
+pub const key_text_size = 44;
+pub const join_token_size_max = 128;
+/// Bodies but for reports, and answers but for the state, are below this.
+pub const body_size_max = 16 * 1024;
+
+/// What a signature covers.
+pub const Facts = struct {
+    /// Upper case.
+    method: []const u8,
+    /// Path and query as sent.
+    path: []const u8,
+    /// Null for enrolment.
+    edge_id: ?base.Uuid,
+    boot_epoch: u64,
+    counter: u64,
+    body: []const u8,
+};
+
+pub fn writeSignedText(writer: *std.Io.Writer, facts: Facts) std.Io.Writer.Error!void {
+    var digest: [32]u8 = undefined;
+    base.Sha256.hash(facts.body, &digest, .{});
+    try writer.print("bootfarm-uplink-v1\n{s}\n{s}\n", .{ facts.method, facts.path });
+    if (facts.edge_id) |id| try writer.print("{f}\n", .{id}) else try writer.writeAll("-\n");
+    try writer.print("{d}\n{d}\n{x}", .{ facts.boot_epoch, facts.counter, &digest });
+}
+
+/// The signature in standard base64. The path is at most 256 bytes.
+pub fn sign(key: Ed25519.KeyPair, facts: Facts) [signature_text_size]u8 {
+    assert(facts.path.len <= 256);
+    var buffer: [512]u8 = undefined;
+    var writer: std.Io.Writer = .fixed(&buffer);
+    writeSignedText(&writer, facts) catch unreachable;
+    // Deterministic signing (RFC 8032) fails only for a key pair that does not belong together.
+    const signature = key.sign(writer.buffered());
+    var text: [signature_text_size]u8 = undefined;
+    _ = std.base64.standard.Encoder.encode(&text, &signature.toBytes());
+    return text;
+}
+
+pub fn keyText(key: [32]u8) [key_text_size]u8 {
+    var text: [key_text_size]u8 = undefined;
+    _ = std.base64.standard.Encoder.encode(&text, &key);
+    return text;
+}
+
+pub fn parseKey(text: []const u8) error{InvalidKey}![32]u8 {
+    var key: [32]u8 = undefined;
+    const decoder = std.base64.standard.Decoder;
+    const size = decoder.calcSizeForSlice(text) catch return error.InvalidKey;
+    if (size != key.len) return error.InvalidKey;
+    decoder.decode(&key, text) catch return error.InvalidKey;
+    return key;
+}
+
+/// What this edge speaks (VERSIONS.md).
+pub const uplink_version = "4";
+
+pub const key_statements_max = 16;
+
+/// That one key of an edge follows another, by the old one's signature.
+pub const KeyStatement = struct {
+    oldPublicKey: [key_text_size]u8,
+    newPublicKey: [key_text_size]u8,
+    signature: [signature_text_size]u8,
+};
+
+pub const RotateKeyRequest = struct { version: u8 = 1, statements: []const KeyStatement };
+
+pub fn stateKey(old: Ed25519.KeyPair, edge_id: base.Uuid, new_key: [32]u8) KeyStatement {
+    var statement: KeyStatement = .{
+        .oldPublicKey = keyText(old.public_key.toBytes()),
+        .newPublicKey = keyText(new_key),
+        .signature = undefined,
+    };
+    var buffer: [256]u8 = undefined;
+    const text = std.mem.print(&buffer, "bootfarm-edge-key-v1\n{f}\n{s}\n{s}", .{
+        edge_id, &statement.oldPublicKey, &statement.newPublicKey,
+    }) catch unreachable;
+    const signature = old.sign(text);
+    _ = std.base64.standard.Encoder.encode(&statement.signature, &signature.toBytes());
+    return statement;
+}
+
+/// As the API names it; null for a processor that edges are not built for.
+pub fn archName(arch: std.Target.Cpu.Arch) ?[]const u8 {
+    return switch (arch) {
+        .x86_64 => "x86_64",
+        .aarch64 => "aarch64",
+        else => null,
+    };
+}
+
+pub const EnrolRequest = struct {
+    version: u8 = 1,
+    joinToken: []const u8,
+    publicKey: [key_text_size]u8,
+    agentVersion: []const u8,
+    arch: []const u8,
+    hostname: base.UntrustedText,
+};
+
+pub const EnrolAnswer = struct {
+    edgeId: base.Uuid,
+    organizationId: base.Uuid,
+    siteId: base.Uuid,
+    siteName: []const u8,
+    signingKey: struct { id: base.Uuid, publicKey: []const u8 },
+};
+
+/// Another edge of the site, as this one hears it.
+pub const HeardPeer = struct { edgeId: base.Uuid, heardMsAgo: u64, booting: u64 };
+
+pub const peers_max = 16;
+
+pub const Interface = struct { name: base.UntrustedText, ip: base.Ip4, prefixLength: u8, mtu: u32 };
+
+pub const interfaces_max = 16;
+
+/// What the edge runs on (`edgeMachine` in src/uplink.ts).
+pub const Machine = struct {
+    loadAverage: f64,
+    processors: u64,
+    memoryTotalBytes: u64,
+    memoryAvailableBytes: u64,
+    fileCacheBytes: u64,
+    storeTotalBytes: u64,
+    storeFreeBytes: u64,
+};
+
+pub const Heartbeat = struct {
+    agentVersion: []const u8,
+    arch: []const u8,
+    uptimeMs: u64,
+    clockUnixMs: u64,
+    devicesBooting: u64,
+    reportBacklog: u64,
+    state: desired_state.Pair,
+    /// Why the state that the API has for this edge was not taken.
+    stateRefused: ?[]const u8 = null,
+    ignored: base.IgnoredCounters,
+    bootPrograms: []const BootProgram = &.{},
+    /// Where devices and other edges of the site reach it.
+    address: ?base.Ip4 = null,
+    peerPort: ?u16 = null,
+    streamPort: ?u16 = null,
+    machine: ?Machine = null,
+    interfaces: []const Interface = &.{},
+    peers: []const HeardPeer = &.{},
+    storeJobKinds: []const []const u8 = @typeInfo(store_job.Kind).@"enum".field_names,
+};
+
+/// A boot program as the heartbeat tells of it (`bootProgram` in src/uplink.ts).
+pub const BootProgram = struct {
+    set: []const u8,
+    file: []const u8,
+    arch: boot_program.Arch,
+    kind: boot_program.Kind,
+    version: base.UntrustedText,
+    size: u64,
+    sha256: [32]u8,
+    signers: authenticode.Signers,
+
+    /// More are not told.
+    pub const count_max = 32;
+    /// All of them together stay below this, so that the rest of a heartbeat fits beside them.
+    pub const text_size_max = 10 * 1024;
+
+    pub fn jsonStringify(program: BootProgram, json: anytype) !void {
+        try json.beginObject();
+        try member(json, "set", program.set);
+        try member(json, "file", program.file);
+        try member(json, "arch", @tagName(program.arch));
+        try member(json, "kind", program.kind.text());
+        if (program.version.size > 0) try member(json, "version", program.version.slice());
+        try member(json, "sizeBytes", program.size);
+        try member(json, "sha256", &std.fmt.bytesToHex(program.sha256, .lower));
+        try json.objectField("signedBy");
+        try json.beginArray();
+        for (program.signers.constSlice()) |*signer| try json.write(signer.slice());
+        try json.endArray();
+        try json.endObject();
+    }
+
+    fn member(json: anytype, name: []const u8, value: anytype) !void {
+        try json.objectField(name);
+        try json.write(value);
+    }
+
+    /// How many of them, from the first on, a heartbeat can tell.
+    pub fn countThatFits(programs: []const BootProgram) usize {
+        var left: usize = text_size_max;
+        for (programs[0..@min(programs.len, count_max)], 0..) |program, index| {
+            var discarding: std.Io.Writer.Discarding = .init(&.{});
+            Stringify.value(program, .{}, &discarding.writer) catch unreachable;
+            const size: usize = @intCast(discarding.fullCount() + ",".len);
+            if (size > left) return index;
+            left -= size;
+        }
+        return @min(programs.len, count_max);
+    }
+};
+
+pub const ReportAnswer = struct { bootEpoch: u64, ackedSeq: u64 };
+
+/// RFC 9457, with the code that the edge acts on.
+pub const Problem = struct { code: []const u8 = "", detail: []const u8 = "", expectedSeq: ?u64 = null };
+
+/// Writes a request's body; the buffer holds every body that this edge makes.
+pub fn encode(message: anytype, buffer: *[body_size_max]u8) []const u8 {
+    var writer: std.Io.Writer = .fixed(buffer);
+    Stringify.value(
+        message,
+        .{ .whitespace = .minified, .emit_null_optional_fields = false },
+        &writer,
+    ) catch unreachable;
+    return writer.buffered();
+}
+
+/// Reads an answer; unknown fields are of a newer API and ignored.
+pub fn parse(
+    comptime T: type,
+    arena: std.mem.Allocator,
+    text: []const u8,
+) error{ Malformed, OutOfMemory }!T {
+    return std.json.parseFromSliceLeaky(
+        T,
+        arena,
+        text,
+        .{ .ignore_unknown_fields = true },
+    ) catch |err| switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        else => error.Malformed,
+    };
+}
+
+test {
+    _ = @import("message_test.zig");
+}
+
+test "a heartbeat tells of as many boot programs as fit beside the rest, as the API reads them" {
+    var program: BootProgram = .{
+        .set = "shim-grub",
+        .file = "shimx64.efi",
+        .arch = .x64_uefi,
+        .kind = .shim,
+        .version = .init("16.1"),
+        .size = 5,
+        .sha256 = @splat(0xab),
+        .signers = .empty,
+    };
+    program.signers.appendAssumeCapacity(.init("A \"Site\""));
+    const hex: [64]u8 = @bitCast(@as([32][2]u8, @splat("ab".*)));
+    var buffer: [body_size_max]u8 = undefined;
+    try std.testing.expectEqualStrings(
+        "{\"set\":\"shim-grub\",\"file\":\"shimx64.efi\",\"arch\":\"x64_uefi\",\"kind\":\"shim\"," ++
+            "\"version\":\"16.1\",\"sizeBytes\":5,\"sha256\":\"" ++ hex ++ "\",\"signedBy\":[\"A \\\"Site\\\"\"]}",
+        encode(program, &buffer),
+    );
+    const many: [64]BootProgram = @splat(program);
+    try std.testing.expectEqual(BootProgram.count_max, BootProgram.countThatFits(&many));
+    var long = program;
+    long.version = .init(&@as([64]u8, @splat('"')));
+    for (0..3) |_| long.signers.appendAssumeCapacity(long.version);
+    const largest: [64]BootProgram = @splat(long);
+    const count = BootProgram.countThatFits(&largest);
+    try std.testing.expect(count > 4 and count < BootProgram.count_max);
+    try std.testing.expect(encode(largest[0..count], &buffer).len <= BootProgram.text_size_max);
+}

@@ -1,0 +1,244 @@
+//! The golden vectors of packages/proto/vectors/uplink-v1.json, read by the TypeScript tests as
+//! well.
+
+const std = @import("std");
+const base = @import("base");
+const desired_state = @import("desired_state.zig");
+const uplink_message = @import("message.zig");
+
+const testing = std.testing;
+const Ed25519 = base.Ed25519;
+
+const Key = struct { seedHex: []const u8, publicKey: []const u8 };
+
+const Vectors = struct {
+    version: u32,
+    edgeId: base.Uuid,
+    edgeKey: Key,
+    organizationId: base.Uuid,
+    organizationKey: Key,
+    newEdgeKey: Key,
+    edgeKeyStatement: uplink_message.KeyStatement,
+    requests: []const struct {
+        method: []const u8,
+        path: []const u8,
+        edgeId: []const u8,
+        bootEpoch: u64,
+        counter: u64,
+        body: []const u8 = "",
+        /// In place of `body` where that is no text.
+        bodyHex: ?[]const u8 = null,
+        signedText: []const u8,
+        signature: []const u8,
+    },
+    states: []const struct { name: []const u8, verdict: []const u8, envelope: desired_state.Envelope },
+};
+
+fn load() !std.json.Parsed(Vectors) {
+    const parsed = try std.json.parseFromSlice(Vectors, testing.allocator, @embedFile(
+        "uplink_vectors_json",
+    ), .{
+        .ignore_unknown_fields = true,
+    });
+    try testing.expectEqual(1, parsed.value.version);
+    return parsed;
+}
+
+test "requests are signed like the golden ones" {
+    const parsed = try load();
+    defer parsed.deinit();
+    const vectors = parsed.value;
+    var seed: [32]u8 = undefined;
+    _ = try std.fmt.hexToBytes(&seed, vectors.edgeKey.seedHex);
+    const key = try Ed25519.KeyPair.generateDeterministic(seed);
+    try testing.expectEqualStrings(
+        vectors.edgeKey.publicKey,
+        &uplink_message.keyText(key.public_key.toBytes()),
+    );
+    try testing.expect(vectors.requests.len >= 5);
+    for (vectors.requests) |request| {
+        var bytes: [256]u8 = undefined;
+        const body = if (request.bodyHex) |hex| try std.fmt.hexToBytes(&bytes, hex) else request.body;
+        const facts: uplink_message.Facts = .{
+            .method = request.method,
+            .path = request.path,
+            .edge_id = if (std.mem.eql(
+                u8,
+                request.edgeId,
+                "-",
+            )) null else try .parse(request.edgeId),
+            .boot_epoch = request.bootEpoch,
+            .counter = request.counter,
+            .body = body,
+        };
+        var buffer: [512]u8 = undefined;
+        var writer: std.Io.Writer = .fixed(&buffer);
+        try uplink_message.writeSignedText(&writer, facts);
+        try testing.expectEqualStrings(request.signedText, writer.buffered());
+        try testing.expectEqualStrings(request.signature, &uplink_message.sign(key, facts));
+    }
+}
+
+test "states get the verdict of the golden ones" {
+    const parsed = try load();
+    defer parsed.deinit();
+    const vectors = parsed.value;
+    const expected: desired_state.Expected = .{
+        .edge_id = vectors.edgeId,
+        .signing_key = try uplink_message.parseKey(vectors.organizationKey.publicKey),
+        .organization_id = vectors.organizationId,
+    };
+    for (vectors.states) |state| {
+        var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+        defer arena.deinit();
+        const text = try std.json.Stringify.valueAlloc(arena.allocator(), state.envelope, .{});
+        const verdict: []const u8 = if (desired_state.accept(
+            arena.allocator(),
+            text,
+            expected,
+        )) |accepted| blk: {
+            try testing.expectEqual(1, accepted.devices.len);
+            try testing.expectEqualStrings(
+                "demo/disk.raw",
+                accepted.vdisks[0].versions[0].diskPath,
+            );
+            const has_orders = std.mem.startsWith(u8, state.name, "with orders");
+            try testing.expectEqual(@as(usize, if (has_orders) 2 else 0), accepted.powerOrders.len);
+            if (has_orders) {
+                try testing.expectEqual(.power_off, accepted.powerOrders[0].order);
+                try testing.expectEqual(.restart, accepted.powerOrders[1].order);
+                try testing.expect(accepted.powerOrders[0].mac.eql(accepted.devices[0].mac));
+            }
+            const has_schedules = std.mem.startsWith(u8, state.name, "with schedules");
+            try testing.expectEqual(@as(usize, if (has_schedules) 2 else 0), accepted.schedules.len);
+            if (has_schedules) {
+                const schedule = &accepted.schedules[0];
+                try testing.expectEqualStrings("both", schedule.power);
+                try testing.expectEqual(90, schedule.ratePerMinute);
+                try testing.expectEqualSlices(u32, &.{0}, schedule.devices);
+                try testing.expectEqualSlices(u64, &.{ 1795000060000, 1795086460000 }, schedule.instants);
+                try testing.expectEqual(1795000000000, accepted.issuedUnixMs);
+            }
+            const has_versions = std.mem.startsWith(u8, state.name, "with versions");
+            try testing.expectEqual(@as(usize, if (has_versions) 2 else 0), accepted.storeJobs.len);
+            if (has_versions) try expectGoldenVersions(&accepted);
+            break :blk "accepted";
+        } else |err| switch (err) {
+            error.SignatureInvalid => "signature_invalid",
+            error.SchemaTooNew => "schema_too_new",
+            error.OtherEdge => "other_edge",
+            error.StateMalformed => "state_malformed",
+            else => |other| return other,
+        };
+        try testing.expectEqualStrings(state.verdict, verdict);
+    }
+}
+
+fn expectGoldenVersions(state: *const desired_state.DesiredState) !void {
+    const vdisk = &state.vdisks[0];
+    try testing.expectEqualStrings("edge_persistent", vdisk.writeCache.?.class);
+    try testing.expectEqual(1 << 30, vdisk.writeCache.?.limitBytes.?);
+    try testing.expectEqual(.read_only, vdisk.writeCache.?.full);
+    try testing.expectEqual(1795003600000, vdisk.pending.?.atUnixMs);
+    const released, const later, const written = .{ &vdisk.versions[0], &vdisk.versions[1], &vdisk.versions[2] };
+    try testing.expect(vdisk.defaultVersionId.?.eql(released.id));
+    try testing.expect(vdisk.overrideVersionId == null);
+    try testing.expect(vdisk.pending.?.versionId.eql(later.id));
+    try testing.expectEqual(@as([32]u8, @splat(0xab)), released.manifest.?.rootHash());
+    try testing.expectEqual(3, released.manifest.?.counter);
+    try testing.expect(written.manifest == null);
+    try testing.expect(written.layerAboveVersionId.?.eql(released.id));
+    try testing.expectEqual(.maintenance, state.devices[0].deviceType);
+    try testing.expect(state.devices[0].writes);
+    try testing.expect(state.devices[0].versionId.eql(written.id));
+    try testing.expectEqualStrings("merge", state.storeJobs[0].kind);
+    try testing.expectEqual(4, state.storeJobs[0].number.?);
+    try testing.expect(state.storeJobs[0].intoVersionId != null);
+    try testing.expectEqualStrings("import", state.storeJobs[1].kind);
+    try testing.expectEqualStrings("imports/linux.raw", state.storeJobs[1].sourcePath.?);
+}
+
+test "a new key of an edge is stated like the golden one" {
+    const parsed = try load();
+    defer parsed.deinit();
+    const vectors = parsed.value;
+    var seed: [32]u8 = undefined;
+    _ = try std.fmt.hexToBytes(&seed, vectors.edgeKey.seedHex);
+    const key = try Ed25519.KeyPair.generateDeterministic(seed);
+    const next = try uplink_message.parseKey(vectors.newEdgeKey.publicKey);
+    try testing.expectEqualDeep(vectors.edgeKeyStatement, uplink_message.stateKey(key, vectors.edgeId, next));
+}
+
+test "the key that statements lead to is told, and a retired one signs nothing more" {
+    const parsed = try load();
+    defer parsed.deinit();
+    const vectors = parsed.value;
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const pinned = try uplink_message.parseKey(vectors.organizationKey.publicKey);
+    var reached: desired_state.Reached = undefined;
+    var expected: desired_state.Expected = .{
+        .edge_id = vectors.edgeId,
+        .signing_key = pinned,
+        .organization_id = vectors.organizationId,
+        .reached = &reached,
+    };
+    var retired: ?[]const u8 = null;
+    for (vectors.states) |state| {
+        const text = try std.json.Stringify.valueAlloc(arena.allocator(), state.envelope, .{});
+        if (state.envelope.keys.len == 0 and retired == null) retired = text;
+        if (state.envelope.keys.len < 2 or !std.mem.eql(u8, state.verdict, "accepted")) continue;
+        _ = try desired_state.accept(arena.allocator(), text, expected);
+        const last = state.envelope.keys[1];
+        try testing.expectEqual(try uplink_message.parseKey(last.publicKey), reached.key);
+        try testing.expect(reached.id.?.eql(last.id));
+        // Without the organization no other key than the pinned one is taken.
+        expected.organization_id = null;
+        try testing.expectError(error.SignatureInvalid, desired_state.accept(arena.allocator(), text, expected));
+        // Once pinned, it is found again without a statement; what the first key signed is refused.
+        expected.organization_id = vectors.organizationId;
+        expected.signing_key = reached.key;
+        _ = try desired_state.accept(arena.allocator(), text, expected);
+        try testing.expect(reached.id == null);
+        try testing.expectError(error.SignatureInvalid, desired_state.accept(arena.allocator(), retired.?, expected));
+        // Unless somebody has named that key on this machine; where the pinned one leads to the state, it is not asked.
+        expected.named_key = pinned;
+        _ = try desired_state.accept(arena.allocator(), text, expected);
+        try testing.expect(!reached.is_named);
+        _ = try desired_state.accept(arena.allocator(), retired.?, expected);
+        try testing.expect(reached.is_named);
+        try testing.expectEqual(pinned, reached.key);
+        expected.named_key = @splat(1);
+        try testing.expectError(error.SignatureInvalid, desired_state.accept(arena.allocator(), retired.?, expected));
+        return;
+    }
+    return error.TestUnexpectedResult;
+}
+
+test "only a higher pair is taken" {
+    const parsed = try load();
+    defer parsed.deinit();
+    var arena: std.heap.ArenaAllocator = .init(testing.allocator);
+    defer arena.deinit();
+    const text = try std.json.Stringify.valueAlloc(
+        arena.allocator(),
+        parsed.value.states[0].envelope,
+        .{},
+    );
+    const key = try uplink_message.parseKey(parsed.value.organizationKey.publicKey);
+    // The golden state is (1, 6).
+    const cases = [_]struct { above: desired_state.Pair, taken: bool }{
+        .{ .above = .{ .incarnation = 1, .counter = 5 }, .taken = true },
+        .{ .above = .{ .incarnation = 0, .counter = 99 }, .taken = true },
+        .{ .above = .{ .incarnation = 1, .counter = 6 }, .taken = false },
+        .{ .above = .{ .incarnation = 2, .counter = 0 }, .taken = false },
+    };
+    for (cases) |case| {
+        const result = desired_state.accept(arena.allocator(), text, .{
+            .edge_id = parsed.value.edgeId,
+            .signing_key = key,
+            .above = case.above,
+        });
+        if (case.taken) _ = try result else try testing.expectError(error.NotHigher, result);
+    }
+}

@@ -1,0 +1,549 @@
+//! One piece of work for the store (packages/proto/UPLINK.md, "Jobs"): the command line of the process that does it, which is
+//! `bootfarm-edge vdisk KIND --json`, and what that process says on its output, one JSON object a line (docs/vdisk-store.md). The process
+//! is our own program; its words are bounded and checked all the same.
+
+const std = @import("std");
+const base = @import("base");
+const desired_state = @import("desired_state.zig");
+const uplink_message = @import("message.zig");
+const assert = std.debug.assert;
+
+pub const Order = desired_state.StoreJob;
+
+/// Of all of these the control plane is told that this edge does them.
+pub const Kind = enum { seal, merge, import, verify, gc, delete, drop_layer, clear_profile, release_home, adopt };
+
+pub const message_size_max = 256;
+/// Of one below the store's directory.
+const path_size_max = 255;
+/// Of a process that did not get what another has: its work is done later.
+pub const exit_busy = 4;
+/// Of `madeVersion` as JSON: a command line whose characters are all escaped, and less than 512 bytes of the rest.
+pub const made_size_max = 2 * desired_state.command_line_size_max + 512;
+/// Longer lines are not read.
+pub const line_size_max = 4096;
+const number_max = (1 << 53) - 1;
+/// The last instant that the control plane knows.
+const unix_ms_max = 8_640_000_000_000_000;
+
+pub const Message = base.BoundedArray(u8, message_size_max);
+pub const Made = base.BoundedArray(u8, made_size_max);
+
+/// Arguments of `bootfarm-edge`, each ended by a zero byte.
+pub const Arguments = struct {
+    buffer: [buffer_size]u8 = undefined,
+    size: u16 = 0,
+    words: [words_max:null]?[*:0]const u8 = @splat(null),
+    count: u8 = 0,
+
+    pub const words_max = 32;
+    const buffer_size = 8192;
+
+    /// How long a path of the store may be.
+    pub const store_path_size_max = 2048;
+
+    pub fn add(arguments: *Arguments, comptime format: []const u8, values: anytype) void {
+        assert(arguments.count < words_max);
+        var writer: std.Io.Writer = .fixed(arguments.buffer[arguments.size..]);
+        // The longest paths and command line fit.
+        writer.print(format ++ "\x00", values) catch unreachable;
+        arguments.words[arguments.count] = @ptrCast(arguments.buffer[arguments.size..].ptr);
+        arguments.count += 1;
+        arguments.size += @intCast(writer.end);
+    }
+
+    fn addOption(arguments: *Arguments, comptime name: []const u8, comptime format: []const u8, value: anytype) void {
+        const given = value orelse return;
+        arguments.add("--" ++ name, .{});
+        arguments.add(format, .{given});
+    }
+
+    pub fn word(arguments: *const Arguments, index: usize) []const u8 {
+        return std.mem.span(arguments.words[index].?);
+    }
+};
+
+/// Why a job cannot be begun, for a person; null: `arguments` say what to run. Each may be run again after any end.
+pub fn write(arguments: *Arguments, program: []const u8, store_path: []const u8, order: *const Order) ?[]const u8 {
+    const kind = std.meta.stringToEnum(Kind, order.kind) orelse return "this edge does not do work of this kind; another version of it may";
+    const makes = kind == .seal or kind == .merge or kind == .import;
+    if (makes) {
+        const number = order.number orelse return "it does not say which number the version is to have";
+        if (number == 0 or number > std.math.maxInt(u32)) return "no version can have its number";
+    }
+    switch (kind) {
+        .gc, .verify => {},
+        // Done by the edge itself, which knows what it was told.
+        .release_home => return "it does not say whose writes to let go of",
+        .drop_layer => {
+            _ = order.deviceId orelse return "it does not say which device's writes to drop";
+            const class = order.layerClass orelse return "it does not say which class of writes to drop";
+            if (std.meta.stringToEnum(enum { edge_persistent, private }, class) == null) return "this edge keeps no writes of that class";
+        },
+        .delete => _ = order.versionId orelse return "it does not say which version to delete",
+        .adopt => _ = order.versionId orelse return "it does not say which version to take up",
+        .clear_profile => _ = order.versionId orelse return "it does not say of which version to clear the boot profile",
+        .merge => {
+            _ = order.versionId orelse return "it does not say which version to merge";
+            _ = order.intoVersionId orelse return "it does not say which version to make";
+        },
+        .seal => {
+            _ = order.versionId orelse return "it does not say which version to seal";
+            _ = order.parentVersionId orelse return "it does not say what the version lies above";
+        },
+        .import => {
+            _ = order.versionId orelse return "it does not say which version to make";
+            _ = order.vdiskId orelse return "it does not say whose version it is to be";
+            if (pathProblem(order.sourcePath orelse return "it does not say where the image lies")) |problem| return problem;
+        },
+    }
+    for ([_]?[]const u8{ order.kernelPath, order.initrdPath }) |path| if (path) |given| if (pathProblem(given)) |problem| return problem;
+    begin(arguments, program, switch (kind) {
+        .drop_layer => "drop-cache",
+        .clear_profile => "profile",
+        // A version keeps what it says of itself; all there is to do is to read it through and to say what it is.
+        .adopt => "verify",
+        else => @tagName(kind),
+    }, store_path);
+    switch (kind) {
+        .gc, .verify, .adopt, .clear_profile => {},
+        else => arguments.add("--again", .{}),
+    }
+    switch (kind) {
+        .release_home => {},
+        // Devices come first: nobody waits for it.
+        .gc => arguments.add("--idle", .{}),
+        .delete, .verify, .adopt => arguments.addOption("version", "{f}", order.versionId),
+        .clear_profile => {
+            arguments.add("clear", .{});
+            arguments.addOption("version", "{f}", order.versionId);
+        },
+        .merge => {
+            arguments.addOption("version", "{f}", order.versionId);
+            arguments.addOption("into", "{f}", order.intoVersionId);
+            arguments.addOption("onto", "{f}", order.parentVersionId);
+        },
+        .drop_layer => {
+            arguments.addOption("device", "{f}", order.deviceId);
+            arguments.addOption("vdisk", "{f}", order.vdiskId);
+            if (std.mem.eql(u8, order.layerClass.?, "private")) arguments.add("--private", .{});
+        },
+        .seal, .import => {
+            if (kind == .import) arguments.add("{s}", .{order.sourcePath.?});
+            arguments.add("--in-store", .{});
+            arguments.addOption("version", "{f}", order.versionId);
+            arguments.addOption("parent", "{f}", order.parentVersionId);
+            if (kind == .import) arguments.addOption("vdisk", "{f}", order.vdiskId);
+            writeBoot(arguments, order);
+        },
+    }
+    if (makes) arguments.addOption("number", "{d}", order.number);
+    return null;
+}
+
+/// Of each queue one piece of work is done at a time, beside the other's: what reads whole images, for hours where they are large, needs
+/// the right to change the store at its begin and its end at most, and what else there is takes no time to speak of.
+pub const Queue = enum { images, changes };
+
+pub fn queueOf(order: *const Order) Queue {
+    return switch (std.meta.stringToEnum(Kind, order.kind) orelse return .changes) {
+        .import, .adopt, .verify => .images,
+        .seal, .merge, .gc, .delete, .drop_layer, .clear_profile, .release_home => .changes,
+    };
+}
+
+/// The device whose writes another edge is to keep; null: other work.
+pub fn releasedOf(order: *const Order) ?base.Uuid {
+    return if (std.mem.eql(u8, order.kind, @tagName(Kind.release_home))) order.deviceId else null;
+}
+
+/// Whose layer the work takes away, if it is still written; null: no device's writes are touched.
+pub fn layerOf(order: *const Order) ?base.Uuid {
+    const is_taken = std.mem.eql(u8, order.kind, "seal") or std.mem.eql(u8, order.kind, "delete");
+    return if (is_taken) order.versionId else null;
+}
+
+fn writeBoot(arguments: *Arguments, order: *const Order) void {
+    arguments.addOption("kernel", "{s}", order.kernelPath);
+    arguments.addOption("initrd", "{s}", order.initrdPath);
+    // Empty: what goes with the kernel.
+    if (order.commandLine) |line| if (line.len > 0) arguments.addOption("cmdline", "{s}", @as(?[]const u8, line));
+    const from = order.bootFiles orelse return;
+    switch (from) {
+        .parent => arguments.add("--parent-boot-files", .{}),
+        .none => arguments.add("--no-boot-files", .{}),
+    }
+}
+
+/// Where a path cannot be one of the command line.
+fn pathProblem(path: []const u8) ?[]const u8 {
+    if (path.len == 0 or path.len > path_size_max) return "a path in it is empty or too long";
+    for (path) |byte| if (std.ascii.isControl(byte)) return "a path in it has control characters";
+    // It would be taken for an option.
+    return if (path[0] == '-') "a path in it begins with a dash" else null;
+}
+
+/// The process that says what the store holds.
+pub fn writeList(arguments: *Arguments, program: []const u8, store_path: []const u8) void {
+    begin(arguments, program, "list", store_path);
+    arguments.add("--sizes", .{});
+}
+
+/// The process that reads through a version since it is time to.
+pub fn writeCheck(arguments: *Arguments, program: []const u8, store_path: []const u8, version_id: base.Uuid) void {
+    begin(arguments, program, "verify", store_path);
+    arguments.addOption("version", "{f}", @as(?base.Uuid, version_id));
+    arguments.add("--idle", .{});
+}
+
+fn begin(arguments: *Arguments, program: []const u8, command: []const u8, store_path: []const u8) void {
+    assert(program.len <= 64 and store_path.len <= Arguments.store_path_size_max);
+    arguments.size = 0;
+    arguments.count = 0;
+    arguments.words = @splat(null);
+    arguments.add("{s}", .{program});
+    arguments.add("vdisk", .{});
+    arguments.add("{s}", .{command});
+    arguments.add("--json", .{});
+    arguments.add("--store", .{});
+    arguments.add("{s}", .{store_path});
+}
+
+fn isPrintable(text: []const u8) bool {
+    for (text) |byte| if (!std.ascii.isPrint(byte)) return false;
+    return true;
+}
+
+/// What a line said. What has become of the work, the process's exit code says.
+pub const Said = union(enum) {
+    progress: struct { done_bytes: u64, total_bytes: u64 },
+    /// Why it is not done.
+    failed: Message,
+    damaged: base.Uuid,
+    /// One that was made, or that the store holds.
+    version: struct { stored: StoredVersion, made: Made },
+    /// What lies in the store beside versions.
+    other: StoredVersion,
+};
+
+pub const StoreFacts = struct {
+    id: base.Uuid,
+    public_key: [32]u8,
+    format: u64,
+    problem: base.UntrustedText = .empty,
+};
+
+pub const VersionState = enum { present, importing, damaged, missing };
+
+/// What a manifest says beside its root: a version that was imported by hand is known by it.
+pub const Image = struct {
+    name: base.UntrustedText,
+    size_bytes: u64,
+    created_unix_ms: u64,
+    has_kernel: bool,
+    organization_id: ?base.Uuid,
+    parent_id: ?base.Uuid,
+};
+
+pub const StoredVersion = struct {
+    version_id: base.Uuid,
+    state: VersionState,
+    root: ?[32]u8 = null,
+    image: ?Image = null,
+    is_layer: bool = false,
+    own_bytes: u64,
+    shared_bytes: u64,
+    reclaimable_bytes: u64,
+};
+
+pub const BundleFile = struct { sha256: []const u8, sizeBytes: u64 };
+
+/// `madeVersion` of src/uplink-store.ts.
+pub const MadeVersion = struct {
+    versionId: base.Uuid,
+    root: []const u8,
+    counter: u64,
+    sizeBytes: u64,
+    commandLine: ?[]const u8 = null,
+    kernel: ?BundleFile = null,
+    initrd: ?BundleFile = null,
+};
+
+const Line = struct {
+    progress: ?struct { positionBytes: u64, sizeBytes: ?u64 = null } = null,
+    @"error": ?[]const u8 = null,
+    version: ?base.Uuid = null,
+    problem: ?[]const u8 = null,
+    layer: ?base.Uuid = null,
+    import: ?base.Uuid = null,
+    manifest: ?struct { root: []const u8, counter: u64 } = null,
+    name: base.UntrustedText = .empty,
+    createdUnixMs: u64 = 0,
+    organization: ?base.Uuid = null,
+    parent: ?base.Uuid = null,
+    sizeBytes: ?u64 = null,
+    commandLine: ?[]const u8 = null,
+    kernel: ?BundleFile = null,
+    initrd: ?BundleFile = null,
+    ownBytes: u64 = 0,
+    sharedBytes: u64 = 0,
+};
+
+/// Null: nothing that is understood.
+pub fn parse(text: []const u8) ?Said {
+    if (text.len > line_size_max) return null;
+    var memory: [16 * 1024]u8 = undefined;
+    var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+    const line = std.json.parseFromSliceLeaky(Line, fixed.allocator(), text, .{ .ignore_unknown_fields = true }) catch return null;
+    if (line.@"error") |sentence| return .{ .failed = messageOf(sentence) };
+    if (line.progress) |progress| return .{ .progress = .{
+        .done_bytes = numberOf(progress.positionBytes) orelse return null,
+        .total_bytes = numberOf(progress.sizeBytes orelse 0) orelse return null,
+    } };
+    var stored: StoredVersion = .{
+        .version_id = line.version orelse line.layer orelse line.import orelse return null,
+        .state = .present,
+        .own_bytes = numberOf(line.ownBytes) orelse return null,
+        .shared_bytes = numberOf(line.sharedBytes) orelse return null,
+        // What no other version refers to.
+        .reclaimable_bytes = line.ownBytes,
+    };
+    if (line.version == null) {
+        if (line.layer == null) stored.state = .importing;
+        stored.is_layer = line.layer != null;
+        return .{ .other = stored };
+    }
+    if (line.problem != null) return .{ .damaged = stored.version_id };
+    const manifest = line.manifest orelse return null;
+    stored.root = uplink_message.parseKey(manifest.root) catch return null;
+    var made: Made = .empty;
+    writeMade(&made, &.{
+        .versionId = stored.version_id,
+        .root = manifest.root,
+        .counter = manifest.counter,
+        .sizeBytes = line.sizeBytes orelse return null,
+        .commandLine = line.commandLine,
+        .kernel = line.kernel,
+        .initrd = line.initrd,
+    }) catch return null;
+    stored.image = .{
+        .name = line.name,
+        .size_bytes = line.sizeBytes.?,
+        // A clock that was wrong.
+        .created_unix_ms = @min(line.createdUnixMs, unix_ms_max),
+        .has_kernel = line.kernel != null,
+        .organization_id = line.organization,
+        .parent_id = line.parent,
+    };
+    return .{ .version = .{ .stored = stored, .made = made } };
+}
+
+/// What was kept of `writeMade`.
+pub fn parseMade(text: []const u8) error{Malformed}!Made {
+    if (text.len > line_size_max) return error.Malformed;
+    var memory: [16 * 1024]u8 = undefined;
+    var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+    const given = std.json.parseFromSliceLeaky(MadeVersion, fixed.allocator(), text, .{ .ignore_unknown_fields = true }) catch
+        return error.Malformed;
+    var made: Made = .empty;
+    try writeMade(&made, &given);
+    return made;
+}
+
+fn numberOf(value: u64) ?u64 {
+    return if (value > number_max) null else value;
+}
+
+/// Printable ASCII, cut where it is too long.
+pub fn messageOf(text: []const u8) Message {
+    var message: Message = .empty;
+    for (text[0..@min(text.len, message_size_max)]) |byte|
+        message.appendAssumeCapacity(if (std.ascii.isPrint(byte)) byte else '?');
+    return message;
+}
+
+/// Where an edge keeps its store tells those nothing who read of its work elsewhere; a command to type keeps the path.
+pub fn withoutPath(message: Message, path: []const u8) Message {
+    const text = message.constSlice();
+    var kept: Message = .empty;
+    var at: usize = 0;
+    while (at < text.len) : (at += 1) {
+        if (text[at] == ' ' and std.ascii.endsWithIgnoreCase(text[0..at], "the store") and std.mem.startsWith(u8, text[at + 1 ..], path)) {
+            at += path.len;
+        } else kept.appendAssumeCapacity(text[at]);
+    }
+    return kept;
+}
+
+/// Checked: it is sent on as it is here.
+pub fn writeMade(into: *Made, given: *const MadeVersion) error{Malformed}!void {
+    _ = uplink_message.parseKey(given.root) catch return error.Malformed;
+    if (given.counter > number_max or given.sizeBytes == 0 or given.sizeBytes > number_max) return error.Malformed;
+    if (given.commandLine) |text|
+        if (text.len > desired_state.command_line_size_max or !isPrintable(text)) return error.Malformed;
+    for ([_]?BundleFile{ given.kernel, given.initrd }) |file| if (file) |known| {
+        if (known.sizeBytes == 0 or known.sizeBytes > number_max or known.sha256.len != 64) return error.Malformed;
+        for (known.sha256) |byte| if (!std.ascii.isDigit(byte) and (byte < 'a' or byte > 'f')) return error.Malformed;
+    };
+    var writer: std.Io.Writer = .fixed(&into.buffer);
+    std.json.Stringify.value(given, .{ .emit_null_optional_fields = false }, &writer) catch return error.Malformed;
+    into.count = @intCast(writer.end);
+}
+
+const testing = std.testing;
+
+fn uuid(number: u8) base.Uuid {
+    return .fromRandom(@splat(number));
+}
+
+fn expectWords(expected: []const []const u8, order: *const Order) !void {
+    var arguments: Arguments = .{};
+    try testing.expectEqual(null, write(&arguments, "p", "/s", order));
+    try testing.expectEqual(expected.len, arguments.count);
+    for (expected, 0..) |word, index| try testing.expectEqualStrings(word, arguments.word(index));
+    try testing.expectEqual(null, arguments.words[expected.len]);
+}
+
+test "a sentence for the control plane has no path of this machine but in a command" {
+    for ([_][2][]const u8{
+        .{ "Nothing was written for it in the store /srv/store: boot it.", "Nothing was written for it in the store: boot it." },
+        .{ "The store /srv/store cannot be read.", "The store cannot be read." },
+        .{ "the store /srv/stor", "the store /srv/stor" },
+        .{ "see bootfarm-edge vdisk list --store /srv/store.", "see bootfarm-edge vdisk list --store /srv/store." },
+        .{ "", "" },
+    }) |case| {
+        const said = withoutPath(messageOf(case[0]), "/srv/store");
+        try testing.expectEqualStrings(case[1], said.constSlice());
+    }
+}
+
+test "a job becomes a command line, or a sentence that says what is missing" {
+    const two, const three, const four = .{ uuid(2).toText(), uuid(3).toText(), uuid(4).toText() };
+    const head = [_][]const u8{ "p", "vdisk" };
+    const store = [_][]const u8{ "--json", "--store", "/s" };
+    try expectWords(
+        &(head ++ .{"merge"} ++ store ++ .{ "--again", "--version", &two, "--into", &three, "--number", "4" }),
+        &.{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 4 },
+    );
+    try expectWords(&(head ++ .{"gc"} ++ store ++ .{"--idle"}), &.{ .id = uuid(1), .kind = "gc" });
+    try expectWords(&(head ++ .{"verify"} ++ store ++ .{ "--version", &two }), &.{ .id = uuid(1), .kind = "adopt", .versionId = uuid(2), .number = 3 });
+    try expectWords(&(head ++ .{"profile"} ++ store ++ .{ "clear", "--version", &two }), &.{ .id = uuid(1), .kind = "clear_profile", .versionId = uuid(2) });
+    try expectWords(
+        &(head ++ .{"seal"} ++ store ++ .{ "--again", "--in-store", "--version", &two, "--parent", &three, "--parent-boot-files", "--number", "7" }),
+        &.{ .id = uuid(1), .kind = "seal", .versionId = uuid(2), .parentVersionId = uuid(3), .number = 7, .commandLine = "", .bootFiles = .parent },
+    );
+    try expectWords(
+        &(head ++ .{"import"} ++ store ++ .{ "--again", "imports/a.raw", "--in-store", "--version", &two, "--vdisk", &four } ++
+            .{ "--kernel", "imports/k", "--cmdline", "quiet splash", "--number", "1" }),
+        &.{
+            .id = uuid(1),
+            .kind = "import",
+            .vdiskId = uuid(4),
+            .versionId = uuid(2),
+            .number = 1,
+            .sourcePath = "imports/a.raw",
+            .kernelPath = "imports/k",
+            .commandLine = "quiet splash",
+        },
+    );
+    var arguments: Arguments = .{};
+    const import: Order = .{ .id = uuid(1), .kind = "import", .vdiskId = uuid(4), .versionId = uuid(2), .number = 1, .sourcePath = "a" };
+    var dashed, var no_source, var no_kernel = .{ import, import, import };
+    dashed.sourcePath = "--abandon";
+    no_source.sourcePath = null;
+    no_kernel.kernelPath = "";
+    for ([_]Order{
+        .{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .number = 1 },
+        .{ .id = uuid(1), .kind = "merge", .intoVersionId = uuid(2), .number = 1 },
+        .{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3) },
+        .{ .id = uuid(1), .kind = "merge", .versionId = uuid(2), .intoVersionId = uuid(3), .number = 1 << 32 },
+        .{ .id = uuid(1), .kind = "seal", .versionId = uuid(2), .number = 1 },
+        .{ .id = uuid(1), .kind = "delete" },
+        .{ .id = uuid(1), .kind = "adopt" },
+        .{ .id = uuid(1), .kind = "defragment" },
+        dashed,
+        no_source,
+        no_kernel,
+    }) |order| try testing.expect(write(&arguments, "p", "/s", &order) != null);
+}
+
+test "the longest command line of a job fits" {
+    var arguments: Arguments = .{};
+    const store_path: [Arguments.store_path_size_max]u8 = @splat('s');
+    const program: [64]u8 = @splat('p');
+    const path: [path_size_max]u8 = @splat('p');
+    const line: [desired_state.command_line_size_max]u8 = @splat('c');
+    const order: Order = .{
+        .id = uuid(1),
+        .kind = "import",
+        .vdiskId = uuid(9),
+        .versionId = uuid(2),
+        .number = std.math.maxInt(u32),
+        .parentVersionId = uuid(4),
+        .sourcePath = &path,
+        .kernelPath = &path,
+        .initrdPath = &path,
+        .commandLine = &line,
+        .bootFiles = .none,
+    };
+    try testing.expectEqual(null, write(&arguments, &program, &store_path, &order));
+}
+
+const test_id = "11111111-1111-4111-8111-111111111111";
+const test_root = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=";
+
+test "lines of a job are read, and what is none is ignored" {
+    const progress = parse("{\"progress\":{\"positionBytes\":5,\"sizeBytes\":9,\"bytesPerSecond\":7}}").?.progress;
+    try testing.expectEqual(5, progress.done_bytes);
+    try testing.expectEqual(9, progress.total_bytes);
+    try testing.expectEqual(0, parse("{\"progress\":{\"positionBytes\":5,\"sizeBytes\":null}}").?.progress.total_bytes);
+    try testing.expectEqualStrings("disk full?", parse("{\"error\":\"disk full\\u001b\"}").?.failed.constSlice());
+    const head = "{\"version\":\"" ++ test_id ++ "\",";
+    const version = parse(head ++ "\"name\":\"Lab\",\"sizeBytes\":4096,\"manifest\":{\"root\":\"" ++ test_root ++
+        "\",\"incarnation\":0,\"counter\":3},\"kernel\":null,\"initrd\":null,\"commandLine\":\"quiet\",\"ownBytes\":7,\"sharedBytes\":8}").?.version;
+    try testing.expectEqualStrings(
+        "{\"versionId\":\"" ++ test_id ++ "\",\"root\":\"" ++ test_root ++ "\",\"counter\":3,\"sizeBytes\":4096,\"commandLine\":\"quiet\"}",
+        version.made.constSlice(),
+    );
+    try testing.expectEqual(7, version.stored.reclaimable_bytes);
+    try testing.expectEqualStrings("Lab", version.stored.image.?.name.slice());
+    try testing.expectEqual(4096, version.stored.image.?.size_bytes);
+    try testing.expect(!version.stored.image.?.has_kernel and version.stored.image.?.parent_id == null);
+    try testing.expectEqualStrings(version.made.constSlice(), (try parseMade(version.made.constSlice())).constSlice());
+    try testing.expect(parse(head ++ "\"problem\":\"a block is damaged\"}").?.damaged.eql(version.stored.version_id));
+    try testing.expect(parse("{\"layer\":\"" ++ test_id ++ "\",\"ownBytes\":1}").?.other.is_layer);
+    try testing.expectEqual(.importing, parse("{\"import\":\"" ++ test_id ++ "\",\"positionBytes\":1}").?.other.state);
+    for ([_][]const u8{
+        "",
+        "{",
+        "[]",
+        "7",
+        "{}",
+        "{\"progress\":{\"positionBytes\":-1}}",
+        "{\"progress\":{\"positionBytes\":9007199254740992}}",
+        "\x00\xff",
+        "{\"version\":\"x\"}",
+        head ++ "\"sizeBytes\":4096}",
+        head ++ "\"sizeBytes\":4096,\"manifest\":{\"root\":\"x\",\"counter\":3}}",
+        head ++ "\"sizeBytes\":0,\"manifest\":{\"root\":\"" ++ test_root ++ "\",\"counter\":3}}",
+    }) |text| try testing.expectEqual(null, parse(text));
+    const deep: [line_size_max]u8 = @splat('[');
+    try testing.expectEqual(null, parse(&deep));
+}
+
+test "the longest version that was made fits" {
+    const quotes: [1024]u8 = @splat('"');
+    const hash: [64]u8 = @splat('a');
+    const file: BundleFile = .{ .sha256 = &hash, .sizeBytes = number_max };
+    var made: Made = .empty;
+    try writeMade(&made, &.{
+        .versionId = uuid(1),
+        .root = test_root,
+        .counter = number_max,
+        .sizeBytes = number_max,
+        .commandLine = &quotes,
+        .kernel = file,
+        .initrd = file,
+    });
+    try testing.expect((try parseMade(made.constSlice())).count > 2048);
+}

@@ -1,0 +1,305 @@
+//! Boots on disk, so that an edge that was killed goes on with them: same boot ids, revisions go
+//! on. Records are written before the answer that depends on them is sent, without fsync: a killed
+//! process loses nothing, a machine that loses power starts its boots anew. The latest record of a
+//! boot counts.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const sys = @import("../sys.zig");
+const record_file = @import("record_file.zig");
+const data_dir = @import("data_dir.zig");
+const assert = std.debug.assert;
+const linux = std.os.linux;
+
+const Boot = core.boot.Boot;
+
+pub const BootJournal = struct {
+    fd: i32,
+    dir_fd: i32,
+    size: u64 = 0,
+    /// Where the last whole record ends in the file.
+    end: u64,
+    kernel_boot_id: base.Uuid,
+    buffer: [record_file.frame_size_max]u8 = undefined,
+    payload: [record_file.payload_size_max]u8 = undefined,
+
+    const name = "boots.journal";
+    const name_new = "boots.journal.new";
+    /// Beyond it the journal is written anew with what is still of use.
+    const size_max = 8 << 20;
+
+    /// `is_withdrawn`: it was no boot after all.
+    const Entry = struct { kernel: base.Uuid, boot: Boot, is_withdrawn: bool = false };
+
+    pub fn open(dir_fd: i32) sys.Error!BootJournal {
+        const flags: linux.O = .{
+            .ACCMODE = .RDWR,
+            .CREAT = true,
+            .APPEND = true,
+            .CLOEXEC = true,
+        };
+        const fd: i32 = @intCast(try sys.check(linux.openat(dir_fd, name, flags, 0o600)));
+        const end = try sys.check(linux.lseek(fd, 0, linux.SEEK.END));
+        return .{
+            .fd = fd,
+            .end = end,
+            .dir_fd = dir_fd,
+            .kernel_boot_id = data_dir.kernelBootId() orelse .zero,
+        };
+    }
+
+    pub fn close(journal: *BootJournal) void {
+        sys.close(journal.fd);
+        journal.* = undefined;
+    }
+
+    /// Fills the table with the boots of earlier processes; `gpa` is for the time of the call.
+    /// Boots that do not fit into the table, and records that this version cannot read, are left
+    /// out.
+    pub fn load(
+        journal: *BootJournal,
+        gpa: std.mem.Allocator,
+        table: *core.boot.Table,
+        now_us: u64,
+        now_unix_ms: u64,
+    ) sys.Error!void {
+        var arena: std.heap.ArenaAllocator = .init(gpa);
+        defer arena.deinit();
+        var reader: record_file.Reader = .{ .fd = journal.fd, .buffer = &journal.buffer };
+        while (try reader.next()) |record| {
+            _ = arena.reset(.retain_capacity);
+            const entry = std.json.parseFromSliceLeaky(Entry, arena.allocator(), record.payload, .{
+                .ignore_unknown_fields = true,
+            }) catch continue;
+            journal.take(table, entry, now_us, now_unix_ms);
+        }
+        // What is torn at the end would hide all that is written from now on.
+        _ = try sys.check(linux.ftruncate(journal.fd, @intCast(reader.offset)));
+        journal.size = reader.offset;
+        journal.end = reader.offset;
+    }
+
+    /// Writes a boot's present state. An edge whose disk refuses goes on; only a restart would show
+    /// it.
+    pub fn write(journal: *BootJournal, boot: *const Boot) void {
+        journal.appendWhole(boot, false);
+    }
+
+    /// Another edge of the site has it: after a restart it must not come back.
+    pub fn writeWithdrawn(journal: *BootJournal, boot: *const Boot) void {
+        journal.appendWhole(boot, true);
+    }
+
+    /// A record that the disk took in part would hide all that is written after it.
+    fn appendWhole(journal: *BootJournal, boot: *const Boot, is_withdrawn: bool) void {
+        const written = journal.append(journal.fd, boot, is_withdrawn) catch {
+            _ = linux.ftruncate(journal.fd, @intCast(journal.end));
+            return;
+        };
+        journal.end += written;
+        journal.size += written;
+    }
+
+    /// Writes the journal anew when it has become long.
+    pub fn compact(journal: *BootJournal, table: *core.boot.Table) void {
+        if (journal.size <= size_max) return;
+        journal.rewrite(table) catch {
+            // Try again after as much more.
+            journal.size = 0;
+        };
+    }
+
+    fn take(
+        journal: *const BootJournal,
+        table: *core.boot.Table,
+        entry: Entry,
+        now_us: u64,
+        now_unix_ms: u64,
+    ) void {
+        var boot = entry.boot;
+        if (boot.identity.handle == 0 or !boot.identity.mac.isDevice()) return;
+        if (!entry.kernel.eql(journal.kernel_boot_id) or boot.started_us > now_us) boot.rebase(
+            now_us,
+            now_unix_ms,
+        );
+        boot.touched = false;
+        boot.news = .{};
+        // Nobody listened meanwhile.
+        if (boot.guest) |*guest| if (!guest.is_silent) {
+            guest.heard_us = now_us -| boot.started_us;
+        };
+        if (table.findById(boot.identity.id)) |ref| {
+            if (entry.is_withdrawn) return table.remove(ref);
+            table.replace(ref, boot);
+            return;
+        }
+        if (entry.is_withdrawn) return;
+        _ = table.insert(boot, now_us) catch return;
+    }
+
+    fn append(
+        journal: *BootJournal,
+        fd: i32,
+        boot: *const Boot,
+        is_withdrawn: bool,
+    ) (sys.Error || error{WriteFailed})!u64 {
+        var writer: std.Io.Writer = .fixed(&journal.payload);
+        const entry: Entry = .{
+            .kernel = journal.kernel_boot_id,
+            .boot = boot.*,
+            .is_withdrawn = is_withdrawn,
+        };
+        try std.json.Stringify.value(entry, .{ .emit_null_optional_fields = false }, &writer);
+        const frame = record_file.encode(boot.revision, writer.buffered(), &journal.buffer);
+        try sys.writeAll(fd, frame);
+        return frame.len;
+    }
+
+    fn rewrite(journal: *BootJournal, table: *core.boot.Table) !void {
+        const flags: linux.O = .{
+            .ACCMODE = .RDWR,
+            .CREAT = true,
+            .TRUNC = true,
+            .APPEND = true,
+            .CLOEXEC = true,
+        };
+        const fd: i32 = @intCast(
+            try sys.check(linux.openat(journal.dir_fd, name_new, flags, 0o600)),
+        );
+        errdefer sys.close(fd);
+        var size: u64 = 0;
+        // In the order of begin, so that reading it again supersedes nothing that goes on.
+        var serial: u64 = 0;
+        while (table.nextAfter(serial)) |found| {
+            serial = found.serial;
+            size += try journal.append(fd, found.boot, false);
+        }
+        _ = try sys.check(linux.fdatasync(fd));
+        _ = try sys.check(linux.renameat(journal.dir_fd, name_new, journal.dir_fd, name));
+        sys.close(journal.fd);
+        journal.fd = fd;
+        journal.size = size;
+        journal.end = size;
+    }
+};
+
+const testing = std.testing;
+
+fn testBoot(number: u8) Boot {
+    return .init(.{
+        .id = .fromRandom(@splat(number)),
+        .mac = .{ .bytes = .{ 2, 0xbf, 0, 0, 0, number } },
+        .handle = 0xfedcba9876543210 + @as(u64, number),
+        .token = @splat(number | 0x80),
+    }, .{
+        .version_id = .fromRandom(@splat(9)),
+        .loader_files = .{ .kernel = true },
+    }, 1000, 1_795_000_000_000);
+}
+
+test "boots survive a killed process with everything that was counted" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var boot = testBoot(1);
+    boot.facts = .{
+        .client_arch = 7,
+        .vendor_class = .init("PXE\"Client"),
+        .ip = .init(10, 0, 0, 1),
+        .mtu = 1500,
+    };
+    boot.apply(
+        2000,
+        .{ .dhcp_request = .{ .message = .discover, .client = .rom, .xid = 77, .size = 300 } },
+    );
+    boot.apply(3000, .nbp_begin);
+    boot.apply(900_000, .{ .suspected = .{ .cause = .tftp_timeout } });
+    boot.token_nonce = @splat(0xff);
+    boot.revision = 4;
+    {
+        var journal = try BootJournal.open(tmp.dir.handle);
+        defer journal.close();
+        journal.write(&testBoot(2));
+        journal.write(&testBoot(1));
+        journal.write(&boot);
+        try sys.writeAll(journal.fd, "torn");
+    }
+    var table: core.boot.Table = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    var journal = try BootJournal.open(tmp.dir.handle);
+    defer journal.close();
+    try journal.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
+    try testing.expectEqual(2, table.count);
+    boot.touched = false;
+    boot.news = .{};
+    const loaded = table.get(table.findByHandle(boot.identity.handle).?).?;
+    try testing.expectEqualDeep(boot, loaded.*);
+}
+
+test "a boot that was withdrawn does not come back with a restart" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var journal = try BootJournal.open(tmp.dir.handle);
+    defer journal.close();
+    journal.write(&testBoot(1));
+    journal.write(&testBoot(2));
+    journal.writeWithdrawn(&testBoot(1));
+    var table: core.boot.Table = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    var again = try BootJournal.open(tmp.dir.handle);
+    defer again.close();
+    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
+    try testing.expectEqual(1, table.count);
+    try testing.expectEqual(null, table.findById(testBoot(1).identity.id));
+}
+
+test "a long journal is written anew and says the same" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var table: core.boot.Table = try .init(testing.allocator, 8);
+    defer table.deinit(testing.allocator);
+    _ = try table.insert(testBoot(1), 1000);
+    var again = testBoot(1);
+    again.identity.id = .fromRandom(@splat(0x33));
+    again.identity.handle += 1000;
+    const latest = try table.insert(again, 1000);
+    var journal = try BootJournal.open(tmp.dir.handle);
+    defer journal.close();
+    journal.size = BootJournal.size_max + 1;
+    journal.compact(&table);
+    try testing.expect(journal.size < BootJournal.size_max);
+    var read_again: core.boot.Table = try .init(testing.allocator, 8);
+    defer read_again.deinit(testing.allocator);
+    try journal.load(testing.allocator, &read_again, 2000, 1_795_000_000_001);
+    try testing.expectEqual(2, read_again.count);
+    const found = read_again.get(read_again.findByMac(again.identity.mac).?).?;
+    try testing.expect(found.identity.id.eql(table.get(latest).?.identity.id));
+    try testing.expect(!found.isOver());
+}
+
+test "a record that a full disk took in part hides none that is written after it" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    var journal = try BootJournal.open(tmp.dir.handle);
+    journal.write(&testBoot(1));
+    {
+        // As a full disk does: some bytes fit, then none.
+        var ignore: linux.Sigaction = .{ .handler = .{ .handler = linux.SIG.IGN }, .mask = linux.sigemptyset(), .flags = 0 };
+        var before: linux.Sigaction = undefined;
+        _ = linux.sigaction(.XFSZ, &ignore, &before);
+        defer _ = linux.sigaction(.XFSZ, &before, null);
+        const limits = try std.posix.getrlimit(.FSIZE);
+        try std.posix.setrlimit(.FSIZE, .{ .cur = journal.end + 100, .max = limits.max });
+        defer std.posix.setrlimit(.FSIZE, limits) catch unreachable;
+        journal.write(&testBoot(2));
+    }
+    journal.write(&testBoot(3));
+    journal.close();
+    var table: core.boot.Table = try .init(testing.allocator, 4);
+    defer table.deinit(testing.allocator);
+    var again = try BootJournal.open(tmp.dir.handle);
+    defer again.close();
+    try again.load(testing.allocator, &table, 1_000_000, 1_795_000_001_000);
+    try testing.expectEqual(2, table.count);
+    try testing.expect(table.findByHandle(testBoot(3).identity.handle) != null);
+}

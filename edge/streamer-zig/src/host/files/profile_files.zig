@@ -1,0 +1,242 @@
+//! Boot profiles on disk: `profiles/VERSION-CLASS` in the store's directory, one for each version and hardware class. They are advice: one
+//! that is damaged or of something else is thrown away with a line that says so, and never stands in the way of a boot.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const speak = @import("../log.zig");
+const sys = @import("../sys.zig");
+const assert = std.debug.assert;
+
+const BootProfile = core.profile.BootProfile;
+const Files = store.Files;
+const Uuid = base.Uuid;
+
+pub const dir = "profiles";
+/// Beside the one of all boots.
+pub const classes_max = 8;
+/// Of all versions; at most 32 MiB.
+pub const count_max = 256;
+/// How far back a version without a profile looks for one.
+const ancestors_max = 8;
+
+pub const Name = [dir.len + 1 + Uuid.text_size + 1 + 16]u8;
+
+pub fn nameOf(version: Uuid, key: u64, into: *Name) []const u8 {
+    return std.mem.print(into, dir ++ "/{f}-{x:0>16}", .{ version, key }) catch unreachable; // It is as long as that.
+}
+
+/// What is to be read next, in the order of the names.
+pub const Found = struct { version: Uuid, key: u64 };
+
+/// Names of profiles; those of others are passed by.
+pub const Iterator = struct {
+    files: Files,
+    buffer: store.files.Name = undefined,
+    /// Of the name that was found last.
+    size: usize = 0,
+
+    /// Of one version, or all.
+    pub fn init(files: Files, version: ?Uuid) Iterator {
+        var iterator: Iterator = .{ .files = files };
+        if (version) |id| iterator.size = (std.mem.print(&iterator.buffer, "{f}", .{id}) catch unreachable).len;
+        return iterator;
+    }
+
+    pub fn next(iterator: *Iterator) ?Found {
+        var above: store.files.Name = undefined;
+        while (true) {
+            @memcpy(above[0..iterator.size], iterator.buffer[0..iterator.size]);
+            const name = (iterator.files.nextName(dir, above[0..iterator.size], &iterator.buffer) catch return null) orelse return null;
+            iterator.size = name.len;
+            if (parse(name)) |found| return found;
+        }
+    }
+
+    fn parse(name: []const u8) ?Found {
+        if (name.len != Uuid.text_size + 1 + 16 or name[Uuid.text_size] != '-') return null;
+        return .{
+            .version = Uuid.parse(name[0..Uuid.text_size]) catch return null,
+            .key = std.fmt.parseInt(u64, name[Uuid.text_size + 1 ..], 16) catch return null,
+        };
+    }
+};
+
+/// Reads a profile; null: there is none that can be used.
+pub fn read(files: Files, found: Found, into: *BootProfile, buffer: *[BootProfile.file_size_max]u8) ?BootProfile.Class {
+    var name: Name = undefined;
+    const path = nameOf(found.version, found.key, &name);
+    const bytes = readFile(files, path, buffer) catch |err| {
+        if (err != error.NotFound) speak.line("The boot profile {s} cannot be read.", .{path});
+        return null;
+    };
+    if (into.decode(bytes)) |named| {
+        if (named.version.eql(found.version) and named.class.key == found.key) return named.class;
+        speak.line("The boot profile {s} is of something else; it is thrown away.", .{path});
+    } else |err| speak.line("The boot profile {s} {s}; it is thrown away.", .{ path, switch (err) {
+        error.Damaged => "is damaged",
+        error.Foreign => "is none that this edge knows",
+    } });
+    remove(files, found);
+    return null;
+}
+
+fn readFile(files: Files, path: []const u8, buffer: []u8) store.files.Error![]u8 {
+    const handle = try files.open(path, .read);
+    defer files.close(handle);
+    return buffer[0..try files.read(handle, buffer, 0)];
+}
+
+/// There whole, durably, or as it was.
+pub fn write(
+    files: Files,
+    named: *const BootProfile.Named,
+    profile: *const BootProfile,
+    buffer: *[BootProfile.file_size_max]u8,
+) store.files.Error!void {
+    files.makeDir(dir) catch |err| if (err != error.Exists) return err;
+    var name: Name = undefined;
+    return store.store_dir.replaceFile(files, nameOf(named.version, named.class.key, &name), profile.encode(named, buffer));
+}
+
+pub fn remove(files: Files, found: Found) void {
+    var name: Name = undefined;
+    // What cannot be removed is refused again.
+    files.remove(nameOf(found.version, found.key, &name)) catch {};
+}
+
+/// A version that is gone: so are its profiles. Edges that run give them up within a second.
+pub fn removeAll(files: Files, version: Uuid) void {
+    if (count(files, version) == 0) return;
+    changeGeneration(files) catch {};
+    var iterator: Iterator = .init(files, version);
+    while (iterator.next()) |found| {
+        if (!found.version.eql(version)) break;
+        remove(files, found);
+    }
+    changeGeneration(files) catch {};
+}
+
+/// Of one version, or all; returns how many there were. What is left is an empty one of all boots, so that the version does not begin again
+/// with that of the version before it. Edges that run give them up within a second.
+pub fn clear(
+    files: Files,
+    version: ?Uuid,
+    profile: *BootProfile,
+    buffer: *[BootProfile.file_size_max]u8,
+) store.files.Error!u32 {
+    if (count(files, version) == 0) return 0;
+    // Before: what an edge writes meanwhile is of what was. Behind: an edge that has looked meanwhile looks again.
+    try changeGeneration(files);
+    var number: u32 = 0;
+    var iterator: Iterator = .init(files, version);
+    while (iterator.next()) |found| {
+        if (version) |id| if (!found.version.eql(id)) break;
+        number += @intFromBool(read(files, found, profile, buffer) != null and profile.count > 0);
+        try forget(files, found, profile, buffer);
+    }
+    try changeGeneration(files);
+    return number;
+}
+
+/// One profile.
+pub fn forget(
+    files: Files,
+    found: Found,
+    profile: *BootProfile,
+    buffer: *[BootProfile.file_size_max]u8,
+) store.files.Error!void {
+    profile.* = .{};
+    try write(files, &.{ .version = found.version, .class = .any }, profile, buffer);
+    if (found.key != BootProfile.Class.any.key) remove(files, found);
+}
+
+/// Another one whenever somebody has taken profiles away: an edge that runs has them in memory too.
+pub const Generation = [16]u8;
+const generation_name = dir ++ "/generation";
+
+/// Zeros: nobody has. What cannot be read is taken for it.
+pub fn generationOf(files: Files) Generation {
+    var generation: Generation = @splat(0);
+    const bytes = readFile(files, generation_name, &generation) catch return @splat(0);
+    return if (bytes.len == generation.len) generation else @splat(0);
+}
+
+fn changeGeneration(files: Files) store.files.Error!void {
+    var generation: Generation = undefined;
+    sys.random(&generation);
+    return store.store_dir.replaceFile(files, generation_name, &generation);
+}
+
+/// Whether there is room for one more; profiles of versions that are no longer in the store make room.
+pub fn makeRoom(files: Files, of_store: ?*store.Store) bool {
+    if (count(files, null) < count_max) return true;
+    const from = of_store orelse return false;
+    var iterator: Iterator = .init(files, null);
+    while (iterator.next()) |found| {
+        if (from.manifestOf(found.version)) |_| {} else |err| if (err == error.NotFound) remove(files, found);
+    }
+    return count(files, null) < count_max;
+}
+
+/// Of one version, or all.
+pub fn count(files: Files, version: ?Uuid) u32 {
+    var number: u32 = 0;
+    var iterator: Iterator = .init(files, version);
+    while (iterator.next()) |found| {
+        if (version) |id| if (!found.version.eql(id)) break;
+        number += 1;
+    }
+    return number;
+}
+
+/// A version without a profile gets those of the next version before it that has some, less the blocks that are not what they were there.
+/// True: there was one.
+pub fn carry(
+    from: *store.Store,
+    version: Uuid,
+    profile: *BootProfile,
+    buffer: *[BootProfile.file_size_max]u8,
+) bool {
+    const files = from.files;
+    const own = from.manifestOf(version) catch return false;
+    var parent = own.parent;
+    for (0..ancestors_max) |_| {
+        if (parent.eql(.zero)) return false;
+        const manifest = from.manifestOf(parent) catch return false;
+        if (count(files, parent) > 0) return carryFrom(from, &own, &manifest, profile, buffer);
+        parent = manifest.parent;
+    }
+    return false;
+}
+
+fn carryFrom(
+    from: *store.Store,
+    own: *const store.Manifest,
+    parent: *const store.Manifest,
+    profile: *BootProfile,
+    buffer: *[BootProfile.file_size_max]u8,
+) bool {
+    const files = from.files;
+    var carried = false;
+    var iterator: Iterator = .init(files, parent.version);
+    while (iterator.next()) |found| {
+        if (!found.version.eql(parent.version)) break;
+        const class = read(files, found, profile, buffer) orelse continue;
+        profile.carry(parent.version);
+        var comparison: store.compare.Comparison(*BootProfile) = .{ .nodes = &from.nodes, .context = profile, .report = dropRange };
+        comparison.run(
+            .{ .root = parent.root, .level = parent.rootLevel() },
+            .{ .root = own.root, .level = own.rootLevel() },
+        ) catch return carried;
+        if (!makeRoom(files, from)) return carried;
+        write(files, &.{ .version = own.version, .class = class }, profile, buffer) catch return carried;
+        carried = true;
+    }
+    return carried;
+}
+
+fn dropRange(profile: *BootProfile, range: store.compare.Range) void {
+    profile.drop(range.first, range.count);
+}

@@ -1,0 +1,111 @@
+//! What the HTTP server answers: status, body, what it belongs to, and the head that says so
+//! (RFC 9110, RFC 9112).
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const http_request = @import("wire").http_request;
+
+pub const text_size_max = 4096;
+pub const head_size_max = 512;
+
+pub const Body = union(enum) {
+    none,
+    /// Written into the connection's own buffer by the handler; length in bytes.
+    text: usize,
+    memory: []const u8,
+    file: struct { fd: i32, size: u64 },
+    /// Asked for by the handler's `read`, as long as it has it.
+    disk: struct { version_id: base.Uuid, size: u64 },
+
+    pub fn size(body: Body) u64 {
+        return switch (body) {
+            .none => 0,
+            .text => |length| length,
+            .memory => |bytes| bytes.len,
+            .file => |file| file.size,
+            .disk => |disk| disk.size,
+        };
+    }
+};
+
+/// What an answer belongs to; handed back with its progress.
+pub const Tag = struct {
+    boot: ?core.boot.Table.Ref = null,
+    what: What = .other,
+
+    pub const What = enum { other, nbp, script, kernel, initrd, disk };
+
+    /// Its end begins or ends a phase of the boot.
+    pub fn isMeasured(tag: Tag) bool {
+        return tag.boot != null and switch (tag.what) {
+            .nbp, .script, .kernel, .initrd => true,
+            .other, .disk => false,
+        };
+    }
+};
+
+pub const Response = struct {
+    status: u16,
+    content_type: []const u8 = "application/octet-stream",
+    body: Body = .none,
+    tag: Tag = .{},
+    /// With 405: what the path takes.
+    allow: []const u8 = "GET, HEAD, POST",
+
+    /// One line for whoever asked, in place of what was asked for.
+    pub fn saying(status: u16, sentence: []const u8, text: *[text_size_max]u8) Response {
+        const line = std.mem.print(text, "{s}\n", .{sentence}) catch unreachable;
+        return .{ .status = status, .content_type = "text/plain", .body = .{ .text = line.len } };
+    }
+};
+
+pub fn writeHead(
+    buffer: *[head_size_max]u8,
+    status: u16,
+    response: *const Response,
+    part: http_request.Range.Part,
+    whole_size: u64,
+    keep_alive: bool,
+) []const u8 {
+    var writer: std.Io.Writer = .fixed(buffer);
+    writer.print("HTTP/1.1 {d} {s}\r\n", .{ status, reasonOf(status) }) catch unreachable;
+    // RFC 9110 section 8.6: 204 has no length.
+    if (status != 204) writer.print(
+        "content-length: {d}\r\naccept-ranges: bytes\r\ncontent-type: {s}\r\n",
+        .{ part.length, response.content_type },
+    ) catch unreachable;
+    if (status == 206)
+        writer.print(
+            "content-range: bytes {d}-{d}/{d}\r\n",
+            .{ part.first, part.first + part.length - 1, whole_size },
+        ) catch unreachable;
+    if (status == 416) writer.print(
+        "content-range: bytes */{d}\r\n",
+        .{whole_size},
+    ) catch unreachable;
+    if (status == 405) writer.print("allow: {s}\r\n", .{response.allow}) catch unreachable;
+    writer.print("connection: {s}\r\n\r\n", .{
+        if (keep_alive) "keep-alive" else "close",
+    }) catch unreachable;
+    return writer.buffered();
+}
+
+fn reasonOf(status: u16) []const u8 {
+    return switch (status) {
+        200 => "OK",
+        204 => "No Content",
+        206 => "Partial Content",
+        400 => "Bad Request",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        409 => "Conflict",
+        411 => "Length Required",
+        413 => "Content Too Large",
+        416 => "Range Not Satisfiable",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        else => unreachable,
+    };
+}

@@ -1,0 +1,348 @@
+//! The edge's numbers as Prometheus reads them (text exposition format 0.0.4). The packet loop counts
+//! for itself and hands a copy over once a second; whoever scrapes reads that copy and never touches
+//! the loop. Every label's values are an enum's: the page cannot grow.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const BootProfiles = @import("../boots/profiles.zig");
+const ReportLog = @import("../files/report_log.zig").ReportLog;
+const Io = std.Io;
+
+const Phase = core.boot.phase.Phase;
+const OutcomeKind = core.boot.phase.OutcomeKind;
+
+/// Upper bounds of a histogram's buckets.
+const bounds_ms = [_]u64{ 100, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 80_000, 160_000 };
+const outcome_count = @typeInfo(OutcomeKind).@"enum".field_names.len;
+
+pub const Histogram = struct {
+    /// Not cumulative; the last one has what is above every bound.
+    counts: [bounds_ms.len + 1]u64 = @splat(0),
+    sum_us: u64 = 0,
+
+    pub fn observe(histogram: *Histogram, duration_us: u64) void {
+        const index = for (bounds_ms, 0..) |bound_ms, index| {
+            if (duration_us <= bound_ms * std.time.us_per_ms) break index;
+        } else bounds_ms.len;
+        histogram.counts[index] += 1;
+        histogram.sum_us +|= duration_us;
+    }
+};
+
+/// Boots that ended since the start, each once.
+pub const BootCounters = struct {
+    outcomes: [outcome_count]u64 = @splat(0),
+    phases: [Phase.count]Histogram = @splat(.{}),
+
+    /// `boot` has just got its outcome.
+    pub fn count(counters: *BootCounters, boot: *const core.boot.Boot) void {
+        counters.outcomes[@backingInt(std.meta.activeTag(boot.outcome.?))] += 1;
+        for (&boot.phases, &counters.phases) |*phase, *histogram| {
+            const record = if (phase.*) |*record| record else continue;
+            if (record.durationUs()) |duration_us| histogram.observe(duration_us);
+        }
+    }
+};
+
+/// How full a write cache is, as pages and alarms have it.
+pub const FillLevel = enum { ok, warning, critical, full };
+pub const FillCounts = [@typeInfo(FillLevel).@"enum".field_names.len]u64;
+
+/// Why a READ got no answer of its own: it came again while the first waited; no room for it; its device was gone.
+pub const Unanswered = enum { repeated, no_room, device_gone };
+const unanswered_count = @typeInfo(Unanswered).@"enum".field_names.len;
+
+/// Of one thread that serves the stream.
+pub const Lane = struct { reads: u64, sessions: u64, passed: u64 = 0, packets_lost: u64 = 0, notes_lost: u64 = 0 };
+const lanes_max = @import("../stream/shards.zig").lanes_max;
+
+/// What the packet loop counts.
+pub const LoopFigures = struct {
+    boots: BootCounters = .{},
+    ignored: base.IgnoredCounters = .{},
+    devices_booting: u64 = 0,
+    streams_open: u64 = 0,
+    tftp_bytes: u64 = 0,
+    http_bytes: u64 = 0,
+    stream_bytes: u64 = 0,
+    stream_reads: u64 = 0,
+    stream_cold_reads: u64 = 0,
+    stream_unanswered: [unanswered_count]u64 = @splat(0),
+    /// From lane 0 on; `stream_reads` and the like are those of all.
+    lanes: base.BoundedArray(Lane, lanes_max) = .empty,
+    /// Of devices that are heard, those that lie at this edge.
+    write_caches: FillCounts = @splat(0),
+};
+
+/// What others know, read when the page is asked for.
+pub const OtherFigures = struct {
+    uptime_us: u64,
+    clock_ms: u64,
+    /// Null in standalone use.
+    uplink: ?Uplink = null,
+    /// Null also where the system does not tell.
+    machine: ?core.uplink.message.Machine = null,
+    /// Null also where the store has not been listed yet.
+    store: ?Store = null,
+    /// Null where nothing is learned from boots.
+    profiles: ?BootProfiles.Figures = null,
+
+    pub const Store = struct { versions: u64, damaged: u64 };
+
+    pub const Uplink = struct {
+        is_up: bool,
+        report_backlog: u64,
+        losses: ?ReportLog.Losses = null,
+        state: core.uplink.desired_state.Pair,
+        epoch: u64,
+    };
+};
+
+pub const MetricsPage = struct {
+    io: Io,
+    mutex: Io.Mutex = .init,
+    figures: LoopFigures = .{},
+
+    /// By the packet loop: holds the lock for a copy of some KiB.
+    pub fn set(page: *MetricsPage, figures: *const LoopFigures) void {
+        page.mutex.lockUncancelable(page.io);
+        defer page.mutex.unlock(page.io);
+        page.figures = figures.*;
+    }
+
+    pub fn get(page: *MetricsPage) LoopFigures {
+        page.mutex.lockUncancelable(page.io);
+        defer page.mutex.unlock(page.io);
+        return page.figures;
+    }
+};
+
+/// Longest page: every reason, every bucket of every phase, with numbers of 20 digits.
+pub const size_max = 32 * 1024;
+
+pub fn render(writer: *Io.Writer, figures: *const LoopFigures, other: OtherFigures) Io.Writer.Error!void {
+    try head(writer, "build_info", "gauge", "Always 1; what runs here.");
+    try writer.print("bootfarm_edge_build_info{{version=\"{s}\"}} 1\n", .{base.version});
+    try seconds(writer, "uptime_seconds", "Since the start.", other.uptime_us);
+    try seconds(writer, "clock_seconds", "Unix time by the edge's clock.", other.clock_ms * std.time.us_per_ms);
+    try head(writer, "boots_total", "counter", "Boots that ended, by outcome.");
+    for (figures.boots.outcomes, 0..) |count, index| {
+        const kind: OutcomeKind = @fromBackingInt(@as(@typeInfo(OutcomeKind).@"enum".tag_type, @intCast(index)));
+        try writer.print("bootfarm_edge_boots_total{{outcome=\"{t}\"}} {d}\n", .{ kind, count });
+    }
+    try phases(writer, &figures.boots.phases);
+    try gauge(writer, "devices_booting", "Boots that go on.", figures.devices_booting);
+    try gauge(writer, "streams_open", "Devices that stream their disk.", figures.streams_open);
+    try head(writer, "write_caches", "gauge", "Write caches at this edge, by how full they are: below 80 %, from 80 and from 95 % on, full.");
+    for (figures.write_caches, 0..) |count, index| {
+        const level: FillLevel = @fromBackingInt(@as(@typeInfo(FillLevel).@"enum".tag_type, @intCast(index)));
+        try writer.print("bootfarm_edge_write_caches{{level=\"{t}\"}} {d}\n", .{ level, count });
+    }
+    try head(writer, "sent_bytes_total", "counter", "Bytes of answers, by transport.");
+    const sent = [_]struct { []const u8, u64 }{
+        .{ "tftp", figures.tftp_bytes },
+        .{ "http", figures.http_bytes },
+        .{ "stream", figures.stream_bytes },
+    };
+    for (sent) |pair|
+        try writer.print("bootfarm_edge_sent_bytes_total{{transport=\"{s}\"}} {d}\n", .{ pair[0], pair[1] });
+    try head(writer, "stream_reads_total", "counter", "Reads of disks, by stream.");
+    try writer.print("bootfarm_edge_stream_reads_total {d}\n", .{figures.stream_reads});
+    try counter(writer, "stream_cold_reads_total", "Of them, those that waited for a disk or for being checked.", figures.stream_cold_reads);
+    try head(writer, "stream_reads_unanswered_total", "counter", "Reads of disks that got no answer of their own, by reason.");
+    for (figures.stream_unanswered, 0..) |count, index| {
+        const why: Unanswered = @fromBackingInt(@as(@typeInfo(Unanswered).@"enum".tag_type, @intCast(index)));
+        try writer.print("bootfarm_edge_stream_reads_unanswered_total{{reason=\"{t}\"}} {d}\n", .{ why, count });
+    }
+    try renderLanes(writer, figures.lanes.constSlice());
+    try head(writer, "ignored_total", "counter", "Packets and requests that got no service, by reason.");
+    for (figures.ignored.values, 0..) |count, index| {
+        const reason: base.IgnoreReason = @fromBackingInt(@as(u8, @intCast(index)));
+        try writer.print("bootfarm_edge_ignored_total{{reason=\"{t}\"}} {d}\n", .{ reason, count });
+    }
+    if (other.uplink) |*uplink| try renderUplink(writer, uplink);
+    if (other.machine) |*machine| try renderMachine(writer, machine);
+    if (other.store) |*store| {
+        try gauge(writer, "store_versions", "Versions of vDisks in the store.", store.versions);
+        try gauge(writer, "store_versions_damaged", "Of them, those that were found damaged.", store.damaged);
+    }
+    if (other.profiles) |*profiles| try renderProfiles(writer, profiles);
+}
+
+fn renderLanes(writer: *Io.Writer, lanes: []const Lane) Io.Writer.Error!void {
+    try head(writer, "stream_lane_reads_total", "counter", "Reads of disks, by the thread that served them.");
+    try eachLane(writer, lanes, "stream_lane_reads_total", .reads);
+    try head(writer, "stream_lane_sessions", "gauge", "Devices whose reads a thread serves.");
+    try eachLane(writer, lanes, "stream_lane_sessions", .sessions);
+    try head(writer, "stream_lane_passed_total", "counter", "Packets that were not for a thread and went to the first one.");
+    try eachLane(writer, lanes, "stream_lane_passed_total", .passed);
+    try head(writer, "stream_lane_lost_total", "counter", "Packets, and news of reads for reports, that the first thread had no room for.");
+    for (lanes, 0..) |*lane, number| {
+        try writer.print("bootfarm_edge_stream_lane_lost_total{{lane=\"{d}\",reason=\"packet\"}} {d}\n", .{ number, lane.packets_lost });
+        try writer.print("bootfarm_edge_stream_lane_lost_total{{lane=\"{d}\",reason=\"news\"}} {d}\n", .{ number, lane.notes_lost });
+    }
+}
+
+fn eachLane(writer: *Io.Writer, lanes: []const Lane, name: []const u8, comptime field: std.meta.FieldEnum(Lane)) Io.Writer.Error!void {
+    for (lanes, 0..) |*lane, number|
+        try writer.print("bootfarm_edge_{s}{{lane=\"{d}\"}} {d}\n", .{ name, number, @field(lane, @tagName(field)) });
+}
+
+fn renderProfiles(writer: *Io.Writer, figures: *const BootProfiles.Figures) Io.Writer.Error!void {
+    try counter(writer, "profile_boots_total", "Boots that a boot profile was learned from.", figures.boots);
+    try counter(writer, "profile_handed_total", "Boot profiles that devices have read.", figures.handed);
+    const ahead = "Bytes that devices read ahead of demand, in boots that were learned from.";
+    try counter(writer, "profile_ahead_bytes_total", ahead, figures.ahead_bytes);
+    try counter(writer, "profile_used_bytes_total", "Of them, those that their systems wanted.", figures.used_bytes);
+    try counter(writer, "profile_warmed_bytes_total", "Bytes read into this machine's memory ahead of boots.", figures.warmed_bytes);
+}
+
+fn counter(writer: *Io.Writer, name: []const u8, help: []const u8, value: u64) Io.Writer.Error!void {
+    try head(writer, name, "counter", help);
+    try writer.print("bootfarm_edge_{s} {d}\n", .{ name, value });
+}
+
+fn renderMachine(writer: *Io.Writer, machine: *const core.uplink.message.Machine) Io.Writer.Error!void {
+    try head(writer, "load_average", "gauge", "Of one minute.");
+    try writer.print("bootfarm_edge_load_average {d:.2}\n", .{machine.loadAverage});
+    try gauge(writer, "processors", "Of this machine.", machine.processors);
+    try gauge(writer, "memory_size_bytes", "Of this machine.", machine.memoryTotalBytes);
+    try gauge(writer, "memory_available_bytes", "Of it, free or to be had.", machine.memoryAvailableBytes);
+    const cache = "Of it, blocks of files: what is read there is not read from the store.";
+    try gauge(writer, "block_cache_bytes", cache, machine.fileCacheBytes);
+    try gauge(writer, "store_size_bytes", "Of the file system that vDisks lie in.", machine.storeTotalBytes);
+    try gauge(writer, "store_available_bytes", "Of it, free.", machine.storeFreeBytes);
+}
+
+fn renderUplink(writer: *Io.Writer, uplink: *const OtherFigures.Uplink) Io.Writer.Error!void {
+    try gauge(writer, "uplink_up", "1 while the control plane answers.", @intFromBool(uplink.is_up));
+    try gauge(writer, "report_backlog", "Reports kept that the control plane has not acknowledged.", uplink.report_backlog);
+    if (uplink.losses) |*losses| {
+        try head(writer, "reports_lost_total", "counter", "Reports that could not be kept since the start.");
+        try writer.print("bootfarm_edge_reports_lost_total {d}\n", .{losses.since_start});
+        const gaps = "Stretches of lost reports that the control plane has not acknowledged.";
+        try gauge(writer, "report_gaps", gaps, losses.gap_count);
+        try gauge(writer, "report_gap_reports", "Reports in them.", losses.gap_reports);
+    }
+    try gauge(writer, "boot_epoch", "Starts of this edge.", uplink.epoch);
+    try gauge(writer, "state_incarnation", "Of the desired state that the edge acts by.", uplink.state.incarnation);
+    try gauge(writer, "state_counter", "Of the desired state that the edge acts by.", uplink.state.counter);
+}
+
+fn phases(writer: *Io.Writer, histograms: *const [Phase.count]Histogram) Io.Writer.Error!void {
+    const name = "bootfarm_edge_boot_phase_duration_seconds";
+    try head(writer, "boot_phase_duration_seconds", "histogram", "Phases of boots that ended.");
+    for (histograms, 0..) |*histogram, index| {
+        const phase: Phase = @fromBackingInt(@as(u8, @intCast(index)));
+        var total: u64 = 0;
+        for (bounds_ms, histogram.counts[0..bounds_ms.len]) |bound_ms, count| {
+            total += count;
+            try writer.print(name ++ "_bucket{{phase=\"{t}\",le=\"{d}.{d}\"}} {d}\n", .{
+                phase,
+                bound_ms / 1000,
+                bound_ms % 1000 / 100,
+                total,
+            });
+        }
+        total += histogram.counts[bounds_ms.len];
+        try writer.print(name ++ "_bucket{{phase=\"{t}\",le=\"+Inf\"}} {d}\n", .{ phase, total });
+        try writer.print(name ++ "_sum{{phase=\"{t}\"}} {d}.{d:0>6}\n", .{
+            phase,
+            histogram.sum_us / std.time.us_per_s,
+            histogram.sum_us % std.time.us_per_s,
+        });
+        try writer.print(name ++ "_count{{phase=\"{t}\"}} {d}\n", .{ phase, total });
+    }
+}
+
+fn head(writer: *Io.Writer, name: []const u8, kind: []const u8, help: []const u8) Io.Writer.Error!void {
+    try writer.print("# HELP bootfarm_edge_{s} {s}\n# TYPE bootfarm_edge_{s} {s}\n", .{ name, help, name, kind });
+}
+
+fn gauge(writer: *Io.Writer, name: []const u8, help: []const u8, value: u64) Io.Writer.Error!void {
+    try head(writer, name, "gauge", help);
+    try writer.print("bootfarm_edge_{s} {d}\n", .{ name, value });
+}
+
+fn seconds(writer: *Io.Writer, name: []const u8, help: []const u8, value_us: u64) Io.Writer.Error!void {
+    try head(writer, name, "gauge", help);
+    try writer.print("bootfarm_edge_{s} {d}.{d:0>6}\n", .{
+        name,
+        value_us / std.time.us_per_s,
+        value_us % std.time.us_per_s,
+    });
+}
+
+const testing = std.testing;
+
+test "a histogram's buckets add up" {
+    var figures: LoopFigures = .{ .write_caches = .{ 4, 0, 1, 2 } };
+    const nbp = &figures.boots.phases[@backingInt(Phase.nbp)];
+    nbp.observe(100_000);
+    nbp.observe(100_001);
+    nbp.observe(999_000_000);
+    var buffer: [size_max]u8 = undefined;
+    var writer: Io.Writer = .fixed(&buffer);
+    try render(&writer, &figures, .{ .uptime_us = 1_500_000, .clock_ms = 0 });
+    const page = writer.buffered();
+    const name = "bootfarm_edge_boot_phase_duration_seconds";
+    for ([_][]const u8{
+        name ++ "_bucket{phase=\"nbp\",le=\"0.1\"} 1\n",
+        "bootfarm_edge_write_caches{level=\"ok\"} 4\n",
+        "bootfarm_edge_write_caches{level=\"full\"} 2\n",
+        name ++ "_bucket{phase=\"nbp\",le=\"0.5\"} 2\n",
+        name ++ "_bucket{phase=\"nbp\",le=\"160.0\"} 2\n",
+        name ++ "_bucket{phase=\"nbp\",le=\"+Inf\"} 3\n",
+        name ++ "_sum{phase=\"nbp\"} 999.200001\n",
+        name ++ "_count{phase=\"nbp\"} 3\n",
+        "bootfarm_edge_uptime_seconds 1.500000\n",
+    }) |line| try testing.expect(std.mem.find(u8, page, line) != null);
+    try testing.expect(std.mem.find(u8, page, "uplink") == null);
+}
+
+test "the longest page fits" {
+    var figures: LoopFigures = .{
+        .devices_booting = std.math.maxInt(u64),
+        .streams_open = std.math.maxInt(u64),
+        .tftp_bytes = std.math.maxInt(u64),
+        .http_bytes = std.math.maxInt(u64),
+        .stream_bytes = std.math.maxInt(u64),
+        .stream_reads = std.math.maxInt(u64),
+        .stream_cold_reads = std.math.maxInt(u64),
+        .stream_unanswered = @splat(std.math.maxInt(u64)),
+    };
+    @memset(&figures.ignored.values, std.math.maxInt(u64));
+    @memset(&figures.boots.outcomes, std.math.maxInt(u64));
+    for (&figures.boots.phases) |*histogram| {
+        // Their sum is within 64 bits.
+        @memset(&histogram.counts, std.math.maxInt(u64) / histogram.counts.len);
+        histogram.sum_us = std.math.maxInt(u64);
+    }
+    var buffer: [size_max]u8 = undefined;
+    var writer: Io.Writer = .fixed(&buffer);
+    const most = std.math.maxInt(u64) / std.time.us_per_ms;
+    try render(&writer, &figures, .{
+        .uptime_us = std.math.maxInt(u64),
+        .clock_ms = most,
+        .uplink = .{
+            .is_up = true,
+            .report_backlog = std.math.maxInt(u64),
+            .state = .{ .incarnation = most, .counter = most },
+            .epoch = most,
+            .losses = .{ .since_start = most, .gap_count = most, .gap_reports = most },
+        },
+        .machine = .{
+            .loadAverage = 1_000_000,
+            .processors = most,
+            .memoryTotalBytes = most,
+            .memoryAvailableBytes = most,
+            .fileCacheBytes = most,
+            .storeTotalBytes = most,
+            .storeFreeBytes = most,
+        },
+        .store = .{ .versions = std.math.maxInt(u64), .damaged = std.math.maxInt(u64) },
+        .profiles = .{ .boots = most, .ahead_bytes = most, .used_bytes = most, .warmed_bytes = most, .handed = most },
+    });
+    try testing.expect(std.mem.endsWith(u8, writer.buffered(), "\n"));
+}

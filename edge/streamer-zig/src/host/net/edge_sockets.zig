@@ -1,0 +1,168 @@
+//! The sockets that an edge listens at, opened together so that a start either has all of them or
+//! says which one it cannot have.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const sys = @import("../sys.zig");
+const sockets = @import("sockets.zig");
+const lane_steering = @import("../stream/steering.zig");
+const UdpSocket = @import("udp_socket.zig").UdpSocket;
+
+pub const EdgeSockets = struct {
+    links: base.BoundedArray(LinkSockets, core.dhcp.network.links_max) = .empty,
+    tftp: UdpSocket,
+    stream: UdpSocket,
+    /// Of lanes 1 and on, with the same address; empty where there is one lane.
+    stream_lanes: []UdpSocket = &.{},
+    /// To the other edges of the site; null in standalone use.
+    peer: ?UdpSocket = null,
+    listener: i32,
+
+    /// What is open for one address of this edge.
+    pub const LinkSockets = struct {
+        /// Null where DHCP is off, and for the further addresses of an interface: broadcasts are
+        /// everybody's there.
+        dhcp: ?UdpSocket = null,
+        pxe: ?UdpSocket = null,
+        wol: UdpSocket,
+    };
+
+    /// An address to listen at.
+    pub const Listen = struct {
+        ip: base.Ip4,
+        /// The one that has the address; null on loopback, where there are no broadcasts.
+        interface: ?sockets.Interface,
+        dhcp: bool,
+    };
+
+    pub const Ports = struct {
+        dhcp: u16 = 67,
+        pxe: u16 = 4011,
+        tftp: u16 = 69,
+        http: u16 = 6980,
+        stream: u16 = 6910,
+        peer: u16 = 6911,
+    };
+
+    pub const What = enum { dhcp, pxe, tftp, http, stream, wol, peer };
+
+    /// Which one cannot be had, and why.
+    pub const Problem = struct { what: What, ip: base.Ip4, port: u16, why: sockets.OpenError };
+
+    pub const OpenError = error{ Problem, OutOfMemory };
+
+    pub fn open(
+        gpa: std.mem.Allocator,
+        listens: []const Listen,
+        with: struct { ports: Ports, peers: bool, lanes: u16 = 1 },
+        problem: *Problem,
+    ) OpenError!EdgeSockets {
+        const ports = with.ports;
+        // Devices of every network reach the same sockets.
+        const ip: base.Ip4 = if (listens.len == 1) listens[0].ip else .zero;
+        var stream: sockets.UdpOptions = .{
+            .address = .{ .ip = ip, .port = ports.stream },
+            .whole = true,
+            .with_destination = listens.len > 1,
+            .buffer_size = 8 << 20,
+            // What lies in the kernel is sent in the order it came, and delays every device: 8 ms at 1 Gb/s. The rest waits where
+            // devices take turns, and where a READ that is repeated meanwhile is answered once.
+            .send_buffer_size = @max(256 << 10, @as(u32, 1 << 20) / with.lanes),
+        };
+        var result: EdgeSockets = .{
+            .tftp = try .init(gpa, try one(.tftp, problem, .{
+                .address = .{ .ip = ip, .port = ports.tftp },
+                .with_destination = listens.len > 1,
+                // The kernel doubles it and counts 768 bytes and more for a small packet: a full one
+                // holds fewer requests than the server keeps waiting.
+                .buffer_size = 4 << 20,
+            }), null),
+            .stream = try .init(gpa, try one(.stream, problem, stream), null),
+            .listener = sockets.openListener(.{ .ip = ip, .port = ports.http }) catch |err| {
+                problem.* = .{ .what = .http, .ip = ip, .port = ports.http, .why = err };
+                return error.Problem;
+            },
+        };
+        stream.is_shared = true;
+        if (with.lanes > 1) result.stream_lanes = try openLanes(gpa, &result.stream, stream, with.lanes, problem);
+        // The others know this edge by its first address.
+        if (with.peers) result.peer = try .init(gpa, try one(.peer, problem, .{
+            .address = .{ .ip = listens[0].ip, .port = ports.peer },
+        }), null);
+        for (listens, 0..) |*listen, index| {
+            const is_first = isFirstOfInterface(listens, index);
+            const link = try openLink(gpa, listen, ports, is_first, problem);
+            result.links.appendAssumeCapacity(link);
+        }
+        return result;
+    }
+
+    /// Empty where the system cannot tell lanes apart: there is one then.
+    fn openLanes(
+        gpa: std.mem.Allocator,
+        first: *const UdpSocket,
+        options: sockets.UdpOptions,
+        lanes: u16,
+        problem: *Problem,
+    ) OpenError![]UdpSocket {
+        sockets.share(first.fd) catch return &.{};
+        const opened = try gpa.alloc(UdpSocket, lanes - 1);
+        for (opened) |*socket| socket.* = try .init(gpa, try one(.stream, problem, options), null);
+        lane_steering.attach(first.fd, lanes) catch {
+            for (opened) |*socket| socket.deinit(gpa);
+            gpa.free(opened);
+            return &.{};
+        };
+        return opened;
+    }
+
+    pub fn hasDhcp(open_sockets: *const EdgeSockets) bool {
+        for (open_sockets.links.constSlice()) |*link| if (link.pxe != null) return true;
+        return false;
+    }
+
+    fn openLink(
+        gpa: std.mem.Allocator,
+        listen: *const Listen,
+        ports: Ports,
+        is_first: bool,
+        problem: *Problem,
+    ) OpenError!LinkSockets {
+        const interface = if (listen.interface) |*interface| interface else null;
+        var link: LinkSockets = .{ .wol = try .init(gpa, try one(.wol, problem, .{
+            .address = .{ .ip = listen.ip, .port = 0 },
+            .interface = interface,
+            .broadcast = true,
+        }), null) };
+        if (!listen.dhcp) return link;
+        link.pxe = try .init(gpa, try one(.pxe, problem, .{
+            .address = .{ .ip = listen.ip, .port = ports.pxe },
+        }), null);
+        if (!is_first) return link;
+        // Broadcasts arrive only at a socket of no address; the interface keeps others' packets out.
+        const fd = try one(.dhcp, problem, .{
+            .address = .{ .ip = if (interface == null) listen.ip else .zero, .port = ports.dhcp },
+            .interface = interface,
+            .broadcast = true,
+        });
+        link.dhcp = try .init(gpa, fd, if (interface == null) null else listen.ip);
+        return link;
+    }
+
+    fn isFirstOfInterface(listens: []const Listen, index: usize) bool {
+        const interface = listens[index].interface orelse return true;
+        for (listens[0..index]) |*other| if (other.interface) |earlier| {
+            if (earlier.index == interface.index and other.dhcp) return false;
+        };
+        return true;
+    }
+
+    fn one(what: What, problem: *Problem, options: sockets.UdpOptions) error{Problem}!i32 {
+        return sockets.openUdp(options) catch |err| {
+            const address = options.address;
+            problem.* = .{ .what = what, .ip = address.ip, .port = address.port, .why = err };
+            return error.Problem;
+        };
+    }
+};

@@ -1,0 +1,261 @@
+//! Listens on the edge's network segment (packet(7)): what other DHCP servers offer to devices that
+//! boot here, and the packets of a boot for its capture. It never answers, and never slows the packet
+//! loop down: a bounded number of frames per turn and per second is looked at, the kernel drops and
+//! counts the rest. Needs CAP_NET_RAW.
+
+const std = @import("std");
+const base = @import("base");
+const sys = @import("../sys.zig");
+const sockets = @import("sockets.zig");
+const packet_filter = @import("packet_filter.zig");
+const assert = std.debug.assert;
+const linux = std.os.linux;
+
+/// struct sock_fprog (linux/filter.h).
+const FilterProgram = extern struct { count: u16, instructions: [*]const packet_filter.Instruction };
+/// struct tpacket_stats (linux/if_packet.h).
+const Statistics = extern struct { packets: u32, drops: u32 };
+
+/// struct tpacket_auxdata: the frame's own size, and what the filter left of it.
+const AuxiliaryData = extern struct {
+    status: u32,
+    size: u32,
+    kept_size: u32,
+    mac_offset: u16,
+    net_offset: u16,
+    vlan_tci: u16,
+    vlan_tpid: u16,
+};
+
+const packet_statistics = 6;
+const packet_auxdata = 8;
+const packet_outgoing = 4;
+const packet_ignore_outgoing = 23;
+const so_timestamp_ns = 35;
+const loopback_type = 772;
+
+pub const Frame = struct {
+    bytes: []const u8,
+    /// On the wire; what is longer than `bytes` was cut off.
+    size: u32,
+    /// ns of the wall clock, as the kernel took it.
+    unix_ns: u64,
+    is_outgoing: bool,
+};
+
+pub const OpenError = error{ NotPermitted, SystemCallFailed };
+
+pub const SegmentListener = struct {
+    fd: i32,
+    /// Loopback shows each packet twice; the outgoing one is left out.
+    is_loopback: bool,
+    dropped: u64 = 0,
+    batch: *Batch,
+
+    /// Frames of one turn.
+    pub const batch_max = 32;
+    const buffer_size = 256 * 1024;
+
+    const Batch = struct {
+        buffers: [batch_max][packet_filter.snap_size_whole]u8,
+        names: [batch_max]linux.sockaddr.ll,
+        controls: [batch_max][128]u8 align(8),
+        vectors: [batch_max]std.posix.iovec,
+        messages: [batch_max]linux.mmsghdr,
+    };
+
+    pub fn open(
+        gpa: std.mem.Allocator,
+        interface_index: u32,
+        ports: packet_filter.Ports,
+    ) (OpenError || error{OutOfMemory})!SegmentListener {
+        // Protocol 0: nothing is received until the filter is there and an interface is named.
+        const rc = linux.socket(linux.AF.PACKET, linux.SOCK.RAW | linux.SOCK.NONBLOCK | linux.SOCK.CLOEXEC, 0);
+        switch (linux.errno(rc)) {
+            .SUCCESS => {},
+            .PERM, .ACCES => return error.NotPermitted,
+            else => return error.SystemCallFailed,
+        }
+        const fd: i32 = @intCast(rc);
+        errdefer sys.close(fd);
+        const program: packet_filter.Program = .init(ports);
+        const filter: FilterProgram = .{ .count = program.count, .instructions = program.slice().ptr };
+        const attached = linux.setsockopt(
+            fd,
+            linux.SOL.SOCKET,
+            linux.SO.ATTACH_FILTER,
+            @ptrCast(&filter),
+            @sizeOf(FilterProgram),
+        );
+        _ = sys.check(attached) catch return error.SystemCallFailed;
+        sockets.setInt(fd, linux.SOL.SOCKET, linux.SO.RCVBUF, buffer_size) catch
+            return error.SystemCallFailed;
+        sockets.setInt(fd, linux.SOL.SOCKET, so_timestamp_ns, 1) catch return error.SystemCallFailed;
+        sockets.setInt(fd, linux.SOL.PACKET, packet_auxdata, 1) catch return error.SystemCallFailed;
+        const address: linux.sockaddr.ll = .{
+            .protocol = std.mem.nativeToBig(u16, linux.ETH.P.ALL),
+            .ifindex = @intCast(interface_index),
+            .hatype = 0,
+            .pkttype = 0,
+            .halen = 0,
+            .addr = @splat(0),
+        };
+        const bound = linux.bind(fd, @ptrCast(&address), @sizeOf(linux.sockaddr.ll));
+        _ = sys.check(bound) catch return error.SystemCallFailed;
+        return .{ .fd = fd, .is_loopback = isLoopback(fd), .batch = try gpa.create(Batch) };
+    }
+
+    pub fn close(listener: *SegmentListener, gpa: std.mem.Allocator) void {
+        sys.close(listener.fd);
+        gpa.destroy(listener.batch);
+        listener.* = undefined;
+    }
+
+    /// Sends a frame as it is; one that does not go out is as lost as any other.
+    pub fn send(listener: *const SegmentListener, interface_index: u32, bytes: []const u8) void {
+        const address: linux.sockaddr.ll = .{
+            .protocol = std.mem.nativeToBig(u16, linux.ETH.P.IP),
+            .ifindex = @intCast(interface_index),
+            .hatype = 0,
+            .pkttype = 0,
+            .halen = 6,
+            .addr = bytes[0..6].* ++ [2]u8{ 0, 0 },
+        };
+        _ = linux.sendto(listener.fd, bytes.ptr, bytes.len, 0, @ptrCast(&address), @sizeOf(linux.sockaddr.ll));
+    }
+
+    /// Whether frames that this machine sends are heard, too. Each of them, whatever the filter says, is cloned for whoever hears them:
+    /// with a stream under way that is a tenth of the edge's processor time. Kernels before 4.20 know no other way.
+    pub fn hearOutgoing(listener: *const SegmentListener, on: bool) void {
+        sockets.setInt(listener.fd, linux.SOL.PACKET, packet_ignore_outgoing, @intFromBool(!on)) catch {};
+    }
+
+    /// Receives what waits, at most one batch; returns its size. `frame` gives each.
+    pub fn receive(listener: *SegmentListener) usize {
+        const batch = listener.batch;
+        for (
+            &batch.messages,
+            &batch.vectors,
+            &batch.buffers,
+            &batch.names,
+            &batch.controls,
+        ) |*message, *vector, *buffer, *name, *control| {
+            vector.* = .{ .base = buffer, .len = buffer.len };
+            message.* = .{ .len = 0, .hdr = .{
+                .name = @ptrCast(name),
+                .namelen = @sizeOf(linux.sockaddr.ll),
+                .iov = @ptrCast(vector),
+                .iovlen = 1,
+                .control = control,
+                .controllen = control.len,
+                .flags = 0,
+            } };
+        }
+        return sys.check(
+            linux.recvmmsg(listener.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
+        ) catch 0;
+    }
+
+    /// Null for one that has been seen already.
+    pub fn frame(listener: *const SegmentListener, index: usize) ?Frame {
+        const message = &listener.batch.messages[index];
+        const is_outgoing = listener.batch.names[index].pkttype == packet_outgoing;
+        if (is_outgoing and listener.is_loopback) return null;
+        const kept = @min(message.len, listener.batch.buffers[index].len);
+        const told = toldBy(&message.hdr);
+        return .{
+            .bytes = listener.batch.buffers[index][0..kept],
+            .size = @max(told.size, kept),
+            .unix_ns = told.unix_ns,
+            .is_outgoing = is_outgoing,
+        };
+    }
+
+    /// Adds what the kernel has dropped since the last call.
+    pub fn countDrops(listener: *SegmentListener) u64 {
+        var statistics: Statistics = .{ .packets = 0, .drops = 0 };
+        var size: linux.socklen_t = @sizeOf(Statistics);
+        const rc = linux.getsockopt(
+            listener.fd,
+            linux.SOL.PACKET,
+            packet_statistics,
+            @ptrCast(&statistics),
+            &size,
+        );
+        _ = sys.check(rc) catch return 0;
+        listener.dropped += statistics.drops;
+        return statistics.drops;
+    }
+
+    fn isLoopback(fd: i32) bool {
+        var address: linux.sockaddr.ll = undefined;
+        var size: linux.socklen_t = @sizeOf(linux.sockaddr.ll);
+        _ = sys.check(linux.getsockname(fd, @ptrCast(&address), &size)) catch return false;
+        return address.hatype == loopback_type;
+    }
+
+    const Told = struct { unix_ns: u64 = 0, size: u32 = 0 };
+
+    /// The control messages of one frame (cmsg(3)), as the kernel wrote them.
+    fn toldBy(header: *const linux.msghdr) Told {
+        var told: Told = .{};
+        const bytes: [*]const u8 = @ptrCast(header.control orelse return told);
+        const header_size = @sizeOf(linux.cmsghdr);
+        var at: usize = 0;
+        while (header.controllen - at >= header_size) {
+            const control = std.mem.bytesToValue(linux.cmsghdr, bytes[at..][0..header_size]);
+            if (control.len < header_size or control.len > header.controllen - at) break;
+            const value = bytes[at + header_size .. at + control.len];
+            if (control.level == linux.SOL.SOCKET and control.type == so_timestamp_ns) {
+                if (value.len >= @sizeOf(linux.timespec)) told.unix_ns = nsOf(value[0..@sizeOf(linux.timespec)]);
+            } else if (control.level == linux.SOL.PACKET and control.type == packet_auxdata) {
+                if (value.len >= @sizeOf(AuxiliaryData))
+                    told.size = std.mem.bytesToValue(AuxiliaryData, value[0..@sizeOf(AuxiliaryData)]).size;
+            }
+            at += @min(std.mem.alignForward(usize, control.len, 8), header.controllen - at);
+        }
+        return told;
+    }
+
+    fn nsOf(bytes: *const [@sizeOf(linux.timespec)]u8) u64 {
+        const ts = std.mem.bytesToValue(linux.timespec, bytes);
+        if (ts.sec < 0) return 0;
+        return @as(u64, @intCast(ts.sec)) * std.time.ns_per_s + @as(u64, @intCast(ts.nsec));
+    }
+};
+
+const testing = std.testing;
+
+test "what is sent on loopback is heard once, cut to what the filter gives, with its time" {
+    const loopback: base.Ip4 = .init(127, 0, 0, 1);
+    const any: base.Endpoint = .{ .ip = loopback, .port = 0 };
+    const interface = (try sockets.interfaceOf(loopback)).?;
+    const to = try sockets.openUdp(.{ .address = any });
+    defer sys.close(to);
+    var address: linux.sockaddr.in = undefined;
+    var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
+    _ = try sys.check(linux.getsockname(to, @ptrCast(&address), &size));
+    const port = sockets.fromSockaddr(&address).port;
+    var listener = SegmentListener.open(testing.allocator, interface.index, .{
+        .tftp = port,
+        .http = 1,
+    }) catch |err| switch (err) {
+        error.NotPermitted => return error.SkipZigTest,
+        else => return err,
+    };
+    defer listener.close(testing.allocator);
+    const request = "\x00\x01" ++ @as([900]u8, @splat('x'));
+    _ = try sys.check(linux.sendto(to, request, request.len, 0, @ptrCast(&address), size));
+    // Loopback delivers within the call.
+    const count = listener.receive();
+    var heard: usize = 0;
+    for (0..count) |index| {
+        const frame = listener.frame(index) orelse continue;
+        heard += 1;
+        try testing.expectEqual(14 + 20 + 8 + request.len, frame.size);
+        try testing.expectEqual(packet_filter.snap_size_head, frame.bytes.len);
+        try testing.expect(frame.unix_ns > 1_600_000_000 * std.time.ns_per_s);
+    }
+    try testing.expectEqual(1, heard);
+    try testing.expectEqual(0, listener.countDrops());
+}

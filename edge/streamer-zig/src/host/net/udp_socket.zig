@@ -1,0 +1,507 @@
+//! A UDP socket of the packet loop: datagrams come in batches; large answers go out as one
+//! super-packet that kernel or network card cuts (UDP_SEGMENT). Sending waits for a full buffer a few
+//! ms at most, and `sendPackets` not at all: what does not go out is asked for again by the device.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const kernel_stamp = @import("kernel_stamp.zig");
+const sys = @import("../sys.zig");
+const sockets = @import("sockets.zig");
+const assert = std.debug.assert;
+const linux = std.os.linux;
+const Endpoint = base.Endpoint;
+
+pub const batch_max = 32;
+/// Longer datagrams arrive cut, and every parser refuses what is longer than this less one.
+pub const datagram_size_max = 2048;
+/// A super-packet is one IP packet to the kernel; 64 segments work everywhere.
+const super_packet_size_max = 65_000;
+const segments_max = 64;
+/// In parts, that many packets go out together, and before them that few.
+const part_packets_max = 16;
+const part_packets_first = 4;
+/// How often, and for how long each time, a full send buffer is waited for.
+const send_tries_max = 3;
+const send_wait_ms = 2;
+
+pub const Datagram = struct {
+    from: Endpoint,
+    bytes: []const u8,
+    /// When it arrived, µs of the monotonic clock, however late it is read.
+    at_us: u64,
+};
+
+/// One fragment of an answer: a header, and bytes behind it.
+pub const UdpSocket = struct {
+    fd: i32,
+    /// Packets to be sent carry this source address; for sockets bound to 0.0.0.0.
+    source_ip: ?base.Ip4 = null,
+    /// For sockets bound to 0.0.0.0 that several networks reach: packets to be sent carry this edge's
+    /// address in the receiver's network, and what was sent to any other address of this machine is
+    /// left alone.
+    own: ?core.dhcp.network.Addresses = null,
+    /// Interfaces (bits, as in `own`) that cannot cut super-packets.
+    uncut_links: u32 = 0,
+    /// Packets and super-packets that were not sent.
+    dropped: u64 = 0,
+    batch: *Batch,
+
+    const Batch = struct {
+        buffers: [batch_max][datagram_size_max]u8,
+        names: [batch_max]linux.sockaddr.in,
+        vectors: [batch_max]std.posix.iovec,
+        messages: [batch_max]linux.mmsghdr,
+        controls: [batch_max][received_control_size]u8 align(8),
+        /// When it was received.
+        clocks: kernel_stamp.Clocks,
+        /// How many of them the last receive has written to; at first all.
+        used: usize,
+        /// Which of them are for this edge.
+        taken: [batch_max]u8,
+    };
+
+    /// A stamp and an IP_PKTINFO (12 bytes), padded.
+    const received_control_size = kernel_stamp.control_size + @sizeOf(linux.cmsghdr) + 16;
+
+    pub fn init(
+        gpa: std.mem.Allocator,
+        fd: i32,
+        source_ip: ?base.Ip4,
+    ) error{OutOfMemory}!UdpSocket {
+        kernel_stamp.stampPackets(fd);
+        const batch = try gpa.create(Batch);
+        batch.used = batch_max;
+        return .{ .fd = fd, .source_ip = source_ip, .batch = batch };
+    }
+
+    pub fn deinit(socket: *UdpSocket, gpa: std.mem.Allocator) void {
+        sys.close(socket.fd);
+        gpa.destroy(socket.batch);
+        socket.* = undefined;
+    }
+
+    /// Receives what waits, at most one batch; returns its size. `datagram` gives each.
+    pub fn receive(socket: *UdpSocket) usize {
+        const batch = socket.batch;
+        const used = batch.used;
+        for (
+            batch.messages[0..used],
+            batch.vectors[0..used],
+            batch.buffers[0..used],
+            batch.names[0..used],
+            batch.controls[0..used],
+        ) |*message, *vector, *buffer, *name, *control| {
+            vector.* = .{ .base = buffer, .len = buffer.len };
+            message.* = .{ .len = 0, .hdr = .{
+                .name = @ptrCast(name),
+                .namelen = @sizeOf(linux.sockaddr.in),
+                .iov = @ptrCast(vector),
+                .iovlen = 1,
+                .control = control,
+                .controllen = control.len,
+                .flags = 0,
+            } };
+        }
+        // An ICMP error of an earlier answer comes back as an error here; the next call goes on.
+        const count = sys.check(
+            linux.recvmmsg(socket.fd, &batch.messages, batch_max, linux.MSG.DONTWAIT, null),
+        ) catch 0;
+        batch.used = count;
+        if (count > 0) batch.clocks = .now();
+        var taken: usize = 0;
+        for (0..count) |index| {
+            if (!socket.isOurs(index)) continue;
+            batch.taken[taken] = @intCast(index);
+            taken += 1;
+        }
+        return taken;
+    }
+
+    fn isOurs(socket: *const UdpSocket, index: usize) bool {
+        const own = if (socket.own) |*own| own else return true;
+        return own.has(destinationIn(socket.controlOf(index)) orelse return false);
+    }
+
+    fn controlOf(socket: *const UdpSocket, index: usize) []const u8 {
+        const size: usize = @intCast(socket.batch.messages[index].hdr.controllen);
+        return socket.batch.controls[index][0..@min(size, received_control_size)];
+    }
+
+    /// Valid for the indexes below the last `receive`'s count.
+    pub fn datagram(socket: *const UdpSocket, index: usize) Datagram {
+        const batch = socket.batch;
+        const at = batch.taken[index];
+        const message = &batch.messages[at];
+        return .{
+            .from = sockets.fromSockaddr(&batch.names[at]),
+            .bytes = batch.buffers[at][0..message.len],
+            .at_us = if (kernel_stamp.find(socket.controlOf(at), kernel_stamp.each_packet)) |stamp_ns|
+                batch.clocks.monotonicOf(stamp_ns)
+            else
+                batch.clocks.monotonic_us,
+        };
+    }
+
+    /// Of such a datagram.
+    pub fn sender(socket: *const UdpSocket, index: usize) Endpoint {
+        return sockets.fromSockaddr(&socket.batch.names[socket.batch.taken[index]]);
+    }
+
+    pub fn send(socket: *UdpSocket, to: Endpoint, bytes: []const u8) void {
+        const vector: [1]std.posix.iovec_const = .{.{ .base = bytes.ptr, .len = bytes.len }};
+        socket.sendVectors(to, &vector, null, .waits) catch {};
+    }
+
+    /// Packets of `packet_size` bytes, one behind the other, at most `packetsTogether` of them; the last one may be shorter. Waits for
+    /// nothing: returns how many of them are on their way, less than all where the send buffer is full. What is lost for another reason
+    /// counts as sent.
+    pub fn sendPackets(socket: *UdpSocket, to: Endpoint, packets: []const u8, packet_size: usize) usize {
+        const count = std.math.divCeil(usize, packets.len, packet_size) catch unreachable;
+        const link = socket.linkTo(to);
+        if (count > 1 and socket.isCutting(link)) {
+            const whole: [1]std.posix.iovec_const = .{.{ .base = packets.ptr, .len = packets.len }};
+            if (socket.sendVectors(to, &whole, @intCast(packet_size), .at_once)) return count else |err| switch (err) {
+                error.Full => return 0,
+                error.Dropped => return count,
+                error.Unsupported => socket.noteUncut(link),
+                // For this receiver only: the packets are larger than its path takes as one.
+                error.TooLarge => {},
+            }
+        }
+        var vectors: [segments_max]std.posix.iovec_const = undefined;
+        for (vectors[0..count], 0..) |*vector, index| {
+            const packet = packets[index * packet_size ..];
+            vector.* = .{ .base = packet.ptr, .len = @min(packet_size, packet.len) };
+        }
+        return socket.sendSingly(to, vectors[0..count], 1, .at_once);
+    }
+
+    /// Packets of this size that the kernel takes as one.
+    pub fn packetsTogether(packet_size: usize) usize {
+        return @max(1, @min(segments_max, super_packet_size_max / packet_size));
+    }
+
+    pub const Cut = struct {
+        pieces_each: usize,
+        /// In bytes; the last one has at most that.
+        packet_size: usize,
+        /// For a receiver that waits: it takes the first packets in while the kernel cuts the rest, so
+        /// that it does not fall asleep, or has woken by then. Costs a little more, for nothing where
+        /// both are on the same processor.
+        in_parts: bool = false,
+    };
+
+    /// `pieces` are those of all packets. What kernel and card cannot cut goes out in batches of single
+    /// packets.
+    pub fn sendCut(
+        socket: *UdpSocket,
+        to: Endpoint,
+        pieces: []const std.posix.iovec_const,
+        cut: Cut,
+    ) void {
+        const pieces_each = cut.pieces_each;
+        assert(pieces.len % pieces_each == 0);
+        const packets = pieces.len / pieces_each;
+        const packets_max: usize = if (cut.in_parts) part_packets_max else segments_max;
+        const together = @max(1, @min(packets_max, super_packet_size_max / cut.packet_size));
+        var sent: usize = 0;
+        while (sent < packets) {
+            const is_first = cut.in_parts and sent == 0;
+            const most = if (is_first) @min(together, part_packets_first) else together;
+            const count = @min(most, packets - sent);
+            const part = pieces[sent * pieces_each ..][0 .. count * pieces_each];
+            sent += count;
+            const link = socket.linkTo(to);
+            if (count > 1 and !socket.isCutting(link)) {
+                _ = socket.sendSingly(to, part, pieces_each, .waits);
+                continue;
+            }
+            const size: ?u16 = if (count > 1) @intCast(cut.packet_size) else null;
+            socket.sendVectors(to, part, size, .waits) catch |err| switch (err) {
+                error.Unsupported, error.TooLarge => {
+                    if (err == error.Unsupported) socket.noteUncut(link);
+                    _ = socket.sendSingly(to, part, pieces_each, .waits);
+                },
+                error.Full, error.Dropped => return,
+            };
+        }
+    }
+
+    const WhenFull = enum { waits, at_once };
+
+    /// The interface that leads to a receiver, as far as this socket tells them apart.
+    fn linkTo(socket: *const UdpSocket, to: Endpoint) u5 {
+        const own = if (socket.own) |*own| own else return 0;
+        const facing = own.facing(to.ip);
+        for (own.links, 0..) |*link, index| if (link.ip.eql(facing)) return @intCast(index);
+        return 0;
+    }
+
+    fn isCutting(socket: *const UdpSocket, link: u5) bool {
+        return socket.uncut_links & @as(u32, 1) << link == 0;
+    }
+
+    /// This interface or kernel cannot cut: one by one from now on.
+    fn noteUncut(socket: *UdpSocket, link: u5) void {
+        socket.uncut_links |= @as(u32, 1) << link;
+    }
+
+    /// At most `segments_max` packets in one system call. How many went out or were lost: less than all only where `when_full` does not
+    /// wait.
+    fn sendSingly(
+        socket: *UdpSocket,
+        to: Endpoint,
+        pieces: []const std.posix.iovec_const,
+        pieces_each: usize,
+        when_full: WhenFull,
+    ) usize {
+        var name = sockets.toSockaddr(to);
+        var control: Control = .{};
+        if (socket.source_ip) |ip| control.addSource(ip);
+        if (socket.own) |*own| control.addSource(own.facing(to.ip));
+        var messages: [segments_max]linux.mmsghdr = undefined;
+        const count = pieces.len / pieces_each;
+        assert(count <= segments_max);
+        for (messages[0..count], 0..) |*message, index| {
+            // The kernel only reads what goes out.
+            const own: []std.posix.iovec = @ptrCast(@constCast(
+                pieces[index * pieces_each ..][0..pieces_each],
+            ));
+            message.* = .{ .len = 0, .hdr = .{
+                .name = @ptrCast(&name),
+                .namelen = @sizeOf(linux.sockaddr.in),
+                .iov = own.ptr,
+                .iovlen = @intCast(own.len),
+                .control = if (control.size > 0) &control.bytes else null,
+                .controllen = @intCast(control.size),
+                .flags = 0,
+            } };
+        }
+        var sent: usize = 0;
+        var tries: u32 = 0;
+        while (sent < count) {
+            const rest = messages[sent..count];
+            const rc = linux.sendmmsg(socket.fd, rest.ptr, @intCast(rest.len), linux.MSG.NOSIGNAL);
+            switch (linux.errno(rc)) {
+                .SUCCESS => {
+                    sent += rc;
+                    continue;
+                },
+                .INTR => {},
+                .AGAIN => if (when_full == .at_once) return sent else socket.waitWritable(),
+                .NOBUFS => if (when_full == .at_once) break else socket.waitWritable(),
+                else => break,
+            }
+            tries += 1;
+            if (tries == send_tries_max) break;
+        }
+        socket.dropped += count - sent;
+        return count;
+    }
+
+    /// `Unsupported`: the interface or the kernel cannot cut. `TooLarge`: nothing can be cut to this size on the way to this receiver, or
+    /// the kernel does not know how. `Full`: the send buffer.
+    const SendError = error{ Unsupported, TooLarge, Full, Dropped };
+
+    fn sendVectors(
+        socket: *UdpSocket,
+        to: Endpoint,
+        vectors: []const std.posix.iovec_const,
+        cut: ?u16,
+        when_full: WhenFull,
+    ) SendError!void {
+        const name = sockets.toSockaddr(to);
+        var control: Control = .{};
+        if (socket.source_ip) |ip| control.addSource(ip);
+        if (socket.own) |*own| control.addSource(own.facing(to.ip));
+        if (cut) |size| control.addSegmentSize(size);
+        const message: linux.msghdr_const = .{
+            .name = @ptrCast(&name),
+            .namelen = @sizeOf(linux.sockaddr.in),
+            .iov = vectors.ptr,
+            .iovlen = @intCast(vectors.len),
+            .control = if (control.size > 0) &control.bytes else null,
+            .controllen = @intCast(control.size),
+            .flags = 0,
+        };
+        for (0..send_tries_max) |_| {
+            switch (linux.errno(linux.sendmsg(socket.fd, &message, linux.MSG.NOSIGNAL))) {
+                .SUCCESS => return,
+                .INTR => {},
+                .AGAIN => if (when_full == .at_once) return error.Full else socket.waitWritable(),
+                .NOBUFS => if (when_full == .at_once) break else socket.waitWritable(),
+                .IO, .OPNOTSUPP => if (cut != null) return error.Unsupported else break,
+                .INVAL, .MSGSIZE => if (cut != null) return error.TooLarge else break,
+                else => break,
+            }
+        }
+        socket.dropped += 1;
+        return error.Dropped;
+    }
+
+    fn waitWritable(socket: *const UdpSocket) void {
+        var polled = [1]linux.pollfd{.{ .fd = socket.fd, .events = linux.POLL.OUT, .revents = 0 }};
+        _ = linux.poll(&polled, polled.len, send_wait_ms);
+    }
+};
+
+/// The address that a datagram was sent to, out of its IP_PKTINFO (ip(7)): interface, the address that
+/// took it, the one in its header.
+fn destinationIn(control: []const u8) ?base.Ip4 {
+    const head_size = @sizeOf(linux.cmsghdr);
+    var rest = control;
+    while (rest.len >= head_size) {
+        const head = std.mem.bytesToValue(linux.cmsghdr, rest[0..head_size]);
+        if (head.len < head_size or head.len > rest.len) return null;
+        const content = rest[head_size..head.len];
+        if (head.level == linux.SOL.IP and head.type == linux.IP.PKTINFO and content.len >= 12)
+            return .{ .bytes = content[8..12].* };
+        rest = rest[@min(std.mem.alignForward(usize, head.len, 8), rest.len)..];
+    }
+    return null;
+}
+
+/// Control messages of one sendmsg (cmsg(3)), each padded to 8 bytes.
+const Control = struct {
+    bytes: [64]u8 align(8) = @splat(0),
+    size: usize = 0,
+
+    const header_size = @sizeOf(linux.cmsghdr);
+
+    fn addSource(control: *Control, ip: base.Ip4) void {
+        // struct in_pktinfo: interface 0 (any), source address, unused.
+        var info: [12]u8 = @splat(0);
+        info[4..8].* = ip.bytes;
+        control.add(linux.SOL.IP, linux.IP.PKTINFO, &info);
+    }
+
+    fn addSegmentSize(control: *Control, size: u16) void {
+        control.add(linux.IPPROTO.UDP, linux.UDP.SEGMENT, std.mem.asBytes(&size));
+    }
+
+    fn add(control: *Control, level: i32, kind: i32, bytes: []const u8) void {
+        const header: linux.cmsghdr = .{
+            .len = header_size + bytes.len,
+            .level = level,
+            .type = kind,
+        };
+        const place = control.bytes[control.size..];
+        @memcpy(place[0..header_size], std.mem.asBytes(&header));
+        @memcpy(place[header_size..][0..bytes.len], bytes);
+        control.size += std.mem.alignForward(usize, header_size + bytes.len, 8);
+        assert(control.size <= control.bytes.len);
+    }
+};
+
+const testing = std.testing;
+
+fn testSocket() !UdpSocket {
+    const any: Endpoint = .{ .ip = .init(127, 0, 0, 1), .port = 0 };
+    return .init(
+        testing.allocator,
+        try sockets.openUdp(.{ .address = any, .buffer_size = 4 << 20 }),
+        null,
+    );
+}
+
+fn endpointOf(socket: *const UdpSocket) !Endpoint {
+    var address: linux.sockaddr.in = undefined;
+    var size: linux.socklen_t = @sizeOf(linux.sockaddr.in);
+    _ = try sys.check(linux.getsockname(socket.fd, @ptrCast(&address), &size));
+    return sockets.fromSockaddr(&address);
+}
+
+test "a cut super-packet arrives as the segments it was made of" {
+    var sender = try testSocket();
+    defer sender.deinit(testing.allocator);
+    var receiver = try testSocket();
+    defer receiver.deinit(testing.allocator);
+    const together = comptime UdpSocket.packetsTogether(1472);
+    var packets: [(together - 1) * 1472 + 26]u8 = @splat(7);
+    for (0..together) |index| packets[index * 1472] = @intCast(index);
+    try testing.expectEqual(together, sender.sendPackets(try endpointOf(&receiver), &packets, 1472));
+    var received: usize = 0;
+    while (received < together) {
+        const count = receiver.receive();
+        try testing.expect(count > 0);
+        for (0..count) |index| {
+            const datagram = receiver.datagram(index);
+            const last = received + index == together - 1;
+            try testing.expectEqual(@as(usize, if (last) 26 else 1472), datagram.bytes.len);
+            try testing.expectEqual(received + index, datagram.bytes[0]);
+            try testing.expect(datagram.from.eql(try endpointOf(&sender)));
+        }
+        received += count;
+    }
+    try testing.expectEqual(0, sender.dropped);
+}
+
+test "a socket of several networks answers with its address there, and takes nothing for other addresses" {
+    const any: Endpoint = .{ .ip = .zero, .port = 0 };
+    var open: UdpSocket = try .init(
+        testing.allocator,
+        try sockets.openUdp(.{ .address = any, .with_destination = true }),
+        null,
+    );
+    defer open.deinit(testing.allocator);
+    open.own = .{
+        .links = &.{ .{ .ip = .init(127, 1, 0, 1) }, .{ .ip = .init(127, 2, 0, 1) } },
+        .networks = &.{
+            .{ .subnet = .of(.init(127, 1, 0, 0), 16), .mode = .proxy, .link = 0 },
+            .{ .subnet = .of(.init(127, 2, 0, 0), 16), .mode = .proxy, .link = 1 },
+        },
+        .http_port = 80,
+        .stream_port = 81,
+    };
+    const port = (try endpointOf(&open)).port;
+    var device: UdpSocket = try .init(
+        testing.allocator,
+        try sockets.openUdp(.{ .address = .{ .ip = .init(127, 2, 0, 9), .port = 0 } }),
+        null,
+    );
+    defer device.deinit(testing.allocator);
+    device.send(.{ .ip = .init(127, 3, 0, 1), .port = port }, "for another address");
+    device.send(.{ .ip = .init(127, 2, 0, 1), .port = port }, "for this edge");
+    try testing.expectEqual(1, open.receive());
+    const asked = open.datagram(0);
+    try testing.expectEqualStrings("for this edge", asked.bytes);
+    open.send(asked.from, "answer");
+    try testing.expectEqual(1, device.receive());
+    try testing.expect(device.datagram(0).from.ip.eql(.init(127, 2, 0, 1)));
+}
+
+test "a datagram may carry another source address of this machine" {
+    var sender = try testSocket();
+    defer sender.deinit(testing.allocator);
+    var receiver = try testSocket();
+    defer receiver.deinit(testing.allocator);
+    const any: Endpoint = .{ .ip = .zero, .port = 0 };
+    var open: UdpSocket = try .init(
+        testing.allocator,
+        try sockets.openUdp(.{ .address = any }),
+        .init(127, 0, 0, 9),
+    );
+    defer open.deinit(testing.allocator);
+    open.send(try endpointOf(&receiver), "hello");
+    try testing.expectEqual(1, receiver.receive());
+    try testing.expect(receiver.datagram(0).from.ip.eql(.init(127, 0, 0, 9)));
+    try testing.expectEqualStrings("hello", receiver.datagram(0).bytes);
+}
+
+test "a datagram that is read late has the time at which it arrived" {
+    var witness = try @import("stamp_witness.zig").StampWitness.init(testing.allocator);
+    defer witness.deinit(testing.allocator);
+    var sender = try testSocket();
+    defer sender.deinit(testing.allocator);
+    var receiver = try testSocket();
+    defer receiver.deinit(testing.allocator);
+    const before_us = sys.monotonicUs();
+    sender.send(try endpointOf(&receiver), "first");
+    const between_us = sys.monotonicUs();
+    // On loopback it has arrived when the sender's call is over.
+    while (sys.monotonicUs() < between_us + 20_000) {}
+    try testing.expectEqual(1, receiver.receive());
+    const at_us = receiver.datagram(0).at_us;
+    try testing.expect(at_us >= before_us and at_us <= between_us);
+}

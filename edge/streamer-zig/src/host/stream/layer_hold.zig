@@ -1,0 +1,98 @@
+//! What the packet loop and the thread that works for the store have to say to each other of layers. The loop has a layer of a maintenance
+//! version open for the version's device; before work on it, it closes it and opens it for nobody until the work is over. It does not
+//! take it from a device that is still there, and says which devices are. Of a device whose writes another edge is to keep it says when
+//! it begins no layer any more.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const edge_loop = @import("../edge_loop.zig");
+const Io = std.Io;
+const Uuid = base.Uuid;
+const Written = core.uplink.store_inventory.Written;
+
+pub const LayerHold = struct {
+    io: Io,
+    mutex: Io.Mutex = .init,
+    /// Of the thread that works for the store.
+    wake_fd: i32,
+    subject: ?Subject = null,
+    answer: Answer = .waiting,
+    /// Versions whose devices are there; null: not known yet.
+    written: ?Written = null,
+    is_written_news: bool = false,
+
+    pub const Subject = union(enum) {
+        /// One in maintenance.
+        version: Uuid,
+        device: Uuid,
+    };
+
+    pub const Answer = enum {
+        waiting,
+        /// Nobody writes the layer, and nobody opens it.
+        held,
+        /// Its device is heard.
+        written,
+    };
+
+    /// Asked again and again until it is `held`; `end` follows in any case. One subject at a time.
+    pub fn ask(hold: *LayerHold, subject: Subject) Answer {
+        hold.mutex.lockUncancelable(hold.io);
+        defer hold.mutex.unlock(hold.io);
+        const is_asked = if (hold.subject) |earlier| std.meta.eql(earlier, subject) else false;
+        if (!is_asked) {
+            hold.subject = subject;
+            hold.answer = .waiting;
+        }
+        return hold.answer;
+    }
+
+    /// The layer may be opened again, where it is still there.
+    pub fn end(hold: *LayerHold) void {
+        hold.mutex.lockUncancelable(hold.io);
+        defer hold.mutex.unlock(hold.io);
+        hold.subject = null;
+        hold.answer = .waiting;
+    }
+
+    /// What devices write now, once it is another; null: it is as before.
+    pub fn takeWritten(hold: *LayerHold) ?Written {
+        hold.mutex.lockUncancelable(hold.io);
+        defer hold.mutex.unlock(hold.io);
+        if (!hold.is_written_news) return null;
+        hold.is_written_news = false;
+        return hold.written;
+    }
+
+    /// By the packet loop.
+    pub fn setWritten(hold: *LayerHold, written: *const Written) void {
+        {
+            hold.mutex.lockUncancelable(hold.io);
+            defer hold.mutex.unlock(hold.io);
+            if (hold.written) |*known| if (std.mem.eql(u8, std.mem.sliceAsBytes(known.constSlice()), std.mem.sliceAsBytes(written.constSlice()))) return;
+            hold.written = written.*;
+            hold.is_written_news = true;
+        }
+        edge_loop.EdgeLoop.wake(hold.wake_fd);
+    }
+
+    /// By the packet loop: what is asked for.
+    pub fn asked(hold: *LayerHold) ?Subject {
+        hold.mutex.lockUncancelable(hold.io);
+        defer hold.mutex.unlock(hold.io);
+        return hold.subject;
+    }
+
+    /// By the packet loop.
+    pub fn tell(hold: *LayerHold, subject: Subject, answer: Answer) void {
+        {
+            hold.mutex.lockUncancelable(hold.io);
+            defer hold.mutex.unlock(hold.io);
+            const wanted = hold.subject orelse return;
+            if (!std.meta.eql(wanted, subject) or hold.answer == answer) return;
+            hold.answer = answer;
+        }
+        edge_loop.EdgeLoop.wake(hold.wake_fd);
+    }
+};

@@ -1,0 +1,56 @@
+//! Hands pointers from one thread to others through a pipe, so that a thread can wait for them and the packet loop beside its sockets.
+//! Pointers go through whole: they are shorter than what a pipe takes at once.
+
+const std = @import("std");
+const sys = @import("../sys.zig");
+const linux = std.os.linux;
+
+pub const PointerPipe = struct {
+    /// To read, to write.
+    fds: [2]i32,
+
+    /// `loop`: the packet loop receives, and never waits for that. `thread`: a thread does, and waits.
+    pub fn init(receiver: enum { loop, thread }) error{SystemCallFailed}!PointerPipe {
+        var fds: [2]i32 = undefined;
+        _ = sys.check(linux.pipe2(&fds, .{ .CLOEXEC = true })) catch return error.SystemCallFailed;
+        const pipe: PointerPipe = .{ .fds = fds };
+        if (receiver == .thread) return pipe;
+        const flags: linux.O = .{ .NONBLOCK = true };
+        const number: u32 = @bitCast(flags);
+        _ = sys.check(linux.fcntl(fds[0], linux.F.SETFL, number)) catch return error.SystemCallFailed;
+        return pipe;
+    }
+
+    pub fn deinit(pipe: *PointerPipe) void {
+        sys.close(pipe.fds[0]);
+        if (pipe.fds[1] >= 0) sys.close(pipe.fds[1]);
+        pipe.* = undefined;
+    }
+
+    /// Those who wait at the other end get null once all that was sent is received.
+    pub fn end(pipe: *PointerPipe) void {
+        sys.close(pipe.fds[1]);
+        pipe.fds[1] = -1;
+    }
+
+    /// Something to wait for, by the receiver.
+    pub fn receiveFd(pipe: *const PointerPipe) i32 {
+        return pipe.fds[0];
+    }
+
+    pub fn send(pipe: *const PointerPipe, comptime T: type, pointer: *T) void {
+        const bytes = std.mem.toBytes(@intFromPtr(pointer));
+        while (linux.errno(linux.write(pipe.fds[1], &bytes, bytes.len)) == .INTR) {}
+    }
+
+    /// Null: there is none now (loop), or none will come (thread).
+    pub fn receive(pipe: *const PointerPipe, comptime T: type) ?*T {
+        var bytes: [@sizeOf(usize)]u8 = undefined;
+        while (true) {
+            const rc = linux.read(pipe.fds[0], &bytes, bytes.len);
+            if (linux.errno(rc) == .INTR) continue;
+            if (linux.errno(rc) != .SUCCESS or rc != bytes.len) return null;
+            return @ptrFromInt(std.mem.bytesToValue(usize, &bytes));
+        }
+    }
+};

@@ -1,0 +1,442 @@
+//! READs of the stream that wait: to be sent in their device's turn, or for a disk. Every device has its own line, and lines take turns: a
+//! device that asks for everything at once keeps none waiting that asks for a little. Fixed size; pure: no clock, no system call.
+//!
+//! Sending is shared out by bytes (deficit round robin): in each round a device may send `quantum_size`; a read goes out whole, and
+//! what it takes too much is missing in the rounds that follow. Waiting for disks is shared out by reads.
+
+const std = @import("std");
+const core = @import("core");
+const wire = @import("wire").stream;
+const assert = std.debug.assert;
+
+const ReadRequest = core.stream.Server.ReadRequest;
+
+pub const Options = struct {
+    /// Places of sessions.
+    flows: u16 = 1024,
+    slots: u16 = 4096,
+    /// Of one device: all that may be outstanding, in reads of 4 KiB.
+    slots_each: u16 = 256,
+    /// Of one device, how many reads are at the disks at a time.
+    at_disks_each: u16 = 4,
+};
+
+/// Bytes that one device may send before others get their turn; 0.15 ms at 7 Gb/s.
+pub const quantum_size = 128 << 10;
+/// Bytes after which the packet loop looks at its other sockets; 2.5 ms at 7 Gb/s.
+pub const turn_size = 2 << 20;
+
+comptime {
+    assert(wire.read_size_max <= turn_size);
+}
+
+/// How a READ came.
+pub const Arrival = struct {
+    /// Bytes of its datagram.
+    size: usize,
+    at_us: u64,
+};
+
+pub const Slot = struct {
+    state: State = .free,
+    flow: u16 = 0,
+    /// Of its device, or of those that are free; behind this one.
+    next: u16 = none,
+    /// How often it has been at the disk.
+    tries: u8 = 0,
+    /// Fragments that are on their way.
+    sent: u16 = 0,
+    /// Since when its bytes were in hand; null before.
+    in_hand_us: ?u64 = null,
+    read: ReadRequest = undefined,
+    ranges: [4 * wire.ranges_max]u8 = undefined,
+    arrival: Arrival = undefined,
+
+    pub const State = enum { free, ready, cold, at_disk };
+};
+
+const none = std.math.maxInt(u16);
+
+const Flow = struct {
+    first: u16 = none,
+    last: u16 = none,
+    count: u16 = 0,
+    ready: u16 = 0,
+    cold: u16 = 0,
+    at_disk: u16 = 0,
+    /// Bytes that it may send in its round; negative: too much was sent.
+    credit: i64 = quantum_size,
+    round: u64 = 0,
+    links: [2]u16 = @splat(none),
+    is_in_line: [2]bool = @splat(false),
+};
+
+/// Devices that take turns.
+const Line = struct {
+    kind: enum(u1) { ready, cold },
+    first: u16 = none,
+    last: u16 = none,
+    count: u16 = 0,
+};
+
+pub const Counters = struct {
+    /// Repeated while the first one waited: answered once.
+    joined: u64 = 0,
+    /// There was no room for it; the device asks again.
+    full: u64 = 0,
+};
+
+pub const ReadQueue = struct {
+    options: Options,
+    slots: []Slot,
+    flows: []Flow,
+    first_free: u16 = 0,
+    count: u16 = 0,
+    ready_count: u16 = 0,
+    ready: Line = .{ .kind = .ready },
+    cold: Line = .{ .kind = .cold },
+    round: u64 = 0,
+    turn_left: i64 = turn_size,
+    counters: Counters = .{},
+
+    pub fn init(gpa: std.mem.Allocator, options: Options) error{OutOfMemory}!ReadQueue {
+        assert(options.slots < none and options.flows < none and options.slots_each > 0);
+        const slots = try gpa.alloc(Slot, options.slots);
+        errdefer gpa.free(slots);
+        for (slots, 1..) |*slot, next| slot.* = .{ .next = if (next == slots.len) none else @intCast(next) };
+        const flows = try gpa.alloc(Flow, options.flows);
+        @memset(flows, .{});
+        return .{ .options = options, .slots = slots, .flows = flows };
+    }
+
+    pub fn deinit(queue: *ReadQueue, gpa: std.mem.Allocator) void {
+        gpa.free(queue.slots);
+        gpa.free(queue.flows);
+        queue.* = undefined;
+    }
+
+    /// The packet loop has looked at its sockets.
+    pub fn beginTurn(queue: *ReadQueue) void {
+        queue.turn_left = turn_size;
+        queue.round += 1;
+    }
+
+    /// Whether a READ of this device that has just come may be answered before those that wait.
+    pub fn mayGoAtOnce(queue: *ReadQueue, flow_index: u16) bool {
+        const flow = queue.refreshed(flow_index);
+        return flow.ready == 0 and flow.credit > 0 and queue.turn_left > 0;
+    }
+
+    /// Bytes have been sent to this device.
+    pub fn charge(queue: *ReadQueue, flow_index: u16, size: u64) void {
+        queue.refreshed(flow_index).credit -= @intCast(size);
+        queue.turn_left -= @intCast(size);
+    }
+
+    /// The same READ waits already.
+    pub fn joins(queue: *ReadQueue, flow_index: u16, read: *const ReadRequest) bool {
+        var at = queue.flows[flow_index].first;
+        while (at != none) : (at = queue.slots[at].next) {
+            const waiting = &queue.slots[at].read;
+            if (waiting.request_id != read.request_id or waiting.session_id != read.session_id) continue;
+            // The way became narrower: what waits would not come through.
+            if (waiting.fragment_size != read.fragment_size) continue;
+            queue.counters.joined += 1;
+            return true;
+        }
+        return false;
+    }
+
+    /// Keeps a copy; null: there is no room. `cold`: it has to wait for its disk.
+    pub fn add(queue: *ReadQueue, flow_index: u16, read: *const ReadRequest, arrival: Arrival, state: enum { ready, cold }) ?*Slot {
+        const flow = &queue.flows[flow_index];
+        if (flow.count == queue.options.slots_each or (queue.first_free == none and !queue.makeRoomFor(flow))) {
+            queue.counters.full += 1;
+            return null;
+        }
+        const index = queue.first_free;
+        const slot = &queue.slots[index];
+        assert(slot.state == .free);
+        queue.first_free = slot.next;
+        slot.state = if (state == .ready) .ready else .cold;
+        slot.flow = flow_index;
+        slot.next = none;
+        slot.tries = 0;
+        slot.in_hand_us = null;
+        slot.sent = 0;
+        slot.read = read.*;
+        slot.arrival = arrival;
+        @memcpy(slot.ranges[0..read.ranges.bytes.len], read.ranges.bytes);
+        slot.read.ranges = .{ .bytes = slot.ranges[0..read.ranges.bytes.len] };
+        if (flow.last == none) flow.first = index else queue.slots[flow.last].next = index;
+        flow.last = index;
+        flow.count += 1;
+        queue.count += 1;
+        if (slot.state == .ready) flow.ready += 1 else flow.cold += 1;
+        queue.ready_count += @intFromBool(slot.state == .ready);
+        queue.enter(if (slot.state == .ready) &queue.ready else &queue.cold, flow_index);
+        return slot;
+    }
+
+    /// What is to be sent next: it stays where it is until `end` or `toCold`. Null: nothing waits, or the turn's bytes are sent.
+    pub fn nextReady(queue: *ReadQueue) ?*Slot {
+        if (queue.turn_left <= 0) return null;
+        var passed: u16 = 0;
+        while (queue.ready.first != none) {
+            const index = queue.ready.first;
+            const flow = queue.refreshed(index);
+            if (flow.ready == 0) {
+                queue.leave(&queue.ready);
+                continue;
+            }
+            if (flow.credit > 0) return queue.firstOf(flow, .ready);
+            queue.rotate(&queue.ready);
+            passed += 1;
+            // Nobody has anything left: the next round begins.
+            if (passed >= queue.ready.count) {
+                queue.round += 1;
+                passed = 0;
+            }
+        }
+        return null;
+    }
+
+    /// What goes to its disk next. Null: nothing waits, or each device has enough there.
+    pub fn nextCold(queue: *ReadQueue) ?*Slot {
+        var passed: u16 = 0;
+        while (passed < queue.cold.count) {
+            const flow = &queue.flows[queue.cold.first];
+            if (flow.cold == 0) {
+                queue.leave(&queue.cold);
+                continue;
+            }
+            queue.rotate(&queue.cold);
+            passed += 1;
+            if (flow.at_disk == queue.options.at_disks_each) continue;
+            const slot = queue.firstOf(flow, .cold);
+            slot.state = .at_disk;
+            slot.tries +|= 1;
+            flow.cold -= 1;
+            flow.at_disk += 1;
+            return slot;
+        }
+        return null;
+    }
+
+    /// It has to wait for its disk: for the first time, or again.
+    pub fn toCold(queue: *ReadQueue, slot: *Slot) void {
+        const flow = &queue.flows[slot.flow];
+        switch (slot.state) {
+            .ready => flow.ready -= 1,
+            .at_disk => flow.at_disk -= 1,
+            .free, .cold => unreachable,
+        }
+        queue.ready_count -= @intFromBool(slot.state == .ready);
+        slot.state = .cold;
+        flow.cold += 1;
+        queue.enter(&queue.cold, slot.flow);
+    }
+
+    /// It is answered, or will not be.
+    pub fn end(queue: *ReadQueue, slot: *Slot) void {
+        const flow = &queue.flows[slot.flow];
+        switch (slot.state) {
+            .ready => flow.ready -= 1,
+            .cold => flow.cold -= 1,
+            .at_disk => flow.at_disk -= 1,
+            .free => unreachable,
+        }
+        queue.ready_count -= @intFromBool(slot.state == .ready);
+        const index: u16 = @intCast(slot - queue.slots.ptr);
+        var before: u16 = none;
+        var at = flow.first;
+        while (at != index) : (at = queue.slots[at].next) before = at;
+        if (before == none) flow.first = slot.next else queue.slots[before].next = slot.next;
+        if (flow.last == index) flow.last = before;
+        flow.count -= 1;
+        queue.count -= 1;
+        slot.state = .free;
+        slot.next = queue.first_free;
+        queue.first_free = index;
+    }
+
+    /// The device with the most gives up its latest, where it has more than the one that asks.
+    fn makeRoomFor(queue: *ReadQueue, flow: *const Flow) bool {
+        var most = &queue.flows[0];
+        for (queue.flows) |*other| if (other.count > most.count) {
+            most = other;
+        };
+        if (most.count <= flow.count + 1) return false;
+        var latest: ?*Slot = null;
+        var at = most.first;
+        while (at != none) : (at = queue.slots[at].next) {
+            const slot = &queue.slots[at];
+            if (slot.state != .at_disk) latest = slot;
+        }
+        queue.end(latest orelse return false);
+        queue.counters.full += 1;
+        return true;
+    }
+
+    fn refreshed(queue: *ReadQueue, flow_index: u16) *Flow {
+        const flow = &queue.flows[flow_index];
+        // A read of the greatest size is made up for in so many rounds.
+        const rounds: i64 = @intCast(@min(queue.round - flow.round, wire.read_size_max / quantum_size + 1));
+        flow.credit = @min(quantum_size, flow.credit + rounds * quantum_size);
+        flow.round = queue.round;
+        return flow;
+    }
+
+    fn firstOf(queue: *ReadQueue, flow: *const Flow, state: Slot.State) *Slot {
+        var at = flow.first;
+        while (queue.slots[at].state != state) at = queue.slots[at].next;
+        return &queue.slots[at];
+    }
+
+    fn enter(queue: *ReadQueue, line: *Line, flow_index: u16) void {
+        const flow = &queue.flows[flow_index];
+        const kind = @backingInt(line.kind);
+        if (flow.is_in_line[kind]) return;
+        flow.is_in_line[kind] = true;
+        flow.links[kind] = none;
+        if (line.last == none) line.first = flow_index else queue.flows[line.last].links[kind] = flow_index;
+        line.last = flow_index;
+        line.count += 1;
+    }
+
+    /// The first one has nothing for this line any more.
+    fn leave(queue: *ReadQueue, line: *Line) void {
+        const flow = &queue.flows[line.first];
+        const kind = @backingInt(line.kind);
+        line.first = flow.links[kind];
+        if (line.first == none) line.last = none;
+        flow.is_in_line[kind] = false;
+        line.count -= 1;
+    }
+
+    fn rotate(queue: *ReadQueue, line: *Line) void {
+        const index = line.first;
+        queue.leave(line);
+        queue.enter(line, index);
+    }
+};
+
+const testing = std.testing;
+
+fn testRead(session_id: u64, request_id: u32, length: u32) ReadRequest {
+    return .{
+        .boot_id = .zero,
+        .version_id = .zero,
+        .to = .{ .ip = .zero, .port = 0 },
+        .session_id = session_id,
+        .request_id = request_id,
+        .kind = .demand,
+        .offset = 0,
+        .length = length,
+        .fragment_size = wire.fragment_size_ethernet,
+        .overhead = wire.header_size + wire.tag_size,
+        .write_cache = .device_ram,
+        .ranges = .{},
+        .first = false,
+        .repeated = false,
+        .bytes_out = length,
+        .packets_out = wire.fragmentCount(length, wire.fragment_size_ethernet),
+    };
+}
+
+const test_arrival: Arrival = .{ .size = 30, .at_us = 0 };
+
+fn send(queue: *ReadQueue) ?*Slot {
+    const slot = queue.nextReady() orelse return null;
+    queue.charge(slot.flow, slot.read.bytes_out);
+    queue.end(slot);
+    return slot;
+}
+
+test "a device that asks for much delays one that asks for a little by one quantum at most" {
+    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 8, .slots = 64, .slots_each = 32 });
+    defer queue.deinit(testing.allocator);
+    for (0..32) |number| _ = queue.add(2, &testRead(2, @intCast(number), 32 << 10), test_arrival, .ready).?;
+    _ = queue.add(5, &testRead(5, 1, 4096), test_arrival, .ready).?;
+    var before: u64 = 0;
+    while (send(&queue)) |slot| {
+        if (slot.flow == 5) break;
+        before += 32 << 10;
+    } else return error.TestUnexpectedResult;
+    try testing.expect(before <= quantum_size);
+    // And no byte of the other is lost.
+    queue.beginTurn();
+    while (send(&queue)) |_| before += 32 << 10;
+    try testing.expectEqual(32 * (32 << 10), before);
+    try testing.expectEqual(0, queue.count);
+}
+
+test "a read larger than a quantum goes out whole and is made up for" {
+    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
+    defer queue.deinit(testing.allocator);
+    try testing.expect(queue.mayGoAtOnce(1));
+    queue.charge(1, wire.read_size_max);
+    try testing.expect(!queue.mayGoAtOnce(1));
+    try testing.expect(queue.mayGoAtOnce(2));
+    _ = queue.add(1, &testRead(1, 1, 4096), test_arrival, .ready).?;
+    for (0..8) |number| _ = queue.add(2, &testRead(2, @intCast(number), 64 << 10), test_arrival, .ready).?;
+    for (0..8) |_| try testing.expectEqual(2, send(&queue).?.flow);
+    // Alone it does not wait for rounds that nobody else needs.
+    try testing.expectEqual(1, send(&queue).?.flow);
+}
+
+test "after a turn's bytes the loop looks at its sockets" {
+    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32 });
+    defer queue.deinit(testing.allocator);
+    for (0..4) |number| _ = queue.add(1, &testRead(1, @intCast(number), wire.read_size_max), test_arrival, .ready).?;
+    try testing.expect(send(&queue) != null and send(&queue) != null);
+    try testing.expectEqual(null, send(&queue));
+    try testing.expect(!queue.mayGoAtOnce(3));
+    queue.beginTurn();
+    try testing.expect(send(&queue) != null);
+}
+
+test "disks are shared by devices, whoever asked first" {
+    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 64, .slots_each = 32, .at_disks_each = 2 });
+    defer queue.deinit(testing.allocator);
+    for (0..9) |number| _ = queue.add(1, &testRead(1, @intCast(number), 4096), test_arrival, .cold).?;
+    const late = queue.add(3, &testRead(3, 1, 4096), test_arrival, .ready).?;
+    queue.toCold(late);
+    const first = queue.nextCold().?;
+    try testing.expectEqual(1, first.flow);
+    try testing.expectEqual(3, queue.nextCold().?.flow);
+    try testing.expectEqual(1, queue.nextCold().?.flow);
+    // Two of one device are at the disks.
+    try testing.expectEqual(null, queue.nextCold());
+    queue.end(first);
+    try testing.expectEqual(2, queue.nextCold().?.read.request_id);
+}
+
+test "a full queue takes from the device with the most, and a repeated READ takes no place" {
+    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 4, .slots = 8, .slots_each = 7 });
+    defer queue.deinit(testing.allocator);
+    for (0..7) |number| _ = queue.add(0, &testRead(1, @intCast(number), 4096), test_arrival, .ready).?;
+    try testing.expect(queue.joins(0, &testRead(1, 3, 4096)));
+    // Another session may use the same numbers.
+    try testing.expect(!queue.joins(0, &testRead(2, 3, 4096)));
+    try testing.expectEqual(null, queue.add(0, &testRead(1, 7, 4096), test_arrival, .ready));
+    for (0..4) |number| _ = queue.add(1, &testRead(3, @intCast(number), 4096), test_arrival, .ready).?;
+    try testing.expectEqual(null, queue.add(1, &testRead(3, 4, 4096), test_arrival, .ready));
+    // One of its own limit, three given up, one for which nobody gives up a place.
+    try testing.expectEqual(Counters{ .joined = 1, .full = 5 }, queue.counters);
+    try testing.expectEqual(8, queue.count);
+    try testing.expect(queue.joins(0, &testRead(1, 0, 4096)));
+    try testing.expect(!queue.joins(0, &testRead(1, 6, 4096)));
+}
+
+test "the ranges of a READ are kept when its packet is gone" {
+    var queue: ReadQueue = try .init(testing.allocator, .{ .flows = 1, .slots = 2 });
+    defer queue.deinit(testing.allocator);
+    var list: wire.RangeList = .{};
+    try list.append(.{ .first_fragment = 2, .fragment_count = 3 });
+    var read = testRead(1, 1, 32 << 10);
+    read.ranges = list.view();
+    _ = queue.add(0, &read, test_arrival, .ready).?;
+    @memset(&list.buffer, 0xff);
+    try testing.expectEqual(wire.Range{ .first_fragment = 2, .fragment_count = 3 }, queue.nextReady().?.read.ranges.at(0));
+}

@@ -1,0 +1,336 @@
+//! Write layers of boots on a real directory.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const store = @import("store");
+const write_layers = @import("write_layers.zig");
+const testing = std.testing;
+const WriteLayers = write_layers.WriteLayers;
+
+const disk_size = 64 << 10;
+
+const Site = struct {
+    tmp: testing.TmpDir,
+    disk: store.StoreFile,
+    layers: WriteLayers,
+    root: [32]u8 = @splat(0),
+
+    fn init(wanted: write_layers.Wanted) !Site {
+        var tmp = testing.tmpDir(.{});
+        try tmp.dir.writeFile(testing.io, .{ .sub_path = "disk", .data = &@as([disk_size]u8, @splat('b')) });
+        var layers: WriteLayers = try .init(testing.allocator, tmp.dir.handle, 4, wanted);
+        try layers.start();
+        return .{ .tmp = tmp, .disk = try .openBelow(tmp.dir.handle, "disk", .disk), .layers = layers };
+    }
+
+    fn deinit(site: *Site) void {
+        site.endProcess();
+        testing.allocator.free(site.layers.layers);
+        site.disk.close();
+        site.tmp.cleanup();
+    }
+
+    /// What the end of the process does: files are closed, and nothing is synced.
+    fn endProcess(site: *Site) void {
+        for (site.layers.layers) |*place| if (place.*) |layer| {
+            layer.inner.close(testing.allocator);
+            testing.allocator.destroy(layer);
+            place.* = null;
+        };
+        site.layers.top = 0;
+    }
+
+    fn grant(site: *Site, boot: *const core.boot.Boot, kind: @import("wire").stream.HelloKind) WriteLayers.Granted {
+        var wanted = site.layers.wanted;
+        if (boot.assignment.writes) wanted = .{ .class = .edge_persistent, .writes_version = true };
+        return site.layers.grant(boot, .{ .source = site.source(), .root = site.root }, wanted, kind);
+    }
+
+    fn source(site: *Site) store.BlockSource {
+        return .{ .context = &site.disk, .vtable = &.{ .read = readFile }, .size = site.disk.size };
+    }
+
+    fn readFile(context: *anyopaque, buffer: []u8, offset: u64) store.block_source.ReadError!void {
+        const disk: *const store.StoreFile = @ptrCast(@alignCast(context));
+        return disk.read(buffer, offset);
+    }
+
+    fn write(site: *Site, layer: *write_layers.Layer, byte: u8) !@import("wire").stream.WriteCode {
+        const bytes: [512]u8 = @splat(byte);
+        const ref: core.stream.Server.WriteRef = .{ .boot_id = layer.boot_id, .session_id = 1, .request_id = 1 };
+        switch (site.layers.carryOut(layer, ref, .{ .write = .{ .offset = 512, .bytes = &bytes } })) {
+            .ended => |code| return code,
+            .later => return error.Later,
+            .waits => {},
+        }
+        site.layers.beginSyncs();
+        var polled = [_]std.os.linux.pollfd{.{ .fd = site.layers.endedFd(), .events = std.os.linux.POLL.IN, .revents = 0 }};
+        _ = std.os.linux.poll(&polled, 1, 30_000);
+        const ended = site.layers.takeEnded() orelse return error.NoEnd;
+        site.layers.release(ended.layer);
+        return ended.code;
+    }
+
+    fn byteOf(site: *Site, layer: *write_layers.Layer) !u8 {
+        _ = site;
+        var bytes: [1024]u8 = undefined;
+        try layer.inner.read(&bytes, 0);
+        try testing.expectEqual('b', bytes[0]);
+        return bytes[1023];
+    }
+};
+
+fn bootOf(id: u8, version: u8) core.boot.Boot {
+    return .init(
+        .{ .id = .fromBytes(@splat(id)), .mac = .{ .bytes = .{ 2, 0, 0, 0, 0, 9 } }, .handle = 1, .token = @splat(1) },
+        .{ .version_id = .fromBytes(@splat(version)) },
+        0,
+        0,
+    );
+}
+
+test "what a persistent write cache holds is there after the edge's end, for that device, disk and version alone" {
+    var site: Site = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    var boot = bootOf(1, 1);
+    const first = site.grant(&boot, .token).cache;
+    try testing.expectEqual(disk_size, first.size);
+    try testing.expectEqual(.done, try site.write(site.layers.find(boot.identity.id).?, 'w'));
+    try testing.expectEqual('w', try site.byteOf(site.layers.find(boot.identity.id).?));
+    site.endProcess();
+    // The boot goes on, and the device's next one finds the same.
+    try testing.expectEqual(first.id, site.grant(&boot, .resumption).cache.id);
+    const next = bootOf(2, 1);
+    try testing.expectEqual(first.id, site.grant(&next, .token).cache.id);
+    try testing.expectEqual(null, site.layers.find(boot.identity.id));
+    try testing.expectEqual('w', try site.byteOf(site.layers.find(next.identity.id).?));
+    // The same id with other bytes is another version.
+    site.endProcess();
+    site.root = @splat(9);
+    try testing.expectEqual(.cache_version, site.grant(&next, .token).refused.code);
+    site.root = @splat(0);
+    const other = bootOf(3, 2);
+    try testing.expectEqual(.cache_version, site.grant(&other, .token).refused.code);
+    site.layers.wanted.of_another_version = .discard;
+    const new = site.grant(&other, .token).cache;
+    try testing.expect(new.id != first.id);
+    try testing.expectEqual('b', try site.byteOf(site.layers.find(other.identity.id).?));
+}
+
+test "a device that was served with a write cache never goes on without it" {
+    for ([_]write_layers.Wanted{ .{ .class = .edge }, .{ .class = .edge_persistent } }) |wanted| {
+        var site: Site = try .init(wanted);
+        defer site.deinit();
+        var boot = bootOf(1, 1);
+        _ = site.grant(&boot, .token).cache;
+        boot.token_nonce = @splat(1);
+        try testing.expectEqual(.done, try site.write(site.layers.find(boot.identity.id).?, 'w'));
+        site.endProcess();
+        var name: store.files.Name = undefined;
+        if (wanted.class == .edge) {
+            try testing.expectEqual(null, try site.layers.files.files().nextName("layers", "", &name));
+        } else {
+            const id = (try site.layers.files.files().nextName("layers", "", &name)).?;
+            var buffer: [store.files.name_size_max]u8 = undefined;
+            try store.WriteLayer.remove(site.layers.files.files(), try std.mem.print(&buffer, "layers/{s}", .{id}));
+        }
+        try testing.expectEqual(.cache_lost, site.grant(&boot, .resumption).refused.code);
+    }
+}
+
+test "a write cache that is full stops its device, or takes no writes any more, and keeps what it has" {
+    for ([_]write_layers.Wanted{
+        .{ .class = .edge_persistent, .limit_bytes = 4096, .full = .stop },
+        .{ .class = .edge_persistent, .limit_bytes = 4096, .full = .read_only },
+    }) |wanted| {
+        var site: Site = try .init(wanted);
+        defer site.deinit();
+        const boot = bootOf(1, 1);
+        _ = site.grant(&boot, .token).cache;
+        const layer = site.layers.find(boot.identity.id).?;
+        try testing.expectEqual(.done, try site.write(layer, 'w'));
+        try testing.expectEqual(.ok, layer.held().state);
+        const bytes: [4096]u8 = @splat('x');
+        const order: WriteLayers.Order = .{ .write = .{ .offset = 8192, .bytes = &bytes } };
+        const ref: core.stream.Server.WriteRef = .{ .boot_id = boot.identity.id, .session_id = 1, .request_id = 2 };
+        const code: @import("wire").stream.WriteCode = if (wanted.full == .stop) .stopped else .cache_full;
+        try testing.expectEqual(code, site.layers.carryOut(layer, ref, order).ended);
+        // Also what had its place before, and what would make room.
+        try testing.expectEqual(code, try site.write(layer, 'x'));
+        try testing.expectEqual(code, site.layers.carryOut(layer, ref, .{ .discard = .{ .offset = 0, .length = 4096 } }).ended);
+        const flushed = site.layers.carryOut(layer, ref, .flush);
+        switch (wanted.full) {
+            .stop => {
+                try testing.expectEqual(.stopped, layer.held().state);
+                try testing.expectEqual(.stopped, flushed.ended);
+            },
+            .read_only => {
+                try testing.expectEqual(.read_only, layer.held().state);
+                try testing.expectEqual(.waits, flushed);
+            },
+        }
+        try testing.expectEqual('w', try site.byteOf(layer));
+        layer.waiting_count = 0;
+        // More room counts from the next start on.
+        site.layers.wanted.limit_bytes = 8192;
+        const next = bootOf(2, 1);
+        try testing.expectEqual(8192, site.grant(&next, .token).cache.size);
+        try testing.expectEqual(.done, try site.write(layer, 'y'));
+        try testing.expectEqual('y', try site.byteOf(layer));
+        site.endProcess();
+        site.layers.wanted.limit_bytes = 16384;
+        try testing.expectEqual(16384, site.grant(&next, .resumption).cache.size);
+    }
+}
+
+test "a device with an image of its own stays with the version that this lies above, until somebody resets it" {
+    var site: Site = try .init(.{ .class = .private });
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    const mac = boot.identity.mac;
+    try testing.expectEqual(null, site.layers.privateVersionOf(&boot.assignment, mac));
+    try testing.expectEqual(.edge_persistent, site.grant(&boot, .token).cache.class);
+    const layer = site.layers.find(boot.identity.id).?;
+    try testing.expectEqual(core.boot.Guest.Held{ .class = .private }, layer.held());
+    try testing.expectEqual(.done, try site.write(layer, 'w'));
+    // Another version is the default now: the device is given the old one again.
+    const promoted = bootOf(2, 2);
+    try testing.expect(site.layers.privateVersionOf(&promoted.assignment, mac).?.eql(boot.assignment.version_id));
+    // Never the new one with what was written above the old one, nor without it.
+    site.layers.wanted.of_another_version = .discard;
+    site.endProcess();
+    try testing.expectEqual(.cache_version, site.grant(&promoted, .token).refused.code);
+    // An image for each vDisk; the persistent write cache is a third place.
+    var other = bootOf(3, 2);
+    other.assignment.vdisk_id = .fromBytes(@splat(5));
+    try testing.expectEqual(null, site.layers.privateVersionOf(&other.assignment, mac));
+    const head = (try walkOne(&site)).head catch unreachable;
+    const files = site.layers.files.files();
+    try testing.expectEqual(1, try store.device_layers.drop(files, head.binding.device_id, .private, null));
+    try testing.expectEqual(null, site.layers.privateVersionOf(&promoted.assignment, mac));
+    _ = site.grant(&promoted, .token).cache;
+    try testing.expectEqual('b', try site.byteOf(site.layers.find(promoted.identity.id).?));
+}
+
+fn walkOne(site: *Site) !store.device_layers.Found {
+    var walk: store.device_layers.Walk = .{ .files = site.layers.files.files() };
+    return (try walk.next()).?;
+}
+
+fn putSession(server: *core.stream.Server, boot_id: base.Uuid, last_packet_at_us: u64) void {
+    const from: base.Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 9 };
+    server.sessions[0] = .{ .id = 1, .boot_id = boot_id, .from = from, .last_packet_at_us = last_packet_at_us };
+    server.session_count = 1;
+    server.index.put(from, 0);
+}
+
+test "what stays on the disk is closed while its device is not heard, and only then somebody else may remove it" {
+    var site: Site = try .init(.{ .class = .edge_persistent });
+    defer site.deinit();
+    var server: core.stream.Server = try .init(testing.allocator, .{ .sessions_max = 2, .keys = .{
+        .cookie = @splat(1),
+        .session = @splat(2),
+        .resumption = @splat(3),
+    } });
+    defer server.deinit(testing.allocator);
+    const boot = bootOf(1, 1);
+    _ = site.grant(&boot, .token).cache;
+    try testing.expectEqual(.done, try site.write(site.layers.find(boot.identity.id).?, 'w'));
+    // Its device said something at second 100.
+    putSession(&server, boot.identity.id, 100 * std.time.us_per_s);
+    const files = site.layers.files.files();
+    const device_id = site.layers.find(boot.identity.id).?.device_id;
+    site.layers.closeSilent(&server, 129 * std.time.us_per_s);
+    try testing.expectError(error.InUse, store.device_layers.drop(files, device_id, .edge_persistent, null));
+    site.layers.closeSilent(&server, 130 * std.time.us_per_s);
+    try testing.expectEqual(null, site.layers.find(boot.identity.id));
+    // The device has to say hello, and finds its layer again.
+    try testing.expectEqual(null, server.sessionOf(boot.identity.id));
+    _ = site.grant(&boot, .resumption).cache;
+    try testing.expectEqual('w', try site.byteOf(site.layers.find(boot.identity.id).?));
+    site.layers.closeSilent(&server, 131 * std.time.us_per_s);
+    try testing.expectEqual(1, try store.device_layers.drop(files, device_id, .edge_persistent, null));
+    // A device that comes back after that never goes on with the version alone.
+    try testing.expectEqual(.cache_lost, site.grant(&boot, .resumption).refused.code);
+    const next = bootOf(2, 1);
+    _ = site.grant(&next, .token).cache;
+    try testing.expectEqual('b', try site.byteOf(site.layers.find(next.identity.id).?));
+}
+
+test "with the write cache in the device nothing is made" {
+    var site: Site = try .init(.{});
+    defer site.deinit();
+    const boot = bootOf(1, 1);
+    try testing.expectEqual(.none, site.grant(&boot, .token));
+}
+
+const maintained = bootOfWriter(7, 5, 1);
+
+fn bootOfWriter(id: u8, version: u8, device: u8) core.boot.Boot {
+    var boot = bootOf(id, version);
+    boot.assignment.device_id = .fromBytes(@splat(device));
+    boot.assignment.writes = true;
+    return boot;
+}
+
+fn refusalTo(site: *Site, boot: *const core.boot.Boot, kind: @import("wire").stream.HelloKind) WriteLayers.Refusal {
+    return site.grant(boot, kind).refused;
+}
+
+test "a maintenance version has one writer, lies under its own id, and is told from all others" {
+    // The write cache of the vDisk is no matter, nor what becomes of caches of other versions.
+    var site: Site = try .init(.{ .class = .edge, .of_another_version = .discard });
+    defer site.deinit();
+    const boot = maintained;
+    const first = site.grant(&boot, .token).cache;
+    try testing.expectEqual(.edge_persistent, first.class);
+    try testing.expectEqual(.done, try site.write(site.layers.find(boot.identity.id).?, 'w'));
+    var name: store.files.Name = undefined;
+    const id = (try site.layers.files.files().nextName("layers", "", &name)).?;
+    try testing.expectEqualStrings(&boot.assignment.version_id.toText(), id);
+    const second = bootOfWriter(8, 5, 2);
+    try testing.expectEqualStrings("another device writes this version", refusalTo(&site, &second, .token).text.slice());
+    // The same one again, with the same process and with another.
+    const next = bootOfWriter(9, 5, 1);
+    try testing.expectEqual(first.id, site.grant(&next, .token).cache.id);
+    try testing.expectEqual(null, site.layers.find(boot.identity.id));
+    site.endProcess();
+    try testing.expectEqual(first.id, site.grant(&next, .resumption).cache.id);
+    try testing.expectEqual('w', try site.byteOf(site.layers.find(next.identity.id).?));
+    site.endProcess();
+    try testing.expectEqual(.cache_failed, refusalTo(&site, &second, .token).code);
+    site.root = @splat(4);
+    const above = refusalTo(&site, &next, .token);
+    try testing.expectEqual(.cache_version, above.code);
+    try testing.expectEqualStrings("what was written lies above another version", above.text.slice());
+}
+
+test "a layer that is sealed or discarded is taken from nobody who is there, and given to nobody meanwhile" {
+    var site: Site = try .init(.{});
+    defer site.deinit();
+    var server: core.stream.Server = try .init(testing.allocator, .{
+        .keys = .{ .cookie = @splat(1), .session = @splat(2), .resumption = @splat(3) },
+        .sessions_max = 1,
+    });
+    defer server.deinit(testing.allocator);
+    const boot = maintained;
+    _ = site.grant(&boot, .token).cache;
+    putSession(&server, boot.identity.id, 1);
+    const version_id = boot.assignment.version_id;
+    try testing.expectEqual(.written, site.layers.holdVersion(version_id, &server, write_layers.heard_us));
+    try testing.expectEqualSlices(base.Uuid, &.{version_id}, site.layers.writtenVersions(&server, write_layers.heard_us).constSlice());
+    try testing.expectEqual(0, site.layers.writtenVersions(&server, write_layers.heard_us + 1).count);
+    try testing.expect(site.layers.find(boot.identity.id) != null);
+    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, write_layers.heard_us + 1));
+    try testing.expectEqual(null, site.layers.find(boot.identity.id));
+    const again = refusalTo(&site, &boot, .resumption);
+    try testing.expectEqualStrings("the version is being sealed or discarded", again.text.slice());
+    // Another process has it to itself now.
+    var buffer: [store.files.name_size_max]u8 = undefined;
+    try store.WriteLayer.remove(site.layers.files.files(), try std.mem.print(&buffer, "layers/{f}", .{version_id}));
+    try testing.expectEqual(.held, site.layers.holdVersion(version_id, &server, write_layers.heard_us + 2));
+    site.layers.held_version = null;
+    try testing.expectEqual(.cache_lost, refusalTo(&site, &boot, .resumption).code);
+    _ = site.grant(&boot, .token).cache;
+}

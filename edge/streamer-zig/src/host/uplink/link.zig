@@ -1,0 +1,157 @@
+//! What the packet loop and the uplink's threads hand each other: numbers for the heartbeat one
+//! way, a new desired state the other way, and the sign that a report was written.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const EdgeLoop = @import("../edge_loop.zig").EdgeLoop;
+const Io = std.Io;
+
+/// A verified desired state and what it is made of.
+pub const StateBox = struct {
+    arena: std.heap.ArenaAllocator,
+    state: core.uplink.desired_state.DesiredState,
+    policy: core.boot.Policy,
+    /// What it was signed by, to be pinned.
+    reached: core.uplink.desired_state.Reached,
+
+    /// Verifies and reads an envelope. The box owns everything; `destroy` frees it.
+    pub fn create(
+        gpa: std.mem.Allocator,
+        envelope: []const u8,
+        expected: core.uplink.desired_state.Expected,
+    ) core.uplink.desired_state.Refusal!*StateBox {
+        const box = try gpa.create(StateBox);
+        errdefer gpa.destroy(box);
+        box.arena = .init(gpa);
+        errdefer box.arena.deinit();
+        const text = try box.arena.allocator().dupe(u8, envelope);
+        var asked = expected;
+        asked.reached = &box.reached;
+        box.state = try core.uplink.desired_state.accept(box.arena.allocator(), text, asked);
+        box.policy = try .init(box.arena.allocator(), &box.state);
+        return box;
+    }
+
+    pub fn destroy(box: *StateBox, gpa: std.mem.Allocator) void {
+        box.arena.deinit();
+        gpa.destroy(box);
+    }
+};
+
+pub const UplinkLink = struct {
+    io: Io,
+    gpa: std.mem.Allocator,
+    started_us: u64,
+    wake_fd: i32,
+    mutex: Io.Mutex = .init,
+    ignored: base.IgnoredCounters = .{},
+    devices_booting: u64 = 0,
+    peers: base.BoundedArray(core.site.PeerTable.Heard, core.uplink.message.peers_max) = .empty,
+    /// When the numbers were set.
+    numbers_us: u64 = 0,
+    /// Of the state that was taken last.
+    pair: core.uplink.desired_state.Pair = .{},
+    /// Of the state that the packet loop acts by: at times one before `pair`.
+    in_force: core.uplink.desired_state.Pair = .{},
+    has_state: bool = false,
+    /// Why the state that came last was not taken; null where it was.
+    refusal: ?core.uplink.desired_state.Refusal = null,
+    next_state: ?*StateBox = null,
+    /// The control plane answered last time.
+    is_answered: std.atomic.Value(bool) = .init(false),
+    /// Grows with each report; the sender waits for it.
+    reports_written: std.atomic.Value(u32) = .init(0),
+
+    pub const Numbers = struct {
+        ignored: base.IgnoredCounters,
+        devices_booting: u64,
+        peers: base.BoundedArray(core.site.PeerTable.Heard, core.uplink.message.peers_max),
+        numbers_us: u64,
+        /// Of the state that the edge acts by.
+        pair: core.uplink.desired_state.Pair,
+        refusal: ?core.uplink.desired_state.Refusal,
+    };
+
+    /// What became of the last answer that held a state, or said that there is none.
+    pub fn noteRefusal(link: *UplinkLink, refusal: ?core.uplink.desired_state.Refusal) void {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        link.refusal = refusal;
+    }
+
+    pub fn noteReport(link: *UplinkLink) void {
+        _ = link.reports_written.fetchAdd(1, .release);
+        link.io.futexWake(u32, &link.reports_written.raw, 1);
+    }
+
+    pub fn setNumbers(link: *UplinkLink, ignored: base.IgnoredCounters, devices_booting: u64) void {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        link.ignored = ignored;
+        link.devices_booting = devices_booting;
+    }
+
+    pub fn setPeers(link: *UplinkLink, now_us: u64, table: *const core.site.PeerTable) void {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        link.peers.count = @intCast(table.listHeard(now_us, &link.peers.buffer).len);
+        link.numbers_us = now_us;
+    }
+
+    pub fn numbers(link: *UplinkLink) Numbers {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        return .{
+            .ignored = link.ignored,
+            .devices_booting = link.devices_booting,
+            .peers = link.peers,
+            .numbers_us = link.numbers_us,
+            .pair = link.in_force,
+            .refusal = link.refusal,
+        };
+    }
+
+    /// The pair that a new state must be above; null while there is none.
+    pub fn above(link: *UplinkLink) ?core.uplink.desired_state.Pair {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        return if (link.has_state) link.pair else null;
+    }
+
+    /// For the state that was on disk at the start.
+    pub fn setPair(link: *UplinkLink, pair: core.uplink.desired_state.Pair) void {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        link.pair = pair;
+        link.in_force = pair;
+        link.has_state = true;
+    }
+
+    /// By the packet loop: it acts by this state from now on.
+    pub fn noteInForce(link: *UplinkLink, pair: core.uplink.desired_state.Pair) void {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        link.in_force = pair;
+    }
+
+    /// Hands a state to the packet loop. One that the loop has not taken yet is replaced.
+    pub fn offerState(link: *UplinkLink, box: *StateBox) void {
+        {
+            link.mutex.lockUncancelable(link.io);
+            defer link.mutex.unlock(link.io);
+            if (link.next_state) |earlier| earlier.destroy(link.gpa);
+            link.next_state = box;
+            link.pair = box.state.pair();
+            link.has_state = true;
+        }
+        EdgeLoop.wake(link.wake_fd);
+    }
+
+    pub fn takeState(link: *UplinkLink) ?*StateBox {
+        link.mutex.lockUncancelable(link.io);
+        defer link.mutex.unlock(link.io);
+        defer link.next_state = null;
+        return link.next_state;
+    }
+};

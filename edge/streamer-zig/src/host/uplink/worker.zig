@@ -1,0 +1,384 @@
+//! The uplink's two threads: one sends reports and heartbeats, one waits for desired states. What
+//! to do when is decided by core/uplink/sender.zig; here it is done.
+
+const std = @import("std");
+const builtin = @import("builtin");
+const base = @import("base");
+const core = @import("core");
+const sys = @import("../sys.zig");
+const named_key = @import("../files/named_key.zig");
+const speak = @import("../log.zig");
+const CaptureFiles = @import("../files/capture_files.zig").CaptureFiles;
+const CaptureSender = @import("capture_sender.zig").CaptureSender;
+const DataDir = @import("../files/data_dir.zig").DataDir;
+const Identity = @import("../files/data_dir.zig").Identity;
+const KeyRotation = @import("key_rotation.zig").KeyRotation;
+const machine_facts = @import("../metrics/machine_facts.zig");
+const ReportLog = @import("../files/report_log.zig").ReportLog;
+const uplink_client = @import("client.zig");
+const interface_list = @import("../net/interface_list.zig");
+const link_module = @import("link.zig");
+const assert = std.debug.assert;
+
+const UplinkClient = uplink_client.UplinkClient;
+const BatchGzip = core.uplink.batch_gzip.BatchGzip;
+const UplinkLink = link_module.UplinkLink;
+const StateBox = link_module.StateBox;
+
+/// The API answers a long poll after 25 s at the latest.
+const poll_timeout_ms = core.uplink.sender.poll_wait_ms + 15_000;
+
+/// For whoever restored a control plane; a key that anybody could send must not be the one to name.
+const trust_hint = " If the control plane was restored from a backup of before its signing key was changed, read the key " ++
+    "on the organization's page of the dashboard and name it on this machine: bootfarm-edge trust-key --data DIR --key KEY";
+
+pub const UplinkWorker = struct {
+    pub const request_timeout_ms = 20_000;
+
+    gpa: std.mem.Allocator,
+    link: *UplinkLink,
+    log: *ReportLog,
+    data: *const DataDir,
+    /// Captures that wait to be sent.
+    captures: ?*const CaptureFiles = null,
+    client_options: UplinkClient.Options,
+    /// Where devices and other edges of the site reach this one.
+    address: base.Ip4,
+    peer_port: u16,
+    stream_port: u16,
+    /// Read and written by the thread that takes states alone.
+    identity: Identity,
+    signing_key: [32]u8,
+    rotation: *KeyRotation,
+    /// Of the directory where vDisks are.
+    store_fd: i32,
+    /// For the heartbeat; they are read once.
+    boot_programs: []const core.uplink.message.BootProgram = &.{},
+    counter: std.atomic.Value(u64) = .init(0),
+    sender: core.uplink.sender.Sender = .{},
+    poller: core.uplink.sender.Poller = .{},
+    /// So that an absent API is told once, not at each try.
+    is_answered: bool = true,
+    /// The same refusal is told once.
+    last_refusal: u64 = 0,
+
+    /// Both threads run until the process ends.
+    pub fn start(worker: *UplinkWorker) (std.Thread.SpawnError || error{OutOfMemory})!void {
+        const send_buffer = try worker.gpa.alloc(u8, core.uplink.report_log.batch_size_max);
+        const gzip: BatchGzip = try .init(worker.gpa, core.uplink.report_log.batch_size_max);
+        const capture_buffer = try worker.gpa.alloc(u8, CaptureSender.buffer_size);
+        const state_buffer = try worker.gpa.alloc(u8, core.uplink.desired_state.envelope_size_max + 4096);
+        const options: std.Thread.SpawnConfig = .{ .stack_size = 2 << 20 };
+        const sending = try std.Thread.spawn(options, runSender, .{ worker, send_buffer, gzip, capture_buffer });
+        sending.detach();
+        const polling = try std.Thread.spawn(options, runPoller, .{ worker, state_buffer });
+        polling.detach();
+    }
+
+    fn runSender(worker: *UplinkWorker, buffer: []u8, batch_gzip: BatchGzip, capture_buffer: []u8) void {
+        var gzip = batch_gzip;
+        var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
+        defer client.deinit();
+        var captures: CaptureSender = .{ .files = worker.captures, .buffer = capture_buffer };
+        while (true) {
+            const seen = worker.link.reports_written.load(.acquire);
+            const now_ms = nowMs();
+            if (!worker.sender.stopped) worker.rotation.step(&client, now_ms, randomNumber());
+            client.key = worker.rotation.key();
+            switch (worker.sender.next(now_ms, worker.log.backlog())) {
+                .heartbeat => worker.sendHeartbeat(&client),
+                .reports => worker.sendReports(&client, buffer, &gzip),
+                // A capture is of a boot whose reports have been applied.
+                .wait_until_ms => |until_ms| if (worker.log.backlog() > 0 or !captures.send(worker.gpa, &client, now_ms))
+                    worker.waitForReport(seen, until_ms - now_ms),
+                .stopped => return,
+            }
+        }
+    }
+
+    fn waitForReport(worker: *UplinkWorker, seen: u32, wait_ms: u64) void {
+        const io = worker.link.io;
+        const limit: std.Io.Timeout = .{ .duration = .{
+            .raw = .fromMilliseconds(@intCast(wait_ms)),
+            .clock = .awake,
+        } };
+        io.futexWaitTimeout(u32, &worker.link.reports_written.raw, seen, limit) catch return;
+        // Phases often change together; what follows within a moment goes in the same request.
+        if (worker.link.reports_written.load(.acquire) != seen)
+            io.sleep(.fromMilliseconds(core.uplink.sender.report_delay_ms), .awake) catch {};
+    }
+
+    fn sendHeartbeat(worker: *UplinkWorker, client: *UplinkClient) void {
+        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+        defer arena.deinit();
+        const numbers = worker.link.numbers();
+        var interfaces: interface_list.Interfaces = .empty;
+        interface_list.read(&interfaces);
+        var peers: [core.uplink.message.peers_max]core.uplink.message.HeardPeer = undefined;
+        const since_us = sys.monotonicUs() -| numbers.numbers_us;
+        for (numbers.peers.constSlice(), peers[0..numbers.peers.count]) |*heard, *peer| peer.* = .{
+            .edgeId = heard.edge,
+            .heardMsAgo = (heard.ago_us + since_us) / std.time.us_per_ms,
+            .booting = heard.booting,
+        };
+        var body: [core.uplink.message.body_size_max]u8 = undefined;
+        const text = core.uplink.message.encode(core.uplink.message.Heartbeat{
+            .agentVersion = base.version,
+            .arch = comptime core.uplink.message.archName(builtin.cpu.arch).?,
+            .uptimeMs = (sys.monotonicUs() - worker.link.started_us) / std.time.us_per_ms,
+            .clockUnixMs = sys.unixMs(),
+            .devicesBooting = numbers.devices_booting,
+            .reportBacklog = worker.log.backlog(),
+            .state = numbers.pair,
+            .stateRefused = if (numbers.refusal) |refusal| core.uplink.desired_state.word(refusal) else null,
+            .ignored = numbers.ignored,
+            .bootPrograms = worker.boot_programs,
+            .address = worker.address,
+            .peerPort = worker.peer_port,
+            .streamPort = worker.stream_port,
+            .machine = machine_facts.read(worker.store_fd),
+            .interfaces = interfaces.constSlice(),
+            .peers = peers[0..numbers.peers.count],
+        }, &body);
+        var buffer: [core.uplink.message.body_size_max]u8 = undefined;
+        const result = client.request(
+            .POST,
+            "/edge/v1/heartbeat",
+            text,
+            request_timeout_ms,
+            &buffer,
+        );
+        const answer = uplink_client.meaning(arena.allocator(), result);
+        worker.tell("heartbeat", answer, result);
+        _ = worker.sender.heartbeatAnswered(nowMs(), randomNumber(), answer);
+    }
+
+    fn sendReports(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8, gzip: *BatchGzip) void {
+        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+        defer arena.deinit();
+        const batch = worker.log.nextBatch(buffer) catch {
+            speak.line("The report log on disk does not answer; it is tried again.", .{});
+            _ = worker.sender.reportsAnswered(nowMs(), randomNumber(), .nothing);
+            return;
+        } orelse return;
+        var answer_buffer: [core.uplink.message.body_size_max]u8 = undefined;
+        const compressed = if (worker.sender.mayCompress()) gzip.compress(batch.body) else null;
+        const result = client.requestEncoded(
+            .POST,
+            "/edge/v1/reports",
+            if (compressed) |bytes| .{ .bytes = bytes, .encoding = .gzip } else .{ .bytes = batch.body },
+            request_timeout_ms,
+            &answer_buffer,
+        );
+        var answer = uplink_client.meaning(arena.allocator(), result);
+        if (answer == .ok) {
+            const body = (result catch unreachable).body;
+            if (core.uplink.message.parse(
+                core.uplink.message.ReportAnswer,
+                arena.allocator(),
+                body,
+            )) |acked| {
+                worker.log.ack(acked.bootEpoch, acked.ackedSeq);
+                // An answer that moves nothing would be asked for again at once.
+                if (acked.bootEpoch != batch.epoch or acked.ackedSeq < batch.from_seq) answer = .nothing;
+            } else |_| answer = .nothing;
+        }
+        if (result) |answered| worker.sender.noteForm(
+            answered.takes_gzip,
+            compressed != null and isRefusedForm(answered.status),
+        ) else |_| {}
+        worker.tell("reports", answer, result);
+        switch (worker.sender.reportsAnswered(nowMs(), randomNumber(), answer)) {
+            .rewind => |seq| worker.log.rewind(batch.epoch, seq),
+            .none, .stop => {},
+        }
+    }
+
+    fn runPoller(worker: *UplinkWorker, buffer: []u8) void {
+        var client: UplinkClient = .init(worker.gpa, worker.link.io, worker.client_options);
+        defer client.deinit();
+        while (true) {
+            const now_ms = nowMs();
+            client.key = worker.rotation.key();
+            switch (worker.poller.next(now_ms)) {
+                .poll => worker.poll(&client, buffer),
+                .wait_until_ms => |until_ms| worker.link.io.sleep(
+                    .fromMilliseconds(@intCast(until_ms - now_ms)),
+                    .awake,
+                ) catch return,
+                .stopped => return,
+            }
+        }
+    }
+
+    fn poll(worker: *UplinkWorker, client: *UplinkClient, buffer: []u8) void {
+        var arena: std.heap.ArenaAllocator = .init(worker.gpa);
+        defer arena.deinit();
+        const pair = worker.link.above() orelse core.uplink.desired_state.Pair{};
+        var path: [128]u8 = undefined;
+        const text = std.mem.print(&path, "/edge/v1/state?after={d}.{d}&waitMs={d}", .{
+            pair.incarnation,
+            pair.counter,
+            core.uplink.sender.poll_wait_ms,
+        }) catch unreachable;
+        const result = client.request(.GET, text, "", poll_timeout_ms, buffer);
+        const answer = uplink_client.meaning(arena.allocator(), result);
+        var usable = true;
+        if (result) |answered| {
+            if (answered.status == 200) usable = worker.takeState(answered.body);
+            if (answered.status == 204) worker.link.noteRefusal(null);
+        } else |err| if (err == error.AnswerTooLarge) worker.refuseState(error.TooLarge);
+        _ = worker.poller.answered(nowMs(), randomNumber(), answer, usable);
+    }
+
+    /// Verified, then on disk, then acted on.
+    fn takeState(worker: *UplinkWorker, envelope: []const u8) bool {
+        const box = StateBox.create(worker.gpa, envelope, .{
+            .edge_id = worker.client_options.edge_id.?,
+            .signing_key = worker.signing_key,
+            .organization_id = worker.identity.organizationId,
+            .named_key = named_key.read(worker.data),
+            .above = worker.link.above(),
+        }) catch |refusal| {
+            worker.refuseState(refusal);
+            return false;
+        };
+        worker.data.write("state.json", envelope) catch {
+            speak.line(
+                "The desired state cannot be written to the data directory; it is tried again.",
+                .{},
+            );
+            box.destroy(worker.gpa);
+            return false;
+        };
+        // Behind the state: that has the statements, and is found right by the key before as well.
+        worker.pin(box.reached);
+        if (!box.reached.is_named) named_key.forget(worker.data);
+        worker.rotation.order(if (box.state.rotateKey) |text| core.uplink.message.parseKey(text) catch null else null);
+        worker.link.noteRefusal(null);
+        worker.link.offerState(box);
+        return true;
+    }
+
+    /// The edge goes on with the state that it has, and its heartbeats say why.
+    fn refuseState(worker: *UplinkWorker, refusal: core.uplink.desired_state.Refusal) void {
+        worker.link.noteRefusal(refusal);
+        const hint = if (refusal == error.SignatureInvalid) trust_hint else "";
+        speak.line("The desired state was refused: {s}.{s}", .{ core.uplink.desired_state.sentence(refusal), hint });
+    }
+
+    /// A key that follows the one that was pinned, or was named on this machine, takes its place, also over restarts.
+    pub fn pin(worker: *UplinkWorker, reached: core.uplink.desired_state.Reached) void {
+        if (reached.id == null and !reached.is_named) return;
+        // Of one that was named nobody said the id.
+        const id = reached.id orelse base.Uuid.zero;
+        const text = core.uplink.message.keyText(reached.key);
+        var identity = worker.identity;
+        identity.signingKeyId = id;
+        identity.signingKey = &text;
+        worker.data.writeIdentity(identity) catch {
+            speak.line("The organization's new signing key cannot be written to the data directory; it is tried again.", .{});
+            return;
+        };
+        worker.signing_key = reached.key;
+        worker.identity.signingKeyId = id;
+        if (!reached.is_named) {
+            speak.line("The organization signs by a new key, which the one before vouches for.", .{});
+            return;
+        }
+        // Behind the identity: whatever is cut off between, the state is found right by the named key.
+        named_key.forget(worker.data);
+        speak.line("The organization signs by the key that was named on this machine; the one before is not believed any more.", .{});
+    }
+
+    fn tellRefusal(
+        worker: *UplinkWorker,
+        what: []const u8,
+        code: core.uplink.sender.Code,
+        status: u16,
+        result: uplink_client.RequestError!uplink_client.Answer,
+    ) void {
+        const body = if (result) |answered| answered.body else |_| "";
+        const refusal = std.hash.Wyhash.hash(status, body) | 1;
+        if (refusal == worker.last_refusal) return;
+        worker.last_refusal = refusal;
+        var memory: [8192]u8 = undefined;
+        var fixed: std.heap.FixedBufferAllocator = .init(&memory);
+        const problem = core.uplink.message.parse(
+            core.uplink.message.Problem,
+            fixed.allocator(),
+            body,
+        ) catch
+            core.uplink.message.Problem{};
+        const detail: base.UntrustedText = .init(problem.detail);
+        speak.line(
+            "The control plane refused the {s}: {t} ({d}) {f}.",
+            .{ what, code, status, detail },
+        );
+    }
+
+    fn tell(
+        worker: *UplinkWorker,
+        what: []const u8,
+        answer: core.uplink.sender.Answer,
+        result: uplink_client.RequestError!uplink_client.Answer,
+    ) void {
+        const url = worker.client_options.url;
+        worker.link.is_answered.store(answer != .nothing, .monotonic);
+        switch (answer) {
+            .ok => {
+                if (!worker.is_answered) speak.line(
+                    "The control plane at {s} answers again.",
+                    .{url},
+                );
+                worker.is_answered = true;
+            },
+            .later => |after_ms| {
+                if (worker.is_answered) speak.line(
+                    "The control plane at {s} is busy and asks for {d} s: reports are kept until then.",
+                    .{ url, after_ms / std.time.ms_per_s },
+                );
+                worker.is_answered = false;
+            },
+            .nothing => {
+                if (worker.is_answered)
+                    speak.line(
+                        "The control plane at {s} does not answer: devices boot on, and reports are kept until it does.",
+                        .{url},
+                    );
+                worker.is_answered = false;
+            },
+            .refused => |refused| switch (refused.code) {
+                .signature_invalid => {
+                    worker.rotation.doubt();
+                    worker.tellRefusal(what, refused.code, refused.status, result);
+                },
+                .edge_revoked => speak.line(
+                    "The control plane at {s} has revoked this edge: nothing more is sent.",
+                    .{url},
+                ),
+                .stale_epoch => speak.line(
+                    "The control plane refused the {s}: this data directory is older than what it has seen of this edge.",
+                    .{what},
+                ),
+                .report_gap => {},
+                else => worker.tellRefusal(what, refused.code, refused.status, result),
+            },
+        }
+    }
+};
+
+/// Malformed, too large, or of a media type that is not taken.
+fn isRefusedForm(status: u16) bool {
+    return status == 400 or status == 413 or status == 415;
+}
+
+fn nowMs() u64 {
+    return sys.monotonicUs() / std.time.us_per_ms;
+}
+
+fn randomNumber() u64 {
+    var bytes: [8]u8 = undefined;
+    sys.random(&bytes);
+    return std.mem.readInt(u64, &bytes, .little);
+}

@@ -1,0 +1,97 @@
+//! Who has shown that he receives what the edge sends him: seen on the wire, an address that sent back a cookie that went
+//! to it. Before that the edge may send it no more bytes than came from it.
+
+const std = @import("std");
+const base = @import("base");
+const stream = @import("wire").stream;
+const Ledger = @import("../site/ledger.zig");
+const Endpoint = base.Endpoint;
+
+pub const CookieAccount = @This();
+
+const entries_max = 1024;
+
+/// Rings; what falls out has to be shown again, which only makes the check stricter than the edge for very old sessions.
+issued: [entries_max]Issued = @splat(.{ .to = 0, .cookie = @splat(0) }),
+issued_count: u32 = 0,
+proved: [entries_max]u48 = @splat(0),
+proved_count: u32 = 0,
+/// The request that is being answered.
+from: Endpoint = .{ .ip = .zero, .port = 0 },
+request_size: usize = 0,
+answered_size: usize = 0,
+hello: ?stream.Hello = null,
+
+const Issued = struct { to: u48, cookie: [32]u8 };
+
+/// A datagram comes in at the edge's stream port.
+pub fn noteRequest(account: *CookieAccount, from: Endpoint, bytes: []const u8) void {
+    account.from = from;
+    account.request_size = bytes.len;
+    account.answered_size = 0;
+    account.hello = null;
+    const packet = stream.parse(bytes) catch return;
+    if (packet.body != .hello) return;
+    account.hello = packet.body.hello;
+    const key = from.toInt();
+    for (&account.issued) |*issued| {
+        if (issued.to != key or !std.mem.eql(u8, &issued.cookie, &packet.body.hello.cookie)) continue;
+        if (account.hasProved(from)) return;
+        account.proved[account.proved_count % entries_max] = key;
+        account.proved_count += 1;
+        return;
+    }
+}
+
+/// The edge sends this before it takes another datagram.
+pub fn noteAnswer(account: *CookieAccount, ledger: *Ledger, to: Endpoint, bytes: []const u8) void {
+    // What is sealed is not looked into: a WELCOME stands for itself.
+    if (bytes.len > 1 and bytes[1] == @backingInt(stream.Type.welcome)) {
+        if (account.hello) |*hello| ledger.noteWelcome(hello);
+    } else if (stream.parse(bytes)) |packet| {
+        if (packet.body == .cookie) {
+            account.issued[account.issued_count % entries_max] = .{ .to = to.toInt(), .cookie = packet.body.cookie.cookie };
+            account.issued_count += 1;
+        }
+    } else |_| {}
+    account.answered_size += bytes.len;
+    if (account.hasProved(to)) return;
+    if (!to.eql(account.from) or account.answered_size > account.request_size)
+        ledger.violate(.no_bytes_before_cookie, "{d} bytes for {d} go to {f}, which has shown no cookie", .{
+            account.answered_size, account.request_size, to,
+        });
+}
+
+fn hasProved(account: *const CookieAccount, endpoint: Endpoint) bool {
+    return std.mem.findScalar(u48, &account.proved, endpoint.toInt()) != null;
+}
+
+const testing = std.testing;
+
+test "an address that has not sent back its cookie gets no more than it sent" {
+    var account: CookieAccount = .{};
+    var ledger: Ledger = .{};
+    const device: Endpoint = .{ .ip = .init(10, 0, 0, 1), .port = 9 };
+    var hello: stream.Hello = .{
+        .client_nonce = @splat(1),
+        .kind = .token,
+        .boot_id = @splat(2),
+        .ciphers = .{ .chacha20_poly1305 = true },
+        .client_public = @splat(0),
+        .proof = @splat(0),
+        .packet_size_max = stream.packet_size_ethernet,
+    };
+    const cookie: stream.Cookie = .{ .client_nonce = @splat(1), .cookie = @splat(5) };
+    var request: [stream.packet_size_max]u8 = undefined;
+    var answer: [stream.packet_size_max]u8 = undefined;
+    account.noteRequest(device, stream.emit(.{ .body = .{ .hello = hello } }, &request));
+    account.noteAnswer(&ledger, device, stream.emit(.{ .body = .{ .cookie = cookie } }, &answer));
+    try testing.expectEqual(null, ledger.violation);
+    hello.cookie = cookie.cookie;
+    account.noteRequest(device, stream.emit(.{ .body = .{ .hello = hello } }, &request));
+    account.noteAnswer(&ledger, device, answer[0..1000]);
+    try testing.expectEqual(null, ledger.violation);
+    account.noteRequest(.{ .ip = .init(10, 0, 0, 2), .port = 9 }, request[0..40]);
+    account.noteAnswer(&ledger, .{ .ip = .init(10, 0, 0, 2), .port = 9 }, answer[0..41]);
+    try testing.expectEqual(.no_bytes_before_cookie, ledger.violation.?.check);
+}

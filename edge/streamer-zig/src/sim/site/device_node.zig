@@ -1,0 +1,273 @@
+//! A simulated machine: the real device from power-on to ready, its made-up sockets, and somebody who switches it on again
+//! when its boot has failed.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const stream = @import("wire").stream;
+const disk_module = @import("disk.zig");
+const EdgeNode = @import("edge_node.zig");
+const EventQueue = @import("event_queue.zig");
+const Fabric = @import("fabric.zig");
+const HttpLink = @import("http_link.zig");
+const Ledger = @import("ledger.zig");
+const Plant = @import("plant.zig").Plant;
+const assert = std.debug.assert;
+const Device = core.device.Device;
+const Endpoint = base.Endpoint;
+const Link = EventQueue.Link;
+
+pub const DeviceNode = @This();
+
+const dhcp_port = 68;
+const first_port = 49152;
+/// More than this without a pause is a machine that never rests.
+const actions_max = 100_000;
+const idle_wakes_max = 16;
+
+device: Device,
+link: Link,
+plant: Plant,
+fabric: *Fabric,
+/// Null: it needs an offer with an address.
+own_address: ?base.Ip4,
+/// The same for all devices in some runs, which must not matter.
+xid_next: u32,
+prng: base.Prng,
+/// While faults go on it is switched on again and again.
+boots_ready: u32 = 0,
+http: HttpLink = .{},
+tftp_socket: ?u16 = null,
+stream_socket: ?u16 = null,
+port_next: u16 = first_port,
+wake_at_us: ?u64 = null,
+powered_on_healed: bool = false,
+idle_wakes: u32 = 0,
+is_power_planned: bool = false,
+
+pub fn powerOn(node: *DeviceNode) void {
+    const fabric = node.fabric;
+    node.is_power_planned = false;
+    node.closeSockets();
+    // As ROMs do: what was meant for the boot before comes in at the same port.
+    node.port_next = first_port;
+    fabric.links[node.link].ip = node.own_address;
+    var random: Device.Random = .{ .xid = node.xid_next, .nonce_seed = undefined };
+    // The device takes two in a row.
+    node.xid_next +%= 16;
+    node.prng.fill(&random.nonce_seed);
+    node.powered_on_healed = fabric.ledger.healed;
+    fabric.ledger.notePowerOn(node.link);
+    fabric.trail.print(fabric.now_us, "device {d} on", .{node.link});
+    if (node.plant == .accept_foreign_fragment) node.device.client.options.ciphers = .{ .clear = true };
+    node.device.powerOn(fabric.now_us, random);
+    node.pump();
+}
+
+/// Ready, and nothing more planned.
+pub fn isDone(node: *const DeviceNode) bool {
+    return node.device.phase == .ready and !node.is_power_planned and node.hasSaidAll();
+}
+
+/// The write cache fills no more, and the edge is known to have heard of it.
+fn hasSaidAll(node: *const DeviceNode) bool {
+    const profile = &node.device.profile.guest;
+    const is_filling = profile.write_cache_per_second > 0;
+    const last = if (is_filling) profile.write_cache_used_max else core.device.Device.GuestWords.usedAt(profile, 0);
+    return node.device.guest.used_known == last;
+}
+
+/// What a device said last, and was acknowledged, is what the edge reported, but for a little.
+pub fn checkWords(node: *const DeviceNode) void {
+    const ledger = node.fabric.ledger;
+    const used = node.device.guest.used_known orelse return;
+    const account = ledger.find(node.device.plan.?.boot_id) orelse return;
+    const size = node.device.profile.guest.write_cache_size;
+    const reported = account.write_cache_used orelse
+        return ledger.violate(.last_words_arrive, "device {d}: no report has its write cache", .{node.link});
+    const difference = @max(used, reported) - @min(used, reported);
+    if (difference * 20 < size) return;
+    ledger.violate(.last_words_arrive, "device {d}: {d} bytes of its write cache are used, reported were {d}", .{ node.link, used, reported });
+}
+
+pub fn planPowerOn(node: *DeviceNode, after_us: u64) void {
+    if (node.is_power_planned) return;
+    node.is_power_planned = true;
+    node.fabric.plan(node.fabric.now_us + after_us, .{ .power_on = node.link });
+}
+
+pub fn wake(node: *DeviceNode) void {
+    node.wake_at_us = null;
+    node.pump();
+}
+
+pub fn receive(node: *DeviceNode, from: Endpoint, to: Endpoint, bytes: []u8) void {
+    const now_us = node.fabric.now_us;
+    const is_edge = from.ip.eql(EdgeNode.ip);
+    if (to.port == dhcp_port) {
+        node.device.receiveDhcp(now_us, bytes);
+    } else if (node.tftp_socket == to.port) {
+        node.device.receiveTftp(now_us, from, bytes);
+    } else if (node.stream_socket == to.port and is_edge and from.port == EdgeNode.stream_port) {
+        if (node.plant == .accept_foreign_fragment) node.adopt(bytes);
+        node.device.receiveStream(now_us, bytes);
+    } else return;
+    node.pump();
+}
+
+pub fn stepHttp(node: *DeviceNode, edge: *EdgeNode, serial: u32, what: EventQueue.HttpStep) void {
+    if (serial != node.http.serial or !node.http.is_open) return;
+    node.http.step(node.fabric, edge, &node.device, node.link, what);
+    node.pump();
+}
+
+/// Does everything that the machine wants done now, and plans when to ask it again.
+fn pump(node: *DeviceNode) void {
+    const fabric = node.fabric;
+    const now_us = fabric.now_us;
+    var buffer: Device.Buffer = undefined;
+    var count: u32 = 0;
+    while (node.device.next(now_us, &buffer)) |action| {
+        count += 1;
+        if (count > actions_max) return fabric.ledger.violate(.no_busy_waiting, "device {d} never rests", .{node.link});
+        node.act(action);
+    }
+    node.checkWindow();
+    node.idle_wakes = if (count > 0) 0 else node.idle_wakes;
+    var at_us = node.device.deadline() orelse return;
+    if (at_us == std.math.maxInt(u64)) return;
+    if (at_us <= now_us) {
+        node.idle_wakes += 1;
+        if (node.idle_wakes > idle_wakes_max)
+            return fabric.ledger.violate(.no_busy_waiting, "device {d} in {t} wants to be called at {d}, which is over, and then does nothing", .{
+                node.link, node.device.phase, at_us,
+            });
+        at_us = now_us + 1;
+    }
+    if (node.wake_at_us) |planned| if (planned <= at_us) return;
+    node.wake_at_us = at_us;
+    const is_past = node.plant == .time_backwards and node.device.phase == .stage2;
+    fabric.plan(if (is_past) now_us - 1 else at_us, .{ .device_wake = node.link });
+}
+
+fn act(node: *DeviceNode, action: Device.Action) void {
+    const fabric = node.fabric;
+    switch (action) {
+        .dhcp => |packet| {
+            const from: Endpoint = .{ .ip = fabric.links[node.link].ip orelse .zero, .port = dhcp_port };
+            fabric.sendToEdge(node.link, from, EdgeNode.endpoint(EdgeNode.dhcp_port), packet);
+        },
+        .use_address => |given| node.useAddress(given.ip),
+        .tftp => |packet| fabric.sendToEdge(node.link, node.socket(&node.tftp_socket) orelse return, packet.to, packet.bytes),
+        .http_open => |request| node.http.open(fabric, node.link, request.request),
+        .http_close => node.http.close(),
+        .stream_open => node.stream_socket = null,
+        .stream => |packet| {
+            const from = node.socket(&node.stream_socket) orelse return;
+            fabric.sendToEdge(node.link, from, node.device.plan.?.stream, packet);
+        },
+        .read_done => |read| node.checkRead(read.offset, read.bytes),
+        .finished => |outcome| node.finish(outcome),
+        .carry_out => |order| node.carryOut(order),
+    }
+}
+
+fn useAddress(node: *DeviceNode, given: base.Ip4) void {
+    const fabric = node.fabric;
+    node.closeSockets();
+    fabric.links[node.link].ip = null;
+    if (fabric.linkOf(given)) |other| if (other != node.link)
+        fabric.ledger.violate(.one_address_per_device, "devices {d} and {d} both have {f}", .{ other, node.link, given });
+    fabric.links[node.link].ip = given;
+}
+
+fn carryOut(node: *DeviceNode, order: core.stream.Client.Order) void {
+    const fabric = node.fabric;
+    fabric.trail.print(fabric.now_us, "device {d} does as it is told: {t}", .{ node.link, order.kind });
+    fabric.ledger.noteOrderTaken(order.id, node.link, node.device.plan.?.boot_id);
+    node.device.powerOff();
+    node.closeSockets();
+    // Somebody switches on again what was switched off.
+    node.planPowerOn(if (order.kind == .restart) 1 else std.time.us_per_s);
+}
+
+fn finish(node: *DeviceNode, outcome: Device.Outcome) void {
+    const fabric = node.fabric;
+    fabric.trail.note(@backingInt(std.meta.activeTag(outcome)));
+    switch (outcome) {
+        .ready => {
+            fabric.trail.print(fabric.now_us, "device {d} ready", .{node.link});
+            node.boots_ready += 1;
+            fabric.ledger.noteDeviceReady(
+                node.device.plan.?.boot_id,
+                // Who reads ahead asks for other reads than his system does.
+                if (node.device.ahead == null) node.device.client.statistics.asked else null,
+            );
+            // Every device boots once more on the quiet network.
+            const again = !fabric.ledger.healed or !node.powered_on_healed;
+            if (again) node.planPowerOn(node.prng.between(1, 500) * std.time.us_per_ms);
+        },
+        .failed => |*failure| {
+            fabric.trail.print(fabric.now_us, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
+            fabric.ledger.devices_failed += 1;
+            if (!isOfTheNetwork(failure.text.slice()))
+                fabric.ledger.violate(.no_honest_refusal, "device {d} failed in {t}: {f}", .{ node.link, failure.phase, failure.text });
+            if (node.powered_on_healed)
+                fabric.ledger.violate(.every_boot_finishes, "device {d} on a quiet network failed in {t}: {f}", .{
+                    node.link, failure.phase, failure.text,
+                });
+            node.planPowerOn(node.prng.between(1, 4) * std.time.us_per_s);
+        },
+    }
+}
+
+/// Ends of a boot that a bad network brings about; every other one is somebody's mistake.
+fn isOfTheNetwork(text: []const u8) bool {
+    const known = [_][]const u8{
+        "no DHCP answer with a boot program", "TFTP: no answer", "HTTP: no whole answer", "nothing read for 120 s",
+    };
+    for (known) |candidate| if (std.mem.eql(u8, candidate, text)) return true;
+    return false;
+}
+
+fn checkRead(node: *DeviceNode, offset: u64, bytes: []const u8) void {
+    const ledger = node.fabric.ledger;
+    const session = &node.device.client.session.?;
+    const account = ledger.find(node.device.plan.?.boot_id) orelse
+        return ledger.violate(.one_version_per_boot, "device {d} reads in a boot that never began", .{node.link});
+    if (!session.version_id.eql(account.version.id))
+        ledger.violate(.one_version_per_boot, "device {d} was given another version", .{node.link});
+    if (disk_module.firstDifference(account.version, offset, bytes)) |at|
+        ledger.violate(.bytes_equal_version, "device {d}: the byte at {d} is wrong, in the read of {d} bytes at {d}", .{
+            node.link, at, bytes.len, offset,
+        });
+}
+
+fn checkWindow(node: *const DeviceNode) void {
+    const client = &node.device.client;
+    const session = client.session orelse return;
+    if (client.outstandingBytes() <= session.outstanding_bytes_max) return;
+    node.fabric.ledger.violate(.windows_bounded, "device {d} has asked for {d} bytes", .{ node.link, client.outstandingBytes() });
+}
+
+/// A planted bug: whoever's fragment it is, it is taken.
+fn adopt(node: *const DeviceNode, bytes: []u8) void {
+    const session = node.device.client.session orelse return;
+    const packet = stream.parse(bytes) catch return;
+    if (packet.body == .data) std.mem.writeInt(u64, bytes[8..16], session.id, .big);
+}
+
+fn socket(node: *DeviceNode, place: *?u16) ?Endpoint {
+    const ip = node.fabric.links[node.link].ip orelse return null;
+    if (place.* == null) {
+        place.* = node.port_next;
+        node.port_next = if (node.port_next == std.math.maxInt(u16)) first_port else node.port_next + 1;
+    }
+    return .{ .ip = ip, .port = place.*.? };
+}
+
+fn closeSockets(node: *DeviceNode) void {
+    node.tftp_socket = null;
+    node.stream_socket = null;
+    node.http.close();
+}

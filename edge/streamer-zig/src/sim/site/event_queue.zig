@@ -1,0 +1,40 @@
+//! What can happen in the simulated world of boots.
+
+const base = @import("base");
+const TimedQueue = @import("../kit/timed_queue.zig").TimedQueue;
+
+/// A link is a device's place in the network; the last one is the stranger's.
+pub const Link = u8;
+
+pub const Event = union(enum) {
+    /// The packet in this slot of the pool comes in.
+    arrival: Arrival,
+    /// A device asked to be called at this time.
+    device_wake: Link,
+    edge_wake,
+    edge_second,
+    http: struct { link: Link, serial: u32, step: HttpStep },
+    power_on: Link,
+    edge_crash,
+    edge_start,
+    cut: struct { link: Link, duration_us: u64 },
+    mend: Link,
+    switch_version,
+    /// Somebody wants this device to start again, or to be switched off.
+    order: Link,
+    stranger,
+    heal,
+};
+
+pub const Arrival = struct {
+    slot: u16,
+    link: Link,
+    direction: Direction,
+    from: base.Endpoint,
+    to: base.Endpoint,
+};
+
+pub const Direction = enum(u1) { to_edge, to_device };
+pub const HttpStep = enum(u8) { request, piece, closed };
+
+pub const Queue = TimedQueue(Event);

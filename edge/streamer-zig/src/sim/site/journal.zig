@@ -1,0 +1,93 @@
+//! What the edge keeps over a crash, as its disk would: boots as they were last written, leases, the resumption key.
+//! Everything else of an edge is lost with its memory.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const Ledger = @import("ledger.zig");
+const Plant = @import("plant.zig").Plant;
+const assert = std.debug.assert;
+const Boot = core.boot.Boot;
+
+pub const Journal = @This();
+
+pub const leases_max = 128;
+
+/// In the order of begin.
+boots: []Boot,
+boot_count: u32 = 0,
+leases: [leases_max]core.dhcp.Leases.Record = undefined,
+lease_count: u32 = 0,
+leases_at_us: u64 = 0,
+lease_change_count: u64 = 0,
+resumption_key: [32]u8,
+orders: [Ledger.orders_max]core.site.PowerOrders.Bound = undefined,
+order_count: u32 = 0,
+
+pub fn init(gpa: std.mem.Allocator, resumption_key: [32]u8) error{OutOfMemory}!Journal {
+    return .{ .boots = try gpa.alloc(Boot, Ledger.boots_max), .resumption_key = resumption_key };
+}
+
+pub fn deinit(journal: *Journal, gpa: std.mem.Allocator) void {
+    gpa.free(journal.boots);
+    journal.* = undefined;
+}
+
+pub fn write(journal: *Journal, boot: *const Boot) void {
+    for (journal.boots[0..journal.boot_count]) |*kept| if (kept.identity.id.eql(boot.identity.id)) {
+        kept.* = boot.*;
+        return;
+    };
+    // As many places as the ledger has: it complains first.
+    if (journal.boot_count == journal.boots.len) return;
+    journal.boots[journal.boot_count] = boot.*;
+    journal.boot_count += 1;
+}
+
+/// The boots of the process before; those that do not fit are left out, as the host does.
+pub fn load(journal: *const Journal, table: *core.boot.Table, now_us: u64, plant: Plant) void {
+    if (plant == .forget_journal) return;
+    for (journal.boots[0..journal.boot_count]) |kept| {
+        var boot = kept;
+        boot.touched = false;
+        boot.news = .{};
+        if (plant == .forget_revision) boot.revision = 0;
+        _ = table.insert(boot, now_us) catch continue;
+    }
+}
+
+/// A power order that is new.
+pub fn writeOrder(journal: *Journal, bound: core.site.PowerOrders.Bound) void {
+    // As many places as the ledger has: it complains first.
+    if (journal.order_count == journal.orders.len) return;
+    journal.orders[journal.order_count] = bound;
+    journal.order_count += 1;
+}
+
+pub fn loadOrders(journal: *const Journal, orders: *core.site.PowerOrders, plant: Plant) void {
+    if (plant == .forget_orders) return;
+    for (journal.orders[0..journal.order_count]) |bound| orders.restore(bound);
+}
+
+pub fn writeLeases(journal: *Journal, leases: *const core.dhcp.Leases, now_us: u64) void {
+    if (leases.change_count == journal.lease_change_count) return;
+    journal.lease_change_count = leases.change_count;
+    journal.leases_at_us = now_us;
+    journal.lease_count = 0;
+    var iterator = leases.dump(now_us);
+    while (iterator.next()) |record| {
+        assert(journal.lease_count < leases_max);
+        journal.leases[journal.lease_count] = record;
+        journal.lease_count += 1;
+    }
+}
+
+pub fn loadLeases(journal: *Journal, leases: *core.dhcp.Leases, now_us: u64, plant: Plant) void {
+    journal.lease_change_count = leases.change_count;
+    if (plant == .forget_leases) return;
+    for (journal.leases[0..journal.lease_count]) |record| {
+        var aged = record;
+        aged.remaining_us -|= now_us - journal.leases_at_us;
+        _ = leases.restore(now_us, &aged);
+    }
+}

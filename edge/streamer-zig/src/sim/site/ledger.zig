@@ -1,0 +1,269 @@
+//! What must hold, and the account that tells whether it does. It is kept from what the nodes are seen to do, never from
+//! what the machines believe, and remembers the first violation of a run.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const stream = @import("wire").stream;
+const Version = @import("disk.zig").Version;
+const assert = std.debug.assert;
+
+pub const Ledger = @This();
+
+pub const boots_max = 512;
+const devices_max = 64;
+pub const orders_max = 32;
+
+violation: ?Violation = null,
+boots: [boots_max]BootAccount = undefined,
+boot_count: u32 = 0,
+power_ons: [devices_max]u32 = @splat(0),
+boots_begun: [devices_max]u32 = @splat(0),
+devices_ready: u32 = 0,
+devices_failed: u32 = 0,
+resumptions: u64 = 0,
+/// How often the edge was started.
+generation: u32 = 0,
+healed: bool = false,
+orders: [orders_max]OrderAccount = undefined,
+order_count: u32 = 0,
+
+pub const Check = enum {
+    bytes_equal_version,
+    one_version_per_boot,
+    windows_bounded,
+    tables_bounded,
+    queue_bounded,
+    mtu_respected,
+    no_bytes_before_cookie,
+    token_bought_once,
+    one_open_boot_per_device,
+    one_boot_per_power_on,
+    ready_once,
+    reads_counted,
+    outcome_final,
+    revisions_ascend,
+    one_address_per_device,
+    no_honest_refusal,
+    every_boot_finishes,
+    order_taken_once,
+    last_words_arrive,
+    schedules,
+    reports_once,
+    no_busy_waiting,
+    time_forward,
+    same_seed_same_run,
+    canary,
+};
+
+pub const Violation = struct {
+    check: Check,
+    text_buffer: [160]u8,
+    text_size: u8,
+
+    pub fn text(violation: *const Violation) []const u8 {
+        return violation.text_buffer[0..violation.text_size];
+    }
+};
+
+pub const BootAccount = struct {
+    id: base.Uuid,
+    device: u8,
+    version: Version,
+    revision: u64 = 0,
+    outcome: ?core.boot.phase.OutcomeKind = null,
+    ready_count: u32 = 0,
+    token_nonce: ?[16]u8 = null,
+    /// The store could not be read in this boot: to the edge it has failed, though the device may overcome it.
+    had_store_error: bool = false,
+    /// Of the edge, when the boot began.
+    generation: u32,
+    /// As the edge counted them, when it heard of ready.
+    reads_counted: u64 = 0,
+    /// The device itself saw its READY acknowledged.
+    device_ready: bool = false,
+    /// Bytes, in the edge's last report that had them.
+    write_cache_used: ?u64 = null,
+};
+
+pub const OrderAccount = struct {
+    id: base.Uuid,
+    /// The boot that its device was in when the edge first saw it; zero: none.
+    boot_id: base.Uuid,
+    taken_count: u32 = 0,
+};
+
+pub fn violate(ledger: *Ledger, check: Check, comptime format: []const u8, arguments: anytype) void {
+    if (ledger.violation != null) return;
+    var violation: Violation = .{ .check = check, .text_buffer = undefined, .text_size = 0 };
+    const text = std.mem.print(&violation.text_buffer, format, arguments) catch violation.text_buffer[0..];
+    violation.text_size = @intCast(text.len);
+    ledger.violation = violation;
+}
+
+pub fn find(ledger: *Ledger, id: base.Uuid) ?*BootAccount {
+    for (ledger.boots[0..ledger.boot_count]) |*account| if (account.id.eql(id)) return account;
+    return null;
+}
+
+pub fn notePowerOn(ledger: *Ledger, device: u8) void {
+    ledger.power_ons[device] += 1;
+}
+
+/// The edge put a new boot into its table.
+pub fn noteBegin(ledger: *Ledger, id: base.Uuid, device: u8, version: Version) void {
+    ledger.boots_begun[device] += 1;
+    if (ledger.boots_begun[device] > ledger.power_ons[device])
+        ledger.violate(.one_boot_per_power_on, "device {d} was switched on {d} times and has {d} boots", .{
+            device, ledger.power_ons[device], ledger.boots_begun[device],
+        });
+    if (ledger.boot_count == boots_max) return ledger.violate(.tables_bounded, "more than {d} boots", .{boots_max});
+    ledger.boots[ledger.boot_count] = .{ .id = id, .device = device, .version = version, .generation = ledger.generation };
+    ledger.boot_count += 1;
+}
+
+/// The edge wrote a report.
+pub fn noteReport(ledger: *Ledger, boot: *const core.boot.Boot) void {
+    const account = ledger.find(boot.identity.id) orelse
+        return ledger.violate(.one_boot_per_power_on, "a report of a boot that never began", .{});
+    if (boot.revision != account.revision + 1)
+        ledger.violate(.revisions_ascend, "device {d}: revision {d} follows {d}", .{ account.device, boot.revision, account.revision });
+    account.revision = boot.revision;
+    if (boot.guest) |*guest| {
+        if (guest.write_cache) |cache| account.write_cache_used = cache.used;
+    }
+    const kind: core.boot.phase.OutcomeKind = boot.outcome orelse {
+        if (account.outcome != null) ledger.violate(.outcome_final, "device {d}: a boot that was over goes on", .{account.device});
+        return;
+    };
+    // A boot that is over is reported again when its device says something new.
+    if (kind == .ready and boot.news.outcome) {
+        account.reads_counted = boot.record(.stage2).?.reads;
+        account.ready_count += 1;
+        if (account.ready_count > 1) ledger.violate(.ready_once, "device {d}: a boot is ready {d} times", .{ account.device, account.ready_count });
+    }
+    if (account.outcome) |before| if (before != kind)
+        ledger.violate(.outcome_final, "device {d}: {t} became {t}", .{ account.device, before, kind });
+    account.outcome = kind;
+}
+
+/// The edge answered this HELLO, which came with a cookie or without, by WELCOME.
+pub fn noteWelcome(ledger: *Ledger, hello: *const stream.Hello) void {
+    const account = ledger.find(.fromBytes(hello.boot_id)) orelse
+        return ledger.violate(.token_bought_once, "a session for a boot that never began", .{});
+    if (hello.kind == .resumption) {
+        ledger.resumptions += 1;
+        return;
+    }
+    if (account.token_nonce) |nonce| if (!std.mem.eql(u8, &nonce, &hello.client_nonce))
+        return ledger.violate(.token_bought_once, "device {d}: its token opened a second session", .{account.device});
+    account.token_nonce = hello.client_nonce;
+}
+
+/// A device saw its READY acknowledged.
+pub fn noteDeviceReady(ledger: *Ledger, id: base.Uuid, reads_asked: ?u64) void {
+    ledger.devices_ready += 1;
+    const account = ledger.find(id) orelse return ledger.violate(.ready_once, "a boot that never began is ready", .{});
+    if (account.device_ready) ledger.violate(.ready_once, "device {d} is ready twice in a boot", .{account.device});
+    account.device_ready = true;
+    const outcome = account.outcome orelse
+        return ledger.violate(.ready_once, "device {d} is ready and its boot goes on", .{account.device});
+    if (outcome == .failed and account.had_store_error) return;
+    if (outcome != .ready)
+        return ledger.violate(.ready_once, "device {d} is ready and its boot is {t}", .{ account.device, outcome });
+    // What a crash loses is not counted again.
+    const reads = reads_asked orelse return;
+    if (account.generation == ledger.generation and account.reads_counted != reads)
+        ledger.violate(.reads_counted, "device {d} sent {d} READs, the edge counted {d}", .{
+            account.device, reads, account.reads_counted,
+        });
+}
+
+/// The edge sees a power order for the first time.
+pub fn noteOrder(ledger: *Ledger, bound: core.site.PowerOrders.Bound) void {
+    for (ledger.orders[0..ledger.order_count]) |*order| if (order.id.eql(bound.id)) return;
+    if (ledger.order_count == orders_max) return ledger.violate(.tables_bounded, "more than {d} orders", .{orders_max});
+    ledger.orders[ledger.order_count] = .{ .id = bound.id, .boot_id = bound.boot_id };
+    ledger.order_count += 1;
+}
+
+/// A device carries out an order in this boot.
+pub fn noteOrderTaken(ledger: *Ledger, id: base.Uuid, device: u8, boot_id: base.Uuid) void {
+    for (ledger.orders[0..ledger.order_count]) |*order| {
+        if (!order.id.eql(id)) continue;
+        order.taken_count += 1;
+        if (order.taken_count > 1)
+            ledger.violate(.order_taken_once, "device {d} takes an order {d} times", .{ device, order.taken_count });
+        if (!order.boot_id.eql(boot_id))
+            ledger.violate(.order_taken_once, "device {d} takes an order that was for another boot", .{device});
+        return;
+    }
+    ledger.violate(.order_taken_once, "device {d} takes an order that nobody gave", .{device});
+}
+
+/// An order waits for a boot that one of these devices is in.
+pub fn hasOrderFor(ledger: *const Ledger, nodes: anytype) bool {
+    for (ledger.orders[0..ledger.order_count]) |*order| {
+        if (order.taken_count > 0) continue;
+        for (nodes) |*node| if (node.device.plan) |plan| if (plan.boot_id.eql(order.boot_id)) return true;
+    }
+    return false;
+}
+
+/// After every event.
+pub fn checkTable(ledger: *Ledger, table: *core.boot.Table) void {
+    if (table.count > table.places.len) ledger.violate(.tables_bounded, "{d} boots in the table", .{table.count});
+    var open: [devices_max]u8 = @splat(0);
+    var open_count: u32 = 0;
+    var iterator = table.iterate();
+    while (iterator.next()) |boot| {
+        if (boot.isOver()) continue;
+        const device = deviceOf(boot.identity.mac);
+        open[device] += 1;
+        open_count += 1;
+        if (open[device] > 1) ledger.violate(.one_open_boot_per_device, "device {d} has two boots in progress", .{device});
+    }
+    if (open_count != table.active_count)
+        ledger.violate(.tables_bounded, "{d} boots in progress, counted as {d}", .{ open_count, table.active_count });
+}
+
+/// When everything is over.
+pub fn checkEnd(ledger: *Ledger) void {
+    for (ledger.boots[0..ledger.boot_count]) |*account| {
+        const outcome = account.outcome orelse {
+            ledger.violate(.every_boot_finishes, "a boot of device {d} has no outcome", .{account.device});
+            continue;
+        };
+        if (outcome == .ready and account.ready_count != 1)
+            ledger.violate(.ready_once, "device {d}: {d} reports of ready", .{ account.device, account.ready_count });
+    }
+}
+
+/// The last byte says which device it is; the others are spread, so that devices compete for places in tables.
+pub fn macOf(device: u8) base.Mac {
+    return .{ .bytes = .{ 0x02, 0xbf, 0, device *% 59, device *% 101, device + 1 } };
+}
+
+pub fn deviceOf(mac: base.Mac) u8 {
+    return mac.bytes[5] - 1;
+}
+
+const testing = std.testing;
+
+test "a boot more than there were power-ons is a violation" {
+    var ledger: Ledger = .{};
+    const version: Version = .{ .id = .fromRandom(@splat(1)), .size = 512 };
+    ledger.notePowerOn(3);
+    ledger.noteBegin(.fromRandom(@splat(7)), 3, version);
+    try testing.expectEqual(null, ledger.violation);
+    ledger.noteBegin(.fromRandom(@splat(8)), 3, version);
+    try testing.expectEqual(.one_boot_per_power_on, ledger.violation.?.check);
+}
+
+test "the first violation is kept" {
+    var ledger: Ledger = .{};
+    ledger.violate(.ready_once, "first {d}", .{1});
+    ledger.violate(.time_forward, "second", .{});
+    try testing.expectEqual(.ready_once, ledger.violation.?.check);
+    try testing.expectEqualStrings("first 1", ledger.violation.?.text());
+}

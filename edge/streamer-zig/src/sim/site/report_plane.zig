@@ -1,0 +1,113 @@
+//! What the control plane does with reports (packages/proto/UPLINK.md, "POST /edge/v1/reports"), in small: a cursor for each boot
+//! epoch, which moves with what is applied; each boot once, with its highest revision; sums that count each boot once.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const Plant = @import("plant.zig").Plant;
+
+pub const ReportPlane = @This();
+
+const batch_gzip_ratio_max = core.uplink.batch_gzip.ratio_max;
+
+gpa: std.mem.Allocator,
+plant: Plant,
+cursors: std.ArrayList(Cursor) = .empty,
+boots: std.AutoHashMapUnmanaged([16]u8, Kept) = .empty,
+ready_count: u64 = 0,
+lost_count: u64 = 0,
+applied_count: u64 = 0,
+batch_count: u64 = 0,
+/// Of everything applied, in its order.
+hash: std.hash.Wyhash = .init(0),
+
+const Cursor = struct { epoch: u64, acked_seq: u64 };
+const Kept = struct { revision: u64, is_ready: bool };
+
+const Report = struct {
+    seq: u64,
+    type: enum { boot, gap },
+    boot: ?struct { id: base.Uuid, revision: u64, outcome: ?struct { kind: []const u8 } = null } = null,
+    untilSeq: u64 = 0,
+};
+const Batch = struct { bootEpoch: u64, fromSeq: u64, reports: []const Report };
+
+pub const Answer = union(enum) { acked: u64, gap: u64, malformed: []const u8 };
+
+pub fn deinit(plane: *ReportPlane) void {
+    plane.cursors.deinit(plane.gpa);
+    plane.boots.deinit(plane.gpa);
+    plane.* = undefined;
+}
+
+/// One request; `body` as it was sent, compressed or not.
+pub fn receive(plane: *ReportPlane, body: []const u8, is_gzip: bool) error{OutOfMemory}!Answer {
+    var arena: std.heap.ArenaAllocator = .init(plane.gpa);
+    defer arena.deinit();
+    const text = if (is_gzip) try unzip(arena.allocator(), body) orelse return .{ .malformed = "not gzip" } else body;
+    if (text.len > core.uplink.report_log.batch_size_max) return .{ .malformed = "too large" };
+    const batch = core.uplink.message.parse(Batch, arena.allocator(), text) catch |err| switch (err) {
+        error.OutOfMemory => return error.OutOfMemory,
+        error.Malformed => return .{ .malformed = "not a batch" },
+    };
+    if (batch.reports.len == 0 or batch.reports.len > core.uplink.report_log.batch_reports_max)
+        return .{ .malformed = "none or too many reports" };
+    plane.batch_count += 1;
+    return plane.apply(&batch);
+}
+
+fn unzip(arena: std.mem.Allocator, body: []const u8) error{OutOfMemory}!?[]const u8 {
+    const window = try arena.alloc(u8, std.compress.flate.max_window_len);
+    var reader: std.Io.Reader = .fixed(body);
+    var decompress: std.compress.flate.Decompress = .init(&reader, .gzip, window);
+    const limit = @min(core.uplink.report_log.batch_size_max, body.len * batch_gzip_ratio_max) + 1;
+    return decompress.reader.allocRemaining(arena, .limited(limit)) catch |err| switch (err) {
+        error.OutOfMemory => error.OutOfMemory,
+        error.ReadFailed, error.StreamTooLong => null,
+    };
+}
+
+fn apply(plane: *ReportPlane, batch: *const Batch) error{OutOfMemory}!Answer {
+    var expected_seq = batch.fromSeq;
+    for (batch.reports) |*report| {
+        if (report.seq != expected_seq) return .{ .malformed = "not consecutive" };
+        expected_seq = lastSeqOf(report) + 1;
+    }
+    const cursor = try plane.cursorOf(batch.bootEpoch);
+    if (batch.fromSeq > cursor.acked_seq + 1) return .{ .gap = cursor.acked_seq + 1 };
+    for (batch.reports) |*report| {
+        const last_seq = lastSeqOf(report);
+        if (last_seq <= cursor.acked_seq and plane.plant != .apply_reports_again) continue;
+        switch (report.type) {
+            .boot => try plane.applyBoot(report),
+            .gap => plane.lost_count += last_seq - @max(report.seq - 1, cursor.acked_seq),
+        }
+        cursor.acked_seq = @max(cursor.acked_seq, last_seq);
+    }
+    return .{ .acked = cursor.acked_seq };
+}
+
+fn applyBoot(plane: *ReportPlane, report: *const Report) error{OutOfMemory}!void {
+    const boot = report.boot orelse return;
+    plane.applied_count += 1;
+    plane.hash.update(&boot.id.bytes);
+    plane.hash.update(std.mem.asBytes(&boot.revision));
+    const found = try plane.boots.getOrPut(plane.gpa, boot.id.bytes);
+    if (!found.found_existing) found.value_ptr.* = .{ .revision = 0, .is_ready = false };
+    if (found.value_ptr.revision >= boot.revision and plane.plant != .apply_reports_again) return;
+    found.value_ptr.revision = boot.revision;
+    const is_ready = if (boot.outcome) |outcome| std.mem.eql(u8, outcome.kind, "ready") else false;
+    if (is_ready and (!found.value_ptr.is_ready or plane.plant == .apply_reports_again)) plane.ready_count += 1;
+    found.value_ptr.is_ready = is_ready;
+}
+
+fn cursorOf(plane: *ReportPlane, epoch: u64) error{OutOfMemory}!*Cursor {
+    for (plane.cursors.items) |*cursor| if (cursor.epoch == epoch) return cursor;
+    try plane.cursors.append(plane.gpa, .{ .epoch = epoch, .acked_seq = 0 });
+    return &plane.cursors.items[plane.cursors.items.len - 1];
+}
+
+/// A gap stands for all up to its end.
+fn lastSeqOf(report: *const Report) u64 {
+    return if (report.type == .gap) @max(report.seq, report.untilSeq) else report.seq;
+}

@@ -1,0 +1,116 @@
+//! What a seed decides beforehand: how many devices, which DHCP, what they read, and what happens to the site until it
+//! heals: crashes of the edge, cut links, devices that are switched off and on, another version.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const Boots = @import("boots.zig");
+const Disk = @import("disk.zig");
+const EventQueue = @import("event_queue.zig");
+const assert = std.debug.assert;
+
+pub const planned_max = 64;
+const second = std.time.us_per_s;
+
+pub const Scenario = struct {
+    device_count: u8,
+    mode: core.dhcp.Service.Mode,
+    is_xid_shared: bool,
+    speed_per_mille: u32,
+    versions: [Boots.versions_max]Disk.Version,
+    /// Since the begin; faults end here.
+    heal_at_us: u64,
+    /// 0: there is no stranger.
+    stranger_period_us: u64,
+    planned: [planned_max]Planned = undefined,
+    planned_count: u32 = 0,
+    /// A power order on the quiet network.
+    late_order: ?Planned = null,
+
+    /// Times are since the begin.
+    pub const Planned = struct { at_us: u64, event: EventQueue.Event };
+
+    pub fn draw(prng: *base.Prng, device_count: ?u8) Scenario {
+        const drawn_count: u8 = @intCast(prng.between(2, 8));
+        var scenario: Scenario = .{
+            .device_count = device_count orelse drawn_count,
+            .mode = if (prng.chance(1, 2)) .proxy else .server,
+            .is_xid_shared = prng.chance(1, 3),
+            .speed_per_mille = @intCast(prng.pick(u64, &.{ 0, 1000, 4000 })),
+            .versions = undefined,
+            .heal_at_us = prng.between(2, 20) * second,
+            .stranger_period_us = if (prng.chance(2, 3)) prng.between(1_000, 20_000) else 0,
+        };
+        // Versions of one disk differ in size at times.
+        const size = prng.between(2_000, 40_000) * 512;
+        for (&scenario.versions) |*version| {
+            var id: [16]u8 = undefined;
+            prng.fill(&id);
+            version.* = .{ .id = .fromRandom(id), .size = size + prng.below(2) * 8 * 512 };
+        }
+        scenario.drawEvents(prng);
+        return scenario;
+    }
+
+    fn drawEvents(scenario: *Scenario, prng: *base.Prng) void {
+        const heal_at_us = scenario.heal_at_us;
+        for (0..@intCast(prng.below(6))) |_| {
+            const at_us = prng.below(heal_at_us);
+            // Within a second as the supervisor does it, or after some.
+            const down_us = if (prng.chance(2, 3)) prng.between(1, second) else prng.between(1, 8 * second);
+            scenario.add(at_us, .edge_crash);
+            scenario.add(@min(at_us + down_us, heal_at_us), .edge_start);
+        }
+        for (0..@intCast(prng.below(8))) |_| {
+            const link: u8 = @intCast(prng.below(scenario.device_count));
+            const cut: EventQueue.Event = .{ .cut = .{ .link = link, .duration_us = if (prng.chance(1, 2)) prng.between(1, second) else prng.between(1, 15 * second) } };
+            scenario.add(prng.below(heal_at_us), cut);
+        }
+        for (0..@intCast(prng.below(8))) |_|
+            scenario.add(prng.between(2, heal_at_us), .{ .power_on = @intCast(prng.below(scenario.device_count)) });
+        for (0..@intCast(prng.below(4))) |_| scenario.add(prng.below(heal_at_us), .switch_version);
+        for (0..@intCast(prng.below(5))) |_|
+            scenario.add(prng.below(heal_at_us), .{ .order = @intCast(prng.below(scenario.device_count)) });
+        if (prng.chance(1, 2)) scenario.late_order = .{
+            .at_us = heal_at_us + prng.between(1, 4 * second),
+            .event = .{ .order = @intCast(prng.below(scenario.device_count)) },
+        };
+    }
+
+    fn add(scenario: *Scenario, at_us: u64, event: EventQueue.Event) void {
+        scenario.planned[scenario.planned_count] = .{ .at_us = at_us, .event = event };
+        scenario.planned_count += 1;
+    }
+};
+
+/// What a device reads in a boot: bursts and pauses, small and large, as recorded boots have them.
+pub fn drawReads(gpa: std.mem.Allocator, prng: *base.Prng, disk_size: u64) error{OutOfMemory}![]core.device.read_trace.Read {
+    const reads = try gpa.alloc(core.device.read_trace.Read, @intCast(prng.between(5, 80)));
+    var at_us: u64 = 0;
+    for (reads) |*read| {
+        if (prng.chance(1, 3)) at_us += prng.below(200_000);
+        const length: u32 = switch (prng.below(4)) {
+            0 => 4096,
+            1 => 512 * @as(u32, @intCast(prng.between(1, 64))),
+            2 => 32 * 1024,
+            else => 128 * 1024,
+        };
+        const sectors = (disk_size -| length) / 512;
+        // The end of the disk is where mistakes are.
+        const sector = if (prng.chance(1, 16)) sectors else prng.below(sectors + 1);
+        read.* = .{ .at_us = at_us, .offset = sector * 512, .length = length };
+    }
+    return reads;
+}
+
+test "a scenario is the same for the same seed and heals after its last event" {
+    for (0..200) |seed| {
+        var prng: base.Prng = .init(seed);
+        const one: Scenario = .draw(&prng, null);
+        var again: base.Prng = .init(seed);
+        const other: Scenario = .draw(&again, null);
+        try std.testing.expectEqual(one.heal_at_us, other.heal_at_us);
+        try std.testing.expectEqualDeep(one.planned[0..one.planned_count], other.planned[0..other.planned_count]);
+        for (one.planned[0..one.planned_count]) |planned| try std.testing.expect(planned.at_us <= one.heal_at_us);
+    }
+}

@@ -1,0 +1,529 @@
+//! The vDisk store on a disk that loses and tears, against a model that remembers what each sector of each version and of each device's
+//! layer may be. The real store, write layers, sealing, merging, import and garbage collection run. A wrong byte, an acknowledged
+//! write that is lost, a version that is lost or half there, a refusal that is not given, or a store that does not open is a violation.
+//!
+//! Four blocks of a disk are written: side by side, or so far from each other that the tree has two levels.
+
+const std = @import("std");
+const base = @import("base");
+const store_module = @import("store");
+const SimFiles = @import("sim_files.zig");
+const StoreDevice = @import("device.zig");
+const store_checks = @import("checks.zig");
+const store_import = @import("import.zig");
+const store_operation = @import("operation.zig");
+const store_restart = @import("restart.zig");
+const assert = std.debug.assert;
+
+const block = store_module.block;
+const BoundedArray = base.BoundedArray;
+const Content = StoreDevice.Content;
+const Prng = base.Prng;
+const Store = store_module.Store;
+const Uuid = base.Uuid;
+const WriteLayer = store_module.WriteLayer;
+const blocks = StoreDevice.blocks;
+const sector_size = StoreDevice.sector_size;
+const sectors = StoreDevice.sectors;
+const sectors_per_block = StoreDevice.sectors_per_block;
+
+pub const StoreModel = @This();
+
+/// Beyond it the oldest go, so that a step costs the same all along.
+const versions_max = 6;
+
+/// `Stopped`: in the middle of something that was to be cut off.
+pub const Error = error{ Violation, OutOfMemory, Stopped };
+
+pub const Geometry = store_operation.Geometry;
+pub const Operation = store_operation.Operation;
+pub const Kind = store_operation.Kind;
+const Cut = store_operation.Cut;
+const Range = store_operation.Range;
+const Who = store_operation.Who;
+
+pub const Version = struct {
+    id: Uuid,
+    content: Content,
+    /// Of its manifest, where it was said when it was made.
+    counter: u64 = 0,
+    /// Open as long as the process runs, as an edge that serves it has it; null: it was not read since the start.
+    opened: ?*store_module.OpenVersion = null,
+};
+
+pub const Counts = struct {
+    operations: std.EnumArray(Kind, u64) = .initFill(0),
+    /// Of these: cut off in the middle.
+    cut: std.EnumArray(Kind, u64) = .initFill(0),
+    power_cuts: u64 = 0,
+    kills: u64 = 0,
+    /// Comings up that were cut off themselves.
+    restarts_cut: u64 = 0,
+    fleeting_lost: u64 = 0,
+    refused: u64 = 0,
+    seals_finished: u64 = 0,
+    longest_opening_us: u64 = 0,
+
+    pub fn add(counts: *Counts, other: *const Counts) void {
+        for (std.enums.values(Kind)) |kind| {
+            counts.operations.getPtr(kind).* += other.operations.get(kind);
+            counts.cut.getPtr(kind).* += other.cut.get(kind);
+        }
+        inline for (.{ "power_cuts", "kills", "restarts_cut", "fleeting_lost", "refused", "seals_finished" }) |name|
+            @field(counts, name) += @field(other, name);
+        counts.longest_opening_us = @max(counts.longest_opening_us, other.longest_opening_us);
+    }
+
+    pub fn total(counts: *const Counts) u64 {
+        var sum: u64 = 0;
+        for (std.enums.values(Kind)) |kind| sum += counts.operations.get(kind);
+        return sum;
+    }
+};
+
+/// Hashes of disks as power cuts left them.
+pub const CrashStates = std.AutoHashMapUnmanaged(u64, void);
+
+/// What is given from outside, and outlives a disk.
+pub const Given = struct {
+    gpa: std.mem.Allocator,
+    /// Null: nothing is imported.
+    io: ?std.Io,
+    /// For syncs, which are larger than all the rest.
+    batches: *[3]WriteLayer.Batch,
+    counts: *Counts,
+    /// Null: they are not counted.
+    crash_states: ?*CrashStates = null,
+    /// Of the simulated disk, planted.
+    lie: ?SimFiles.Lie = null,
+    versions_kept: u8 = versions_max,
+};
+
+given: Given,
+prng: Prng,
+geometry: Geometry,
+sim: SimFiles,
+store: Store = undefined,
+is_store_open: bool = false,
+versions: BoundedArray(Version, versions_max + 4) = .empty,
+devices: std.EnumArray(Who, StoreDevice) = undefined,
+ids: u64 = 0,
+stamps: u64 = 0,
+/// Of what goes on: a version that may be there, one that may be gone.
+pending: ?Version = null,
+leaving: ?Uuid = null,
+/// While an image is read: how often somebody may do something else yet, and how that failed.
+meanwhile: struct { chances: u8 = 0, problem: ?Failure = null } = .{},
+/// What went wrong, for a person.
+violation: []const u8 = "",
+
+/// The model stays where it is.
+pub fn init(model: *StoreModel, given: Given, seed: u64, geometry: Geometry) Error!void {
+    model.* = .{ .given = given, .prng = .init(seed), .geometry = geometry, .sim = try .init(given.gpa, seed ^ 0x5eed) };
+    const files = model.sim.files();
+    Store.make(files, .{ .id = .fromRandom(@splat(1)), .seed = @splat(2) }) catch return model.fail("a store cannot be made");
+    model.openStore() catch return model.fail("a store that was made does not open");
+    const first = model.nextId();
+    model.commitEmpty(first) catch return model.fail("an empty version cannot be sealed");
+    model.sim.syncAll();
+    model.sim.lie = given.lie;
+    model.versions.appendAssumeCapacity(.{ .id = first, .content = @splat(0) });
+    model.devices = .{ .values = .{
+        .{ .class = .maintenance, .device_id = idOf(9), .version_id = undefined, .name_id = undefined, .below = first },
+        .{ .class = .edge_persistent, .device_id = idOf(10), .version_id = first, .name_id = idOf(10), .below = first },
+        .{ .class = .edge, .device_id = idOf(11), .version_id = first, .name_id = undefined, .below = first },
+    } };
+    for (std.enums.values(Who)) |who| try model.beginLayer(who, 0);
+}
+
+pub fn deinit(model: *StoreModel) void {
+    model.closeAll();
+    for (&model.devices.values) |*device| device.deinit(model.given.gpa);
+    model.sim.deinit();
+    model.* = undefined;
+}
+
+/// Does it, cut off in the middle if `cut` says so and it lasts as long as that. Then what it touched is read.
+pub fn step(model: *StoreModel, operation: Operation, cut: ?Cut) Error!void {
+    const kind: Kind = operation;
+    model.given.counts.operations.getPtr(kind).* += 1;
+    if (cut) |wanted| model.sim.stop_after = model.sim.operations + wanted.calls;
+    const done = model.apply(operation);
+    const is_cut = model.sim.operations >= model.sim.stop_after;
+    model.sim.stop_after = std.math.maxInt(u64);
+    if (done) |_| {} else |err| if (err == error.Violation) return error.Violation;
+    if (is_cut) {
+        model.given.counts.cut.getPtr(kind).* += 1;
+        return store_restart.restart(model, cut.?.how == .crash, cut.?.loss);
+    }
+    done catch |err| return switch (err) {
+        error.Violation, error.OutOfMemory, error.Stopped => |own| own,
+        else => model.fail(@errorName(err)),
+    };
+    switch (operation) {
+        .write, .write_part, .discard => |range| try store_checks.checkRange(model, range),
+        .read => |who| try store_checks.checkRange(model, .{ .who = who, .first = 0, .count = @intCast(model.geometry.sectorCount()) }),
+        .kill => try store_restart.restart(model, false, .any),
+        .crash => try store_restart.restart(model, true, if (cut) |wanted| wanted.loss else .any),
+        .seal, .merge, .import => try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]),
+        else => {},
+    }
+}
+
+pub const Failure = Error || store_module.seal.Error || store_module.merge.Error || WriteLayer.OpenError || WriteLayer.WriteError ||
+    store_module.collect.Error || store_module.import.Error || store_module.import_checkpoint.Error || error{ Locked, RecordDamaged, Needed };
+
+fn apply(model: *StoreModel, operation: Operation) Failure!void {
+    switch (operation) {
+        .write, .write_part => |range| try model.write(range),
+        .discard => |range| try model.discard(range),
+        .flush => |who| try model.flush(who),
+        .sync_begin => |who| try model.beginSync(who),
+        .sync_end => |who| try model.endSync(who),
+        .read => |who| _ = try model.openLayer(who),
+        .seal => try model.seal(),
+        .merge => try model.merge(),
+        .import => try model.import(),
+        .revert => try model.leaveLayer(.maintenance),
+        .boot => |who| try model.boot(who),
+        .kill, .crash => {},
+    }
+}
+
+pub fn openStore(model: *StoreModel) !void {
+    assert(!model.is_store_open);
+    model.store = try .open(model.given.gpa, model.sim.files(), .{ .cache_nodes = 16, .file_size_max = 64 << 10 });
+    model.is_store_open = true;
+}
+
+pub fn nextId(model: *StoreModel) Uuid {
+    model.ids += 1;
+    return idOf(model.ids << 8);
+}
+
+fn idOf(number: u64) Uuid {
+    var bytes: [16]u8 = @splat(0);
+    std.mem.writeInt(u64, bytes[8..], number, .big);
+    return .fromRandom(bytes);
+}
+
+pub const vdisk: Uuid = .fromRandom(@splat(3));
+
+fn commitEmpty(model: *StoreModel, id: Uuid) !void {
+    var change = try model.store.lockForChange();
+    defer change.end();
+    try change.commit(&.{
+        .store = model.store.id,
+        .organization = .zero,
+        .vdisk = vdisk,
+        .version = id,
+        .parent = .zero,
+        .number = 1,
+        .incarnation = 0,
+        .counter = 1,
+        .created_unix_ms = 0,
+        .disk_size = model.geometry.diskSize(),
+        .root = .zeros,
+    });
+}
+
+pub fn findVersion(model: *StoreModel, id: Uuid) *Version {
+    for (model.versions.slice()) |*version| if (version.id.eql(id)) return version;
+    unreachable; // Those that something lies above never go.
+}
+
+/// A device begins anew above a version.
+pub fn beginLayer(model: *StoreModel, who: Who, below: usize) Error!void {
+    const device = model.devices.getPtr(who);
+    assert(!device.is_open);
+    const version = &model.versions.slice()[below];
+    switch (who) {
+        .maintenance => {
+            device.name_id = model.nextId();
+            device.version_id = device.name_id;
+        },
+        .persistent => device.version_id = version.id,
+        .fleeting => {
+            // Of the boot.
+            device.name_id = model.nextId();
+            device.version_id = version.id;
+        },
+    }
+    return device.begin(model.given.gpa, version.id, &version.content);
+}
+
+pub fn openLayer(model: *StoreModel, who: Who) Failure!*StoreDevice {
+    const device = model.devices.getPtr(who);
+    if (device.is_open) return device;
+    var name: store_module.files.Name = undefined;
+    const dir = device.dir(&name);
+    device.version = try model.store.openVersion(device.below);
+    errdefer device.version.close();
+    const source = device.version.reader.source();
+    const binding = device.binding(device.version.manifest.root.hash, model.geometry.diskSize());
+    const files = model.sim.files();
+    device.layer = WriteLayer.open(model.given.gpa, files, dir, &binding, source) catch |err| blk: {
+        if (err != error.NotFound or device.is_made) return err;
+        break :blk try WriteLayer.create(model.given.gpa, files, dir, .{
+            .layer_id = device.name_id,
+            .binding = binding,
+            .limit_bytes = 1 << 30,
+            .sequence = 0,
+        }, source);
+    };
+    device.is_made = true;
+    device.is_open = true;
+    return device;
+}
+
+/// Bytes of the disk at which a sector lies.
+pub fn offsetOf(model: *const StoreModel, sector: usize) u64 {
+    return model.geometry.places()[sector / sectors_per_block] * block.block_size + sector % sectors_per_block * sector_size;
+}
+
+/// Sectors from `first` on that lie behind each other on the disk, at most `most`.
+pub fn runOf(model: *const StoreModel, first: usize, most: usize) usize {
+    var count = @min(most, sectors_per_block - first % sectors_per_block);
+    while (count < most and model.offsetOf(first + count) == model.offsetOf(first) + count * sector_size)
+        count += @min(most - count, sectors_per_block);
+    return count;
+}
+
+pub const DiskBytes = [sectors * sector_size]u8;
+
+fn write(model: *StoreModel, range: Range) Failure!void {
+    const device = try model.openLayer(range.who);
+    if (device.isFull()) try model.flush(range.who);
+    var bytes: DiskBytes align(8) = undefined;
+    model.stamps += 1;
+    // Now and then zeros, which are kept as a hole.
+    const stamp = if (model.prng.chance(1, 8)) 0 else model.stamps;
+    const count = model.runOf(range.first, range.count);
+    const part = bytes[0 .. count * sector_size];
+    @memset(std.mem.bytesAsSlice(u64, part), stamp);
+    try device.note(model.given.gpa, range.first, count, stamp);
+    try device.layer.write(part, model.offsetOf(range.first));
+}
+
+fn discard(model: *StoreModel, range: Range) Failure!void {
+    const device = try model.openLayer(range.who);
+    if (device.isFull()) try model.flush(range.who);
+    const count = model.runOf(range.first, range.count);
+    try device.note(model.given.gpa, range.first, count, 0);
+    try device.layer.discard(model.offsetOf(range.first), count * sector_size);
+}
+
+fn flush(model: *StoreModel, who: Who) Failure!void {
+    try model.endSync(who);
+    const device = try model.openLayer(who);
+    try device.layer.flush(&model.given.batches[@backingInt(who)]);
+    // Of the fleeting one nothing is promised, and nothing else may come before it is gone.
+    device.settle();
+}
+
+fn beginSync(model: *StoreModel, who: Who) Failure!void {
+    try model.endSync(who);
+    const device = try model.openLayer(who);
+    if (device.layer.beginSync(&model.given.batches[@backingInt(who)])) device.beginSync() else device.settle();
+}
+
+fn endSync(model: *StoreModel, who: Who) Failure!void {
+    const device = model.devices.getPtr(who);
+    if (device.syncing == null) return;
+    try device.layer.endSync(device.layer.runSync(&model.given.batches[@backingInt(who)]));
+    device.endSync();
+}
+
+pub fn seal(model: *StoreModel) Failure!void {
+    try model.trim();
+    try model.flush(.maintenance);
+    model.devices.getPtr(.maintenance).close(model.given.gpa);
+    try model.sealLayer();
+}
+
+/// Of a layer that was flushed.
+pub fn sealLayer(model: *StoreModel) Failure!void {
+    const device = model.devices.getPtr(.maintenance);
+    var sealed: Version = .{ .id = device.version_id, .content = device.content() };
+    {
+        var change = try model.store.lockForChange();
+        defer change.end();
+        var parent = try model.store.openVersion(device.below);
+        defer parent.close();
+        const made = try store_module.seal.seal(model.given.gpa, &change, &parent, &.{
+            .version = sealed.id,
+            .number = 1,
+            .created_unix_ms = 0,
+            .kernel = null,
+            .initrd = null,
+            .command_line = "",
+        }, null);
+        sealed.counter = try model.higher(made.counter);
+    }
+    try model.adopt(sealed);
+}
+
+/// The layer has become a version, and the next one lies above it.
+pub fn adopt(model: *StoreModel, version: Version) Error!void {
+    model.versions.appendAssumeCapacity(version);
+    return model.beginLayer(.maintenance, model.versions.constSlice().len - 1);
+}
+
+fn merge(model: *StoreModel) Failure!void {
+    try model.trim();
+    const newest = model.versions.constSlice()[model.versions.constSlice().len - 1];
+    var made: Version = .{ .id = model.nextId(), .content = newest.content };
+    var change = try model.store.lockForChange();
+    defer change.end();
+    model.pending = made;
+    try store_module.merge.merge(&change, .{
+        .of = newest.id,
+        .onto = null,
+        .version = made.id,
+        .number = 1,
+        .created_unix_ms = 0,
+    });
+    model.pending = null;
+    // Where this is cut off, it is there and nothing is known of its counter.
+    if (model.store.manifestOf(made.id)) |manifest| {
+        made.counter = try model.higher(manifest.counter);
+    } else |err| if (!model.isStopped()) return err;
+    model.versions.appendAssumeCapacity(made);
+}
+
+/// An image becomes a version: some sectors of a parent's are others.
+fn import(model: *StoreModel) Failure!void {
+    const io = model.given.io orelse return;
+    try model.trim();
+    const parent = model.versions.constSlice()[@intCast(model.prng.below(model.versions.constSlice().len))];
+    var made: Version = .{ .id = model.nextId(), .content = parent.content };
+    const count = model.geometry.sectorCount();
+    for (0..model.prng.below(4)) |_| {
+        model.stamps += 1;
+        const first: usize = @intCast(model.prng.below(count));
+        for (made.content[first..@min(count, first + sectors_per_block)]) |*stamp| stamp.* = model.stamps;
+    }
+    model.pending = made;
+    const manifest = try store_import.begin(model, io, made.id, if (model.prng.chance(1, 4)) .zero else parent.id);
+    model.pending = null;
+    made.counter = try model.higher(manifest.counter);
+    model.versions.appendAssumeCapacity(made);
+}
+
+/// What an import reads: the bytes of the version that is to be made.
+pub fn imageSector(model: *const StoreModel, offset: u64) u64 {
+    const places = model.geometry.places();
+    for (places, 0..) |place, index| {
+        if (offset / block.block_size == place)
+            return model.pending.?.content[index * sectors_per_block + offset % block.block_size / sector_size];
+    }
+    return 0;
+}
+
+fn higher(model: *StoreModel, counter: u64) Error!u64 {
+    for (model.versions.constSlice()) |*version| {
+        if (counter <= version.counter) return model.fail("the counter of a version is not higher than that of all others");
+    }
+    return counter;
+}
+
+/// The oldest that no layer lies above go, and their blocks with them.
+fn trim(model: *StoreModel) Failure!void {
+    if (model.versions.constSlice().len <= model.given.versions_kept) return;
+    var change = try model.store.lockForChange();
+    defer change.end();
+    while (model.versions.constSlice().len > model.given.versions_kept) {
+        const oldest = for (model.versions.constSlice(), 0..) |version, index| {
+            const is_needed = for (&model.devices.values) |*device| {
+                if (device.below.eql(version.id)) break true;
+            } else false;
+            if (!is_needed) break index;
+        } else unreachable; // There are fewer layers.
+        const version = &model.versions.slice()[oldest];
+        try store_checks.checkContent(model, version);
+        if (change.delete(version.id)) |_| return model.fail("a version that somebody reads is deleted") else |err| if (err != error.Locked) return err;
+        model.closeVersion(version);
+        model.leaving = version.id;
+        try change.delete(version.id);
+        model.removeVersion(oldest);
+        model.leaving = null;
+    }
+    return store_import.collect(model, &change);
+}
+
+pub fn removeVersion(model: *StoreModel, index: usize) void {
+    const items = model.versions.slice();
+    std.mem.copyForwards(Version, items[index..], items[index + 1 ..]);
+    _ = model.versions.swapRemove(@intCast(items.len - 1));
+}
+
+/// What was written is thrown away; the device goes on above any version.
+fn leaveLayer(model: *StoreModel, who: Who) Failure!void {
+    const device = model.devices.getPtr(who);
+    device.close(model.given.gpa);
+    device.is_removing = true;
+    if (device.is_made) try model.removeLayer(who);
+    return model.beginLayer(who, @intCast(model.prng.below(model.versions.constSlice().len)));
+}
+
+pub fn removeLayer(model: *StoreModel, who: Who) Failure!void {
+    const device = model.devices.getPtr(who);
+    var name: store_module.files.Name = undefined;
+    if (who != .maintenance) return WriteLayer.remove(model.sim.files(), device.dir(&name));
+    var change = try model.store.lockForChange();
+    defer change.end();
+    return store_module.seal.removeLayer(model.sim.files(), device.name_id);
+}
+
+/// What a device wrote is bound to what it booted: with another version it is refused, and only then given up.
+fn boot(model: *StoreModel, who: Who) Failure!void {
+    const device = model.devices.getPtr(who);
+    if (who == .persistent and device.is_made) {
+        device.close(model.given.gpa);
+        const other = &model.versions.slice()[@intCast(model.prng.below(model.versions.constSlice().len))];
+        if (!other.id.eql(device.below)) try store_checks.mustRefuse(model, device, other.id);
+    }
+    return model.leaveLayer(who);
+}
+
+pub fn closeAll(model: *StoreModel) void {
+    for (&model.devices.values) |*device| device.close(model.given.gpa);
+    for (model.versions.slice()) |*version| model.closeVersion(version);
+    if (model.is_store_open) model.store.close(model.given.gpa);
+    model.is_store_open = false;
+}
+
+pub fn isStopped(model: *const StoreModel) bool {
+    return model.sim.operations >= model.sim.stop_after;
+}
+
+pub fn isThere(model: *StoreModel, id: Uuid) Failure!bool {
+    _ = model.store.manifestOf(id) catch |err| return if (err == error.NotFound) false else err;
+    return true;
+}
+
+pub fn closeVersion(model: *StoreModel, version: *Version) void {
+    const opened = version.opened orelse return;
+    opened.close();
+    model.given.gpa.destroy(opened);
+    version.opened = null;
+}
+
+/// What a sector is full of; null: of different things.
+pub fn stampOf(bytes: *const [sector_size]u8) ?u64 {
+    const words: *align(1) const [sector_size / 8]u64 = @ptrCast(bytes);
+    var differences: u64 = 0;
+    for (words[1..]) |word| differences |= word ^ words[0];
+    return if (differences == 0) words[0] else null;
+}
+
+pub fn failUnlessStopped(model: *StoreModel, err: anyerror, what: []const u8) Error {
+    if (!model.isStopped()) return model.fail(what);
+    model.violation = @errorName(err);
+    return error.Stopped;
+}
+
+pub fn fail(model: *StoreModel, what: []const u8) Error {
+    model.violation = what;
+    return error.Violation;
+}

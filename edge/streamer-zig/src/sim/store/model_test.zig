@@ -1,0 +1,86 @@
+//! The store against its model: a few hundred operations of each kind of disk, and what was found by more of them. `zig build store-proof`
+//! does millions.
+
+const std = @import("std");
+const store = @import("store");
+const SignatureMemory = @import("../kit/signature_memory.zig");
+const store_checks = @import("checks.zig");
+const StoreModel = @import("model.zig");
+const store_operation = @import("operation.zig");
+const store_run = @import("run.zig");
+const testing = std.testing;
+
+const World = struct {
+    counts: StoreModel.Counts = .{},
+    batches: [3]store.WriteLayer.Batch = @splat(.{}),
+    memory: *SignatureMemory,
+    known: store.simulated.Memory,
+
+    fn create() !*World {
+        const world = try testing.allocator.create(World);
+        errdefer testing.allocator.destroy(world);
+        const memory: *SignatureMemory = try .create(testing.allocator);
+        world.* = .{ .memory = memory, .known = memory.interface() };
+        store.simulated.memory = &world.known;
+        return world;
+    }
+
+    fn destroy(world: *World) void {
+        store.simulated.memory = null;
+        testing.allocator.destroy(world.memory);
+        testing.allocator.destroy(world);
+    }
+
+    fn given(world: *World) StoreModel.Given {
+        return .{ .gpa = testing.allocator, .io = testing.io, .batches = &world.batches, .counts = &world.counts };
+    }
+};
+
+test "no byte of a version or a layer is wrong after any operation, end of a process or power cut" {
+    const world: *World = try .create();
+    defer world.destroy();
+    for (1..5) |seed| {
+        const violation = try store_run.oneDisk(world.given(), .{ .seed = seed, .operations = 300 }) orelse continue;
+        std.debug.print("disk {d}, operation {d}: {s}\n", .{ violation.seed, violation.operation, violation.what });
+        return error.Violation;
+    }
+}
+
+/// Ends the process at one changing call of an operation, and then cuts the power at one of those that follow: all pairs.
+fn expectKept(first: []const store_operation.Operation, killed: store_operation.Operation, next: []const store_operation.Operation) !void {
+    const world: *World = try .create();
+    defer world.destroy();
+    for (0..30) |calls| for ([_]u64{ 1, 2, 3 }) |seed| {
+        var model: StoreModel = undefined;
+        defer model.deinit();
+        try model.init(world.given(), seed, .{});
+        for (first) |operation| try model.step(operation, null);
+        try model.step(killed, .{ .calls = calls, .how = .kill });
+        for (next) |operation| try model.step(operation, null);
+        try model.step(.crash, .{ .calls = 1000, .how = .crash, .loss = .all });
+        try store_checks.checkAll(&model);
+    };
+}
+
+const of_persistent: store_operation.Range = .{ .who = .persistent, .first = 0, .count = 8 };
+const of_maintenance: store_operation.Range = .{ .first = 0, .count = 8 };
+
+test "a write that is repeated after its edge was killed in a sync is durable when it is acknowledged" {
+    // The record of the map was written and not synced: to the next process its bit looked durable.
+    try expectKept(&.{.{ .write = of_persistent }}, .{ .flush = .persistent }, &.{ .{ .write = of_persistent }, .{ .flush = .persistent } });
+}
+
+test "what is written to a layer whose creation was killed is durable when it is acknowledged" {
+    try expectKept(&.{}, .{ .write = of_persistent }, &.{ .{ .write = of_persistent }, .{ .flush = .persistent } });
+}
+
+test "a version that a killed process has sealed, merged or imported is there for good once another has seen it" {
+    for ([_]store_operation.Operation{ .seal, .merge, .import }) |made|
+        try expectKept(&.{ .{ .write = of_maintenance }, .{ .flush = .maintenance } }, made, &.{});
+}
+
+test "a layer whose removal was killed does not look lost later" {
+    const written: []const store_operation.Operation = &.{ .{ .write = of_persistent }, .{ .flush = .persistent } };
+    try expectKept(written, .{ .boot = .persistent }, &.{.{ .boot = .persistent }});
+    try expectKept(&.{ .{ .write = of_maintenance }, .{ .flush = .maintenance } }, .revert, &.{.revert});
+}

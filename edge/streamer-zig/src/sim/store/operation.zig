@@ -1,0 +1,65 @@
+//! What is done to the simulated store, and to what kind of disk.
+
+const std = @import("std");
+const SimFiles = @import("sim_files.zig");
+const StoreDevice = @import("device.zig");
+const store = @import("store");
+
+const block = store.block;
+const blocks = StoreDevice.blocks;
+const sector_size = StoreDevice.sector_size;
+const sectors = StoreDevice.sectors;
+const sectors_per_block = StoreDevice.sectors_per_block;
+
+/// Where the four blocks lie, and whether the disk ends in the middle of the last.
+pub const Geometry = struct {
+    is_far: bool = false,
+    is_cut_short: bool = false,
+
+    pub fn places(geometry: Geometry) [blocks]u64 {
+        return if (geometry.is_far) .{ 0, 101, 102, 205 } else .{ 0, 1, 2, 3 };
+    }
+
+    pub fn sectorCount(geometry: Geometry) usize {
+        return if (geometry.is_cut_short) sectors - 5 else sectors;
+    }
+
+    pub fn diskSize(geometry: Geometry) u64 {
+        return geometry.places()[blocks - 1] * block.block_size + (geometry.sectorCount() + sectors_per_block - sectors) * sector_size;
+    }
+};
+
+/// Whose layer is written.
+pub const Who = enum { maintenance, persistent, fleeting };
+
+pub const Range = struct { who: Who = .maintenance, first: u8, count: u8 };
+
+pub const Operation = union(enum) {
+    write: Range,
+    write_part: Range,
+    discard: Range,
+    flush: Who,
+    /// The two halves of a flush, between which the device goes on writing.
+    sync_begin: Who,
+    sync_end: Who,
+    read: Who,
+    seal,
+    merge,
+    import,
+    revert,
+    /// A device boots another version.
+    boot: Who,
+    /// The process ends, the machine goes on.
+    kill,
+    /// Power is cut.
+    crash,
+};
+pub const Kind = std.meta.Tag(Operation);
+
+/// Whether the operation is cut off in the middle, and how.
+pub const Cut = struct {
+    /// Changing calls until then.
+    calls: u64,
+    how: enum { kill, crash },
+    loss: SimFiles.Loss = .any,
+};

@@ -1,0 +1,157 @@
+//! The store's model after an end of the process or a power cut: everything opens again, and is what it may be. Coming up may be cut off
+//! itself, by either, some times one after the other.
+
+const std = @import("std");
+const SimFiles = @import("sim_files.zig");
+const StoreDevice = @import("device.zig");
+const store_import = @import("import.zig");
+const store_module = @import("store");
+const store_checks = @import("checks.zig");
+const StoreModel = @import("model.zig");
+const store_operation = @import("operation.zig");
+const linux = std.os.linux;
+
+const block = store_module.block;
+const Error = StoreModel.Error;
+const Failure = StoreModel.Failure;
+const sector_size = StoreDevice.sector_size;
+const sectors_per_block = StoreDevice.sectors_per_block;
+const Version = StoreModel.Version;
+const Who = store_operation.Who;
+const WriteLayer = store_module.WriteLayer;
+
+/// Changing calls within which coming up is cut off.
+const calls_max = 24;
+/// Cut off so many times one after the other; then it comes up.
+const restarts_max = 4;
+
+/// The process ends, the power too or not; everything opens again and is what it may be.
+pub fn restart(model: *StoreModel, is_power_cut: bool, loss: SimFiles.Loss) Error!void {
+    var is_cut = is_power_cut;
+    var is_lost = is_power_cut;
+    for (0..restarts_max + 1) |attempt| {
+        model.closeAll();
+        if (is_cut) try cutPower(model, loss) else {
+            model.given.counts.kills += 1;
+            model.sim.endProcess();
+        }
+        if (attempt < restarts_max and model.prng.chance(1, 6))
+            model.sim.stop_after = model.sim.operations + model.prng.below(calls_max);
+        const begin_us = cpuTimeUs();
+        const result = comeUp(model, if (is_lost) .power_cut else .end_of_process);
+        const again = model.sim.operations >= model.sim.stop_after;
+        model.sim.stop_after = std.math.maxInt(u64);
+        if (!again) {
+            result catch |err| return switch (err) {
+                error.Violation, error.OutOfMemory, error.Stopped => |own| own,
+                else => model.fail(@errorName(err)),
+            };
+            const took_us = cpuTimeUs() - begin_us;
+            model.given.counts.longest_opening_us = @max(model.given.counts.longest_opening_us, took_us);
+            break;
+        }
+        if (result) |_| {} else |err| if (err == error.Violation) return error.Violation;
+        model.given.counts.restarts_cut += 1;
+        is_cut = model.prng.chance(1, 2);
+        is_lost = is_cut;
+    } else unreachable; // The last one is not cut off.
+    if (model.prng.chance(1, 16)) return store_checks.checkAll(model);
+    try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]);
+    return store_checks.checkAnyVersion(model);
+}
+
+fn cutPower(model: *StoreModel, loss: SimFiles.Loss) Error!void {
+    model.given.counts.power_cuts += 1;
+    model.sim.crashWith(loss);
+    const states = model.given.crash_states orelse return;
+    _ = try states.getOrPut(std.heap.smp_allocator, model.sim.hashOfDisk());
+}
+
+fn comeUp(model: *StoreModel, after: StoreDevice.After) Failure!void {
+    try model.openStore();
+    {
+        // Finishes what was cut off.
+        var change = try model.store.lockForChange();
+        change.end();
+    }
+    if (model.pending) |made| {
+        if (try model.isThere(made.id) or try store_import.goOn(model, made.id)) {
+            model.versions.appendAssumeCapacity(made);
+            model.pending = null;
+            try store_checks.checkContent(model, &model.versions.slice()[model.versions.constSlice().len - 1]);
+        }
+    }
+    model.pending = null;
+    try store_import.forget(model);
+    if (model.leaving) |id| if (!try model.isThere(id)) for (model.versions.slice(), 0..) |*version, index| {
+        if (!version.id.eql(id)) continue;
+        model.removeVersion(index);
+        break;
+    };
+    model.leaving = null;
+    try comeUpMaintenance(model, after);
+    try comeUpLayer(model, .persistent, after);
+    return comeUpFleeting(model);
+}
+
+fn comeUpMaintenance(model: *StoreModel, after: StoreDevice.After) Failure!void {
+    const device = model.devices.getPtr(.maintenance);
+    if (try model.isThere(device.version_id)) {
+        // It was being sealed: what was flushed before is what it has.
+        if (!device.isSettled()) return model.fail("a version was sealed of what was not flushed");
+        var sealed: Version = .{ .id = device.version_id, .content = device.content() };
+        errdefer model.closeVersion(&sealed);
+        try store_checks.checkContent(model, &sealed);
+        model.given.counts.seals_finished += 1;
+        return model.adopt(sealed);
+    }
+    comeUpLayer(model, .maintenance, after) catch |err| {
+        if (err != error.Lost or model.isStopped()) return err;
+        // Sealing had begun: it goes on.
+        if (!device.isSettled()) return model.fail("the layer is lost and was not flushed");
+        try model.sealLayer();
+        model.given.counts.seals_finished += 1;
+    };
+}
+
+fn comeUpLayer(model: *StoreModel, who: Who, after: StoreDevice.After) Failure!void {
+    const device = model.devices.getPtr(who);
+    _ = model.openLayer(who) catch |err| {
+        if (err != error.NotFound or !device.is_removing) return err;
+        // Whoever began the removal ends it; until then a power cut may bring the layer back.
+        try model.removeLayer(who);
+        const below = model.findVersion(device.below);
+        return model.beginLayer(who, (@intFromPtr(below) - @intFromPtr(model.versions.slice().ptr)) / @sizeOf(Version));
+    };
+    device.is_removing = false;
+    var bytes: [block.block_size]u8 align(8) = undefined;
+    var sector: usize = 0;
+    while (sector < model.geometry.sectorCount()) {
+        const count: usize = @min(model.geometry.sectorCount() - sector, sectors_per_block);
+        const part = bytes[0 .. count * sector_size];
+        try device.layer.read(part, model.offsetOf(sector));
+        for (sector..sector + count, 0..) |at, index| {
+            const found = StoreModel.stampOf(part[index * sector_size ..][0..sector_size]) orelse return model.fail("a sector of a layer is torn");
+            if (!try device.accept(model.given.gpa, at, found, after)) return model.fail("a write that was acknowledged is lost");
+        }
+        sector += count;
+    }
+}
+
+/// A fleeting layer ends with its process, and says so.
+fn comeUpFleeting(model: *StoreModel) Failure!void {
+    const device = model.devices.getPtr(.fleeting);
+    if (device.is_made) {
+        var name: store_module.files.Name = undefined;
+        const head = WriteLayer.readHead(model.sim.files(), device.dir(&name));
+        if (head) |_| return model.fail("a fleeting layer outlived its process") else |err| if (err != error.NotFound) return err;
+        model.given.counts.fleeting_lost += 1;
+    }
+    return model.beginLayer(.fleeting, @intCast(model.prng.below(model.versions.constSlice().len)));
+}
+
+fn cpuTimeUs() u64 {
+    var ts: linux.timespec = undefined;
+    _ = linux.clock_gettime(.THREAD_CPUTIME_ID, &ts);
+    return @as(u64, @intCast(ts.sec)) * std.time.us_per_s + @as(u64, @intCast(ts.nsec)) / std.time.ns_per_us;
+}

@@ -1,0 +1,450 @@
+//! A device of the stream's proof, around the real client: its boots and processes, what it says of itself, and of every sector what it may
+//! read there. What it reads and writes is in `requests.zig`.
+
+const std = @import("std");
+const base = @import("base");
+const core = @import("core");
+const Checks = @import("checks.zig");
+const link = @import("link.zig");
+const StreamBoot = @import("boot.zig");
+const StreamEdge = @import("edge.zig");
+const StreamNetwork = @import("network.zig");
+const StreamSectors = @import("sectors.zig");
+const StreamSite = @import("site.zig");
+const requests = @import("requests.zig");
+
+pub const StreamDevice = @This();
+
+pub const reads_max = 8;
+pub const writes_max = 10;
+const sector_size = link.sector_size;
+const sectors_max = StreamBoot.sectors_max;
+pub const read_sectors_max = link.read_size_max / sector_size;
+/// A system that hears nothing has soon no more to ask.
+pub const patience_us = 2 * std.time.us_per_s;
+/// After so long without a word time-outs have doubled until about a second.
+const silence_us = 2 * std.time.us_per_s;
+pub const report_interval_us = 5 * std.time.us_per_s;
+
+index: u8,
+side: link.DeviceSide,
+network: *StreamNetwork,
+site: *StreamSite,
+checks: *Checks,
+prng: base.Prng,
+habits: Habits,
+boot: *StreamBoot = undefined,
+state: State = .off,
+/// When the next boot begins, or the next request is made.
+next_at_us: u64 = 0,
+wake_at_us: u64 = std.math.maxInt(u64),
+operations: u64 = 0,
+operations_of_boot: u64 = 0,
+serial: u32 = 0,
+submissions: u64 = 0,
+sectors: StreamSectors = undefined,
+/// Reads, writes, discards and flushes that are under way.
+pending_count: u32 = 0,
+reads: [reads_max]Read = undefined,
+writes: [writes_max]Write = undefined,
+/// The next sector of those that are all read at the end.
+verified: u32 = 0,
+ready_said: bool = false,
+ready_ended: bool = false,
+report_said: u64 = 0,
+report_at_us: u64 = 0,
+reports_ended: u64 = 0,
+steps_said: u8 = 0,
+heard_at_us: u64 = 0,
+waiting_since_us: u64 = 0,
+quiet_from_us: u64 = 0,
+quiet_sent: u32 = 0,
+/// The edge that it had something from last.
+heard_from: u8 = 0,
+/// Since then it has asked others, each for the first time; nothing has come from them.
+elsewhere: ?Elsewhere = null,
+/// Since its session was open it has asked others, or all of them and its own again: then each has a longer turn.
+round: enum { none, first, later } = .none,
+/// The network said that nobody listens at its edge, and nothing has come since.
+told: ?struct { at_us: u64, edge: u8 } = null,
+/// An edge said that what this boot writes is at its own one; that one's address.
+bound_to: ?base.Endpoint = null,
+statistics: Statistics = .{},
+
+pub const State = enum {
+    /// Between two boots.
+    off,
+    on,
+    /// Nothing new is begun; what is under way ends.
+    ending,
+    /// The whole disk is read once more.
+    verifying,
+    finished,
+};
+
+/// What the seed makes of a device.
+pub const Habits = struct {
+    class: link.Class,
+    sectors: u32,
+    /// Requests under way at most.
+    depth: u8,
+    think_us: u64,
+    /// Sectors of most reads and writes.
+    usual_sectors: u32,
+    /// Out of a hundred requests.
+    writes_percent: u8,
+    discards_percent: u8,
+    flushes_percent: u8,
+    ahead_percent: u8,
+    ready_after: u64,
+    full_above: u32,
+    is_stopped_when_full: bool,
+    outstanding_bytes_max: u32,
+};
+
+pub const Statistics = struct {
+    reads: u64 = 0,
+    read_bytes: u64 = 0,
+    writes: u64 = 0,
+    discards: u64 = 0,
+    flushes: u64 = 0,
+    boots: u64 = 0,
+    processes: u64 = 0,
+    resumptions: u64 = 0,
+    hand_overs: u64 = 0,
+    refusals: u64 = 0,
+    refused_elsewhere: u64 = 0,
+    orders: u64 = 0,
+};
+
+const Read = struct {
+    is_used: bool = false,
+    asked_us: u64 = 0,
+    kind: link.DeviceSide.ReadKind = .demand,
+    first: u32 = 0,
+    count: u32 = 0,
+    /// What was acknowledged when it was submitted: nothing older may come.
+    floors: [read_sectors_max]u32 = undefined,
+    buffer: [link.read_size_max]u8 = undefined,
+};
+
+/// The edge that it asks now.
+const Elsewhere = struct { since_us: u64, edge: u8, asked_us: u64 };
+
+const Write = struct {
+    kind: enum { free, write, discard, flush } = .free,
+    serial: u32 = 0,
+    /// Of all that was submitted.
+    submission: u64 = 0,
+    first: u32 = 0,
+    count: u32 = 0,
+    buffer: [link.write_size_max]u8 = undefined,
+};
+
+/// Where it is not used again, memory of the device before stays as it was.
+pub fn restart(device: *StreamDevice, fresh: StreamDevice) void {
+    inline for (@typeInfo(StreamDevice).@"struct".field_names) |name| {
+        if (comptime !isMemory(name)) @field(device, name) = @field(fresh, name);
+    }
+    device.forgetAll();
+}
+
+fn isMemory(comptime name: []const u8) bool {
+    return std.mem.eql(u8, name, "reads") or std.mem.eql(u8, name, "writes") or std.mem.eql(u8, name, "sectors");
+}
+
+fn forgetAll(device: *StreamDevice) void {
+    for (&device.reads) |*read| read.is_used = false;
+    for (&device.writes) |*write| write.kind = .free;
+    device.pending_count = 0;
+    device.sectors.clear();
+}
+
+/// Another boot begins.
+pub fn begin(device: *StreamDevice, number: u32, is_closing: bool) void {
+    const habits = &device.habits;
+    device.forgetAll();
+    var boot: StreamBoot = .{
+        .number = number,
+        .version = .{ .number = device.index, .sectors = habits.sectors },
+        .class = habits.class,
+        .home = @intCast(device.prng.below(device.site.edge_count)),
+        .full_above = if (is_closing) sectors_max else habits.full_above,
+        .is_stopped_when_full = habits.is_stopped_when_full,
+    };
+    device.prng.fill(&boot.id.bytes);
+    device.prng.fill(&boot.token);
+    boot.addresses.appendAssumeCapacity(device.network.links[device.index].address);
+    device.boot = device.site.begin(device.index, boot);
+    device.noteHeard(boot.home);
+    device.round = .none;
+    device.told = null;
+    device.bound_to = null;
+    device.serial = 0;
+    device.submissions = 0;
+    device.operations_of_boot = 0;
+    device.verified = 0;
+    device.ready_said = false;
+    device.ready_ended = false;
+    device.report_said = 0;
+    device.reports_ended = 0;
+    device.steps_said = 0;
+    device.report_at_us = device.network.now_us;
+    device.heard_at_us = device.network.now_us;
+    device.waiting_since_us = device.network.now_us;
+    device.state = if (is_closing) .ending else .on;
+    device.statistics.boots += 1;
+    device.side.start(device.network.now_us, device.identity());
+}
+
+fn identity(device: *StreamDevice) link.DeviceSide.Identity {
+    var seed: [32]u8 = undefined;
+    device.prng.fill(&seed);
+    return .{ .boot_id = device.boot.id, .token = device.boot.token, .nonce_seed = seed, .edge = StreamNetwork.edgeAddress(device.boot.home) };
+}
+
+/// The boot is over; the next one begins a little later.
+pub fn end(device: *StreamDevice) void {
+    device.state = .off;
+    device.next_at_us = device.network.now_us + device.prng.below(std.time.us_per_s);
+    device.told = null;
+}
+
+/// Another process of the device takes over: what was under way is asked for again.
+pub fn replaceProcess(device: *StreamDevice) void {
+    if (device.state == .off) return;
+    const now_us = device.network.now_us;
+    if (!device.side.goOn(now_us, device.identity())) return;
+    device.statistics.processes += 1;
+    // Its program remembers which order it has taken; the client that it starts is offered it once more.
+    device.boot.orders_taken.clear();
+    for (&device.reads, 0..) |*read, tag| if (read.is_used) {
+        device.side.submitRead(read.kind, tag, @as(u64, read.first) * sector_size, read.buffer[0 .. read.count * sector_size]) catch unreachable;
+    };
+    // In the order in which they were first submitted.
+    var before: u64 = 0;
+    while (requests.nextWrite(device, before)) |tag| {
+        before = device.writes[tag].submission;
+        requests.submit(device, tag);
+    }
+    if (device.ready_said) device.side.sayReady(now_us, now_us);
+    device.ready_ended = false;
+    device.sayReport();
+}
+
+/// A packet from this edge: its socket is connected to one, and lets nothing in from others.
+pub fn receive(device: *StreamDevice, from: base.Endpoint, bytes: []const u8) void {
+    if (device.state == .off or !device.side.asked().eql(from)) return;
+    device.heard_at_us = device.network.now_us;
+    device.quiet_sent = 0;
+    device.site.vigil.checkSilence(device);
+    device.noteHeard(StreamNetwork.edgeOf(from));
+    device.told = null;
+    device.side.receive(device.network.now_us, bytes);
+}
+
+fn noteHeard(device: *StreamDevice, edge: u8) void {
+    device.heard_from = edge;
+    device.elsewhere = null;
+}
+
+fn noteAsked(device: *StreamDevice, edge: u8) void {
+    if (edge == StreamNetwork.edgeOf(device.side.home())) {
+        if (device.round == .first) device.round = .later;
+        device.elsewhere = null;
+        return;
+    }
+    if (device.round == .none) device.round = .first;
+    if (edge == device.heard_from) device.elsewhere = null;
+    if (edge == device.heard_from or device.round == .later) return;
+    const now_us = device.network.now_us;
+    const before = device.elsewhere orelse Elsewhere{ .since_us = now_us, .edge = edge, .asked_us = now_us };
+    device.elsewhere = if (before.edge == edge) before else .{ .since_us = before.since_us, .edge = edge, .asked_us = now_us };
+}
+
+/// The network says that nobody listens at this edge.
+pub fn noteRefused(device: *StreamDevice, edge: base.Endpoint) void {
+    if (device.state == .off or !device.side.asked().eql(edge)) return;
+    if (device.told == null and device.oldestReadUs() != null and device.side.isEstablished())
+        device.told = .{ .at_us = device.network.now_us, .edge = StreamNetwork.edgeOf(edge) };
+    device.side.noteUnreachable(device.network.now_us);
+}
+
+/// Since when its system has waited for the read that it has waited for longest.
+pub fn oldestReadUs(device: *const StreamDevice) ?u64 {
+    if (device.state == .off or device.state == .finished) return null;
+    var oldest: ?u64 = null;
+    for (&device.reads) |*read| if (read.is_used and read.kind == .demand) {
+        oldest = @min(oldest orelse read.asked_us, read.asked_us);
+    };
+    return oldest;
+}
+
+/// What the edge that it asks knows of its boot.
+pub fn knownAtEdge(device: *const StreamDevice) ?*StreamEdge.Known {
+    for (device.site.edgesOf()) |*edge| {
+        if (StreamNetwork.edgeAddress(edge.index).eql(device.side.asked())) return edge.knownOf(device.boot);
+    }
+    return null;
+}
+
+/// Everything that is to be done now: events, requests, packets.
+pub fn tick(device: *StreamDevice, is_closing: bool, boot_serial: *u32) void {
+    const now_us = device.network.now_us;
+    if (device.state == .off and now_us >= device.next_at_us) {
+        boot_serial.* += 1;
+        device.begin(boot_serial.*, is_closing);
+    }
+    if (device.state != .off) {
+        if (is_closing and device.state == .on) device.state = .ending;
+        // Of an edge that it turns away from now, too.
+        device.site.vigil.checkSilence(device);
+        device.takeEvents();
+        requests.work(device);
+        device.transmit();
+        device.site.vigil.checkSilence(device);
+    }
+    device.planWake();
+}
+
+fn transmit(device: *StreamDevice) void {
+    const now_us = device.network.now_us;
+    while (device.side.transmit(now_us)) |packet| {
+        device.side.noteSealed(device.checks, &device.site.nonces, packet);
+        const to = device.side.asked();
+        if (device.bound_to) |own| if (!own.eql(to))
+            device.checks.violate(.asks_its_own_edge, "device {d}, whose writes are at {f}, asks {f}", .{ device.index, own, to });
+        const edge = StreamNetwork.edgeOf(to);
+        device.noteAsked(edge);
+        device.network.sendToEdge(device.index, edge, packet);
+        device.countQuiet();
+        if (device.checks.violation != null) return;
+    }
+    const limit = @min(device.habits.outstanding_bytes_max, device.site.edges[0].settings.outstanding_bytes_max);
+    const outstanding = device.side.outstanding();
+    if (outstanding.bytes > limit and outstanding.reads > 1)
+        device.checks.violate(.windows_bounded, "device {d} has {d} bytes outstanding of {d}", .{ device.index, outstanding.bytes, limit });
+    const at_us = device.side.deadline(now_us) orelse return;
+    if (at_us <= now_us) device.checks.violate(.no_busy_waiting, "device {d} wants to be called at {d} us, which was {d} us ago", .{
+        device.index, at_us, now_us - at_us,
+    });
+}
+
+/// Whoever hears nothing asks for each thing about once a second.
+fn countQuiet(device: *StreamDevice) void {
+    const now_us = device.network.now_us;
+    if (now_us -| @max(device.heard_at_us, device.waiting_since_us) < silence_us) return;
+    if (now_us - device.quiet_from_us >= std.time.us_per_s) {
+        device.quiet_from_us = now_us;
+        device.quiet_sent = 0;
+    }
+    device.quiet_sent += 1;
+    const limit = 12 + 6 * device.pending_count + 2 * @as(u32, core.stream.Client.read_parts_max);
+    if (device.quiet_sent > limit) device.checks.violate(.silence_is_quiet, "device {d} hears nothing and sends {d} packets in a second", .{
+        device.index, device.quiet_sent,
+    });
+}
+
+fn planWake(device: *StreamDevice) void {
+    const now_us = device.network.now_us;
+    var at_us: u64 = std.math.maxInt(u64);
+    if (device.state == .off) {
+        at_us = device.next_at_us;
+    } else if (device.state != .finished) {
+        if (device.side.deadline(now_us)) |due_us| at_us = @max(due_us, now_us);
+        // Who has no patience left wants nothing more before something has come.
+        if (device.state == .on and device.pending_count < device.habits.depth and requests.isPatient(device)) at_us = @min(at_us, @max(device.next_at_us, now_us + 1));
+        at_us = @min(at_us, @max(device.report_at_us, now_us + 1));
+    }
+    if (at_us == std.math.maxInt(u64)) return;
+    if (device.wake_at_us > now_us and device.wake_at_us <= at_us) return;
+    device.wake_at_us = at_us;
+    device.network.plan(at_us, .{ .device_wake = device.index });
+}
+
+fn takeEvents(device: *StreamDevice) void {
+    while (device.side.nextEvent()) |event| {
+        switch (event) {
+            .established => |session| {
+                device.round = .none;
+                device.bound_to = null;
+                device.told = null;
+                device.statistics.resumptions += @intFromBool(session.resumed);
+                device.statistics.hand_overs += @intFromBool(session.moved);
+            },
+            .read_done => |done| requests.readEnded(device, @intCast(done.tag)),
+            .read_failed => |failed| switch (failed.code) {
+                .stopped => device.endFor("a stopped disk", device.boot.is_full and device.boot.is_stopped_when_full),
+                .cache_lost => device.endFor("a lost write cache", device.boot.ends.contains(.cache_lost)),
+                else => |code| device.checks.violate(.ends_have_a_reason, "a read of device {d} fails: {t}", .{ device.index, code }),
+            },
+            .write_ended => |ended| requests.writeEnded(device, @intCast(ended.tag - requests.tag_write), ended.code),
+            .refused => |code| device.refused(code),
+            .refused_elsewhere => |refusal| {
+                device.statistics.refused_elsewhere += 1;
+                // It asks its own edge again by now.
+                if (refusal.code == .cache_elsewhere) device.bound_to = StreamNetwork.edgeAddress(device.boot.home);
+            },
+            .version_changed => device.endFor("another version", false),
+            .cache_lost => device.endFor("another write cache", device.boot.ends.contains(.cache_lost)),
+            .ready_acknowledged => {
+                const is_heard = if (device.knownAtEdge()) |known| known.ready_heard else false;
+                if (device.ready_ended or !device.ready_said or !is_heard)
+                    device.checks.violate(.ready_once, "READY of boot {d} is acknowledged, and was not heard or was before", .{device.boot.number});
+                device.ready_ended = true;
+            },
+            .order => |order| device.takeOrder(order.id.bytes),
+            .report_acknowledged => {
+                const known: StreamEdge.Known = if (device.knownAtEdge()) |known| known.* else .{};
+                const steps_miss = device.side.areStepsSaid() and known.steps_heard < device.steps_said;
+                if (known.report_heard < device.report_said or steps_miss)
+                    device.checks.violate(.report_is_known, "report {d} of boot {d} is acknowledged, {d} was heard", .{
+                        device.report_said, device.boot.number, known.report_heard,
+                    });
+                device.reports_ended = device.report_said;
+            },
+        }
+        if (device.state == .off or device.checks.violation != null) return;
+    }
+}
+
+fn refused(device: *StreamDevice, code: anytype) void {
+    device.statistics.refusals += 1;
+    const ends = &device.boot.ends;
+    device.endFor(@tagName(code), switch (code) {
+        .token_refused => ends.contains(.keys_lost) or device.side.isTicketOver(device.network.now_us),
+        .version_missing => ends.contains(.version_missing),
+        .cache_lost => ends.contains(.cache_lost),
+        else => false,
+    });
+}
+
+pub fn endFor(device: *StreamDevice, why: []const u8, is_known: bool) void {
+    if (!is_known) device.checks.violate(.ends_have_a_reason, "boot {d} of device {d} ends for {s}, which nobody brought about", .{
+        device.boot.number, device.index, why,
+    });
+    device.end();
+}
+
+fn takeOrder(device: *StreamDevice, id: [16]u8) void {
+    const boot = device.boot;
+    if (!StreamBoot.hasOrder(&boot.orders_given, id) or StreamBoot.hasOrder(&boot.orders_taken, id))
+        device.checks.violate(.order_taken_once, "boot {d} takes an order a second time, or one that was never given", .{boot.number});
+    boot.orders_taken.append(id) catch {};
+    device.statistics.orders += 1;
+}
+
+pub fn sayReport(device: *StreamDevice) void {
+    device.report_said += 1;
+    if (device.prng.chance(1, 3)) device.steps_said = @intCast(device.prng.between(device.steps_said, 20));
+    device.side.sayReport(device.network.now_us, device.report_said, device.steps_said);
+    device.report_at_us = device.network.now_us + report_interval_us;
+}
+
+/// What it waits for, in words; for a run that does not finish.
+pub fn describe(device: *const StreamDevice, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+    try writer.print("device {d} is {t}: {d} requests under way, {d} of {d} sectors read, READY {s}, report {d} of {d}", .{
+        device.index,                                   device.state,         device.pending_count, device.verified, device.habits.sectors,
+        if (device.ready_ended) "heard" else "unheard", device.reports_ended, device.report_said,
+    });
+}

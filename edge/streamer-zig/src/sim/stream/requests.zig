@@ -1,0 +1,272 @@
+//! What the system of a device in the stream's proof wants, at random: reads, writes, discards and flushes in the same places; and whether
+//! what it got is right.
+
+const std = @import("std");
+const content = @import("content.zig");
+const link = @import("link.zig");
+const StreamBoot = @import("boot.zig");
+const StreamDevice = @import("device.zig");
+const assert = std.debug.assert;
+const ReadKind = link.DeviceSide.ReadKind;
+
+const sector_size = content.sector_size;
+const read_sectors_max = StreamDevice.read_sectors_max;
+const write_sectors_max = link.write_size_max / sector_size;
+pub const tag_write = 1 << 32;
+/// Before it looks again whether there is room for another request.
+const full_pause_us = 2 * std.time.us_per_ms;
+
+/// Submits what the device's system wants by now.
+pub fn work(device: *StreamDevice) void {
+    const now_us = device.network.now_us;
+    if (device.state == .finished) return;
+    const pending = device.pending_count;
+    if (pending == 0) device.waiting_since_us = now_us;
+    const is_patient = isPatient(device);
+    if (device.side.isEstablished() and is_patient and now_us >= device.report_at_us) device.sayReport();
+    if (now_us >= device.report_at_us) device.report_at_us = now_us + StreamDevice.report_interval_us;
+    if (!device.ready_said and (device.operations_of_boot >= device.habits.ready_after or device.state == .ending)) {
+        device.ready_said = true;
+        device.side.sayReady(now_us, now_us);
+    }
+    switch (device.state) {
+        .on => if (is_patient) submitSome(device, pending),
+        .ending => if (pending == 0 and device.side.isEstablished()) {
+            device.state = .verifying;
+            verify(device);
+        },
+        .verifying => if (pending == 0) verify(device),
+        .off, .finished => {},
+    }
+}
+
+/// A system that hears nothing has soon no more to ask.
+pub fn isPatient(device: *const StreamDevice) bool {
+    return device.network.now_us -| @max(device.heard_at_us, device.waiting_since_us) < StreamDevice.patience_us;
+}
+
+fn submitSome(device: *StreamDevice, pending_before: u32) void {
+    const now_us = device.network.now_us;
+    if (now_us < device.next_at_us) return;
+    var pending = pending_before;
+    while (pending < device.habits.depth) : (pending += 1) {
+        if (!submitRandom(device)) {
+            device.next_at_us = now_us + full_pause_us;
+            return;
+        }
+        device.operations += 1;
+        device.operations_of_boot += 1;
+        // Requests come in bursts.
+        if (device.prng.chance(1, 3)) break;
+    }
+    device.next_at_us = now_us + 1 + device.prng.below(device.habits.think_us);
+}
+
+/// False: there is no room for it.
+fn submitRandom(device: *StreamDevice) bool {
+    const habits = &device.habits;
+    const prng = &device.prng;
+    const choice = prng.below(100);
+    var bound: u64 = habits.writes_percent;
+    if (habits.class != .device_ram) {
+        if (choice < bound) return submitWrite(device);
+        bound += habits.discards_percent;
+        if (choice < bound) return submitDiscard(device);
+        bound += habits.flushes_percent;
+        if (choice < bound) return submitFlush(device);
+    }
+    bound += habits.ahead_percent;
+    if (choice < bound and device.side.isEstablished()) return submitRead(device, .ahead);
+    if (choice == 99 and device.side.isEstablished()) return submitRead(device, .profile);
+    if (prng.chance(1, 20)) device.side.sayUsed(prng.below(habits.sectors) * sector_size);
+    return submitRead(device, .demand);
+}
+
+const Range = struct { first: u32, count: u32 };
+
+fn range(device: *StreamDevice, most: u32) Range {
+    const prng = &device.prng;
+    const sectors = device.habits.sectors;
+    const wanted = if (prng.chance(1, 16)) prng.between(1, most) else prng.between(1, device.habits.usual_sectors);
+    const count: u32 = @intCast(@min(wanted, sectors));
+    // The same places are used often.
+    const span = if (prng.chance(1, 2)) @min(sectors, count + 16) else sectors;
+    return .{ .first = @intCast(prng.below(span - count + 1)), .count = count };
+}
+
+fn submitRead(device: *StreamDevice, kind: ReadKind) bool {
+    const place: Range = if (kind == .profile)
+        .{ .first = 0, .count = StreamBoot.profile_sectors }
+    else
+        range(device, read_sectors_max);
+    return readRange(device, kind, place);
+}
+
+fn readRange(device: *StreamDevice, kind: ReadKind, place: Range) bool {
+    const tag = for (&device.reads, 0..) |*read, tag| {
+        if (!read.is_used) break tag;
+    } else return false;
+    const read = &device.reads[tag];
+    read.is_used = true;
+    read.asked_us = device.network.now_us;
+    device.pending_count += 1;
+    read.kind = kind;
+    read.first = place.first;
+    read.count = place.count;
+    device.sectors.copyFloors(place.first, read.floors[0..place.count]);
+    device.side.submitRead(kind, tag, @as(u64, place.first) * sector_size, read.buffer[0 .. place.count * sector_size]) catch unreachable;
+    return true;
+}
+
+fn takeWrite(device: *StreamDevice) ?usize {
+    const tag = for (&device.writes, 0..) |*write, tag| {
+        if (write.kind == .free) break tag;
+    } else return null;
+    device.submissions += 1;
+    device.pending_count += 1;
+    device.writes[tag].submission = device.submissions;
+    return tag;
+}
+
+fn submitWrite(device: *StreamDevice) bool {
+    const tag = takeWrite(device) orelse return false;
+    const write = &device.writes[tag];
+    const place = range(device, write_sectors_max);
+    device.serial += 2;
+    write.kind = .write;
+    write.serial = device.serial;
+    write.first = place.first;
+    write.count = place.count;
+    const stamp = device.boot.stampOf(write.serial);
+    for (0..place.count) |index| content.fillSector(write.buffer[index * sector_size ..][0..sector_size], place.first + index, stamp);
+    device.sectors.noteSubmitted(place.first, place.count, write.serial);
+    submit(device, tag);
+    return true;
+}
+
+fn submitDiscard(device: *StreamDevice) bool {
+    if (device.boot.discards.isFull()) return false;
+    const tag = takeWrite(device) orelse return false;
+    const write = &device.writes[tag];
+    const place = range(device, write_sectors_max);
+    device.serial += 2;
+    write.kind = .discard;
+    write.serial = device.serial + 1;
+    write.first = place.first;
+    write.count = place.count;
+    device.boot.discards.appendAssumeCapacity(.{ .first = place.first, .count = place.count, .serial = write.serial });
+    device.sectors.noteSubmitted(place.first, place.count, write.serial);
+    submit(device, tag);
+    return true;
+}
+
+fn submitFlush(device: *StreamDevice) bool {
+    const tag = takeWrite(device) orelse return false;
+    const write = &device.writes[tag];
+    write.kind = .flush;
+    write.first = 0;
+    write.count = 0;
+    submit(device, tag);
+    return true;
+}
+
+/// Reads the whole disk; when all of it has come and everything is said, the device is finished.
+fn verify(device: *StreamDevice) void {
+    const sectors = device.habits.sectors;
+    while (device.verified < sectors) {
+        const count = @min(read_sectors_max, sectors - device.verified);
+        if (!readRange(device, .demand, .{ .first = device.verified, .count = count })) return;
+        device.verified += count;
+    }
+    if (device.pending_count > 0) return;
+    if (!device.ready_ended or device.report_said == 0 or device.reports_ended < device.report_said) return;
+    if (device.boot.order) |order| if (!order.is_known) return;
+    if (!device.side.isAllSaid()) return;
+    checkAllSaid(device);
+    device.state = .finished;
+}
+
+/// Wherever the boot has gone on, the edge that it is at knows all of it.
+fn checkAllSaid(device: *StreamDevice) void {
+    const known = device.knownAtEdge() orelse
+        return device.checks.violate(.said_again, "boot {d} is at an edge that knows nothing of it", .{device.boot.number});
+    if (!known.ready_heard or known.steps_heard < device.steps_said)
+        device.checks.violate(.said_again, "of boot {d}, with {d} steps, its edge knows {d} and READY {s}", .{
+            device.boot.number, device.steps_said, known.steps_heard, if (known.ready_heard) "too" else "not",
+        });
+}
+
+pub fn readEnded(device: *StreamDevice, tag: usize) void {
+    const read = &device.reads[tag];
+    assert(read.is_used);
+    read.is_used = false;
+    device.pending_count -= 1;
+    device.statistics.reads += 1;
+    device.statistics.read_bytes += read.count * sector_size;
+    for (0..read.count) |index| {
+        const bytes = read.buffer[index * sector_size ..][0..sector_size];
+        const sector = read.first + index;
+        const is_right = if (read.kind == .profile)
+            content.isFilled(bytes, sector, (StreamBoot.Profile{}).stampAt(0))
+        else
+            device.sectors.isRight(device.boot, bytes, @intCast(sector), read.floors[index]);
+        if (is_right) continue;
+        return device.checks.violate(.bytes_are_right, "sector {d} that boot {d} of device {d} reads ({t}) holds {x}, not write {d} to {d}", .{
+            sector,
+            device.boot.number,
+            device.index,
+            read.kind,
+            content.stampOf(content.wordsOf(bytes)[0], sector, 0),
+            read.floors[index] >> 1,
+            device.sectors.known[sector].submitted >> 1,
+        });
+    }
+}
+
+pub fn writeEnded(device: *StreamDevice, tag: usize, code: link.WriteCode) void {
+    const write = &device.writes[tag];
+    assert(write.kind != .free);
+    switch (code) {
+        .done => {},
+        .cache_full => if (!device.boot.is_full or device.boot.is_stopped_when_full) return device.endFor("a full write cache", false),
+        .stopped => return device.endFor("a stopped disk", device.boot.is_full and device.boot.is_stopped_when_full),
+        .cache_lost => return device.endFor("a lost write cache", device.boot.ends.contains(.cache_lost)),
+        else => return device.checks.violate(.ends_have_a_reason, "a write of device {d} fails: {t}", .{ device.index, code }),
+    }
+    switch (write.kind) {
+        .flush => {
+            device.statistics.flushes += 1;
+            for (&device.writes) |*other| if (other.kind != .free and other.submission < write.submission)
+                device.checks.violate(.flush_is_a_barrier, "a flush of device {d} ends before a write that was submitted before it", .{device.index});
+        },
+        .write => device.statistics.writes += 1,
+        .discard => {
+            device.statistics.discards += 1;
+            device.boot.forgetDiscard(write.serial);
+        },
+        .free => unreachable,
+    }
+    if (code == .done) device.sectors.noteAcknowledged(write.first, write.count, write.serial);
+    write.kind = .free;
+    device.pending_count -= 1;
+}
+
+pub fn nextWrite(device: *const StreamDevice, before: u64) ?usize {
+    var next: ?usize = null;
+    for (&device.writes, 0..) |*write, tag| {
+        if (write.kind == .free or write.submission <= before) continue;
+        if (next == null or write.submission < device.writes[next.?].submission) next = tag;
+    }
+    return next;
+}
+
+pub fn submit(device: *StreamDevice, tag: usize) void {
+    const write = &device.writes[tag];
+    const offset = @as(u64, write.first) * sector_size;
+    switch (write.kind) {
+        .write => device.side.submitWrite(tag_write + tag, offset, write.buffer[0 .. write.count * sector_size]) catch unreachable,
+        .discard => device.side.submitDiscard(tag_write + tag, offset, write.count * sector_size) catch unreachable,
+        .flush => device.side.submitFlush(tag_write + tag) catch unreachable,
+        .free => unreachable,
+    }
+}

@@ -1,0 +1,227 @@
+//! What a seed makes of a run: how many devices with which habits, how the network and the edge's disk treat them, and what happens to them.
+
+const std = @import("std");
+const base = @import("base");
+const Faults = @import("../kit/faults.zig").Faults;
+const link = @import("link.zig");
+const StreamBoot = @import("boot.zig");
+const StreamDevice = @import("device.zig");
+const StreamEdge = @import("edge.zig");
+const StreamNetwork = @import("network.zig");
+
+pub const StreamScenario = @This();
+
+device_count: u8,
+edge_count: u8,
+faults: FaultSet,
+/// Between two things that happen, at most.
+calm_us: u64,
+edge: StreamEdge.Settings,
+disk: StreamEdge.Disk,
+ticket_lifetime_s: u32,
+devices: [StreamNetwork.links_max]Drawn,
+
+const Drawn = struct {
+    habits: StreamDevice.Habits,
+    link: Faults,
+    slow_us: u64,
+    packet_size_max: u16,
+    /// UDP payload that comes through to it and from it.
+    path_max: u16,
+};
+
+pub const FaultSet = std.EnumSet(Fault);
+
+pub const Fault = enum {
+    /// Packets are lost, doubled, held back and corrupted.
+    bad_links,
+    /// Nothing comes through for a while.
+    cuts,
+    /// Nothing comes through in one direction.
+    one_way_cuts,
+    /// Packets over a size vanish for a while.
+    black_holes,
+    /// Devices behind switches or tunnels that take less than what is at both ends, and say nothing of it.
+    narrow_paths,
+    /// What they take changes.
+    path_changes,
+    /// A device gets another address, sometimes one that another device had.
+    addresses,
+    /// Strangers send again what was on the wire.
+    replays,
+    /// Strangers send what nobody ever sent.
+    garbage,
+    /// Somebody has a boot's token.
+    thieves,
+    /// Other edges of the site, one to three, to go on at.
+    several_edges,
+    /// An edge stands still for a while, and goes on with all that came meanwhile.
+    stops,
+    /// An edge is cut off from one device or from all.
+    edge_cuts,
+    /// The machine of an edge that has ended says that nobody listens there; now and then somebody says so who has no reason.
+    refused_ports,
+    /// An edge's process ends and another begins.
+    crashes,
+    /// The one that begins has another resumption key.
+    lost_keys,
+    slow_disk,
+    store_errors,
+    missing_versions,
+    /// Devices that look at their packets every so often.
+    slow_devices,
+    /// A device starts again.
+    reboots,
+    /// Another process of a device goes on.
+    processes,
+    orders,
+    /// Fewer places for sessions than devices.
+    few_sessions,
+    /// Write caches that fill.
+    full_caches,
+
+    /// As in `--without`: dashes for underscores.
+    pub fn parse(text: []const u8) ?Fault {
+        var buffer: [32]u8 = undefined;
+        if (text.len > buffer.len) return null;
+        const name = buffer[0..text.len];
+        @memcpy(name, text);
+        std.mem.replaceScalar(u8, name, '-', '_');
+        return std.meta.stringToEnum(Fault, name);
+    }
+
+    pub fn format(fault: Fault, writer: *std.Io.Writer) std.Io.Writer.Error!void {
+        for (@tagName(fault)) |byte| try writer.writeByte(if (byte == '_') '-' else byte);
+    }
+};
+
+/// Those that happen now and then; the others hold all the time.
+pub const happenings: FaultSet = .init(.{
+    .cuts = true,
+    .one_way_cuts = true,
+    .black_holes = true,
+    .addresses = true,
+    .replays = true,
+    .garbage = true,
+    .thieves = true,
+    .path_changes = true,
+    .stops = true,
+    .edge_cuts = true,
+    .refused_ports = true,
+    .crashes = true,
+    .reboots = true,
+    .processes = true,
+    .orders = true,
+});
+
+/// In some runs nothing else goes wrong.
+const of_edges: FaultSet = .init(.{
+    .stops = true,
+    .edge_cuts = true,
+    .refused_ports = true,
+    .crashes = true,
+    .narrow_paths = true,
+    .slow_disk = true,
+});
+
+pub const Limits = struct {
+    /// Null: the seed decides.
+    devices: ?u8 = null,
+    without: FaultSet = .empty,
+};
+
+pub fn draw(prng: *base.Prng, limits: Limits) StreamScenario {
+    var faults: FaultSet = .empty;
+    // One run in eight is a quiet one; in one nothing goes wrong but at the edges of a site.
+    const kind = prng.below(8);
+    const of_eight = if (kind == 0) 0 else if (kind == 1) 4 else prng.between(1, 6);
+    for (std.enums.values(Fault)) |fault| if (prng.chance(of_eight, 8)) faults.insert(fault);
+    if (kind == 1) {
+        faults = faults.intersectWith(of_edges);
+        faults.insert(.several_edges);
+    }
+    faults = faults.differenceWith(limits.without);
+    const drawn_count: u8 = @intCast(prng.between(1, StreamNetwork.links_max));
+    const device_count = limits.devices orelse drawn_count;
+    var scenario: StreamScenario = .{
+        .device_count = device_count,
+        .edge_count = if (faults.contains(.several_edges)) @intCast(prng.between(2, StreamNetwork.edges_max)) else 1,
+        .faults = faults,
+        .calm_us = prng.between(20, 1000) * std.time.us_per_ms,
+        .edge = .{
+            .sessions_max = @intCast(if (faults.contains(.few_sessions)) @max(1, device_count - device_count / 3) else device_count + prng.below(8)),
+            .packet_size_max = if (prng.chance(1, 2)) link.packet_size_max else @max(link.packet_size_ethernet, packetSize(prng)),
+            .outstanding_bytes_max = @intCast(prng.between(128, 1024) << 10),
+            .session_idle_us = prng.between(30, 300) * std.time.us_per_s,
+            .write_places = @intCast(prng.between(2, 16)),
+        },
+        .disk = .{ .latency_us = prng.below(500) },
+        .ticket_lifetime_s = @intCast(if (prng.chance(1, 4)) prng.between(4, 60) else prng.between(400, 4000)),
+        .devices = undefined,
+    };
+    if (faults.contains(.slow_disk)) {
+        scenario.disk.latency_us = prng.below(20_000);
+        scenario.disk.stalls_per_mille = @intCast(prng.below(50));
+        scenario.disk.stall_us = prng.below(5 * std.time.us_per_s);
+    }
+    if (faults.contains(.store_errors)) {
+        scenario.disk.read_errors_per_mille = @intCast(prng.below(100));
+        scenario.disk.write_errors_per_mille = @intCast(prng.below(100));
+    }
+    if (faults.contains(.missing_versions)) scenario.disk.missing_per_mille = @intCast(prng.below(200));
+    for (&scenario.devices) |*device| device.* = drawDevice(prng, &faults);
+    // Where edges come and go, a run has to last for some time, and not all of them are to be gone for most of it.
+    if (kind == 1) {
+        scenario.calm_us *= 4;
+        for (&scenario.devices) |*device| device.habits.think_us = 2 * std.time.us_per_s;
+    }
+    return scenario;
+}
+
+fn packetSize(prng: *base.Prng) u16 {
+    return switch (prng.below(4)) {
+        0 => @intCast(prng.between(link.packet_size_min, link.packet_size_ethernet)),
+        1 => @intCast(prng.between(link.packet_size_ethernet, link.packet_size_max)),
+        2 => link.packet_size_max,
+        else => link.packet_size_ethernet,
+    };
+}
+
+/// From tunnels to jumbo frames, and sizes that no network has.
+pub fn pathSize(prng: *base.Prng) u16 {
+    return if (prng.chance(1, 2))
+        prng.pick(u16, &.{ link.packet_size_max, 4052, link.packet_size_ethernet, 1372, 1228 })
+    else
+        @intCast(prng.between(path_size_min, link.packet_size_max));
+}
+
+/// The largest packet that a device here sends and nothing makes smaller is a REPORT with its steps.
+const path_size_min = 560;
+
+fn drawDevice(prng: *base.Prng, faults: *const FaultSet) Drawn {
+    var treatment: Faults = .draw(prng);
+    if (!faults.contains(.bad_links)) treatment = treatment.healed();
+    const sectors: u32 = @intCast(prng.between(64, StreamBoot.sectors_max));
+    const is_small = faults.contains(.full_caches) and prng.chance(1, 2);
+    return .{
+        .link = treatment,
+        .slow_us = if (faults.contains(.slow_devices) and prng.chance(1, 2)) prng.between(1, 60) * std.time.us_per_ms else 0,
+        .packet_size_max = packetSize(prng),
+        .path_max = if (faults.contains(.narrow_paths)) pathSize(prng) else link.packet_size_max,
+        .habits = .{
+            .class = if (faults.contains(.several_edges) and prng.chance(1, 2)) .device_ram else prng.pick(link.Class, &.{ .device_ram, .edge, .edge_persistent, .edge_persistent, .device_ram_overflow }),
+            .sectors = sectors,
+            .depth = @intCast(prng.between(1, StreamDevice.reads_max + StreamDevice.writes_max)),
+            .think_us = prng.pick(u64, &.{ 100, 1_000, 5_000, 50_000 }),
+            .usual_sectors = prng.pick(u32, &.{ 1, 8, 16, 64 }),
+            .writes_percent = @intCast(prng.below(50)),
+            .discards_percent = @intCast(prng.below(10)),
+            .flushes_percent = @intCast(prng.below(6)),
+            .ahead_percent = @intCast(prng.below(20)),
+            .ready_after = prng.below(200),
+            .full_above = if (is_small) @intCast(prng.between(sectors / 2, sectors)) else StreamBoot.sectors_max,
+            .is_stopped_when_full = prng.chance(1, 2),
+            .outstanding_bytes_max = @intCast(prng.between(128, 1024) << 10),
+        },
+    };
+}

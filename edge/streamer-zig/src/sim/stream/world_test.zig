@@ -1,0 +1,33 @@
+//! A few short runs of the stream's proof; `zig build stream-proof` does thousands.
+
+const std = @import("std");
+const Plant = @import("plants.zig").Plant;
+const StreamWorld = @import("world.zig");
+const testing = std.testing;
+
+const packets = 1500;
+
+test "whatever the network does, every byte is right, everything finishes, and a seed gives the same run again" {
+    const world: *StreamWorld = try .create(testing.allocator);
+    defer world.destroy(testing.allocator);
+    for (1..9) |seed| {
+        const result = try world.run(.{ .seed = seed, .packets = packets });
+        if (result.violation) |violation| {
+            std.debug.print("seed {d}: {t}: {s}\n", .{ seed, violation.check, violation.text() });
+            return error.Violated;
+        }
+        const again = try world.run(.{ .seed = seed, .packets = packets });
+        try testing.expectEqual(result.hash, again.hash);
+    }
+}
+
+test "a bug that is planted is found" {
+    const world: *StreamWorld = try .create(testing.allocator);
+    defer world.destroy(testing.allocator);
+    for ([_]Plant{ .fragment_at_wrong_index, .cookie_unchecked, .done_before_it_is }) |plant| {
+        for (1..10) |seed| {
+            const result = try world.run(.{ .seed = seed, .packets = packets, .plant = plant });
+            if (result.violation != null) break;
+        } else return error.NotFound;
+    }
+}

@@ -1,0 +1,342 @@
+//! A store: a directory of an edge where versions of vDisks lie (docs/vdisk-store.md). Opening reads a few hundred bytes; what a version
+//! needs is read when it is read.
+
+const std = @import("std");
+const base = @import("base");
+const appender_module = @import("appender.zig");
+const block = @import("../block.zig");
+const counter_file = @import("counter_file.zig");
+const file_set = @import("file_set.zig");
+const device_layers = @import("../layers/device_layers.zig");
+const files_module = @import("files.zig");
+const manifest_module = @import("../tree/manifest.zig");
+const node_cache = @import("../tree/node_cache.zig");
+const seal = @import("../seal.zig");
+const simulated = @import("../simulated.zig");
+const version_reader = @import("../version_reader.zig");
+const assert = std.debug.assert;
+const Ed25519 = base.Ed25519;
+const Sha256 = base.Sha256;
+const Uuid = base.Uuid;
+
+const Appender = appender_module.Appender;
+const Files = files_module.Files;
+const FileSet = file_set.FileSet;
+const Handle = files_module.Handle;
+const Manifest = manifest_module.Manifest;
+const NodeCache = node_cache.NodeCache;
+const VersionReader = version_reader.VersionReader;
+
+const head_name = "bootfarm-store";
+const lock_name = "lock";
+const key_name = "store-key";
+const dirs = [_][]const u8{ "extents", "nodes", "versions", "boot-bundles", "imports", "layers", "profiles" };
+const magic = "BFSTORE1".*;
+const format: u32 = 1;
+const head_size = 8 + 4 + 16 + 16 + 32 + Sha256.digest_length;
+
+/// `NotAStore`: a directory without our head. `NotEmpty`: it holds files of somebody else. `HeadDamaged`, `KeyDamaged`: what every
+/// manifest is checked by. `Locked`: another process changes the store.
+pub const Error = files_module.Error || error{ NotAStore, NotEmpty, HeadDamaged, KeyDamaged, TooNew, Locked };
+
+pub const VersionError = files_module.Error || manifest_module.Error || error{ OtherStore, OtherName };
+
+pub const Options = struct {
+    cache_nodes: u32 = node_cache.nodes_default,
+    file_size_max: u64 = appender_module.file_size_max_default,
+};
+
+pub const Made = struct {
+    id: Uuid,
+    organization: Uuid = .zero,
+    /// Of the store's key.
+    seed: [32]u8,
+    /// The directory may hold other files: they stay as they are.
+    beside_files: bool = false,
+};
+
+pub const Store = struct {
+    files: Files,
+    id: Uuid,
+    organization: Uuid,
+    public_key: Ed25519.PublicKey,
+    options: Options,
+    data: FileSet,
+    nodes: FileSet,
+    cache: NodeCache,
+
+    /// Makes a store in an empty directory, or goes on with making one that was interrupted: the head comes last. Throws `Exists` where
+    /// there is a store already.
+    pub fn make(files: Files, made: Made) Error!void {
+        if (files.open(head_name, .read)) |handle| {
+            files.close(handle);
+            return error.Exists;
+        } else |err| if (err != error.NotFound) return err;
+        if (!made.beside_files) try checkEmpty(files);
+        for (dirs) |dir| files.makeDir(dir) catch |err| if (err != error.Exists) return err;
+        const key = Ed25519.KeyPair.generateDeterministic(made.seed) catch return error.KeyDamaged;
+        try replaceFile(files, lock_name, "");
+        try replaceFile(files, key_name, &checked(made.seed));
+        var bytes: [head_size]u8 = undefined;
+        var writer: base.ByteWriter = .init(&bytes);
+        writer.bytes(&magic) catch unreachable;
+        writer.int(u32, format) catch unreachable;
+        writer.bytes(&made.id.bytes) catch unreachable;
+        writer.bytes(&made.organization.bytes) catch unreachable;
+        writer.bytes(&key.public_key.toBytes()) catch unreachable;
+        Sha256.hash(writer.written(), bytes[writer.position..][0..Sha256.digest_length], .{});
+        try replaceFile(files, head_name, &bytes);
+    }
+
+    pub fn open(gpa: std.mem.Allocator, files: Files, options: Options) (Error || error{OutOfMemory})!Store {
+        const handle = files.open(head_name, .read) catch |err|
+            return if (err == error.NotFound) error.NotAStore else err;
+        defer files.close(handle);
+        var bytes: [head_size]u8 = undefined;
+        if (!try files.readWhole(handle, &bytes, 0)) return error.HeadDamaged;
+        if (!std.mem.eql(u8, bytes[0..magic.len], &magic)) return error.NotAStore;
+        if (!isChecked(&bytes)) return error.HeadDamaged;
+        var cursor: base.Cursor = .init(bytes[magic.len..]);
+        if ((cursor.int(u32) catch unreachable) > format) return error.TooNew;
+        const id: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);
+        const organization: Uuid = .fromBytes((cursor.array(16) catch unreachable).*);
+        const public_key = Ed25519.PublicKey.fromBytes((cursor.array(32) catch unreachable).*) catch
+            return error.HeadDamaged;
+        return .{
+            .files = files,
+            .id = id,
+            .organization = organization,
+            .public_key = public_key,
+            .options = options,
+            .data = .init(files, .extents),
+            .nodes = .init(files, .nodes),
+            .cache = try .init(gpa, options.cache_nodes),
+        };
+    }
+
+    pub fn close(store: *Store, gpa: std.mem.Allocator) void {
+        store.data.deinit();
+        store.nodes.deinit();
+        store.cache.deinit(gpa);
+        store.* = undefined;
+    }
+
+    pub fn reading(store: *Store) version_reader.Reading {
+        return .{ .data = &store.data, .nodes = &store.nodes, .cache = &store.cache };
+    }
+
+    /// Opens a version for reading. It cannot be deleted until it is closed.
+    pub fn openVersion(store: *Store, id: Uuid) (VersionError || error{Locked})!OpenVersion {
+        var name: files_module.Name = undefined;
+        const handle = try store.files.open(manifestName(id, &name), .read);
+        errdefer store.files.close(handle);
+        if (!try store.files.tryLock(handle, false)) return error.Locked;
+        // One that was deleted between the two is open without a name.
+        store.files.close(try store.files.open(manifestName(id, &name), .read));
+        const found = try store.readManifest(handle, id);
+        return .{ .store = store, .handle = handle, .manifest = found, .reader = .{
+            .reading = store.reading(),
+            .root = found.root,
+            .root_level = found.rootLevel(),
+            .disk_size = found.disk_size,
+        } };
+    }
+
+    /// What a version says, without opening it.
+    pub fn manifestOf(store: *Store, id: Uuid) VersionError!Manifest {
+        var name: files_module.Name = undefined;
+        const handle = try store.files.open(manifestName(id, &name), .read);
+        defer store.files.close(handle);
+        return store.readManifest(handle, id);
+    }
+
+    fn readManifest(store: *Store, handle: Handle, id: Uuid) VersionError!Manifest {
+        var bytes: manifest_module.Bytes = undefined;
+        if (!try store.files.readWhole(handle, &bytes, 0)) return error.Damaged;
+        const found = try manifest_module.decode(&bytes, store.public_key);
+        if (!found.store.eql(store.id)) return error.OtherStore;
+        // A manifest under another's name would be served in its place.
+        if (!found.version.eql(id)) return error.OtherName;
+        return found;
+    }
+
+    /// The version with the least id above; ids are ordered by their text.
+    pub fn nextVersion(store: *Store, above: ?Uuid) files_module.Error!?Uuid {
+        var name: files_module.Name = undefined;
+        var at_buffer: files_module.Name = undefined;
+        var at: []const u8 = if (above) |id| baseName(id, &at_buffer) else "";
+        while (try store.files.nextName("versions", at, &name)) |found| {
+            @memcpy(at_buffer[0..found.len], found);
+            at = at_buffer[0..found.len];
+            const text = std.mem.cutSuffix(u8, found, manifest_suffix) orelse continue;
+            return Uuid.parse(text) catch continue;
+        }
+        return null;
+    }
+
+    /// The right to change the store, for one process at a time; finishes what a crash has cut off. `RecordDamaged`: what was to be
+    /// finished cannot be read.
+    pub fn lockForChange(store: *Store) (files_module.Error || error{ Locked, RecordDamaged })!Change {
+        const handle = try store.files.open(lock_name, .write);
+        errdefer store.files.close(handle);
+        if (!try store.files.tryLock(handle, true)) return error.Locked;
+        // What a process did that was killed is seen here, and need not be durable; from now on somebody builds on it.
+        if (!simulated.has(.names_taken_unsynced)) {
+            for ([_][]const u8{ "", "extents", "nodes", "versions", "imports" }) |dir| try store.files.syncDir(dir);
+        }
+        try seal.recover(store.files);
+        return .{ .store = store, .lock = handle };
+    }
+};
+
+pub const OpenVersion = struct {
+    store: *Store,
+    handle: Handle,
+    manifest: Manifest,
+    reader: VersionReader,
+
+    pub fn close(version: *OpenVersion) void {
+        version.store.files.close(version.handle);
+        version.* = undefined;
+    }
+};
+
+/// What one process may do at a time. Each step leaves the old state or the new one, whenever it is cut off.
+pub const Change = struct {
+    store: *Store,
+    lock: Handle,
+
+    pub fn end(change: *Change) void {
+        change.store.files.close(change.lock);
+        change.* = undefined;
+    }
+
+    /// Makes a version be there, durably. Its nodes and blocks were synced before. Throws `Exists`: a version never changes.
+    pub fn commit(change: *Change, made: *const Manifest) Error!void {
+        const store = change.store;
+        assert(made.store.eql(store.id));
+        var name: files_module.Name = undefined;
+        if (store.files.open(manifestName(made.version, &name), .read)) |handle| {
+            store.files.close(handle);
+            return error.Exists;
+        } else |err| if (err != error.NotFound) return err;
+        const bytes = manifest_module.encode(made, try change.key());
+        try replaceFile(store.files, manifestName(made.version, &name), &bytes);
+    }
+
+    /// Throws `Locked` while a process has it open, `Needed` while an image of a device's own lies above it. Its blocks are freed by the
+    /// garbage collection.
+    pub fn delete(change: *Change, id: Uuid) (files_module.Error || error{ Locked, Needed })!void {
+        const files = change.store.files;
+        if (try device_layers.privateAbove(files, id) != null) return error.Needed;
+        var name: files_module.Name = undefined;
+        const handle = try files.open(manifestName(id, &name), .read);
+        defer files.close(handle);
+        if (!try files.tryLock(handle, true)) return error.Locked;
+        try files.remove(manifestName(id, &name));
+        try files.syncDir("versions");
+    }
+
+    /// Higher than that of every version that is or was in the store, and never given again. What a version says that cannot be read does
+    /// not matter where the store has kept the highest one; otherwise this throws why it cannot be read.
+    pub fn nextCounter(change: *Change) VersionError!u64 {
+        var counter = try change.highestCounter();
+        if (!simulated.has(.counter_stands)) counter +|= 1;
+        // Before anything has it.
+        try counter_file.write(change.store.files, counter);
+        return counter;
+    }
+
+    /// Of the versions that are or were in the store.
+    pub fn highestCounter(change: *Change) VersionError!u64 {
+        const store = change.store;
+        const kept = try counter_file.read(store.files);
+        var counter: u64 = kept orelse 0;
+        var id: ?Uuid = null;
+        while (try store.nextVersion(id)) |found| {
+            id = found;
+            const other = store.manifestOf(found) catch |err| switch (err) {
+                error.NotAManifest, error.TooNew, error.Damaged, error.WrongSignature, error.Malformed, error.OtherStore, error.OtherName => {
+                    if (kept == null) return err;
+                    continue;
+                },
+                else => return err,
+            };
+            counter = @max(counter, other.counter);
+        }
+        return counter;
+    }
+
+    /// The store's key, to seal with.
+    pub fn key(change: *Change) Error!Ed25519.KeyPair {
+        const files = change.store.files;
+        const handle = try files.open(key_name, .read);
+        defer files.close(handle);
+        var bytes: [32 + Sha256.digest_length]u8 = undefined;
+        if (!try files.readWhole(handle, &bytes, 0) or !isChecked(&bytes)) return error.KeyDamaged;
+        const pair = simulated.keyPairOf(bytes[0..32]) orelse return error.KeyDamaged;
+        const is_ours = std.mem.eql(u8, &pair.public_key.toBytes(), &change.store.public_key.toBytes());
+        return if (is_ours) pair else error.KeyDamaged;
+    }
+};
+
+const manifest_suffix = ".manifest";
+
+fn baseName(id: Uuid, into: *files_module.Name) []const u8 {
+    return std.mem.print(into, "{f}" ++ manifest_suffix, .{id}) catch unreachable;
+}
+
+pub fn manifestName(id: Uuid, into: *files_module.Name) []const u8 {
+    return std.mem.print(into, "versions/{f}" ++ manifest_suffix, .{id}) catch unreachable;
+}
+
+/// A file is there whole, durably, or not at all.
+pub fn replaceFile(files: Files, name: []const u8, bytes: []const u8) files_module.Error!void {
+    var buffer: files_module.Name = undefined;
+    const temporary = std.mem.print(&buffer, "{s}.new", .{name}) catch unreachable;
+    files.remove(temporary) catch |err| if (err != error.NotFound) return err;
+    {
+        const handle = try files.create(temporary);
+        defer files.close(handle);
+        try files.write(handle, bytes, 0);
+        try files.sync(handle);
+    }
+    try files.rename(temporary, name);
+    const slash = std.mem.findScalarLast(u8, name, '/') orelse 0;
+    try files.syncDir(name[0..slash]);
+}
+
+/// Whether a name in the store's directory is the store's.
+pub fn isOwn(name: []const u8) bool {
+    const files_of_store = [_][]const u8{ head_name, lock_name, key_name, counter_file.name, "sealing" };
+    for (dirs ++ files_of_store) |own|
+        if (std.mem.eql(u8, std.mem.cutSuffix(u8, name, ".new") orelse name, own)) return true;
+    return false;
+}
+
+/// What an interrupted `make` leaves is ours.
+fn checkEmpty(files: Files) Error!void {
+    var name: files_module.Name = undefined;
+    var at: []const u8 = "";
+    const ours = dirs ++ [_][]const u8{ lock_name, key_name, lock_name ++ ".new", key_name ++ ".new", head_name ++ ".new" };
+    while (try files.nextName("", at, &name)) |found| {
+        at = found;
+        for (ours) |known| {
+            if (std.mem.eql(u8, found, known)) break;
+        } else return error.NotEmpty;
+    }
+}
+
+fn checked(bytes: [32]u8) [32 + Sha256.digest_length]u8 {
+    var all: [32 + Sha256.digest_length]u8 = undefined;
+    all[0..32].* = bytes;
+    Sha256.hash(&bytes, all[32..], .{});
+    return all;
+}
+
+fn isChecked(bytes: []const u8) bool {
+    const size = bytes.len - Sha256.digest_length;
+    var digest: [Sha256.digest_length]u8 = undefined;
+    Sha256.hash(bytes[0..size], &digest, .{});
+    return std.mem.eql(u8, &digest, bytes[size..]);
+}

@@ -1,0 +1,308 @@
+//! How far an import has come: `imports/<version>`, replaced as a whole at each durable step. What it refers to was synced before, so
+//! that an import goes on from it after any end. The tree so far is a root like that of a version: the garbage collection keeps it.
+
+const std = @import("std");
+const base = @import("base");
+const block = @import("../block.zig");
+const files_module = @import("../files/files.zig");
+const image_source = @import("image_source.zig");
+const manifest_module = @import("../tree/manifest.zig");
+const store_dir = @import("../files/store_dir.zig");
+const Sha256 = base.Sha256;
+const Uuid = base.Uuid;
+
+const Files = files_module.Files;
+const BootFile = manifest_module.BootFile;
+
+const magic = "BFIMPRT1".*;
+const format: u32 = 1;
+const file_size = block.block_size;
+const dir = "imports";
+
+/// `NoImport`: there is none of that version.
+pub const Error = files_module.Error || error{ NoImport, Damaged, TooNew };
+
+/// What becomes of it, and how far it is.
+pub const Checkpoint = struct {
+    version: Uuid,
+    vdisk: Uuid,
+    /// Zeros: a base.
+    parent: Uuid,
+    number: u32,
+    kernel: ?BootFile = null,
+    initrd: ?BootFile = null,
+    command_line: base.BoundedArray(u8, manifest_module.command_line_size_max) = .empty,
+    name: base.BoundedArray(u8, manifest_module.name_size_max) = .empty,
+    path: base.BoundedArray(u8, image_source.path_size_max) = .empty,
+    stamp: image_source.Stamp,
+    /// Bytes; null: a stream whose end is not known.
+    source_size: ?u64,
+    /// The end of the image is filled up with zeros to whole sectors.
+    pad: bool,
+    /// Bytes of the source that are in the tree.
+    position: u64 = 0,
+    root: block.Entry = .zeros,
+    root_level: u8,
+    /// Where the import began to append: what it has written lies there or behind. Zeros: one of an earlier bootfarm-edge, nobody knows.
+    data_from: block.Location = .{ .file = 0, .block = 0 },
+    nodes_from: block.Location = .{ .file = 0, .block = 0 },
+
+    pub fn write(checkpoint: *const Checkpoint, files: Files) files_module.Error!void {
+        var bytes: [file_size]u8 = @splat(0);
+        var writer: base.ByteWriter = .init(&bytes);
+        checkpoint.encode(&writer) catch unreachable;
+        Sha256.hash(bytes[0..signed_size], bytes[signed_size..], .{});
+        var name: files_module.Name = undefined;
+        try store_dir.replaceFile(files, nameOf(checkpoint.version, &name), &bytes);
+    }
+
+    const signed_size = file_size - Sha256.digest_length;
+
+    fn encode(checkpoint: *const Checkpoint, writer: *base.ByteWriter) base.ByteWriter.Error!void {
+        try writer.bytes(&magic);
+        try writer.int(u32, format);
+        for ([_]Uuid{ checkpoint.version, checkpoint.vdisk, checkpoint.parent }) |id| try writer.bytes(&id.bytes);
+        try writer.int(u32, checkpoint.number);
+        for ([_]?BootFile{ checkpoint.kernel, checkpoint.initrd }) |file| {
+            const given = file orelse BootFile{ .hash = block.zero_hash, .size = 0 };
+            try writer.bytes(&given.hash);
+            try writer.int(u64, given.size);
+        }
+        try writer.int(u8, @backingInt(checkpoint.stamp.kind));
+        for ([_]u64{
+            checkpoint.stamp.device,
+            checkpoint.stamp.inode,
+            checkpoint.stamp.modified_ns,
+            // A source is never empty.
+            checkpoint.source_size orelse 0,
+            checkpoint.position,
+            @bitCast(checkpoint.root.location),
+        }) |number| try writer.int(u64, number);
+        try writer.bytes(&checkpoint.root.hash);
+        try writer.int(u8, checkpoint.root_level);
+        try writer.int(u8, @intFromBool(checkpoint.pad));
+        for ([_][]const u8{
+            checkpoint.command_line.constSlice(),
+            checkpoint.name.constSlice(),
+            checkpoint.path.constSlice(),
+        }) |text| {
+            try writer.int(u16, @intCast(text.len));
+            try writer.bytes(text);
+        }
+        for ([_]block.Location{ checkpoint.data_from, checkpoint.nodes_from }) |from| try writer.int(u64, @bitCast(from));
+    }
+
+    pub fn read(files: Files, version: Uuid) Error!Checkpoint {
+        var name: files_module.Name = undefined;
+        const handle = files.open(nameOf(version, &name), .read) catch |err|
+            return if (err == error.NotFound) error.NoImport else err;
+        defer files.close(handle);
+        var bytes: [file_size]u8 = undefined;
+        if (!try files.readWhole(handle, &bytes, 0)) return error.Damaged;
+        const found = try decode(&bytes);
+        return if (found.version.eql(version)) found else error.Damaged;
+    }
+
+    fn decode(bytes: *const [file_size]u8) error{ Damaged, TooNew }!Checkpoint {
+        var digest: [Sha256.digest_length]u8 = undefined;
+        Sha256.hash(bytes[0..signed_size], &digest, .{});
+        if (!std.mem.eql(u8, &digest, bytes[signed_size..])) return error.Damaged;
+        if (!std.mem.eql(u8, bytes[0..magic.len], &magic)) return error.Damaged;
+        var cursor: base.Cursor = .init(bytes[magic.len..signed_size]);
+        if ((cursor.int(u32) catch unreachable) > format) return error.TooNew;
+        return decodeBody(&cursor) catch error.Damaged;
+    }
+
+    fn decodeBody(cursor: *base.Cursor) !Checkpoint {
+        var found: Checkpoint = undefined;
+        inline for (.{ "version", "vdisk", "parent" }) |field| @field(found, field) = .fromBytes((try cursor.array(16)).*);
+        found.number = try cursor.int(u32);
+        inline for (.{ "kernel", "initrd" }) |field| {
+            const hash = (try cursor.array(32)).*;
+            const size = try cursor.int(u64);
+            @field(found, field) = if (size == 0) null else .{ .hash = hash, .size = size };
+        }
+        found.stamp.kind = std.enums.fromInt(image_source.Stamp.Kind, try cursor.int(u8)) orelse return error.Damaged;
+        inline for (.{ "device", "inode", "modified_ns" }) |field| @field(found.stamp, field) = try cursor.int(u64);
+        const size = try cursor.int(u64);
+        found.source_size = if (size == 0) null else size;
+        found.position = try cursor.int(u64);
+        found.root.location = @bitCast(try cursor.int(u64));
+        found.root.hash = (try cursor.array(32)).*;
+        found.root_level = try cursor.int(u8);
+        found.pad = try cursor.int(u8) != 0;
+        inline for (.{ "command_line", "name", "path" }) |field|
+            @field(found, field) = try .fromSlice(try cursor.bytes(try cursor.int(u16)));
+        inline for (.{ "data_from", "nodes_from" }) |field| @field(found, field) = @bitCast(try cursor.int(u64));
+        return found;
+    }
+
+    /// Of an import that does not run, or by itself.
+    pub fn remove(files: Files, version: Uuid) Error!void {
+        var name: files_module.Name = undefined;
+        files.remove(nameOf(version, &name)) catch |err|
+            return if (err == error.NotFound) error.NoImport else err;
+        try files.syncDir(dir);
+    }
+};
+
+/// Held by the process that reads the image, as long as it does: it needs the right to change the store only at its begin and its end.
+pub const Running = struct {
+    files: Files,
+    version: Uuid,
+    handle: files_module.Handle,
+
+    /// Under the store's lock. Throws `InUse` where another process does it.
+    pub fn begin(files: Files, version: Uuid) (files_module.Error || error{InUse})!Running {
+        var name: files_module.Name = undefined;
+        const path = lockNameOf(version, &name);
+        const handle = files.open(path, .write) catch |err| if (err == error.NotFound) try files.create(path) else return err;
+        errdefer files.close(handle);
+        if (!try files.tryLock(handle, true)) return error.InUse;
+        return .{ .files = files, .version = version, .handle = handle };
+    }
+
+    /// Its file stays, for whoever goes on with the import; `tidy` removes it where nobody does.
+    pub fn end(running: *Running) void {
+        running.files.close(running.handle);
+        running.* = undefined;
+    }
+
+    /// The import is done; under the store's lock, so that nobody who begins has the file open.
+    pub fn remove(running: *const Running) void {
+        var name: files_module.Name = undefined;
+        running.files.remove(lockNameOf(running.version, &name)) catch {};
+    }
+};
+
+pub fn isRunning(files: Files, version: Uuid) files_module.Error!bool {
+    var name: files_module.Name = undefined;
+    const handle = files.open(lockNameOf(version, &name), .write) catch |err| return if (err == error.NotFound) false else err;
+    defer files.close(handle);
+    return !try files.tryLock(handle, true);
+}
+
+/// The import with the least id above; null: there is none.
+pub fn next(files: Files, above: ?Uuid) files_module.Error!?Uuid {
+    var name: files_module.Name = undefined;
+    var at_buffer: [files_module.name_size_max]u8 = undefined;
+    var at: []const u8 = if (above) |id| std.mem.print(&at_buffer, "{f}", .{id}) catch unreachable else "";
+    while (try files.nextName(dir, at, &name)) |found| {
+        @memcpy(at_buffer[0..found.len], found);
+        at = at_buffer[0..found.len];
+        return Uuid.parse(found) catch continue;
+    }
+    return null;
+}
+
+/// Removes what a crash in the middle of writing a checkpoint left, and locks of imports that do not run; under the store's lock.
+pub fn tidy(files: Files) files_module.Error!void {
+    var name: files_module.Name = undefined;
+    var at_buffer: [files_module.name_size_max]u8 = undefined;
+    var at: []const u8 = "";
+    while (try files.nextName(dir, at, &name)) |found| {
+        @memcpy(at_buffer[0..found.len], found);
+        at = at_buffer[0..found.len];
+        // Images may lie here, too.
+        const id = Uuid.parse(std.mem.cutSuffix(u8, at, ".new") orelse std.mem.cutSuffix(u8, at, lock_suffix) orelse continue) catch continue;
+        if (try isRunning(files, id)) continue;
+        var path: files_module.Name = undefined;
+        // A longer name is not one that was made here.
+        const whole = std.mem.print(&path, dir ++ "/{s}", .{at}) catch continue;
+        files.remove(whole) catch |err| if (err != error.NotFound) return err;
+    }
+}
+
+const lock_suffix = ".lock";
+
+fn lockNameOf(version: Uuid, into: *files_module.Name) []const u8 {
+    return std.mem.print(into, dir ++ "/{f}" ++ lock_suffix, .{version}) catch unreachable;
+}
+
+fn nameOf(version: Uuid, into: *files_module.Name) []const u8 {
+    return std.mem.print(into, dir ++ "/{f}", .{version}) catch unreachable;
+}
+
+/// For a person, as the end of a sentence that begins with "The import".
+pub fn sentence(problem: Error) []const u8 {
+    return switch (problem) {
+        error.NoImport => "is not in this store: see `vdisk list` for those that can go on",
+        error.Damaged => "cannot go on: what the store kept of it is damaged; give it up with --abandon and begin again",
+        error.TooNew => "was begun by a later bootfarm-edge; go on with that one",
+        else => |other| files_module.sentence(other),
+    };
+}
+
+comptime {
+    // All of it, with the longest texts, has room in a block.
+    const numbers = 8 + 4 + 3 * 16 + 4 + 2 * 40 + 1 + 6 * 8 + 32 + 2 + 3 * 2 + 2 * 8;
+    const texts = manifest_module.command_line_size_max + manifest_module.name_size_max + image_source.path_size_max;
+    std.debug.assert(numbers + texts + Sha256.digest_length <= file_size);
+}
+
+const testing = std.testing;
+const LinuxFiles = @import("../files/linux_files.zig");
+
+fn testCheckpoint() Checkpoint {
+    return .{
+        .version = .fromRandom(@splat(1)),
+        .vdisk = .fromRandom(@splat(2)),
+        .parent = .zero,
+        .number = 3,
+        .command_line = base.BoundedArray(u8, manifest_module.command_line_size_max).fromSlice("quiet") catch unreachable,
+        .stamp = .{ .kind = .file, .device = 1, .inode = 2, .modified_ns = 3 },
+        .source_size = null,
+        .pad = true,
+        .position = 77,
+        .root = .{ .hash = @splat(4), .location = .{ .file = 1, .block = 2 } },
+        .root_level = 5,
+    };
+}
+
+test "a checkpoint is found again as it was written, and listed" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    try tmp.dir.createDirPath(testing.io, dir);
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    const written = testCheckpoint();
+    try testing.expectEqual(null, try next(files, null));
+    try written.write(files);
+    try written.write(files);
+    const found = try Checkpoint.read(files, written.version);
+    try testing.expectEqualStrings("quiet", found.command_line.constSlice());
+    try testing.expectEqual(written.root, found.root);
+    try testing.expectEqual(written.stamp, found.stamp);
+    try testing.expectEqual(null, found.source_size);
+    try testing.expectEqual(77, found.position);
+    try testing.expect(found.pad);
+    const listed = (try next(files, null)).?;
+    try testing.expect(listed.eql(written.version));
+    try testing.expectEqual(null, try next(files, listed));
+    try Checkpoint.remove(files, written.version);
+    try testing.expectError(error.NoImport, Checkpoint.remove(files, written.version));
+    try testing.expectError(error.NoImport, Checkpoint.read(files, written.version));
+}
+
+test "a flipped bit of a checkpoint is found" {
+    var tmp = testing.tmpDir(.{ .iterate = true });
+    defer tmp.cleanup();
+    try tmp.dir.createDirPath(testing.io, dir);
+    var on: LinuxFiles = .fromFd(tmp.dir.handle);
+    const files = on.files();
+    const written = testCheckpoint();
+    try written.write(files);
+    var name: files_module.Name = undefined;
+    const handle = try files.open(nameOf(written.version, &name), .read);
+    defer files.close(handle);
+    var bytes: [file_size]u8 = undefined;
+    try testing.expect(try files.readWhole(handle, &bytes, 0));
+    // One of each byte, at all eight places.
+    for (0..bytes.len) |at| {
+        const bit = at * 8 + at % 8;
+        const mask = @as(u8, 1) << @intCast(bit % 8);
+        bytes[bit / 8] ^= mask;
+        try testing.expectError(error.Damaged, Checkpoint.decode(&bytes));
+        bytes[bit / 8] ^= mask;
+    }
+}

@@ -1,0 +1,269 @@
+//! Reads an image in pieces and hashes their blocks, some threads ahead of whoever takes the pieces in order. Memory is the ring's.
+
+const std = @import("std");
+const block = @import("../block.zig");
+const image_source = @import("image_source.zig");
+const assert = std.debug.assert;
+
+const ImageSource = image_source.ImageSource;
+
+pub const piece_size = 1 << 20;
+const piece_blocks = piece_size / block.block_size;
+const ring_size = 8;
+const threads_max = 4;
+
+/// `Short`: the source ended before its size.
+pub const Problem = image_source.ReadError || error{Short};
+
+pub const Piece = struct {
+    /// Bytes from the begin of the image; a multiple of the block size.
+    offset: u64,
+    /// Bytes of the image in it; what follows in the last block is zeros.
+    size: usize,
+    bytes: *[piece_blocks]block.Block,
+    hashes: [piece_blocks]block.Hash,
+    zeros: std.bit_set.Static(piece_blocks),
+    problem: ?Problem,
+    failed_at: u64,
+    is_ready: bool,
+
+    pub fn blocks(piece: *const Piece) usize {
+        return std.math.divCeil(usize, piece.size, block.block_size) catch unreachable;
+    }
+};
+
+pub const ImagePieces = struct {
+    io: std.Io,
+    source: ImageSource,
+    /// Held while a thread takes the next offset, and while a stream is read.
+    order: std.Io.Mutex = .init,
+    mutex: std.Io.Mutex = .init,
+    has_room: std.Io.Condition = .init,
+    is_done: std.Io.Condition = .init,
+    ring: [ring_size]Piece = undefined,
+    memory: *[ring_size][piece_blocks]block.Block,
+    next_offset: u64,
+    /// Pieces that a thread has begun, and that were given back.
+    begun: u64 = 0,
+    returned: u64 = 0,
+    /// Nothing more is begun.
+    is_over: bool = false,
+    threads: [threads_max]std.Thread = undefined,
+    thread_count: usize = 0,
+
+    /// @param from where to begin; a multiple of the block size, 0 for a stream
+    pub fn create(
+        gpa: std.mem.Allocator,
+        io: std.Io,
+        source: ImageSource,
+        from: u64,
+    ) error{ OutOfMemory, NoThreads }!*ImagePieces {
+        assert(from % block.block_size == 0);
+        const pieces = try gpa.create(ImagePieces);
+        errdefer gpa.destroy(pieces);
+        const memory = try gpa.create([ring_size][piece_blocks]block.Block);
+        errdefer gpa.destroy(memory);
+        pieces.* = .{ .io = io, .source = source, .memory = memory, .next_offset = from };
+        for (&pieces.ring, memory) |*piece, *bytes| {
+            piece.bytes = bytes;
+            piece.is_ready = false;
+        }
+        errdefer pieces.end();
+        const wanted = @min(threads_max, std.Thread.getCpuCount() catch 1);
+        while (pieces.thread_count < wanted) : (pieces.thread_count += 1) {
+            pieces.threads[pieces.thread_count] = std.Thread.spawn(.{ .stack_size = 256 << 10 }, work, .{pieces}) catch
+                return error.NoThreads;
+        }
+        return pieces;
+    }
+
+    pub fn destroy(pieces: *ImagePieces, gpa: std.mem.Allocator) void {
+        pieces.end();
+        gpa.destroy(pieces.memory);
+        gpa.destroy(pieces);
+    }
+
+    fn end(pieces: *ImagePieces) void {
+        pieces.mutex.lockUncancelable(pieces.io);
+        pieces.is_over = true;
+        pieces.has_room.broadcast(pieces.io);
+        pieces.mutex.unlock(pieces.io);
+        for (pieces.threads[0..pieces.thread_count]) |thread| thread.join();
+        pieces.thread_count = 0;
+    }
+
+    /// The next piece in order, to be given back before the one after it is asked for; null: the image ends. Zeros may lie between
+    /// pieces.
+    pub fn take(pieces: *ImagePieces) ?*Piece {
+        pieces.mutex.lockUncancelable(pieces.io);
+        defer pieces.mutex.unlock(pieces.io);
+        const piece = &pieces.ring[@intCast(pieces.returned % ring_size)];
+        while (!(pieces.begun > pieces.returned and piece.is_ready)) {
+            if (pieces.is_over and pieces.begun == pieces.returned) return null;
+            pieces.is_done.waitUncancelable(pieces.io, &pieces.mutex);
+        }
+        return piece;
+    }
+
+    pub fn giveBack(pieces: *ImagePieces, piece: *Piece) void {
+        pieces.mutex.lockUncancelable(pieces.io);
+        defer pieces.mutex.unlock(pieces.io);
+        assert(piece == &pieces.ring[@intCast(pieces.returned % ring_size)]);
+        piece.is_ready = false;
+        pieces.returned += 1;
+        pieces.has_room.signal(pieces.io);
+    }
+
+    fn work(pieces: *ImagePieces) void {
+        while (pieces.begin()) |piece| {
+            if (pieces.source.is_positional) pieces.fill(piece);
+            if (piece.problem == null) hash(piece);
+            pieces.mutex.lockUncancelable(pieces.io);
+            piece.is_ready = true;
+            if (piece.problem != null) pieces.is_over = true;
+            pieces.is_done.signal(pieces.io);
+            pieces.mutex.unlock(pieces.io);
+        }
+    }
+
+    /// Null: nothing more is to be read.
+    fn begin(pieces: *ImagePieces) ?*Piece {
+        pieces.order.lockUncancelable(pieces.io);
+        defer pieces.order.unlock(pieces.io);
+        const offset = pieces.offsetOfNext() orelse {
+            pieces.finish();
+            return null;
+        };
+        const piece = pieces.claim() orelse return null;
+        piece.offset = offset;
+        piece.problem = null;
+        const left = if (pieces.source.size) |size| size - offset else piece_size;
+        piece.size = @intCast(@min(left, piece_size));
+        pieces.next_offset = offset + piece.size;
+        if (!pieces.source.is_positional) {
+            pieces.fill(piece);
+            if (piece.problem != null or piece.size < piece_size) pieces.finish();
+        }
+        return piece;
+    }
+
+    fn offsetOfNext(pieces: *ImagePieces) ?u64 {
+        const size = pieces.source.size orelse return pieces.next_offset;
+        if (pieces.next_offset >= size) return null;
+        const found = pieces.source.nextData(pieces.next_offset) orelse return null;
+        if (found >= size) return null;
+        return @max(pieces.next_offset, found - found % block.block_size);
+    }
+
+    /// A free piece of the ring; null: nobody wants one any more.
+    fn claim(pieces: *ImagePieces) ?*Piece {
+        pieces.mutex.lockUncancelable(pieces.io);
+        defer pieces.mutex.unlock(pieces.io);
+        while (!pieces.is_over and pieces.begun - pieces.returned >= ring_size)
+            pieces.has_room.waitUncancelable(pieces.io, &pieces.mutex);
+        if (pieces.is_over) return null;
+        pieces.begun += 1;
+        return &pieces.ring[@intCast((pieces.begun - 1) % ring_size)];
+    }
+
+    fn finish(pieces: *ImagePieces) void {
+        pieces.mutex.lockUncancelable(pieces.io);
+        defer pieces.mutex.unlock(pieces.io);
+        pieces.is_over = true;
+        pieces.is_done.signal(pieces.io);
+    }
+
+    fn fill(pieces: *ImagePieces, piece: *Piece) void {
+        const bytes = std.mem.sliceAsBytes(piece.bytes);
+        const wanted = piece.size;
+        piece.size = pieces.source.read(bytes[0..wanted], piece.offset, &piece.failed_at) catch |err| {
+            piece.problem = err;
+            return;
+        };
+        if (pieces.source.size != null and piece.size < wanted) {
+            piece.failed_at = piece.offset + piece.size;
+            piece.problem = error.Short;
+            return;
+        }
+        const padded = std.mem.alignForward(usize, piece.size, block.block_size);
+        @memset(bytes[piece.size..padded], 0);
+    }
+};
+
+fn hash(piece: *Piece) void {
+    piece.zeros = .empty;
+    const count = piece.blocks();
+    var begin: usize = 0;
+    for (piece.bytes[0..count], 0..) |*bytes, index| if (block.isZeros(bytes)) {
+        piece.zeros.set(index);
+        hashRun(piece, begin, index);
+        begin = index + 1;
+    };
+    hashRun(piece, begin, count);
+}
+
+fn hashRun(piece: *Piece, begin: usize, end: usize) void {
+    block.hashAll(std.mem.sliceAsBytes(piece.bytes[begin..end]), piece.hashes[begin..end]);
+}
+
+const testing = std.testing;
+const linux = std.os.linux;
+
+test "pieces of a file come in order with their hashes, and holes are passed by" {
+    var tmp = testing.tmpDir(.{});
+    defer tmp.cleanup();
+    const io = testing.io;
+    const file = try tmp.dir.createFile(io, "image", .{ .read = true });
+    const size = 40 * piece_size + 512;
+    try file.setLength(io, size);
+    const one: block.Block = @splat(1);
+    try file.writePositionalAll(io, &one, 3 * piece_size + block.block_size);
+    try file.writePositionalAll(io, one[0..512], size - 512);
+    const is_canceled: std.atomic.Value(bool) = .init(false);
+    var on: image_source.FdSource = try .fromFd(file.handle, &is_canceled);
+    defer on.close();
+    const pieces: *ImagePieces = try .create(testing.allocator, io, on.source(), 0);
+    defer pieces.destroy(testing.allocator);
+    var end: u64 = 0;
+    var found: usize = 0;
+    while (pieces.take()) |piece| {
+        defer pieces.giveBack(piece);
+        try testing.expectEqual(null, piece.problem);
+        try testing.expect(piece.offset >= end);
+        end = piece.offset + piece.size;
+        for (0..piece.blocks()) |index| {
+            if (piece.zeros.isSet(index)) continue;
+            found += 1;
+            try testing.expectEqual(block.hashOf(&piece.bytes[index]), piece.hashes[index]);
+        }
+    }
+    try testing.expectEqual(size, end);
+    try testing.expectEqual(2, found);
+}
+
+test "a stream is cut into pieces that fill up, and ends where it ends" {
+    var fds: [2]i32 = undefined;
+    try testing.expectEqual(.SUCCESS, linux.errno(linux.pipe2(&fds, .{ .CLOEXEC = true })));
+    const is_canceled: std.atomic.Value(bool) = .init(false);
+    var on: image_source.FdSource = try .fromFd(fds[0], &is_canceled);
+    defer on.close();
+    const writer = try std.Thread.spawn(.{}, writeStream, .{fds[1]});
+    defer writer.join();
+    const pieces: *ImagePieces = try .create(testing.allocator, testing.io, on.source(), 0);
+    defer pieces.destroy(testing.allocator);
+    var at: u64 = 0;
+    while (pieces.take()) |piece| {
+        defer pieces.giveBack(piece);
+        try testing.expectEqual(null, piece.problem);
+        try testing.expectEqual(at, piece.offset);
+        at += piece.size;
+    }
+    try testing.expectEqual(12 * piece_size + 1000, at);
+}
+
+fn writeStream(fd: i32) void {
+    const bytes: [1000]u8 = @splat(7);
+    var left: usize = 12 * piece_size + 1000;
+    while (left > 0) left -= linux.write(fd, &bytes, @min(left, bytes.len));
+    _ = linux.close(fd);
+}

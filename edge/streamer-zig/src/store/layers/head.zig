@@ -1,0 +1,139 @@
+//! The head of a write layer: what it is, what it lies above and whose it is. One sector, replaced as a whole by a rename.
+
+const std = @import("std");
+const base = @import("base");
+const simulated = @import("../simulated.zig");
+const assert = std.debug.assert;
+const Uuid = base.Uuid;
+
+pub const size = 512;
+const magic = "BFLAYER\x00".*;
+const format = 1;
+
+pub const Class = enum(u8) {
+    /// Gone with the process that holds it.
+    edge = 1,
+    /// Each write is on the disk before it is answered.
+    edge_persistent = 2,
+    /// What the one writer of a maintenance version writes.
+    maintenance = 3,
+    /// A device's own image above a version.
+    private = 4,
+
+    pub fn isDurable(class: Class) bool {
+        return class != .edge;
+    }
+};
+
+/// Whose layer it is and what it lies above; none of it changes while the layer lives.
+pub const Binding = struct {
+    class: Class,
+    device_id: Uuid,
+    version_id: Uuid,
+    /// Root hash of the version; zeros where it has none (a raw file).
+    version_root: [32]u8 = @splat(0),
+    /// Bytes; a multiple of 512, not 0.
+    disk_size: u64,
+};
+
+pub const Head = struct {
+    /// Unguessable; binds data file and map to this head.
+    layer_id: Uuid,
+    binding: Binding,
+    /// Bytes that its blocks may take.
+    limit_bytes: u64,
+    /// How often the head was written.
+    sequence: u64,
+};
+
+pub const Problem = error{ Damaged, NewerFormat };
+
+const Layout = extern struct {
+    magic: [8]u8,
+    format: [4]u8,
+    class: u8,
+    reserved: [3]u8,
+    layer_id: [16]u8,
+    device_id: [16]u8,
+    version_id: [16]u8,
+    version_root: [32]u8,
+    disk_size: [8]u8,
+    limit_bytes: [8]u8,
+    sequence: [8]u8,
+    padding: [360]u8,
+    checksum: [32]u8,
+
+    comptime {
+        assert(@sizeOf(Layout) == size);
+    }
+};
+
+pub fn emit(head: *const Head) [size]u8 {
+    var layout: Layout = undefined;
+    layout.magic = magic;
+    std.mem.writeInt(u32, &layout.format, format, .little);
+    layout.class = @backingInt(head.binding.class);
+    layout.reserved = @splat(0);
+    layout.layer_id = head.layer_id.bytes;
+    layout.device_id = head.binding.device_id.bytes;
+    layout.version_id = head.binding.version_id.bytes;
+    layout.version_root = head.binding.version_root;
+    std.mem.writeInt(u64, &layout.disk_size, head.binding.disk_size, .little);
+    std.mem.writeInt(u64, &layout.limit_bytes, head.limit_bytes, .little);
+    std.mem.writeInt(u64, &layout.sequence, head.sequence, .little);
+    layout.padding = @splat(0);
+    layout.checksum = checksumOf(&layout);
+    return std.mem.toBytes(layout);
+}
+
+pub fn parse(bytes: *const [size]u8) Problem!Head {
+    const layout: *const Layout = @ptrCast(bytes);
+    if (!std.mem.eql(u8, &layout.magic, &magic)) return error.Damaged;
+    const is_whole = std.mem.eql(u8, &layout.checksum, &checksumOf(layout)) or simulated.has(.head_unchecked);
+    if (!is_whole) return error.Damaged;
+    if (std.mem.readInt(u32, &layout.format, .little) != format) return error.NewerFormat;
+    const head: Head = .{
+        .layer_id = .fromBytes(layout.layer_id),
+        .binding = .{
+            .class = std.enums.fromInt(Class, layout.class) orelse return error.Damaged,
+            .device_id = .fromBytes(layout.device_id),
+            .version_id = .fromBytes(layout.version_id),
+            .version_root = layout.version_root,
+            .disk_size = std.mem.readInt(u64, &layout.disk_size, .little),
+        },
+        .limit_bytes = std.mem.readInt(u64, &layout.limit_bytes, .little),
+        .sequence = std.mem.readInt(u64, &layout.sequence, .little),
+    };
+    if (head.binding.disk_size == 0 or head.binding.disk_size % 512 != 0) return error.Damaged;
+    return head;
+}
+
+fn checksumOf(layout: *const Layout) [32]u8 {
+    var digest: [32]u8 = undefined;
+    base.Sha256.hash(std.mem.asBytes(layout)[0..@offsetOf(Layout, "checksum")], &digest, .{});
+    return digest;
+}
+
+const testing = std.testing;
+
+test "a head comes back from its bytes, and every flipped bit is found" {
+    const head: Head = .{
+        .layer_id = .fromBytes(@splat(1)),
+        .binding = .{
+            .class = .edge_persistent,
+            .device_id = .fromBytes(@splat(2)),
+            .version_id = .fromBytes(@splat(3)),
+            .version_root = @splat(4),
+            .disk_size = 100 << 30,
+        },
+        .limit_bytes = 5 << 30,
+        .sequence = 7,
+    };
+    const bytes = emit(&head);
+    try testing.expectEqualDeep(head, try parse(&bytes));
+    for (0..size * 8) |bit| {
+        var damaged = bytes;
+        damaged[bit / 8] ^= @as(u8, 1) << @intCast(bit % 8);
+        try testing.expectError(error.Damaged, parse(&damaged));
+    }
+}

@@ -1,0 +1,245 @@
+//! Which blocks of the disk a write layer owns: a bitmap in memory, and on the disk a file of records of one sector each, written in
+//! place. A bit is only ever set while the layer lives, and a sector is written whole or not at all: after a crash each record is the old
+//! or the new one, both true. A record whose checksum does not fit is no torn one but damage, and is never read as "not owned": so is a
+//! record of zeros, since all records are written when the layer is made.
+
+const std = @import("std");
+const base = @import("base");
+const files_module = @import("../files/files.zig");
+const simulated = @import("../simulated.zig");
+const assert = std.debug.assert;
+const Files = files_module.Files;
+const Handle = files_module.Handle;
+
+pub const LayerMap = @This();
+
+pub const block_size = 4096;
+pub const record_size = 512;
+/// Bits of one record, behind its checksum.
+pub const record_blocks = (record_size - checksum_size) * 8;
+const checksum_size = 8;
+/// Records that one `Batch` takes.
+pub const batch_records = 256;
+
+const Bits = std.bit_set.Dynamic;
+
+owned: Bits,
+/// Records with bits that are not on the disk yet.
+dirty: Bits,
+dirty_count: u32 = 0,
+/// Salts the checksums: a record of another layer does not fit.
+seed: u64,
+
+/// Copies of records, for a thread that writes them while others go on.
+pub const Batch = struct {
+    count: u32 = 0,
+    indices: [batch_records]u32 = undefined,
+    records: [batch_records][record_size]u8 = undefined,
+};
+
+/// `disk_size` in bytes; the bitmap takes a bit for each 4 KiB.
+pub fn init(gpa: std.mem.Allocator, disk_size: u64, layer_id: base.Uuid) error{OutOfMemory}!LayerMap {
+    const count = blockCount(disk_size);
+    var owned: Bits = try .initEmpty(gpa, count);
+    errdefer owned.deinit(gpa);
+    return .{
+        .owned = owned,
+        .dirty = try .initEmpty(gpa, recordCount(disk_size)),
+        .seed = std.mem.readInt(u64, layer_id.bytes[0..8], .little),
+    };
+}
+
+pub fn deinit(map: *LayerMap, gpa: std.mem.Allocator) void {
+    map.owned.deinit(gpa);
+    map.dirty.deinit(gpa);
+    map.* = undefined;
+}
+
+pub fn blockCount(disk_size: u64) usize {
+    return @intCast(std.math.divCeil(u64, disk_size, block_size) catch unreachable);
+}
+
+pub fn recordCount(disk_size: u64) usize {
+    return std.math.divCeil(usize, blockCount(disk_size), record_blocks) catch unreachable;
+}
+
+pub fn fileSize(disk_size: u64) u64 {
+    return recordCount(disk_size) * record_size;
+}
+
+pub fn isOwned(map: *const LayerMap, block: u64) bool {
+    return map.owned.isSet(@intCast(block));
+}
+
+/// Blocks from `block` on, at most `most`, that are all owned or all not.
+pub fn runLength(map: *const LayerMap, block: u64, most: u64) u64 {
+    assert(most > 0);
+    const is_owned = map.isOwned(block);
+    var count: u64 = 1;
+    while (count < most and map.isOwned(block + count) == is_owned) count += 1;
+    return count;
+}
+
+/// The first owned block at or behind `block`.
+pub fn nextOwned(map: *const LayerMap, block: u64) ?u64 {
+    var at: usize = @intCast(block);
+    const count = map.owned.capacity();
+    while (at < count) : (at += 1) {
+        // Whole words of a sparse map are passed over.
+        if (at % @bitSizeOf(usize) == 0) while (at < count and map.owned.masks[at / @bitSizeOf(usize)] == 0) {
+            at += @bitSizeOf(usize);
+        };
+        if (at < count and map.owned.isSet(at)) return at;
+    }
+    return null;
+}
+
+/// Whether `count` blocks from `block` on may become owned before some records are on the disk.
+pub fn hasRoom(map: *const LayerMap, block: u64, count: u64) bool {
+    const records = (block + count - 1) / record_blocks - block / record_blocks + 1;
+    return map.dirty_count + records <= batch_records;
+}
+
+pub fn own(map: *LayerMap, block: u64, count: u64) void {
+    for (block..block + count) |index| {
+        if (map.owned.isSet(index)) continue;
+        map.owned.set(index);
+        const record = index / record_blocks;
+        if (map.dirty.isSet(record)) continue;
+        map.dirty.set(record);
+        map.dirty_count += 1;
+    }
+}
+
+/// The same for a layer that is not on the disk.
+pub fn ownInMemory(map: *LayerMap, block: u64, count: u64) void {
+    map.owned.setRangeValue(.{ .start = @intCast(block), .end = @intCast(block + count) }, true);
+}
+
+/// Moves the dirty records into `batch`; they count as clean from now on.
+pub fn takeDirty(map: *LayerMap, batch: *Batch) void {
+    assert(map.dirty_count <= batch_records);
+    batch.count = 0;
+    var iterator = map.dirty.iterator(.{});
+    while (iterator.next()) |index| {
+        batch.indices[batch.count] = @intCast(index);
+        map.writeRecord(index, &batch.records[batch.count]);
+        batch.count += 1;
+    }
+    map.dirty.unsetAll();
+    map.dirty_count = 0;
+}
+
+/// All records, for a new layer.
+pub fn writeAll(map: *const LayerMap, files: Files, handle: Handle) files_module.Error!void {
+    var chunk: [64 * record_size]u8 = undefined;
+    const count = map.dirty.capacity();
+    var index: usize = 0;
+    while (index < count) {
+        const part: usize = @min(64, count - index);
+        for (0..part) |at| map.writeRecord(index + at, chunk[at * record_size ..][0..record_size]);
+        try files.write(handle, chunk[0 .. part * record_size], index * record_size);
+        index += part;
+    }
+}
+
+/// Throws `Damaged` when a record is not one of this layer at this place, or the file is not as long as it has to be.
+pub fn load(map: *LayerMap, files: Files, handle: Handle) (files_module.Error || error{Damaged})!void {
+    var chunk: [64 * record_size]u8 = undefined;
+    const count = map.dirty.capacity();
+    if (try files.size(handle) != count * record_size) return error.Damaged;
+    var index: usize = 0;
+    while (index < count) {
+        const part: usize = @min(64, count - index);
+        const bytes = chunk[0 .. part * record_size];
+        if (!try files.readWhole(handle, bytes, index * record_size)) return error.Damaged;
+        for (0..part) |at| try map.readRecord(index + at, bytes[at * record_size ..][0..record_size]);
+        index += part;
+    }
+}
+
+/// Whether a file holds a record of this layer that owns anything; others count for nothing.
+pub fn ownsAnything(map: *LayerMap, files: Files, handle: Handle) files_module.Error!bool {
+    for (0..map.dirty.capacity()) |index| {
+        var record: [record_size]u8 = undefined;
+        if (!try files.readWhole(handle, &record, index * record_size)) return false;
+        map.readRecord(index, &record) catch continue;
+        if (map.owned.count() > 0) return true;
+    }
+    return false;
+}
+
+fn writeRecord(map: *const LayerMap, index: usize, record: *[record_size]u8) void {
+    const bits = record[checksum_size..];
+    @memset(bits, 0);
+    const first = index * record_blocks;
+    const end = @min(first + record_blocks, map.owned.capacity());
+    for (first..end) |block| {
+        if (map.owned.isSet(block)) bits[(block - first) / 8] |= @as(u8, 1) << @intCast((block - first) % 8);
+    }
+    std.mem.writeInt(u64, record[0..checksum_size], map.checksumOf(index, bits), .little);
+}
+
+fn readRecord(map: *LayerMap, index: usize, record: *const [record_size]u8) error{Damaged}!void {
+    const bits = record[checksum_size..];
+    const is_whole = std.mem.readInt(u64, record[0..checksum_size], .little) == map.checksumOf(index, bits);
+    if (!is_whole and !simulated.has(.map_unchecked)) return error.Damaged;
+    const first = index * record_blocks;
+    for (bits, 0..) |byte, at| {
+        if (byte == 0) continue;
+        for (0..8) |bit| {
+            if (byte >> @intCast(bit) & 1 == 0) continue;
+            const block = first + at * 8 + bit;
+            if (block >= map.owned.capacity()) return error.Damaged;
+            map.owned.set(block);
+        }
+    }
+}
+
+fn checksumOf(map: *const LayerMap, index: usize, bits: []const u8) u64 {
+    var hash: std.hash.XxHash64 = .init(map.seed);
+    var place: [8]u8 = undefined;
+    // One more, so that a file of zeros fits no record.
+    std.mem.writeInt(u64, &place, index + 1, .little);
+    hash.update(&place);
+    hash.update(bits);
+    return hash.final();
+}
+
+const testing = std.testing;
+
+test "a map of 100 GB takes 3.2 MB of bits" {
+    const disk_size = 100 << 30;
+    try testing.expectEqual(26_214_400, blockCount(disk_size));
+    try testing.expect(fileSize(disk_size) < 3_400_000);
+}
+
+test "owned blocks are found again, run by run" {
+    var map: LayerMap = try .init(testing.allocator, 100_000 * block_size, .fromBytes(@splat(9)));
+    defer map.deinit(testing.allocator);
+    map.own(70_000, 10);
+    map.own(5, 1);
+    try testing.expectEqual(5, map.nextOwned(0));
+    try testing.expectEqual(70_000, map.nextOwned(6));
+    try testing.expectEqual(null, map.nextOwned(70_010));
+    try testing.expectEqual(10, map.runLength(70_000, 100));
+    try testing.expectEqual(3, map.runLength(70_000, 3));
+    try testing.expectEqual(64, map.runLength(6, 64));
+    try testing.expectEqual(2, map.dirty_count);
+}
+
+test "every flipped bit of a record is found, and a record at another place" {
+    var map: LayerMap = try .init(testing.allocator, 3 * record_blocks * block_size, .fromBytes(@splat(9)));
+    defer map.deinit(testing.allocator);
+    map.own(17, 3);
+    var record: [record_size]u8 = undefined;
+    map.writeRecord(0, &record);
+    try map.readRecord(0, &record);
+    try testing.expectError(error.Damaged, map.readRecord(1, &record));
+    for (0..record_size * 8) |bit| {
+        var damaged = record;
+        damaged[bit / 8] ^= @as(u8, 1) << @intCast(bit % 8);
+        try testing.expectError(error.Damaged, map.readRecord(0, &damaged));
+    }
+    try testing.expectError(error.Damaged, map.readRecord(0, &@as([record_size]u8, @splat(0))));
+}

@@ -1,0 +1,487 @@
+//! What one device has written above a disk that never changes: a sparse file of the disk's size, written in place, and a map of the
+//! 4 KiB blocks that the layer owns. An owned block is read from the file (a hole in it is zeros), any other from below.
+//!
+//! In its directory: `data`, `map` and `head` (docs/write-caches.md). The order that keeps a crash harmless: a block's bytes are
+//! synced before its bit is written, so a bit that is on the disk always stands for bytes that are. A layer that is lost, cut short or
+//! damaged gives errors and nothing else: the block below is never served in place of one that was written.
+//!
+//! One thread at a time uses a layer, but for `runSync`, which another may run meanwhile.
+
+const std = @import("std");
+const base = @import("base");
+const files_module = @import("../files/files.zig");
+const layer_head = @import("head.zig");
+const simulated = @import("../simulated.zig");
+const LayerMap = @import("map.zig");
+const block_source = @import("../block_source.zig");
+const assert = std.debug.assert;
+
+const BlockSource = block_source.BlockSource;
+const Files = files_module.Files;
+const Handle = files_module.Handle;
+const Uuid = base.Uuid;
+
+pub const WriteLayer = @This();
+
+pub const block_size = LayerMap.block_size;
+pub const sector_size = 512;
+/// Longest write, in bytes.
+pub const write_size_max = 1 << 20;
+/// Longest discard, in bytes.
+pub const discard_size_max = 64 << 20;
+pub const Class = layer_head.Class;
+pub const Binding = layer_head.Binding;
+pub const Batch = LayerMap.Batch;
+
+comptime {
+    assert(discard_size_max / block_size < LayerMap.record_blocks * (LayerMap.batch_records - 2));
+}
+
+pub const OpenError = files_module.Error || error{
+    OutOfMemory,
+    /// Head, map or data file are not what was written.
+    Damaged,
+    /// A part of the layer is missing or cut short.
+    Lost,
+    NewerFormat,
+    /// Another process writes it.
+    InUse,
+    AnotherVersion,
+    AnotherDevice,
+    AnotherSize,
+    AnotherClass,
+};
+
+/// `Full`: the limit, `NoSpace`: the disk; nothing was written. `Busy`: a sync has to come first. `Lost`: the layer cannot be used any more.
+pub const WriteError = error{ BeyondTheEnd, Full, NoSpace, Busy, ReadFailed, Damaged, Lost };
+
+files: Files,
+below: BlockSource,
+head: layer_head.Head,
+map: LayerMap,
+data: Handle,
+/// Null in a layer that ends with its process.
+map_file: ?Handle,
+/// Written and not synced.
+is_unsynced: bool = false,
+/// Once it has failed it gives nothing any more.
+is_lost: bool = false,
+
+/// Makes a new layer in the directory `dir`, which must not hold one; `layer_id` is unguessable. The parent directory exists.
+pub fn create(
+    gpa: std.mem.Allocator,
+    files: Files,
+    dir: []const u8,
+    head: layer_head.Head,
+    below: BlockSource,
+) OpenError!WriteLayer {
+    assert(head.binding.disk_size == below.size);
+    var map: LayerMap = try .init(gpa, below.size, head.layer_id);
+    errdefer map.deinit(gpa);
+    var names: [3]files_module.Name = undefined;
+    const data_name, const map_name = .{ join(&names[0], dir, "data"), join(&names[1], dir, "map") };
+    files.makeDir(dir) catch |err| if (err != error.Exists) return err;
+    if (!head.binding.class.isDurable()) {
+        const data = try files.create(data_name);
+        errdefer files.close(data);
+        try files.remove(data_name);
+        try files.remove(dir);
+        try files.setSize(data, dataSize(below.size));
+        return .{ .files = files, .below = below, .head = head, .map = map, .data = data, .map_file = null };
+    }
+    try clearUnfinished(gpa, files, dir, below.size);
+    files.makeDir(dir) catch |err| if (err != error.Exists) return err;
+    const data = try files.create(data_name);
+    errdefer files.close(data);
+    if (!try files.tryLock(data, true)) return error.InUse;
+    try files.setSize(data, dataSize(below.size));
+    try files.write(data, &trailerOf(head.layer_id), dataSize(below.size) - trailer_size);
+    try files.sync(data);
+    const map_file = try files.create(map_name);
+    errdefer files.close(map_file);
+    try map.writeAll(files, map_file);
+    try files.sync(map_file);
+    // A head stands for parts that are there.
+    try files.syncDir(dir);
+    var layer: WriteLayer = .{ .files = files, .below = below, .head = head, .map = map, .data = data, .map_file = map_file };
+    try layer.writeHead(dir);
+    try files.syncDir(parentOf(dir));
+    return layer;
+}
+
+/// Opens the layer in `dir` if it is the one that `binding` says. `NotFound`: there is none.
+pub fn open(
+    gpa: std.mem.Allocator,
+    files: Files,
+    dir: []const u8,
+    binding: *const Binding,
+    below: BlockSource,
+) OpenError!WriteLayer {
+    assert(binding.disk_size == below.size);
+    const head = try readHead(files, dir);
+    if (head.binding.class != binding.class) return error.AnotherClass;
+    if (!head.binding.device_id.eql(binding.device_id)) return error.AnotherDevice;
+    if (!head.binding.version_id.eql(binding.version_id) and !simulated.has(.another_version_served))
+        return error.AnotherVersion;
+    if (!std.mem.eql(u8, &head.binding.version_root, &binding.version_root) and !simulated.has(.another_version_served))
+        return error.AnotherVersion;
+    if (head.binding.disk_size != binding.disk_size) return error.AnotherSize;
+    var name: files_module.Name = undefined;
+    const data = files.open(join(&name, dir, "data"), .write) catch |err| return lostIfMissing(err);
+    errdefer files.close(data);
+    if (!try files.tryLock(data, true)) return error.InUse;
+    // What is there now may be another's, made between the look at the head and the lock.
+    const again = try readHead(files, dir);
+    if (!again.layer_id.eql(head.layer_id)) return error.InUse;
+    if (try files.size(data) != dataSize(binding.disk_size)) return error.Lost;
+    var trailer: [trailer_size]u8 = undefined;
+    if (!try files.readWhole(data, &trailer, dataSize(binding.disk_size) - trailer_size)) return error.Lost;
+    if (!std.mem.eql(u8, &trailer, &trailerOf(head.layer_id))) return error.Lost;
+    const map_file = files.open(join(&name, dir, "map"), .write) catch |err| return lostIfMissing(err);
+    errdefer files.close(map_file);
+    var map: LayerMap = try .init(gpa, binding.disk_size, head.layer_id);
+    errdefer map.deinit(gpa);
+    try map.load(files, map_file);
+    if (!simulated.has(.layer_taken_unsynced)) {
+        // A process that was killed may have left what is seen here and not on the disk yet: a bit whose record was not synced would
+        // never be written again.
+        try files.sync(data);
+        try files.sync(map_file);
+        try files.syncDir(dir);
+        try files.syncDir(parentOf(dir));
+    }
+    return .{ .files = files, .below = below, .head = head, .map = map, .data = data, .map_file = map_file };
+}
+
+/// What was written and not synced may be lost.
+pub fn close(layer: *WriteLayer, gpa: std.mem.Allocator) void {
+    layer.files.close(layer.data);
+    if (layer.map_file) |handle| layer.files.close(handle);
+    layer.map.deinit(gpa);
+    layer.* = undefined;
+}
+
+/// The head of the layer in `dir`, whoever uses it. `NotFound`: there is none.
+pub fn readHead(files: Files, dir: []const u8) (files_module.Error || layer_head.Problem)!layer_head.Head {
+    var name: files_module.Name = undefined;
+    const handle = try files.open(join(&name, dir, "head"), .read);
+    defer files.close(handle);
+    var bytes: [layer_head.size]u8 = undefined;
+    if (try files.size(handle) != bytes.len) return error.Damaged;
+    if (!try files.readWhole(handle, &bytes, 0)) return error.Damaged;
+    return layer_head.parse(&bytes);
+}
+
+/// Removes the layer in `dir`, whatever state it is in, and what an earlier removal has left. `InUse`: somebody writes it.
+pub fn remove(files: Files, dir: []const u8) (files_module.Error || error{InUse})!void {
+    var names: [2]files_module.Name = undefined;
+    if (files.open(join(&names[0], dir, "data"), .write)) |data| {
+        defer files.close(data);
+        if (!try files.tryLock(data, true)) return error.InUse;
+    } else |err| if (err != error.NotFound) return err;
+    // From here on nobody takes what is left for a layer that lost its head.
+    const head, const removed = .{ join(&names[0], dir, "head"), join(&names[1], dir, "removed") };
+    files.rename(head, removed) catch |err| if (err != error.NotFound) return err;
+    // Also where a removal before this one has renamed it.
+    files.syncDir(dir) catch |err| if (err != error.NotFound) return err;
+    for ([_][]const u8{ "data", "map", "head.new" }) |part| try removeIfThere(files, join(&names[0], dir, part));
+    files.syncDir(dir) catch |err| return if (err == error.NotFound) {} else err;
+    try removeIfThere(files, removed);
+    try removeIfThere(files, dir);
+    try files.syncDir(parentOf(dir));
+}
+
+/// Reads of the whole disk; good for as long as the layer stays where it is.
+pub fn source(layer: *WriteLayer) BlockSource {
+    return .{ .context = layer, .vtable = &.{ .read = readFromContext, .readNow = readNowFromContext }, .size = layer.below.size };
+}
+
+/// Fills `buffer` from byte `offset`, whole or not at all; both are multiples of nothing.
+pub fn read(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
+    if (layer.is_lost) return error.Lost;
+    if (buffer.len > layer.below.size or offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
+    var walk = layer.runs(offset, buffer.len);
+    while (walk.next()) |run| {
+        const part = buffer[@intCast(run.offset - offset)..][0..@intCast(run.size)];
+        if (run.is_own) try layer.readOwn(part, run.offset) else try layer.below.read(part, run.offset);
+    }
+}
+
+/// The same of what lies in memory, and below has been checked; false: it has to be waited for.
+pub fn readNow(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!bool {
+    if (layer.is_lost) return error.Lost;
+    if (buffer.len > layer.below.size or offset > layer.below.size - buffer.len) return error.BeyondTheEnd;
+    var walk = layer.runs(offset, buffer.len);
+    while (walk.next()) |run| {
+        const part = buffer[@intCast(run.offset - offset)..][0..@intCast(run.size)];
+        const is_read = if (run.is_own)
+            (layer.files.readNow(layer.data, part, run.offset) catch return error.ReadFailed) == part.len
+        else
+            try layer.below.readNow(part, run.offset);
+        if (!is_read) return false;
+    }
+    return true;
+}
+
+/// Bytes of the disk that lie in the layer, or below it.
+pub const Run = struct { offset: u64, size: u64, is_own: bool };
+
+pub const Runs = struct {
+    map: *const LayerMap,
+    at: u64,
+    end: u64,
+
+    pub fn next(walk: *Runs) ?Run {
+        if (walk.at == walk.end) return null;
+        const block = walk.at / block_size;
+        const blocks = (walk.end - 1) / block_size - block + 1;
+        const run_end = @min(walk.end, (block + walk.map.runLength(block, blocks)) * block_size);
+        defer walk.at = run_end;
+        return .{ .offset = walk.at, .size = run_end - walk.at, .is_own = walk.map.isOwned(block) };
+    }
+};
+
+/// Where the bytes of a range within the disk lie, in order; good until the next write.
+pub fn runs(layer: *const WriteLayer, offset: u64, size: u64) Runs {
+    return .{ .map = &layer.map, .at = offset, .end = offset + size };
+}
+
+/// Takes `bytes` at `offset`, both multiples of 512; they are read from now on, and durable when a sync that begins later has ended.
+pub fn write(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void {
+    assert(bytes.len <= write_size_max);
+    try layer.check(bytes.len, offset);
+    if (bytes.len >= block_size and offset % block_size == 0 and bytes.len % block_size == 0) {
+        if (std.mem.allEqual(u8, bytes, 0)) return layer.punch(offset, bytes.len);
+    }
+    try layer.checkRoom(bytes.len, offset);
+    var at = offset;
+    var rest = bytes;
+    while (rest.len > 0) {
+        const block = at / block_size;
+        const within: usize = @intCast(at % block_size);
+        if (within == 0 and (rest.len >= block_size or layer.map.isOwned(block))) {
+            const whole = if (rest.len >= block_size) rest.len - rest.len % block_size else rest.len;
+            try layer.put(rest[0..whole], at);
+            at += whole;
+            rest = rest[whole..];
+            continue;
+        }
+        const part = @min(rest.len, block_size - within);
+        try layer.putPart(rest[0..part], block, within);
+        at += part;
+        rest = rest[part..];
+    }
+    layer.own(offset, bytes.len);
+}
+
+/// The range reads as zeros from now on; whole blocks give their space back.
+pub fn discard(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
+    assert(size <= discard_size_max);
+    try layer.check(size, offset);
+    const zeros: [block_size]u8 = @splat(0);
+    const end = offset + size;
+    const first_whole = @min(end, std.mem.alignForward(u64, offset, block_size));
+    // The last block of a disk may be short.
+    const whole_end = if (end == layer.below.size) end else @max(first_whole, std.mem.alignBackward(u64, end, block_size));
+    if (offset < first_whole) try layer.write(zeros[0..@intCast(first_whole - offset)], offset);
+    if (first_whole < whole_end) try layer.punch(first_whole, whole_end - first_whole);
+    if (whole_end < end) try layer.write(zeros[0..@intCast(end - whole_end)], whole_end);
+}
+
+/// Bytes that the layer's blocks take on the disk.
+pub fn usedBytes(layer: *const WriteLayer) u64 {
+    const allocated = layer.files.allocated(layer.data) catch return 0;
+    return allocated -| if (layer.map_file != null) @as(u64, trailer_size) else 0;
+}
+
+/// Copies into `batch` what has to reach the disk; false: everything is there. The batch then goes to `runSync` and `endSync`; no
+/// other is begun meanwhile.
+pub fn beginSync(layer: *WriteLayer, batch: *Batch) bool {
+    if (layer.map_file == null or !layer.is_unsynced) return false;
+    layer.is_unsynced = false;
+    layer.map.takeDirty(batch);
+    return true;
+}
+
+/// From any thread, beside all but another sync: bytes first, then the bits that stand for them.
+pub fn runSync(layer: *const WriteLayer, batch: *const Batch) files_module.Error!void {
+    if (!simulated.has(.map_before_bytes)) try layer.files.sync(layer.data);
+    defer if (simulated.has(.map_before_bytes)) layer.files.sync(layer.data) catch {};
+    if (batch.count == 0) return;
+    const handle = layer.map_file.?;
+    for (batch.indices[0..batch.count], batch.records[0..batch.count]) |index, *record|
+        try layer.files.write(handle, record, @as(u64, index) * LayerMap.record_size);
+    try layer.files.sync(handle);
+}
+
+/// After a sync that failed nobody knows what is on the disk: the layer is lost.
+pub fn endSync(layer: *WriteLayer, result: files_module.Error!void) error{Lost}!void {
+    result catch {
+        layer.is_lost = true;
+    };
+    if (layer.is_lost) return error.Lost;
+}
+
+/// All that was written is durable when this returns, in a layer that is more than its process.
+pub fn flush(layer: *WriteLayer, batch: *Batch) error{Lost}!void {
+    if (layer.is_lost) return error.Lost;
+    if (!layer.beginSync(batch)) return;
+    try layer.endSync(layer.runSync(batch));
+}
+
+fn check(layer: *const WriteLayer, size: u64, offset: u64) WriteError!void {
+    assert(size % sector_size == 0);
+    assert(offset % sector_size == 0);
+    if (layer.is_lost) return error.Lost;
+    if (size == 0 or size > layer.below.size or offset > layer.below.size - size) return error.BeyondTheEnd;
+    if (layer.map_file == null) return;
+    const first = offset / block_size;
+    if (!layer.map.hasRoom(first, (offset + size - 1) / block_size - first + 1)) return error.Busy;
+}
+
+/// Blocks that take new space fit below the limit.
+fn checkRoom(layer: *WriteLayer, size: u64, offset: u64) WriteError!void {
+    const used = layer.usedBytes();
+    const first, const last = .{ offset / block_size, (offset + size - 1) / block_size };
+    if (used + (last - first + 1) * block_size <= layer.head.limit_bytes) return;
+    var wanted: u64 = 0;
+    for (first..last + 1) |block| {
+        const at = block * block_size;
+        const is_stored = layer.map.isOwned(block) and (layer.files.nextData(layer.data, at) catch null) == at;
+        wanted += if (is_stored) 0 else block_size;
+    }
+    if (wanted > 0 and used + wanted > layer.head.limit_bytes) return error.Full;
+}
+
+fn readOwn(layer: *WriteLayer, buffer: []u8, offset: u64) block_source.ReadError!void {
+    const is_whole = layer.files.readWhole(layer.data, buffer, offset) catch return error.ReadFailed;
+    if (is_whole) return;
+    layer.is_lost = true;
+    return error.Lost;
+}
+
+/// A part of a block that is not owned yet is written with the rest of the block from below.
+fn putPart(layer: *WriteLayer, bytes: []const u8, block: u64, within: usize) WriteError!void {
+    const at = block * block_size;
+    if (layer.map.isOwned(block)) return layer.put(bytes, at + within);
+    var whole: [block_size]u8 = @splat(0);
+    const size: usize = @intCast(@min(block_size, layer.below.size - at));
+    if (!simulated.has(.part_without_base)) layer.below.read(whole[0..size], at) catch |err| return switch (err) {
+        error.BeyondTheEnd => unreachable, // Within the disk.
+        error.ReadFailed => error.ReadFailed,
+        error.Damaged => error.Damaged,
+        error.Lost => error.Lost,
+    };
+    @memcpy(whole[within..][0..bytes.len], bytes);
+    try layer.put(&whole, at);
+}
+
+fn put(layer: *WriteLayer, bytes: []const u8, offset: u64) WriteError!void {
+    layer.is_unsynced = true;
+    layer.files.write(layer.data, bytes, offset) catch |err| return layer.failed(err);
+}
+
+fn punch(layer: *WriteLayer, offset: u64, size: u64) WriteError!void {
+    layer.is_unsynced = true;
+    // Of a disk's short last block too the whole place in the file.
+    const whole = std.mem.alignForward(u64, size, block_size);
+    layer.files.punch(layer.data, offset, whole) catch |err| return layer.failed(err);
+    if (!simulated.has(.discard_not_owned)) layer.own(offset, size);
+}
+
+fn own(layer: *WriteLayer, offset: u64, size: u64) void {
+    const first = offset / block_size;
+    const count = (offset + size - 1) / block_size - first + 1;
+    if (layer.map_file == null) layer.map.ownInMemory(first, count) else layer.map.own(first, count);
+}
+
+fn failed(layer: *WriteLayer, err: files_module.Error) WriteError {
+    if (err == error.NoSpace) return error.NoSpace;
+    layer.is_lost = true;
+    return error.Lost;
+}
+
+fn writeHead(layer: *WriteLayer, dir: []const u8) files_module.Error!void {
+    var names: [2]files_module.Name = undefined;
+    const new, const head = .{ join(&names[0], dir, "head.new"), join(&names[1], dir, "head") };
+    try removeIfThere(layer.files, new);
+    const handle = try layer.files.create(new);
+    defer layer.files.close(handle);
+    layer.head.sequence += 1;
+    try layer.files.write(handle, &layer_head.emit(&layer.head), 0);
+    try layer.files.sync(handle);
+    try layer.files.rename(new, head);
+    try layer.files.syncDir(dir);
+}
+
+/// What a creation or a removal that was cut short has left goes. A layer that was written and has no head any more stays: it is lost.
+fn clearUnfinished(gpa: std.mem.Allocator, files: Files, dir: []const u8, disk_size: u64) OpenError!void {
+    var name: files_module.Name = undefined;
+    if (files.open(join(&name, dir, "head"), .read)) |handle| {
+        files.close(handle);
+        return error.Exists;
+    } else |err| if (err != error.NotFound) return err;
+    const is_removed = if (files.open(join(&name, dir, "removed"), .read)) |handle| blk: {
+        files.close(handle);
+        break :blk true;
+    } else |err| if (err == error.NotFound) false else return err;
+    if (!is_removed and try ownsBlocks(gpa, files, dir, disk_size)) return error.Lost;
+    try remove(files, dir);
+}
+
+fn ownsBlocks(gpa: std.mem.Allocator, files: Files, dir: []const u8, disk_size: u64) OpenError!bool {
+    var name: files_module.Name = undefined;
+    const data = files.open(join(&name, dir, "data"), .read) catch |err| return if (err == error.NotFound) false else err;
+    defer files.close(data);
+    const size = try files.size(data);
+    var trailer: [trailer_size]u8 = undefined;
+    if (size < trailer_size or !try files.readWhole(data, &trailer, size - trailer_size)) return false;
+    const layer_id: Uuid = .fromBytes(trailer[trailer_magic.len..][0..16].*);
+    const handle = files.open(join(&name, dir, "map"), .read) catch |err| return if (err == error.NotFound) false else err;
+    defer files.close(handle);
+    var map: LayerMap = try .init(gpa, @max(disk_size, size), layer_id);
+    defer map.deinit(gpa);
+    return map.ownsAnything(files, handle);
+}
+
+fn removeIfThere(files: Files, name: []const u8) files_module.Error!void {
+    files.remove(name) catch |err| if (err != error.NotFound) return err;
+}
+
+fn lostIfMissing(err: files_module.Error) OpenError {
+    return if (err == error.NotFound) error.Lost else err;
+}
+
+/// Behind the blocks in the data file: whose it is, and that it was not cut.
+const trailer_size = block_size;
+const trailer_magic = "BFLAYER data of ";
+
+fn trailerOf(layer_id: Uuid) [trailer_size]u8 {
+    var bytes: [trailer_size]u8 = @splat(0);
+    bytes[0..trailer_magic.len].* = trailer_magic.*;
+    bytes[trailer_magic.len..][0..16].* = layer_id.bytes;
+    return bytes;
+}
+
+fn dataSize(disk_size: u64) u64 {
+    return std.mem.alignForward(u64, disk_size, block_size) + trailer_size;
+}
+
+fn join(into: *files_module.Name, dir: []const u8, name: []const u8) []const u8 {
+    return std.mem.print(into, "{s}/{s}", .{ dir, name }) catch unreachable; // Layers have short names.
+}
+
+fn parentOf(dir: []const u8) []const u8 {
+    const at = std.mem.findScalarLast(u8, dir, '/') orelse return "";
+    return dir[0..at];
+}
+
+fn readFromContext(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!void {
+    const layer: *WriteLayer = @ptrCast(@alignCast(context));
+    return layer.read(buffer, offset);
+}
+
+fn readNowFromContext(context: *anyopaque, buffer: []u8, offset: u64) block_source.ReadError!bool {
+    const layer: *WriteLayer = @ptrCast(@alignCast(context));
+    return layer.readNow(buffer, offset);
+}

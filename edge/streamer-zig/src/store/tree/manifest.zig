@@ -1,0 +1,266 @@
+//! What a version is: whose, above which, how large, the root of its tree, what it boots with; signed. A manifest never changes.
+//!
+//! The signed part is the same on every edge. Behind it lies what only this store knows: where the root lies.
+
+const std = @import("std");
+const base = @import("base");
+const block = @import("../block.zig");
+const node_module = @import("node.zig");
+const simulated = @import("../simulated.zig");
+const assert = std.debug.assert;
+const Ed25519 = base.Ed25519;
+const Sha256 = base.Sha256;
+const Uuid = base.Uuid;
+
+pub const file_size = block.block_size;
+pub const command_line_size_max = 1024;
+pub const name_size_max = 64;
+/// 4 PiB: more than a disk has, and far from where sums of sizes overflow.
+pub const disk_size_max: u64 = 1 << 52;
+
+const magic = "BFMANIF1".*;
+const format: u32 = 1;
+const signature_prefix = "bootfarm manifest 1";
+
+/// A kernel or an initramfs, by its bytes.
+pub const BootFile = struct {
+    hash: block.Hash,
+    /// Bytes; not 0.
+    size: u64,
+};
+
+pub const Manifest = struct {
+    store: Uuid,
+    /// Zeros where the edge has no control plane.
+    organization: Uuid,
+    vdisk: Uuid,
+    version: Uuid,
+    /// The version that this one was made from; zeros: a base.
+    parent: Uuid,
+    /// Of the vDisk's versions, from 1.
+    number: u32,
+    /// Order of what was sealed; a lower pair never takes the place of a higher one.
+    incarnation: u64,
+    counter: u64,
+    created_unix_ms: u64,
+    /// Bytes; a multiple of 512, not 0.
+    disk_size: u64,
+    root: block.Entry,
+    kernel: ?BootFile = null,
+    initrd: ?BootFile = null,
+    command_line: base.BoundedArray(u8, command_line_size_max) = .empty,
+    /// Of the vDisk, where it was made; for people.
+    name: base.BoundedArray(u8, name_size_max) = .empty,
+
+    pub fn blockCount(manifest: *const Manifest) u64 {
+        return block.blockCount(manifest.disk_size);
+    }
+
+    pub fn rootLevel(manifest: *const Manifest) u8 {
+        return node_module.rootLevel(manifest.blockCount());
+    }
+
+    pub fn isBase(manifest: *const Manifest) bool {
+        return manifest.parent.eql(.zero);
+    }
+};
+
+/// `NotAManifest`: foreign bytes. `TooNew`: of a later format. `Damaged`: bytes were changed. `WrongSignature`: not sealed by this key.
+/// `Malformed`: signed, and yet says what cannot be.
+pub const Error = error{ NotAManifest, TooNew, Damaged, WrongSignature, Malformed };
+
+pub const Bytes = [file_size]u8;
+
+pub fn encode(manifest: *const Manifest, key: Ed25519.KeyPair) Bytes {
+    assert(isPossible(manifest));
+    var bytes: Bytes = @splat(0);
+    var writer: base.ByteWriter = .init(&bytes);
+    write(&writer, manifest) catch unreachable;
+    const signed = writer.written();
+    const signature = sign(signed, key);
+    writer.bytes(&signature) catch unreachable;
+    writer.int(u64, @bitCast(manifest.root.location)) catch unreachable;
+    assert(writer.remaining() >= Sha256.digest_length);
+    const checked = bytes[0 .. file_size - Sha256.digest_length];
+    Sha256.hash(checked, bytes[checked.len..][0..Sha256.digest_length], .{});
+    return bytes;
+}
+
+/// @param public_key of the store, as pinned when it was made
+pub fn decode(bytes: *const Bytes, public_key: Ed25519.PublicKey) Error!Manifest {
+    if (!std.mem.eql(u8, bytes[0..magic.len], &magic)) return error.NotAManifest;
+    const checked = bytes[0 .. file_size - Sha256.digest_length];
+    var digest: [Sha256.digest_length]u8 = undefined;
+    Sha256.hash(checked, &digest, .{});
+    const is_whole = std.mem.eql(u8, &digest, bytes[checked.len..]) or simulated.has(.manifest_unchecked);
+    if (!is_whole) return error.Damaged;
+    var cursor: base.Cursor = .init(checked);
+    cursor.skip(magic.len) catch unreachable;
+    if ((cursor.int(u32) catch unreachable) > format) return error.TooNew;
+    var manifest = read(&cursor) catch return error.Malformed;
+    const signed = bytes[0..cursor.position];
+    const signature = cursor.array(Ed25519.Signature.encoded_length) catch return error.Malformed;
+    if (!isSigned(signed, signature, public_key)) return error.WrongSignature;
+    manifest.root.location = @bitCast(cursor.int(u64) catch return error.Malformed);
+    if (!isPossible(&manifest)) return error.Malformed;
+    return manifest;
+}
+
+fn sign(signed: []const u8, key: Ed25519.KeyPair) [Ed25519.Signature.encoded_length]u8 {
+    var message: [signature_prefix.len + file_size]u8 = undefined;
+    return simulated.sign(prefixed(signed, &message), &key);
+}
+
+fn isSigned(signed: []const u8, signature: *const [64]u8, key: Ed25519.PublicKey) bool {
+    if (simulated.has(.manifest_unchecked)) return true;
+    var message: [signature_prefix.len + file_size]u8 = undefined;
+    return simulated.isSigned(prefixed(signed, &message), signature, key);
+}
+
+/// What this key signs elsewhere is never a manifest.
+fn prefixed(signed: []const u8, into: *[signature_prefix.len + file_size]u8) []const u8 {
+    into[0..signature_prefix.len].* = signature_prefix.*;
+    @memcpy(into[signature_prefix.len..][0..signed.len], signed);
+    return into[0 .. signature_prefix.len + signed.len];
+}
+
+fn write(writer: *base.ByteWriter, manifest: *const Manifest) base.ByteWriter.Error!void {
+    try writer.bytes(&magic);
+    try writer.int(u32, format);
+    for ([_]Uuid{
+        manifest.store,
+        manifest.organization,
+        manifest.vdisk,
+        manifest.version,
+        manifest.parent,
+    }) |id| try writer.bytes(&id.bytes);
+    try writer.int(u32, manifest.number);
+    for ([_]u64{
+        manifest.incarnation,
+        manifest.counter,
+        manifest.created_unix_ms,
+        manifest.disk_size,
+    }) |number| try writer.int(u64, number);
+    try writer.bytes(&manifest.root.hash);
+    for ([_]?BootFile{ manifest.kernel, manifest.initrd }) |file| {
+        const given = file orelse BootFile{ .hash = block.zero_hash, .size = 0 };
+        try writer.bytes(&given.hash);
+        try writer.int(u64, given.size);
+    }
+    for ([_][]const u8{ manifest.command_line.constSlice(), manifest.name.constSlice() }) |text| {
+        try writer.int(u16, @intCast(text.len));
+        try writer.bytes(text);
+    }
+}
+
+fn read(cursor: *base.Cursor) (base.Cursor.Error || error{Malformed})!Manifest {
+    var manifest: Manifest = undefined;
+    inline for (.{ "store", "organization", "vdisk", "version", "parent" }) |field|
+        @field(manifest, field) = .fromBytes((try cursor.array(16)).*);
+    manifest.number = try cursor.int(u32);
+    inline for (.{ "incarnation", "counter", "created_unix_ms", "disk_size" }) |field|
+        @field(manifest, field) = try cursor.int(u64);
+    manifest.root = .{ .hash = (try cursor.array(32)).*, .location = .none };
+    inline for (.{ "kernel", "initrd" }) |field| {
+        const hash = (try cursor.array(32)).*;
+        const size = try cursor.int(u64);
+        @field(manifest, field) = if (size == 0) null else .{ .hash = hash, .size = size };
+    }
+    inline for (.{ "command_line", "name" }) |field| {
+        const text = try cursor.bytes(try cursor.int(u16));
+        @field(manifest, field) = @FieldType(Manifest, field).fromSlice(text) catch return error.Malformed;
+    }
+    return manifest;
+}
+
+fn isPossible(manifest: *const Manifest) bool {
+    if (manifest.disk_size == 0 or manifest.disk_size > disk_size_max) return false;
+    if (manifest.disk_size % 512 != 0) return false;
+    if (manifest.number == 0) return false;
+    if (manifest.version.eql(.zero) or manifest.vdisk.eql(.zero)) return false;
+    return manifest.root.isZeros() == std.mem.eql(u8, &manifest.root.hash, &block.zero_hash);
+}
+
+/// For a person, as the end of a sentence that begins with the manifest's name.
+pub fn sentence(problem: Error) []const u8 {
+    return switch (problem) {
+        error.NotAManifest => "is not a manifest of a version",
+        error.TooNew => "is of a later format than this program knows; update bootfarm-edge",
+        error.Damaged => "is damaged: its bytes are not those that were written",
+        error.WrongSignature => "was not sealed by this store's key",
+        error.Malformed => "is signed, and says what no version can be",
+    };
+}
+
+const testing = std.testing;
+
+fn testManifest() Manifest {
+    return .{
+        .store = .fromRandom(@splat(1)),
+        .organization = .zero,
+        .vdisk = .fromRandom(@splat(2)),
+        .version = .fromRandom(@splat(3)),
+        .parent = .zero,
+        .number = 1,
+        .incarnation = 0,
+        .counter = 1,
+        .created_unix_ms = 1,
+        .disk_size = 1 << 30,
+        .root = .{ .hash = @splat(9), .location = .{ .file = 1, .block = 7 } },
+        .kernel = .{ .hash = @splat(4), .size = 9 },
+        .command_line = base.BoundedArray(u8, command_line_size_max).fromSlice("quiet splash") catch unreachable,
+    };
+}
+
+test "a manifest survives its bytes" {
+    const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
+    const manifest = testManifest();
+    const bytes = encode(&manifest, key);
+    const found = try decode(&bytes, key.public_key);
+    try testing.expectEqualStrings("quiet splash", found.command_line.constSlice());
+    try testing.expectEqual(manifest.root, found.root);
+    try testing.expectEqual(manifest.kernel, found.kernel);
+    try testing.expectEqual(null, found.initrd);
+    try testing.expectEqual(bytes, encode(&found, key));
+}
+
+test "a manifest of another key, another kind or a later format is named so" {
+    const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
+    const other = try Ed25519.KeyPair.generateDeterministic(@splat(2));
+    const manifest = testManifest();
+    var bytes = encode(&manifest, key);
+    try testing.expectError(error.WrongSignature, decode(&bytes, other.public_key));
+    bytes[11] = 2;
+    resum(&bytes);
+    try testing.expectError(error.TooNew, decode(&bytes, key.public_key));
+    bytes[0] = 'X';
+    try testing.expectError(error.NotAManifest, decode(&bytes, key.public_key));
+}
+
+test "a manifest that was changed and summed anew has no right signature" {
+    const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
+    var bytes = encode(&testManifest(), key);
+    bytes[magic.len + 4] ^= 1;
+    try testing.expectError(error.Damaged, decode(&bytes, key.public_key));
+    resum(&bytes);
+    try testing.expectError(error.WrongSignature, decode(&bytes, key.public_key));
+}
+
+test "every flipped bit of a manifest is found" {
+    const key = try Ed25519.KeyPair.generateDeterministic(@splat(1));
+    var bytes = encode(&testManifest(), key);
+    for (0..bytes.len * 8) |bit| {
+        const mask = @as(u8, 1) << @intCast(bit % 8);
+        bytes[bit / 8] ^= mask;
+        if (decode(&bytes, key.public_key)) |_| return error.TestUnexpectedResult else |err| switch (err) {
+            error.Damaged, error.NotAManifest => {},
+            else => return err,
+        }
+        bytes[bit / 8] ^= mask;
+    }
+}
+
+fn resum(bytes: *Bytes) void {
+    const size = file_size - Sha256.digest_length;
+    Sha256.hash(bytes[0..size], bytes[size..][0..Sha256.digest_length], .{});
+}

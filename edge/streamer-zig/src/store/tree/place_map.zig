@@ -1,0 +1,85 @@
+//! How often each place of the store's files is referred to: not, once, or more often. Two bits a place, for those parts of the files
+//! that are used at all.
+
+const std = @import("std");
+const block = @import("../block.zig");
+
+const Location = block.Location;
+
+/// Places that one part of the map is for: 128 MiB of a file.
+const part_places = 1 << 15;
+const Bits = std.bit_set.Static(part_places);
+const Part = struct { once: Bits = .empty, more: Bits = .empty };
+
+pub const Use = enum { none, once, more };
+
+pub const PlaceMap = struct {
+    gpa: std.mem.Allocator,
+    parts: std.AutoHashMapUnmanaged(u64, *Part) = .empty,
+
+    pub fn init(gpa: std.mem.Allocator) PlaceMap {
+        return .{ .gpa = gpa };
+    }
+
+    pub fn deinit(map: *PlaceMap) void {
+        var values = map.parts.valueIterator();
+        while (values.next()) |part| map.gpa.destroy(part.*);
+        map.parts.deinit(map.gpa);
+        map.* = undefined;
+    }
+
+    pub fn useOf(map: *const PlaceMap, location: Location) Use {
+        const part = map.parts.get(keyOf(location)) orelse return .none;
+        const at = bitOf(location);
+        if (part.more.isSet(at)) return .more;
+        return if (part.once.isSet(at)) .once else .none;
+    }
+
+    /// One more reference; returns how it was used before.
+    pub fn add(map: *PlaceMap, location: Location) error{OutOfMemory}!Use {
+        const found = try map.parts.getOrPut(map.gpa, keyOf(location));
+        if (!found.found_existing) {
+            errdefer _ = map.parts.remove(keyOf(location));
+            found.value_ptr.* = try map.gpa.create(Part);
+            found.value_ptr.*.* = .{};
+        }
+        const part = found.value_ptr.*;
+        const at = bitOf(location);
+        if (!part.once.isSet(at)) {
+            part.once.set(at);
+            return .none;
+        }
+        const before: Use = if (part.more.isSet(at)) .more else .once;
+        part.more.set(at);
+        return before;
+    }
+
+    /// The bytes that it takes.
+    pub fn memorySize(map: *const PlaceMap) u64 {
+        return @as(u64, map.parts.count()) * @sizeOf(Part) + map.parts.capacity() * 17;
+    }
+};
+
+fn keyOf(location: Location) u64 {
+    return @bitCast(Location{ .file = location.file, .block = location.block / part_places });
+}
+
+fn bitOf(location: Location) usize {
+    return @intCast(location.block % part_places);
+}
+
+const testing = std.testing;
+
+test "a place is used not, once, or more often" {
+    var map: PlaceMap = .init(testing.allocator);
+    defer map.deinit();
+    const place: Location = .{ .file = 3, .block = 1 << 33 };
+    try testing.expectEqual(.none, map.useOf(place));
+    try testing.expectEqual(.none, try map.add(place));
+    try testing.expectEqual(.once, map.useOf(place));
+    try testing.expectEqual(.once, try map.add(place));
+    try testing.expectEqual(.more, try map.add(place));
+    try testing.expectEqual(.more, map.useOf(place));
+    try testing.expectEqual(.none, map.useOf(place.plus(1)));
+    try testing.expectEqual(.none, map.useOf(.{ .file = 4, .block = 1 << 33 }));
+}

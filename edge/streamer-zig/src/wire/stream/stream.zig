@@ -1,0 +1,524 @@
+//! Packets of the stream, version 2 (packages/proto/STREAM.md): bytes to structs and back. Whatever `parse` accepts,
+//! `emit` writes back byte for byte, and nothing that `parse` returns can be longer or larger than the limits below.
+//! It keeps no state and decides nothing about sessions; what is sealed on the wire is in clear text here, with the id of its
+//! session where its counter stood (core/stream/seal.zig).
+
+const std = @import("std");
+const guest = @import("guest.zig");
+pub const profile = @import("profile.zig");
+const hello_packets = @import("hello.zig");
+const ranges = @import("ranges.zig");
+const times = @import("times.zig");
+const welcome_packet = @import("welcome.zig");
+pub const writes = @import("writes.zig");
+const assert = std.debug.assert;
+
+pub const version = 2;
+pub const port_default = 6910;
+pub const header_size = 16;
+/// Behind each sealed packet.
+pub const tag_size = 16;
+pub const ticket = @import("ticket.zig");
+
+pub const hello_size = hello_packets.hello_size;
+pub const hello_size_max = hello_packets.hello_size_max;
+pub const cookie_size = hello_packets.cookie_size;
+pub const refuse_size = hello_packets.refuse_size;
+/// WELCOME without the zeros that may follow, and where what is hidden of it begins.
+pub const welcome_size = welcome_packet.welcome_size;
+pub const welcome_size_failover = welcome_packet.welcome_size_failover;
+pub const welcome_size_known = welcome_packet.welcome_size_known;
+pub const read_size_fixed = 40;
+pub const read_error_size = 20;
+pub const no_session_size = 16;
+pub const ready_size_min = 40;
+pub const ready_code_size_max = 12;
+pub const ready_sentence_size_max = 64;
+pub const ready_ack_size = 16;
+
+pub const report_size_max = guest.report_size_max;
+pub const report_ack_size = guest.report_ack_size;
+pub const steps_max = guest.steps_max;
+/// Of a REPORT's steps and read times together.
+pub const report_size_min = guest.report_size_min;
+pub const steps_size_max = guest.steps_size_max;
+pub const probe_size_min = 40;
+pub const Hello = hello_packets.Hello;
+pub const HelloKind = hello_packets.HelloKind;
+pub const Cookie = hello_packets.Cookie;
+pub const Refuse = hello_packets.Refuse;
+pub const RefuseCode = hello_packets.RefuseCode;
+pub const Cipher = hello_packets.Cipher;
+pub const Ciphers = hello_packets.Ciphers;
+pub const Welcome = welcome_packet.Welcome;
+pub const WelcomeKnown = welcome_packet.Known;
+pub const welcomeKnown = welcome_packet.parseKnown;
+pub const WriteCacheClass = welcome_packet.WriteCacheClass;
+pub const Write = writes.Write;
+pub const Control = writes.Control;
+pub const WriteAck = writes.WriteAck;
+pub const WriteCode = writes.WriteCode;
+pub const Report = guest.Report;
+pub const ReportAck = guest.ReportAck;
+pub const Order = guest.Order;
+pub const Step = guest.Step;
+pub const StepGroup = guest.StepGroup;
+pub const Steps = guest.Steps;
+pub const StepList = guest.StepList;
+pub const ReadTimeKind = times.Kind;
+pub const ReadPhase = times.Phase;
+pub const ReadTimes = times.ReadTimes;
+pub const ReadTimeList = times.ReadTimeList;
+
+pub const sector_size = 512;
+/// Longest READ, in bytes; WELCOME may lower it, never below `read_size_promised`.
+pub const read_size_max = 1 << 20;
+pub const read_size_promised = 128 << 10;
+/// UDP payload in bytes: an IP packet of 9000, 1500 or 576 less 20 for IP and 8 for UDP.
+pub const packet_size_max = 8972;
+pub const packet_size_ethernet = 1472;
+pub const packet_size_min = 548;
+/// Payload of a DATA packet in bytes. What is not sealed has room for 16 more, and does not use it.
+pub const fragment_size_max = packet_size_max - header_size - tag_size;
+pub const fragment_size_ethernet = packet_size_ethernet - header_size - tag_size;
+pub const fragment_size_min = 512;
+pub const fragments_max = read_size_max / fragment_size_min;
+pub const ranges_max = ranges.ranges_max;
+pub const Range = ranges.Range;
+pub const Ranges = ranges.Ranges;
+pub const RangeList = ranges.RangeList;
+/// The largest packet of a device, before and after it is sealed.
+pub const request_size_max = header_size + fragment_size_ethernet;
+pub const sealed_request_size_max = request_size_max + tag_size;
+
+comptime {
+    assert(fragments_max == 2048);
+    assert(request_size_max >= read_size_fixed + 4 * ranges_max);
+    assert(request_size_max >= report_size_max);
+    assert(request_size_max >= ready_size_min + ready_sentence_size_max);
+    // A device's packet fits Ethernet's MTU behind the headers of IP and UDP.
+    assert(sealed_request_size_max + 28 == 1500);
+    assert(packet_size_max + 28 == 9000);
+    // 32 KiB in at most 23 packets of Ethernet.
+    assert(23 * fragment_size_ethernet >= 32 << 10);
+    assert(fragment_size_min + header_size + tag_size <= packet_size_min);
+    // Answers to an address that has not shown a cookie are never longer than what it sent.
+    assert(cookie_size < hello_size);
+    assert(refuse_size < hello_size);
+    // Every way that is good for the stream takes it.
+    assert(welcome_size_failover + tag_size <= packet_size_min);
+    assert(hello_size_max <= packet_size_min);
+    assert(no_session_size < ready_size_min);
+    assert(report_ack_size < guest.report_size_min);
+    assert(@sizeOf(HeaderLayout) == header_size and @alignOf(HeaderLayout) == 1);
+    assert(@sizeOf(ReadLayout) == read_size_fixed);
+    assert(@sizeOf(ReadErrorLayout) == read_error_size);
+    assert(@sizeOf(ReadyLayout) == ready_size_min);
+}
+
+pub const Type = enum(u8) {
+    used = 0,
+    hello = 1,
+    cookie = 2,
+    welcome = 3,
+    refuse = 4,
+    read = 5,
+    data = 6,
+    read_error = 7,
+    no_session = 8,
+    ready = 9,
+    ready_ack = 10,
+    report = 11,
+    report_ack = 12,
+    write = 13,
+    control = 14,
+    write_ack = 15,
+    probe = 16,
+    probe_ack = 17,
+};
+
+/// One UDP payload. `session_id` is 0 in hello, cookie and refuse, and in nothing else.
+pub const Packet = struct {
+    session_id: u64 = 0,
+    request_id: u32 = 0,
+    body: Body,
+};
+
+pub const Body = union(Type) {
+    used: profile.Used,
+    hello: Hello,
+    cookie: Cookie,
+    welcome: Welcome,
+    refuse: Refuse,
+    read: Read,
+    data: Data,
+    read_error: ReadError,
+    no_session,
+    ready: Ready,
+    ready_ack,
+    report: Report,
+    report_ack: ReportAck,
+    write: Write,
+    control: Control,
+    write_ack: WriteAck,
+    probe: Probe,
+    /// As long as was asked for, zeros behind the header; the number is its size.
+    probe_ack: u16,
+};
+
+/// Asks for an answer of `size` bytes of UDP payload: does it come through?
+pub const Probe = struct {
+    /// `packet_size_min` to `packet_size_max`.
+    size: u16,
+};
+
+/// What a READ is about.
+pub const ReadKind = enum(u4) {
+    /// The disk: somebody waits for it.
+    demand = 0,
+    /// The disk, ahead of demand.
+    ahead = 1,
+    /// The document of the boot profile, in place of the disk.
+    profile = 2,
+};
+
+pub const Read = struct {
+    kind: ReadKind = .demand,
+    /// Payload of all fragments but the last, as the device wants it for this read.
+    fragment_size: u16,
+    version_tag: u64,
+    /// Bytes; a multiple of 512.
+    offset: u64,
+    /// Bytes; a multiple of 512, not 0. May exceed `read_size_max`: that is answered, not ignored.
+    length: u32,
+    /// 0 the first time.
+    attempt: u16 = 0,
+    ranges: Ranges = .{},
+};
+
+pub const Data = struct {
+    /// Fragment of the read, from 0.
+    index: u16,
+    payload: []const u8,
+};
+
+pub const ReadErrorCode = enum(u16) {
+    beyond_the_end = 1,
+    store_error = 2,
+    version_mismatch = 3,
+    too_large = 4,
+    /// The edge does not have any more what the device has written.
+    cache_lost = 5,
+    /// The write cache is full, and a device is to stop then.
+    stopped = 6,
+};
+
+pub const ReadError = struct {
+    code: ReadErrorCode,
+};
+
+pub const ReadyOutcome = enum(u8) { ready = 0, failed = 1 };
+
+pub const Ready = struct {
+    outcome: ReadyOutcome,
+    /// Microseconds since the device's own power-on, as far as it knows.
+    uptime_us: u64,
+    /// Printable ASCII, padded with zeros: a word that the edge may know, or the name of the service that is up.
+    code: [ready_code_size_max]u8 = @splat(0),
+    /// Printable ASCII, at most `ready_sentence_size_max` bytes.
+    sentence: []const u8 = "",
+};
+
+pub const ParseError = error{
+    /// Too short for its type, too long for it, or a READ whose range count says something else.
+    WrongSize,
+    WrongVersion,
+    /// A field that must be 0 is not.
+    ReservedNotZero,
+    /// A value outside what the specification allows.
+    BadValue,
+};
+
+/// The packet in `bytes`; slices of the result point into it.
+pub fn parse(bytes: []const u8) ParseError!Packet {
+    const header: *const HeaderLayout = try overlay(HeaderLayout, bytes, .at_least);
+    if (header.version_and_flags >> 4 != version) return error.WrongVersion;
+    const kind = std.enums.fromInt(Type, header.type) orelse return error.BadValue;
+    if (header.flags() != 0 and kind != .read) return error.ReservedNotZero;
+    switch (kind) {
+        .data, .write, .read => {},
+        else => try expectZero(&header.index),
+    }
+    const session_id = int(u64, &header.session_id);
+    const request_id = int(u32, &header.request_id);
+    switch (kind) {
+        .hello, .cookie, .refuse => if (session_id != 0) return error.ReservedNotZero,
+        else => if (session_id == 0) return error.BadValue,
+    }
+    switch (kind) {
+        .hello, .cookie, .refuse, .welcome => if (request_id != 0) return error.ReservedNotZero,
+        else => {},
+    }
+    return .{ .session_id = session_id, .request_id = request_id, .body = switch (kind) {
+        .used => .{ .used = try profile.parseUsed(bytes) },
+        .hello => .{ .hello = try hello_packets.parseHello(bytes) },
+        .cookie => .{ .cookie = try hello_packets.parseCookie(bytes) },
+        .welcome => .{ .welcome = try welcome_packet.parse(bytes) },
+        .refuse => .{ .refuse = try hello_packets.parseRefuse(bytes) },
+        .read => .{ .read = try parseRead(bytes) },
+        .data => .{ .data = try parseData(bytes) },
+        .read_error => .{ .read_error = try parseReadError(bytes) },
+        .no_session => if (bytes.len == no_session_size) .no_session else return error.WrongSize,
+        .ready => .{ .ready = try parseReady(bytes) },
+        .ready_ack => if (bytes.len == ready_ack_size) .ready_ack else return error.WrongSize,
+        .report => .{ .report = try guest.parseReport(bytes) },
+        .report_ack => .{ .report_ack = try guest.parseReportAck(bytes) },
+        .write => .{ .write = try writes.parseWrite(bytes) },
+        .control => .{ .control = try writes.parseControl(bytes) },
+        .write_ack => .{ .write_ack = try writes.parseWriteAck(bytes) },
+        .probe => .{ .probe = try parseProbe(bytes) },
+        .probe_ack => .{ .probe_ack = try parseProbeAck(bytes) },
+    } };
+}
+
+/// Writes `packet` to the front of `out` and returns it. `out` has room for the packet (`packet_size_max` always has);
+/// every value is one that `parse` takes.
+pub fn emit(packet: Packet, out: []u8) []u8 {
+    const header: *HeaderLayout = @ptrCast(out[0..header_size]);
+    header.* = .{ .type = @backingInt(std.meta.activeTag(packet.body)) };
+    std.mem.writeInt(u32, &header.request_id, packet.request_id, .big);
+    std.mem.writeInt(u64, &header.session_id, packet.session_id, .big);
+    switch (packet.body) {
+        .used => |used| return profile.emitUsed(used, out),
+        .hello => |*hello| return hello_packets.emitHello(hello, out),
+        .cookie => |cookie| return hello_packets.emitCookie(cookie, out),
+        .welcome => |welcome| return welcome_packet.emit(welcome, out),
+        .refuse => |refuse| return hello_packets.emitRefuse(refuse, out),
+        .read => |read| return emitRead(read, out),
+        .data => |data| {
+            assert(data.payload.len > 0);
+            std.mem.writeInt(u16, &header.index, data.index, .big);
+            @memcpy(out[header_size..][0..data.payload.len], data.payload);
+            return out[0 .. header_size + data.payload.len];
+        },
+        .read_error => |read_error| {
+            const layout = overlayMutable(ReadErrorLayout, out);
+            std.mem.writeInt(u16, &layout.code, @backingInt(read_error.code), .big);
+            layout.reserved = @splat(0);
+            return out[0..read_error_size];
+        },
+        .no_session, .ready_ack => return out[0..header_size],
+        .ready => |ready| return emitReady(ready, out),
+        .report => |report| return guest.emitReport(report, out),
+        .report_ack => |ack| return guest.emitReportAck(ack, out),
+        .write => |write| return writes.emitWrite(write, out),
+        .control => |control| return writes.emitControl(control, out),
+        .write_ack => |ack| return writes.emitWriteAck(ack, out),
+        .probe => |probe| {
+            @memset(out[header_size..probe_size_min], 0);
+            std.mem.writeInt(u16, out[header_size..][0..2], probe.size, .big);
+            return out[0..probe_size_min];
+        },
+        .probe_ack => |size| {
+            @memset(out[header_size..size], 0);
+            return out[0..size];
+        },
+    }
+}
+
+/// The 16 bytes in front of fragment `index`; for senders that keep header and payload apart.
+pub fn dataHeader(session_id: u64, request_id: u32, index: u16) [header_size]u8 {
+    assert(index < fragments_max);
+    var bytes: [header_size]u8 = @splat(0);
+    const header: *HeaderLayout = @ptrCast(&bytes);
+    header.* = .{ .type = @backingInt(Type.data) };
+    std.mem.writeInt(u16, &header.index, index, .big);
+    std.mem.writeInt(u32, &header.request_id, request_id, .big);
+    std.mem.writeInt(u64, &header.session_id, session_id, .big);
+    return bytes;
+}
+
+/// Which fragment a DATA packet has that is sealed still, by what can be read of it; null: it is none.
+pub fn fragmentOf(packet: []const u8) ?struct { request_id: u32, index: u16 } {
+    if (packet.len <= header_size + tag_size) return null;
+    const header: *const HeaderLayout = @ptrCast(packet[0..header_size]);
+    if (header.version_and_flags != version << 4 or header.type != @backingInt(Type.data)) return null;
+    return .{ .request_id = int(u32, &header.request_id), .index = int(u16, &header.index) };
+}
+
+/// Fragments of a read of `length` bytes; both at least 1.
+pub fn fragmentCount(length: u32, fragment_size: u16) u16 {
+    assert(length > 0 and length <= read_size_max);
+    assert(fragment_size >= fragment_size_min);
+    return @intCast(std.math.divCeil(u32, length, fragment_size) catch unreachable);
+}
+
+/// Bytes of fragment `index` of a read of `length` bytes.
+pub fn fragmentLength(length: u32, fragment_size: u16, index: u16) u16 {
+    const begin = @as(u32, index) * fragment_size;
+    assert(begin < length);
+    return @intCast(@min(fragment_size, length - begin));
+}
+
+const HeaderLayout = extern struct {
+    version_and_flags: u8 = version << 4,
+    type: u8,
+    index: [2]u8 = @splat(0),
+    request_id: [4]u8 = @splat(0),
+    session_id: [8]u8 = @splat(0),
+
+    fn flags(header: *const HeaderLayout) u4 {
+        return @truncate(header.version_and_flags);
+    }
+};
+
+const ReadLayout = extern struct {
+    header: HeaderLayout,
+    version_tag: [8]u8,
+    offset: [8]u8,
+    length: [4]u8,
+    range_count: [2]u8,
+    attempt: [2]u8,
+};
+
+const ReadErrorLayout = extern struct {
+    header: HeaderLayout,
+    code: [2]u8,
+    reserved: [2]u8,
+};
+
+const ReadyLayout = extern struct {
+    header: HeaderLayout,
+    outcome: u8,
+    reserved: [3]u8,
+    uptime_us: [8]u8,
+    code: [ready_code_size_max]u8,
+};
+
+pub fn overlay(comptime Layout: type, bytes: []const u8, comptime size: enum { exactly, at_least }) ParseError!*const Layout {
+    if (bytes.len < @sizeOf(Layout)) return error.WrongSize;
+    if (size == .exactly and bytes.len > @sizeOf(Layout)) return error.WrongSize;
+    return @ptrCast(bytes[0..@sizeOf(Layout)]);
+}
+
+pub fn overlayMutable(comptime Layout: type, out: []u8) *Layout {
+    return @ptrCast(out[0..@sizeOf(Layout)]);
+}
+
+pub fn int(comptime T: type, bytes: *const [@divExact(@bitSizeOf(T), 8)]u8) T {
+    return std.mem.readInt(T, bytes, .big);
+}
+
+pub fn expectZero(bytes: []const u8) ParseError!void {
+    if (!std.mem.allEqual(u8, bytes, 0)) return error.ReservedNotZero;
+}
+
+fn parseRead(bytes: []const u8) ParseError!Read {
+    const layout = try overlay(ReadLayout, bytes, .at_least);
+    const range_count = int(u16, &layout.range_count);
+    if (range_count > ranges_max) return error.BadValue;
+    if (bytes.len != read_size_fixed + @as(usize, range_count) * 4) return error.WrongSize;
+    const kind = std.enums.fromInt(ReadKind, layout.header.flags()) orelse return error.BadValue;
+    const read: Read = .{
+        .kind = kind,
+        .fragment_size = int(u16, &layout.header.index),
+        .version_tag = int(u64, &layout.version_tag),
+        .offset = int(u64, &layout.offset),
+        .length = int(u32, &layout.length),
+        .attempt = int(u16, &layout.attempt),
+        .ranges = .{ .bytes = bytes[read_size_fixed..] },
+    };
+    if (read.fragment_size < fragment_size_min or read.fragment_size > fragment_size_max) return error.BadValue;
+    if (read.length == 0 or read.length % sector_size != 0) return error.BadValue;
+    if (read.offset % sector_size != 0) return error.BadValue;
+    var fragments_end: u32 = 0;
+    for (0..range_count) |index| {
+        const range = read.ranges.at(@intCast(index));
+        if (range.fragment_count == 0) return error.BadValue;
+        if (range.first_fragment < fragments_end) return error.BadValue;
+        fragments_end = @as(u32, range.first_fragment) + range.fragment_count;
+        if (fragments_end > fragments_max) return error.BadValue;
+    }
+    return read;
+}
+
+fn parseData(bytes: []const u8) ParseError!Data {
+    const layout = try overlay(HeaderLayout, bytes, .at_least);
+    const payload = bytes[header_size..];
+    if (payload.len == 0 or payload.len > fragment_size_max) return error.WrongSize;
+    const index = int(u16, &layout.index);
+    if (index >= fragments_max) return error.BadValue;
+    return .{ .index = index, .payload = payload };
+}
+
+fn parseProbe(bytes: []const u8) ParseError!Probe {
+    if (bytes.len != probe_size_min) return error.WrongSize;
+    const size = int(u16, bytes[header_size..][0..2]);
+    if (size < packet_size_min or size > packet_size_max) return error.BadValue;
+    try expectZero(bytes[header_size + 2 ..]);
+    return .{ .size = size };
+}
+
+fn parseProbeAck(bytes: []const u8) ParseError!u16 {
+    // Its tag is gone already.
+    if (bytes.len < packet_size_min - tag_size or bytes.len > packet_size_max) return error.WrongSize;
+    try expectZero(bytes[header_size..]);
+    return @intCast(bytes.len);
+}
+
+fn parseReadError(bytes: []const u8) ParseError!ReadError {
+    const layout = try overlay(ReadErrorLayout, bytes, .exactly);
+    try expectZero(&layout.reserved);
+    const code = std.enums.fromInt(ReadErrorCode, int(u16, &layout.code)) orelse return error.BadValue;
+    return .{ .code = code };
+}
+
+fn parseReady(bytes: []const u8) ParseError!Ready {
+    const layout = try overlay(ReadyLayout, bytes, .at_least);
+    const sentence = bytes[ready_size_min..];
+    if (sentence.len > ready_sentence_size_max) return error.WrongSize;
+    try expectZero(&layout.reserved);
+    const outcome = std.enums.fromInt(ReadyOutcome, layout.outcome) orelse return error.BadValue;
+    const code_size = std.mem.findScalar(u8, &layout.code, 0) orelse layout.code.len;
+    for (layout.code[0..code_size]) |byte| if (!std.ascii.isPrint(byte)) return error.BadValue;
+    try expectZero(layout.code[code_size..]);
+    for (sentence) |byte| if (!std.ascii.isPrint(byte)) return error.BadValue;
+    return .{
+        .outcome = outcome,
+        .uptime_us = int(u64, &layout.uptime_us),
+        .code = layout.code,
+        .sentence = sentence,
+    };
+}
+
+fn emitReady(ready: Ready, out: []u8) []u8 {
+    assert(ready.sentence.len <= ready_sentence_size_max);
+    const layout = overlayMutable(ReadyLayout, out);
+    layout.outcome = @backingInt(ready.outcome);
+    layout.reserved = @splat(0);
+    std.mem.writeInt(u64, &layout.uptime_us, ready.uptime_us, .big);
+    layout.code = ready.code;
+    const size = ready_size_min + ready.sentence.len;
+    @memcpy(out[ready_size_min..size], ready.sentence);
+    return out[0..size];
+}
+
+fn emitRead(read: Read, out: []u8) []u8 {
+    const layout = overlayMutable(ReadLayout, out);
+    layout.header.version_and_flags |= @backingInt(read.kind);
+    std.mem.writeInt(u16, &layout.header.index, read.fragment_size, .big);
+    std.mem.writeInt(u64, &layout.version_tag, read.version_tag, .big);
+    std.mem.writeInt(u64, &layout.offset, read.offset, .big);
+    std.mem.writeInt(u32, &layout.length, read.length, .big);
+    std.mem.writeInt(u16, &layout.range_count, read.ranges.count(), .big);
+    std.mem.writeInt(u16, &layout.attempt, read.attempt, .big);
+    const size = read_size_fixed + read.ranges.bytes.len;
+    @memcpy(out[read_size_fixed..size], read.ranges.bytes);
+    return out[0..size];
+}
+
+test {
+    _ = guest;
+    _ = profile;
+    _ = @import("stream_test.zig");
+}

@@ -1,0 +1,159 @@
+//! WELCOME of the stream (packages/proto/STREAM.md): what a session is about.
+
+const std = @import("std");
+const stream = @import("stream.zig");
+const ticket_packet = @import("ticket.zig");
+const assert = std.debug.assert;
+const ParseError = stream.ParseError;
+
+pub const welcome_size = welcome_size_known + 96;
+/// With another edge to go to, and no zeros behind it.
+pub const welcome_size_failover = welcome_size + ticket_packet.failover_size;
+/// What comes first and is not hidden when the packet is sealed.
+pub const welcome_size_known = stream.header_size + 56;
+
+pub const Welcome = struct {
+    client_nonce: [16]u8,
+    /// X25519, new in each session; zeros in one in clear text.
+    edge_public: [32]u8 = @splat(0),
+    cipher: stream.Cipher,
+    version_tag: u64,
+    /// Bytes; a multiple of 512, not 0.
+    disk_size: u64,
+    /// The largest that the edge sends.
+    fragment_size: u16,
+    read_size_max: u32,
+    outstanding_bytes_max: u32,
+    resume_secret: [32]u8,
+    version_id: [16]u8,
+    /// Bytes of the boot profile's document, a multiple of 512; 0: there is none for this device.
+    profile_size: u32 = 0,
+    write_cache: WriteCacheClass = .device_ram,
+    /// Bytes that the device may have written at a time, and which write cache it is; both 0 with `device_ram`, and else not.
+    write_cache_size: u64 = 0,
+    write_cache_id: u64 = 0,
+    /// Null: there is no other edge to go to.
+    failover: ?ticket_packet.Failover = null,
+    /// Zeros behind it, so that it shows which size of packet comes through.
+    padding: u16 = 0,
+};
+
+/// Where what a device writes is kept.
+pub const WriteCacheClass = enum(u8) {
+    device_ram = 0,
+    /// At the edge, and gone when its process ends.
+    edge = 1,
+    /// On the edge's disk before it is acknowledged.
+    edge_persistent = 2,
+    /// In the device's memory, and at the edge, as `edge`, what does not fit.
+    device_ram_overflow = 3,
+};
+
+const WelcomeLayout = extern struct {
+    header: [stream.header_size]u8,
+    client_nonce: [16]u8,
+    edge_public: [32]u8,
+    cipher: u8,
+    reserved_after_cipher: [7]u8,
+    version_tag: [8]u8,
+    disk_size: [8]u8,
+    fragment_size: [2]u8,
+    write_cache: u8,
+    reserved_after_write_cache: u8,
+    read_size_max: [4]u8,
+    outstanding_bytes_max: [4]u8,
+    profile_size: [4]u8,
+    resume_secret: [32]u8,
+    version_id: [16]u8,
+    write_cache_size: [8]u8,
+    write_cache_id: [8]u8,
+};
+
+comptime {
+    assert(@sizeOf(WelcomeLayout) == welcome_size);
+    assert(@offsetOf(WelcomeLayout, "version_tag") == welcome_size_known);
+}
+
+/// What can be read before the packet is opened.
+pub const Known = struct {
+    client_nonce: [16]u8,
+    edge_public: [32]u8,
+    cipher: stream.Cipher,
+};
+
+/// Null: there is no such cipher.
+pub fn parseKnown(bytes: *const [welcome_size]u8) ?Known {
+    const layout: *const WelcomeLayout = @ptrCast(bytes);
+    return .{
+        .client_nonce = layout.client_nonce,
+        .edge_public = layout.edge_public,
+        .cipher = std.enums.fromInt(stream.Cipher, layout.cipher) orelse return null,
+    };
+}
+
+pub fn parse(bytes: []const u8) ParseError!Welcome {
+    if (bytes.len < welcome_size or bytes.len > stream.packet_size_max) return error.WrongSize;
+    const layout: *const WelcomeLayout = @ptrCast(bytes[0..welcome_size]);
+    if (layout.reserved_after_write_cache != 0) return error.ReservedNotZero;
+    try stream.expectZero(&layout.reserved_after_cipher);
+    const failover = try ticket_packet.parseFailover(bytes[welcome_size..]);
+    const size: usize = if (failover == null) welcome_size else welcome_size_failover;
+    const welcome: Welcome = .{
+        .client_nonce = layout.client_nonce,
+        .edge_public = layout.edge_public,
+        .cipher = std.enums.fromInt(stream.Cipher, layout.cipher) orelse return error.BadValue,
+        .padding = @intCast(bytes.len - size),
+        .failover = failover,
+        .version_tag = stream.int(u64, &layout.version_tag),
+        .disk_size = stream.int(u64, &layout.disk_size),
+        .fragment_size = stream.int(u16, &layout.fragment_size),
+        .read_size_max = stream.int(u32, &layout.read_size_max),
+        .outstanding_bytes_max = stream.int(u32, &layout.outstanding_bytes_max),
+        .resume_secret = layout.resume_secret,
+        .version_id = layout.version_id,
+        .profile_size = stream.int(u32, &layout.profile_size),
+        .write_cache = std.enums.fromInt(WriteCacheClass, layout.write_cache) orelse return error.BadValue,
+        .write_cache_size = stream.int(u64, &layout.write_cache_size),
+        .write_cache_id = stream.int(u64, &layout.write_cache_id),
+    };
+    const has_cache = welcome.write_cache != .device_ram;
+    if ((welcome.write_cache_size > 0) != has_cache) return error.BadValue;
+    if ((welcome.write_cache_id > 0) != has_cache) return error.BadValue;
+    if ((welcome.cipher == .clear) != std.mem.allEqual(u8, &welcome.edge_public, 0)) return error.BadValue;
+    if (welcome.disk_size == 0 or welcome.disk_size % stream.sector_size != 0) return error.BadValue;
+    if (welcome.profile_size % stream.sector_size != 0 or welcome.profile_size > stream.profile.document_size_max) return error.BadValue;
+    if (welcome.fragment_size < stream.fragment_size_min) return error.BadValue;
+    if (welcome.fragment_size > stream.fragment_size_max) return error.BadValue;
+    if (welcome.read_size_max < stream.read_size_promised) return error.BadValue;
+    if (welcome.read_size_max > stream.read_size_max) return error.BadValue;
+    if (welcome.outstanding_bytes_max < stream.read_size_promised) return error.BadValue;
+    return welcome;
+}
+
+/// The header is there.
+pub fn emit(welcome: Welcome, out: []u8) []u8 {
+    const layout: *WelcomeLayout = @ptrCast(out[0..welcome_size]);
+    layout.client_nonce = welcome.client_nonce;
+    layout.edge_public = welcome.edge_public;
+    layout.cipher = @backingInt(welcome.cipher);
+    layout.reserved_after_cipher = @splat(0);
+    std.mem.writeInt(u64, &layout.version_tag, welcome.version_tag, .big);
+    std.mem.writeInt(u64, &layout.disk_size, welcome.disk_size, .big);
+    std.mem.writeInt(u16, &layout.fragment_size, welcome.fragment_size, .big);
+    layout.write_cache = @backingInt(welcome.write_cache);
+    layout.reserved_after_write_cache = 0;
+    std.mem.writeInt(u32, &layout.read_size_max, welcome.read_size_max, .big);
+    std.mem.writeInt(u32, &layout.outstanding_bytes_max, welcome.outstanding_bytes_max, .big);
+    std.mem.writeInt(u32, &layout.profile_size, welcome.profile_size, .big);
+    layout.resume_secret = welcome.resume_secret;
+    layout.version_id = welcome.version_id;
+    std.mem.writeInt(u64, &layout.write_cache_size, welcome.write_cache_size, .big);
+    std.mem.writeInt(u64, &layout.write_cache_id, welcome.write_cache_id, .big);
+    var size: usize = welcome_size;
+    if (welcome.failover) |*failover| {
+        ticket_packet.emitFailover(failover, out[welcome_size..][0..ticket_packet.failover_size]);
+        size = welcome_size_failover;
+    }
+    @memset(out[size..][0..welcome.padding], 0);
+    return out[0 .. size + welcome.padding];
+}
