@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { checkBoundaries } from '../checks/boundaries.mjs'
-import { checkHouse } from '../checks/house.mjs'
 import { checkMigrations } from '../checks/migrations.mjs'
+import { checkTidy } from '../checks/tidy.mjs'
 import { freePorts } from '../lib/free-ports.mjs'
 import { ensureArm64 } from '../lib/machines/arm64.mjs'
 import { ensureBootPrograms } from '../lib/machines/boot-programs.mjs'
@@ -88,7 +88,7 @@ const longLayers = [
 ]
 
 /** Those of `quickChecks`: they look at what is written, and need nothing made of it. */
-const quickLayers = ['format', 'zig-format', 'boundaries', 'house', 'migrations']
+const quickLayers = ['format', 'zig-format', 'boundaries', 'tidy', 'migrations']
 
 /** Those that run the edge's programs by themselves: who names one alone in a fresh clone has them built. */
 const programLayers = ['set-up', 'sockets', 'machines', 'faults', 'install', 'reports', ...longLayers]
@@ -169,7 +169,7 @@ async function quickChecks(layer, zig) {
   )
   await layer('zig-format', 10, () => command(zig, ['fmt', '--check', '.'], edgeSource))
   await layer('boundaries', 5, () => problems(checkBoundaries()))
-  await layer('house', 5, () => problems(checkHouse()))
+  await layer('tidy', 5, () => problems(checkTidy()))
   await layer('migrations', 5, () => problems(checkMigrations()))
 }
 

@@ -1,6 +1,4 @@
 // The lines that docs/real-machines.md says a machine's console shows are those that the programs print.
-import { readFileSync } from 'node:fs'
-import { trackedFiles } from './tracked-files.mjs'
 
 const document = 'docs/real-machines.md'
 const heading = '## When it does not boot'
@@ -8,15 +6,20 @@ const heading = '## When it does not boot'
 const sources =
   /^edge\/streamer-zig\/src\/(initramfs\/init\.sh|(target|core|wire|store|host)\/(?!.*_test\.zig).+\.zig)$/
 
-export function checkConsoleLines() {
-  const texts = trackedFiles(sources).map((file) => joined(readFileSync(file, 'utf8')))
-  const missing = documentedLines().filter((line) => !texts.some((text) => hasParts(text, line)))
-  return missing.map((line) => `${document}: no program prints "${line}"; take its line from the source`)
+/** @type {import('../tidy.mjs').Rule} */
+export const consoleLines = {
+  name: 'console-lines',
+  instead: 'take its line from the source',
+  find(all) {
+    const texts = all.files(sources).map((file) => joined(all.text(file)))
+    return documentedLines(all.text(document))
+      .filter((line) => !texts.some((text) => hasParts(text, line)))
+      .map((line) => ({ file: document, what: `no program prints "${line}"` }))
+  },
 }
 
 /** The lines in back-ticks in the first column of the table. */
-function documentedLines() {
-  const text = readFileSync(document, 'utf8')
+function documentedLines(text) {
   const [, table = ''] = text.slice(text.indexOf(heading)).match(/^## .*\n([\s\S]*?)(?=\n## |$)/) ?? []
   const cells = [...table.matchAll(/^\| (`[^|]*`) *\|/gm)].map((match) => match[1])
   const lines = cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]))

@@ -1,6 +1,4 @@
 // What the edge's programs take from `base` and not from Zig's standard library, which has the same.
-import { readFileSync } from 'node:fs'
-import { trackedFiles } from './tracked-files.mjs'
 
 const optimised = 'it is not optimised in debug builds'
 const ways = [
@@ -18,14 +16,18 @@ const ways = [
   },
 ]
 
-export function checkZigBase() {
-  const problems = []
-  for (const file of trackedFiles(/^edge\/streamer-zig\/src\/(?!base\/|crypto\/).*\.zig$/)) {
-    const text = readFileSync(file, 'utf8')
-    for (const { pattern, instead } of ways) {
-      const found = pattern.exec(text)
-      if (found) problems.push(`${file}: uses ${found[0]}; ${instead}`)
+/** @type {import('../tidy.mjs').Rule} */
+export const zigBase = {
+  name: 'zig-base',
+  instead: 'the programs take it from base',
+  find(sources) {
+    const found = []
+    for (const file of sources.files(/^edge\/streamer-zig\/src\/(?!base\/|crypto\/).*\.zig$/)) {
+      for (const { pattern, instead } of ways) {
+        const match = pattern.exec(sources.text(file))
+        if (match) found.push({ file, what: `uses ${match[0]}: ${instead}` })
+      }
     }
-  }
-  return problems
+    return found
+  },
 }
