@@ -4,23 +4,23 @@ import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vites
 import { startMachine } from '../lib/device/machine.ts'
 import { buildInitramfs, findMachineKernel, machinesMissing } from '../lib/device/machine-kernel.ts'
 import { makeMachineDisk } from '../lib/images/machine-disk.ts'
-import { MachineSegment } from '../lib/lab/machine-segment.ts'
 import { finishedBoot } from '../lib/lab/machine-site.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
+import { Segment } from '../lib/lab/segment.ts'
 
 const guide = path.resolve(import.meta.dirname, '../../docs/firmware-and-dhcp.md')
 const guideIp = '192.168.1.10'
 const missing = machinesMissing()
 const scratch = scratchDirectory()
-let segment: MachineSegment
+let segment: Segment
 let edge: RunningProcess
 const running: RunningProcess[] = []
 const seen = new Set<string>()
 
 describe.skipIf(missing)(`dnsmasq set as the guide says, an edge without DHCP${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
-    segment = new MachineSegment('dhcpoff', 1)
+    segment = new Segment('dhcpoff', { machines: 1 })
     const { command, args } = segment.dhcpServer()
     const server = new RunningProcess(command, [...args, ...guideOptions(segment.edgeIp)])
     const disk = makeMachineDisk(scratch.path, 'bootfarm-target ready busybox && echo "ACKNOWLEDGED"', 1 << 20)

@@ -2,11 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { NetworkSegment } from '../../scripts/lib/machines/segment.mjs'
 import { freePortArguments, refusals } from '../lib/assert/refused-starts.ts'
 import { scratchDirectory, startScript } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
-import { namespacesMissing } from '../lib/lab/segment.ts'
+import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const scratch = scratchDirectory()
 afterAll(() => scratch.remove())
@@ -48,9 +47,9 @@ const dnsmasqProgram = '/usr/sbin/dnsmasq'
 const missing = namespacesMissing()
 
 describe.skipIf(missing)(`npm start --lan at an address of a LAN${missing ? ` (${missing})` : ''}`, () => {
-  let segment: NetworkSegment
+  let segment: Segment
   beforeAll(() => {
-    segment = new NetworkSegment('refused', 0)
+    segment = new Segment('refused')
   })
   afterAll(() => segment.remove())
 

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { bootDevices, phasesOfPxeBoot, printedBoots } from '../lib/device/simulated-devices.ts'
 import { type BootFiles, makeBootFiles, serveArguments } from '../lib/edge/loopback-edge.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
-import { RunningProcess } from '../lib/lab/running-process.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const missing = namespacesMissing()
@@ -36,14 +36,14 @@ function writeTrace(file: string, reads: number, intervalMs: number): number {
 
 function startEdge(...args: string[]): RunningProcess {
   const serve = ['serve', '--listen', segment.edgeIp, '--json', ...serveArguments(files), ...args]
-  const edge = new RunningProcess(...segment.onEdge(edgeProgram, ...serve))
+  const edge = segment.startOnEdge(edgeProgram, serve)
   running.push(edge)
   return edge
 }
 
 async function untilListening(edge: RunningProcess): Promise<void> {
   const script = `until (exec 3<>/dev/tcp/${segment.edgeIp}/6980) 2>/dev/null; do sleep 0.05; done`
-  const probe = new RunningProcess(...segment.onEdge('bash', '-c', script))
+  const probe = segment.startOnEdge('bash', ['-c', script])
   running.push(probe)
   await Promise.race([
     probe.ended,
@@ -70,7 +70,7 @@ const boot = (...args: string[]) =>
       files.vdisk,
       ...args,
     ],
-    (command, ...rest) => segment.onDevices(command, ...rest),
+    (program, all) => segment.startOnSwitch(program, all),
   )
 
 /** What a scraper on the edge's own machine reads, once every boot is counted. */
@@ -78,17 +78,15 @@ async function metricsWhenReady(): Promise<string> {
   const ask = `exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /metrics HTTP/1.1\\r\\nHost: edge\\r\\n\\r\\n' >&3; cat <&3`
   const counted = `*'boots_total{outcome="ready"} ${deviceCount}'*`
   const script = `until page=$(${ask}) && [[ $page == ${counted} ]]; do sleep 0.05; done; echo "$page"`
-  const scraper = new RunningProcess(...segment.onEdge('bash', '-c', script))
+  const scraper = segment.startOnEdge('bash', ['-c', script])
   running.push(scraper)
   await scraper.ended
   return scraper.output
 }
 
 describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${missing})` : ''}`, () => {
-  let count = 0
-
   beforeEach(() => {
-    segment = new Segment(`${process.pid}-${count++}`)
+    segment = new Segment('boots')
   })
   afterEach(async () => {
     await Promise.all(running.splice(0).map((process) => process.stop()))
@@ -96,7 +94,7 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
   })
 
   test('six devices boot by DHCP server, TFTP, HTTP and stream, every byte right and every phase reported', async () => {
-    const edge = startEdge('--dhcp', 'server', '--dhcp-pool', '10.77.0.100-10.77.0.150', '--metrics', '9464')
+    const edge = startEdge('--dhcp', 'server', '--dhcp-pool', '10.78.0.100-10.78.0.150', '--metrics', '9464')
     await untilListening(edge)
     const { exit, devices, output } = await boot()
     expect(exit, output).toBe(0)
@@ -109,7 +107,7 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
       expect(outcome).toEqual({ kind: 'ready' })
       expect(phases.map(({ name }) => name)).toEqual(phasesOfPxeBoot)
       expect(simulated).toBe(true)
-      expect(ip).toMatch(/^10\.77\.0\.1\d\d$/)
+      expect(ip).toMatch(/^10\.78\.0\.1\d\d$/)
     }
     const numbers = await metricsWhenReady()
     expect(numbers).toContain('text/plain; version=0.0.4')
@@ -119,10 +117,10 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
   })
 
   test('devices with addresses of their own boot by proxyDHCP', async () => {
-    segment.addDeviceAddresses(100, 1)
+    segment.addDeviceAddress(100)
     const edge = startEdge('--dhcp', 'proxy')
     await untilListening(edge)
-    const { exit, output } = await boot('--bind', '10.77.0.100')
+    const { exit, output } = await boot('--bind', '10.78.0.100')
     expect(exit, output).toBe(0)
     for (const { outcome } of await printedBoots(edge, deviceCount)) expect(outcome).toEqual({ kind: 'ready' })
   })
@@ -130,8 +128,8 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
   test.each([1, 10])(
     'with %i of 100 UDP packets lost every device becomes ready and every byte is right',
     async (percent) => {
-      segment.loseEach(percent)
-      const edge = startEdge('--dhcp', 'server', '--dhcp-pool', '10.77.0.100-10.77.0.150')
+      segment.loseEach(percent, 'udp')
+      const edge = startEdge('--dhcp', 'server', '--dhcp-pool', '10.78.0.100-10.78.0.150')
       await untilListening(edge)
       const { exit, devices, output } = await boot()
       expect(exit, output).toBe(0)
@@ -143,15 +141,16 @@ describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${
 
   test('an edge killed with -9 in mid-boot comes back and the devices go on: the same boots, one each', async () => {
     const data = path.join(scratch.path, 'data')
-    const options = ['--data', data, '--dhcp', 'server', '--dhcp-pool', '10.77.0.100-10.77.0.150']
+    const options = ['--data', data, '--dhcp', 'server', '--dhcp-pool', '10.78.0.100-10.78.0.150']
     const first = startEdge(...options)
     await untilListening(first)
     const booting = boot()
     // Loading takes 4 MB for all six; beyond 20 MB each is in the middle of its disk.
     const bytesSent = '/sys/class/net/edge0/statistics/tx_bytes'
-    const streaming = new RunningProcess(
-      ...segment.onEdge('bash', '-c', `until [ $(cat ${bytesSent}) -gt 20000000 ]; do sleep 0.02; done`),
-    )
+    const streaming = segment.startOnEdge('bash', [
+      '-c',
+      `until [ $(cat ${bytesSent}) -gt 20000000 ]; do sleep 0.02; done`,
+    ])
     running.push(streaming)
     await streaming.ended
     first.kill('SIGKILL')

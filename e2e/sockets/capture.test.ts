@@ -5,20 +5,19 @@ import { captureSizeMax } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
 import { makeBootFiles, serveArguments } from '../lib/edge/loopback-edge.ts'
-import { MachineSegment } from '../lib/lab/machine-segment.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
-import { namespacesMissing } from '../lib/lab/segment.ts'
+import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const packetsMax = 512
 const missing = namespacesMissing()
 const scratch = scratchDirectory()
-let segment: MachineSegment
+let segment: Segment
 const running: RunningProcess[] = []
 
 describe.skipIf(missing)(`serve --capture${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(() => {
-    segment = new MachineSegment('capture', 0)
+    segment = new Segment('capture')
     segment.addSwitchAddress()
   })
   afterEach(async () => {
@@ -71,10 +70,7 @@ describe.skipIf(missing)(`serve --capture${missing ? ` (${missing})` : ''}`, () 
     const edge = await startEdge(captures)
     const { exit, output } = await bootDevices(
       ['--server', segment.edgeIp, '--interface', 'br0', '--tftp-port', '69', '--breather-ms', '1', '--speed', '0'],
-      (command, ...rest) => {
-        const inside = segment.onSwitch(command, rest)
-        return [inside.command, inside.args]
-      },
+      (program, all) => segment.startOnSwitch(program, all),
     )
     expect(exit, output).toBe(0)
     const [boot] = await printedBoots(edge, 1)

@@ -235,23 +235,23 @@ const scenarios: Record<BootCause, (cause: BootCause) => Promise<PrintedFailure>
     return printedFailure(own.edge, macOf(cause))
   },
   path_mtu_black_hole: async (cause) => {
-    segment = new Segment(`hole${process.pid}`)
-    segment.addDeviceAddresses(100, 1)
-    // A veth pair loses what is larger than its other end takes, and tells nobody.
-    const shrink = new RunningProcess(...segment.onDevices('ip', 'link', 'set', 'dev0', 'mtu', '1000'))
-    await shrink.ended
-    const edge = new RunningProcess(
-      ...segment.onEdge(
-        ...([edgeProgram, 'serve', '--listen', segment.edgeIp, '--dhcp', 'proxy'] as const),
-        '--silence-limit',
-        '2',
-        ...serveArguments(makeBootFiles(path.join(scratch.path, 'hole'), 64)),
-      ),
-    )
+    segment = new Segment('hole')
+    segment.addDeviceAddress(100)
+    segment.dropLargerThan(1000)
+    const edge = segment.startOnEdge(edgeProgram, [
+      'serve',
+      '--listen',
+      segment.edgeIp,
+      '--dhcp',
+      'proxy',
+      '--silence-limit',
+      '2',
+      ...serveArguments(makeBootFiles(path.join(scratch.path, 'hole'), 64)),
+    ])
     running.push(edge)
     await edge.waitFor(/serving on/)
     const program = path.resolve(import.meta.dirname, '../lib/device/black-hole-device.ts')
-    running.push(new RunningProcess(...segment.onDevices(process.execPath, program, segment.edgeIp, macOf(cause))))
+    running.push(segment.startOnSwitch(process.execPath, [program, segment.edgeIp, macOf(cause)]))
     const failure = await printedFailure(edge, macOf(cause))
     expect(failure.text).toBe('TFTP blocks of 1468 bytes are not acknowledged')
     return failure

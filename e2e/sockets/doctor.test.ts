@@ -3,10 +3,9 @@ import path from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { writeEnrolledEdge } from '../lib/edge/enrolled-edge.ts'
 import { edgeAddress, edgePorts, makeBootFiles, portArguments, serveArguments } from '../lib/edge/loopback-edge.ts'
-import { MachineSegment } from '../lib/lab/machine-segment.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
-import { namespacesMissing } from '../lib/lab/segment.ts'
+import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 interface Finding {
   check: string
@@ -19,29 +18,29 @@ const missing = namespacesMissing()
 const scratch = scratchDirectory()
 const files = makeBootFiles(scratch.path, 64)
 const running: RunningProcess[] = []
-const segments: MachineSegment[] = []
+const segments: Segment[] = []
 
-function site(name: string): MachineSegment {
-  const segment = new MachineSegment(name, 0)
+function site(name: string): Segment {
+  const segment = new Segment(name)
   segments.push(segment)
   return segment
 }
 
-async function dhcpServer(segment: MachineSegment, more: string[]): Promise<void> {
+async function dhcpServer(segment: Segment, more: string[]): Promise<void> {
   const { command, args } = segment.dhcpServer(more)
   const server = new RunningProcess(command, args)
   running.push(server)
   await server.waitFor(/DHCP, IP range/)
 }
 
-function startOnEdge(segment: MachineSegment, program: string, ...args: string[]): RunningProcess {
+function startOnEdge(segment: Segment, program: string, ...args: string[]): RunningProcess {
   const process = segment.startOnEdge(program, args)
   running.push(process)
   return process
 }
 
 /** What the doctor says at a site's edge: its exit code, its findings, and those that are not ok as one text. */
-async function doctor(segment: MachineSegment, ...args: string[]) {
+async function doctor(segment: Segment, ...args: string[]) {
   const doctor = startOnEdge(segment, edgeProgram, 'doctor', '--listen', segment.edgeIp, '--json', ...args)
   const exit = await doctor.ended
   const [result] = doctor.jsonLines<{ ok: boolean; findings: Finding[] }>()

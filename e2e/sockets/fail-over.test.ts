@@ -23,7 +23,7 @@ const fates = {
   killed: (index: number) => site.edges[index]?.kill('SIGKILL'),
   stopped: (index: number) => site.edges[index]?.kill('SIGSTOP'),
   'cut off': (index: number) => {
-    const [command, args] = site.segment.onEdge(index, 'ip', 'link', 'set', 'edge0', 'down')
+    const { command, args } = site.segment.onEdge('ip', ['link', 'set', 'edge0', 'down'], index)
     execFileSync(command, args)
   },
 }

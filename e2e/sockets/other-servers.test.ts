@@ -2,19 +2,18 @@ import { bootReport } from '@bootfarm/proto/uplink'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
 import { makeBootFiles, serveArguments } from '../lib/edge/loopback-edge.ts'
-import { MachineSegment } from '../lib/lab/machine-segment.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
 import { RunningProcess } from '../lib/lab/running-process.ts'
-import { namespacesMissing } from '../lib/lab/segment.ts'
+import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const missing = namespacesMissing()
 const scratch = scratchDirectory()
-let segment: MachineSegment
+let segment: Segment
 const running: RunningProcess[] = []
 
 describe.skipIf(missing)(`beside another DHCP server${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(() => {
-    segment = new MachineSegment('offers', 0)
+    segment = new Segment('offers')
     segment.addSwitchAddress()
   })
   afterEach(async () => {
@@ -48,10 +47,9 @@ describe.skipIf(missing)(`beside another DHCP server${missing ? ` (${missing})` 
   }
 
   function boot(...args: string[]) {
-    return bootDevices(['--server', segment.edgeIp, '--interface', 'br0', ...args], (command, ...rest) => {
-      const inside = segment.onSwitch(command, rest)
-      return [inside.command, inside.args]
-    })
+    return bootDevices(['--server', segment.edgeIp, '--interface', 'br0', ...args], (program, all) =>
+      segment.startOnSwitch(program, all),
+    )
   }
 
   test('a device that takes the other server’s boot file fails by that, and the boot names both offers', async () => {

@@ -7,10 +7,9 @@ import { type TestVersion, testUuid, writeEnrolledEdge } from '../lib/edge/enrol
 import { patterned } from '../lib/edge/loopback-edge.ts'
 import { bootsOf, readReportLog } from '../lib/edge/report-log.ts'
 import { x86Kernel } from '../lib/images/loader-files.ts'
-import { EdgesSegment } from '../lib/lab/edges-segment.ts'
 import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
-import { RunningProcess } from '../lib/lab/running-process.ts'
-import { namespacesMissing } from '../lib/lab/segment.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
+import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const deviceCount = 20
 const peerPort = 6911
@@ -27,7 +26,7 @@ let site: Site
 
 /** Two enrolled edges of one site, which give addresses of a range each, and no control plane. */
 class Site {
-  readonly segment = new EdgesSegment(`${process.pid}s${count++}`, 2)
+  readonly segment = new Segment('several', { edges: 2 })
   readonly edges: RunningProcess[] = []
   readonly #data: string[]
 
@@ -42,12 +41,13 @@ class Site {
       weight: 10,
       subnets: [],
       draining: false,
-      address: this.segment.edgeIp(index),
+      address: this.segment.edgeIpOf(index),
       peerPort,
       ...own,
     }))
+    const folder = path.join(scratch.path, `site${count++}`)
     this.#data = edges.map(({ id }, index) => {
-      const data = path.join(scratch.path, `site${count}`, `edge${index}`)
+      const data = path.join(folder, `edge${index}`)
       stockStore(path.join(data, 'store'))
       const siteEdges = { key: Buffer.alloc(32, 5).toString('base64'), edges }
       const versions = macs.map(() => ({ ...version, ...given }))
@@ -58,24 +58,24 @@ class Site {
   }
 
   start(index: number): void {
-    const range = `10.77.0.${index + 1}00-10.77.0.${index + 1}49`
-    this.edges[index] = new RunningProcess(
-      ...this.segment.onEdge(
-        index,
-        edgeProgram,
+    const range = `10.78.0.${index + 1}00-10.78.0.${index + 1}49`
+    this.edges[index] = this.segment.startOnEdge(
+      edgeProgram,
+      [
         'serve',
         '--data',
         this.#data[index] ?? '',
         '--json',
         '--listen',
-        this.segment.edgeIp(index),
+        this.segment.edgeIpOf(index),
         '--dhcp',
         'server',
         '--dhcp-pool',
         range,
         '--boot-files',
         path.join(scratch.path, 'boot-files'),
-      ),
+      ],
+      index,
     )
   }
 
@@ -100,7 +100,7 @@ class Site {
     return bootDevices(
       [
         '--server',
-        this.segment.edgeIp(0),
+        this.segment.edgeIpOf(0),
         '--interface',
         this.segment.deviceInterface,
         '--devices',
@@ -112,34 +112,31 @@ class Site {
         '--breather-ms',
         '1',
       ],
-      (command, ...args) => this.segment.onDevices(command, ...args),
+      (program, all) => this.segment.startOnSwitch(program, all),
     )
   }
 
   /** All devices, which boot when a magic packet wakes them. */
   asleep(): RunningProcess {
-    return new RunningProcess(
-      ...this.segment.onDevices(
-        simProgram,
-        'boot',
-        '--json',
-        '--server',
-        this.segment.edgeIp(0),
-        '--interface',
-        this.segment.deviceInterface,
-        '--devices',
-        String(deviceCount),
-        '--trace',
-        trace,
-        '--speed',
-        '0',
-        '--breather-ms',
-        '1',
-        '--asleep',
-        '--wol-port',
-        '9',
-      ),
-    )
+    return this.segment.startOnSwitch(simProgram, [
+      'boot',
+      '--json',
+      '--server',
+      this.segment.edgeIpOf(0),
+      '--interface',
+      this.segment.deviceInterface,
+      '--devices',
+      String(deviceCount),
+      '--trace',
+      trace,
+      '--speed',
+      '0',
+      '--breather-ms',
+      '1',
+      '--asleep',
+      '--wol-port',
+      '9',
+    ])
   }
 
   /** What each edge has to report, after both have ended. */
@@ -197,7 +194,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
 
   test('lose 5 % of what they say to each other, and still no device has two boots', async () => {
     site = new Site()
-    site.segment.lose(5, peerPort)
+    site.segment.loseAtEdges(5, peerPort)
     await site.untilServing()
     await site.boot()
     await site.boot()
@@ -254,7 +251,7 @@ describe.skipIf(missing)(`two edges of one site${missing ? ` (${missing})` : ''}
   })
 
   test('one is near: subnets come before weights', async () => {
-    site = new Site([{ subnets: ['10.77.0.0/24'], weight: 1 }, { weight: 100 }])
+    site = new Site([{ subnets: ['10.78.0.0/24'], weight: 1 }, { weight: 100 }])
     await site.untilServing()
     await site.boot()
     const [near = [], other = []] = await site.boots()

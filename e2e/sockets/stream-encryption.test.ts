@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { bootDevices, printedBoots } from '../lib/device/simulated-devices.ts'
 import { makeBootFiles, patterned, serveArguments } from '../lib/edge/loopback-edge.ts'
 import { edgeProgram, scratchDirectory } from '../lib/lab/programs.ts'
-import { RunningProcess } from '../lib/lab/running-process.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
 const missing = namespacesMissing()
@@ -27,28 +27,33 @@ afterAll(() => scratch.remove())
 /** The bytes of all packets of the stream while two devices boot, and what the edge printed of their boots. */
 async function listenWhileBooting(...args: string[]) {
   const file = path.join(scratch.path, 'stream.pcap')
-  const edge = new RunningProcess(
-    ...segment.onEdge(
-      edgeProgram,
-      'serve',
-      '--listen',
-      segment.edgeIp,
-      '--json',
-      ...serveArguments(files),
-      '--dhcp',
-      'server',
-      '--dhcp-pool',
-      '10.77.0.100-10.77.0.150',
-      ...args,
-    ),
-  )
-  const listener = new RunningProcess(
-    ...segment.onEdge('tcpdump', '-U', '--immediate-mode', '-B', '16384', '-Z', 'root', '-w', file, 'udp port 6910'),
-  )
+  const edge = segment.startOnEdge(edgeProgram, [
+    'serve',
+    '--listen',
+    segment.edgeIp,
+    '--json',
+    ...serveArguments(files),
+    '--dhcp',
+    'server',
+    '--dhcp-pool',
+    '10.78.0.100-10.78.0.150',
+    ...args,
+  ])
+  const listener = segment.startOnEdge('tcpdump', [
+    '-U',
+    '--immediate-mode',
+    '-B',
+    '16384',
+    '-Z',
+    'root',
+    '-w',
+    file,
+    'udp port 6910',
+  ])
   running.push(edge, listener)
   await listener.waitFor(/listening on/)
   const ready = `until (exec 3<>/dev/tcp/${segment.edgeIp}/6980) 2>/dev/null; do sleep 0.05; done`
-  const probe = new RunningProcess(...segment.onEdge('bash', '-c', ready))
+  const probe = segment.startOnEdge('bash', ['-c', ready])
   running.push(probe)
   await probe.ended
   const { exit, output } = await bootDevices(
@@ -66,7 +71,7 @@ async function listenWhileBooting(...args: string[]) {
       '--verify',
       files.vdisk,
     ],
-    (command, ...rest) => segment.onDevices(command, ...rest),
+    (program, all) => segment.startOnSwitch(program, all),
   )
   expect(exit, output).toBe(0)
   const boots = await printedBoots(edge, 2)
@@ -79,9 +84,8 @@ const blocksSeen = (heard: Buffer) =>
   reads.filter(({ offset }) => heard.includes(disk.subarray(offset + 600, offset + 632))).length
 
 describe.skipIf(missing !== undefined)(`on a segment of its own${missing ? ` (${missing})` : ''}`, () => {
-  let count = 0
   beforeEach(() => {
-    segment = new Segment(`${process.pid}-${count++}`)
+    segment = new Segment('encryption')
   })
   afterEach(async () => {
     await Promise.all(running.splice(0).map((process) => process.stop()))

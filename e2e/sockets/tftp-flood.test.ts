@@ -1,14 +1,13 @@
-import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type BootFiles, makeBootFiles, serveArguments } from '../lib/edge/loopback-edge.ts'
 import { edgeProgram, scratchDirectory, simProgram } from '../lib/lab/programs.ts'
-import { RunningProcess } from '../lib/lab/running-process.ts'
+import type { RunningProcess } from '../lib/lab/running-process.ts'
 import { namespacesMissing, Segment } from '../lib/lab/segment.ts'
 
-const clientIp = '10.77.0.9'
+const clientIp = '10.78.0.9'
 const falseAddresses = '10.81.0.0/16'
 const seconds = 2
 /** What one address may bring out of the edge beyond what it sent in: 64 KiB, then 8 KiB a second. */
@@ -29,12 +28,11 @@ interface Flood {
 describe.skipIf(missing)(`TFTP requests under false addresses${missing ? ` (${missing})` : ''}`, () => {
   beforeAll(async () => {
     segment = new Segment('tftpflood')
-    segment.addDeviceAddresses(9, 1)
-    ip('-n', 'bf-tftpflood-e', 'route', 'add', falseAddresses, 'via', clientIp)
-    ip('-n', 'bf-tftpflood-d', 'route', 'add', 'local', falseAddresses, 'dev', 'lo')
+    segment.addDeviceAddress(9)
+    segment.addFalseAddresses(falseAddresses, clientIp)
     files = makeBootFiles(scratch.path, 64)
     const serve = ['serve', '--listen', segment.edgeIp, '--dhcp', 'off', ...serveArguments(files)]
-    edge = new RunningProcess(...segment.onEdge(edgeProgram, ...serve))
+    edge = segment.startOnEdge(edgeProgram, serve)
     await edge.waitFor(/serving on/)
   })
 
@@ -46,7 +44,7 @@ describe.skipIf(missing)(`TFTP requests under false addresses${missing ? ` (${mi
 
   function flood(...more: string[]): RunningProcess {
     const args = ['--server', segment.edgeIp, '--file', 'undionly.kpxe', '--seconds', String(seconds)]
-    return new RunningProcess(...segment.onDevices(simProgram, 'tftp-flood', ...args, ...more))
+    return segment.startOnSwitch(simProgram, ['tftp-flood', ...args, ...more])
   }
 
   async function resultOf(running: RunningProcess): Promise<Flood> {
@@ -68,7 +66,7 @@ describe.skipIf(missing)(`TFTP requests under false addresses${missing ? ` (${mi
     let served = 0
     while (running.isRunning) {
       const args = ['--server', segment.edgeIp, '--file', 'undionly.kpxe', '--windowsize', '4']
-      const client = new RunningProcess(...segment.onDevices(simProgram, 'tftp-get', ...args))
+      const client = segment.startOnSwitch(simProgram, ['tftp-get', ...args])
       expect(await client.ended, client.output).toBe(0)
       expect(client.jsonLines<{ sha256: string }>()[0]?.sha256).toBe(wanted)
       served += 1
@@ -90,7 +88,3 @@ describe.skipIf(missing)(`TFTP requests under false addresses${missing ? ` (${mi
     expect(result.answerBytes).toBeLessThanOrEqual(2 * allowance(1))
   })
 })
-
-function ip(...args: string[]): void {
-  execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] })
-}

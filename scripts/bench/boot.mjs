@@ -2,9 +2,9 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
+import { Segment } from '../lib/lab/segment.mjs'
 import { emulator } from '../lib/machines/emulator.mjs'
 import { ensureKernel, findKernel } from '../lib/machines/kernel.mjs'
-import { NetworkSegment } from '../lib/machines/segment.mjs'
 import { ensureSystemRoot } from '../lib/machines/system-root.mjs'
 import { say, step } from '../lib/progress.mjs'
 import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
@@ -40,7 +40,7 @@ export async function benchBoot({ rounds, write, only }) {
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-bench-'))
   // dnsmasq reads boot programs as a user of its own.
   chmodSync(scratch, 0o755)
-  const segment = new NetworkSegment('bench', 1)
+  const segment = new Segment('bench', { machines: 1 })
   try {
     const allCases = await step('Making disks and initramfs', () => makeCases(scratch, root, segment.edgeIp))
     const cases = allCases.filter(({ name }) => name.includes(only))

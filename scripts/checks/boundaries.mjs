@@ -49,10 +49,10 @@ const workspaceOf = (file) =>
     .slice(0, file.startsWith('e2e') || file.startsWith('scripts') ? 1 : 2)
     .join('/')
 
-/** Tests share with `npm start` how machines are made and started, and with each other which ports are whose. */
+/** Tests share with `npm start` and the benchmarks how networks and machines are made, and which ports are whose. */
 function checkReach(file, target, complain) {
   const reached = path.join(path.dirname(file), target)
-  const shared = ['scripts/lib/machines/', 'scripts/lib/free-ports.mjs', 'scripts/start/relay.mjs']
+  const shared = ['scripts/lib/lab/', 'scripts/lib/machines/', 'scripts/lib/free-ports.mjs', 'scripts/start/relay.mjs']
   if (file.startsWith('e2e/') && shared.some((start) => reached.startsWith(start))) return
   if (workspaceOf(reached) !== workspaceOf(file)) complain('reach another workspace by its package name')
 }

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { UserError } from '../lib/fail.mjs'
-import { NetworkSegment } from '../lib/machines/segment.mjs'
+import { Segment } from '../lib/lab/segment.mjs'
 import { edgeProgram, inRoot } from '../lib/paths.mjs'
 import { step } from '../lib/progress.mjs'
 import { machinePackages, requirePackages } from '../lib/system-packages.mjs'
@@ -68,7 +68,7 @@ export class MachineSite {
   /** @param {string | null} joinToken null where the edge is enrolled */
   async start(processes, joinToken) {
     await enrolEdge({ directory: this.#directory, apiPort: this.#apiPort, title: siteName }, joinToken)
-    const segment = new NetworkSegment('demo', 1)
+    const segment = new Segment('demo', { machines: 1 })
     this.#segment = segment
     segment.addSwitchAddress()
     this.#uplink = await relay({ path: this.#socket }, { port: this.#apiPort, host: '127.0.0.1' })

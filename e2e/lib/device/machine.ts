@@ -1,12 +1,12 @@
 import path from 'node:path'
 import { emulator, type Firmware, type Medium } from '../../../scripts/lib/machines/emulator.mjs'
-import type { MachineSegment } from '../lab/machine-segment.ts'
 import type { RunningProcess } from '../lab/running-process.ts'
+import type { Segment } from '../lab/segment.ts'
 
 export type { Firmware, Medium }
 
 export interface MachineOptions {
-  segment: Pick<MachineSegment, 'startMachine'>
+  segment: Pick<Segment, 'startMachine'>
   /** Which port of the segment, from 0. */
   port: number
   firmware: Firmware

@@ -23,9 +23,9 @@ export const phasesOfPxeBoot: BootPhase[] = ['dhcp', 'nbp', 'loader', 'breather'
 /** Runs `bootfarm-sim boot` to its end. */
 export async function bootDevices(
   args: string[],
-  wrap: (command: string, ...args: string[]) => [string, string[]] = (command, ...rest) => [command, rest],
+  start = (program: string, all: string[]) => new RunningProcess(program, all),
 ): Promise<{ exit: number | string; devices: DeviceResult[]; output: string }> {
-  const sim = new RunningProcess(...wrap(simProgram, 'boot', '--json', ...args))
+  const sim = start(simProgram, ['boot', '--json', ...args])
   const exit = await sim.ended
   return {
     exit,

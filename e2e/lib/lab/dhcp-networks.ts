@@ -1,6 +1,6 @@
-import { execFileSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { cable, Lab, type Namespace as LabNamespace } from '../../../scripts/lib/lab/namespaces.mjs'
 import { RunningProcess } from './running-process.ts'
 
 /** What a DHCP client was told, by the names of its own script's variables. */
@@ -14,23 +14,34 @@ export type Told = Record<string, string>
  * Each of the four has a network namespace of its own.
  */
 export class DhcpNetworks {
-  readonly #prefix = `bf-dhcp-${process.pid}`
+  readonly #lab = new Lab('dhcp')
+  readonly #namespaces: Record<Namespace, LabNamespace>
   readonly #directory: string
   readonly script: string
 
   constructor(directory: string) {
     this.#directory = directory
-    for (const namespace of namespaces) run('ip', 'netns', 'add', this.#name(namespace))
-    this.#cable(['client', 'net0', undefined], ['edge', 'net1', '10.91.1.1/24'])
-    this.#cable(['edge', 'net2', '10.91.2.1/24'], ['relay', 'net2', '10.91.2.2/24'])
-    this.#cable(['relay', 'net3', '10.91.3.1/24'], ['far', 'net0', undefined])
-    this.#ip('edge', 'route', 'add', '10.91.3.0/24', 'via', '10.91.2.2')
+    const [client, edge, relay, far] = namespaces.map((name) => this.#lab.namespace(name)) as [
+      LabNamespace,
+      LabNamespace,
+      LabNamespace,
+      LabNamespace,
+    ]
+    this.#namespaces = { client, edge, relay, far }
+    cable({ namespace: client, device: 'net0' }, { namespace: edge, device: 'net1', address: '10.91.1.1/24' })
+    cable(
+      { namespace: edge, device: 'net2', address: '10.91.2.1/24' },
+      { namespace: relay, device: 'net2', address: '10.91.2.2/24' },
+    )
+    cable({ namespace: relay, device: 'net3', address: '10.91.3.1/24' }, { namespace: far, device: 'net0' })
+    edge.ip('route', 'add', '10.91.3.0/24', 'via', '10.91.2.2')
     this.script = this.#makeScript()
   }
 
   /** A program in one of the namespaces. */
   start(namespace: Namespace, command: string, args: string[]): RunningProcess {
-    return new RunningProcess('ip', ['netns', 'exec', this.#name(namespace), command, ...args])
+    const inside = this.#namespaces[namespace].command(command, args)
+    return new RunningProcess(inside.command, inside.args)
   }
 
   /** busybox' client until it has an address or has given up; what it was told, or undefined. */
@@ -84,54 +95,36 @@ export class DhcpNetworks {
   addMachinePort(namespace: 'client' | 'far'): {
     startMachine(program: string, args: string[]): RunningProcess
   } {
-    this.#ip(namespace, 'link', 'add', 'br0', 'type', 'bridge', 'stp_state', '0', 'forward_delay', '0')
-    this.#ip(namespace, 'tuntap', 'add', 'dev', 'tap0', 'mode', 'tap')
-    for (const port of ['net0', 'tap0']) this.#ip(namespace, 'link', 'set', port, 'master', 'br0', 'up')
-    this.#ip(namespace, 'link', 'set', 'br0', 'up')
+    const place = this.#namespaces[namespace]
+    place.bridge('br0')
+    place.join('br0', 'net0')
+    place.tap('br0', 'tap0')
     return { startMachine: (program, args) => this.start(namespace, program, args) }
   }
 
   /** The relay agent's machine is a router too. */
   forward(): void {
-    run('ip', 'netns', 'exec', this.#name('relay'), 'sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward')
+    this.#namespaces.relay.run('sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward')
   }
 
   setMac(namespace: Namespace, mac: string): void {
-    this.#ip(namespace, 'link', 'set', 'net0', 'address', mac)
+    this.#namespaces[namespace].ip('link', 'set', 'net0', 'address', mac)
   }
 
   addAddress(namespace: Namespace, device: string, address: string): void {
-    this.#ip(namespace, 'addr', 'add', address, 'dev', device)
+    this.#namespaces[namespace].ip('addr', 'add', address, 'dev', device)
   }
 
   removeAddress(namespace: Namespace, device: string, address: string): void {
-    this.#ip(namespace, 'addr', 'del', address, 'dev', device)
+    this.#namespaces[namespace].ip('addr', 'del', address, 'dev', device)
   }
 
   flush(namespace: Namespace): void {
-    this.#ip(namespace, '-4', 'addr', 'flush', 'dev', 'net0')
+    this.#namespaces[namespace].ip('-4', 'addr', 'flush', 'dev', 'net0')
   }
 
   remove(): void {
-    for (const namespace of namespaces) run('ip', 'netns', 'del', this.#name(namespace))
-  }
-
-  #name(namespace: Namespace): string {
-    return `${this.#prefix}-${namespace}`
-  }
-
-  #cable(...ends: [End, End]): void {
-    const [[one, oneDevice], [other, otherDevice]] = ends
-    this.#ip(one, 'link', 'add', oneDevice, 'type', 'veth', 'peer', 'name', otherDevice, 'netns', this.#name(other))
-    for (const [namespace, device, address] of ends) {
-      this.#ip(namespace, 'link', 'set', 'lo', 'up')
-      this.#ip(namespace, 'link', 'set', device, 'up')
-      if (address) this.#ip(namespace, 'addr', 'add', address, 'broadcast', '+', 'dev', device)
-    }
-  }
-
-  #ip(namespace: Namespace, ...args: string[]): void {
-    run('ip', '-n', this.#name(namespace), ...args)
+    this.#lab.remove()
   }
 
   /** Sets the address, as clients' own scripts do, and prints what it was called with. */
@@ -154,8 +147,6 @@ echo "told $what $(env | grep -E '^(new_[a-z_]+|ip|mask|router|dns|domain|ntpsrv
 
 const namespaces = ['client', 'edge', 'relay', 'far'] as const
 type Namespace = (typeof namespaces)[number]
-/** A namespace, its device, and the device's address. */
-type End = [Namespace, string, string | undefined]
 
 /** Each call of the script for this event. */
 export function toldIn(output: string, event: string): Told[] {
@@ -170,8 +161,4 @@ export function toldIn(output: string, event: string): Told[] {
         }),
     ),
   )
-}
-
-function run(command: string, ...args: string[]): void {
-  execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
 }

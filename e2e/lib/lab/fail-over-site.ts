@@ -7,9 +7,9 @@ import { testUuid, writeEnrolledEdge } from '../edge/enrolled-edge.ts'
 import { patterned } from '../edge/loopback-edge.ts'
 import { bootsOf, readReportLog } from '../edge/report-log.ts'
 import { x86Kernel } from '../images/loader-files.ts'
-import { EdgesSegment } from './edges-segment.ts'
 import { edgeProgram } from './programs.ts'
-import { RunningProcess } from './running-process.ts'
+import type { RunningProcess } from './running-process.ts'
+import { Segment } from './segment.ts'
 
 const mac = '02:bf:00:00:00:01'
 const sectors = 8192
@@ -29,21 +29,21 @@ export type FailOverDevice = Awaited<ReturnType<FailOverSite['boot']>>
  * before the next, for any device: what it prefers in an edge (near, with a weight, not draining) they have less and less of.
  */
 export class FailOverSite {
-  readonly segment: EdgesSegment
+  readonly segment: Segment
   readonly edges: RunningProcess[]
   readonly #folder: string
   readonly #data: string[]
 
   /** @param ticketKeys of each edge @param scratch a directory for all sites of a test file */
   constructor(scratch: string, ticketKeys: string[][]) {
-    this.segment = new EdgesSegment(`${process.pid}f${count}`, ticketKeys.length)
+    this.segment = new Segment('failover', { edges: ticketKeys.length })
     this.#folder = path.join(scratch, `site${count++}`)
     const edges = ticketKeys.map((_, index) => ({
       id: edgeIdOf(index),
-      address: this.segment.edgeIp(index),
+      address: this.segment.edgeIpOf(index),
       peerPort: 6911,
       streamPort: 6910,
-      subnets: (index & 1) === 0 ? ['10.77.0.0/24'] : [],
+      subnets: (index & 1) === 0 ? ['10.78.0.0/24'] : [],
       weight: (index & 2) === 0 ? 10 : 0,
       draining: (index & 4) !== 0,
     }))
@@ -62,11 +62,11 @@ export class FailOverSite {
     writeFileSync(path.join(this.#folder, 'boot-files', 'undionly.kpxe'), patterned(50_000))
     writeFileSync(this.#trace, `time_ms,offset,length\n${reads.join('\n')}\n`)
     this.edges = this.#data.map((data, index) => {
-      const pool = `10.77.0.${index + 1}0-10.77.0.${index + 1}9`
-      const options = ['--data', data, '--json', '--listen', this.segment.edgeIp(index)]
+      const pool = `10.78.0.${index + 1}0-10.78.0.${index + 1}9`
+      const options = ['--data', data, '--json', '--listen', this.segment.edgeIpOf(index)]
       const dhcp = ['--dhcp', 'server', '--dhcp-pool', pool]
       const files = ['--boot-files', path.join(this.#folder, 'boot-files')]
-      return new RunningProcess(...this.segment.onEdge(index, edgeProgram, 'serve', ...options, ...dhcp, ...files))
+      return this.segment.startOnEdge(edgeProgram, ['serve', ...options, ...dhcp, ...files], index)
     })
   }
 
@@ -83,11 +83,11 @@ export class FailOverSite {
 
   /** Boots the device to its end, every byte compared with the disk, and does something once it reads that. */
   async boot(meanwhile: () => void | Promise<void>) {
-    const options = ['--server', this.segment.edgeIp(0), '--interface', this.segment.deviceInterface]
+    const options = ['--server', this.segment.edgeIpOf(0), '--interface', this.segment.deviceInterface]
     const verify = ['--verify', path.join(this.#data[0] ?? '', 'store', 'disk')]
     const booting = bootDevices(
       [...options, '--devices', '1', '--trace', this.#trace, '--breather-ms', '1', ...verify],
-      (command, ...args) => this.segment.onDevices(command, ...args),
+      (program, all) => this.segment.startOnSwitch(program, all),
     )
     await this.#untilReading(booting)
     await meanwhile()

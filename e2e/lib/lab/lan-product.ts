@@ -3,9 +3,9 @@ import path from 'node:path'
 import { freePorts } from '../../../scripts/lib/free-ports.mjs'
 import { relay } from '../../../scripts/start/relay.mjs'
 import { ApiClient } from '../control-plane/api-client.ts'
-import { MachineSegment } from './machine-segment.ts'
 import { scratchDirectory, startScript } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
+import { Segment } from './segment.ts'
 
 export interface LanBoot {
   id: string
@@ -21,7 +21,7 @@ const relayProgram = path.resolve(import.meta.dirname, '../../../scripts/start/r
 
 /** `npm start -- --lan` on a server of an office's LAN, beside the office's own DHCP server. */
 export class LanProduct {
-  readonly segment: MachineSegment
+  readonly segment: Segment
   readonly scratch = scratchDirectory()
   readonly #running: RunningProcess[] = []
   #door: Awaited<ReturnType<typeof relay>> | undefined
@@ -29,7 +29,7 @@ export class LanProduct {
   #api: ApiClient | undefined
 
   constructor(name: string) {
-    this.segment = new MachineSegment(name, 1)
+    this.segment = new Segment(name, { machines: 1 })
     this.#running.push(this.segment.startDhcpServer())
   }
 

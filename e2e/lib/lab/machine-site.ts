@@ -10,10 +10,10 @@ import { type TestMenu, type TestPowerOrder, writeEnrolledEdge } from '../edge/e
 import { type MachineDisk, makeMachineDisk } from '../images/machine-disk.ts'
 import { makeWholeDisk } from '../images/whole-disk.ts'
 import { keepRun, recordBoot } from './machine-record.ts'
-import { MachineSegment } from './machine-segment.ts'
 import { readPackets, type SeenPacket } from './packets.ts'
 import { edgeProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
+import { Segment } from './segment.ts'
 
 /** An emulated machine that has to wait for a core seems to have a broken timer, and its kernel would give up. */
 const steadyKernel = 'quiet panic=-1 no_timer_check'
@@ -41,7 +41,7 @@ export interface MachineSiteOptions {
 
 /** A site with its own DHCP server and an edge beside it, made for one test file. */
 export class MachineSite {
-  readonly segment: MachineSegment
+  readonly segment: Segment
   readonly disk: MachineDisk
   /** Images of disks in each machine that is switched on from now on, which it may write. */
   ownDisks: readonly string[] = []
@@ -63,7 +63,7 @@ export class MachineSite {
     { machines = 1, edges = 1, platform = x64Platform(), dhcpServer = true }: MachineSiteOptions = {},
   ) {
     if (!platform) throw new Error('no kernel for virtual machines')
-    this.segment = new MachineSegment(name, machines, edges)
+    this.segment = new Segment(name, { machines, edges })
     this.disk = makeMachineDisk(this.#scratch.path, script, blobSize, platform.busybox)
     this.#platform = platform
     // Of several edges, what the first machine has to do with each.

@@ -1,74 +1,36 @@
-import { execFileSync } from 'node:child_process'
+import { Segment as SharedSegment } from '../../../scripts/lib/lab/segment.mjs'
+import { RunningProcess } from './running-process.ts'
 
-/**
- * One network segment: a namespace for the edge and one for the devices, joined by a veth pair. Real ports, real broadcasts, and
- * nothing of it reaches the machine's own network.
- */
-export class Segment {
-  readonly edgeIp = '10.77.0.1'
-  readonly deviceInterface = 'dev0'
-  readonly #edge: string
-  readonly #devices: string
-
-  constructor(name: string) {
-    this.#edge = `bf-${name}-e`
-    this.#devices = `bf-${name}-d`
-    run('ip', 'netns', 'add', this.#edge)
-    run('ip', 'netns', 'add', this.#devices)
-    run('ip', '-n', this.#edge, 'link', 'add', 'edge0', 'type', 'veth', 'peer', 'name', 'dev0', 'netns', this.#devices)
-    for (const [namespace, device] of [
-      [this.#edge, 'edge0'],
-      [this.#devices, 'dev0'],
-    ] as const) {
-      run('ip', '-n', namespace, 'link', 'set', 'lo', 'up')
-      run('ip', '-n', namespace, 'link', 'set', device, 'up')
-    }
-    run('ip', '-n', this.#edge, 'addr', 'add', `${this.edgeIp}/24`, 'dev', 'edge0')
+/** A network segment and the programs of a test that run in it. */
+export class Segment extends SharedSegment {
+  /** @param more options of dnsmasq */
+  startDhcpServer(more: string[] = []): RunningProcess {
+    return started(this.dhcpServer(more))
   }
 
-  /** Gives the devices' side addresses from 10.77.0.`first` on. */
-  addDeviceAddresses(first: number, count: number): void {
-    for (let host = first; host < first + count; host++) {
-      run('ip', '-n', this.#devices, 'addr', 'add', `10.77.0.${host}/24`, 'dev', this.deviceInterface)
-    }
+  startOnEdge(program: string, args: string[], index = 0): RunningProcess {
+    return started(this.onEdge(program, args, index))
   }
 
-  /** Loses this share of the packets in both directions, in percent. */
-  loseEach(percent: number): void {
-    for (const [namespace, device] of [
-      [this.#edge, 'edge0'],
-      [this.#devices, 'dev0'],
-    ] as const) {
-      const table = `netdev bootfarm_loss`
-      this.#nft(namespace, `add table ${table}`)
-      this.#nft(
-        namespace,
-        `add chain ${table} lose { type filter hook ingress device "${device}" priority 0; policy accept; }`,
-      )
-      this.#nft(namespace, `add rule ${table} lose meta l4proto udp numgen random mod 100 < ${percent} drop`)
-    }
+  /** A program that uses the machines' ports, such as an emulator, or simulated devices. */
+  startOnSwitch(program: string, args: string[]): RunningProcess {
+    return started(this.onSwitch(program, args))
   }
 
-  onEdge(command: string, ...args: string[]): [string, string[]] {
-    return ['ip', ['netns', 'exec', this.#edge, command, ...args]]
+  /** A machine, whose serial console can be written to. */
+  startMachine(program: string, args: string[]): RunningProcess {
+    const { command, args: all } = this.onSwitch(program, args)
+    return new RunningProcess(command, all, {}, 'pipe')
   }
 
-  onDevices(command: string, ...args: string[]): [string, string[]] {
-    return ['ip', ['netns', 'exec', this.#devices, command, ...args]]
-  }
-
-  remove(): void {
-    run('ip', 'netns', 'del', this.#edge)
-    run('ip', 'netns', 'del', this.#devices)
-  }
-
-  #nft(namespace: string, rule: string): void {
-    run('ip', 'netns', 'exec', namespace, 'nft', rule)
+  /** Records the beginning of every packet at the first edge's port of the switch, or at another port. */
+  startCapture(file: string, port?: string): RunningProcess {
+    return started(this.capture(file, port))
   }
 }
 
-function run(command: string, ...args: string[]): void {
-  execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+function started({ command, args }: { command: string; args: string[] }): RunningProcess {
+  return new RunningProcess(command, args)
 }
 
 /** Why tests with namespaces cannot run here; undefined where they can. `others`: Debian packages that they need too. */

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
+import { cable, Lab } from '../../../scripts/lib/lab/namespaces.mjs'
 import { relay } from '../../../scripts/start/relay.mjs'
 import { scratchDirectory } from './programs.ts'
 import { RunningProcess } from './running-process.ts'
@@ -21,7 +22,8 @@ export class ServerRoot {
   /** Changes what the server gets, as somebody on the way could. */
   tamper: Tamper | undefined
   readonly #tree: string
-  readonly #namespace = `bf-install-${process.pid}-s`
+  readonly #lab = new Lab('install')
+  readonly #namespace = this.#lab.namespace('s')
   readonly #scratch = scratchDirectory()
   readonly #webPort: number
   readonly #running: RunningProcess[] = []
@@ -31,13 +33,8 @@ export class ServerRoot {
     this.#tree = tree
     this.#webPort = Number(new URL(webUrl).port)
     this.#mount()
-    run('ip', 'netns', 'add', this.#namespace)
-    const inside = (...args: string[]) => run('ip', '-n', this.#namespace, ...args)
-    inside('link', 'set', 'lo', 'up')
-    inside('link', 'add', 'eth0', 'type', 'veth', 'peer', 'name', 'eth0-cable')
-    inside('addr', 'add', `${this.address}/24`, 'broadcast', '+', 'dev', 'eth0')
-    inside('link', 'set', 'eth0-cable', 'up')
-    inside('link', 'set', 'eth0', 'up')
+    const namespace = this.#namespace
+    cable({ namespace, device: 'eth0', address: `${this.address}/24` }, { namespace, device: 'eth0-cable' })
   }
 
   /** @param webUrl of the product, on this machine's loopback */
@@ -97,7 +94,7 @@ export class ServerRoot {
     for (const process of this.#running.reverse()) await process.stop()
     for (const door of this.#doors) door.close()
     run('umount', this.#root)
-    run('ip', 'netns', 'del', this.#namespace)
+    this.#lab.remove()
     this.#scratch.remove()
   }
 
@@ -116,12 +113,8 @@ export class ServerRoot {
   }
 
   #inNamespace(program: string, args: string[], input?: string): RunningProcess {
-    const process = new RunningProcess(
-      'ip',
-      ['netns', 'exec', this.#namespace, program, ...args],
-      {},
-      input === undefined ? 'ignore' : 'pipe',
-    )
+    const inside = this.#namespace.command(program, args)
+    const process = new RunningProcess(inside.command, inside.args, {}, input === undefined ? 'ignore' : 'pipe')
     if (input !== undefined) process.end(input)
     return process
   }
@@ -151,9 +144,8 @@ export class ServerRoot {
   }
 
   #isOpen(port: number): boolean {
-    const listening = execFileSync('ip', ['netns', 'exec', this.#namespace, 'cat', '/proc/net/tcp'], {
-      encoding: 'utf8',
-    })
+    const { command, args } = this.#namespace.command('cat', ['/proc/net/tcp'])
+    const listening = execFileSync(command, args, { encoding: 'utf8' })
     return listening.includes(`:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 0A`)
   }
 

@@ -5,9 +5,9 @@ import { onTestFailed } from 'vitest'
 import type { SystemRoot } from '../../../scripts/lib/machines/system-root.mjs'
 import { type Firmware, startMachine } from '../device/machine.ts'
 import { keepRun } from './machine-record.ts'
-import { MachineSegment } from './machine-segment.ts'
 import { edgeProgram, scratchDirectory } from './programs.ts'
 import type { RunningProcess } from './running-process.ts'
+import { Segment } from './segment.ts'
 
 const debianBootPrograms = '/usr/lib/ipxe'
 /** The kernel's check of the timer fails where an emulated processor stands still for a moment. A login prompt would throw away
@@ -34,7 +34,7 @@ ExecStart=/bin/sh -c 'exec >/dev/console; echo; \\
 
 /** A site whose machines boot a Debian with systemd from its own initramfs. */
 export class SystemSite {
-  readonly segment: MachineSegment
+  readonly segment: Segment
   readonly #scratch = scratchDirectory()
   readonly #root: SystemRoot
   readonly #image: string
@@ -45,7 +45,7 @@ export class SystemSite {
   constructor(name: string, root: SystemRoot, machines: number, rootOffset = 0) {
     this.#root = root
     this.#rootOffset = rootOffset
-    this.segment = new MachineSegment(name, machines)
+    this.segment = new Segment(name, { machines })
     this.#image = this.#inScratch('disk.raw')
     execFileSync('cp', ['--sparse=always', '--reflink=auto', root.image, this.#image])
     this.#addToImage('etc/systemd/system/witness.service', witness)

@@ -19,7 +19,7 @@ const nbdPort = 10809
 
 /**
  * bootfarm-edge beside the site's own DHCP server (proxyDHCP).
- * @param {import('../../lib/machines/segment.mjs').NetworkSegment} segment
+ * @param {import('../../lib/lab/segment.mjs').Segment} segment
  */
 export async function startEdge(segment, directory, { disk, vmlinuz, initrd }) {
   const dhcp = new WatchedProcess(segment.dhcpServer())

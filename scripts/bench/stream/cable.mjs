@@ -1,13 +1,12 @@
+import { cable, Lab } from '../../lib/lab/namespaces.mjs'
 import { streamBenchProgram } from '../../lib/paths.mjs'
-import { inNamespace, Namespaces, run } from '../namespaces.mjs'
 import { WatchedProcess } from '../watched-process.mjs'
-import { SlowPort } from './port.mjs'
 
 const relayLimitMs = 10_000
-/** Packets that an interface keeps for the relay: more than what all devices may have under way. */
+/** Packets that an interface queues for the relay: more than all devices may have in flight. */
 const relayQueue = 10_000
-/** Of Ethernet, for each packet: preamble, header, checksum and gap. */
-const ethernetSize = 38
+/** Ethernet's bytes per packet, none of which the relay's interface counts: preamble, header, checksum and gap. */
+const ethernetBytes = 38
 
 /**
  * How packets pass the cable. `S`: the kernel cuts super-packets before they leave, as for a network card that cannot. `U`: they
@@ -19,15 +18,16 @@ const ethernetSize = 38
 export class Cable {
   serverIp = '10.79.0.1'
   clientIp = '10.79.0.2'
-  #namespaces = new Namespaces('stream')
+  #lab = new Lab('stream')
+  #server = this.#lab.namespace('s')
+  #client = this.#lab.namespace('c')
+  #ends = [
+    { namespace: this.#server, device: 'server0', own: this.serverIp, other: this.clientIp },
+    { namespace: this.#client, device: 'client0', own: this.clientIp, other: this.serverIp },
+  ]
 
   constructor() {
-    const { server, client } = this.#namespaces
-    run('ip', '-n', server, 'link', 'add', 'server0', 'type', 'veth', 'peer', 'name', 'client0', 'netns', client)
-    for (const [namespace, device, ip] of this.#ends()) {
-      run('ip', '-n', namespace, 'addr', 'add', `${ip}/16`, 'broadcast', '+', 'dev', device)
-      run('ip', '-n', namespace, 'link', 'set', device, 'up')
-    }
+    cable(...this.#ends.map((end) => ({ ...end, address: `${end.own}/16` })))
   }
 
   /**
@@ -35,49 +35,28 @@ export class Cable {
    * @param {number} mtu bytes of an IP packet
    */
   set(mode, mtu) {
-    const value = mode === 'U' ? 'on' : 'off'
-    const features = ['tso', 'gso', 'gro', 'tx-udp-segmentation'].flatMap((name) => [name, value])
-    for (const [namespace, device] of this.#ends()) {
-      run('ip', '-n', namespace, 'link', 'set', device, 'mtu', String(mtu))
-      run('ip', 'netns', 'exec', namespace, 'ethtool', '-K', device, ...features)
+    for (const { namespace, device } of this.#ends) {
+      namespace.mtu(device, mtu)
+      namespace.segmentationOffload(device, mode === 'U')
     }
   }
 
   /**
-   * Puts a link with a delay in the cable's place, for the same addresses, until the relay that is given back is stopped.
-   * @param {{ delayUs: number, lossPercent: number, mbitPerSecond?: number }} link each direction's; the speed is that of the servers' end
+   * Replaces the cable by a link with a delay, for the same addresses, until the relay that it returns is stopped.
+   * @param {{ delayUs: number, lossPercent: number, mbitPerSecond?: number }} link of each direction; the speed is that of the servers' end
    */
   async delay({ delayUs, lossPercent, mbitPerSecond }) {
-    const { server, client } = this.#namespaces
-    const relay = new WatchedProcess({
-      command: streamBenchProgram,
-      args: [
-        'relay',
-        '--server-namespace',
-        server,
-        '--client-namespace',
-        client,
-        '--delay-us',
-        String(delayUs),
-        '--loss',
-        String(Math.round(lossPercent * 1000)),
-      ],
-    })
+    const ends = ['--server-namespace', this.#server.name, '--client-namespace', this.#client.name]
+    const link = ['--delay-us', String(delayUs), '--loss', String(Math.round(lossPercent * 1000))]
+    const relay = new WatchedProcess({ command: streamBenchProgram, args: ['relay', ...ends, ...link] })
     try {
       await relay.waitFor(/relaying/, relayLimitMs)
-      for (const [namespace, own, other] of [
-        [server, this.serverIp, this.clientIp],
-        [client, this.clientIp, this.serverIp],
-      ]) {
-        const link = ['link', 'set', 'delay0', 'up', 'mtu', '1500', 'txqueuelen', String(relayQueue)]
-        run('ip', '-n', namespace, ...link)
-        run('ip', '-n', namespace, 'route', 'add', `${other}/32`, 'dev', 'delay0', 'src', own)
+      for (const { namespace, own, other } of this.#ends) {
+        namespace.ip('link', 'set', 'delay0', 'up', 'mtu', '1500', 'txqueuelen', String(relayQueue))
+        namespace.route(`${other}/32`, 'delay0', own)
       }
-      if (mbitPerSecond !== undefined) {
-        const shaped = ['rate', `${mbitPerSecond}mbit`, 'burst', '16kb', 'limit', '8mb']
-        const shaping = ['root', 'tbf', ...shaped, 'overhead', String(ethernetSize)]
-        run('ip', 'netns', 'exec', server, 'tc', 'qdisc', 'add', 'dev', 'delay0', ...shaping)
-      }
+      if (mbitPerSecond !== undefined)
+        this.#server.rate('delay0', { mbitPerSecond, queue: '8mb', overhead: ethernetBytes })
     } catch (error) {
       await relay.stop()
       throw error
@@ -86,38 +65,46 @@ export class Cable {
   }
 
   /**
-   * Puts a switch with a slow port towards the devices in the cable's place, for the same addresses, until what is given back is removed.
+   * Replaces the cable by a switch, for the same addresses, until what it returns is removed. The switch's port towards the devices has
+   * a limited speed, and drops what its queue cannot hold. It sees packets as on a network card without segmentation.
    * @param {{ mbitPerSecond: number, queueKb: number }} port
    */
-  behindPort(port) {
-    const { server, client } = this.#namespaces
-    const ends = [
-      { namespace: server, own: this.serverIp, other: this.clientIp },
-      { namespace: client, own: this.clientIp, other: this.serverIp },
-    ]
-    return new SlowPort({ name: server.replace(/s$/, 'p'), ends }, port)
+  behindPort({ mbitPerSecond, queueKb }) {
+    const lab = new Lab('port')
+    try {
+      const bridge = lab.namespace('p')
+      bridge.bridge('bridge0')
+      for (const [index, { namespace, own, other }] of this.#ends.entries()) {
+        const ends = [
+          { namespace: bridge, device: `port${index}` },
+          { namespace, device: 'slow0' },
+        ]
+        cable(...ends)
+        bridge.join('bridge0', `port${index}`)
+        for (const end of ends) end.namespace.segmentationOffload(end.device, false)
+        namespace.route(`${other}/32`, 'slow0', own)
+      }
+      bridge.rate('port1', { mbitPerSecond, queue: `${queueKb}kb` })
+    } catch (error) {
+      lab.remove()
+      throw error
+    }
+    return lab
   }
 
   onServer(program, args) {
-    return inNamespace(this.#namespaces.server, program, args)
+    return this.#server.command(program, args)
   }
 
   onClient(program, args) {
-    return inNamespace(this.#namespaces.client, program, args)
+    return this.#client.command(program, args)
   }
 
   endAll() {
-    this.#namespaces.endAll()
+    this.#lab.endAll()
   }
 
   remove() {
-    this.#namespaces.remove()
-  }
-
-  #ends() {
-    return [
-      [this.#namespaces.server, 'server0', this.serverIp],
-      [this.#namespaces.client, 'client0', this.clientIp],
-    ]
+    this.#lab.remove()
   }
 }
