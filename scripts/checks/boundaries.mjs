@@ -3,19 +3,23 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { trackedFiles } from './tracked-files.mjs'
 
-/** Layers of apps/api/src from the ground up; a folder may import itself and what stands before it in its list. */
-const apiLayers = {
-  domain: [],
-  errors: ['domain'],
-  services: ['domain', 'errors'],
-  auth: ['domain', 'errors', 'services'],
-  trpc: ['domain', 'errors', 'services', 'auth'],
-  routers: ['domain', 'errors', 'services', 'auth', 'trpc'],
-  rest: ['domain', 'errors', 'services', 'auth', 'trpc', 'routers'],
-  observe: ['domain', 'errors', 'services'],
-  edge: ['domain', 'errors', 'services'],
-  jobs: ['domain', 'errors', 'services'],
-  demo: ['domain', 'errors', 'services', 'auth'],
+/** Folders of apps/api/src that are no noun; every other folder is one: its schema, router, services and their tests. */
+const apiFolders = {
+  rules: [],
+  errors: ['rules'],
+  context: ['rules', 'errors', 'access'],
+  access: ['rules', 'errors', 'context'],
+  'http/auth': ['rules', 'errors', 'context', 'noun'],
+  'http/trpc': ['rules', 'errors', 'context', 'access', 'noun', 'router', 'http/auth'],
+  'http/rest': ['rules', 'errors', 'context', 'access', 'noun', 'http/auth', 'http/trpc'],
+  'http/observe': ['rules', 'errors', 'context', 'noun'],
+  noun: ['rules', 'errors', 'context', 'access', 'uplink'],
+  router: ['rules', 'errors', 'context', 'access', 'noun', 'http/trpc'],
+  uplink: ['rules', 'errors', 'context', 'access', 'noun'],
+  'uplink/routes': ['rules', 'errors', 'context', 'noun', 'uplink'],
+  jobs: ['rules', 'errors', 'context', 'noun', 'uplink'],
+  mail: ['rules'],
+  demo: ['rules', 'errors', 'context', 'noun', 'http/auth'],
 }
 const serviceForbidden = [/^@trpc\//, /^fastify/, /^@fastify\//]
 const importPattern =
@@ -67,14 +71,25 @@ function checkWeb(file, target, statement, complain) {
     complain('lib stands below features and components')
 }
 
+/** Which part of apps/api/src a file belongs to: a folder of `apiFolders`, or null for main and what it is made of. */
+function apiPartOf(file) {
+  const [folder, inner, ...rest] = file.split('/').slice(3)
+  if (inner === undefined) return null
+  if (rest.length > 0 && `${folder}/${inner}` in apiFolders) return `${folder}/${inner}`
+  if (folder in apiFolders) return folder
+  return /(^|-)router\.ts$/.test(inner) ? 'router' : 'noun'
+}
+
 function checkApi(file, target, complain) {
-  const layer = file.split('/')[3]
-  if (layer === 'services' && serviceForbidden.some((pattern) => pattern.test(target)))
-    complain('services know neither tRPC nor Fastify')
-  if (/^@bootfarm\/db/.test(target) && layer === 'domain') complain('domain is pure')
-  if (!target.startsWith('.') || !(layer in apiLayers)) return
-  const reached = path.join(path.dirname(file), target).split('/')[3]
-  if (reached in apiLayers && reached !== layer && !apiLayers[layer].includes(reached)) {
-    complain(`${layer} may import only ${[layer, ...apiLayers[layer]].join(', ')}`)
-  }
+  const part = apiPartOf(file)
+  if (part === null) return
+  const isService = ['noun', 'uplink', 'context', 'access'].includes(part)
+  if (isService && serviceForbidden.some((pattern) => pattern.test(target)))
+    complain('services know neither tRPC nor Fastify; do it in router.ts or below http/')
+  if (/^@bootfarm\/db/.test(target) && (part === 'rules' || /(^|[-/])schema\.ts$/.test(file)))
+    complain('rules and schemas are pure; read the database in a service')
+  if (!target.startsWith('.')) return
+  const reached = apiPartOf(path.join(path.dirname(file), target))
+  if (reached !== null && reached !== part && !apiFolders[part].includes(reached))
+    complain(`${part} may import only ${[part, ...apiFolders[part]].join(', ')}`)
 }

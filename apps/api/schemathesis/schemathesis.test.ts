@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { newApiKeySecret } from '../src/services/api-key/api-key-secret.ts'
+import { newApiKeySecret } from '../src/api-key/api-key-secret.ts'
 import { createSampleTenant } from '../test/sample-tenant.ts'
 import { startTestApi, type TestApi } from '../test/test-api.ts'
 import { createPerson } from '../test/test-tenant.ts'

@@ -1,8 +1,8 @@
 import { createDb, requireApiRole } from '@bootfarm/db'
-import { systemClock } from './domain/clock.ts'
 import { readEnvironment } from './env.ts'
-import { setPlatformOperator } from './services/platform/set-platform-operator.ts'
-import { createSetupLink } from './services/setup/setup-link.ts'
+import { setPlatformOperator } from './platform/set-platform-operator.ts'
+import { systemClock } from './rules/clock.ts'
+import { createSetupLink } from './session/setup-link.ts'
 
 const usage = `node apps/api/src/cli.ts COMMAND, with the API's environment
   owner-link                          a new one-time link by which the first owner sets up an installation without accounts; earlier

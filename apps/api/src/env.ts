@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { defaultBootRetention } from './domain/boot-retention.ts'
-import { parseQuotas, type QuotaDefaults, selfServiceQuotas } from './domain/quotas.ts'
+import { defaultBootRetention } from './boot/boot-retention.ts'
+import { parseQuotas, type QuotaDefaults, selfServiceQuotas } from './rules/quotas.ts'
 
 const secretLengthMin = 32
 

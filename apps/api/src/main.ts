@@ -2,22 +2,22 @@ import { createRequire } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 import { type DoneJob, openDb, requireApiRole } from '@bootfarm/db'
 import type { FastifyBaseLogger } from 'fastify'
-import { systemClock } from './domain/clock.ts'
-import type { Mail } from './domain/mail.ts'
-import { type OidcSettings, parseDomainRules } from './domain/oidc.ts'
-import { type Telemetry, tellAll } from './domain/telemetry.ts'
-import type { TenancySettings } from './domain/tenancy.ts'
+import { openNotifications } from './context/notifications.ts'
+import type { PlatformContext } from './context/service-context.ts'
 import { type Environment, readEnvironment } from './env.ts'
+import { ApiMetrics } from './http/observe/api-metrics.ts'
+import { addFleetGauges } from './http/observe/fleet-gauges.ts'
+import { startMetricsServer } from './http/observe/metrics-server.ts'
 import { startJobs } from './jobs/run-jobs.ts'
 import { createMailer } from './mail/mailer.ts'
-import { ApiMetrics } from './observe/api-metrics.ts'
-import { addFleetGauges } from './observe/fleet-gauges.ts'
-import { startMetricsServer } from './observe/metrics-server.ts'
+import { readFleetFigures } from './platform/read-fleet-figures.ts'
+import { systemClock } from './rules/clock.ts'
+import type { Mail } from './rules/mail.ts'
+import { type Telemetry, tellAll } from './rules/telemetry.ts'
+import type { TenancySettings } from './rules/tenancy.ts'
 import { createServer } from './server.ts'
-import { openNotifications } from './services/notifications.ts'
-import { readFleetFigures } from './services/platform/read-fleet-figures.ts'
-import type { PlatformContext } from './services/service-context.ts'
-import { offerSetupLink } from './services/setup/setup-link.ts'
+import { type OidcSettings, parseDomainRules } from './session/oidc.ts'
+import { offerSetupLink } from './session/setup-link.ts'
 
 const { version: apiVersion } = createRequire(import.meta.url)('../package.json') as { version: string }
 
@@ -144,7 +144,7 @@ async function offerSetup(context: PlatformContext, webUrl: string): Promise<voi
 /** What traces need is not even loaded where nobody collects them. */
 async function openTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: serviceName }: Environment) {
   if (!endpoint) return null
-  const { startTracing } = await import('./observe/tracing.ts')
+  const { startTracing } = await import('./http/observe/tracing.ts')
   return startTracing({ endpoint, serviceName, version: apiVersion })
 }
 

@@ -10,10 +10,10 @@ import { expect, test } from 'vitest'
 import { bootReports, bootWith, EdgeClient } from '../test/edge-client.ts'
 import type { TestApi } from '../test/test-api.ts'
 import { createTenant, makeJoinToken } from '../test/test-tenant.ts'
-import { defaultBootRetention } from './domain/boot-retention.ts'
-import { systemClock } from './domain/clock.ts'
+import { defaultBootRetention } from './boot/boot-retention.ts'
+import { openNotifications } from './context/notifications.ts'
+import { systemClock } from './rules/clock.ts'
 import { createServer } from './server.ts'
-import { openNotifications } from './services/notifications.ts'
 
 /** A database server of this test's own, for it is killed. */
 async function startApiWithPostgres() {

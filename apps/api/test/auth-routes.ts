@@ -1,5 +1,5 @@
 import { createDb } from '@bootfarm/db'
-import { createAuth } from '../src/auth/auth.ts'
+import { createAuth } from '../src/http/auth/auth.ts'
 import { testOrigin, testSecret } from './test-constants.ts'
 
 export interface AuthRoute {

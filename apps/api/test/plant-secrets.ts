@@ -1,4 +1,4 @@
-import { createSetupLink } from '../src/services/setup/setup-link.ts'
+import { createSetupLink } from '../src/session/setup-link.ts'
 import { AuthClient } from './auth-client.ts'
 import type { PostOffice } from './post-office.ts'
 import { callRest } from './rest-client.ts'

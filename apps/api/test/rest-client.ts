@@ -1,4 +1,4 @@
-import type { Operation } from '../src/rest/operations.ts'
+import type { Operation } from '../src/http/rest/operations.ts'
 import type { TestApi } from './test-api.ts'
 
 export interface RestAnswer {

@@ -7,7 +7,7 @@ import {
   type StateEnvelope,
 } from '@bootfarm/proto/uplink'
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
-import type { Role } from '../src/domain/permissions.ts'
+import type { Role } from '../src/rules/permissions.ts'
 import { EdgeClient } from './edge-client.ts'
 import { startTestApi, type TestApi } from './test-api.ts'
 import { callProcedure, mutate, type ProcedureAnswer, query } from './test-client.ts'

@@ -2,16 +2,16 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { createDb } from '@bootfarm/db'
 import { z } from 'zod'
-import { createAuth } from '../auth/auth.ts'
-import { systemClock } from '../domain/clock.ts'
 import { readEnvironment } from '../env.ts'
-import { demoSite } from '../services/demo/ensure-demo-site.ts'
+import { createAuth } from '../http/auth/auth.ts'
+import { systemClock } from '../rules/clock.ts'
+import { demoSite } from './ensure-demo-site.ts'
 import { setUpDemo, setUpDemoSite } from './set-up.ts'
 
 const usage = `node apps/api/src/demo/cli.ts set-up --data DIR [--sites FILE]
   Makes what is missing of the demo in the database of DATABASE_URL, writes DIR/demo-sign-in.json, and prints one line of
   JSON {"email","organizationId","farmId","siteId","joinToken"}; joinToken is null once an edge has enrolled.
-  FILE has a list of further sites (services/demo/ensure-demo-site.ts); "sites" of the output has siteId and joinToken of each.`
+  FILE has a list of further sites (demo/ensure-demo-site.ts); "sites" of the output has siteId and joinToken of each.`
 const sitesMax = 8
 
 async function main(): Promise<void> {

@@ -6,7 +6,7 @@ import { EdgeClient } from '../../test/edge-client.ts'
 import { startTestApi, type TestApi } from '../../test/test-api.ts'
 import { testOrigin, testSecret } from '../../test/test-constants.ts'
 import { signIn } from '../../test/test-tenant.ts'
-import { createAuth } from '../auth/auth.ts'
+import { createAuth } from '../http/auth/auth.ts'
 import { setUpDemo, setUpDemoSite } from './set-up.ts'
 
 let api: TestApi

@@ -1,10 +1,10 @@
 import { inOrganization } from '@bootfarm/db'
-import type { Auth } from '../auth/auth.ts'
-import { ensureUser, findUserId } from '../auth/create-user.ts'
-import { ensureDemoRows, hasEnrolledEdge } from '../services/demo/ensure-demo-rows.ts'
-import { type DemoSite, ensureDemoSite } from '../services/demo/ensure-demo-site.ts'
-import { createJoinToken } from '../services/edge/create-join-token.ts'
-import type { PlatformContext } from '../services/service-context.ts'
+import type { PlatformContext } from '../context/service-context.ts'
+import { createJoinToken } from '../edge/create-join-token.ts'
+import type { Auth } from '../http/auth/auth.ts'
+import { ensureUser, findUserId } from '../http/auth/create-user.ts'
+import { ensureDemoRows, hasEnrolledEdge } from './ensure-demo-rows.ts'
+import { type DemoSite, ensureDemoSite } from './ensure-demo-site.ts'
 import { ensureSignInFile } from './sign-in-file.ts'
 
 export interface DemoSetUp {

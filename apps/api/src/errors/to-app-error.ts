@@ -1,4 +1,4 @@
-import { quotaRefusalIn, quotaSentence } from '../domain/quotas.ts'
+import { quotaRefusalIn, quotaSentence } from '../rules/quotas.ts'
 import { AppError } from './app-error.ts'
 
 /** PostgreSQL is away, starting, stopping, or too busy: SQLSTATEs, and the codes of Node and Prisma. Trying again helps. */

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openPostOffice } from '../../test/post-office.ts'
-import { invitationMail } from '../domain/mail.ts'
+import { invitationMail } from '../rules/mail.ts'
 import { createMailer } from './mailer.ts'
 
 interface Taken {

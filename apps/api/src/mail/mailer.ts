@@ -1,5 +1,5 @@
 import { createTransport } from 'nodemailer'
-import type { Mail, SendMail } from '../domain/mail.ts'
+import type { Mail, SendMail } from '../rules/mail.ts'
 
 export const defaultSender = 'Bootfarm <bootfarm@localhost>'
 const connectionLimitMs = 10_000

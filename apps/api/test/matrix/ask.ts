@@ -1,5 +1,5 @@
-import { type Operation, readOperations } from '../../src/rest/operations.ts'
-import type { procedurePolicies } from '../../src/trpc/policies.ts'
+import { type Operation, readOperations } from '../../src/http/rest/operations.ts'
+import type { procedurePolicies } from '../../src/http/trpc/policies.ts'
 import { callRest, requestOf } from '../rest-client.ts'
 import type { TestApi } from '../test-api.ts'
 import { callProcedure } from '../test-client.ts'

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import type { Grant } from '../../src/domain/actor.ts'
-import type { Role } from '../../src/domain/permissions.ts'
-import { organizationPlace, type Place } from '../../src/domain/place.ts'
-import { newApiKeySecret } from '../../src/services/api-key/api-key-secret.ts'
+import { newApiKeySecret } from '../../src/api-key/api-key-secret.ts'
+import type { Grant } from '../../src/rules/actor.ts'
+import type { Role } from '../../src/rules/permissions.ts'
+import { organizationPlace, type Place } from '../../src/rules/place.ts'
 import type { TestApi } from '../test-api.ts'
 import { sessionCookie, signInAs } from '../test-tenant.ts'
 

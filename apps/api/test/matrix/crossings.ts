@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type JsonSchema, jsonSchemaOf, withoutNull } from '../../src/rest/json-schema.ts'
-import { appRouter } from '../../src/trpc/router.ts'
+import { type JsonSchema, jsonSchemaOf, withoutNull } from '../../src/http/rest/json-schema.ts'
+import { appRouter } from '../../src/http/trpc/router.ts'
 import type { SampleTenant } from '../sample.ts'
 
 type Input = Record<string, unknown>

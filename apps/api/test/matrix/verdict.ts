@@ -1,8 +1,8 @@
-import type { Grant } from '../../src/domain/actor.ts'
-import { permissions } from '../../src/domain/permissions.ts'
-import type { Place, PlaceKind } from '../../src/domain/place.ts'
-import { findPlaces } from '../../src/services/scope/find-place.ts'
-import type { MemberPolicy } from '../../src/trpc/policy.ts'
+import { findPlaces } from '../../src/access/find-place.ts'
+import type { MemberPolicy } from '../../src/http/trpc/policy.ts'
+import type { Grant } from '../../src/rules/actor.ts'
+import { permissions } from '../../src/rules/permissions.ts'
+import type { Place, PlaceKind } from '../../src/rules/place.ts'
 import type { TestApi } from '../test-api.ts'
 
 /** What a policy promises to somebody; `within`: its service takes what lies within the role's place and refuses all else. */

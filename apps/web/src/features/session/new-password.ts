@@ -1,6 +1,6 @@
 import type { EntranceField } from './entrance-form'
 
-/** The API's rule: apps/api/src/domain/person.ts. */
+/** The API's rule: apps/api/src/rules/person.ts. */
 export const newPasswordField: EntranceField = {
   label: 'New password',
   name: 'password',

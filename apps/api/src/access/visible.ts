@@ -1,0 +1,167 @@
+import type { Prisma } from '@bootfarm/db'
+import type { DbOrTransaction } from '../context/service-context.ts'
+import { withTrash } from '../context/with-trash.ts'
+import { type Actor, scopesOf } from '../rules/actor.ts'
+import type { Permission } from '../rules/permissions.ts'
+
+interface ScopedContext {
+  db: DbOrTransaction
+  actor: Actor
+}
+
+/** As many values as a statement takes, with room for its others. */
+const devicesMax = 30_000
+
+/** The ids that bound what the actor may see; null where that is the whole organization. */
+interface Bounds {
+  farmIds: string[]
+  siteIds: string[]
+  collectionIds: string[]
+  /** Farms and sites that hold something the actor may see. */
+  farmIdsAbove: string[]
+  siteIdsAbove: string[]
+}
+
+function boundsOf(actor: Actor, permission: Permission): Bounds | null {
+  const scopes = scopesOf(actor, permission)
+  if (scopes.some(({ farmId }) => farmId === null)) return null
+  const ids = (values: (string | null)[]) => [...new Set(values.flatMap((id) => id ?? []))]
+  return {
+    farmIds: ids(scopes.map(({ farmId, siteId }) => (siteId ? null : farmId))),
+    siteIds: ids(scopes.map(({ siteId, collectionId }) => (collectionId ? null : siteId))),
+    collectionIds: ids(scopes.map(({ collectionId }) => collectionId)),
+    farmIdsAbove: ids(scopes.map(({ farmId }) => farmId)),
+    siteIdsAbove: ids(scopes.map(({ siteId }) => siteId)),
+  }
+}
+
+/** Edges are not deleted themselves: with their site they are out of sight. */
+export const ofLiveSite = { site: { deletionId: null } }
+
+// Each of these is the `where` of lists: what of the organization the actor may see. `{}` is all of it.
+
+export function visibleFarms(actor: Actor): Prisma.FarmWhereInput {
+  const bounds = boundsOf(actor, 'farm.read')
+  return bounds ? { id: { in: bounds.farmIdsAbove } } : {}
+}
+
+export function visibleSites(actor: Actor): Prisma.SiteWhereInput {
+  const bounds = boundsOf(actor, 'site.read')
+  return bounds ? { OR: [{ farmId: { in: bounds.farmIds } }, { id: { in: bounds.siteIdsAbove } }] } : {}
+}
+
+export function visibleCollections(actor: Actor): Prisma.CollectionWhereInput {
+  const bounds = boundsOf(actor, 'collection.read')
+  return bounds ? { OR: [...ofSites(bounds), { id: { in: bounds.collectionIds } }] } : {}
+}
+
+export function visibleDevices(actor: Actor): Prisma.DeviceWhereInput {
+  const bounds = boundsOf(actor, 'device.read')
+  return bounds ? { OR: [...ofSites(bounds), { collectionId: { in: bounds.collectionIds } }] } : {}
+}
+
+/** A boot's row names site and device without a relation to them, for it lies in a day's partition. */
+export async function visibleBoots({ db, actor }: ScopedContext): Promise<Prisma.BootWhereInput> {
+  const { organizationId } = actor
+  const bounds = boundsOf(actor, 'boot.read')
+  const hidden = await bootsOfTrash(db, organizationId)
+  if (!bounds) return hidden
+  const sites = await db.site.findMany({
+    where: { organizationId, OR: [{ farmId: { in: bounds.farmIds } }, { id: { in: bounds.siteIds } }] },
+    select: { id: true },
+  })
+  const devices = await db.device.findMany({
+    where: { organizationId, collectionId: { in: bounds.collectionIds } },
+    take: devicesMax,
+    select: { id: true },
+  })
+  return {
+    ...hidden,
+    OR: [{ siteId: { in: sites.map(({ id }) => id) } }, { deviceId: { in: devices.map(({ id }) => id) } }],
+  }
+}
+
+/** Leaves out those of sites that lie in the trash; most organizations have none. */
+async function bootsOfTrash(db: DbOrTransaction, organizationId: string): Promise<Prisma.BootWhereInput> {
+  const where = { organizationId, kind: { in: ['farm', 'site'] } }
+  const deletions = await db.deletion.findMany({ where, select: { id: true } })
+  if (deletions.length === 0) return {}
+  const sites = await withTrash(db, () =>
+    db.site.findMany({ where: { organizationId, deletionId: { not: null } }, select: { id: true } }),
+  )
+  return { siteId: { notIn: sites.map(({ id }) => id) } }
+}
+
+/** Edges serve their whole site: who may see a collection sees which edges there are. */
+export function visibleEdges(actor: Actor): Prisma.EdgeWhereInput {
+  const bounds = boundsOf(actor, 'edge.read')
+  return bounds
+    ? {
+        ...ofLiveSite,
+        OR: [{ site: { farmId: { in: bounds.farmIds } } }, { siteId: { in: bounds.siteIdsAbove } }],
+      }
+    : ofLiveSite
+}
+
+/** A discovered device is of no collection yet: it is the site's. */
+export function visibleDiscovered(actor: Actor): Prisma.DiscoveredDeviceWhereInput {
+  const bounds = boundsOf(actor, 'discovery.read')
+  return bounds ? { ...ofLiveSite, OR: ofSites(bounds) } : ofLiveSite
+}
+
+/** vDisks and boot menus are the farm's, for all of its sites. */
+export function visibleVdisks(actor: Actor): Prisma.VdiskWhereInput {
+  const bounds = boundsOf(actor, 'vdisk.read')
+  return bounds ? { farmId: { in: bounds.farmIdsAbove } } : {}
+}
+
+export function visibleMenus(actor: Actor): Prisma.BootMenuWhereInput {
+  const bounds = boundsOf(actor, 'boot_menu.read')
+  return bounds ? { farmId: { in: bounds.farmIdsAbove } } : {}
+}
+
+/** What lies in the trash is hidden: a schedule whose farm or site is there is none. */
+export const liveSchedule = {
+  farm: { deletionId: null },
+  OR: [{ siteId: null }, ofLiveSite],
+} satisfies Prisma.ScheduleWhereInput
+
+/** A schedule of all of a farm's sites is seen by who may see all of them. */
+export function visibleSchedules(actor: Actor): Prisma.ScheduleWhereInput {
+  const bounds = boundsOf(actor, 'schedule.read')
+  return bounds ? { OR: [{ farmId: { in: bounds.farmIds } }, { siteId: { in: bounds.siteIds } }] } : {}
+}
+
+/** An entry is where its object lies; what is of the whole organization is for those whose role is. */
+export function visibleAudit(actor: Actor): Prisma.AuditEntryWhereInput {
+  return ofPlaceColumns(boundsOf(actor, 'audit.read'))
+}
+
+/** Stores are the farm's, and no secret to who manages images in a part of it. */
+export function visibleStores(actor: Actor): Prisma.StoreWhereInput {
+  const bounds = boundsOf(actor, 'store.read')
+  return bounds ? { farmId: { in: bounds.farmIds } } : {}
+}
+
+/** Work of a store is seen by who sees its edge. */
+export function visibleStoreJobs(actor: Actor): Prisma.StoreJobWhereInput {
+  return { edge: visibleEdges(actor) }
+}
+
+/** Of what lay within. */
+export function visibleDeletions(actor: Actor): Prisma.DeletionWhereInput {
+  return ofPlaceColumns(boundsOf(actor, 'trash.read'))
+}
+
+/** Of rows that say themselves where they lie. */
+function ofPlaceColumns(bounds: Bounds | null) {
+  if (!bounds) return {}
+  const { farmIds, siteIds, collectionIds } = bounds
+  return {
+    OR: [{ farmId: { in: farmIds } }, { siteId: { in: siteIds } }, { collectionId: { in: collectionIds } }],
+  }
+}
+
+function ofSites({ farmIds, siteIds }: Bounds) {
+  return [{ site: { farmId: { in: farmIds } } }, { siteId: { in: siteIds } }]
+}

@@ -1,0 +1,92 @@
+import { inOrganization } from '@bootfarm/db'
+import type { DbOrTransaction, PlatformContext } from '../context/service-context.ts'
+import { type Actor, type Grant, withinGrants } from '../rules/actor.ts'
+import type { Permission } from '../rules/permissions.ts'
+import { readGrants } from '../session/find-actor.ts'
+import { hashApiKey } from './api-key-secret.ts'
+import { placeOfKey, placeSelect } from './rows.ts'
+import { apiKeyPrefix } from './schema.ts'
+
+export interface RateLimit {
+  perMinute: number
+  remaining: number
+  /** Until the count begins anew. */
+  resetsInSeconds: number
+  isExceeded: boolean
+}
+
+interface IdentityRow {
+  organization_id: string
+  organization_name: string
+  api_key_id: string
+  user_id: string
+  user_name: string
+  user_email: string
+  requests: number
+  requests_per_minute: number
+  resets_in_seconds: number
+}
+
+/**
+ * Who calls with this secret; counts the request, for all API processes. Null for a key that is not known, has expired or was
+ * revoked, or whose creator has no role any more. What the key may do is looked up at each request: it shrinks with its creator.
+ */
+export async function findApiKeyActor(
+  { db, clock }: PlatformContext,
+  secret: string,
+): Promise<{ actor: Actor; rateLimit: RateLimit } | null> {
+  if (!secret.startsWith(apiKeyPrefix)) return null
+  const [row] = await db.$queryRaw<IdentityRow[]>`
+    select organization_id::text, organization_name, api_key_id::text, user_id::text, user_name, user_email, requests,
+      requests_per_minute, resets_in_seconds from api_key_identity(${hashApiKey(secret)}, ${clock()})`
+  if (!row) return null
+  const organizationId = row.organization_id
+  const rights = await inOrganization(db, organizationId, (transaction) =>
+    readRights(transaction, { organizationId, apiKeyId: row.api_key_id, userId: row.user_id }),
+  )
+  if (!rights) return null
+  return {
+    actor: {
+      kind: 'api_key',
+      userId: row.user_id,
+      userName: rights.name,
+      userEmail: row.user_email,
+      apiKeyId: row.api_key_id,
+      organizationId,
+      organizationName: row.organization_name,
+      grants: rights.grants,
+      onlyPermissions: rights.onlyPermissions,
+    },
+    rateLimit: {
+      perMinute: row.requests_per_minute,
+      remaining: Math.max(0, row.requests_per_minute - row.requests),
+      resetsInSeconds: row.resets_in_seconds,
+      isExceeded: row.requests > row.requests_per_minute,
+    },
+  }
+}
+
+interface Rights {
+  name: string
+  grants: Grant[]
+  onlyPermissions: ReadonlySet<Permission> | null
+}
+
+async function readRights(
+  db: DbOrTransaction,
+  { organizationId, apiKeyId, userId }: { organizationId: string; apiKeyId: string; userId: string },
+): Promise<Rights | null> {
+  const key = await db.apiKey.findUnique({
+    where: { organizationId_id: { organizationId, id: apiKeyId } },
+    select: { name: true, role: true, permissions: true, ...placeSelect },
+  })
+  if (!key) return null
+  const own = await readGrants(db, { organizationId, userId })
+  const grants = withinGrants({ role: key.role, scope: placeOfKey(key) }, own)
+  if (grants.length === 0) return null
+  return {
+    name: `API key ${key.name}`,
+    grants,
+    onlyPermissions: key.permissions.length > 0 ? new Set(key.permissions as Permission[]) : null,
+  }
+}

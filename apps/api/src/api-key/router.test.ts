@@ -1,0 +1,168 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { callRest } from '../../test/rest-client.ts'
+import { startTestApi, type TestApi } from '../../test/test-api.ts'
+import { createPerson, createTenant, signIn, type TestTenant } from '../../test/test-tenant.ts'
+import { meetOf, permissionsOf, type Role, roles } from '../rules/permissions.ts'
+
+let api: TestApi
+let tenant: TestTenant
+let cookie: string
+let userId: string
+
+beforeAll(async () => {
+  api = await startTestApi()
+})
+afterAll(() => api.close())
+
+/** An owner of an organization of its own. */
+beforeEach(async () => {
+  tenant = await createTenant(api, randomUUID())
+  const person = await createPerson(api, tenant.organizationId, 'owner')
+  userId = (await api.db.user.findUniqueOrThrow({ where: { email: person.email }, select: { id: true } })).id
+  const answer = await signIn(api, person)
+  cookie = answer.headers
+    .getSetCookie()
+    .map((one) => one.split(';')[0])
+    .join('; ')
+})
+
+interface Created {
+  id: string
+  secret: string
+}
+
+async function createKey(key: object = {}): Promise<Created> {
+  const answer = await callRest(api, '/api-keys', {
+    method: 'POST',
+    body: { name: 'A script', role: 'operator', ...key },
+    headers: { cookie },
+  })
+  expect([answer.status, answer.status === 201 ? '' : answer.text]).toEqual([201, ''])
+  return answer.body as Created
+}
+
+const call = (secret: string, path: string, more: object = {}) =>
+  callRest(api, path, { ...more, headers: { authorization: `Bearer ${secret}` } })
+
+const setRole = (role: Role) =>
+  api.db.roleGrant.updateMany({ where: { organizationId: tenant.organizationId, userId }, data: { role } })
+
+test('a key does what its role allows, and its use is in the audit log under its own name', async () => {
+  const { secret, id } = await createKey()
+  expect((await call(secret, '/devices')).status).toBe(200)
+  const [deviceId] = tenant.deviceIds
+  const path = `/devices/${deviceId}/boot-program-set`
+  expect((await call(secret, path, { method: 'PUT', body: { bootProgramSet: null } })).status).toBe(200)
+  const refused = await call(secret, '/api-keys')
+  expect([refused.status, refused.body]).toMatchObject([403, { code: 'forbidden' }])
+  const entries = await api.db.auditEntry.findMany({ where: { actorId: id } })
+  expect(entries).toMatchObject([
+    { action: 'device.setBootProgramSet', actorKind: 'api_key', actorName: 'API key A script' },
+  ])
+})
+
+test('nothing but its hash and its begin is kept of a secret', async () => {
+  const { secret, id } = await createKey()
+  expect(secret).toMatch(/^bfk_[\w-]{43}$/)
+  const row = await api.db.apiKey.findFirstOrThrow({ where: { id } })
+  expect(JSON.stringify(row)).not.toContain(secret)
+  const listed = await callRest(api, '/api-keys', { headers: { cookie } })
+  expect(listed.text).toContain(secret.slice(0, 10))
+  expect(listed.text).not.toContain(secret.slice(0, 14))
+})
+
+test('a key of one site and one permission reaches no further', async () => {
+  const { secret } = await createKey({ siteId: tenant.siteId, permissions: ['device.read'] })
+  const other = await api.db.site.create({
+    data: { organizationId: tenant.organizationId, farmId: tenant.farmId, name: 'Other', timeZone: 'UTC' },
+  })
+  expect((await call(secret, '/devices')).status).toBe(200)
+  expect((await call(secret, '/boots')).status).toBe(403)
+  expect((await call(secret, `/sites/${other.id}`)).status).toBe(403)
+  const [deviceId] = tenant.deviceIds
+  const path = `/devices/${deviceId}/boot-program-set`
+  expect((await call(secret, path, { method: 'PUT', body: { bootProgramSet: null } })).status).toBe(403)
+})
+
+test('a key shrinks with its creator and ends when that one leaves', async () => {
+  const { secret } = await createKey({ role: 'admin' })
+  expect((await call(secret, '/api-keys')).status).toBe(200)
+  await setRole('operator')
+  expect((await call(secret, '/api-keys')).status).toBe(403)
+  expect((await call(secret, '/devices')).status).toBe(200)
+  await api.db.membership.deleteMany({ where: { userId } })
+  expect((await call(secret, '/devices')).status).toBe(401)
+})
+
+test('nobody makes a key that could do more than himself, and no key makes keys', async () => {
+  await setRole('admin')
+  const body = { name: 'More', role: 'owner' }
+  const refused = await callRest(api, '/api-keys', { method: 'POST', body, headers: { cookie } })
+  expect([refused.status, refused.body]).toMatchObject([403, { code: 'forbidden' }])
+  const { secret } = await createKey({ role: 'admin' })
+  const bred = await call(secret, '/api-keys', { method: 'POST', body: { name: 'Child', role: 'viewer' } })
+  expect([bred.status, bred.body]).toMatchObject([403, { code: 'forbidden' }])
+})
+
+test('a revoked key and an expired one are refused at the next request', async () => {
+  const { secret, id } = await createKey()
+  expect((await call(secret, '/devices')).status).toBe(200)
+  await callRest(api, `/api-keys/${id}/revoke`, { method: 'POST', headers: { cookie } })
+  expect((await call(secret, '/devices')).status).toBe(401)
+  const expiresAt = new Date(api.clock.now.getTime() + 60_000).toISOString()
+  const short = await createKey({ expiresAt })
+  expect((await call(short.secret, '/devices')).status).toBe(200)
+  api.clock.advance(60_000)
+  expect((await call(short.secret, '/devices')).status).toBe(401)
+  expect((await call('bfk_no_such_key', '/devices')).status).toBe(401)
+})
+
+test('requests are counted for each key, and too many are told when to come again', async () => {
+  const { secret } = await createKey({ requestsPerMinute: 2 })
+  const first = await call(secret, '/devices')
+  expect(Object.fromEntries(first.headers)).toMatchObject({
+    'ratelimit-limit': '2',
+    'ratelimit-remaining': '1',
+    'ratelimit-reset': '60',
+  })
+  api.clock.advance(20_000)
+  expect((await call(secret, '/devices')).status).toBe(200)
+  const third = await call(secret, '/devices')
+  expect([third.status, third.body]).toMatchObject([429, { code: 'rate_limited' }])
+  expect(Object.fromEntries(third.headers)).toMatchObject({
+    'retry-after': '40',
+    'ratelimit-remaining': '0',
+  })
+  api.clock.advance(40_000)
+  expect((await call(secret, '/devices')).status).toBe(200)
+})
+
+test('requests that come at once are all counted, whichever process takes them', async () => {
+  const { secret } = await createKey({ requestsPerMinute: 5 })
+  const answers = await Promise.all(Array.from({ length: 12 }, () => call(secret, '/session')))
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(5)
+  expect(answers.filter(({ status }) => status === 429)).toHaveLength(7)
+})
+
+test('when a key was used last is kept to the minute', async () => {
+  const { secret, id } = await createKey()
+  const lastUsedAt = async () =>
+    (await api.db.apiKey.findFirstOrThrow({ where: { id }, select: { lastUsedAt: true } })).lastUsedAt
+  await call(secret, '/session')
+  const first = await lastUsedAt()
+  api.clock.advance(59_000)
+  await call(secret, '/session')
+  expect(await lastUsedAt()).toEqual(first)
+  api.clock.advance(1_000)
+  await call(secret, '/session')
+  expect(await lastUsedAt()).toEqual(api.clock.now)
+})
+
+test('what two roles have in common is a role', () => {
+  for (const one of roles)
+    for (const other of roles) {
+      const both = permissionsOf(one).filter((permission) => permissionsOf(other).includes(permission))
+      expect(permissionsOf(meetOf(one, other))).toEqual(both)
+    }
+})

@@ -1,0 +1,57 @@
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { createApiKey, revokeApiKey } from './change-api-keys.ts'
+import { listApiKeys } from './list-api-keys.ts'
+import {
+  apiKeyInput,
+  apiKeyListInput,
+  apiKeyPage,
+  apiKeyView,
+  createApiKeyInput,
+  createdApiKey,
+  rolesView,
+  rolesWithPermissions,
+} from './schema.ts'
+
+export const apiKeyRouter = router({
+  roles: procedure
+    .meta({
+      permission: 'api_key.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/roles', summary: 'Roles, and what each allows' },
+    })
+    .output(rolesView)
+    .query(() => rolesWithPermissions()),
+  list: procedure
+    .meta({
+      permission: 'api_key.read',
+      place: 'organization',
+      rest: { method: 'GET', path: '/api-keys', summary: 'API keys' },
+    })
+    .input(apiKeyListInput)
+    .output(apiKeyPage)
+    .query(({ ctx, input }) => listApiKeys(ctx, input)),
+  create: procedure
+    .meta({
+      permission: 'api_key.change',
+      place: 'organization',
+      rest: {
+        method: 'POST',
+        path: '/api-keys',
+        summary: 'Create an API key',
+        description: 'The answer holds the secret, which is shown this once. Only people create keys.',
+        creates: null,
+      },
+    })
+    .input(createApiKeyInput)
+    .output(createdApiKey)
+    .mutation(({ ctx, input }) => createApiKey(ctx, input)),
+  revoke: procedure
+    .meta({
+      permission: 'api_key.change',
+      place: 'organization',
+      rest: { method: 'POST', path: '/api-keys/{apiKeyId}/revoke', summary: 'Revoke an API key' },
+    })
+    .input(apiKeyInput)
+    .output(apiKeyView)
+    .mutation(({ ctx, input }) => revokeApiKey(ctx, input)),
+})

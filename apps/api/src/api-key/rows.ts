@@ -1,0 +1,72 @@
+import type { Prisma } from '@bootfarm/db'
+import type { Permission } from '../rules/permissions.ts'
+import type { Place } from '../rules/place.ts'
+import type { ApiKeyView } from './schema.ts'
+
+export const placeSelect = {
+  farmId: true,
+  siteId: true,
+  collectionId: true,
+  site: { select: { farmId: true } },
+  collection: { select: { siteId: true, site: { select: { farmId: true } } } },
+} satisfies Prisma.ApiKeySelect
+
+type PlaceRow = Prisma.ApiKeyGetPayload<{ select: typeof placeSelect }>
+
+export function placeOfKey({ farmId, siteId, collectionId, site, collection }: PlaceRow): Place {
+  return {
+    farmId: farmId ?? site?.farmId ?? collection?.site.farmId ?? null,
+    siteId: siteId ?? collection?.siteId ?? null,
+    collectionId,
+  }
+}
+
+export const apiKeySelect = {
+  id: true,
+  name: true,
+  prefix: true,
+  role: true,
+  farmId: true,
+  siteId: true,
+  collectionId: true,
+  permissions: true,
+  requestsPerMinute: true,
+  createdAt: true,
+  createdByUserId: true,
+  expiresAt: true,
+  revokedAt: true,
+  lastUsedAt: true,
+  farm: { select: { name: true } },
+  site: { select: { name: true } },
+  collection: { select: { name: true } },
+} satisfies Prisma.ApiKeySelect
+
+export type ApiKeyRow = Prisma.ApiKeyGetPayload<{ select: typeof apiKeySelect }>
+
+export function apiKeyViewOf(row: ApiKeyRow, creatorName: string | null, now: Date): ApiKeyView {
+  const { id, name, prefix, role, farmId, siteId, collectionId, requestsPerMinute } = row
+  return {
+    id,
+    name,
+    prefix,
+    role,
+    farmId,
+    siteId,
+    collectionId,
+    requestsPerMinute,
+    placeName: (row.farm ?? row.site ?? row.collection)?.name ?? null,
+    permissions: row.permissions.length > 0 ? (row.permissions as Permission[]) : null,
+    createdAt: row.createdAt.toISOString(),
+    createdBy: creatorName,
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+    revokedAt: row.revokedAt?.toISOString() ?? null,
+    lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
+    state: stateOf(row, creatorName, now),
+  }
+}
+
+function stateOf({ revokedAt, expiresAt }: ApiKeyRow, creatorName: string | null, now: Date): ApiKeyView['state'] {
+  if (revokedAt) return 'revoked'
+  if (expiresAt && expiresAt <= now) return 'expired'
+  return creatorName === null ? 'without_creator' : 'active'
+}

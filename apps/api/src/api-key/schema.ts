@@ -1,0 +1,84 @@
+import { z } from 'zod'
+import { nameOf } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { permissions, permissionsOf, permissionView, roles, roleView } from '../rules/permissions.ts'
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+
+export const apiKeyPrefix = 'bfk_'
+export const apiKeysMax = 200
+const requestsPerMinuteMax = 6_000
+
+const placeFields = {
+  /** Where the role holds: one of the three at most; the whole organization without them. */
+  farmId: uuid.nullable().default(null),
+  siteId: uuid.nullable().default(null),
+  collectionId: uuid.nullable().default(null),
+}
+
+export const apiKeyListInput = z.object(pageInput)
+export const createApiKeyInput = z
+  .object({
+    name: nameOf('A key needs a name.'),
+    role: roleView,
+    ...placeFields,
+    /** Of the role's permissions; all of them without it. */
+    permissions: z.array(permissionView).min(1).max(100).nullable().default(null),
+    expiresAt: instant.nullable().default(null),
+    requestsPerMinute: z.number().int().min(1).max(requestsPerMinuteMax).default(600),
+  })
+  .refine((key) => [key.farmId, key.siteId, key.collectionId].filter(Boolean).length <= 1, {
+    path: ['farmId'],
+    message: 'A role holds in one place: a farm, a site or a collection.',
+  })
+export const apiKeyInput = z.object({ apiKeyId: uuid })
+
+export const apiKeyView = z.object({
+  id: uuid,
+  name: z.string(),
+  /** The secret's begin. */
+  prefix: z.string(),
+  role: roleView,
+  farmId: uuid.nullable(),
+  siteId: uuid.nullable(),
+  collectionId: uuid.nullable(),
+  /** Of the farm, site or collection; null for the whole organization. */
+  placeName: z.string().nullable(),
+  permissions: z.array(permissionView).nullable(),
+  requestsPerMinute: z.number().int(),
+  createdAt: instant,
+  /** Null where that account is gone, and the key with it. */
+  createdBy: z.string().nullable(),
+  expiresAt: instant.nullable(),
+  revokedAt: instant.nullable(),
+  /** To the minute. */
+  lastUsedAt: instant.nullable(),
+  state: z.enum(['active', 'expired', 'revoked', 'without_creator']),
+})
+export type ApiKeyView = z.infer<typeof apiKeyView>
+export const apiKeyPage = pageOf(apiKeyView)
+/** The secret is shown once: only its hash is kept. */
+export const createdApiKey = apiKeyView.extend({ secret: z.string() })
+
+export const rolesView = z.object({
+  roles: z.array(
+    z.object({
+      role: roleView,
+      /** `allows` is the end of "may …". */
+      permissions: z.array(z.object({ permission: permissionView, allows: z.string() })),
+    }),
+  ),
+})
+
+export function rolesWithPermissions(): z.infer<typeof rolesView> {
+  return {
+    roles: roles.map((role) => ({
+      role,
+      permissions: permissionsOf(role).map((permission) => ({
+        permission,
+        allows: permissions[permission].allows,
+      })),
+    })),
+  }
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { pageInput, pageOf } from '../rules/page.ts'
+
+const fields = z.record(z.string(), z.unknown()).nullable()
+
+export const auditActorKinds = ['person', 'api_key', 'edge', 'system', 'platform'] as const
+
+/** What narrows the audit log down: for lists and for the export. */
+export const auditFilter = z.object({
+  /** From this instant on. */
+  since: z.iso.datetime().optional(),
+  /** Before this instant. */
+  until: z.iso.datetime().optional(),
+  actorId: z.uuid().optional(),
+  actorKind: z.enum(auditActorKinds).optional(),
+  /** Procedure, e.g. `device.update`; `device.` for all of a noun. */
+  action: z.string().trim().max(64).optional(),
+  objectKind: z.string().trim().max(32).optional(),
+  objectId: z.uuid().optional(),
+  siteId: z.uuid().optional(),
+  /** Part of the object's or the actor's name, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
+})
+
+export const auditListInput = auditFilter.extend(pageInput)
+export const auditGetInput = z.object({ entryId: z.uuid() })
+
+export const auditEntryView = z.object({
+  id: z.uuid(),
+  at: z.iso.datetime(),
+  actorKind: z.enum(auditActorKinds),
+  actorId: z.uuid().nullable(),
+  /** As it was then. */
+  actorName: z.string(),
+  action: z.string(),
+  objectKind: z.string(),
+  objectId: z.uuid().nullable(),
+  objectName: z.string().nullable(),
+  farmId: z.uuid().nullable(),
+  siteId: z.uuid().nullable(),
+  collectionId: z.uuid().nullable(),
+  /** Of the fields that changed; texts in it may be a device's own: untrusted. */
+  before: fields,
+  after: fields,
+  address: z.string().nullable(),
+  requestId: z.string().nullable(),
+})
+export type AuditEntryView = z.infer<typeof auditEntryView>
+/** Newest first. */
+export const auditPage = pageOf(auditEntryView)

@@ -1,0 +1,99 @@
+import type { DbTransaction } from '@bootfarm/db'
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { deviceMenuOf, deviceMenuSelect } from './rows.ts'
+import type { chosenMenu, setMenuOfCollectionInput, setMenuOfDeviceInput } from './schema.ts'
+
+type Chosen = z.infer<typeof chosenMenu>
+
+const ofPlace = { siteId: true, site: { select: { farmId: true } } } as const
+const ofMenu = { select: { name: true } } as const
+
+/** Which menu the collection's devices show that have no choice of their own. Throws `not_found`; `invalid` for a menu of no such name in its farm. */
+export async function chooseMenuOfCollection(
+  context: ServiceContext,
+  { collectionId, menuId }: z.output<typeof setMenuOfCollectionInput>,
+): Promise<Chosen> {
+  const {
+    db,
+    actor: { organizationId },
+  } = context
+  const key = { organizationId_id: { organizationId, id: collectionId } }
+  return db.$transaction(async (transaction) => {
+    const collection = await transaction.collection.findUnique({
+      where: key,
+      select: { name: true, bootMenu: ofMenu, ...ofPlace },
+    })
+    if (!collection) throw new AppError('not_found')
+    const menu = menuId && (await menuOfFarm(transaction, organizationId, { menuId, ...collection.site }))
+    await transaction.collection.update({
+      where: key,
+      data: { bootMenuId: menuId },
+      select: { id: true },
+    })
+    await notify(transaction, { state: { siteId: collection.siteId } })
+    await recordChange(context, {
+      kind: 'collection',
+      id: collectionId,
+      name: collection.name,
+      before: { bootMenu: collection.bootMenu?.name ?? null },
+      after: { bootMenu: menu ? menu.name : null },
+    })
+    return { menu: menu || null }
+  })
+}
+
+/** Which menu a device shows, in place of its collection's. @returns what the choice comes to. Throws as for collections. */
+export async function chooseMenuOfDevice(
+  context: ServiceContext,
+  { deviceId, menu }: z.output<typeof setMenuOfDeviceInput>,
+): Promise<Chosen> {
+  const {
+    db,
+    actor: { organizationId },
+  } = context
+  const key = { organizationId_id: { organizationId, id: deviceId } }
+  return db.$transaction(async (transaction) => {
+    const device = await transaction.device.findUnique({
+      where: key,
+      select: { name: true, ...deviceMenuSelect, ...ofPlace },
+    })
+    if (!device) throw new AppError('not_found')
+    const menuId = menu.choice === 'own' ? menu.menuId : null
+    if (menuId) await menuOfFarm(transaction, organizationId, { menuId, ...device.site })
+    const row = await transaction.device.update({
+      where: key,
+      data: { bootMenuChoice: menu.choice, bootMenuId: menuId },
+      select: deviceMenuSelect,
+    })
+    await notify(transaction, { state: { siteId: device.siteId } })
+    await recordChange(context, {
+      kind: 'device',
+      id: deviceId,
+      name: device.name,
+      before: auditOf(device),
+      after: auditOf(row),
+    })
+    return { menu: deviceMenuOf(row).shown }
+  })
+}
+
+function auditOf({ bootMenuChoice, bootMenu }: { bootMenuChoice: string; bootMenu: { name: string } | null }) {
+  return { bootMenu: bootMenuChoice === 'own' ? (bootMenu?.name ?? null) : bootMenuChoice }
+}
+
+/** Locked until the transaction ends, so that it is not removed meanwhile. */
+async function menuOfFarm(
+  transaction: DbTransaction,
+  organizationId: string,
+  { menuId, farmId }: { menuId: string; farmId: string },
+): Promise<{ id: string; name: string }> {
+  const [menu] = await transaction.$queryRaw<{ id: string; name: string }[]>`
+    select id, name from boot_menu where organization_id = ${organizationId}::uuid and farm_id = ${farmId}::uuid
+      and id = ${menuId}::uuid for share`
+  if (!menu) throw new AppError('invalid', { public: 'Its farm has no such boot menu.' })
+  return menu
+}

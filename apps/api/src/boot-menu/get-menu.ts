@@ -1,0 +1,46 @@
+import type { z } from 'zod'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { menuDetailOf, menuDetailSelect } from './rows.ts'
+import type { MenuDetail, menuChoices } from './schema.ts'
+
+const vdisksMax = 500
+const versionsMax = 50
+
+/** Throws `not_found`. */
+export async function getMenu({ db, clock, actor }: ServiceContext, menuId: string): Promise<MenuDetail> {
+  const row = await db.bootMenu.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: menuId } },
+    select: menuDetailSelect,
+  })
+  if (!row) throw new AppError('not_found')
+  return menuDetailOf(row, clock())
+}
+
+/** What a menu of the farm can start. Throws `not_found`. */
+export async function getMenuChoices(
+  { db, actor: { organizationId } }: ServiceContext,
+  farmId: string,
+): Promise<z.infer<typeof menuChoices>> {
+  const farm = await db.farm.findUnique({
+    where: { organizationId_id: { organizationId, id: farmId } },
+    select: {
+      vdisks: {
+        orderBy: [{ name: 'asc' }, { id: 'asc' }],
+        take: vdisksMax,
+        select: {
+          id: true,
+          name: true,
+          versions: {
+            where: { sealedAt: { not: null } },
+            orderBy: { number: 'desc' },
+            take: versionsMax,
+            select: { id: true, number: true },
+          },
+        },
+      },
+    },
+  })
+  if (!farm) throw new AppError('not_found')
+  return farm.vdisks
+}

@@ -1,0 +1,130 @@
+import { bootMenu } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+import { nameOf, seenRevision } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+
+const uuid = z.uuid()
+const count = z.number().int().nonnegative()
+
+export const menuEntriesMax = 16
+/** A desired state holds no more. */
+export const menusPerFarmMax = 256
+export const menuTitleLengthMax = 64
+
+const name = nameOf('A menu needs a name.')
+/** It is drawn by loaders, whose fonts know no more. */
+const title = z
+  .string()
+  .trim()
+  .min(1, 'Each entry needs a title.')
+  .max(menuTitleLengthMax, `A title has at most ${menuTitleLengthMax} characters.`)
+  .regex(/^[\x20-\x7e]*$/, 'A title is shown by the loader: plain letters, digits and signs only (ASCII).')
+
+/** Null version: the newest that the vDisk has when a device starts. */
+const startsVersion = z.object({ kind: z.literal('version'), vdiskId: uuid, versionId: uuid.nullable() })
+const startsLocalDisk = z.object({ kind: z.literal('local_disk') })
+
+const menuFields = {
+  name,
+  timeoutMs: bootMenu.shape.timeoutMs,
+  entries: z
+    .array(z.object({ title, starts: z.discriminatedUnion('kind', [startsVersion, startsLocalDisk]) }))
+    .min(1, 'A menu needs an entry.')
+    .max(menuEntriesMax, `A menu has at most ${menuEntriesMax} entries.`),
+  /** Index into `entries`. */
+  defaultEntry: count,
+}
+interface MenuChoice {
+  entries: unknown[]
+  defaultEntry: number
+}
+const hasDefault = ({ entries, defaultEntry }: MenuChoice) => defaultEntry < entries.length
+const noDefault = { path: ['defaultEntry'], message: 'The default is one of the entries.' }
+
+export const createMenuInput = z.object({ farmId: uuid, ...menuFields }).refine(hasDefault, noDefault)
+export const updateMenuInput = z
+  .object({
+    menuId: uuid,
+    /** Of the menu as it was read: somebody else's change in between is not written over. */
+    revision: seenRevision,
+    ...menuFields,
+  })
+  .refine(hasDefault, noDefault)
+export type MenuFields = Pick<z.output<typeof createMenuInput>, keyof typeof menuFields>
+
+export const menuListInput = z.object({
+  ...pageInput,
+  farmId: uuid.optional(),
+  /** Those that its collections and devices may show: its farm's. */
+  siteId: uuid.optional(),
+})
+export const menuGetInput = z.object({ menuId: uuid })
+
+export const menuSummary = z.object({
+  id: uuid,
+  farmId: uuid,
+  farmName: z.string(),
+  name: z.string(),
+  timeoutMs: count,
+  entryCount: count,
+  defaultTitle: z.string(),
+  /** Whose choice it is; a collection's devices are not counted here. */
+  collectionCount: count,
+  deviceCount: count,
+  updatedAt: z.iso.datetime(),
+  revision: seenRevision,
+})
+export type MenuSummary = z.infer<typeof menuSummary>
+export const menuPage = pageOf(menuSummary)
+
+const place = { id: uuid, name: z.string(), siteName: z.string() }
+
+export const menuDetail = menuSummary.extend({
+  defaultEntry: count,
+  entries: z.array(
+    z.object({
+      title: z.string(),
+      starts: z.discriminatedUnion('kind', [
+        startsVersion.extend({
+          vdiskName: z.string(),
+          /** Of the version that it starts now; null where the vDisk has none, and devices do not show the entry. */
+          versionNumber: count.nullable(),
+        }),
+        startsLocalDisk,
+      ]),
+    }),
+  ),
+  /** At most 100 each, by name. */
+  collections: z.array(z.object({ ...place, deviceCount: count })),
+  devices: z.array(z.object(place)),
+})
+export type MenuDetail = z.infer<typeof menuDetail>
+
+export const menuChoicesInput = z.object({ farmId: uuid })
+/** What entries can start: the farm's vDisks by name with their newest versions. Long lists are cut. */
+export const menuChoices = z.array(
+  z.object({ id: uuid, name: z.string(), versions: z.array(z.object({ id: uuid, number: count })) }),
+)
+
+export const menuReference = z.object({ id: uuid, name: z.string() })
+
+export const setMenuOfCollectionInput = z.object({ collectionId: uuid, menuId: uuid.nullable() })
+export const setMenuOfDeviceInput = z.object({
+  deviceId: uuid,
+  menu: z.discriminatedUnion('choice', [
+    z.object({ choice: z.literal('collection') }),
+    z.object({ choice: z.literal('none') }),
+    z.object({ choice: z.literal('own'), menuId: uuid }),
+  ]),
+})
+export const chosenMenu = z.object({ menu: menuReference.nullable() })
+
+/** Which menu a device shows. */
+export const deviceMenuView = z.object({
+  /** `collection`: its collection's, if that has one; `none`: none; `own`: the one that it names. */
+  choice: z.enum(['collection', 'none', 'own']),
+  ofCollection: menuReference.nullable(),
+  /** What the choice comes to. */
+  shown: menuReference.nullable(),
+})
+export type DeviceMenuView = z.infer<typeof deviceMenuView>

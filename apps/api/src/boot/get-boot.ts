@@ -1,0 +1,80 @@
+import type { GuestReport } from '@bootfarm/proto/uplink'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { type BootRow, findBoot, type ReadContext } from './read-boots.ts'
+import { type BootDetailParts, bootDetailOf } from './rows.ts'
+import type { BootDetail } from './schema.ts'
+
+/** Throws `not_found`. */
+export async function getBoot(
+  context: ServiceContext,
+  { bootId, detailKeptDays }: { bootId: string; detailKeptDays: number },
+): Promise<BootDetail> {
+  const { db, clock, actor } = context
+  const row = await findBoot(context, bootId)
+  if (!row) throw new AppError('not_found')
+  const [capture, detail, vdisk] = await Promise.all([
+    db.bootCapture.findUnique({
+      where: { organizationId_bootId: { organizationId: actor.organizationId, bootId } },
+      select: { receivedAt: true, packetCount: true, sizeBytes: true },
+    }),
+    readDetail(context, row),
+    vdiskOf(context, row),
+  ])
+  const handOver = await handOverOf(context, row, detail)
+  return bootDetailOf(row, { detail, detailKeptDays, capture, vdisk, handOver, now: clock() })
+}
+
+/** Null once its day is past the details' retention. */
+async function readDetail({ db, actor }: ReadContext, { id, receivedOn }: BootRow) {
+  const { organizationId } = actor
+  const detail = await db.bootDetail.findUnique({
+    where: { organizationId_bootId_receivedOn: { organizationId, bootId: id, receivedOn } },
+    select: { phases: true, facts: true, guest: true },
+  })
+  // Only `writeBoots` writes these, from a report that zod held against its schema.
+  return detail as unknown as BootDetailParts | null
+}
+
+/** What the device said of itself; null where it said nothing, or it is past its retention. */
+export async function readGuest(context: ReadContext, row: BootRow): Promise<GuestReport | null> {
+  const detail = await readDetail(context, row)
+  return detail?.guest ?? null
+}
+
+/** Null also where the edge is not one of this organization any more. */
+async function handOverOf(
+  { db, actor }: ServiceContext,
+  { startedAt }: BootRow,
+  detail: BootDetailParts | null,
+): Promise<BootDetail['handOver']> {
+  const said = detail?.facts?.handOver
+  if (!said) return null
+  const edges = await db.edge.findMany({
+    where: { organizationId: actor.organizationId, id: { in: [said.edgeId, said.fromEdgeId] } },
+    select: { id: true, name: true },
+  })
+  const nameOf = (edgeId: string) => edges.find(({ id }) => id === edgeId)?.name ?? null
+  const edgeName = nameOf(said.edgeId)
+  if (edgeName === null) return null
+  const at = new Date(startedAt.getTime() + said.atUs / 1000).toISOString()
+  return { edgeId: said.edgeId, edgeName, at, fromEdgeName: nameOf(said.fromEdgeId), count: said.number }
+}
+
+/** The edge names vDisk and version; whether they are of this organization is looked up, not believed. */
+async function vdiskOf({ db, actor }: ServiceContext, row: BootRow): Promise<BootDetail['vdisk']> {
+  if (!row.vdiskId) return null
+  const { organizationId } = actor
+  const [vdisk, version] = await Promise.all([
+    db.vdisk.findUnique({
+      where: { organizationId_id: { organizationId, id: row.vdiskId } },
+      select: { id: true, name: true },
+    }),
+    row.versionId &&
+      db.vdiskVersion.findFirst({
+        where: { organizationId, id: row.versionId, vdiskId: row.vdiskId },
+        select: { number: true },
+      }),
+  ])
+  return vdisk && { ...vdisk, versionNumber: version ? version.number : null }
+}

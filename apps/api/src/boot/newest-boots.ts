@@ -1,0 +1,124 @@
+import type { Prisma } from '@bootfarm/db'
+import { dayMs } from '../rules/utc-day.ts'
+import { type BootRow, findBoots, nameBoots, type ReadContext } from './read-boots.ts'
+
+/**
+ * The newest boots by when they began, without looking into every day's partition. A boot's partition is the day on which
+ * its first report arrived, never before it began; so those that began since day D lie in partitions from D on. Spans grow
+ * while too few are found, and each looks only into partitions where something began early enough.
+ */
+
+/** How many days with boots the first spans cover; later ones as many as the last. */
+const spanDays = [2, 4, 8, 16, 32, 64]
+/** Of one statement: each partition that it looks into costs planning and locks. */
+const partitionsMax = 64
+
+interface BootDayRow {
+  receivedOn: Date
+  earliestStartedAt: Date
+}
+
+interface Options {
+  /** From `readBootDays`. */
+  days: BootDayRow[]
+  where: Prisma.BootWhereInput
+  /** Only boots that began before; null for all. */
+  before: Date | null
+  /** Only boots that began then or later. */
+  since?: Date | undefined
+  limit: number
+}
+
+/** The organization's days with boots, the newest first. */
+export function readBootDays({ db, actor }: ReadContext): Promise<BootDayRow[]> {
+  return db.bootDay.findMany({
+    where: { organizationId: actor.organizationId },
+    orderBy: { receivedOn: 'desc' },
+    select: { receivedOn: true, earliestStartedAt: true },
+  })
+}
+
+export async function readNewestBoots(context: ReadContext, options: Options): Promise<BootRow[]> {
+  const { days } = options
+  const found: Awaited<ReturnType<typeof findBoots>> = []
+  for (const span of spansOf(days, options)) {
+    if (found.length >= options.limit) break
+    const limit = options.limit - found.length
+    const partitions = days.filter(
+      ({ receivedOn, earliestStartedAt }) =>
+        (span.from === null || receivedOn.getTime() + dayMs > span.from.getTime()) &&
+        (span.until === null || earliestStartedAt < span.until),
+    )
+    found.push(...(await readSpan(context, { ...span, where: options.where, partitions, limit })))
+  }
+  return nameBoots(context, found)
+}
+
+/** When the first boot that fits began after `startedAt`; null where there is none. Days that end before are not looked into. */
+export async function findNextBoot(
+  { db, actor }: ReadContext,
+  where: Prisma.BootWhereInput,
+  startedAt: Date,
+): Promise<Date | null> {
+  const { organizationId } = actor
+  const days = await db.bootDay.findMany({
+    where: { organizationId, receivedOn: { gt: new Date(startedAt.getTime() - dayMs) } },
+    orderBy: { receivedOn: 'asc' },
+    select: { receivedOn: true, earliestStartedAt: true },
+  })
+  let next: Date | null = null
+  for (let index = 0; index < days.length; index += partitionsMax) {
+    const some = days.slice(index, index + partitionsMax)
+    // Earlier ones than found may be in later partitions only where something began that early.
+    const open = some.filter((day) => next === null || day.earliestStartedAt < next)
+    const row: { startedAt: Date } | null = await db.boot.findFirst({
+      where: {
+        organizationId,
+        receivedOn: { in: open.map(({ receivedOn }) => receivedOn) },
+        startedAt: { gt: startedAt, ...(next ? { lt: next } : {}) },
+        AND: where,
+      },
+      orderBy: { startedAt: 'asc' },
+      select: { startedAt: true },
+    })
+    next = row?.startedAt ?? next
+  }
+  return next
+}
+
+/** Spans of begins, newest first, without a gap between; `from` is within, `until` is not. */
+function* spansOf(
+  days: BootDayRow[],
+  { before, since }: Options,
+): Generator<{ from: Date | null; until: Date | null }> {
+  let until = before
+  const older = days.filter(({ receivedOn }) => before === null || receivedOn <= before)
+  for (let index = 0, step = 0; index < older.length; step += 1) {
+    index += spanDays[Math.min(step, spanDays.length - 1)] ?? 1
+    const from = older[index - 1]?.receivedOn ?? null
+    if (since && (from === null || from <= since)) break
+    if (from === null) break
+    yield { from, until }
+    until = from
+  }
+  // Those that began before the oldest day: edges that were away, or whose clock is wrong.
+  yield { from: since ?? null, until }
+}
+
+interface Span {
+  from: Date | null
+  until: Date | null
+  where: Prisma.BootWhereInput
+  partitions: BootDayRow[]
+  limit: number
+}
+
+async function readSpan(context: ReadContext, { from, until, where, partitions, limit }: Span) {
+  const startedAt = { ...(from ? { gte: from } : {}), ...(until ? { lt: until } : {}) }
+  const rows: Awaited<ReturnType<typeof findBoots>> = []
+  for (let index = 0; index < partitions.length; index += partitionsMax) {
+    const days = partitions.slice(index, index + partitionsMax).map(({ receivedOn }) => receivedOn)
+    rows.push(...(await findBoots(context, { where: { AND: [where, { startedAt }] }, days, limit })))
+  }
+  return rows.sort((a, b) => b.startedAt.getTime() - a.startedAt.getTime() || (a.id < b.id ? 1 : -1)).slice(0, limit)
+}

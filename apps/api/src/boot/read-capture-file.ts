@@ -1,0 +1,33 @@
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { findBoot } from './read-boots.ts'
+
+export interface CaptureFile {
+  name: string
+  pcap: Uint8Array
+}
+
+/** A boot's packets as a file to save. Throws `not_found` where none are kept. */
+export async function readCaptureFile(
+  context: Pick<ServiceContext, 'db' | 'actor'>,
+  bootId: string,
+): Promise<CaptureFile> {
+  const { db, actor } = context
+  const boot = await findBoot(context, bootId)
+  const capture = await db.bootCapture.findUnique({
+    where: { organizationId_bootId: { organizationId: actor.organizationId, bootId } },
+    select: { pcap: true },
+  })
+  if (!boot || !capture) throw new AppError('not_found', { public: 'No packets of this boot are kept.' })
+  const machine = fileNamePart(boot.device?.name ?? '') || fileNamePart(boot.mac)
+  const at = boot.startedAt.toISOString().slice(0, 19).replaceAll(':', '')
+  return { name: `boot-${machine}-${at}Z.pcap`, pcap: capture.pcap }
+}
+
+/** What every file system takes. */
+function fileNamePart(text: string): string {
+  return text
+    .replace(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/^[-.]+|[-.]+$/g, '')
+    .slice(0, 64)
+}

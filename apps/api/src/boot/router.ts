@@ -1,0 +1,81 @@
+import { tracked } from '@trpc/server'
+import { procedure, router, watchingProcedure } from '../http/trpc/trpc.ts'
+import { bootCapture, bootCaptureInput } from './capture-schema.ts'
+import { bootConsole, bootConsoleInput } from './console-schema.ts'
+import { getBoot } from './get-boot.ts'
+import { getBootCapture } from './get-boot-capture.ts'
+import { getBootConsole } from './get-boot-console.ts'
+import { listBoots } from './list-boots.ts'
+import { bootChangeInput, bootDetail, bootGetInput, bootListInput, bootPage } from './schema.ts'
+import { watchBoots } from './watch-boots.ts'
+
+export const bootRouter = router({
+  list: procedure
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/boots', summary: 'Boots' },
+    })
+    .input(bootListInput)
+    .output(bootPage)
+    .query(({ ctx, input }) => listBoots(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'boot.read',
+      place: { kind: 'boot', id: 'bootId' },
+      rest: { method: 'GET', path: '/boots/{bootId}', summary: 'A boot, phase by phase' },
+    })
+    .input(bootGetInput)
+    .output(bootDetail)
+    .query(({ ctx, input }) => getBoot(ctx, { bootId: input.bootId, detailKeptDays: ctx.bootRetention.detailDays })),
+  console: procedure
+    // A console shows what a system prints for those who run it.
+    .meta({
+      permission: 'boot.inspect',
+      place: { kind: 'boot', id: 'bootId' },
+      rest: {
+        method: 'GET',
+        path: '/boots/{bootId}/console',
+        summary: 'What the serial console of a boot showed',
+      },
+    })
+    .input(bootConsoleInput)
+    .output(bootConsole)
+    .query(({ ctx, input }) =>
+      getBootConsole(ctx, {
+        bootId: input.bootId,
+        after: input.after,
+        directory: ctx.consolesDirectory,
+      }),
+    ),
+  capture: procedure
+    // As the console; a script for a loader carries the boot's token.
+    .meta({
+      permission: 'boot.inspect',
+      place: { kind: 'boot', id: 'bootId' },
+      rest: {
+        method: 'GET',
+        path: '/boots/{bootId}/capture',
+        summary: 'The packets that were kept of a boot',
+      },
+    })
+    .input(bootCaptureInput)
+    .output(bootCapture)
+    .query(({ ctx, input }) => getBootCapture(ctx, input.bootId)),
+  onChange: watchingProcedure
+    .meta({
+      permission: 'boot.read',
+      place: 'visible',
+      rest: { excluded: 'server-sent events: /api/trpc/boot.onChange takes an API key, too' },
+    })
+    .input(bootChangeInput)
+    .subscription(async function* ({ ctx, input, signal }) {
+      const after = input?.lastEventId ? BigInt(input.lastEventId) : null
+      const changes = watchBoots(ctx, {
+        notifications: ctx.notifications,
+        signal: signal ?? new AbortController().signal,
+        after,
+      })
+      for await (const { id, event } of changes) yield tracked(id, event)
+    }),
+})

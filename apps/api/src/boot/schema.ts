@@ -1,0 +1,189 @@
+import { bootCauses, bootOutcomes, bootPhases, valueSources } from '@bootfarm/proto/boot-phases'
+import { powerOrders, streamCiphers } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+import { deviceState } from '../rules/device-state.ts'
+import { deviceWait } from '../rules/device-wait.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { writeCacheView } from '../rules/write-cache.ts'
+import { captureSummary } from './capture-schema.ts'
+import { guestView } from './guest-schema.ts'
+import { readTimesView } from './read-times.ts'
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+const count = z.number().int().nonnegative()
+
+export const bootPhaseView = z.object({
+  name: z.enum(bootPhases),
+  /** µs since the boot's begin. */
+  startUs: count,
+  /** Null while the phase goes on. */
+  durationUs: count.nullable(),
+  source: z.enum(valueSources),
+  bytesIn: count,
+  bytesOut: count,
+  packetsIn: count,
+  packetsOut: count,
+  retries: count,
+  missingFragments: count,
+  reads: count,
+  /** Index i counts reads of (2^(i+8), 2^(i+9)] bytes, index 0 all up to 512. */
+  readSizes: z.array(count),
+  /** Silences over 250 ms; `atUs` since the boot's begin. */
+  gaps: z.array(z.object({ atUs: count, durationUs: count })),
+})
+export type BootPhaseView = z.infer<typeof bootPhaseView>
+
+/** A boot as lists and live updates show it. */
+export const bootSummary = z.object({
+  id: uuid,
+  deviceId: uuid.nullable(),
+  /** The registered name; null for a device that is not registered. */
+  deviceName: z.string().nullable(),
+  mac: z.string(),
+  siteId: uuid,
+  siteName: z.string(),
+  edgeId: uuid,
+  edgeName: z.string(),
+  startedAt: instant,
+  /** Null while the boot goes on. */
+  outcome: z.enum(bootOutcomes).nullable(),
+  failedPhase: z.enum(bootPhases).nullable(),
+  failedCause: z.enum(bootCauses).nullable(),
+  /** The phase that began last. */
+  lastPhase: z.enum(bootPhases).nullable(),
+  /** From the boot's begin to the end of the last phase known. */
+  totalUs: count,
+  bytesOut: count,
+  retries: count,
+  simulated: z.boolean(),
+  generated: z.boolean(),
+  /** Title of the entry that was taken in the boot menu; null where none was shown. */
+  menuEntry: z.string().nullable(),
+  /** Null where the device reported none. */
+  writeCache: writeCacheView.nullable(),
+  /** The last power order that the device took in this boot. */
+  takenPowerOrder: z.object({ id: uuid, order: z.enum(powerOrders), takenAt: instant }).nullable(),
+  /** What the device does now, as far as this boot's reports say. */
+  deviceState,
+  /** Why the device stands still, or may; null for a boot that is not its device's last one, too. */
+  waitsFor: deviceWait.nullable(),
+  /** When its newest report came. */
+  reportedAt: instant,
+  phases: z.array(bootPhaseView.pick({ name: true, startUs: true, durationUs: true })),
+})
+export type BootSummary = z.infer<typeof bootSummary>
+
+/** A DHCP offer that was heard on the device's segment; what stands in it is untrusted text. */
+const offerView = z.object({
+  /** µs since the boot's begin. */
+  atUs: count,
+  server: z.string(),
+  /** Of the edge that reported the boot. */
+  ours: z.boolean(),
+  /** `address` gives one, `proxy` only says what to boot, `both` does both. */
+  kind: z.enum(['address', 'proxy', 'both']),
+  yourIp: z.string().nullable(),
+  nextServer: z.string().nullable(),
+  relay: z.string().nullable(),
+  file: z.string().nullable(),
+  vendorClass: z.string().nullable(),
+})
+export type OfferView = z.infer<typeof offerView>
+
+/** A packet in words. `atUs` is µs since the boot's begin. */
+const namedPacketView = z.object({ atUs: count, at: instant, what: z.string() })
+
+export const bootDetail = bootSummary.extend({
+  revision: count,
+  receivedAt: instant,
+  /** No later boot of its device is known. */
+  isLastBoot: z.boolean(),
+  /** Null where the edge named none, or it is gone. */
+  vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count.nullable() }).nullable(),
+  /** Set once the boot's detail is past its retention: of phases only their times are left, and no facts, offers, packets and steps. */
+  detailGone: z.object({ keptDays: count }).nullable(),
+  /** What went wrong, for people; only where the outcome is `failed`. */
+  cause: z.object({ sentence: z.string(), remedy: z.string(), deviceText: z.string().nullable() }).nullable(),
+  /** What the machine said of itself: untrusted text. */
+  facts: z.object({
+    machineId: z.string().nullable(),
+    clientArch: count.nullable(),
+    vendorClass: z.string().nullable(),
+    userClass: z.string().nullable(),
+    ip: z.string().nullable(),
+    mtuBytes: count.nullable(),
+    /** How its stream was protected; null before it was open, and from older edges. */
+    cipher: z.enum(streamCiphers).nullable(),
+    reconnects: count,
+    /** The first boot program that the device was given. */
+    program: z.object({ set: z.string(), file: z.string() }).nullable(),
+  }),
+  /** Null where the boot ended at the edge that it began at; else the edge where its device went on last. */
+  handOver: z
+    .object({ edgeId: uuid, edgeName: z.string(), at: instant, fromEdgeName: z.string().nullable(), count })
+    .nullable(),
+  /** What came of reading ahead until the boot was over; null where it had no stream, or the edge is older than this. */
+  readAhead: z
+    .object({
+      /** There was a boot profile for the device when its stream opened. */
+      hadProfile: z.boolean(),
+      askedBytes: count,
+      /** Of those. */
+      usedBytes: count,
+      /** Reads that the device's system waited for. */
+      waitedReads: count,
+    })
+    .nullable(),
+  /** Where the time of the stream's reads went until the boot was over; null where nothing was measured. */
+  readTimes: readTimesView.nullable(),
+  /** In order of time; empty where the edge heard none, or is older than this. */
+  offers: z.array(offerView),
+  /** The last packet each way of a boot that did not get ready. */
+  lastPackets: z.object({ fromDevice: namedPacketView.nullable(), fromEdge: namedPacketView.nullable() }).nullable(),
+  /** The packets that were kept of it; null where none were. */
+  capture: captureSummary.nullable(),
+  /** Null until the device has said anything of itself. */
+  guest: guestView.nullable(),
+  phases: z.array(bootPhaseView),
+})
+export type BootDetail = z.infer<typeof bootDetail>
+
+export const bootListInput = z.object({
+  ...pageInput,
+  /** `booting`: still going on. */
+  outcome: z.enum([...bootOutcomes, 'booting']).optional(),
+  deviceId: uuid.optional(),
+  siteId: uuid.optional(),
+  edgeId: uuid.optional(),
+  /** `device`: a real machine; `simulated`: by bootfarm-sim; `generated`: by the demo's history generator. */
+  origin: z.enum(['device', 'simulated', 'generated']).optional(),
+  since: instant.optional(),
+})
+export const bootPage = pageOf(bootSummary)
+
+export const bootGetInput = z.object({ bootId: uuid })
+
+export const bootChangeInput = z
+  .object({
+    /** Set by the client itself when it reconnects. */
+    lastEventId: z
+      .string()
+      .regex(/^\d{1,18}$/)
+      .nullish(),
+  })
+  .optional()
+
+/**
+ * `synced` comes first on every connection: read your lists again, later changes follow as `boot`.
+ * After a reconnect the changes since `lastEventId` follow it, each boot once with its newest state.
+ */
+export const bootChange = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('synced') }),
+  z.object({ kind: z.literal('boot'), boot: bootSummary }),
+  /** It went on at another edge: there is no such boot any more. */
+  z.object({ kind: z.literal('withdrawn'), bootId: uuid }),
+  /** Which devices wait at sites is not what it was. */
+  z.object({ kind: z.literal('discovered') }),
+])
+export type BootChange = z.infer<typeof bootChange>

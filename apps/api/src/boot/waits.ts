@@ -1,0 +1,40 @@
+import { Prisma } from '@bootfarm/db'
+import type { ReportedWait, WaitEdge } from '../rules/device-wait.ts'
+
+interface EdgeJson {
+  id: string
+  name: string
+  heartbeatAt: string | null
+  revokedAt: string | null
+}
+
+/** As `waitsJson` says it. */
+export interface WaitJson {
+  edge: EdgeJson
+  asked: { id: string; name: string }
+  since: string
+}
+
+/** Of rows of `edge`: what `waitEdgeOf` reads. */
+export const waitEdgeJson = Prisma.sql`jsonb_build_object('id', edge.id, 'name', edge.name, 'heartbeatAt', edge.heartbeat_at,
+  'revokedAt', edge.revoked_at)`
+
+/** Of rows of `boot_wait`. */
+export const waitsJson = Prisma.sql`jsonb_build_object('since', boot_wait.waits_since,
+  'edge', (select ${waitEdgeJson} from edge where edge.organization_id = boot_wait.organization_id and edge.id = boot_wait.edge_id),
+  'asked', (select jsonb_build_object('id', edge.id, 'name', edge.name) from edge
+    where edge.organization_id = boot_wait.organization_id and edge.id = boot_wait.asked_edge_id))`
+
+export function waitEdgeOf({ id, name, heartbeatAt, revokedAt }: EdgeJson): WaitEdge {
+  return { id, name, heartbeatAt: dateOf(heartbeatAt), revokedAt: dateOf(revokedAt) }
+}
+
+export function reportedWaitOf({ edge, asked, since }: WaitJson): ReportedWait {
+  return { edge: waitEdgeOf(edge), asked, since: new Date(since) }
+}
+
+export type { EdgeJson as WaitEdgeJson }
+
+function dateOf(instant: string | null): Date | null {
+  return instant === null ? null : new Date(instant)
+}

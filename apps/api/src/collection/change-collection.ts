@@ -1,0 +1,122 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { notify } from '../context/notifications.ts'
+import { requireCurrent } from '../context/require-current.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
+import { personalityOf } from '../rules/personality.ts'
+import type { Place } from '../rules/place.ts'
+import { definedOf } from '../site/change-site.ts'
+import { deleteObject } from '../trash/delete-object.ts'
+import type { createCollectionInput, removeCollectionInput, updateCollectionInput } from './schema.ts'
+
+const select = { id: true, name: true, revision: true } as const
+const fieldsSelect = { name: true, vdiskId: true, templateDeviceId: true, personality: true } as const
+
+/** Throws `not_found` for the site, `conflict` for a taken name, `invalid` for a vDisk that is not of its farm. */
+export async function createCollection(
+  context: ServiceContext,
+  { siteId, ...fields }: z.output<typeof createCollectionInput>,
+): Promise<ChangedObject> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const site = await requireCurrent(context, { kind: 'site', id: siteId })
+  await requireFreeName(context, siteId, fields.name)
+  await requireVdiskOfFarm(context, site, fields.vdiskId)
+  const collection = await db.collection.create({
+    data: { organizationId, siteId, ...fields, createdAt: clock() },
+    select,
+  })
+  const { id, name } = collection
+  const place = { ...site, collectionId: id }
+  await recordChange(context, { kind: 'collection', id, name, place, before: null, after: fields })
+  return collection
+}
+
+/**
+ * What its devices boot changes with their next boot. Throws `not_found`; `conflict` for a taken name, or where somebody else changed
+ * it meanwhile; `invalid` for a vDisk that is not of its farm, or a template that is not in it.
+ */
+export async function updateCollection(
+  context: ServiceContext,
+  { collectionId, revision, ...fields }: z.output<typeof updateCollectionInput>,
+): Promise<ChangedObject> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'collection', id: collectionId, revision })
+  const siteId = place.siteId ?? ''
+  const where = { organizationId_id: { organizationId, id: collectionId } }
+  const before = await db.collection.findUniqueOrThrow({ where, select: fieldsSelect })
+  if (fields.name !== undefined && fields.name !== before.name) await requireFreeName(context, siteId, fields.name)
+  await requireVdiskOfFarm(context, place, fields.vdiskId ?? null)
+  if (fields.templateDeviceId) await requireDeviceOf(context, siteId, fields.templateDeviceId)
+  const collection = await db.collection.update({ where, data: definedOf(fields), select })
+  const after = await db.collection.findUniqueOrThrow({ where, select: fieldsSelect })
+  await recordChange(context, {
+    kind: 'collection',
+    id: collectionId,
+    name: collection.name,
+    place,
+    before: { ...before, personality: personalityOf(before.personality) },
+    after: { ...after, personality: personalityOf(after.personality) },
+  })
+  await notify(db, { state: { siteId } })
+  return collection
+}
+
+/** With its devices. Throws `not_found`; `conflict` while rules for discovered devices adopt into it. */
+export async function removeCollection(
+  context: ServiceContext,
+  { collectionId, revision }: z.output<typeof removeCollectionInput>,
+): Promise<DeletedObject> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'collection', id: collectionId, revision })
+  const { name } = await db.collection.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: collectionId } },
+    select,
+  })
+  const rules = await db.adoptionRule.findMany({
+    where: { organizationId, collectionId },
+    orderBy: { position: 'asc' },
+    select: { position: true },
+  })
+  requireUnused([{ noun: 'rule', count: rules.length, names: rules.map(({ position }) => `number ${position + 1}`) }], {
+    verb: 'filled',
+    instead: 'change the site’s rules for discovered devices first.',
+  })
+  const deleted = await deleteObject(context, { kind: 'collection', id: collectionId, name, place })
+  await notify(db, { state: { siteId: place.siteId ?? '' } })
+  return deleted
+}
+
+async function requireFreeName({ db, actor }: ServiceContext, siteId: string, name: string): Promise<void> {
+  const taken = await db.collection.findFirst({
+    where: { organizationId: actor.organizationId, siteId, name },
+    select: { id: true },
+  })
+  if (taken) throw nameTaken('collection', name, 'This site')
+}
+
+export async function requireVdiskOfFarm(
+  { db, actor }: ServiceContext,
+  { farmId }: Place,
+  vdiskId: string | null,
+): Promise<void> {
+  if (vdiskId === null) return
+  const found = await db.vdisk.findFirst({
+    where: { organizationId: actor.organizationId, farmId: farmId ?? '', id: vdiskId },
+    select: { id: true },
+  })
+  if (!found) throw new AppError('invalid', { public: 'Its farm has no such vDisk.' })
+}
+
+async function requireDeviceOf({ db, actor }: ServiceContext, siteId: string, id: string): Promise<void> {
+  const found = await db.device.findFirst({
+    where: { organizationId: actor.organizationId, siteId, id },
+    select: { id: true },
+  })
+  if (!found) throw new AppError('invalid', { public: 'Its site has no such device to be the template.' })
+}

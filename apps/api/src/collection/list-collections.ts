@@ -1,0 +1,53 @@
+import type { Prisma } from '@bootfarm/db'
+import type { z } from 'zod'
+import { visibleCollections } from '../access/visible.ts'
+import { afterName, cutPage, nameContains } from '../context/keyset.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import type { CollectionSummary, collectionListInput, collectionPage } from './schema.ts'
+
+export const collectionSummarySelect = {
+  id: true,
+  name: true,
+  siteId: true,
+  vdiskId: true,
+  bootProgramSet: true,
+  revision: true,
+  bootMenu: { select: { id: true, name: true } },
+  site: { select: { name: true } },
+  vdisk: { select: { name: true } },
+  _count: { select: { devices: true } },
+} satisfies Prisma.CollectionSelect
+type CollectionSummaryRow = Prisma.CollectionGetPayload<{ select: typeof collectionSummarySelect }>
+
+export async function listCollections(
+  { db, actor }: ServiceContext,
+  input: z.output<typeof collectionListInput>,
+): Promise<z.infer<typeof collectionPage>> {
+  const rows = await db.collection.findMany({
+    where: {
+      organizationId: actor.organizationId,
+      ...(input.siteId ? { siteId: input.siteId } : {}),
+      ...nameContains(input.search),
+      AND: [visibleCollections(actor), afterName(input.cursor)],
+    },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: input.limit + 1,
+    select: collectionSummarySelect,
+  })
+  return cutPage(rows, input.limit, { item: collectionSummaryOf, key: (row) => [row.name, row.id] })
+}
+
+export function collectionSummaryOf(row: CollectionSummaryRow): CollectionSummary {
+  return {
+    id: row.id,
+    name: row.name,
+    siteId: row.siteId,
+    siteName: row.site.name,
+    vdiskId: row.vdiskId,
+    vdiskName: row.vdisk?.name ?? null,
+    bootProgramSet: row.bootProgramSet,
+    revision: row.revision,
+    bootMenu: row.bootMenu,
+    deviceCount: row._count.devices,
+  }
+}

@@ -1,0 +1,115 @@
+import { chooseMenuOfCollection } from '../boot-menu/choose-menu.ts'
+import { chosenMenu, setMenuOfCollectionInput } from '../boot-menu/schema.ts'
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { chosenSetResult, setOfCollectionInput } from '../rules/boot-programs.ts'
+import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
+import { chooseForCollection } from '../site/choose-boot-programs.ts'
+import { restoreObject } from '../trash/restore-object.ts'
+import { createCollection, removeCollection, updateCollection } from './change-collection.ts'
+import { getCollection } from './get-collection.ts'
+import { listCollections } from './list-collections.ts'
+import {
+  collectionDetail,
+  collectionGetInput,
+  collectionListInput,
+  collectionPage,
+  createCollectionInput,
+  removeCollectionInput,
+  updateCollectionInput,
+} from './schema.ts'
+
+export const collectionRouter = router({
+  list: procedure
+    .meta({
+      permission: 'collection.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/collections', summary: 'Collections' },
+    })
+    .input(collectionListInput)
+    .output(collectionPage)
+    .query(({ ctx, input }) => listCollections(ctx, input)),
+  setBootProgramSet: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: {
+        method: 'PUT',
+        path: '/collections/{collectionId}/boot-program-set',
+        summary: 'Choose the boot programs of a collection',
+      },
+    })
+    .input(setOfCollectionInput)
+    .output(chosenSetResult)
+    .mutation(({ ctx, input }) => chooseForCollection(ctx, input)),
+  setBootMenu: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: {
+        method: 'PUT',
+        path: '/collections/{collectionId}/boot-menu',
+        summary: 'Choose the boot menu of a collection',
+      },
+    })
+    .input(setMenuOfCollectionInput)
+    .output(chosenMenu)
+    .mutation(({ ctx, input }) => chooseMenuOfCollection(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'collection.read',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: { method: 'GET', path: '/collections/{collectionId}', summary: 'One collection' },
+    })
+    .input(collectionGetInput)
+    .output(collectionDetail)
+    .query(({ ctx, input }) => getCollection(ctx, input.collectionId)),
+  create: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'POST',
+        path: '/collections',
+        summary: 'Create a collection',
+        creates: '/collections/{id}',
+      },
+    })
+    .input(createCollectionInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createCollection(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: { method: 'PATCH', path: '/collections/{collectionId}', summary: 'Change a collection' },
+    })
+    .input(updateCollectionInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateCollection(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: {
+        method: 'DELETE',
+        path: '/collections/{collectionId}',
+        summary: 'Put a collection into the trash',
+      },
+    })
+    .input(removeCollectionInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeCollection(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'collection.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: {
+        method: 'POST',
+        path: '/trash/{deletionId}/collection',
+        summary: 'Restore a collection from the trash',
+      },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['collection'])),
+})

@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import { menuReference } from '../boot-menu/schema.ts'
+import { objectName, seenRevision } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { personality } from '../rules/personality.ts'
+
+const uuid = z.uuid()
+const count = z.number().int().nonnegative()
+const search = z.string().trim().max(64).optional()
+
+export const collectionSummary = z.object({
+  id: uuid,
+  name: z.string(),
+  siteId: uuid,
+  siteName: z.string(),
+  vdiskId: uuid.nullable(),
+  vdiskName: z.string().nullable(),
+  /** In place of the site's; null where it has none of its own. */
+  bootProgramSet: z.string().nullable(),
+  /** Shown by its devices unless they have a choice of their own. */
+  bootMenu: menuReference.nullable(),
+  deviceCount: count,
+  revision: seenRevision,
+})
+export type CollectionSummary = z.infer<typeof collectionSummary>
+export const collectionListInput = z.object({ ...pageInput, siteId: uuid.optional(), search })
+export const collectionPage = pageOf(collectionSummary)
+export const collectionGetInput = z.object({ collectionId: uuid })
+export const collectionDetail = collectionSummary.extend({
+  farmId: uuid,
+  createdAt: z.iso.datetime(),
+  /** Whose settings a new device of it gets. */
+  templateDevice: z.object({ id: uuid, name: z.string() }).nullable(),
+  personality,
+  sitePersonality: personality,
+})
+export type CollectionDetail = z.infer<typeof collectionDetail>
+
+const collectionFields = {
+  name: objectName,
+  vdiskId: uuid.nullable(),
+  templateDeviceId: uuid.nullable(),
+  personality,
+}
+export const createCollectionInput = z.object({
+  siteId: uuid,
+  name: collectionFields.name,
+  vdiskId: collectionFields.vdiskId.default(null),
+})
+export const updateCollectionInput = z
+  .object(collectionFields)
+  .partial()
+  .extend({ collectionId: uuid, revision: seenRevision })
+export const removeCollectionInput = z.object({ collectionId: uuid, revision: seenRevision.optional() })

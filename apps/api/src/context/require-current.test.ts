@@ -1,0 +1,305 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { bootWith } from '../../test/edge-client.ts'
+import { createSpareObjects } from '../../test/spare-objects.ts'
+import { useTestSite } from '../../test/test-site.ts'
+import { signInAs } from '../../test/test-tenant.ts'
+import type { CollectionDetail } from '../collection/schema.ts'
+import type { DeviceDetail } from '../device/schema.ts'
+import { procedurePolicies } from '../http/trpc/policies.ts'
+import { isMemberPolicy } from '../http/trpc/policy.ts'
+import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
+import type { SiteDetail } from '../site/schema.ts'
+import { purgeOldDeletions } from '../trash/purge-deletion.ts'
+
+const site = useTestSite('owner')
+
+const dayMs = 86_400_000
+const newMac = '02:BF-00.00:00:77'
+
+const make = (path: string, input: object) => site().mutate<ChangedObject>(path, input)
+const remove = (path: string, input: object) => site().mutate<DeletedObject>(path, input)
+const names = async (path: string, input: object = {}) =>
+  (await site().query<{ items: { name: string }[] }>(path, input)).items.map(({ name }) => name)
+
+/** From an organization's farm down to a device that is to boot. */
+async function makeChain() {
+  const farm = await make('farm.create', { name: 'Second farm' })
+  const store = await make('store.create', { farmId: farm.id, name: 'Main store' })
+  const vdisk = await make('vdisk.create', { farmId: farm.id, name: 'Linux', storeId: store.id })
+  const files = { diskPath: 'linux/1/disk.raw', sizeBytes: 1024, kernelPath: 'linux/1/kernel' }
+  const version = await make('vdisk.registerVersion', { vdiskId: vdisk.id, ...files })
+  const place = await make('site.create', { farmId: farm.id, name: 'Hall', timeZone: 'Europe/Berlin' })
+  const collection = await make('collection.create', { siteId: place.id, name: 'Lab', vdiskId: vdisk.id })
+  const device = await make('device.create', { collectionId: collection.id, name: 'pc-1', mac: newMac })
+  return { farm, store, vdisk, version, site: place, collection, device }
+}
+
+test('from a farm to a device everything can be made, and is there', async () => {
+  const { farm, device, version } = await makeChain()
+  expect(await names('site.list', { farmId: farm.id })).toEqual(['Hall'])
+  expect(await names('site.list', { search: 'hAL' })).toEqual(['Hall'])
+  expect(version.name).toBe('Linux version 1')
+  expect(await site().query('device.get', { deviceId: device.id })).toMatchObject({
+    name: 'pc-1',
+    mac: '02:bf:00:00:00:77',
+    vdisk: { name: 'Linux', versionNumber: 1 },
+    revision: 1,
+  })
+})
+
+test.each([
+  ['farm.create', () => ({ name: `Farm of own-3` }), /has a farm named/],
+  ['collection.create', () => ({ siteId: site().tenant.siteId, name: 'Lab' }), /has a collection named Lab/],
+  [
+    'device.create',
+    () => ({ collectionId: site().tenant.collectionId, name: 'pc-01', mac: newMac }),
+    /named pc-01 already/,
+  ],
+  [
+    'device.create',
+    () => ({ collectionId: site().tenant.collectionId, name: 'x', mac: site().mac }),
+    /02:bf:00:00:00:01 is pc-01’s already/,
+  ],
+])('%s says which name or address is taken', async (path, input, text) => {
+  const wanted = path === 'farm.create' ? { name: (await names('farm.list'))[0] } : input()
+  const answer = await site().tryMutation(path, wanted)
+  expect([answer.status, answer.code]).toEqual([409, 'conflict'])
+  expect(answer.text).toMatch(text)
+})
+
+test('of two changes at once one wins, and the other hears who changed what', async () => {
+  const { collectionId, organizationId } = site().tenant
+  const other = await signInAs(site().api, organizationId, 'admin')
+  const change = (name: string, cookie?: string) =>
+    site().tryMutation('collection.update', { collectionId, revision: 1, name }, cookie)
+  const answers = await Promise.all([change('First'), change('Second', other)])
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+  const lost = answers.find(({ status }) => status === 409)
+  expect(lost?.text).toMatch(/changed meanwhile: A (owner|admin) changed name at \d\d:\d\d UTC/)
+  expect(JSON.parse(lost?.text ?? '').error.data.revision).toBe(2)
+})
+
+test('who may not read the audit log hears only that something has changed', async () => {
+  const deviceId = site().deviceId
+  await make('device.update', { deviceId, revision: 1, tags: ['b', 'a', 'b'] })
+  const operator = await signInAs(site().api, site().tenant.organizationId, 'operator')
+  const answer = await site().tryMutation('device.update', { deviceId, revision: 1, enabled: false }, operator)
+  expect(answer.text).toContain('This device was changed meanwhile. Load it again to see how.')
+})
+
+test('a choice that takes no revision is counted as well', async () => {
+  const { siteId } = site().tenant
+  await site().mutate('site.setCapture', { siteId, capture: 'always' })
+  expect((await site().query<SiteDetail>('site.get', { siteId })).revision).toBe(2)
+})
+
+test('a device has its site’s and its collection’s names and values, and its own before them', async () => {
+  const { siteId, collectionId } = site().tenant
+  await make('site.update', { siteId, revision: 1, personality: { A: 'site', B: 'site', C: 'site' } })
+  await make('collection.update', {
+    collectionId,
+    revision: 1,
+    personality: { B: 'collection', C: 'collection' },
+  })
+  await make('device.update', { deviceId: site().deviceId, revision: 1, personality: { C: 'device' } })
+  const device = await site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })
+  expect(device.inheritedPersonality).toEqual([
+    { name: 'A', value: 'site', origin: 'site' },
+    { name: 'B', value: 'collection', origin: 'collection' },
+    { name: 'C', value: 'device', origin: 'device' },
+  ])
+  for (const personality of [{ '1a': '' }, { a: 'two\nlines' }, { a: 'x'.repeat(1025) }]) {
+    const answer = await site().tryMutation('device.update', {
+      deviceId: device.id,
+      revision: 2,
+      personality,
+    })
+    expect([answer.status, answer.code]).toEqual([400, 'invalid'])
+  }
+})
+
+test('a new device gets the settings of its collection’s template', async () => {
+  const { collectionId, vdiskId } = site().tenant
+  const settings = { tags: ['room-1'], personality: { PRINTER: 'p1' }, enabled: false, vdiskId }
+  await make('device.update', { deviceId: site().deviceId, revision: 1, ...settings })
+  await make('collection.update', { collectionId, revision: 1, templateDeviceId: site().deviceId })
+  const { id } = await make('device.create', { collectionId, name: 'new', mac: newMac, enabled: true })
+  expect(await site().query('device.get', { deviceId: id })).toMatchObject({
+    tags: settings.tags,
+    personality: settings.personality,
+    enabled: true,
+    ownVdisk: { id: vdiskId },
+    isTemplate: false,
+  })
+})
+
+test('a device’s own vDisk goes before its collection’s in its edges’ desired state at once', async () => {
+  const { farmId } = site().tenant
+  const vdisk = await make('vdisk.create', { farmId, name: 'Other' })
+  const files = { diskPath: 'other/disk.raw', sizeBytes: 512 }
+  const version = await make('vdisk.registerVersion', { vdiskId: vdisk.id, ...files })
+  await make('device.update', { deviceId: site().deviceId, revision: 1, vdiskId: vdisk.id })
+  const state = await site().state()
+  expect(state.devices.find(({ id }) => id === site().deviceId)?.versionId).toBe(version.id)
+  expect(state.vdisks.map(({ name }) => name).sort()).toEqual(['Linux', 'Other'])
+})
+
+test('what is used is not deleted, and says by whom', async () => {
+  const { vdiskId, versionId, siteId, farmId } = site().tenant
+  const refusals = [
+    ['vdisk.remove', { vdiskId }, 'the collection Lab'],
+    ['vdisk.removeVersion', { versionId }, 'the collection Lab'],
+    ['site.remove', { siteId }, 'the edge edge-1'],
+    ['farm.remove', { farmId }, 'the edge edge-1'],
+  ] as const
+  for (const [path, input, user] of refusals) {
+    const answer = await site().tryMutation(path, input)
+    expect([path, answer.status]).toEqual([path, 409])
+    expect(answer.text).toContain(user)
+  }
+})
+
+test('a version that a device runs from is not deleted, and says which device', async () => {
+  const { vdiskId, versionId } = site().tenant
+  await site().report(bootWith({ id: randomUUID(), mac: site().mac, vdiskId, versionId }))
+  const files = { diskPath: 'linux/2/disk.raw', sizeBytes: 512 }
+  await make('vdisk.registerVersion', { vdiskId, ...files })
+  const answer = await site().tryMutation('vdisk.removeVersion', { versionId })
+  expect([answer.status, answer.text]).toEqual([409, expect.stringContaining('the running device pc-01')])
+})
+
+test('boots of a deleted site are out of sight', async () => {
+  const { organizationId, siteId } = site().tenant
+  const bootId = randomUUID()
+  await site().report(bootWith({ id: bootId, mac: site().mac }))
+  const list = async () => (await site().query<{ items: object[] }>('boot.list', {})).items.length
+  expect(await list()).toBe(1)
+  await site().api.db.edge.updateMany({ where: { organizationId }, data: { revokedAt: new Date() } })
+  const { deletionId } = await remove('site.remove', { siteId })
+  expect(await list()).toBe(0)
+  expect((await site().tryQuery('boot.get', { bootId })).status).toBe(404)
+  expect(await names('edge.list')).toEqual([])
+  await site().mutate('site.restore', { deletionId })
+  expect(await list()).toBe(1)
+})
+
+test('a deleted collection takes its devices out of every list and state, and restoring brings all back', async () => {
+  const { collectionId, siteId } = site().tenant
+  const { deletionId } = await remove('collection.remove', { collectionId, revision: 1 })
+  expect(await names('device.list')).toEqual([])
+  expect((await site().query<SiteDetail>('site.get', { siteId })).collections).toEqual([])
+  expect((await site().state()).devices).toEqual([])
+  expect((await site().tryQuery('device.get', { deviceId: site().deviceId })).status).toBe(404)
+  const trash = await site().query<{ items: object[] }>('trash.list', {})
+  expect(trash.items).toMatchObject([{ name: 'Lab', kind: 'collection', with: [{ noun: 'device', count: 6 }] }])
+  await site().mutate('collection.restore', { deletionId })
+  expect((await names('device.list')).length).toBe(6)
+  expect((await site().state()).devices.length).toBe(6)
+  expect((await site().query<{ items: object[] }>('trash.list', {})).items).toEqual([])
+})
+
+test('no list and no look-up shows what lies in the trash', async () => {
+  const { deletions } = await createSpareObjects(site().api, site().tenant)
+  const trashed = Object.values(deletions).flat()
+  const queries = procedurePolicies().filter(({ type, path }) => type === 'query' && path !== 'trash.list')
+  for (const { path, policy } of queries) {
+    const place = [isMemberPolicy(policy) ? policy.place : 'organization'].flat()[0]
+    const input = typeof place === 'object' ? { [place.id]: deletions[place.kind as 'farm']?.[0] ?? randomUUID() } : {}
+    const answer = await site().tryQuery(path, path === 'session.me' ? undefined : input)
+    expect([path, trashed.filter((id) => answer.text.includes(id))]).toEqual([path, []])
+    if (typeof place === 'object') expect([path, answer.status]).not.toEqual([path, 200])
+  }
+})
+
+test('names and addresses in the trash are free, and a restoration that meets them is told so', async () => {
+  const { collectionId } = site().tenant
+  const { deletionId } = await remove('device.remove', { deviceId: site().deviceId })
+  const again = await make('device.create', { collectionId, name: 'pc-new', mac: site().mac })
+  const answer = await site().tryMutation('device.restore', { deletionId })
+  expect([answer.status, answer.text]).toEqual([409, expect.stringContaining(`${site().mac}, by pc-new`)])
+  await remove('device.remove', { deviceId: again.id })
+  await site().mutate('device.restore', { deletionId })
+  expect((await site().query<DeviceDetail>('device.get', { deviceId: site().deviceId })).name).toBe('pc-01')
+})
+
+test('what lies in the trash itself cannot take anything back', async () => {
+  const chain = await makeChain()
+  const device = await remove('device.remove', { deviceId: chain.device.id })
+  const collection = await remove('collection.remove', { collectionId: chain.collection.id })
+  const answer = await site().tryMutation('device.restore', { deletionId: device.deletionId })
+  expect([answer.status, answer.text]).toEqual([409, expect.stringContaining('collection Lab is in the trash')])
+  expect((await site().tryMutation('site.restore', { deletionId: collection.deletionId })).status).toBe(404)
+})
+
+test('a device is never registered in a collection that is deleted at the same time', async () => {
+  const chain = await makeChain()
+  const collectionId = chain.collection.id
+  const [made, deleted] = await Promise.all([
+    site().tryMutation('device.create', { collectionId, name: 'pc-2', mac: '02:bf:00:00:00:78' }),
+    site().tryMutation('collection.remove', { collectionId }),
+  ])
+  expect(deleted.status).toBe(200)
+  expect([200, 404, 409]).toContain(made.status)
+  expect(await names('device.list', { search: 'pc-2' })).toEqual([])
+})
+
+test('a site of another farm leaves vDisks behind only when somebody says so', async () => {
+  const chain = await makeChain()
+  const move = { siteId: chain.site.id, farmId: site().tenant.farmId, revision: 1 }
+  const refused = await site().tryMutation('site.move', move)
+  expect([refused.status, refused.text]).toEqual([409, expect.stringContaining('the collection Lab')])
+  await site().mutate('site.move', { ...move, dropForeign: true })
+  const { collections } = await site().query<SiteDetail>('site.get', { siteId: chain.site.id })
+  expect(collections[0]).toMatchObject({ name: 'Lab', vdiskId: null, deviceCount: 1 })
+})
+
+test('a farm goes into the trash with all that it holds, and after 30 days for ever', async () => {
+  const chain = await makeChain()
+  await remove('device.remove', { deviceId: chain.device.id })
+  await remove('farm.remove', { farmId: chain.farm.id })
+  const { db, clock } = site().api
+  const count = () => db.device.count({ where: { id: chain.device.id } })
+  clock.advance(29 * dayMs)
+  const platform = { db, clock: clock.read }
+  expect(await purgeOldDeletions(platform)).toBe(0)
+  expect(await count()).toBe(1)
+  clock.advance(2 * dayMs)
+  await purgeOldDeletions(platform)
+  clock.advance(-31 * dayMs)
+  expect(await count()).toBe(0)
+  expect(await db.farm.count({ where: { id: chain.farm.id } })).toBe(0)
+  expect(await db.deletion.count({ where: { organizationId: site().tenant.organizationId } })).toBe(0)
+})
+
+test('a role in a deleted site holds nowhere', async () => {
+  const { api, tenant } = site()
+  const chain = await makeChain()
+  const cookie = await signInAs(api, tenant.organizationId, 'viewer')
+  await api.db.roleGrant.updateMany({
+    where: { organizationId: tenant.organizationId, role: 'viewer' },
+    data: { siteId: chain.site.id },
+  })
+  await remove('site.remove', { siteId: chain.site.id })
+  const answer = await site().tryMutation('device.bootAgain', { deviceId: site().deviceId }, cookie)
+  expect([answer.status, answer.code]).toEqual([403, 'forbidden'])
+})
+
+test('each of these changes is in the audit log, before and after', async () => {
+  const { collectionId } = site().tenant
+  await make('collection.update', { collectionId, revision: 1, name: 'Studio' })
+  await remove('collection.remove', { collectionId })
+  const entries = await site().api.db.auditEntry.findMany({
+    where: { objectId: collectionId },
+    orderBy: { id: 'asc' },
+    select: { action: true, before: true, after: true, collectionId: true },
+  })
+  expect(entries).toMatchObject([
+    { action: 'collection.update', before: { name: 'Lab' }, after: { name: 'Studio' }, collectionId },
+    { action: 'collection.remove', before: { name: 'Studio', device: 6 }, after: null },
+  ])
+  const { revision } = await site()
+    .query<CollectionDetail>('collection.get', { collectionId })
+    .catch(() => ({ revision: 0 }))
+  expect(revision).toBe(0)
+})

@@ -1,0 +1,52 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { bootAgainResult } from './schema.ts'
+
+/** How long a power-on stays in the desired state: UPLINK.md. */
+const powerOnValidMs = 60_000
+const powerOnsPendingMax = 10
+
+/**
+ * Asks the site's edges to wake the device; they hear of it within a second.
+ * Throws `not_found`; `conflict` for a disabled device, a site without an edge, or too many wishes at once.
+ */
+export async function bootAgain(context: ServiceContext, deviceId: string): Promise<z.infer<typeof bootAgainResult>> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const requestedAt = clock()
+  const expiresAt = new Date(requestedAt.getTime() + powerOnValidMs)
+  return db.$transaction(async (transaction) => {
+    const device = await transaction.device.findUnique({
+      where: { organizationId_id: { organizationId, id: deviceId } },
+      select: {
+        name: true,
+        enabled: true,
+        siteId: true,
+        site: { select: { _count: { select: { edges: { where: { revokedAt: null } } } } } },
+        _count: { select: { powerOns: { where: { expiresAt: { gt: requestedAt } } } } },
+      },
+    })
+    if (!device) throw new AppError('not_found')
+    if (!device.enabled) throw new AppError('conflict', { public: 'This device is disabled.' })
+    if (device.site._count.edges === 0)
+      throw new AppError('conflict', { public: 'No edge is enrolled at this site to wake the device.' })
+    if (device._count.powerOns >= powerOnsPendingMax)
+      throw new AppError('conflict', { public: 'This device is being woken already.' })
+    const powerOn = await transaction.powerOn.create({
+      data: { organizationId, deviceId, requestedByUserId: actor.userId, requestedAt, expiresAt },
+      select: { id: true },
+    })
+    await notify(transaction, { state: { siteId: device.siteId } })
+    await recordChange(context, {
+      kind: 'device',
+      id: deviceId,
+      name: device.name,
+      before: { powerOnId: null },
+      after: { powerOnId: powerOn.id, expiresAt },
+    })
+    return { powerOnId: powerOn.id, expiresAt: expiresAt.toISOString() }
+  })
+}

@@ -1,0 +1,51 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { findBoot } from '../boot/read-boots.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { deviceStateOf } from '../rules/device-state.ts'
+import { askStore } from '../store/ask-store.ts'
+import { deviceLayerSelect, readDeviceLayer } from './read-layer.ts'
+import type { dropWritesInput, dropWritesResult } from './schema.ts'
+
+/**
+ * Has the edge that keeps it remove what a device has written: its persistent write cache, or its own image. Throws `not_found`; `conflict`
+ * where nothing of that class is kept, the device runs, or it is being dropped already.
+ */
+export async function dropWrites(
+  context: ServiceContext,
+  { deviceId, class: wanted }: z.output<typeof dropWritesInput>,
+): Promise<z.infer<typeof dropWritesResult>> {
+  const { db, clock, actor } = context
+  const device = await db.device.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
+    select: { ...deviceLayerSelect, name: true, lastBootId: true },
+  })
+  if (!device) throw new AppError('not_found')
+  const layer = await readDeviceLayer(context, device)
+  if (layer?.class !== wanted)
+    throw new AppError('conflict', { public: 'No edge keeps anything of this kind that the device wrote.' })
+  if (layer.dropJobId)
+    throw new AppError('conflict', { public: `${layer.edge.name} has been asked to drop it already.` })
+  const lastBoot = device.lastBootId ? await findBoot({ db, actor }, device.lastBootId) : null
+  if (lastBoot && deviceStateOf(lastBoot, clock()).state === 'running')
+    throw new AppError('conflict', {
+      public: 'The device runs from it: shut the device down, and try again half a minute later.',
+    })
+  const jobId = await askStore(context, {
+    edgeId: layer.edge.id,
+    kind: 'drop_layer',
+    deviceId,
+    layerClass: wanted,
+    vdiskId: layer.version?.vdiskId ?? null,
+    versionId: layer.version?.id ?? null,
+  })
+  await recordChange(context, {
+    kind: 'device',
+    id: deviceId,
+    name: device.name,
+    before: { writes: wanted, usedBytes: layer.usedBytes },
+    after: { writes: null, usedBytes: 0 },
+  })
+  return { jobId }
+}

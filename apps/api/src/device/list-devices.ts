@@ -1,0 +1,63 @@
+import type { Prisma } from '@bootfarm/db'
+import type { z } from 'zod'
+import { visibleDevices } from '../access/visible.ts'
+import { afterName, cutPage, escapeLike } from '../context/keyset.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { writeCacheCriticalPercent, writeCacheWarningPercent } from '../rules/write-cache.ts'
+import { deviceSummaryOf, deviceSummarySelect, nameDevices } from './rows.ts'
+import type { deviceListInput, devicePage } from './schema.ts'
+
+type Input = z.output<typeof deviceListInput>
+export type DeviceFilter = Omit<Input, 'cursor' | 'limit'>
+
+const writeCachePercentMin = {
+  warning: writeCacheWarningPercent,
+  critical: writeCacheCriticalPercent,
+  full: 100,
+}
+
+export async function listDevices(context: ServiceContext, input: Input): Promise<z.infer<typeof devicePage>> {
+  const { db, clock, actor } = context
+  const now = clock()
+  const rows = await db.device.findMany({
+    where: {
+      organizationId: actor.organizationId,
+      AND: [visibleDevices(actor), filterOf(input), afterName(input.cursor)],
+    },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: input.limit + 1,
+    select: deviceSummarySelect,
+  })
+  const names = await nameDevices(context, rows)
+  return cutPage(rows, input.limit, {
+    item: (row) => deviceSummaryOf(row, { names, now }),
+    key: (row) => [row.name, row.id],
+  })
+}
+
+export function filterOf(input: DeviceFilter): Prisma.DeviceWhereInput {
+  return {
+    ...(input.siteId ? { siteId: input.siteId } : {}),
+    ...(input.collectionId ? { collectionId: input.collectionId } : {}),
+    ...(input.tag ? { tags: { has: input.tag } } : {}),
+    ...(input.deviceType ? { deviceType: input.deviceType } : {}),
+    ...(input.enabled === undefined ? {} : { enabled: input.enabled }),
+    ...lastOutcomeFilter(input.lastOutcome),
+    ...(input.writeCache ? { lastBootWriteCachePercent: { gte: writeCachePercentMin[input.writeCache] } } : {}),
+    ...(input.search ? searchFilter(input.search) : {}),
+  }
+}
+
+function lastOutcomeFilter(lastOutcome: DeviceFilter['lastOutcome']): Prisma.DeviceWhereInput {
+  if (!lastOutcome) return {}
+  if (lastOutcome === 'never') return { lastBootId: null }
+  if (lastOutcome === 'booting') return { lastBootId: { not: null }, lastBootOutcome: null }
+  return { lastBootOutcome: lastOutcome }
+}
+
+function searchFilter(search: string): Prisma.DeviceWhereInput {
+  const mac = search.toLowerCase().replaceAll('-', ':')
+  return {
+    OR: [{ name: { contains: escapeLike(search), mode: 'insensitive' } }, { mac: { contains: escapeLike(mac) } }],
+  }
+}

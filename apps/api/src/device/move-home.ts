@@ -1,0 +1,124 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { findBoot } from '../boot/read-boots.ts'
+import { notify } from '../context/notifications.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { deviceStateOf } from '../rules/device-state.ts'
+import { askStore } from '../store/ask-store.ts'
+import { deviceHomeSelect, readDeviceHome } from './read-home.ts'
+import type { DeviceHome, moveHomeInput, moveHomeResult } from './schema.ts'
+
+interface Move {
+  device: { id: string; name: string; siteId: string }
+  home: DeviceHome
+  target: { id: string; name: string }
+}
+
+/**
+ * Lets another edge keep what a device writes. An edge that is there lets go first, and does not where it keeps something of the device; of
+ * one that was removed all is given up. Throws `not_found`; `invalid` for an edge that is not of the device's site; `conflict` where
+ * none was chosen yet, that edge has it already, the device runs, something is kept, or what is lost was not agreed to.
+ */
+export async function moveHome(
+  context: ServiceContext,
+  { deviceId, edgeId, giveUp }: z.output<typeof moveHomeInput>,
+): Promise<z.infer<typeof moveHomeResult>> {
+  const move = await openMove(context, { deviceId, edgeId })
+  const { device, home, target } = move
+  if (!home.edge.isRemoved && giveUp)
+    throw conflict(
+      `${home.edge.name} was not removed: what it keeps is not given up. Remove it first, if it is gone for good.`,
+    )
+  if (!home.edge.isRemoved) return askToLetGo(context, move)
+  if (!giveUp)
+    throw conflict(
+      `${home.edge.name} was removed: what it keeps of ${device.name} (${home.keeps ?? 'nothing that is known here'}) is lost for good once ${target.name} keeps its writes. Order it again with giveUp.`,
+    )
+  const { db, clock, actor } = context
+  await db.device.update({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: deviceId } },
+    data: {
+      homeEdgeId: edgeId,
+      nextHomeEdgeId: null,
+      homeSince: clock(),
+      ...(await layerAt(context, { deviceId, edgeId: home.edge.id })),
+    },
+    select: { id: true },
+  })
+  await record(context, move, { givenUp: home.keeps })
+  await notify(db, { state: { siteId: device.siteId } })
+  return { jobId: null }
+}
+
+async function openMove(
+  context: ServiceContext,
+  { deviceId, edgeId }: { deviceId: string; edgeId: string },
+): Promise<Move> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  await db.$queryRaw`select id from device where organization_id = ${organizationId}::uuid and id = ${deviceId}::uuid for no key update`
+  const device = await db.device.findUnique({
+    where: { organizationId_id: { organizationId, id: deviceId } },
+    select: { ...deviceHomeSelect, name: true, lastBootId: true },
+  })
+  if (!device) throw new AppError('not_found')
+  const target = await db.edge.findFirst({
+    where: { organizationId, id: edgeId, siteId: device.siteId, revokedAt: null },
+    select: { id: true, name: true },
+  })
+  if (!target) throw new AppError('invalid', { public: 'Choose an edge of the device’s site that was not removed.' })
+  const home = await readDeviceHome(context, device)
+  if (!home) throw conflict(`No edge was chosen for ${device.name} yet: nothing that it writes outlives its boots.`)
+  if (home.next)
+    throw conflict(`${home.edge.name} is asked already to let go for ${home.next.name}: cancel that first.`)
+  if (home.edge.id === target.id) throw conflict(`${target.name} keeps what ${device.name} writes already.`)
+  const lastBoot = device.lastBootId ? await findBoot({ db, actor }, device.lastBootId) : null
+  if (!home.edge.isRemoved && lastBoot && deviceStateOf(lastBoot, clock()).state === 'running')
+    throw conflict(`${device.name} runs: shut it down, and try again half a minute later.`)
+  return { device, home, target }
+}
+
+async function askToLetGo(context: ServiceContext, move: Move): Promise<z.infer<typeof moveHomeResult>> {
+  const { device, home, target } = move
+  if (home.keeps)
+    throw conflict(
+      `${home.edge.name} keeps ${home.keeps}: drop, seal or discard it first, or ${device.name} would not find it again.`,
+    )
+  const { db, actor } = context
+  await db.device.update({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: device.id } },
+    data: { nextHomeEdgeId: target.id },
+    select: { id: true },
+  })
+  const jobId = await askStore(context, {
+    edgeId: home.edge.id,
+    kind: 'release_home',
+    deviceId: device.id,
+  })
+  await record(context, move, { onceLetGo: home.edge.name })
+  return { jobId }
+}
+
+/** What a device had written at an edge that is given up is not shown as kept any more. */
+async function layerAt(
+  { db, actor: { organizationId } }: ServiceContext,
+  { deviceId, edgeId }: { deviceId: string; edgeId: string },
+) {
+  const there = await db.device.count({ where: { organizationId, id: deviceId, layerEdgeId: edgeId } })
+  return there === 0 ? {} : { layerClass: null, layerEdgeId: null, layerVersionId: null, layerBytes: null }
+}
+
+function record(context: ServiceContext, { device, home, target }: Move, more: object): Promise<void> {
+  return recordChange(context, {
+    kind: 'device',
+    id: device.id,
+    name: device.name,
+    before: { writesKeptAt: home.edge.name },
+    after: { writesKeptAt: target.name, ...more },
+  })
+}
+
+function conflict(text: string): AppError {
+  return new AppError('conflict', { public: text })
+}

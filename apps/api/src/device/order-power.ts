@@ -1,0 +1,60 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { findBoot } from '../boot/read-boots.ts'
+import { notify } from '../context/notifications.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { deviceStateOf } from '../rules/device-state.ts'
+import type { powerOrderInput, powerOrderResult } from './schema.ts'
+
+/** How long a power order stays in the desired state: packages/proto/UPLINK.md. */
+const powerOrderValidMs = 60_000
+const powerOrdersPendingMax = 10
+
+/**
+ * Gives a running device an order, which it takes when it reports next.
+ * Throws `not_found`; `conflict` for a device that does not run as far as its reports say, a site without an edge, or too
+ * many orders at once.
+ */
+export async function orderPower(
+  context: ServiceContext,
+  { deviceId, order }: z.infer<typeof powerOrderInput>,
+): Promise<z.infer<typeof powerOrderResult>> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const requestedAt = clock()
+  const expiresAt = new Date(requestedAt.getTime() + powerOrderValidMs)
+  return db.$transaction(async (transaction) => {
+    const device = await transaction.device.findUnique({
+      where: { organizationId_id: { organizationId, id: deviceId } },
+      select: {
+        name: true,
+        siteId: true,
+        lastBootId: true,
+        site: { select: { _count: { select: { edges: { where: { revokedAt: null } } } } } },
+        _count: { select: { powerOrders: { where: { expiresAt: { gt: requestedAt }, takenAt: null } } } },
+      },
+    })
+    if (!device) throw new AppError('not_found')
+    const lastBoot = device.lastBootId ? await findBoot({ db: transaction, actor }, device.lastBootId) : null
+    if (!lastBoot || deviceStateOf(lastBoot, requestedAt).state !== 'running')
+      throw new AppError('conflict', { public: 'This device does not run, as far as its reports say.' })
+    if (device.site._count.edges === 0)
+      throw new AppError('conflict', { public: 'No edge is enrolled at this site to hand the order over.' })
+    if (device._count.powerOrders >= powerOrdersPendingMax)
+      throw new AppError('conflict', { public: 'Too many orders wait for this device already.' })
+    const powerOrder = await transaction.powerOrder.create({
+      data: { organizationId, deviceId, order, requestedByUserId: actor.userId, requestedAt, expiresAt },
+      select: { id: true },
+    })
+    await notify(transaction, { state: { siteId: device.siteId } })
+    await recordChange(context, {
+      kind: 'device',
+      id: deviceId,
+      name: device.name,
+      before: { order: null },
+      after: { order, powerOrderId: powerOrder.id, expiresAt },
+    })
+    return { powerOrderId: powerOrder.id, expiresAt: expiresAt.toISOString() }
+  })
+}

@@ -1,0 +1,259 @@
+import { chooseMenuOfDevice } from '../boot-menu/choose-menu.ts'
+import { chosenMenu, setMenuOfDeviceInput } from '../boot-menu/schema.ts'
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { chosenSetResult, setOfDeviceInput } from '../rules/boot-programs.ts'
+import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
+import { chooseForDevice } from '../site/choose-boot-programs.ts'
+import { restoreObject } from '../trash/restore-object.ts'
+import { bootAgain } from './boot-again.ts'
+import {
+  changeManyInput,
+  csvResult,
+  deviceFilterInput,
+  deviceIdsResult,
+  importCsvInput,
+  manyDone,
+  planResult,
+  powerManyInput,
+  removeManyInput,
+} from './bulk-schema.ts'
+import { createDevice, removeDevice, updateDevice } from './change-device.ts'
+import { exportDevices, importDevices } from './csv-devices.ts'
+import { dropWrites } from './drop-writes.ts'
+import { getDevice } from './get-device.ts'
+import { listDevices } from './list-devices.ts'
+import { changeManyDevices, listDeviceIds, powerManyDevices, removeManyDevices } from './many-devices.ts'
+import { moveHome } from './move-home.ts'
+import { orderPower } from './order-power.ts'
+import {
+  bootAgainInput,
+  bootAgainResult,
+  createDeviceInput,
+  deviceDetail,
+  deviceGetInput,
+  deviceListInput,
+  devicePage,
+  dropWritesInput,
+  dropWritesResult,
+  moveHomeInput,
+  moveHomeResult,
+  powerOrderInput,
+  powerOrderResult,
+  removeDeviceInput,
+  updateDeviceInput,
+} from './schema.ts'
+
+export const deviceRouter = router({
+  list: procedure
+    .meta({
+      permission: 'device.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/devices', summary: 'Devices' },
+    })
+    .input(deviceListInput)
+    .output(devicePage)
+    .query(({ ctx, input }) => listDevices(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'device.read',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: { method: 'GET', path: '/devices/{deviceId}', summary: 'A device' },
+    })
+    .input(deviceGetInput)
+    .output(deviceDetail)
+    .query(({ ctx, input }) => getDevice(ctx, input.deviceId)),
+  bootAgain: procedure
+    .meta({
+      permission: 'device.power',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'POST',
+        path: '/devices/{deviceId}/boot-again',
+        summary: 'Wake a device, so that it boots',
+      },
+    })
+    .input(bootAgainInput)
+    .output(bootAgainResult)
+    .mutation(({ ctx, input }) => bootAgain(ctx, input.deviceId)),
+  orderPower: procedure
+    .meta({
+      permission: 'device.power',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'POST',
+        path: '/devices/{deviceId}/power-orders',
+        summary: 'Order a running device to restart or switch off',
+        creates: null,
+      },
+    })
+    .input(powerOrderInput)
+    .output(powerOrderResult)
+    .mutation(({ ctx, input }) => orderPower(ctx, input)),
+  dropWrites: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'POST',
+        path: '/devices/{deviceId}/drop-writes',
+        summary: 'Remove what an edge keeps of a device’s writes: its write cache, or its own image',
+        creates: null,
+      },
+    })
+    .input(dropWritesInput)
+    .output(dropWritesResult)
+    .mutation(({ ctx, input }) => dropWrites(ctx, input)),
+  moveHome: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'POST',
+        path: '/devices/{deviceId}/move-home',
+        summary: 'Let another edge of the site keep what the device writes',
+        creates: null,
+      },
+    })
+    .input(moveHomeInput)
+    .output(moveHomeResult)
+    .mutation(({ ctx, input }) => moveHome(ctx, input)),
+  setBootProgramSet: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'PUT',
+        path: '/devices/{deviceId}/boot-program-set',
+        summary: 'Choose the boot programs of a device',
+      },
+    })
+    .input(setOfDeviceInput)
+    .output(chosenSetResult)
+    .mutation(({ ctx, input }) => chooseForDevice(ctx, input)),
+  setBootMenu: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: {
+        method: 'PUT',
+        path: '/devices/{deviceId}/boot-menu',
+        summary: 'Choose the boot menu of a device',
+      },
+    })
+    .input(setMenuOfDeviceInput)
+    .output(chosenMenu)
+    .mutation(({ ctx, input }) => chooseMenuOfDevice(ctx, input)),
+  create: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'collection', id: 'collectionId' },
+      rest: { method: 'POST', path: '/devices', summary: 'Create a device', creates: '/devices/{id}' },
+    })
+    .input(createDeviceInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createDevice(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: { method: 'PATCH', path: '/devices/{deviceId}', summary: 'Change a device' },
+    })
+    .input(updateDeviceInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateDevice(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceId' },
+      rest: { method: 'DELETE', path: '/devices/{deviceId}', summary: 'Put a device into the trash' },
+    })
+    .input(removeDeviceInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeDevice(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: {
+        method: 'POST',
+        path: '/trash/{deletionId}/device',
+        summary: 'Restore a device from the trash',
+      },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['device'])),
+  listIds: procedure
+    .meta({
+      permission: 'device.read',
+      place: 'visible',
+      rest: { excluded: 'for selections of the dashboard: the list of devices gives the same ids' },
+    })
+    .input(deviceFilterInput)
+    .output(deviceIdsResult)
+    .query(({ ctx, input }) => listDeviceIds(ctx, input)),
+  changeMany: procedure
+    .meta({
+      permission: 'device.change',
+      place: [
+        { kind: 'device', id: 'deviceIds' },
+        { kind: 'collection', id: 'collectionId', optional: true },
+      ],
+      rest: {
+        method: 'POST',
+        path: '/device-changes',
+        summary: 'Change or move up to 1,000 devices, all or none',
+      },
+    })
+    .input(changeManyInput)
+    .output(planResult)
+    .mutation(({ ctx, input }) => changeManyDevices(ctx, input)),
+  removeMany: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'device', id: 'deviceIds' },
+      rest: {
+        method: 'POST',
+        path: '/device-removals',
+        summary: 'Put up to 1,000 devices into the trash, all or none',
+      },
+    })
+    .input(removeManyInput)
+    .output(manyDone)
+    .mutation(({ ctx, input }) => removeManyDevices(ctx, input)),
+  powerMany: procedure
+    .meta({
+      permission: 'device.power',
+      place: { kind: 'device', id: 'deviceIds' },
+      rest: {
+        method: 'POST',
+        path: '/device-power-orders',
+        summary: 'Switch up to 200 devices on or off, all or none',
+      },
+    })
+    .input(powerManyInput)
+    .output(manyDone)
+    .mutation(({ ctx, input }) => powerManyDevices(ctx, input)),
+  importCsv: procedure
+    .meta({
+      permission: 'device.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'POST',
+        path: '/sites/{siteId}/device-imports',
+        summary: 'Create and change devices of a site by CSV, all lines or none',
+      },
+    })
+    .input(importCsvInput)
+    .output(planResult)
+    .mutation(({ ctx, input }) => importDevices(ctx, input)),
+  exportCsv: procedure
+    .meta({
+      permission: 'device.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/device-exports', summary: 'Devices as CSV' },
+    })
+    .input(deviceFilterInput)
+    .output(csvResult)
+    .query(({ ctx, input }) => exportDevices(ctx, input)),
+})

@@ -1,0 +1,195 @@
+import { bootOutcomes } from '@bootfarm/proto/boot-phases'
+import { layerClasses, powerOrders } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+import { deviceMenuView } from '../boot-menu/schema.ts'
+import { deviceState } from '../rules/device-state.ts'
+import { deviceWait } from '../rules/device-wait.ts'
+import { deviceName, deviceType, seenRevision, tag, tags, writtenMac } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { inheritedPersonality, personality } from '../rules/personality.ts'
+import { writeCacheView } from '../rules/write-cache.ts'
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+const count = z.number().int().nonnegative()
+
+export const deviceListInput = z.object({
+  ...pageInput,
+  /** Part of the name or of the MAC address, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
+  siteId: uuid.optional(),
+  collectionId: uuid.optional(),
+  tag: tag.optional(),
+  enabled: z.boolean().optional(),
+  deviceType: deviceType.optional(),
+  /** `booting`: its last boot goes on; `never`: it has not booted yet. */
+  lastOutcome: z.enum([...bootOutcomes, 'booting', 'never']).optional(),
+  /** `warning`: 80 % or more of it is used; `critical`: 95 % or more; `full`. */
+  writeCache: z.enum(['warning', 'critical', 'full']).optional(),
+})
+
+/** An order for a running device, shown for some minutes. */
+export const powerOrderView = z.object({
+  id: uuid,
+  order: z.enum(powerOrders),
+  /** `waiting`: until the device reports next; `expired`: it did not, in time. */
+  state: z.enum(['waiting', 'taken', 'expired']),
+  requestedAt: instant,
+  expiresAt: instant,
+  takenAt: instant.nullable(),
+})
+export type PowerOrderView = z.infer<typeof powerOrderView>
+
+export const deviceSummary = z.object({
+  id: uuid,
+  name: z.string(),
+  mac: z.string(),
+  enabled: z.boolean(),
+  deviceType,
+  tags: z.array(z.string()),
+  revision: seenRevision,
+  siteId: uuid,
+  siteName: z.string(),
+  collectionId: uuid,
+  collectionName: z.string(),
+  /** What it boots next; null where its collection has no vDisk or the vDisk no version for it. */
+  vdisk: z.object({ id: uuid, name: z.string(), versionNumber: count }).nullable(),
+  lastBoot: z
+    .object({
+      id: uuid,
+      startedAt: instant,
+      /** Null while the boot goes on. */
+      outcome: z.enum(bootOutcomes).nullable(),
+      totalUs: count,
+      simulated: z.boolean(),
+      generated: z.boolean(),
+      writeCache: writeCacheView.nullable(),
+      /** When the last of its reports came. */
+      reportedAt: instant,
+    })
+    .nullable(),
+  now: deviceState,
+  /** Why it stands still, or may, or does not start: the edge that has its writes is away. */
+  waitsFor: deviceWait.nullable(),
+  /** The newest one. */
+  powerOrder: powerOrderView.nullable(),
+})
+export type DeviceSummary = z.infer<typeof deviceSummary>
+export const devicePage = pageOf(deviceSummary)
+
+export const deviceGetInput = z.object({ deviceId: uuid })
+/** What an edge keeps of a device's writes over its restarts, as the device's boots say. */
+export const deviceLayer = z.object({
+  class: z.enum(layerClasses),
+  /** What it takes at the edge, and what is lost when it is dropped. */
+  usedBytes: count,
+  edge: z.object({ id: uuid, name: z.string() }),
+  /** What it lies above; null: a version that is gone. */
+  version: z.object({ id: uuid, number: count, vdiskId: uuid, vdiskName: z.string() }).nullable(),
+  /** What the device would boot without it; null: nothing of that vDisk. */
+  currentNumber: count.nullable(),
+  /** How many versions were released after it that production devices have, or had; null where nobody can say. */
+  releasesBehind: count.nullable(),
+  /** The work that drops it, where there is one under way. */
+  dropJobId: uuid.nullable(),
+})
+export type DeviceLayer = z.infer<typeof deviceLayer>
+
+/** The one edge that keeps what the device writes beyond its boots. */
+export const deviceHome = z.object({
+  edge: z.object({
+    id: uuid,
+    name: z.string(),
+    /** Gone for good: what it has is lost once another edge is chosen. */
+    isRemoved: z.boolean(),
+  }),
+  /** It is to be this one, once `edge` has said that it keeps nothing of the device. */
+  next: z.object({ id: uuid, name: z.string(), jobId: uuid.nullable() }).nullable(),
+  /** Null: since before this was kept. */
+  since: instant.nullable(),
+  /** What it was asked last to let go; null: nothing, or that is done. */
+  asked: z
+    .object({
+      jobId: uuid,
+      state: z.enum(['queued', 'running', 'failed', 'cancelled']),
+      askedBy: z.string(),
+      askedAt: instant,
+      endedAt: instant.nullable(),
+      /** As the edge said it. */
+      untrusted: z.object({ message: z.string().nullable() }),
+    })
+    .nullable(),
+  /** What is kept there, as far as is known, e.g. "4096 bytes of a private image"; null: nothing. */
+  keeps: z.string().nullable(),
+})
+export type DeviceHome = z.infer<typeof deviceHome>
+
+export const deviceDetail = deviceSummary.extend({
+  /** Null: none was chosen, since nothing that it writes outlives its boots. */
+  home: deviceHome.nullable(),
+  /** The edges of its site that were not removed, by name, at most 100: one of them can keep its writes. */
+  siteEdges: z.array(z.object({ id: uuid, name: z.string() })),
+  layer: deviceLayer.nullable(),
+  bootMenu: deviceMenuView,
+  /** Its own, its collection's and its site's; the first that is not null counts, else each edge's first. */
+  bootProgramSets: z.object({
+    device: z.string().nullable(),
+    collection: z.string().nullable(),
+    site: z.string().nullable(),
+  }),
+  createdAt: instant,
+  farmId: uuid,
+  /** What it boots in place of its collection's. */
+  ownVdisk: z.object({ id: uuid, name: z.string() }).nullable(),
+  /** Its own pairs. */
+  personality,
+  /** What it has in the end, by name. */
+  inheritedPersonality,
+  /** Whether new devices of its collection get its settings. */
+  isTemplate: z.boolean(),
+  /** A power-on that the edge is being asked for now. */
+  powerOn: z.object({ id: uuid, requestedAt: instant, expiresAt: instant }).nullable(),
+})
+export type DeviceDetail = z.infer<typeof deviceDetail>
+
+export const dropWritesInput = z.object({
+  deviceId: uuid,
+  /** As the caller has seen it: what is dropped when another was made meanwhile is nobody's wish. */
+  class: z.enum(layerClasses),
+})
+export const dropWritesResult = z.object({ jobId: uuid })
+
+export const moveHomeInput = z.object({
+  deviceId: uuid,
+  /** Of the device's site. */
+  edgeId: uuid,
+  /** What the removed edge may have kept of the device is given up. */
+  giveUp: z.boolean().default(false),
+})
+/** The work that lets go of it; null: it is so already. */
+export const moveHomeResult = z.object({ jobId: uuid.nullable() })
+
+export const bootAgainInput = z.object({ deviceId: uuid })
+export const bootAgainResult = z.object({ powerOnId: uuid, expiresAt: instant })
+
+export const powerOrderInput = z.object({ deviceId: uuid, order: z.enum(powerOrders) })
+export const powerOrderResult = z.object({ powerOrderId: uuid, expiresAt: instant })
+
+const deviceFields = {
+  name: deviceName,
+  mac: writtenMac,
+  enabled: z.boolean(),
+  tags,
+  personality,
+  vdiskId: uuid.nullable(),
+  deviceType,
+}
+export const createDeviceInput = z.object(deviceFields).partial().extend({
+  collectionId: uuid,
+  name: deviceFields.name,
+  mac: deviceFields.mac,
+  /** Whose settings it gets where none are given; null: nobody's, also where the collection names a template. */
+  templateDeviceId: uuid.nullish(),
+})
+export const updateDeviceInput = z.object(deviceFields).partial().extend({ deviceId: uuid, revision: seenRevision })
+export const removeDeviceInput = z.object({ deviceId: uuid, revision: seenRevision.optional() })

@@ -1,0 +1,84 @@
+import type { z } from 'zod'
+import { type Change, recordChanges, recordNothing } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { nameOf, namesMany } from '../rules/name-pattern.ts'
+import type { Place } from '../rules/place.ts'
+import { forgetDiscovered, lockSite, namesOfSite } from './rows.ts'
+import type { adoptInput, adoptResult } from './schema.ts'
+
+/**
+ * Registers discovered devices, ignored ones too: they boot when they ask next. Numbers are given in the order of `discoveredIds`.
+ * Throws `not_found` for a site or a collection that is not there; `conflict` for a name that a device of the site has, or one
+ * name for several devices.
+ */
+export async function adoptDiscovered(
+  context: ServiceContext,
+  { siteId, discoveredIds, namePattern, collectionId }: z.output<typeof adoptInput>,
+): Promise<z.infer<typeof adoptResult>> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const place = { organizationId, siteId }
+  const createdAt = clock()
+  return db.$transaction(async (transaction) => {
+    await lockSite(transaction, place)
+    const collection = await transaction.collection.findFirst({
+      where: { ...place, id: collectionId },
+      select: { id: true },
+    })
+    if (!collection) throw new AppError('not_found')
+    const rows = await transaction.discoveredDevice.findMany({
+      where: { ...place, id: { in: discoveredIds } },
+      select: { id: true, mac: true },
+    })
+    const macOf = new Map(rows.map(({ id, mac }) => [id, mac]))
+    const macs = [...new Set(discoveredIds)].flatMap((id) => macOf.get(id) ?? [])
+    const named = nameAll(namePattern, macs, await namesOfSite(transaction, place))
+    const devices = await transaction.device.createManyAndReturn({
+      data: named.map(({ mac, name }) => ({ ...place, collectionId, mac, name, createdAt })),
+      skipDuplicates: true,
+      select: { id: true, name: true, mac: true },
+    })
+    await forgetDiscovered(transaction, place, macs)
+    if (macs.length > 0) {
+      await notify(transaction, { state: { siteId } })
+      await notify(transaction, { discovered: { organizationId } })
+    }
+    if (devices.length === 0) recordNothing(context)
+    else
+      await recordChanges(
+        context,
+        devices.map((device) => adoptedChange(context.request.place, { ...device, collectionId })),
+      )
+    return {
+      adopted: devices.map(({ id, name, mac }) => ({ deviceId: id, name, mac })),
+      missingCount: discoveredIds.length - devices.length,
+    }
+  })
+}
+
+/** What the audit log keeps of a machine that becomes a device. */
+export function adoptedChange(
+  { farmId, siteId }: Place,
+  { id, name, mac, collectionId }: { id: string; name: string; mac: string; collectionId: string },
+): Change {
+  const place = { farmId, siteId, collectionId }
+  return { kind: 'device', id, name, place, before: null, after: { name, mac, collectionId } }
+}
+
+function nameAll(pattern: string, macs: string[], taken: Set<string>): { mac: string; name: string }[] {
+  if (!namesMany(pattern)) {
+    if (macs.length > 1)
+      throw new AppError('conflict', {
+        public: 'Several devices need a pattern with {n} or {mac} for their names.',
+      })
+    if (taken.has(pattern))
+      throw new AppError('conflict', { public: `A device of this site is named ${pattern} already.` })
+  }
+  return macs.map((mac) => {
+    const name = nameOf(pattern, mac, taken)
+    taken.add(name)
+    return { mac, name }
+  })
+}

@@ -1,0 +1,65 @@
+import type { DbTransaction } from '@bootfarm/db'
+import type { z } from 'zod'
+import { recordChanges, recordNothing } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { adoptedChange } from './adopt-discovered.ts'
+import { ignoredChange } from './ignore-discovered.ts'
+import { lockSite, type SitePlace } from './rows.ts'
+import { carryOut, type Plan, planRules } from './run-rules.ts'
+import { discoveredWaitingMax, type rulesApplied, type rulesPreview } from './schema.ts'
+
+/** What `applyRules` would do now, device by device. Throws `not_found`. */
+export async function previewRules(
+  { db, actor }: ServiceContext,
+  siteId: string,
+): Promise<z.infer<typeof rulesPreview>> {
+  const place = { organizationId: actor.organizationId, siteId }
+  return db.$transaction(async (transaction) => {
+    await lockSite(transaction, place)
+    const { plans } = await planRules(transaction, place, await readWaiting(transaction, place))
+    return { devices: plans.map(previewOf) }
+  })
+}
+
+/** Does to the devices that wait now what the rules say of them. Throws `not_found`. */
+export async function applyRules(context: ServiceContext, siteId: string): Promise<z.infer<typeof rulesApplied>> {
+  const { db, clock, actor, request } = context
+  const { organizationId } = actor
+  const place = { organizationId, siteId }
+  return db.$transaction(async (transaction) => {
+    await lockSite(transaction, place)
+    const planned = await planRules(transaction, place, await readWaiting(transaction, place))
+    const { adopted, ignored } = await carryOut(transaction, place, { ...planned, now: clock() })
+    await notify(transaction, { discovered: { organizationId } })
+    const changes = [
+      ...adopted.map((device) => adoptedChange(request.place, device)),
+      ...ignored.map((machine) => ignoredChange(request.place, machine)),
+    ]
+    if (changes.length === 0) recordNothing(context)
+    else await recordChanges(context, changes)
+    return { adoptedCount: adopted.length, ignoredCount: ignored.length }
+  })
+}
+
+/** In the order in which they were seen first, so that numbers follow it. */
+function readWaiting(transaction: DbTransaction, place: SitePlace) {
+  return transaction.discoveredDevice.findMany({
+    where: { ...place, ignoredAt: null },
+    orderBy: [{ firstSeenAt: 'asc' }, { mac: 'asc' }],
+    take: discoveredWaitingMax,
+    select: { id: true, mac: true, vendorClass: true, clientArch: true, relay: true },
+  })
+}
+
+function previewOf(plan: Plan<{ id: string; mac: string; vendorClass: string | null }>) {
+  const { id, mac, vendorClass } = plan.device
+  return {
+    id,
+    mac,
+    vendorClass,
+    outcome: plan.kind,
+    ruleNumber: plan.kind === 'none' ? null : plan.ruleIndex + 1,
+    name: plan.kind === 'adopt' ? plan.name : null,
+  }
+}

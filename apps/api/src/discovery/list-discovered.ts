@@ -1,0 +1,71 @@
+import type { Prisma } from '@bootfarm/db'
+import type { z } from 'zod'
+import { visibleDiscovered } from '../access/visible.ts'
+import { cutPage, decodeInstantCursor, escapeLike } from '../context/keyset.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { discoveredSelect, discoveredViewOf } from './rows.ts'
+import { type discoveredListInput, type discoveredPage, waitingCountMax, type waitingCountResult } from './schema.ts'
+
+type Input = z.output<typeof discoveredListInput>
+
+export async function listDiscovered(context: ServiceContext, input: Input): Promise<z.infer<typeof discoveredPage>> {
+  const { organizationId } = context.actor
+  const rows = await context.db.discoveredDevice.findMany({
+    where: {
+      organizationId,
+      AND: [visibleDiscovered(context.actor), filterOf(input), afterCursor(input.cursor)],
+    },
+    orderBy: [{ firstSeenAt: 'desc' }, { id: 'desc' }],
+    take: input.limit + 1,
+    select: discoveredSelect,
+  })
+  const taken = await takenHostNames(context, rows)
+  return cutPage(rows, input.limit, {
+    item: (row) => discoveredViewOf(row, taken.get(row.siteId) ?? new Set()),
+    key: (row) => [row.firstSeenAt.toISOString(), row.id],
+  })
+}
+
+/** How many wait for somebody to decide, up to a limit. */
+export async function countWaiting({ db, actor }: ServiceContext): Promise<z.infer<typeof waitingCountResult>> {
+  const rows = await db.discoveredDevice.findMany({
+    where: { organizationId: actor.organizationId, ignoredAt: null, AND: [visibleDiscovered(actor)] },
+    take: waitingCountMax,
+    select: { id: true },
+  })
+  return { count: rows.length }
+}
+
+/** Of the names that devices say they have, those that registered devices of their site have already. */
+async function takenHostNames(
+  { db, actor }: ServiceContext,
+  rows: { siteId: string; hostName: string | null }[],
+): Promise<Map<string, Set<string>>> {
+  const names = rows.flatMap(({ hostName }) => hostName?.toLowerCase() ?? [])
+  const siteIds = [...new Set(rows.map(({ siteId }) => siteId))]
+  const devices = await db.device.findMany({
+    where: { organizationId: actor.organizationId, siteId: { in: siteIds }, name: { in: names } },
+    select: { siteId: true, name: true },
+  })
+  return new Map(siteIds.map((id) => [id, new Set(devices.flatMap(({ siteId, name }) => (siteId === id ? name : [])))]))
+}
+
+function filterOf(input: Input): Prisma.DiscoveredDeviceWhereInput {
+  return {
+    ignoredAt: input.state === 'waiting' ? null : { not: null },
+    ...(input.siteId ? { siteId: input.siteId } : {}),
+    ...(input.search ? searchFilter(input.search) : {}),
+  }
+}
+
+function searchFilter(search: string): Prisma.DiscoveredDeviceWhereInput {
+  const mac = { contains: escapeLike(search.toLowerCase().replaceAll('-', ':')) }
+  const text = { contains: escapeLike(search), mode: 'insensitive' as const }
+  return { OR: [{ mac }, { vendorClass: text }, { userClass: text }, { hostName: text }] }
+}
+
+function afterCursor(cursor: Input['cursor']): Prisma.DiscoveredDeviceWhereInput {
+  const after = decodeInstantCursor(cursor)
+  if (!after) return {}
+  return { OR: [{ firstSeenAt: { lt: after.at } }, { firstSeenAt: after.at, id: { lt: after.id } }] }
+}

@@ -1,0 +1,115 @@
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { adoptDiscovered } from './adopt-discovered.ts'
+import { getRules, setRules } from './adoption-rules.ts'
+import { applyRules, previewRules } from './apply-rules.ts'
+import { ignoreDiscovered } from './ignore-discovered.ts'
+import { countWaiting, listDiscovered } from './list-discovered.ts'
+import {
+  adoptInput,
+  adoptResult,
+  discoveredListInput,
+  discoveredPage,
+  ignoreInput,
+  ignoreResult,
+  rulesApplied,
+  rulesInput,
+  rulesPreview,
+  rulesView,
+  setRulesInput,
+  waitingCountResult,
+} from './schema.ts'
+
+export const discoveredRouter = router({
+  list: procedure
+    .meta({
+      permission: 'discovery.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/discovered-devices', summary: 'Machines that nobody has registered' },
+    })
+    .input(discoveredListInput)
+    .output(discoveredPage)
+    .query(({ ctx, input }) => listDiscovered(ctx, input)),
+  waitingCount: procedure
+    .meta({
+      permission: 'discovery.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/discovered-devices/waiting-count', summary: 'How many of them wait' },
+    })
+    .output(waitingCountResult)
+    .query(({ ctx }) => countWaiting(ctx)),
+  adopt: procedure
+    .meta({
+      permission: 'discovery.decide',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'POST',
+        path: '/sites/{siteId}/discovered-devices/adopt',
+        summary: 'Register discovered machines',
+      },
+    })
+    .input(adoptInput)
+    .output(adoptResult)
+    .mutation(({ ctx, input }) => adoptDiscovered(ctx, input)),
+  ignore: procedure
+    .meta({
+      permission: 'discovery.decide',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'POST',
+        path: '/sites/{siteId}/discovered-devices/ignore',
+        summary: 'Ignore discovered machines, or no longer',
+      },
+    })
+    .input(ignoreInput)
+    .output(ignoreResult)
+    .mutation(({ ctx, input }) => ignoreDiscovered(ctx, input)),
+  rules: procedure
+    .meta({
+      permission: 'discovery.read',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'GET',
+        path: '/sites/{siteId}/adoption-rules',
+        summary: 'Rules that register machines by themselves',
+      },
+    })
+    .input(rulesInput)
+    .output(rulesView)
+    .query(({ ctx, input }) => getRules(ctx, input.siteId)),
+  setRules: procedure
+    // Rules adopt without anybody looking.
+    .meta({
+      permission: 'discovery.rules',
+      place: { kind: 'site', id: 'siteId' },
+      rest: { method: 'PUT', path: '/sites/{siteId}/adoption-rules', summary: 'Replace the rules' },
+    })
+    .input(setRulesInput)
+    .output(rulesView)
+    .mutation(({ ctx, input }) => setRules(ctx, input)),
+  previewRules: procedure
+    .meta({
+      permission: 'discovery.read',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'GET',
+        path: '/sites/{siteId}/adoption-rules/preview',
+        summary: 'What the rules would register now',
+      },
+    })
+    .input(rulesInput)
+    .output(rulesPreview)
+    .query(({ ctx, input }) => previewRules(ctx, input.siteId)),
+  applyRules: procedure
+    .meta({
+      permission: 'discovery.decide',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'POST',
+        path: '/sites/{siteId}/adoption-rules/apply',
+        summary: 'Register what the rules take',
+      },
+    })
+    .input(rulesInput)
+    .output(rulesApplied)
+    .mutation(({ ctx, input }) => applyRules(ctx, input.siteId)),
+})

@@ -1,0 +1,79 @@
+import type { DbTransaction, Prisma } from '@bootfarm/db'
+import { AppError } from '../errors/app-error.ts'
+import { suggestedName } from '../rules/name-pattern.ts'
+import type { DiscoveredDeviceView } from './schema.ts'
+
+/** A site of an organization. */
+export interface SitePlace {
+  organizationId: string
+  siteId: string
+}
+
+export const discoveredSelect = {
+  id: true,
+  siteId: true,
+  edgeId: true,
+  mac: true,
+  machineId: true,
+  vendorClass: true,
+  userClass: true,
+  hostName: true,
+  clientArch: true,
+  ip: true,
+  relay: true,
+  asked: true,
+  firstSeenAt: true,
+  lastSeenAt: true,
+  requests: true,
+  ignoredAt: true,
+  site: { select: { name: true } },
+  edge: { select: { name: true } },
+} satisfies Prisma.DiscoveredDeviceSelect
+type DiscoveredRow = Prisma.DiscoveredDeviceGetPayload<{ select: typeof discoveredSelect }>
+
+/** @param takenNames of the device's site */
+export function discoveredViewOf(
+  { site, edge, ...row }: DiscoveredRow,
+  takenNames: ReadonlySet<string>,
+): DiscoveredDeviceView {
+  return {
+    ...row,
+    siteName: site.name,
+    edgeName: edge.name,
+    firstSeenAt: row.firstSeenAt.toISOString(),
+    lastSeenAt: row.lastSeenAt.toISOString(),
+    ignoredAt: row.ignoredAt?.toISOString() ?? null,
+    requests: Number(row.requests),
+    suggestedName: suggestedName(row, takenNames),
+  }
+}
+
+/**
+ * Whoever decides about a site's discovered devices holds this lock until the transaction ends, so that names and limits hold.
+ * Throws `not_found`.
+ */
+export async function lockSite(transaction: DbTransaction, { organizationId, siteId }: SitePlace): Promise<void> {
+  const rows = await transaction.$queryRaw<unknown[]>`select 1 from site
+    where organization_id = ${organizationId}::uuid and id = ${siteId}::uuid for no key update`
+  if (rows.length === 0) throw new AppError('not_found')
+}
+
+/** Registered devices are discovered no more. */
+export async function forgetDiscovered(
+  transaction: DbTransaction,
+  { organizationId, siteId }: SitePlace,
+  macs: string[],
+): Promise<void> {
+  await transaction.discoveredDevice.deleteMany({ where: { organizationId, siteId, mac: { in: macs } } })
+}
+
+export async function namesOfSite(
+  transaction: DbTransaction,
+  { organizationId, siteId }: SitePlace,
+): Promise<Set<string>> {
+  const rows = await transaction.device.findMany({
+    where: { organizationId, siteId },
+    select: { name: true },
+  })
+  return new Set(rows.map(({ name }) => name))
+}

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { namePattern } from '../rules/name-pattern.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { adoptionRule, adoptionRulesMax } from './adoption-rule.ts'
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+const count = z.number().int().nonnegative()
+/** What a device says of itself: untrusted. */
+const deviceText = z.string().nullable()
+
+/** Of one site, those that are not ignored: the one that was seen longest ago goes. */
+export const discoveredWaitingMax = 1000
+/** How many may be adopted or ignored at once. */
+export const discoveredAtOnceMax = 100
+
+export const discoveredListInput = z.object({
+  ...pageInput,
+  siteId: uuid.optional(),
+  /** Part of the MAC address or of what the device says, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
+  /** `waiting`: for somebody to decide. */
+  state: z.enum(['waiting', 'ignored']).default('waiting'),
+})
+export const discoveredDevice = z.object({
+  id: uuid,
+  siteId: uuid,
+  siteName: z.string(),
+  /** That reported it last. */
+  edgeId: uuid,
+  edgeName: z.string(),
+  mac: z.string(),
+  machineId: z.string().nullable(),
+  vendorClass: deviceText,
+  userClass: deviceText,
+  hostName: deviceText,
+  clientArch: count.nullable(),
+  ip: z.string().nullable(),
+  relay: z.string().nullable(),
+  asked: z.enum(['dhcp', 'tftp', 'http']),
+  firstSeenAt: instant,
+  lastSeenAt: instant,
+  requests: count,
+  ignoredAt: instant.nullable(),
+  /** A name for it that no device of its site has. */
+  suggestedName: z.string(),
+})
+export type DiscoveredDeviceView = z.infer<typeof discoveredDevice>
+/** Newest first, by when they were seen first: a device that goes on asking keeps its place. */
+export const discoveredPage = pageOf(discoveredDevice)
+
+/** Of all sites; more than the limit is not counted. */
+export const waitingCountMax = 1000
+export const waitingCountResult = z.object({ count: count.max(waitingCountMax) })
+
+const discoveredIds = z.array(uuid).min(1).max(discoveredAtOnceMax)
+
+export const adoptInput = z.object({ siteId: uuid, discoveredIds, namePattern, collectionId: uuid })
+export const adoptResult = z.object({
+  adopted: z.array(z.object({ deviceId: uuid, name: z.string(), mac: z.string() })),
+  /** Not waiting any more: adopted by somebody else, or too long not seen. */
+  missingCount: count,
+})
+
+export const ignoreInput = z.object({ siteId: uuid, discoveredIds, ignored: z.boolean() })
+export const ignoreResult = z.object({ changedCount: count })
+
+export const rulesInput = z.object({ siteId: uuid })
+export const rulesView = z.object({
+  rules: z.array(adoptionRule),
+  /** Of what is shown, to be given back with a change of it. */
+  revision: z.string(),
+})
+export type RulesView = z.infer<typeof rulesView>
+export const setRulesInput = z.object({
+  siteId: uuid,
+  rules: z.array(adoptionRule).max(adoptionRulesMax, `A site has at most ${adoptionRulesMax} rules.`),
+  revision: z.string().max(64),
+})
+
+/** What the rules would do to the devices that wait now. */
+export const rulesPreview = z.object({
+  devices: z
+    .array(
+      z.object({
+        id: uuid,
+        mac: z.string(),
+        vendorClass: deviceText,
+        outcome: z.enum(['adopt', 'ignore', 'full', 'none']),
+        /** From 1 on; null where none fits. */
+        ruleNumber: count.nullable(),
+        /** Of an adopted one. */
+        name: z.string().nullable(),
+      }),
+    )
+    .max(discoveredWaitingMax),
+})
+export const rulesApplied = z.object({ adoptedCount: count, ignoredCount: count })

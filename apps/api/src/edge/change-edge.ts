@@ -1,0 +1,126 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { z } from 'zod'
+import { recordChange, recordNothing } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import { requireCurrent } from '../context/require-current.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { newEdgeKey } from '../uplink/state/site-edges.ts'
+import type { drainEdgeInput, edgeShareView, revokeEdgeInput, setShareInput } from './schema.ts'
+
+type Share = z.infer<typeof edgeShareView>
+
+const shareSelect = { revision: true, weight: true, subnets: true, draining: true } as const
+
+/**
+ * Which of the site's devices are the edge's: its weight and the networks that it serves first. Throws `not_found`; `conflict` where
+ * somebody else changed it meanwhile.
+ */
+export function setShare(
+  context: ServiceContext,
+  { edgeId, revision, weight, subnets }: z.output<typeof setShareInput>,
+): Promise<Share> {
+  return change(context, { edgeId, revision }, { weight, subnets: [...new Set(subnets)] })
+}
+
+/** A drained edge gets no new boots while another of its site can have them; what runs there goes on. Throws as `setShare`. */
+export function drainEdge(
+  context: ServiceContext,
+  { edgeId, revision, draining }: z.output<typeof drainEdgeInput>,
+): Promise<Share> {
+  return change(context, { edgeId, revision }, { draining })
+}
+
+/**
+ * Refuses the edge's requests from now on, for ever, and gives the site's other edges a new key. It goes on by the state that
+ * it has until somebody stops it. Revoking again changes nothing. Throws `not_found`.
+ */
+export async function revokeEdge(
+  context: ServiceContext,
+  { edgeId }: z.output<typeof revokeEdgeInput>,
+): Promise<{ revokedAt: string }> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const where = { organizationId, id: edgeId }
+  const { count } = await db.edge.updateMany({
+    where: { ...where, revokedAt: null },
+    data: { revokedAt: clock() },
+  })
+  const edge = await db.edge.findUnique({
+    where: { organizationId_id: where },
+    select: { name: true, siteId: true, revokedAt: true },
+  })
+  if (!edge?.revokedAt) throw new AppError('not_found')
+  const { name, siteId, revokedAt } = edge
+  if (count > 0) {
+    await db.site.updateMany({ where: { organizationId, id: siteId }, data: { edgeKey: newEdgeKey() } })
+    await notify(db, { state: { siteId } })
+  }
+  await recordChange(context, {
+    kind: 'edge',
+    id: edgeId,
+    name,
+    before: { revokedAt: count > 0 ? null : revokedAt },
+    after: { revokedAt },
+  })
+  return { revokedAt: revokedAt.toISOString() }
+}
+
+/** Orders a new key in place of the one that the edge has now; it makes one as soon as it hears of it. Throws `not_found`. */
+export async function orderNewKey(
+  context: ServiceContext,
+  { edgeId }: z.output<typeof revokeEdgeInput>,
+): Promise<{ ordered: true }> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const where = { organizationId, id: edgeId }
+  const edge = await db.edge.findUnique({
+    where: { organizationId_id: where },
+    select: { name: true, siteId: true, publicKey: true, rotateKeyFrom: true, revokedAt: true },
+  })
+  if (!edge) throw new AppError('not_found')
+  if (edge.revokedAt) throw new AppError('conflict', { public: 'This edge was revoked.' })
+  await db.edge.updateMany({ where, data: { rotateKeyFrom: edge.publicKey } })
+  await notify(db, { state: { siteId: edge.siteId } })
+  await recordChange(context, {
+    kind: 'edge',
+    id: edgeId,
+    name: edge.name,
+    before: { newKeyInPlaceOf: edge.rotateKeyFrom },
+    after: { newKeyInPlaceOf: edge.publicKey },
+  })
+  return { ordered: true }
+}
+
+async function change(
+  context: ServiceContext,
+  { edgeId, revision }: { edgeId: string; revision: number },
+  data: Partial<Share>,
+): Promise<Share> {
+  const { db, actor } = context
+  const place = await requireCurrent(context, { kind: 'edge', id: edgeId, revision })
+  const where = { organizationId_id: { organizationId: actor.organizationId, id: edgeId } }
+  const { name, ...before } = await db.edge.findUniqueOrThrow({
+    where,
+    select: { ...shareSelect, name: true },
+  })
+  if (isDeepStrictEqual({ ...before, ...data }, before)) {
+    recordNothing(context)
+    return before
+  }
+  const after = await db.edge.update({ where, data, select: shareSelect })
+  await notify(db, { state: { siteId: place.siteId ?? '' } })
+  await recordChange(context, {
+    kind: 'edge',
+    id: edgeId,
+    name,
+    place,
+    before: auditOf(before),
+    after: auditOf(after),
+  })
+  return after
+}
+
+function auditOf({ weight, subnets, draining }: Share) {
+  return { weight, subnets, draining }
+}

@@ -1,0 +1,67 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import type { ServiceContext, SystemContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { createdJoinToken } from './schema.ts'
+
+const joinTokenSizeBytes = 24
+const joinTokenValidMs = 3_600_000
+
+export function hashJoinToken(token: string): string {
+  return createHash('sha256').update(token).digest('hex')
+}
+
+interface JoinTokenSite {
+  organizationId: string
+  siteId: string
+  /** Null where the demo's set-up makes it. */
+  createdByUserId: string | null
+}
+
+/** As `createJoinToken`, by somebody. */
+export async function offerJoinToken(
+  context: ServiceContext,
+  siteId: string,
+): Promise<z.infer<typeof createdJoinToken>> {
+  const { organizationId, userId: createdByUserId } = context.actor
+  const created = await createJoinToken(context, { organizationId, siteId, createdByUserId })
+  const site = await context.db.site.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: siteId } },
+    select: { name: true },
+  })
+  await recordChange(context, {
+    kind: 'join_token',
+    id: created.id,
+    name: `for ${site.name}`,
+    before: null,
+    after: { siteId, expiresAt: created.expiresAt },
+  })
+  return created
+}
+
+/** A one-time right to enrol one edge at a site, for an hour. Throws `not_found`. */
+export async function createJoinToken(
+  { db, clock }: SystemContext,
+  { organizationId, siteId, createdByUserId }: JoinTokenSite,
+): Promise<z.infer<typeof createdJoinToken>> {
+  const site = await db.site.findUnique({
+    where: { organizationId_id: { organizationId, id: siteId } },
+    select: { id: true },
+  })
+  if (!site) throw new AppError('not_found')
+  const token = `bfj_${randomBytes(joinTokenSizeBytes).toString('base64url')}`
+  const createdAt = clock()
+  const row = await db.joinToken.create({
+    data: {
+      organizationId,
+      siteId,
+      createdByUserId,
+      tokenHash: hashJoinToken(token),
+      createdAt,
+      expiresAt: new Date(createdAt.getTime() + joinTokenValidMs),
+    },
+    select: { id: true, expiresAt: true },
+  })
+  return { id: row.id, token, expiresAt: row.expiresAt.toISOString() }
+}

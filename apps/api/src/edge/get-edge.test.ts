@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { EdgeClient } from '../../test/edge-client.ts'
+import { useTestSite } from '../../test/test-site.ts'
+import { makeJoinToken } from '../../test/test-tenant.ts'
+import type { EdgeDetail } from './schema.ts'
+
+const site = useTestSite('viewer')
+const getEdge = (edgeId: string) => site().query<EdgeDetail>('edge.get', { edgeId })
+const at = (ip: string, mtu: number) => ({ name: 'eth0', ip, prefixLength: 24, mtu })
+
+test('an edge says where it stands, and whose MTU in its network is another', async () => {
+  const { api, tenant, edge } = site()
+  expect(await getEdge(edge.edgeId)).toMatchObject({ address: null, interfaces: [] })
+  const second = await EdgeClient.enrolled(api.url, await makeJoinToken(api, tenant))
+  const foreign = (await site().other('viewer')).edge
+  await edge.heartbeat({ address: '10.78.0.1', interfaces: [at('10.78.0.1', 1500), at('10.20.0.1', 1500)] })
+  await second.heartbeat({ interfaces: [at('10.78.0.2', 9000)] })
+  await foreign.heartbeat({ interfaces: [at('10.20.0.2', 9000)] })
+  expect(await getEdge(edge.edgeId)).toMatchObject({
+    address: '10.78.0.1',
+    interfaces: [
+      { ...at('10.78.0.1', 1500), otherMtus: [{ edgeId: second.edgeId, mtu: 9000 }] },
+      { ...at('10.20.0.1', 1500), otherMtus: [] },
+    ],
+  })
+  expect((await getEdge(second.edgeId)).interfaces[0]?.otherMtus).toMatchObject([
+    { edgeId: edge.edgeId, edgeName: 'edge-1', mtu: 1500 },
+  ])
+  await api.db.edge.updateMany({ where: { id: second.edgeId }, data: { revokedAt: api.clock.now } })
+  expect((await getEdge(edge.edgeId)).interfaces[0]?.otherMtus).toEqual([])
+})

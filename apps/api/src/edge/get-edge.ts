@@ -1,0 +1,90 @@
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { withOtherMtus } from './edge-interfaces.ts'
+import { edgeSummaryOf, edgeSummarySelect, heartbeatOf } from './rows.ts'
+import type { EdgeDetail } from './schema.ts'
+
+const gapsShown = 20
+
+/** Throws `not_found`. */
+export async function getEdge({ db, clock, actor }: ServiceContext, edgeId: string): Promise<EdgeDetail> {
+  const { organizationId } = actor
+  const row = await db.edge.findUnique({
+    where: { organizationId_id: { organizationId, id: edgeId } },
+    select: {
+      ...edgeSummarySelect,
+      bootEpoch: true,
+      publicKey: true,
+      rotateKeyFrom: true,
+      keyRotatedAt: true,
+      refusedCode: true,
+      refusedVersion: true,
+      refusedAt: true,
+      clockOffsetMs: true,
+      desiredState: { select: { incarnation: true, counter: true } },
+    },
+  })
+  if (!row) throw new AppError('not_found')
+  const lost = await db.reportCursor.aggregate({
+    where: { organizationId, edgeId },
+    _sum: { lostCount: true },
+  })
+  const gaps = await db.reportGap.findMany({
+    where: { organizationId, edgeId },
+    orderBy: [{ declaredAt: 'desc' }, { bootEpoch: 'desc' }, { fromSeq: 'desc' }],
+    take: gapsShown,
+    select: { fromSeq: true, untilSeq: true, fromAt: true, untilAt: true, reason: true, declaredAt: true },
+  })
+  const heartbeat = heartbeatOf(row)
+  const siteEdges = await db.edge.findMany({
+    where: { organizationId, siteId: row.siteId },
+    select: { id: true, name: true, revokedAt: true, heartbeat: true },
+  })
+  const nameOf = new Map(siteEdges.map(({ id, name }) => [id, name]))
+  return {
+    ...edgeSummaryOf(row, clock()),
+    bootEpoch: Number(row.bootEpoch),
+    uptimeMs: heartbeat?.uptimeMs ?? null,
+    clockOffsetMs: row.clockOffsetMs === null ? null : Number(row.clockOffsetMs),
+    ignored: Object.entries(heartbeat?.ignored ?? {})
+      .map(([reason, count]) => ({ reason, count }))
+      .sort((left, right) => right.count - left.count || left.reason.localeCompare(right.reason)),
+    desiredState: row.desiredState
+      ? { incarnation: row.desiredState.incarnation, counter: Number(row.desiredState.counter) }
+      : null,
+    appliedState: heartbeat?.state ?? null,
+    reportsLost: Number(lost._sum.lostCount ?? 0n),
+    reportGaps: gaps.map(({ fromSeq, untilSeq, fromAt, untilAt, reason, declaredAt }) => ({
+      count: Number(untilSeq - fromSeq) + 1,
+      fromAt: fromAt?.toISOString() ?? null,
+      untilAt: untilAt?.toISOString() ?? null,
+      reason,
+      declaredAt: declaredAt.toISOString(),
+    })),
+    address: heartbeat?.address ?? null,
+    interfaces: withOtherMtus(
+      heartbeat?.interfaces ?? [],
+      siteEdges
+        .filter(({ id, revokedAt }) => id !== edgeId && revokedAt === null)
+        .map((other) => ({ ...other, interfaces: heartbeatOf(other)?.interfaces ?? [] })),
+    ),
+    machine: heartbeat?.machine ?? null,
+    keyRotatedAt: row.keyRotatedAt?.toISOString() ?? null,
+    keyOrdered: row.rotateKeyFrom === row.publicKey,
+    refused: refusalOf(row),
+    stateRefused: heartbeat?.stateRefused ?? null,
+    bootPrograms: heartbeat?.bootPrograms ?? [],
+    peers: (heartbeat?.peers ?? []).map((peer) => ({ ...peer, edgeName: nameOf.get(peer.edgeId) ?? null })),
+    siteEdgeCount: siteEdges.filter(({ revokedAt }) => revokedAt === null).length,
+  }
+}
+
+function refusalOf(row: {
+  refusedCode: string | null
+  refusedVersion: number | null
+  refusedAt: Date | null
+}): EdgeDetail['refused'] {
+  if (!row.refusedAt || row.refusedVersion === null) return null
+  const code = row.refusedCode === 'edge_too_new' ? 'edge_too_new' : 'edge_too_old'
+  return { code, version: row.refusedVersion, at: row.refusedAt.toISOString() }
+}

@@ -1,0 +1,152 @@
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { edgeInstallation } from '../installation/edge-release.ts'
+import { rotateSigningKey } from '../organization/rotate-signing-key.ts'
+import { drainEdge, orderNewKey, revokeEdge, setShare } from './change-edge.ts'
+import { offerJoinToken } from './create-join-token.ts'
+import { listEdgeImages } from './edge-images.ts'
+import { getEdge } from './get-edge.ts'
+import { getJoinToken } from './get-join-token.ts'
+import { edgeImagePage, edgeImagesInput } from './image-schema.ts'
+import { listEdges } from './list-edges.ts'
+import {
+  createdJoinToken,
+  createJoinTokenInput,
+  drainEdgeInput,
+  edgeDetail,
+  edgeGetInput,
+  edgeListInput,
+  edgePage,
+  edgeShareView,
+  joinTokenInput,
+  joinTokenView,
+  revokeEdgeInput,
+  revokeEdgeResult,
+  rotateKeyInput,
+  rotateKeyResult,
+  setShareInput,
+  signingKeyView,
+} from './schema.ts'
+
+export const edgeRouter = router({
+  list: procedure
+    .meta({
+      permission: 'edge.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/edges', summary: 'Edges' },
+    })
+    .input(edgeListInput)
+    .output(edgePage)
+    .query(({ ctx, input }) => listEdges(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'edge.read',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'GET', path: '/edges/{edgeId}', summary: 'An edge' },
+    })
+    .input(edgeGetInput)
+    .output(edgeDetail)
+    .query(({ ctx, input }) => getEdge(ctx, input.edgeId)),
+  /** Of its store what is no version of any vDisk. */
+  images: procedure
+    .meta({
+      permission: 'vdisk.read',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: {
+        method: 'GET',
+        path: '/edges/{edgeId}/images',
+        summary: 'Images in an edge’s store that are no versions of a vDisk',
+      },
+    })
+    .input(edgeImagesInput)
+    .output(edgeImagePage)
+    .query(({ ctx, input }) => listEdgeImages(ctx, input)),
+  /** What a new edge is installed from. */
+  installation: procedure
+    .meta({
+      permission: 'edge.change',
+      place: 'visible',
+      rest: { method: 'GET', path: '/edge-installation', summary: 'What a new edge is installed from' },
+    })
+    .output(edgeInstallation)
+    .query(({ ctx }) => ctx.releases.describe()),
+  createJoinToken: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'POST',
+        path: '/sites/{siteId}/join-tokens',
+        summary: 'Let one edge join a site',
+        creates: null,
+      },
+    })
+    .input(createJoinTokenInput)
+    .output(createdJoinToken)
+    .mutation(({ ctx, input }) => offerJoinToken(ctx, input.siteId)),
+  /** What has become of a join token. */
+  joinToken: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'GET',
+        path: '/sites/{siteId}/join-tokens/{joinTokenId}',
+        summary: 'What has become of a join token',
+      },
+    })
+    .input(joinTokenInput)
+    .output(joinTokenView)
+    .query(({ ctx, input }) => getJoinToken(ctx, input)),
+  setShare: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'PUT', path: '/edges/{edgeId}/share', summary: 'Choose which devices are the edge’s' },
+    })
+    .input(setShareInput)
+    .output(edgeShareView)
+    .mutation(({ ctx, input }) => setShare(ctx, input)),
+  drain: procedure
+    .meta({
+      permission: 'edge.drain',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: {
+        method: 'PUT',
+        path: '/edges/{edgeId}/draining',
+        summary: 'Let an edge take no new boots, or take them again',
+      },
+    })
+    .input(drainEdgeInput)
+    .output(edgeShareView)
+    .mutation(({ ctx, input }) => drainEdge(ctx, input)),
+  rotateKey: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'POST', path: '/edges/{edgeId}/rotate-key', summary: 'Order a new key of an edge' },
+    })
+    .input(rotateKeyInput)
+    .output(rotateKeyResult)
+    .mutation(({ ctx, input }) => orderNewKey(ctx, input)),
+  rotateSigningKey: procedure
+    .meta({
+      permission: 'organization.change',
+      place: 'organization',
+      rest: {
+        method: 'POST',
+        path: '/signing-key/rotate',
+        summary: 'Sign desired states by a new key from now on',
+      },
+    })
+    .output(signingKeyView)
+    .mutation(({ ctx }) => rotateSigningKey(ctx)),
+  revoke: procedure
+    .meta({
+      permission: 'edge.change',
+      place: { kind: 'edge', id: 'edgeId' },
+      rest: { method: 'POST', path: '/edges/{edgeId}/revoke', summary: 'Refuse an edge from now on' },
+    })
+    .input(revokeEdgeInput)
+    .output(revokeEdgeResult)
+    .mutation(({ ctx, input }) => revokeEdge(ctx, input)),
+})

@@ -1,0 +1,130 @@
+import { bootProgram, edgeInterface, edgeMachine, siteEdgesMax } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+import { ipv4Network } from '../rules/ipv4-network.ts'
+import { seenRevision } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+const count = z.number().int().nonnegative()
+const statePair = z.object({ incarnation: count, counter: count })
+
+const subnetsMax = 32
+/** `siteEdges` in packages/proto/src/uplink-state.ts says what each does. */
+export const edgeShareView = z.object({
+  revision: seenRevision,
+  weight: count.max(100),
+  subnets: z.array(z.string()),
+  draining: z.boolean(),
+})
+
+export const edgeListInput = z.object({ ...pageInput, siteId: uuid.optional() })
+export const edgeSummary = z.object({
+  id: uuid,
+  name: z.string(),
+  siteId: uuid,
+  siteName: z.string(),
+  online: z.boolean(),
+  agentVersion: z.string(),
+  arch: z.string(),
+  enrolledAt: instant,
+  revokedAt: instant.nullable(),
+  /** Null until the first heartbeat. */
+  heartbeatAt: instant.nullable(),
+  devicesBooting: count,
+  reportBacklog: count,
+  ...edgeShareView.shape,
+})
+export type EdgeSummary = z.infer<typeof edgeSummary>
+export const edgePage = pageOf(edgeSummary)
+
+export const edgeGetInput = z.object({ edgeId: uuid })
+export const edgeDetail = edgeSummary.extend({
+  bootEpoch: count,
+  uptimeMs: count.nullable(),
+  /** The edge's clock minus the API's at the last heartbeat. */
+  clockOffsetMs: z.number().int().nullable(),
+  /** Packets and requests that the edge ignored since its start, most first. */
+  ignored: z.array(z.object({ reason: z.string(), count })),
+  /** Null until an edge has asked for its state. */
+  desiredState: statePair.nullable(),
+  appliedState: statePair.nullable(),
+  /** Records that the edge declared lost. */
+  reportsLost: count,
+  /** Which, newest first; at most the last 20 stretches. */
+  reportGaps: z.array(
+    z.object({
+      count,
+      /** By the edge's clock; null where it does not know. */
+      fromAt: instant.nullable(),
+      untilAt: instant.nullable(),
+      reason: z.string(),
+      declaredAt: instant,
+    }),
+  ),
+  /** Where devices and other edges of the site reach it; null where it has not said. */
+  address: z.string().nullable(),
+  interfaces: z.array(
+    edgeInterface.extend({
+      /** Interfaces of the site's other edges in the same network whose MTU is another. */
+      otherMtus: z.array(z.object({ edgeId: uuid, edgeName: z.string(), mtu: count })),
+    }),
+  ),
+  /** What the edge runs on; null where it does not say. */
+  machine: edgeMachine.nullable(),
+  /** When its key was last replaced; null where it has its first. */
+  keyRotatedAt: instant.nullable(),
+  /** Another key was ordered, and it has not said that it has one. */
+  keyOrdered: z.boolean(),
+  /** Its requests are refused for what version of the uplink it speaks; null where they are not. */
+  refused: z.object({ code: z.enum(['edge_too_old', 'edge_too_new']), version: count, at: instant }).nullable(),
+  /** Why it has not taken its desired state, a word such as `too_large`; null where it has. */
+  stateRefused: z.string().nullable(),
+  bootPrograms: z.array(bootProgram),
+  /** Other edges of its site that it has heard from directly. */
+  peers: z
+    .array(
+      z.object({
+        edgeId: uuid,
+        /** Null for one that the site does not have. */
+        edgeName: z.string().nullable(),
+        heardMsAgo: count,
+        booting: count,
+      }),
+    )
+    .max(siteEdgesMax),
+  /** Edges of its site that are not revoked, itself among them. */
+  siteEdgeCount: count,
+})
+export type EdgeDetail = z.infer<typeof edgeDetail>
+
+export const rotateKeyInput = z.object({ edgeId: uuid })
+export const rotateKeyResult = z.object({ ordered: z.literal(true) })
+export const signingKeyView = z.object({ id: uuid, publicKey: z.string() })
+
+export const createJoinTokenInput = z.object({ siteId: uuid })
+/** The token is shown once: only its hash is kept. */
+export const createdJoinToken = z.object({ id: uuid, token: z.string(), expiresAt: instant })
+
+export const joinTokenInput = z.object({ siteId: uuid, joinTokenId: uuid })
+export const joinTokenView = z.object({
+  expiresAt: instant,
+  /** It has passed without an edge. */
+  expired: z.boolean(),
+  /** Who has joined with it; null until somebody has. */
+  edge: edgeSummary.nullable(),
+})
+
+export const setShareInput = z.object({
+  edgeId: uuid,
+  revision: seenRevision,
+  weight: count.max(100),
+  subnets: z.array(ipv4Network).max(subnetsMax, `An edge serves at most ${subnetsMax} networks first.`),
+})
+export const drainEdgeInput = z.object({
+  edgeId: uuid,
+  revision: seenRevision,
+  draining: z.boolean(),
+})
+export const revokeEdgeInput = z.object({ edgeId: uuid })
+export const revokeEdgeResult = z.object({ revokedAt: instant })

@@ -1,0 +1,82 @@
+import type { z } from 'zod'
+import { recordChange, recordNothing } from '../audit/record-change.ts'
+import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { requireCurrent } from '../context/require-current.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
+import { organizationPlace } from '../rules/place.ts'
+import { deleteObject } from '../trash/delete-object.ts'
+import type { createFarmInput, removeFarmInput, updateFarmInput } from './schema.ts'
+
+const select = { id: true, name: true, revision: true } as const
+
+/** Throws `conflict` for a taken name. */
+export async function createFarm(
+  context: ServiceContext,
+  { name }: z.output<typeof createFarmInput>,
+): Promise<ChangedObject> {
+  const { db, clock, actor } = context
+  await requireFreeName(context, name)
+  const farm = await db.farm.create({
+    data: { organizationId: actor.organizationId, name, createdAt: clock() },
+    select,
+  })
+  const place = { ...organizationPlace, farmId: farm.id }
+  await recordChange(context, { kind: 'farm', id: farm.id, name, place, before: null, after: { name } })
+  return farm
+}
+
+/** Throws `not_found`; `conflict` for a taken name, or where somebody else changed it meanwhile. */
+export async function updateFarm(
+  context: ServiceContext,
+  { farmId, revision, name }: z.output<typeof updateFarmInput>,
+): Promise<ChangedObject> {
+  const { db, actor } = context
+  const place = await requireCurrent(context, { kind: 'farm', id: farmId, revision })
+  const where = { organizationId_id: { organizationId: actor.organizationId, id: farmId } }
+  const before = await db.farm.findUniqueOrThrow({ where, select })
+  if (name === undefined || name === before.name) {
+    recordNothing(context)
+    return before
+  }
+  await requireFreeName(context, name)
+  const after = await db.farm.update({ where, data: { name }, select })
+  await recordChange(context, {
+    kind: 'farm',
+    id: farmId,
+    name,
+    place,
+    before: { name: before.name },
+    after: { name },
+  })
+  return after
+}
+
+/** With all that lies in it. Throws `not_found`; `conflict` while it has edges that are not revoked. */
+export async function removeFarm(
+  context: ServiceContext,
+  { farmId, revision }: z.output<typeof removeFarmInput>,
+): Promise<DeletedObject> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'farm', id: farmId, revision })
+  const { name } = await db.farm.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: farmId } },
+    select,
+  })
+  const where = { organizationId, site: { farmId }, revokedAt: null }
+  const edges = await db.edge.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
+  requireUnused([{ noun: 'edge', count: await db.edge.count({ where }), names: edges.map((one) => one.name) }], {
+    verb: 'served',
+    instead: 'revoke them first, or they would go on by what they know.',
+  })
+  return deleteObject(context, { kind: 'farm', id: farmId, name, place })
+}
+
+async function requireFreeName({ db, actor }: ServiceContext, name: string): Promise<void> {
+  const taken = await db.farm.findFirst({
+    where: { organizationId: actor.organizationId, name },
+    select: { id: true },
+  })
+  if (taken) throw nameTaken('farm', name, 'This organization')
+}

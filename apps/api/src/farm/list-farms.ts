@@ -1,0 +1,21 @@
+import type { z } from 'zod'
+import { visibleFarms } from '../access/visible.ts'
+import { afterName, cutPage } from '../context/keyset.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import type { farmListInput, farmPage } from './schema.ts'
+
+export async function listFarms(
+  { db, actor }: ServiceContext,
+  input: z.output<typeof farmListInput>,
+): Promise<z.infer<typeof farmPage>> {
+  const rows = await db.farm.findMany({
+    where: { organizationId: actor.organizationId, AND: [visibleFarms(actor), afterName(input.cursor)] },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: input.limit + 1,
+    select: { id: true, name: true, createdAt: true, revision: true },
+  })
+  return cutPage(rows, input.limit, {
+    item: (row) => ({ ...row, createdAt: row.createdAt.toISOString() }),
+    key: (row) => [row.name, row.id],
+  })
+}

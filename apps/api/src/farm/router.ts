@@ -1,0 +1,72 @@
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
+import { restoreObject } from '../trash/restore-object.ts'
+import { createFarm, removeFarm, updateFarm } from './change-farm.ts'
+import { getFarmOverview } from './get-farm-overview.ts'
+import { listFarms } from './list-farms.ts'
+import {
+  createFarmInput,
+  farmListInput,
+  farmOverview,
+  farmOverviewInput,
+  farmPage,
+  removeFarmInput,
+  updateFarmInput,
+} from './schema.ts'
+
+export const farmRouter = router({
+  list: procedure
+    .meta({
+      permission: 'farm.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/farms', summary: 'Farms' },
+    })
+    .input(farmListInput)
+    .output(farmPage)
+    .query(({ ctx, input }) => listFarms(ctx, input)),
+  overview: procedure
+    .meta({
+      permission: 'farm.read',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'GET', path: '/farms/{farmId}/overview', summary: 'A farm in figures' },
+    })
+    .input(farmOverviewInput)
+    .output(farmOverview)
+    .query(({ ctx, input }) => getFarmOverview(ctx, input.farmId)),
+  create: procedure
+    .meta({
+      permission: 'farm.change',
+      place: 'organization',
+      rest: { method: 'POST', path: '/farms', summary: 'Create a farm', creates: null },
+    })
+    .input(createFarmInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createFarm(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'farm.change',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'PATCH', path: '/farms/{farmId}', summary: 'Change a farm' },
+    })
+    .input(updateFarmInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateFarm(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'farm.change',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'DELETE', path: '/farms/{farmId}', summary: 'Put a farm into the trash' },
+    })
+    .input(removeFarmInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeFarm(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'farm.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: { method: 'POST', path: '/trash/{deletionId}/farm', summary: 'Restore a farm from the trash' },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['farm'])),
+})

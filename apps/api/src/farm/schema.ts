@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { bootSummary } from '../boot/schema.ts'
+import { objectName, seenRevision } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+
+const uuid = z.uuid()
+const count = z.number().int().nonnegative()
+
+export const farmListInput = z.object(pageInput)
+export const farmSummary = z.object({
+  id: uuid,
+  name: z.string(),
+  createdAt: z.iso.datetime(),
+  revision: seenRevision,
+})
+export const farmPage = pageOf(farmSummary)
+
+export const farmOverviewInput = z.object({ farmId: uuid })
+const bootTimes = {
+  readyCount: count,
+  /** Failed and silent. */
+  failedCount: count,
+  /** Of all these, made by the demo's history generator. */
+  generatedCount: count,
+  /** Of the ready ones, from begin to ready; null where there is none. */
+  p50Us: count.nullable(),
+  p95Us: count.nullable(),
+}
+export const farmOverview = z.object({
+  farm: farmSummary,
+  counts: z.object({
+    sites: count,
+    edges: count,
+    edgesOnline: count,
+    collections: count,
+    devices: count,
+    devicesBooting: count,
+    vdisks: count,
+  }),
+  recentBoots: z.array(bootSummary),
+  last24Hours: z.object(bootTimes),
+  /** The last 30 UTC days, oldest first, days without boots included. */
+  byDay: z.array(z.object({ day: z.iso.date(), ...bootTimes })),
+})
+export type FarmOverview = z.infer<typeof farmOverview>
+
+export const createFarmInput = z.object({ name: objectName })
+export const updateFarmInput = z.object({ farmId: uuid, revision: seenRevision, name: objectName.optional() })
+export const removeFarmInput = z.object({ farmId: uuid, revision: seenRevision.optional() })

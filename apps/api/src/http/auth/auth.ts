@@ -1,0 +1,205 @@
+import type { Db } from '@bootfarm/db'
+import { APIError, betterAuth } from 'better-auth'
+import { prismaAdapter } from 'better-auth/adapters/prisma'
+import { isAPIError } from 'better-auth/api'
+import { genericOAuth, twoFactor } from 'better-auth/plugins'
+import { recordPersonEvent } from '../../audit/record-person-event.ts'
+import { type Clock, systemClock } from '../../rules/clock.ts'
+import { changeOfEmailMail, resetMail, type SendMail, verificationMail } from '../../rules/mail.ts'
+import { passwordLengthMax, passwordLengthMin } from '../../rules/person.ts'
+import { mayComeByOidc } from '../../session/join-by-domain.ts'
+import type { OidcSettings } from '../../session/oidc.ts'
+import { addressHeader } from './address-header.ts'
+import { afterAuth, beforeAuth } from './auth-events.ts'
+
+/**
+ * Sign-ins from one address, counted on while less than a minute passes between two: a school behind one address begins its day
+ * at once. What keeps guessers from an account is counted by the account (auth-events.ts).
+ */
+const signInsPerMinuteMax = 300
+const codesPerMinuteMax = 20
+const mailsPerHourMax = 20
+const requestsPerMinuteMax = 600
+const linkValidSeconds = 3600
+
+export const oidcProviderId = 'oidc'
+
+/** What the dashboard has no use for. */
+const disabledPaths = [
+  // Their answers hold sessions' tokens: the account's own procedures list and end sessions.
+  '/list-sessions',
+  '/revoke-session',
+  '/revoke-sessions',
+  '/revoke-other-sessions',
+  '/update-session',
+  // Theirs hold what the provider gave to this server, and to nobody else.
+  '/get-access-token',
+  '/refresh-token',
+  '/account-info',
+  '/list-accounts',
+  '/link-social',
+  '/unlink-account',
+  '/delete-user',
+  '/delete-user/callback',
+  '/two-factor/send-otp',
+  '/two-factor/verify-otp',
+  // The secret is shown once, when it is made.
+  '/two-factor/get-totp-uri',
+]
+
+export interface AuthOptions {
+  db: Db
+  webUrl: string
+  secret: string
+  clock?: Clock
+  /** Nobody gets mail where it is left out. */
+  sendMail?: SendMail
+  /** Whether people may come from the provider without an invitation. */
+  isSelfService?: boolean
+  oidc?: OidcSettings | null
+  /** Nobody is told where it is left out. */
+  logError?: (message: string, details: unknown[]) => void
+}
+
+const noMail: SendMail = async () => false
+
+/** Sign-in under /api/auth: e-mail and password with a second factor, one OpenID Connect provider, and what belongs to an account. */
+export function createAuth(options: AuthOptions) {
+  const {
+    db,
+    webUrl,
+    secret,
+    clock = systemClock,
+    sendMail = noMail,
+    isSelfService = false,
+    oidc = null,
+    logError = () => undefined,
+  } = options
+  const context = { db, clock }
+  const events = { context, rules: oidc?.rules ?? [] }
+  return betterAuth({
+    appName: 'Bootfarm',
+    baseURL: webUrl,
+    basePath: '/api/auth',
+    secret,
+    trustedOrigins: [webUrl],
+    database: prismaAdapter(db, { provider: 'postgresql' }),
+    disabledPaths,
+    emailAndPassword: {
+      enabled: true,
+      // Accounts are made by invitations and by mailed links, which prove the address before anything is made.
+      disableSignUp: true,
+      requireEmailVerification: true,
+      minPasswordLength: passwordLengthMin,
+      maxPasswordLength: passwordLengthMax,
+      resetPasswordTokenExpiresIn: linkValidSeconds,
+      revokeSessionsOnPasswordReset: true,
+      // Not waited for: an address with an account must not take longer to answer.
+      async sendResetPassword({ user, token }) {
+        void sendMail(resetMail({ email: user.email, url: pageUrl(webUrl, `/reset-password/${token}`) }))
+      },
+      async onPasswordReset({ user }) {
+        const event = { userId: user.id, action: 'account.resetPassword', isByPerson: true, address: null }
+        await recordPersonEvent(context, event)
+      },
+    },
+    // A link's token opens an account: its hash is kept.
+    verification: { storeIdentifier: 'hashed' },
+    emailVerification: {
+      expiresIn: linkValidSeconds,
+      autoSignInAfterVerification: false,
+      async sendVerificationEmail({ user, url }) {
+        void sendMail(verificationMail({ email: user.email, url }))
+      },
+    },
+    user: {
+      changeEmail: {
+        enabled: true,
+        async sendChangeEmailConfirmation({ user, newEmail, url }) {
+          void sendMail(changeOfEmailMail({ email: user.email, newEmail, url }))
+        },
+      },
+    },
+    account: { accountLinking: { enabled: true, trustedProviders: [] }, encryptOAuthTokens: true },
+    databaseHooks: {
+      user: {
+        create: {
+          async before(user, ctx) {
+            if (!ctx?.path?.startsWith('/callback/') || isSelfService) return
+            const mayCome =
+              user.emailVerified && (await mayComeByOidc(context, { email: user.email, rules: events.rules }))
+            if (!mayCome)
+              throw new APIError('FORBIDDEN', {
+                code: 'not_invited',
+                message: 'Nobody invited this address.',
+              })
+          },
+        },
+      },
+    },
+    hooks: { before: beforeAuth(events), after: afterAuth(events) },
+    rateLimit: {
+      enabled: true,
+      storage: 'database',
+      window: 60,
+      max: requestsPerMinuteMax,
+      customRules: {
+        '/sign-in/email': { window: 60, max: signInsPerMinuteMax },
+        '/sign-in/social': { window: 60, max: signInsPerMinuteMax },
+        '/two-factor/*': { window: 60, max: codesPerMinuteMax },
+        '/change-password': { window: 60, max: codesPerMinuteMax },
+        '/change-email': { window: 3600, max: mailsPerHourMax },
+        '/request-password-reset': { window: 3600, max: mailsPerHourMax },
+        '/send-verification-email': { window: 3600, max: mailsPerHourMax },
+      },
+    },
+    // Said, not left to a default that depends on NODE_ENV.
+    advanced: {
+      ipAddress: { ipAddressHeaders: [addressHeader] },
+      database: { generateId: 'uuid' },
+      disableOriginCheck: false,
+      disableCSRFCheck: false,
+      useSecureCookies: webUrl.startsWith('https://'),
+      defaultCookieAttributes: { httpOnly: true, sameSite: 'lax' },
+    },
+    onAPIError: {
+      errorURL: pageUrl(webUrl, '/sign-in'),
+      onError(error) {
+        if (!isAPIError(error) || error.statusCode >= 500) logError('a request failed', [error])
+      },
+    },
+    plugins: [twoFactor({ issuer: 'Bootfarm' }), ...(oidc ? [oidcPlugin(oidc)] : [])],
+    telemetry: { enabled: false },
+    // Its own goes to the terminal, with whatever a request had in it.
+    logger: { level: 'error', log: (_level, message, ...details) => logError(message, details) },
+  })
+}
+
+export type Auth = ReturnType<typeof createAuth>
+
+/** Code flow with PKCE, state and nonce; the ID token's signature, issuer and audience are checked by the provider's keys. */
+function oidcPlugin({ issuer, clientId, clientSecret, name }: OidcSettings) {
+  return genericOAuth({
+    config: [
+      {
+        providerId: oidcProviderId,
+        name,
+        discoveryUrl: discoveryUrlOf({ issuer }),
+        clientId,
+        clientSecret,
+        pkce: true,
+        requireIdTokenVerification: true,
+        scopes: ['openid', 'email', 'profile'],
+        authentication: 'basic',
+      },
+    ],
+  })
+}
+
+export function discoveryUrlOf({ issuer }: Pick<OidcSettings, 'issuer'>): string {
+  return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+}
+
+function pageUrl(webUrl: string, path: string): string {
+  return new URL(path, webUrl).toString()
+}

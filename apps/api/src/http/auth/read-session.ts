@@ -1,0 +1,23 @@
+import type { FastifyRequest } from 'fastify'
+import type { PlatformContext } from '../../context/service-context.ts'
+import { findSignedIn, type SignedIn } from '../../session/find-actor.ts'
+import type { Auth } from './auth.ts'
+import { headersOf } from './auth-routes.ts'
+import { sessionTokenOf } from './session-cookie.ts'
+
+/**
+ * Who is signed in by the request's cookie; null for nobody. A session that has expired, or is to be made longer since it is in use, is
+ * better-auth's business; all others cost one statement.
+ */
+export async function readSession(
+  request: FastifyRequest,
+  { auth, ...context }: PlatformContext & { auth: Auth },
+): Promise<SignedIn | null> {
+  const { authCookies, secret, sessionConfig } = await auth.$context
+  const token = sessionTokenOf(request.headers.cookie, { name: authCookies.sessionToken.name, secret })
+  if (token === null) return null
+  const dueBeforeSeconds = sessionConfig.expiresIn - sessionConfig.updateAge
+  const found = await findSignedIn(context, { token, dueBeforeSeconds })
+  if (!found?.isDue) return found
+  return (await auth.api.getSession({ headers: headersOf(request) })) && found
+}

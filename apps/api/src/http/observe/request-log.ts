@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AnsweredRequest } from '../../rules/telemetry.ts'
+import { parseTraceparent } from '../../rules/trace-context.ts'
+import { type EndedSpan, type OpenSpan, type Tracer, within } from '../../rules/tracer.ts'
+import type { Caller } from './caller.ts'
+import { trustedRequestId } from './request-id.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Known once somebody asked; null where nobody did, or nobody is signed in. */
+    caller: Caller | null
+    /** Its span; null where nobody collects traces. */
+    span: OpenSpan | null
+  }
+}
+
+const callerLeft = 499
+/** What supervisors and balancers ask every few seconds. */
+const probes = new Set(['/healthz', '/readyz'])
+
+export function makeRequestId({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  return trustedRequestId(headers['x-request-id']) ?? randomUUID()
+}
+
+interface RequestListeners {
+  onAnswered: (answered: AnsweredRequest) => void
+  /** Nobody collects traces where it is left out. */
+  tracer: Tracer | undefined
+}
+
+/** One line in the log for each request; its id on every answer. Neither query, nor cookies, nor any other header is written. */
+export function logRequests(app: FastifyInstance, { onAnswered, tracer }: RequestListeners): void {
+  app.decorateRequest('caller', null)
+  app.decorateRequest('span', null)
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id)
+    const begin = performance.now()
+    const isProbe = probes.has(routeOf(request))
+    if (!isProbe) request.span = tracer?.start('server', parseTraceparent(request.headers.traceparent)) ?? null
+    // Fastify's own hook for the end is not called where the caller left.
+    reply.raw.once('close', () => {
+      const answered = answeredRequest(request, reply, performance.now() - begin)
+      onAnswered(answered)
+      request.span?.end(requestSpan(answered))
+      const { kind = null, id = null, organizationId = null } = request.caller ?? {}
+      const facts = { ...answered, actorKind: kind, actorId: id, organizationId }
+      const trace = request.span ? { traceId: request.span.traceId } : {}
+      request.log[isProbe ? 'debug' : 'info']({ ...facts, ...trace }, 'request')
+    })
+    within(request.span ?? undefined, done)
+  })
+  // Who has read a body comes from the connection.
+  app.addHook('preValidation', (request, _reply, done) => within(request.span ?? undefined, done))
+}
+
+function requestSpan({ route, method, status }: AnsweredRequest): EndedSpan {
+  return {
+    name: `${method} ${route}`,
+    attributes: {
+      'http.request.method': method,
+      'http.route': route,
+      'http.response.status_code': status,
+    },
+    error: status >= 500 ? String(status) : null,
+  }
+}
+
+function routeOf(request: FastifyRequest): string {
+  return request.routeOptions.url ?? 'none'
+}
+
+function answeredRequest(request: FastifyRequest, reply: FastifyReply, durationMs: number): AnsweredRequest {
+  return {
+    method: request.method,
+    route: routeOf(request),
+    status: reply.raw.writableFinished ? reply.raw.statusCode : callerLeft,
+    durationMs: Math.round(durationMs * 100) / 100,
+  }
+}

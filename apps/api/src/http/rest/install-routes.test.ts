@@ -1,0 +1,105 @@
+import { createHash, createPrivateKey, generateKeyPairSync, sign } from 'node:crypto'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { publicKeyOf } from '@bootfarm/proto/uplink-signature'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { startTestApi, type TestApi } from '../../../test/test-api.ts'
+
+const directory = mkdtempSync(path.join(os.tmpdir(), 'bootfarm-releases-'))
+const { privateKey } = generateKeyPairSync('ed25519')
+const seed = privateKey.export({ format: 'der', type: 'pkcs8' }).subarray(-32)
+const publicKey = publicKeyOf(seed)
+const program = Buffer.alloc(100_000, 'bootfarm')
+let api: TestApi
+
+beforeAll(async () => {
+  api = await startTestApi({ installation: { directory, publicKey, url: 'https://boot.example.test' } })
+})
+beforeEach(() => release())
+afterAll(async () => {
+  await api.close()
+  rmSync(directory, { recursive: true })
+})
+
+/** Puts a signed release there, as scripts/release does. */
+function release(changes: { key?: Parameters<typeof createPrivateKey>[0]; program?: Buffer } = {}) {
+  const sha256 = createHash('sha256').update(program).digest('hex')
+  const text = `bootfarm-edge-release-v1\n0.1.0\nx86_64\n${sha256}\n${program.length}\n`
+  const key = changes.key ? createPrivateKey(changes.key) : privateKey
+  const folder = path.join(directory, 'x86_64')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(path.join(folder, 'bootfarm-edge'), changes.program ?? program)
+  writeFileSync(path.join(folder, 'release'), text)
+  writeFileSync(path.join(folder, 'release.sig'), `${sign(null, Buffer.from(text), key).toString('base64')}\n`)
+}
+
+const get = (name: string, headers: Record<string, string> = {}, method = 'GET') =>
+  fetch(`${api.url}/install/${name}`, { headers, method })
+
+describe('the program', () => {
+  test('is handed out whole, in parts, and not again to who has it', async () => {
+    const whole = await get('edge/x86_64')
+    expect(Buffer.from(await whole.arrayBuffer()).equals(program)).toBe(true)
+    expect(whole.headers.get('content-type')).toBe('application/octet-stream')
+    const etag = whole.headers.get('etag') ?? ''
+    expect((await get('edge/x86_64', { 'if-none-match': etag, 'cache-control': 'max-age=0' })).status).toBe(304)
+    const part = await get('edge/x86_64', { range: 'bytes=99990-' })
+    expect([part.status, part.headers.get('content-range')]).toEqual([206, 'bytes 99990-99999/100000'])
+    expect(Buffer.from(await part.arrayBuffer()).equals(program.subarray(99_990))).toBe(true)
+    const head = await get('edge/x86_64', {}, 'HEAD')
+    expect([head.status, head.headers.get('content-length'), await head.text()]).toEqual([200, '100000', ''])
+    expect((await get('edge/x86_64', { range: 'bytes=200000-' })).status).toBe(416)
+  })
+
+  test.each([
+    ['aarch64', /no edge for aarch64\. Build it \(zig build -Darch=aarch64\)/],
+    ['mips', /edges for x86_64 and aarch64 only/],
+    ['..%2f..%2fetc%2fpasswd', /edges for x86_64 and aarch64 only/],
+  ])('for %s is not there, and it is said what to do', async (arch, detail) => {
+    const answer = await get(`edge/${arch}`)
+    expect(answer.headers.get('content-type')).toContain('application/problem+json')
+    expect(await answer.json()).toMatchObject({
+      status: 404,
+      code: 'not_found',
+      detail: expect.stringMatching(detail),
+    })
+  })
+
+  test.each([
+    ['another program', { program: Buffer.alloc(100_000, 'other') }, /not the one that was released/],
+    [
+      'a signature of another key',
+      { key: generateKeyPairSync('ed25519').privateKey.export({ format: 'pem', type: 'pkcs8' }) },
+      /not signed by BOOTFARM_RELEASE_KEY/,
+    ],
+  ])('is not handed out beside %s', async (_what, changes, detail) => {
+    release(changes)
+    for (const name of ['edge/x86_64', 'edge/x86_64/release', 'edge/x86_64/release.sig']) {
+      const answer = await get(name)
+      expect(await answer.json()).toMatchObject({ status: 503, detail: expect.stringMatching(detail) })
+      expect(answer.headers.get('retry-after')).toBe('5')
+    }
+  })
+})
+
+test('the script knows its control plane and the release key, and holds nothing else of it', async () => {
+  const script = await (await get('edge.sh')).text()
+  expect(script).toContain("control_url='https://boot.example.test'")
+  expect(script).toContain(`release_key='${publicKey}'`)
+  expect(script).not.toMatch(/@[A-Z_]+@/)
+  expect(script.endsWith('main "$@" </dev/null; exit\n')).toBe(true)
+})
+
+test('a control plane without releases says which setting is missing', async () => {
+  const bare = await startTestApi()
+  try {
+    const answer = await fetch(`${bare.url}/install/edge.sh`)
+    expect(await answer.json()).toMatchObject({
+      status: 503,
+      detail: expect.stringContaining('BOOTFARM_RELEASE_KEY'),
+    })
+  } finally {
+    await bare.close()
+  }
+})

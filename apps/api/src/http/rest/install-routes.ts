@@ -1,0 +1,77 @@
+import fastifyStatic from '@fastify/static'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { AppError } from '../../errors/app-error.ts'
+import { type EdgeArchitecture, edgeArchitectures } from '../../installation/edge-release.ts'
+import type { EdgeReleases } from '../../installation/edge-releases.ts'
+import { installScript } from '../../installation/install-script.ts'
+import { problemError, sendProblem } from './problem.ts'
+
+/** Anybody may ask, and a program is 12 MB: this many at once, the next one is told to come again. */
+const downloadsMax = 32
+const retryAfterSeconds = 5
+
+const parameters = z.object({ arch: z.enum(edgeArchitectures) })
+
+/**
+ * /install, for site servers: a script, the programs, and what proves them. Nothing here is secret and nobody signs in; the
+ * join token is what gives a right.
+ */
+export async function installRoutes(app: FastifyInstance, { releases }: { releases: EdgeReleases }) {
+  app.setErrorHandler(problem)
+  await app.register(fastifyStatic, { root: import.meta.dirname, serve: false })
+  let downloads = 0
+
+  app.get('/edge.sh', (_request, reply) => plain(reply).send(installScript(releases)))
+
+  app.get('/edge/:arch/release', async (request, reply) =>
+    plain(reply).send((await releases.read(archOf(request))).text),
+  )
+
+  app.get('/edge/:arch/release.sig', async (request, reply) =>
+    plain(reply).send(`${(await releases.read(archOf(request))).signature}\n`),
+  )
+
+  app.get('/edge/:arch', async (request, reply) => {
+    const arch = archOf(request)
+    await releases.read(arch)
+    if (downloads >= downloadsMax)
+      throw new AppError('unavailable', { public: 'Many servers are being installed at once. Try again.' })
+    downloads += 1
+    reply.raw.once('close', () => {
+      downloads -= 1
+    })
+    reply.type('application/octet-stream').header('x-content-type-options', 'nosniff')
+    return reply.sendFile('bootfarm-edge', folderOf(releases, arch), {
+      cacheControl: false,
+      etag: true,
+      acceptRanges: true,
+      maxAge: 0,
+    })
+  })
+}
+
+function folderOf(releases: EdgeReleases, arch: EdgeArchitecture): string {
+  return releases.programOf(arch).replace(/\/bootfarm-edge$/, '')
+}
+
+function archOf(request: FastifyRequest): EdgeArchitecture {
+  const { success, data } = parameters.safeParse(request.params)
+  if (success) return data.arch
+  throw new AppError('not_found', { public: `There are edges for ${edgeArchitectures.join(' and ')} only.` })
+}
+
+function plain(reply: FastifyReply): FastifyReply {
+  return reply
+    .type('text/plain; charset=utf-8')
+    .header('cache-control', 'no-cache')
+    .header('x-content-type-options', 'nosniff')
+}
+
+/** The script prints `detail`. */
+function problem(thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  // A range that lies outside; there is no code for what only downloads have.
+  if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 416) return reply.code(416).send()
+  if (problemError(thrown).code === 'unavailable') reply.header('retry-after', retryAfterSeconds)
+  return sendProblem(thrown, request, reply)
+}

@@ -1,0 +1,155 @@
+import { type AppErrorCode, errorTable } from '../../../errors/app-error.ts'
+import { type JsonSchema, jsonSchemaOf, withoutNull } from '../json-schema.ts'
+import { type Operation, readOperations } from '../operations.ts'
+import { codesOf, problemResponse, problemSchema } from './problems.ts'
+
+const description = `Every capability of the Bootfarm dashboard, by the same code.
+
+Sign in with an API key: \`Authorization: Bearer bfk_…\`. Lists are read page by page: pass \`nextCursor\` of an answer as
+\`cursor\` until it is null. Times are UTC (RFC 3339), sizes bytes, durations what their name says. Texts that devices say of
+themselves are untrusted. What went wrong is \`application/problem+json\`; its \`code\` is stable.
+
+Live updates are server-sent events and no operation of this document; a webhook says more with less.`
+
+/** Of the operations, not of the release: grows when one changes in a way that clients notice. */
+const apiVersion = '1.0.0'
+
+type Json = Record<string, unknown>
+
+/** OpenAPI 3.1 of /api/v1, made from the router once: what is served and what is described cannot differ. */
+export function openApiDocument(): Json {
+  const { operations } = readOperations()
+  const schemas = new NamedSchemas()
+  const paths: Record<string, Json> = {}
+  for (const operation of operations) {
+    paths[operation.path] ??= {}
+    Object.assign(paths[operation.path] ?? {}, {
+      [operation.method.toLowerCase()]: operationObject(operation, schemas),
+    })
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Bootfarm',
+      version: apiVersion,
+      description,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/api/v1' }],
+    security: [{ apiKey: [] }, { session: [] }],
+    tags: [...new Set(operations.map(tagOf))].map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: { Problem: problemSchema, ...schemas.all() },
+      securitySchemes: {
+        apiKey: { type: 'http', scheme: 'bearer', description: 'An API key: `bfk_…`.' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'better-auth.session_token',
+          description: "The dashboard's own session.",
+        },
+      },
+    },
+  }
+}
+
+function tagOf({ id }: Operation): string {
+  return id.split('.')[0] ?? id
+}
+
+function operationObject(operation: Operation, schemas: NamedSchemas): Json {
+  const { id, summary, policy } = operation
+  return {
+    operationId: id,
+    tags: [tagOf(operation)],
+    summary,
+    description: [operation.description, `Takes the permission \`${policy.permission}\`.`].filter(Boolean).join('\n\n'),
+    parameters: parametersOf(operation),
+    ...(operation.body
+      ? {
+          requestBody: {
+            required: operation.requiredNames.length > 0,
+            content: { 'application/json': { schema: operation.body } },
+          },
+        }
+      : {}),
+    responses: responsesOf(operation, schemas),
+  }
+}
+
+function parametersOf(operation: Operation): Json[] {
+  return [
+    ...Object.entries(operation.parameters).map(([name, schema]) => ({
+      name,
+      in: 'path',
+      required: true,
+      schema,
+    })),
+    ...Object.entries(operation.query).map(([name, schema]) => ({
+      name,
+      in: 'query',
+      required: operation.requiredNames.includes(name) && !('default' in schema),
+      schema: withoutNull(schema),
+    })),
+    ...(operation.method === 'POST' && operation.type === 'mutation' ? [idempotencyKey] : []),
+  ]
+}
+
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'Done once, and answered the same for 24 hours, however often it is sent with this key.',
+  schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
+}
+
+function responsesOf(operation: Operation, schemas: NamedSchemas): Json {
+  const byStatus = Map.groupBy(codesOf(operation), (code: AppErrorCode) => errorTable[code].status)
+  return {
+    [operation.status]: successOf(operation, schemas),
+    ...Object.fromEntries([...byStatus].map(([status, codes]) => [status, problemResponse(codes)])),
+  }
+}
+
+function successOf({ id, status, creates, output }: Operation, schemas: NamedSchemas): Json {
+  if (status === 204) return { description: 'Done.' }
+  return {
+    description: status === 201 ? 'Created.' : 'As asked for.',
+    ...(creates
+      ? {
+          headers: {
+            location: {
+              description: 'Where it is read.',
+              schema: { type: 'string', format: 'uri-reference' },
+            },
+          },
+        }
+      : {}),
+    content: { 'application/json': { schema: schemas.refOf(id, output) } },
+  }
+}
+
+/** Outputs are named after the first procedure that has them, so that generated clients have one type for each. */
+class NamedSchemas {
+  readonly #names = new Map<Operation['output'], string>()
+  readonly #schemas: Record<string, JsonSchema> = {}
+
+  refOf(id: string, output: Operation['output']): Json {
+    const known = this.#names.get(output)
+    const name = known ?? `${id.split('.').map(capitalised).join('')}Output`
+    if (!known) {
+      this.#names.set(output, name)
+      this.#schemas[name] = jsonSchemaOf(output, 'output')
+    }
+    return { $ref: `#/components/schemas/${name}` }
+  }
+
+  all(): Record<string, JsonSchema> {
+    return this.#schemas
+  }
+}
+
+function capitalised(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1)
+}

@@ -1,0 +1,84 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { RateLimit } from '../../api-key/find-api-key-actor.ts'
+import { apiKeyPrefix } from '../../api-key/schema.ts'
+import { AppError } from '../../errors/app-error.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of the API key that calls; null for people. */
+    rateLimit: RateLimit | null
+  }
+}
+
+/** Edges sign what they send, and have no cookies. */
+const edgePrefix = '/edge/'
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])
+const yearSeconds = 31_536_000
+
+/** What holds for every answer, and for every change but those of edges, whichever route it is of. */
+export function protectWebSurface(app: FastifyInstance, webUrl: string): void {
+  const origin = new URL(webUrl).origin
+  app.decorateRequest('rateLimit', null)
+  app.addHook('onRequest', async (request) => {
+    // By the route that was found, never by the address: `/%61pi/` leads to the same one.
+    const { url: route = '' } = request.routeOptions
+    if (safeMethods.has(request.method) || route.startsWith(edgePrefix)) return
+    refuseForeignOrigin(request, origin)
+    refuseForms(request)
+  })
+  app.addHook('onSend', async (request, reply) => {
+    // Answers are read by scripts, never shown: nothing in them may run, be framed, or be taken for another type.
+    reply.header('x-content-type-options', 'nosniff')
+    reply.header('referrer-policy', 'no-referrer')
+    reply.header('cross-origin-resource-policy', 'same-origin')
+    reply.header('cross-origin-opener-policy', 'same-origin')
+    reply.header('x-frame-options', 'DENY')
+    if (!reply.hasHeader('content-security-policy'))
+      reply.header('content-security-policy', "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
+    if (origin.startsWith('https:')) reply.header('strict-transport-security', `max-age=${yearSeconds}`)
+    if (request.rateLimit) setRateLimit(request.rateLimit, (name, value) => reply.header(name, value))
+  })
+}
+
+/** The secret of the API key that a request brings; null where it brings none. */
+export function apiKeyOf({ headers: { authorization } }: FastifyRequest): string | null {
+  const [, secret] = /^Bearer +(\S+)$/i.exec(authorization ?? '') ?? []
+  return secret?.startsWith(apiKeyPrefix) ? secret : null
+}
+
+/**
+ * A browser sends its cookies along with what other sites make it send, and says where that came from: `Origin`, and
+ * `Sec-Fetch-Site` where it is new enough. Who says neither is no browser. An API key is never sent along by itself; beside a
+ * cookie it exempts from nothing, for some procedures ask who is signed in.
+ */
+function refuseForeignOrigin(request: FastifyRequest, own: string): void {
+  if (apiKeyOf(request) && request.headers.cookie === undefined) return
+  const { origin } = request.headers
+  const site = request.headers['sec-fetch-site']
+  const isForeignOrigin = origin !== undefined && origin !== own
+  const isForeignSite = site !== undefined && site !== 'same-origin' && site !== 'none'
+  if (isForeignOrigin || isForeignSite)
+    throw new AppError('foreign_origin', {
+      internal: `origin ${String(origin)}, site ${String(site)}`,
+      public: `Another site has sent this request: changes are taken from ${own} and from API keys only.`,
+    })
+}
+
+/** Only a script can send JSON, and a script of another site has to ask first: forms end here. */
+function refuseForms({ headers }: FastifyRequest): void {
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  if (!hasBody) return
+  const [type = ''] = (headers['content-type'] ?? '').split(';')
+  if (type.trim().toLowerCase() !== 'application/json') throw new AppError('unsupported_media_type')
+}
+
+/** As draft-ietf-httpapi-ratelimit-headers-07 has them. */
+function setRateLimit(
+  { perMinute, remaining, resetsInSeconds, isExceeded }: RateLimit,
+  set: (name: string, value: string) => void,
+): void {
+  set('ratelimit-limit', String(perMinute))
+  set('ratelimit-remaining', String(remaining))
+  set('ratelimit-reset', String(resetsInSeconds))
+  if (isExceeded) set('retry-after', String(resetsInSeconds))
+}

@@ -1,0 +1,46 @@
+import type { Checks } from '../../access/checks.ts'
+import type { BootRetention } from '../../boot/boot-retention.ts'
+import type { Notifications } from '../../context/notifications.ts'
+import type { PlatformContext } from '../../context/service-context.ts'
+import type { SealingKey } from '../../idempotency/seal-answer.ts'
+import type { EdgeReleases } from '../../installation/edge-releases.ts'
+import type { Actor } from '../../rules/actor.ts'
+import type { SendMail } from '../../rules/mail.ts'
+import type { Person } from '../../rules/person.ts'
+import type { Telemetry } from '../../rules/telemetry.ts'
+import type { TenancySettings } from '../../rules/tenancy.ts'
+import type { Tracer } from '../../rules/tracer.ts'
+import type { TargetPolicy } from '../../webhook/target-guard.ts'
+import type { GivenCode } from '../auth/verify-code.ts'
+
+/** What each request brings to its procedures. */
+export interface TrpcContext extends PlatformContext {
+  notifications: Notifications
+  checks: Checks
+  /** Where devices' serial consoles are kept; null where nobody does. */
+  consolesDirectory: string | null
+  bootRetention: BootRetention
+  sendMail: SendMail
+  /** Where people open the dashboard; links in mails begin with it. */
+  webUrl: string
+  /** Of the OpenID Connect provider; null where none is set. */
+  oidcName: string | null
+  tenancy: TenancySettings
+  /** Of the caller, for the audit log. */
+  address: string | null
+  requestId: string | null
+  /** Programs for site servers. */
+  releases: EdgeReleases
+  /** Reads the session cookie; null where nobody is signed in. One look-up a request, however many procedures it calls. */
+  findActor(): Promise<Actor | null>
+  /** Of a request that is to be done at most once; null for others. */
+  idempotency: SealingKey | null
+  /** As `findActor`, for what is asked outside of any organization. */
+  findPerson(): Promise<Person | null>
+  /** Of an account's authenticator. */
+  verifyCode(given: GivenCode): Promise<boolean>
+  webhookTargets: TargetPolicy
+  telemetry: Telemetry
+  /** Nobody collects traces where it is left out. */
+  tracer: Tracer | undefined
+}

@@ -1,0 +1,85 @@
+import { z } from 'zod'
+import type { AskedPlaces } from '../../access/authorise.ts'
+import type { Change } from '../../audit/record-change.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { Fields } from '../../rules/audit-change.ts'
+import type { Permission } from '../../rules/permissions.ts'
+import type { PlaceKind } from '../../rules/place.ts'
+import type { NoRestOperation, RestOperation } from './rest-operation.ts'
+
+/** Policy as data: who may call a procedure. There is none without one. */
+export type ProcedurePolicy = MemberPolicy | OutsidePolicy
+
+/** For what happens outside of any organization, or before there is one. */
+export interface OutsidePolicy {
+  /** `anyone`: a link's token says enough. `person`: who is signed in, for himself. `platform`: who runs the installation. */
+  who: 'anyone' | 'person' | 'platform'
+  /** It is none: an API key is no person, and belongs to one organization. */
+  rest: NoRestOperation
+}
+
+/** What a member, or an API key, must be allowed, and where. */
+export interface MemberPolicy {
+  permission: Permission
+  /**
+   * `organization`: the permission must hold in the whole organization. `visible`: anywhere; the service shows and takes only what
+   * lies within (access/visible.ts). Else the input's ids that say where: it must hold at each of them.
+   */
+  place: 'organization' | 'visible' | PlaceOfInput | PlaceOfInput[]
+  /** Only for a person who has signed in, or given the password again, minutes ago. */
+  confirmed?: true
+  /** What it is below /api/v1: docs/api.md. */
+  rest?: RestOperation | NoRestOperation
+}
+
+export function isMemberPolicy(policy: ProcedurePolicy): policy is MemberPolicy {
+  return 'permission' in policy
+}
+
+export interface PlaceOfInput {
+  kind: PlaceKind
+  /** Name of the input's field: an id, or an array of ids. */
+  id: string
+  /** The field may be absent or null, and then says nothing. */
+  optional?: true
+}
+
+const idsMax = 1_000
+
+/** The places that the policy and the input name, to be looked up. Throws `invalid` for an id that is none. */
+export function placesOf(policy: MemberPolicy, input: unknown): AskedPlaces {
+  if (typeof policy.place === 'string') return policy.place
+  const fields = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {}
+  return [policy.place].flat().flatMap((place) => {
+    const value = fields[place.id]
+    if (place.optional && (value === undefined || value === null)) return []
+    return [{ kind: place.kind, ids: idsOf(place.id, value) }]
+  })
+}
+
+function idsOf(name: string, value: unknown): string[] {
+  const parsed = z
+    .array(z.uuid())
+    .min(1)
+    .max(idsMax)
+    .safeParse(Array.isArray(value) ? value : [value])
+  if (parsed.success) return [...new Set(parsed.data)]
+  const wanted = Array.isArray(value) ? `must be 1 to ${idsMax} ids (UUIDs)` : 'must be an id (a UUID)'
+  throw new AppError('invalid', {
+    public: `${name}: ${wanted}.`,
+    fields: [{ in: 'input', field: name, message: wanted }],
+  })
+}
+
+/** What the audit log keeps of a change whose service says nothing of its own: what was asked for. */
+export function changeAsAsked(places: AskedPlaces, input: unknown): Change {
+  const first = typeof places === 'string' ? undefined : places[0]
+  const fields = typeof input === 'object' && input !== null ? (input as Fields) : { input }
+  return {
+    kind: first?.kind ?? 'organization',
+    id: first?.ids[0] ?? null,
+    name: null,
+    before: null,
+    after: { asked: fields },
+  }
+}

@@ -1,0 +1,57 @@
+import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server'
+import { apiKeyRouter } from '../../api-key/router.ts'
+import { auditRouter } from '../../audit/router.ts'
+import { bootRouter } from '../../boot/router.ts'
+import { bootMenuRouter } from '../../boot-menu/router.ts'
+import { collectionRouter } from '../../collection/router.ts'
+import { deviceRouter } from '../../device/router.ts'
+import { discoveredRouter } from '../../discovery/router.ts'
+import { edgeRouter } from '../../edge/router.ts'
+import { farmRouter } from '../../farm/router.ts'
+import { invitationRouter } from '../../member/invitation-router.ts'
+import { memberRouter } from '../../member/router.ts'
+import { organizationRouter } from '../../organization/router.ts'
+import { platformRouter } from '../../platform/router.ts'
+import { scheduleRouter } from '../../schedule/router.ts'
+import { sessionRouter } from '../../session/router.ts'
+import { setupRouter } from '../../session/setup-router.ts'
+import { signUpRouter } from '../../session/sign-up-router.ts'
+import { siteRouter } from '../../site/router.ts'
+import { storeJobRouter } from '../../store/job-router.ts'
+import { storeRouter } from '../../store/router.ts'
+import { trashRouter } from '../../trash/router.ts'
+import { vdiskRouter } from '../../vdisk/router.ts'
+import { versionRouter } from '../../vdisk/version-router.ts'
+import { webhookRouter } from '../../webhook/router.ts'
+import { router } from './trpc.ts'
+
+export const appRouter = router({
+  session: sessionRouter,
+  audit: auditRouter,
+  apiKey: apiKeyRouter,
+  setup: setupRouter,
+  organization: organizationRouter,
+  platform: platformRouter,
+  signUp: signUpRouter,
+  member: memberRouter,
+  invitation: invitationRouter,
+  webhook: webhookRouter,
+  farm: farmRouter,
+  site: siteRouter,
+  edge: edgeRouter,
+  collection: collectionRouter,
+  device: deviceRouter,
+  discovered: discoveredRouter,
+  boot: bootRouter,
+  bootMenu: bootMenuRouter,
+  schedule: scheduleRouter,
+  vdisk: vdiskRouter,
+  version: versionRouter,
+  store: storeRouter,
+  storeJob: storeJobRouter,
+  trash: trashRouter,
+})
+
+export type AppRouter = typeof appRouter
+export type RouterInputs = inferRouterInputs<AppRouter>
+export type RouterOutputs = inferRouterOutputs<AppRouter>

@@ -1,0 +1,212 @@
+import { inOrganization } from '@bootfarm/db'
+import { initTRPC, TRPCError } from '@trpc/server'
+import { ZodError } from 'zod'
+import { recordChange } from '../../audit/record-change.ts'
+import type { RequestFacts } from '../../context/service-context.ts'
+import { AppError, errorTable } from '../../errors/app-error.ts'
+import { toAppError } from '../../errors/to-app-error.ts'
+import { beginOnce, finishOnce } from '../../idempotency/do-once.ts'
+import { requireNotSuspended } from '../../organization/require-not-suspended.ts'
+import { isPlatformOperator } from '../../platform/is-platform-operator.ts'
+import { organizationPlace } from '../../rules/place.ts'
+import { activeTrace } from '../../rules/trace-context.ts'
+import { within } from '../../rules/tracer.ts'
+import { requireConfirmed } from '../../session/confirm-session.ts'
+import type { TrpcContext } from './context.ts'
+import { changeAsAsked, isMemberPolicy, type OutsidePolicy, type ProcedurePolicy, placesOf } from './policy.ts'
+import { requireWholeTexts } from './whole-texts.ts'
+
+const ssePingIntervalMs = 15_000
+const sseReconnectAfterInactivityMs = 40_000
+/** A subscription is ended and signed in again after this time, so that a revoked session ends. */
+const sseDurationMsMax = 600_000
+
+const t = initTRPC
+  .context<TrpcContext>()
+  .meta<ProcedurePolicy>()
+  .create({
+    isDev: false,
+    sse: {
+      ping: { enabled: true, intervalMs: ssePingIntervalMs },
+      client: { reconnectAfterInactivityMs: sseReconnectAfterInactivityMs },
+      maxDurationMs: sseDurationMsMax,
+    },
+    errorFormatter({ shape, error }) {
+      const { code, message, revision } = publicError(error)
+      return {
+        code: shape.code,
+        message,
+        data: {
+          code: shape.data.code,
+          httpStatus: shape.data.httpStatus,
+          path: shape.data.path,
+          appCode: code,
+          // Of a stale change: what the object has now.
+          ...(revision === undefined ? {} : { revision }),
+        },
+      }
+    },
+  })
+
+export const router = t.router
+
+/** Before the transaction: it looks at the session, and at nothing of the organization. */
+async function requireConfirmedPerson(ctx: TrpcContext): Promise<void> {
+  const person = await ctx.findPerson()
+  if (!person) throw new AppError('forbidden', { public: 'This is for a person, not for an API key.' })
+  await requireConfirmed(ctx, person)
+}
+
+/** Errors of services get their row of the table. */
+const mappedProcedure = t.procedure.use(async ({ ctx, path, next }) => {
+  const begin = performance.now()
+  const span = ctx.tracer?.start('internal', activeTrace())
+  const result = await within(span, () => next())
+  const outcome = result.ok || result.error.cause instanceof AnsweredBefore ? 'ok' : codeOf(result.error)
+  ctx.telemetry.procedureEnded({ path, outcome, durationMs: performance.now() - begin })
+  span?.end({
+    name: path,
+    attributes: { 'bootfarm.procedure.outcome': outcome },
+    error: isOurFault(outcome) ? outcome : null,
+  })
+  if (result.ok || isCallersFault(result.error)) return result
+  if (result.error.cause instanceof AnsweredBefore) return result
+  const error = toAppError(result.error.cause ?? result.error)
+  throw new TRPCError({ code: errorTable[error.code].trpc, message: error.publicText, cause: error })
+})
+
+const anyProcedure = mappedProcedure.use(async ({ next, getRawInput }) => {
+  requireWholeTexts(await getRawInput())
+  return next()
+})
+
+/** A member has to be signed in, or an API key shown. */
+const signedInProcedure = anyProcedure.use(async ({ ctx, meta, next, getRawInput }) => {
+  if (!meta || !isMemberPolicy(meta))
+    throw new AppError('forbidden', { internal: 'a procedure without a policy for members' })
+  const actor = await ctx.findActor()
+  if (!actor) throw new AppError('unauthenticated')
+  if (meta.confirmed) await requireConfirmedPerson(ctx)
+  const places = placesOf(meta, meta.place === 'visible' ? undefined : await getRawInput())
+  return next({ ctx: { actor, policy: meta, places } })
+})
+
+/**
+ * Every query and mutation is built from this one: the policy is enforced, and all of it is one transaction in the actor's organization.
+ * What throws rolls everything back; nothing is answered before the commit.
+ */
+export const procedure = signedInProcedure.use(async ({ ctx, next, path, type, getRawInput }) => {
+  const { clock, actor, policy, places } = ctx
+  if (type === 'subscription') throw new AppError('internal', { internal: 'it would hold a transaction' })
+  const { afterCommit, run } = workAfterCommit()
+  const result = await inOrganization(ctx.db, actor.organizationId, async (db) => {
+    const place = await ctx.checks.authorise({ db, actor }, policy, places)
+    if (type === 'mutation') await requireNotSuspended(db, actor.organizationId)
+    const request = { action: path, address: ctx.address, id: ctx.requestId, place, recordedCount: 0 }
+    const context = { db, clock, actor, request }
+    const once =
+      ctx.idempotency && type === 'mutation'
+        ? { ...ctx.idempotency, procedure: path, input: await getRawInput() }
+        : null
+    const before = once && (await beginOnce(context, once))
+    if (before) throw new AnsweredBefore(before.answer)
+    const result = await next({ ctx: { ...context, afterCommit, platform: { db: ctx.db, clock } } })
+    if (!result.ok) throw result.error
+    if (once) await finishOnce(context, once, result.data)
+    // No change goes unrecorded: what a service does not say of its own is kept as it was asked for.
+    if (type === 'mutation' && request.recordedCount === 0)
+      await recordChange(context, changeAsAsked(places, await getRawInput()))
+    return result
+  })
+  await run()
+  return result
+})
+
+/** Nothing is done: the request with this Idempotency-Key went well before, with this answer. */
+export class AnsweredBefore extends Error {
+  readonly answer: unknown
+
+  constructor(answer: unknown) {
+    super('answered before')
+    this.answer = answer
+  }
+}
+
+/** For what must not hold the transaction, such as a mail: done once the change is kept, in the order it was asked for. */
+function workAfterCommit() {
+  const works: (() => Promise<unknown>)[] = []
+  return {
+    afterCommit: (work: () => Promise<unknown>) => void works.push(work),
+    async run() {
+      for (const work of works) await work()
+    },
+  }
+}
+
+/** Every subscription is built from this one: the policy is enforced. It holds no transaction; its service opens one for each read. */
+export const watchingProcedure = signedInProcedure.use(async ({ ctx, next }) => {
+  const { actor, policy, places } = ctx
+  await inOrganization(ctx.db, actor.organizationId, (db) => ctx.checks.authorise({ db, actor }, policy, places))
+  return next()
+})
+
+/** For whom a link's token speaks: no organization is known, and no transaction open. */
+export const openProcedure = anyProcedure.use(({ ctx, meta, next, path }) => {
+  requireWho(meta, 'anyone')
+  return next({ ctx: { request: requestOf(ctx, path) } })
+})
+
+/** For a person, in whatever organization or in none. */
+export const personProcedure = anyProcedure.use(async ({ ctx, meta, next, path }) => {
+  requireWho(meta, 'person')
+  const person = await ctx.findPerson()
+  if (!person) throw new AppError('unauthenticated')
+  return next({ ctx: { person, request: requestOf(ctx, path) } })
+})
+
+/** For who runs the installation. What they get is of no tenant's content. */
+export const platformProcedure = anyProcedure.use(async ({ ctx, meta, next, path }) => {
+  requireWho(meta, 'platform')
+  const person = await ctx.findPerson()
+  if (!person) throw new AppError('unauthenticated')
+  if (!(await isPlatformOperator(ctx, person.userId))) throw new AppError('forbidden')
+  return next({ ctx: { person, request: requestOf(ctx, path) } })
+})
+
+function requireWho(meta: ProcedurePolicy | undefined, who: OutsidePolicy['who']): void {
+  if (!meta || isMemberPolicy(meta) || meta.who !== who)
+    throw new AppError('forbidden', { internal: `a procedure without a policy for ${who}` })
+}
+
+function requestOf({ address, requestId }: TrpcContext, action: string): RequestFacts {
+  return { action, address, id: requestId, place: organizationPlace, recordedCount: 0 }
+}
+
+/** Input that zod refused, an unknown procedure: tRPC's own errors, which carry no secret. */
+function isCallersFault(error: TRPCError): boolean {
+  return error.code !== 'INTERNAL_SERVER_ERROR' && !(error.cause instanceof AppError)
+}
+
+/** What a caller has done wrong is no failure of ours. */
+function isOurFault(outcome: string): boolean {
+  return outcome in errorTable && errorTable[outcome as keyof typeof errorTable].status >= 500
+}
+
+function codeOf(error: TRPCError): string {
+  return isCallersFault(error) ? publicError(error).code : toAppError(error.cause ?? error).code
+}
+
+function publicError(error: TRPCError): { code: string; message: string; revision?: unknown } {
+  if (error.cause instanceof AppError)
+    return { code: error.cause.code, message: error.cause.publicText, revision: error.cause.extra.revision }
+  if (error.cause instanceof ZodError) return { code: 'invalid', message: zodMessage(error.cause) }
+  if (error.code === 'INTERNAL_SERVER_ERROR') return { code: 'internal', message: errorTable.internal.title }
+  if (error.code === 'NOT_FOUND') return { code: 'not_found', message: errorTable.not_found.title }
+  return { code: 'invalid', message: errorTable.invalid.title }
+}
+
+function zodMessage(error: ZodError): string {
+  const issue = error.issues[0]
+  if (!issue) return errorTable.invalid.title
+  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message
+}

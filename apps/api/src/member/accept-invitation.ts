@@ -1,0 +1,158 @@
+import { inOrganization, type TenantDb } from '@bootfarm/db'
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import type { OutsideContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { requireNotSuspended } from '../organization/require-not-suspended.ts'
+import { newMemberActor } from '../rules/actor.ts'
+import { hashToken } from '../rules/one-time-token.ts'
+import { type Person, passwordProblem } from '../rules/person.ts'
+import { createAccount } from '../session/create-account.ts'
+import { type InvitationRow, invitationSelect, stateOf } from './invitation-rows.ts'
+import type { acceptedView, acceptInput, offerView, tokenInput } from './schema.ts'
+import { roleWords, scopePlaceOf, scopeViewOf } from './scope-rows.ts'
+
+/** What the holder of the link does it with; `person` is null where nobody is signed in. */
+export interface HolderContext extends OutsideContext {
+  person: Person | null
+  /** Of a new account. Takes a tenth of a second, so it is no part of a transaction. */
+  hashPassword: (password: string) => Promise<string>
+}
+
+/** What the link offers. Throws `not_found` for a token that nobody has, and `conflict` for one that is over. */
+export async function getOffer(
+  context: HolderContext,
+  { token }: z.output<typeof tokenInput>,
+): Promise<z.infer<typeof offerView>> {
+  return withInvitation(context, token, async (db, row) => ({
+    organizationName: row.organization.name,
+    email: row.email,
+    role: row.role,
+    scope: scopeViewOf(row),
+    invitedByName: row.invitedByName,
+    expiresAt: row.expiresAt.toISOString(),
+    hasAccount: (await findAccount(db, row.email)) !== null,
+    signedInEmail: context.person?.email ?? null,
+  }))
+}
+
+/**
+ * Makes the person who holds the link a member with the role: who is signed in with the invited address, or a new account of it.
+ * Throws `not_found`, `conflict` for a link that is over, `unauthenticated` where the address has an account, `forbidden` for another person, `quota_exceeded`, `organization_suspended`.
+ */
+export async function acceptInvitation(
+  context: HolderContext,
+  { token, account }: z.output<typeof acceptInput>,
+): Promise<z.infer<typeof acceptedView>> {
+  const { person, clock } = context
+  const passwordHash = !person && account ? await context.hashPassword(account.password) : null
+  return withInvitation(context, token, async (db, row, organizationId) => {
+    await requireNotSuspended(db, organizationId)
+    const member =
+      person ??
+      (await newAccount({ db, clock }, row.email, account && { ...account, passwordHash: passwordHash ?? '' }))
+    if (member.email !== row.email)
+      throw new AppError('forbidden', {
+        public: `This invitation is for ${row.email}, and you are signed in as ${member.email}: sign out first.`,
+      })
+    await becomeMember(db, row, { organizationId, userId: member.userId, now: clock() })
+    const actor = newMemberActor(member, { id: organizationId, name: row.organization.name })
+    await recordChange(
+      { db, clock, actor, request: context.request },
+      {
+        kind: 'member',
+        id: member.userId,
+        name: member.email,
+        place: scopePlaceOf(row),
+        before: null,
+        after: { role: roleWords(row.role, scopeViewOf(row)), invitedBy: row.invitedByName },
+      },
+    )
+    if (person)
+      await db.session.update({
+        where: { id: person.sessionId },
+        data: { activeOrganizationId: organizationId },
+        select: { id: true },
+      })
+    return { organizationId, organizationName: row.organization.name }
+  })
+}
+
+type OpenInvitation = InvitationRow & { invitedByUserId: string | null; organization: { name: string } }
+
+/** Runs `work` with the invitation locked. */
+async function withInvitation<T>(
+  { db, clock }: HolderContext,
+  token: string,
+  work: (db: TenantDb, row: OpenInvitation, organizationId: string) => Promise<T>,
+): Promise<T> {
+  const tokenHash = hashToken(token)
+  const unknown = () =>
+    new AppError('not_found', {
+      public: 'This invitation is not known. It may have been sent again: the newest mail counts.',
+    })
+  const [found] = await db.$queryRaw<{ id: string | null }[]>`select invitation_organization(${tokenHash})::text as id`
+  const organizationId = found?.id
+  if (!organizationId) throw unknown()
+  return inOrganization(db, organizationId, async (transaction) => {
+    await transaction.$queryRaw`select id from invitation where token_hash = ${tokenHash} for update`
+    const row = await transaction.invitation.findUnique({
+      where: { tokenHash },
+      select: { ...invitationSelect, invitedByUserId: true, organization: { select: { name: true } } },
+    })
+    if (!row) throw unknown()
+    const state = stateOf(row, clock())
+    if (state !== 'open') throw new AppError('conflict', { public: overTexts[state] })
+    return work(transaction, row, organizationId)
+  })
+}
+
+const overTexts = {
+  accepted: 'This invitation is accepted already: sign in.',
+  revoked: 'This invitation was revoked. Ask whoever invited you.',
+  expired: 'This invitation has expired. Ask whoever invited you to send it again.',
+}
+
+function findAccount(db: TenantDb, email: string) {
+  return db.user.findUnique({ where: { email }, select: { id: true } })
+}
+
+async function newAccount(
+  context: { db: TenantDb; clock: OutsideContext['clock'] },
+  email: string,
+  account: { name: string; password: string; passwordHash: string } | undefined,
+): Promise<{ userId: string; name: string; email: string }> {
+  if (await findAccount(context.db, email))
+    throw new AppError('unauthenticated', { public: `There is an account for ${email}: sign in first.` })
+  if (!account) throw new AppError('invalid', { public: 'A new account needs a name and a password.' })
+  const problem = passwordProblem(account.password, { name: account.name, email })
+  if (problem) throw new AppError('invalid', { public: problem })
+  const { name, passwordHash } = account
+  return { userId: await createAccount(context, { name, email, passwordHash }), name, email }
+}
+
+async function becomeMember(
+  db: TenantDb,
+  row: OpenInvitation,
+  { organizationId, userId, now }: { organizationId: string; userId: string; now: Date },
+): Promise<void> {
+  await db.invitation.update({
+    where: { organizationId_id: { organizationId, id: row.id } },
+    data: { acceptedAt: now, acceptedByUserId: userId },
+    select: { id: true },
+  })
+  await db.membership.upsert({
+    where: { organizationId_userId: { organizationId, userId } },
+    create: { organizationId, userId, createdAt: now },
+    update: {},
+    select: { userId: true },
+  })
+  const { role, farmId, siteId, collectionId } = row
+  const grant = { organizationId, userId, role, farmId, siteId, collectionId }
+  const known = await db.roleGrant.findFirst({ where: grant, select: { id: true } })
+  if (!known)
+    await db.roleGrant.create({
+      data: { ...grant, createdAt: now, grantedByUserId: row.invitedByUserId },
+      select: { id: true },
+    })
+}

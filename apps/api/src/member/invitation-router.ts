@@ -1,0 +1,89 @@
+import { hashPassword } from 'better-auth/crypto'
+import { openProcedure, procedure, router } from '../http/trpc/trpc.ts'
+import { acceptInvitation, getOffer } from './accept-invitation.ts'
+import { type Invited, invite, markSent, resendInvitation, revokeInvitation } from './invite.ts'
+import { listInvitations } from './list-invitations.ts'
+import {
+  acceptedView,
+  acceptInput,
+  invitationInput,
+  invitationListInput,
+  invitationPage,
+  invitationView,
+  inviteInput,
+  offerView,
+  tokenInput,
+} from './schema.ts'
+
+/** The database's client of the whole request, which `procedure` puts its transaction in place of. */
+const invitingProcedure = procedure.use(({ ctx, next }) => {
+  const { afterCommit, sendMail, platform, actor } = ctx
+  return next({
+    ctx: {
+      mailAfterCommit({ mail, view }: Invited) {
+        afterCommit(async () => {
+          if (!(await sendMail(mail))) return
+          await markSent(platform, { organizationId: actor.organizationId, invitationId: view.id })
+        })
+        return view
+      },
+    },
+  })
+})
+
+const ofLinks = { excluded: 'it belongs to the page that the mailed link opens' }
+
+export const invitationRouter = router({
+  list: procedure
+    .meta({
+      permission: 'member.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/invitations', summary: 'Invitations that wait for an answer' },
+    })
+    .input(invitationListInput)
+    .output(invitationPage)
+    .query(({ ctx, input }) => listInvitations(ctx, input)),
+  create: invitingProcedure
+    .meta({
+      permission: 'member.change',
+      place: 'visible',
+      rest: { method: 'POST', path: '/invitations', summary: 'Invite an e-mail address', creates: null },
+    })
+    .input(inviteInput)
+    .output(invitationView)
+    .mutation(async ({ ctx, input }) => ctx.mailAfterCommit(await invite(ctx, input))),
+  resend: invitingProcedure
+    .meta({
+      permission: 'member.change',
+      place: 'visible',
+      rest: {
+        method: 'POST',
+        path: '/invitations/{invitationId}/resend',
+        summary: 'Send an invitation again, with a new link',
+      },
+    })
+    .input(invitationInput)
+    .output(invitationView)
+    .mutation(async ({ ctx, input }) => ctx.mailAfterCommit(await resendInvitation(ctx, input))),
+  revoke: procedure
+    .meta({
+      permission: 'member.change',
+      place: 'visible',
+      rest: { method: 'DELETE', path: '/invitations/{invitationId}', summary: 'Revoke an invitation' },
+    })
+    .input(invitationInput)
+    .output(invitationView)
+    .mutation(({ ctx, input }) => revokeInvitation(ctx, input)),
+  offer: openProcedure
+    .meta({ who: 'anyone', rest: ofLinks })
+    .input(tokenInput)
+    .output(offerView)
+    .query(async ({ ctx, input }) => getOffer({ ...ctx, hashPassword, person: await ctx.findPerson() }, input)),
+  accept: openProcedure
+    .meta({ who: 'anyone', rest: ofLinks })
+    .input(acceptInput)
+    .output(acceptedView)
+    .mutation(async ({ ctx, input }) =>
+      acceptInvitation({ ...ctx, hashPassword, person: await ctx.findPerson() }, input),
+    ),
+})

@@ -1,0 +1,161 @@
+import { inOrganization } from '@bootfarm/db'
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import type { PlatformContext, ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { invitationMail, type Mail } from '../rules/mail.ts'
+import { makeToken } from '../rules/one-time-token.ts'
+import { requireMayGrant } from './change-grants.ts'
+import {
+  daysValid,
+  findOpenInvitation,
+  type InvitationRow,
+  invitationSelect,
+  invitationViewOf,
+  validMs,
+} from './invitation-rows.ts'
+import type { invitationInput, invitationView, inviteInput } from './schema.ts'
+import { placeOfScope, roleWords, scopePlaceOf, scopeViewOf } from './scope-rows.ts'
+
+/** What is left to do once the transaction is over: the mail, and to keep that it went out. */
+export interface Invited {
+  view: z.infer<typeof invitationView>
+  mail: Mail
+}
+
+type InviteContext = ServiceContext & { webUrl: string }
+
+/** Offers a role to an address. Throws `not_found`, `forbidden`, and `conflict` where the offer is made, or the role is had, already. */
+export async function invite(
+  context: InviteContext,
+  { email, role, scope }: z.output<typeof inviteInput>,
+): Promise<Invited> {
+  const { db, actor, clock } = context
+  const { organizationId } = actor
+  const place = await placeOfScope(db, organizationId, scope)
+  requireMayGrant(context, role, place)
+  await requireNew(context, { email, role, scope })
+  const { token, tokenHash } = makeToken('invitation')
+  const now = clock()
+  const row = await db.invitation.create({
+    data: {
+      organizationId,
+      email,
+      role,
+      ...scope,
+      tokenHash,
+      createdAt: now,
+      expiresAt: new Date(now.getTime() + validMs),
+      invitedByUserId: actor.userId,
+      invitedByName: actor.userName,
+    },
+    select: invitationSelect,
+  })
+  const view = invitationViewOf(actor, row, now)
+  await recordChange(context, {
+    kind: 'invitation',
+    id: row.id,
+    name: email,
+    place,
+    before: null,
+    after: { email, role: roleWords(role, view.scope), expiresAt: row.expiresAt },
+  })
+  return { view, mail: mailOf(context, row, token) }
+}
+
+/** A new link by a new mail; the old link ends. Throws `not_found`, `forbidden`, and `conflict` for one that is over. */
+export async function resendInvitation(
+  context: InviteContext,
+  { invitationId }: z.output<typeof invitationInput>,
+): Promise<Invited> {
+  const { db, actor, clock } = context
+  const known = await findOpenInvitation(context, invitationId)
+  const place = scopePlaceOf(known)
+  requireMayGrant(context, known.role, place)
+  const { token, tokenHash } = makeToken('invitation')
+  const now = clock()
+  const row = await db.invitation.update({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: invitationId } },
+    data: { tokenHash, expiresAt: new Date(now.getTime() + validMs), sentAt: null },
+    select: invitationSelect,
+  })
+  await recordChange(context, {
+    kind: 'invitation',
+    id: row.id,
+    name: row.email,
+    place,
+    before: { expiresAt: known.expiresAt },
+    after: { expiresAt: row.expiresAt },
+  })
+  return { view: invitationViewOf(actor, row, now), mail: mailOf(context, row, token) }
+}
+
+/** The link ends at once. Throws as `resendInvitation`. */
+export async function revokeInvitation(
+  context: ServiceContext,
+  { invitationId }: z.output<typeof invitationInput>,
+): Promise<z.infer<typeof invitationView>> {
+  const { db, actor, clock } = context
+  const known = await findOpenInvitation(context, invitationId)
+  const place = scopePlaceOf(known)
+  requireMayGrant(context, known.role, place)
+  const row = await db.invitation.update({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: invitationId } },
+    data: { revokedAt: clock() },
+    select: invitationSelect,
+  })
+  await recordChange(context, {
+    kind: 'invitation',
+    id: row.id,
+    name: row.email,
+    place,
+    before: { revokedAt: null },
+    after: { revokedAt: row.revokedAt },
+  })
+  return invitationViewOf(actor, row, clock())
+}
+
+/** After the commit, when a mail server has taken the mail. */
+export function markSent(
+  { db, clock }: PlatformContext,
+  { organizationId, invitationId }: { organizationId: string; invitationId: string },
+): Promise<unknown> {
+  return inOrganization(db, organizationId, (transaction) =>
+    transaction.invitation.update({
+      where: { organizationId_id: { organizationId, id: invitationId } },
+      data: { sentAt: clock() },
+      select: { id: true },
+    }),
+  )
+}
+
+async function requireNew(
+  { db, actor }: ServiceContext,
+  { email, role, scope }: z.output<typeof inviteInput>,
+): Promise<void> {
+  const { organizationId } = actor
+  const offered = await db.invitation.findFirst({
+    where: { organizationId, email, role, ...scope, acceptedAt: null, revokedAt: null },
+    select: { id: true },
+  })
+  if (offered)
+    throw new AppError('conflict', {
+      public: `${email} is invited with this role already; send it again instead.`,
+    })
+  const had = await db.roleGrant.findFirst({
+    where: { organizationId, role, ...scope, membership: { user: { email } } },
+    select: { id: true },
+  })
+  if (had) throw new AppError('conflict', { public: `${email} is a member with this role already.` })
+}
+
+function mailOf({ actor, webUrl }: InviteContext, row: InvitationRow, token: string): Mail {
+  return invitationMail({
+    email: row.email,
+    organizationName: actor.organizationName,
+    invitedByName: actor.userName,
+    role: roleWords(row.role, scopeViewOf(row)),
+    url: new URL(`/invitation/${token}`, webUrl).toString(),
+    daysValid,
+  })
+}

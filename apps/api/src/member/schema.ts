@@ -1,0 +1,194 @@
+import { z } from 'zod'
+import { seenRevision } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { holdsUpwards, permissionNames, permissions, permissionView, roles, roleView } from '../rules/permissions.ts'
+import { emailInput, nameInput, passwordInput } from '../rules/person.ts'
+import type { PlaceKind } from '../rules/place.ts'
+
+/** Where a role holds: at most one is set, none is the whole organization. */
+export const scopeInput = z
+  .object({
+    farmId: z.uuid().nullable().default(null),
+    siteId: z.uuid().nullable().default(null),
+    collectionId: z.uuid().nullable().default(null),
+  })
+  .refine(({ farmId, siteId, collectionId }) => [farmId, siteId, collectionId].filter(Boolean).length <= 1, {
+    message: 'names more than one place; choose the innermost',
+  })
+export type ScopeInput = z.infer<typeof scopeInput>
+
+export const scopeView = z.object({
+  kind: z.enum(['organization', 'farm', 'site', 'collection']),
+  /** Of the farm, site or collection; null for the organization. */
+  id: z.uuid().nullable(),
+  /** E.g. `Berlin`, and `Lab in Berlin` for a collection. */
+  name: z.string(),
+})
+
+export const grantView = z.object({
+  id: z.uuid(),
+  role: roleView,
+  scope: scopeView,
+  grantedAt: z.iso.datetime(),
+  /** Whether the asking person may take it. */
+  mayTake: z.boolean(),
+})
+
+export const memberView = z.object({
+  userId: z.uuid(),
+  name: z.string(),
+  email: z.string(),
+  hasTotp: z.boolean(),
+  joinedAt: z.iso.datetime(),
+  /** In whatever organization; null before the first one. */
+  lastSignInAt: z.iso.datetime().nullable(),
+  /** Of the roles. */
+  revision: seenRevision,
+  isSelf: z.boolean(),
+  /** Whether the asking person may remove this one. */
+  mayRemove: z.boolean(),
+  grants: z.array(grantView),
+})
+
+export const memberListInput = z.object({ ...pageInput, search: z.string().trim().max(64).optional() })
+export const memberPage = pageOf(memberView)
+export const memberInput = z.object({ userId: z.uuid() })
+export const grantInput = z.object({
+  userId: z.uuid(),
+  role: roleView,
+  scope: scopeInput,
+  revision: seenRevision.optional(),
+})
+export const takeInput = z.object({
+  userId: z.uuid(),
+  grantId: z.uuid(),
+  revision: seenRevision.optional(),
+})
+export const emptyInput = z.object({}).optional()
+export const doneView = z.object({ ok: z.literal(true) })
+export const done = { ok: true } as const
+
+/** What the asking person may give, and where. */
+export const grantableView = z.array(z.object({ scope: scopeView, roles: z.array(roleView) }))
+
+/** The objects that an explanation can be asked for, each by the name of its id. */
+export const explainablePlaces = {
+  farmId: 'farm',
+  siteId: 'site',
+  collectionId: 'collection',
+  deviceId: 'device',
+  edgeId: 'edge',
+  vdiskId: 'vdisk',
+  storeId: 'store',
+  menuId: 'boot_menu',
+  scheduleId: 'schedule',
+} as const satisfies Record<string, PlaceKind>
+export type ExplainableId = keyof typeof explainablePlaces
+export type ExplainableKind = (typeof explainablePlaces)[ExplainableId]
+export const explainableIds = Object.keys(explainablePlaces) as ExplainableId[]
+
+export const explainInput = z
+  .object({
+    userId: z.uuid(),
+    /** One of these at most; the whole organization without them. */
+    ...(Object.fromEntries(explainableIds.map((name) => [name, z.uuid().optional()])) as Record<
+      ExplainableId,
+      z.ZodOptional<z.ZodUUID>
+    >),
+  })
+  .refine((input) => explainableIds.filter((name) => input[name]).length <= 1, {
+    message: 'names more than one object; choose one',
+  })
+
+export const explainedView = z.object({
+  userId: z.uuid(),
+  memberName: z.string(),
+  /** E.g. `the site Berlin`. */
+  placeName: z.string(),
+  permissions: z.array(
+    z.object({
+      permission: permissionView,
+      /** As the end of "may …". */
+      allows: z.string(),
+      allowed: z.boolean(),
+      /** The member's roles that give it here. */
+      by: z.array(grantView.pick({ id: true, role: true, scope: true })),
+      /** A sentence: by which role; or what is missing. */
+      because: z.string(),
+    }),
+  ),
+})
+
+export const roleTableView = z.object({
+  roles: z.array(roleView),
+  permissions: z.array(
+    z.object({
+      permission: permissionView,
+      allows: z.string(),
+      /** It also holds for what only leads to the role's place, such as the site of a collection. */
+      upwards: z.boolean(),
+      roles: z.array(roleView),
+    }),
+  ),
+})
+
+export function roleTable(): z.infer<typeof roleTableView> {
+  return {
+    roles: [...roles],
+    permissions: permissionNames.map((permission) => {
+      const { allows, roles: of } = permissions[permission]
+      return { permission, allows, upwards: holdsUpwards(permission), roles: [...of] }
+    }),
+  }
+}
+
+export const invitationStates = ['open', 'expired', 'accepted', 'revoked'] as const
+
+export const invitationView = z.object({
+  id: z.uuid(),
+  email: z.string(),
+  role: roleView,
+  scope: scopeView,
+  state: z.enum(invitationStates),
+  invitedByName: z.string(),
+  createdAt: z.iso.datetime(),
+  expiresAt: z.iso.datetime(),
+  /** Null until a mail server has taken it: the link is in the API's log then. */
+  sentAt: z.iso.datetime().nullable(),
+  mayChange: z.boolean(),
+})
+
+export const invitationListInput = z.object({ ...pageInput })
+export const invitationPage = pageOf(invitationView)
+export const inviteInput = z.object({ email: emailInput, role: roleView, scope: scopeInput })
+export const invitationInput = z.object({ invitationId: z.uuid() })
+
+const tokenLengthMax = 100
+export const tokenInput = z.object({ token: z.string().min(1).max(tokenLengthMax) })
+
+/** What the link shows before it is accepted. */
+export const offerView = z.object({
+  organizationName: z.string(),
+  email: z.string(),
+  role: roleView,
+  scope: scopeView,
+  invitedByName: z.string(),
+  expiresAt: z.iso.datetime(),
+  hasAccount: z.boolean(),
+  /** Of who is signed in; null where nobody is. */
+  signedInEmail: z.string().nullable(),
+})
+
+export const acceptInput = tokenInput.extend({
+  /** Of a new account; nothing where there is one. */
+  account: z.object({ name: nameInput, password: passwordInput }).optional(),
+})
+export const acceptedView = z.object({ organizationId: z.uuid(), organizationName: z.string() })
+
+export const setupInput = tokenInput.extend({
+  organizationName: nameInput,
+  name: nameInput,
+  email: emailInput,
+  password: passwordInput,
+})
+export const setupView = z.object({ expiresAt: z.iso.datetime() })

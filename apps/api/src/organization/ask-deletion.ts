@@ -1,0 +1,109 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { AppError } from '../errors/app-error.ts'
+import { recordPlatformEvent } from '../platform/record-platform-event.ts'
+import { deletionAskedMail, deletionCancelledMail, type Mail } from '../rules/mail.ts'
+import { dayMs } from '../rules/utc-day.ts'
+import { ownersOf } from './owners-of.ts'
+import { getOrganization, type SettingsContext } from './rows.ts'
+import type { askDeletionInput, organizationView } from './schema.ts'
+
+type DeletionContext = SettingsContext & { webUrl: string }
+
+/** What is left to do once the transaction is over. */
+export interface DeletionAnswer {
+  view: z.infer<typeof organizationView>
+  mails: Mail[]
+}
+
+/**
+ * The organization will be deleted when the grace is over; until then everything goes on. Asked again, it stays at the first time.
+ * Throws `invalid` for another name, `forbidden` for an API key.
+ */
+export async function askDeletion(
+  context: DeletionContext,
+  { name }: z.output<typeof askDeletionInput>,
+): Promise<DeletionAnswer> {
+  const { db, clock, actor, tenancy } = context
+  requirePerson(context)
+  await lock(context)
+  const before = await getOrganization(context)
+  if (name.trim() !== before.name)
+    throw new AppError('invalid', { public: `To delete this organization, type its name: ${before.name}` })
+  if (before.deleteAfter) return { view: before, mails: [] }
+  const now = clock()
+  const deleteAfter = new Date(now.getTime() + tenancy.deletionGraceDays * dayMs)
+  await db.organization.updateMany({
+    where: { id: before.id },
+    data: { deleteAfter, deleteAskedAt: now, deleteAskedByUserId: actor.userId },
+  })
+  await record(context, {
+    action: 'organization.askDeletion',
+    name: before.name,
+    before: null,
+    after: deleteAfter,
+  })
+  const facts = {
+    organizationName: before.name,
+    askedByName: actor.userName,
+    deleteAfter,
+    url: pageOf(context),
+  }
+  const owners = await ownersOf(db, before.id)
+  const mails = owners.map(({ email }) => deletionAskedMail({ ...facts, email }))
+  return { view: await getOrganization(context), mails }
+}
+
+/** Everything stays. Throws `conflict` once the deletion has begun, `forbidden` for an API key. */
+export async function cancelDeletion(context: DeletionContext): Promise<DeletionAnswer> {
+  const { db, clock, actor } = context
+  requirePerson(context)
+  await lock(context)
+  const before = await getOrganization(context)
+  if (!before.deleteAfter) return { view: before, mails: [] }
+  if (new Date(before.deleteAfter) <= clock())
+    throw new AppError('conflict', { public: 'The time is over: the organization is being deleted.' })
+  await db.organization.updateMany({
+    where: { id: before.id },
+    data: { deleteAfter: null, deleteAskedAt: null, deleteAskedByUserId: null },
+  })
+  await record(context, {
+    action: 'organization.cancelDeletion',
+    name: before.name,
+    before: new Date(before.deleteAfter),
+    after: null,
+  })
+  const facts = { organizationName: before.name, askedByName: actor.userName, url: pageOf(context) }
+  const owners = await ownersOf(db, before.id)
+  const mails = owners.map(({ email }) => deletionCancelledMail({ ...facts, email }))
+  return { view: await getOrganization(context), mails }
+}
+
+function requirePerson({ actor }: DeletionContext): void {
+  if (actor.kind !== 'person')
+    throw new AppError('forbidden', { public: 'Only a person who owns the organization can delete it.' })
+}
+
+function pageOf({ webUrl }: DeletionContext): string {
+  return new URL('/organization', webUrl).toString()
+}
+
+async function lock({ db, actor }: DeletionContext): Promise<void> {
+  await db.$queryRaw`select id from organization where id = ${actor.organizationId}::uuid for update`
+}
+
+interface Recorded {
+  action: string
+  name: string
+  before: Date | null
+  after: Date | null
+}
+
+async function record(context: DeletionContext, { action, name, before, after }: Recorded): Promise<void> {
+  const { actor } = context
+  const fieldsOf = (at: Date | null) => ({ deleteAfter: at?.toISOString() ?? null })
+  const change = { before: fieldsOf(before), after: fieldsOf(after) }
+  const { organizationId, userId: actorUserId } = actor
+  await recordChange(context, { kind: 'organization', id: organizationId, name, ...change })
+  await recordPlatformEvent(context, { action, actorUserId, organizationId, ...change })
+}

@@ -1,0 +1,73 @@
+import { randomUUIDv7 } from 'node:crypto'
+import { inOrganization } from '@bootfarm/db'
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import type { PersonContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { acceptedView } from '../member/schema.ts'
+import { recordPlatformEvent } from '../platform/record-platform-event.ts'
+import { newMemberActor } from '../rules/actor.ts'
+import type { TenancySettings } from '../rules/tenancy.ts'
+import { requireSelfService } from '../session/sign-up.ts'
+import { insertOrganization } from './create-organization.ts'
+import { freeSlug } from './free-slug.ts'
+import type { foundInput } from './schema.ts'
+
+/**
+ * Makes an organization that the person owns, with the quotas of self-service; the session works in it from now on. Throws
+ * `sign_up_closed`, and `conflict` where the person has made as many as one may.
+ */
+export async function foundOrganization(
+  context: PersonContext & { tenancy: TenancySettings },
+  { name }: z.output<typeof foundInput>,
+): Promise<z.infer<typeof acceptedView>> {
+  const { db, clock, person, request, tenancy } = context
+  requireSelfService(context)
+  const { userId } = person
+  const slug = await freeSlug(db, name)
+  const organizationId = randomUUIDv7()
+  await inOrganization(db, organizationId, async (transaction) => {
+    // Two at once do so one after the other, and are both counted.
+    await transaction.$queryRaw`select id from "user" where id = ${userId}::uuid for update`
+    const [row] = await transaction.$queryRaw<{ count: bigint }[]>`
+      select organizations_founded_by(${userId}::uuid) as count`
+    if (Number(row?.count) >= tenancy.organizationsPerPersonMax)
+      throw new AppError('conflict', {
+        public: `You have made ${row?.count} organizations, the most that one person may make. Delete one first, or ask whoever runs this installation.`,
+      })
+    await insertOrganization(transaction, {
+      id: organizationId,
+      slug,
+      name,
+      ownerUserId: userId,
+      foundedByUserId: userId,
+    })
+    await transaction.organizationQuota.createMany({
+      data: Object.entries(tenancy.quotas).map(([quota, countMax]) => ({
+        organizationId,
+        name: quota,
+        countMax,
+      })),
+    })
+    await transaction.session.update({
+      where: { id: person.sessionId },
+      data: { activeOrganizationId: organizationId },
+      select: { id: true },
+    })
+    await recordChange(
+      { db: transaction, clock, actor: newMemberActor(person, { id: organizationId, name }), request },
+      {
+        kind: 'organization',
+        id: organizationId,
+        name,
+        before: null,
+        after: { name, owner: person.email },
+      },
+    )
+    await recordPlatformEvent(
+      { db: transaction, clock },
+      { action: 'organization.founded', actorUserId: userId, organizationId, before: null, after: null },
+    )
+  })
+  return { organizationId, organizationName: name }
+}

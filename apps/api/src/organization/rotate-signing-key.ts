@@ -1,0 +1,57 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { signingKeyStatementsMax, signingKeyText } from '@bootfarm/proto/uplink'
+import { publicKeyOf, signText } from '@bootfarm/proto/uplink-signature'
+import { recordChange } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { readSigningKeys } from '../uplink/enrol/signing-keys.ts'
+
+const seedSizeBytes = 32
+
+/**
+ * Signs desired states by a new key from now on. Edges take it by the old one's statement, those that are away when they come
+ * back. The old key's private half is forgotten: what it could sign would be refused. Throws `conflict`.
+ */
+export async function rotateSigningKey(context: ServiceContext): Promise<{ id: string; publicKey: string }> {
+  const {
+    db,
+    clock,
+    actor: { organizationId },
+  } = context
+  await db.$executeRaw`select id from organization where id = ${organizationId}::uuid for no key update`
+  const { keys, newest } = await readSigningKeys(db, { organizationId })
+  if (keys.length >= signingKeyStatementsMax)
+    throw new AppError('conflict', {
+      public: `The signing key was changed ${signingKeyStatementsMax} times, the most there may be.`,
+    })
+  const seed = randomBytes(seedSizeBytes)
+  const next = { id: randomUUID(), publicKey: publicKeyOf(seed), previousPublicKey: newest.publicKey }
+  const statement = signText(signingKeyText(organizationId, next), newest.seed)
+  await db.signingKey.create({
+    data: {
+      organizationId,
+      id: next.id,
+      publicKey: next.publicKey,
+      seed: new Uint8Array(seed),
+      previousKey: newest.publicKey,
+      statement,
+      createdAt: clock(),
+    },
+    select: { id: true },
+  })
+  await db.signingKey.updateMany({
+    where: { organizationId, id: newest.id },
+    data: { seed: new Uint8Array() },
+  })
+  await recordChange(context, {
+    kind: 'signing_key',
+    id: next.id,
+    name: 'signing key',
+    before: { publicKey: newest.publicKey },
+    after: { publicKey: next.publicKey },
+  })
+  const sites = await db.site.findMany({ where: { organizationId }, select: { id: true } })
+  for (const { id } of sites) await notify(db, { state: { siteId: id } })
+  return { id: next.id, publicKey: next.publicKey }
+}

@@ -1,0 +1,40 @@
+import type { PlatformContext } from '../context/service-context.ts'
+import { OrganizationsFailed } from '../organization/for-each-organization.ts'
+
+const codeLengthMax = 60
+
+/**
+ * Runs a job and keeps how it went, for those who run the installation: when, how often it failed in a row, for how many
+ * organizations, and the kind of error; its text stays in the log. What the job threw is thrown on.
+ */
+export async function recordJob(context: PlatformContext, name: string, run: () => Promise<unknown>): Promise<void> {
+  const { db, clock } = context
+  try {
+    await run()
+  } catch (error) {
+    const failure = { lastFailedAt: clock(), lastFailureCode: kindOf(error), failedOrganizationCount: 0 }
+    if (error instanceof OrganizationsFailed) failure.failedOrganizationCount = error.failedCount
+    await db.jobState.upsert({
+      where: { name },
+      create: { name, ...failure, failureCount: 1 },
+      update: { ...failure, failureCount: { increment: 1 } },
+      select: { name: true },
+    })
+    throw error
+  }
+  const success = { lastSucceededAt: clock(), failureCount: 0, failedOrganizationCount: 0 }
+  await db.jobState.upsert({
+    where: { name },
+    create: { name, ...success },
+    update: success,
+    select: { name: true },
+  })
+}
+
+/** SQLSTATE, Prisma's or Node's code, else the error's class: none of them holds what a tenant has written. */
+function kindOf(error: unknown): string {
+  const cause = error instanceof OrganizationsFailed ? error.cause : error
+  if (!(cause instanceof Error)) return 'unknown'
+  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name
+  return /^[\w.-]+$/.test(code) ? code.slice(0, codeLengthMax) : 'unknown'
+}

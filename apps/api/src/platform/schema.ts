@@ -1,0 +1,66 @@
+import { z } from 'zod'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { quotaCountMax, quotaName, quotaView } from '../rules/quotas.ts'
+
+// What those who run the installation see: figures, instants, and the organizations' own names. Nothing of what a tenant has, and nobody's name.
+
+export const platformOrganizationView = z.object({
+  id: z.uuid(),
+  name: z.string(),
+  slug: z.string(),
+  createdAt: z.iso.datetime(),
+  suspendedAt: z.iso.datetime().nullable(),
+  deleteAfter: z.iso.datetime().nullable(),
+  /** Made by somebody who signed up. */
+  isSelfService: z.boolean(),
+  edgesOnline: z.number().int(),
+  /** The newest heartbeat of its edges. */
+  lastReportAt: z.iso.datetime().nullable(),
+  /** Number of edges by version; what is none is `other`. */
+  edgeVersions: z.record(z.string(), z.number().int()),
+  quotas: z.array(quotaView),
+})
+
+export const platformListInput = z.object({ ...pageInput, search: z.string().max(80).optional() })
+export const platformPage = pageOf(platformOrganizationView)
+
+export const platformHealthView = z.object({
+  organizations: z.number().int(),
+  suspended: z.number().int(),
+  beingDeleted: z.number().int(),
+  people: z.number().int(),
+  edges: z.number().int(),
+  edgesOnline: z.number().int(),
+  databaseSizeBytes: z.number().int(),
+  jobs: z.array(
+    z.object({
+      name: z.string(),
+      lastSucceededAt: z.iso.datetime().nullable(),
+      lastFailedAt: z.iso.datetime().nullable(),
+      /** Runs that failed since the last one that did not. */
+      failureCount: z.number().int(),
+      /** Kind of the last error; its text is in the log. */
+      lastFailureCode: z.string().nullable(),
+      failedOrganizationCount: z.number().int(),
+    }),
+  ),
+})
+
+export const platformOrganizationInput = z.object({ organizationId: z.uuid() })
+export const setQuotasInput = platformOrganizationInput.extend({
+  /** What is not named stays; null takes the limit away. */
+  quotas: z.partialRecord(quotaName, z.number().int().min(0).max(quotaCountMax).nullable()),
+})
+export const setSuspendedInput = platformOrganizationInput.extend({ suspended: z.boolean() })
+
+export const platformEventView = z.object({
+  id: z.uuid(),
+  at: z.iso.datetime(),
+  actorUserId: z.uuid().nullable(),
+  action: z.string(),
+  organizationId: z.uuid().nullable(),
+  before: z.record(z.string(), z.unknown()).nullable(),
+  after: z.record(z.string(), z.unknown()).nullable(),
+})
+export const platformEventsInput = z.object({ ...pageInput })
+export const platformEventPage = pageOf(platformEventView)

@@ -1,0 +1,19 @@
+import type { PlatformContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+
+/** Returns the sentence that says what is so now. Throws `not_found` for an address without an account. */
+export async function setPlatformOperator(
+  { db }: PlatformContext,
+  { email, isOperator }: { email: string; isOperator: boolean },
+): Promise<string> {
+  const { count } = await db.user.updateMany({
+    where: { email: email.toLowerCase() },
+    data: { isPlatformOperator: isOperator },
+  })
+  if (count === 0)
+    throw new AppError('not_found', {
+      public: `${email} has no account.`,
+      internal: `${email} has no account.`,
+    })
+  return isOperator ? `${email} runs this installation: /platform` : `${email} does not run this installation any more.`
+}

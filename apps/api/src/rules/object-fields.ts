@@ -1,0 +1,89 @@
+import { deviceTypes } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+import { deviceNameSizeMax } from './name-pattern.ts'
+
+/** Fields that many objects have, as people write them. */
+
+const nameSizeMax = 64
+const noteSizeMax = 500
+/** Half of what an edge keeps (`devices_max` of its desired_state.zig). */
+export const devicesPerSiteMax = 10_000
+export const tagsMax = 32
+const tagSizeMax = 64
+const controlCharacter = /\p{C}/u
+
+/** One line, without what moves a terminal's cursor or turns the text around it. */
+export const nameOf = (whenEmpty: string) =>
+  z
+    .string()
+    .trim()
+    .min(1, whenEmpty)
+    .max(nameSizeMax, `A name has at most ${nameSizeMax} characters.`)
+    .refine((text) => !controlCharacter.test(text), 'A name has no control characters.')
+
+/** Of a farm, site, collection, store or vDisk. */
+export const objectName = nameOf('Give it a name.')
+
+/** Lines and tabs are a note's own; what moves a terminal's cursor or turns text around is not. */
+export const objectNote = z
+  .string()
+  .trim()
+  .max(noteSizeMax, `A note has at most ${noteSizeMax} characters.`)
+  .refine((text) => !/[^\P{Cc}\n\t\r]|[\u202a-\u202e\u2066-\u2069]/u.test(text), 'A note has no control characters.')
+
+/** As of adopted devices: what every system takes as a host name. */
+export const deviceName = z
+  .string()
+  .trim()
+  .min(1, 'Give it a name.')
+  .max(deviceNameSizeMax, `A device's name has at most ${deviceNameSizeMax} characters.`)
+  .regex(
+    /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/,
+    'A device’s name is made of letters, digits, hyphens, dots and underscores, and begins and ends with a letter or digit.',
+  )
+
+/** With colons, hyphens, dots or nothing between the digits; kept in lower case with colons. */
+export const writtenMac = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .transform((text) => text.replace(/[.:-]/g, ''))
+  .pipe(z.string().regex(/^[0-9a-f]{12}$/, 'A MAC address has twelve hexadecimal digits.'))
+  .refine((digits) => (Number.parseInt(digits.slice(0, 2), 16) & 1) === 0, {
+    message: 'This is a group’s address: no machine has it.',
+  })
+  .refine((digits) => digits !== '000000000000', { message: 'This is no machine’s address.' })
+  .transform((digits) => digits.replace(/(..)(?!$)/g, '$1:'))
+
+export const tag = z
+  .string()
+  .trim()
+  .min(1)
+  .max(tagSizeMax, `A tag has at most ${tagSizeMax} characters.`)
+  .refine((text) => !controlCharacter.test(text) && !/[,;]/.test(text), 'A tag has no commas or semicolons.')
+
+/** Each once, in order. */
+export const tags = z
+  .array(tag)
+  .max(tagsMax, `There are at most ${tagsMax} tags.`)
+  .transform((all) => [...new Set(all)].sort())
+
+/** Which version of its vDisk a device gets: rules/version-access.ts. */
+export const deviceType = z.enum(deviceTypes)
+export type DeviceType = z.infer<typeof deviceType>
+
+/** As many as PostgreSQL's `integer` counts. */
+const revisionMax = 2 ** 31 - 1
+/** What the caller has seen: a change of something that has another by now is refused. */
+export const seenRevision = z.number().int().positive().max(revisionMax)
+
+export const timeZone = z.string().refine(isTimeZone, 'This is no time zone; write it as Europe/Berlin.')
+
+function isTimeZone(name: string): boolean {
+  try {
+    // An offset is none: it knows no summer time.
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '' && !/^[+-]/.test(name)
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,134 @@
+import type { DbTransaction } from '@bootfarm/db'
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { readSchedule } from './get-schedule.ts'
+import { whenOf } from './rows.ts'
+import { horizonOf } from './schedule-horizon.ts'
+import { wakeScheduleSites } from './schedule-sites.ts'
+import type { ScheduleWhen } from './schedule-times.ts'
+import type { enableScheduleInput, ScheduleDetail, scheduleChangeInput } from './schema.ts'
+import { readOverfullSites, requireTargetRoom } from './target-room.ts'
+
+interface ScheduleKey {
+  organizationId: string
+  scheduleId: string
+}
+
+export interface LockedSchedule {
+  name: string
+  farmId: string
+  siteId: string | null
+  enabled: boolean
+  when: ScheduleWhen
+  timeZone: string
+  instants: Date[]
+}
+
+/** The row, locked. Throws `not_found`, and `conflict` where somebody else changed it meanwhile. */
+export async function lockSchedule(
+  transaction: DbTransaction,
+  { organizationId, scheduleId }: ScheduleKey,
+  revision: number | null,
+): Promise<LockedSchedule> {
+  await transaction.$queryRaw`select 1 from schedule where organization_id = ${organizationId}::uuid
+    and id = ${scheduleId}::uuid for update`
+  const row = await transaction.schedule.findUnique({
+    where: { organizationId_id: { organizationId, id: scheduleId } },
+    select: {
+      farmId: true,
+      siteId: true,
+      name: true,
+      enabled: true,
+      kind: true,
+      cron: true,
+      onceAt: true,
+      timeZone: true,
+      instants: true,
+      revision: true,
+    },
+  })
+  if (!row) throw new AppError('not_found')
+  if (revision !== null && row.revision !== revision)
+    throw new AppError('conflict', {
+      public: `Somebody else changed this schedule meanwhile; it is ${row.name}, ${row.enabled ? 'on' : 'off'}, in revision ${row.revision} now. Load it again to see how.`,
+    })
+  return { ...row, when: whenOf(row) }
+}
+
+/** Switched off, it stops the runs that are under way. Throws `not_found`; `conflict` also where edges of a site take no more devices. */
+export async function setScheduleEnabled(
+  context: ServiceContext,
+  { scheduleId, revision, enabled }: z.output<typeof enableScheduleInput>,
+): Promise<ScheduleDetail> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const now = clock()
+  return db.$transaction(async (transaction) => {
+    const key = { organizationId, scheduleId }
+    const before = await lockSchedule(transaction, key, revision)
+    const was = await readSchedule(transaction, key, now)
+    const known = enabled ? before.instants : []
+    const scope = { organizationId, ...before }
+    const overfull = await readOverfullSites(transaction, scope)
+    await transaction.schedule.update({
+      where: { organizationId_id: { organizationId, id: scheduleId } },
+      data: {
+        enabled,
+        ...horizonOf({ ...before, enabled, known }, now),
+        // What passed while it was off was no run.
+        ...(enabled && !before.enabled ? { preparedUntil: now } : {}),
+        revision: { increment: 1 },
+        updatedAt: now,
+      },
+      select: { id: true },
+    })
+    await requireTargetRoom(transaction, scope, overfull)
+    await wakeScheduleSites(transaction, scope)
+    const after = await readSchedule(transaction, key, now)
+    await recordScheduleChange({ ...context, db: transaction }, was, after)
+    return after
+  })
+}
+
+/** With its runs; the boots stay. Throws `not_found` and `conflict`. */
+export async function removeSchedule(
+  context: ServiceContext,
+  { scheduleId, revision }: z.output<typeof scheduleChangeInput>,
+): Promise<{ removed: true }> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  return db.$transaction(async (transaction) => {
+    const before = await lockSchedule(transaction, { organizationId, scheduleId }, revision)
+    const was = await readSchedule(transaction, { organizationId, scheduleId }, clock())
+    await transaction.schedule.delete({ where: { organizationId_id: { organizationId, id: scheduleId } } })
+    await wakeScheduleSites(transaction, { organizationId, ...before })
+    await recordScheduleChange({ ...context, db: transaction }, was, null)
+    return { removed: true }
+  })
+}
+
+/** For the audit log: what people chose, not what follows from it. */
+export async function recordScheduleChange(
+  context: Parameters<typeof recordChange>[0],
+  before: ScheduleDetail | null,
+  after: ScheduleDetail | null,
+): Promise<void> {
+  const one = after ?? before
+  if (!one) return
+  const { farmId, siteId, id, name } = one
+  const place = { farmId, siteId, collectionId: null }
+  await recordChange(context, {
+    kind: 'schedule',
+    id,
+    name,
+    place,
+    before: before ? fieldsOf(before) : null,
+    after: after ? fieldsOf(after) : null,
+  })
+}
+
+function fieldsOf({ name, siteId, enabled, power, ratePerMinute, when, timeZone, targets }: ScheduleDetail) {
+  return { name, siteId, enabled, power, ratePerMinute, when, timeZone, targets }
+}

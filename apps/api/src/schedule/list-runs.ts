@@ -1,0 +1,115 @@
+import type { z } from 'zod'
+import { readPlainBoots } from '../boot/read-boots.ts'
+import { cutPage, decodeCursor, decodeInstantCursor } from '../context/keyset.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { runSummaryOf, runSummarySelect } from './rows.ts'
+import type { RunDetail, runDevicePage, runDevicesInput, runPage, runsInput } from './schema.ts'
+
+/** The newest first. Throws `not_found` for the schedule. */
+export async function listRuns(
+  { db, actor: { organizationId } }: ServiceContext,
+  { scheduleId, cursor, limit }: z.output<typeof runsInput>,
+): Promise<z.infer<typeof runPage>> {
+  const after = decodeInstantCursor(cursor)
+  const schedule = await db.schedule.findUnique({
+    where: { organizationId_id: { organizationId, id: scheduleId } },
+    select: { id: true },
+  })
+  if (!schedule) throw new AppError('not_found')
+  const rows = await db.scheduleRun.findMany({
+    where: {
+      organizationId,
+      scheduleId,
+      ...(after ? { OR: [{ instant: { lt: after.at } }, { instant: after.at, id: { lt: after.id } }] } : {}),
+    },
+    orderBy: [{ instant: 'desc' }, { id: 'desc' }],
+    take: limit + 1,
+    select: runSummarySelect,
+  })
+  return cutPage(rows, limit, { item: runSummaryOf, key: (row) => [row.instant.toISOString(), row.id] })
+}
+
+/** Throws `not_found`. */
+export async function getRun({ db, actor: { organizationId } }: ServiceContext, runId: string): Promise<RunDetail> {
+  const row = await db.scheduleRun.findUnique({
+    where: { organizationId_id: { organizationId, id: runId } },
+    select: {
+      ...runSummarySelect,
+      power: true,
+      ratePerMinute: true,
+      schedule: { select: { name: true, farmId: true, timeZone: true } },
+    },
+  })
+  if (!row) throw new AppError('not_found')
+  const { farmId, timeZone } = row.schedule
+  return { ...runSummaryOf(row), farmId, timeZone, power: row.power, ratePerMinute: row.ratePerMinute }
+}
+
+/** In the order in which they are started. Throws `not_found` for the run. */
+export async function listRunDevices(
+  { db, actor: { organizationId } }: ServiceContext,
+  { runId, state, cursor, limit }: z.output<typeof runDevicesInput>,
+): Promise<z.infer<typeof runDevicePage>> {
+  const after = decodeCursor(cursor)
+  const run = await db.scheduleRun.findUnique({
+    where: { organizationId_id: { organizationId, id: runId } },
+    select: { id: true },
+  })
+  if (!run) throw new AppError('not_found')
+  const rows = await db.scheduleRunDevice.findMany({
+    where: {
+      organizationId,
+      runId,
+      ...(state ? { state } : {}),
+      ...(after ? { position: { gt: positionOf(after[0]) } } : {}),
+    },
+    orderBy: { position: 'asc' },
+    take: limit + 1,
+    select: {
+      deviceId: true,
+      position: true,
+      state: true,
+      reason: true,
+      text: true,
+      sentAt: true,
+      bootId: true,
+    },
+  })
+  // One that lies in the trash is not seen here, and was in the run all the same.
+  const devices = await db.device.findMany({
+    where: { organizationId, id: { in: rows.map(({ deviceId }) => deviceId) } },
+    select: { id: true, name: true, site: { select: { name: true } } },
+  })
+  const deviceOf = new Map(devices.map((device) => [device.id, device]))
+  const bootIds = rows.flatMap(({ bootId }) => (bootId ? [bootId] : []))
+  const boots = await readPlainBoots({ db, actor: { organizationId } }, bootIds)
+  const bootOf = new Map(boots.map((boot) => [boot.id, boot]))
+  return cutPage(rows, limit, {
+    item: ({ sentAt, bootId, ...row }) => {
+      const device = deviceOf.get(row.deviceId)
+      const boot = bootOf.get(bootId ?? '')
+      return {
+        ...row,
+        name: device?.name ?? null,
+        siteName: device?.site.name ?? null,
+        sentAt: sentAt?.toISOString() ?? null,
+        boot: boot
+          ? {
+              id: boot.id,
+              startedAt: boot.startedAt.toISOString(),
+              outcome: boot.outcome,
+              totalUs: Number(boot.totalUs),
+            }
+          : null,
+      }
+    },
+    key: (row) => [String(row.position), row.deviceId],
+  })
+}
+
+function positionOf(text: string): number {
+  const position = Number(text)
+  if (Number.isSafeInteger(position)) return position
+  throw new AppError('invalid', { public: 'The cursor is not one of this list.' })
+}

@@ -1,0 +1,73 @@
+import { recordChange } from '../audit/record-change.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { lockSchedule } from './change-schedule.ts'
+import { prepareRun } from './prepare-run.ts'
+import { horizonOf } from './schedule-horizon.ts'
+import { wakeScheduleSites } from './schedule-sites.ts'
+import { readOverfullSites, requireTargetRoom } from './target-room.ts'
+
+/** Runs of a schedule by hand, within the time that edges know them. */
+const byHandMax = 20
+const byHandWithinMs = 60 * 60_000
+
+/** Begins a run at once, also of a schedule that is switched off; its edges hear of it within a second. Throws `not_found`, `conflict`. */
+export async function runScheduleNow(context: ServiceContext, scheduleId: string): Promise<{ runId: string }> {
+  const {
+    db,
+    clock,
+    actor: { organizationId, userId },
+  } = context
+  const now = clock()
+  return db.$transaction(async (transaction) => {
+    const schedule = await lockSchedule(transaction, { organizationId, scheduleId }, null)
+    const recent = await transaction.scheduleRun.count({
+      where: {
+        organizationId,
+        scheduleId,
+        requestedByUserId: { not: null },
+        instant: { gt: new Date(now.getTime() - byHandWithinMs) },
+      },
+    })
+    if (recent >= byHandMax)
+      throw new AppError('conflict', { public: `It was started by hand ${byHandMax} times within an hour.` })
+    const edges = await transaction.edge.count({
+      where: {
+        organizationId,
+        revokedAt: null,
+        ...(schedule.siteId ? { siteId: schedule.siteId } : { site: { farmId: schedule.farmId } }),
+      },
+    })
+    if (edges === 0) throw new AppError('conflict', { public: 'No edge is enrolled there to start the devices.' })
+    // No instant twice: it is what a run is known by.
+    const instant = new Date(now)
+    // It is what a run is known by.
+    while (schedule.instants.some((at) => at.getTime() === instant.getTime())) instant.setTime(instant.getTime() + 1)
+    const runId = await prepareRun(
+      transaction,
+      { organizationId, scheduleId, instant },
+      {
+        now,
+        requestedByUserId: userId,
+      },
+    )
+    if (!runId) throw new AppError('not_found')
+    const scope = { organizationId, ...schedule }
+    const overfull = await readOverfullSites(transaction, scope)
+    await transaction.schedule.update({
+      where: { organizationId_id: { organizationId, id: scheduleId } },
+      data: horizonOf({ ...schedule, known: [...schedule.instants, instant] }, instant),
+      select: { id: true },
+    })
+    await requireTargetRoom(transaction, scope, overfull)
+    await wakeScheduleSites(transaction, scope)
+    await recordChange(context, {
+      kind: 'schedule',
+      id: scheduleId,
+      name: schedule.name,
+      before: { runId: null },
+      after: { runId, instant },
+    })
+    return { runId }
+  })
+}

@@ -1,0 +1,198 @@
+import { powerMethods, ratePerMinuteMax } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+import { nameOf, seenRevision, tag } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { isTimeZone, problemOf } from './schedule-times.ts'
+
+const uuid = z.uuid()
+const count = z.number().int().nonnegative()
+const instant = z.iso.datetime()
+
+/** Of a farm; a desired state holds no more. */
+export const schedulesPerFarmMax = 256
+export const targetsPerScheduleMax = 200
+
+export const scheduleName = nameOf('A schedule needs a name.')
+
+export const scheduleWhen = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('once'),
+    /** In the zone. */
+    at: z
+      .string()
+      .regex(
+        /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$/,
+        'The time is a date and a time of day, for example 2026-12-24T06:30.',
+      ),
+  }),
+  z.object({
+    kind: z.literal('cron'),
+    expression: z.string().trim().min(1, 'A cron expression has five fields.').max(120),
+  }),
+])
+
+export const scheduleTarget = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('device'), deviceId: uuid }),
+  z.object({ kind: z.literal('collection'), collectionId: uuid }),
+  z.object({ kind: z.literal('tag'), tag }),
+])
+export type ScheduleTarget = z.infer<typeof scheduleTarget>
+
+const timing = {
+  when: scheduleWhen,
+  timeZone: z.string().max(64).refine(isTimeZone, 'This is not the IANA name of a time zone.'),
+}
+const targets = z
+  .array(scheduleTarget)
+  .max(targetsPerScheduleMax, `A schedule names at most ${targetsPerScheduleMax} devices, collections and tags.`)
+
+interface Timing {
+  when: z.infer<typeof scheduleWhen>
+  timeZone: string
+}
+/** After its fields are known to be right one by one. */
+function checkTiming({ when, timeZone }: Timing, context: z.RefinementCtx): void {
+  const message = problemOf(when, timeZone)
+  if (message) context.addIssue({ code: 'custom', path: ['when'], message })
+}
+
+const scheduleFields = {
+  name: scheduleName,
+  /** Null: all sites of the farm. */
+  siteId: uuid.nullable(),
+  power: z.enum(powerMethods),
+  ratePerMinute: count
+    .min(1, 'At least one device a minute.')
+    .max(ratePerMinuteMax, `At most ${ratePerMinuteMax} devices a minute.`),
+  ...timing,
+  targets: targets.min(1, 'A schedule needs a device, a collection or a tag.'),
+}
+export const createScheduleInput = z
+  .object({ farmId: uuid, enabled: z.boolean().default(true), ...scheduleFields })
+  .superRefine(checkTiming)
+export const updateScheduleInput = z
+  .object({ scheduleId: uuid, revision: seenRevision, ...scheduleFields })
+  .superRefine(checkTiming)
+export type ScheduleFields = Pick<z.output<typeof createScheduleInput>, keyof typeof scheduleFields>
+
+export const scheduleGetInput = z.object({ scheduleId: uuid })
+export const scheduleChangeInput = z.object({ scheduleId: uuid, revision: seenRevision })
+export const enableScheduleInput = scheduleChangeInput.extend({ enabled: z.boolean() })
+export const scheduleListInput = z.object({
+  ...pageInput,
+  farmId: uuid.optional(),
+  siteId: uuid.optional(),
+  enabled: z.boolean().optional(),
+})
+
+export const runStates = ['waiting', 'running', 'done', 'missed', 'stopped'] as const
+export const runDeviceStates = ['waiting', 'sent', 'booting', 'ready', 'failed', 'not_seen', 'skipped'] as const
+
+export const runSummary = z.object({
+  id: uuid,
+  scheduleId: uuid,
+  scheduleName: z.string(),
+  instant,
+  state: z.enum(runStates),
+  reason: z.string().nullable(),
+  byHand: z.boolean(),
+  startedAt: instant.nullable(),
+  endedAt: instant.nullable(),
+  deviceCount: count,
+  counts: z.record(z.enum(runDeviceStates), count),
+})
+export type RunSummary = z.infer<typeof runSummary>
+export const runPage = pageOf(runSummary)
+
+export const scheduleSummary = z.object({
+  id: uuid,
+  farmId: uuid,
+  farmName: z.string(),
+  siteId: uuid.nullable(),
+  siteName: z.string().nullable(),
+  name: z.string(),
+  enabled: z.boolean(),
+  power: z.enum(powerMethods),
+  ratePerMinute: count,
+  when: scheduleWhen,
+  timeZone: z.string(),
+  /** Null: it does not run any more, or is switched off. */
+  nextInstant: instant.nullable(),
+  lastRun: runSummary.nullable(),
+  revision: count,
+})
+export type ScheduleSummary = z.infer<typeof scheduleSummary>
+export const schedulePage = pageOf(scheduleSummary)
+
+export const scheduleDetail = scheduleSummary.extend({
+  targets: z.array(
+    z.discriminatedUnion('kind', [
+      z.object({ kind: z.literal('device'), deviceId: uuid, name: z.string(), siteName: z.string() }),
+      z.object({ kind: z.literal('collection'), collectionId: uuid, name: z.string(), siteName: z.string() }),
+      z.object({ kind: z.literal('tag'), tag: z.string() }),
+    ]),
+  ),
+  /** Edges that have this state can go on until then without the control plane; null: it is off or over. */
+  knownUntil: instant.nullable(),
+  /** Edges whose clock is more than a minute off: their runs begin so much early or late. */
+  wrongClocks: z.array(z.object({ edgeId: uuid, name: z.string(), offsetMs: z.number() })),
+  /** Sites whose edges are not told of it: older schedules name as many devices as they take. */
+  withheldAt: z.array(z.object({ siteId: uuid, siteName: z.string(), namedCount: count, limit: count })),
+  createdAt: instant,
+  updatedAt: instant,
+})
+export type ScheduleDetail = z.infer<typeof scheduleDetail>
+
+/** What a schedule with these fields would do; also for one that is not saved. */
+export const previewInput = z
+  .object({ farmId: uuid, siteId: uuid.nullable(), ...timing, targets })
+  .superRefine(checkTiming)
+export const schedulePreview = z.object({
+  /** The next ten at most. */
+  instants: z.array(
+    z.object({
+      at: instant,
+      /** `YYYY-MM-DDTHH:MM` in the schedule's zone. */
+      local: z.string(),
+      note: z.enum(['moved', 'first_of_two', 'second_of_two']).nullable(),
+    }),
+  ),
+  deviceCount: count,
+  /** Of them, those that a run would skip. */
+  skippedCount: count,
+  /** Edges go on without the control plane until then. */
+  knownUntil: instant.nullable(),
+})
+
+export const runsInput = z.object({ ...pageInput, scheduleId: uuid })
+export const runGetInput = z.object({ runId: uuid })
+export const runDetail = runSummary.extend({
+  farmId: uuid,
+  timeZone: z.string(),
+  power: z.enum(powerMethods),
+  ratePerMinute: count,
+})
+export type RunDetail = z.infer<typeof runDetail>
+
+export const runDevicesInput = z.object({
+  ...pageInput,
+  runId: uuid,
+  state: z.enum(runDeviceStates).optional(),
+})
+export const runDevice = z.object({
+  deviceId: uuid,
+  /** Null: it was deleted since. */
+  name: z.string().nullable(),
+  siteName: z.string().nullable(),
+  position: count,
+  state: z.enum(runDeviceStates),
+  reason: z.string().nullable(),
+  /** What the power command said: untrusted. */
+  text: z.string().nullable(),
+  sentAt: instant.nullable(),
+  boot: z.object({ id: uuid, startedAt: instant, outcome: z.string().nullable(), totalUs: count }).nullable(),
+})
+export type RunDevice = z.infer<typeof runDevice>
+export const runDevicePage = pageOf(runDevice)
+
+export const runStarted = z.object({ runId: uuid })

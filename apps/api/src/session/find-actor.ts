@@ -1,0 +1,76 @@
+import type { DbOrTransaction, PlatformContext } from '../context/service-context.ts'
+import type { Actor, Grant } from '../rules/actor.ts'
+import type { Person } from '../rules/person.ts'
+
+/** A session that has not ended, as it is at this moment. */
+export interface SignedIn {
+  person: Person
+  /**
+   * In the organization that the session works in, else the one that was chosen last, else the one joined first; null for who is a member
+   * of none.
+   */
+  actor: Actor | null
+  /** It has expired, or goes on for less than was asked. */
+  isDue: boolean
+}
+
+interface SignedInRow {
+  session_id: string
+  is_due: boolean
+  user_id: string
+  user_name: string
+  user_email: string
+  organization_id: string | null
+  organization_name: string | null
+  grants: Grant[] | null
+}
+
+/**
+ * Who is signed in by a session's token, with the roles held now; null for a token of no session. One statement and nothing kept
+ * between requests: whatever ends a session or changes a role holds from the next request on, in each API process.
+ */
+export async function findSignedIn(
+  { db }: PlatformContext,
+  { token, dueBeforeSeconds }: { token: string; dueBeforeSeconds: number },
+): Promise<SignedIn | null> {
+  const [row] = await db.$queryRaw<SignedInRow[]>`
+    select session.id::text as session_id, session.expires_at <= now() + make_interval(secs => ${dueBeforeSeconds}) as is_due,
+      "user".id::text as user_id, "user".name as user_name, "user".email as user_email,
+      own.organization_id::text, own.organization_name, grants_of("user".id, own.organization_id) as grants
+    from session join "user" on "user".id = session.user_id
+    left join lateral (
+      select * from memberships_of("user".id) with ordinality as membership (organization_id, slug, organization_name, place)
+      order by organization_id is not distinct from session.active_organization_id desc,
+        organization_id is not distinct from "user".last_organization_id desc, place limit 1
+    ) as own on true
+    where session.token = ${token}`
+  if (!row) return null
+  const { user_id: userId, user_name: name, user_email: email, session_id: sessionId } = row
+  return { person: { userId, name, email, sessionId }, actor: actorOf(row), isDue: row.is_due }
+}
+
+function actorOf(row: SignedInRow): Actor | null {
+  const { organization_id: organizationId, organization_name: organizationName } = row
+  if (organizationId === null || organizationName === null) return null
+  return {
+    kind: 'person',
+    userId: row.user_id,
+    userName: row.user_name,
+    userEmail: row.user_email,
+    apiKeyId: null,
+    organizationId,
+    organizationName,
+    grants: row.grants ?? [],
+    onlyPermissions: null,
+  }
+}
+
+/** The member's roles, each with where it holds. */
+export async function readGrants(
+  db: DbOrTransaction,
+  { organizationId, userId }: { organizationId: string; userId: string },
+): Promise<Grant[]> {
+  const [row] = await db.$queryRaw<{ grants: Grant[] }[]>`
+    select grants_of(${userId}::uuid, ${organizationId}::uuid) as grants`
+  return row?.grants ?? []
+}

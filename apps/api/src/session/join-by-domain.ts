@@ -1,0 +1,75 @@
+import { inOrganization } from '@bootfarm/db'
+import { recordChange } from '../audit/record-change.ts'
+import type { PlatformContext } from '../context/service-context.ts'
+import { toAppError } from '../errors/to-app-error.ts'
+import { ensureMember } from '../organization/ensure-member.ts'
+import { requireNotSuspended } from '../organization/require-not-suspended.ts'
+import { newMemberActor } from '../rules/actor.ts'
+import type { DomainRule } from './oidc.ts'
+
+interface Joining {
+  userId: string
+  name: string
+  /** Verified by the provider. */
+  email: string
+  address: string | null
+}
+
+/** Whether a new account may come from the provider: by a rule for its domain, or by an open invitation. */
+export async function mayComeByOidc(
+  { db, clock }: PlatformContext,
+  { email, rules }: { email: string; rules: DomainRule[] },
+): Promise<boolean> {
+  if (ruleFor(email, rules)) return true
+  const [row] = await db.$queryRaw<{ invited: boolean | null }[]>`
+    select is_invited(${email.toLowerCase()}, ${clock()}) as invited`
+  return row?.invited ?? false
+}
+
+/** Makes the person a member where a rule for the e-mail's domain says so; who is one already keeps the roles there are.
+ * An organization without room, or suspended, takes nobody. */
+export async function joinByDomain(
+  { db, clock }: PlatformContext,
+  { userId, name, email, address }: Joining,
+  rules: DomainRule[],
+): Promise<void> {
+  const rule = ruleFor(email, rules)
+  if (!rule) return
+  const [found] = await db.$queryRaw<{ id: string | null }[]>`
+    select organization_of_slug(${rule.organizationSlug})::text as id`
+  const organizationId = found?.id
+  if (!organizationId) return
+  const joined = inOrganization(db, organizationId, async (transaction) => {
+    const known = await transaction.membership.findUnique({
+      where: { organizationId_userId: { organizationId, userId } },
+      select: { organization: { select: { name: true } } },
+    })
+    if (known) return
+    await requireNotSuspended(transaction, organizationId)
+    await ensureMember(transaction, { organizationId, userId, role: rule.role })
+    const actor = newMemberActor({ userId, name, email }, { id: organizationId, name: rule.organizationSlug })
+    const request = { action: 'account.joinByDomain', address, id: null, place, recordedCount: 0 }
+    await recordChange(
+      { db: transaction, clock, actor, request },
+      {
+        kind: 'member',
+        id: userId,
+        name: email,
+        before: null,
+        after: { role: rule.role, domain: rule.domain },
+      },
+    )
+  })
+  await joined.catch((error: unknown) => {
+    // Signed in, and for now a member of nothing: nobody is shut out of what else the account is for.
+    const { code } = toAppError(error)
+    if (code !== 'quota_exceeded' && code !== 'organization_suspended') throw error
+  })
+}
+
+const place = { farmId: null, siteId: null, collectionId: null }
+
+function ruleFor(email: string, rules: DomainRule[]): DomainRule | undefined {
+  const domain = email.toLowerCase().split('@').at(-1)
+  return rules.find((rule) => rule.domain === domain)
+}

@@ -1,0 +1,61 @@
+import type { z } from 'zod'
+import { recordPersonEvent } from '../audit/record-person-event.ts'
+import type { PersonContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { done, type doneView } from '../member/schema.ts'
+import type { ownSessionsView, sessionInput } from './schema.ts'
+
+/** Where the person is signed in, the newest first; never a session's secret. */
+export async function listOwnSessions({ db, clock, person }: PersonContext): Promise<z.infer<typeof ownSessionsView>> {
+  const rows = await db.session.findMany({
+    where: { userId: person.userId, expiresAt: { gt: clock() } },
+    orderBy: { createdAt: 'desc' },
+    take: sessionsMax,
+    select: { id: true, ipAddress: true, userAgent: true, createdAt: true, updatedAt: true },
+  })
+  return rows.map(({ id, ipAddress, userAgent, createdAt, updatedAt }) => ({
+    id,
+    address: ipAddress,
+    agent: userAgent,
+    signedInAt: createdAt.toISOString(),
+    usedAt: updatedAt.toISOString(),
+    isCurrent: id === person.sessionId,
+  }))
+}
+
+const sessionsMax = 100
+
+/** The next request of that session is nobody's. Throws `not_found` for one that is not the person's own. */
+export async function endSession(
+  context: PersonContext,
+  { sessionId }: z.output<typeof sessionInput>,
+): Promise<z.infer<typeof doneView>> {
+  const { count } = await context.db.session.deleteMany({
+    where: { id: sessionId, userId: context.person.userId },
+  })
+  if (count === 0) throw new AppError('not_found')
+  return recorded(context, 'account.endSession', count)
+}
+
+/** All but the one that asks. */
+export async function endOtherSessions(context: PersonContext): Promise<z.infer<typeof doneView>> {
+  const { userId, sessionId } = context.person
+  const { count } = await context.db.session.deleteMany({ where: { userId, id: { not: sessionId } } })
+  return recorded(context, 'account.endOtherSessions', count)
+}
+
+async function recorded(
+  context: PersonContext,
+  action: string,
+  sessionCount: number,
+): Promise<z.infer<typeof doneView>> {
+  const { address } = context.request
+  await recordPersonEvent(context, {
+    userId: context.person.userId,
+    action,
+    isByPerson: true,
+    address,
+    after: { sessionCount },
+  })
+  return done
+}

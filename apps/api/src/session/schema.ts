@@ -1,0 +1,67 @@
+import { z } from 'zod'
+import type { Actor } from '../rules/actor.ts'
+import { permissionsOf, permissionView, roleView } from '../rules/permissions.ts'
+
+const grantView = z.object({
+  role: roleView,
+  /** Where it holds: all null is the whole organization. */
+  farmId: z.uuid().nullable(),
+  siteId: z.uuid().nullable(),
+  collectionId: z.uuid().nullable(),
+  permissions: z.array(permissionView),
+})
+
+export const sessionView = z.object({
+  user: z.object({ id: z.uuid().nullable(), name: z.string(), email: z.string() }),
+  organization: z.object({ id: z.uuid(), name: z.string() }),
+  grants: z.array(grantView),
+})
+
+export function sessionViewOf(actor: Actor): z.infer<typeof sessionView> {
+  return {
+    user: { id: actor.userId, name: actor.userName, email: actor.userEmail },
+    organization: { id: actor.organizationId, name: actor.organizationName },
+    grants: actor.grants.map(({ role, scope }) => ({
+      role,
+      ...scope,
+      permissions: permissionsOf(role).filter((name) => actor.onlyPermissions?.has(name) ?? true),
+    })),
+  }
+}
+
+export const ownOrganizationsView = z.array(
+  z.object({
+    id: z.uuid(),
+    name: z.string(),
+    roles: z.array(z.object({ role: roleView, isOfPart: z.boolean() })),
+  }),
+)
+export const accountView = z.object({
+  name: z.string(),
+  email: z.string(),
+  hasTotp: z.boolean(),
+  /** False for who signs in by the provider alone. */
+  hasPassword: z.boolean(),
+})
+
+export const chooseOrganizationInput = z.object({ organizationId: z.uuid() })
+
+export const ownSessionsView = z.array(
+  z.object({
+    id: z.uuid(),
+    address: z.string().nullable(),
+    agent: z.string().nullable(),
+    signedInAt: z.iso.datetime(),
+    usedAt: z.iso.datetime(),
+    isCurrent: z.boolean(),
+  }),
+)
+export const sessionInput = z.object({ sessionId: z.uuid() })
+/** What the sign-in page offers. */
+export const signInView = z.object({
+  oidcName: z.string().nullable(),
+  isSelfService: z.boolean(),
+  /** Who runs the installation; null where nobody is named. */
+  contact: z.string().nullable(),
+  passwordRule: z.string(),
+})

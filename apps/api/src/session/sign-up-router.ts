@@ -1,0 +1,25 @@
+import { hashPassword } from 'better-auth/crypto'
+import { openProcedure, router } from '../http/trpc/trpc.ts'
+import { doneView, tokenInput } from '../member/schema.ts'
+import { completeSignUpInput, signUpAsked, signUpInput, signUpOfferView } from '../organization/schema.ts'
+import { askToSignUp, completeSignUp, getSignUp } from './sign-up.ts'
+
+const ofPages = { excluded: 'it belongs to the sign-up page and its mailed link' }
+
+export const signUpRouter = router({
+  ask: openProcedure
+    .meta({ who: 'anyone', rest: ofPages })
+    .input(signUpInput)
+    .output(signUpAsked)
+    .mutation(({ ctx, input }) => askToSignUp(ctx, input)),
+  get: openProcedure
+    .meta({ who: 'anyone', rest: ofPages })
+    .input(tokenInput)
+    .output(signUpOfferView)
+    .query(({ ctx, input }) => getSignUp(ctx, input)),
+  complete: openProcedure
+    .meta({ who: 'anyone', rest: ofPages })
+    .input(completeSignUpInput)
+    .output(doneView)
+    .mutation(({ ctx, input }) => completeSignUp({ ...ctx, hashPassword }, input)),
+})

@@ -1,0 +1,104 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { notify } from '../context/notifications.ts'
+import { requireCurrent } from '../context/require-current.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
+import { personalityOf } from '../rules/personality.ts'
+import { deleteObject } from '../trash/delete-object.ts'
+import type { createSiteInput, removeSiteInput, updateSiteInput } from './schema.ts'
+
+const select = { id: true, name: true, revision: true } as const
+const fieldsSelect = { name: true, timeZone: true, unknownDevices: true, personality: true } as const
+
+/** Throws `not_found` for the farm, `conflict` for a taken name. */
+export async function createSite(
+  context: ServiceContext,
+  { farmId, ...fields }: z.output<typeof createSiteInput>,
+): Promise<ChangedObject> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  await requireCurrent(context, { kind: 'farm', id: farmId })
+  await requireFreeName(context, farmId, fields.name)
+  const site = await db.site.create({
+    data: { organizationId, farmId, ...fields, createdAt: clock() },
+    select,
+  })
+  const place = { farmId, siteId: site.id, collectionId: null }
+  await recordChange(context, {
+    kind: 'site',
+    id: site.id,
+    name: site.name,
+    place,
+    before: null,
+    after: fields,
+  })
+  return site
+}
+
+/** Throws `not_found`; `conflict` for a taken name, or where somebody else changed it meanwhile. */
+export async function updateSite(
+  context: ServiceContext,
+  { siteId, revision, ...fields }: z.output<typeof updateSiteInput>,
+): Promise<ChangedObject> {
+  const { db, actor } = context
+  const place = await requireCurrent(context, { kind: 'site', id: siteId, revision })
+  const where = { organizationId_id: { organizationId: actor.organizationId, id: siteId } }
+  const before = await db.site.findUniqueOrThrow({ where, select: fieldsSelect })
+  if (fields.name !== undefined && fields.name !== before.name)
+    await requireFreeName(context, place.farmId ?? '', fields.name)
+  const site = await db.site.update({ where, data: definedOf(fields), select })
+  const after = await db.site.findUniqueOrThrow({ where, select: fieldsSelect })
+  await recordChange(context, {
+    kind: 'site',
+    id: siteId,
+    name: site.name,
+    place,
+    before: { ...before, personality: personalityOf(before.personality) },
+    after: { ...after, personality: personalityOf(after.personality) },
+  })
+  await notify(db, { state: { siteId } })
+  return site
+}
+
+/** With its collections and devices. Throws `not_found`; `conflict` while it has edges that are not revoked. */
+export async function removeSite(
+  context: ServiceContext,
+  { siteId, revision }: z.output<typeof removeSiteInput>,
+): Promise<DeletedObject> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'site', id: siteId, revision })
+  const { name } = await db.site.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: siteId } },
+    select,
+  })
+  const where = { organizationId, siteId, revokedAt: null }
+  const edges = await db.edge.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
+  requireUnused([{ noun: 'edge', count: await db.edge.count({ where }), names: edges.map((one) => one.name) }], {
+    verb: 'served',
+    instead: 'revoke them first, or they would go on by what they know.',
+  })
+  // Nobody enrols at what lies in the trash.
+  await db.joinToken.deleteMany({ where: { organizationId, siteId, usedAt: null } })
+  return deleteObject(context, { kind: 'site', id: siteId, name, place })
+}
+
+export async function requireFreeName({ db, actor }: ServiceContext, farmId: string, name: string): Promise<void> {
+  const taken = await db.site.findFirst({
+    where: { organizationId: actor.organizationId, farmId, name },
+    select: { id: true },
+  })
+  if (taken) throw nameTaken('site', name, 'This farm')
+}
+
+/** Prisma tells a field that is absent from one that is undefined. */
+export function definedOf<Fields extends object>(
+  fields: Fields,
+): { [Name in keyof Fields]: Exclude<Fields[Name], undefined> } {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined)
+  if (entries.length === 0) throw new AppError('invalid', { public: 'Nothing is to be changed.' })
+  return Object.fromEntries(entries) as never
+}

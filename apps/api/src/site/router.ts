@@ -1,0 +1,127 @@
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { bootProgramSetsInput, bootProgramSetsView, chosenSetResult, setOfSiteInput } from '../rules/boot-programs.ts'
+import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
+import { restoreObject } from '../trash/restore-object.ts'
+import { getBootProgramSets } from './boot-program-sets.ts'
+import { createSite, removeSite, updateSite } from './change-site.ts'
+import { chooseForSite } from './choose-boot-programs.ts'
+import { getSite } from './get-site.ts'
+import { listSites } from './list-sites.ts'
+import { moveSite } from './move-site.ts'
+import {
+  createSiteInput,
+  moveSiteInput,
+  removeSiteInput,
+  setCaptureInput,
+  setCaptureResult,
+  siteDetail,
+  siteGetInput,
+  siteListInput,
+  sitePage,
+  updateSiteInput,
+} from './schema.ts'
+import { setCapture } from './set-capture.ts'
+
+export const siteRouter = router({
+  list: procedure
+    .meta({
+      permission: 'site.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/sites', summary: 'Sites' },
+    })
+    .input(siteListInput)
+    .output(sitePage)
+    .query(({ ctx, input }) => listSites(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'site.read',
+      place: { kind: 'site', id: 'siteId' },
+      rest: { method: 'GET', path: '/sites/{siteId}', summary: 'A site' },
+    })
+    .input(siteGetInput)
+    .output(siteDetail)
+    .query(({ ctx, input }) => getSite(ctx, input.siteId)),
+  bootProgramSets: procedure
+    .meta({
+      permission: 'site.read',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'GET',
+        path: '/sites/{siteId}/boot-program-sets',
+        summary: 'Boot programs that the edges of a site have',
+      },
+    })
+    .input(bootProgramSetsInput)
+    .output(bootProgramSetsView)
+    .query(({ ctx, input }) => getBootProgramSets(ctx, input.siteId)),
+  setBootProgramSet: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: {
+        method: 'PUT',
+        path: '/sites/{siteId}/boot-program-set',
+        summary: 'Choose the boot programs of a site',
+      },
+    })
+    .input(setOfSiteInput)
+    .output(chosenSetResult)
+    .mutation(({ ctx, input }) => chooseForSite(ctx, input)),
+  setCapture: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: { method: 'PUT', path: '/sites/{siteId}/capture', summary: 'Choose which packets a site keeps' },
+    })
+    .input(setCaptureInput)
+    .output(setCaptureResult)
+    .mutation(({ ctx, input }) => setCapture(ctx, input)),
+  create: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'POST', path: '/sites', summary: 'Create a site', creates: '/sites/{id}' },
+    })
+    .input(createSiteInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createSite(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: { method: 'PATCH', path: '/sites/{siteId}', summary: 'Change a site' },
+    })
+    .input(updateSiteInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateSite(ctx, input)),
+  move: procedure
+    .meta({
+      permission: 'site.change',
+      place: [
+        { kind: 'site', id: 'siteId' },
+        { kind: 'farm', id: 'farmId' },
+      ],
+      rest: { method: 'POST', path: '/sites/{siteId}/move', summary: 'Move a site to another farm' },
+    })
+    .input(moveSiteInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => moveSite(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'site', id: 'siteId' },
+      rest: { method: 'DELETE', path: '/sites/{siteId}', summary: 'Put a site into the trash' },
+    })
+    .input(removeSiteInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeSite(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'site.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: { method: 'POST', path: '/trash/{deletionId}/site', summary: 'Restore a site from the trash' },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['site'])),
+})

@@ -1,0 +1,77 @@
+import { captureChoices } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+import { collectionSummary } from '../collection/schema.ts'
+import { edgeSummary } from '../edge/schema.ts'
+import { objectName, seenRevision, timeZone } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { personality } from '../rules/personality.ts'
+
+const uuid = z.uuid()
+const count = z.number().int().nonnegative()
+const search = z.string().trim().max(64).optional()
+
+export const siteListInput = z.object({
+  ...pageInput,
+  farmId: uuid.optional(),
+  /** Part of the name, upper or lower case. */
+  search,
+})
+export const siteSummary = z.object({
+  id: uuid,
+  farmId: uuid,
+  name: z.string(),
+  timeZone: z.string(),
+  revision: seenRevision,
+  edgeCount: count,
+  edgesOnline: count,
+  deviceCount: count,
+})
+export type SiteSummary = z.infer<typeof siteSummary>
+export const sitePage = pageOf(siteSummary)
+
+export const siteGetInput = z.object({ siteId: uuid })
+export const siteDetail = siteSummary.extend({
+  farmName: z.string(),
+  unknownDevices: z.enum(['ignore', 'boot']),
+  /** Null: each edge's first. */
+  bootProgramSet: z.string().nullable(),
+  capture: z.enum(captureChoices),
+  createdAt: z.iso.datetime(),
+  personality,
+  /** At most 100 each; the lists have them all. */
+  edges: z.array(
+    edgeSummary.extend({
+      /** Of the site's devices, in percent, as long as the edges that are heard now stay. */
+      share: count,
+      /** Other edges of the site that it has heard from of late. */
+      peersHeard: count,
+    }),
+  ),
+  collections: z.array(collectionSummary),
+})
+export type SiteDetail = z.infer<typeof siteDetail>
+
+export const setCaptureInput = z.object({ siteId: uuid, capture: z.enum(captureChoices) })
+export const setCaptureResult = z.object({ capture: z.enum(captureChoices) })
+
+const siteFields = {
+  name: objectName,
+  timeZone,
+  unknownDevices: z.enum(['ignore', 'boot']),
+  personality,
+}
+export const createSiteInput = z.object({
+  farmId: uuid,
+  name: siteFields.name,
+  timeZone: siteFields.timeZone,
+  unknownDevices: siteFields.unknownDevices.default('ignore'),
+})
+export const updateSiteInput = z.object(siteFields).partial().extend({ siteId: uuid, revision: seenRevision })
+export const moveSiteInput = z.object({
+  siteId: uuid,
+  farmId: uuid,
+  revision: seenRevision,
+  /** Takes from collections and devices what belongs to the farm that is left: vDisks and boot menus. */
+  dropForeign: z.boolean().default(false),
+})
+export const removeSiteInput = z.object({ siteId: uuid, revision: seenRevision.optional() })

@@ -1,0 +1,29 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { setCaptureInput, setCaptureResult } from './schema.ts'
+
+/** Of which boots the site's edges keep the packets before the stream, from now on. Throws `not_found`. */
+export async function setCapture(
+  context: ServiceContext,
+  { siteId, capture }: z.output<typeof setCaptureInput>,
+): Promise<z.infer<typeof setCaptureResult>> {
+  const { db, actor } = context
+  const where = { organizationId_id: { organizationId: actor.organizationId, id: siteId } }
+  return db.$transaction(async (transaction) => {
+    const before = await transaction.site.findUnique({ where, select: { name: true, capture: true } })
+    if (!before) throw new AppError('not_found')
+    await transaction.site.update({ where, data: { capture }, select: { id: true } })
+    await notify(transaction, { state: { siteId } })
+    await recordChange(context, {
+      kind: 'site',
+      id: siteId,
+      name: before.name,
+      before: { capture: before.capture },
+      after: { capture },
+    })
+    return { capture }
+  })
+}

@@ -1,0 +1,120 @@
+import { type layerClasses, type storeJobKinds, storeJobsMax, unsaidJobKinds } from '@bootfarm/proto/uplink'
+import { findPlaces } from '../access/find-place.ts'
+import { recordChange } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import { heartbeatOf } from '../edge/rows.ts'
+import { AppError } from '../errors/app-error.ts'
+
+export interface StoreOrder {
+  edgeId: string
+  kind: (typeof storeJobKinds)[number]
+  vdiskId?: string | null
+  versionId?: string | null
+  intoVersionId?: string | null
+  sourcePath?: string | null
+  /** Of what is sealed or imported; null: taken from the disk. */
+  bootFiles?: 'parent' | 'none' | null
+  deviceId?: string | null
+  layerClass?: (typeof layerClasses)[number] | null
+}
+
+interface OrderedEdge {
+  name: string
+  site_id: string
+  revoked_at: Date | null
+  heartbeat: unknown
+  agent_version: string | null
+}
+
+export const activeStates = { in: ['queued' as const, 'running' as const] }
+
+/**
+ * Gives work to an edge's store, as part of its desired state until its end is known. Throws `not_found` for an edge that there is not;
+ * `conflict` for one that was revoked, does no work of this kind, or has as much to do already as a state holds.
+ */
+export async function askStore(context: ServiceContext, order: StoreOrder): Promise<string> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  // Locked, so that two at once do not pass the limit.
+  const [edge] = await db.$queryRaw<OrderedEdge[]>`
+    select name, site_id::text, revoked_at, heartbeat, agent_version from edge
+    where organization_id = ${organizationId}::uuid and id = ${order.edgeId}::uuid for no key update`
+  const place = (await findPlaces(db, 'edge', { organizationId, ids: [order.edgeId] })).get(order.edgeId)
+  if (!edge || !place) throw new AppError('not_found', { public: 'There is no such edge.' })
+  const problem = whyNoWork(
+    {
+      name: edge.name,
+      revokedAt: edge.revoked_at,
+      heartbeat: edge.heartbeat,
+      agentVersion: edge.agent_version,
+    },
+    order.kind,
+  )
+  if (problem) throw new AppError('conflict', { public: problem })
+  const active = await db.storeJob.count({
+    where: { organizationId, edgeId: order.edgeId, state: activeStates },
+  })
+  if (active >= storeJobsMax)
+    throw new AppError('conflict', {
+      public: `${edge.name} has ${active} jobs to do already: wait until some are done, or cancel some.`,
+    })
+  const { id } = await db.storeJob.create({
+    data: {
+      organizationId,
+      ...order,
+      askedAt: clock(),
+      askedByUserId: actor.userId,
+      askedByName: actor.userName,
+    },
+    select: { id: true },
+  })
+  const { edgeId: _edgeId, kind, ...what } = order
+  await recordChange(context, {
+    kind: 'store_job',
+    id,
+    name: `${kind} at ${edge.name}`,
+    place,
+    before: null,
+    after: { kind, edge: edge.name, ...what },
+  })
+  await notify(db, { state: { siteId: edge.site_id } })
+  return id
+}
+
+interface WorkingEdge {
+  name: string
+  revokedAt: Date | null
+  heartbeat: unknown
+  agentVersion: string | null
+}
+
+/** Why the edge does no work of this kind; null: it does. */
+export function whyNoWork(edge: WorkingEdge, kind: StoreOrder['kind']): string | null {
+  const { name, revokedAt, agentVersion } = edge
+  if (revokedAt) return `${name} was revoked: it does nothing more.`
+  const heartbeat = heartbeatOf(edge)
+  const kinds: readonly string[] = heartbeat?.storeJobKinds ?? unsaidJobKinds
+  // One that was never heard says it when it comes.
+  if (!heartbeat || kinds.includes(kind)) return null
+  return `The edge ${name} of release ${agentVersion ?? 'unknown'} does not do ${kind}: update it.`
+}
+
+/** Edges that are there and whose stores hold the version whole, by name. */
+export function edgesHolding(
+  db: DbOrTransaction,
+  { organizationId, versionId }: { organizationId: string; versionId: string },
+  { isLayer }: { isLayer: boolean },
+): Promise<{ edgeId: string }[]> {
+  return db.edgeVersion.findMany({
+    where: {
+      organizationId,
+      versionId,
+      isLayer,
+      state: 'present',
+      edge: { revokedAt: null, site: { deletionId: null } },
+    },
+    orderBy: [{ edge: { name: 'asc' } }, { edgeId: 'asc' }],
+    select: { edgeId: true },
+  })
+}

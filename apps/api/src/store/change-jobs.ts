@@ -1,0 +1,96 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { madeVersionId } from '../uplink/state/store-job-orders.ts'
+import { changeVdiskVersions } from '../vdisk/open-version.ts'
+import { askStore } from './ask-store.ts'
+import type { StoreJobView, startStoreJobInput } from './job-schema.ts'
+import { getStoreJob } from './list-jobs.ts'
+import { undoJob } from './undo-job.ts'
+
+/** Throws `not_found` for the edge, and for a version that its store has not named. */
+export async function startStoreJob(
+  context: ServiceContext,
+  { edgeId, kind, versionId }: z.output<typeof startStoreJobInput>,
+): Promise<StoreJobView> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  if (versionId !== null && kind === 'gc')
+    throw new AppError('invalid', { public: 'A store is cleared as a whole: leave the version out.' })
+  const stored =
+    versionId === null
+      ? null
+      : await db.edgeVersion.findUnique({
+          where: { organizationId_edgeId_versionId: { organizationId, edgeId, versionId } },
+          select: { version: { select: { vdiskId: true } } },
+        })
+  if (versionId !== null && !stored)
+    throw new AppError('not_found', { public: 'This edge’s store has no such version.' })
+  const vdiskId = stored?.version.vdiskId ?? null
+  return getStoreJob(context, await askStore(context, { edgeId, kind, vdiskId, versionId }))
+}
+
+/** Throws `not_found`; `conflict` for one that is over, and for a seal under way, which copies nothing and is done at once. */
+export async function cancelStoreJob(context: ServiceContext, jobId: string): Promise<StoreJobView> {
+  const { db, actor } = context
+  const where = { organizationId_id: { organizationId: actor.organizationId, id: jobId } }
+  const job = await db.storeJob.findUnique({ where, select: { vdiskId: true, edgeId: true } })
+  if (!job) throw new AppError('not_found')
+  const vdisk = await db.vdisk.findFirst({
+    where: { organizationId: actor.organizationId, id: job.vdiskId ?? jobId },
+    select: { id: true },
+  })
+  if (vdisk)
+    await changeVdiskVersions(context, { vdiskId: vdisk.id }, () => cancel(context, { jobId, edgeId: job.edgeId }))
+  else await cancel(context, { jobId, edgeId: job.edgeId })
+  return getStoreJob(context, jobId)
+}
+
+async function cancel(context: ServiceContext, { jobId, edgeId }: { jobId: string; edgeId: string }): Promise<void> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  // Before the job and its version, as an edge's own message has them: it tells of versions, and none of them may be half gone by then.
+  await db.$queryRaw`select id from edge
+    where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for no key update`
+  await db.$queryRaw`select id from store_job
+    where organization_id = ${organizationId}::uuid and id = ${jobId}::uuid for no key update`
+  const where = { organizationId_id: { organizationId, id: jobId } }
+  const job = await db.storeJob.findUniqueOrThrow({
+    where,
+    select: {
+      id: true,
+      edgeId: true,
+      kind: true,
+      state: true,
+      vdiskId: true,
+      versionId: true,
+      intoVersionId: true,
+      deviceId: true,
+      edge: { select: { name: true, siteId: true } },
+    },
+  })
+  const { kind, state, edge } = job
+  if (state !== 'queued' && state !== 'running')
+    throw new AppError('conflict', { public: `This job is ${state} already.` })
+  if (kind === 'seal' && state === 'running')
+    throw new AppError('conflict', {
+      public: `${edge.name} is sealing it now, which copies nothing: it is about to be done.`,
+    })
+  await db.storeJob.update({ where, data: { state: 'cancelled', endedAt: clock() }, select: { id: true } })
+  await undoJob(db, { organizationId, job })
+  // What the edge may have made of it by now is nobody's. Of an import that it has begun and not spoken of yet, half an image would keep
+  // its store from freeing anything.
+  const made = madeVersionId(job)
+  if (made !== null && (kind === 'import' || (kind === 'merge' && state === 'running')))
+    await askStore(context, { edgeId: job.edgeId, kind: 'delete', vdiskId: job.vdiskId, versionId: made })
+  await recordChange(context, {
+    kind: 'store_job',
+    id: jobId,
+    name: `${kind} at ${edge.name}`,
+    before: { state },
+    after: { state: 'cancelled' },
+  })
+  await notify(db, { state: { siteId: edge.siteId } })
+}

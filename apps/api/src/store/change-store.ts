@@ -1,0 +1,78 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { requireCurrent } from '../context/require-current.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
+import { organizationPlace } from '../rules/place.ts'
+import { definedOf } from '../site/change-site.ts'
+import { deleteObject } from '../trash/delete-object.ts'
+import type { createStoreInput, removeStoreInput, updateStoreInput } from './schema.ts'
+
+const select = { id: true, name: true, revision: true } as const
+const fieldsSelect = { name: true, note: true } as const
+
+/** Throws `not_found` for the farm, `conflict` for a taken name. */
+export async function createStore(
+  context: ServiceContext,
+  { farmId, ...fields }: z.output<typeof createStoreInput>,
+): Promise<ChangedObject> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  await requireCurrent(context, { kind: 'farm', id: farmId })
+  await requireFreeName(context, farmId, fields.name)
+  const store = await db.store.create({
+    data: { organizationId, farmId, ...fields, createdAt: clock() },
+    select,
+  })
+  const { id, name } = store
+  const place = { ...organizationPlace, farmId }
+  await recordChange(context, { kind: 'store', id, name, place, before: null, after: fields })
+  return store
+}
+
+/** Throws `not_found`; `conflict` for a taken name, or where somebody else changed it meanwhile. */
+export async function updateStore(
+  context: ServiceContext,
+  { storeId, revision, ...fields }: z.output<typeof updateStoreInput>,
+): Promise<ChangedObject> {
+  const { db, actor } = context
+  const place = await requireCurrent(context, { kind: 'store', id: storeId, revision })
+  const where = { organizationId_id: { organizationId: actor.organizationId, id: storeId } }
+  const before = await db.store.findUniqueOrThrow({ where, select: fieldsSelect })
+  if (fields.name !== undefined && fields.name !== before.name)
+    await requireFreeName(context, place.farmId ?? '', fields.name)
+  const store = await db.store.update({ where, data: definedOf(fields), select })
+  const after = await db.store.findUniqueOrThrow({ where, select: fieldsSelect })
+  await recordChange(context, { kind: 'store', id: storeId, name: store.name, place, before, after })
+  return store
+}
+
+/** Throws `not_found`; `conflict` while vDisks lie in it. */
+export async function removeStore(
+  context: ServiceContext,
+  { storeId, revision }: z.output<typeof removeStoreInput>,
+): Promise<DeletedObject> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'store', id: storeId, revision })
+  const { name } = await db.store.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: storeId } },
+    select,
+  })
+  const where = { organizationId, storeId }
+  const vdisks = await db.vdisk.findMany({ where, orderBy: { name: 'asc' }, take: 3, select: { name: true } })
+  requireUnused([{ noun: 'vDisk', count: await db.vdisk.count({ where }), names: vdisks.map((one) => one.name) }], {
+    verb: 'used',
+    instead: 'say for them where else they lie.',
+  })
+  return deleteObject(context, { kind: 'store', id: storeId, name, place })
+}
+
+async function requireFreeName({ db, actor }: ServiceContext, farmId: string, name: string): Promise<void> {
+  const taken = await db.store.findFirst({
+    where: { organizationId: actor.organizationId, farmId, name },
+    select: { id: true },
+  })
+  if (taken) throw nameTaken('store', name, 'This farm')
+}

@@ -1,0 +1,71 @@
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
+import { restoreObject } from '../trash/restore-object.ts'
+import { createStore, removeStore, updateStore } from './change-store.ts'
+import { getStore, listStores } from './list-stores.ts'
+import {
+  createStoreInput,
+  removeStoreInput,
+  storeDetail,
+  storeGetInput,
+  storeListInput,
+  storePage,
+  updateStoreInput,
+} from './schema.ts'
+
+export const storeRouter = router({
+  list: procedure
+    .meta({
+      permission: 'store.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/stores', summary: 'Stores' },
+    })
+    .input(storeListInput)
+    .output(storePage)
+    .query(({ ctx, input }) => listStores(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'store.read',
+      place: { kind: 'store', id: 'storeId' },
+      rest: { method: 'GET', path: '/stores/{storeId}', summary: 'One store' },
+    })
+    .input(storeGetInput)
+    .output(storeDetail)
+    .query(({ ctx, input }) => getStore(ctx, input.storeId)),
+  create: procedure
+    .meta({
+      permission: 'store.change',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'POST', path: '/stores', summary: 'Create a store', creates: '/stores/{id}' },
+    })
+    .input(createStoreInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createStore(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'store.change',
+      place: { kind: 'store', id: 'storeId' },
+      rest: { method: 'PATCH', path: '/stores/{storeId}', summary: 'Change a store' },
+    })
+    .input(updateStoreInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateStore(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'store.change',
+      place: { kind: 'store', id: 'storeId' },
+      rest: { method: 'DELETE', path: '/stores/{storeId}', summary: 'Put a store into the trash' },
+    })
+    .input(removeStoreInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeStore(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'store.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: { method: 'POST', path: '/trash/{deletionId}/store', summary: 'Restore a store from the trash' },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['store'])),
+})

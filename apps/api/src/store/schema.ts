@@ -1,0 +1,28 @@
+import { z } from 'zod'
+import { objectName, objectNote, seenRevision } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+
+const uuid = z.uuid()
+const count = z.number().int().nonnegative()
+
+const storeFields = { name: objectName, note: objectNote }
+export const createStoreInput = z.object({ farmId: uuid, name: objectName, note: objectNote.default('') })
+export const updateStoreInput = z.object(storeFields).partial().extend({ storeId: uuid, revision: seenRevision })
+export const storeGetInput = z.object({ storeId: uuid })
+export const removeStoreInput = z.object({ storeId: uuid, revision: seenRevision.optional() })
+export const storeListInput = z.object({ ...pageInput, farmId: uuid.optional() })
+export const storeSummary = z.object({
+  id: uuid,
+  farmId: uuid,
+  farmName: z.string(),
+  name: z.string(),
+  note: z.string(),
+  revision: seenRevision,
+  vdiskCount: count,
+  createdAt: z.iso.datetime(),
+})
+export const storePage = pageOf(storeSummary)
+export const storeDetail = storeSummary.extend({
+  /** At most 100. */
+  vdisks: z.array(z.object({ id: uuid, name: z.string(), versionCount: count })),
+})

@@ -1,0 +1,166 @@
+import { Prisma } from '@bootfarm/db'
+import { recordChange } from '../audit/record-change.ts'
+import { notify } from '../context/notifications.ts'
+import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import { withTrash } from '../context/with-trash.ts'
+import { AppError } from '../errors/app-error.ts'
+import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
+import { type TrashKind, trashKindNames } from './schema.ts'
+import { trashTables } from './trash-tables.ts'
+
+interface Parent {
+  noun: string
+  name: string
+}
+
+/** What lies above an object, by the kind of that. */
+const parents: Partial<Record<TrashKind, { noun: string; table: Prisma.Sql; parent: Prisma.Sql; column: Prisma.Sql }>> =
+  {
+    site: parentOf('farm', Prisma.sql`site`, Prisma.sql`farm`, Prisma.sql`farm_id`),
+    vdisk: parentOf('farm', Prisma.sql`vdisk`, Prisma.sql`farm`, Prisma.sql`farm_id`),
+    store: parentOf('farm', Prisma.sql`store`, Prisma.sql`farm`, Prisma.sql`farm_id`),
+    collection: parentOf('site', Prisma.sql`collection`, Prisma.sql`site`, Prisma.sql`site_id`),
+    device: parentOf('collection', Prisma.sql`device`, Prisma.sql`collection`, Prisma.sql`collection_id`),
+    version: parentOf('vDisk', Prisma.sql`vdisk_version`, Prisma.sql`vdisk`, Prisma.sql`vdisk_id`),
+  }
+
+/** Columns that have to be free again, with the words for them. */
+const uniqueColumns: Partial<
+  Record<TrashKind, { table: Prisma.Sql; scope: Prisma.Sql; column: Prisma.Sql; words: string }[]>
+> = {
+  farm: [named(Prisma.sql`farm`, Prisma.sql`organization_id`)],
+  site: [named(Prisma.sql`site`, Prisma.sql`farm_id`)],
+  vdisk: [named(Prisma.sql`vdisk`, Prisma.sql`farm_id`)],
+  store: [named(Prisma.sql`store`, Prisma.sql`farm_id`)],
+  collection: [named(Prisma.sql`collection`, Prisma.sql`site_id`)],
+}
+const ofDevices = [
+  { table: Prisma.sql`device`, scope: Prisma.sql`site_id`, column: Prisma.sql`mac`, words: 'MAC address' },
+  named(Prisma.sql`device`, Prisma.sql`site_id`),
+]
+const takenToldMax = 5
+
+/**
+ * Takes everything of one deletion out of the trash. Throws `not_found`; `quota_exceeded`; `conflict` where what it lay in is in the trash, or where
+ * names or addresses are taken by now: which.
+ */
+export async function restoreObject(
+  context: ServiceContext,
+  deletionId: string,
+  kinds: readonly TrashKind[],
+): Promise<{ id: string; name: string }> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const deletion = await db.deletion.findFirst({
+    where: { organizationId, id: deletionId },
+    select: { kind: true, objectId: true, objectName: true },
+  })
+  const kind = trashKindNames.find((name) => name === deletion?.kind)
+  if (!deletion || !kind || !kinds.includes(kind)) throw new AppError('not_found')
+  const restored = { id: deletion.objectId, name: deletion.objectName }
+  const work = () => restore(context, { deletionId, kind, restored })
+  // The newest version may be another one than before.
+  return kind === 'version' ? withPromotionTold(context, { versionId: restored.id }, work) : work()
+}
+
+interface Restored {
+  deletionId: string
+  kind: TrashKind
+  restored: { id: string; name: string }
+}
+
+async function restore(
+  context: ServiceContext,
+  { deletionId, kind, restored }: Restored,
+): Promise<{ id: string; name: string }> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const siteIds = await withTrash(db, async () => {
+    await requireLiveParent(db, kind, { organizationId, id: restored.id })
+    await requireFree(db, kind, { organizationId, deletionId })
+    for (const { table } of trashTables)
+      await db.$executeRaw`update ${table} set deletion_id = null
+        where organization_id = ${organizationId}::uuid and deletion_id = ${deletionId}::uuid`
+    return sitesOf(db, kind, { organizationId, id: restored.id })
+  })
+  const { farmId, siteId, collectionId, counts } = await db.deletion.delete({
+    where: { organizationId_id: { organizationId, id: deletionId } },
+    select: { farmId: true, siteId: true, collectionId: true, counts: true },
+  })
+  await requireRoomFor(db, counts as Record<string, number>)
+  for (const id of siteIds) await notify(db, { state: { siteId: id } })
+  const place = { farmId, siteId, collectionId }
+  await recordChange(context, { kind, ...restored, place, before: null, after: { name: restored.name } })
+  return restored
+}
+
+/** Out of the trash they count again. Throws `quota_exceeded`. */
+async function requireRoomFor(db: DbOrTransaction, counts: Record<string, number>): Promise<void> {
+  const added = { sites: counts.site, devices: counts.device, vdisks: counts.vDisk }
+  for (const [quota, count = 0] of Object.entries(added))
+    await db.$executeRaw`select require_own_room(${quota}, ${count}::bigint)`
+}
+
+interface Where {
+  organizationId: string
+  id: string
+}
+
+async function requireLiveParent(db: DbOrTransaction, kind: TrashKind, { organizationId, id }: Where) {
+  const above = parents[kind]
+  if (!above) return
+  const [parent] = await db.$queryRaw<Parent[]>`select ${above.noun} as noun, parent.name
+    from ${above.table} as child join ${above.parent} as parent
+      on parent.organization_id = child.organization_id and parent.id = child.${above.column}
+    where child.organization_id = ${organizationId}::uuid and child.id = ${id}::uuid and parent.deletion_id is not null`
+  if (parent)
+    throw new AppError('conflict', {
+      public: `Its ${parent.noun} ${parent.name} is in the trash: restore that first.`,
+    })
+}
+
+async function requireFree(
+  db: DbOrTransaction,
+  kind: TrashKind,
+  { organizationId, deletionId }: { organizationId: string; deletionId: string },
+): Promise<void> {
+  for (const { table, scope, column, words } of [...(uniqueColumns[kind] ?? []), ...ofDevices]) {
+    const taken = await db.$queryRaw<{ value: string; name: string }[]>`select gone.${column} as value, live.name
+      from ${table} as gone join ${table} as live on live.organization_id = gone.organization_id
+        and live.${scope} = gone.${scope} and live.${column} = gone.${column} and live.deletion_id is null
+      where gone.organization_id = ${organizationId}::uuid and gone.deletion_id = ${deletionId}::uuid
+      order by 1 limit ${takenToldMax}`
+    const [first] = taken
+    if (!first) continue
+    const told = taken.map(({ value }) => value).join(', ')
+    throw new AppError('conflict', {
+      public:
+        words === 'name'
+          ? `Taken meanwhile: the ${words} ${told}. Rename what has it first.`
+          : `Taken meanwhile: the ${words} ${told}, by ${first.name}. Change or delete that first.`,
+    })
+  }
+}
+
+/** Whose edges have to hear of it. */
+async function sitesOf(db: DbOrTransaction, kind: TrashKind, { organizationId, id }: Where): Promise<string[]> {
+  if (kind === 'site') return [id]
+  if (kind === 'farm') {
+    const rows = await db.site.findMany({ where: { organizationId, farmId: id }, select: { id: true } })
+    return rows.map((row) => row.id)
+  }
+  if (kind !== 'device' && kind !== 'collection') return []
+  const select = { siteId: true } as const
+  const where = { organizationId, id }
+  const row =
+    kind === 'device' ? await db.device.findFirst({ where, select }) : await db.collection.findFirst({ where, select })
+  return row ? [row.siteId] : []
+}
+
+function parentOf(noun: string, table: Prisma.Sql, parent: Prisma.Sql, column: Prisma.Sql) {
+  return { noun, table, parent, column }
+}
+
+function named(table: Prisma.Sql, scope: Prisma.Sql) {
+  return { table, scope, column: Prisma.sql`name`, words: 'name' }
+}

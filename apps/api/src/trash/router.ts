@@ -1,0 +1,25 @@
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { listDeletions } from './list-deletions.ts'
+import { purgeDeletion } from './purge-deletion.ts'
+import { purgedObject, purgeInput, trashListInput, trashPage } from './schema.ts'
+
+export const trashRouter = router({
+  list: procedure
+    .meta({
+      permission: 'trash.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/trash', summary: 'What was deleted and can be restored' },
+    })
+    .input(trashListInput)
+    .output(trashPage)
+    .query(({ ctx, input }) => listDeletions(ctx, input)),
+  purge: procedure
+    .meta({
+      permission: 'trash.purge',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: { method: 'DELETE', path: '/trash/{deletionId}', summary: 'Delete for ever' },
+    })
+    .input(purgeInput)
+    .output(purgedObject)
+    .mutation(({ ctx, input }) => purgeDeletion(ctx, input.deletionId)),
+})

@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import { pageInput, pageOf } from '../rules/page.ts'
+import type { Permission } from '../rules/permissions.ts'
+
+/** What can be deleted and restored, with the permission that both take. */
+export const trashKinds = {
+  farm: 'farm.change',
+  site: 'site.change',
+  collection: 'collection.change',
+  device: 'device.change',
+  vdisk: 'vdisk.change',
+  version: 'vdisk.change',
+  store: 'store.change',
+} as const satisfies Record<string, Permission>
+export type TrashKind = keyof typeof trashKinds
+export const trashKindNames = Object.keys(trashKinds) as [TrashKind, ...TrashKind[]]
+
+export const trashKeptDays = 30
+
+const uuid = z.uuid()
+export const trashListInput = z.object({ ...pageInput, kind: z.enum(trashKindNames).optional() })
+export const deletionSummary = z.object({
+  id: uuid,
+  kind: z.enum(trashKindNames),
+  name: z.string(),
+  deletedAt: z.iso.datetime(),
+  deletedByName: z.string(),
+  /** When it is purged by itself. */
+  purgedAt: z.iso.datetime(),
+  /** Rows by kind, without the object's own. */
+  with: z.array(z.object({ noun: z.string(), count: z.number().int().positive() })),
+  /** Whether the caller may restore it. */
+  mayRestore: z.boolean(),
+})
+export const trashPage = pageOf(deletionSummary)
+export const purgeInput = z.object({ deletionId: uuid })
+export const purgedObject = z.object({ name: z.string() })

@@ -1,0 +1,26 @@
+import { type Change, recordDoings } from '../../audit/record-change.ts'
+import type { DbOrTransaction } from '../../context/service-context.ts'
+import type { Place } from '../../rules/place.ts'
+import type { AuthenticatedEdge } from './authenticate-edge.ts'
+
+type DoingEdge = Pick<AuthenticatedEdge, 'organizationId' | 'edgeId'> & { address?: string | null }
+
+/** Writes to the audit log what an edge has done; `doings` are told its site, and looked at before the edge is. */
+export async function recordOfEdge(
+  { db, now }: { db: DbOrTransaction; now: Date },
+  { organizationId, edgeId, address = null }: DoingEdge,
+  doings: (place: Place) => (Change & { action: string })[],
+): Promise<void> {
+  const edge = await db.edge.findUnique({
+    where: { organizationId_id: { organizationId, id: edgeId } },
+    select: { name: true, siteId: true, site: { select: { farmId: true } } },
+  })
+  if (!edge) return
+  const place = { farmId: edge.site.farmId, siteId: edge.siteId, collectionId: null }
+  const doer = { organizationId, kind: 'edge' as const, id: edgeId, name: edge.name, address }
+  await recordDoings(
+    { db, now },
+    doer,
+    doings(place).map((doing) => ({ place, ...doing })),
+  )
+}

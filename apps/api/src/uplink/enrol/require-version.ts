@@ -1,0 +1,42 @@
+import { inOrganization } from '@bootfarm/db'
+import type { PlatformContext } from '../../context/service-context.ts'
+import { AppError } from '../../errors/app-error.ts'
+
+/** Versions of the uplink that this API takes. */
+export interface AcceptedVersions {
+  oldest: number
+  newest: number
+}
+
+/** What is wrong with a version; null where nothing is. */
+export function versionRefusal(version: number, { oldest, newest }: AcceptedVersions): AppError | null {
+  const extra = { uplinkVersion: version, oldestVersion: oldest, newestVersion: newest }
+  if (version < oldest)
+    return new AppError('edge_too_old', {
+      public: `This edge speaks version ${version} of the uplink, and this control plane takes ${oldest} and newer: bring the edge up to date (run the line that installed it again).`,
+      extra,
+    })
+  if (version > newest)
+    return new AppError('edge_too_new', {
+      public: `This edge speaks version ${version} of the uplink, and this control plane takes none above ${newest}: bring the control plane up to date.`,
+      extra,
+    })
+  return null
+}
+
+/** Throws `edge_too_old` or `edge_too_new`, and keeps that for the edge's page. */
+export async function requireVersion(
+  { db, clock }: PlatformContext,
+  { organizationId, edgeId }: { organizationId: string; edgeId: string },
+  { request, accepted }: { request: { uplinkVersion: number }; accepted: AcceptedVersions },
+): Promise<void> {
+  const refusal = versionRefusal(request.uplinkVersion, accepted)
+  if (!refusal) return
+  await inOrganization(db, organizationId, (transaction) =>
+    transaction.edge.updateMany({
+      where: { organizationId, id: edgeId },
+      data: { refusedCode: refusal.code, refusedVersion: request.uplinkVersion, refusedAt: clock() },
+    }),
+  )
+  throw refusal
+}

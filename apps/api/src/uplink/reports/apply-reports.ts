@@ -1,0 +1,121 @@
+import type { DbTransaction } from '@bootfarm/db'
+import type { ReceivedReport, ReportBatch } from '@bootfarm/proto/uplink'
+import { notify } from '../../context/notifications.ts'
+import type { SystemContext } from '../../context/service-context.ts'
+import { AppError } from '../../errors/app-error.ts'
+import type { AppliedReports, EndedBoot } from '../../rules/telemetry.ts'
+import { tellFailedBoots } from '../../webhook/tell-failed-boots.ts'
+import { tellFillingCaches } from '../../webhook/tell-filling-caches.ts'
+import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import { adoptDevices } from './adopt-devices.ts'
+import { applyDiscovered } from './apply-discovered.ts'
+import { applyScheduleRuns } from './apply-schedule-runs.ts'
+import { applyWaiting, endWaits } from './apply-waiting.ts'
+import { ensureBootPartitions } from './boot-partitions.ts'
+import { keepGaps, lastSeqOf } from './keep-gaps.ts'
+import { takePowerOrders } from './take-power-orders.ts'
+import { tieReportedBoots } from './tie-boots.ts'
+import { readBoots, withdrawBoots } from './withdraw-boots.ts'
+import { writeBoots } from './write-boots.ts'
+
+export interface AppliedBatch extends AppliedReports {
+  /** The last seq that is applied and durable. */
+  ackedSeq: number
+}
+
+/**
+ * Applies each report once: the cursor of (edge, epoch) is locked, and advanced in the transaction that writes the boots.
+ * What is applied already is skipped; what cannot be read counts as lost. Throws `invalid_body` for seqs that are not consecutive, `report_gap` with `expectedSeq`.
+ */
+export async function applyReports(
+  { db, clock }: SystemContext,
+  edge: AuthenticatedEdge,
+  batch: ReportBatch,
+): Promise<AppliedBatch> {
+  requireConsecutive(batch)
+  const now = clock()
+  // Apart, before anything is locked: a partition that is missing is made under locks of its own.
+  await ensureBootPartitions(db, now)
+  return db.$transaction(async (transaction) => {
+    const acked = await lockCursor(transaction, edge, { bootEpoch: batch.bootEpoch, now })
+    if (batch.fromSeq > acked + 1)
+      throw new AppError('report_gap', {
+        public: `Reports ${acked + 1} to ${batch.fromSeq - 1} are missing.`,
+        extra: { expectedSeq: acked + 1 },
+      })
+    const fresh = batch.reports.filter((report) => lastSeqOf(report) > acked)
+    const last = fresh.at(-1)
+    if (!last) return { ackedSeq: acked, counts: new Map(), lostCount: 0, endedBoots: [] }
+    const endedBoots = await applyFresh(transaction, edge, { fresh, now })
+    const ackedSeq = lastSeqOf(last)
+    const { organizationId, edgeId } = edge
+    const lostCount = await keepGaps(transaction, edge, { bootEpoch: batch.bootEpoch, fresh, acked, now })
+    await transaction.reportCursor.update({
+      where: { organizationId_edgeId_bootEpoch: { organizationId, edgeId, bootEpoch: batch.bootEpoch } },
+      data: { ackedSeq, lostCount: { increment: lostCount }, updatedAt: now },
+    })
+    return { ackedSeq, counts: countByType(fresh), lostCount, endedBoots }
+  })
+}
+
+function countByType(reports: ReceivedReport[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const { type } of reports) counts.set(type, (counts.get(type) ?? 0) + 1)
+  return counts
+}
+
+async function applyFresh(
+  transaction: DbTransaction,
+  edge: AuthenticatedEdge,
+  { fresh, now }: { fresh: ReceivedReport[]; now: Date },
+): Promise<EndedBoot[]> {
+  const devices = fresh.flatMap((report) => (report.type === 'discovered' ? [report.device] : []))
+  if (devices.length > 0) await applyDiscovered(transaction, edge, { devices, now })
+  const boots = await readBoots(transaction, edge, fresh)
+  let endedBoots: EndedBoot[] = []
+  if (boots.length > 0) {
+    await adoptDevices(transaction, edge, { boots, now })
+    endedBoots = await writeBoots(transaction, edge, { boots, now })
+    await endWaits(transaction, edge, boots)
+    await takePowerOrders(transaction, edge, { boots, now })
+    await tellFailedBoots(transaction, edge, { boots, now })
+    await tellFillingCaches(transaction, edge, { boots, now })
+    await tieReportedBoots(
+      transaction,
+      edge.organizationId,
+      boots.map(({ id }) => id),
+    )
+  }
+  const runs = fresh.flatMap((report) => (report.type === 'schedule_run' ? [report.run] : []))
+  if (runs.length > 0) await applyScheduleRuns(transaction, edge, { reports: runs, now })
+  const withdrawals = fresh.filter((report) => report.type === 'withdrawn')
+  if (withdrawals.length > 0) await withdrawBoots(transaction, edge, { withdrawals, now })
+  const waits = fresh.filter((report) => report.type === 'waiting')
+  if (waits.length > 0) await applyWaiting(transaction, edge, { reports: waits, now })
+  if (boots.length + withdrawals.length + waits.length > 0)
+    await notify(transaction, { boots: { organizationId: edge.organizationId } })
+  return endedBoots
+}
+
+function requireConsecutive(batch: ReportBatch): void {
+  let expected = batch.fromSeq
+  for (const report of batch.reports) {
+    if (report.seq !== expected)
+      throw new AppError('invalid_body', { public: `Report ${report.seq} stands where ${expected} belongs.` })
+    expected = lastSeqOf(report) + 1
+  }
+}
+
+async function lockCursor(
+  transaction: DbTransaction,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  { bootEpoch, now }: { bootEpoch: number; now: Date },
+): Promise<number> {
+  await transaction.$executeRaw`
+    insert into report_cursor (organization_id, edge_id, boot_epoch, updated_at)
+    values (${organizationId}::uuid, ${edgeId}::uuid, ${bootEpoch}, ${now}) on conflict do nothing`
+  const rows = await transaction.$queryRaw<{ acked_seq: bigint }[]>`
+    select acked_seq from report_cursor where organization_id = ${organizationId}::uuid
+      and edge_id = ${edgeId}::uuid and boot_epoch = ${bootEpoch} for update`
+  return Number(rows[0]?.acked_seq ?? 0n)
+}

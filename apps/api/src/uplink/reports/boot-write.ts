@@ -1,0 +1,110 @@
+import type { BootReport } from '@bootfarm/proto/uplink'
+import { keptReadTimes } from '../../boot/read-times.ts'
+import type { BootFacts } from '../../boot/rows.ts'
+import { dayText } from '../../rules/utc-day.ts'
+import { bootColumns } from './boot-summary.ts'
+import type { KnownBoot } from './known-boots.ts'
+
+/** A report that replaces what is known of its boot. */
+export interface BootWrite {
+  boot: BootReport
+  /** Null for one that is new. */
+  before: KnownBoot | null
+  /** Who reports it. */
+  edgeId: string
+  change: number
+  receivedOn: Date
+  now: Date
+}
+
+/** Summary and detail as `writeBoots` hands them to PostgreSQL. @param detailDays whose partitions of details are there */
+export function bootRowOf(write: BootWrite, detailDays: Set<string>) {
+  const { before, edgeId, change, receivedOn, now } = write
+  const boot = joinedBoot(write)
+  const columns = bootColumns(boot, now)
+  const day = dayText(receivedOn)
+  return {
+    id: boot.id,
+    received_on: day,
+    mac: boot.mac,
+    revision: boot.revision,
+    change,
+    started_at: columns.startedAt.toISOString(),
+    outcome: columns.outcome,
+    failed_phase: columns.failedPhase,
+    failed_cause: columns.failedCause,
+    failed_text: columns.failedText,
+    last_phase: columns.lastPhase,
+    total_us: columns.totalUs,
+    bytes_out: columns.bytesOut,
+    retries: columns.retries,
+    simulated: boot.simulated,
+    generated: boot.generated,
+    vdisk_id: boot.vdiskId ?? null,
+    version_id: boot.versionId ?? null,
+    menu_entry: boot.menuEntry ?? null,
+    phases: boot.phases.map(({ name, startUs, durationUs }) => ({ name, startUs, durationUs })),
+    ...writeCacheColumns(boot, before),
+    silent_since:
+      boot.silentSinceUs === undefined
+        ? null
+        : new Date(columns.startedAt.getTime() + boot.silentSinceUs / 1000).toISOString(),
+    has_detail: detailDays.has(day),
+    detail_phases: boot.phases,
+    facts: factsOf(boot, edgeId),
+    guest: boot.guest ?? null,
+  }
+}
+
+/** A boot that has come from another edge: what had ended there stays as that edge has seen it, what went on there has begun there. */
+function joinedBoot({ boot, before }: BootWrite): BootReport {
+  if (!boot.handOver || !before) return boot
+  const phases = boot.phases.map((phase) => {
+    const earlier = before.phases.find(({ name }) => name === phase.name)
+    if (!earlier) return phase
+    const startUs = Math.min(earlier.startUs, phase.startUs)
+    const end = phase.durationUs === undefined ? undefined : phase.startUs + phase.durationUs
+    return {
+      ...phase,
+      startUs,
+      durationUs: earlier.durationUs ?? (end === undefined ? undefined : end - startUs),
+    }
+  })
+  return { ...boot, phases }
+}
+
+/** A report without the device's own words leaves them as they were. */
+function writeCacheColumns({ guest }: BootReport, before: KnownBoot | null) {
+  if (!guest)
+    return {
+      write_cache_used_bytes: before?.writeCacheUsedBytes ?? null,
+      write_cache_size_bytes: before?.writeCacheSizeBytes ?? null,
+      write_cache_held: before?.writeCacheHeld ?? null,
+    }
+  const { usedBytes, sizeBytes, atUs: _when, ...held } = guest.writeCache ?? {}
+  return {
+    write_cache_used_bytes: usedBytes ?? null,
+    write_cache_size_bytes: sizeBytes ?? null,
+    write_cache_held: Object.keys(held).length === 0 ? null : held,
+  }
+}
+
+function factsOf(boot: BootReport, edgeId: string): BootFacts {
+  return {
+    handOver: boot.handOver && { ...boot.handOver, edgeId },
+    machineId: boot.machineId,
+    clientArch: boot.clientArch,
+    vendorClass: boot.vendorClass,
+    userClass: boot.userClass,
+    ip: boot.ip,
+    mtu: boot.mtu,
+    cipher: boot.cipher,
+    reconnects: boot.reconnects,
+    resumedUs: boot.resumedUs,
+    program: boot.program,
+    readAhead: boot.readAhead,
+    readTimes: boot.readTimes && keptReadTimes(boot.readTimes),
+    offers: boot.offers,
+    lastPackets: boot.lastPackets,
+  }
+}

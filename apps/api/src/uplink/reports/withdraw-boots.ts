@@ -1,0 +1,119 @@
+import type { DbTransaction } from '@bootfarm/db'
+import type { BootReport, ReceivedReport, Report } from '@bootfarm/proto/uplink'
+import { readBootDays, readNewestBoots } from '../../boot/newest-boots.ts'
+import { daysOf } from '../../boot/read-boots.ts'
+import { writeCacheOfRow } from '../../boot/rows.ts'
+import { RollupChanges } from '../../rules/boot-rollup.ts'
+import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import { readKnownBoots } from './known-boots.ts'
+import { untieBoots } from './move-run-devices.ts'
+import { advanceFeed } from './write-boots.ts'
+import { writeRollups } from './write-rollups.ts'
+
+export type Withdrawal = Extract<Report, { type: 'withdrawn' }>
+
+/** Longer than an edge's reports of one boot lie apart once they arrive. */
+const rememberedMs = 7 * 86_400_000
+
+/** Boots of these reports that their edge has not withdrawn, in this batch or before: what comes after a withdrawal counts no more. */
+export async function readBoots(
+  transaction: DbTransaction,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  reports: ReceivedReport[],
+): Promise<BootReport[]> {
+  const withdrawnHere = new Set<string>()
+  const boots: BootReport[] = []
+  for (const report of reports) {
+    if (report.type === 'withdrawn') withdrawnHere.add(report.bootId)
+    if (report.type === 'boot' && !withdrawnHere.has(report.boot.id)) boots.push(report.boot)
+  }
+  if (boots.length === 0) return []
+  const known = await transaction.withdrawnBoot.findMany({
+    where: { organizationId, edgeId, bootId: { in: boots.map(({ id }) => id) } },
+    select: { bootId: true },
+  })
+  const withdrawnBefore = new Set(known.map(({ bootId }) => bootId))
+  return boots.filter(({ id }) => !withdrawnBefore.has(id))
+}
+
+/**
+ * Forgets boots that went on at another edge, unless they got ready here; only those of the edge that says so. The device's last boot
+ * is the newest one that is left.
+ */
+export async function withdrawBoots(
+  transaction: DbTransaction,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  { withdrawals, now }: { withdrawals: Withdrawal[]; now: Date },
+): Promise<void> {
+  const byBootId = new Map(withdrawals.map((withdrawal) => [withdrawal.bootId, withdrawal]))
+  const lastChange = await advanceFeed(transaction, organizationId, byBootId.size)
+  const known = await readKnownBoots(transaction, organizationId, [...byBootId.keys()])
+  for (const [id, boot] of known)
+    if (boot === null || boot.outcome === 'ready' || boot.edgeId !== edgeId) byBootId.delete(id)
+  const bootIds = [...byBootId.keys()]
+  if (bootIds.length === 0) return
+  await transaction.withdrawnBoot.deleteMany({
+    where: { organizationId, edgeId, withdrawnAt: { lt: new Date(now.getTime() - rememberedMs) } },
+  })
+  await transaction.withdrawnBoot.createMany({
+    data: [...byBootId.values()].map(({ bootId, toEdgeId }, index) => ({
+      organizationId,
+      edgeId,
+      bootId,
+      toEdgeId: toEdgeId ?? null,
+      withdrawnAt: now,
+      change: lastChange - bootIds.length + index + 1,
+    })),
+    skipDuplicates: true,
+  })
+  await transaction.powerOrder.updateMany({
+    where: { organizationId, takenBootId: { in: bootIds } },
+    data: { takenBootId: null },
+  })
+  await untieBoots(transaction, organizationId, bootIds)
+  const gone = bootIds.flatMap((id) => known.get(id) ?? [])
+  const days = daysOf(gone)
+  await transaction.boot.deleteMany({
+    where: { organizationId, edgeId, id: { in: bootIds }, receivedOn: { in: days } },
+  })
+  await transaction.bootDetail.deleteMany({
+    where: { organizationId, bootId: { in: gone.map(({ id }) => id) }, receivedOn: { in: days } },
+  })
+  await transaction.bootKey.deleteMany({
+    where: { organizationId, bootId: { in: gone.map(({ id }) => id) } },
+  })
+  const changes = new RollupChanges(now)
+  for (const boot of gone) changes.count(boot, -1)
+  await writeRollups(transaction, organizationId, changes)
+  await resetLastBoots(transaction, organizationId, bootIds)
+}
+
+/** The device's newest boot of those that are left. */
+async function resetLastBoots(transaction: DbTransaction, organizationId: string, bootIds: string[]): Promise<void> {
+  const devices = await transaction.device.findMany({
+    where: { organizationId, lastBootId: { in: bootIds } },
+    select: { id: true },
+  })
+  const context = { db: transaction, actor: { organizationId } }
+  const days = devices.length === 0 ? [] : await readBootDays(context)
+  for (const { id } of devices) {
+    const [newest] = await readNewestBoots(context, {
+      days,
+      where: { deviceId: id },
+      before: null,
+      limit: 1,
+    })
+    const cache = newest && writeCacheOfRow(newest)
+    await transaction.device.update({
+      where: { organizationId_id: { organizationId, id } },
+      data: {
+        lastBootId: newest?.id ?? null,
+        lastBootStartedAt: newest?.startedAt ?? null,
+        lastBootOutcome: newest?.outcome ?? null,
+        lastBootTotalUs: newest?.totalUs ?? null,
+        lastBootWriteCachePercent: cache?.percent ?? null,
+      },
+      select: { id: true },
+    })
+  }
+}

@@ -1,0 +1,26 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { AppError } from '../../errors/app-error.ts'
+
+const retryAfterSeconds = 2
+
+/**
+ * At most `max` requests at once in this process; the next one is answered 503 before its body is read, so that what lies in memory is
+ * bounded by `max` bodies. Edges keep what they wanted to send and back off.
+ * @returns a hook for `onRequest`
+ */
+export function inFlightLimit(max: number): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+  let inFlight = 0
+  return async (_request, reply) => {
+    if (inFlight >= max) {
+      reply.header('retry-after', String(retryAfterSeconds))
+      throw new AppError('unavailable', {
+        internal: `more than ${max} at once`,
+        public: `${max} requests like this one are being answered; send it again in ${retryAfterSeconds} s.`,
+      })
+    }
+    inFlight += 1
+    reply.raw.once('close', () => {
+      inFlight -= 1
+    })
+  }
+}

@@ -1,0 +1,111 @@
+import { createHash } from 'node:crypto'
+import type { DbTransaction } from '@bootfarm/db'
+import type { SigningKeyStatement, StateEnvelope } from '@bootfarm/proto/uplink'
+import { signText, stateSignedText } from '@bootfarm/proto/uplink-signature'
+import type { SystemContext } from '../../context/service-context.ts'
+import { AppError } from '../../errors/app-error.ts'
+import { canonicalJson } from '../../rules/canonical-json.ts'
+import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import { readSigningKeys } from '../enrol/signing-keys.ts'
+import { readStateContent, type StateContent } from './state-content.ts'
+import type { StatePair } from './state-pair.ts'
+
+export interface SignedState {
+  pair: StatePair
+  envelope: StateEnvelope
+}
+
+const storedSelect = {
+  incarnation: true,
+  counter: true,
+  contentHash: true,
+  payload: true,
+  signature: true,
+  signingKeyId: true,
+} as const
+
+interface StoredState {
+  incarnation: number
+  counter: bigint
+  payload: string
+  signature: string
+  signingKeyId: string
+}
+
+/**
+ * The edge's desired state, signed: the stored one while its content is what it was, else a new one with the next counter.
+ * @param isExpected somebody has said that it changed: what it is now is read once, under the lock that a new one needs
+ */
+export async function currentState(
+  context: SystemContext,
+  edge: AuthenticatedEdge,
+  isExpected: boolean,
+): Promise<SignedState> {
+  const { db, clock } = context
+  if (isExpected) return db.$transaction((transaction) => renewState(transaction, edge, clock()))
+  await requireAccepted(db, edge)
+  const stored = await db.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
+  const content = await readStateContent(db, edge, clock())
+  const { keys, newest } = await readSigningKeys(db, edge)
+  const isCurrent = stored?.contentHash === hashOf(content) && stored.signingKeyId === newest.id
+  if (stored && isCurrent) return signedStateOf(stored, keys)
+  return db.$transaction((transaction) => renewState(transaction, edge, clock()))
+}
+
+/**
+ * Decides again under a lock on the edge's row, for two requests of an edge may come to two API processes. Throws `edge_revoked`.
+ */
+async function renewState(transaction: DbTransaction, edge: AuthenticatedEdge, now: Date): Promise<SignedState> {
+  const { organizationId, edgeId } = edge
+  const [row] = await transaction.$queryRaw<{ revoked_at: Date | null }[]>`select revoked_at from edge
+    where organization_id = ${organizationId}::uuid and id = ${edgeId}::uuid for no key update`
+  // Revoked while it waited: the site's new key is not for it.
+  if (!row || row.revoked_at) throw new AppError('edge_revoked')
+  const stored = await transaction.desiredState.findUnique({ where: keyOf(edge), select: storedSelect })
+  const content = await readStateContent(transaction, edge, now)
+  const contentHash = hashOf(content)
+  const { keys, newest } = await readSigningKeys(transaction, edge)
+  if (stored && stored.contentHash === contentHash && stored.signingKeyId === newest.id)
+    return signedStateOf(stored, keys)
+  const counter = (stored?.counter ?? 0n) + 1n
+  const payload = canonicalJson({ ...content, counter: Number(counter), issuedUnixMs: now.getTime() })
+  const signature = signText(stateSignedText(payload), newest.seed)
+  const { incarnation } = content
+  await transaction.$executeRaw`
+    insert into desired_state (organization_id, edge_id, incarnation, counter, content_hash, payload, signature, signing_key_id, issued_at)
+    values (${organizationId}::uuid, ${edgeId}::uuid, ${incarnation}, ${counter}, ${contentHash}, ${payload}, ${signature},
+      ${newest.id}::uuid, ${now})
+    on conflict (organization_id, edge_id) do update set incarnation = excluded.incarnation, counter = excluded.counter,
+      content_hash = excluded.content_hash, payload = excluded.payload, signature = excluded.signature,
+      signing_key_id = excluded.signing_key_id, issued_at = excluded.issued_at, acknowledged_at = null`
+  const renewed = { incarnation, counter, payload, signature, signingKeyId: newest.id }
+  return signedStateOf(renewed, keys)
+}
+
+function keyOf({ organizationId, edgeId }: AuthenticatedEdge) {
+  return { organizationId_edgeId: { organizationId, edgeId } }
+}
+
+function hashOf(content: StateContent): string {
+  return createHash('sha256').update(canonicalJson(content)).digest('hex')
+}
+
+/** A long poll that was open when its edge was revoked ends here. Throws `edge_revoked`. */
+async function requireAccepted(db: DbTransaction, edge: AuthenticatedEdge): Promise<void> {
+  const { organizationId, edgeId } = edge
+  const row = await db.edge.findUnique({
+    where: { organizationId_id: { organizationId, id: edgeId } },
+    select: { revokedAt: true },
+  })
+  if (!row || row.revokedAt) throw new AppError('edge_revoked')
+}
+
+function signedStateOf(
+  { incarnation, counter, payload, signature, signingKeyId }: StoredState,
+  keys: SigningKeyStatement[],
+): SignedState {
+  return {
+    pair: { incarnation, counter: Number(counter) },
+    envelope: { payload, signature, keyId: signingKeyId, ...(keys.length > 0 ? { keys } : {}) },
+  }
+}

@@ -1,0 +1,62 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { type SiteEdges, siteEdgesMax } from '@bootfarm/proto/uplink'
+import type { DbOrTransaction } from '../../context/service-context.ts'
+import type { SitePlace } from '../../discovery/rows.ts'
+import { heartbeatOf } from '../../edge/rows.ts'
+
+const edgeKeySizeBytes = 32
+
+/**
+ * What each edge of the site has to know of the others; undefined where there is only one. Of heartbeats only address and port
+ * go in, which stay as they are from one to the next, so that a state is not made anew for each.
+ */
+export async function readSiteEdges(db: DbOrTransaction, place: SitePlace, now: Date): Promise<SiteEdges | undefined> {
+  const edges = await db.edge.findMany({
+    where: { ...place, revokedAt: null },
+    orderBy: [{ enrolledAt: 'asc' }, { id: 'asc' }],
+    take: siteEdgesMax,
+    select: { id: true, weight: true, subnets: true, draining: true, heartbeat: true },
+  })
+  if (edges.length < 2) return undefined
+  const key = await ensureEdgeKey(db, place)
+  return {
+    key: Buffer.from(key).toString('base64'),
+    ticketKeys: ticketKeysAt(key, now),
+    edges: edges.map(({ heartbeat, ...edge }) => {
+      const { address = null, peerPort = null, streamPort = null } = heartbeatOf({ heartbeat }) ?? {}
+      return { ...edge, address, peerPort, streamPort }
+    }),
+  }
+}
+
+const ticketKeyPeriodMs = 30 * 86_400_000
+
+/**
+ * The key of this period seals tickets. Beside it stands, in the period's first half, the one before, in its second half, the one to
+ * come: edges whose states are two weeks apart open each other's tickets, which are good for one.
+ */
+export function ticketKeysAt(siteKey: Uint8Array, now: Date): string[] {
+  const half = Math.floor((now.getTime() * 2) / ticketKeyPeriodMs)
+  const period = Math.floor(half / 2)
+  return [period, half % 2 === 0 ? period - 1 : period + 1].map((number) =>
+    createHmac('sha256', siteKey).update(`bootfarm-ticket-key-v1 ${number}`).digest('base64'),
+  )
+}
+
+/** The site's key; the first one is made when it is first needed. Two programs that need it at once get the same. */
+async function ensureEdgeKey(db: DbOrTransaction, { organizationId, siteId }: SitePlace): Promise<Uint8Array> {
+  const where = { organizationId_id: { organizationId, id: siteId } }
+  const { edgeKey } = await db.site.findUniqueOrThrow({ where, select: { edgeKey: true } })
+  if (edgeKey) return edgeKey
+  await db.site.updateMany({
+    where: { organizationId, id: siteId, edgeKey: null },
+    data: { edgeKey: newEdgeKey() },
+  })
+  const made = await db.site.findUniqueOrThrow({ where, select: { edgeKey: true } })
+  if (!made.edgeKey) throw new Error('a key that was just made has gone')
+  return made.edgeKey
+}
+
+export function newEdgeKey(): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(randomBytes(edgeKeySizeBytes))
+}

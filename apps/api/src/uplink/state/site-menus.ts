@@ -1,0 +1,72 @@
+import { type BootMenu, bootMenusMax } from '@bootfarm/proto/uplink'
+import type { DbOrTransaction } from '../../context/service-context.ts'
+
+interface MenuRow {
+  id: string
+  timeoutMs: number
+  defaultPosition: number
+  entries: { position: number; title: string; vdiskId: string | null; versionId: string | null }[]
+}
+
+/** The menus that the site's collections and devices show, the oldest of them where there are more than an edge takes. */
+export function readSiteMenus(
+  db: DbOrTransaction,
+  { organizationId, siteId }: { organizationId: string; siteId: string },
+): Promise<MenuRow[]> {
+  const ofSite = { some: { organizationId, siteId } }
+  return db.bootMenu.findMany({
+    where: { organizationId, OR: [{ collections: ofSite }, { devices: ofSite }] },
+    orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+    take: bootMenusMax,
+    select: {
+      id: true,
+      timeoutMs: true,
+      defaultPosition: true,
+      entries: {
+        orderBy: { position: 'asc' },
+        select: { position: true, title: true, vdiskId: true, versionId: true },
+      },
+    },
+  })
+}
+
+/**
+ * As a desired state says it: each version by its id. An entry whose vDisk has no version yet is left out, and where that is
+ * the default, the first one that is left stands for it. Null where none is left.
+ * @param bootedVersionOf what production devices boot, by vDisk
+ */
+export function stateMenuOf(
+  { id, timeoutMs, defaultPosition, entries }: MenuRow,
+  bootedVersionOf: Map<string, string | undefined>,
+): BootMenu | null {
+  const shown = entries.flatMap<{ position: number; entry: BootMenu['entries'][number] }>(
+    ({ position, title, vdiskId, versionId }) => {
+      if (vdiskId === null) return [{ position, entry: { kind: 'local_disk', title } }]
+      const id = versionId ?? bootedVersionOf.get(vdiskId)
+      const follows = versionId === null ? { followsVdisk: true } : {}
+      return id ? [{ position, entry: { kind: 'version', title, versionId: id, ...follows } }] : []
+    },
+  )
+  if (shown.length === 0) return null
+  return {
+    id,
+    timeoutMs,
+    defaultEntry: Math.max(
+      shown.findIndex(({ position }) => position === defaultPosition),
+      0,
+    ),
+    entries: shown.map(({ entry }) => entry),
+  }
+}
+
+/** All that its entries start. */
+export function versionsOfMenu(menu: BootMenu | undefined): string[] {
+  return menu?.entries.flatMap((entry) => (entry.kind === 'version' ? entry.versionId : [])) ?? []
+}
+
+/** What a device boots that has a menu and no vDisk of its collection's: the menu's default, else its first version. */
+export function versionOfMenu(menu: BootMenu | undefined): string | undefined {
+  const chosen = menu?.entries[menu.defaultEntry]
+  const version = chosen?.kind === 'version' ? chosen : menu?.entries.find((entry) => entry.kind === 'version')
+  return version?.kind === 'version' ? version.versionId : undefined
+}

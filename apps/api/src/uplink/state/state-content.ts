@@ -1,0 +1,161 @@
+import { type DesiredState, ignoredMacsMax, powerOnsMax, powerOrdersMax } from '@bootfarm/proto/uplink'
+import type { DbOrTransaction } from '../../context/service-context.ts'
+import { versionFor, writes } from '../../rules/version-access.ts'
+import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import { readDeviceHomes, type WritingDevice } from './device-homes.ts'
+import { readSiteEdges } from './site-edges.ts'
+import { readSiteFacts } from './site-facts.ts'
+import { readSiteMenus, stateMenuOf, versionOfMenu, versionsOfMenu } from './site-menus.ts'
+import { readSiteSchedules } from './site-schedules.ts'
+import { readSiteVdisks } from './site-vdisks.ts'
+import { readStoreJobs } from './store-job-orders.ts'
+
+/** A desired state without what its signing adds. */
+export type StateContent = Omit<DesiredState, 'counter' | 'issuedUnixMs'>
+
+/**
+ * What the edge's site wants now: vDisks of its collections, its devices and the menus they show with all their versions, what production devices boot first (running devices may still
+ * be on another one), its devices, the work of the edge's store, and the power-ons and power orders that have not expired, the oldest
+ * of them where there are more than an edge takes.
+ */
+export async function readStateContent(db: DbOrTransaction, edge: AuthenticatedEdge, now: Date): Promise<StateContent> {
+  const { organizationId, edgeId, siteId } = edge
+  // One after the other: a transaction is one connection.
+  const site = await readSiteFacts(db, edge, now)
+  const menuRows = site.hasMenus ? await readSiteMenus(db, { organizationId, siteId }) : []
+  const vdisks = await readSiteVdisks(db, { organizationId, siteId, now }, { ...site, menus: menuRows })
+  const resolvedOf = new Map(vdisks.map(({ id, resolved }) => [id, resolved]))
+  const bootedVersionOf = new Map(vdisks.map(({ id, resolved }) => [id, resolved.production?.id]))
+  const menus = new Map(
+    menuRows.flatMap((row) => {
+      const menu = stateMenuOf(row, bootedVersionOf)
+      return menu ? [[menu.id, menu] as const] : []
+    }),
+  )
+  const keeping = new Set(
+    vdisks.flatMap(({ keepsWrites, stated }) => (keepsWrites ? stated.versions.map(({ id }) => id) : [])),
+  )
+  const devices = await db.device.findMany({
+    where: { organizationId, siteId },
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    select: {
+      id: true,
+      name: true,
+      mac: true,
+      enabled: true,
+      bootProgramSet: true,
+      bootMenuChoice: true,
+      bootMenuId: true,
+      collectionId: true,
+      tags: true,
+      vdiskId: true,
+      deviceType: true,
+      homeEdgeId: true,
+      nextHomeEdgeId: true,
+      layerEdgeId: true,
+      collection: { select: { vdiskId: true, bootProgramSet: true, bootMenuId: true } },
+    },
+  })
+  const ignored = !site.hasIgnored
+    ? []
+    : await db.discoveredDevice.findMany({
+        where: { organizationId, siteId, ignoredAt: { not: null } },
+        orderBy: { mac: 'asc' },
+        take: ignoredMacsMax,
+        select: { mac: true },
+      })
+  const siteEdges = site.hasOtherEdges ? await readSiteEdges(db, { organizationId, siteId }, now) : undefined
+  const powerOns = !site.hasPowerOns
+    ? []
+    : await db.powerOn.findMany({
+        where: { organizationId, expiresAt: { gt: now }, device: { siteId } },
+        orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+        take: powerOnsMax,
+        select: { id: true, deviceId: true, device: { select: { mac: true } } },
+      })
+  const powerOrders = !site.hasPowerOrders
+    ? []
+    : await db.powerOrder.findMany({
+        where: { organizationId, expiresAt: { gt: now }, takenAt: null, device: { siteId } },
+        orderBy: [{ requestedAt: 'asc' }, { id: 'asc' }],
+        take: powerOrdersMax,
+        select: { id: true, deviceId: true, order: true, device: { select: { mac: true } } },
+      })
+  const writing: WritingDevice[] = []
+  // A device without a version to boot is not the edge's business yet.
+  const booting = devices.flatMap((device) => {
+    const { id, name, mac, enabled, collection } = device
+    const menu = menus.get(menuIdOf(device, collection) ?? '')
+    const resolved = resolvedOf.get(device.vdiskId ?? collection.vdiskId ?? '')
+    const versionId = (resolved && versionFor(resolved, device)?.id) ?? versionOfMenu(menu)
+    const ownSet = device.bootProgramSet ?? collection.bootProgramSet ?? site.bootProgramSet
+    const differs = ownSet !== null && ownSet !== site.bootProgramSet
+    if (!versionId) return []
+    const carried = {
+      id,
+      name,
+      mac,
+      enabled,
+      versionId,
+      ...(device.deviceType === 'production' ? {} : { deviceType: device.deviceType }),
+      ...(differs ? { bootProgramSet: ownSet } : {}),
+      ...(menu ? { menuId: menu.id } : {}),
+    }
+    const isWriter = resolved !== undefined && writes(resolved, device)
+    const bootable = [versionId, ...versionsOfMenu(menu)]
+    const above = isWriter ? (resolved.maintenance?.parentVersionId ?? []) : []
+    if (isWriter || bootable.some((one) => keeping.has(one)))
+      writing.push({ ...device, versionIds: bootable.concat(above) })
+    return [{ device, carried, isWriter }]
+  })
+  const homes = await readDeviceHomes(db, edge, { devices: writing, now })
+  const isWriting = new Set(writing.map(({ id }) => id))
+  const listed = booting.flatMap(({ device, carried, isWriter }) => {
+    const home = homes.indexOf(device.id)
+    if (home === null) return isWriting.has(device.id) ? [] : [{ device, carried }]
+    const isHome = homes.edges[home]?.id === edgeId
+    return [{ device, carried: { ...carried, ...(isWriter && isHome ? { writes: true } : {}), home } }]
+  })
+  const storeJobs = site.hasStoreJobs ? await readStoreJobs(db, edge) : []
+  const schedules = !site.hasSchedules
+    ? []
+    : await readSiteSchedules(
+        db,
+        { organizationId, siteId, farmId: site.farmId },
+        listed.map(({ device }) => device),
+      )
+  return {
+    schema: 1,
+    edgeId,
+    organizationId,
+    siteId,
+    siteName: site.siteName,
+    incarnation: site.incarnation,
+    unknownDevices: site.unknownDevices,
+    vdisks: vdisks.map(({ stated }) => stated),
+    devices: listed.map(({ carried }) => carried),
+    ...(site.bootProgramSet ? { bootProgramSet: site.bootProgramSet } : {}),
+    ...(ignored.length > 0 ? { ignoredMacs: ignored.map(({ mac }) => mac) } : {}),
+    ...(menus.size > 0 ? { menus: [...menus.values()] } : {}),
+    capture: site.capture,
+    ...(site.rotateKey ? { rotateKey: site.rotateKey } : {}),
+    ...(siteEdges ? { siteEdges } : {}),
+    ...(homes.edges.length > 0 ? { homeEdges: homes.edges } : {}),
+    powerOns: powerOns.map(({ id, deviceId, device }) => ({ id, deviceId, mac: device.mac })),
+    powerOrders: powerOrders.map(({ id, deviceId, order, device }) => ({
+      id,
+      deviceId,
+      mac: device.mac,
+      order,
+    })),
+    ...(storeJobs.length > 0 ? { storeJobs } : {}),
+    ...(schedules.length > 0 ? { schedules } : {}),
+  }
+}
+
+function menuIdOf(
+  own: { bootMenuChoice: 'collection' | 'none' | 'own'; bootMenuId: string | null },
+  collection: { bootMenuId: string | null },
+): string | null {
+  return { collection: collection.bootMenuId, none: null, own: own.bootMenuId }[own.bootMenuChoice]
+}

@@ -1,0 +1,70 @@
+import { once } from 'node:events'
+import { inOrganization } from '@bootfarm/db'
+import type { StateEnvelope } from '@bootfarm/proto/uplink'
+import { type Notifications, topicText } from '../../context/notifications.ts'
+import type { PlatformContext } from '../../context/service-context.ts'
+import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import { acknowledgeState } from './acknowledge-state.ts'
+import { currentState } from './current-state.ts'
+import type { GivenStates } from './given-states.ts'
+import { isLater, type StatePair } from './state-pair.ts'
+
+/** Only where nothing was heard of the site since it was looked at: what time alone changes may wait so long. */
+const lookPutOffMs = 2_000
+
+interface WaitOptions {
+  notifications: Notifications
+  given: GivenStates
+  after: StatePair
+  waitMs: number
+  /** Aborts when the edge is gone. */
+  signal: AbortSignal
+  /** Hears how long after its signing `after` was taken, once for each state. */
+  onAcknowledged: (afterMs: number) => void
+}
+
+/**
+ * The first desired state later than `after`, at once or within `waitMs`; else null. A notification of the site wakes it.
+ * Each look is a transaction of its own: none is held while it waits. What only time changes (a power-on that expires) is seen by the next request.
+ */
+export async function waitForState(
+  { db, clock }: PlatformContext,
+  edge: AuthenticatedEdge,
+  { notifications, given, after, waitMs, signal, onAcknowledged }: WaitOptions,
+): Promise<StateEnvelope | null> {
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(waitMs)])
+  const askedAt = clock()
+  const waker = new EventTarget()
+  let isWoken = false
+  // Listening begins before the first look, so that no change falls between.
+  const unsubscribe = notifications.subscribe(topicText({ state: { siteId: edge.siteId } }), () => {
+    isWoken = true
+    waker.dispatchEvent(new Event('wake'))
+  })
+  try {
+    // What hundreds of edges were given together is noted and looked at again when all of them have it.
+    if (waitMs > lookPutOffMs && given.isUnchanged(edge, after))
+      await once(waker, 'wake', {
+        signal: AbortSignal.any([deadline, AbortSignal.timeout(lookPutOffMs)]),
+      }).catch(() => undefined)
+    const takenMs = await inOrganization(db, edge.organizationId, (transaction) =>
+      acknowledgeState(transaction, edge, { pair: after, now: askedAt }),
+    )
+    if (takenMs !== null) onAcknowledged(takenMs)
+    for (let isExpected = isWoken; ; isExpected = true) {
+      isWoken = false
+      const state = await inOrganization(db, edge.organizationId, (transaction) =>
+        currentState({ db: transaction, clock }, edge, isExpected),
+      )
+      if (isLater(state.pair, after)) {
+        if (!isWoken) given.watch(edge, state.pair)
+        return state.envelope
+      }
+      if (deadline.aborted) return null
+      if (!isWoken) await once(waker, 'wake', { signal: deadline }).catch(() => undefined)
+      if (deadline.aborted) return null
+    }
+  } finally {
+    unsubscribe()
+  }
+}

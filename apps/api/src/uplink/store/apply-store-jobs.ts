@@ -1,0 +1,203 @@
+import type { MadeVersion, StoreJobReport, writeCacheClasses } from '@bootfarm/proto/uplink'
+import { notify } from '../../context/notifications.ts'
+import type { DbOrTransaction, SystemContext } from '../../context/service-context.ts'
+import { type JobRow, undoJob } from '../../store/undo-job.ts'
+import { commandLineText } from '../../vdisk/version-schema.ts'
+import { wakeFarm, withPromotionTold } from '../../webhook/tell-promoted-version.ts'
+import type { AuthenticatedEdge } from '../enrol/authenticate-edge.ts'
+import { recordOfEdge } from '../enrol/record-of-edge.ts'
+import { madeVersionId } from '../state/store-job-orders.ts'
+
+type Job = JobRow & {
+  state: string
+  layerClass: (typeof writeCacheClasses)[number] | null
+}
+
+/** How far an edge's jobs are. One that is over here already stays as it is, but for a seal that was done before it was cancelled. */
+export async function applyStoreJobs(
+  context: SystemContext,
+  edge: AuthenticatedEdge,
+  reports: StoreJobReport[],
+): Promise<void> {
+  const { db, clock } = context
+  const { organizationId, edgeId, siteId } = edge
+  for (const report of reports) {
+    const job = await db.storeJob.findFirst({
+      where: { organizationId, edgeId, id: report.id },
+      select: {
+        id: true,
+        edgeId: true,
+        kind: true,
+        state: true,
+        vdiskId: true,
+        versionId: true,
+        intoVersionId: true,
+        deviceId: true,
+        layerClass: true,
+      },
+    })
+    if (!job || !isOpen(job, report)) continue
+    if (report.state === 'running') {
+      await keepProgress(db, { organizationId, report, now: clock() })
+      continue
+    }
+    const end = () => endJob(context, edge, { job, report })
+    const known =
+      job.vdiskId && (await db.vdisk.findFirst({ where: { organizationId, id: job.vdiskId }, select: { id: true } }))
+    if (known) {
+      const vdiskId = known.id
+      await withPromotionTold({ db, clock, actor: { organizationId } }, { vdiskId }, end)
+      await wakeFarm(db, { organizationId, vdiskId })
+    } else await end()
+    await notify(db, { state: { siteId } })
+  }
+}
+
+function isOpen(job: Job, report: StoreJobReport): boolean {
+  if (job.state === 'queued' || job.state === 'running') return true
+  return job.state === 'cancelled' && job.kind === 'seal' && report.state === 'done'
+}
+
+/** Of the jobs that an edge speaks of, those that are over here, or that nobody knows. */
+export async function settledJobs(
+  db: DbOrTransaction,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  reports: StoreJobReport[],
+): Promise<string[]> {
+  const ids = [...new Set(reports.map(({ id }) => id))]
+  const active = await db.storeJob.findMany({
+    where: { organizationId, edgeId, id: { in: ids }, state: { in: ['queued', 'running'] } },
+    select: { id: true },
+  })
+  const open = new Set(active.map(({ id }) => id))
+  return ids.filter((id) => !open.has(id))
+}
+
+interface Reported {
+  organizationId: string
+  report: StoreJobReport
+  now: Date
+}
+
+async function keepProgress(db: DbOrTransaction, { organizationId, report, now }: Reported): Promise<void> {
+  const { id, progressBytes, totalBytes, message = null } = report
+  await db.$executeRaw`update store_job set state = 'running', progress_bytes = ${progressBytes}, total_bytes = ${totalBytes},
+      message = ${message}, started_at = coalesce(started_at, ${now})
+    where organization_id = ${organizationId}::uuid and id = ${id}::uuid`
+}
+
+async function endJob(
+  { db, clock }: SystemContext,
+  edge: AuthenticatedEdge,
+  { job, report }: { job: Job; report: StoreJobReport },
+): Promise<void> {
+  const { organizationId, edgeId } = edge
+  const now = clock()
+  const problem =
+    report.state === 'done' ? await finish(db, edge, { job, made: report.made, now }) : (report.message ?? null)
+  const state =
+    report.state === 'done' && problem === null ? 'done' : report.state === 'cancelled' ? 'cancelled' : 'failed'
+  const { progressBytes, totalBytes, message = null } = report
+  await db.$executeRaw`update store_job set state = ${state}::"StoreJobState", progress_bytes = ${progressBytes},
+      total_bytes = ${totalBytes}, message = ${problem ?? message}, started_at = coalesce(started_at, ${now}), ended_at = ${now}
+    where organization_id = ${organizationId}::uuid and id = ${job.id}::uuid`
+  if (state !== 'done') await undoJob(db, { organizationId, job })
+  await recordOfEdge({ db, now }, edge, (place) => [
+    {
+      action: `store_job.${state}`,
+      kind: 'store_job',
+      id: job.id,
+      name: job.kind,
+      place,
+      before: { state: job.state },
+      after: { state },
+    },
+  ])
+  if (job.kind === 'drop_layer' && state === 'done' && job.deviceId)
+    await db.device.updateMany({
+      where: { organizationId, id: job.deviceId, layerEdgeId: edgeId, layerClass: job.layerClass },
+      data: { layerClass: null, layerEdgeId: null, layerVersionId: null, layerBytes: null },
+    })
+  if (job.kind === 'release_home' && state === 'done' && job.deviceId)
+    await moveHome(db, edge, { deviceId: job.deviceId, now })
+  if (job.kind === 'delete' && state === 'done' && job.versionId)
+    await db.edgeVersion.deleteMany({ where: { organizationId, edgeId, versionId: job.versionId } })
+}
+
+/** The edge keeps nothing of the device and begins nothing: another one may from now on. */
+async function moveHome(
+  db: DbOrTransaction,
+  { organizationId, edgeId }: AuthenticatedEdge,
+  { deviceId, now }: { deviceId: string; now: Date },
+): Promise<void> {
+  const rows = await db.$queryRaw<{ siteId: string }[]>`
+    update device set home_edge_id = next_home_edge_id, next_home_edge_id = null, home_since = ${now}
+    where organization_id = ${organizationId}::uuid and id = ${deviceId}::uuid and home_edge_id = ${edgeId}::uuid
+      and next_home_edge_id is not null
+    returning site_id::text as "siteId"`
+  for (const { siteId } of rows) await notify(db, { state: { siteId } })
+}
+
+/** What is adopted is what somebody has seen and asked for. */
+async function isAsShown(
+  db: DbOrTransaction,
+  { organizationId, job, root }: { organizationId: string; job: Job; root: Buffer },
+): Promise<boolean> {
+  const { edgeId, versionId } = job
+  const shown = await db.edgeVersion.findFirst({
+    where: { organizationId, edgeId, versionId: versionId ?? job.id },
+    select: { root: true },
+  })
+  return shown?.root != null && root.equals(shown.root)
+}
+
+/** @returns why what was made is not taken; null where it is, or where nothing was to be made */
+async function finish(
+  db: DbOrTransaction,
+  { organizationId }: AuthenticatedEdge,
+  { job, made, now }: { job: Job; made: MadeVersion | undefined; now: Date },
+): Promise<string | null> {
+  const id = madeVersionId(job)
+  if (id === null) return null
+  if (made?.versionId !== id) return 'the edge did not say what it has made'
+  const version = await db.vdiskVersion.findFirst({
+    where: { organizationId, id },
+    select: { state: true, sealedAt: true, manifestRoot: true, commandLine: true, vdiskId: true },
+  })
+  if (!version) return 'the version is gone'
+  const root = Buffer.from(made.root, 'base64')
+  // Another edge was first: the same version is the same bytes.
+  if (version.sealedAt !== null)
+    return version.manifestRoot && root.equals(version.manifestRoot) ? null : 'another edge has made other bytes of it'
+  if (job.kind === 'adopt' && !(await isAsShown(db, { organizationId, job, root })))
+    return 'the edge has other bytes under its name by now: look at it again, and adopt that'
+  const commandLine = made.commandLine === undefined ? null : commandLineText.safeParse(made.commandLine)
+  if (commandLine && !commandLine.success) return 'the command line of the image cannot be used'
+  await db.vdiskVersion.update({
+    where: { organizationId_id: { organizationId, id } },
+    data: {
+      sealedAt: now,
+      sealAskedAt: null,
+      manifestRoot: Uint8Array.from(root),
+      manifestCounter: BigInt(made.counter),
+      sizeBytes: BigInt(made.sizeBytes),
+      ...(version.state === 'maintenance' ? { state: 'test' as const } : {}),
+      ...(version.state === 'released' ? { releasedAt: now } : {}),
+      ...(commandLine ? { commandLine: commandLine.data } : {}),
+      ...(made.kernel ? { kernelSha256: made.kernel.sha256, kernelSizeBytes: BigInt(made.kernel.sizeBytes) } : {}),
+      ...(made.initrd ? { initrdSha256: made.initrd.sha256, initrdSizeBytes: BigInt(made.initrd.sizeBytes) } : {}),
+    },
+    select: { id: true },
+  })
+  if (job.kind === 'seal')
+    await db.vdisk.updateMany({
+      where: { organizationId, id: version.vdiskId },
+      data: { maintenanceDeviceId: null },
+    })
+  if (version.state === 'released')
+    await db.vdisk.updateMany({
+      where: { organizationId, id: version.vdiskId, defaultVersionId: { not: null } },
+      data: { defaultVersionId: id },
+    })
+  return null
+}

@@ -1,0 +1,98 @@
+import { Prisma } from '@bootfarm/db'
+import type { z } from 'zod'
+import type { ServiceContext } from '../context/service-context.ts'
+import { withTrash } from '../context/with-trash.ts'
+import { type EdgeImageRow, type ImagesEdge, readImagesEdge, requireAdoptable } from '../edge/edge-images.ts'
+import { AppError } from '../errors/app-error.ts'
+import { createVdisk } from './change-vdisk.ts'
+import { askAll, createUnsealed } from './make-version.ts'
+import { changeVdiskVersions, conflict, type OpenVdisk } from './open-version.ts'
+import type { adoptInput, VersionWithJobs } from './version-schema.ts'
+
+/**
+ * Makes a version of an image that an edge has and no vDisk: under the id that it has there, so that nothing of it is written anew. The
+ * edge reads it through first. Throws `not_found`; `invalid` for a vDisk of another farm than the edge's; `conflict` for an image that
+ * is a version already, is not whole or damaged, was made for somebody else, or whose edge does not do such work.
+ */
+export async function adoptVersion(
+  context: ServiceContext,
+  { edgeId, versionId, vdiskId, farmId, name, ...fields }: z.output<typeof adoptInput>,
+): Promise<VersionWithJobs> {
+  const edge = await readImagesEdge(context, edgeId)
+  const ofOtherFarm = `${edge.name} is an edge of another farm: adopt its images there.`
+  if (farmId !== null && farmId !== edge.site.farmId) throw new AppError('invalid', { public: ofOtherFarm })
+  await requireFreeId(context, edge, versionId)
+  const image = await requireAdoptable(context, edge, versionId)
+  const id = vdiskId ?? (await createVdisk(context, newVdisk(farmId, name))).id
+  return changeVdiskVersions(context, { vdiskId: id }, async (open) => {
+    if (open.vdisk.farmId !== edge.site.farmId) throw new AppError('invalid', { public: ofOtherFarm })
+    const made = await createFrom(context, open, { edge, image, fields })
+    return askAll(context, made, [{ edgeId, kind: 'adopt', vdiskId: id, versionId }])
+  })
+}
+
+/** The input says both where it names no vDisk. */
+function newVdisk(farmId: string | null, name: string | null) {
+  return { farmId: farmId ?? '', name: name ?? '', note: '', storeId: null }
+}
+
+/** Throws `conflict` for one that is a version here: which, as far as the edge's farm goes. */
+async function requireFreeId(context: ServiceContext, edge: ImagesEdge, versionId: string): Promise<void> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const version = await withTrash(db, () =>
+    db.vdiskVersion.findUnique({
+      where: { organizationId_id: { organizationId, id: versionId } },
+      select: {
+        number: true,
+        deletionId: true,
+        sealedAt: true,
+        vdisk: { select: { name: true, farmId: true, deletionId: true } },
+      },
+    }),
+  )
+  if (!version) return
+  const { number, sealedAt, vdisk } = version
+  const words = vdisk.farmId === edge.site.farmId ? `version ${number} of ${vdisk.name}` : 'a version of another farm'
+  if (version.deletionId !== null || vdisk.deletionId !== null)
+    throw conflict(`This image is ${words}, which lies in the trash: restore it from there.`)
+  throw conflict(sealedAt === null ? `It is being adopted as ${words}.` : `It is ${words} already.`)
+}
+
+async function createFrom(
+  context: ServiceContext,
+  open: OpenVdisk,
+  from: {
+    edge: ImagesEdge
+    image: EdgeImageRow
+    fields: Pick<z.output<typeof adoptInput>, 'note' | 'labels' | 'state'>
+  },
+): Promise<string> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const { versionId, parentVersionId, sizeBytes, root } = from.image
+  const parent = await db.vdiskVersion.findFirst({
+    where: { organizationId, vdiskId: open.vdisk.id, id: parentVersionId ?? versionId },
+    select: { id: true },
+  })
+  try {
+    await createUnsealed(context, open, {
+      ...from.fields,
+      id: versionId,
+      sizeBytes: sizeBytes ?? 0n,
+      commandLine: '',
+      parentVersionId: parent?.id ?? null,
+      adoptedFrom: from.edge.name,
+    })
+  } catch (error) {
+    if (error instanceof Prisma.PrismaClientKnownRequestError && error.code === 'P2002')
+      throw conflict('Somebody else has just adopted it.')
+    throw error
+  }
+  // Wherever the same bytes lie under this id; the next inventories say so themselves.
+  await db.$executeRaw`
+    insert into edge_version (organization_id, edge_id, version_id, state, root, own_bytes, shared_bytes, reclaimable_bytes, reported_at, scan)
+    select organization_id, edge_id, version_id, state, root, own_bytes, shared_bytes, reclaimable_bytes, reported_at, scan from edge_image
+    where organization_id = ${organizationId}::uuid and version_id = ${versionId}::uuid and root = ${root}`
+  return versionId
+}

@@ -1,0 +1,129 @@
+import { Prisma } from '@bootfarm/db'
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { nameTaken, requireUnused } from '../context/in-use.ts'
+import { requireCurrent } from '../context/require-current.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { ChangedObject, DeletedObject } from '../rules/changed-object.ts'
+import { organizationPlace } from '../rules/place.ts'
+import { definedOf } from '../site/change-site.ts'
+import { deleteObject } from '../trash/delete-object.ts'
+import { hasLeft } from './left-device.ts'
+import type { createVdiskInput, removeVdiskInput, updateVdiskInput } from './schema.ts'
+
+const select = { id: true, name: true, revision: true } as const
+const fieldsSelect = { name: true, note: true, storeId: true } as const
+const firstNames = { orderBy: { name: 'asc' as const }, take: 3, select: { name: true } }
+
+/** Throws `not_found` for the farm, `conflict` for a taken name, `invalid` for a store that is not of the farm. */
+export async function createVdisk(
+  context: ServiceContext,
+  { farmId, ...fields }: z.output<typeof createVdiskInput>,
+): Promise<ChangedObject> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  await requireCurrent(context, { kind: 'farm', id: farmId })
+  await requireFreeName(context, farmId, fields.name)
+  await requireStoreOf(context, farmId, fields.storeId)
+  const vdisk = await db.vdisk.create({
+    data: { organizationId, farmId, ...fields, createdAt: clock() },
+    select,
+  })
+  const { id, name } = vdisk
+  const place = { ...organizationPlace, farmId }
+  await recordChange(context, { kind: 'vdisk', id, name, place, before: null, after: fields })
+  return vdisk
+}
+
+/** Throws as `createVdisk`; `conflict` also where somebody else changed it meanwhile. */
+export async function updateVdisk(
+  context: ServiceContext,
+  { vdiskId, revision, ...fields }: z.output<typeof updateVdiskInput>,
+): Promise<ChangedObject> {
+  const { db, actor } = context
+  const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
+  const farmId = place.farmId ?? ''
+  const where = { organizationId_id: { organizationId: actor.organizationId, id: vdiskId } }
+  const before = await db.vdisk.findUniqueOrThrow({ where, select: fieldsSelect })
+  if (fields.name !== undefined && fields.name !== before.name) await requireFreeName(context, farmId, fields.name)
+  await requireStoreOf(context, farmId, fields.storeId ?? null)
+  const vdisk = await db.vdisk.update({ where, data: definedOf(fields), select })
+  const after = await db.vdisk.findUniqueOrThrow({ where, select: fieldsSelect })
+  await recordChange(context, { kind: 'vdisk', id: vdiskId, name: vdisk.name, place, before, after })
+  return vdisk
+}
+
+/** With its versions; files on edges stay. Throws `not_found`; `conflict` while collections, devices or boot menus start it: which. */
+export async function removeVdisk(
+  context: ServiceContext,
+  { vdiskId, revision }: z.output<typeof removeVdiskInput>,
+): Promise<DeletedObject> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
+  const { name } = await db.vdisk.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: vdiskId } },
+    select,
+  })
+  const ofVdisk = { organizationId, vdiskId }
+  const ofMenu = { organizationId, entries: { some: ofVdisk } }
+  const collections = await db.collection.findMany({ where: ofVdisk, ...firstNames })
+  const devices = await db.device.findMany({ where: ofVdisk, ...firstNames })
+  const menus = await db.bootMenu.findMany({ where: ofMenu, ...firstNames })
+  const running = await runningDevices(context, { vdiskId })
+  const namesOf = (rows: { name: string }[]) => rows.map((row) => row.name)
+  requireUnused(
+    [
+      {
+        noun: 'collection',
+        count: await db.collection.count({ where: ofVdisk }),
+        names: namesOf(collections),
+      },
+      { noun: 'device', count: await db.device.count({ where: ofVdisk }), names: namesOf(devices) },
+      { noun: 'boot menu', count: await db.bootMenu.count({ where: ofMenu }), names: namesOf(menus) },
+      { noun: 'running device', ...running },
+    ],
+    { verb: 'used', instead: 'give them another vDisk first, and restart what runs.' },
+  )
+  return deleteObject(context, { kind: 'vdisk', id: vdiskId, name, place })
+}
+
+/** Whose last boot, as far as is known, still reads it. One that writes a version runs no more once its edge hears nothing of it. */
+export async function runningDevices(
+  { db, actor }: Pick<ServiceContext, 'db' | 'actor'>,
+  booted: { vdiskId: string } | { versionId: string },
+): Promise<{ count: number; names: string[] }> {
+  const isOf =
+    'vdiskId' in booted
+      ? Prisma.sql`boot.vdisk_id = ${booted.vdiskId}::uuid`
+      : Prisma.sql`boot.version_id = ${booted.versionId}::uuid`
+  const rows = await db.$queryRaw<{ name: string }[]>`select device.name from device
+    join boot_key on boot_key.organization_id = device.organization_id and boot_key.boot_id = device.last_boot_id
+    join boot on boot.organization_id = boot_key.organization_id and boot.id = boot_key.boot_id
+      and boot.received_on = boot_key.received_on
+    where device.organization_id = ${actor.organizationId}::uuid and ${isOf}
+      and (device.last_boot_outcome is null or device.last_boot_outcome = 'ready') and not exists (
+        select from power_order where power_order.organization_id = device.organization_id
+          and power_order.taken_boot_id = device.last_boot_id)
+      and not ${hasLeft}
+    order by device.name, device.id`
+  return { count: rows.length, names: rows.map(({ name }) => name) }
+}
+
+async function requireFreeName({ db, actor }: ServiceContext, farmId: string, name: string): Promise<void> {
+  const taken = await db.vdisk.findFirst({
+    where: { organizationId: actor.organizationId, farmId, name },
+    select: { id: true },
+  })
+  if (taken) throw nameTaken('vDisk', name, 'This farm')
+}
+
+async function requireStoreOf({ db, actor }: ServiceContext, farmId: string, storeId: string | null): Promise<void> {
+  if (storeId === null) return
+  const found = await db.store.findFirst({
+    where: { organizationId: actor.organizationId, farmId, id: storeId },
+    select: { id: true },
+  })
+  if (!found) throw new AppError('invalid', { public: 'Its farm has no such store.' })
+}

@@ -1,0 +1,94 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { requireCurrent } from '../context/require-current.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import type { ChangedObject } from '../rules/changed-object.ts'
+import { definedOf } from '../site/change-site.ts'
+import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
+import { nextVersionNumber } from './next-number.ts'
+import type { registerVersionInput, updateVersionInput } from './version-schema.ts'
+
+export const changedVersionSelect = {
+  id: true,
+  number: true,
+  revision: true,
+  vdisk: { select: { name: true } },
+} as const
+
+export interface ChangedVersionRow {
+  id: string
+  number: number
+  revision: number
+  vdisk: { name: string }
+}
+
+/**
+ * Registers files that lie in the edges' stores as the vDisk's next version: its devices boot it from now on, or those that test;
+ * those that run keep theirs. Numbers are never given twice. Throws `not_found`.
+ */
+export function registerVersion(
+  context: ServiceContext,
+  input: z.output<typeof registerVersionInput>,
+): Promise<ChangedObject> {
+  return withPromotionTold(context, { vdiskId: input.vdiskId }, () => register(context, input))
+}
+
+async function register(
+  context: ServiceContext,
+  { vdiskId, ...fields }: z.output<typeof registerVersionInput>,
+): Promise<ChangedObject> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId })
+  const now = clock()
+  const number = await nextVersionNumber(db, { organizationId, vdiskId })
+  const row = await db.vdiskVersion.create({
+    data: {
+      organizationId,
+      vdiskId,
+      number,
+      ...fields,
+      createdAt: now,
+      sealedAt: now,
+      releasedAt: fields.state === 'released' ? now : null,
+    },
+    select: changedVersionSelect,
+  })
+  // Where somebody has chosen a default, the new version takes its place; else the newest is it.
+  if (fields.state === 'released')
+    await db.vdisk.updateMany({
+      where: { organizationId, id: vdiskId, defaultVersionId: { not: null } },
+      data: { defaultVersionId: row.id },
+    })
+  const version = changedVersionOf(row)
+  await recordChange(context, {
+    kind: 'version',
+    id: row.id,
+    name: version.name,
+    place,
+    before: null,
+    after: { number, ...fields },
+  })
+  return version
+}
+
+/** Its note and its labels; never what it holds. Throws `not_found`; `conflict` where somebody else changed it meanwhile. */
+export async function updateVersion(
+  context: ServiceContext,
+  { versionId, revision, ...fields }: z.output<typeof updateVersionInput>,
+): Promise<ChangedObject> {
+  const { db, actor } = context
+  const place = await requireCurrent(context, { kind: 'version', id: versionId, revision })
+  const where = { organizationId_id: { organizationId: actor.organizationId, id: versionId } }
+  const fieldsSelect = { note: true, labels: true } as const
+  const before = await db.vdiskVersion.findUniqueOrThrow({ where, select: fieldsSelect })
+  const row = await db.vdiskVersion.update({ where, data: definedOf(fields), select: changedVersionSelect })
+  const after = await db.vdiskVersion.findUniqueOrThrow({ where, select: fieldsSelect })
+  const version = changedVersionOf(row)
+  await recordChange(context, { kind: 'version', id: versionId, name: version.name, place, before, after })
+  return version
+}
+
+export function changedVersionOf({ id, number, revision, vdisk }: ChangedVersionRow): ChangedObject {
+  return { id, revision, name: `${vdisk.name} version ${number}` }
+}

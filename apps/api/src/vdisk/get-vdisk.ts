@@ -1,0 +1,99 @@
+import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { resolveVersions } from '../rules/version-access.ts'
+import type { VdiskDetail } from './schema.ts'
+import { seesEdgesOf, tallyDevices } from './tally-devices.ts'
+import { versionDetailOf, versionDetailSelect } from './version-detail.ts'
+import { versionChoicesSelect } from './version-facts.ts'
+
+/** Throws `not_found`. */
+export async function getVdisk({ db, clock, actor }: ServiceContext, vdiskId: string): Promise<VdiskDetail> {
+  const row = await db.vdisk.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id: vdiskId } },
+    select: {
+      id: true,
+      farmId: true,
+      name: true,
+      createdAt: true,
+      note: true,
+      revision: true,
+      ...versionChoicesSelect,
+      writeCache: true,
+      writeCacheLimitBytes: true,
+      writeCacheFull: true,
+      store: { select: { id: true, name: true } },
+      _count: { select: { devices: true } },
+      farm: { select: { name: true } },
+      versions: {
+        orderBy: { number: 'desc' },
+        select: versionDetailSelect,
+      },
+      menuEntries: {
+        orderBy: [{ menu: { name: 'asc' } }, { menuId: 'asc' }, { position: 'asc' }],
+        select: { menu: { select: { id: true, name: true } }, version: { select: { number: true } } },
+      },
+      collections: {
+        orderBy: [{ name: 'asc' }, { id: 'asc' }],
+        select: {
+          id: true,
+          name: true,
+          site: { select: { name: true } },
+          _count: { select: { devices: true } },
+        },
+      },
+    },
+  })
+  if (!row) throw new AppError('not_found')
+  const resolved = resolveVersions(row, row.versions, clock())
+  const tallies = await tallyDevices(db, { vdiskId, farmId: row.farmId, actor }, resolved)
+  const writer = await readWriter(db, actor.organizationId, row.maintenanceDeviceId)
+  const menus = new Map<string, VdiskDetail['menus'][number]>()
+  for (const { menu, version } of row.menuEntries) {
+    const known = menus.get(menu.id) ?? { ...menu, versionNumbers: [] }
+    menus.set(menu.id, { ...known, versionNumbers: [...known.versionNumbers, version?.number ?? null] })
+  }
+  return {
+    id: row.id,
+    farmId: row.farmId,
+    farmName: row.farm.name,
+    name: row.name,
+    createdAt: row.createdAt.toISOString(),
+    note: row.note,
+    store: row.store,
+    revision: row.revision,
+    deviceCount: row._count.devices,
+    versions: row.versions.map((version) =>
+      versionDetailOf(version, { resolved, tallies, seesEdge: seesEdgesOf(actor, row.farmId) }),
+    ),
+    writeCache: {
+      class: row.writeCache,
+      limitBytes: row.writeCacheLimitBytes === null ? null : Number(row.writeCacheLimitBytes),
+      full: row.writeCacheFull,
+    },
+    defaultVersionId: resolved.default?.id ?? null,
+    overrideVersionId: resolved.override?.id ?? null,
+    pending: resolved.pending && {
+      versionId: resolved.pending.version.id,
+      releaseAt: resolved.pending.at.toISOString(),
+    },
+    maintenance: resolved.maintenance && { versionId: resolved.maintenance.id, device: writer },
+    collections: row.collections.map((collection) => ({
+      id: collection.id,
+      name: collection.name,
+      siteName: collection.site.name,
+      deviceCount: collection._count.devices,
+    })),
+    menus: [...menus.values()],
+  }
+}
+
+function readWriter(
+  db: DbOrTransaction,
+  organizationId: string,
+  id: string | null,
+): Promise<{ id: string; name: string } | null> {
+  return db.device.findFirst({
+    where: { organizationId, id: id ?? organizationId },
+    select: { id: true, name: true },
+  })
+}

@@ -1,0 +1,156 @@
+import type { Prisma } from '@bootfarm/db'
+import type { z } from 'zod'
+import { usersText } from '../context/in-use.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { accessOf, type ResolvedVersions, resolveVersions } from '../rules/version-access.ts'
+import { requireInStore } from './open-version.ts'
+import { requirePromotable, requireReleased } from './release-version.ts'
+import { versionHolders } from './remove-version.ts'
+import { seesEdgesOf, sumOf, type Tally, tallyDevices, versionOfGroup } from './tally-devices.ts'
+import { versionDetailSelect } from './version-detail.ts'
+import { versionChoicesSelect } from './version-facts.ts'
+import type { previewInput, VersionPreview } from './version-schema.ts'
+
+const childrenShownMax = 100
+const select = {
+  ...versionChoicesSelect,
+  versions: { orderBy: { number: 'desc' }, select: { ...versionDetailSelect, vdiskId: true } },
+} satisfies Prisma.VdiskSelect
+type VdiskRow = Prisma.VdiskGetPayload<{ select: typeof select }>
+type VersionRow = VdiskRow['versions'][number]
+type Action = VersionPreview['action']
+
+/** What will happen, with nothing done. Throws `not_found`. */
+export async function previewVersion(
+  context: ServiceContext,
+  { versionId, action }: z.output<typeof previewInput>,
+): Promise<VersionPreview> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const found = await db.vdiskVersion.findUnique({
+    where: { organizationId_id: { organizationId, id: versionId } },
+    select: { vdiskId: true, vdisk: { select: { farmId: true } } },
+  })
+  if (!found) throw new AppError('not_found')
+  const { vdiskId } = found
+  const { farmId } = found.vdisk
+  const seesEdge = seesEdgesOf(actor, farmId)
+  const where = { organizationId_id: { organizationId, id: vdiskId } }
+  const vdisk = await db.vdisk.findUniqueOrThrow({ where, select })
+  const version = vdisk.versions.find(({ id }) => id === versionId)
+  if (!version) throw new AppError('not_found')
+  const now = clock()
+  const before = resolveVersions(vdisk, vdisk.versions, now)
+  const after = resolvedAfter(vdisk, { version, action, now })
+  const tallies = await tallyDevices(db, { vdiskId, farmId, actor }, before)
+  const numberOf = new Map(vdisk.versions.map(({ id, number }) => [id, number]))
+  const holders = (await versionHolders(context, versionId)).map(usersText).filter((text) => text !== null)
+  return {
+    action,
+    refusals: [...refusalsOf(action, { version, resolved: before }), ...(action === 'delete' ? holders : [])],
+    before: before.production && { versionId: before.production.id, number: before.production.number },
+    after: after.production && { versionId: after.production.id, number: after.production.number },
+    changed: changesOf(tallies.groups, before, after),
+    running: [...tallies.running].map(([id, devices]) => ({
+      versionId: id,
+      number: numberOf.get(id) ?? null,
+      devices,
+    })),
+    changesBoot: bootOf(before.production) !== bootOf(after.production),
+    holders,
+    childNumbers: vdisk.versions
+      .filter(({ parentVersionId }) => parentVersionId === versionId)
+      .slice(0, childrenShownMax)
+      .map(({ number }) => number),
+    edges: version.atEdges
+      .filter(({ state, edge }) => state !== 'missing' && seesEdge(edge.siteId))
+      .map(({ edgeId, edge, ownBytes, sharedBytes, reclaimableBytes }) => ({
+        edgeId,
+        edgeName: edge.name,
+        siteName: edge.site.name,
+        ownBytes: Number(ownBytes),
+        sharedBytes: Number(sharedBytes),
+        reclaimableBytes: Number(reclaimableBytes),
+      })),
+  }
+}
+
+/** Who would boot what once it is done; of a merge nobody else. */
+function resolvedAfter(
+  vdisk: VdiskRow,
+  { version, action, now }: { version: VersionRow; action: Action; now: Date },
+): ResolvedVersions<VersionRow> {
+  const others = vdisk.versions.filter(({ id }) => id !== version.id)
+  switch (action) {
+    case 'promote': {
+      const released = { ...version, state: 'released' as const, releasedAt: now }
+      const pendingVersionId = vdisk.pendingVersionId === version.id ? null : vdisk.pendingVersionId
+      return resolveVersions({ ...vdisk, defaultVersionId: version.id, pendingVersionId }, [...others, released], now)
+    }
+    case 'revert':
+      return resolveVersions({ ...vdisk, defaultVersionId: version.id }, vdisk.versions, now)
+    case 'override':
+      return resolveVersions({ ...vdisk, overrideVersionId: version.id }, vdisk.versions, now)
+    case 'delete':
+      return resolveVersions(vdisk, others, now)
+    case 'merge':
+      return resolveVersions(vdisk, vdisk.versions, now)
+  }
+}
+
+/** As the procedures themselves say it. */
+function refusalsOf(
+  action: Action,
+  { version, resolved }: { version: VersionRow; resolved: ResolvedVersions },
+): string[] {
+  const open = { version, access: accessOf(resolved, version) }
+  const checks: Record<Action, () => void> = {
+    promote: () => requirePromotable(open),
+    revert: () => {
+      requireReleased(open)
+      if (resolved.default?.id === version.id)
+        throw new AppError('conflict', { public: `Version ${version.number} is the default already.` })
+    },
+    override: () => {
+      requireReleased(open)
+      if (resolved.override?.id === version.id)
+        throw new AppError('conflict', { public: `Version ${version.number} is the override already.` })
+    },
+    merge: () => requireInStore(version, 'merged'),
+    delete: () => undefined,
+  }
+  try {
+    checks[action]()
+    return []
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'conflict') return [error.publicText]
+    throw error
+  }
+}
+
+function changesOf(
+  groups: Parameters<typeof sumOf>[0],
+  before: ResolvedVersions,
+  after: ResolvedVersions,
+): VersionPreview['changed'] {
+  const moves = new Map<string, { from: number | null; to: number | null; groups: typeof groups }>()
+  for (const group of groups) {
+    const [from, to] = [versionOfGroup(before, group), versionOfGroup(after, group)]
+    if (from?.id === to?.id) continue
+    const key = `${from?.id} ${to?.id}`
+    const move = moves.get(key) ?? { from: from?.number ?? null, to: to?.number ?? null, groups: [] }
+    moves.set(key, { ...move, groups: [...move.groups, group] })
+  }
+  return [...moves.values()].map(({ from, to, groups: moved }) => ({
+    fromNumber: from,
+    toNumber: to,
+    devices: sumOf(moved) satisfies Tally,
+  }))
+}
+
+function bootOf(version: VersionRow | null): string {
+  if (!version) return ''
+  const { kernelPath, initrdPath, kernelSha256, initrdSha256, commandLine } = version
+  return JSON.stringify([kernelPath, initrdPath, kernelSha256, initrdSha256, commandLine])
+}

@@ -1,0 +1,58 @@
+import { inOrganization } from '@bootfarm/db'
+import { jobDoer, recordDoings } from '../audit/record-change.ts'
+import type { PlatformContext } from '../context/service-context.ts'
+import { forEachOrganization } from '../organization/for-each-organization.ts'
+import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
+
+/** Of one organization in one go; the next time goes on. */
+const atOnceMax = 200
+
+/** Makes versions the default whose instant has come, and tells of it. Edges do so by themselves: nothing waits for this. */
+export async function releaseDue({ db, clock }: PlatformContext): Promise<void> {
+  const now = clock()
+  const rows = await db.$queryRaw<{ id: string }[]>`
+    select id::text from organizations_with_due_releases(${now}) as id`
+  await forEachOrganization(
+    { db },
+    (organizationId) => releaseOf({ db, clock }, organizationId, now),
+    rows.map(({ id }) => id),
+  )
+}
+
+interface DueRow {
+  id: string
+  name: string
+  farm_id: string
+  number: number
+}
+
+async function releaseOf({ db, clock }: PlatformContext, organizationId: string, now: Date): Promise<void> {
+  const due = await inOrganization(
+    db,
+    organizationId,
+    (transaction) => transaction.$queryRaw<DueRow[]>`
+      select vdisk.id::text, vdisk.name, vdisk.farm_id::text, version.number from vdisk
+      join vdisk_version as version on version.organization_id = vdisk.organization_id and version.id = vdisk.pending_version_id
+      where vdisk.organization_id = ${organizationId}::uuid and version.released_at <= ${now}
+      order by version.released_at, vdisk.id limit ${atOnceMax}`,
+  )
+  for (const { id, name, farm_id: farmId, number } of due)
+    await inOrganization(db, organizationId, async (transaction) => {
+      const context = { db: transaction, clock, actor: { organizationId } }
+      const isSettled = await withPromotionTold(context, { vdiskId: id }, async ({ settled }) => settled)
+      // Somebody's change of the vDisk, or another API process, was first.
+      if (!isSettled) return
+      const place = { farmId, siteId: null, collectionId: null }
+      await recordDoings({ db: transaction, now }, jobDoer(organizationId, 'release of versions'), [
+        {
+          action: 'version.release',
+          kind: 'vdisk',
+          id,
+          name,
+          place,
+          before: { pending: number },
+          after: { default: number },
+        },
+      ])
+    })
+}

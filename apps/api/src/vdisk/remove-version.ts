@@ -1,0 +1,115 @@
+import type { z } from 'zod'
+import { requireUnused, type Users } from '../context/in-use.ts'
+import { requireCurrent } from '../context/require-current.ts'
+import type { DbOrTransaction, ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import type { DeletedObject } from '../rules/changed-object.ts'
+import { accessOf } from '../rules/version-access.ts'
+import { deleteObject } from '../trash/delete-object.ts'
+import { withPromotionTold } from '../webhook/tell-promoted-version.ts'
+import { runningDevices } from './change-vdisk.ts'
+import { changedVersionOf, changedVersionSelect } from './change-version.ts'
+import { readResolved, versionFactsSelect } from './version-facts.ts'
+import type { removeVersionInput } from './version-schema.ts'
+
+const firstNames = { orderBy: { name: 'asc' as const }, take: 3, select: { name: true } }
+
+/**
+ * What edges hold of it stays until the trash is emptied. Throws `not_found`; `conflict` while anybody needs it: running devices, boot
+ * menus, collections and devices that boot it by default, images of devices' own above it, the vDisk's override or release to come, or work of a store.
+ */
+export function removeVersion(
+  context: ServiceContext,
+  input: z.output<typeof removeVersionInput>,
+): Promise<DeletedObject> {
+  return withPromotionTold(context, { versionId: input.versionId }, () => remove(context, input))
+}
+
+async function remove(
+  context: ServiceContext,
+  { versionId, revision }: z.output<typeof removeVersionInput>,
+): Promise<DeletedObject> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'version', id: versionId, revision })
+  const row = await db.vdiskVersion.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: versionId } },
+    select: changedVersionSelect,
+  })
+  requireUnused(await versionHolders(context, versionId), {
+    verb: 'used',
+    instead:
+      'restart what runs, take it out of menus, promote or revert to another version, take the override or the release back, reset private images, or wait for the work to end first.',
+  })
+  const { name } = changedVersionOf(row)
+  return deleteObject(context, { kind: 'version', id: versionId, name, place })
+}
+
+/** Who needs the version, so that it cannot go: each with how many and the first of them. Throws `not_found`. */
+export async function versionHolders(
+  context: Pick<ServiceContext, 'db' | 'clock' | 'actor'>,
+  versionId: string,
+): Promise<Users[]> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const row = await db.vdiskVersion.findUnique({
+    where: { organizationId_id: { organizationId, id: versionId } },
+    select: { ...versionFactsSelect, vdiskId: true, vdisk: { select: { name: true } } },
+  })
+  if (!row) throw new AppError('not_found')
+  const { vdiskId } = row
+  const resolved = (await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, clock())).get(vdiskId)
+  const access = resolved ? accessOf(resolved, row) : null
+  const ofVersion = { organizationId, entries: { some: { organizationId, versionId } } }
+  const menus = await db.bootMenu.findMany({ where: ofVersion, ...firstNames })
+  const jobs = await db.storeJob.findMany({
+    where: {
+      organizationId,
+      state: { in: ['queued', 'running'] },
+      OR: [{ versionId }, { intoVersionId: versionId }],
+    },
+    orderBy: [{ askedAt: 'asc' }, { id: 'asc' }],
+    select: { kind: true },
+  })
+  const withImages = { organizationId, layerClass: 'private' as const, layerVersionId: versionId }
+  const images = await db.device.findMany({ where: withImages, ...firstNames })
+  const isBooted = resolved?.production?.id === versionId
+  return [
+    { noun: 'running device', ...(await runningDevices(context, { versionId })) },
+    {
+      noun: 'boot menu',
+      count: await db.bootMenu.count({ where: ofVersion }),
+      names: menus.map(({ name }) => name),
+    },
+    {
+      noun: 'private image',
+      count: await db.device.count({ where: withImages }),
+      names: images.map(({ name }) => `of ${name}`),
+    },
+    ...(access === 'override' || access === 'pending' || access === 'maintenance'
+      ? [{ noun: nouns[access], count: 1, names: [`of ${row.vdisk.name}`] }]
+      : []),
+    ...(isBooted ? await bootersOf(db, { organizationId, vdiskId }) : []),
+    { noun: 'unfinished store job', count: jobs.length, names: jobs.map(({ kind }) => kind) },
+  ]
+}
+
+const nouns = { override: 'override', pending: 'release to come', maintenance: 'maintenance' }
+
+/** What boots the vDisk's production version. */
+async function bootersOf(db: DbOrTransaction, ofVdisk: { organizationId: string; vdiskId: string }): Promise<Users[]> {
+  const collections = await db.collection.findMany({ where: ofVdisk, ...firstNames })
+  const devices = await db.device.findMany({ where: ofVdisk, ...firstNames })
+  return [
+    {
+      noun: 'collection',
+      count: await db.collection.count({ where: ofVdisk }),
+      names: collections.map(({ name }) => name),
+    },
+    {
+      noun: 'device',
+      count: await db.device.count({ where: ofVdisk }),
+      names: devices.map(({ name }) => name),
+    },
+  ]
+}

@@ -1,0 +1,143 @@
+import { procedure, router } from '../http/trpc/trpc.ts'
+import { changedObject, deletedObject, restoredObject, restoreInput } from '../rules/changed-object.ts'
+import { restoreObject } from '../trash/restore-object.ts'
+import { createVdisk, removeVdisk, updateVdisk } from './change-vdisk.ts'
+import { registerVersion, updateVersion } from './change-version.ts'
+import { getVdisk } from './get-vdisk.ts'
+import { listVdisks } from './list-vdisks.ts'
+import { removeVersion } from './remove-version.ts'
+import {
+  createVdiskInput,
+  removeVdiskInput,
+  updateVdiskInput,
+  vdiskDetail,
+  vdiskGetInput,
+  vdiskListInput,
+  vdiskPage,
+} from './schema.ts'
+import { updateWriteCache } from './update-write-cache.ts'
+import {
+  registerVersionInput,
+  removeVersionInput,
+  updateVersionInput,
+  updateWriteCacheInput,
+} from './version-schema.ts'
+
+export const vdiskRouter = router({
+  list: procedure
+    .meta({
+      permission: 'vdisk.read',
+      place: 'visible',
+      rest: { method: 'GET', path: '/vdisks', summary: 'vDisks' },
+    })
+    .input(vdiskListInput)
+    .output(vdiskPage)
+    .query(({ ctx, input }) => listVdisks(ctx, input)),
+  get: procedure
+    .meta({
+      permission: 'vdisk.read',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: { method: 'GET', path: '/vdisks/{vdiskId}', summary: 'A vDisk and its versions' },
+    })
+    .input(vdiskGetInput)
+    .output(vdiskDetail)
+    .query(({ ctx, input }) => getVdisk(ctx, input.vdiskId)),
+  create: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'farm', id: 'farmId' },
+      rest: { method: 'POST', path: '/vdisks', summary: 'Create a vDisk', creates: '/vdisks/{id}' },
+    })
+    .input(createVdiskInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => createVdisk(ctx, input)),
+  update: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: { method: 'PATCH', path: '/vdisks/{vdiskId}', summary: 'Change a vDisk' },
+    })
+    .input(updateVdiskInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateVdisk(ctx, input)),
+  updateWriteCache: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: {
+        method: 'PUT',
+        path: '/vdisks/{vdiskId}/write-cache',
+        summary: 'Change where writes of a vDisk’s devices go',
+      },
+    })
+    .input(updateWriteCacheInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateWriteCache(ctx, input)),
+  remove: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: { method: 'DELETE', path: '/vdisks/{vdiskId}', summary: 'Put a vDisk into the trash' },
+    })
+    .input(removeVdiskInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeVdisk(ctx, input)),
+  restore: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: { method: 'POST', path: '/trash/{deletionId}/vdisk', summary: 'Restore a vDisk from the trash' },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['vdisk'])),
+  registerVersion: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'vdisk', id: 'vdiskId' },
+      rest: {
+        method: 'POST',
+        path: '/vdisks/{vdiskId}/versions',
+        summary: 'Register files of the edges as a version',
+        creates: null,
+      },
+    })
+    .input(registerVersionInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => registerVersion(ctx, input)),
+  updateVersion: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'version', id: 'versionId' },
+      rest: {
+        method: 'PATCH',
+        path: '/versions/{versionId}',
+        summary: 'Change the note or the labels of a version',
+      },
+    })
+    .input(updateVersionInput)
+    .output(changedObject)
+    .mutation(({ ctx, input }) => updateVersion(ctx, input)),
+  removeVersion: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'version', id: 'versionId' },
+      rest: { method: 'DELETE', path: '/versions/{versionId}', summary: 'Put a version into the trash' },
+    })
+    .input(removeVersionInput)
+    .output(deletedObject)
+    .mutation(({ ctx, input }) => removeVersion(ctx, input)),
+  restoreVersion: procedure
+    .meta({
+      permission: 'vdisk.change',
+      place: { kind: 'deletion', id: 'deletionId' },
+      rest: {
+        method: 'POST',
+        path: '/trash/{deletionId}/version',
+        summary: 'Restore a version from the trash',
+      },
+    })
+    .input(restoreInput)
+    .output(restoredObject)
+    .mutation(({ ctx, input }) => restoreObject(ctx, input.deletionId, ['version'])),
+})

@@ -1,0 +1,128 @@
+import { writeCacheClasses, writeCacheFullChoices } from '@bootfarm/proto/uplink'
+import { z } from 'zod'
+import { objectName, objectNote, seenRevision } from '../rules/object-fields.ts'
+import { pageInput, pageOf } from '../rules/page.ts'
+import { versionAtEdge } from './version-schema.ts'
+
+const uuid = z.uuid()
+const instant = z.iso.datetime()
+const count = z.number().int().nonnegative()
+
+export const vdiskVersionView = z.object({
+  id: uuid,
+  number: count,
+  sizeBytes: count,
+  diskPath: z.string(),
+  kernelPath: z.string().nullable(),
+  initrdPath: z.string().nullable(),
+  commandLine: z.string(),
+  note: z.string(),
+  labels: z.array(z.string()),
+  revision: seenRevision,
+  createdAt: instant,
+})
+
+const deviceTally = z.object({ count, names: z.array(z.string()) })
+const bundleFile = z.object({ sha256: z.string(), sizeBytes: count })
+
+/** As the page of its vDisk shows it. */
+export const vdiskVersionDetail = vdiskVersionView.extend({
+  state: z.enum(['maintenance', 'test', 'released']),
+  /** Null: released before, or being made yet. */
+  access: z.enum(['maintenance', 'test', 'pending', 'default', 'override']).nullable(),
+  /** When it was released or will be. */
+  releasedAt: instant.nullable(),
+  /** Null: it is written or made yet. */
+  sealedAt: instant.nullable(),
+  /** Its sealing was asked for and is not done. */
+  isSealing: z.boolean(),
+  /** What it was made from, which may be gone. */
+  parentVersionId: uuid.nullable(),
+  /** In the edges' stores; null: a file at `diskPath`. */
+  manifest: z.object({ root: z.string(), counter: count }).nullable(),
+  kernel: bundleFile.nullable(),
+  initrd: bundleFile.nullable(),
+  /** What edges' stores say of it; at most 200. */
+  atEdges: z.array(versionAtEdge),
+  /** Devices that run it now, and the first of them. */
+  running: deviceTally,
+  /** Devices that get it at their next boot. */
+  next: deviceTally,
+})
+export type VdiskVersionDetail = z.infer<typeof vdiskVersionDetail>
+
+export const writeCacheSettings = z.object({
+  class: z.enum(writeCacheClasses),
+  /** Of each device; null: as much as there is. */
+  limitBytes: count.nullable(),
+  full: z.enum(writeCacheFullChoices),
+})
+
+export const vdiskListInput = z.object({
+  ...pageInput,
+  farmId: uuid.optional(),
+  /** Part of the name, upper or lower case. */
+  search: z.string().trim().max(64).optional(),
+})
+export const vdiskSummary = z.object({
+  id: uuid,
+  farmId: uuid,
+  name: z.string(),
+  createdAt: instant,
+  versionCount: count,
+  /** By its number, whatever it is kept as. */
+  newestVersion: vdiskVersionView.pick({ id: true, number: true, sizeBytes: true, createdAt: true }).nullable(),
+  /** What its production devices boot. */
+  bootedVersion: vdiskVersionView.pick({ id: true, number: true }).nullable(),
+})
+export type VdiskSummary = z.infer<typeof vdiskSummary>
+export const vdiskPage = pageOf(vdiskSummary)
+
+export const vdiskGetInput = z.object({ vdiskId: uuid })
+export const vdiskDetail = z.object({
+  id: uuid,
+  farmId: uuid,
+  farmName: z.string(),
+  name: z.string(),
+  note: z.string(),
+  store: z.object({ id: uuid, name: z.string() }).nullable(),
+  revision: seenRevision,
+  createdAt: instant,
+  /** Newest first. */
+  versions: z.array(vdiskVersionDetail),
+  writeCache: writeCacheSettings,
+  /** What production devices boot without an override, and with it. */
+  defaultVersionId: uuid.nullable(),
+  overrideVersionId: uuid.nullable(),
+  pending: z.object({ versionId: uuid, releaseAt: instant }).nullable(),
+  maintenance: z
+    .object({
+      versionId: uuid,
+      /** Null: the device that wrote it is gone. */
+      device: z.object({ id: uuid, name: z.string() }).nullable(),
+    })
+    .nullable(),
+  collections: z.array(z.object({ id: uuid, name: z.string(), siteName: z.string(), deviceCount: count })),
+  /** Devices that boot it in place of their collection's. */
+  deviceCount: count,
+  /** Boot menus with entries of this vDisk, each once; the vDisk and these versions cannot be removed meanwhile. */
+  menus: z.array(
+    z.object({
+      id: uuid,
+      name: z.string(),
+      /** Of entries for one version; null stands for the newest. */
+      versionNumbers: z.array(count.nullable()),
+    }),
+  ),
+})
+export type VdiskDetail = z.infer<typeof vdiskDetail>
+
+const vdiskFields = { name: objectName, note: objectNote, storeId: uuid.nullable() }
+export const createVdiskInput = z.object({
+  farmId: uuid,
+  name: vdiskFields.name,
+  note: objectNote.default(''),
+  storeId: vdiskFields.storeId.default(null),
+})
+export const updateVdiskInput = z.object(vdiskFields).partial().extend({ vdiskId: uuid, revision: seenRevision })
+export const removeVdiskInput = z.object({ vdiskId: uuid, revision: seenRevision.optional() })

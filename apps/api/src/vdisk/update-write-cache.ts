@@ -1,0 +1,34 @@
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { requireCurrent } from '../context/require-current.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import type { ChangedObject } from '../rules/changed-object.ts'
+import { wakeFarm } from '../webhook/tell-promoted-version.ts'
+import type { updateWriteCacheInput } from './version-schema.ts'
+
+const fieldsSelect = { writeCache: true, writeCacheLimitBytes: true, writeCacheFull: true } as const
+
+/** Where writes of the vDisk's devices go from their next boot on. Throws `not_found`; `conflict` where somebody changed it meanwhile. */
+export async function updateWriteCache(
+  context: ServiceContext,
+  { vdiskId, revision, ...settings }: z.output<typeof updateWriteCacheInput>,
+): Promise<ChangedObject> {
+  const { db, actor } = context
+  const { organizationId } = actor
+  const place = await requireCurrent(context, { kind: 'vdisk', id: vdiskId, revision })
+  const where = { organizationId_id: { organizationId, id: vdiskId } }
+  const before = await db.vdisk.findUniqueOrThrow({ where, select: fieldsSelect })
+  const after = {
+    writeCache: settings.class,
+    writeCacheLimitBytes: settings.limitBytes === null ? null : BigInt(settings.limitBytes),
+    writeCacheFull: settings.full,
+  }
+  const vdisk = await db.vdisk.update({
+    where,
+    data: after,
+    select: { id: true, name: true, revision: true },
+  })
+  await recordChange(context, { kind: 'vdisk', id: vdiskId, name: vdisk.name, place, before, after })
+  await wakeFarm(db, { organizationId, vdiskId })
+  return vdisk
+}

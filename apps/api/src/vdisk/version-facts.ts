@@ -1,0 +1,75 @@
+import { Prisma } from '@bootfarm/db'
+import type { DbOrTransaction } from '../context/service-context.ts'
+import {
+  type ResolvedVersions,
+  resolveVersions,
+  type VersionChoices,
+  type VersionFacts,
+} from '../rules/version-access.ts'
+
+/** What rules/version-access.ts has to know of a version. */
+export const versionFactsSelect = {
+  id: true,
+  number: true,
+  state: true,
+  releasedAt: true,
+  sealedAt: true,
+  sealAskedAt: true,
+} satisfies Prisma.VdiskVersionSelect
+
+/** And of a vDisk. */
+export const versionChoicesSelect = {
+  defaultVersionId: true,
+  overrideVersionId: true,
+  pendingVersionId: true,
+  maintenanceDeviceId: true,
+} satisfies Prisma.VdiskSelect
+
+/** As `choicesJson` says it. */
+export interface ChoicesJson {
+  choices: VersionChoices
+  versions: (Omit<VersionFacts, 'releasedAt' | 'sealedAt' | 'sealAskedAt'> & {
+    releasedAt: string | null
+    sealedAt: string | null
+    sealAskedAt: string | null
+  })[]
+}
+
+/** Of rows of `vdisk`: all that decides who boots what, without the versions that nobody can boot. */
+export const choicesJson = Prisma.sql`jsonb_build_object(
+  'choices', jsonb_build_object('defaultVersionId', vdisk.default_version_id, 'overrideVersionId', vdisk.override_version_id,
+    'pendingVersionId', vdisk.pending_version_id, 'maintenanceDeviceId', vdisk.maintenance_device_id),
+  'versions', coalesce((select jsonb_agg(jsonb_build_object('id', version.id, 'number', version.number, 'state', version.state,
+      'releasedAt', version.released_at, 'sealedAt', version.sealed_at, 'sealAskedAt', version.seal_asked_at))
+    from vdisk_version as version where version.organization_id = vdisk.organization_id and version.vdisk_id = vdisk.id
+      and (version.state <> 'released' or version.id in (vdisk.default_version_id, vdisk.override_version_id, vdisk.pending_version_id)
+        or version.number = (select max(newest.number) from vdisk_version as newest
+          where newest.organization_id = vdisk.organization_id and newest.vdisk_id = vdisk.id and newest.state = 'released'
+            and newest.sealed_at is not null and newest.id is distinct from vdisk.pending_version_id))), '[]'::jsonb))`
+
+export function resolvedOf({ choices, versions }: ChoicesJson, now: Date): ResolvedVersions {
+  const dateOf = (text: string | null) => (text === null ? null : new Date(text))
+  return resolveVersions(
+    choices,
+    versions.map(({ releasedAt, sealedAt, sealAskedAt, ...version }) => ({
+      ...version,
+      releasedAt: dateOf(releasedAt),
+      sealedAt: dateOf(sealedAt),
+      sealAskedAt: dateOf(sealAskedAt),
+    })),
+    now,
+  )
+}
+
+/** By vDisk, of those that are there. */
+export async function readResolved(
+  db: DbOrTransaction,
+  { organizationId, vdiskIds }: { organizationId: string; vdiskIds: string[] },
+  now: Date,
+): Promise<Map<string, ResolvedVersions>> {
+  if (vdiskIds.length === 0) return new Map()
+  const rows = await db.$queryRaw<{ id: string; json: ChoicesJson }[]>`
+    select id::text, ${choicesJson} as json from vdisk
+    where organization_id = ${organizationId}::uuid and id = any(${vdiskIds}::uuid[])`
+  return new Map(rows.map(({ id, json }) => [id, resolvedOf(json, now)]))
+}

@@ -1,0 +1,132 @@
+import { randomUUID } from 'node:crypto'
+import type { Prisma } from '@bootfarm/db'
+import type { z } from 'zod'
+import { recordChange } from '../audit/record-change.ts'
+import { beforeInstant, cutPage } from '../context/keyset.ts'
+import type { ServiceContext } from '../context/service-context.ts'
+import { AppError } from '../errors/app-error.ts'
+import { getWebhook } from './list-webhooks.ts'
+import {
+  type DeliveryView,
+  type deliveryInput,
+  type deliveryListInput,
+  type deliveryPage,
+  pingType,
+  type WebhookAttempt,
+  type webhookInput,
+} from './schema.ts'
+
+const deliverySelect = {
+  id: true,
+  eventId: true,
+  state: true,
+  createdAt: true,
+  dueAt: true,
+  attemptCount: true,
+  attempts: true,
+  event: { select: { type: true, payload: true } },
+} satisfies Prisma.WebhookDeliverySelect
+
+type DeliveryRow = Prisma.WebhookDeliveryGetPayload<{ select: typeof deliverySelect }>
+
+/** Newest first, with what each endpoint answered. Throws `not_found`. */
+export async function listDeliveries(
+  context: ServiceContext,
+  { webhookId, cursor, limit }: z.output<typeof deliveryListInput>,
+): Promise<z.infer<typeof deliveryPage>> {
+  const { db, actor } = context
+  await getWebhook(context, { webhookId })
+  const rows = await db.webhookDelivery.findMany({
+    where: { organizationId: actor.organizationId, endpointId: webhookId, ...beforeInstant(cursor) },
+    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+    take: limit + 1,
+    select: deliverySelect,
+  })
+  return cutPage(rows, limit, {
+    item: deliveryViewOf,
+    key: (row) => [row.createdAt.toISOString(), row.id],
+  })
+}
+
+/** The same message once more, at once, with all its tries; receivers know it by its id. Throws `not_found`, `conflict`. */
+export async function redeliver(
+  context: ServiceContext,
+  { webhookId, deliveryId }: z.output<typeof deliveryInput>,
+): Promise<DeliveryView> {
+  const { db, clock, actor } = context
+  const { name } = await requireEnabled(context, webhookId)
+  const before = await readDelivery(context, deliveryId)
+  const { count } = await db.webhookDelivery.updateMany({
+    where: { organizationId: actor.organizationId, id: deliveryId, endpointId: webhookId },
+    data: { state: 'pending', attemptCount: 0, dueAt: clock() },
+  })
+  if (count === 0) throw new AppError('not_found')
+  const delivery = await readDelivery(context, deliveryId)
+  await recordChange(context, {
+    kind: 'webhook',
+    id: webhookId,
+    name,
+    before: auditOf(before),
+    after: auditOf(delivery),
+  })
+  return delivery
+}
+
+/** A message without an event, to see whether it arrives. Throws `not_found`, `conflict`. */
+export async function pingWebhook(
+  context: ServiceContext,
+  { webhookId }: z.output<typeof webhookInput>,
+): Promise<DeliveryView> {
+  const { db, clock, actor } = context
+  const { organizationId } = actor
+  const { name } = await requireEnabled(context, webhookId)
+  const now = clock()
+  const eventId = randomUUID()
+  const payload = { type: pingType, timestamp: now.toISOString(), organizationId, data: { webhookId } }
+  await db.webhookEvent.create({
+    data: { organizationId, id: eventId, type: pingType, subject: eventId, payload, createdAt: now },
+    select: { id: true },
+  })
+  const { id } = await db.webhookDelivery.create({
+    data: { organizationId, endpointId: webhookId, eventId, dueAt: now, createdAt: now },
+    select: { id: true },
+  })
+  const delivery = await readDelivery(context, id)
+  const object = { kind: 'webhook', id: webhookId, name }
+  await recordChange(context, { ...object, before: null, after: auditOf(delivery) })
+  return delivery
+}
+
+function auditOf({ id, eventType, state, attemptCount }: DeliveryView) {
+  return { deliveryId: id, eventType, state, attemptCount }
+}
+
+async function requireEnabled(context: ServiceContext, webhookId: string): Promise<{ name: string }> {
+  const { name, enabled } = await getWebhook(context, { webhookId })
+  if (!enabled) throw new AppError('conflict', { public: 'This webhook is switched off. Switch it on first.' })
+  return { name }
+}
+
+async function readDelivery({ db, actor }: ServiceContext, id: string): Promise<DeliveryView> {
+  const row = await db.webhookDelivery.findUnique({
+    where: { organizationId_id: { organizationId: actor.organizationId, id } },
+    select: deliverySelect,
+  })
+  if (!row) throw new AppError('not_found')
+  return deliveryViewOf(row)
+}
+
+function deliveryViewOf(row: DeliveryRow): DeliveryView {
+  const { id, eventId, state, attemptCount, event } = row
+  return {
+    id,
+    eventId,
+    state,
+    attemptCount,
+    eventType: event.type,
+    payload: event.payload,
+    createdAt: row.createdAt.toISOString(),
+    dueAt: state === 'pending' ? row.dueAt.toISOString() : null,
+    attempts: row.attempts as WebhookAttempt[],
+  }
+}

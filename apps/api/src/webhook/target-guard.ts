@@ -1,0 +1,84 @@
+import { BlockList, isIP, isIPv4 } from 'node:net'
+import { AppError } from '../errors/app-error.ts'
+
+/** Where messages may go besides the public internet: what the operator of this installation has said. */
+export interface TargetPolicy {
+  /** CIDR, e.g. `10.20.0.0/16`. In these, plain HTTP and any port are fine, too. */
+  allowedNetworks: string[]
+}
+
+export interface Address {
+  address: string
+  family: 4 | 6
+}
+
+/** By which a request of ours could reach what only this machine or its network should: RFC 6890 and its registries. */
+const refusedV4 = listOf([
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+])
+/** Of its own: in a list with both, networks of IPv6 that hold IPv4's would refuse all of that. */
+const refusedV6 = listOf([
+  // All but global unicast, and of that what leads to IPv4 (Teredo, 6to4, NAT64), to documentation or to nowhere.
+  '::/3',
+  '4000::/2',
+  '8000::/1',
+  '2001::/23',
+  '2001:db8::/32',
+  '2002::/16',
+  '3fff::/20',
+])
+const portsAllowed = new Set(['', '443', '8443'])
+
+/** Throws `invalid` for an address that no message will ever go to. What a name leads to is seen when one is sent. */
+export function requireSendable(url: string, policy: TargetPolicy): void {
+  const target = new URL(url)
+  if (target.username || target.password)
+    throw new AppError('invalid', { public: 'url: It must not hold a name or password.' })
+  const host = hostOf(target)
+  if (isIP(host)) refuseAddress(target, { address: host, family: isIPv4(host) ? 4 : 6 }, policy)
+  else if (policy.allowedNetworks.length === 0) refuseScheme(target)
+}
+
+/** Throws a sentence for the delivery log. */
+export function refuseAddress(target: URL, { address, family }: Address, policy: TargetPolicy): void {
+  const type = family === 4 ? 'ipv4' : 'ipv6'
+  const allowed = policy.allowedNetworks.filter((network) => network.includes(':') === (family === 6))
+  if (listOf(allowed).check(address, type)) return
+  if ((family === 4 ? refusedV4 : refusedV6).check(address, type))
+    throw new AppError('invalid', {
+      public: 'url: It leads into a private or special network; messages go to the public internet only.',
+    })
+  refuseScheme(target)
+}
+
+function refuseScheme({ protocol, port }: URL): void {
+  if (protocol !== 'https:') throw new AppError('invalid', { public: 'url: It must be an https:// address.' })
+  if (!portsAllowed.has(port)) throw new AppError('invalid', { public: 'url: Its port must be 443 or 8443.' })
+}
+
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
+function listOf(networks: string[]): BlockList {
+  const list = new BlockList()
+  for (const network of networks) {
+    const [address = '', bits = ''] = network.split('/')
+    list.addSubnet(address, Number(bits), isIPv4(address) ? 'ipv4' : 'ipv6')
+  }
+  return list
+}

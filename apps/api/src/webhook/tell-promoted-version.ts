@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto'
+import { notify } from '../context/notifications.ts'
+import type { DbOrTransaction } from '../context/service-context.ts'
+import { withTrash } from '../context/with-trash.ts'
+import type { Clock } from '../rules/clock.ts'
+import { readResolved } from '../vdisk/version-facts.ts'
+import { publishEvents } from './publish-event.ts'
+
+interface PromotionContext {
+  db: DbOrTransaction
+  clock: Clock
+  actor: { organizationId: string }
+}
+interface VdiskKey {
+  organizationId: string
+  vdiskId: string
+}
+type Booted = { id: string; number: number } | null
+
+/**
+ * Does a change of a vDisk's versions. Where devices of the vDisk boot another version after it than before, edges of its farm are
+ * woken and version.promoted is told, in the same transaction. Changes of one vDisk's versions wait for each other here, so that
+ * each compares with what the one before it left; a release whose instant has come is made the default before.
+ */
+export async function withPromotionTold<T>(
+  { db, clock, actor }: PromotionContext,
+  of: { vdiskId: string } | { versionId: string },
+  change: (found: { settled: boolean }) => Promise<T>,
+): Promise<T> {
+  const { organizationId } = actor
+  const vdiskId = 'vdiskId' in of ? of.vdiskId : await vdiskOf(db, organizationId, of.versionId)
+  // What is not there is refused by the change itself.
+  if (vdiskId === null) return change({ settled: false })
+  const key = { organizationId, vdiskId }
+  await db.$queryRaw`select id from vdisk where organization_id = ${organizationId}::uuid and id = ${vdiskId}::uuid
+    for no key update`
+  const settled = await settleRelease(db, key, clock())
+  const before = await bootedVersion(db, key, clock())
+  const result = await change({ settled })
+  await tellPromotion(db, key, { before, after: await bootedVersion(db, key, clock()), now: clock() })
+  return result
+}
+
+/** Wakes the edges of all sites that may have the vDisk: it may be in a menu of any of its farm. */
+export async function wakeFarm(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey): Promise<void> {
+  const sites = await db.site.findMany({
+    where: { organizationId, farm: { vdisks: { some: { organizationId, id: vdiskId } } } },
+    select: { id: true },
+  })
+  for (const { id: siteId } of sites) await notify(db, { state: { siteId } })
+}
+
+/** Time alone has changed what devices boot: that is kept now, and told once. @returns whether it has */
+async function settleRelease(db: DbOrTransaction, key: VdiskKey, now: Date): Promise<boolean> {
+  const { organizationId, vdiskId } = key
+  const where = { organizationId_id: { organizationId, id: vdiskId } }
+  const vdisk = await db.vdisk.findUnique({ where, select: { pendingVersionId: true } })
+  if (!vdisk?.pendingVersionId) return false
+  const version = await db.vdiskVersion.findFirst({
+    where: { organizationId, vdiskId, id: vdisk.pendingVersionId, releasedAt: { lte: now } },
+    select: { id: true, releasedAt: true },
+  })
+  if (!version?.releasedAt) return false
+  const before = await bootedVersion(db, key, new Date(version.releasedAt.getTime() - 1))
+  await db.vdisk.update({
+    where,
+    data: { defaultVersionId: version.id, pendingVersionId: null },
+    select: { id: true },
+  })
+  // Also where an override hides it: the state says what the default is.
+  await wakeFarm(db, key)
+  await tellPromotion(db, key, { before, after: await bootedVersion(db, key, now), now })
+  return true
+}
+
+async function tellPromotion(
+  db: DbOrTransaction,
+  key: VdiskKey,
+  { before, after, now }: { before: Booted; after: Booted; now: Date },
+): Promise<void> {
+  const { organizationId, vdiskId } = key
+  if (after?.id === before?.id) return
+  await wakeFarm(db, key)
+  if (!after) return
+  const vdisk = await db.vdisk.findUniqueOrThrow({
+    where: { organizationId_id: { organizationId, id: vdiskId } },
+    select: { name: true, farmId: true },
+  })
+  await publishEvents(db, now, [
+    {
+      organizationId,
+      type: 'version.promoted',
+      // The same version may be promoted again, after a newer one came and went.
+      subject: `${after.id} ${randomUUID()}`,
+      data: {
+        farmId: vdisk.farmId,
+        vdiskId,
+        vdiskName: vdisk.name,
+        versionId: after.id,
+        versionNumber: after.number,
+        previousVersionId: before?.id ?? null,
+        previousVersionNumber: before?.number ?? null,
+      },
+    },
+  ])
+}
+
+/** A version may lie in the trash, from where it is about to be restored. */
+async function vdiskOf(db: DbOrTransaction, organizationId: string, versionId: string): Promise<string | null> {
+  const version = await withTrash(db, () =>
+    db.vdiskVersion.findUnique({
+      where: { organizationId_id: { organizationId, id: versionId } },
+      select: { vdiskId: true },
+    }),
+  )
+  return version?.vdiskId ?? null
+}
+
+/** What production devices boot, as the desired state says it. */
+async function bootedVersion(db: DbOrTransaction, { organizationId, vdiskId }: VdiskKey, now: Date): Promise<Booted> {
+  const resolved = await readResolved(db, { organizationId, vdiskIds: [vdiskId] }, now)
+  const version = resolved.get(vdiskId)?.production
+  return version ? { id: version.id, number: version.number } : null
+}

@@ -1,0 +1,50 @@
+import type { PlatformContext } from '../context/service-context.ts'
+import { inEachOrganization } from '../organization/for-each-organization.ts'
+import { publishEvents } from './publish-event.ts'
+
+/** Longer than the pages take to call an edge offline: a restart is no outage. */
+export const silentAfterMs = 60_000
+
+/** edge.offline, once for each time that an edge's heartbeats stop: whoever marks the edge first tells of it. */
+export async function tellSilentEdges({ db, clock }: PlatformContext): Promise<void> {
+  const now = clock()
+  const since = new Date(now.getTime() - silentAfterMs)
+  const rows = await db.$queryRaw<{ id: string }[]>`
+    select id::text from organizations_with_silent_edges(${since}) as id`
+  await inEachOrganization(
+    { db },
+    async (transaction, organizationId) => {
+      const edges = await transaction.$queryRaw<SilentEdge[]>`
+        update edge set silence_told_at = ${now} from site
+        where edge.organization_id = ${organizationId}::uuid and site.organization_id = edge.organization_id
+          and site.id = edge.site_id and edge.revoked_at is null and edge.heartbeat_at <= ${since}
+          and (edge.silence_told_at is null or edge.silence_told_at < edge.heartbeat_at)
+        returning edge.id::text, edge.name, edge.heartbeat_at, site.id::text as site_id, site.name as site_name`
+      await publishEvents(
+        transaction,
+        now,
+        edges.map((edge) => ({
+          organizationId,
+          type: 'edge.offline',
+          subject: `${edge.id} ${edge.heartbeat_at.toISOString()}`,
+          data: {
+            edgeId: edge.id,
+            edgeName: edge.name,
+            siteId: edge.site_id,
+            siteName: edge.site_name,
+            lastHeardAt: edge.heartbeat_at.toISOString(),
+          },
+        })),
+      )
+    },
+    rows.map(({ id }) => id),
+  )
+}
+
+interface SilentEdge {
+  id: string
+  name: string
+  heartbeat_at: Date
+  site_id: string
+  site_name: string
+}
